@@ -13,7 +13,6 @@
 // does not say that it may; when a process died that nobody ended, a name is held twice at the end, or anything is left.
 
 import { join } from 'node:path'
-import { parseArgs } from 'node:util'
 import { Random } from '../test/support/random.ts'
 import { census } from './chaos/census.ts'
 import { FAULTS, type Occurrence } from './chaos/faults.ts'
@@ -21,11 +20,13 @@ import { judge, recovery, type Verdict } from './chaos/judge.ts'
 import { now, Scene } from './chaos/scene.ts'
 import { interrupted } from './measure/children.ts'
 import { environment } from './measure/environment.ts'
+import { readFlags } from './measure/flags.ts'
 import { figure } from './measure/samples.ts'
 import { table } from './measure/table.ts'
 
-const { values: options } = parseArgs({
-  options: {
+const options = readFlags(
+  import.meta.path,
+  {
     minutes: { type: 'string' },
     seed: { type: 'string' },
     redis: { type: 'string', default: 'redis-server' },
@@ -34,7 +35,8 @@ const { values: options } = parseArgs({
     write: { type: 'boolean', default: false },
     verbose: { type: 'boolean', default: false },
   },
-})
+  ['minutes', 'seed'],
+)
 const minutes = Number(options.minutes ?? (options.quick ? 0.4 : 10))
 const seed = Number(options.seed ?? Math.floor(Math.random() * 1e6))
 if (!(minutes > 0) || !Number.isInteger(seed)) refuse('--minutes is a number above 0, --seed a whole number')

@@ -5,15 +5,16 @@
 // `--quick` measures at small sizes, which says little; `--write` puts the first table into docs/cluster.md.
 
 import { join } from 'node:path'
-import { parseArgs } from 'node:util'
 import { CLUSTER_TIMES } from '../src/server/cluster/options.ts'
 import { measureConstants, type Points, type Use } from './cluster-size/constants.ts'
 import { environment } from './measure/environment.ts'
+import { readFlags } from './measure/flags.ts'
 import { figure } from './measure/samples.ts'
 import { table } from './measure/table.ts'
 
-const { values: options } = parseArgs({
-  options: { quick: { type: 'boolean', default: false }, write: { type: 'boolean', default: false } },
+const options = readFlags(import.meta.path, {
+  quick: { type: 'boolean', default: false },
+  write: { type: 'boolean', default: false },
 })
 if (Bun.which('redis-server') === null) {
   console.error('error: redis-server is not installed: apt-get install redis-server')

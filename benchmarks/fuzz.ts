@@ -8,8 +8,8 @@
 
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { parseArgs } from 'node:util'
 import { finish, interrupted } from './measure/children.ts'
+import { readFlags } from './measure/flags.ts'
 import { table } from './measure/table.ts'
 import { scratch } from './peers/binary.ts'
 
@@ -44,9 +44,14 @@ configuration files | test/config/fuzz.test.ts | nothing throws, every fault | p
     return { name, file, test, judgedBy, weight: Number(weight) }
   })
 
-const { values: options } = parseArgs({
-  options: { inputs: { type: 'string', default: '100000' }, only: { type: 'string' } },
-})
+const options = readFlags(
+  import.meta.path,
+  {
+    inputs: { type: 'string', default: '100000' },
+    only: { type: 'string' },
+  },
+  ['inputs'],
+)
 const wanted = Number(options.inputs.replaceAll(/[_,]/g, ''))
 const chosen = PARSERS.filter(({ name }) => options.only === undefined || name.includes(options.only))
 if (chosen.length === 0 || !(wanted >= 1)) {

@@ -5,17 +5,22 @@
 // one worker, since our server has one thread for handshakes; Caddy uses what cores it likes. "Bun alone" is a TLS listener of the
 // runtime that answers the same bytes to whatever comes: what no code of ours can be below.
 
-import { parseArgs } from 'node:util'
 import { TunnelServer } from '../src/index.ts'
 import { type Child, launch } from './measure/children.ts'
+import { readFlags } from './measure/flags.ts'
 import { freePort } from './measure/ports.ts'
 import { cpuSeconds } from './measure/proc.ts'
 import { binary, command, scratch } from './peers/binary.ts'
 import { certificate } from './peers/certificate.ts'
 
-const { values } = parseArgs({
-  options: { seconds: { type: 'string', default: '3' }, serve: { type: 'string', default: '' } },
-})
+const values = readFlags(
+  import.meta.path,
+  {
+    seconds: { type: 'string', default: '3' },
+    serve: { type: 'string', default: '' },
+  },
+  ['seconds'],
+)
 const seconds = Math.max(1, Number(values.seconds) || 3)
 const AT_ONCE = Math.max(1, navigator.hardwareConcurrency >> 1)
 

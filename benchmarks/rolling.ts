@@ -9,19 +9,21 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { Agent, request } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { parseArgs } from 'node:util'
 import { TunnelClient } from '../src/index.ts'
 import { ClusterServer, TOKEN } from '../test/support/cluster-server.ts'
 import { freePort } from '../test/support/ports.ts'
 import { Redis } from '../test/support/redis.ts'
+import { readFlags } from './measure/flags.ts'
 
-const { values: options } = parseArgs({
-  options: {
+const options = readFlags(
+  import.meta.path,
+  {
     requests: { type: 'string', default: '100000' },
     previous: { type: 'string' },
     verbose: { type: 'boolean', default: false },
   },
-})
+  ['requests'],
+)
 const total = Number(options.requests)
 const SERVERS = 3
 const CLIENTS = 6

@@ -6,10 +6,10 @@
 // In the end all of it is read and compared. Exit code 1: a process grew by more than 40 MiB while nobody read, or by
 // more than 64 MiB in all (96 with ten at once: what ten at full speed leave to the collector), or a byte was wrong.
 
-import { parseArgs } from 'node:util'
 import { dialBun, listenBun } from '../src/sockets/bun.ts'
 import { PatternedEnd } from './load/patterned.ts'
 import { interrupted, launch, stopAll } from './measure/children.ts'
+import { readFlags } from './measure/flags.ts'
 import { forgetPeak, peakBytes, residentBytes } from './measure/proc.ts'
 
 const MIB = 1_048_576
@@ -40,7 +40,7 @@ interface Row {
 // Whatever ends this early, `children.ts` ends the processes with it.
 interrupted.addEventListener('abort', () => process.exit(130))
 
-const { values } = parseArgs({ options: { gib: { type: 'string' } } })
+const values = readFlags(import.meta.path, { gib: { type: 'string' } }, ['gib'])
 const here = import.meta.dir
 const server = await launch(['bun', `${here}/ours/server.ts`], { ready: /listening (\d+)/ })
 const port = Number(server.match?.[1])

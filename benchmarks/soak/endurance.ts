@@ -14,22 +14,24 @@ import { once } from 'node:events'
 import { readdirSync, readlinkSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { join } from 'node:path'
-import { parseArgs } from 'node:util'
 import type { Subprocess } from 'bun'
 import { WebSocketServer } from 'ws'
 import { MAX_SPARE_PIPES } from '../../src/accelerator/job.ts'
 import { TcpProxy } from '../../test/support/tcp-proxy.ts'
+import { readFlags } from '../measure/flags.ts'
 import type { Census } from './end.ts'
 import { type Destination, KINDS, type Outcome, pattern } from './visits.ts'
 
-const { values: options } = parseArgs({
-  options: {
+const options = readFlags(
+  import.meta.path,
+  {
     minutes: { type: 'string' },
     hours: { type: 'string' },
     workers: { type: 'string', default: '24' },
     rate: { type: 'string', default: '0' },
   },
-})
+  ['minutes', 'hours', 'workers', 'rate'],
+)
 const totalMs = (Number(options.minutes ?? 0) + Number(options.hours ?? 0) * 60 || 3) * 60_000
 const workers = Number(options.workers)
 const rate = Number(options.rate)

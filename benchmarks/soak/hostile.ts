@@ -13,16 +13,17 @@
 // attack as it ends, then the table. Exits with 1 when one did harm.
 
 import { resolve } from 'node:path'
-import { parseArgs } from 'node:util'
 import { interrupted } from '../measure/children.ts'
+import { readFlags } from '../measure/flags.ts'
 import { ATTACKS } from './attacks/index.ts'
 import type { Attack } from './hostile/attack.ts'
 import type { Finding } from './hostile/judge.ts'
 import { findingsTable, lineOf, writeFindings } from './hostile/print.ts'
 import { runTrial } from './hostile/trial.ts'
 
-const { values: options } = parseArgs({
-  options: {
+const options = readFlags(
+  import.meta.path,
+  {
     hostile: { type: 'boolean' },
     minutes: { type: 'string', default: '10' },
     quick: { type: 'boolean', default: false },
@@ -33,7 +34,8 @@ const { values: options } = parseArgs({
     list: { type: 'boolean', default: false },
     p99: { type: 'string' },
   },
-})
+  ['minutes', 'p99'],
+)
 
 const wanted = options.only?.split(',')
 const isName = (part: string): boolean => ATTACKS.some(({ name }) => name === part)

@@ -125,6 +125,20 @@ testWith(['cc'], 'Ctrl+C keeps what was measured', async () => {
   }
 })
 
+test('programs that are no suite refuse their flags in one line, too, and have --help', async () => {
+  for (const [program, flags, why] of [
+    ['soak.ts', '--hostile --bogus', '--bogus'],
+    ['soak.ts', '--hours much', '--hours must be a number'],
+    ['fuzz.ts', '--inputs many', '--inputs must be a number'],
+  ] as const) {
+    const { code, printed } = await suite(program, flags)
+    expect(printed).toMatch(/^error: [^\n]*\n?$/)
+    expect(printed).toContain(why)
+    expect(code).toBe(2)
+  }
+  expect((await suite('fuzz.ts', '--help')).printed).toContain('--inputs N')
+})
+
 for (const [flags, why] of [
   ['--bogus', '--bogus'],
   ['--rounds abc', '--rounds must be a whole number'],
