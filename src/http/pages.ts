@@ -62,7 +62,11 @@ const encoder = new TextEncoder()
 export function errorAnswer(code: ErrorCode, options: ErrorAnswerOptions): Uint8Array {
   const entry = ERRORS[code]
   const { status = entry.status, headers = [] } = options
-  const body = encoder.encode(options.html ? page(code, entry, options) : errorJson(code, options.detail))
+  const standard = entry.status === 429 ? THROTTLED_SECONDS : RETRY_AFTER_SECONDS[code]
+  const { retryAfterSeconds = standard } = options
+  const body = encoder.encode(
+    options.html ? page(code, entry, { ...options, retryAfterSeconds }) : errorJson(code, options.detail),
+  )
   const lines = [
     `HTTP/1.1 ${status} ${reasonOf(status)}`,
     `content-type: ${options.html ? 'text/html; charset=utf-8' : 'application/json; charset=utf-8'}`,
@@ -73,8 +77,6 @@ export function errorAnswer(code: ErrorCode, options: ErrorAnswerOptions): Uint8
     'referrer-policy: no-referrer',
     `content-security-policy: ${options.html ? PAGE_POLICY : "default-src 'none'"}`,
   ]
-  const standard = entry.status === 429 ? THROTTLED_SECONDS : RETRY_AFTER_SECONDS[code]
-  const { retryAfterSeconds = standard } = options
   if (retryAfterSeconds !== undefined) lines.push(`retry-after: ${retryAfterSeconds}`)
   // RFC 9110 section 15.5.6: a 405 lists what would have been served. Which is everything but CONNECT.
   if (entry.status === 405) lines.push('allow: GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS')
@@ -125,6 +127,7 @@ main{max-width:34rem;width:100%}
 p{margin:0 0 1rem}
 .code{font:600 .8125rem/1 ui-monospace,monospace;color:var(--mark);letter-spacing:.04em}
 h1{font-size:1.75rem;line-height:1.25;margin:0 0 1rem;text-wrap:balance}
+.flag{white-space:nowrap}
 .soft{color:var(--soft)}
 .todo{border-left:3px solid var(--mark);padding-left:1rem}
 .dot{display:inline-block;width:.5em;height:.5em;margin-right:.5em;border-radius:50%;background:var(--mark);
@@ -146,25 +149,35 @@ if(!answer.headers.has('x-localtunnels-error'))location.reload()},function(){bus
 document.querySelector('.dot').addEventListener('animationiteration',look)
 `
 
-export const PAGE_STYLE_HASH = 'sha256-/SACZcXqgGuVTMQFBj0f/Cjun4LzNGBkpc31OQcgNek='
+export const PAGE_STYLE_HASH = 'sha256-WPLdn8OR2F42sN/W6Gl7wet9St0AzGRud7MMvaQBybU='
 export const PAGE_SCRIPT_HASH = 'sha256-ejXW8aLu8mu0STe8v7nBT3IWuUsPtgs8NYL4yELaAFI='
 
 const PAGE_POLICY =
   `default-src 'none'; style-src '${PAGE_STYLE_HASH}'; script-src '${PAGE_SCRIPT_HASH}'; ` +
   "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-function page(code: ErrorCode, entry: ErrorEntry, options: ErrorAnswerOptions): string {
+function page(
+  code: ErrorCode,
+  entry: ErrorEntry,
+  options: ErrorAnswerOptions & { readonly retryAfterSeconds: number | undefined },
+): string {
   // A request that was refused for what it is will be refused again; anything else may work in a second.
   const polls =
     entry.retryable && (entry.fault === 'client' || entry.fault === 'origin' || entry.fault === 'server')
   // Visitors read it who cannot do anything about it.
   const whose = entry.fault === 'visitor' ? '' : 'If this is yours: '
+  // A person does not see that header.
+  const [, given] = options.headers?.find(([name]) => name.toLowerCase() === 'retry-after') ?? []
+  const seconds = Number(given ?? options.retryAfterSeconds)
+  // It may be a date.
+  const isTimed = seconds > 0 && entry.action.includes('Retry-After')
+  const action = isTimed ? `Try again in ${seconds} s.` : entry.action
   return shell(
     `${entry.status} ${code}`,
     `<p class="code">${entry.status} ${escapeHtml(code)}</p>
 <h1>${escapeHtml(options.detail ?? entry.meaning)}</h1>
 <p>${escapeHtml(FAULTS[entry.fault])}</p>
-<p class="todo">${whose}${escapeHtml(entry.action)}</p>
+<p class="todo">${whose}${withFlags(action)}</p>
 ${polls ? '<p class="soft" role="status"><i class="dot"></i>This page looks again every second and reloads when it works.</p>' : ''}
 <footer>${escapeHtml(options.host)} · answered by localtunnels, not by the app</footer>`,
     polls ? `<script>${PAGE_SCRIPT}</script>\n` : '',
@@ -185,11 +198,15 @@ export function infoPage({ title, text, footer }: Info): string {
   return shell(
     title,
     `<h1>${escapeHtml(title)}</h1>
-<p>${escapeHtml(text)}</p>
+<p>${withFlags(text)}</p>
 <footer>${escapeHtml(footer)}</footer>`,
     '',
   )
 }
+
+/** Text whose flags are not broken at their dashes. */
+const withFlags = (text: string): string =>
+  escapeHtml(text).replace(/(?<=^|\s)--[a-z-]+/g, '<span class="flag">$&</span>')
 
 function shell(title: string, main: string, script: string): string {
   return `<!doctype html>

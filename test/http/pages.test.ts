@@ -120,3 +120,18 @@ test('what to do is said to the owner of a tunnel, not to its visitors', () => {
   expect(bodyOf('ORIGIN_REFUSED')).toContain('If this is yours: Start the app')
   expect(bodyOf('HOST_UNKNOWN')).not.toContain('If this is yours')
 })
+
+test('a page says when to try again, because a person does not see the header', () => {
+  const pageOf = (code: ErrorCode, headers?: readonly (readonly [string, string])[]) =>
+    read(errorAnswer(code, { ...options, html: true, ...(headers !== undefined && { headers }) })).body
+  expect(pageOf('RATE_LIMITED', [['Retry-After', '58']])).toContain('>Try again in 58 s.</p>')
+  const date = 'Fri, 31 Dec 1999 23:59:59 GMT'
+  expect(pageOf('RATE_LIMITED', [['retry-after', date]])).toContain('>Wait for the time in the header')
+  expect(pageOf('RATE_LIMITED')).toContain('>Try again in 5 s.</p>')
+  expect(pageOf('CIRCUIT_OPEN')).toContain('>If this is yours: Try again after the time in Retry-After;')
+})
+
+test('a flag in what to do is one word on a narrow screen', () => {
+  const { body } = read(errorAnswer('ORIGIN_TIMEOUT', { ...options, html: true }))
+  expect(body).toContain('raise <span class="flag">--origin-timeout</span> on the server')
+})
