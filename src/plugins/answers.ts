@@ -50,17 +50,17 @@ export interface Form {
   readonly text: string
   /** What went wrong the last time. */
   readonly warning?: string | undefined
-  /** Path that the form is sent to. */
-  readonly action: string
+  /** Path that the form is sent to; left out: there is no form. */
+  readonly action?: string
   readonly hidden?: Readonly<Record<string, string>>
   readonly hasPassword?: boolean
-  readonly button: string
+  readonly button?: string
   /** Other ways than this form. */
   readonly offers?: readonly Offer[]
   readonly host: string
 }
 
-/** A page with one form; with a `code` it says why the visitor sees it instead of the app. */
+/** A page with a form; with a `code` it says why the visitor sees it instead of the app. */
 export function formPage(form: Form, code?: ErrorCode, headers: readonly HeaderLine[] = []): Refusal {
   const hidden = Object.entries(form.hidden ?? {})
     .map(([name, value]) => `<input type="hidden" name="${escapeHtml(name)}" value="${escapeHtml(value)}">`)
@@ -73,6 +73,11 @@ export function formPage(form: Form, code?: ErrorCode, headers: readonly HeaderL
   const offers = (form.offers ?? []).map(
     ({ text, href }) => `<a href="${escapeHtml(href)}">${escapeHtml(text)}</a>\n`,
   )
+  const fields =
+    form.action === undefined
+      ? ''
+      : `<form method="post" action="${escapeHtml(form.action)}">${hidden}${password}<button>${escapeHtml(form.button ?? '')}</button></form>
+`
   const body = `<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
@@ -84,8 +89,7 @@ export function formPage(form: Form, code?: ErrorCode, headers: readonly HeaderL
 <h1>${escapeHtml(form.title)}</h1>
 <p>${escapeHtml(form.text)}</p>
 ${warning}
-<form method="post" action="${escapeHtml(form.action)}">${hidden}${password}<button>${escapeHtml(form.button)}</button></form>
-${offers.join('')}<footer>${escapeHtml(form.host)} · asked by localtunnels, not by the app</footer>
+${fields}${offers.join('')}<footer>${escapeHtml(form.host)} · asked by localtunnels, not by the app</footer>
 </main>
 </html>
 `

@@ -2,7 +2,7 @@
 
 import { createHash, randomBytes } from 'node:crypto'
 import type { Configuration } from 'openid-client'
-import { TunnelError } from '../errors.ts'
+import { type ErrorCode, TunnelError } from '../errors.ts'
 import { GUARD_PATH, type LoginRule } from '../guard.ts'
 import type { Refusal } from '../plugin.ts'
 import { seal, unseal } from '../seal.ts'
@@ -15,6 +15,7 @@ import { localPath, type Offer, type Request, type Sessions, type Way } from './
 const LOGIN_SECONDS = 600
 const PURPOSE = 'login'
 const BEGIN = `${GUARD_PATH}login`
+const OTHER = '&other'
 const CALLBACK = `${GUARD_PATH}callback`
 const TIMEOUT_SECONDS = 5
 
@@ -37,13 +38,21 @@ export class Login implements Way {
     return this.#rule.issuer
   }
 
-  offer(to: string): Offer {
+  offer(to: string, failed?: ErrorCode): Offer {
+    const href = `${BEGIN}?to=${encodeURIComponent(to)}`
+    // The issuer would take the same account again, without a question.
+    if (failed === 'LOGIN_REFUSED') return { text: 'Sign in with another account', href: `${href}${OTHER}` }
     const host = this.issuer.replace(/^https?:\/\/|\/.*/g, '')
-    return { text: `Sign in with ${host}`, href: `${BEGIN}?to=${encodeURIComponent(to)}` }
+    return { text: `Sign in with ${host}`, href }
   }
 
   /** Sends a browser to the issuer. */
-  async ask(visitor: Request, to: string): Promise<Refusal> {
+  ask(visitor: Request, to: string): Promise<Refusal> {
+    return this.begin(visitor, to, false)
+  }
+
+  /** `isOther`: with another account than the one that the issuer knows in this browser. */
+  async begin(visitor: Request, to: string, isOther: boolean): Promise<Refusal> {
     try {
       const { library, configuration } = await this.#client.find()
       const verifier = library.randomPKCECodeVerifier()
@@ -56,6 +65,7 @@ export class Login implements Way {
         code_challenge_method: 'S256',
         state,
         nonce,
+        ...(isOther && { prompt: promptOf(configuration) }),
       })
       // In the browser that began: another one that is led to the callback has no such cookie.
       const exp = Math.floor(Date.now() / 1_000) + LOGIN_SECONDS
@@ -134,10 +144,20 @@ export function isCallback(path: string): boolean {
   return path.replace(/\?.*/, '') === CALLBACK
 }
 
-/** Where the login leads that the link of a page begins. `undefined`: the path is another one. */
-export function offeredTo(path: string): string | undefined {
+/** The login that the link of a page begins, and where it leads. `undefined`: the path is another one. */
+export function offeredLoginOf(path: string): { readonly to: string; readonly isOther: boolean } | undefined {
   if (path.replace(/\?.*/, '') !== BEGIN) return undefined
-  return localPath(new URLSearchParams(path.slice(BEGIN.length)).get('to') ?? undefined)
+  const query = new URLSearchParams(path.slice(BEGIN.length))
+  return { to: localPath(query.get('to') ?? undefined), isOther: query.has('other') }
+}
+
+/** What has the issuer ask for the account. Google knows `select_account` alone, many others `login` alone; few say which. */
+function promptOf(configuration: Configuration): string {
+  const { issuer, prompt_values_supported: values } = configuration.serverMetadata()
+  const selects = Array.isArray(values)
+    ? values.includes('select_account')
+    : issuer === 'https://accounts.google.com'
+  return selects ? 'select_account' : 'login'
 }
 
 function callbackOf({ isSecure, head }: Request): string {

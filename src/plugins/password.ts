@@ -137,7 +137,7 @@ function page(
   code: ErrorCode = 'ACCESS_REQUIRED',
   headers: readonly HeaderLine[] = [],
 ): Refusal {
-  const offers = ways.flatMap(way => way.offer?.(to) ?? [])
+  const offers = ways.flatMap(way => way.offer?.(to, code) ?? [])
   const warning = WARNINGS[code] ?? ERRORS[code].meaning
   return formPage(
     {

@@ -1,12 +1,13 @@
 // The guard of one tunnel: all walls must let a visitor pass, and one of the ways in of the path is enough.
 
+import { ERRORS } from '../errors.ts'
 import { GUARD_PATH } from '../guard.ts'
 import type { Admittance, Allotment, Guard, HeaderLine, Pass, Reading, Refusal, Verdict } from '../plugin.ts'
 import { formPage, redirected, refusedAs, refusedWithJson } from './answers.ts'
 import { ClientCertificate } from './certificate.ts'
 import type { Permission } from './kept.ts'
 import { Links } from './links.ts'
-import { begunLoginOf, isCallback, Login, offeredTo } from './login.ts'
+import { begunLoginOf, isCallback, Login, offeredLoginOf } from './login.ts'
 import { Password } from './password.ts'
 import type { Paths, Rule } from './paths.ts'
 import { Rate } from './rate.ts'
@@ -183,32 +184,43 @@ export class TunnelGuard implements Guard, Sessions {
       const begun = begunLoginOf(visitor, this.#parts.key)
       const way = begun && this.#wayOf(begun.to, Login)
       return way === undefined || begun === undefined
-        ? refusedAs('LOGIN_REFUSED', visitor)
-        : this.#orPassword(visitor, begun.to, way.finish(visitor, begun, this))
+        ? this.#orOther(visitor, '/', refusedAs('LOGIN_REFUSED', visitor))
+        : way.finish(visitor, begun, this).then(outcome => this.#orOther(visitor, begun.to, outcome))
     }
-    const to = offeredTo(head.path)
-    if (to !== undefined && head.method === 'GET') return this.#beginLogin(visitor, to)
+    const offered = offeredLoginOf(head.path)
+    if (offered !== undefined && head.method === 'GET') return this.#beginLogin(visitor, offered)
     return refusedWithJson('GUARD_REFUSED')
   }
 
   /** The visitor followed the link of a page. */
-  #beginLogin(visitor: Request, to: string): Verdict | Promise<Verdict> {
+  #beginLogin(
+    visitor: Request,
+    { to, isOther }: { readonly to: string; readonly isOther: boolean },
+  ): Verdict | Promise<Verdict> {
     const ways = this.#waysTo(to)
     const way = this.#wayOf(to, Login)
     // The path says itself what it takes.
     if (way === undefined) return redirected(to)
     // A program that follows the link gets 401, with the ways for programs.
     return isNavigation(visitor)
-      ? this.#orPassword(visitor, to, way.ask(visitor, to))
+      ? way.begin(visitor, to, isOther).then(outcome => this.#orOther(visitor, to, outcome))
       : this.#ask(visitor, { ways })
   }
 
-  /** A person whose login fails still has the password, if the path takes one. */
-  async #orPassword(visitor: Request, to: string, login: Promise<Refusal>): Promise<Refusal> {
-    const outcome = await login
+  /** A person whose login fails still has another account, and the password if the path takes one. */
+  #orOther(visitor: Request, to: string, outcome: Refusal): Refusal {
+    const { code, headers } = outcome
+    if (code === undefined || !isNavigation(visitor)) return outcome
     const password = this.#wayOf(to, Password)
-    if (outcome.code === undefined || password === undefined || !isNavigation(visitor)) return outcome
-    return password.ask(visitor, to, this.#waysTo(to), outcome)
+    if (password !== undefined) return password.ask(visitor, to, this.#waysTo(to), outcome)
+    const login = this.#wayOf(to, Login)
+    if (login === undefined || code !== 'LOGIN_REFUSED') return outcome
+    const { meaning: text } = ERRORS[code]
+    return formPage(
+      { title: 'Not signed in', text, offers: [login.offer(to, code)], host: visitor.head.host },
+      code,
+      headers,
+    )
   }
 
   #leave(visitor: Request): Reading {

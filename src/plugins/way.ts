@@ -1,5 +1,6 @@
 // Contract: a way in. Of the ways of a path, one that lets the visitor in is enough.
 
+import type { ErrorCode } from '../errors.ts'
 import type { Admittance, HeaderLine, Refusal, Verdict, VisitorHead } from '../plugin.ts'
 
 /** A visitor's request. */
@@ -34,8 +35,8 @@ export interface Way {
   recognise?(visitor: Request): Recognised | Promise<Recognised>
   /** What a person in a browser is shown who comes without credentials. `ways`: all that lead to `to`, this one among them. */
   ask?(visitor: Request, to: string, ways: readonly Way[]): Verdict | Promise<Verdict>
-  /** How the page of another way offers this one. */
-  offer?(to: string): Offer
+  /** How a page offers this one. `failed`: what it has come to just now. */
+  offer?(to: string, failed?: ErrorCode): Offer
 }
 
 /** A link to a way in. */

@@ -106,6 +106,31 @@ test('of the cookies of logins eight are looked at: each costs a signature', asy
   expect(await codeBehind(8)).toBe('LOGIN_REFUSED')
 })
 
+test('another account is asked for as the provider says that it can', async () => {
+  let supported: string[] | undefined
+  using provider = Bun.serve({
+    port: 0,
+    hostname: '127.0.0.1',
+    fetch: ({ url }) => {
+      const { origin } = new URL(url)
+      const urls = { authorization_endpoint: `${origin}/auth`, token_endpoint: `${origin}/token` }
+      return Response.json({ issuer: origin, ...urls, prompt_values_supported: supported })
+    },
+  })
+  for (const [values, prompt] of [
+    [undefined, 'login'],
+    [['none', 'login'], 'login'],
+    [['login', 'select_account'], 'select_account'],
+  ] as const) {
+    supported = values && [...values]
+    const { ask } = await guarded(undefined, `http://127.0.0.1:${provider.port}`)
+    const promptOf = async (path: string) =>
+      new URL(headerOf(await ask(`GET ${path}`, [NAVIGATE]), 'location') ?? '').searchParams.get('prompt')
+    expect(await promptOf('/.localtunnels/login?to=/&other')).toBe(prompt)
+    expect(await promptOf('/')).toBeNull()
+  }
+})
+
 test('programs and tokens of machines are never sent to a login', async () => {
   const { ask } = await guarded()
   for (const lines of [

@@ -126,6 +126,17 @@ describeWith(['chromium'], 'in a browser', () => {
     expect(await text()).toBe('/start null anna@example.com')
   }, 20_000)
 
+  test('a person whose account is refused signs in with another one, although the provider still knows the first', async () => {
+    const login = { issuer: openId.issuer, emails: ['*@example.com'] }
+    await client.http({ fetch: app, subdomain: 'shop', guard: { login } })
+    await browser.open(`${base}/start`)
+    await signInAs('eve@evil.example')
+    expect(await title()).toBe('Not signed in')
+    await browser.follow("document.querySelector('a').click()")
+    await signInAs('anna@example.com')
+    expect(await text()).toBe('/start null anna@example.com')
+  }, 30_000)
+
   test('of a password and a login a person chooses the password', async () => {
     await both()
     await browser.open(`${base}/start?a=1`)

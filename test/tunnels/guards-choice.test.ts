@@ -108,7 +108,26 @@ test('a wrong password leaves the login in reach, and a login that fails the pas
   const page = await stranger.text()
   expect(page).toContain('this account may not visit')
   expect(page).toContain('name="to" value="/start"')
-  expect(linkOf(page)).toBe('/.localtunnels/login?to=%2Fstart')
+  expect(linkOf(page)).toBe('/.localtunnels/login?to=%2Fstart&other')
+})
+
+test('whose account is refused may choose another one, which only a page offers', async () => {
+  await start({ login: login() })
+  const sent = await browse('/start')
+  expect(new URL(locationOf(sent)).searchParams.get('prompt')).toBeNull()
+  const back = await openId.signIn(locationOf(sent), 'eve@evil.example')
+  const callback = `${back.pathname}${back.search}`
+  const refused = await browse(callback, cookieOf(sent))
+  expect(about(refused)).toEqual([403, 'LOGIN_REFUSED'])
+  const page = await refused.text()
+  expect(page).not.toContain('<form')
+  const again = await browse(linkOf(page))
+  expect(new URL(locationOf(again)).searchParams.get('prompt')).toBe('login')
+  // A login that this browser did not begin: where it should have led is not known.
+  expect(linkOf(await (await browse(callback)).text())).toBe('/.localtunnels/login?to=%2F&other')
+  const program = await visit(callback)
+  expect([about(program), locationOf(program)]).toEqual([[403, 'LOGIN_REFUSED'], ''])
+  expect(await program.json()).toMatchObject({ error: { code: 'LOGIN_REFUSED' } })
 })
 
 test('while the provider is away the password lets in', async () => {
