@@ -146,6 +146,15 @@ test.each([
   expect(exitCode).toBe(2)
 })
 
+test('a server in a program on Node says that it needs Bun, without the code around it', async () => {
+  const program = join(home, 'server.mjs')
+  await Bun.write(program, "import { TunnelServer } from 'localtunnels'\nnew TunnelServer()\n")
+  const { exitCode, stderr } = await run(['node', program], { PATH: withoutBun })
+  expect(stderr).toContain('[TunnelError]: This needs the Bun runtime. Install Bun')
+  expect(stderr.length).toBeLessThan(2_000)
+  expect(exitCode).toBe(1)
+})
+
 test('doctor says that Node needs a server that is named', async () => {
   const { exitCode, stdout } = await run([BIN, 'doctor'], { PATH: withoutBun })
   expect(stdout).toMatch(/^fail +server +none named, and Node cannot start one\n +→ Name yours: --server/m)

@@ -128,7 +128,10 @@ function shortenNames(): void {
     const text = readFileSync(path, 'utf8')
     writeFileSync(
       path,
-      text.replace(/[\w.-]+-[0-9a-z]{8}\.js/g, name => numbered.get(name) ?? name),
+      text
+        .replace(/[\w.-]+-[0-9a-z]{8}\.js/g, name => numbered.get(name) ?? name)
+        // Node shows the whole line of an error that nobody catches, and other lines have 14 kB and more.
+        .replace(/if\(typeof Bun>"u"\)throw [^;]+;/g, '\n$&\n'),
     )
   }
   for (const path of parts) renameSync(path, join(dirname(path), numbered.get(basename(path)) ?? ''))
