@@ -39,7 +39,9 @@ test.concurrent('nothing of a head that was left in the middle is left for the n
   await using raw = await rawTunnel()
   for (const leave of ['end', 'terminate'] as const) {
     const slow = await raw.visit('DELETE /of-another HTTP/1.1\r\nX-Secret: yes\r\n')
-    await Bun.sleep(20)
+    // It is here once the server answers a later one.
+    const later = await raw.visit(get('localhost', '/health', 'Connection: close\r\n'))
+    await later.end()
     slow.socket[leave]()
     await slow.closed()
   }
@@ -61,8 +63,10 @@ test.concurrent('an idle connection is closed after its time, one that is used i
   const visitor = await raw.visit(get(raw.host))
   const app = await raw.origin.accept()
   await app.until('\r\n\r\n')
-  // Longer than the idle time: an exchange is under way.
-  await Bun.sleep(1_200)
+  // An exchange is under way, while a connection that came later and is idle reaches the idle time.
+  const idle = await raw.visit(get('localhost', '/health'))
+  expect(statusOf((await readAnswer(idle)).head)).toBe(200)
+  expect(await idle.end()).toBe('')
   await app.send(ok('one'))
   expect((await readAnswer(visitor)).body).toBe('one')
   expect(await visitor.end()).toBe('')
