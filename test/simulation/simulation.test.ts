@@ -5,8 +5,8 @@ import { expect, test } from 'bun:test'
 import { FUZZ } from '../support/random.ts'
 import { simulate } from './scenario.ts'
 
-/** As many as a busy machine does in half a minute, and no more than these: always the same first ones. */
-const MOST_RUNS = 80 * FUZZ
+/** As many as a busy machine does in half a minute, and no more than these: always the same first ones. LT_FUZZ=4 does four times as many. */
+const MOST_RUNS = 20 * FUZZ
 const BUDGET_MS = 30_000 * FUZZ
 const LEAST_RUNS = 10
 
