@@ -1,11 +1,11 @@
 // The app's end of a lane, at the client: moves bytes between the trunk and the app's connection, and knows none of them.
 //
 //   trunk ── request ──▶ app
-//   trunk ◀── answer ── app        up to what one frame carries; the main thread sends the rest, with credit or on a link
+//   trunk ◀── answer ── app        up to what a lane may carry; the main thread sends the rest, with credit or on a link
 
 import { type Room, WOULD_BLOCK } from './kernel.ts'
 import { LaneSide } from './lane.ts'
-import { MAX_LANE_FRAME_BYTES } from './trunk.ts'
+import { MAX_LANE_ANSWER_BYTES, MAX_LANE_FRAME_BYTES } from './trunk.ts'
 
 export class AppLane extends LaneSide {
   /** Bytes of the app since it was asked last. */
@@ -50,7 +50,7 @@ export class AppLane extends LaneSide {
       const at = trunk.reserve(this, MAX_LANE_FRAME_BYTES)
       if (at === -1) return
       this.#isAppReady = false
-      const most = MAX_LANE_FRAME_BYTES - this.#answerBytes
+      const most = Math.min(MAX_LANE_FRAME_BYTES, MAX_LANE_ANSWER_BYTES - this.#answerBytes)
       const count = kernel.receive(order.descriptor, trunk.out, most, at)
       if (count === WOULD_BLOCK) return
       // The program reads the end once more. After a reset it reads as well, paused or not: what is read here may have
@@ -60,7 +60,7 @@ export class AppLane extends LaneSide {
       this.sentBytes += count
       this.#answerBytes += count
       trunk.commit(this.lane, count)
-      if (this.#answerBytes === MAX_LANE_FRAME_BYTES) return this.finish()
+      if (this.#answerBytes === MAX_LANE_ANSWER_BYTES) return this.finish()
       if (count < most && !this.#isAppLeaving) return
     }
   }

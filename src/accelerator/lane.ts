@@ -4,7 +4,7 @@
 //   visitor ◀── answer, whole ── parse, forward ◀── trunk ◀── app
 //
 // Easy is a request of at most 16 KB whose head came in one piece, its body with it or in one piece behind it, and nothing else; and
-// an answer of at most 64 KB whose pieces follow one another at once.
+// an answer of at most 128 KB whose pieces follow one another at once.
 // The parsers are those of the main thread, and as strict. All else is handed back with every byte of it, before any of its
 // answer was passed on: the main thread continues as if it had read those bytes itself.
 
@@ -16,15 +16,19 @@ import { latin1 } from '../http/characters.ts'
 import { forwardRequestHead, forwardResponseHead, maxForwardedBytes } from '../http/forward.ts'
 import { parseRequestHead, parseResponseHead, RequestHead } from '../http/head.ts'
 import { identify, requestIdLine } from '../http/tracing.ts'
+import { type HeldAnswer, HeldAnswers } from './held-answer.ts'
 import { type Kernel, type Room, WOULD_BLOCK } from './kernel.ts'
 import type { ServedLine } from './line-room.ts'
 import type { SharedSlots } from './shared-slots.ts'
-import { LaneEndpoint, MAX_LANE_FRAME_BYTES, type Trunk } from './trunk.ts'
+import { LaneEndpoint, MAX_LANE_ANSWER_BYTES, MAX_LANE_FRAME_BYTES, type Trunk } from './trunk.ts'
 
 /** Most requests fit, and a lane keeps its request until it is answered. A longer one gets an array of its own. */
 const USUAL_REQUEST_BYTES = 1_024
 /** What may come to an end that has left. */
-const MAX_MORE_BYTES = 2 * MAX_LANE_FRAME_BYTES
+const MAX_MORE_BYTES = 2 * MAX_LANE_ANSWER_BYTES
+/** Longer answers, one behind the other, gain nothing by sharing a connection. A few between short ones cost less than a way back. */
+const LONG_ANSWER_BYTES = 32_768
+const MAX_LONG_RUN = 3
 
 const STAY_OPEN = { close: false, keepAlive10: false }
 
@@ -85,11 +89,13 @@ export class LaneTools {
   readonly framer: BodyFramer = new BodyFramer()
   /** Lanes that hold the beginning of an answer. */
   readonly holding: Set<Lane> = new Set<Lane>()
+  readonly held: HeldAnswers
 
   constructor(kernel: Kernel, slots: SharedSlots, events: LaneEvents) {
     this.kernel = kernel
     this.slots = slots
     this.events = events
+    this.held = new HeldAnswers(kernel)
     this.request = kernel.room(EASY_REQUEST_BYTES)
     this.answer = kernel.room(maxForwardedBytes(MAX_LANE_FRAME_BYTES))
   }
@@ -167,7 +173,7 @@ export class Lane extends LaneSide {
   #requestBytes = 0
   #isAsked = false
   /** The beginning of an answer, of which the visitor has nothing yet. */
-  #held: Uint8Array | undefined
+  #held: HeldAnswer | undefined
   /** For the thread: when the last of it came. */
   heldSince = 0
   /** Of an exchange that may be reported. */
@@ -184,6 +190,7 @@ export class Lane extends LaneSide {
   /** For the thread: exchanges at its last look. */
   requestsAtSweep = -1
   requests = 0
+  #longRun = 0
 
   constructor(order: LaneOrder, terms: LaneTerms, trunk: Trunk, tools: LaneTools) {
     super(order, trunk, tools)
@@ -258,12 +265,11 @@ export class Lane extends LaneSide {
   received({ bytes }: Room, start: number, end: number): void {
     if (this.hasLeft) return this.tellMore(bytes, start, end)
     if (!this.#isAsked) return this.#handBack(bytes, start, end)
-    if (this.#held === undefined) return this.#takeAnswer(bytes, start, end)
-    const whole = new Uint8Array(this.#held.length + end - start)
-    whole.set(this.#held)
-    copyBytes(bytes, start, end, whole, this.#held.length)
-    this.#takeHeld()
-    this.#takeAnswer(whole, 0, whole.length)
+    const held = this.#held
+    if (held === undefined) return this.#takeAnswer(bytes, start, end)
+    if (!this.tools.held.add(held, bytes, start, end)) return this.#handBack(bytes, start, end)
+    this.heldSince = performance.now()
+    if (held.mayBeWhole) this.#takeAnswer(held.room.bytes, held.start, held.end)
   }
 
   /** Passes on an answer that is whole, and holds one that is not. */
@@ -271,16 +277,23 @@ export class Lane extends LaneSide {
     const { kernel, answer, answerHead, framer, slots } = this.tools
     // No method that is served here changes how an answer is read.
     const headEnd = parseResponseHead(answerHead, bytes, start, end, this.#terms.limits, 'GET')
-    if (headEnd === 0) return this.#hold(bytes, start, end)
+    if (headEnd === 0) return this.#hold(bytes, start, end, undefined)
     if (headEnd === -1 || !isEasyAnswer(answerHead)) return this.#handBack(bytes, start, end)
     framer.begin(answerHead.body, answerHead.contentLength)
     const bodyEnd = framer.feed(bytes, headEnd, end)
-    if (bodyEnd === end && !framer.complete) return this.#hold(bytes, start, end)
+    if (bodyEnd === end && !framer.complete) {
+      const { body, contentLength } = answerHead
+      return this.#hold(bytes, start, end, body === 'length' ? headEnd - start + contentLength : undefined)
+    }
     if (bodyEnd !== end) return this.#handBack(bytes, start, end)
     const headAt = forwardResponseHead(answerHead, STAY_OPEN, answer.bytes, 0)
     const bodyAt = this.#requestId === '' ? headAt : addRequestId(answer.bytes, headAt, this.#requestId)
     const length = bodyAt + end - headEnd
-    copyBytes(bytes, headEnd, end, answer.bytes, bodyAt)
+    const room = this.#held?.room ?? answer
+    // A body that was held stays where it is, and the head comes in front of it.
+    const from = room === answer ? 0 : headEnd - bodyAt
+    if (room === answer) copyBytes(bytes, headEnd, end, answer.bytes, bodyAt)
+    else copyBytes(answer.bytes, 0, bodyAt, room.bytes, from)
     this.receivedBytes += end - start
     // Counted first: a visitor that has the answer finds it in the counters.
     const { status } = answerHead
@@ -290,15 +303,19 @@ export class Lane extends LaneSide {
     slots.served(this.order.slot, this.#requestBytes, length, isReported, status >= 500)
     this.requests++
     const { descriptor } = this.order
-    const sent = kernel.send(descriptor, answer, length)
+    const sent = kernel.send(descriptor, room, length, from)
     if (this.#terms.log !== undefined) this.#log(this.#terms.log, status, length)
     if (isReported) this.#tell(status, length)
     this.#isAsked = false
     this.#requestBytes = 0
+    this.#longRun = length > LONG_ANSWER_BYTES ? this.#longRun + 1 : 0
+    const taken = Math.max(sent, 0)
+    const unsent = taken < length ? copyOf(room.bytes, from + taken, from + length) : undefined
+    this.#forgetHeld()
     // Served and counted, though the visitor is gone.
     if (sent < 0 && sent !== WOULD_BLOCK) return this.finish(true)
-    const taken = Math.max(sent, 0)
-    if (taken !== length) this.#end({ unsent: copyOf(answer.bytes, taken, length) })
+    if (unsent !== undefined) this.#end({ unsent })
+    else if (this.#longRun === MAX_LONG_RUN) this.finish()
     else if (this.#isVisitorReady) this.#takeRequest()
     else if (this.#isVisitorLeaving) this.finish()
   }
@@ -337,24 +354,35 @@ export class Lane extends LaneSide {
   }
 
   /** Most apps write head and body one after the other. What the rest takes longer than `HOLD_MS` to follow is handed back. */
-  #hold(bytes: Uint8Array, start: number, end: number): void {
-    if (end - start >= MAX_LANE_FRAME_BYTES) return this.#handBack(bytes, start, end)
+  #hold(bytes: Uint8Array, start: number, end: number, wholeBytes: number | undefined): void {
     this.tools.forgetHeads()
-    this.#held = copyOf(bytes, start, end)
-    this.heldSince = performance.now()
+    const isFirst = this.#held === undefined
+    const held = this.#held ?? this.tools.held.take()
+    this.#held = held
     this.tools.holding.add(this)
+    this.heldSince = performance.now()
+    held.wholeBytes = wholeBytes
+    const isHeld = !isFirst || this.tools.held.add(held, bytes, start, end)
+    if (!isHeld) this.#handBack(bytes, start, end)
+    else if (!held.mayFollow) this.finish()
   }
 
-  #takeHeld(): Uint8Array | undefined {
-    const held = this.#held
-    this.#held = undefined
+  #forgetHeld(): void {
+    if (this.#held === undefined) return
     this.tools.holding.delete(this)
-    return held
+    this.tools.held.give(this.#held)
+    this.#held = undefined
+  }
+
+  override crash(error: unknown): void {
+    this.#forgetHeld()
+    super.crash(error)
   }
 
   #handBack(bytes: Uint8Array, start: number, end: number): void {
+    const isHeld = bytes === this.#held?.room.bytes
     this.finish()
-    this.tellMore(bytes, start, end)
+    if (!isHeld) this.tellMore(bytes, start, end)
   }
 
   #end(over: Partial<LaneOver>): void {
@@ -364,8 +392,9 @@ export class Lane extends LaneSide {
       isAsked: this.#isAsked,
       ...over,
     })
-    const held = this.#takeHeld()
-    if (held !== undefined) this.tellMore(held, 0, held.length)
+    const held = this.#held
+    if (held !== undefined) this.tellMore(held.room.bytes, held.start, held.end)
+    this.#forgetHeld()
     this.leave()
   }
 }

@@ -170,11 +170,7 @@ export class ThreadLanes {
 
   /** Ends lanes that have held the beginning of an answer for too long. */
   endHeld(now: number): void {
-    for (const lane of this.#tools?.holding ?? []) {
-      // One that crashed has forgotten it.
-      if (lane.hasLeft) this.#tools?.holding.delete(lane)
-      else if (now - lane.heldSince >= HOLD_MS) this.#finish(lane)
-    }
+    for (const lane of this.#tools?.holding ?? []) if (now - lane.heldSince >= HOLD_MS) this.#finish(lane)
   }
 
   #finish(lane: LaneSide): void {

@@ -12,6 +12,8 @@ import { MAX_LANES } from './shared-slots.ts'
 
 /** The most that one frame carries. */
 export const MAX_LANE_FRAME_BYTES = 65_536
+/** The most of one answer. */
+export const MAX_LANE_ANSWER_BYTES = 131_072
 const HEADER_BYTES = 8
 /** What waits to be sent: as many answers as one turn of a busy thread brings. Above: apps and visitors wait. */
 const OUT_BYTES = 262_144

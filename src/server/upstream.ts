@@ -56,9 +56,9 @@ export interface Visit {
   endAnswer(): void
   /**
    * The answer is complete. `keepAlive` false closes the visitor's connection behind it. `isEasy`: it was small and
-   * came at once, as those do that a lane can serve. Ends the exchange.
+   * came at once, as those do that a lane can serve; `long`: a lane can, among shorter ones. Ends the exchange.
    */
-  done(keepAlive: boolean, isEasy?: boolean): void
+  done(keepAlive: boolean, isEasy?: boolean | 'long'): void
   /**
    * The answer failed. Before any byte was written the visitor gets the page of `code`; after that its connection
    * is cut, so that a truncated answer never looks complete. Ends the exchange.

@@ -5,7 +5,7 @@ import { AppLane } from '../../src/accelerator/app-lane.ts'
 import { type LaneOrder, type LaneSide, LaneTools } from '../../src/accelerator/lane.ts'
 import { SharedSlots } from '../../src/accelerator/shared-slots.ts'
 import { canSplice } from '../../src/accelerator/threads.ts'
-import { IN_BYTES, MAX_LANE_FRAME_BYTES, Trunk } from '../../src/accelerator/trunk.ts'
+import { IN_BYTES, MAX_LANE_ANSWER_BYTES, MAX_LANE_FRAME_BYTES, Trunk } from '../../src/accelerator/trunk.ts'
 import { eventually } from '../support/events.ts'
 import { get, ok } from '../support/exchange.ts'
 import { reset } from '../support/peer.ts'
@@ -116,19 +116,19 @@ describe.skipIf(!canSplice())("an app's end of a lane", () => {
     expect(heard.log).toEqual([])
   })
 
-  test('an answer that one frame does not carry ends it: the rest stays in the kernel', async () => {
+  test('an answer that is too long ends it: the rest stays in the kernel', async () => {
     const here = await open()
     const { app, descriptor, far, heard, asked, until } = here
-    const answer = text(MAX_LANE_FRAME_BYTES + 30_000)
+    const answer = text(MAX_LANE_ANSWER_BYTES + 30_000)
     await asked(REQUEST)
     app.write(answer.slice(0, 40_000), 'latin1')
     await until(() => far.of(LANE).length > 40_000, 'its beginning')
     app.write(answer.slice(40_000), 'latin1')
     await untilLastWord(here)
     const passed = Buffer.concat(far.frames.filter(({ lane }) => lane === LANE).map(({ bytes }) => bytes))
-    expect(passed.length).toBe(MAX_LANE_FRAME_BYTES)
+    expect(passed.length).toBe(MAX_LANE_ANSWER_BYTES)
     expect(heard.log).toEqual(['over'])
-    expect(heard.end).toMatchObject({ sentBytes: MAX_LANE_FRAME_BYTES, hasFailed: false })
+    expect(heard.end).toMatchObject({ sentBytes: MAX_LANE_ANSWER_BYTES, hasFailed: false })
     let rest = ''
     await eventually(() => {
       rest += readAll(descriptor).toString('latin1')
@@ -137,27 +137,31 @@ describe.skipIf(!canSplice())("an app's end of a lane", () => {
     expect(passed.toString('latin1') + rest === answer).toBe(true)
   })
 
-  test('an answer of so much as a frame carries ends it as well: nobody knows that it is whole', async () => {
+  test('an answer of so much as a lane may carry ends it as well: nobody knows that it is whole', async () => {
     const here = await open()
     await here.asked(REQUEST)
-    here.app.write(text(MAX_LANE_FRAME_BYTES), 'latin1')
+    here.app.write(text(MAX_LANE_ANSWER_BYTES), 'latin1')
     await untilLastWord(here)
-    expect(here.heard.end).toMatchObject({ sentBytes: MAX_LANE_FRAME_BYTES, hasFailed: false })
+    expect(here.heard.end).toMatchObject({ sentBytes: MAX_LANE_ANSWER_BYTES, hasFailed: false })
   })
 
   test('so much may come in answer to each request', async () => {
     const { app, far, heard, until, asked } = await open()
+    const passed = () =>
+      far.frames
+        .filter(({ lane }) => lane === LANE)
+        .map(({ bytes }) => bytes.toString('latin1'))
+        .join('')
     let answers = ''
     for (let count = 1; count <= 3; count++) {
       await asked(REQUEST)
-      const answer = text(MAX_LANE_FRAME_BYTES - 1, count)
+      const answer = text(MAX_LANE_ANSWER_BYTES - 1, count)
       answers += answer
       app.write(answer, 'latin1')
-      await until(() => far.of(LANE).length >= answers.length + count, 'the answer')
+      await until(() => passed().length >= answers.length, 'the answer')
     }
     expect(heard.log).toEqual([])
-    const passed = far.frames.filter(({ lane }) => lane === LANE).map(({ bytes }) => bytes.toString('latin1'))
-    expect(passed.join('') === answers).toBe(true)
+    expect(passed() === answers).toBe(true)
   })
 
   test('an app that ends: the program hears of it once more', async () => {
@@ -267,11 +271,12 @@ describe.skipIf(!canSplice())("an app's end of a lane", () => {
   test('who says more to it than a request can be, after it left, loses the trunk', async () => {
     const { lane, trunk, far, heard, asked, until } = await open()
     lane.finish()
-    await asked(text(MAX_LANE_FRAME_BYTES), text(MAX_LANE_FRAME_BYTES))
+    const frame = text(MAX_LANE_FRAME_BYTES)
+    await asked(frame, frame, frame, frame)
     expect(trunk.isBroken).toBe(false)
     far.say(LANE, 'a')
     await until(() => heard.isBack, 'the end')
-    expect(heard.moreText.length).toBe(2 * MAX_LANE_FRAME_BYTES)
+    expect(heard.moreText.length).toBe(4 * MAX_LANE_FRAME_BYTES)
     expect(heard.log.at(-1)).toBe('back torn')
   })
 

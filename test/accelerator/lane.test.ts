@@ -4,7 +4,7 @@ import { afterAll, describe, expect, test } from 'bun:test'
 import { Lane, type LaneOrder, LaneTools } from '../../src/accelerator/lane.ts'
 import { SharedSlots } from '../../src/accelerator/shared-slots.ts'
 import { canSplice } from '../../src/accelerator/threads.ts'
-import { IN_BYTES, MAX_LANE_FRAME_BYTES, Trunk } from '../../src/accelerator/trunk.ts'
+import { IN_BYTES, MAX_LANE_ANSWER_BYTES, MAX_LANE_FRAME_BYTES, Trunk } from '../../src/accelerator/trunk.ts'
 import type { LaneTerms } from '../../src/accelerator.ts'
 import { eventually } from '../support/events.ts'
 import { get, ok, post } from '../support/exchange.ts'
@@ -352,15 +352,70 @@ describe.skipIf(!canSplice())('a lane', () => {
     }
   })
 
+  /** Pieces as a trunk carries them, the first one of `first` bytes. */
+  function frames(bytes: string, first: number): string[] {
+    const pieces = [bytes.slice(0, first)]
+    for (let at = first; at < bytes.length; at += MAX_LANE_FRAME_BYTES)
+      pieces.push(bytes.slice(at, at + MAX_LANE_FRAME_BYTES))
+    return pieces
+  }
+
   test('an answer in pieces that is too long: all of it is handed back, in its order', async () => {
-    const { far, heard, seen, asked, until } = await open()
-    await asked()
-    const head = 'HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n'
-    const body = 'x'.repeat(65_536)
-    far.say(LANE, head, body)
-    await until(() => heard.isOver, 'the end')
-    expect(heard.log).toEqual(['over', `more ${head}${body}`])
-    expect([heard.end?.receivedBytes, seen.atVisitor]).toEqual([0, ''])
+    const head = 'HTTP/1.1 200 OK\r\n'
+    const long = `${head}Content-Length: ${MAX_LANE_ANSWER_BYTES}\r\n\r\n${'x'.repeat(65_536)}`
+    const chunk = `10000\r\n${'y'.repeat(65_536)}\r\n`
+    const chunks = `${head}Transfer-Encoding: chunked\r\n\r\n${chunk.repeat(3)}`
+    // More pieces than an answer of unknown length may have.
+    const drip = 'HTTP/1.1 200 OK'.split('').concat(Array.from({ length: 60 }, () => 'K'))
+    for (const pieces of [frames(long, 50), frames(chunks, MAX_LANE_FRAME_BYTES), drip]) {
+      const { far, heard, seen, asked, until } = await open()
+      await asked()
+      far.say(LANE, ...pieces)
+      const all = pieces.join('')
+      await until(() => heard.moreText.length >= all.length, 'all of it')
+      expect(heard.log[0]).toBe('over')
+      expect(heard.moreText === all).toBe(true)
+      expect([heard.end?.receivedBytes, heard.end?.isAsked, seen.atVisitor]).toEqual([0, true, ''])
+    }
+  })
+
+  test('a long answer is sent whole, however it is cut; behind some of them in a row the lane ends', async () => {
+    const { far, heard, seen, asked, answered, slots } = await open()
+    const sizes = [65_536, 100_000, 20, 130_000, 32_769, 0, 99_999, 100_000]
+    for (const [count, size] of [...sizes, 40_000].entries()) {
+      const answer = ok(String(count).padEnd(size, String(count)))
+      await asked()
+      expect(heard.log).toEqual([])
+      far.say(LANE, ...frames(answer, count % 2 === 0 ? 30 : 40_000))
+      expect((await answered(answer)) === answer).toBe(true)
+    }
+    expect(heard.log).toEqual(['over'])
+    expect(heard.end).toMatchObject({
+      isAsked: false,
+      request: undefined,
+      unsent: undefined,
+      hasFailed: false,
+    })
+    expect(heard.end?.receivedBytes).toBe(seen.atVisitor.length)
+    expect(slots.counts(SLOT)).toMatchObject({ requests: sizes.length + 1, bytesOut: seen.atVisitor.length })
+  })
+
+  test('a long answer whose end does not come: the visitor gets none of it from the lane', async () => {
+    for (const isTorn of [false, true]) {
+      const { far, heard, seen, asked, until } = await open()
+      const [piece = '', next = ''] = frames(ok('x'.repeat(120_000)), 40)
+      await asked()
+      far.say(LANE, piece, next)
+      if (isTorn) await until(() => far.peer.bytesWritten > next.length, 'its beginning')
+      if (isTorn) reset(far.peer)
+      else far.leave(LANE)
+      await until(() => heard.isBack, 'its way back')
+      expect(seen.atVisitor).toBe('')
+      expect(heard.end).toMatchObject({ isAsked: true, receivedBytes: 0 })
+      if (isTorn) expect((piece + next).startsWith(heard.moreText)).toBe(true)
+      else expect(heard.moreText === piece + next).toBe(true)
+      expect(heard.log.at(-1)).toBe(isTorn ? 'back torn' : 'back')
+    }
   })
 
   test('an answer of which the other side leaves the rest to the carrier', async () => {
@@ -495,12 +550,12 @@ describe.skipIf(!canSplice())('a lane', () => {
   test('who says more to it than an answer can be, after it left, loses the trunk', async () => {
     const { lane, trunk, far, heard, until } = await open()
     lane.finish()
-    for (let count = 0; count < 2; count++) far.say(LANE, 'a'.repeat(MAX_LANE_FRAME_BYTES))
-    await until(() => heard.moreText.length === 2 * MAX_LANE_FRAME_BYTES, 'as much as it can be')
+    for (let count = 0; count < 4; count++) far.say(LANE, 'a'.repeat(MAX_LANE_FRAME_BYTES))
+    await until(() => heard.moreText.length === 2 * MAX_LANE_ANSWER_BYTES, 'as much as it can be')
     expect(trunk.isBroken).toBe(false)
     far.say(LANE, 'a')
     await until(() => heard.isBack, 'the end')
-    expect(heard.moreText.length).toBe(2 * MAX_LANE_FRAME_BYTES)
+    expect(heard.moreText.length).toBe(2 * MAX_LANE_ANSWER_BYTES)
     expect(heard.log.at(-1)).toBe('back torn')
   })
 
@@ -523,25 +578,31 @@ describe.skipIf(!canSplice())('a lane', () => {
     expect(heard.request).toBe(get(HOST, '/a'))
   })
 
-  test('an answer that the visitor does not take whole: the rest is handed back', async () => {
-    const { slots, visitor, far, heard, seen, asked, until } = await open()
-    visitor.pause()
-    let answers = ''
-    while (!heard.isOver) {
-      const answer = ok(String(answers.length).padEnd(60_000, '.'))
-      answers += answer
-      await asked()
-      far.say(LANE, answer)
-      const served = slots.counts(SLOT).requests
-      await until(() => slots.counts(SLOT).requests > served, 'the answer')
-    }
-    expect(heard.end).toMatchObject({ request: undefined, isAsked: false, hasFailed: false })
-    expect(heard.end?.receivedBytes).toBe(answers.length)
-    const { unsent = '' } = heard
-    expect(unsent).not.toBe('')
-    expect(unsent.length).toBeLessThanOrEqual(answers.length / slots.counts(SLOT).requests)
-    visitor.resume()
-    await eventually(() => seen.atVisitor.length >= answers.length - unsent.length, 'what was taken')
-    expect(seen.atVisitor + unsent === answers).toBe(true)
-  })
+  test.each([
+    [30_000, 30_000],
+    [30_000, 125_000],
+  ])(
+    'an answer that the visitor does not take whole: the rest is handed back (%d, %d bytes)',
+    async (first, second) => {
+      const { slots, visitor, far, heard, seen, asked, until } = await open()
+      visitor.pause()
+      let answers = ''
+      while (!heard.isOver) {
+        const served = slots.counts(SLOT).requests
+        const answer = ok(String(answers.length).padEnd(served % 2 === 0 ? first : second, '.'))
+        answers += answer
+        await asked()
+        far.say(LANE, ...frames(answer, MAX_LANE_FRAME_BYTES))
+        await until(() => slots.counts(SLOT).requests > served, 'the answer')
+      }
+      expect(heard.end).toMatchObject({ request: undefined, isAsked: false, hasFailed: false })
+      expect(heard.end?.receivedBytes).toBe(answers.length)
+      const { unsent = '' } = heard
+      expect(unsent).not.toBe('')
+      expect(unsent.length).toBeLessThanOrEqual(ok('x'.repeat(second)).length)
+      visitor.resume()
+      await eventually(() => seen.atVisitor.length >= answers.length - unsent.length, 'what was taken')
+      expect(seen.atVisitor + unsent === answers).toBe(true)
+    },
+  )
 })

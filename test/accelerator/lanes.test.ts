@@ -258,6 +258,35 @@ describe.skipIf(!canSplice())('in a lane', () => {
     expect((await ask(visitor, get(tunnel.host, '/text/on'))).body).toBe('on')
   }, 30_000)
 
+  test('a site of short and long answers stays in its lane', async () => {
+    await using here = await site()
+    const visitor = await inLane(here)
+    const before = here.app.asked.length
+    for (let count = 0; count < 100; count++) {
+      const size = count % 10 === 5 ? 100_000 + count : count
+      expect((await ask(visitor, get(here.host, `/size/${size}`))).body === 'x'.repeat(size)).toBe(true)
+    }
+    expect(here.app.asked.length).toBe(before + 100)
+    expect(lanes()).toBe(1)
+  })
+
+  test('a long answer that the app cuts off is none that the visitor takes for whole', async () => {
+    for (const how of ['half', 'torn']) {
+      await using here = await site()
+      const visitor = await inLane(here)
+      const at = visitor.text.length
+      await visitor.send(get(here.host, `/${how}/100000`))
+      await visitor.when(
+        () => visitor.isClosed || visitor.hasEnded || visitor.text.slice(at).includes(' 502 '),
+        'the end',
+      )
+      const answer = visitor.text.slice(at)
+      expect(answer.length).toBeLessThan(51_000)
+      if (how === 'half') expect(answer).toEndWith('x'.repeat(50_000))
+      expect(here.app.asked.filter(line => line.includes(how)).length).toBeGreaterThan(0)
+    }
+  })
+
   test('an app that takes its time is waited for, and not for longer than without one', async () => {
     await using here = await site({ limits: { originTimeoutMs: 2_500 } })
     const { app, tunnel } = here
@@ -643,6 +672,30 @@ describe.skipIf(!canSplice())('in a lane', () => {
     )
     expect(lanes()).toBe(60)
   }, 30_000)
+
+  test('random sizes, on visitors that read when they like: each gets its own answers, whole', async () => {
+    await using here = await site()
+    const random = new Random(6)
+    let inLanes = 0
+    await Promise.all(
+      Array.from({ length: 8 }, async () => {
+        const visitor = await rawDial(here.port)
+        here.visitors.push(visitor)
+        for (let count = 0; count < FUZZ * 150; count++) {
+          const size = random.below(random.pick([100, 100, 5_000, 5_000, 5_000, 110_000]))
+          const isSlow = random.chance(0.1)
+          if (isSlow) visitor.socket.pause()
+          await visitor.send(get(here.host, `/size/${size}`))
+          if (isSlow) await Bun.sleep(random.below(3))
+          visitor.socket.resume()
+          const { head, body } = await readAnswer(visitor)
+          expect([statusOf(head), body.length, /^x*$/.test(body)]).toEqual([200, size, true])
+          inLanes += lanes()
+        }
+      }),
+    )
+    expect(inLanes).toBeGreaterThan(FUZZ * 100)
+  }, 60_000)
 
   test('random requests in random pieces: what a plain visitor gets, gets this one', async () => {
     await using here = await site()

@@ -17,6 +17,9 @@ const ANSWERS: Readonly<Record<string, (argument: string, head: string, body: st
   echo: (_, head, body) => [plain(head + body)],
   size: argument => [plain('x'.repeat(Number(argument)))],
   empty: () => [`HTTP/1.1 204 No Content${CRLF}${CRLF}`],
+  /** Half of what it says. */
+  half: argument => [plain('x'.repeat(Number(argument))).slice(0, -Number(argument) / 2), 'end'],
+  torn: argument => [plain('x'.repeat(Number(argument))).slice(0, -Number(argument) / 2), 'reset'],
   unchanged: () => [`HTTP/1.1 304 Not Modified${CRLF}Content-Length: 77${CRLF}${CRLF}`],
   missing: () => [`HTTP/1.1 404 Not Found${CRLF}Content-Length: 4${CRLF}${CRLF}gone`],
   odd: () => [
@@ -52,7 +55,7 @@ const ANSWERS: Readonly<Record<string, (argument: string, head: string, body: st
 
 /** Those that end. */
 export const ANSWER_NAMES: readonly string[] = Object.keys(ANSWERS).filter(
-  name => name !== 'endless' && name !== 'silent',
+  name => !['endless', 'silent', 'half', 'torn'].includes(name),
 )
 
 export class ScriptedApp implements Disposable {

@@ -69,8 +69,8 @@ export interface VisitChannel {
   charge(account: Account | undefined): void
   /** The visit is bytes both ways from now on. */
   switched(): void
-  /** The visit is over. `goesOn`: the connection is good for another. `isEasy`: a lane could have served it. */
-  over(goesOn: boolean, isEasy: boolean): void
+  /** The visit is over. `goesOn`: the connection is good for another. `isEasy`: a lane could have served it; `long`: among shorter ones. */
+  over(goesOn: boolean, isEasy: boolean | 'long'): void
   /** Of many requests at once: the visitor is to make its next ones on another connection. Else `over` says so. */
   drain?(): void
   /** The connection leaves HTTP. */

@@ -305,7 +305,7 @@ export class HttpConnection
     this.input.proceed()
   }
 
-  over(goesOn: boolean, isEasy: boolean): void {
+  over(goesOn: boolean, isEasy: boolean | 'long'): void {
     this.output.expectAnswer(0)
     if (!goesOn) return this.#close()
     // A lane has one visitor.

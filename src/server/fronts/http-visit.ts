@@ -345,19 +345,19 @@ export class HttpVisit implements Visit, Arrival {
     else this.#shaped.output.behind(() => this.#channel.output.end())
   }
 
-  done(keepAlive: boolean, isEasy = false): void {
+  done(keepAlive: boolean, isEasy: boolean | 'long' = false): void {
     this.#exchange = undefined
     if (this.#shaped === undefined) this.#done(keepAlive, isEasy)
     else this.#shaped.output.behind(() => this.#done(keepAlive, false))
   }
 
-  #done(keepAlive: boolean, isEasy: boolean): void {
+  #done(keepAlive: boolean, isEasy: boolean | 'long'): void {
     const { method, body } = this.head
     const isEasyRequest = method !== 'HEAD' && body !== 'chunked' && this.requestBytes <= EASY_REQUEST_BYTES
     // What the answer said counts: the visitor may have sent its next request by now.
     const goesOn = keepAlive && this.#keepsAlive && this.isRequestComplete && this.answerStatus !== 101
     this.#finish(undefined)
-    this.#channel.over(goesOn, isEasy && isEasyRequest)
+    this.#channel.over(goesOn, isEasyRequest && isEasy)
   }
 
   fail(code: ErrorCode, again?: readonly Uint8Array[]): void {

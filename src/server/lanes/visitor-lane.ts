@@ -60,14 +60,14 @@ export class VisitorLane implements Shortcut {
     this.#site = site
   }
 
-  /** An exchange is over, and the connection stays open. `isEasy`: a lane could have served it. */
-  exchanged(isEasy: boolean): void {
+  /** An exchange is over, and the connection stays open. `isEasy`: a lane could have served it; `long`: among shorter ones. */
+  exchanged(isEasy: boolean | 'long'): void {
     if (this.#reserved !== undefined) {
       if (isEasy && ++this.#waited <= MAX_WAITED) return
       if (isEasy) this.#wantedEasy = Math.min(2 * this.#wantedEasy, MAX_WANTED_EASY)
       this.giveUp()
     } else if (!isEasy) this.#forget()
-    else if (this.#easyCount++ === 0) this.#easySince = performance.now()
+    else if (isEasy === true && this.#easyCount++ === 0) this.#easySince = performance.now()
   }
 
   /** Where a request that was routed to an upstream goes: to the visitor's own way there, if it has one. */

@@ -16,9 +16,11 @@ import { addBody, scratch, writeAnswerHead, writeInterimHead, writeRequestHead }
 import { MIN_SPLICED_BYTES, RequestSender } from './request-sender.ts'
 import type { StreamsContext } from './streams-context.ts'
 
-/** A body of this size in so few pieces will come like that again: half of what fits into a lane. */
+/** A body of this size in so few pieces will come like that again. */
 const EASY_ANSWER_BYTES = 32_768
 const EASY_PIECES = 2
+/** Fits into a lane with any head. */
+const LONG_ANSWER_BYTES = 114_688
 
 /** Chunk framing looked through at once: a quarter of a millisecond, while 512 KB in chunks of a byte would take four. */
 const FRAMING_BYTES_AT_ONCE = 32_768
@@ -398,8 +400,10 @@ export class StreamExchange implements Exchange {
   // ── The end ────────────────────────────────────────────────────────────────────────────────────────────────
 
   /** A lane can serve such an answer: head and body may come one after the other. */
-  get #isEasy(): boolean {
-    return this.#pieces <= EASY_PIECES && this.#framer.payloadBytes <= EASY_ANSWER_BYTES
+  get #isEasy(): boolean | 'long' {
+    const { payloadBytes } = this.#framer
+    if (payloadBytes <= EASY_ANSWER_BYTES) return this.#pieces <= EASY_PIECES
+    return payloadBytes <= LONG_ANSWER_BYTES && 'long'
   }
 
   #complete(): void {
