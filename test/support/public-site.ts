@@ -2,7 +2,7 @@
 
 import { get } from 'node:https'
 import type { TunnelServer } from '../../src/server/server.ts'
-import { type Browser, Chromium } from './browser.ts'
+import { Browser } from './browser.ts'
 import { makeCertificate } from './certificates.ts'
 import { startServer } from './tunnel.ts'
 
@@ -22,10 +22,9 @@ export interface PublicSite {
   visitor(): Promise<Browser>
 }
 
-/** For all tests of a file: one server, and one process of Chromium, which starts with the first visitor. */
+/** For all tests of a file: one server. Each visitor is a Chromium of its own: one for all stopped answering in one run of four. */
 export class PublicSide implements AsyncDisposable {
   readonly #server: TunnelServer
-  #chromium: Promise<Chromium> | undefined
   #count = 0
 
   private constructor(server: TunnelServer) {
@@ -47,19 +46,12 @@ export class PublicSide implements AsyncDisposable {
       url: `https://${host}:${port}`,
       host,
       visit: () => visit(host, port),
-      visitor: async () => {
-        this.#chromium ??= startChromium(port)
-        return (await this.#chromium).visitor()
-      },
+      visitor: () => startBrowser(port),
     }
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    try {
-      await (await this.#chromium)?.[Symbol.asyncDispose]()
-    } finally {
-      await this.#server.stop()
-    }
+    await this.#server.stop()
   }
 }
 
@@ -76,7 +68,7 @@ function visit(host: string, port: number): ReturnType<PublicSite['visit']> {
 }
 
 /** It reaches the public side alone, as one of another machine: no port of a dev server is there for it. */
-function startChromium(port: number): Promise<Chromium> {
+function startBrowser(port: number): Promise<Browser> {
   const rules = [`MAP *.${DOMAIN}:${port} 127.0.0.1:${port}`, 'MAP * ~NOTFOUND']
-  return Chromium.start(['--ignore-certificate-errors', `--host-resolver-rules=${rules.join(', ')}`])
+  return Browser.start(['--ignore-certificate-errors', `--host-resolver-rules=${rules.join(', ')}`])
 }
