@@ -5,12 +5,26 @@ export function isPlain(path: string): boolean {
   return /^\/[^%\\;\s?#]*$/.test(path) && !/\/\/|\/\.{1,2}(?:\/|$)/.test(path)
 }
 
+/** The same of a path as it came, each character a byte: valid UTF-8 has no byte of an overlong dot or slash. */
+export function hasOneReading(path: string): boolean {
+  return isPlain(path) && !/[\xc0\xc1]/.test(path)
+}
+
+/** Bytes of letters that are not ASCII are the same path escaped or not, and browsers escape them. */
+export function unescapeLetters(path: string): string {
+  return path.replace(/%([89a-f][0-9a-f])/gi, (_, hex: string) =>
+    String.fromCharCode(Number.parseInt(hex, 16)),
+  )
+}
+
 /**
  * As apps may read it: all escapes decoded, once or twice, or those of dots alone, as `new URL` does; parameters taken out before or
  * behind that; dot segments resolved, slashes made one, two slashes at the start as another host, which `new URL(request.url, base)`
- * makes of it, and `?`, `#` or NUL, once decoded, as the end, before or behind it. `undefined`: there is too much to look at.
+ * makes of it, and `?`, `#` or NUL, once decoded, as the end, before or behind it. Letters
+ * that are not ASCII are bytes in all readings. `undefined`: there is too much to look at.
  */
-export function readingsOf(path: string): readonly string[] | undefined {
+export function readingsOf(target: string): readonly string[] | undefined {
+  const path = unescapeLetters(target)
   if (path.length > MAX_CHARS || (path.match(ODD)?.length ?? 0) > MAX_ODD) return undefined
   const readings = new Set<string>()
   const done = new Set<string>()
@@ -40,7 +54,7 @@ export function readingsOf(path: string): readonly string[] | undefined {
   return [...readings]
 }
 
-/** A path costs the event loop at most 0.05 ms: one visitor can ask for thousands. What apps and browsers write has a few of each. */
+/** So a path costs the event loop some 0.05 ms: one visitor can ask for thousands. What apps and browsers write has a few of each. */
 const MAX_CHARS = 512
 const MAX_ODD = 64
 const MAX_READINGS = 16

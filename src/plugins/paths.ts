@@ -1,7 +1,7 @@
 // Which rule a request's path falls under, whatever spelling of the path the app takes for the same.
 
 import { TunnelError } from '../errors.ts'
-import { isPlain, readingsOf } from '../http/path-readings.ts'
+import { hasOneReading, isPlain, readingsOf, unescapeLetters } from '../http/path-readings.ts'
 import type { Way } from './way.ts'
 
 /** What it takes to visit a path. */
@@ -46,8 +46,7 @@ export class Paths {
    */
   ruleOf(target: string): Rule | undefined {
     if (this.#rules.length === 0 && this.#open.length === 0) return this.#standard
-    const end = target.search(/[?#]/)
-    const path = (end < 0 ? target : target.slice(0, end)).replace(ESCAPED_BYTE, byteOf)
+    const path = pathOf(target)
     const rule = this.#ruleOf(path)
     if (hasOneReading(path)) return rule
     return readingsOf(path)?.every(reading => this.#ruleOf(reading) === rule) ? rule : undefined
@@ -70,13 +69,13 @@ export class Paths {
 
 const OPEN: Rule = { ways: [] }
 
-/** Letters that are not ASCII: their bytes are the same path escaped or not, and browsers escape them. */
-const ESCAPED_BYTE = /%([89a-f][0-9a-f])/gi
-const byteOf = (_: string, hex: string): string => String.fromCharCode(Number.parseInt(hex, 16))
 const HIGH = /[\x80-\xff]/
-/** Valid UTF-8 has none of them. */
-const OVERLONG = /[\xc0\xc1]/
-const hasOneReading = (path: string): boolean => isPlain(path) && !OVERLONG.test(path)
+
+/** Each character is a byte. */
+function pathOf(target: string): string {
+  const end = target.search(/[?#]/)
+  return unescapeLetters(end < 0 ? target : target.slice(0, end))
+}
 
 /** `/api` has `/api` and `/api/x` below it, not `/apix`. */
 export function isBelow(path: string, prefix: string): boolean {
@@ -86,10 +85,12 @@ export function isBelow(path: string, prefix: string): boolean {
 
 /** Whether the path is `prefix` or below it however the app reads it. The prefix may have escapes of its own. */
 export function isSurelyBelow(target: string, prefix: string): boolean {
-  const end = target.search(/[?#]/)
-  const path = end < 0 ? target : target.slice(0, end)
-  if (hasOneReading(path)) return isBelow(path, prefix)
-  const prefixes = readingsOf(prefix)
+  const path = pathOf(target)
+  const above = unescapeLetters(prefix)
+  // Spelled as it was meant, however strangely.
+  if (path === above) return true
+  if (hasOneReading(path)) return isBelow(path, above)
+  const prefixes = readingsOf(above)
   return readingsOf(path)?.every(reading => prefixes?.some(one => isBelow(reading, one))) ?? false
 }
 

@@ -54,6 +54,24 @@ test('a path that costs too much to look at is refused: 512 characters, 64 odd p
     expect([dots, isSurelyBelow(`/a/${dots}/b`, '/a')]).toEqual([dots, false])
 })
 
+test('letters that are not ASCII are not odd, however browsers escape them', () => {
+  for (const letters of ['статьи/как-настроить-туннель-для-вебхуков', '漢'.repeat(100)]) {
+    const path = `/docs/${encodeURI(letters)}`
+    expect(markOf(path)).toBe('standard')
+    expect(isSurelyBelow(path, '/docs')).toBe(true)
+    expect(isSurelyBelow(path, path)).toBe(true)
+    expect(isSurelyBelow(path, '/other')).toBe(false)
+    // Bytes as some clients send them.
+    expect(isSurelyBelow(Buffer.from(decodeURIComponent(path)).toString('latin1'), path)).toBe(true)
+  }
+})
+
+test('a path is surely below itself, however strangely it is spelled', () => {
+  const strange = `/${'%41'.repeat(100)}//a;b`
+  expect(isSurelyBelow(`${strange}?x`, strange)).toBe(true)
+  expect(isSurelyBelow(`${strange}/x`, strange)).toBe(false)
+})
+
 test('a path that can be read as another one with another rule is refused', () => {
   for (const target of [
     '/assets/../admin',

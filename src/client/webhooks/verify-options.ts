@@ -2,7 +2,7 @@
 
 import { TunnelError } from '../../errors.ts'
 import type { PathWaysIn, WebhookRule } from '../../guard.ts'
-import { isPlain, readingsOf } from '../../http/path-readings.ts'
+import { hasOneReading, readingsOf } from '../../http/path-readings.ts'
 
 export const PROVIDERS = ['standard', 'stripe', 'github', 'slack', 'shopify'] as const
 export type Provider = (typeof PROVIDERS)[number]
@@ -66,7 +66,7 @@ export function verifySettings(options: VerifyOptions, mayWait = false): VerifyS
     matches(path) {
       const raw = path.split(/[?#]/, 1)[0] ?? ''
       // One reading is enough: an app that takes it for a webhook must not get it unchecked.
-      const readings = isPlain(raw) ? [raw] : readingsOf(raw)
+      const readings = hasOneReading(raw) ? [] : readingsOf(raw)
       if (readings === undefined) return true
       return [raw, ...readings]
         .map(pathOf)
@@ -109,7 +109,8 @@ function pathOf(target: string): string {
   const raw = target.split(/[?#]/, 1)[0] ?? ''
   let decoded = raw
   try {
-    decoded = decodeURIComponent(raw)
+    // Readings have bytes of letters in them.
+    decoded = decodeURIComponent(raw.replace(/[\x80-\xff]/g, byte => `%${byte.charCodeAt(0).toString(16)}`))
   } catch {
     // Not UTF-8: it stays as it is.
   }

@@ -129,10 +129,22 @@ test('paths are matched as an app may understand them', () => {
     '/%2568ooks/a',
     '/one;x',
     '/a/..;/hooks/a',
+    '/x/\xc0\xae\xc0\xae/hooks/a',
+    // Too much to look at: it may be one.
+    `/${'%41'.repeat(65)}`,
   ])
     expect([path, verify.matches(path)]).toEqual([path, true])
-  for (const path of ['/', '/other', '/one/two', '/hooksx', '/hooks/../other'])
+  const page = `/${encodeURIComponent('статьи')}/${encodeURIComponent('как-настроить-туннель-для-вебхуков')}`
+  for (const path of ['/', '/other', '/one/two', '/hooksx', '/hooks/../other', page, `/${'a'.repeat(5_000)}`])
     expect([path, verify.matches(path)]).toEqual([path, false])
+})
+
+test('paths with letters that are not ASCII are matched, escaped or not', () => {
+  const verify = verifySettings({ provider: 'github', secret: 's', paths: ['/büro/*'] })
+  const raw = (path: string) => Buffer.from(path).toString('latin1')
+  for (const path of ['/b%C3%BCro/a', raw('/büro/a'), '/x/../b%c3%bcro/a', raw('/x/../büro/a')])
+    expect([path, verify.matches(path)]).toEqual([path, true])
+  expect(verify.matches('/buero/a')).toBe(false)
 })
 
 test.each([
