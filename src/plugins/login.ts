@@ -18,6 +18,10 @@ const BEGIN = `${GUARD_PATH}login`
 const OTHER = '&other'
 const CALLBACK = `${GUARD_PATH}callback`
 const TIMEOUT_SECONDS = 5
+/** Of the address that a login leads back to: with eight logins under way, their cookies fit into the 8 KB that proxies take. */
+const MAX_KEPT_CHARS = 512
+/** Of all guards: rules of one guard share the names of cookies. */
+let begunCount = 0
 
 export class Login implements Way {
   readonly kind = 'login'
@@ -25,7 +29,6 @@ export class Login implements Way {
   readonly #rule: LoginRule
   readonly #client: LoginClient
   readonly #key: string
-  #begun = 0
 
   constructor(rule: LoginRule, client: LoginClient, key: string) {
     this.#rule = rule
@@ -69,8 +72,10 @@ export class Login implements Way {
       })
       // In the browser that began: another one that is led to the callback has no such cookie.
       const exp = Math.floor(Date.now() / 1_000) + LOGIN_SECONDS
-      const begun = seal(this.#key, PURPOSE, { state, nonce, verifier, to, exp })
-      const name = loginNameOf(visitor, this.#begun++)
+      // What does not fit leads to its page, or to the first one.
+      const kept = [to, to.replace(/\?.*/, '')].find(one => one.length <= MAX_KEPT_CHARS) ?? '/'
+      const begun = seal(this.#key, PURPOSE, { state, nonce, verifier, to: kept, exp })
+      const name = loginNameOf(visitor, begunCount++)
       return redirected(url.href, [['set-cookie', loginCookieOf(visitor, name, begun, LOGIN_SECONDS)]])
     } catch {
       // The provider is away; what it said may hold what is none of the visitor's business.

@@ -85,6 +85,37 @@ test('tabs that a browser opens at the same time sign in each, and come back to 
   }
 })
 
+test('so do tabs whose paths have rules of their own', async () => {
+  const login = { issuer: openId.issuer }
+  const { ask } = await guardOf(
+    { paths: { '/a': { login }, '/b': { login } } },
+    { logins: [{ issuer: openId.issuer, clientId: 'server', clientSecret: 'server-secret' }] },
+  )
+  const names = await Promise.all(
+    ['/a', '/b', '/a/x', '/b/x'].map(
+      async path => cookieOf(refusalOf(await ask(`GET ${path}`, [NAVIGATE]))).split('=')[0],
+    ),
+  )
+  expect(new Set(names).size).toBe(4)
+})
+
+test('a login from a long address leads to its page, or to the first one, and its cookie stays small', async () => {
+  const guard = await guarded()
+  for (const [path, to] of [
+    [`/page?a=${'x'.repeat(400)}`, `/page?a=${'x'.repeat(400)}`],
+    [`/page?a=${'x'.repeat(1_900)}`, '/page'],
+    [`/${'x'.repeat(1_900)}`, '/'],
+  ] as const) {
+    const sent = refusalOf(await guard.ask(`GET ${path}`, [NAVIGATE]))
+    const cookie = cookieOf(sent)
+    // Eight of them fit into the 8 KB that proxies take of a line.
+    expect(8 * cookie.length).toBeLessThan(8_000)
+    const back = await openId.signIn(headerOf(sent, 'location') ?? '', 'anna@example.com')
+    const answer = await guard.ask(`GET ${back.pathname}${back.search}`, [NAVIGATE, cookie])
+    expect(headerOf(answer, 'location')).toBe(to)
+  }
+})
+
 test('a login that is begun takes the place of no other that is under way', async () => {
   const { ask } = await guarded()
   const first = cookieOf(refusalOf(await ask('GET /', [NAVIGATE])))
