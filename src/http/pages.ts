@@ -53,6 +53,12 @@ const RETRY_AFTER_SECONDS: Partial<Record<ErrorCode, number>> = {
   SERVER_STARTING: 5,
   VISITOR_LIMIT: 5,
 }
+/** What to do is to wait for the time in Retry-After. */
+const TIMED: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
+  'RATE_LIMITED',
+  'CREDENTIALS_THROTTLED',
+  'CIRCUIT_OPEN',
+])
 /** When a caller may try again that asked too often. */
 const THROTTLED_SECONDS = 5
 
@@ -170,14 +176,14 @@ function page(
   const [, given] = options.headers?.find(([name]) => name.toLowerCase() === 'retry-after') ?? []
   const seconds = Number(given ?? options.retryAfterSeconds)
   // It may be a date.
-  const isTimed = seconds > 0 && entry.action.includes('Retry-After')
-  const action = isTimed ? `Try again in ${seconds} s.` : entry.action
+  const isTimed = seconds > 0 && TIMED.has(code)
+  const todo = isTimed ? `Try again in ${seconds} s.` : `${whose}${withFlags(entry.action)}`
   return shell(
     `${entry.status} ${code}`,
     `<p class="code">${entry.status} ${escapeHtml(code)}</p>
 <h1>${escapeHtml(options.detail ?? entry.meaning)}</h1>
 <p>${escapeHtml(FAULTS[entry.fault])}</p>
-<p class="todo">${whose}${withFlags(action)}</p>
+<p class="todo">${todo}</p>
 ${polls ? '<p class="soft" role="status"><i class="dot"></i>This page looks again every second and reloads when it works.</p>' : ''}
 <footer>${escapeHtml(options.host)} · answered by localtunnels, not by the app</footer>`,
     polls ? `<script>${PAGE_SCRIPT}</script>\n` : '',
