@@ -18,6 +18,9 @@ export interface Rewrite {
   readonly origin: string
 }
 
+/** Whether a lane can serve such exchanges. `long`: a few of them, between easy ones. */
+export type Ease = 'easy' | 'long' | 'none'
+
 /**
  * The visitor's side of one exchange: what an upstream may ask and do. Called only between `begin` and its end.
  *
@@ -55,10 +58,10 @@ export interface Visit {
   /** After a switch: the origin sends no more, what the visitor sends still flows. */
   endAnswer(): void
   /**
-   * The answer is complete. `keepAlive` false closes the visitor's connection behind it. `isEasy`: it was small and
-   * came at once, as those do that a lane can serve; `long`: a lane can, among shorter ones. Ends the exchange.
+   * The answer is complete. `keepAlive` false closes the visitor's connection behind it. `ease`: of the answer.
+   * Default `none`. Ends the exchange.
    */
-  done(keepAlive: boolean, isEasy?: boolean | 'long'): void
+  done(keepAlive: boolean, ease?: Ease): void
   /**
    * The answer failed. Before any byte was written the visitor gets the page of `code`; after that its connection
    * is cut, so that a truncated answer never looks complete. Ends the exchange.

@@ -42,7 +42,7 @@ function ask(
     const upstream = upstreams[index % upstreams.length]
     const head = { method: methods[index % methods.length], body: 'none' }
     visitor.begin(upstream as unknown as Upstream, { head } as Visit) // what a lane calls of it
-    visitor.exchanged(true)
+    visitor.exchanged('easy')
   }
   return upstreams.map(({ reserved }) => reserved)
 }

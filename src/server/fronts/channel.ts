@@ -5,7 +5,7 @@ import type { AskedCertificate, Socket, Splice, SpliceDone } from '../../socket.
 import type { Account } from '../../unsent.ts'
 import type { Booking } from '../booking.ts'
 import type { Arrival, Takeover } from '../front.ts'
-import type { Exchange, Upstream, Visit } from '../upstream.ts'
+import type { Ease, Exchange, Upstream, Visit } from '../upstream.ts'
 import type { VisitorHop } from './visitor-hop.ts'
 
 /** A quicker way for the visitor's requests than its upstream, once there is one. */
@@ -69,8 +69,8 @@ export interface VisitChannel {
   charge(account: Account | undefined): void
   /** The visit is bytes both ways from now on. */
   switched(): void
-  /** The visit is over. `goesOn`: the connection is good for another. `isEasy`: a lane could have served it; `long`: among shorter ones. */
-  over(goesOn: boolean, isEasy: boolean | 'long'): void
+  /** The visit is over. `goesOn`: the connection is good for another. */
+  over(goesOn: boolean, ease: Ease): void
   /** Of many requests at once: the visitor is to make its next ones on another connection. Else `over` says so. */
   drain?(): void
   /** The connection leaves HTTP. */

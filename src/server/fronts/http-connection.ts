@@ -11,6 +11,7 @@ import type { Occupant, Seat } from '../admission.ts'
 import type { Takeover } from '../front.ts'
 import { type LaneSite, VisitorLane } from '../lanes/visitor-lane.ts'
 import type { ServerLimits } from '../options.ts'
+import type { Ease } from '../upstream.ts'
 import type { Visitor } from '../visitors.ts'
 import type { VisitChannel } from './channel.ts'
 import type { HttpFront } from './http.ts'
@@ -25,6 +26,8 @@ import { type Entrance, VisitorHop } from './visitor-hop.ts'
 const HALF_CLOSE_GRACE_MS = 1_000
 /** How long a refused visitor may go on sending before its connection is cut: a RST now could destroy the answer. */
 const LINGER_MS = 2_000
+/** Of what a visitor sends meanwhile: most clients look for an answer only when they have sent their whole request. */
+const MAX_DROPPED_BYTES = 33_554_432
 
 type Phase =
   /** Waiting for a request, or for the rest of its head. */
@@ -215,6 +218,9 @@ export class HttpConnection
         break
       case 'taken':
         this.#takeover?.received(at === 0 ? bytes : bytes.subarray(at))
+        break
+      default:
+        this.input.drop(bytes.length - at, MAX_DROPPED_BYTES)
     }
     return bytes.length
   }
@@ -305,12 +311,13 @@ export class HttpConnection
     this.input.proceed()
   }
 
-  over(goesOn: boolean, isEasy: boolean | 'long'): void {
+  over(goesOn: boolean, ease: Ease): void {
     this.output.expectAnswer(0)
     if (!goesOn) return this.#close()
     // A lane has one visitor.
-    if (isEasy && this.visitor.forwarded === undefined) this.#lane ??= new VisitorLane(this.#laneSite())
-    this.#lane?.exchanged(isEasy)
+    if (ease !== 'none' && this.visitor.forwarded === undefined)
+      this.#lane ??= new VisitorLane(this.#laneSite())
+    this.#lane?.exchanged(ease)
     this.#nextRequest()
   }
 

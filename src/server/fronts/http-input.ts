@@ -51,6 +51,7 @@ export class HttpInput implements Waiting {
   #isWorking = false
   #hasTurn = false
   #hasEnded = false
+  #droppedBytes = 0
 
   constructor(socket: Socket, share: InputShare, reader: InputReader) {
     this.#socket = socket
@@ -178,6 +179,12 @@ export class HttpInput implements Waiting {
     if (!this.#isQueued) return
     this.#isQueued = false
     if (!this.#isPaused) this.#socket.resume()
+  }
+
+  /** Of a connection that is closing: what comes is dropped. More than `mostBytes` of it is not read: the kernel holds it back. */
+  drop(count: number, mostBytes: number): void {
+    this.#droppedBytes += count
+    if (this.#droppedBytes > mostBytes) this.pause()
   }
 
   /** The connection is gone. */

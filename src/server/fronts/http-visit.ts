@@ -13,7 +13,7 @@ import { APP_ANSWERED_LINE } from '../cluster/peer-wire.ts'
 import type { Arrival, Holding, Route } from '../front.ts'
 import { ShapedInput, type ShapedSource } from '../shaped-input.ts'
 import { ShapedOutput } from '../shaped-output.ts'
-import type { Exchange, Rewrite, Upstream, Visit } from '../upstream.ts'
+import type { Ease, Exchange, Rewrite, Upstream, Visit } from '../upstream.ts'
 import type { VisitChannel } from './channel.ts'
 
 /** Both directions of a visit. */
@@ -345,19 +345,19 @@ export class HttpVisit implements Visit, Arrival {
     else this.#shaped.output.behind(() => this.#channel.output.end())
   }
 
-  done(keepAlive: boolean, isEasy: boolean | 'long' = false): void {
+  done(keepAlive: boolean, ease: Ease = 'none'): void {
     this.#exchange = undefined
-    if (this.#shaped === undefined) this.#done(keepAlive, isEasy)
-    else this.#shaped.output.behind(() => this.#done(keepAlive, false))
+    if (this.#shaped === undefined) this.#done(keepAlive, ease)
+    else this.#shaped.output.behind(() => this.#done(keepAlive, 'none'))
   }
 
-  #done(keepAlive: boolean, isEasy: boolean | 'long'): void {
+  #done(keepAlive: boolean, ease: Ease): void {
     const { method, body } = this.head
     const isEasyRequest = method !== 'HEAD' && body !== 'chunked' && this.requestBytes <= EASY_REQUEST_BYTES
     // What the answer said counts: the visitor may have sent its next request by now.
     const goesOn = keepAlive && this.#keepsAlive && this.isRequestComplete && this.answerStatus !== 101
     this.#finish(undefined)
-    this.#channel.over(goesOn, isEasyRequest && isEasy)
+    this.#channel.over(goesOn, isEasyRequest ? ease : 'none')
   }
 
   fail(code: ErrorCode, again?: readonly Uint8Array[]): void {
@@ -398,7 +398,7 @@ export class HttpVisit implements Visit, Arrival {
     const { host, method } = head
     this.write(errorAnswer(code, { html: wantsHtml(head), head: method === 'HEAD', keepAlive, host }))
     this.#finish(code)
-    this.#channel.over(keepAlive, false)
+    this.#channel.over(keepAlive, 'none')
   }
 
   #finish(code: ErrorCode | undefined): void {

@@ -74,7 +74,6 @@ export class Http2Connection
   #hasPreface = false
   /** Heads and control frames that the kernel has not taken. */
   #waitingBytes = 0
-  #droppedBytes = 0
   readonly connection: ServerConnection
 
   constructor(socket: Socket, front: HttpFront, entrance: Entrance, seat?: Seat) {
@@ -150,8 +149,7 @@ export class Http2Connection
 
   take(bytes: Uint8Array, at: number): number {
     if (this.#phase !== 'open') {
-      this.#droppedBytes += bytes.length - at
-      if (this.#droppedBytes > MAX_DROPPED_BYTES) this.#input.pause()
+      this.#input.drop(bytes.length - at, MAX_DROPPED_BYTES)
       return bytes.length
     }
     this.#isTaking = true

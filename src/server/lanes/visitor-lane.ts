@@ -9,7 +9,7 @@ import type { Booking } from '../booking.ts'
 import type { Arrival } from '../front.ts'
 import type { Shortcut } from '../fronts/channel.ts'
 import type { Reserved } from '../lane.ts'
-import type { Exchange, Rewrite, Upstream, Visit } from '../upstream.ts'
+import type { Ease, Exchange, Rewrite, Upstream, Visit } from '../upstream.ts'
 import type { LaneGrant } from './lane-desk.ts'
 
 /** So many easy exchanges within `SOON_MS` make a visitor that a lane is for. */
@@ -60,14 +60,14 @@ export class VisitorLane implements Shortcut {
     this.#site = site
   }
 
-  /** An exchange is over, and the connection stays open. `isEasy`: a lane could have served it; `long`: among shorter ones. */
-  exchanged(isEasy: boolean | 'long'): void {
+  /** An exchange is over, and the connection stays open. */
+  exchanged(ease: Ease): void {
     if (this.#reserved !== undefined) {
-      if (isEasy && ++this.#waited <= MAX_WAITED) return
-      if (isEasy) this.#wantedEasy = Math.min(2 * this.#wantedEasy, MAX_WANTED_EASY)
+      if (ease !== 'none' && ++this.#waited <= MAX_WAITED) return
+      if (ease !== 'none') this.#wantedEasy = Math.min(2 * this.#wantedEasy, MAX_WANTED_EASY)
       this.giveUp()
-    } else if (!isEasy) this.#forget()
-    else if (isEasy === true && this.#easyCount++ === 0) this.#easySince = performance.now()
+    } else if (ease === 'none') this.#forget()
+    else if (ease === 'easy' && this.#easyCount++ === 0) this.#easySince = performance.now()
   }
 
   /** Where a request that was routed to an upstream goes: to the visitor's own way there, if it has one. */

@@ -247,7 +247,7 @@ class WrappedExchange implements Exchange, Deadline {
     inner?.abandon()
     if (code === 'MIDDLEWARE_FAILED') {
       const running = this.#running
-      const detail = `The middleware "${running?.name}" failed: ${cause instanceof Error ? cause.message : String(cause)}.`
+      const detail = `The middleware "${running?.name ?? 'unknown'}" failed: ${cause instanceof Error ? cause.message : String(cause)}.`
       this.#room.faults.report(running ?? this.#upstream, code, detail, cause)
     }
     this.#visit.fail(code)

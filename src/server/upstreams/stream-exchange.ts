@@ -10,7 +10,7 @@ import type { Socket, Splice, SpliceDone } from '../../socket.ts'
 import { MOVED_HEADER } from '../cluster/peer-wire.ts'
 import { TICKS_PER_SECOND } from '../deadlines.ts'
 import { HeadBuffer } from '../head-buffer.ts'
-import type { Exchange, Visit } from '../upstream.ts'
+import type { Ease, Exchange, Visit } from '../upstream.ts'
 import { AnswerQueue } from './answer-queue.ts'
 import { addBody, scratch, writeAnswerHead, writeInterimHead, writeRequestHead } from './forwarded.ts'
 import { MIN_SPLICED_BYTES, RequestSender } from './request-sender.ts'
@@ -19,8 +19,9 @@ import type { StreamsContext } from './streams-context.ts'
 /** A body of this size in so few pieces will come like that again. */
 const EASY_ANSWER_BYTES = 32_768
 const EASY_PIECES = 2
-/** Fits into a lane with any head. */
-const LONG_ANSWER_BYTES = 114_688
+/** A body of this size in so few pieces fits into a lane with its head, if that is no longer than heads are. */
+const MOST_LANE_BODY_BYTES = 114_688
+const LONG_PIECES = 16
 
 /** Chunk framing looked through at once: a quarter of a millisecond, while 512 KB in chunks of a byte would take four. */
 const FRAMING_BYTES_AT_ONCE = 32_768
@@ -400,15 +401,15 @@ export class StreamExchange implements Exchange {
   // ── The end ────────────────────────────────────────────────────────────────────────────────────────────────
 
   /** A lane can serve such an answer: head and body may come one after the other. */
-  get #isEasy(): boolean | 'long' {
+  get #ease(): Ease {
     const { payloadBytes } = this.#framer
-    if (payloadBytes <= EASY_ANSWER_BYTES) return this.#pieces <= EASY_PIECES
-    return payloadBytes <= LONG_ANSWER_BYTES && 'long'
+    if (payloadBytes <= EASY_ANSWER_BYTES) return this.#pieces <= EASY_PIECES ? 'easy' : 'none'
+    return payloadBytes <= MOST_LANE_BODY_BYTES && this.#pieces <= LONG_PIECES ? 'long' : 'none'
   }
 
   #complete(): void {
     const visit = this.#visit
-    const isEasy = this.#isEasy
+    const ease = this.#ease
     const { isDone } = this.#request
     const answer = this.#answer
     const isSound = this.#phase === 'body' && isDone && answer.keepAlive && answer.body !== 'close'
@@ -418,7 +419,7 @@ export class StreamExchange implements Exchange {
     if (isReusable) this.#owner.giveBack()
     else if (isDone) this.#owner.retire()
     else this.#owner.discard()
-    visit?.done(isDone && this.#isDelimited, isSound && isEasy)
+    visit?.done(isDone && this.#isDelimited, isSound ? ease : 'none')
   }
 
   /**
