@@ -7,23 +7,28 @@ import { MAX_LANE_ANSWER_BYTES } from './trunk.ts'
 
 /** Where it begins: the visitor's head, in front of the same body, may be longer. */
 const START: number = maxForwardedBytes(0)
-/** Of all that a thread holds. */
+/** What most answers fit into: apps write head and body one after the other. */
+const SMALL_BYTES = 16_384
+/** Of all rooms that a thread has in use. */
 const MAX_BYTES = 16_777_216
-/** Kept for the next ones. */
+/** Rooms of each size that are kept for the next answers. */
 const MAX_SPARE = 64
-/** An answer that does not say how long it is gets parsed anew with each piece: so often. */
-const MAX_PARSED = 64
+/** An answer that does not say how long it is gets parsed anew with each piece: so many bytes in all, 4 ms if all are chunk sizes. */
+const MAX_PARSED_BYTES = 524_288
 
 export class HeldAnswer {
-  readonly room: Room
-  readonly start: number = START
+  room: Room
   end: number = START
   /** `undefined`: not known yet, or known only when its last piece is here. */
   wholeBytes: number | undefined
-  parsed = 0
+  #parsedBytes = 0
 
   constructor(room: Room) {
     this.room = room
+  }
+
+  get start(): number {
+    return START
   }
 
   /** All of it is here, or it has to be parsed to find out. */
@@ -31,41 +36,65 @@ export class HeldAnswer {
     return this.wholeBytes === undefined || this.end - START >= this.wholeBytes
   }
 
-  /** It may be whole with more pieces. */
-  get mayFollow(): boolean {
-    return (this.wholeBytes ?? 0) <= MAX_LANE_ANSWER_BYTES && this.parsed++ < MAX_PARSED
+  /** It was parsed and is not whole. `false`: its rest is not waited for. */
+  waitsFor(wholeBytes: number | undefined): boolean {
+    this.wholeBytes = wholeBytes
+    this.#parsedBytes += this.end - START
+    return (wholeBytes ?? 0) <= MAX_LANE_ANSWER_BYTES && this.#parsedBytes <= MAX_PARSED_BYTES
   }
 }
 
 export class HeldAnswers {
   readonly #kernel: Kernel
-  readonly #spare: HeldAnswer[] = []
+  readonly #small: Room[] = []
+  readonly #large: Room[] = []
   #bytes = 0
 
   constructor(kernel: Kernel) {
     this.#kernel = kernel
   }
 
-  take(): HeldAnswer {
-    return this.#spare.pop() ?? new HeldAnswer(this.#kernel.room(START + MAX_LANE_ANSWER_BYTES))
+  /** Begins with these bytes. `undefined`: there is no room for it. */
+  hold(bytes: Uint8Array, start: number, end: number): HeldAnswer | undefined {
+    const room = this.#take(end - start)
+    if (room === undefined) return undefined
+    const held = new HeldAnswer(room)
+    this.add(held, bytes, start, end)
+    return held
   }
 
   /** `false`: there is no room for it. */
   add(held: HeldAnswer, bytes: Uint8Array, start: number, end: number): boolean {
     const count = end - start
-    const into = held.room.bytes
-    if (held.end + count > into.length || this.#bytes + count > MAX_BYTES) return false
-    copyBytes(bytes, start, end, into, held.end)
+    if (held.end + count > held.room.bytes.length) {
+      const room = this.#take(held.end - START + count)
+      if (room === undefined) return false
+      copyBytes(held.room.bytes, START, held.end, room.bytes, START)
+      this.#give(held.room)
+      held.room = room
+    }
+    copyBytes(bytes, start, end, held.room.bytes, held.end)
     held.end += count
-    this.#bytes += count
     return true
   }
 
   /** It is not used any more. */
   give(held: HeldAnswer): void {
-    this.#bytes -= held.end - START
-    held.end = START
-    held.parsed = 0
-    if (this.#spare.length < MAX_SPARE) this.#spare.push(held)
+    this.#give(held.room)
+  }
+
+  #take(count: number): Room | undefined {
+    if (count > MAX_LANE_ANSWER_BYTES) return undefined
+    const isSmall = count <= SMALL_BYTES
+    const length = START + (isSmall ? SMALL_BYTES : MAX_LANE_ANSWER_BYTES)
+    if (this.#bytes + length > MAX_BYTES) return undefined
+    this.#bytes += length
+    return (isSmall ? this.#small : this.#large).pop() ?? this.#kernel.room(length)
+  }
+
+  #give(room: Room): void {
+    this.#bytes -= room.bytes.length
+    const spare = room.bytes.length === START + SMALL_BYTES ? this.#small : this.#large
+    if (spare.length < MAX_SPARE) spare.push(room)
   }
 }

@@ -27,7 +27,7 @@ const USUAL_REQUEST_BYTES = 1_024
 /** What may come to an end that has left. */
 const MAX_MORE_BYTES = 2 * MAX_LANE_ANSWER_BYTES
 /** Longer answers, one behind the other, gain nothing by sharing a connection. A few between short ones cost less than a way back. */
-const LONG_ANSWER_BYTES = 32_768
+const LONG_ANSWER_BYTES = 65_536
 const MAX_LONG_RUN = 3
 
 const STAY_OPEN = { close: false, keepAlive10: false }
@@ -174,7 +174,8 @@ export class Lane extends LaneSide {
   #isAsked = false
   /** The beginning of an answer, of which the visitor has nothing yet. */
   #held: HeldAnswer | undefined
-  /** For the thread: when the last of it came. */
+  /** For the thread: when its first and its last piece came. */
+  heldFrom = 0
   heldSince = 0
   /** Of an exchange that may be reported. */
   #mayReport = false
@@ -278,7 +279,8 @@ export class Lane extends LaneSide {
     // No method that is served here changes how an answer is read.
     const headEnd = parseResponseHead(answerHead, bytes, start, end, this.#terms.limits, 'GET')
     if (headEnd === 0) return this.#hold(bytes, start, end, undefined)
-    if (headEnd === -1 || !isEasyAnswer(answerHead)) return this.#handBack(bytes, start, end)
+    const isHeadLong = headEnd - start > MAX_LANE_FRAME_BYTES
+    if (headEnd === -1 || isHeadLong || !isEasyAnswer(answerHead)) return this.#handBack(bytes, start, end)
     framer.begin(answerHead.body, answerHead.contentLength)
     const bodyEnd = framer.feed(bytes, headEnd, end)
     if (bodyEnd === end && !framer.complete) {
@@ -356,15 +358,14 @@ export class Lane extends LaneSide {
   /** Most apps write head and body one after the other. What the rest takes longer than `HOLD_MS` to follow is handed back. */
   #hold(bytes: Uint8Array, start: number, end: number, wholeBytes: number | undefined): void {
     this.tools.forgetHeads()
-    const isFirst = this.#held === undefined
-    const held = this.#held ?? this.tools.held.take()
-    this.#held = held
-    this.tools.holding.add(this)
     this.heldSince = performance.now()
-    held.wholeBytes = wholeBytes
-    const isHeld = !isFirst || this.tools.held.add(held, bytes, start, end)
-    if (!isHeld) this.#handBack(bytes, start, end)
-    else if (!held.mayFollow) this.finish()
+    if (this.#held === undefined) {
+      this.#held = this.tools.held.hold(bytes, start, end)
+      if (this.#held === undefined) return this.#handBack(bytes, start, end)
+      this.heldFrom = this.heldSince
+      this.tools.holding.add(this)
+    }
+    if (!this.#held.waitsFor(wholeBytes)) this.finish()
   }
 
   #forgetHeld(): void {

@@ -10,10 +10,12 @@ import { MAX_LANES, type SharedSlots } from './shared-slots.ts'
 import { IN_BYTES, Trunk } from './trunk.ts'
 
 /**
- * How long the rest of an answer may take to follow its beginning. An app that streams gets this much later what its first lane
+ * How long each piece of an answer may take to follow the one before. An app that streams gets this much later what its first lane
  * held, once: the lane ends by it, and the next one has to wait for more easy requests.
  */
 export const HOLD_MS = 2
+/** How long all of them may take: over a slow road the visitor is to have what is there. */
+const HOLD_ALL_MS = 10
 
 /** How long the other side may take to say its last word. Above: the trunk or its other end is dead. */
 const LAST_WORD_MS = 10_000
@@ -170,7 +172,8 @@ export class ThreadLanes {
 
   /** Ends lanes that have held the beginning of an answer for too long. */
   endHeld(now: number): void {
-    for (const lane of this.#tools?.holding ?? []) if (now - lane.heldSince >= HOLD_MS) this.#finish(lane)
+    for (const lane of this.#tools?.holding ?? [])
+      if (now - lane.heldSince >= HOLD_MS || now - lane.heldFrom >= HOLD_ALL_MS) this.#finish(lane)
   }
 
   #finish(lane: LaneSide): void {

@@ -365,10 +365,14 @@ describe.skipIf(!canSplice())('a lane', () => {
     const long = `${head}Content-Length: ${MAX_LANE_ANSWER_BYTES}\r\n\r\n${'x'.repeat(65_536)}`
     const chunk = `10000\r\n${'y'.repeat(65_536)}\r\n`
     const chunks = `${head}Transfer-Encoding: chunked\r\n\r\n${chunk.repeat(3)}`
-    // More pieces than an answer of unknown length may have.
-    const drip = 'HTTP/1.1 200 OK'.split('').concat(Array.from({ length: 60 }, () => 'K'))
-    for (const pieces of [frames(long, 50), frames(chunks, MAX_LANE_FRAME_BYTES), drip]) {
-      const { far, heard, seen, asked, until } = await open()
+    // Parsed anew with each piece.
+    const begun = `${head}Transfer-Encoding: chunked\r\n\r\n1d000\r\n${'y'.repeat(60_000)}`
+    const drip = [begun, ...Array.from({ length: 10 }, () => 'y')]
+    // With the longest head that is allowed here, and no room for it in front of a body.
+    const wide = `${head}X-Wide: ${'z'.repeat(MAX_LANE_FRAME_BYTES)}\r\nContent-Length: 2\r\n\r\nok`
+    for (const pieces of [frames(long, 50), frames(chunks, MAX_LANE_FRAME_BYTES), drip, frames(wide, 50)]) {
+      const limits = { ...laneTerms().limits, maxHeadBytes: 2 * MAX_LANE_FRAME_BYTES }
+      const { far, heard, seen, asked, until } = await open({ limits })
       await asked()
       far.say(LANE, ...pieces)
       const all = pieces.join('')
@@ -382,7 +386,7 @@ describe.skipIf(!canSplice())('a lane', () => {
   test('a long answer is sent whole, however it is cut; behind some of them in a row the lane ends', async () => {
     const { far, heard, seen, asked, answered, slots } = await open()
     const sizes = [65_536, 100_000, 20, 130_000, 32_769, 0, 99_999, 100_000]
-    for (const [count, size] of [...sizes, 40_000].entries()) {
+    for (const [count, size] of [...sizes, 70_000].entries()) {
       const answer = ok(String(count).padEnd(size, String(count)))
       await asked()
       expect(heard.log).toEqual([])
@@ -398,6 +402,17 @@ describe.skipIf(!canSplice())('a lane', () => {
     })
     expect(heard.end?.receivedBytes).toBe(seen.atVisitor.length)
     expect(slots.counts(SLOT)).toMatchObject({ requests: sizes.length + 1, bytesOut: seen.atVisitor.length })
+  })
+
+  test('the time in which an answer has to be whole counts from its first piece', async () => {
+    const { lane, far, asked, until } = await open()
+    await asked()
+    far.say(LANE, ok('body').slice(0, 20))
+    await until(() => lane.heldSince > 0, 'the first piece')
+    const first = lane.heldSince
+    far.say(LANE, ok('body').slice(20, 25))
+    await until(() => lane.heldSince > first, 'the second piece')
+    expect(lane.heldFrom).toBe(first)
   })
 
   test('a long answer whose end does not come: the visitor gets none of it from the lane', async () => {

