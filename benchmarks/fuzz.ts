@@ -52,7 +52,7 @@ const options = readFlags(
   },
   ['inputs'],
 )
-const wanted = Number(options.inputs.replaceAll(/[_,]/g, ''))
+const wanted = Number(options.inputs)
 const chosen = PARSERS.filter(({ name }) => options.only === undefined || name.includes(options.only))
 if (chosen.length === 0 || !(wanted >= 1)) {
   console.error(

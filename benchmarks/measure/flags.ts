@@ -23,8 +23,9 @@ export function readFlags<const Options extends Flags>(
     const { values } = parseArgs({ options })
     for (const name of numbers) {
       const text = Reflect.get(values, name) as string | undefined // as its option is declared
-      if (text !== undefined && !(text !== '' && Number(text.replaceAll(/[_,]/g, '')) >= 0))
-        throw new Error(`--${name} must be a number, not "${text}"`)
+      if (text === undefined) continue
+      if (!/^\d[\d_]*(?:\.\d+)?$/.test(text)) throw new Error(`--${name} must be a number, not "${text}"`)
+      Reflect.set(values, name, text.replaceAll('_', ''))
     }
     return values
   } catch (cause) {

@@ -224,7 +224,8 @@ export const attacks: readonly Attack[] = [
         paths: { '/api': { bearer: 'a-token-of-another' } },
       }),
     attack: (target, tally, until) => {
-      const path = `/${'%252e/;%2e%2e%2f%u002e%5c'.repeat(200)}`.slice(0, 512)
+      // The dearest that the server looks at, found at random: 14 readings of 93 characters.
+      const path = `/${'/./././/./..%2f%09'.repeat(5)}`
       return loops(CONNECTIONS, until, () => askAll(target, BUSY_HOST, path, 20, tally, until))
     },
   },
