@@ -1,4 +1,5 @@
 // The inbox of a server that is killed at any moment: what it acknowledged is delivered. LT_FUZZ=20 makes it 200 rounds.
+// Over 5 s: a server process is killed and started again and again.
 
 import { afterEach, expect, test } from 'bun:test'
 import { statSync } from 'node:fs'

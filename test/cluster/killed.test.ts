@@ -1,4 +1,5 @@
 // The command line as operators run it: three servers and a Redis in processes of their own, of which one server is killed.
+// Over 5 s: processes start, die and are waited for.
 
 import { afterAll, expect } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'

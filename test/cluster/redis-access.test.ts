@@ -1,4 +1,5 @@
 // How a Redis or Valkey may be guarded: TLS, users and their keys, Sentinel. Each is the real program.
+// 7 s for Sentinel: it takes that long to give up the first Redis.
 
 import { expect, test } from 'bun:test'
 import { RedisDirectory, type RedisDirectoryOptions } from '../../src/directories/redis.ts'

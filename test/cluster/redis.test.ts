@@ -1,4 +1,5 @@
 // The directory in a real Redis, and in a real Valkey: its scripts against the same in TypeScript, and servers that use it.
+// 10 s for a Redis that is killed: servers and clients find it again with growing pauses.
 
 import { expect, test } from 'bun:test'
 import { MemoryDirectory } from '../../src/directories/memory.ts'

@@ -1,5 +1,6 @@
 // The integration in real dev servers of Astro, this major version and the one before, on Node: in a browser, at a public host that
 // they do not know by themselves.
+// Up to 10 s for a test: Astro compiles and builds in two versions.
 
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { readdir } from 'node:fs/promises'

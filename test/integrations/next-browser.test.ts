@@ -1,4 +1,5 @@
 // Next, this major version and the one before, on Node: in a browser, at a public host that it does not know by itself.
+// A minute: Next compiles and builds in two versions.
 
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { readdir } from 'node:fs/promises'

@@ -1,5 +1,6 @@
 // The module in real dev servers of Nuxt, this major version and the one before, on Node: in a browser, at a public host that they
 // do not know by themselves.
+// A minute: Nuxt compiles and builds in two versions.
 
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { readdir } from 'node:fs/promises'

@@ -1,4 +1,5 @@
 // The plugin in real dev servers of Vite, this major version and the one before, on Node: in a browser, through the tunnel.
+// Up to 10 s for a test on a busy machine: real dev servers and a browser start.
 
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'

@@ -1,4 +1,5 @@
 // More visitors than there is room for: who is refused, who gives way, and who gets in all the same.
+// Up to 15 s on a busy machine: a process with few descriptors has to cut hundreds of connections before others get in.
 
 import { afterEach, expect, test } from 'bun:test'
 import { connect as connectTcp } from 'node:net'

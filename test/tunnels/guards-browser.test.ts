@@ -1,4 +1,5 @@
 // Guards as people meet them: in Chromium, with its cookies, its policies and its own idea of what may be sent where.
+// Up to 7 s on a busy machine: a browser, a provider and their pages.
 
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test'
 import { guarding, TunnelClient, type TunnelServer } from '../../src/index.ts'

@@ -1,4 +1,5 @@
 // Other people's clients of HTTP/2 through a tunnel, and h2spec, which knows the rules. Those not installed are skipped.
+// h2spec takes 13 s: it waits for answers that may not come.
 
 import { expect } from 'bun:test'
 import { Browser } from '../support/browser.ts'

@@ -1,4 +1,5 @@
 // Floods by HTTP/3: a server in a process of its own, an attacker made of quic-go at another address, and honest visitors beside it.
+// Each flood lasts some seconds, so that its effect is seen.
 
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { TunnelClient } from '../../src/index.ts'
