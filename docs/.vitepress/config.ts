@@ -1,5 +1,6 @@
 // The documentation as a site: `bun run site` builds it into docs/.vitepress/dist. Every page is readable without JavaScript.
 
+import { readdirSync } from 'node:fs'
 import { cp } from 'node:fs/promises'
 import { join } from 'node:path'
 import { defineConfig } from 'vitepress'
@@ -29,8 +30,15 @@ const NAMES: Readonly<Record<string, string>> = {
   'proxy-protocol': 'PROXY protocol',
   'benchmarks/speed': 'Speed, row by row',
   'benchmarks/memory': 'Memory and start',
-  'benchmarks/fidelity': 'Fidelity',
+  'benchmarks/raw': 'Bytes and datagrams',
+  'benchmarks/wan': 'A slow road, measured',
+  'benchmarks/scaling': 'Several servers',
 }
+
+/** What the last run of the benchmarks has, a page for each suite. */
+const MEASURED = readdirSync(join(import.meta.dirname, '../benchmarks'))
+  .filter(file => file.endsWith('.md'))
+  .map(file => `benchmarks/${file.slice(0, -3)}`)
 
 /** A tunnel, seen from the front. */
 const ICON =
@@ -74,10 +82,13 @@ const PLAIN = `<style>
 </style>`
 
 const pages = (...names: readonly string[]) =>
-  names.map(name => ({
-    text: NAMES[name] ?? `${name[0]?.toUpperCase()}${name.slice(1).replaceAll('-', ' ')}`,
-    link: `/${name}`,
-  }))
+  names.map(name => {
+    const last = name.replace(/.*\//, '')
+    return {
+      text: NAMES[name] ?? `${last[0]?.toUpperCase()}${last.slice(1).replaceAll('-', ' ')}`,
+      link: `/${name}`,
+    }
+  })
 
 export default defineConfig({
   title: 'localtunnels',
@@ -180,7 +191,7 @@ export default defineConfig({
         text: 'About',
         items: [
           ...pages('security', 'comparison', 'benchmarks'),
-          ...pages('benchmarks/speed', 'benchmarks/memory', 'benchmarks/fidelity'),
+          ...pages(...MEASURED),
           ...pages('performance', 'wan', 'walks', 'out-of-scope'),
         ],
       },
