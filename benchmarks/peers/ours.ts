@@ -148,6 +148,8 @@ function commandLine(options: OursOptions, port: number, server: string, site: S
       String(port),
       '--tcp-ports',
       '1024-65535',
+      // At another address it wants a token, or this.
+      ...(site.host === '127.0.0.1' ? [] : ['--open']),
       ...tlsFlags,
       ...limits,
     ]),

@@ -13,7 +13,7 @@ const MAX_HELD = 16 * MB
 /** Where no process may have such a buffer, the system's own bound stays: `tcp_rmem`. */
 const mayBound = () =>
   process.platform === 'linux' &&
-  (process.getuid?.() === 0 || Number(readFileSync('/proc/sys/net/core/rmem_max', 'latin1')) >= 1_310_720)
+  (process.getuid?.() === 0 || Number(readFileSync('/proc/sys/net/core/rmem_max', 'latin1')) >= 1_638_400)
 
 describe.skipIf(!mayBound())('a reader that stops in the middle of bulk', () => {
   for (const [way, splice] of [
