@@ -220,7 +220,8 @@ export class HttpConnection
         this.#takeover?.received(at === 0 ? bytes : bytes.subarray(at))
         break
       default:
-        this.input.drop(bytes.length - at, MAX_DROPPED_BYTES)
+        // The kernel holds back what is not read: a RST would destroy the answer.
+        if (!this.input.drop(bytes.length - at, MAX_DROPPED_BYTES)) this.input.pause()
     }
     return bytes.length
   }

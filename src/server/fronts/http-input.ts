@@ -181,10 +181,10 @@ export class HttpInput implements Waiting {
     if (!this.#isPaused) this.#socket.resume()
   }
 
-  /** Of a connection that is closing: what comes is dropped. More than `mostBytes` of it is not read: the kernel holds it back. */
-  drop(count: number, mostBytes: number): void {
+  /** Of a connection that is closing: what comes is dropped. `false`: that is more than `mostBytes` by now. */
+  drop(count: number, mostBytes: number): boolean {
     this.#droppedBytes += count
-    if (this.#droppedBytes > mostBytes) this.pause()
+    return this.#droppedBytes <= mostBytes
   }
 
   /** The connection is gone. */

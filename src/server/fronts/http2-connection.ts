@@ -30,7 +30,7 @@ const OUTBOXES_IN_A_TURN = 4
 const HALF_CLOSE_GRACE_MS = 1_000
 /** How long a visitor may take to close after GOAWAY before its connection is cut: a RST now could destroy the last answers. */
 const LINGER_MS = 2_000
-/** What a visitor may send meanwhile: bodies within the window, and heads that crossed the GOAWAY. More is a flood, and is not read. */
+/** What a visitor may send meanwhile: bodies within the window, and heads that crossed the GOAWAY. More is a flood. */
 const MAX_DROPPED_BYTES = CONNECTION_WINDOW_BYTES + 262_144
 /** How long a visitor may take to answer the first GOAWAY of a drain: a round trip. */
 const GOAWAY_MS = 1_000
@@ -149,7 +149,8 @@ export class Http2Connection
 
   take(bytes: Uint8Array, at: number): number {
     if (this.#phase !== 'open') {
-      this.#input.drop(bytes.length - at, MAX_DROPPED_BYTES)
+      // It costs less to cut than to keep: such visitors come again and again.
+      if (!this.#input.drop(bytes.length - at, MAX_DROPPED_BYTES)) this.#cutOff()
       return bytes.length
     }
     this.#isTaking = true
@@ -211,8 +212,6 @@ export class Http2Connection
   failed(): void {
     this.#output.hurry(LINGER_MS)
     this.#close()
-    // It breaks rules: the kernel holds back what it still sends, which costs nothing.
-    this.#input.pause()
   }
 
   /** A visitor can open the next connection at little cost, so by address a reset counts as a new connection. */
