@@ -71,6 +71,10 @@ export function isValidPort(port: number): boolean {
   return (port | 0) === port && port > 0 && port < 65_536
 }
 
+/** What is said of a port that is none. `given`: its option and value. */
+export const noPort = (given: string, lowest: 0 | 1 = 1): TunnelError =>
+  new TunnelError('PORT_INVALID', `${given}: a port is a number from ${lowest} to 65535.`)
+
 /** What `parseHost` makes of a host. */
 export interface HostParts {
   /** Without port and without the brackets of an IPv6 address. */
@@ -108,7 +112,7 @@ function parseUnusualHost(host: string): HostParts {
 
 function parsePort(text: string): number {
   const port = /^\d{1,5}$/.test(text) ? Number(text) : 0
-  if (!isValidPort(port)) throw new TunnelError('PORT_INVALID', `"${text}" is not a port.`)
+  if (!isValidPort(port)) throw noPort(JSON.stringify(text))
   return port
 }
 

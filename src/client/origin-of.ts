@@ -1,7 +1,7 @@
 // Where the app is, from the options that say so.
 
 import { TunnelError } from '../errors.ts'
-import { isValidPort, parseHost } from '../names.ts'
+import { isValidPort, noPort, parseHost } from '../names.ts'
 import type { Address, Dial } from '../socket.ts'
 import { positive } from './milliseconds.ts'
 import type { HttpTunnelOptions, OriginOptions } from './options.ts'
@@ -54,8 +54,7 @@ function originAddress(options: OriginOptions): Address {
       ...(isSecure && { tls: verifyOrigin === undefined ? {} : { verify: verifyOrigin } }),
     }
   }
-  if (port === undefined || !isValidPort(port))
-    throw new TunnelError('PORT_INVALID', `${port} is not a port.`)
+  if (port === undefined || !isValidPort(port)) throw noPort(`port ${port}`)
   return { host: parseHost(host).hostname, port }
 }
 

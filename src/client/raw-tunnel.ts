@@ -2,7 +2,7 @@
 
 import type { Associate } from '../datagram-socket.ts'
 import { TunnelError } from '../errors.ts'
-import { isValidPort, parseHost } from '../names.ts'
+import { isValidPort, noPort, parseHost } from '../names.ts'
 import type { Dial } from '../socket.ts'
 import { positive } from './milliseconds.ts'
 import type { RawTunnelOptions, TcpTunnelOptions, TlsTunnelOptions, UdpTunnelOptions } from './options.ts'
@@ -73,7 +73,7 @@ export function udpTunnel(
   failed: (error: TunnelError) => void,
 ): TunnelSettings {
   const { port, host = 'localhost', remotePort, token } = options
-  if (!isValidPort(port)) throw new TunnelError('PORT_INVALID', `${port} is not a port.`)
+  if (!isValidPort(port)) throw noPort(`port ${port}`)
   const idleTimeoutMs = positive('idleTimeoutMs', options.idleTimeoutMs ?? 60_000)
   return {
     kind: 'udp',
@@ -93,5 +93,5 @@ export function udpTunnel(
 
 function checkRemotePort(port: number | undefined): number | undefined {
   if (port === undefined || isValidPort(port)) return port
-  throw new TunnelError('PORT_INVALID', `remotePort: ${port} is not a port.`)
+  throw noPort(`remotePort ${port}`)
 }

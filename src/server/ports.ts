@@ -21,7 +21,7 @@ export class PortRanges {
       if (from !== '' && first >= 1 && first <= last && last <= 65_535) return [first, last] as const
       throw new TunnelError(
         'OPTION_INVALID',
-        `${option}: "${part.trim()}" is not a port or a range of ports.`,
+        `${option}: "${part.trim()}" is neither a port from 1 to 65535 nor a range such as 20000-29999.`,
       )
     })
   }

@@ -2,7 +2,7 @@
 
 import type { Certificates, ChallengeAnswers } from '../certificates.ts'
 import { TunnelError } from '../errors.ts'
-import { isLoopback, isValidSubdomain } from '../names.ts'
+import { isLoopback, isValidPort, isValidSubdomain, noPort } from '../names.ts'
 import { Networks } from '../networks.ts'
 import type { Guard, GuardMaker, Middleware, Observer } from '../plugin.ts'
 import type { ServerTls } from '../sockets/bun.ts'
@@ -317,9 +317,7 @@ function checkTlsPort({ tlsPort, tls, certificates }: TunnelServerOptions, port:
 }
 
 function checkPort(port: number): void {
-  if (!Number.isInteger(port) || port < 0 || port > 65_535) {
-    throw new TunnelError('PORT_INVALID', `${port} is not a port to listen on.`)
-  }
+  if (port !== 0 && !isValidPort(port)) throw noPort(`port ${port}`, 0)
 }
 
 function checkDomains(domains: readonly string[]): readonly string[] {

@@ -12,8 +12,20 @@ interface Case {
 }
 
 const CASES: readonly Case[] = [
-  { args: ['--port', '99999'], code: 'PORT_INVALID', says: '--port "99999" is not a port', exitCode: 2 },
-  { args: ['99999'], code: 'PORT_INVALID', says: '"99999" is not a port', exitCode: 2 },
+  {
+    args: ['--port', '300000'],
+    code: 'PORT_INVALID',
+    says: ': --port "300000": a port is a number from 1 to 65535. Give',
+    exitCode: 2,
+  },
+  { args: ['99999'], code: 'PORT_INVALID', says: ': "99999": a port is a number from 1', exitCode: 2 },
+  { args: ['app:99999'], code: 'PORT_INVALID', says: ': "99999": a port is a number from 1', exitCode: 2 },
+  {
+    args: ['server', '--port', '-1'],
+    code: 'PORT_INVALID',
+    says: '"-1": a port is a number from 0',
+    exitCode: 2,
+  },
   { args: [], env: { TUNNEL_PORT: 'abc' }, code: 'PORT_INVALID', says: 'TUNNEL_PORT "abc"', exitCode: 2 },
   {
     args: ['3000', '--subdomain', 'my_app'],
@@ -30,7 +42,7 @@ const CASES: readonly Case[] = [
     exitCode: 2,
   },
   { args: ['tcp'], code: 'OPTION_INVALID', says: "Missing required argument 'port'", exitCode: 2 },
-  { args: ['tcp', '0'], code: 'PORT_INVALID', says: '"0" is not a port', exitCode: 2 },
+  { args: ['tcp', '0'], code: 'PORT_INVALID', says: ': "0": a port is a number from 1', exitCode: 2 },
   {
     args: ['tcp', 'http://localhost:80'],
     code: 'OPTION_INVALID',
@@ -44,7 +56,12 @@ const CASES: readonly Case[] = [
     says: '--proxy-protocol "v3" is neither v1 nor v2',
     exitCode: 2,
   },
-  { args: ['server', '--tcp-ports', '9-1'], code: 'OPTION_INVALID', says: '"9-1" is not', exitCode: 2 },
+  {
+    args: ['server', '--tcp-ports', '9-1'],
+    code: 'OPTION_INVALID',
+    says: '"9-1" is neither a port from 1 to 65535 nor a range',
+    exitCode: 2,
+  },
   { args: ['3000', '--port', '3001'], code: 'OPTION_INVALID', says: 'given twice', exitCode: 2 },
   { args: ['--serve', 'x', '--port', '3000'], code: 'OPTION_INVALID', says: 'given twice', exitCode: 2 },
   {

@@ -181,7 +181,7 @@ test('names that are taken, or none, and scopes that cannot be used are mistakes
     [['add', 'x', '--kinds', 'smtp'], '--kinds "smtp" is none of http, tcp, udp and tls.'],
     [['add', 'x', '--reserve'], 'tokens.reserve needs names'],
     [['add', 'x', '--names', 'shop', '--reserve'], 'Two of the tokens reserve the name shop.'],
-    [['add', 'x', '--tcp-ports', 'many'], '"many" is not a port'],
+    [['add', 'x', '--tcp-ports', 'many'], '"many" is neither a port'],
     [['rotate', 'nobody'], 'There is no token called nobody.'],
     [['revoke', 'nobody'], 'There is no token called nobody.'],
   ] as const) {

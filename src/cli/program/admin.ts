@@ -256,7 +256,7 @@ export function adminAddress(text: string): { readonly host?: string; readonly p
   if (port === '' || Number(port) > 65_535)
     throw new TunnelError(
       'OPTION_INVALID',
-      `--admin "${text}" is not a port or address:port, such as 127.0.0.1:9090.`,
+      `--admin "${text}" is neither a port nor address:port, such as 127.0.0.1:9090.`,
     )
   return { port: Number(port), ...(host !== undefined && { host: host.replace(/^\[(.*)\]$/, '$1') }) }
 }

@@ -3,6 +3,7 @@
 import type { Command } from 'commander'
 import { MAX_RANGE_PORTS, portsOf } from '../../config/port-range.ts'
 import { TunnelError } from '../../errors.ts'
+import { noPort } from '../../names.ts'
 import type { Given } from './destination.ts'
 
 export class Flags {
@@ -71,12 +72,14 @@ export function parsePortRange(text: string, label: string): readonly number[] {
   if (ports !== undefined) return ports
   throw new TunnelError(
     'PORT_INVALID',
-    `${label} ${JSON.stringify(text)} is not a range of at most ${MAX_RANGE_PORTS} ports, such as 27015-27030.`,
+    `${label} ${JSON.stringify(text)} is not a range of at most ${MAX_RANGE_PORTS} ports from 1 to 65535, such as 27015-27030.`,
+    { action: '' },
   )
 }
 
+/** `label`: the flag or variable that it came from; `''`: none. */
 export function parsePort(text: string, label: string, lowest: 0 | 1): number {
   const port = /^\d{1,5}$/.test(text) ? Number(text) : -1
   if (port >= lowest && port <= 65_535) return port
-  throw new TunnelError('PORT_INVALID', `${label} ${JSON.stringify(text)} is not a port.`)
+  throw noPort(`${label} ${JSON.stringify(text)}`.trim(), lowest)
 }

@@ -50,7 +50,7 @@ export interface Service extends Target {
 
 export function parseService(text: string): Service {
   if (text.startsWith('unix:')) return unixTarget(text.slice('unix:'.length))
-  if (/^\d+$/.test(text)) return rawTarget(parsePort(text, 'the port', 1), 'localhost')
+  if (/^\d+$/.test(text)) return rawTarget(parsePort(text, '', 1), 'localhost')
   if (text.includes(':') && !text.includes('/')) {
     const { hostname, port } = parseHost(text)
     if (port !== undefined) return rawTarget(port, hostname)
@@ -75,7 +75,7 @@ function rawTarget(port: number, host: string): Service {
 export function parseTarget({ positional, port, host, isInsecure, folder, isSpa }: TargetFlags): Target {
   if (folder !== undefined) return folderTarget(folder, isSpa ?? false)
   if (positional === undefined) return portTarget(port ?? DEFAULT_PORT, host ?? 'localhost')
-  if (/^\d+$/.test(positional)) return portTarget(parsePort(positional, 'the port', 1), host ?? 'localhost')
+  if (/^\d+$/.test(positional)) return portTarget(parsePort(positional, '', 1), host ?? 'localhost')
   if (/^https?:\/\//i.test(positional)) return urlTarget(positional, isInsecure)
   if (positional.startsWith('unix:')) return unixTarget(positional.slice('unix:'.length))
   if (positional.includes(':')) {
