@@ -2,7 +2,7 @@
 
 import { X509Certificate } from 'node:crypto'
 import type { Certificate, Certificates, ListedCertificate } from '../certificates.ts'
-import { type ErrorCode, TunnelError } from '../errors.ts'
+import { ERRORS, type ErrorCode, TunnelError } from '../errors.ts'
 import { Events } from '../events.ts'
 import type { CertificateStore, OrderLimits, StoredCertificate, StoredRefusal } from '../store.ts'
 import type { Authority } from './authority.ts'
@@ -68,10 +68,18 @@ export interface IssuerOptions {
 }
 
 export interface IssuerEvents {
-  /** A certificate was ordered and saved. */
+  /** A certificate was ordered and saved; of `always` also by another process, once an order here had failed. */
   issued: { readonly names: readonly string[]; readonly notAfterMs: number; readonly isRenewal: boolean }
-  /** An order failed; the next attempt comes at `untilMs` at the earliest. A certificate that is there goes on serving. */
-  failed: { readonly names: readonly string[]; readonly error: TunnelError; readonly untilMs: number }
+  /**
+   * An order failed; the next attempt comes at `untilMs` at the earliest. With `hasCertificate` the one that is there goes
+   * on serving. Of `always` also when an earlier process, or another one, failed, and its time to wait is not over.
+   */
+  failed: {
+    readonly names: readonly string[]
+    readonly error: TunnelError
+    readonly untilMs: number
+    readonly hasCertificate: boolean
+  }
   /** Another failure, which no caller gets: the store could not be read for renewals. */
   error: TunnelError
 }
@@ -120,6 +128,8 @@ export class Issuer extends Events<IssuerEvents> implements Certificates {
   /** The certificates of `always`, by id and by each of their names. */
   readonly #always = new Map<string, readonly string[]>()
   readonly #idOfName = new Map<string, string>()
+  /** Those of `always` that are missing after a failure, by id: until when they wait, as `failed` said. */
+  readonly #missing = new Map<string, number>()
   readonly #underWay = new Map<string, Promise<Certificate>>()
   readonly #stopped = new AbortController()
   #waiting = 0
@@ -266,7 +276,7 @@ export class Issuer extends Events<IssuerEvents> implements Certificates {
       const found = await this.#usable(id, earlier)
       return found ?? (await this.#slots.run(() => this.#obtain(id, names, earlier)))
     } catch (cause) {
-      if (!this.#stopped.signal.aborted) await this.#fail(id, names, cause, refusal)
+      if (!this.#stopped.signal.aborted) await this.#fail(id, names, cause, refusal, earlier)
       throw cause
     } finally {
       await release()
@@ -301,6 +311,7 @@ export class Issuer extends Events<IssuerEvents> implements Certificates {
     const times = renewalTimes(lifetime, suggested, this.#clock.now(), this.#random)
     const stored = { id, names, cert, key, notAfterMs: lifetime.notAfterMs, ...times }
     await this.#store.saveCertificate(stored)
+    this.#missing.delete(id)
     this.emit('issued', { names, notAfterMs: lifetime.notAfterMs, isRenewal: earlier !== undefined })
     this.#rounds.wake(times.lookAtMs)
     return this.#keep(stored)
@@ -328,11 +339,12 @@ export class Issuer extends Events<IssuerEvents> implements Certificates {
     id: string,
     names: readonly string[],
     cause: unknown,
-    earlier: StoredRefusal | undefined,
+    refusal: StoredRefusal | undefined,
+    earlier: StoredCertificate | undefined,
   ): Promise<void> {
     const error = cause instanceof TunnelError ? cause : new TunnelError('INTERNAL', undefined, { cause })
     const nowMs = this.#clock.now()
-    const failures = (earlier?.failures ?? 0) + (error instanceof Delayed ? 0 : 1)
+    const failures = (refusal?.failures ?? 0) + (error instanceof Delayed ? 0 : 1)
     const untilMs =
       error instanceof Delayed
         ? error.untilMs
@@ -342,8 +354,19 @@ export class Issuer extends Events<IssuerEvents> implements Certificates {
     } catch (storeError) {
       this.#report(storeError)
     }
-    this.emit('failed', { names, error, untilMs })
+    const hasCertificate = earlier !== undefined && earlier.notAfterMs > nowMs
+    if (!hasCertificate && this.#always.has(id)) this.#missing.set(id, untilMs)
+    this.emit('failed', { names, error, untilMs, hasCertificate })
     this.#rounds.wake(untilMs)
+  }
+
+  /** Of `always`: what failed before this process began, or in another one. */
+  #tell(id: string, names: readonly string[], { code, message, untilMs }: StoredRefusal): void {
+    if (this.#missing.get(id) === untilMs) return
+    this.#missing.set(id, untilMs)
+    // The store may be of another version.
+    const error = new TunnelError(Object.hasOwn(ERRORS, code) ? (code as ErrorCode) : 'INTERNAL', message)
+    this.emit('failed', { names, error, untilMs, hasCertificate: false })
   }
 
   /** Orders that an earlier process began: their names were allowed then. */
@@ -377,8 +400,12 @@ export class Issuer extends Events<IssuerEvents> implements Certificates {
     for (const [id, names] of this.#always) {
       if (this.#underWay.has(id) || (await this.#usable(id, undefined)) !== undefined) continue
       const refusal = await this.#store.refusal(id)
-      if (refusal !== undefined && refusal.untilMs > nowMs) nextMs = Math.min(nextMs, refusal.untilMs)
-      else void this.#continue(id, names)
+      if (refusal === undefined || refusal.untilMs <= nowMs) {
+        void this.#continue(id, names)
+        continue
+      }
+      this.#tell(id, names, refusal)
+      nextMs = Math.min(nextMs, refusal.untilMs)
     }
     const due = await this.#store.dueCertificates(nowMs, BATCH)
     await Promise.all(due.map(id => this.#look(id)))
@@ -433,7 +460,8 @@ export class Issuer extends Events<IssuerEvents> implements Certificates {
   }
 
   /** The same certificate stays the same object: what is made of it is kept by identity. */
-  #keep({ id, cert, key, notAfterMs, renewAtMs }: StoredCertificate): Certificate {
+  #keep({ id, names, cert, key, notAfterMs, renewAtMs }: StoredCertificate): Certificate {
+    if (this.#missing.delete(id)) this.emit('issued', { names, notAfterMs, isRenewal: false })
     const known = this.#kept.get(id)?.certificate
     const certificate = known?.cert === cert ? known : { cert, key }
     this.#kept.set(id, { certificate, notAfterMs, rereadAtMs: renewAtMs })

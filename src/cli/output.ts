@@ -47,6 +47,10 @@ export type CliEvent =
       readonly service?: string
       /** Of a certificate that was not issued. */
       readonly names?: readonly string[]
+      /** When it is ordered again at the earliest: ISO 8601, UTC. */
+      readonly retryAt?: string
+      /** An earlier one goes on serving. */
+      readonly hasCertificate?: boolean
     }
   | ServiceEvent
   | { readonly type: 'removed'; readonly service: string }

@@ -216,6 +216,11 @@ test('failures survive a restart', async () => {
   await after.issuer.start()
   await pass(after.clock, 59_000)
   expect(after.authority.wishes).toEqual([])
+  // Told anew, once: whoever started it again sees why there is no certificate.
+  const [told, ...more] = after.failures
+  expect(told).toMatchObject({ names: ['a.test'], untilMs: START + 60_000, hasCertificate: false })
+  expect(told?.error).toMatchObject(before.failures[0]!.error)
+  expect(more).toEqual([])
   await pass(after.clock, 1_000)
   expect(after.authority.wishes).toHaveLength(1)
   await after.issuer.stop()
@@ -229,6 +234,7 @@ test('a renewal that fails is tried again, and the certificate serves on', async
   authority.failure = failure()
   await pass(clock, 7 * HOUR + 20 * 60_000)
   expect(failures.length).toBeGreaterThanOrEqual(3)
+  expect(failures.every(({ hasCertificate }) => hasCertificate)).toBe(true)
   expect(issuer.find('a.test')).toBe(first!)
   authority.failure = undefined
   await pass(clock, 2 * HOUR)
@@ -421,6 +427,26 @@ test('two processes with one store: one orders, the other waits and serves the s
   await pass(clock, 2_000)
   expect((await second)?.cert).toBe((await first)!.cert)
   expect(two.authority.wishes).toEqual([])
+})
+
+test('what another process orders after an order failed here is told as issued', async () => {
+  const store = new MemoryCertificates()
+  const clock = new Clock(START)
+  const here = setUp({ store, clock, always: [['a.test']] })
+  const issued: IssuerEvents['issued'][] = []
+  here.issuer.on('issued', one => issued.push(one))
+  here.authority.failure = failure()
+  await here.issuer.start()
+  await settle()
+  expect(here.failures).toMatchObject([{ hasCertificate: false }])
+  const other = setUp({ store, clock, always: [['a.test']] })
+  await pass(clock, 59_000)
+  await store.removeRefusal('a.test')
+  await other.issuer.start()
+  await pass(clock, 10_000)
+  expect(issued).toMatchObject([{ names: ['a.test'], isRenewal: false }])
+  expect(here.authority.wishes).toHaveLength(1)
+  await Promise.all([here.issuer.stop(), other.issuer.stop()])
 })
 
 test('a process that was killed keeps the next one from its names for 30 s at most', async () => {

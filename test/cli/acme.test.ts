@@ -9,7 +9,7 @@ import { type Pebble, startPebble } from '../support/pebble.ts'
 import { freePort } from '../support/ports.ts'
 import { folder } from '../support/programs.ts'
 import { within } from '../support/within.ts'
-import { finish, type Running, start } from './bin.ts'
+import { finish, type Running, start, startOnTerminal } from './bin.ts'
 
 const DOMAIN = 'tunnel.test'
 
@@ -43,8 +43,8 @@ describeWith(['pebble', 'knotd', 'openssl'], 'server --acme', () => {
     await state[Symbol.asyncDispose]()
   })
 
-  const server = (more: readonly string[] = []): Running =>
-    start(
+  const server = (more: readonly string[] = [], home = state.path, begin = start): Running =>
+    begin(
       [
         ...[
           'server',
@@ -60,7 +60,7 @@ describeWith(['pebble', 'knotd', 'openssl'], 'server --acme', () => {
         ...['--acme-directory', pebble.directory, '--acme-ca', `${state.path}/ca.pem`],
         ...['--port', String(ports.tls), '--http-port', String(ports.http), ...more],
       ],
-      { XDG_STATE_HOME: state.path },
+      { XDG_STATE_HOME: home },
     )
 
   test('a tunnel answers https, http leads there, and the next start orders nothing', async () => {
@@ -134,6 +134,18 @@ describeWith(['pebble', 'knotd', 'openssl'], 'server --acme', () => {
     )
     run.kill('SIGTERM')
     expect(await run.exited).toBe(0)
+  })
+
+  test('after a failed order, and a start after it, the status line of a terminal is not "live"', async () => {
+    await using home = await folder('acme-missing')
+    const nobody = `https://localhost:${freePort()}/dir`
+    for (const _ of ['first', 'again']) {
+      await using run = server(['--acme-directory', nobody], home.path, startOnTerminal)
+      await run.printed(/ACME_UNREACHABLE: tunnel\.test: /)
+      await run.printed(/up, no certificate for tunnel\.test: next try in \d+ s/)
+      run.kill('SIGTERM')
+      expect(await run.exited).toBe(0)
+    }
   })
 })
 

@@ -98,6 +98,41 @@ test('what a certificate waits for is the status line of a terminal, and lines o
   output.close()
 })
 
+test('while the certificate of the server is missing, the status line says so, and when the next try comes', () => {
+  const failed = (names: readonly string[], retryAt: Date, hasCertificate = false): CliEvent => ({
+    type: 'error',
+    code: 'ACME_UNREACHABLE',
+    message: `${names.join(', ')}: nobody there.`,
+    names,
+    retryAt: retryAt.toISOString(),
+    hasCertificate,
+  })
+  const inMs = (ms: number) => new Date(now().getTime() + ms)
+  const { paper, output } = terminal()
+  output.event({ type: 'listening', url: 'https://a.test', port: 443, domains: ['a.test', 'b.test'] })
+  // A tunnel's own is ordered again when a visitor asks for it, and a renewal has time.
+  output.event(failed(['shop.a.test'], inMs(60_000)))
+  output.event(failed(['a.test'], inMs(60_000), true))
+  expect(paper.screen.at(-1)).toBe('  ● live')
+  output.event(failed(['a.test', '*.a.test'], inMs(60_000)))
+  expect(paper.screen.at(-1)).toBe('  ◐ up, no certificate for a.test: next try in 60 s')
+  output.event(failed(['b.test', '*.b.test'], inMs(0)))
+  expect(paper.screen.at(-1)).toBe('  ◐ (1 of 2) up, no certificate for a.test: next try in 60 s')
+  const issued = { type: 'notice', code: 'CERTIFICATE_ISSUED', message: 'Certificate.' } as const
+  output.event({ ...issued, names: ['a.test', '*.a.test'] })
+  expect(paper.screen.at(-1)).toBe('  ◐ up, no certificate for b.test: trying again')
+  output.event({
+    type: 'notice',
+    code: 'CERTIFICATE_ORDERED',
+    message: 'The authority checks b.test now.',
+    names: ['b.test', '*.b.test'],
+  })
+  expect(paper.screen.at(-1)).toBe('  ◐ The authority checks b.test now.')
+  output.event({ ...issued, names: ['b.test', '*.b.test'] })
+  expect(paper.screen.at(-1)).toBe('  ● live')
+  output.close()
+})
+
 test('a server prints each error, also when the one before had the same code', () => {
   const LISTENING: CliEvent = { type: 'listening', url: 'http://localhost', port: 80, domains: ['localhost'] }
   const short = (refused: number): CliEvent => ({

@@ -44,6 +44,9 @@ export class TerminalOutput implements Output {
   readonly #webSockets = new Set<number>()
   /** What certificates that are ordered wait for, by their names. */
   readonly #orders = new Map<string, string>()
+  /** Certificates of the server itself that it lacks, by their names: the first one, and when it is ordered again. */
+  readonly #missing = new Map<string, { readonly name: string; readonly retryAtMs: number }>()
+  #domains: readonly string[] = []
   #lastError = ''
   #drawn = ''
 
@@ -59,6 +62,7 @@ export class TerminalOutput implements Output {
   event(event: CliEvent): void {
     if (event.type !== 'service') this.#flushServices()
     if ('names' in event) this.#orders.delete(String(event.names))
+    this.#noteMissing(event)
     switch (event.type) {
       case 'connecting':
         this.#connecting = visible(event.server)
@@ -82,6 +86,7 @@ export class TerminalOutput implements Output {
         break
       case 'listening':
         this.#isListening = true
+        this.#domains = event.domains
         this.#print(this.#listeningHeader(event))
         break
       case 'upgraded':
@@ -156,6 +161,20 @@ export class TerminalOutput implements Output {
         this.#printText(event)
     }
     this.#drawStatus()
+  }
+
+  /** A tunnel's own certificate is ordered when a visitor asks for it, so its failure says nothing of the server. */
+  #noteMissing(event: CliEvent): void {
+    if (!('names' in event) || event.names === undefined) return
+    const id = String(event.names)
+    if (event.type === 'notice') {
+      // A step of an order does not make it there.
+      if (event.code !== 'CERTIFICATE_ORDERED') this.#missing.delete(id)
+      return
+    }
+    const name = event.names.find(one => this.#domains.includes(one))
+    if (name === undefined || event.retryAt === undefined || event.hasCertificate) return
+    this.#missing.set(id, { name, retryAtMs: Date.parse(event.retryAt) })
   }
 
   /** Shows services that were granted together below each other. */
@@ -260,9 +279,12 @@ export class TerminalOutput implements Output {
       return ['○', `nothing on ${this.#downOrigin} yet`]
     }
     const [order] = this.#orders.values()
-    if (order !== undefined) {
-      const more = this.#orders.size - 1
-      return ['◐', `${more === 0 ? '' : `(1 of ${more + 1}) `}${visible(order)}`]
+    if (order !== undefined) return ['◐', `${firstOf(this.#orders)}${visible(order)}`]
+    const [missing] = this.#missing.values()
+    if (missing !== undefined) {
+      const inMs = missing.retryAtMs - this.#now().getTime()
+      const next = inMs < 1_000 ? 'trying again' : `next try in ${formatDuration(inMs)}`
+      return ['◐', `${firstOf(this.#missing)}up, no certificate for ${visible(missing.name)}: ${next}`]
     }
     const open = this.#openConnections + this.#webSockets.size
     const seen = [
@@ -275,4 +297,9 @@ export class TerminalOutput implements Output {
     if (this.#url.startsWith('http')) return ['◐', `${visible(this.#url)}  checking`]
     return this.#connecting === undefined ? ['', ''] : ['◐', `connecting to ${this.#connecting}`]
   }
+}
+
+/** `(1 of 2) ` in front of what is said of the first. */
+function firstOf({ size }: ReadonlyMap<string, unknown>): string {
+  return size === 1 ? '' : `(1 of ${size}) `
 }

@@ -102,12 +102,14 @@ export class ServerAcme implements CertificateSource {
         names,
       }),
     )
-    certificates.on('failed', ({ names, error, untilMs }) => {
+    certificates.on('failed', ({ names, error, untilMs, hasCertificate }) => {
       const { message, ...rest } = describe(error)
       // Most messages have the name in them.
       const whose = names.length === 1 && message.includes(names[0] ?? '') ? '' : `${names.join(', ')}: `
       const next = `Next try at ${timeOf(untilMs)} UTC.`
-      output.event({ type: 'error', ...rest, message: `${whose}${message} ${next}`, names })
+      const retryAt = new Date(untilMs).toISOString()
+      const text = `${whose}${message} ${next}`
+      output.event({ type: 'error', ...rest, message: text, names, retryAt, hasCertificate })
     })
     certificates.on('error', error => output.event({ type: 'error', ...describe(error) }))
   }
