@@ -11,8 +11,9 @@ const START: number = maxForwardedBytes(0)
 const SMALL_BYTES = 16_384
 /** Of all rooms that a thread has in use. */
 const MAX_BYTES = 16_777_216
-/** Rooms of each size that are kept for the next answers. */
-const MAX_SPARE = 64
+/** Rooms that are kept for the next answers: 1.2 and 2.1 MB. */
+const MAX_SPARE_SMALL = 64
+const MAX_SPARE_LARGE = 16
 /** An answer that does not say how long it is gets parsed anew with each piece: so many bytes in all, 4 ms if all are chunk sizes. */
 const MAX_PARSED_BYTES = 524_288
 
@@ -94,7 +95,8 @@ export class HeldAnswers {
 
   #give(room: Room): void {
     this.#bytes -= room.bytes.length
-    const spare = room.bytes.length === START + SMALL_BYTES ? this.#small : this.#large
-    if (spare.length < MAX_SPARE) spare.push(room)
+    const isSmall = room.bytes.length === START + SMALL_BYTES
+    const spare = isSmall ? this.#small : this.#large
+    if (spare.length < (isSmall ? MAX_SPARE_SMALL : MAX_SPARE_LARGE)) spare.push(room)
   }
 }
