@@ -98,6 +98,36 @@ testWith(
   300_000,
 )
 
+/** Tables of figures are compared row by row: they stay tables. */
+const FIGURES = /^(?:benchmarks[./]|cluster\.|wan\.)/
+
+testWith(
+  ['chromium'],
+  'on a phone no table of words scrolls inside of itself, and each value says what it is',
+  async () => {
+    using site = served()
+    const browser = await launched()
+    const viewport = { width: 390, height: 800 }
+    const page = await browser.newPage({ javaScriptEnabled: false, viewport })
+    const wide: string[] = []
+    for (const name of pages.filter(one => !FIGURES.test(one))) {
+      await page.goto(`${site.url.href}tunnels/${name}`)
+      const widths = await page.evaluate<number[]>(
+        '[...document.querySelectorAll(".vp-doc table")].map(one => one.scrollWidth - one.clientWidth)',
+      )
+      if (widths.some(over => over > 0)) wide.push(name)
+    }
+    expect(wide).toEqual([])
+    await page.goto(`${site.url.href}tunnels/errors.html`)
+    const labels = await page.evaluate<string[]>(
+      '[...document.querySelectorAll("tbody tr:first-child td")].map(one => getComputedStyle(one, "::before").content)',
+    )
+    expect(labels).toEqual(['none', '"HTTP: "', '"Whose fault: "', '"Retry: "', '"Number: "'])
+    await browser.close()
+  },
+  300_000,
+)
+
 testWith(
   ['chromium'],
   'axe finds nothing: the first page, one of code, those of tables, and that of an address that is not there',
@@ -111,6 +141,7 @@ testWith(
       'index.html',
       'start/share.html',
       'configuration.html',
+      'errors.html',
       'benchmarks/speed.html',
       'nowhere',
     ]) {

@@ -3,7 +3,7 @@
 import { readdirSync } from 'node:fs'
 import { cp } from 'node:fs/promises'
 import { join } from 'node:path'
-import { defineConfig } from 'vitepress'
+import { defineConfig, type MarkdownRenderer } from 'vitepress'
 
 /** The way of a newcomer, one page each. */
 const PATH = [
@@ -65,10 +65,43 @@ const idOf = (heading: string) =>
 const STYLE = `
 .vp-doc :not(pre) > code { overflow-wrap: anywhere }
 .vp-doc code.word { white-space: nowrap }
+.vp-doc a:has(> code) { text-underline-offset: 5px }
 .DocSearch-Button-Key + .DocSearch-Button-Key::after { content: 'K' }
 .vp-doc [class*='language-'] > span.lang { color: var(--vp-c-text-2) }
 .vp-doc .language-sh .line { display: inline-block; white-space: pre-wrap; padding-left: 2ch; text-indent: -2ch }
-.vp-doc .language-sh .line span { display: inline-block; text-indent: 0 }`
+.vp-doc .language-sh .line span { display: inline-block; text-indent: 0 }
+@media (max-width: 640px) {
+  .vp-doc table.rows, .vp-doc .rows tbody { display: block }
+  .vp-doc .rows thead { position: absolute; display: block; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%) }
+  .vp-doc .rows tr { display: block; padding: 8px 0; background: none }
+  .vp-doc .rows td { display: inline-block; max-width: 100%; margin-right: 16px; padding: 0; border: 0; overflow-wrap: anywhere }
+  .vp-doc .rows td:first-child { display: block; margin: 0; font-weight: 600 }
+  .vp-doc .rows td:empty { display: none }
+  .vp-doc .rows td + td::before { content: attr(data-head) ': '; color: var(--vp-c-text-2) }
+}`
+
+/** Pages whose tables are wider than a phone and are no figures to compare: there each row stands for itself. */
+const ROWS = /^(?:errors|tokens|tcp|folders|protocol|security|configuration)\.md$/
+
+type Token = ReturnType<MarkdownRenderer['parse']>[number]
+
+/** Each row of a table becomes a block on a phone: the first cell is its heading, the others say what they are. */
+function markRows(tokens: readonly Token[]): void {
+  let heads: string[] = []
+  let column = 0
+  for (const [at, token] of tokens.entries()) {
+    if (token.type === 'table_open') {
+      token.attrJoin('class', 'rows')
+      heads = []
+    }
+    if (token.type === 'th_open') heads.push(textOf(tokens[at + 1]))
+    if (token.type === 'tr_open') column = 0
+    if (token.type === 'td_open') token.attrSet('data-head', heads[column++] ?? '')
+  }
+}
+
+const textOf = (token: Token | undefined): string =>
+  (token?.children ?? []).map(({ content }) => content).join('')
 
 /** Without JavaScript: no buttons that do nothing, and the list of pages below the page. */
 const PLAIN = `<style>
@@ -111,7 +144,13 @@ export default defineConfig({
     config: markdown => {
       // `<port>` in a heading is a word, marks for the tests are nothing to read, an address of an example is no link.
       markdown.set({ html: false, linkify: false })
-      markdown.core.ruler.push('site', ({ tokens }) => {
+      // VitePress writes the tag of a table without its attributes.
+      markdown.renderer.rules.table_open = (tokens, at, options, _env, self) => {
+        tokens[at]?.attrSet('tabindex', '0')
+        return self.renderToken(tokens, at, options)
+      }
+      markdown.core.ruler.push('site', ({ tokens, env }) => {
+        if (ROWS.test(env.relativePath)) markRows(tokens)
         // The corner of a table is no head of a column when nothing is in it.
         for (const [at, { type, content }] of tokens.entries()) {
           const [before, after] = [tokens[at - 1], tokens[at + 1]]
