@@ -53,3 +53,14 @@ test('each decision has a number of its own, and its line in the index, in order
   expect(rows.map(([, number, file]) => file?.startsWith(`${number}-`))).toEqual(files.map(() => true))
   expect(new Set(rows.map(([, number]) => number)).size).toBe(files.length)
 })
+
+test('in blocks of commands a comment has a line of its own: behind a command it wraps badly on a phone', async () => {
+  const root = join(import.meta.dir, '..')
+  const found: string[] = []
+  for await (const name of new Bun.Glob('{*.md,docs/*.md,docs/start/*.md,examples/*/README.md}').scan(root)) {
+    const text = await readFile(join(root, name), 'utf8')
+    for (const [, block = ''] of text.matchAll(/^```sh\n([\s\S]*?)^```$/gm))
+      for (const line of block.split('\n')) if (/\S\s+# /.test(line)) found.push(`${name}: ${line}`)
+  }
+  expect(found).toEqual([])
+})
