@@ -29,7 +29,8 @@ export interface ServerTlsOptions {
 export function parseServer(server: string, tls: ServerTlsOptions = {}): ServerAddress {
   const parsed = parseUrl(server)
   if (parsed === undefined || !/^(?:wss?|https?):$/.test(parsed.protocol) || parsed.hostname === '') {
-    throw new TunnelError('OPTION_INVALID', `"${server}" is not the address of a server.`)
+    const detail = `"${server}" is not the address of a server, such as tunnel.example or http://localhost:8080.`
+    throw new TunnelError('OPTION_INVALID', detail)
   }
   const isSecure = parsed.protocol === 'wss:' || parsed.protocol === 'https:'
   refuseMore(parsed, `${isSecure ? 'https' : 'http'}://${parsed.host}`)

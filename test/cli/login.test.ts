@@ -201,6 +201,14 @@ describe('login', () => {
     expect(await Bun.file(kept).exists()).toBe(false)
   })
 
+  test('without a token on standard input it says where one is asked for', async () => {
+    const { exitCode, stderr } = await login('https://tunnel.example', '')
+    expect(stderr).toBe(
+      'error OPTION_INVALID: No token came on standard input: pipe it in, or run this on a terminal, which asks for it.\n',
+    )
+    expect(exitCode).toBe(2)
+  })
+
   test('of several servers the last one is the default, or the one that is made it', async () => {
     const [one, two] = [await server('first'), await server('second')]
     await login(one, 'first', {}, '--token-stdin')

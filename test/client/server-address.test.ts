@@ -66,7 +66,9 @@ function codeAndMessage(task: () => unknown): unknown {
 test.each(['', 'a b', 'ftp://tunnel.example', '::1', 'http://'])(
   '%j is not the address of a server',
   text => {
-    expect(() => parseServer(text)).toThrow('is not the address of a server')
+    expect(() => parseServer(text)).toThrow(
+      'is not the address of a server, such as tunnel.example or http://localhost:8080.',
+    )
   },
 )
 

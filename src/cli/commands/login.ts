@@ -64,7 +64,11 @@ export async function login(settings: LoginSettings, desk: Desk): Promise<number
   const isPiped = settings.isPiped || !desk.input.isTTY
   const token = isPiped ? await readLine(desk.input) : await askSecret(desk.input, desk.prompt, question)
   if (token === undefined) return EXIT.interrupted
-  if (token === '' && isPiped) throw new TunnelError('OPTION_INVALID', 'No token came on standard input.')
+  if (token === '' && isPiped)
+    throw new TunnelError(
+      'OPTION_INVALID',
+      'No token came on standard input: pipe it in, or run this on a terminal, which asks for it.',
+    )
   if (!/^[\x21-\x7e]{0,255}$/.test(token))
     throw new TunnelError(
       'OPTION_INVALID',
