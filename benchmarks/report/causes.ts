@@ -10,8 +10,7 @@ const START = 'The runtime starts, and reads and compiles our sources.'
 const COLD = 'Four hops find an event loop asleep and cold caches; the server parses two heads, rathole none.'
 const FIRST_READ =
   'The head leaves with the first large read of each end, up to 512 KB: behind 20 B after 1.3 ms, behind 1 MB after 2.3.'
-const FIRST_UPLOAD =
-  'The first 100 MB run through code that the runtime has not compiled yet.'
+const FIRST_UPLOAD = 'The first 100 MB run through code that the runtime has not compiled yet.'
 const WINDOW =
   'The window of a bounded receive buffer stayed at 350 KB. Mended since: 0.88 of plain TCP down, with no more than 16 MB for a stalled stream.'
 
