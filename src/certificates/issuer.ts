@@ -9,6 +9,7 @@ import type { Authority } from './authority.ts'
 import { backOffMs } from './back-off.ts'
 import { type Claimant, takeClaim } from './claim.ts'
 import { type Clock, pause } from './clock.ts'
+import { Delayed, Standing } from './delayed.ts'
 import { type Kept, KeptCertificates } from './kept.ts'
 import { isCertifiable, normalName, wildcardOf } from './names.ts'
 import { type RenewalTimes, renewalTimes } from './renewal-times.ts'
@@ -100,16 +101,6 @@ const REFUSED_RENEWAL_MS = 6 * 3_600_000
 
 /** Share of `maxOrders` that is kept beside it for the server's own certificates and for renewals. */
 const RESERVED_SHARE = 1 / 5
-
-/** A wait that is no failure: it does not make the next one longer. */
-class Delayed extends TunnelError {
-  readonly untilMs: number
-
-  constructor(what: string, untilMs: number, code: ErrorCode = 'CERTIFICATE_DELAYED') {
-    super(code, `${what} It is tried again at ${new Date(untilMs).toISOString()}.`)
-    this.untilMs = untilMs
-  }
-}
 
 /** `Certificates` from an authority. `start` after the server listens: checks come in right away. */
 export class Issuer extends Events<IssuerEvents> implements Certificates {
@@ -267,20 +258,29 @@ export class Issuer extends Events<IssuerEvents> implements Certificates {
   async #order(id: string, names: readonly string[], earlier?: StoredCertificate): Promise<Certificate> {
     const there = await this.#usable(id, earlier)
     if (there !== undefined) return there
-    const refusal = await this.#store.refusal(id)
-    if (refusal !== undefined && refusal.untilMs > this.#clock.now())
-      throw new Delayed(refusal.message, refusal.untilMs)
+    let refusal = await this.#pastRefusal(id)
     const release = await takeClaim(this.#claimant, id, this.#stopped.signal)
     try {
-      // Another process may have had the claim, and be done.
+      // Another process may have had the claim: it is done, or it has failed, and so would the next order.
       const found = await this.#usable(id, earlier)
-      return found ?? (await this.#slots.run(() => this.#obtain(id, names, earlier)))
+      if (found !== undefined) return found
+      refusal = await this.#pastRefusal(id)
+      return await this.#slots.run(() => this.#obtain(id, names, earlier))
     } catch (cause) {
-      if (!this.#stopped.signal.aborted) await this.#fail(id, names, cause, refusal, earlier)
+      if (this.#stopped.signal.aborted) throw cause
+      if (cause instanceof Standing) this.#stands(id, names, cause.refusal, earlier)
+      else await this.#fail(id, names, cause, refusal, earlier)
       throw cause
     } finally {
       await release()
     }
+  }
+
+  /** What the last order was told, and the time to wait is over. Throws `Standing` while it is not. */
+  async #pastRefusal(id: string): Promise<StoredRefusal | undefined> {
+    const refusal = await this.#store.refusal(id)
+    if (refusal !== undefined && refusal.untilMs > this.#clock.now()) throw new Standing(refusal)
+    return refusal
   }
 
   /** What the store has, unless it has ended or is the one to replace. */
@@ -354,10 +354,26 @@ export class Issuer extends Events<IssuerEvents> implements Certificates {
     } catch (storeError) {
       this.#report(storeError)
     }
-    const hasCertificate = earlier !== undefined && earlier.notAfterMs > nowMs
+    const hasCertificate = this.#serves(earlier)
     if (!hasCertificate && this.#always.has(id)) this.#missing.set(id, untilMs)
     this.emit('failed', { names, error, untilMs, hasCertificate })
     this.#rounds.wake(untilMs)
+  }
+
+  /** Another process failed while this one waited for it. */
+  #stands(
+    id: string,
+    names: readonly string[],
+    refusal: StoredRefusal,
+    earlier: StoredCertificate | undefined,
+  ): void {
+    if (!this.#always.has(id)) return
+    if (!this.#serves(earlier)) this.#tell(id, names, refusal)
+    this.#rounds.wake(refusal.untilMs)
+  }
+
+  #serves(earlier: StoredCertificate | undefined): boolean {
+    return earlier !== undefined && earlier.notAfterMs > this.#clock.now()
   }
 
   /** Of `always`: what failed before this process began, or in another one. */

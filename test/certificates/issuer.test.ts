@@ -8,7 +8,7 @@ import { backOffMs } from '../../src/certificates/back-off.ts'
 import { Issuer, type IssuerEvents, type IssuerOptions } from '../../src/certificates/issuer.ts'
 import { renewalTimes } from '../../src/certificates/renewal-times.ts'
 import type { Certificate } from '../../src/certificates.ts'
-import { TunnelError } from '../../src/errors.ts'
+import { ERRORS, TunnelError } from '../../src/errors.ts'
 import { MemoryCertificates } from '../../src/stores/memory-certificates.ts'
 import { Clock } from '../support/clock.ts'
 import { rejection } from '../support/rejection.ts'
@@ -57,6 +57,8 @@ function setUp(options: Partial<IssuerOptions> = {}) {
   issuer.on('error', error => errors.push(error))
   return { clock, authority, store, issuer, failures, errors }
 }
+
+type Ends = ReturnType<typeof setUp>
 
 /** Lets promises that wait for nothing but each other go on. */
 async function settle(): Promise<void> {
@@ -378,7 +380,14 @@ test('a host whose DNS leads elsewhere when its turn comes is not ordered, and a
   isHere = false
   resolve()
   expect(await first).toBeDefined()
-  expect(await moved).toMatchObject({ code: 'HOST_ELSEWHERE' })
+  // Each thing is said once, also to who asks while the time to wait is not over.
+  const { meaning, action } = ERRORS.HOST_ELSEWHERE
+  const reason = `${meaning} It is tried again at 2026-01-01T00:01:00.000Z.`
+  expect(await moved).toMatchObject({ code: 'HOST_ELSEWHERE', message: `${reason} ${action}` })
+  expect(await rejection(Promise.resolve(issuer.find('moved.test')))).toMatchObject({
+    code: 'CERTIFICATE_DELAYED',
+    message: `${reason} ${ERRORS.CERTIFICATE_DELAYED.action}`,
+  })
   expect(authority.wishes.map(({ id }) => id)).toEqual(['first.test'])
   expect(failures).toMatchObject([{ names: ['moved.test'], untilMs: START + 60_000 }])
   isHere = true
@@ -447,6 +456,35 @@ test('what another process orders after an order failed here is told as issued',
   expect(issued).toMatchObject([{ names: ['a.test'], isRenewal: false }])
   expect(here.authority.wishes).toHaveLength(1)
   await Promise.all([here.issuer.stop(), other.issuer.stop()])
+})
+
+test('of processes that want the same certificate one orders; when it fails, the others wait as long as it does', async () => {
+  const store = new MemoryCertificates()
+  const clock = new Clock(START)
+  const [one, two] = [0, 1].map(() => setUp({ store, clock, always: [['a.test']] })) as [Ends, Ends]
+  const orders = () => one.authority.wishes.length + two.authority.wishes.length
+  const { promise, resolve } = deferred()
+  one.authority.gate = promise
+  for (const { authority } of [one, two]) authority.failure = failure()
+  await one.issuer.start()
+  await settle()
+  // It waits for the claim of the first.
+  await two.issuer.start()
+  await pass(clock, 5_000)
+  resolve()
+  await pass(clock, 5_000)
+  expect(orders()).toBe(1)
+  // Each of them says why there is no certificate, and until when.
+  const told = { names: ['a.test'], untilMs: START + 65_000, hasCertificate: false }
+  for (const { failures } of [one, two]) expect(failures).toMatchObject([told])
+  await pass(clock, 60_000)
+  expect(orders()).toBe(2)
+  expect(await store.refusal('a.test')).toMatchObject({ failures: 2 })
+  for (const { authority } of [one, two]) authority.failure = undefined
+  await pass(clock, 4 * 60_000)
+  expect(orders()).toBe(3)
+  for (const { issuer } of [one, two]) expect(issuer.find('a.test')).toHaveProperty('cert')
+  await Promise.all([one.issuer.stop(), two.issuer.stop()])
 })
 
 test('a process that was killed keeps the next one from its names for 30 s at most', async () => {

@@ -1,0 +1,34 @@
+// Orders that have to wait, which is no failure.
+
+import { ERRORS, type ErrorCode, TunnelError } from '../errors.ts'
+import type { StoredRefusal } from '../store.ts'
+
+const AGAIN = ' It is tried again at '
+
+/** It does not make the next wait longer. */
+export class Delayed extends TunnelError {
+  readonly untilMs: number
+
+  /** `why` may be the message of another error: what to do, and until when, is said once all the same. */
+  constructor(why: string, untilMs: number, code: ErrorCode = 'CERTIFICATE_DELAYED') {
+    const reason = until(AGAIN, until(` ${ERRORS[code].action}`, why))
+    super(code, `${reason}${AGAIN}${new Date(untilMs).toISOString()}.`)
+    this.untilMs = untilMs
+  }
+}
+
+/** An order failed before, of this process or another, and the time to wait is not over. It was reported then. */
+export class Standing extends Delayed {
+  readonly refusal: StoredRefusal
+
+  constructor(refusal: StoredRefusal) {
+    super(refusal.message, refusal.untilMs)
+    this.refusal = refusal
+  }
+}
+
+/** `text` in front of `mark`; all of it without one. */
+function until(mark: string, text: string): string {
+  const at = text.indexOf(mark)
+  return at === -1 ? text : text.slice(0, at)
+}
