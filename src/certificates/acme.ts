@@ -12,6 +12,7 @@ import { PendingChallenges } from './acme/pending-challenges.ts'
 import type { Solver } from './acme/solver.ts'
 import { systemClock } from './clock.ts'
 import { Issuer, type IssuerEvents } from './issuer.ts'
+import { normalName } from './names.ts'
 
 export const LETS_ENCRYPT = 'https://acme-v02.api.letsencrypt.org/directory'
 /** Certificates that no browser trusts, without the limits of the real one. */
@@ -88,7 +89,9 @@ export class AcmeCertificates extends Events<AcmeEvents> implements Certificates
 
   constructor(options: AcmeCertificatesOptions) {
     super()
-    const { domains, store, dns, directory = LETS_ENCRYPT } = options
+    const { store, dns, directory = LETS_ENCRYPT } = options
+    // As the names of orders are spelled, and hosts of visitors.
+    const domains = options.domains.map(normalName)
     const clock = systemClock
     const { ca, contact, externalAccount, resolvers, addresses, maxOrdersPerOwner } = options
     this.#domains = domains

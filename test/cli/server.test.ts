@@ -45,7 +45,8 @@ describe('server', () => {
   })
 
   test('--json prints one event a line: listening, clients, requests, totals', async () => {
-    const run = open(start(['server', '--host', '127.0.0.1', '--port', '0', '--json']))
+    const args = ['server', '--host', '127.0.0.1', '--port', '0', '--domain', 'LocalHost', '--json']
+    const run = open(start(args))
     const url = await run.printed(/"type":"listening".*"url":"([^"]+)"/)
     const client = open(start(['--serve', import.meta.dir, '--server', url, '--subdomain', 'shop']))
     const tunnel = new URL(await client.printed(URL_LINE))
@@ -67,6 +68,8 @@ describe('server', () => {
       'draining',
       'totals',
     ])
+    // As certificates are named, however the domain was spelled.
+    expect(events[0]).toMatchObject({ domains: ['localhost'] })
     expect(events[2]).toMatchObject({ method: 'GET', path: '/nothing', status: 404, subdomain: 'shop' })
     expect(run.stderr).toBe('')
   })

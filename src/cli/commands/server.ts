@@ -1,5 +1,6 @@
 // `localtunnels server`: runs a TunnelServer until a signal stops it, as flags and a configuration file say.
 
+import { normalName } from '../../certificates/names.ts'
 import type { AdminConfig, ServerConfigOptions } from '../../config/server-config.ts'
 import { createServer, needBun, type ServerEnd, withGuards } from '../ends.ts'
 import type { Run } from '../run.ts'
@@ -80,8 +81,8 @@ function reportStart(
   { output }: Run,
 ): void {
   const { url, port, tlsPort, adminUrl } = server
-  if (place === undefined || place.number === 1)
-    output.event({ type: 'listening', url, port, ...(tlsPort !== undefined && { tlsPort }), domains })
+  const listening = { url, port, ...(tlsPort !== undefined && { tlsPort }), domains: domains.map(normalName) }
+  if (place === undefined || place.number === 1) output.event({ type: 'listening', ...listening })
   if (admin === undefined || adminUrl === undefined) return
   admin.opened(adminUrl)
   const message = `The admin listener is at ${adminUrl}. On this machine: localtunnels admin tunnels`
