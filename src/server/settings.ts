@@ -89,7 +89,7 @@ const DEFAULT_PORTS = '20000-29999'
 /** Throws `OPTION_INVALID` or `PORT_INVALID` for what cannot be used. */
 export function serverSettings(options: TunnelServerOptions): ServerSettings {
   const { port = 8080 } = options
-  checkPort(port)
+  checkPort('port', port)
   const limits = checkLimits(options.limits ?? {})
   const domains = checkDomains(options.domains ?? ['localhost'])
   return {
@@ -167,7 +167,7 @@ function checkInherited(descriptors: readonly number[]): readonly number[] {
 function checkAdmin(admin: AdminOptions | undefined): AdminSettings | undefined {
   if (admin === undefined) return undefined
   const { port = 9090, host = '127.0.0.1', token, probeMs = 60_000, maxMetricTunnels = 1_000 } = admin
-  checkPort(port)
+  checkPort('admin.port', port)
   if (!/^[\x21-\x7e]{16,255}$/.test(token))
     throw new TunnelError('OPTION_INVALID', 'admin.token must be 16 to 255 characters of visible ASCII.')
   if (!(Number.isInteger(probeMs) && probeMs >= 0 && probeMs <= MAX_TIMER_MS))
@@ -291,7 +291,7 @@ function checkHttpPort({
   certificates,
 }: TunnelServerOptions): number | undefined {
   if (httpPort === undefined) return undefined
-  checkPort(httpPort)
+  checkPort('httpPort', httpPort)
   if (tls === undefined && certificates === undefined)
     throw new TunnelError('OPTION_INVALID', 'httpPort needs tls or certificates: it sends visitors to https.')
   if (httpPort === port && port !== 0)
@@ -309,15 +309,15 @@ function hstsLine(seconds: number): Uint8Array | undefined {
 }
 
 function checkTlsPort({ tlsPort, tls, certificates }: TunnelServerOptions, port: number) {
-  if (tlsPort !== undefined) checkPort(tlsPort)
+  if (tlsPort !== undefined) checkPort('tlsPort', tlsPort)
   const sharesTlsPort = tlsPort !== undefined && tlsPort === port && port !== 0
   if (sharesTlsPort && tls === undefined && certificates === undefined)
     throw new TunnelError('OPTION_INVALID', 'tlsPort and port are the same: that needs tls, for the others.')
   return { tlsPort, hasTlsPort: tlsPort !== undefined, sharesTlsPort }
 }
 
-function checkPort(port: number): void {
-  if (port !== 0 && !isValidPort(port)) throw noPort(`port ${port}`, 0)
+function checkPort(option: string, port: number): void {
+  if (port !== 0 && !isValidPort(port)) throw noPort(`${option} ${port}`, 0)
 }
 
 function checkDomains(domains: readonly string[]): readonly string[] {

@@ -184,9 +184,13 @@ describe('certificates by name', () => {
     ]
     for (const options of refused)
       expect(() => new TunnelServer(options)).toThrow(expect.objectContaining({ code: 'OPTION_INVALID' }))
-    expect(() => new TunnelServer({ tls: one, httpPort: 70_000 })).toThrow(
-      expect.objectContaining({ code: 'PORT_INVALID' }),
-    )
+    for (const option of ['port', 'httpPort', 'tlsPort'])
+      expect(() => new TunnelServer({ tls: one, [option]: 70_000 })).toThrow(
+        expect.objectContaining({
+          code: 'PORT_INVALID',
+          message: `${option} 70000: a port is a number from 0 to 65535. Give a port such as 3000.`,
+        }),
+      )
   })
 })
 
