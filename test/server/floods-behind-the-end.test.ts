@@ -4,7 +4,9 @@ import { expect, test } from 'bun:test'
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
+import { eventually } from '../support/events.ts'
 import { frame, PREFACE, SETTINGS, u32 } from '../support/h2-frames.ts'
+import { openDescriptors } from '../support/relay.ts'
 import { TEST_CERT, TEST_KEY } from '../support/tls.ts'
 import { startServer } from '../support/tunnel.ts'
 
@@ -15,49 +17,91 @@ const MOST_BYTES_1_1 = 60_000_000
 const PINGS = Buffer.from(Array.from({ length: 4_000 }, () => frame(6, 0, 0, u32(0).concat(u32(0)))).flat())
 /** A server that takes nothing for so long does not read. */
 const STALLED_MS = 1_000
+/** Half of the time for which the server keeps a visitor that does not close. */
+const GONE_MS = 1_000
 // The types do not know it of TLS.
 const HALF_OPEN = { allowHalfOpen: true }
 
-/** Bytes that the server takes of a visitor that floods it as soon as its FIN has come, until it cuts or stops reading for a second. */
-async function takenBehindTheEnd(socket: Socket, first: Uint8Array): Promise<number> {
-  const gone = new Promise<void>(resolve => socket.once('close', () => resolve()))
-  socket.on('error', () => {})
-  const ended = new Promise<void>(resolve => socket.once('end', resolve))
-  socket.resume()
-  socket.write(first)
-  await ended
-  let taken = 0
-  while (taken < 10 * MOST_BYTES_1_1) {
+interface Flood {
+  readonly takenBytes: number
+  /** The server ended the connection while it was flooded. `false`: it took nothing for a second. */
+  readonly isCut: boolean
+}
+
+/** What becomes of a visitor that floods the server as soon as its FIN has come. */
+async function floodBehindTheEnd(socket: Socket, first: Uint8Array): Promise<Flood> {
+  let isCut = false
+  const gone = new Promise<void>(resolve => {
+    socket.once('close', () => {
+      isCut = true
+      resolve()
+    })
+  })
+  await endOf(socket, first)
+  let takenBytes = 0
+  while (!isCut && takenBytes < 10 * MOST_BYTES_1_1) {
     if (!socket.write(PINGS)) {
       const drained = new Promise<boolean>(resolve => socket.once('drain', () => resolve(true)))
       const stopped = Promise.race([gone, Bun.sleep(STALLED_MS)]).then(() => false)
       if (!(await Promise.race([drained, stopped]))) break
     }
-    taken += PINGS.length
+    takenBytes += PINGS.length
   }
+  const flood = { takenBytes, isCut }
   socket.destroy()
-  return taken
+  return flood
 }
 
-async function takenBehindGoaway(port: number, first: readonly number[]): Promise<number> {
+/** Sends `first`, and waits for the FIN of the server. */
+async function endOf(socket: Socket, first: Uint8Array): Promise<void> {
+  socket.on('error', () => {})
+  const ended = new Promise<void>(resolve => socket.once('end', resolve))
+  socket.resume()
+  socket.write(first)
+  await ended
+}
+
+async function visitor(port: number): Promise<Socket> {
   const options = { host: '127.0.0.1', port, ALPNProtocols: ['h2'], rejectUnauthorized: false }
   const socket = connectTls({ ...options, ...HALF_OPEN })
   await once(socket, 'secureConnect')
-  return takenBehindTheEnd(socket, Uint8Array.from([...PREFACE, ...SETTINGS, ...first]))
+  return socket
 }
 
-test('of a visitor that broke the rules nothing more is read', async () => {
+const opening = (first: readonly number[]) => Uint8Array.from([...PREFACE, ...SETTINGS, ...first])
+/** DATA on stream 0. */
+const FAULT = opening(frame(0, 0, 0, [1]))
+
+test('a visitor that broke the rules and floods on is cut before its time to linger is over', async () => {
   await using server = await startServer({ tls: { cert: TEST_CERT, key: TEST_KEY } })
-  // DATA on stream 0.
-  expect(await takenBehindGoaway(server.port, frame(0, 0, 0, [1]))).toBeLessThan(MOST_BYTES)
+  const { takenBytes, isCut } = await floodBehindTheEnd(await visitor(server.port), FAULT)
+  expect(takenBytes).toBeLessThan(MOST_BYTES)
+  expect(isCut).toBe(true)
 })
 
-test('of a visitor that was idle, what can have crossed the GOAWAY', async () => {
+test.skipIf(process.platform !== 'linux')(
+  'one that broke the rules and leaves is gone at the server, too, before that time is over',
+  async () => {
+    await using server = await startServer({ tls: { cert: TEST_CERT, key: TEST_KEY } })
+    const socket = await visitor(server.port)
+    await endOf(socket, FAULT)
+    const both = openDescriptors()
+    const leftAtMs = performance.now()
+    socket.end()
+    await once(socket, 'close')
+    await eventually(() => openDescriptors() <= both - 2, 'the end of the connection')
+    expect(performance.now() - leftAtMs).toBeLessThan(GONE_MS)
+  },
+)
+
+test('of a visitor that was idle, no more than what can have crossed the GOAWAY', async () => {
   await using server = await startServer({
     tls: { cert: TEST_CERT, key: TEST_KEY },
     limits: { idleTimeoutMs: 100 },
   })
-  expect(await takenBehindGoaway(server.port, [])).toBeLessThan(MOST_BYTES)
+  const { takenBytes, isCut } = await floodBehindTheEnd(await visitor(server.port), opening([]))
+  expect(takenBytes).toBeLessThan(MOST_BYTES)
+  expect(isCut).toBe(true)
 })
 
 test('of a visitor of HTTP/1.1 that was answered, or refused in the middle of its request, a bounded number of bytes', async () => {
@@ -68,6 +112,7 @@ test('of a visitor of HTTP/1.1 that was answered, or refused in the middle of it
   ]) {
     const socket = connect({ host: '127.0.0.1', port: server.port, ...HALF_OPEN })
     await once(socket, 'connect')
-    expect(await takenBehindTheEnd(socket, Buffer.from(request))).toBeLessThan(MOST_BYTES_1_1)
+    const { takenBytes } = await floodBehindTheEnd(socket, Buffer.from(request))
+    expect(takenBytes).toBeLessThan(MOST_BYTES_1_1)
   }
 }, 20_000)

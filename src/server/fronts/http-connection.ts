@@ -221,7 +221,7 @@ export class HttpConnection
         break
       default:
         // The kernel holds back what is not read: a RST would destroy the answer.
-        if (!this.input.drop(bytes.length - at, MAX_DROPPED_BYTES)) this.input.pause()
+        if (this.input.dropsTooMuch(bytes.length - at, MAX_DROPPED_BYTES)) this.input.pause()
     }
     return bytes.length
   }

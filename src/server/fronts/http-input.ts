@@ -181,10 +181,10 @@ export class HttpInput implements Waiting {
     if (!this.#isPaused) this.#socket.resume()
   }
 
-  /** Of a connection that is closing: what comes is dropped. `false`: that is more than `mostBytes` by now. */
-  drop(count: number, mostBytes: number): boolean {
+  /** Of a connection that is closing: the reader drops so many bytes. Whether they are more than `mostBytes` by now. */
+  dropsTooMuch(count: number, mostBytes: number): boolean {
     this.#droppedBytes += count
-    return this.#droppedBytes <= mostBytes
+    return this.#droppedBytes > mostBytes
   }
 
   /** The connection is gone. */

@@ -150,7 +150,7 @@ export class Http2Connection
   take(bytes: Uint8Array, at: number): number {
     if (this.#phase !== 'open') {
       // It costs less to cut than to keep: such visitors come again and again.
-      if (!this.#input.drop(bytes.length - at, MAX_DROPPED_BYTES)) this.#cutOff()
+      if (this.#input.dropsTooMuch(bytes.length - at, MAX_DROPPED_BYTES)) this.#cutOff()
       return bytes.length
     }
     this.#isTaking = true
