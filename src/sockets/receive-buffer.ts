@@ -1,6 +1,5 @@
 // Bounds what the kernel keeps of bulk for this side, while nothing reads it.
 
-import { readFileSync } from 'node:fs'
 import { loadFfi, openLibc } from '../libc.ts'
 
 /**
@@ -10,40 +9,74 @@ import { loadFfi, openLibc } from '../libc.ts'
  */
 const RECEIVE_BYTES = 3_276_800
 
-const SYMBOLS = { setsockopt: { args: ['i32', 'i32', 'i32', 'ptr', 'u32'], returns: 'i32' } } as const
+const SYMBOLS = {
+  socket: { args: ['i32', 'i32', 'i32'], returns: 'i32' },
+  close: { args: ['i32'], returns: 'i32' },
+  getsockopt: { args: ['i32', 'i32', 'i32', 'ptr', 'ptr'], returns: 'i32' },
+  setsockopt: { args: ['i32', 'i32', 'i32', 'ptr', 'u32'], returns: 'i32' },
+} as const
+const AF_UNIX = 1
+const SOCK_STREAM_CLOEXEC = 0x80001
 const SOL_SOCKET = 1
 const SO_RCVBUF = 8
-/** Beyond `net.core.rmem_max`, for root only. */
+/** Beyond `net.core.rmem_max`, with CAP_NET_ADMIN only: root, but not of every container. */
 const SO_RCVBUFFORCE = 33
 const IPPROTO_TCP = 6
 const TCP_WINDOW_CLAMP = 10
 
-/** `null`: the system's own bound stays. */
-let setter: ((descriptor: number) => void) | null | undefined
+/** The kernel doubles it, for its own use; most of that is data. */
+const ASKED = int(RECEIVE_BYTES / 2)
+/** Else the window stays as small as it is at that moment: 350 KB were seen, where 100 Mbit/s over 100 ms need 1.25 MB. */
+const WINDOW = int(RECEIVE_BYTES)
+
+/** `null`: not on this system, or not with this build of the runtime. */
+let calls: ReturnType<typeof open> | null | undefined
+/** The option that gives this process such a buffer. `null`: none, the system's own bound stays. `undefined`: not known yet. */
+let option: number | null | undefined
 
 /** Once for each connection, when it turns out to be bulk. Without effect outside of Linux. */
 export function boundReceiving(descriptor: number): void {
-  if (setter === undefined) setter = open()
-  setter?.(descriptor)
+  if (calls === undefined) calls = openOrNull()
+  if (calls === null) return
+  if (option === undefined) option = permitted(calls)
+  if (option === undefined || option === null) return
+  const { libc, ffi } = calls
+  libc.setsockopt(descriptor, SOL_SOCKET, option, ffi.ptr(ASKED), 4)
+  libc.setsockopt(descriptor, IPPROTO_TCP, TCP_WINDOW_CLAMP, ffi.ptr(WINDOW), 4)
 }
 
-function open(): ((descriptor: number) => void) | null {
-  if (process.platform !== 'linux') return null
+/**
+ * Tried on a socket of its own: a buffer that was set to less than asked for would not grow any more. `rmem_max` says it too, but
+ * services (`ProcSubset=pid`) and containers do not see it.
+ */
+function permitted({ libc, ffi }: ReturnType<typeof open>): number | null | undefined {
+  const trial = libc.socket(AF_UNIX, SOCK_STREAM_CLOEXEC, 0)
+  // No descriptor is free now.
+  if (trial < 0) return undefined
+  const [seen, length] = [int(0), int(4)]
+  const found = [SO_RCVBUF, SO_RCVBUFFORCE].find(one => {
+    libc.setsockopt(trial, SOL_SOCKET, one, ffi.ptr(ASKED), 4)
+    libc.getsockopt(trial, SOL_SOCKET, SO_RCVBUF, ffi.ptr(seen), ffi.ptr(length))
+    return (seen[0] ?? 0) >= RECEIVE_BYTES
+  })
+  libc.close(trial)
+  return found ?? null
+}
+
+function openOrNull() {
   try {
-    const ffi = loadFfi()
-    const { setsockopt } = openLibc(ffi, SYMBOLS)
-    // The kernel doubles it, for its own use; most of that is data.
-    const value = new Int32Array(new ArrayBuffer(4)).fill(RECEIVE_BYTES / 2)
-    const isAllowed = Number(readFileSync('/proc/sys/net/core/rmem_max', 'latin1')) >= RECEIVE_BYTES / 2
-    // A buffer that was set to less than asked for would not grow any more: better none, then.
-    const option = isAllowed ? SO_RCVBUF : SO_RCVBUFFORCE
-    // Else the window stays as small as it is now: 350 KB were seen, where 100 Mbit/s over 100 ms need 1.25 MB.
-    const window = new Int32Array(new ArrayBuffer(4)).fill(RECEIVE_BYTES)
-    return descriptor => {
-      setsockopt(descriptor, SOL_SOCKET, option, ffi.ptr(value), 4)
-      setsockopt(descriptor, IPPROTO_TCP, TCP_WINDOW_CLAMP, ffi.ptr(window), 4)
-    }
+    return process.platform === 'linux' ? open() : null
   } catch {
-    return null // no C library by a name that is known, no foreign calls in this build, or no /proc
+    return null // no C library by a name that is known, or no foreign calls in this build
   }
+}
+
+function open() {
+  const ffi = loadFfi()
+  return { ffi, libc: openLibc(ffi, SYMBOLS) }
+}
+
+/** With a buffer of its own: the runtime moves a smaller array when something asks for its `buffer` later. */
+function int(value: number): Int32Array {
+  return new Int32Array(new ArrayBuffer(4)).fill(value)
 }

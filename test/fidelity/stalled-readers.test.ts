@@ -2,18 +2,13 @@
 // buffers grow at full speed and then fill up.
 
 import { describe, expect, test } from 'bun:test'
-import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { canSplice } from '../../src/accelerator/threads.ts'
+import { mayBound } from '../support/receive-buffer.ts'
 import { within } from '../support/within.ts'
 
 const MB = 1_000_000
 const MAX_HELD = 16 * MB
-
-/** Where no process may have such a buffer, the system's own bound stays: `tcp_rmem`. */
-const mayBound = () =>
-  process.platform === 'linux' &&
-  (process.getuid?.() === 0 || Number(readFileSync('/proc/sys/net/core/rmem_max', 'latin1')) >= 1_638_400)
 
 describe.skipIf(!mayBound())('a reader that stops in the middle of bulk', () => {
   for (const [way, splice] of [
