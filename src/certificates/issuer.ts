@@ -276,7 +276,7 @@ export class Issuer extends Events<IssuerEvents> implements Certificates {
     }
   }
 
-  /** What the last order was told, and the time to wait is over. Throws `Standing` while it is not. */
+  /** How the last order was refused, if the time to wait is over. Throws `Standing` while it is not. */
   async #pastRefusal(id: string): Promise<StoredRefusal | undefined> {
     const refusal = await this.#store.refusal(id)
     if (refusal !== undefined && refusal.untilMs > this.#clock.now()) throw new Standing(refusal)
