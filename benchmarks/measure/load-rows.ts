@@ -41,13 +41,16 @@ export interface LoadRow {
   readonly excludes?: (peer: Peer) => string | undefined
 }
 
+/** A thousand kept connections are measured for 4 s, some hundred requests of each: what a new connection costs has rows of its own. */
+const CONNECTIONS_IN_A_SECOND = 250
+
 export function loadRow({ exchanges, connections, more, cold, ...row }: LoadRow): Row {
   const asked = more?.messages?.to ?? (typeof exchanges === 'function' ? undefined : exchanges[0]?.to)
   const origin = ORIGINS.find(name => name === asked)
   const load = (scene: Scene): Load => ({
     exchanges: typeof exchanges === 'function' ? exchanges(scene) : exchanges,
     connections,
-    seconds: usualSeconds,
+    seconds: Math.max(usualSeconds, unlessQuick(connections / CONNECTIONS_IN_A_SECOND, 0)),
     ...more,
     ...(cold && { warm: 0 }),
   })
