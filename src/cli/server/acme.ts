@@ -106,9 +106,10 @@ export class ServerAcme implements CertificateSource {
       const { message, ...rest } = describe(error)
       // Most messages have the name in them.
       const whose = names.length === 1 && message.includes(names[0] ?? '') ? '' : `${names.join(', ')}: `
-      const next = `Next try at ${timeOf(untilMs)} UTC.`
       const retryAt = new Date(untilMs).toISOString()
-      const text = `${whose}${message} ${next}`
+      // What waits says itself until when.
+      const next = message.includes(retryAt) ? '' : ` Next try at ${timeOf(untilMs)} UTC.`
+      const text = `${whose}${message}${next}`
       output.event({ type: 'error', ...rest, message: text, names, retryAt, hasCertificate })
     })
     certificates.on('error', error => output.event({ type: 'error', ...describe(error) }))
