@@ -1,4 +1,4 @@
-// Our client in a process of its own: `client.ts SPEC`, a JSON text that `peers/ours.ts` writes.
+// Our client in a process of its own: `client.ts SPEC`, a JSON text or file that `peers/ours.ts` writes.
 
 import { TunnelClient, type TunnelClientOptions } from '../../src/index.ts'
 import { clientOptionsOf, enableOnClient } from './features.ts'
@@ -12,8 +12,11 @@ interface Spec {
   readonly remotePort?: number
 }
 
+const [spec = ''] = process.argv.slice(2)
 // Written by peers/ours.ts.
-const { server, stateFolder, tunnels, wire, kind, remotePort } = JSON.parse(process.argv[2]!) as Spec
+const { server, stateFolder, tunnels, wire, kind, remotePort } = JSON.parse(
+  spec.startsWith('{') ? spec : await Bun.file(spec).text(),
+) as Spec
 const [first, ...others] = tunnels
 const features = (process.env.BENCH_FEATURES ?? '').split(';')
 const connection = {

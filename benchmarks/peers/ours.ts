@@ -91,11 +91,8 @@ function library(options: OursOptions, port: number, server: string, site: Site)
   const program = process.env.BENCH_CLIENT ?? join(FOLDER, 'client.ts')
   // A client that is killed gets its name back when it starts again, as the command line does.
   const stateFolder = site.file('state/.keep', '').replace('/.keep', '')
-  const run = (spec: object): Program => ({
-    command: ['bun', program, JSON.stringify({ server, stateFolder, ...spec })],
-    env,
-    ready: /^connected /,
-  })
+  const specOf = (spec: object): string => JSON.stringify({ server, stateFolder, ...spec })
+  const run = (spec: string): Program => ({ command: ['bun', program, spec], env, ready: /^connected / })
   const wire = options.wire ?? 'streams'
   return {
     server: {
@@ -105,12 +102,20 @@ function library(options: OursOptions, port: number, server: string, site: Site)
       ready: /^listening \d+$/,
     },
     client: (name, origin, open) =>
-      run({
-        tunnels: [{ subdomain: name, ...originOf(options, origin) }],
-        ...(options.raw ? { kind: options.raw, remotePort: open } : { wire }),
-      }),
+      run(
+        specOf({
+          tunnels: [{ subdomain: name, ...originOf(options, origin) }],
+          ...(options.raw ? { kind: options.raw, remotePort: open } : { wire }),
+        }),
+      ),
+    // A file: Linux has 128 KB for an argument.
     services: (origin, names) =>
-      run({ tunnels: names.map(subdomain => ({ subdomain, port: origin })), wire }),
+      run(
+        site.file(
+          'client.json',
+          specOf({ tunnels: names.map(subdomain => ({ subdomain, port: origin })), wire }),
+        ),
+      ),
   }
 }
 

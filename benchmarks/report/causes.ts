@@ -11,8 +11,8 @@ const COLD = 'Four hops find an event loop asleep and cold caches; the server pa
 const FIRST_READ =
   'The head leaves with the first large read of each end, up to 512 KB: behind 20 B after 1.3 ms, behind 1 MB after 2.3.'
 const FIRST_UPLOAD = 'The first 100 MB run through code that the runtime has not compiled yet.'
-const WINDOW =
-  'The window of a bounded receive buffer stayed at 350 KB. Mended since: 0.88 of plain TCP down, with no more than 16 MB for a stalled stream.'
+const BOUNDED =
+  'What arrives behind a lost packet fills the receive buffer: it is bounded at 3.3 MB, so that a stalled stream keeps at most 16 MB.'
 
 export const CAUSES: Readonly<Record<string, string>> = {
   t1: COLD,
@@ -23,8 +23,8 @@ export const CAUSES: Readonly<Record<string, string>> = {
   up: FIRST_UPLOAD,
   first10m: FIRST_READ,
   slow100m: FIRST_READ,
-  'wan-down 100 ms, 1 % loss': WINDOW,
-  'wan-up 100 ms, 1 % loss': WINDOW,
+  'wan-down 100 ms, 1 % loss': BOUNDED,
+  'wan-up 100 ms, 1 % loss': BOUNDED,
   post: EASY_ONLY,
   post10: EASY_ONLY,
   two: 'A head without its body leaves the accelerator, and the next request enters it again.',
