@@ -108,7 +108,9 @@ function machine(): string {
   )
   const parts = [
     `${environmentLine(environment)}. Medians of ${rounds} interleaved round${rounds === 1 ? '' : 's'}${rounds < 5 ? ', fewer than the usual five' : ''}, where the row says nothing else.`,
-    ...(commits.size > 1 ? ['Suites are of several runs: each detail page has its commit and date.'] : []),
+    ...(commits.size > 1
+      ? ['Suites are of several runs: each detail page has its machine, commit and date.']
+      : []),
     `Meanwhile other work took ${figure(median(busy))} cores (median), the hypervisor ${figure(median(steal))} %.`,
   ]
   if (median(busy) > BUSY_CORES)

@@ -11,16 +11,20 @@ const COLD = 'Four hops find an event loop asleep and cold caches; the server pa
 const FIRST_READ =
   'The head leaves with the first large read of each end, up to 512 KB: behind 20 B after 1.3 ms, behind 1 MB after 2.3.'
 const FIRST_UPLOAD = 'The first 100 MB run through code that the runtime has not compiled yet.'
+const NEW_LANES =
+  'Half a second is 13 requests of each connection, and the first eight pass the main thread. Over 2 and 4 s: 1.12 and 1.32.'
 const BOUNDED =
   'What arrives behind a lost packet fills the receive buffer: it is bounded at 3.3 MB, so that a stalled stream keeps at most 16 MB.'
 
 export const CAUSES: Readonly<Record<string, string>> = {
   t1: COLD,
   t1cold: 'The runtime compiles our code in the first seconds; a compiled peer has nothing to compile.',
+  t500: NEW_LANES,
+  t1000: NEW_LANES,
   r400: COLD,
   r1000: COLD,
   r4000: COLD,
-  up: FIRST_UPLOAD,
+  upcold: FIRST_UPLOAD,
   first10m: FIRST_READ,
   slow100m: FIRST_READ,
   'wan-down 100 ms, 1 % loss': BOUNDED,
