@@ -14,7 +14,7 @@ import { table } from './measure/table.ts'
 import { figuresOf, judge, type Verdict } from './measure/verdict.ts'
 import { ALL } from './peers/list.ts'
 import { CAUSES } from './report/causes.ts'
-import { csvOf, pageOf } from './report/detail.ts'
+import { csvOf, meanwhile, pageOf } from './report/detail.ts'
 import { type Bar, bars, type Curve, curves } from './report/svg.ts'
 
 const [file, folder = join(import.meta.dir, '../docs')] = process.argv.slice(2)
@@ -36,9 +36,6 @@ const DRAWN = [
   'chisel',
   'ferrotunnel',
 ]
-
-/** Cores taken by other work from which on absolute figures are doubtful. */
-const BUSY_CORES = 0.3
 
 if (file === undefined) refuse('which saved run? bun benchmarks/report.ts benchmarks/results/VERSION.json')
 const { suites } = await savedRun(file)
@@ -100,21 +97,13 @@ console.log(`docs/benchmarks.md, ${readdirSync(CHARTS).length} charts, ${suites.
 function machine(): string {
   const { environment, rounds, quick } = suites[0]!
   const commits = new Set(suites.map(one => one.environment.commit))
-  const busy = suites.flatMap(({ tables }) =>
-    tables.flatMap(({ rows }) => rows.flatMap(row => figuresOf(row, 'foreign'))),
-  )
-  const steal = suites.flatMap(({ tables }) =>
-    tables.flatMap(({ rows }) => rows.flatMap(row => figuresOf(row, 'steal'))),
-  )
   const parts = [
     `${environmentLine(environment)}. Medians of ${rounds} interleaved round${rounds === 1 ? '' : 's'}${rounds < 5 ? ', fewer than the usual five' : ''}, where the row says nothing else.`,
     ...(commits.size > 1
       ? ['Suites are of several runs: each detail page has its machine, commit and date.']
       : []),
-    `Meanwhile other work took ${figure(median(busy))} cores (median), the hypervisor ${figure(median(steal))} %.`,
+    ...meanwhile(suites),
   ]
-  if (median(busy) > BUSY_CORES)
-    parts.push('**The machine was shared with other work: these figures are provisional.**')
   if (quick || suites.some(one => one.quick)) parts.push('**A smoke run: no figure means anything.**')
   return parts.join('\n')
 }

@@ -16,12 +16,30 @@ const PUBLISHED = (await Bun.file(`${import.meta.dir}/published.json`).json()) a
   Record<string, Readonly<Record<string, number>>>
 >
 
+/** Cores taken by other work, and percent by the hypervisor, from which on absolute figures are doubtful. */
+const BUSY_CORES = 0.3
+const BUSY_STEAL = 5
+
+/** What else the machine did. Empty: it was not looked at. */
+export function meanwhile(suites: readonly SuiteResult[]): readonly string[] {
+  const all = (key: string): readonly number[] =>
+    suites.flatMap(({ tables }) => tables.flatMap(({ rows }) => rows.flatMap(row => figuresOf(row, key))))
+  const [busy, steal] = [all('foreign'), all('steal')]
+  if (busy.length === 0 || steal.length === 0) return []
+  const isShared = median(busy) > BUSY_CORES || median(steal) > BUSY_STEAL
+  return [
+    `Meanwhile other work took ${figure(median(busy))} cores (median), the hypervisor ${figure(median(steal))} %.`,
+    ...(isShared ? ['**The machine was shared with other work: these figures are provisional.**'] : []),
+  ]
+}
+
 export function pageOf(one: SuiteResult): string {
   const { suite, title, environment, rounds, tables } = one
   const ranked = tables.filter(({ id, columns }) => id !== 'fidelity' && columns[0]?.unit !== 'ns')
   const parts = [
     `# ${title}`,
     `\`bun benchmarks/${suite}.ts\`${ranked.length > 0 ? `, ${rounds} round${rounds === 1 ? '' : 's'}` : ''}. ${environmentLine(environment)}. Back to [the page](../benchmarks.md).`,
+    ...meanwhile([one]),
     `Every row of every tunnel, with spreads and CPU time: [${suite}.csv](${suite}.csv).`,
     ...against(ranked),
     ...reached(ranked.filter(({ goals }) => goals?.some(({ of }) => !of))),
