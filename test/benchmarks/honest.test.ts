@@ -61,7 +61,7 @@ for (const [file, flags] of [
   ['raw.ts', '--only trips --peers ours'],
   ['memory.ts', '--only start --peers ours'],
   ['ours-only.ts', '--only processes'],
-  ['features.ts', '--only features'],
+  ['features.ts', '--only features --peers ours'],
   ['fidelity.ts', '--only path --peers ours'],
   ['faults.ts', '--only cut --peers ours'],
 ] as const) {
