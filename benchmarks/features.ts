@@ -6,9 +6,10 @@ import { get, post, SMALL } from './load/traffic.ts'
 import { COLUMNS, loadRow } from './measure/load-rows.ts'
 import { column, type Goal } from './measure/result.ts'
 import { measure, type Row } from './measure/rounds.ts'
-import { conclude, unlessQuick } from './measure/suite.ts'
+import { conclude, options, unlessQuick } from './measure/suite.ts'
 import { summary } from './measure/summary.ts'
 import { FEATURES } from './ours/features.ts'
+import { ALL, choose } from './peers/list.ts'
 import { ours, oursLibrary } from './peers/ours.ts'
 import type { Peer } from './peers/peer.ts'
 
@@ -105,26 +106,22 @@ const inspected: readonly Row[] = [
   }),
 ]
 
+const alone: readonly Peer[] = [
+  oursLibrary,
+  ...built.map(name => withFeatures(name, [name])),
+  withFeatures('ours-observed', OBSERVABILITY),
+  withFeatures('ours-all', ofServer),
+]
+const beside: readonly Peer[] = [
+  oursLibrary,
+  withFeatures('ours-inspected', ['inspector']),
+  withFeatures('ours-every', ['inspector of every request']),
+]
+const chosen = (peers: readonly Peer[]): readonly Peer[] =>
+  choose(peers, { names: options.peers, quick: false, known: [...ALL, ...alone, ...beside] })
 const { tables } = await measure([
-  {
-    origins: ['files'],
-    peers: [
-      oursLibrary,
-      ...built.map(name => withFeatures(name, [name])),
-      withFeatures('ours-observed', OBSERVABILITY),
-      withFeatures('ours-all', ofServer),
-    ],
-    rows: [ALONE],
-  },
-  {
-    origins: ['files', 'sink'],
-    peers: [
-      oursLibrary,
-      withFeatures('ours-inspected', ['inspector']),
-      withFeatures('ours-every', ['inspector of every request']),
-    ],
-    rows: inspected,
-  },
+  { origins: ['files'], peers: chosen(alone), rows: [ALONE] },
+  { origins: ['files', 'sink'], peers: chosen(beside), rows: inspected },
 ])
 console.log(`\n${summary(tables)}`)
 await conclude('features', 'Features', tables)
