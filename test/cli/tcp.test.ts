@@ -108,7 +108,7 @@ describe('in a pipe', () => {
       ],
       [
         ['udp', '3002-3000'],
-        'the port "3002-3000" is not a range of at most 256 ports, such as 27015-27030.',
+        'the port "3002-3000" is not a range of at most 256 ports from 1 to 65535, such as 27015-27030.',
       ],
       [['tls', '3000-3001'], 'A range is for TCP and UDP: a TLS tunnel has a name, no port.'],
     ] as const
