@@ -80,7 +80,7 @@ testWith(
   'no page is wider than the window, on a phone, a tablet and a laptop',
   async () => {
     using site = served()
-    const browser = await launched()
+    await using browser = await launched()
     // As the server sends it: what a script does later is not waited for.
     const page = await browser.newPage({ javaScriptEnabled: false })
     const wide: string[] = []
@@ -92,7 +92,6 @@ testWith(
         if (Number(over) > 0) wide.push(`${name} at ${width}: ${String(over)}`)
       }
     }
-    await browser.close()
     expect(wide).toEqual([])
   },
   300_000,
@@ -106,7 +105,7 @@ testWith(
   'on a phone no table of words scrolls inside of itself, and each value says what it is',
   async () => {
     using site = served()
-    const browser = await launched()
+    await using browser = await launched()
     const viewport = { width: 390, height: 800 }
     const page = await browser.newPage({ javaScriptEnabled: false, viewport })
     const wide: string[] = []
@@ -123,7 +122,6 @@ testWith(
       '[...document.querySelectorAll("tbody tr:first-child td")].map(one => getComputedStyle(one, "::before").content)',
     )
     expect(labels).toEqual(['none', '"HTTP: "', '"Whose fault: "', '"Retry: "', '"Number: "'])
-    await browser.close()
   },
   300_000,
 )
@@ -133,7 +131,7 @@ testWith(
   'axe finds nothing: the first page, one of code, those of tables, and that of an address that is not there',
   async () => {
     using site = served()
-    const browser = await launched()
+    await using browser = await launched()
     const axe = await Bun.file(join(ROOT, 'node_modules/axe-core/axe.min.js')).text()
     const page = await browser.newPage()
     const found: string[] = []
@@ -154,7 +152,6 @@ testWith(
       )
       found.push(...ids.map(id => `${name}: ${id}`))
     }
-    await browser.close()
     expect(found).toEqual([])
   },
   300_000,

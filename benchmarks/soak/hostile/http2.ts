@@ -55,13 +55,13 @@ function varint(value: number): number[] {
   return value < 128 ? [value] : [(value & 127) | 128, ...varint(value >>> 7)]
 }
 
-/** The block of a request to the honest tunnel. */
-export function block({ honestHost }: Target, method: string, path: string): Buffer {
+/** The block of a request to the tunnel of this host. */
+export function block(host: string, method: string, path: string): Buffer {
   return Buffer.concat([
     literal(':method', method),
     literal(':scheme', 'https'),
     literal(':path', path),
-    literal(':authority', honestHost),
+    literal(':authority', host),
   ])
 }
 
