@@ -102,9 +102,12 @@ describe.skipIf(!canSplice())('a splice', () => {
         return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[16])
       }),
     )
+    // A test run that is itself at 19 has nothing lower to give its thread.
     const own = getPriority()
-    expect(nices.filter(nice => nice === Math.min(own + 10, 19)).length).toBe(1)
-    expect(Math.min(...nices.filter(nice => !Number.isNaN(nice)))).toBe(own)
+    const known = nices.filter(nice => !Number.isNaN(nice))
+    const others = own === 19 ? known.length : 1
+    expect(known.filter(nice => nice === Math.min(own + 10, 19)).length).toBe(others)
+    expect(Math.min(...known)).toBe(own)
   })
 
   test('without bytes for a while it ends by itself, and the program reads on', async () => {
