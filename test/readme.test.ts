@@ -212,11 +212,13 @@ test('ARCHITECTURE.md has every room of src/ on its floors', () => {
 
 // ── The two command lines ──────────────────────────────────────────────────────────────────────────────────────
 
-test('the test command of the README is what CI runs', async () => {
+test('the two test commands of the README are what CI runs', async () => {
   const readme = texts.get('README.md') ?? ''
-  const [, command = ''] = /^npm install --global bun && bun install && (bun run check)$/m.exec(readme) ?? []
-  expect(command).not.toBe('')
-  expect(await textOf('.ci/run')).toContain(`\n${command}\n`)
+  expect(readme).toMatch(/^npm install --global bun && bun install && bun run check$/m)
+  expect(readme).toContain('`bun run check:all`')
+  const { scripts } = JSON.parse(await textOf('package.json')) as { scripts: Record<string, string> }
+  expect(scripts['check:all']).toStartWith('bun run check && ')
+  expect(await textOf('.ci/run')).toContain('\nexec bun run check:all\n')
 })
 
 // ── The tour ───────────────────────────────────────────────────────────────────────────────────────────────────
