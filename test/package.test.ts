@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { ERRORS } from '../src/errors.ts'
 import { VERSION } from '../src/version.ts'
+import { buildPage } from '../tools/pages.ts'
 import { Running } from './cli/bin.ts'
 import { expectThreadsToMove } from './support/downloads.ts'
 import { ADDRESS, copySources, PAGES, release } from './support/released.ts'
@@ -129,19 +130,18 @@ test('packed without a repository, it names pages that it brings along, and no U
 test('its two pages, packed as one, are those of the sources', async () => {
   const bin = join(installed.npm, 'node_modules/.bin/localtunnels')
   const server = ['server', '--port', '0', '--host', '127.0.0.1', '--token', 'secret']
-  for (const [args, address, source] of [
-    [['--serve', '.', '--local', '--inspect'], /"inspector":"([^"#]+)/, '../src/client/inspect/page-text.ts'],
+  for (const [args, address, name] of [
+    [['--serve', '.', '--local', '--inspect'], /"inspector":"([^"#]+)/, 'inspector'],
     [
       [...server, '--admin', '127.0.0.1:0', '--admin-token', 'of-the-operator-alone'],
       /admin listener is at (http:[\d.:/]+\d)/,
-      '../src/server/admin/page-text.ts',
+      'admin',
     ],
   ] as const) {
     const { PATH = '' } = process.env
     await using running = new Running([bin, ...args, '--json'], { PATH, HOME: folder }, false, installed.npm)
     const answer = await fetch(await running.printed(address))
-    const { HTML }: { readonly HTML: string } = await import(source)
-    expect(await answer.text()).toBe(HTML)
+    expect(await answer.text()).toBe((await buildPage(name)).html)
   }
 })
 

@@ -10,6 +10,7 @@ import { basename, join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { VERSION } from '../src/version.ts'
 import { components } from './components.ts'
+import { builtPages } from './pages.ts'
 import { withPageUrls } from './repository.ts'
 
 const root = resolve(import.meta.dir, '..')
@@ -70,6 +71,7 @@ async function build(platform: string, target: Bun.Build.CompileTarget): Promise
     minify: { whitespace: true, syntax: true },
     throw: false,
     plugins: [
+      builtPages,
       {
         name: 'page-urls',
         setup: build =>

@@ -6,7 +6,7 @@
 
 import { existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join, relative, resolve } from 'node:path'
-import { brotliCompressSync } from 'node:zlib'
+import { builtPages } from './pages.ts'
 import { withPageUrls } from './repository.ts'
 
 const root = resolve(import.meta.dir, '..')
@@ -15,8 +15,6 @@ const dist = resolve(root, into ?? 'dist')
 const BIN = 'bin/localtunnels.ts'
 /** Parts are one folder below `dist`, as deep as the entries: what a file says of its own place holds in each of them. */
 const PARTS = 'src/[name]-[hash].[ext]'
-
-const PAGES = ['src/client/inspect/page-text.ts', 'src/server/admin/page-text.ts']
 
 /** What every start needs is in the parts: to look for a package on the disk costs a start up to 10 ms. */
 const NEEDED = new Set(['commander', 'picocolors'])
@@ -48,33 +46,7 @@ const built = await Bun.build({
   metafile: true,
   throw: false,
   plugins: [
-    {
-      name: 'small-pages',
-      setup(build) {
-        // The pages are a twelfth of what is fetched, and are needed when a browser asks for them. They have much in common, so
-        // that both together are a sixth smaller than one and the other.
-        build.onLoad({ filter: /\/page-text\.ts$/ }, async ({ path }) => {
-          const { SCRIPT_HASH, STYLE_HASH } = await import(path)
-          const place = PAGES.indexOf(relative(root, path))
-          if (place === -1) throw new Error(`${path} is none of the pages`)
-          const contents = `import { page } from 'packed-pages'
-export const SCRIPT_HASH = '${SCRIPT_HASH}'
-export const STYLE_HASH = '${STYLE_HASH}'
-export const HTML = page(${place})`
-          return { contents, loader: 'ts' }
-        })
-        build.onResolve({ filter: /^packed-pages$/ }, ({ path }) => ({ path, namespace: 'packed' }))
-        build.onLoad({ filter: /./, namespace: 'packed' }, async () => {
-          const pages: readonly { readonly HTML: string }[] = await Promise.all(
-            PAGES.map(path => import(join(root, path))),
-          )
-          const packed = brotliCompressSync(JSON.stringify(pages.map(({ HTML }) => HTML))).toString('base64')
-          const contents = `import { brotliDecompressSync } from 'node:zlib'
-export const page = place => JSON.parse(brotliDecompressSync(Buffer.from('${packed}', 'base64')).toString())[place]`
-          return { contents, loader: 'js' }
-        })
-      },
-    },
+    builtPages,
     {
       name: 'own-urls',
       setup(build) {

@@ -9,7 +9,7 @@ import { type Browser, chromium, type Page } from 'playwright-core'
 import { TunnelClient, type TunnelServer } from '../../src/index.ts'
 import { SqliteOperations } from '../../src/stores/sqlite-operations.ts'
 import { SqliteTokens } from '../../src/stores/sqlite-tokens.ts'
-import { PAGES, pageModule } from '../../tools/pages.ts'
+import { buildPage } from '../../tools/pages.ts'
 import { ADMIN_TOKEN, adminOptions, askAdmin } from '../support/admin.ts'
 import { ask } from '../support/ask.ts'
 import { next } from '../support/events.ts'
@@ -23,11 +23,9 @@ const root = resolve(import.meta.dir, '../..')
 const VIEWS = ['Tunnels', 'Clients', 'Traffic', 'Tokens', 'Bans', 'Log', 'Server']
 const AXE = 'axe.run().then(({ violations }) => violations.map(({ id, nodes }) => id + " " + nodes[0].html))'
 
-test('the built page is that of the sources, and at most 60 KB on the way', async () => {
-  const built = await Bun.file(join(root, PAGES.admin.module)).text()
-  // `bun run pages` writes it.
-  expect(built === (await pageModule(PAGES.admin))).toBe(true)
-  expect(Bun.gzipSync(built).length).toBeLessThan(60_000)
+test('the page is one file of at most 60 KB on the way', async () => {
+  const { html } = await buildPage('admin')
+  expect(Bun.gzipSync(html).length).toBeLessThan(60_000)
 })
 
 describeWith(['chromium'], 'in a browser', () => {

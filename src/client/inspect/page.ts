@@ -8,17 +8,18 @@ export interface InspectorPage {
 }
 
 export async function loadPage(): Promise<InspectorPage> {
-  const { HTML, SCRIPT_HASH, STYLE_HASH } = await import('./page-text.ts')
+  const { builtPage } = await import('../../http/built-page.ts')
+  const { html, scriptHash, styleHash } = await builtPage('inspector')
   const policy = [
     "default-src 'none'",
-    `script-src '${SCRIPT_HASH}'`,
-    `style-src '${STYLE_HASH}'`,
+    `script-src '${scriptHash}'`,
+    `style-src '${styleHash}'`,
     "connect-src 'self'",
-    // Captured pictures.
-    'img-src blob:',
+    // Captured pictures, and the mark of the page.
+    'img-src blob: data:',
     "frame-ancestors 'none'",
     "base-uri 'none'",
     "form-action 'none'",
   ].join('; ')
-  return { html: HTML, policy }
+  return { html, policy }
 }

@@ -4,17 +4,20 @@ import { SAFE_HEADERS } from './access.ts'
 
 /** It holds no secret: what it shows it asks the API for, with the token that the operator types. */
 export async function pageAnswer(): Promise<Response> {
-  const { HTML, SCRIPT_HASH, STYLE_HASH } = await import('./page-text.ts')
+  const { builtPage } = await import('../../http/built-page.ts')
+  const { html, scriptHash, styleHash } = await builtPage('admin')
   const policy = [
     "default-src 'none'",
-    `script-src '${SCRIPT_HASH}'`,
-    `style-src '${STYLE_HASH}'`,
+    `script-src '${scriptHash}'`,
+    `style-src '${styleHash}'`,
     "connect-src 'self'",
+    // The mark of the page.
+    'img-src data:',
     "frame-ancestors 'none'",
     "base-uri 'none'",
     "form-action 'none'",
   ].join('; ')
-  return new Response(HTML, {
+  return new Response(html, {
     headers: {
       ...SAFE_HEADERS,
       'content-type': 'text/html; charset=utf-8',

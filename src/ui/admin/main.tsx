@@ -1,5 +1,8 @@
 // The page of the admin listener.
 
+import '../style.css'
+import '../admin.css'
+import 'uplot/dist/uPlot.min.css'
 import { render } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
 import {

@@ -1,5 +1,6 @@
 // The page of the inspector.
 
+import '../style.css'
 import { render } from 'preact'
 import { bytes } from '../parts/format.ts'
 import { clear } from './actions.ts'

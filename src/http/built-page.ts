@@ -1,0 +1,33 @@
+// A page of src/ui as one file. Among the sources it is built when the first browser asks for it; a package and an executable have
+// the built pages in place of this module (tools/pages.ts).
+
+import { TunnelError } from '../errors.ts'
+
+export type PageName = 'inspector' | 'admin'
+
+export interface BuiltPage {
+  readonly html: string
+  /** As Content-Security-Policy has them: the only script and the only style that may be in the page. */
+  readonly scriptHash: string
+  readonly styleHash: string
+}
+
+const built = new Map<PageName, Promise<BuiltPage>>()
+
+/** Rejects when it cannot be built. */
+export function builtPage(name: PageName): Promise<BuiltPage> {
+  const known = built.get(name) ?? build(name)
+  built.set(name, known)
+  known.catch(() => built.delete(name))
+  return known
+}
+
+async function build(name: PageName): Promise<BuiltPage> {
+  const { buildPage } = await import('../../tools/pages.ts')
+  try {
+    return await buildPage(name)
+  } catch (cause) {
+    const detail = 'This page is built with packages for developing: run bun install, without --production.'
+    throw new TunnelError('INTERNAL', detail, { cause })
+  }
+}
