@@ -42,6 +42,7 @@ for (const name of ['ioredis', 'openid-client', '@opentelemetry/api'])
 const folder = resolve(values.to)
 mkdirSync(folder, { recursive: true })
 
+const pages = await builtPages()
 const built: string[] = []
 for (const platform of values.only.split(',')) {
   const target = PLATFORMS[platform]
@@ -71,7 +72,7 @@ async function build(platform: string, target: Bun.Build.CompileTarget): Promise
     minify: { whitespace: true, syntax: true },
     throw: false,
     plugins: [
-      builtPages,
+      pages,
       {
         name: 'page-urls',
         setup: build =>

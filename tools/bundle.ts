@@ -26,6 +26,7 @@ const entries = Object.values<{ readonly default?: string }>(exports).flatMap(en
   entry.default === undefined ? [] : [sourceOf(entry.default)],
 )
 
+const pages = await builtPages()
 const built = await Bun.build({
   entrypoints: [...entries, BIN, 'src/accelerator/thread.ts'].map(path => join(root, path)),
   root,
@@ -46,7 +47,7 @@ const built = await Bun.build({
   metafile: true,
   throw: false,
   plugins: [
-    builtPages,
+    pages,
     {
       name: 'own-urls',
       setup(build) {

@@ -39,20 +39,18 @@ function hash(text: string): string {
 }
 
 /** Puts the pages in place of the module that builds them: a package and an executable have no bundler and no sources. */
-export const builtPages: BunPlugin = {
-  name: 'built-pages',
-  setup(build) {
-    build.onLoad({ filter: /\/src\/http\/built-page\.ts$/ }, async () => {
-      const built = await Promise.all(NAMES.map(async name => [name, await buildPage(name)] as const))
-      const text = JSON.stringify(Object.fromEntries(built))
-      // Both have much in common: together they are a sixth smaller than one and the other.
-      const packed = brotliCompressSync(text, {
-        params: { [constants.BROTLI_PARAM_SIZE_HINT]: text.length },
-      })
-      const contents = `import { brotliDecompressSync } from 'node:zlib'
+export async function builtPages(): Promise<BunPlugin> {
+  // Before the other build, which waits for its plugins: one within another never ends.
+  const built = await Promise.all(NAMES.map(async name => [name, await buildPage(name)] as const))
+  const text = JSON.stringify(Object.fromEntries(built))
+  // Both have much in common: together they are a sixth smaller than one and the other.
+  const packed = brotliCompressSync(text, { params: { [constants.BROTLI_PARAM_SIZE_HINT]: text.length } })
+  const contents = `import { brotliDecompressSync } from 'node:zlib'
 const packed = '${packed.toString('base64')}'
 export const builtPage = async name => JSON.parse(brotliDecompressSync(Buffer.from(packed, 'base64')).toString())[name]`
-      return { contents, loader: 'js' }
-    })
-  },
+  return {
+    name: 'built-pages',
+    setup: build =>
+      void build.onLoad({ filter: /\/src\/http\/built-page\.ts$/ }, () => ({ contents, loader: 'js' })),
+  }
 }
