@@ -519,7 +519,8 @@ export interface ServerLimits {
   /**
    * Bytes of incomplete JSON wire messages, of all clients together. Default 128 MiB, two of the largest: an answer is only
    * kept while it arrives. At least `maxMessageBytes`, whatever is given. Above: a client that has sent more than an equal
-   * share, and whose token or address has, is cut with `BUFFERS_FULL`. A client that owes no answer may send 256 KiB at a time.
+   * share, and whose token or address has, is not read until there is room, but for the first of them; after 5 s it is cut with
+   * `BUFFERS_FULL`. A client that owes no answer may send 256 KiB at a time.
    */
   readonly maxUnfinishedMessageBytes: number
   /** Receive window that one stream may grow to from 256 KiB. Default 4 MiB: what a stalled reader can cost. `0`: no growth. */
