@@ -110,9 +110,10 @@ export class WebSocketParser {
     return this.#text.length
   }
 
-  /** Looks at nothing from now on. */
+  /** Looks at nothing from now on. Arrays that an unfinished text is in are detached: nobody may use them any more. */
   stop(): void {
     this.#isOver = true
+    this.#text.free()
   }
 
   #takeHeader(bytes: Uint8Array, from: number): number {
@@ -365,6 +366,13 @@ class TextCollector {
     this.length += piece.length
     if (this.#small.length + piece.length < MIN_PIECE_BYTES) this.#small.add(piece)
     else this.#pieces.push(this.#small.finish(piece))
+  }
+
+  /** There is no end. Some 100 MB of reads that were kept wait for a full collection, which is long in coming: they are given back now. */
+  free(): void {
+    for (const { buffer } of this.#pieces) if (buffer instanceof ArrayBuffer) buffer.transfer(0)
+    this.#pieces = []
+    this.length = 0
   }
 
   /** The whole text with the last piece; `undefined` when it is not UTF-8. Starts anew. */
