@@ -38,7 +38,7 @@ export interface BoxBounds {
   /** Of one name. */
   readonly maxRequests: number
   readonly maxBytes: number
-  /** Of all names. */
+  /** Of all names. One owner has no more of them than it leaves free: nothing that was kept gives way later. */
   readonly maxAllBytes: number
 }
 

@@ -271,14 +271,20 @@ export interface ServerLimits {
    * is alive. Above: 502 `ORIGIN_INVALID`.
    */
   readonly maxInterimAnswers: number
-  /** First byte to blank line of a request head. Default 15,000. Above: 408. `0`: none. */
+  /**
+   * First byte to blank line of a request head, and the next bytes of a body that is kept until it is complete: for an inbox, for all
+   * clients of a pool, or on the JSON wire. Default 15,000. Above: 408. `0`: none.
+   */
   readonly headTimeoutMs: number
   /**
    * Body, framing included, of a request that every client of a pool gets: the server keeps it until all have taken it. Default
    * 1,048,576, more than providers of webhooks send. Longer: `BODY_TOO_LARGE`.
    */
   readonly maxCopyBodyBytes: number
-  /** Such bodies in memory, all requests together. Default 67,108,864. Above: `TUNNEL_BUSY`. */
+  /**
+   * Such bodies in memory, all requests together. Default 67,108,864, at least five times `maxCopyBodyBytes`, whatever is given: one
+   * address has at most a fifth of them, one token half. Above: `TUNNEL_BUSY`.
+   */
   readonly maxCopiedBytes: number
   /**
    * Connections to `tlsPort` whose first message is not complete; it has `headTimeoutMs`. Default 4,096, of at most 32 KiB

@@ -90,14 +90,32 @@ export class SqliteInbox implements InboxStore {
 
   keep(webhooks: readonly NewWebhook[], bounds: BoxBounds): readonly Keeping[] {
     return this.#durably(() => {
-      let allBytes = this.#one<{ bytes: number | null }>('select sum(bytes) as bytes from totals')?.bytes ?? 0
+      const byOwner = new Map<string, number>()
+      let freeBytes = bounds.maxAllBytes
+      for (const { owner, bytes } of this.#bytesByOwner()) {
+        byOwner.set(owner, bytes)
+        freeBytes -= bytes
+      }
       return webhooks.map(one => {
         const bytes = one.body.length + one.head.length + ROW_BYTES
-        const outcome = allBytes + bytes > bounds.maxAllBytes ? 'full' : this.#keep(one, bytes, bounds)
-        if (outcome === 'kept') allBytes += bytes
+        const ownBytes = (byOwner.get(one.owner) ?? 0) + bytes
+        // What was acknowledged stays: so there has to be room for other owners before they come.
+        const outcome = ownBytes > freeBytes - bytes ? 'full' : this.#keep(one, bytes, bounds)
+        if (outcome === 'kept') {
+          byOwner.set(one.owner, ownBytes)
+          freeBytes -= bytes
+        }
         return outcome
       })
     })
+  }
+
+  #bytesByOwner(): readonly { readonly owner: string; readonly bytes: number }[] {
+    // The columns that were asked for.
+    return this.#database.query('select owner, sum(bytes) as bytes from totals group by owner').all() as {
+      owner: string
+      bytes: number
+    }[]
   }
 
   /** What this writes is there after a power cut. Without it, what was delivered last may be delivered again then. */

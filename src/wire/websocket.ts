@@ -110,7 +110,7 @@ export class WebSocketParser {
     return this.#text.length
   }
 
-  /** Looks at nothing from now on. Arrays that an unfinished text is in are detached: nobody may use them any more. */
+  /** Looks at nothing from now on. The arrays of an unfinished text are detached, and of no use to others any more. */
   stop(): void {
     this.#isOver = true
     this.#text.free()

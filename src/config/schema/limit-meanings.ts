@@ -18,7 +18,7 @@ export const SERVER_LIMITS: Readonly<Record<string, string>> = {
   maxHttp2Resets: "Requests of one HTTP/2 connection that the visitor resets, or the server for the visitor's faults, before their answer is complete",
   maxHttp2Noise: 'Frames of one HTTP/2 connection that say nothing: PING, SETTINGS (counted 8 times), PRIORITY, empty DATA and the like',
   maxInterimAnswers: '1xx answers of an app to one request',
-  headTimeoutMs: 'First byte to blank line of a request head',
+  headTimeoutMs: 'First byte to blank line of a request head, and the next bytes of a body that is kept until it is complete: for an inbox, for all clients of a pool, or on the JSON wire',
   maxCopyBodyBytes: 'Body, framing included, of a request that every client of a pool gets: the server keeps it until all have taken it',
   maxCopiedBytes: 'Such bodies in memory, all requests together',
   maxHellos: 'Connections to `tlsPort` whose first message is not complete; it has `headTimeoutMs`',
