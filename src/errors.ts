@@ -246,7 +246,7 @@ export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = {
     'visitor',
     true,
     'The request body stopped, and the server keeps it until it is complete.',
-    'Send the next bytes within headTimeoutMs.',
+    'Send the next bytes sooner: within headTimeoutMs, or 15 s for a webhook that is checked.',
   ),
   VISITOR_STALLED: entry(
     8,

@@ -13,12 +13,13 @@ export class Shares {
 
   /**
    * Counts so many more for this owner and this visitor. `false`: that would leave too little of `most`, and nothing is counted. The
-   * visitors of one owner together leave as much as they have: half of an empty budget is the most that they get.
+   * visitors of one owner together leave as much as they have: half of an empty budget is the most that they get. `''`: the budget has
+   * one owner.
    */
   take(owner: string, visitor: string, count: number, most: number): boolean {
     const left = most - this.#taken - count
     const [ofOwner, ofVisitor] = keysOf(owner, visitor).map(key => (this.#byKey.get(key) ?? 0) + count)
-    if (ofOwner! > left || ofVisitor! * LEFT_BY_VISITOR > left) return false
+    if ((owner !== '' && ofOwner! > left) || ofVisitor! * LEFT_BY_VISITOR > left) return false
     this.#change(owner, visitor, count)
     return true
   }

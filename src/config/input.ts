@@ -526,7 +526,7 @@ export interface ServerLimits {
   readonly maxHttp2Noise?: number
   /** 1xx answers of an app to one request. Default: `100`. */
   readonly maxInterimAnswers?: number
-  /** First byte to blank line of a request head. Default: `15s`. */
+  /** First byte to blank line of a request head, and the next bytes of a body that is kept until it is complete: for an inbox, for all clients of a pool, or on the JSON wire. Default: `15s`. */
   readonly headTimeout?: number | string
   /** Body, framing included, of a request that every client of a pool gets: the server keeps it until all have taken it. Default: `1MiB`. */
   readonly maxCopyBody?: number | string

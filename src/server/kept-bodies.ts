@@ -1,7 +1,8 @@
 // Bodies of requests that are kept until they are complete: a share of the room for each owner and visitor, and a time for each next piece.
 
+import { addPiece, copyOf } from '../bytes.ts'
 import { Shares } from '../shares.ts'
-import { networkOf } from './address-book.ts'
+import { networkOf } from '../wire/ip-address.ts'
 import type { Deadline, Deadlines } from './deadlines.ts'
 
 /** The bounds as they are now. */
@@ -70,7 +71,7 @@ export class KeptBody implements Deadline {
     if (this.#bytes + count > maxBodyBytes) return 'BODY_TOO_LARGE'
     if (!this.#shares.take(this.#owner, this.#visitor, count, maxBytes)) return 'full'
     this.#bytes += count
-    this.pieces.push(bytes.slice(start, end))
+    addPiece(this.pieces, copyOf(bytes, start, end))
     this.#deadlines.arm(this, pauseMs)
     return undefined
   }

@@ -3,7 +3,7 @@
 import type { ErrorCode } from '../errors.ts'
 import type { Scheduler } from '../session/scheduler.ts'
 import type { TokenFault } from '../tokens.ts'
-import { networkOf } from './address-book.ts'
+import { networkOf } from '../wire/ip-address.ts'
 import type { ServerLimits } from './options.ts'
 import type { Rule } from './policy.ts'
 
