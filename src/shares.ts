@@ -12,16 +12,25 @@ export class Shares {
   readonly #byKey = new Map<string, number>()
 
   /**
-   * Counts so many more for this owner and this visitor. `false`: that would leave too little of `most`, and nothing is counted. The
-   * visitors of one owner together leave as much as they have: half of an empty budget is the most that they get. `''`: the budget has
-   * one owner.
+   * Whether this owner and this visitor may have so many more. The visitors of one owner together leave as much of `most` as they have: half
+   * of an empty budget is the most that they get. `''`: has no share of its own.
    */
-  take(owner: string, visitor: string, count: number, most: number): boolean {
+  hasRoom(owner: string, visitor: string, count: number, most: number): boolean {
     const left = most - this.#taken - count
+    if (left < 0) return false
     const [ofOwner, ofVisitor] = keysOf(owner, visitor).map(key => (this.#byKey.get(key) ?? 0) + count)
-    if ((owner !== '' && ofOwner! > left) || ofVisitor! * LEFT_BY_VISITOR > left) return false
-    this.#change(owner, visitor, count)
-    return true
+    return (owner === '' || ofOwner! <= left) && (visitor === '' || ofVisitor! * LEFT_BY_VISITOR <= left)
+  }
+
+  /** Counts so many more. `false`: there is no room, and nothing is counted. */
+  take(owner: string, visitor: string, count: number, most: number): boolean {
+    const hasRoom = this.hasRoom(owner, visitor, count, most)
+    if (hasRoom) this.#change(owner, visitor, count)
+    return hasRoom
+  }
+
+  get taken(): number {
+    return this.#taken
   }
 
   give(owner: string, visitor: string, count: number): void {

@@ -536,7 +536,7 @@ export interface ServerLimits {
   readonly maxHellos?: number
   /** Connections of visitors at once, of all kinds, from `accept` on. Default: `32768`. */
   readonly maxVisitors?: number
-  /** Connections of one address at once. An IPv6 address counts by its first 64 bits. A connection with a PROXY header is the visitor's, others of `trustedProxies` are not counted. Default: `8192`. */
+  /** Connections of one address at once, and likewise its requests under way by HTTP/2 and HTTP/3. An IPv6 address counts by its first 64 bits. A connection with a PROXY header is the visitor's, others of `trustedProxies` are not counted. Default: `8192`. */
   readonly maxAddressVisitors?: number
   /** New connections of one address a second, and HTTP/2 requests that it gives up, by a reset or with the connection; addresses count as in `maxAddressVisitors`. So many at once, and they come back evenly over a second. Default: `1000`. */
   readonly maxAddressRate?: number

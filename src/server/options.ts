@@ -299,11 +299,11 @@ export interface ServerLimits {
    */
   readonly maxVisitors: number
   /**
-   * Connections of one address at once. An IPv6 address counts by its first 64 bits. A connection with a PROXY header is the
+   * Connections of one address at once, and likewise its requests under way by HTTP/2 and HTTP/3. An IPv6 address counts by its first 64 bits. A connection with a PROXY header is the
    * visitor's, others of `trustedProxies` are not counted. Default 8,192, a quarter of `maxVisitors`: offices and mobile
    * networks share addresses; at most half of `maxVisitors`, and half of the descriptors beyond `reservedDescriptors`, so that
    * one address cannot fill a small server. The loopback is not counted, unless a value is given here or in `maxAddressRate`.
-   * Above: cut at once, with `ADDRESS_LIMIT` as an `error` event once a minute. `0`: none.
+   * Above: cut at once, or 503, with `ADDRESS_LIMIT` as an `error` event once a minute. `0`: none.
    */
   readonly maxAddressVisitors: number
   /**
@@ -450,7 +450,7 @@ export interface ServerLimits {
    * no bound.
    */
   readonly maxFlowRate: number
-  /** Visitors of all UDP tunnels at once. Default 16,384. Above: as `maxFlows`. */
+  /** Visitors of all UDP tunnels at once. Default 16,384, of which those of one token have half. Above: as `maxFlows`. */
   readonly maxAllFlows: number
   /**
    * New visitors of one UDP port at once that wait for a guard, or for the directory of a cluster. Default 1,000, about
@@ -464,7 +464,7 @@ export interface ServerLimits {
   readonly flowIdleMs: number
   /**
    * Raw visitors and UDP flows at once that this server sends on to others of its cluster. Default 8,192, a quarter of
-   * `maxVisitors`: each is a connection there. Above: cut, and datagrams are dropped.
+   * `maxVisitors`: each is a connection there; those of one tunnel have half. Above: cut, and datagrams are dropped.
    */
   readonly maxPeerStreams: number
   /** How long a name stays with a client whose carrier was lost. Default 30,000. `0`: as short as can be, up to 500. */

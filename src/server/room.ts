@@ -3,7 +3,7 @@
 import { eventLoop } from '../event-loop.ts'
 import { formatUrl } from '../names.ts'
 import { Turns } from '../session/turns.ts'
-import { LARGEST_TIMES } from '../shares.ts'
+import { LARGEST_TIMES, Shares } from '../shares.ts'
 import type { AddressBounds } from './address-book.ts'
 import type { Bans } from './admin/bans.ts'
 import type { Wrapping } from './booking.ts'
@@ -85,7 +85,7 @@ export class ServerRoom {
     return { maxBodyBytes: maxCopyBodyBytes, maxBytes, pauseMs: headTimeoutMs }
   })
   /** Flows of all UDP tunnels. */
-  readonly flows: { count: number } = { count: 0 }
+  readonly flows: Shares = new Shares()
   readonly #events: ServerEvents
 
   constructor(settings: ServerSettings, events: ServerEvents) {

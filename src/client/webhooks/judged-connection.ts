@@ -168,7 +168,7 @@ class JudgedConnection implements Socket {
     if (isJudged && judge.readsBody) {
       this.#text = text
       this.#phase = 'collecting'
-      this.#visitor = networkOf(head.header('x-forwarded-for') ?? '')
+      this.#visitor = networkOf(head.header('x-forwarded-for') || '-')
       if (!this.#hasRoomFor(text.length)) return end
       if (head.contentLength > judge.maxBodyBytes) this.#refuse({ code: 'BODY_TOO_LARGE' })
       else if (head.expectsContinue) this.#outer.received(CONTINUE.slice())

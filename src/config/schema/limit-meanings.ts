@@ -23,7 +23,7 @@ export const SERVER_LIMITS: Readonly<Record<string, string>> = {
   maxCopiedBytes: 'Such bodies in memory, all requests together',
   maxHellos: 'Connections to `tlsPort` whose first message is not complete; it has `headTimeoutMs`',
   maxVisitors: 'Connections of visitors at once, of all kinds, from `accept` on',
-  maxAddressVisitors: "Connections of one address at once. An IPv6 address counts by its first 64 bits. A connection with a PROXY header is the visitor's, others of `trustedProxies` are not counted",
+  maxAddressVisitors: "Connections of one address at once, and likewise its requests under way by HTTP/2 and HTTP/3. An IPv6 address counts by its first 64 bits. A connection with a PROXY header is the visitor's, others of `trustedProxies` are not counted",
   maxAddressRate: 'New connections of one address a second, and HTTP/2 requests that it gives up, by a reset or with the connection; addresses count as in `maxAddressVisitors`. So many at once, and they come back evenly over a second',
   reservedDescriptors: 'Descriptors that visitors leave free, for the control host, clients and the process itself',
   clientDescriptorsPercent: 'Part of the descriptors beyond `reservedDescriptors` that connections, links and ports of clients may take, in percent, up to 100',
