@@ -421,6 +421,27 @@ test('one owner has no more on the disk than is free for others, however many na
   expect([kept('anna', 60), kept('bob', 60)]).toEqual([0, 0])
 })
 
+test('an owner with more boxes than may be forgets the one that was not in use for longest, and no webhook', async () => {
+  const dir = await folder('inbox')
+  closing.push(() => dir[Symbol.asyncDispose]())
+  const store = await openInbox(join(dir.path, 'inbox.db'))
+  closing.push(() => store.close())
+  const box = (name: string, owner = 'greedy') => ({ name, owner, paths: ['/x'], answer: 202 })
+  expect(store.saveBox(box('patient', 'other'), 1)).toEqual([])
+  for (let at = 0; at < 1_000; at++) store.saveBox(box(`name-${at}`), 10 + at)
+  const bounds = { maxRequests: 10, maxBytes: 10_000, maxAllBytes: 100_000 }
+  const webhook = { path: '/x', key: undefined, head: 'POST /x HTTP/1.1\r\n', address: '::1', receivedMs: 5 }
+  store.keep([{ ...webhook, name: 'name-1', owner: 'greedy', body: new Uint8Array(1) }], bounds)
+  store.touch(['name-0'], 5_000)
+  expect(store.saveBox(box('one-more'), 5_000)).toEqual(['name-1'])
+  expect([store.box('name-0')?.name, store.box('name-1'), store.box('patient')?.name]).toEqual([
+    'name-0',
+    undefined,
+    'patient',
+  ])
+  expect(store.next('greedy', 'name-1', [])).toMatchObject({ path: '/x' })
+})
+
 test('what is too old is dropped, and so is the inbox of a client that does not come back', async () => {
   const dir = await folder('inbox')
   closing.push(() => dir[Symbol.asyncDispose]())
