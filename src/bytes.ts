@@ -14,3 +14,26 @@ export function copyBytes(from: Uint8Array, start: number, end: number, into: Ui
 export function copyOf(bytes: Uint8Array, start = 0, end: number = bytes.length): Uint8Array<ArrayBuffer> {
   return new Uint8Array(bytes.subarray(start, end))
 }
+
+/** Pieces from this length on stay as they are. */
+const LARGE_BYTES = 16_384
+
+/**
+ * Adds a piece behind the others. Small ones are put together, each with others of its length or less: a thousand arrays of a byte
+ * would cost far more than their bytes, and each byte is copied a few times at most.
+ */
+export function addPiece(pieces: Uint8Array[], piece: Uint8Array): void {
+  let added = piece
+  for (
+    let last = pieces.at(-1);
+    last !== undefined && last.length < LARGE_BYTES && last.length <= added.length;
+    last = pieces.at(-1)
+  ) {
+    const both = new Uint8Array(last.length + added.length)
+    both.set(last)
+    both.set(added, last.length)
+    pieces.pop()
+    added = both
+  }
+  pieces.push(added)
+}

@@ -35,6 +35,7 @@ export type ErrorCode =
   | 'METHOD_REFUSED'
   | 'UPGRADE_UNSUPPORTED'
   | 'BODY_TOO_LARGE'
+  | 'BODY_TIMEOUT'
   | 'VISITOR_STALLED'
   | 'HOST_UNKNOWN'
   | 'TUNNEL_NOT_FOUND'
@@ -238,6 +239,14 @@ export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = {
     false,
     'The request body is larger than this tunnel can carry.',
     'Send less, raise maxBodyBytes, or use the streams wire, by default without a limit.',
+  ),
+  BODY_TIMEOUT: entry(
+    9,
+    408,
+    'visitor',
+    true,
+    'The request body stopped, and the server keeps it until it is complete.',
+    'Send the next bytes sooner: within headTimeoutMs, or 15 s for a webhook that is checked.',
   ),
   VISITOR_STALLED: entry(
     8,

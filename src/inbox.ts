@@ -38,7 +38,7 @@ export interface BoxBounds {
   /** Of one name. */
   readonly maxRequests: number
   readonly maxBytes: number
-  /** Of all names. */
+  /** Of all names. One owner has no more of them than it leaves free: nothing that was kept gives way later. */
   readonly maxAllBytes: number
 }
 
@@ -58,8 +58,8 @@ export interface Waiting {
 export interface InboxStore {
   boxes(): readonly (Box & { readonly seenMs: number })[]
   box(name: string): Box | undefined
-  /** Replaces the box of that name, also one of another owner. */
-  saveBox(box: Box, nowMs: number): void
+  /** Replaces the box of that name, also one of another owner. Returns names whose boxes were forgotten for it: an owner has so many. */
+  saveBox(box: Box, nowMs: number): readonly string[]
   removeBox(name: string): void
   /** In one transaction; says of each what became of it. */
   keep(webhooks: readonly NewWebhook[], bounds: BoxBounds): readonly Keeping[]

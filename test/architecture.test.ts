@@ -19,6 +19,7 @@ const LOW = [
   'sockets',
   'event-loop',
   'unsent',
+  'shares',
   'join',
   'version',
 ]
@@ -73,6 +74,7 @@ const ALLOWED: Record<string, readonly string[]> = {
   wire: ['errors', 'bytes'],
   bytes: [],
   unsent: ['socket', 'bytes'],
+  shares: [],
   session: ['wire', 'errors', 'socket', 'unsent', 'bytes'],
   join: ['session', 'errors', 'socket', 'unsent'],
   flow: ['session', 'wire', 'socket'],
@@ -162,6 +164,7 @@ const ALLOWED: Record<string, readonly string[]> = {
 const PURE = [
   'bytes',
   'unsent',
+  'shares',
   'join',
   'flow',
   'datagram-socket',

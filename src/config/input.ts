@@ -526,7 +526,7 @@ export interface ServerLimits {
   readonly maxHttp2Noise?: number
   /** 1xx answers of an app to one request. Default: `100`. */
   readonly maxInterimAnswers?: number
-  /** First byte to blank line of a request head. Default: `15s`. */
+  /** First byte to blank line of a request head, and the next bytes of a body that is kept until it is complete: for an inbox, for all clients of a pool, or on the JSON wire. Default: `15s`. */
   readonly headTimeout?: number | string
   /** Body, framing included, of a request that every client of a pool gets: the server keeps it until all have taken it. Default: `1MiB`. */
   readonly maxCopyBody?: number | string
@@ -536,7 +536,7 @@ export interface ServerLimits {
   readonly maxHellos?: number
   /** Connections of visitors at once, of all kinds, from `accept` on. Default: `32768`. */
   readonly maxVisitors?: number
-  /** Connections of one address at once. An IPv6 address counts by its first 64 bits. A connection with a PROXY header is the visitor's, others of `trustedProxies` are not counted. Default: `8192`. */
+  /** Connections of one address at once, and likewise its requests under way by HTTP/2 and HTTP/3. An IPv6 address counts by its first 64 bits. A connection with a PROXY header is the visitor's, others of `trustedProxies` are not counted. Default: `8192`. */
   readonly maxAddressVisitors?: number
   /** New connections of one address a second, and HTTP/2 requests that it gives up, by a reset or with the connection; addresses count as in `maxAddressVisitors`. So many at once, and they come back evenly over a second. Default: `1000`. */
   readonly maxAddressRate?: number

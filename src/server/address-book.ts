@@ -1,7 +1,7 @@
 // How many connections each address has open, and how many it opens in a second.
 
 import { Gcra } from '../gcra.ts'
-import { formatIp, parseIp } from '../wire/ip-address.ts'
+import { networkOf } from '../wire/ip-address.ts'
 
 /** Bounds for each address. `0`: none. */
 export interface AddressBounds {
@@ -76,19 +76,6 @@ export class AddressBook {
     }
     return this.#opened
   }
-}
-
-/**
- * An IPv4 address, also where IPv6 carries it, or the first 64 bits of an IPv6 one: a host that has one address with these
- * 64 bits has all of them.
- */
-export function networkOf(address: string): string {
-  if (!address.includes(':')) return address
-  const bytes = parseIp(address.split('%', 1)[0] ?? '')
-  if (bytes === undefined) return address
-  const text = formatIp(bytes)
-  if (text === '::1' || !text.includes(':')) return text
-  return `${formatIp(bytes.fill(0, 8))}/64`
 }
 
 function isLoopback(network: string): boolean {

@@ -55,6 +55,8 @@ export class Admission implements Deadline {
   dueTick = 0
   readonly #host: AdmissionHost
   readonly #book: AddressBook
+  /** Requests that are under way on connections that carry many: each takes as much of a tunnel as a connection. */
+  readonly #requests: AddressBook
   readonly #seats = new Set<Seat>()
   /** The oldest first. */
   readonly #provisional = new Set<Seat>()
@@ -78,6 +80,7 @@ export class Admission implements Deadline {
   constructor(host: AdmissionHost) {
     this.#host = host
     this.#book = new AddressBook(() => this.#addressBounds)
+    this.#requests = new AddressBook(() => ({ ...this.#addressBounds, maxPerSecond: 0 }))
   }
 
   start(): void {
@@ -162,6 +165,12 @@ export class Admission implements Deadline {
     if (key === undefined) return this.#refuse('ADDRESS_LIMIT', address)
     this.#book.leave(seat.key)
     return key
+  }
+
+  /** As `Seat.takesRequest`. */
+  takesRequest(seat: Seat): (() => void) | undefined {
+    const key = this.#requests.enter(seat.key)
+    return key === undefined ? this.#refuse('ADDRESS_LIMIT', seat.key) : () => this.#requests.leave(key)
   }
 
   /** A request that was given up counts as a connection of its address. `false`: it has too many. */
@@ -353,6 +362,11 @@ export class Seat {
     if (key === undefined) return false
     this.key = key
     return true
+  }
+
+  /** One of many requests on the connection begins. Returns what ends it; `undefined`: the address has too many under way. */
+  takesRequest(): (() => void) | undefined {
+    return this.#admission.takesRequest(this)
   }
 
   /** One of many requests on the connection was given up. `false`: the address has given up too many. */

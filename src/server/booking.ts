@@ -12,11 +12,12 @@ import { MOVED_HEADER } from './cluster/peer-wire.ts'
 import { type Arrival, type Holding, type Route, refusal, routedLater } from './front.ts'
 import type { Judgement } from './guards.ts'
 import { withoutMarks } from './inbox/marks.ts'
+import type { KeptBodies } from './kept-bodies.ts'
 import type { Member } from './member.ts'
 import { Passage } from './passage.ts'
 import { memberCookie } from './pool.ts'
 import type { Pressure } from './pressure.ts'
-import { type CopyBounds, copyTo } from './request-copies.ts'
+import { copyTo } from './request-copies.ts'
 import { type RecordHost, RequestRecord, type Result, statusOf } from './request-record.ts'
 import type { Shapes } from './shaping.ts'
 import type { Tunnel } from './tunnel.ts'
@@ -42,7 +43,7 @@ export interface BookingHost extends RecordHost {
   /** How fast a visitor of the tunnel may be; `undefined`: as fast as it goes. */
   shapesOf(tunnel: Tunnel, address: string): Shapes | undefined
   /** Bodies of requests that are copied to all clients of a pool. */
-  readonly copyBodies: CopyBounds
+  readonly copyBodies: KeptBodies
   /** The other servers that have clients of the name, too. */
   othersWith(name: string): readonly Upstream[] | Promise<readonly Upstream[]>
   /** What an upstream becomes when middlewares wrap it; the same one when there are none. */
@@ -415,11 +416,13 @@ export class Booking implements Visitor, Wrapping {
     // The other servers believe this one.
     if (others.length > 0 && this.#arrival.keptFor === undefined) withoutMarks(this.head)
     this.#sent()
+    const { copyBodies } = this.#host
     const isForServer = this.#arrival.isCopy === true
     const upstream = copyTo(tunnel.able, others, {
       answer,
       isForServer,
-      bounds: this.#host.copyBodies,
+      maxBodyBytes: copyBodies.maxBodyBytes,
+      keep: timedOut => copyBodies.begin(tunnel.owner, this.address, timedOut),
       began: member => this.#copyBegan(member),
       won: member => {
         this.#winner = member

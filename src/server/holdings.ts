@@ -3,7 +3,7 @@
 // A holder is a token. On a server without tokens it is an address: a token that such a server does not know is made up.
 
 import type { Account } from '../unsent.ts'
-import { networkOf } from './address-book.ts'
+import { networkOf } from '../wire/ip-address.ts'
 import type { ServerLimits } from './options.ts'
 import type { Rule } from './policy.ts'
 import { TokenWall } from './token-wall.ts'

@@ -30,6 +30,9 @@ const MAX_IDLE_MESSAGE_CHARS = 16_384
 /** How long the holder of a name has to show that it lives when the same address asks for the name again. */
 const TAKEOVER_CHECK_MS = 1_000
 
+/** How long a message waits for room before its client is cut: one in a queue of stalled ones must not hold up visitors for long. */
+const ROOM_WAIT_MS = 5_000
+
 /** Why the WebSocket is closed (RFC 6455 section 7.4.1). Existing clients reconnect whatever it says. */
 const CLOSE_CODES: Partial<Record<ErrorCode, number>> = {
   SERVER_DRAINING: 1001,
@@ -179,9 +182,10 @@ export class JsonConnection implements NamesOwner, Deadline {
     this.#names.moveTo(this.holder)
   }
 
-  /** Nothing was registered in time. */
+  /** Nothing was registered in time, or its message found no room. */
   expired(): void {
-    this.close('REGISTER_TIMEOUT')
+    if (this.#names.hasRegistered) this.#lose('BUFFERS_FULL')
+    else this.close('REGISTER_TIMEOUT')
   }
 
   sendText(text: string): void {
@@ -209,8 +213,33 @@ export class JsonConnection implements NamesOwner, Deadline {
     const most = Math.max(maxUnfinishedMessageBytes, maxMessageBytes)
     this.#use.hold(bytes - before)
     this.#unfinishedBytes = bytes
-    const hasRoom = unfinishedMessages.changed(this.holder, before, bytes, most) && !this.#use.isOver
-    if (bytes > MAX_BYTES_BEFORE_REGISTRATION && !hasRoom) this.#lose('BUFFERS_FULL')
+    const hasRoom = unfinishedMessages.changed(this.holder, before, bytes, most)
+    if (bytes <= MAX_BYTES_BEFORE_REGISTRATION) return
+    if (this.#use.isOver) this.#lose('BUFFERS_FULL')
+    else if (!hasRoom && !unfinishedMessages.isFirst(this)) this.#waitForRoom()
+  }
+
+  /** Reading on to cut it then would cost more: what was read is in memory until the collector comes. */
+  #waitForRoom(): void {
+    this.#carrier.pause()
+    this.#host.deadlines.arm(this, ROOM_WAIT_MS)
+    this.#host.unfinishedMessages.wait(this)
+  }
+
+  /** It is read on. */
+  woke(): void {
+    const { deadlines, unfinishedMessages } = this.#host
+    if (unfinishedMessages.isFirst(this)) deadlines.arm(this, ROOM_WAIT_MS)
+    else deadlines.disarm(this)
+    this.#carrier.resume()
+  }
+
+  /** Its message is complete. */
+  #letOthersFirst(): void {
+    const { deadlines, unfinishedMessages } = this.#host
+    if (!unfinishedMessages.isFirst(this)) return
+    deadlines.disarm(this)
+    unfinishedMessages.over(this)
   }
 
   #sign(isAlive: boolean): void {
@@ -219,6 +248,7 @@ export class JsonConnection implements NamesOwner, Deadline {
 
   #take(text: string): void {
     if (this.isClosed) return
+    this.#letOthersFirst()
     const isLate = !this.#requests.areWaiting && text.length > MAX_IDLE_MESSAGE_CHARS
     const message = isLate ? 'unknown' : parseClientMessage(text)
     const isAnswer = typeof message === 'object' && message.type === 'response'
@@ -283,6 +313,7 @@ export class JsonConnection implements NamesOwner, Deadline {
     if (this.isClosed) return
     this.#heartbeat.stop()
     this.#host.deadlines.forget(this)
+    this.#host.unfinishedMessages.over(this)
     this.#requests.close()
     this.#sign(false)
     this.#chargeUnfinished()

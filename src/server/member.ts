@@ -104,6 +104,7 @@ export class Member implements Deadline {
   }
 
   set isHealthy(isHealthy: boolean) {
+    if (isHealthy === this.#isHealthy) return
     this.#isHealthy = isHealthy
     this.tunnel.routesChanged()
   }

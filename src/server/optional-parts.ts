@@ -61,6 +61,10 @@ export class OptionalParts {
     const { Inbox } = await import('./inbox/inbox.ts')
     const host = {
       isSecure: room.isSecure,
+      deadlines: room.deadlines,
+      get pauseMs() {
+        return room.limits.headTimeoutMs
+      },
       isThere(name: string, owner: string) {
         const tunnel = room.tunnels.find(name)
         return tunnel?.upstream !== undefined && tunnel.holder?.rule.id === owner

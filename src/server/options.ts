@@ -271,14 +271,20 @@ export interface ServerLimits {
    * is alive. Above: 502 `ORIGIN_INVALID`.
    */
   readonly maxInterimAnswers: number
-  /** First byte to blank line of a request head. Default 15,000. Above: 408. `0`: none. */
+  /**
+   * First byte to blank line of a request head, and the next bytes of a body that is kept until it is complete: for an inbox, for all
+   * clients of a pool, or on the JSON wire. Default 15,000. Above: 408. `0`: none.
+   */
   readonly headTimeoutMs: number
   /**
    * Body, framing included, of a request that every client of a pool gets: the server keeps it until all have taken it. Default
    * 1,048,576, more than providers of webhooks send. Longer: `BODY_TOO_LARGE`.
    */
   readonly maxCopyBodyBytes: number
-  /** Such bodies in memory, all requests together. Default 67,108,864. Above: `TUNNEL_BUSY`. */
+  /**
+   * Such bodies in memory, all requests together. Default 67,108,864, at least five times `maxCopyBodyBytes`, whatever is given: one
+   * address has at most a fifth of them, one token half. Above: `TUNNEL_BUSY`.
+   */
   readonly maxCopiedBytes: number
   /**
    * Connections to `tlsPort` whose first message is not complete; it has `headTimeoutMs`. Default 4,096, of at most 32 KiB
@@ -293,11 +299,11 @@ export interface ServerLimits {
    */
   readonly maxVisitors: number
   /**
-   * Connections of one address at once. An IPv6 address counts by its first 64 bits. A connection with a PROXY header is the
+   * Connections of one address at once, and likewise its requests under way by HTTP/2 and HTTP/3. An IPv6 address counts by its first 64 bits. A connection with a PROXY header is the
    * visitor's, others of `trustedProxies` are not counted. Default 8,192, a quarter of `maxVisitors`: offices and mobile
    * networks share addresses; at most half of `maxVisitors`, and half of the descriptors beyond `reservedDescriptors`, so that
    * one address cannot fill a small server. The loopback is not counted, unless a value is given here or in `maxAddressRate`.
-   * Above: cut at once, with `ADDRESS_LIMIT` as an `error` event once a minute. `0`: none.
+   * Above: cut at once, or 503, with `ADDRESS_LIMIT` as an `error` event once a minute. `0`: none.
    */
   readonly maxAddressVisitors: number
   /**
@@ -444,7 +450,7 @@ export interface ServerLimits {
    * no bound.
    */
   readonly maxFlowRate: number
-  /** Visitors of all UDP tunnels at once. Default 16,384. Above: as `maxFlows`. */
+  /** Visitors of all UDP tunnels at once. Default 16,384, of which those of one token have half. Above: as `maxFlows`. */
   readonly maxAllFlows: number
   /**
    * New visitors of one UDP port at once that wait for a guard, or for the directory of a cluster. Default 1,000, about
@@ -458,7 +464,7 @@ export interface ServerLimits {
   readonly flowIdleMs: number
   /**
    * Raw visitors and UDP flows at once that this server sends on to others of its cluster. Default 8,192, a quarter of
-   * `maxVisitors`: each is a connection there. Above: cut, and datagrams are dropped.
+   * `maxVisitors`: each is a connection there; those of one tunnel have half. Above: cut, and datagrams are dropped.
    */
   readonly maxPeerStreams: number
   /** How long a name stays with a client whose carrier was lost. Default 30,000. `0`: as short as can be, up to 500. */
@@ -519,7 +525,8 @@ export interface ServerLimits {
   /**
    * Bytes of incomplete JSON wire messages, of all clients together. Default 128 MiB, two of the largest: an answer is only
    * kept while it arrives. At least `maxMessageBytes`, whatever is given. Above: a client that has sent more than an equal
-   * share, and whose token or address has, is cut with `BUFFERS_FULL`. A client that owes no answer may send 256 KiB at a time.
+   * share, and whose token or address has, is not read until there is room, but for the first of them; after 5 s it is cut with
+   * `BUFFERS_FULL`. A client that owes no answer may send 256 KiB at a time.
    */
   readonly maxUnfinishedMessageBytes: number
   /** Receive window that one stream may grow to from 256 KiB. Default 4 MiB: what a stalled reader can cost. `0`: no growth. */

@@ -4,12 +4,8 @@ import type { Member } from './member.ts'
 import type { Upstream } from './upstream.ts'
 import { type CopyEnd, type CopyHost, CopyingUpstream } from './upstreams/copying.ts'
 
-/** How much of copied bodies may be in memory. */
-export type CopyBounds = Pick<CopyHost, 'maxBodyBytes' | 'take' | 'give'>
-
 /** What copies need of the request's booking. */
-export interface CopiedRequest extends Pick<CopyHost, 'answer' | 'isForServer'> {
-  readonly bounds: CopyBounds
+export interface CopiedRequest extends Omit<CopyHost, 'recipients'> {
   /** As `Recipient.began`. */
   began(member: Member): CopyEnd
   /** As `Recipient.won`. */
@@ -22,8 +18,6 @@ export function copyTo(
   others: readonly Upstream[],
   request: CopiedRequest,
 ): Upstream {
-  const { answer, isForServer, bounds } = request
-  const { maxBodyBytes, take, give } = bounds
   const own = members.map(member => ({
     upstream: member.upstream,
     label: member.label,
@@ -31,12 +25,5 @@ export function copyTo(
     won: () => request.won(member),
   }))
   const servers = others.map(upstream => ({ upstream, isServer: true, began: () => () => {}, won() {} }))
-  return new CopyingUpstream({
-    maxBodyBytes,
-    recipients: [...own, ...servers],
-    answer,
-    isForServer,
-    take,
-    give,
-  })
+  return new CopyingUpstream({ ...request, recipients: [...own, ...servers] })
 }

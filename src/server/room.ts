@@ -3,6 +3,7 @@
 import { eventLoop } from '../event-loop.ts'
 import { formatUrl } from '../names.ts'
 import { Turns } from '../session/turns.ts'
+import { LARGEST_TIMES, Shares } from '../shares.ts'
 import type { AddressBounds } from './address-book.ts'
 import type { Bans } from './admin/bans.ts'
 import type { Wrapping } from './booking.ts'
@@ -10,13 +11,13 @@ import { clientAddress } from './client-address.ts'
 import type { Cluster } from './cluster/cluster.ts'
 import type { Revocations } from './cluster/revocations.ts'
 import type { Roster } from './cluster/roster.ts'
-import { CopyBodies } from './copy-bodies.ts'
 import { Deadlines } from './deadlines.ts'
 import type { Arrival } from './front.ts'
 import { Guards } from './guards.ts'
 import { Holdings } from './holdings.ts'
 import type { Inbox } from './inbox/inbox.ts'
 import type { Inheritance } from './inheritance.ts'
+import { KeptBodies } from './kept-bodies.ts'
 import { Metrics } from './metrics.ts'
 import { Observers } from './observers.ts'
 import type { ServerLimits, TunnelServerEvents } from './options.ts'
@@ -78,9 +79,13 @@ export class ServerRoom {
   /** What clients hold, by token or address. */
   readonly holdings: Holdings = new Holdings(() => this.limits)
   /** Bodies that are copied to all clients of a pool. */
-  readonly copyBodies: CopyBodies = new CopyBodies(() => this.limits)
+  readonly copyBodies: KeptBodies = new KeptBodies(this.deadlines, () => {
+    const { maxCopyBodyBytes, maxCopiedBytes, headTimeoutMs } = this.limits
+    const maxBytes = Math.max(maxCopiedBytes, LARGEST_TIMES * maxCopyBodyBytes)
+    return { maxBodyBytes: maxCopyBodyBytes, maxBytes, pauseMs: headTimeoutMs }
+  })
   /** Flows of all UDP tunnels. */
-  readonly flows: { count: number } = { count: 0 }
+  readonly flows: Shares = new Shares()
   readonly #events: ServerEvents
 
   constructor(settings: ServerSettings, events: ServerEvents) {

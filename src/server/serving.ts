@@ -5,9 +5,9 @@ import { AnswerDeadline } from './answer-deadline.ts'
 import { Booking, type BookingDesk, type BookingHost, type Wrapping } from './booking.ts'
 import { isPeerProtocol } from './cluster/peer-wire.ts'
 import { type ControlHost, controlRoute } from './control.ts'
-import type { CopyBodies } from './copy-bodies.ts'
 import type { Exchanges } from './exchanges.ts'
 import { type Arrival, type Route, refusal, routedLater } from './front.ts'
+import type { KeptBodies } from './kept-bodies.ts'
 import type { Metrics } from './metrics.ts'
 import type { Observers } from './observers.ts'
 import type { Pressure } from './pressure.ts'
@@ -93,7 +93,7 @@ export class Serving implements BookingDesk, BookingHost {
     return this.#room.metrics
   }
 
-  get copyBodies(): CopyBodies {
+  get copyBodies(): KeptBodies {
     return this.#room.copyBodies
   }
 

@@ -3,7 +3,7 @@
 // A bucket is one direction of a tunnel, of a token, or of one address at a tunnel. What waits, waits for the bucket that has least;
 // one timer serves all buckets for which something waits.
 
-import { networkOf } from './address-book.ts'
+import { networkOf } from '../wire/ip-address.ts'
 import type { Holder } from './holdings.ts'
 import { pluginsFor } from './plugins-for.ts'
 import type { Tunnel } from './tunnel.ts'

@@ -26,7 +26,7 @@ export function statsOf(
       subdomains: tunnels.names(),
       droppedDatagramsByTunnel: tunnels.droppedDatagrams(),
     }),
-    flows: flows.count,
+    flows: flows.taken,
     droppedDatagrams: counters.droppedDatagrams,
     pendingResponses: pending,
     requests,

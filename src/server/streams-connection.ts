@@ -5,6 +5,7 @@ import type { ErrorCode, TunnelError } from '../errors.ts'
 import { eventLoop } from '../event-loop.ts'
 import type { Carrier, CarrierHandler } from '../session/carrier.ts'
 import { Session } from '../session/session.ts'
+import { Tolerance } from '../session/tolerance.ts'
 import { encodeControl, parseClientMessage } from '../wire/control.ts'
 import type { ClientHost } from './client-host.ts'
 import { ClientUse } from './client-use.ts'
@@ -20,6 +21,10 @@ import type { Tunnel } from './tunnel.ts'
 
 /** A client that brings no link is asked again after this long: it may have been refused one, or have had enough. */
 const LINK_WISH_MS = 5_000
+/** Changes of reports, health and guards a second: each has requests routed anew. An honest client makes one now and then. */
+const MAX_CHANGES_PER_SECOND = 50
+/** And for each of its tunnels: all of them may change at once, and change back. */
+const CHANGES_OF_A_TUNNEL = 2
 
 export class StreamsConnection implements TunnelsOwner {
   readonly wire = 'streams'
@@ -41,6 +46,7 @@ export class StreamsConnection implements TunnelsOwner {
   readonly #trunk = new SessionTrunk(() => this.send({ type: 'trunk-wanted' }))
   /** When a link was asked for, and none has come since. */
   #linkWantedAt = Number.NEGATIVE_INFINITY
+  readonly #changes = new Tolerance(MAX_CHANGES_PER_SECOND)
 
   constructor(carrier: Carrier, remoteAddress: string, host: ClientHost, rule: Rule) {
     this.#host = host
@@ -166,12 +172,14 @@ export class StreamsConnection implements TunnelsOwner {
       case 'register':
         return this.#registering.register(message)
       case 'health':
-        return this.#tunnels.health(message.tunnel, message.isHealthy)
+        if (this.#tunnels.health(message.tunnel, message.isHealthy)) this.#changed()
+        return
       case 'guard':
-        return this.#tunnels.changeGuard(message)
+        return this.#changed() ? this.#tunnels.changeGuard(message) : undefined
       case 'watch':
-        this.reports.watch(message.on, message.rate ?? 0)
-        return this.#tunnels.routesChanged()
+        if (this.reports.watch(message.on, message.rate ?? 0) && this.#changed())
+          this.#tunnels.routesChanged()
+        return
       case 'linked':
         if (message.trunk === true) return this.#links.linked(message.link, link => this.#trunk.take(link))
         this.#linkWantedAt = Number.NEGATIVE_INFINITY
@@ -183,6 +191,13 @@ export class StreamsConnection implements TunnelsOwner {
       case 'release':
         return this.#tunnels.release(message.tunnel)
     }
+  }
+
+  /** `false`: it changes what it has said more often than an honest client does. */
+  #changed(): boolean {
+    const isTolerated = this.#changes.allows(eventLoop.now(), 1, CHANGES_OF_A_TUNNEL * this.#tunnels.size)
+    if (!isTolerated) this.#session.close('FLOOD')
+    return isTolerated
   }
 
   /** Asks for a link for bulk; not again within a while, unless one came. */

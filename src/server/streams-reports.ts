@@ -46,14 +46,16 @@ export class StreamsReports implements ClientReports {
     )
   }
 
-  /** The client wants reports, or wants none. `rate`: see `reportRate`. */
-  watch(isWatching: boolean, rate: number): void {
+  /** The client wants reports, or wants none. `rate`: see `reportRate`. `false`: it said so before. */
+  watch(isWatching: boolean, rate: number): boolean {
+    if (isWatching === this.#isWatching && rate === this.#reportRate) return false
     const { deadlines } = this.#host
     this.#reports.flush()
     this.#isWatching = isWatching
     this.#reportRate = rate
     if (isWatching && rate > 0) deadlines.watch(this.#reports)
     else deadlines.forget(this.#reports)
+    return true
   }
 
   /** The client knows the tunnel by this number. */

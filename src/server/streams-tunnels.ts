@@ -88,15 +88,17 @@ export class StreamsTunnels {
     })
   }
 
-  /** The client says whether its app answers. */
-  health(number: number, isHealthy: boolean): void {
+  /** The client says whether its app answers. `false`: it said so before. */
+  health(number: number, isHealthy: boolean): boolean {
     const member = this.#held.get(number)?.member
-    if (member !== undefined) member.isHealthy = isHealthy
+    if (member === undefined || member.isHealthy === isHealthy) return false
+    member.isHealthy = isHealthy
+    return true
   }
 
   /** The client's reports have begun or ended: requests may take another way. */
   routesChanged(): void {
-    for (const { member } of this.#held.values()) member.tunnel.routesChanged()
+    this.#host.tunnels.lanes.recall([...this.#held.values()].map(({ member }) => member.tunnel))
   }
 
   /**

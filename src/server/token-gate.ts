@@ -3,7 +3,7 @@
 import type { ErrorCode } from '../errors.ts'
 import type { Scheduler } from '../session/scheduler.ts'
 import type { TokenFault } from '../tokens.ts'
-import { networkOf } from './address-book.ts'
+import { networkOf } from '../wire/ip-address.ts'
 import type { ServerLimits } from './options.ts'
 import type { Rule } from './policy.ts'
 
@@ -54,8 +54,9 @@ export class TokenGate {
     this.#host = host
   }
 
-  /** Whether this token can be looked at at once. */
+  /** Whether this token can be looked at at once. `undefined`: none is shown, and nothing is guessed. */
   isQuick(token: string | undefined, address: string): boolean {
+    if (token === undefined) return true
     return this.delayOf(address) === 0 && this.#host.readingOf?.(token, address) === undefined
   }
 
@@ -77,7 +78,7 @@ export class TokenGate {
       this.#failed(cause)
       return 'INTERNAL'
     }
-    if (rule === undefined) this.#refused(address)
+    if (rule === undefined && token !== undefined) this.#refused(address)
     return rule ?? 'TOKEN_REFUSED'
   }
 

@@ -1,5 +1,6 @@
 // JSON messages that have begun to arrive, of all clients together: each may be long, and its sender need not end it.
 
+import { eventLoop } from '../event-loop.ts'
 import type { Holder } from './holdings.ts'
 
 /** Those of one holder. */
@@ -8,9 +9,19 @@ interface Part {
   count: number
 }
 
+/** Waits for room. */
+interface Waiting {
+  woke(): void
+}
+
 export class UnfinishedMessages {
   #bytes = 0
   readonly #parts = new Map<Holder, Part>()
+  /** Those that are not read because there is no room; the first came first. */
+  readonly #waiting = new Set<Waiting>()
+  /** One of them is read all the same: else each would wait for the others. */
+  #first: Waiting | undefined
+  #isWaking = false
 
   /**
    * One had `before` bytes and has `now`. `false`: all together have more than `most`, its holder has more than an equal
@@ -24,9 +35,44 @@ export class UnfinishedMessages {
     if (now === 0) part.count--
     if (part.count === 0) this.#parts.delete(holder)
     else this.#parts.set(holder, part)
-    if (this.#bytes <= most) return true
+    if (this.#bytes <= most) {
+      this.#wakeNext()
+      return true
+    }
     const share = most / this.#parts.size
     return part.bytes <= share || now * part.count <= share
+  }
+
+  /** It is woken once there may be room, or as the one that needs none: until it is over. */
+  wait(one: Waiting): void {
+    this.#waiting.add(one)
+    if (this.#first === undefined) this.#wakeNext()
+  }
+
+  isFirst(one: Waiting): boolean {
+    return this.#first === one
+  }
+
+  /** Its message is over, or its connection. */
+  over(one: Waiting): void {
+    this.#waiting.delete(one)
+    if (this.#first !== one) return
+    this.#first = undefined
+    this.#wakeNext()
+  }
+
+  /** One at a time: what it reads decides about the next. */
+  #wakeNext(): void {
+    if (this.#isWaking || this.#waiting.size === 0) return
+    this.#isWaking = true
+    eventLoop.soon(() => {
+      this.#isWaking = false
+      const [next] = this.#waiting
+      if (next === undefined) return
+      this.#waiting.delete(next)
+      this.#first ??= next
+      next.woke()
+    })
   }
 
   /** One of so many bytes has another holder now. */

@@ -35,6 +35,10 @@ const TOTALS = `
     group by name, owner;
 `
 
+/** Of one owner: names are cheap, and each box stays for days after its client has left. */
+const MAX_BOXES_OF_OWNER = 1_000
+const BOXES_OF = 'create index if not exists boxesOf on boxes (owner, seenMs)'
+
 interface BoxRow {
   readonly name: string
   readonly owner: string
@@ -56,7 +60,7 @@ export class SqliteInbox implements InboxStore {
   constructor(path: string) {
     try {
       this.#database = openPrivateDatabase(path, { version: 1, schema: SCHEMA, synchronous: 'normal' })
-      this.#database.transaction(() => this.#database.run(TOTALS)).immediate()
+      this.#database.transaction(() => this.#database.run(`${BOXES_OF}; ${TOTALS}`)).immediate()
       this.hasChanged()
     } catch (cause) {
       const reason = cause instanceof Error ? cause.message : String(cause)
@@ -76,12 +80,16 @@ export class SqliteInbox implements InboxStore {
     return row === null ? undefined : { ...row, paths: row.paths.split('\n') }
   }
 
-  saveBox({ name, owner, paths, answer }: Box, nowMs: number): void {
-    this.#durably(() =>
+  saveBox({ name, owner, paths, answer }: Box, nowMs: number): readonly string[] {
+    return this.#durably(() => {
       this.#database
         .query('insert or replace into boxes values (?, ?, ?, ?, ?)')
-        .run(name, owner, paths.join('\n'), answer, nowMs),
-    )
+        .run(name, owner, paths.join('\n'), answer, nowMs)
+      const gone = `delete from boxes where name in (
+        select name from boxes where owner = ? order by seenMs desc limit -1 offset ${MAX_BOXES_OF_OWNER}) returning name`
+      // The column that was asked for.
+      return (this.#database.query(gone).all(owner) as { name: string }[]).map(row => row.name)
+    })
   }
 
   removeBox(name: string): void {
@@ -90,14 +98,32 @@ export class SqliteInbox implements InboxStore {
 
   keep(webhooks: readonly NewWebhook[], bounds: BoxBounds): readonly Keeping[] {
     return this.#durably(() => {
-      let allBytes = this.#one<{ bytes: number | null }>('select sum(bytes) as bytes from totals')?.bytes ?? 0
+      const byOwner = new Map<string, number>()
+      let freeBytes = bounds.maxAllBytes
+      for (const { owner, bytes } of this.#bytesByOwner()) {
+        byOwner.set(owner, bytes)
+        freeBytes -= bytes
+      }
       return webhooks.map(one => {
         const bytes = one.body.length + one.head.length + ROW_BYTES
-        const outcome = allBytes + bytes > bounds.maxAllBytes ? 'full' : this.#keep(one, bytes, bounds)
-        if (outcome === 'kept') allBytes += bytes
+        const ownBytes = (byOwner.get(one.owner) ?? 0) + bytes
+        // What was acknowledged stays: so there has to be room for other owners before they come.
+        const outcome = ownBytes > freeBytes - bytes ? 'full' : this.#keep(one, bytes, bounds)
+        if (outcome === 'kept') {
+          byOwner.set(one.owner, ownBytes)
+          freeBytes -= bytes
+        }
         return outcome
       })
     })
+  }
+
+  #bytesByOwner(): readonly { readonly owner: string; readonly bytes: number }[] {
+    // The columns that were asked for.
+    return this.#database.query('select owner, sum(bytes) as bytes from totals group by owner').all() as {
+      owner: string
+      bytes: number
+    }[]
   }
 
   /** What this writes is there after a power cut. Without it, what was delivered last may be delivered again then. */

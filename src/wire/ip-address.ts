@@ -78,3 +78,16 @@ export function widen(bytes: Uint8Array): Uint8Array {
 function isMapped(bytes: Uint8Array): boolean {
   return bytes[10] === 0xff && bytes[11] === 0xff && bytes.subarray(0, 10).every(byte => byte === 0)
 }
+
+/**
+ * An IPv4 address, also where IPv6 carries it, or the first 64 bits of an IPv6 one: a host that has one address with these
+ * 64 bits has all of them.
+ */
+export function networkOf(address: string): string {
+  if (!address.includes(':')) return address
+  const bytes = parseIp(address.split('%', 1)[0] ?? '')
+  if (bytes === undefined) return address
+  const text = formatIp(bytes)
+  if (text === '::1' || !text.includes(':')) return text
+  return `${formatIp(bytes.fill(0, 8))}/64`
+}

@@ -110,9 +110,10 @@ export class WebSocketParser {
     return this.#text.length
   }
 
-  /** Looks at nothing from now on. */
+  /** Looks at nothing from now on. The arrays of an unfinished text are detached, and of no use to others any more. */
   stop(): void {
     this.#isOver = true
+    this.#text.free()
   }
 
   #takeHeader(bytes: Uint8Array, from: number): number {
@@ -354,51 +355,48 @@ class Collector {
   }
 }
 
-/** A text message in pieces. Large ones are decoded as they come: put together first, they would be copied thrice. */
+/** A text message in pieces. They are decoded at its end: one that is cut before costs no more than its bytes. */
 class TextCollector {
   /** Bytes so far. */
   length = 0
-  readonly #waiting = new Collector()
-  #decoder: TextDecoder | undefined
-  #text = ''
-  #isBroken = false
+  readonly #small = new Collector()
+  #pieces: Uint8Array[] = []
 
   add(piece: Uint8Array): void {
     this.length += piece.length
-    if (this.#waiting.length + piece.length < MIN_DECODED_BYTES) this.#waiting.add(piece)
-    else this.#decode(this.#waiting.finish(piece), true)
+    if (this.#small.length + piece.length < MIN_PIECE_BYTES) this.#small.add(piece)
+    else this.#pieces.push(this.#small.finish(piece))
+  }
+
+  /** There is no end. Some 100 MB of reads that were kept wait for a full collection, which is long in coming: they are given back now. */
+  free(): void {
+    for (const { buffer } of this.#pieces) if (buffer instanceof ArrayBuffer) buffer.transfer(0)
+    this.#pieces = []
+    this.length = 0
   }
 
   /** The whole text with the last piece; `undefined` when it is not UTF-8. Starts anew. */
   finish(last: Uint8Array): string | undefined {
-    const rest = this.#waiting.finish(last)
-    if (this.#decoder === undefined) {
-      this.length = 0
-      return decodeText(rest)
-    }
-    this.#decode(rest, false)
-    const text = this.#isBroken ? undefined : this.#text
+    const rest = this.#small.finish(last)
+    const pieces = this.#pieces
     this.length = 0
-    this.#decoder = undefined
-    this.#text = ''
-    this.#isBroken = false
-    return text
-  }
-
-  /** What is wrong is reported at the end, so that the verdict does not depend on how the bytes were cut. */
-  #decode(bytes: Uint8Array, stream: boolean): void {
-    this.#decoder ??= new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
-    if (this.#isBroken) return
+    if (pieces.length === 0) return decodeText(rest)
+    this.#pieces = []
+    // Put together first, they would be copied once more.
+    const whole = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+    let text = ''
     try {
-      this.#text += this.#decoder.decode(bytes, { stream })
+      for (const piece of pieces) text += whole.decode(piece, { stream: true })
+      return text + whole.decode(rest)
     } catch {
-      this.#isBroken = true
+      // Not UTF-8: the caller fails with the code for it.
+      return undefined
     }
   }
 }
 
-/** Smaller pieces are put together before they are decoded: a string for each byte would cost far more than the byte. */
-const MIN_DECODED_BYTES = 16_384
+/** Smaller pieces are put together: an array for each byte would cost far more than the byte. */
+const MIN_PIECE_BYTES = 16_384
 
 function headerBytes(second: number): number {
   const length = second & 0x7f

@@ -208,10 +208,10 @@ test('a port is closed at all servers when it is given back, and open at one tha
   for (const host of HOSTS) await closedPort(port, host)
 })
 
-test('above maxPeerStreams a visitor is cut', async () => {
+test('above maxPeerStreams, of which one tunnel has half, a visitor is cut', async () => {
   using origin = new RawOrigin()
   await using cluster = new TestCluster()
-  const { servers } = await site(cluster, 2, { limits: { maxPeerStreams: 1 } })
+  const { servers } = await site(cluster, 2, { limits: { maxPeerStreams: 2 } })
   const client = await clientOf(cluster, urlOf(servers[0]!, 0))
   const { port = 0 } = await client.tcp({ port: origin.port, host: '127.0.0.1' })
   const first = await dialled(port, HOSTS[1])

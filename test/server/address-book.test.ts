@@ -1,7 +1,8 @@
 // Which addresses count as one, and what is forgotten.
 
 import { expect, test } from 'bun:test'
-import { AddressBook, networkOf } from '../../src/server/address-book.ts'
+import { AddressBook } from '../../src/server/address-book.ts'
+import { networkOf } from '../../src/wire/ip-address.ts'
 
 test('IPv4 addresses count one by one, IPv6 ones by their first 64 bits', () => {
   expect(networkOf('203.0.113.7')).toBe('203.0.113.7')

@@ -1,10 +1,11 @@
 // Hostile control connections against a live server: each ends with a code, and another tunnel answers all the while.
 
-import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
+import { afterAll, beforeAll, beforeEach, expect, spyOn, test } from 'bun:test'
 import { connect } from 'node:net'
-import { TunnelClient, type TunnelServer } from '../../src/index.ts'
+import { guarding, TunnelClient, type TunnelServer } from '../../src/index.ts'
+import { Lanes } from '../../src/server/lanes/lanes.ts'
 import { ask } from '../support/ask.ts'
-import { eventually } from '../support/events.ts'
+import { eventually, next } from '../support/events.ts'
 import { rawDial } from '../support/raw.ts'
 import { control, frame, SpeakingClient } from '../support/speaker.ts'
 import { startServer } from '../support/tunnel.ts'
@@ -15,7 +16,10 @@ let bystander: TunnelClient
 const errors: Error[] = []
 
 beforeAll(async () => {
-  server = await startServer({ limits: { registerTimeoutMs: 300, headTimeoutMs: 500, drainTimeoutMs: 100 } })
+  server = await startServer({
+    guarding: guarding(),
+    limits: { registerTimeoutMs: 300, headTimeoutMs: 500, drainTimeoutMs: 100 },
+  })
   server.on('error', error => errors.push(error))
   bystander = new TunnelClient({
     server: `127.0.0.1:${server.port}`,
@@ -251,5 +255,49 @@ test('hundreds of idle control connections cost nothing and are gone in time', a
   expect(server.getStats().connections).toBe(301)
   expect(await ask(server.port, 'bystander.localhost')).toMatchObject({ body: 'unharmed' })
   await Promise.all(idle.map(one => within(one.closed, 'the server to close')))
+  await othersGoOn()
+})
+
+test('messages that change nothing recall no lane, and one that does recalls those of its client at once', async () => {
+  const client = await SpeakingClient.connect(server.port)
+  for (const ref of [1, 2, 3])
+    client.say(control({ type: 'register', ref, kind: 'http', name: `still-${ref}` }))
+  const granted = await client.verdicts(3)
+  const numbers = granted.map(({ tunnel }) => tunnel)
+  const said = async (...messages: object[]): Promise<number[]> => {
+    using recall = spyOn(Lanes.prototype, 'recall')
+    client.say(...messages.map(message => control(message)), frame(5, 0, Buffer.alloc(8, messages.length)))
+    const pongs = client.frames.filter(({ type }) => type === 6).length
+    await eventually(() => client.frames.filter(({ type }) => type === 6).length > pongs, 'the pong')
+    return recall.mock.calls.map(([tunnels]) => tunnels.length)
+  }
+  const many = (message: object) => Array.from({ length: 300 }, () => message)
+  expect(await said(...many({ type: 'watch', on: false }))).toEqual([])
+  expect(await said(...many({ type: 'health', tunnel: numbers[0], isHealthy: true }))).toEqual([])
+  expect(await said({ type: 'watch', on: true, rate: 30 })).toEqual([3])
+  expect(await said({ type: 'watch', on: true, rate: 30 }, { type: 'watch', on: true })).toEqual([3])
+  expect(await said({ type: 'health', tunnel: numbers[1], isHealthy: false })).toEqual([1])
+  client.say(...numbers.map(tunnel => control({ type: 'release', tunnel })))
+  await eventually(
+    () => client.messages.filter(({ type }) => type === 'released').length === 3,
+    'the releases',
+  )
+  client.close()
+  await othersGoOn()
+})
+
+test.each<[string, (tunnel: unknown, index: number) => object]>([
+  ['reports', (_, index) => ({ type: 'watch', on: index % 2 === 0 })],
+  ['health', (tunnel, index) => ({ type: 'health', tunnel, isHealthy: index % 2 === 1 })],
+  ['guards', (tunnel, index) => ({ type: 'guard', tunnel, guard: { password: `a password ${index}` } })],
+])('changes of %s without end are a flood', async (_, message) => {
+  const client = await SpeakingClient.connect(server.port)
+  client.say(register())
+  const { tunnel } = await client.control('granted')
+  const ended = next(server, 'disconnection')
+  client.say(...Array.from({ length: 200 }, (_one, index) => control(message(tunnel, index))))
+  expect((await ended).reason).toBe('FLOOD')
+  await within(client.closed, 'the server to close')
+  await takeBack(client)
   await othersGoOn()
 })

@@ -13,11 +13,13 @@ import {
   TunnelClient,
   type TunnelClientOptions,
   TunnelServer,
+  type TunnelServerOptions,
 } from '../../src/index.ts'
 import { guarding } from '../../src/plugins/guarding.ts'
 import { ask } from '../support/ask.ts'
 import { codeOf, eventually } from '../support/events.ts'
 import { folder } from '../support/programs.ts'
+import { type RawConnection, rawDial } from '../support/raw.ts'
 
 const [OWN, OTHER] = ['own-token-1234567890', 'other-token-1234567890']
 const closing: (() => unknown)[] = []
@@ -40,7 +42,10 @@ class Post {
     this.#store = store
   }
 
-  static async start(bounds: Omit<InboxOptions, 'store'> = {}): Promise<Post> {
+  static async start(
+    bounds: Omit<InboxOptions, 'store'> = {},
+    options: TunnelServerOptions = {},
+  ): Promise<Post> {
     const dir = await folder('inbox')
     closing.push(() => dir[Symbol.asyncDispose]())
     const path = join(dir.path, 'inbox.db')
@@ -52,6 +57,7 @@ class Post {
       tokens: [OWN, OTHER],
       guarding: guarding(),
       inbox: { ...bounds, store },
+      ...options,
     })
     await server.start()
     closing.push(() => server.stop())
@@ -233,9 +239,65 @@ test('bounds: number, size of one, size of all, size in memory', async () => {
   expect(full.code).toBe('INBOX_FULL')
   await post.client()
   await eventually(() => post.waiting === 0, 'the deliveries')
-  const small = await Post.start({ maxUnwrittenBytes: 10 })
+  // Of these, one visitor takes a fifth.
+  const small = await Post.start({ maxUnwrittenBytes: 50 })
   await small.left()
   expect([await small.send('x'.repeat(11)), await small.send('x'.repeat(10))]).toEqual([503, 202])
+})
+
+/** An upload that stops before its end, from this address. */
+async function stalled(post: Post, host: string, address: string, bytes: number): Promise<RawConnection> {
+  const raw = await rawDial(post.server.port)
+  const length = `Content-Length: ${bytes + 1}\r\nExpect: 100-continue\r\nX-Forwarded-For: ${address}\r\n\r\n`
+  await raw.send(`POST /hooks/a HTTP/1.1\r\nHost: ${host}.localhost\r\n${length}`)
+  if ((await raw.until('\r\n\r\n')).includes(' 100 ')) await raw.send('x'.repeat(bytes))
+  return raw
+}
+
+const behindProxy = { trustedProxies: ['127.0.0.1'] }
+const from = (address: string) => ({ 'x-forwarded-for': address })
+
+test('uploads that stop take no more of the room than they leave, to others of the name and to other names', async () => {
+  const post = await Post.start({ maxUnwrittenBytes: 64_000, maxBodyBytes: 4_000 }, behindProxy)
+  await post.left()
+  await post.left({ subdomain: 'more', token: OTHER })
+  const uploads = await Promise.all(
+    Array.from({ length: 40 }, () => stalled(post, 'hooks', '192.0.2.1', 3_999)),
+  )
+  await eventually(() => uploads.filter(({ text }) => text.includes(' 503 ')).length === 37, 'refusals')
+  const body = 'x'.repeat(4_000)
+  expect(await post.send(body, '/hooks/a', from('192.0.2.1'))).toBe(503)
+  expect(await post.send(body, '/hooks/a', from('192.0.2.2'))).toBe(202)
+  // With many visitors of one name, too, something is left for others.
+  for (let address = 10; address < 30; address++)
+    uploads.push(await stalled(post, 'hooks', `192.0.2.${address}`, 3_999))
+  expect(await post.send(body, '/hooks/a', from('192.0.2.50'))).toBe(503)
+  const { status } = await ask(post.server.port, 'more.localhost', {
+    method: 'POST',
+    path: '/hooks/a',
+    body,
+    headers: from('192.0.2.60'),
+  })
+  expect(status).toBe(202)
+  for (const { socket } of uploads) socket.terminate()
+})
+
+test('an upload that stops is over after headTimeoutMs, and one that goes on is not', async () => {
+  const post = await Post.start({}, { limits: { headTimeoutMs: 500 } })
+  await post.left()
+  const slow = await stalled(post, 'hooks', '', 0)
+  await slow.send(Buffer.alloc(0))
+  const raw = await rawDial(post.server.port)
+  const bytes = 8
+  await raw.send(`POST /hooks/a HTTP/1.1\r\nHost: hooks.localhost\r\nContent-Length: ${bytes}\r\n\r\n`)
+  for (let sent = 0; sent < bytes - 1; sent++) {
+    await raw.send('x')
+    await Bun.sleep(200)
+  }
+  await raw.send('x')
+  expect(await raw.until('\r\n\r\n')).toStartWith('HTTP/1.1 202 ')
+  expect(await slow.end()).toContain('HTTP/1.1 408 ')
+  expect(slow.text).toContain('BODY_TIMEOUT')
 })
 
 test('they are for the token that they came for, whoever has the name later', async () => {
@@ -329,6 +391,55 @@ test('what another process with the same file keeps is delivered here, and count
   await client.disconnect()
   const rows = [1, 2, 3].map(at => ({ ...webhook, head, body: Buffer.from(`${at}`), receivedMs: Date.now() }))
   expect(other.keep(rows, bounds)).toEqual(['kept', 'kept', 'full'])
+})
+
+test('one owner has no more on the disk than is free for others, however many names it has', async () => {
+  const dir = await folder('inbox')
+  closing.push(() => dir[Symbol.asyncDispose]())
+  const store = await openInbox(join(dir.path, 'inbox.db'))
+  closing.push(() => store.close())
+  const bounds = { maxRequests: 1_000, maxBytes: 5_000, maxAllBytes: 40_000 }
+  const head = 'POST / HTTP/1.1\r\n'
+  const rows = (owner: string, count: number) =>
+    Array.from({ length: count }, (_, at) => ({
+      name: `${owner}-${at}`,
+      owner,
+      path: '/',
+      key: undefined,
+      head,
+      body: new Uint8Array(1_000 - 200 - head.length),
+      address: '::1',
+      receivedMs: Date.now(),
+    }))
+  const kept = (owner: string, count: number) =>
+    store.keep(rows(owner, count), bounds).filter(outcome => outcome === 'kept').length
+  expect([kept('anna', 60), kept('bob', 60), kept('cleo', 60), kept('dora', 3)]).toEqual([20, 10, 5, 2])
+  // Nothing that was kept gave way.
+  expect([...store.counts().values()].reduce((sum, count) => sum + count, 0)).toBe(37)
+  const anna = store.next('anna', 'anna-0', [])
+  store.remove(anna?.id ?? 0)
+  expect([kept('anna', 60), kept('bob', 60)]).toEqual([0, 0])
+})
+
+test('an owner with more boxes than may be forgets the one that was not in use for longest, and no webhook', async () => {
+  const dir = await folder('inbox')
+  closing.push(() => dir[Symbol.asyncDispose]())
+  const store = await openInbox(join(dir.path, 'inbox.db'))
+  closing.push(() => store.close())
+  const box = (name: string, owner = 'greedy') => ({ name, owner, paths: ['/x'], answer: 202 })
+  expect(store.saveBox(box('patient', 'other'), 1)).toEqual([])
+  for (let at = 0; at < 1_000; at++) store.saveBox(box(`name-${at}`), 10 + at)
+  const bounds = { maxRequests: 10, maxBytes: 10_000, maxAllBytes: 100_000 }
+  const webhook = { path: '/x', key: undefined, head: 'POST /x HTTP/1.1\r\n', address: '::1', receivedMs: 5 }
+  store.keep([{ ...webhook, name: 'name-1', owner: 'greedy', body: new Uint8Array(1) }], bounds)
+  store.touch(['name-0'], 5_000)
+  expect(store.saveBox(box('one-more'), 5_000)).toEqual(['name-1'])
+  expect([store.box('name-0')?.name, store.box('name-1'), store.box('patient')?.name]).toEqual([
+    'name-0',
+    undefined,
+    'patient',
+  ])
+  expect(store.next('greedy', 'name-1', [])).toMatchObject({ path: '/x' })
 })
 
 test('what is too old is dropped, and so is the inbox of a client that does not come back', async () => {

@@ -654,3 +654,14 @@ describe('a hostile client', () => {
     visitor.socket.terminate()
   })
 })
+
+test('an upload that stops is over after headTimeoutMs: the wire carries whole bodies only', async () => {
+  await using server = await startServer({ limits: { headTimeoutMs: 300 } })
+  using client = new NaiveJsonClient(server.port)
+  await client.register('app')
+  const raw = await rawDial(server.port)
+  await raw.send('POST / HTTP/1.1\r\nHost: app.localhost\r\nContent-Length: 8\r\n\r\nhalf')
+  const answer = await raw.end()
+  expect(answer).toStartWith('HTTP/1.1 408 ')
+  expect(answer).toContain('BODY_TIMEOUT')
+})

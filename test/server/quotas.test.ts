@@ -19,6 +19,7 @@ import { codeOf, eventually, next } from '../support/events.ts'
 import { statusOf } from '../support/exchange.ts'
 import { NaiveJsonClient } from '../support/json-client.ts'
 import { type RawConnection, rawDial } from '../support/raw.ts'
+import { ServerProcess } from '../support/server-process.ts'
 import { control, SpeakingClient } from '../support/speaker.ts'
 import { startServer } from '../support/tunnel.ts'
 
@@ -470,7 +471,11 @@ describe('bytes for slow readers', () => {
   }
 
   /** A client of the JSON wire that holds `app`, byte by byte. */
-  async function jsonClient(server: TunnelServer, name = 'app', token = 'none'): Promise<RawConnection> {
+  async function jsonClient(
+    server: { readonly port: number },
+    name = 'app',
+    token = 'none',
+  ): Promise<RawConnection> {
     const raw = await rawDial(server.port)
     await raw.send(
       `GET / HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${token}\r\n` +
@@ -655,6 +660,56 @@ describe('bytes for slow readers', () => {
     for (const { socket } of [long, ...crowd]) socket.terminate()
   })
 
+  test('a JSON message that finds no room waits, and goes on once there is some', async () => {
+    await using server = await startServer({
+      limits: { maxMessageBytes: 400_000, maxUnfinishedMessageBytes: 400_000 },
+    })
+    const text = JSON.stringify({
+      type: 'response',
+      id: 1,
+      status: 200,
+      headers: {},
+      body: 'x'.repeat(390_000),
+    })
+    const clients = await Promise.all(['a', 'b', 'c'].map(name => jsonClient(server, name)))
+    const answers = await Promise.all(clients.map((client, index) => owe(server, client, 'abc'[index]!)))
+    await Promise.all(clients.map(client => client.send(beginning(text.length))))
+    // Together they are three times what there is room for.
+    for (let at = 0; at < text.length - 1; at += 50_000)
+      for (const client of clients) void client.send(text.slice(at, Math.min(at + 50_000, text.length - 1)))
+    await ask(server.port, 'localhost', { path: '/health' })
+    for (const client of clients) void client.send(text.slice(-1))
+    const statuses = await Promise.all(answers.map(async ({ response }) => (await response).status))
+    expect(statuses).toEqual([200, 200, 200])
+    for (const { socket } of clients) socket.terminate()
+  })
+
+  test.skipIf(process.platform !== 'linux')(
+    'JSON answers that do not end take the memory of their bound, and of what was read on top of it',
+    async () => {
+      await using server = await ServerProcess.start({}, 1_024)
+      const clients = await Promise.all(Array.from({ length: 128 }, (_, i) => jsonClient(server, `app-${i}`)))
+      await Promise.all(clients.map((client, index) => owe(server, client, `app-${index}`)))
+      const { now } = await server.memory()
+      const piece = Buffer.alloc(1_048_576, 0x20)
+      let cut = 0
+      for (const client of clients) {
+        void client.closed().then(
+          () => cut++,
+          () => {},
+        )
+        void client.send(beginning(66_000_000)).then(async () => {
+          for (let sent = 0; sent < 60 && !client.isClosed; sent++) await client.send(piece)
+        })
+      }
+      await eventually(() => cut > 100, 'most of them to be cut')
+      const { peak } = await server.memory()
+      // 128 MiB of messages; a read of 512 KiB at most for each client; and as much that the collector has not seen yet.
+      expect(peak - now).toBeLessThan(420)
+    },
+    60_000,
+  )
+
   test('in total above the bound: the token that holds most is cut, others go on up to an equal share', async () => {
     await using server = await startServer({
       tokens: ['t', 'other'],
@@ -699,7 +754,7 @@ function beginning(bytes: number): Buffer {
 const BEGUN_TEXT = beginning(1_048_576)
 
 /** A visitor asks, and the client has the request. */
-async function owe(server: TunnelServer, client: RawConnection, name: string) {
+async function owe(server: { readonly port: number }, client: RawConnection, name: string) {
   const response = fetch(`http://127.0.0.1:${server.port}/`, { headers: { host: `${name}.localhost` } })
   response.catch(() => {})
   await client.until('"type":"request"')

@@ -118,6 +118,14 @@ describe('the delay of an address', () => {
     expect(typeof gate.judgeLater('good', '192.0.2.1', told)).toBe('function')
   })
 
+  test('says nothing to a client that shows no token: it guesses nothing, is not counted, and is refused at once', () => {
+    const { gate } = gateAt({ maxTokenGuesses: 1 })
+    for (let index = 0; index < 20; index++) expect(gate.judge(undefined, '192.0.2.1')).toBe('TOKEN_REFUSED')
+    expect(gate.delayOf('192.0.2.1')).toBe(0)
+    for (let index = 0; index < 5; index++) gate.judge('bad', '192.0.2.1')
+    expect([gate.isQuick('good', '192.0.2.1'), gate.isQuick(undefined, '192.0.2.1')]).toEqual([false, true])
+  })
+
   test('is kept for a bounded number of addresses', () => {
     const { gate } = gateAt({ maxTokenGuesses: 1 })
     gate.judge('bad', '192.0.2.1')
@@ -130,10 +138,14 @@ describe('the delay of an address', () => {
 
 /** An upgrade as a proxy at the loopback passes it on. */
 async function upgrade(server: TunnelServer, token: string, from = '203.0.113.7'): Promise<RawConnection> {
+  return await upgradeWith(server, `Authorization: Bearer ${token}\r\n`, from)
+}
+
+async function upgradeWith(server: TunnelServer, lines: string, from: string): Promise<RawConnection> {
   const raw = await rawDial(server.port)
   await raw.send(
     'GET / HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n' +
-      `Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nAuthorization: Bearer ${token}\r\nX-Forwarded-For: ${from}\r\n\r\n`,
+      `Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n${lines}X-Forwarded-For: ${from}\r\n\r\n`,
   )
   return raw
 }
@@ -187,6 +199,22 @@ describe('a refused token', () => {
     expect(performance.now() - startedAt).toBeGreaterThanOrEqual(390)
     expect(server.getStats().connections).toBe(2)
   })
+
+  test.each(['', 'Authorization: Basic Z29vZA==\r\n', 'Sec-WebSocket-Protocol: localtunnels.streams.1\r\n'])(
+    'is none where none is shown (%j): 401 at once, told, and the next good one does not wait',
+    async lines => {
+      await using server = await startServer({
+        ...proxied,
+        limits: { maxTokenGuesses: 3, tokenDelayMs: 60_000 },
+      })
+      const codes: string[] = []
+      server.on('refused', ({ code }) => codes.push(code))
+      for (let index = 0; index < 30; index++)
+        expect(await statusOf(await upgradeWith(server, lines, '203.0.113.7'))).toBe('401')
+      expect(codes).toEqual(Array(30).fill('TOKEN_REFUSED'))
+      expect(await statusOf(await upgrade(server, 'good'))).toBe('101')
+    },
+  )
 
   test('a thousand guesses of one address at once: few are looked at, the rest are refused unlooked', async () => {
     await using server = await startServer({ ...proxied, limits: { maxTokenWaits: 5, tokenDelayMs: 2_000 } })

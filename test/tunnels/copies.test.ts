@@ -5,7 +5,8 @@ import { request } from 'node:http'
 import { TunnelClient, type TunnelClientOptions } from '../../src/index.ts'
 import type { TunnelServerOptions } from '../../src/server/options.ts'
 import { ask } from '../support/ask.ts'
-import { next } from '../support/events.ts'
+import { eventually, next } from '../support/events.ts'
+import { type RawConnection, rawDial } from '../support/raw.ts'
 import { startServer } from '../support/tunnel.ts'
 import { deferred, within } from '../support/within.ts'
 
@@ -236,6 +237,37 @@ test('bodies are bounded, each and together', async () => {
   never.resolve('at last')
   expect((await first).body).toBe('at last')
   expect((await all.post('x'.repeat(900))).status).toBe(200)
+})
+
+test('bodies of one visitor, or of one pool, leave room for those of others', async () => {
+  await using all = await team({
+    tokens: ['one', 'two'],
+    trustedProxies: ['127.0.0.1'],
+    limits: { maxCopyBodyBytes: 4_000, maxCopiedBytes: 64_000, headTimeoutMs: 1_000 },
+  })
+  await all.join(() => new Response('ok'), { token: 'one' })
+  await all.join(() => new Response('ok'), { token: 'two', subdomain: 'more' })
+  const head = (address: string) =>
+    `POST / HTTP/1.1\r\nHost: hooks.localhost\r\nContent-Length: 4000\r\nX-Forwarded-For: ${address}\r\n\r\n`
+  const stalled: RawConnection[] = []
+  for (let at = 0; at < 40; at++) {
+    const raw = await rawDial(all.server.port)
+    await raw.send(head(`192.0.2.${at % 20}`) + 'x'.repeat(3_999))
+    stalled.push(raw)
+  }
+  await eventually(() => stalled.some(({ text }) => text.includes(' 503 ')), 'a refusal')
+  const post = (name: string, address: string) =>
+    ask(all.server.port, `${name}.localhost`, {
+      method: 'POST',
+      body: 'x'.repeat(4_000),
+      headers: { 'x-forwarded-for': address },
+    })
+  expect((await post('hooks', '192.0.2.1')).code).toBe('TUNNEL_BUSY')
+  expect((await post('more', '192.0.2.200')).status).toBe(200)
+  // What stops is over after a time.
+  const ends = await Promise.all(stalled.map(raw => raw.end()))
+  expect(ends.filter(text => text.includes('BODY_TIMEOUT')).length).toBe(8)
+  expect((await post('hooks', '192.0.2.1')).status).toBe(200)
 })
 
 test('a visitor that leaves does not keep the copies from the apps', async () => {

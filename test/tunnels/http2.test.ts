@@ -4,7 +4,7 @@ import { expect, test } from 'bun:test'
 import { createHash } from 'node:crypto'
 import { TunnelError, TunnelServer } from '../../src/index.ts'
 import { guarding } from '../../src/plugins/guarding.ts'
-import { next } from '../support/events.ts'
+import { eventually, next } from '../support/events.ts'
 import { frame, u32 } from '../support/h2-frames.ts'
 import { get, H2Peer, head, post } from '../support/h2-peer.ts'
 import { startApp, startHttp2Site } from '../support/http2-site.ts'
@@ -446,6 +446,28 @@ test('floods end their connection, and visitors beside them are served meanwhile
     await beside.answered(stream)
     expect([index, await peer.end()]).toEqual([index, CALM])
   }
+})
+
+test('requests of one address have the bound of its connections, however few connections they are on', async () => {
+  using origin = new RawOrigin()
+  const limits = { maxAddressVisitors: 10 }
+  await using site = await startHttp2Site(origin.port, { server: { limits } })
+  const peers = await Promise.all([1, 2].map(() => H2Peer.connect(site.port)))
+  const uploads = Array.from({ length: 8 }, (_, index) => 2 * index + 1)
+  for (const peer of peers) for (const stream of uploads) peer.send(head(stream, post(site.host), false))
+  const refused = () =>
+    peers.flatMap(({ seen }) => uploads.filter(one => seen.field(one, ':status') === '503'))
+  await eventually(() => refused().length === 6, 'the refusals')
+  expect(peers.flatMap(({ seen }) => uploads.map(one => seen.field(one, 'x-localtunnels-error')))).toContain(
+    'ADDRESS_LIMIT',
+  )
+  // One that is over leaves its place to another.
+  const [peer] = peers
+  const held = uploads.find(one => peer!.seen.field(one, ':status') === undefined) ?? 0
+  peer!.send(frame(3, 0, held, u32(CANCEL)), head(99, post(site.host), false))
+  for (let taken = 0; taken < 11; taken++) await origin.accept()
+  expect(refused()).toHaveLength(6)
+  for (const one of peers) await one[Symbol.asyncDispose]()
 })
 
 test('streams, resets and frames that say nothing are bounded as the limits of the server say', async () => {

@@ -3,15 +3,15 @@
 import { expect, test } from 'bun:test'
 import { createSocket } from 'node:dgram'
 import { connect, createServer, type Socket } from 'node:net'
-import { TunnelClient, type TunnelServer } from '../../src/index.ts'
+import { TunnelClient, type TunnelClientOptions, type TunnelServer } from '../../src/index.ts'
 import { DatagramVisitor, datagramApp, seenBy } from '../support/datagrams.ts'
 import { codeOf, eventually, next, until } from '../support/events.ts'
 import { TcpProxy } from '../support/tcp-proxy.ts'
 import { startServer } from '../support/tunnel.ts'
 import { within } from '../support/within.ts'
 
-const client = (serverPort: number): TunnelClient =>
-  new TunnelClient({ server: `http://127.0.0.1:${serverPort}`, maxBackoffMs: 20 })
+const client = (serverPort: number, options: TunnelClientOptions = {}): TunnelClient =>
+  new TunnelClient({ server: `http://127.0.0.1:${serverPort}`, maxBackoffMs: 20, ...options })
 
 const droppedBy = (server: TunnelServer, port: number | undefined): number =>
   server.getStats(true).droppedDatagramsByTunnel?.[`udp-${port}`] ?? Number.NaN
@@ -271,9 +271,9 @@ test('new visitors are bounded by the second: those beyond are dropped and count
   await Promise.all(visitors.map(one => one[Symbol.asyncDispose]()))
 })
 
-test('flows of all tunnels together have a bound, too', async () => {
+test('flows of all tunnels together have a bound, too, of which one owner has half', async () => {
   await using app = await datagramApp()
-  await using server = await startServer({ limits: { maxAllFlows: 2 } })
+  await using server = await startServer({ limits: { maxAllFlows: 4 } })
   await using tunnels = client(server.port)
   const one = await tunnels.udp({ port: app.port })
   const two = await tunnels.udp({ port: app.port })
@@ -286,6 +286,20 @@ test('flows of all tunnels together have a bound, too', async () => {
   await eventually(() => droppedBy(server, two.port) === 1, 'the third to be dropped')
   await one.close()
   expect(text(await third.ask('3'))).toBe('3')
+})
+
+test('flows of one token leave room for those of another', async () => {
+  await using app = await datagramApp()
+  await using server = await startServer({ tokens: ['many', 'one'], limits: { maxAllFlows: 8 } })
+  await using greedy = client(server.port, { token: 'many' })
+  await using patient = client(server.port, { token: 'one' })
+  const [many, one] = [await greedy.udp({ port: app.port }), await patient.udp({ port: app.port })]
+  const visitors = await Promise.all(Array.from({ length: 8 }, () => DatagramVisitor.to(many.port ?? 0)))
+  for (const visitor of visitors) await visitor.send('x')
+  await eventually(() => droppedBy(server, many.port) === 4, 'half of them to be dropped')
+  await using other = await DatagramVisitor.to(one.port ?? 0)
+  expect(text(await other.ask('1'))).toBe('1')
+  await Promise.all(visitors.map(visitor => visitor[Symbol.asyncDispose]()))
 })
 
 test('a guard is asked about a bounded number of visitors at once, and about each once; later ones come in when it has answered', async () => {

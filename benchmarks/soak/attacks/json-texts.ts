@@ -1,8 +1,9 @@
 // Texts that cost the server memory or time: messages that never end, and deep or wide JSON of no known type.
 
+import type { Socket } from 'node:net'
 import type { Attack } from '../hostile/attack.ts'
 import { closed } from '../hostile/wait.ts'
-import { add, Control, controlFrame, loops, send, textFrame } from '../hostile/wire.ts'
+import { add, Control, controlFrame, loops, open, send, textFrame } from '../hostile/wire.ts'
 
 /** Just below what a message may have. */
 const UNFINISHED_BYTES = 66_000_000
@@ -24,17 +25,31 @@ const wide = `{${Array.from({ length: 4_000 }, (_, i) => `"k${i}":{}`).join(',')
 export const attacks: readonly Attack[] = [
   {
     name: 'json-unfinished',
-    does: '8 clients of the JSON wire, each with a message of 66 MB that never ends',
+    does: '8 clients of the JSON wire that owe an answer, each with one of 66 MB that never ends',
+    // 128 MiB of messages and one of 64 MiB on top, a read for each client, and what the collector has not seen yet.
+    bounds: { serverMb: 350 },
     attack: (target, tally, until) =>
       loops(
         8,
         until,
         async index => {
           const control = await Control.open(target, { wire: 'json', token: target.token })
+          // Only an answer that is owed may be long.
+          const asked = Promise.withResolvers<void>()
+          let visitor: Socket | undefined
+          control.heard = ({ type }) => {
+            if (type === 'request') asked.resolve()
+            if (type !== 'registered') return
+            void open({ port: target.port }).then(socket => {
+              visitor = socket
+              socket.write(`GET / HTTP/1.1\r\nHost: unfinished-${index}.localhost\r\n\r\n`)
+            })
+          }
           await send(
             control.socket,
             textFrame(JSON.stringify({ type: 'ready', subdomain: `unfinished-${index}` })),
           )
+          await Promise.race([asked.promise, closed(control.socket, until)])
           add(tally, 'messages')
           await send(control.socket, textHead(UNFINISHED_BYTES))
           await send(control.socket, '{"type":"response","id":1,"body":"')
@@ -48,6 +63,7 @@ export const attacks: readonly Attack[] = [
           }
           await closed(control.socket, until)
           control.socket.destroy()
+          visitor?.destroy()
         },
         200,
       ),

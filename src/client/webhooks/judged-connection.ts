@@ -1,10 +1,15 @@
 // One connection to an app whose requests are judged first: by their head, or when they are complete.
 
+import { addPiece, copyOf } from '../../bytes.ts'
+import { TunnelError } from '../../errors.ts'
+import { eventLoop } from '../../event-loop.ts'
 import { BodyFramer } from '../../http/body.ts'
 import { ascii, joined, latin1 } from '../../http/characters.ts'
 import { parseRequestHead, RequestHead } from '../../http/head.ts'
 import { errorAnswer } from '../../http/pages.ts'
+import { LARGEST_TIMES, Shares } from '../../shares.ts'
 import type { Endpoints, Socket, SocketHandler } from '../../socket.ts'
+import { networkOf } from '../../wire/ip-address.ts'
 import type { Origin } from '../origin.ts'
 import type { Judge, JudgeRefusal } from './judged-origin.ts'
 
@@ -12,6 +17,14 @@ import type { Judge, JudgeRefusal } from './judged-origin.ts'
 const HEAD_LIMITS = { maxHeadBytes: 1_048_576, maxHeaderCount: 10_000, maxTargetBytes: 1_048_576 }
 const CONTINUE = ascii('HTTP/1.1 100 Continue\r\n\r\n')
 const EMPTY = new Uint8Array(0)
+/**
+ * Requests that are kept for their judges, of all tunnels of this process: 32 bodies of the default bound, or five of the largest. One
+ * visitor has a fifth of them.
+ */
+const MAX_KEPT_BYTES = 33_554_432
+const kept = new Shares()
+/** How long the next bytes of such a request may take. */
+const NEXT_BYTES_MS = 15_000
 const SWITCHED = 'HTTP/1.1 101'
 
 type Phase =
@@ -27,41 +40,81 @@ type Phase =
   /** Nothing more is taken. */
   | 'refused'
 
-export async function connectJudged(origin: Origin, handler: SocketHandler, judge: Judge): Promise<Socket> {
-  const connection = new JudgedConnection(handler, judge)
-  connection.inner = await origin.connect(connection.handler)
-  return connection
+/** The app is dialled for the first request that it gets. */
+export function connectJudged(origin: Origin, handler: SocketHandler, judge: Judge): Socket {
+  return new JudgedConnection(origin, handler, judge)
 }
 
 class JudgedConnection implements Socket {
-  /** Set before anything but events has the connection. */
-  inner!: Socket
-  readonly handler: SocketHandler
+  readonly #origin: Origin
   readonly #outer: SocketHandler
   readonly #judge: Judge
   readonly #head = new RequestHead()
-  readonly #framer: BodyFramer
+  readonly #framer = new BodyFramer((_bytes, start, end) => {
+    this.#bodyBytes += end - start
+  })
+  /** `undefined`: no request was for the app yet, or it is being dialled. */
+  #inner: Socket | undefined
+  #isDialled = false
+  #isOver = false
+  #isPaused = false
   #phase: Phase = 'head'
-  /** What of the request came so far: its head, and behind it the body where it is kept. */
-  #kept: Uint8Array[] = []
+  /** What of the head came so far; all of it, where the body is kept. */
+  #text: Uint8Array = EMPTY
+  /** The body where it is kept, framing included. */
   #body: Uint8Array[] = []
   #bodyBytes = 0
+  /** Counted for this visitor. */
+  #keptBytes = 0
+  #visitor = ''
+  #stopWaiting: (() => void) | undefined
   /** On their way to the app. */
   #unsent: Uint8Array[] = []
   #isEndWaiting = false
   #answer = ''
 
-  constructor(outer: SocketHandler, judge: Judge) {
+  constructor(origin: Origin, outer: SocketHandler, judge: Judge) {
+    this.#origin = origin
     this.#outer = outer
     this.#judge = judge
-    this.#framer = new BodyFramer((bytes, start, end) => this.#collect(bytes, start, end))
-    this.handler = {
+  }
+
+  // ── The app ────────────────────────────────────────────────────────────────────────────────────────────────
+
+  #dial(): void {
+    this.#isDialled = true
+    const handler: SocketHandler = {
       received: (bytes, isScratch) => this.#answered(bytes, isScratch),
       drained: () => this.#drained(),
-      ended: () => this.#phase !== 'refused' && outer.ended(),
+      ended: () => this.#phase !== 'refused' && this.#outer.ended(),
       // The answer in place of the app's was complete.
-      closed: error => outer.closed(this.#phase === 'refused' ? undefined : error),
+      closed: error => this.#close(this.#phase === 'refused' ? undefined : error),
     }
+    this.#origin.connect(handler).then(
+      socket => {
+        this.#inner = socket
+        if (this.#isOver) return socket.terminate()
+        if (this.#isPaused) socket.pause()
+        this.#drained()
+      },
+      (cause: unknown) =>
+        this.#close(
+          cause instanceof TunnelError ? cause : new TunnelError('ORIGIN_UNREACHABLE', undefined, { cause }),
+        ),
+    )
+  }
+
+  #close(error?: Error): void {
+    if (this.#isOver) return
+    this.#isOver = true
+    this.#forget()
+    this.#outer.closed(error)
+  }
+
+  /** Without a connection to the app there is none whose end would be told. */
+  #closeAlone(): void {
+    if (this.#isDialled) this.#inner?.end()
+    else queueMicrotask(() => this.#close())
   }
 
   // ── From the visitor ───────────────────────────────────────────────────────────────────────────────────────
@@ -85,7 +138,7 @@ class JudgedConnection implements Socket {
       case 'collecting':
         return this.#takeBody(bytes, at, end)
       case 'switched':
-        this.#send(bytes.slice(at, end))
+        this.#send(copyOf(bytes, at, end))
         return end
       default:
         return end
@@ -93,11 +146,11 @@ class JudgedConnection implements Socket {
   }
 
   #takeHead(bytes: Uint8Array, at: number, end: number): number {
-    const before = this.#kept.reduce((sum, piece) => sum + piece.length, 0)
-    const pending = joined([...this.#kept, bytes.subarray(at, end)])
+    const before = this.#text.length
+    const pending = joined([this.#text, bytes.subarray(at, end)])
     const headEnd = parseRequestHead(this.#head, pending, 0, pending.length, HEAD_LIMITS)
     if (headEnd === 0) {
-      this.#kept = [pending.slice()]
+      this.#text = copyOf(pending)
       return end
     }
     if (headEnd < 0) {
@@ -107,19 +160,20 @@ class JudgedConnection implements Socket {
     }
     const head = this.#head
     this.#framer.begin(head.body, head.contentLength)
-    this.#body = []
     this.#bodyBytes = 0
-    const text = pending.slice(0, headEnd)
+    const text = copyOf(pending, 0, headEnd)
+    this.#text = EMPTY
     const judge = this.#judge
     const isJudged = judge.matches(head.target)
     if (isJudged && judge.readsBody) {
-      this.#kept = [text]
+      this.#text = text
       this.#phase = 'collecting'
+      this.#visitor = networkOf(head.header('x-forwarded-for') || '-')
+      if (!this.#hasRoomFor(text.length)) return end
       if (head.contentLength > judge.maxBodyBytes) this.#refuse({ code: 'BODY_TOO_LARGE' })
       else if (head.expectsContinue) this.#outer.received(CONTINUE.slice())
       if (this.#phase === 'collecting' && this.#framer.complete) this.#decide()
     } else {
-      this.#kept = []
       const refusal = isJudged ? judge.refusalOf(head, EMPTY) : undefined
       if (refusal !== undefined) {
         this.#refuse(refusal)
@@ -143,8 +197,9 @@ class JudgedConnection implements Socket {
       this.#refuse({ code: 'BODY_TOO_LARGE' })
       return end
     }
-    const piece = bytes.slice(at, bodyEnd)
-    if (isKept) this.#kept.push(piece)
+    if (isKept && !this.#hasRoomFor(bodyEnd - at)) return end
+    const piece = copyOf(bytes, at, bodyEnd)
+    if (isKept) addPiece(this.#body, piece)
     else this.#send(piece)
     if (!this.#framer.complete) return bodyEnd
     if (isKept) this.#decide()
@@ -152,30 +207,64 @@ class JudgedConnection implements Socket {
     return bodyEnd
   }
 
-  #collect(bytes: Uint8Array, start: number, end: number): void {
-    if (this.#phase !== 'collecting') return
-    this.#bodyBytes += end - start
-    if (this.#bodyBytes <= this.#judge.maxBodyBytes) this.#body.push(bytes.slice(start, end))
+  /** Counts so many bytes that are kept. `false`: there is no room, and the request is refused. */
+  #hasRoomFor(count: number): boolean {
+    const largest = this.#judge.maxBodyBytes + HEAD_LIMITS.maxHeadBytes
+    const most = Math.max(MAX_KEPT_BYTES, LARGEST_TIMES * largest)
+    const hasRoom = kept.take('', this.#visitor, count, most)
+    if (hasRoom) this.#keptBytes += count
+    else this.#refuse({ code: 'TUNNEL_BUSY', detail: 'Too many requests are kept until they are complete.' })
+    this.#stopWaiting?.()
+    this.#stopWaiting = hasRoom
+      ? eventLoop.after(NEXT_BYTES_MS, () => this.#refuse({ code: 'BODY_TIMEOUT' }))
+      : undefined
+    return hasRoom
+  }
+
+  /** Nothing is kept any more. */
+  #forget(): void {
+    this.#text = EMPTY
+    this.#body = []
+    this.#stopWaiting?.()
+    this.#stopWaiting = undefined
+    this.#giveBack()
+  }
+
+  #giveBack(): void {
+    kept.give('', this.#visitor, this.#keptBytes)
+    this.#keptBytes = 0
   }
 
   /** The request is complete. */
   #decide(): void {
     const head = this.#head
-    const refusal = this.#judge.refusalOf(head, joined(this.#body))
+    const refusal = this.#judge.refusalOf(head, this.#keptBody())
     if (refusal !== undefined) return this.#refuse(refusal)
-    const kept = this.#kept
-    this.#kept = []
-    this.#body = []
+    this.#stopWaiting?.()
     this.#phase = head.upgrade === '' ? 'head' : 'asking'
     this.#answer = ''
-    for (const piece of kept) this.#send(piece)
+    for (const piece of [this.#text, ...this.#body]) this.#send(piece)
+    this.#text = EMPTY
+    this.#body = []
+    // It counts until the app has it.
+    if (this.#unsent.length === 0) this.#giveBack()
+  }
+
+  /** Without its framing. */
+  #keptBody(): Uint8Array {
+    const { body, contentLength } = this.#head
+    if (body !== 'chunked') return joined(this.#body)
+    const parts: Uint8Array[] = []
+    const framer = new BodyFramer((bytes, start, end) => parts.push(bytes.subarray(start, end)))
+    framer.begin(body, contentLength)
+    for (const piece of this.#body) framer.feed(piece, 0, piece.length)
+    return joined(parts)
   }
 
   /** Answers in place of the app, and ends the connection: the rest of the request is not wanted. */
   #refuse({ code, detail }: JudgeRefusal): void {
     this.#phase = 'refused'
-    this.#kept = []
-    this.#body = []
+    this.#forget()
     const isHead = this.#head.method === 'HEAD'
     const { host } = this.#head
     this.#outer.received(
@@ -188,32 +277,37 @@ class JudgedConnection implements Socket {
       }),
     )
     this.#outer.ended()
-    this.inner.end()
+    this.#closeAlone()
   }
 
   end(): void {
     if (this.#unsent.length > 0) this.#isEndWaiting = true
-    else this.inner.end()
+    else this.#closeAlone()
   }
 
   terminate(): void {
-    this.inner.terminate()
+    this.#forget()
+    if (this.#inner !== undefined) return this.#inner.terminate()
+    // One that is being dialled is cut once it is there.
+    queueMicrotask(() => this.#close())
   }
 
   pause(): void {
-    this.inner.pause()
+    this.#isPaused = true
+    this.#inner?.pause()
   }
 
   resume(): void {
-    this.inner.resume()
+    this.#isPaused = false
+    this.#inner?.resume()
   }
 
   get remoteAddress(): string {
-    return this.inner.remoteAddress
+    return this.#inner?.remoteAddress ?? ''
   }
 
   endpoints(): Endpoints | undefined {
-    return this.inner.endpoints()
+    return this.#inner?.endpoints()
   }
 
   // ── From the app ───────────────────────────────────────────────────────────────────────────────────────────
@@ -234,24 +328,25 @@ class JudgedConnection implements Socket {
 
   #send(piece: Uint8Array): void {
     if (piece.length === 0) return
-    if (this.#unsent.length > 0) {
-      this.#unsent.push(piece)
-      return
-    }
-    const taken = this.inner.write(piece)
+    const inner = this.#inner
+    const taken = inner === undefined || this.#unsent.length > 0 ? 0 : inner.write(piece)
     if (taken < piece.length) this.#unsent.push(piece.subarray(taken))
+    if (!this.#isDialled) this.#dial()
   }
 
   #drained(): void {
+    const inner = this.#inner
+    if (inner === undefined) return
     for (let [piece] = this.#unsent; piece !== undefined; [piece] = this.#unsent) {
-      const taken = this.inner.write(piece)
+      const taken = inner.write(piece)
       if (taken < piece.length) {
         this.#unsent[0] = piece.subarray(taken)
         return
       }
       this.#unsent.shift()
     }
-    if (this.#isEndWaiting) this.inner.end()
+    if (this.#phase !== 'collecting') this.#giveBack()
+    if (this.#isEndWaiting) inner.end()
     else this.#outer.drained()
   }
 }

@@ -30,7 +30,7 @@ export function judged(origin: Origin, judge: () => Judge | Promise<Judge>): Ori
     url: origin.url,
     async connect(handler: SocketHandler): Promise<Socket> {
       const { connectJudged } = await import('./judged-connection.ts')
-      return await connectJudged(origin, handler, await judge())
+      return connectJudged(origin, handler, await judge())
     },
   }
 }

@@ -160,7 +160,7 @@ export class AdminDesk {
         maxAllStreams: [counts.streams, limits.maxAllStreams],
         maxAllLinks: [counts.links, limits.maxAllLinks],
         maxAllBufferedBytes: [counts.bytes, limits.maxAllBufferedBytes],
-        maxAllFlows: [room.flows.count, limits.maxAllFlows],
+        maxAllFlows: [room.flows.taken, limits.maxAllFlows],
       },
       certificates: this.#certificates(),
       process: this.#process,

@@ -88,10 +88,6 @@ export class PeerChannel implements StreamOwner, SocketHandler {
     }
   }
 
-  get isRaw(): boolean {
-    return this.#raw !== undefined
-  }
-
   /** Whatever is under way fails. */
   cut(): void {
     this.#socket?.terminate()

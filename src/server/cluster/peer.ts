@@ -58,7 +58,8 @@ export class Peer implements PeerChannelHost {
   readonly #node: Node
   readonly #context: PeerContext
   readonly #channels = new Set<PeerChannel>()
-  #rawCount = 0
+  /** Raw visitors and flows, and what to call when they are over. */
+  readonly #raw = new Map<PeerChannel, () => void>()
   #downUntil = 0
   #isSilent = false
   #isGone = false
@@ -123,14 +124,19 @@ export class Peer implements PeerChannelHost {
 
   /**
    * Sends a raw visitor there. Its handler is reset with `CLUSTER_MOVED` when that server does not hold the name any more, and with
-   * `CLIENT_GONE` when it cannot be reached; both may be tried elsewhere until it is `opened`.
+   * `CLIENT_GONE` when it cannot be reached; both may be tried elsewhere until it is `opened`. `over`: it is gone.
    */
-  pass(passenger: RawPassenger, handler: StreamHandler, raw: RawOpening): Stream | undefined {
+  pass(
+    passenger: RawPassenger,
+    handler: StreamHandler,
+    raw: RawOpening,
+    over: () => void,
+  ): Stream | undefined {
     if (this.#isGone) return undefined
     const greet = this.#greeter(RAW_PROTOCOL, passengerLines(passenger))
     const channel = new PeerChannel(this, greet, handler, raw)
     this.#channels.add(channel)
-    this.#rawCount++
+    this.#raw.set(channel, over)
     return channel.stream
   }
 
@@ -155,12 +161,7 @@ export class Peer implements PeerChannelHost {
 
   /** Requests, raw visitors and flows that are there. */
   get inFlight(): number {
-    return this.upstream.inFlight + this.#rawCount
-  }
-
-  /** Raw visitors and flows alone. */
-  get rawCount(): number {
-    return this.#rawCount
+    return this.upstream.inFlight + this.#raw.size
   }
 
   failed(error: Error | undefined, isSilent = false): void {
@@ -178,7 +179,9 @@ export class Peer implements PeerChannelHost {
   }
 
   gone(channel: PeerChannel): void {
-    if (this.#channels.delete(channel) && channel.isRaw) this.#rawCount--
+    this.#channels.delete(channel)
+    const over = this.#raw.get(channel)
+    if (this.#raw.delete(channel)) over?.()
   }
 
   /** This server stops. */

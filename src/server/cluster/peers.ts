@@ -2,6 +2,7 @@
 
 import type { Directory, DirectoryTimes, Node } from '../../directory.ts'
 import type { Stream, StreamHandler } from '../../session/stream.ts'
+import { Shares } from '../../shares.ts'
 import type { ServerLimits } from '../options.ts'
 import { OlderServers } from './older-servers.ts'
 import { Peer, type PeerContext } from './peer.ts'
@@ -25,6 +26,8 @@ export class Peers {
   /** Those that the directory does not list as alive, and since when. */
   readonly #missing = new Map<string, number>()
   readonly #older: OlderServers
+  /** Raw visitors and flows that were sent on, by the tunnel that they want. */
+  readonly #raw = new Shares()
   /** Those that give signs of life, as the directory said a moment ago. */
   #alive: Promise<readonly Node[]> = Promise.resolve([])
   #aliveAt = Number.NEGATIVE_INFINITY
@@ -79,10 +82,12 @@ export class Peers {
     handler: StreamHandler,
     opening: RawOpening,
   ): Stream | 'TUNNEL_BUSY' | undefined {
-    let rawCount = 0
-    for (const peer of this.#all.values()) rawCount += peer.rawCount
-    if (rawCount >= this.#host.limits.maxPeerStreams) return 'TUNNEL_BUSY'
-    return this.among(nodes)?.pass(passenger, handler, opening)
+    const wanted = `${passenger.kind} ${passenger.wanted}`
+    if (!this.#raw.take(wanted, '', 1, this.#host.limits.maxPeerStreams)) return 'TUNNEL_BUSY'
+    const over = () => this.#raw.give(wanted, '', 1)
+    const stream = this.among(nodes)?.pass(passenger, handler, opening, over)
+    if (stream === undefined) over()
+    return stream
   }
 
   /** Whether the last connection to it could be made, if there was any, and what is under way to it. */

@@ -332,6 +332,10 @@ export class Http2Connection
     return this.#seat?.isRefused() ?? false
   }
 
+  takesRequest(): (() => void) | undefined {
+    return this.#seat === undefined ? () => {} : this.#seat.takesRequest()
+  }
+
   giveWay(): boolean {
     const isIdle = this.#phase === 'open' && this.connection.streamCount === 0 && this.#output.isEmpty
     const isDone = (isIdle && !this.#input.isQueued && this.#idle.isLong) || this.#phase === 'lingering'

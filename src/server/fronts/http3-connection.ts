@@ -101,6 +101,10 @@ export class Http3Connection implements Visitor, Occupant, MultiplexedConnection
     return this.#seat?.isRefused() ?? false
   }
 
+  takesRequest(): (() => void) | undefined {
+    return this.#seat === undefined ? () => {} : this.#seat.takesRequest()
+  }
+
   filled(): void {}
 
   // ── The end ────────────────────────────────────────────────────────────────────────────────────────────────

@@ -46,6 +46,8 @@ export interface MultiplexedConnection {
   readonly asked?: AskedCertificate | undefined
   /** As `Arrival.isRefused`. */
   isRefused(): boolean
+  /** As `Seat.takesRequest`. */
+  takesRequest(): (() => void) | undefined
   /** Asks the visitor to make its next requests on another connection; those that are under way go on. */
   drain(): void
   /** Something was written to one of its streams. */

@@ -54,6 +54,8 @@ export class StreamChannel
   /** What waits is watched by `#progress`. */
   #isWatched = false
   #hasLeft = false
+  /** It counts for its address. */
+  #stopCounting: (() => void) | undefined
   /** What the app answered is no answer to this request: nothing more of it is taken. */
   #isUnfit = false
   readonly keepsAlive = true
@@ -86,6 +88,8 @@ export class StreamChannel
         .digest('base64')
       webSocketKey = randomBytes(16).toString('base64')
     }
+    this.#stopCounting = this.#connection.takesRequest()
+    if (this.#stopCounting === undefined) return this.refuse('ADDRESS_LIMIT')
     this.#request.begin(head)
     if (head.upgrade !== '') this.#request.awaitSwitch()
     this.#isUnderWay = true
@@ -313,6 +317,7 @@ export class StreamChannel
     this.#request.clear()
     if (this.#hasLeft) return
     this.#hasLeft = true
+    this.#stopCounting?.()
     this.#connection.front.keepHead(this.#head)
   }
 

@@ -193,16 +193,18 @@ class UdpPort implements OpenPort {
   }
 
   #openWith(tunnel: Tunnel, port: number, address: string, passes: readonly Pass[]): VisitorFlow | undefined {
-    if (!this.#mayOpen()) return undefined
+    if (!this.#mayOpen(tunnel.owner)) return undefined
     const chosen = this.#gate.choose(tunnel, { address })
     // A datagram does not wait: the visitor sends another one.
     if (typeof chosen === 'string' || chosen.kind === 'holding') return undefined
-    return this.#begin(port, address, passes, join => chosen.upstream?.open(join, undefined) ?? 'CLIENT_GONE')
+    const open = (join: Join) => chosen.upstream?.open(join, undefined) ?? 'CLIENT_GONE'
+    return this.#begin(port, address, tunnel.owner, passes, open)
   }
 
   #begin(
     port: number,
     address: string,
+    owner: string,
     passes: readonly Pass[],
     open: (join: Join) => Stream | ErrorCode,
   ): VisitorFlow | undefined {
@@ -218,7 +220,7 @@ class UdpPort implements OpenPort {
         this.#flows.delete(visitor)
         this.#unanswered.delete(visitor)
         if (this.#last === visitor) this.#last = undefined
-        this.#ended(visitor.stream)
+        this.#ended(owner, visitor.stream)
         stopKeeping?.()
       },
     )
@@ -226,7 +228,7 @@ class UdpPort implements OpenPort {
     if (stopKeeping === undefined) return undefined
     this.#flows.add(visitor)
     this.#unanswered.add(visitor)
-    this.#room.flows.count++
+    this.#began(owner)
     const stream = open(visitor.join)
     if (typeof stream === 'string') {
       visitor.join.fail(stream)
@@ -247,10 +249,15 @@ class UdpPort implements OpenPort {
     }
   }
 
+  /** There was room for it. */
+  #began(owner: string): void {
+    this.#room.flows.take(owner, '', 1, Number.POSITIVE_INFINITY)
+  }
+
   /** One flow less. */
-  #ended(stream: Stream | undefined): void {
+  #ended(owner: string, stream: Stream | undefined): void {
     const { counters, flows } = this.#room
-    flows.count--
+    flows.give(owner, '', 1)
     counters.bytesIn += stream?.sentBytes ?? 0
     counters.bytesOut += stream?.deliveredBytes ?? 0
   }
@@ -273,7 +280,7 @@ class UdpPort implements OpenPort {
 
   #openAt(places: readonly Place[], port: number, address: string): VisitorFlow | undefined {
     const { cluster, settings } = this.#room
-    if (cluster === undefined || !this.#mayOpen()) return undefined
+    if (cluster === undefined || !this.#mayOpen(this.#name)) return undefined
     const destination = { address: settings.hostname, port: this.#number }
     const passenger = {
       kind: 'udp',
@@ -283,6 +290,7 @@ class UdpPort implements OpenPort {
     return this.#begin(
       port,
       address,
+      this.#name,
       [],
       join => cluster.pass(places, passenger, join, { opened() {} }) ?? 'CLIENT_GONE',
     )
@@ -290,18 +298,19 @@ class UdpPort implements OpenPort {
 
   takeFlow(socket: Socket, address: string, opened: () => void): SocketHandler {
     const tunnel = this.#tunnel
+    const owner = tunnel?.owner ?? this.#name
     let stream: Stream | undefined
     let stopKeeping = (): void => {}
     const join: Join = new Join('CANCELLED', false, () => {
       if (!this.#passed.delete(join)) return
-      this.#ended(stream)
+      this.#ended(owner, stream)
       stopKeeping()
     })
     const enter = (judgement: Judgement | undefined): void => {
       if (join.isOver) return
       const passes = judgement === undefined ? [] : judgement.kind === 'pass' ? judgement.passes : undefined
       const isFree =
-        passes !== undefined && tunnel?.upstream !== undefined && !this.#isDraining && this.#mayOpen()
+        passes !== undefined && tunnel?.upstream !== undefined && !this.#isDraining && this.#mayOpen(owner)
       const chosen = isFree ? this.#gate.choose(tunnel, { address }) : 'TUNNEL_BUSY'
       if (typeof chosen === 'string' || chosen.kind === 'holding') return join.fail('TUNNEL_BUSY')
       const granted = chosen.upstream?.open(join, undefined) ?? 'CLIENT_GONE'
@@ -311,7 +320,7 @@ class UdpPort implements OpenPort {
       if (kept === undefined) return join.fail('GUARD_FAILED')
       stopKeeping = kept
       this.#passed.add(join)
-      this.#room.flows.count++
+      this.#began(owner)
       opened()
       join.useStream(granted)
     }
@@ -331,10 +340,10 @@ class UdpPort implements OpenPort {
     this.#room.counters.droppedDatagrams += count
   }
 
-  #mayOpen(): boolean {
+  #mayOpen(owner: string): boolean {
     const { turnNumber } = this.#share
     if (this.#refusedTurn === turnNumber) return false
-    if (this.#isInRate() && this.#hasRoom()) return true
+    if (this.#isInRate() && this.#hasRoom(owner)) return true
     this.#refusedTurn = turnNumber
     return false
   }
@@ -350,13 +359,15 @@ class UdpPort implements OpenPort {
     return true
   }
 
-  #hasRoom(): boolean {
+  #hasRoom(owner: string): boolean {
     const { maxFlows, maxAllFlows } = this.#room.limits
-    if (this.#flows.size + this.#passed.size < maxFlows && this.#room.flows.count < maxAllFlows) return true
+    const isFree = () =>
+      this.#flows.size + this.#passed.size < maxFlows && this.#room.flows.hasRoom(owner, '', 1, maxAllFlows)
+    if (isFree()) return true
     const [oldest] = this.#unanswered
     if (oldest === undefined || eventLoop.now() - oldest.openedAt < UNANSWERED_MS) return false
     oldest.flow.end()
-    return true
+    return isFree()
   }
 }
 

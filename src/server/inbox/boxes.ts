@@ -28,7 +28,7 @@ export class Boxes {
   }
 
   save(box: Box): void {
-    this.#store.saveBox(box, Date.now())
+    for (const name of this.#store.saveBox(box, Date.now())) this.#table?.end(name)
     this.#table?.set(box.name, textOf(box), Date.now() + this.#maxAgeMs)
   }
 

@@ -5,16 +5,14 @@ import { BodyFramer } from '../../http/body.ts'
 import type { RequestHead } from '../../http/head.ts'
 import { reasonOf } from '../../http/pages.ts'
 import type { Box, Keeping, NewWebhook } from '../../inbox.ts'
+import type { KeptBodies } from '../kept-bodies.ts'
 import { DEAD_EXCHANGE, type Exchange, type Upstream, type Visit } from '../upstream.ts'
 import { withoutMarks } from './marks.ts'
 import { fieldsOf, isChallenge, providerIdOf } from './provider-id.ts'
 
 /** What keeps webhooks. */
 export interface BoxingHost {
-  readonly maxBodyBytes: number
-  /** Bytes in memory; `false`: there is no room for more. */
-  take(bytes: number): boolean
-  give(bytes: number): void
+  readonly bodies: KeptBodies
   keep(webhook: NewWebhook): Promise<Keeping | Error>
 }
 
@@ -48,29 +46,25 @@ export class Boxing implements Upstream {
   begin(visit: Visit): Exchange {
     const { head } = visit
     withoutMarks(head)
-    const { maxBodyBytes } = this.#host
-    const pieces: Uint8Array[] = []
-    let bytes = 0
+    const { bodies } = this.#host
+    if (head.contentLength > bodies.maxBodyBytes) {
+      visit.fail('BODY_TOO_LARGE')
+      return DEAD_EXCHANGE
+    }
     let isOver = false
     const over = (): void => {
       isOver = true
-      this.#host.give(bytes)
+      kept.drop()
     }
     const fail = (code: ErrorCode): void => {
       if (isOver) return
       over()
       visit.fail(code)
     }
+    const kept = bodies.begin(this.#box.owner, this.#address, () => fail('BODY_TIMEOUT'))
     const collect = (piece: Uint8Array, start: number, end: number): void => {
-      if (isOver) return
-      if (bytes + end - start > maxBodyBytes) return fail('BODY_TOO_LARGE')
-      if (!this.#host.take(end - start)) return fail('INBOX_FULL')
-      bytes += end - start
-      pieces.push(piece.slice(start, end))
-    }
-    if (head.contentLength > maxBodyBytes) {
-      visit.fail('BODY_TOO_LARGE')
-      return DEAD_EXCHANGE
+      const code = isOver ? undefined : kept.keep(piece, start, end)
+      if (code !== undefined) fail(code === 'full' ? 'INBOX_FULL' : code)
     }
     const framer = new BodyFramer(collect)
     framer.begin(head.body, head.contentLength)
@@ -81,7 +75,8 @@ export class Boxing implements Upstream {
       },
       bodyEnded: () => {
         if (isOver) return
-        const body = Buffer.concat(pieces)
+        kept.complete()
+        const body = Buffer.concat(kept.pieces)
         const fields = fieldsOf(body)
         // The provider asks again while the app is there.
         if (isChallenge(fields)) return fail('CLIENT_RECONNECTING')

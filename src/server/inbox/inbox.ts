@@ -10,6 +10,8 @@ import type { RequestHead } from '../../http/head.ts'
 import type { Box, NewWebhook } from '../../inbox.ts'
 import type { BookingDesk } from '../booking.ts'
 import type { SharedTable } from '../cluster/shared-table.ts'
+import type { Deadlines } from '../deadlines.ts'
+import { KeptBodies } from '../kept-bodies.ts'
 import type { Upstream } from '../upstream.ts'
 import { Boxes } from './boxes.ts'
 import { Boxing } from './boxing.ts'
@@ -30,6 +32,9 @@ const METHODS: ReadonlySet<string> = new Set(['POST', 'PUT', 'PATCH'])
 
 export interface InboxHost {
   readonly isSecure: boolean
+  readonly deadlines: Deadlines
+  /** How long the next piece of a body may take, as it is now. */
+  readonly pauseMs: number
   /** Whether a client of this owner has the name here and is there. */
   isThere(name: string, owner: string): boolean
   /** Of the processes with this store that have the name's clients, whether this one delivers to them. */
@@ -46,7 +51,8 @@ export class Inbox {
   readonly #boxes: Boxes
   readonly #writer: Writer
   readonly #deliveries: Deliveries
-  #bytes = 0
+  /** Those that are being read or written. */
+  readonly bodies: KeptBodies
   #isOver = false
   readonly #stops = new Map<string, () => void>()
 
@@ -54,7 +60,8 @@ export class Inbox {
   constructor(settings: InboxSettings, host: InboxHost, desk: BookingDesk) {
     this.#settings = settings
     this.#host = host
-    const { store, maxAttempts, maxAgeMs } = settings
+    const { store, maxAttempts, maxAgeMs, maxBodyBytes, maxUnwrittenBytes: maxBytes } = settings
+    this.bodies = new KeptBodies(host.deadlines, () => ({ maxBodyBytes, maxBytes, pauseMs: host.pauseMs }))
     this.#boxes = new Boxes(store, maxAgeMs)
     this.#writer = new Writer(store, settings)
     this.#deliveries = new Deliveries(
@@ -135,20 +142,6 @@ export class Inbox {
   }
 
   // ── For Boxing ─────────────────────────────────────────────────────────────────────────────────────────────
-
-  get maxBodyBytes(): number {
-    return this.#settings.maxBodyBytes
-  }
-
-  take(bytes: number): boolean {
-    if (this.#bytes + bytes > this.#settings.maxUnwrittenBytes) return false
-    this.#bytes += bytes
-    return true
-  }
-
-  give(bytes: number): void {
-    this.#bytes -= bytes
-  }
 
   async keep(webhook: NewWebhook): Promise<'kept' | 'known' | 'full' | Error> {
     const outcome = await this.#writer.keep(webhook)

@@ -2,6 +2,7 @@
 
 import { TunnelError } from '../../errors.ts'
 import type { InboxStore } from '../../inbox.ts'
+import { LARGEST_TIMES } from '../../shares.ts'
 
 export interface InboxOptions {
   /** Where webhooks wait: `await openInbox('inbox.db')`. The caller closes it after `server.stop()`. */
@@ -10,11 +11,14 @@ export interface InboxOptions {
   readonly maxRequests?: number
   /** Bytes of heads and bodies of one name. Default 50 MiB; above likewise. */
   readonly maxBytes?: number
-  /** Of all names. Default 1 GiB; above likewise. */
+  /** Of all names. Default 1 GiB, of which one token has no more than it leaves free: at most half. Above likewise. */
   readonly maxAllBytes?: number
   /** Longest body, in bytes. Default 1 MiB, at most 64 MiB; above: 413 `BODY_TOO_LARGE`. */
   readonly maxBodyBytes?: number
-  /** Bytes of bodies in memory that are being read or written. Default 64 MiB; above: 503 `INBOX_FULL`. */
+  /**
+   * Bytes of bodies in memory that are being read or written. Default 64 MiB, or five times `maxBodyBytes`: one address has
+   * at most a fifth of them, one token half. Above: 503 `INBOX_FULL`. A body whose next bytes take longer than `headTimeoutMs`: 408 `BODY_TIMEOUT`.
+   */
   readonly maxUnwrittenBytes?: number
   /**
    * In milliseconds. Default 3 days, as long as providers try again. Older webhooks are dropped, and a name whose client was
@@ -37,7 +41,7 @@ export function inboxSettings(options: InboxOptions): InboxSettings {
     maxBytes: 52_428_800,
     maxAllBytes: 1_073_741_824,
     maxBodyBytes: 1_048_576,
-    maxUnwrittenBytes: MOST_BODY_BYTES,
+    maxUnwrittenBytes: Math.max(MOST_BODY_BYTES, LARGEST_TIMES * (options.maxBodyBytes ?? 0)),
     maxAgeMs: 3 * DAY_MS,
     maxAttempts: 15,
     ...options,

@@ -3,6 +3,7 @@
 import type { ErrorCode } from '../../errors.ts'
 import { BodyFramer } from '../../http/body.ts'
 import type { PoolAnswer } from '../../wire/control.ts'
+import type { KeptBody } from '../kept-bodies.ts'
 import { DEAD_EXCHANGE, type Exchange, type Upstream, type Visit } from '../upstream.ts'
 import { Copies } from './copies.ts'
 
@@ -27,9 +28,8 @@ export interface CopyHost {
   readonly answer: PoolAnswer
   /** The visitor is another server, which has to know whether the answer is the named client's. */
   readonly isForServer: boolean
-  /** Bytes of bodies in memory; `false`: there is no room for more. */
-  take(bytes: number): boolean
-  give(bytes: number): void
+  /** Where the body is kept until all have it. */
+  keep(timedOut: () => void): KeptBody
 }
 
 export type CopyEnd = (status: number, answerBytes: number, code: ErrorCode | undefined) => void
@@ -52,39 +52,33 @@ export class CopyingUpstream implements Upstream {
       visit.fail('BODY_TOO_LARGE')
       return DEAD_EXCHANGE
     }
-    // The pieces are kept as they came, so that chunks and trailers reach every app.
-    const pieces: Uint8Array[] = []
     const framer = new BodyFramer(() => {})
     framer.begin(head.body, head.contentLength)
-    let bytes = 0
     let copies: Copies | undefined
     let isOver = false
     const giveUp = (): void => {
       isOver = true
-      host.give(bytes)
+      kept.drop()
     }
+    const fail = (code: ErrorCode): void => {
+      giveUp()
+      visit.fail(code)
+    }
+    // The pieces are kept as they came, so that chunks and trailers reach every app.
+    const kept = host.keep(() => fail('BODY_TIMEOUT'))
     if (head.expectsContinue) visit.write(CONTINUE)
     return {
       body(piece) {
         if (isOver || copies !== undefined) return
-        const code =
-          bytes + piece.length > host.maxBodyBytes
-            ? 'BODY_TOO_LARGE'
-            : !host.take(piece.length)
-              ? 'TUNNEL_BUSY'
-              : undefined
-        if (code === undefined) {
-          bytes += piece.length
-          pieces.push(piece.slice())
-          if (framer.feed(piece, 0, piece.length) >= 0) return
-        }
-        giveUp()
-        visit.fail(code ?? 'BAD_REQUEST')
+        const code = kept.keep(piece)
+        if (code !== undefined) fail(code === 'full' ? 'TUNNEL_BUSY' : code)
+        else if (framer.feed(piece, 0, piece.length) < 0) fail('BAD_REQUEST')
       },
       bodyEnded() {
         if (isOver || copies !== undefined) return
-        copies = new Copies(visit, host, () => host.give(bytes))
-        copies.start(pieces)
+        kept.complete()
+        copies = new Copies(visit, host, () => kept.drop())
+        copies.start(kept.pieces)
       },
       drained() {
         copies?.drained()

@@ -129,6 +129,8 @@ export class JsonExchange implements Exchange, Deadline {
     if (head.body === 'none') return
     this.#framer = new BodyFramer((bytes, start, end) => this.#keep(bytes.subarray(start, end)))
     this.#framer.begin(head.body, head.contentLength)
+    link.deadlines.watch(this)
+    link.deadlines.arm(this, link.limits.headTimeoutMs)
     // The app cannot decide before it has the body: the message holds both.
     if (head.expectsContinue) visit.write(CONTINUE)
   }
@@ -138,7 +140,8 @@ export class JsonExchange implements Exchange, Deadline {
   body(bytes: Uint8Array): void {
     if (this.#phase !== 'collecting' || this.#framer === undefined) return
     this.#framer.feed(bytes, 0, bytes.length)
-    const { limits, heldBytes } = this.#link
+    const { limits, heldBytes, deadlines } = this.#link
+    deadlines.arm(this, limits.headTimeoutMs)
     if (this.#framer.payloadBytes > maxBodyBytes(limits)) return this.#fail('BODY_TOO_LARGE')
     if (heldBytes > MAX_HELD_MESSAGES * limits.maxMessageBytes || this.#link.isOver) this.#fail('TUNNEL_BUSY')
   }
@@ -212,6 +215,7 @@ export class JsonExchange implements Exchange, Deadline {
 
   expired(): void {
     if (this.#phase === 'waiting') this.#fail('ORIGIN_TIMEOUT')
+    else if (this.#phase === 'collecting') this.#fail('BODY_TIMEOUT')
   }
 
   // ── Steps ──────────────────────────────────────────────────────────────────────────────────────────────────

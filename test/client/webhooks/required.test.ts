@@ -7,7 +7,9 @@ import { WebSocketServer } from 'ws'
 import { signed } from '../../../src/client/webhooks/signatures.ts'
 import { TunnelClient, TunnelServer } from '../../../src/index.ts'
 import { ask } from '../../support/ask.ts'
+import { eventually } from '../../support/events.ts'
 import { InspectorApi } from '../../support/inspector.ts'
+import { rawDial } from '../../support/raw.ts'
 import { within } from '../../support/within.ts'
 
 const SECRET = 'a github secret'
@@ -104,6 +106,53 @@ test('a body above the bound is answered with 413, whether its length is said or
     expect(['BODY_TOO_LARGE', 'the answer was cut']).toContain(answer.code ?? '')
   }
   expect(seen).toEqual([])
+})
+
+test('the app is dialled for what it gets, and not for what is kept, refused or left', async () => {
+  const dialled = await connectionsOf(async () => {
+    expect((await post('/hooks/a', 'hello')).status).toBe(401)
+    const stopped = await rawDial(server.port)
+    await stopped.send('POST /hooks/a HTTP/1.1\r\nHost: hooks.localhost\r\nContent-Length: 9\r\n\r\nhalf')
+    // It is with the client by the time that another one was answered.
+    expect((await post('/hooks/a', 'hello')).status).toBe(401)
+    stopped.socket.terminate()
+  })
+  expect(dialled).toBe(0)
+  expect(await connectionsOf(() => post('/hooks/a', 'hello', signatureOf('hello')))).toBeLessThanOrEqual(1)
+})
+
+/** How many connections the app gets meanwhile. */
+async function connectionsOf(act: () => Promise<unknown>): Promise<number> {
+  let count = 0
+  const counts = () => count++
+  app.on('connection', counts)
+  await act()
+  app.off('connection', counts)
+  return count
+}
+
+test('one visitor has a fifth of what may be kept for all: above it is 503, and others go on', async () => {
+  await using front = new TunnelServer({ port: 0, host: '127.0.0.1', trustedProxies: ['127.0.0.1'] })
+  await front.start()
+  await using behind = new TunnelClient({
+    server: front.url,
+    subdomain: 'large',
+    port: (app.address() as AddressInfo).port,
+    verify: { provider: 'github', secret: SECRET, require: true },
+  })
+  await behind.connect()
+  const head = (address: string) =>
+    `POST / HTTP/1.1\r\nHost: large.localhost\r\nX-Forwarded-For: ${address}\r\nContent-Length: 1048576\r\n\r\n`
+  const uploads = await Promise.all(Array.from({ length: 20 }, () => rawDial(front.port)))
+  await Promise.all(uploads.map(raw => raw.send(head('192.0.2.1') + 'x'.repeat(1_048_570))))
+  const refused = () => uploads.filter(({ text }) => text.includes('TUNNEL_BUSY')).length
+  await eventually(() => refused() >= 14, 'the refusals')
+  expect(refused()).toBe(14)
+  const body = 'y'.repeat(1_000_000)
+  const headers = { ...signatureOf(body), 'x-forwarded-for': '192.0.2.2' }
+  const answer = await ask(front.port, 'large.localhost', { method: 'POST', body, headers })
+  expect(answer.body).toBe('ok 1000000')
+  for (const { socket } of uploads) socket.terminate()
 })
 
 test('a WebSocket of another path works; behind one that the app refuses requests are checked again', async () => {

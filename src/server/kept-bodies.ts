@@ -1,0 +1,89 @@
+// Bodies of requests that are kept until they are complete: a share of the room for each owner and visitor, and a time for each next piece.
+
+import { addPiece, copyOf } from '../bytes.ts'
+import { Shares } from '../shares.ts'
+import { networkOf } from '../wire/ip-address.ts'
+import type { Deadline, Deadlines } from './deadlines.ts'
+
+/** The bounds as they are now. */
+export interface KeptBounds {
+  /** Of one body. */
+  readonly maxBodyBytes: number
+  /** Of all of them. One of the largest has room, whatever is given. */
+  readonly maxBytes: number
+  /** How long the next piece may take; 0: as long as it likes. */
+  readonly pauseMs: number
+}
+
+export class KeptBodies {
+  readonly #deadlines: Deadlines
+  readonly #boundsNow: () => KeptBounds
+  readonly #shares = new Shares()
+
+  constructor(deadlines: Deadlines, boundsNow: () => KeptBounds) {
+    this.#deadlines = deadlines
+    this.#boundsNow = boundsNow
+  }
+
+  get maxBodyBytes(): number {
+    return this.#boundsNow().maxBodyBytes
+  }
+
+  /** Begins one. `owner`: whose tunnel it is for; `timedOut`: the next piece did not come in time. */
+  begin(owner: string, address: string, timedOut: () => void): KeptBody {
+    return new KeptBody(this.#deadlines, this.#shares, this.#boundsNow, owner, networkOf(address), timedOut)
+  }
+}
+
+export class KeptBody implements Deadline {
+  dueTick = 0
+  readonly pieces: Uint8Array[] = []
+  readonly expired: () => void
+  readonly #deadlines: Deadlines
+  readonly #shares: Shares
+  readonly #boundsNow: () => KeptBounds
+  readonly #owner: string
+  readonly #visitor: string
+  #bytes = 0
+
+  constructor(
+    deadlines: Deadlines,
+    shares: Shares,
+    boundsNow: () => KeptBounds,
+    owner: string,
+    visitor: string,
+    timedOut: () => void,
+  ) {
+    this.#deadlines = deadlines
+    this.#shares = shares
+    this.#boundsNow = boundsNow
+    this.#owner = owner
+    this.#visitor = visitor
+    this.expired = timedOut
+    deadlines.watch(this)
+    deadlines.arm(this, boundsNow().pauseMs)
+  }
+
+  /** Copies bytes[start, end). A code: it did not. */
+  keep(bytes: Uint8Array, start = 0, end: number = bytes.length): 'BODY_TOO_LARGE' | 'full' | undefined {
+    const { maxBodyBytes, maxBytes, pauseMs } = this.#boundsNow()
+    const count = end - start
+    if (this.#bytes + count > maxBodyBytes) return 'BODY_TOO_LARGE'
+    if (!this.#shares.take(this.#owner, this.#visitor, count, maxBytes)) return 'full'
+    this.#bytes += count
+    addPiece(this.pieces, copyOf(bytes, start, end))
+    this.#deadlines.arm(this, pauseMs)
+    return undefined
+  }
+
+  /** No more comes. It counts until it is dropped. */
+  complete(): void {
+    this.#deadlines.forget(this)
+  }
+
+  drop(): void {
+    this.complete()
+    this.#shares.give(this.#owner, this.#visitor, this.#bytes)
+    this.#bytes = 0
+  }
+}
