@@ -27,7 +27,9 @@ export interface OriginOptions {
   readonly port?: number
   /** Host of the app. Default `localhost`, dialled on both address families. */
   readonly host?: string
-  /** The app as an `http://` or `https://` URL, such as `https://localhost:3000`; path and query are not used. */
+  /**
+   * The app as an `http://` or `https://` URL, such as `https://localhost:3000`. With a path, a query or a login: `OPTION_INVALID`.
+   */
   readonly url?: string
   /** Path of the app's unix socket. */
   readonly unix?: string
@@ -47,8 +49,15 @@ export interface OriginOptions {
    * `ORIGIN_REFUSED`. Of the client's own tunnel alone. Default `false`.
    */
   readonly later?: boolean
-  /** `false` accepts any certificate of an https origin. Default `true`. */
-  readonly verifyOrigin?: boolean
+  /**
+   * `true` accepts any certificate of an `https://` app. Default `false`. This and the next two without such an app:
+   * `OPTION_INVALID`.
+   */
+  readonly appInsecure?: boolean
+  /** PEM of an authority to trust for the certificate of an `https://` app, besides the usual ones. Default none. */
+  readonly appCa?: string
+  /** Name that an `https://` app is asked for (SNI), and that its certificate must have. Default: the host of its URL. */
+  readonly appServerName?: string
   /** How long the app may take to accept a connection. Default 10,000 ms. Above: 502 `ORIGIN_UNREACHABLE`. */
   readonly originConnectTimeoutMs?: number
   /**

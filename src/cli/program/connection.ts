@@ -9,7 +9,7 @@ import type { Flags } from '../settings/flags.ts'
 import { Logins } from '../settings/logins.ts'
 import { readAuthority, readKey } from './values.ts'
 
-export function connectionOptions(insecure: string): Option[] {
+export function connectionOptions(): Option[] {
   return [
     new Option('--server <address>', 'tunnel server: ws://, wss://, http(s):// or host[:port]').env(
       'TUNNEL_SERVER',
@@ -33,7 +33,7 @@ export function connectionOptions(insecure: string): Option[] {
     new Option('--pin <key>', "key that the server's certificate must have: sha256//… (default: any)").env(
       'TUNNEL_PIN',
     ),
-    new Option('--insecure', insecure).env('TUNNEL_INSECURE'),
+    new Option('--insecure', 'accept any certificate of the server').env('TUNNEL_INSECURE'),
     new Option('--insecure-token', 'let the token go to another machine without TLS').env(
       'TUNNEL_INSECURE_TOKEN',
     ),

@@ -146,11 +146,7 @@ function addRawCommand(program: Command, raw: RawCommand, actions: Actions): voi
     .description(raw.description)
     .helpOption('-h, --help', 'print this help')
     .argument('<port>', raw.argument)
-  const options = [
-    ...connectionOptions('accept any certificate of the server'),
-    ...raw.options(),
-    ...wallOptions(repeatable),
-  ]
+  const options = [...connectionOptions(), ...raw.options(), ...wallOptions(repeatable)]
   for (const option of [...options, jsonOption(), logRateOption(), quietOption()]) command.addOption(option)
   command.action((positional: string) => {
     const flags = new Flags(command)

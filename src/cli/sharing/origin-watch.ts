@@ -2,7 +2,7 @@
 
 import { stat } from 'node:fs/promises'
 import { deferred } from '../../deferred.ts'
-import type { Address } from '../../socket.ts'
+import type { Address, SocketHandler } from '../../socket.ts'
 import { dial } from '../../sockets/dial.ts'
 import type { Target } from '../settings/target.ts'
 
@@ -62,4 +62,5 @@ export async function accepts(address: Address): Promise<boolean> {
   return socket !== undefined
 }
 
-const DEAF = { received() {}, drained() {}, ended() {}, closed() {} }
+/** Hears nothing of a connection. */
+export const DEAF: SocketHandler = { received() {}, drained() {}, ended() {}, closed() {} }

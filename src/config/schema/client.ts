@@ -223,11 +223,23 @@ export const SERVICE_FIELDS: Fields = {
       'Paths with an app of their own: a port, `host:port`, a URL, `unix:/path`; for HTTP/2 `h2c://host:port`, `h2c+unix:/path`, or `h2://host:port` by TLS. `/api` means it and all below; the longest wins',
     default: 'none',
   },
-  'verify-origin': {
+  'app-insecure': {
     value: { type: 'flag' },
-    kinds: ['http'],
-    meaning: "The certificate of an `https://` app must be trusted, except on this machine's own addresses",
-    default: '`true`',
+    kinds: ['http', 'folder'],
+    meaning: 'Any certificate of an `https://` app, routes included, is accepted',
+    default: "`false`; `true` for this machine's own addresses without `app-ca`",
+  },
+  'app-ca': {
+    value: { type: 'file' },
+    kinds: ['http', 'folder'],
+    meaning: 'PEM file of an authority to trust for the certificate of such an app, besides the usual ones',
+    default: 'none',
+  },
+  'app-server-name': {
+    value: { type: 'text', form: 'host' },
+    kinds: ['http', 'folder'],
+    meaning: 'Name that such an app is asked for (SNI), and that its certificate must have',
+    default: 'the host of its URL',
   },
   'origin-connect-timeout': {
     value: { type: 'duration', least: 1 },
