@@ -90,9 +90,9 @@ export function distrustOf(code: string, message: string, end: FarEnd): TlsFault
   return faultOf(found[1].concat(` (${message.replace(/\.$/, '')})`), found[2], end)
 }
 
-/** What an alert of the far end means; `undefined`: another message. */
-export function alertOf(message: string, end: FarEnd): TlsFault | undefined {
-  const found = ALERTS.find(([pattern]) => pattern.test(message))
+/** What an alert of the far end means; `undefined`: another error. Node has its name in the code, Bun 1.4.5 in the message. */
+export function alertOf(code: string, message: string, end: FarEnd): TlsFault | undefined {
+  const found = ALERTS.find(([pattern]) => pattern.test(`${code} ${message}`))
   return found && faultOf(found[1].replace('the server', `the ${end}`), found[2], end)
 }
 

@@ -45,7 +45,7 @@ export function unreachable(cause: unknown, to: Destination): TunnelError {
     const detail = `The port of ${label} does not speak TLS: use http://${to.host}.`
     return new TunnelError('SERVER_SCHEME', detail, { cause })
   }
-  const action = alertOf(text, 'server')?.action
+  const action = alertOf(code, text, 'server')?.action
   return new TunnelError('SERVER_UNREACHABLE', `${label} cannot be reached: ${reasonOf(cause)}.`, {
     cause,
     action,
@@ -59,7 +59,8 @@ export function reasonOf(cause: unknown): string {
   if (UNTRUSTED.test(code))
     return `its certificate is not trusted: ${distrustOf(code, text, 'server').reason}`
   return (
-    alertOf(text, 'server')?.reason ?? (REASONS[code] === undefined ? text : `${REASONS[code]} (${code})`)
+    alertOf(code, text, 'server')?.reason ??
+    (REASONS[code] === undefined ? text : `${REASONS[code]} (${code})`)
   )
 }
 

@@ -80,7 +80,7 @@ function tlsError(label: string, cause: unknown): TunnelError {
       action,
     })
   }
-  const { reason, action = '' } = alertOf(cause.message, 'app') ?? { reason: cause.message }
+  const { reason, action = '' } = alertOf(code, cause.message, 'app') ?? { reason: cause.message }
   return new TunnelError('ORIGIN_TLS', `No TLS with ${label}: ${reason}.${action && ` ${action}`}`, {
     cause,
     action: '',
