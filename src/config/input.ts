@@ -188,7 +188,7 @@ export interface ClientService {
   readonly port?: number | string
   /** Host of the app, beside `port`. Default: `localhost`. */
   readonly host?: string
-  /** The app as an `http://` or `https://` URL; path and query are not used. */
+  /** The app as an `http://` or `https://` URL without path, query and login. */
   readonly url?: string
   /** Path of the app's unix socket. */
   readonly unix?: string

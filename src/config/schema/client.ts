@@ -161,7 +161,7 @@ export const SERVICE_FIELDS: Fields = {
   url: {
     value: { type: 'text', form: 'url' },
     kinds: ['http'],
-    meaning: 'The app as an `http://` or `https://` URL; path and query are not used',
+    meaning: 'The app as an `http://` or `https://` URL without path, query and login',
   },
   unix: { value: { type: 'path' }, kinds: ['http', 'tcp', 'tls'], meaning: "Path of the app's unix socket" },
   folder: { value: { type: 'path' }, kinds: ['folder'], meaning: 'Folder whose files are served' },
