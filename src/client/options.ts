@@ -264,6 +264,16 @@ export interface UdpTunnelOptions extends SharedTunnelOptions {
   readonly idleTimeoutMs?: number
 }
 
+/** One of several servers, with what the others do not get. */
+export interface OneServer {
+  /** As `server`. */
+  readonly url: string
+  /** Instead of the client's; empty: none. */
+  readonly token?: string
+  /** Instead of the client's. */
+  readonly ca?: string
+}
+
 /**
  * Options of a client: the connection, and the HTTP tunnel that `connect()` registers. Without `port`, `url`, `unix`,
  * `fetch` or `folder` there is no such tunnel, and `client.http(…)`, `client.tcp(…)`, `client.udp(…)` add them. Times are
@@ -273,10 +283,10 @@ export interface TunnelClientOptions extends HttpTunnelOptions {
   /**
    * The tunnel server: `ws://`, `wss://`, `http://`, `https://` or `host[:port]`, which is https unless the host is this
    * machine. Default: `TUNNEL_SERVER` from the environment, else `http://localhost:8080`.
-   * Several servers of one cluster, each as above: when one cannot be reached or leaves, the client goes to the next at once. The
-   * token goes to each of them. At most 16; none: `OPTION_INVALID`.
+   * Several servers of one cluster, each as above, or with what is its own: when one cannot be reached or leaves, the client goes to
+   * the next at once. The variable separates them by commas. At most 16; none: `OPTION_INVALID`.
    */
-  readonly server?: string | readonly string[]
+  readonly server?: string | readonly (string | OneServer)[]
   /**
    * Shared secret of the server. Default: `TUNNEL_TOKEN` from the environment, else none. Empty: none, whatever the
    * environment says. To another machine it goes over TLS only, else `TOKEN_IN_CLEAR`.

@@ -84,6 +84,11 @@ function checkedPin(pin: string): string {
   )
 }
 
+/** The servers of TUNNEL_SERVER, with commas between them. */
+export function serverList(text: string): readonly string[] {
+  return text.split(',').flatMap(one => one.trim() || [])
+}
+
 /** The one spelling of a server: `https://tunnel.example`, with the port when it is not the scheme's own. */
 export function serverOrigin(server: string): string {
   const { host, isSecure } = parseServer(server)

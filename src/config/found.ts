@@ -42,10 +42,12 @@ export class FoundFile {
   constructor(root: TableNode, folder: string, trusts: TrustsServer) {
     this.#folder = folder
     const node = root.entries.get('server')?.node
-    const server = node?.kind === 'value' ? String(node.value) : undefined
-    this.#server = server
-    const isChosen =
-      server === undefined || WHOLE_VARIABLE.test(server) || (!server.includes('$') && trusts(server))
+    const items = node?.kind === 'list' ? node.items : node === undefined ? [] : [node]
+    const servers = items.map(item => (item.kind === 'value' ? String(item.value) : ''))
+    this.#server = servers[0]
+    const isChosen = servers.every(
+      server => WHOLE_VARIABLE.test(server) || (!server.includes('$') && trusts(server)),
+    )
     this.#isServerTrusted = isChosen && waysOf(root).length === 0
   }
 

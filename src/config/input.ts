@@ -244,8 +244,8 @@ export interface ClientService {
 
 /** What the file of a client may say. */
 export interface ClientFile {
-  /** The tunnel server: `wss://`, `https://`, `ws://`, `http://` or `host[:port]`, which is https unless it is this machine. Default: `TUNNEL_SERVER`, else the default server, else one in the same process. */
-  readonly server?: string
+  /** The tunnel server: `wss://`, `https://`, `ws://`, `http://` or `host[:port]`, which is https unless it is this machine; or several of one cluster. Default: `TUNNEL_SERVER`, else the default server, else one in the same process. */
+  readonly server?: string | readonly string[]
   /** Token of the server. Default: that of `localtunnels login`; `TUNNEL_TOKEN`, if the server is that of `TUNNEL_SERVER`. */
   readonly token?: string
   /** Tokens may go to another machine without TLS, where others on the way can read them. Default: `false`. */

@@ -1,7 +1,7 @@
 // Every key of a client's configuration file. Checking, documentation, editor schema and types come from this table.
 
 import { type ClientLimits, DEFAULT_CLIENT_LIMITS } from '../../client/limits.ts'
-import type { Fields } from '../field.ts'
+import type { Fields, Value } from '../field.ts'
 import { GUARD_FIELDS, WEBHOOK } from './guard.ts'
 import { CLIENT_LIMITS } from './limit-meanings.ts'
 import { limitFields } from './limits.ts'
@@ -312,11 +312,13 @@ export const SERVICE_FIELDS: Fields = {
   },
 }
 
+const SERVER: Value = { type: 'text', form: 'server' }
+
 export const CLIENT_FIELDS: Fields = {
   server: {
-    value: { type: 'text', form: 'server' },
+    value: { type: 'either', of: [SERVER, { type: 'list', of: SERVER, isUnique: true }] },
     meaning:
-      'The tunnel server: `wss://`, `https://`, `ws://`, `http://` or `host[:port]`, which is https unless it is this machine',
+      'The tunnel server: `wss://`, `https://`, `ws://`, `http://` or `host[:port]`, which is https unless it is this machine; or several of one cluster',
     default: '`TUNNEL_SERVER`, else the default server, else one in the same process',
   },
   token: {
