@@ -1,5 +1,5 @@
 #!/usr/bin/env sh
-':' + //; case ${HOME-}:${XDG_CACHE_HOME-/} in /*:/*) ;; *) export BUN_RUNTIME_TRANSPILER_CACHE_PATH=0 ;; esac; command -v bun >/dev/null 2>&1 && exec bun --no-env-file --config=/dev/null --tsconfig-override=/dev/null "$0" "$@"; command -v node >/dev/null 2>&1 && exec node "$0" "$@"; echo 'error RUNTIME_UNSUPPORTED: Neither bun nor node is on PATH. Install Bun from https://bun.sh or Node 20 or newer.' >&2; exit 2
+':' + //; case ${HOME-}:${XDG_CACHE_HOME-/} in /*:/*) ;; *) export BUN_RUNTIME_TRANSPILER_CACHE_PATH=0 ;; esac; command -v bun >/dev/null 2>&1 && exec bun --use-system-ca --no-env-file --config=/dev/null --tsconfig-override=/dev/null "$0" "$@"; command -v node >/dev/null 2>&1 && exec node "$0" "$@"; echo 'error RUNTIME_UNSUPPORTED: Neither bun nor node is on PATH. Install Bun from https://bun.sh or Node 20 or newer.' >&2; exit 2
   ''
 
 // A program in two languages: sh reads the line above, Bun and Node the rest. Only options at the start keep Bun from

@@ -143,4 +143,6 @@ export interface Directory {
   /** The secret that servers know each other by: `fresh`, if there is none yet. */
   secret(fresh: string): Promise<string>
   close(): Promise<void>
+  /** Why a method rejected with this, for messages: where the directory is, and what is wrong. Default: the message of the error. */
+  explain?(error: unknown): string
 }

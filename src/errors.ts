@@ -392,7 +392,7 @@ export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = {
     'origin',
     false,
     'The TLS connection to the app failed.',
-    "Check the app's certificate, or allow an untrusted one with --insecure; give the client an http:// URL for a plain http app.",
+    'Name the authority of its certificate with --app-ca (appCa), or accept any certificate of the app with --app-insecure (appInsecure).',
   ),
   ORIGIN_NO_WEBSOCKET: entry(
     169,

@@ -9,6 +9,7 @@ export type {
   HealthOptions,
   HttpTunnelOptions,
   InboxWishOptions,
+  OneServer,
   OriginOptions,
   RouteOptions,
   SharedTunnelOptions,

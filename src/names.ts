@@ -208,3 +208,11 @@ export function headersToRecord(
   }
   return record
 }
+
+/** What an address of a server or an app has no use for, and was meant in another way; `undefined`: nothing. */
+export function unusedPart({ username, password, pathname, search, hash }: URL): string | undefined {
+  if (username + password !== '') return 'a login'
+  if (pathname !== '' && pathname !== '/') return 'a path'
+  if (search !== '') return 'a query'
+  return hash === '' ? undefined : 'a fragment'
+}

@@ -91,6 +91,8 @@ async function build(platform: string, target: Bun.Build.CompileTarget): Promise
       autoloadBunfig: false,
       autoloadTsconfig: false,
       autoloadPackageJson: false,
+      // As bin/localtunnels.ts has it: what is fetched is verified by the system's authorities, too.
+      execArgv: ['--use-system-ca'],
       ...(platform.startsWith('windows') && {
         windows: {
           title: 'localtunnels',

@@ -121,7 +121,7 @@ function library(options: OursOptions, port: number, server: string, site: Site)
 
 function originOf({ httpsApp, pool, route }: OursOptions, port: number): object {
   return {
-    ...(httpsApp ? { url: `https://127.0.0.1:${port}`, verifyOrigin: false } : { host: '127.0.0.1', port }),
+    ...(httpsApp ? { url: `https://127.0.0.1:${port}`, appInsecure: true } : { host: '127.0.0.1', port }),
     ...(pool && { pool: true }),
     ...(route && { routes: { '/api': { host: '127.0.0.1', port } } }),
   }
@@ -163,11 +163,7 @@ function commandLine(options: OursOptions, port: number, server: string, site: S
         ? run(['tcp', `127.0.0.1:${origin}`, '--remote-port', String(open), ...shared])
         : run([
             options.httpsApp ? `https://127.0.0.1:${origin}` : String(origin),
-            ...(options.httpsApp
-              ? server.startsWith('https:')
-                ? []
-                : ['--insecure']
-              : ['--host', '127.0.0.1']),
+            ...(options.httpsApp ? [] : ['--host', '127.0.0.1']),
             ...(options.pool ? ['--pool'] : []),
             ...(options.route ? ['--route', `/api=127.0.0.1:${origin}`] : []),
             '--subdomain',

@@ -17,6 +17,14 @@ export class Delayed extends TunnelError {
   }
 }
 
+/** The tunnel left while its order waited. That is no failure: the next visitor of the name asks for its certificate. */
+export class Gone extends TunnelError {
+  constructor(name: string) {
+    const action = 'Its certificate is ordered when a visitor comes to a tunnel of this name.'
+    super('CERTIFICATE_DELAYED', `No tunnel has the name ${name} any more.`, { action })
+  }
+}
+
 /** An order failed before, of this process or another, and the time to wait is not over. It was reported then. */
 export class Standing extends Delayed {
   readonly refusal: StoredRefusal

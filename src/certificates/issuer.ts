@@ -9,7 +9,7 @@ import type { Authority } from './authority.ts'
 import { backOffMs } from './back-off.ts'
 import { type Claimant, takeClaim } from './claim.ts'
 import { type Clock, pause } from './clock.ts'
-import { Delayed, Standing } from './delayed.ts'
+import { Delayed, Gone, Standing } from './delayed.ts'
 import { type Kept, KeptCertificates } from './kept.ts'
 import { isCertifiable, normalName, wildcardOf } from './names.ts'
 import { type RenewalTimes, renewalTimes } from './renewal-times.ts'
@@ -267,7 +267,7 @@ export class Issuer extends Events<IssuerEvents> implements Certificates {
       refusal = await this.#pastRefusal(id)
       return await this.#slots.run(() => this.#obtain(id, names, earlier))
     } catch (cause) {
-      if (this.#stopped.signal.aborted) throw cause
+      if (this.#stopped.signal.aborted || cause instanceof Gone) throw cause
       if (cause instanceof Standing) this.#stands(id, names, cause.refusal, earlier)
       else await this.#fail(id, names, cause, refusal, earlier)
       throw cause
@@ -323,7 +323,7 @@ export class Issuer extends Events<IssuerEvents> implements Certificates {
     // It has waited: for others, and for the authority. A name without an owner would not count for one.
     const isGone = isOnDemand && !(await this.#mayHave(id))
     const nowMs = this.#clock.now()
-    if (isGone) throw new Delayed(`No tunnel has the name ${id} any more.`, nowMs)
+    if (isGone) throw new Gone(id)
     const owner = isOnDemand ? this.#options.ownerOf?.(id) : undefined
     const freeAtMs = owner === undefined ? undefined : this.#shares.freeAtMs(owner, nowMs)
     if (freeAtMs !== undefined)

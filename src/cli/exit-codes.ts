@@ -31,6 +31,7 @@ const BY_CODE: Partial<Record<ErrorCode, number>> = {
   LOGIN_INVALID: EXIT.usage,
   OPEN_SERVER: EXIT.usage,
   SERVER_UNREACHABLE: EXIT.unreachable,
+  CLUSTER_UNREACHABLE: EXIT.unreachable,
   INSPECTOR_NOT_FOUND: EXIT.unreachable,
   SERVER_REFUSED: EXIT.unreachable,
   SERVER_UNTRUSTED: EXIT.unreachable,

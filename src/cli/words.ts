@@ -43,6 +43,11 @@ export function translate(argv: readonly string[]): readonly string[] {
   return argv
 }
 
+/** `--app-ca (appCa)` is for everybody: here it is `--app-ca`, and `app-ca` for who wrote a file. */
+export function asFlags(message: string, isFile = false): string {
+  return message.replace(/--([a-z-]+) \([a-z]+[A-Z]\w*\)/g, isFile ? '$1' : '--$1')
+}
+
 /** A word that cannot say where an app is. */
 export function isBareWord(word: string): boolean {
   return /^[a-z-]+$/i.test(word) && !word.startsWith('-')

@@ -28,7 +28,7 @@ import { PublicWatch } from './public-watch.ts'
 import { tcpTunnel, tlsTunnel, udpTunnel } from './raw-tunnel.ts'
 import { guardToken } from './server-address.ts'
 import { Servers } from './servers.ts'
-import { type ClientSettings, clientSettings } from './settings.ts'
+import { atEachServer, type ClientSettings, clientSettings } from './settings.ts'
 import { Tries } from './tries.ts'
 import type { Tunnel } from './tunnel.ts'
 import type { TunnelSettings } from './tunnel-settings.ts'
@@ -318,7 +318,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
   async #add(settingsOf: () => TunnelSettings): Promise<Tunnel> {
     if (this.#state === 'closing') throw new TunnelError('STATE_INVALID', 'The client is closing.')
     const settings = settingsOf()
-    guardToken(settings.token, this.#settings)
+    for (const one of atEachServer(this.#settings)) guardToken(settings.token, one)
     const tunnel = this.#tunnels.want(settings)
     try {
       if (this.#state === 'idle' || this.#state === 'closed') this.#connecting = this.#connectFirst()

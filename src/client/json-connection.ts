@@ -374,6 +374,7 @@ const SAID: readonly ErrorCode[] = [
   'NAME_RESERVED',
   'CLIENT_LIMIT',
   'REFUSED_TOO_OFTEN',
+  'CLUSTER_UNREACHABLE',
 ]
 
 /** What existing servers say, and ours. */

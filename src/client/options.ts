@@ -27,7 +27,9 @@ export interface OriginOptions {
   readonly port?: number
   /** Host of the app. Default `localhost`, dialled on both address families. */
   readonly host?: string
-  /** The app as an `http://` or `https://` URL, such as `https://localhost:3000`; path and query are not used. */
+  /**
+   * The app as an `http://` or `https://` URL, such as `https://localhost:3000`. With a path, a query or a login: `OPTION_INVALID`.
+   */
   readonly url?: string
   /** Path of the app's unix socket. */
   readonly unix?: string
@@ -47,8 +49,15 @@ export interface OriginOptions {
    * `ORIGIN_REFUSED`. Of the client's own tunnel alone. Default `false`.
    */
   readonly later?: boolean
-  /** `false` accepts any certificate of an https origin. Default `true`. */
-  readonly verifyOrigin?: boolean
+  /**
+   * `true` accepts any certificate of an `https://` app. Default `false`. This and the next two without such an app:
+   * `OPTION_INVALID`.
+   */
+  readonly appInsecure?: boolean
+  /** PEM of an authority to trust for the certificate of an `https://` app, besides the usual ones. Default none. */
+  readonly appCa?: string
+  /** Name that an `https://` app is asked for (SNI), and that its certificate must have. Default: the host of its URL. */
+  readonly appServerName?: string
   /** How long the app may take to accept a connection. Default 10,000 ms. Above: 502 `ORIGIN_UNREACHABLE`. */
   readonly originConnectTimeoutMs?: number
   /**
@@ -255,6 +264,16 @@ export interface UdpTunnelOptions extends SharedTunnelOptions {
   readonly idleTimeoutMs?: number
 }
 
+/** One of several servers, with what the others do not get. */
+export interface OneServer {
+  /** As `server`. */
+  readonly url: string
+  /** Instead of the client's; empty: none. */
+  readonly token?: string
+  /** Instead of the client's. */
+  readonly ca?: string
+}
+
 /**
  * Options of a client: the connection, and the HTTP tunnel that `connect()` registers. Without `port`, `url`, `unix`,
  * `fetch` or `folder` there is no such tunnel, and `client.http(…)`, `client.tcp(…)`, `client.udp(…)` add them. Times are
@@ -264,10 +283,10 @@ export interface TunnelClientOptions extends HttpTunnelOptions {
   /**
    * The tunnel server: `ws://`, `wss://`, `http://`, `https://` or `host[:port]`, which is https unless the host is this
    * machine. Default: `TUNNEL_SERVER` from the environment, else `http://localhost:8080`.
-   * Several servers of one cluster, each as above: when one cannot be reached or leaves, the client goes to the next at once. The
-   * token goes to each of them. At most 16; none: `OPTION_INVALID`.
+   * Several servers of one cluster, each as above, or with what is its own: when one cannot be reached or leaves, the client goes to
+   * the next at once. The variable separates them by commas. At most 16; none: `OPTION_INVALID`.
    */
-  readonly server?: string | readonly string[]
+  readonly server?: string | readonly (string | OneServer)[]
   /**
    * Shared secret of the server. Default: `TUNNEL_TOKEN` from the environment, else none. Empty: none, whatever the
    * environment says. To another machine it goes over TLS only, else `TOKEN_IN_CLEAR`.

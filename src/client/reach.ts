@@ -5,11 +5,11 @@ import { dial } from '../sockets/dial.ts'
 import { dialCarrier } from './carriers/dial.ts'
 import { protocolsOf } from './connect.ts'
 import type { TunnelClientOptions } from './options.ts'
-import { clientSettings } from './settings.ts'
+import { atEachServer, clientSettings } from './settings.ts'
 import type { Environment } from './tunnel-settings.ts'
 
 /**
- * Dials the server, shows the token, and leaves again without a tunnel. Rejects with what `connect()` of a client rejects
+ * Dials the server, or the first of several that takes it, shows the token, and leaves again without a tunnel. Rejects with what `connect()` of a client rejects
  * with before it registers; not with `CLIENT_LIMIT`, which may be for the clients that are to leave.
  */
 export async function reach(
@@ -20,9 +20,14 @@ export async function reach(
   const never = new AbortController()
   const accept = () => undefined
   const use = { protocols: protocolsOf(settings), text() {}, heard() {}, accept }
-  try {
-    await dialCarrier(settings, never.signal, use)
-  } catch (error) {
-    if (!(error instanceof TunnelError && error.code === 'CLIENT_LIMIT')) throw error
+  let failure: unknown
+  for (const one of atEachServer(settings)) {
+    try {
+      return await dialCarrier(one, never.signal, use)
+    } catch (error) {
+      if (error instanceof TunnelError && error.code === 'CLIENT_LIMIT') return
+      failure = error
+    }
   }
+  throw failure
 }

@@ -14,9 +14,9 @@ import type { TunnelKind } from '../wire/tunnel-kind.ts'
 const STALE_LOCK_MS = 5_000
 const LOCK_PAUSE_MS = 10
 
-/** What a secret is for: a name, or a port as text. */
+/** What a secret is for: a name, or a port as text; with `acme` orders of a server. */
 export interface Holding {
-  readonly kind: TunnelKind
+  readonly kind: TunnelKind | 'acme'
   readonly name: string
 }
 

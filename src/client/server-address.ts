@@ -2,7 +2,7 @@
 
 import { createRequire } from 'node:module'
 import { TunnelError } from '../errors.ts'
-import { isLoopback } from '../names.ts'
+import { isLoopback, unusedPart } from '../names.ts'
 import type { Address } from '../socket.ts'
 
 /** The server as something to dial. */
@@ -33,7 +33,14 @@ export function parseServer(server: string, tls: ServerTlsOptions = {}): ServerA
     throw new TunnelError('OPTION_INVALID', detail)
   }
   const isSecure = parsed.protocol === 'wss:' || parsed.protocol === 'https:'
-  refuseMore(parsed, `${isSecure ? 'https' : 'http'}://${parsed.host}`)
+  const more = unusedPart(parsed)
+  if (more !== undefined) {
+    const origin = `${isSecure ? 'https' : 'http'}://${parsed.host}`
+    throw new TunnelError(
+      'OPTION_INVALID',
+      `The address of the server has ${more}, and none is used: give ${origin}.`,
+    )
+  }
   const host = parsed.hostname.replace(/^\[|\]$/g, '')
   const port = parsed.port === '' ? (isSecure ? 443 : 80) : Number(parsed.port)
   const secure = {
@@ -77,21 +84,9 @@ function checkedPin(pin: string): string {
   )
 }
 
-/** What a server has no use for was meant in another way: left out silently, it would be missed. */
-function refuseMore({ username, password, pathname, search, hash }: URL, origin: string): void {
-  const part =
-    username + password !== ''
-      ? 'a login'
-      : pathname !== '' && pathname !== '/'
-        ? 'a path'
-        : search !== ''
-          ? 'a query'
-          : hash === ''
-            ? undefined
-            : 'a fragment'
-  if (part === undefined) return
-  const message = `The address of the server has ${part}, and none is used: give ${origin}.`
-  throw new TunnelError('OPTION_INVALID', message)
+/** The servers of TUNNEL_SERVER, with commas between them. */
+export function serverList(text: string): readonly string[] {
+  return text.split(',').flatMap(one => one.trim() || [])
 }
 
 /** The one spelling of a server: `https://tunnel.example`, with the port when it is not the scheme's own. */

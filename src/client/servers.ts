@@ -2,15 +2,14 @@
 
 import { connector } from './connect.ts'
 import type { Connect } from './connection.ts'
-import type { ClientSettings } from './settings.ts'
+import { atEachServer, type ClientSettings } from './settings.ts'
 
 export class Servers {
   readonly #connects: readonly Connect[]
   #at = 0
 
   constructor(settings: ClientSettings) {
-    const all = [settings.server, ...settings.otherServers]
-    this.#connects = all.map(server => connector({ ...settings, server }))
+    this.#connects = atEachServer(settings).map(connector)
   }
 
   /** Connects to the first that can be reached, beginning with the one whose turn it is. Rejects as the last one did. */

@@ -7,18 +7,18 @@ import { httpTunnel } from './http-tunnel.ts'
 import { type InspectSettings, inspectSettings } from './inspect/options.ts'
 import { type ClientLimits, clientLimits } from './limits.ts'
 import { positive } from './milliseconds.ts'
-import type { OriginOptions, TunnelClientOptions } from './options.ts'
+import type { OneServer, OriginOptions, TunnelClientOptions } from './options.ts'
 import { dialOutward } from './outward.ts'
 import { dialThrough } from './proxies/dial.ts'
 import { proxyChooser } from './proxy.ts'
 import { DEFAULT_PROBE_INTERVAL_MS } from './public-watch.ts'
-import { guardToken, parseServer, type ServerAddress } from './server-address.ts'
+import { guardToken, parseServer, type ServerAddress, serverList } from './server-address.ts'
 import type { Environment, TunnelSettings } from './tunnel-settings.ts'
 
 export interface ClientSettings {
   readonly server: ServerAddress
   /** Of the same cluster. */
-  readonly otherServers: readonly ServerAddress[]
+  readonly otherServers: readonly ServerChoice[]
   /** The tunnel of a client that has just one. */
   readonly tunnel: TunnelSettings | undefined
   readonly token: string | undefined
@@ -47,6 +47,12 @@ export interface ClientSettings {
   readonly limits: ClientLimits
 }
 
+/** One of several servers, and the token that goes there. */
+export interface ServerChoice {
+  readonly server: ServerAddress
+  readonly token: string | undefined
+}
+
 /** Of one cluster: more than a user would type. */
 const MAX_SERVERS = 16
 
@@ -67,8 +73,10 @@ export function clientSettings(
     throw new TunnelError('OPTION_INVALID', 'deadAfterMs must be more than pingIntervalMs.')
   }
   // An empty variable is one that is not set.
-  const servers = serversOf(options.server ?? (environment.TUNNEL_SERVER || DEFAULT_SERVER), options)
-  const [server] = servers
+  const fallback = (options.token ?? environment.TUNNEL_TOKEN) || undefined
+  const given = options.server ?? serverList(environment.TUNNEL_SERVER || DEFAULT_SERVER)
+  const choices = serversOf(given, options, fallback)
+  const [{ server, token }, ...otherServers] = choices
   if (options.agent !== undefined && options.proxy) {
     throw new TunnelError('OPTION_INVALID', 'agent and proxy exclude each other: the agent is the way.')
   }
@@ -84,16 +92,15 @@ export function clientSettings(
     proxyLabel: options.agent === undefined ? chooseProxy(server.address)?.label : undefined,
     isInsecureTokenAllowed: options.insecureToken ?? false,
   }
-  const token = (options.token ?? environment.TUNNEL_TOKEN) || undefined
-  for (const one of servers) guardToken(token, { ...way, server: one })
+  for (const one of choices) guardToken(one.token, { ...way, server: one.server })
   return {
     ...way,
-    otherServers: servers.slice(1),
+    otherServers,
     dial: dialThrough(chooseProxy, dial),
     dialPublic: dialThrough(
       chooseProxy,
       dialOutward(
-        servers.map(one => one.address),
+        choices.map(one => one.server.address),
         dial,
       ),
     ),
@@ -119,13 +126,26 @@ export function clientSettings(
 }
 
 function serversOf(
-  given: string | readonly string[],
+  given: NonNullable<TunnelClientOptions['server']>,
   options: TunnelClientOptions,
-): readonly [ServerAddress, ...ServerAddress[]] {
+  fallback: string | undefined,
+): readonly [ServerChoice, ...ServerChoice[]] {
   const [first, ...others] = typeof given === 'string' ? [given] : given
   if (first === undefined || others.length >= MAX_SERVERS)
     throw new TunnelError('OPTION_INVALID', `server must name 1 to ${MAX_SERVERS} servers.`)
-  return [parseServer(first, options), ...others.map(one => parseServer(one, options))]
+  const choice = (one: string | OneServer): ServerChoice => {
+    const { url, token = fallback, ca = options.ca } = typeof one === 'string' ? { url: one } : one
+    return {
+      server: parseServer(url, { ...options, ...(ca !== undefined && { ca }) }),
+      token: token || undefined,
+    }
+  }
+  return [choice(first), ...others.map(choice)]
+}
+
+/** The same client at each of its servers, in their order. */
+export function atEachServer(settings: ClientSettings): readonly ClientSettings[] {
+  return [settings, ...settings.otherServers.map(one => ({ ...settings, ...one }))]
 }
 
 function reportRate(rate: number): number {

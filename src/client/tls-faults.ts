@@ -1,4 +1,4 @@
-// What is wrong with a server's TLS, in words: from the code and the message that a runtime has for it.
+// What is wrong with the TLS of a server or an app, in words: from the code and the message that a runtime has for it.
 
 /** A reason, and what to do about it where that is not what its error code says. */
 export interface TlsFault {
@@ -6,40 +6,80 @@ export interface TlsFault {
   readonly action?: string
 }
 
-const UNTRUSTED: readonly (readonly [RegExp, string, action?: string])[] = [
+/** What was dialled: the user mends each by other means. */
+export type FarEnd = 'server' | 'app'
+
+type Fault = readonly [pattern: RegExp, reason: string, actions?: Readonly<Record<FarEnd, string>>]
+
+const UNTRUSTED: readonly Fault[] = [
   [
     /CERT_HAS_EXPIRED/,
     'it has expired',
-    'Its operator has to renew it; if the clock of this machine is wrong, set it.',
+    {
+      server: 'Its operator has to renew it; if the clock of this machine is wrong, set it.',
+      app: 'Renew it, or accept any certificate of the app with --app-insecure (appInsecure); if the clock of this machine is wrong, set it.',
+    },
   ],
-  [/CERT_NOT_YET_VALID/, "it is not valid yet, by this machine's clock", 'Set the clock.'],
-  [/ALTNAME|HOSTNAME_MISMATCH/, 'it is for another name', 'Give --server a name that the certificate has.'],
-  [/CERT_REVOKED/, 'it was revoked', 'Its operator has to get another one.'],
+  [
+    /CERT_NOT_YET_VALID/,
+    "it is not valid yet, by this machine's clock",
+    { server: 'Set the clock.', app: 'Set the clock.' },
+  ],
+  [
+    /ALTNAME|HOSTNAME_MISMATCH/,
+    'it is for another name',
+    {
+      server: 'Give --server a name that the certificate has.',
+      app: 'Give a name that the certificate has with --app-server-name (appServerName).',
+    },
+  ],
+  [
+    /CERT_REVOKED/,
+    'it was revoked',
+    { server: 'Its operator has to get another one.', app: 'Get another one for the app.' },
+  ],
   [/SELF_SIGNED|UNABLE_TO_|ISSUER|CERT_UNTRUSTED/, 'no authority that is trusted here has signed it'],
 ]
 
-const ALERTS: readonly (readonly [RegExp, string, action?: string])[] = [
+const ALERTS: readonly Fault[] = [
   [
     /UNRECOGNIZED_NAME/i,
     'the server has no certificate for this name',
-    "Give --server one of the server's domains.",
+    {
+      server: "Give --server one of the server's domains.",
+      app: 'Give a name that the app has with --app-server-name (appServerName).',
+    },
   ],
   [
     /ALERT_INTERNAL_ERROR/i,
     'the server could not get a certificate for this name',
-    "The server's output says why.",
+    {
+      server: "The server's output says why.",
+      app: 'Give a name that the app has with --app-server-name (appServerName), or look at its log.',
+    },
   ],
   [
     /ALERT_PROTOCOL_VERSION|UNSUPPORTED_PROTOCOL/i,
     'it speaks other versions of TLS',
-    'It has to speak TLS 1.2 or 1.3.',
+    { server: 'It has to speak TLS 1.2 or 1.3.', app: 'It has to speak TLS 1.2 or 1.3.' },
   ],
-  [/HANDSHAKE_FAILURE/i, 'it has no cipher of TLS in common with this machine', 'Its operator chooses them.'],
-  [/CERTIFICATE_REQUIRED/i, 'it wants a certificate of the client', 'Give it with --cert and --key.'],
+  [
+    /HANDSHAKE_FAILURE/i,
+    'it has no cipher of TLS in common with this machine',
+    { server: 'Its operator chooses them.', app: 'The settings of the app name them.' },
+  ],
+  [
+    /CERTIFICATE_REQUIRED/i,
+    'it wants a certificate of the client',
+    {
+      server: 'Give it with --cert and --key.',
+      app: 'Apps get none from here: let the app do without, or share it with `localtunnels tls`.',
+    },
+  ],
 ]
 
 /** Why a certificate is not trusted. What the runtime said follows, if it says more. */
-export function distrustOf(code: string, message: string): TlsFault {
+export function distrustOf(code: string, message: string, end: FarEnd): TlsFault {
   if (code === 'ERR_TLS_CERT_PIN')
     return {
       reason: message.replace(`${code}: `, ''),
@@ -47,15 +87,15 @@ export function distrustOf(code: string, message: string): TlsFault {
     }
   const found = UNTRUSTED.find(([pattern]) => pattern.test(code))
   if (found === undefined) return { reason: message }
-  return faultOf(found[1].concat(` (${message.replace(/\.$/, '')})`), found[2])
+  return faultOf(found[1].concat(` (${message.replace(/\.$/, '')})`), found[2], end)
 }
 
-/** What an alert of the server means; `undefined`: another message. */
-export function alertOf(message: string): TlsFault | undefined {
-  const found = ALERTS.find(([pattern]) => pattern.test(message))
-  return found && faultOf(found[1], found[2])
+/** What an alert of the far end means; `undefined`: another error. Node has its name in the code, Bun 1.4.5 in the message. */
+export function alertOf(code: string, message: string, end: FarEnd): TlsFault | undefined {
+  const found = ALERTS.find(([pattern]) => pattern.test(`${code} ${message}`))
+  return found && faultOf(found[1].replace('the server', `the ${end}`), found[2], end)
 }
 
-function faultOf(reason: string, action: string | undefined): TlsFault {
-  return action === undefined ? { reason } : { reason, action }
+function faultOf(reason: string, actions: Fault[2], end: FarEnd): TlsFault {
+  return actions === undefined ? { reason } : { reason, action: actions[end] }
 }

@@ -37,7 +37,7 @@ export function unreachable(cause: unknown, to: Destination): TunnelError {
   const text = cause instanceof Error ? cause.message : String(cause)
   const code = cause instanceof Error && 'code' in cause ? String(cause.code) : ''
   if (to.address.tls !== undefined && UNTRUSTED.test(code)) {
-    const { reason, action } = distrustOf(code, text)
+    const { reason, action } = distrustOf(code, text, 'server')
     const detail = `The certificate of ${label} is not trusted: ${reason}.`
     return new TunnelError('SERVER_UNTRUSTED', detail, { cause, action })
   }
@@ -45,7 +45,7 @@ export function unreachable(cause: unknown, to: Destination): TunnelError {
     const detail = `The port of ${label} does not speak TLS: use http://${to.host}.`
     return new TunnelError('SERVER_SCHEME', detail, { cause })
   }
-  const action = alertOf(text)?.action
+  const action = alertOf(code, text, 'server')?.action
   return new TunnelError('SERVER_UNREACHABLE', `${label} cannot be reached: ${reasonOf(cause)}.`, {
     cause,
     action,
@@ -56,7 +56,12 @@ export function unreachable(cause: unknown, to: Destination): TunnelError {
 export function reasonOf(cause: unknown): string {
   const text = cause instanceof Error ? cause.message : String(cause)
   const code = cause instanceof Error && 'code' in cause ? String(cause.code) : ''
-  return alertOf(text)?.reason ?? (REASONS[code] === undefined ? text : `${REASONS[code]} (${code})`)
+  if (UNTRUSTED.test(code))
+    return `its certificate is not trusted: ${distrustOf(code, text, 'server').reason}`
+  return (
+    alertOf(code, text, 'server')?.reason ??
+    (REASONS[code] === undefined ? text : `${REASONS[code]} (${code})`)
+  )
 }
 
 /**

@@ -1,6 +1,6 @@
 // Checks what no table can say of a service: that its keys go together, and that no other service has its name or port.
 
-import { isReservedName } from '../names.ts'
+import { isReservedName, parseHost, unusedPart } from '../names.ts'
 import { type Check, pathOf } from './check.ts'
 import { FORMS } from './forms.ts'
 import { portsOf } from './port-range.ts'
@@ -95,6 +95,7 @@ function checkService(
     check.fault(`${path}.${key}`, `${path}.${key} is for ${listOf(kinds)}, and this service is ${kind}`)
   }
   checkTarget(path, kind === 'http' ? TARGETS : targets, check)
+  checkUrls(path, checked, check)
   if (routes !== undefined) checkRoutes(`${path}.routes`, [...routes.keys()], check)
   const options = {
     ...rest,
@@ -174,6 +175,27 @@ function checkTarget(path: string, possible: readonly string[], check: Check): v
   } else if (first !== 'port' && first !== 'folder' && check.isGiven(`${path}.host`)) {
     check.fault(`${path}.host`, `${path}.host is for "port", and there is none`)
   }
+}
+
+/** What of a URL, or about it, would have no effect. */
+function checkUrls(path: string, { host, url, routes }: CheckedService, check: Check): void {
+  if (host !== undefined) check.appHost(`${path}.host`, parseHost(host).hostname)
+  const urls = new Map<string, string>(url === undefined ? [] : [[`${path}.url`, url]])
+  for (const [route, target] of routes ?? [])
+    if ('url' in target) urls.set(pathOf(`${path}.routes`, route), target.url)
+    else if ('port' in target && target.host !== undefined)
+      check.appHost(pathOf(`${path}.routes`, route), target.host)
+  for (const [where, text] of urls) {
+    const parsed = new URL(text)
+    check.appHost(where, parsed.hostname.replace(/^\[|\]$/g, ''))
+    const more = unusedPart(parsed)
+    if (more !== undefined)
+      check.fault(where, `${where} has ${more}, and none is used: give ${parsed.origin}`)
+  }
+  if ([...urls.values()].some(one => /^https:/i.test(one))) return
+  for (const key of ['app-insecure', 'app-ca', 'app-server-name'])
+    if (check.isGiven(`${path}.${key}`))
+      check.fault(`${path}.${key}`, `${path}.${key} is for an https:// app, and there is none`)
 }
 
 /** Bytes have no credentials. */

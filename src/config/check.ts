@@ -43,6 +43,12 @@ export class Check {
     this.faults.push({ at: this.#places.get(path), message })
   }
 
+  /** An app is at this host, which a file that was found may not name. */
+  appHost(path: string, host: string): void {
+    const refusal = this.#options.found?.hostRefusal(host)
+    if (refusal !== undefined) this.fault(path, `${path}: ${refusal}`)
+  }
+
   lineOf(path: string): string {
     return lineOf(this.#places.get(path))
   }
@@ -173,14 +179,15 @@ export class Check {
       if (expanded.text !== found && shown !== undefined) shown = `what ${shown} stands for`
       found = expanded.text
     }
+    // Before it is read.
+    const outside = typeof found === 'string' ? this.#options.found?.pathRefusal(found, value) : undefined
+    if (outside !== undefined) return this.#fault(node, path, outside)
     const result = readValue(found, value, this.#options.folder)
     if (result === undefined) return this.#wrong(node, path, wantedOf(value), shown ?? 'what stands there')
     if (result instanceof Unreadable) {
       this.fault(path, `${path}: ${result.message}`)
       return undefined
     }
-    const outside = this.#options.found?.pathRefusal(result, value)
-    if (outside !== undefined) return this.#fault(node, path, outside)
     this.#shown.set(path, isSecret ? '(set)' : showResult(result, value, String(found)))
     return result
   }

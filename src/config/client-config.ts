@@ -37,7 +37,7 @@ export interface ConnectionOptions
     | 'inspect'
     | 'limits'
   > {
-  readonly server?: string
+  readonly server?: string | readonly string[]
 }
 
 export interface Checked<Config> {

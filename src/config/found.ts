@@ -1,11 +1,13 @@
 // What a configuration file may do that was found in the current folder, and not named by the user.
 
 import { realpathSync } from 'node:fs'
-import { basename, dirname, isAbsolute, join, relative, sep } from 'node:path'
+import { isIP } from 'node:net'
+import { basename, dirname, isAbsolute, join, relative, resolve, sep } from 'node:path'
 import type { Value } from './field.ts'
 import { spellingsOf } from './field.ts'
 import type { TableNode } from './node.ts'
 import { CLIENT_FIELDS } from './schema/client.ts'
+import { parseRouteTarget } from './target.ts'
 import { type Environment, setVariables } from './variables.ts'
 
 /** Whether the user has chosen a server of this address: logged in there, or set it for this process. */
@@ -35,24 +37,38 @@ export class FoundFile {
   /** What it sends goes to a server of the user's choice, by a way of the user's choice. */
   readonly #isServerTrusted: boolean
   readonly #folder: string
+  readonly #server: string | undefined
 
   constructor(root: TableNode, folder: string, trusts: TrustsServer) {
     this.#folder = folder
     const node = root.entries.get('server')?.node
-    const server = node?.kind === 'value' ? String(node.value) : undefined
-    const isChosen =
-      server === undefined || WHOLE_VARIABLE.test(server) || (!server.includes('$') && trusts(server))
+    const items = node?.kind === 'list' ? node.items : node === undefined ? [] : [node]
+    const servers = items.map(item => (item.kind === 'value' ? String(item.value) : ''))
+    this.#server = servers[0]
+    const isChosen = servers.every(
+      server => WHOLE_VARIABLE.test(server) || (!server.includes('$') && trusts(server)),
+    )
     this.#isServerTrusted = isChosen && waysOf(root).length === 0
   }
 
   /**
    * Why a path is not used; `undefined`: it is, or there is none. A folder of files elsewhere may hold the user's tokens and
-   * keys, a socket may be that of the ssh agent: neither is for the visitors of a stranger's server.
+   * keys, a socket may be that of the ssh agent, a certificate is the user's name: none of them is for a stranger's server.
    */
-  pathRefusal(result: unknown, value: Value): string | undefined {
-    const path = pathOf(result, value)
+  pathRefusal(text: string, value: Value): string | undefined {
+    const path = pathOf(text, value, this.#folder)
     if (path === undefined || isBelow(realPath(path), realPath(this.#folder))) return undefined
     return 'leads out of the folder of this file, which was found and not named: name it with --config'
+  }
+
+  /**
+   * Why an app at this host is not shared; `undefined`: it is. The user's machine reaches what a stranger does not: the metadata of a
+   * cloud, a database, a router. Names are not looked up, because their answer may be another one later.
+   */
+  hostRefusal(host: string): string | undefined {
+    if (this.#isServerTrusted || isThisMachine(host)) return undefined
+    const way = this.#server === undefined ? '' : `, or run: localtunnels login ${this.#server}`
+    return `"${host}" is not an address of this machine, and this file was found and not named, with a server or a way to it that you have not chosen: name it with --config${way}`
   }
 
   /** Why the variables of a text are not used; `undefined`: they are, or there are none that are set. */
@@ -75,11 +91,17 @@ export class FoundFile {
   }
 }
 
-/** The folder or socket that a value leads to. */
-function pathOf(result: unknown, value: Value): string | undefined {
-  if (value.type === 'path' && typeof result === 'string') return result
-  const isTarget = value.type === 'target' && typeof result === 'object' && result !== null
-  return isTarget && 'unix' in result && typeof result.unix === 'string' ? result.unix : undefined
+/** The folder, file or socket that a value leads to. */
+function pathOf(text: string, value: Value, folder: string): string | undefined {
+  if (value.type === 'path' || value.type === 'file') return resolve(folder, text)
+  const target = value.type === 'target' ? parseRouteTarget(text, folder) : undefined
+  return target !== undefined && 'unix' in target ? target.unix : undefined
+}
+
+/** In the spellings that lead nowhere else. */
+function isThisMachine(host: string): boolean {
+  if (host === 'localhost' || host.endsWith('.localhost') || host === '::1') return true
+  return isIP(host) === 4 && host.startsWith('127.')
 }
 
 /** Where links lead; of what is not there yet, where its folder does. */

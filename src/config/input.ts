@@ -188,7 +188,7 @@ export interface ClientService {
   readonly port?: number | string
   /** Host of the app, beside `port`. Default: `localhost`. */
   readonly host?: string
-  /** The app as an `http://` or `https://` URL; path and query are not used. */
+  /** The app as an `http://` or `https://` URL without path, query and login. */
   readonly url?: string
   /** Path of the app's unix socket. */
   readonly unix?: string
@@ -212,8 +212,12 @@ export interface ClientService {
   readonly hostHeader?: string
   /** Paths with an app of their own: a port, `host:port`, a URL, `unix:/path`; for HTTP/2 `h2c://host:port`, `h2c+unix:/path`, or `h2://host:port` by TLS. `/api` means it and all below; the longest wins. Default: none. */
   readonly routes?: Readonly<Record<string, number | string>>
-  /** The certificate of an `https://` app must be trusted, except on this machine's own addresses. Default: `true`. */
-  readonly verifyOrigin?: boolean
+  /** Any certificate of an `https://` app, routes included, is accepted. Default: `false`; `true` for this machine's own addresses without `app-ca`. */
+  readonly appInsecure?: boolean
+  /** PEM file of an authority to trust for the certificate of such an app, besides the usual ones. Default: none. */
+  readonly appCa?: string
+  /** Name that such an app is asked for (SNI), and that its certificate must have. Default: the host of its URL. */
+  readonly appServerName?: string
   /** How long the app may take to accept a connection. Default: `10s`. */
   readonly originConnectTimeout?: number | string
   /** Public port to ask for, one of the server's; for a range a range of the same size. Default: any. */
@@ -240,8 +244,8 @@ export interface ClientService {
 
 /** What the file of a client may say. */
 export interface ClientFile {
-  /** The tunnel server: `wss://`, `https://`, `ws://`, `http://` or `host[:port]`, which is https unless it is this machine. Default: `TUNNEL_SERVER`, else the default server, else one in the same process. */
-  readonly server?: string
+  /** The tunnel server: `wss://`, `https://`, `ws://`, `http://` or `host[:port]`, which is https unless it is this machine; or several of one cluster. Default: `TUNNEL_SERVER`, else the default server, else one in the same process. */
+  readonly server?: string | readonly string[]
   /** Token of the server. Default: that of `localtunnels login`; `TUNNEL_TOKEN`, if the server is that of `TUNNEL_SERVER`. */
   readonly token?: string
   /** Tokens may go to another machine without TLS, where others on the way can read them. Default: `false`. */

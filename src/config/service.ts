@@ -32,7 +32,9 @@ export interface HttpServiceOptions extends Shared {
   readonly verify?: VerifyOptions
   readonly inbox?: { readonly paths: readonly string[]; readonly answer?: number }
   readonly hostHeader?: string
-  readonly verifyOrigin?: boolean
+  readonly appInsecure?: boolean
+  readonly appCa?: string
+  readonly appServerName?: string
   readonly originConnectTimeoutMs?: number
   /** By path prefix. */
   readonly routes?: Readonly<Record<string, RouteTarget>>

@@ -55,6 +55,10 @@ export class RedisDirectory implements Directory {
   /** A connection that listens can do nothing else. */
   readonly #changes: Connection
   readonly #prefix: string
+  /** Without the login. */
+  readonly #label: string
+  /** Why there is no connection; a command that was refused for that does not say it. */
+  #fault: Error | undefined
   #isClosed = false
 
   /** Throws `OPTION_INVALID` for a URL that cannot be used. Connects at once, and again for as long as it is open. */
@@ -73,7 +77,32 @@ export class RedisDirectory implements Directory {
     this.#changes = changes
     this.#prefix = `${options.prefix ?? 'localtunnels'}:`
     this.tables = new RedisTables(commands, changes, this.#prefix)
-    for (const one of [commands, changes]) one.on('error', (error: Error) => options.failed?.(error))
+    this.#label = labelOf(options.url)
+    for (const one of [commands, changes])
+      one.on('error', (error: Error) => {
+        this.#fault = error
+        options.failed?.(error)
+      })
+    commands.on('ready', () => {
+      this.#fault = undefined
+    })
+  }
+
+  explain(error: unknown): string {
+    const why = this.isRefused(error) ? 'says' : 'cannot be reached'
+    return `The Redis of the cluster, ${this.#label}, ${why}: ${reasonOf(this.#causeOf(error))}.`
+  }
+
+  /** Redis answered, and waiting does not help: a login or a right is missing. */
+  isRefused(error: unknown): boolean {
+    const cause = this.#causeOf(error)
+    return cause.name === 'ReplyError' && !/^(?:LOADING|MASTERDOWN)/.test(cause.message)
+  }
+
+  /** Why there is no connection, if that is what a command failed for. */
+  #causeOf(error: unknown): Error {
+    const cause = error instanceof Error ? error : new Error(String(error))
+    return cause.name === 'ReplyError' ? cause : (this.#fault ?? cause)
   }
 
   async listen(listener: DirectoryListener): Promise<() => void> {
@@ -192,6 +221,28 @@ export class RedisDirectory implements Directory {
     this.#isClosed = true
     return Promise.resolve()
   }
+}
+
+const REASONS: Readonly<Record<string, string>> = {
+  ECONNREFUSED: 'nothing listens there (ECONNREFUSED)',
+  ENOENT: 'nothing listens there (ENOENT)',
+  ENOTFOUND: 'no address is known for this name (ENOTFOUND)',
+  EHOSTUNREACH: 'there is no route to it (EHOSTUNREACH)',
+  ECONNRESET: 'the connection was reset (ECONNRESET)',
+}
+
+/** Not in the words of the package, which are about its options. */
+function reasonOf(cause: Error): string {
+  const known = 'code' in cause ? REASONS[String(cause.code)] : undefined
+  if (known !== undefined) return known
+  // A command, a connection, or the tries of one.
+  if (/time(?:d )?out|max retries|is closed/i.test(cause.message))
+    return `it did not answer in ${COMMAND_MS / 1_000} s`
+  return cause.message.replace(/\.+$/, '')
+}
+
+function labelOf(url: string): string {
+  return url.replace(/\/\/.*@/, '//')
 }
 
 /** A connection to a Redis. */

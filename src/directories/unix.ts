@@ -51,6 +51,11 @@ export class UnixDirectory implements Directory {
     return promise
   }
 
+  explain(error: unknown): string {
+    const reason = error instanceof Error ? error.message : String(error)
+    return `The process that holds the names of the workers does not answer: ${reason}.`
+  }
+
   listen(listener: DirectoryListener): Promise<() => void> {
     this.#listeners.add(listener)
     // Changes come on the connection, in the order of the answers: nothing is missed.

@@ -39,5 +39,5 @@ function placeOf({ protocol, host, hostname, port, pathname }: URL): OriginOptio
   // All interfaces are an address to listen on, and not everywhere one to dial.
   const to = hostname === '0.0.0.0' || hostname === '[::]' ? `localhost${port && `:${port}`}` : host
   // A certificate for localhost is rarely one that is trusted.
-  return protocol === 'https:' ? { url: `https://${to}`, verifyOrigin: false } : { url: `http://${to}` }
+  return protocol === 'https:' ? { url: `https://${to}`, appInsecure: true } : { url: `http://${to}` }
 }

@@ -20,7 +20,7 @@ export function hasServer({ server }: ReserveOptions): boolean {
 export function leadTo(tunnel: HeldTunnel, address: AddressInfo | string | null, isSecure: boolean): void {
   if (address === null || typeof address === 'string') return
   // A certificate for localhost is rarely one that is trusted.
-  if (isSecure) tunnel.lead({ url: `https://localhost:${address.port}`, verifyOrigin: false })
+  if (isSecure) tunnel.lead({ url: `https://localhost:${address.port}`, appInsecure: true })
   else tunnel.lead({ port: address.port })
 }
 

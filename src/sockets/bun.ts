@@ -255,6 +255,9 @@ function bunTls({
   return { cert, key, ciphers, ...lowestVersion(minVersion) }
 }
 
+/** As the command line is started: reading them here would take 15 ms of a start. */
+const KNOWS_SYSTEM: boolean = process.execArgv.includes('--use-system-ca')
+
 async function dialTls({
   serverName,
   verify = true,
@@ -263,6 +266,8 @@ async function dialTls({
   key,
   protocol,
 }: TlsOptions): Promise<Bun.TLSOptions> {
+  const isKnown = !verify || (ca === undefined && KNOWS_SYSTEM)
+  const trusted = isKnown ? undefined : (await import('./authorities.ts')).authorities(ca)
   return {
     // Never left out: Bun takes an empty object for "no TLS".
     rejectUnauthorized: verify,
@@ -272,7 +277,6 @@ async function dialTls({
       ALPNProtocols: Buffer.from([protocol.length, ...Buffer.from(protocol)]),
     }),
     ...(cert !== undefined && key !== undefined && { cert, key }),
-    // `ca` alone would replace the authorities trusted by default.
-    ...(ca !== undefined && { ca: [...(await import('node:tls')).rootCertificates, ca] }),
+    ...(trusted !== undefined && { ca: trusted }),
   }
 }

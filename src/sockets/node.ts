@@ -5,10 +5,11 @@
 
 import { readSync } from 'node:fs'
 import { connect, isIP, type Socket as NetSocket } from 'node:net'
-import { rootCertificates, connect as secure } from 'node:tls'
+import { createSecureContext, type SecureContext, connect as secure } from 'node:tls'
 import { copyOf } from '../bytes.ts'
 import { deferred } from '../deferred.ts'
 import type { Address, Dial, Endpoints, Opening, Socket, SocketHandler, TlsOptions } from '../socket.ts'
+import { authorities } from './authorities.ts'
 import { failure } from './gate.ts'
 import { pinFault, protocolFault } from './pin.ts'
 import { sessionSlot } from './tls-sessions.ts'
@@ -118,7 +119,7 @@ async function secured(
   options: TlsOptions,
   signal: AbortSignal | undefined,
 ): Promise<NetSocket> {
-  const { serverName = address.host ?? 'localhost', verify = true, ca, cert, key, pin, protocol } = options
+  const { serverName = address.host ?? 'localhost', verify = true, pin, protocol } = options
   const slot = sessionSlot(address)
   const socket = secure({
     ...(slot?.session !== undefined && { session: Buffer.from(slot.session) }),
@@ -129,9 +130,7 @@ async function secured(
     servername: isIP(serverName) === 0 ? serverName : '',
     rejectUnauthorized: verify,
     ...(protocol !== undefined && { ALPNProtocols: [protocol] }),
-    ...(cert !== undefined && key !== undefined && { cert, key }),
-    // `ca` alone would replace the authorities trusted by default.
-    ...(ca !== undefined && { ca: [...rootCertificates, ca] }),
+    secureContext: contextOf(options),
   })
   socket.on('session', session => {
     if (slot !== undefined) slot.session = session
@@ -147,6 +146,22 @@ async function secured(
     raw.destroy()
     throw error
   }
+}
+
+/** Reading the authorities takes longer than a handshake, so dials with the same options share it. */
+const contexts = new WeakMap<TlsOptions, SecureContext>()
+
+function contextOf(options: TlsOptions): SecureContext {
+  const known = contexts.get(options)
+  if (known !== undefined) return known
+  const { verify = true, ca, cert, key } = options
+  const trusted = verify ? authorities(ca) : undefined
+  const context = createSecureContext({
+    ...(cert !== undefined && key !== undefined && { cert, key }),
+    ...(trusted !== undefined && { ca: trusted }),
+  })
+  contexts.set(options, context)
+  return context
 }
 
 /** Resolves once the socket is up. */

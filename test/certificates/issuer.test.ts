@@ -303,7 +303,7 @@ test('orders for all names are bounded within three hours, also over restarts', 
 test('a tunnel that is gone before its order is placed gets none, so that no owner escapes the count of its orders', async () => {
   const tunnels = new Set(['a.test'])
   const store = new MemoryCertificates()
-  const { issuer, authority } = setUp({
+  const { issuer, authority, failures } = setUp({
     store,
     isAllowed: name => tunnels.has(name),
     ownerOf: name => (tunnels.has(name) ? 'owner' : undefined),
@@ -311,7 +311,13 @@ test('a tunnel that is gone before its order is placed gets none, so that no own
   })
   const found = rejection(Promise.resolve(issuer.find('a.test')))
   tunnels.delete('a.test')
-  expect(await found).toMatchObject({ code: 'CERTIFICATE_DELAYED' })
+  expect(await found).toMatchObject({
+    code: 'CERTIFICATE_DELAYED',
+    message:
+      'No tunnel has the name a.test any more. Its certificate is ordered when a visitor comes to a tunnel of this name.',
+  })
+  // Nothing has failed, and there is no time to wait for.
+  expect(failures).toEqual([])
   expect(authority.wishes).toHaveLength(0)
   // It comes back: it has not used up anything, and waits for nothing.
   tunnels.add('a.test')

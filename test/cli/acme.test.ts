@@ -2,6 +2,7 @@
 
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { once } from 'node:events'
+import { type AddressInfo, connect as connectPlain, createServer } from 'node:net'
 import { connect } from 'node:tls'
 import { type NameServer, startNameServer } from '../support/name-server.ts'
 import { describeWith } from '../support/needs.ts'
@@ -126,6 +127,47 @@ describeWith(['pebble', 'knotd', 'openssl'], 'server --acme', () => {
     await run.printed(new RegExp(`The authority checks ${names} now`))
     await run.printed(new RegExp(`Certificate for ${names}, until`))
   })
+
+  test('a server that is killed in the middle of an order goes on with it at its next start', async () => {
+    await using home = await folder('acme-killed')
+    // The check of the authority waits here until the second start is there for it.
+    const inner = freePort()
+    const { promise: isOpen, resolve: open } = Promise.withResolvers<void>()
+    const gate = createServer(async socket => {
+      socket.on('error', () => {})
+      await isOpen
+      const through = connectPlain(inner, '127.0.0.1')
+      through.on('error', () => socket.destroy())
+      socket.pipe(through).pipe(socket)
+    })
+    gate.listen(0, '127.0.0.1')
+    await once(gate, 'listening')
+    const { port: httpPort } = gate.address() as AddressInfo // it listens on a port
+    const tlsPort = freePort()
+    await using authority = await startPebble({ dns: dns.address, httpPort, tlsPort })
+    await Bun.write(`${home.path}/ca.pem`, authority.ca)
+    const more = ['--acme-directory', authority.directory, '--acme-ca', `${home.path}/ca.pem`]
+    const begin = () => server([...more, '--port', String(tlsPort), '--http-port', String(inner)], home.path)
+    await using killed = begin()
+    await killed.printed(/The authority checks tunnel\.test now\.$/m)
+    killed.kill('SIGKILL')
+    await killed.exited
+    await using run = begin()
+    // A claim of another process would last 30 s.
+    await run.printed(/The authority checks tunnel\.test now\.$/m)
+    open()
+    await run.printed(/Certificate for tunnel\.test, until/)
+    // One that lives keeps its own: a second server with the same folder is another.
+    const held = async () => {
+      const [file = ''] = [...new Bun.Glob('localtunnels/acme-orders-*.json').scanSync(home.path)]
+      return (await Bun.file(`${home.path}/${file}`).json()).resume
+    }
+    const first = await held()
+    await using other = server([...more, '--port', '0', '--http-port', '0'], home.path)
+    await other.printed(/listening/)
+    expect(await held()).not.toBe(first)
+    gate.close()
+  }, 30_000)
 
   test('an authority that cannot be reached is one clear line, and the server runs on', async () => {
     await using run = server(['--acme-directory', `https://localhost:${freePort()}/dir`])

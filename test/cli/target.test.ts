@@ -8,7 +8,6 @@ const flags = (positional?: string, more: Partial<TargetFlags> = {}): TargetFlag
   positional,
   port: undefined,
   host: undefined,
-  isInsecure: false,
   ...more,
 })
 
@@ -18,11 +17,11 @@ test.each([
   [flags(undefined, { port: 5, host: '127.0.0.1' }), { port: 5, host: '127.0.0.1' }, ':5'],
   [flags('app.lan:81'), { port: 81, host: 'app.lan' }, 'http://app.lan:81'],
   [flags('[::1]:81'), { port: 81, host: '::1' }, ':81'],
-  [flags('https://localhost:3000/x?y'), { url: 'https://localhost:3000', verifyOrigin: false }, ':3000'],
+  [flags('https://localhost:3000/'), { url: 'https://localhost:3000', appInsecure: true }, ':3000'],
   [flags('https://app.lan'), { url: 'https://app.lan' }, 'https://app.lan'],
   [
-    flags('https://app.lan', { isInsecure: true }),
-    { url: 'https://app.lan', verifyOrigin: false },
+    flags('https://app.lan', { tls: { appInsecure: true } }),
+    { url: 'https://app.lan', appInsecure: true },
     'https://app.lan',
   ],
   [flags('unix:/run/app.sock'), { unix: '/run/app.sock' }, '/run/app.sock'],

@@ -6,24 +6,6 @@ import { createHash, X509Certificate } from 'node:crypto'
 import { once } from 'node:events'
 import { connect as connectPlain } from 'node:net'
 import { connect, createServer, type TlsOptions } from 'node:tls'
-import {
-  alternativeNames,
-  ECDSA_WITH_SHA256,
-  keyPem,
-  newKey,
-  publicKeyInfo,
-  signed,
-} from '../../src/certificates/acme/certificate-request.ts'
-import {
-  integer,
-  objectId,
-  pem,
-  sequence,
-  set,
-  tagged,
-  time,
-  utf8String,
-} from '../../src/certificates/acme/der.ts'
 import type { TunnelClientOptions } from '../../src/client/options.ts'
 import { TunnelError } from '../../src/errors.ts'
 import { TunnelClient, type TunnelServer } from '../../src/index.ts'
@@ -32,7 +14,7 @@ import type { Dial } from '../../src/socket.ts'
 import { dialBun } from '../../src/sockets/bun.ts'
 import { dialNode } from '../../src/sockets/node.ts'
 import { sessionSlot } from '../../src/sockets/tls-sessions.ts'
-import { type Certificate, makeCertificate } from '../support/certificates.ts'
+import { type Certificate, makeCertificate, makeDated } from '../support/certificates.ts'
 import { Recorder } from '../support/recorder.ts'
 import { rejection } from '../support/rejection.ts'
 import { startServer } from '../support/tunnel.ts'
@@ -328,20 +310,3 @@ describe('a handshake that fails is one clear line:', () => {
     )
   })
 })
-
-/** Signed by itself, for localhost. `openssl req` of Debian makes none that has ended. */
-function makeDated(fromMs: number, untilMs: number): Certificate {
-  const key = newKey()
-  const name = sequence(set(sequence(objectId('2.5.4.3'), utf8String('localhost'))))
-  const body = sequence(
-    tagged(0, integer(Uint8Array.of(2))),
-    integer(Uint8Array.of(1)),
-    ECDSA_WITH_SHA256,
-    name,
-    sequence(time(fromMs), time(untilMs)),
-    name,
-    publicKeyInfo(key),
-    tagged(3, sequence(alternativeNames(['localhost']))),
-  )
-  return { cert: pem('CERTIFICATE', signed(body, key)), key: keyPem(key) }
-}

@@ -67,7 +67,7 @@ const CLIENT = {
       protocol: 'h2c',
       exact: true,
       'host-header': 'rewrite',
-      'verify-origin': false,
+      'app-insecure': true,
       'origin-connect-timeout': 2_500,
       routes: {
         '/api': 8080,
@@ -117,6 +117,8 @@ const CLIENT = {
     },
     byurl: {
       url: 'https://localhost:3443',
+      'app-ca': 'ca.pem',
+      'app-server-name': 'app.lan',
       pool: true,
       health: {},
       inbox: { paths: ['/hooks/*'], answer: 200 },
@@ -193,7 +195,7 @@ const CLIENT_MEANS = () => ({
         protocol: 'h2c',
         exact: true,
         hostHeader: 'rewrite',
-        verifyOrigin: false,
+        appInsecure: true,
         originConnectTimeoutMs: 2_500,
         routes: {
           '/api': { port: 8080 },
@@ -247,6 +249,8 @@ const CLIENT_MEANS = () => ({
       kind: 'http',
       options: {
         url: 'https://localhost:3443',
+        appCa: 'an authority',
+        appServerName: 'app.lan',
         subdomain: 'byurl',
         pool: { affinity: 'none' },
         health: { kind: 'tcp' },

@@ -148,7 +148,7 @@ for (const [name, make] of Object.entries({
   })
 }
 
-test.each([{}, { verifyOrigin: false }])(
+test.each([{}, { appInsecure: true }])(
   'an https:// URL of an app that speaks plain HTTP: %p',
   async options => {
     using app = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => new Response('hi') })
@@ -236,7 +236,7 @@ test('an https app is spoken to by TLS, verified unless told otherwise', async (
   const { port } = app.address() as AddressInfo // it listens on a port
   const url = `https://127.0.0.1:${port}`
   {
-    await using tunnel = await startTunnel({ url, verifyOrigin: false, hostHeader: 'rewrite' })
+    await using tunnel = await startTunnel({ url, appInsecure: true, hostHeader: 'rewrite' })
     const answer = await fetch(`http://127.0.0.1:${tunnel.port}/`, { headers: { host: tunnel.host } })
     expect(await answer.text()).toBe(`secure 127.0.0.1:${port}`)
   }
@@ -264,7 +264,7 @@ test('WebSockets pass by TLS on both sides', async () => {
     server: `wss://localhost:${server.port}`,
     ca: pem.one.cert,
     url: `https://127.0.0.1:${app.port}`,
-    verifyOrigin: false,
+    appInsecure: true,
     subdomain: 'app',
   })
   await client.connect()

@@ -2,6 +2,24 @@
 
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
+import {
+  alternativeNames,
+  ECDSA_WITH_SHA256,
+  keyPem,
+  newKey,
+  publicKeyInfo,
+  signed,
+} from '../../src/certificates/acme/certificate-request.ts'
+import {
+  integer,
+  objectId,
+  pem,
+  sequence,
+  set,
+  tagged,
+  time,
+  utf8String,
+} from '../../src/certificates/acme/der.ts'
 
 export interface Certificate {
   /** PEM. */
@@ -41,4 +59,21 @@ export async function makeCertificate(
   } finally {
     await rm(folder, { recursive: true })
   }
+}
+
+/** Signed by itself, for localhost. `openssl req` of Debian makes none that has ended. */
+export function makeDated(fromMs: number, untilMs: number): Certificate {
+  const key = newKey()
+  const name = sequence(set(sequence(objectId('2.5.4.3'), utf8String('localhost'))))
+  const body = sequence(
+    tagged(0, integer(Uint8Array.of(2))),
+    integer(Uint8Array.of(1)),
+    ECDSA_WITH_SHA256,
+    name,
+    sequence(time(fromMs), time(untilMs)),
+    name,
+    publicKeyInfo(key),
+    tagged(3, sequence(alternativeNames(['localhost']))),
+  )
+  return { cert: pem('CERTIFICATE', signed(body, key)), key: keyPem(key) }
 }

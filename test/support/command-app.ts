@@ -6,11 +6,12 @@ const said = {
   words: process.argv.slice(2),
 }
 console.log(`told ${JSON.stringify(said)}`)
-let app = listen()
+// First: who sees that it listens may signal it.
 process.on('SIGTERM', () => {
   console.log('told to end')
   process.exit(7)
 })
+let app = listen()
 
 function listen(): Bun.Server<undefined> {
   const wished = Number(process.env.PORT ?? 0)

@@ -187,7 +187,7 @@ test('an app that takes none at all: 501 with a code, and its requests go on', a
   )
   const ways = [
     { port: portOf(plain), protocol: 'h2c' },
-    { url: `https://127.0.0.1:${portOf(secure)}`, host: undefined, verifyOrigin: false, protocol: 'h2' },
+    { url: `https://127.0.0.1:${portOf(secure)}`, host: undefined, appInsecure: true, protocol: 'h2' },
   ] as const
   for (const way of ways) {
     await using tunnel = await startTunnel(way as never)

@@ -293,7 +293,7 @@ test('an https app is spoken to in HTTP/2 where ALPN chooses it, and refused whe
       await using tunnel = await startTunnel({
         url: `https://127.0.0.1:${port}`,
         host: undefined,
-        verifyOrigin: false,
+        appInsecure: true,
         protocol: 'h2',
       } as never)
       expect(await ask(tunnel.port, tunnel.host)).toMatchObject(outcome)

@@ -193,7 +193,7 @@ test('a route speaks what its own app speaks, whatever that of the tunnel does; 
     }),
   )
   const at = (index: number) => ({ port: ports[index] ?? 0, host: '127.0.0.1' })
-  const secure = { url: `https://127.0.0.1:${ports[2]}`, verifyOrigin: false, protocol: 'h2' } as const
+  const secure = { url: `https://127.0.0.1:${ports[2]}`, appInsecure: true, protocol: 'h2' } as const
   const clear = { ...at(1), protocol: 'h2c' } as const
   const look = async (options: HttpTunnelOptions) => {
     await using tunnel = await startTunnel(options)
@@ -263,22 +263,22 @@ test.each([
 })
 
 test('the command line: a path and an app, in all the ways an app can be said', () => {
-  expect(parseRoutes([], false)).toBeUndefined()
-  expect(parseRoutes(['/api=8080', '/ws=https://app.lan', '/s=unix:/run/a=b'], false)).toEqual({
+  expect(parseRoutes([])).toBeUndefined()
+  expect(parseRoutes(['/api=8080', '/ws=https://app.lan', '/s=unix:/run/a=b'])).toEqual({
     '/api': { port: 8080, host: 'localhost' },
     '/ws': { url: 'https://app.lan' },
     '/s': { unix: '/run/a=b' },
   })
   expect(
-    parseRoutes(['/a=h2c://app:50051', '/b=h2://localhost:8443', '/c=h2c+unix:/run/a', '/d=h2c:1'], false),
+    parseRoutes(['/a=h2c://app:50051', '/b=h2://localhost:8443', '/c=h2c+unix:/run/a', '/d=h2c:1']),
   ).toEqual({
     '/a': { url: 'http://app:50051', protocol: 'h2c' },
-    '/b': { url: 'https://localhost:8443', verifyOrigin: false, protocol: 'h2' },
+    '/b': { url: 'https://localhost:8443', appInsecure: true, protocol: 'h2' },
     '/c': { unix: '/run/a', protocol: 'h2c' },
     '/d': { port: 1, host: 'h2c' },
   })
   for (const bad of [['api=1'], ['=1'], ['/api'], ['/a=1', '/a=2'], ['/a='], ['/a=:']])
-    expect(() => parseRoutes(bad, false)).toThrow()
+    expect(() => parseRoutes(bad)).toThrow()
 })
 
 test('the longest path wins, against a naive search', () => {

@@ -1,7 +1,6 @@
 // `localtunnels config check`: what a configuration file means, or every fault in it.
 
 import { pathOf } from '../../config/check.ts'
-import type { ClientConfig } from '../../config/client-config.ts'
 import { type Fault, faultLine, sortFaults } from '../../config/fault.ts'
 import { EXTENSIONS, findFiles } from '../../config/file.ts'
 import { loadConfig } from '../../config/load.ts'
@@ -10,7 +9,7 @@ import type { ServerConfig } from '../../config/server-config.ts'
 import type { ServiceConfig } from '../../config/service.ts'
 import { TunnelError } from '../../errors.ts'
 import { isOpenToOthers } from '../server/open-server.ts'
-import { type Destination, destinationOfFile, trustsServer } from '../settings/destination.ts'
+import { destinationOfFile, trustsServer } from '../settings/destination.ts'
 import { Logins } from '../settings/logins.ts'
 import { type Finding, rehearse } from '../sharing/rehearsal.ts'
 import { count, visible } from '../terminal/format.ts'
@@ -48,7 +47,7 @@ export async function checkConfig({ file, kind }: CheckSettings, around: Surroun
     config.kind === 'client'
       ? destinationOfFile({ connection: config.connection, ...source }, environment, logins)
       : undefined
-  const findings = await rehearse(withDestination(config, destination), environment)
+  const findings = await rehearse(config, environment, destination)
   if (findings.length > 0) {
     const message = (one: Finding) => (one.path === '' ? one.message : `${one.path}: ${one.message}`)
     refuse(sortFaults(findings.map(one => ({ at: places.get(one.path), message: message(one) }))))
@@ -78,16 +77,6 @@ function openNotes(
   if (open || TUNNEL_SERVER_OPEN || TUNNEL_SERVER_TOKEN || !isOpen) return []
   const mend = 'give it tokens here, --token, host = "127.0.0.1" or open = true'
   return [`localtunnels server refuses this file without a token: ${mend}`]
-}
-
-/** The configuration with the server and the token that `up` would use. */
-function withDestination(
-  config: ClientConfig | ServerConfig,
-  destination: Destination | undefined,
-): ClientConfig | ServerConfig {
-  if (config.kind === 'server' || destination === undefined) return config
-  const { server, token } = destination
-  return { ...config, connection: { ...config.connection, ...(server !== undefined && { server }), token } }
 }
 
 /** Cells below each other, the first one bold. */

@@ -46,18 +46,18 @@ export async function doctor(settings: DoctorSettings, run: DoctorRun): Promise<
   }
   show([checkRuntime(VERSION), checkEnvironment(run.environment)])
   if (settings.target !== undefined) show(await checkApp(settings.target))
-  const { server, token, notices } = settings.destination
+  const { servers, notices } = settings.destination
   show(notices.map(({ message }) => ({ verdict: 'note', what: 'token', found: message })))
-  if (server === undefined) {
-    show([checkNoServer()])
-  } else {
-    const { way, checks: wayChecks } = checkWay(server, settings.client, run.environment)
+  if (servers.length === 0) show([checkNoServer()])
+  for (const { server, token, ca } of servers) {
+    const client = { ...(ca !== undefined && { ca }), ...settings.client }
+    const { way, checks: wayChecks } = checkWay(server, client, run.environment)
     show(wayChecks)
     const checks = way === undefined ? wayChecks : await checkServer(way)
     if (way !== undefined) show(checks)
     // A round trip through a server that is not there would only say so again.
     if (!checks.some(({ verdict }) => verdict === 'fail'))
-      show(await checkRoundTrip(server, { ...settings.client, token }))
+      show(await checkRoundTrip(server, { ...client, token }))
     const { host = '' } = way?.server.address ?? {}
     if (way?.server.isSecure && !isLoopback(host)) show([await checkHttpPort(way.dial, host)])
   }

@@ -49,6 +49,7 @@ export interface Desk {
 /** Resolves to the exit code. */
 export async function login(settings: LoginSettings, desk: Desk): Promise<number> {
   const { logins, write } = desk
+  const path = logins.needPath()
   const server = serverOrigin(settings.server)
   if (settings.isPreferred) {
     if (!logins.has(server))
@@ -86,7 +87,7 @@ export async function login(settings: LoginSettings, desk: Desk): Promise<number
   logins.add(server, { token: token === '' ? undefined : token, ca })
   if (unverified !== undefined) write(`Not verified: ${visible(unverified.message)}\n`)
   else write(isOpen ? `${server} asks for no token. ` : `${server} accepts it.\n`)
-  write(`Saved in ${logins.path}, which only you can read. ${server} is the default server now.\n`)
+  write(`Saved in ${path}, which only you can read. ${server} is the default server now.\n`)
   return EXIT.ok
 }
 

@@ -6,7 +6,7 @@ import type { TunnelClientOptions } from '../../client/options.ts'
 import { TunnelError } from '../../errors.ts'
 import { createClient, type ServerEnd } from '../ends.ts'
 import { EXIT } from '../exit-codes.ts'
-import type { Destination } from '../settings/destination.ts'
+import { type Destination, serverOption } from '../settings/destination.ts'
 import { stateFolder } from '../settings/state-folder.ts'
 import { startEmbeddedServer } from '../sharing/embedded-server.ts'
 import { endWithUs } from '../sharing/last-watch.ts'
@@ -71,13 +71,14 @@ async function reserveFor(settings: RunSettings, stage: RunStage): Promise<Reser
   const { destination, client: options, isRequired } = settings
   let embedded: ServerEnd | undefined
   try {
-    if (destination.server === undefined) embedded = await startEmbeddedServer()
+    const server = serverOption(destination, options.ca)
+    if (server === undefined) embedded = await startEmbeddedServer()
     const state = embedded === undefined ? stateFolder(stage.environment) : undefined
     const client = await createClient({
       ...options,
       later: true,
-      token: destination.token,
-      server: embedded === undefined ? (destination.server ?? '') : `http://127.0.0.1:${embedded.port}`,
+      token: '',
+      server: server ?? `http://127.0.0.1:${embedded?.port}`,
       ...(state !== undefined && { stateFolder: state }),
       ...(embedded !== undefined && { proxy: false }),
     })

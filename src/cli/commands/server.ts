@@ -56,6 +56,8 @@ async function serveWith(
     const reload = () =>
       void (follower === undefined ? reloadTokens(server, given, parts, run) : follower.ask())
     const totals = reportEvents(server, run.output, parts.tokens)
+    await parts.reach(run)
+    if (run.stop.aborted) return
     await server.start()
     reportStart(server, options, parts, place, run)
     // Before the first change: its own orders are under way then.

@@ -2,10 +2,10 @@
 
 import { execFile } from 'node:child_process'
 import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
-import { homedir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { TunnelError } from '../../errors.ts'
 import { checkService, launchdList, type ServiceSettings, systemdUnit } from '../service-file.ts'
+import { homeFolder } from '../settings/state-folder.ts'
 
 type Environment = Readonly<Record<string, string | undefined>>
 
@@ -68,7 +68,9 @@ function program(): readonly string[] {
 }
 
 function managerOf({ name, isSystem }: ServiceSettings, environment: Environment): Manager {
-  const home = environment.HOME ?? homedir()
+  const home = isSystem ? '' : homeFolder()
+  if (home === undefined)
+    throw new TunnelError('OPTION_INVALID', 'This user has no home folder for the service: set HOME.')
   if (process.platform === 'darwin') {
     const label = `dev.localtunnels.${name}`
     const folder = isSystem ? '/Library/LaunchDaemons' : join(home, 'Library/LaunchAgents')

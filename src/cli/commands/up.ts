@@ -13,7 +13,13 @@ import { type ClientEnd, createClient, reachServer, type ServerEnd } from '../en
 import { EXIT, exitCodeOf } from '../exit-codes.ts'
 import type { Output } from '../output.ts'
 import type { Run } from '../run.ts'
-import { destinationOfFile, type FileSettings, tellNotices, trustsServer } from '../settings/destination.ts'
+import {
+  destinationOfFile,
+  type FileSettings,
+  serverOption,
+  tellNotices,
+  trustsServer,
+} from '../settings/destination.ts'
 import { Logins } from '../settings/logins.ts'
 import { stateFolder } from '../settings/state-folder.ts'
 import { startEmbeddedServer } from '../sharing/embedded-server.ts'
@@ -204,8 +210,9 @@ class Line {
       run.environment,
       () => new Logins(run.environment),
     )
-    const embedded = destination.server === undefined ? await startEmbeddedServer() : undefined
-    const server = destination.server ?? `http://127.0.0.1:${embedded?.port}`
+    const servers = serverOption(destination, connection.ca)
+    const embedded = servers === undefined ? await startEmbeddedServer() : undefined
+    const server = servers?.[0]?.url ?? `http://127.0.0.1:${embedded?.port}`
     if (embedded !== undefined) {
       notice(
         run.output,
@@ -218,12 +225,11 @@ class Line {
     const state = embedded === undefined ? stateFolder(run.environment) : undefined
     try {
       const options = {
-        ...(destination.ca !== undefined && { ca: destination.ca }),
         ...connection,
         ...(state !== undefined && { stateFolder: state }),
         reportRate: run.reportRate,
-        token: destination.token,
-        server,
+        token: '',
+        server: servers ?? server,
         // What is in this process needs no way out.
         ...(embedded !== undefined && { proxy: false as const }),
       }

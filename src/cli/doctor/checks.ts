@@ -3,6 +3,7 @@
 import { createHash } from 'node:crypto'
 import { lookup } from 'node:dns/promises'
 import { hostname as machineName } from 'node:os'
+import { addressOrigin } from '../../client/origin-of.ts'
 import { dialOutward } from '../../client/outward.ts'
 import { dialThrough } from '../../client/proxies/dial.ts'
 import { type ProxySettings, proxyChooser } from '../../client/proxy.ts'
@@ -16,7 +17,8 @@ import type { ShareSettings } from '../commands/share.ts'
 import { type ClientEnd, createClient } from '../ends.ts'
 import { EXIT, exitCodeOf } from '../exit-codes.ts'
 import type { Target } from '../settings/target.ts'
-import { accepts, isListening } from '../sharing/origin-watch.ts'
+import { accepts, DEAF, isListening } from '../sharing/origin-watch.ts'
+import { asFlags } from '../words.ts'
 import { askPage, type PageAnswer } from './control-page.ts'
 import { whyNoAnswer } from './https-checks.ts'
 import { checkOwnPort } from './own-port.ts'
@@ -128,7 +130,9 @@ export async function checkApp(target: Target): Promise<readonly Check[]> {
           fix: 'Start the app, or check --port and --host.',
         },
   ]
-  if (!isUp || 'unix' in target.dial || target.dial.host !== 'localhost') return checks
+  if (!isUp || 'unix' in target.dial) return checks
+  if ('url' in target.options && target.url?.startsWith('https:')) checks.push(await checkAppTls(target))
+  if (target.dial.host !== 'localhost') return checks
   const { port } = target.dial
   // Dev servers listen on either family of `localhost`, depending on their runtime's version.
   const families = await Promise.all(
@@ -136,6 +140,18 @@ export async function checkApp(target: Target): Promise<readonly Check[]> {
   )
   checks.push({ verdict: 'ok', what: 'app address', found: families.filter(Boolean).join(' and ') })
   return checks
+}
+
+/** As each visitor's request would speak it. */
+async function checkAppTls({ options, label }: Target): Promise<Check> {
+  const what = 'app TLS'
+  try {
+    const socket = await addressOrigin({ ...options, originConnectTimeoutMs: TIMEOUT_MS }, dial).connect(DEAF)
+    socket.end()
+    return { verdict: 'ok', what, found: `the TLS handshake with ${label} works` }
+  } catch (error) {
+    return { verdict: 'fail', what, found: asFlags(messageOf(error)) }
+  }
 }
 
 /** Name, TCP and HTTP of the server, its version and its clock. */

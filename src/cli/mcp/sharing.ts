@@ -3,7 +3,7 @@
 import type { TunnelClientOptions } from '../../client/options.ts'
 import { TunnelError } from '../../errors.ts'
 import { type ClientEnd, createClient, type ServerEnd, type TunnelEnd } from '../ends.ts'
-import type { Destination } from '../settings/destination.ts'
+import { type Destination, serverOption } from '../settings/destination.ts'
 import { startEmbeddedServer } from '../sharing/embedded-server.ts'
 import type { Tool } from './tool.ts'
 
@@ -96,12 +96,12 @@ export class AgentShares {
   }
 
   async #open(): Promise<ClientEnd> {
-    const { server, token } = this.#destination
+    const server = serverOption(this.#destination, this.#options.ca)
     if (server === undefined) this.#embedded ??= await startEmbeddedServer()
     this.#client = await createClient({
       ...this.#options,
       server: server ?? `http://127.0.0.1:${this.#embedded?.port}`,
-      token,
+      token: '',
       inspect: true,
       ...(server === undefined && { proxy: false as const }),
     })

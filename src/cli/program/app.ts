@@ -3,9 +3,10 @@
 import { Option } from 'commander'
 import { TunnelError } from '../../errors.ts'
 import type { Flags } from '../settings/flags.ts'
-import { parseTarget, type Target } from '../settings/target.ts'
+import { type AppTls, parseTarget, type Target } from '../settings/target.ts'
 import { isBareWord, unknownWord } from '../words.ts'
 import { connectionOptions } from './connection.ts'
+import { readAuthority } from './values.ts'
 
 /** What both sharing and checking need: where the app is, where the server is. */
 export function appOptions(): Option[] {
@@ -13,8 +14,38 @@ export function appOptions(): Option[] {
     new Option('-p, --port <port>', 'port of the app (default: 3000)').env('TUNNEL_PORT'),
     new Option('--host <host>', 'host of the app (default: localhost)').env('TUNNEL_HOST'),
     new Option('--serve <folder>', 'a folder of files instead of an app that listens').env('TUNNEL_SERVE'),
-    ...connectionOptions('accept any certificate, of the app and of the server'),
+    new Option(
+      '--app-ca <file>',
+      "PEM of an authority to trust for an https app's certificate (default: the usual ones)",
+    ).env('TUNNEL_APP_CA'),
+    new Option(
+      '--app-server-name <name>',
+      'name to ask an https app for, which its certificate must have (default: its host)',
+    ).env('TUNNEL_APP_SERVER_NAME'),
+    new Option(
+      '--app-insecure',
+      'accept any certificate of an https app (default: of one on this machine)',
+    ).env('TUNNEL_APP_INSECURE'),
+    ...connectionOptions(),
   ]
+}
+
+/** How TLS is spoken with apps that have an https URL. */
+export function appTls(flags: Flags): AppTls {
+  const ca = flags.text('appCa')
+  const serverName = flags.text('appServerName')
+  return {
+    ...(flags.isOn('appInsecure') && { appInsecure: true }),
+    ...(ca !== undefined && { appCa: readAuthority(ca, flags.label('appCa')) }),
+    ...(serverName !== undefined && { appServerName: serverName }),
+  }
+}
+
+/** Refuses flags for https apps that no app here would hear of. */
+export function needHttps(flags: Flags, apps: readonly Target['options'][]): void {
+  const [typed] = ['appCa', 'appServerName', 'appInsecure'].filter(name => flags.isTyped(name))
+  if (typed === undefined || apps.some(app => 'url' in app && app.url.startsWith('https:'))) return
+  throw new TunnelError('OPTION_INVALID', `${flags.label(typed)} is for an https:// app, and none is given.`)
 }
 
 /** What was typed wins over variables; two of either contradict each other. */
@@ -34,7 +65,7 @@ export function targetOf(flags: Flags, positional: string | undefined): Target {
     positional,
     port: flags.port('port', 1),
     host: flags.text('host'),
-    isInsecure: flags.isOn('insecure'),
+    tls: appTls(flags),
     folder: isFolder ? flags.text('serve') : undefined,
     isSpa: flags.isOn('spa'),
   })

@@ -7,13 +7,14 @@ import type { ShareSettings } from '../commands/share.ts'
 import { destinationOf } from '../settings/destination.ts'
 import type { Flags } from '../settings/flags.ts'
 import { Logins } from '../settings/logins.ts'
-import { readAuthority, readKey } from './values.ts'
+import { readAuthority, readKey, repeatable } from './values.ts'
 
-export function connectionOptions(insecure: string): Option[] {
+export function connectionOptions(): Option[] {
   return [
-    new Option('--server <address>', 'tunnel server: ws://, wss://, http(s):// or host[:port]').env(
-      'TUNNEL_SERVER',
-    ),
+    repeatable(
+      '--server <address>',
+      'tunnel server: ws://, wss://, http(s):// or host[:port]; repeatable, for servers of one cluster',
+    ).env('TUNNEL_SERVER'),
     new Option('--token <token>', 'shared secret of the server (default: of "localtunnels login")').env(
       'TUNNEL_TOKEN',
     ),
@@ -33,7 +34,7 @@ export function connectionOptions(insecure: string): Option[] {
     new Option('--pin <key>', "key that the server's certificate must have: sha256//… (default: any)").env(
       'TUNNEL_PIN',
     ),
-    new Option('--insecure', insecure).env('TUNNEL_INSECURE'),
+    new Option('--insecure', 'accept any certificate of the server').env('TUNNEL_INSECURE'),
     new Option('--insecure-token', 'let the token go to another machine without TLS').env(
       'TUNNEL_INSECURE_TOKEN',
     ),
@@ -44,10 +45,9 @@ export const localOption = (): Option =>
   new Option('--local', 'a server in this process, whatever server is logged in to').env('TUNNEL_LOCAL')
 
 export function connection(flags: Flags): Pick<ShareSettings, 'destination' | 'client'> {
-  const given = { server: flags.given('server'), token: flags.given('token'), isLocal: isLocal(flags) }
+  const given = { servers: flags.allGiven('server'), token: flags.given('token'), isLocal: isLocal(flags) }
   const destination = destinationOf(given, () => new Logins(process.env), process.env.TUNNEL_SERVER)
-  const { ca } = destination
-  return { destination, client: { ...(ca !== undefined && { ca }), ...way(flags) } }
+  return { destination, client: way(flags) }
 }
 
 /** How the server is reached. */
@@ -71,9 +71,8 @@ export function way(flags: Flags): LoginSettings['client'] {
 /** Typed wins over variables, as everywhere. */
 function isLocal(flags: Flags): boolean {
   if (!flags.isOn('local')) return false
-  const server = flags.given('server')
-  if (server === undefined) return true
-  if (flags.isTyped('local') === server.isTyped)
+  if (flags.list('server').length === 0) return true
+  if (flags.isTyped('local') === flags.isTyped('server'))
     throw new TunnelError(
       'OPTION_INVALID',
       `${flags.label('local')} and ${flags.label('server')} exclude each other.`,

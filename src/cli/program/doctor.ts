@@ -3,7 +3,7 @@
 import type { Command } from 'commander'
 import type { Actions } from '../actions.ts'
 import { Flags } from '../settings/flags.ts'
-import { appOptions, targetOf } from './app.ts'
+import { appOptions, needHttps, targetOf } from './app.ts'
 import { connection } from './connection.ts'
 import { jsonOption } from './printing.ts'
 
@@ -18,6 +18,7 @@ export function addDoctorCommand(program: Command, actions: Actions): void {
     const flags = new Flags(doctor)
     const isAppGiven = [positional, flags.text('port'), flags.text('serve')].some(one => one !== undefined)
     const target = targetOf(flags, positional)
+    needHttps(flags, [target.options])
     const isJson = flags.isOn('json')
     return actions.doctor({ ...connection(flags), target: isAppGiven ? target : undefined, isJson })
   })

@@ -17,7 +17,7 @@ export function addLoginCommands(program: Command, actions: Actions): void {
     )
     .option('--default', 'only make it the default: it is logged in to')
     .option('--force', 'keep the token also for a server that asks for none')
-  const options = connectionOptions('accept any certificate of the server')
+  const options = connectionOptions()
   for (const option of options)
     if (['proxy', 'ca', 'insecure', 'insecureToken'].includes(option.attributeName())) login.addOption(option)
   login.action((server: string) => {

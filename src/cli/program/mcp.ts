@@ -10,7 +10,7 @@ export function addMcpCommand(program: Command, actions: Actions): void {
     .command('mcp')
     .description('tools for an agent: look at requests, replay them, share a port (docs/agents.md)')
     .helpOption('-h, --help', 'print this help')
-  for (const option of connectionOptions('accept any certificate of the server')) command.addOption(option)
+  for (const option of connectionOptions()) command.addOption(option)
   command.addOption(new Option('--reveal', 'show secrets to the agent').env('TUNNEL_REVEAL'))
   command.action(() => {
     const flags = new Flags(command)

@@ -5,6 +5,7 @@ import { TunnelError } from '../../errors.ts'
 import type { GuardOptions } from '../../guard.ts'
 import type { Actions } from '../actions.ts'
 import type { RawSettings } from '../commands/raw.ts'
+import type { TunnelEnd } from '../ends.ts'
 import { Flags } from '../settings/flags.ts'
 import { parseServices, type Service } from '../settings/target.ts'
 import { connection, connectionOptions } from './connection.ts'
@@ -67,7 +68,7 @@ const RAW_COMMANDS: readonly RawCommand[] = [
       const more = version !== undefined && { proxyProtocol: version }
       const wishes = withRemotePorts(services, flags)
       return {
-        open: client => Promise.all(wishes.map(wish => client.tcp({ ...wish, ...more }))),
+        open: client => allOf(wishes.map(wish => client.tcp({ ...wish, ...more }))),
         // On this machine any port will do.
         embedded: flags.text('remotePort') === undefined ? {} : { tcpPorts: flags.text('remotePort') },
         isWatched: true,
@@ -87,7 +88,7 @@ const RAW_COMMANDS: readonly RawCommand[] = [
         return { ...wish, ...more }
       })
       return {
-        open: client => Promise.all(wishes.map(wish => client.udp(wish))),
+        open: client => allOf(wishes.map(wish => client.udp(wish))),
         embedded: flags.text('remotePort') === undefined ? {} : { udpPorts: flags.text('remotePort') },
         // Only an answer or a refusal to the first datagram shows whether anything listens on UDP.
         isWatched: false,
@@ -102,6 +103,16 @@ const RAW_COMMANDS: readonly RawCommand[] = [
     settings: tlsSettings,
   },
 ]
+
+/** All of a range or none: who tries again asks for all of them. */
+async function allOf(opening: readonly Promise<TunnelEnd>[]): Promise<readonly TunnelEnd[]> {
+  const outcomes = await Promise.allSettled(opening)
+  const refused = outcomes.find(({ status }) => status === 'rejected')
+  if (refused === undefined) return Promise.all(opening)
+  const granted = outcomes.flatMap(one => (one.status === 'fulfilled' ? one.value : []))
+  await Promise.all(granted.map(tunnel => tunnel.close()))
+  return Promise.all(opening)
+}
 
 /** What to ask for, with a public port for each service where `--remote-port` names some. */
 function withRemotePorts(services: readonly GuardedService[], flags: Flags) {
@@ -146,11 +157,7 @@ function addRawCommand(program: Command, raw: RawCommand, actions: Actions): voi
     .description(raw.description)
     .helpOption('-h, --help', 'print this help')
     .argument('<port>', raw.argument)
-  const options = [
-    ...connectionOptions('accept any certificate of the server'),
-    ...raw.options(),
-    ...wallOptions(repeatable),
-  ]
+  const options = [...connectionOptions(), ...raw.options(), ...wallOptions(repeatable)]
   for (const option of [...options, jsonOption(), logRateOption(), quietOption()]) command.addOption(option)
   command.action((positional: string) => {
     const flags = new Flags(command)

@@ -21,7 +21,7 @@ export function addRunCommand(program: Command, actions: Actions): void {
     new Option('-p, --port <port>', 'port that the command opens, also its PORT (default: found out)').env(
       'TUNNEL_PORT',
     ),
-    ...connectionOptions('accept any certificate of the server'),
+    ...connectionOptions(),
     subdomainOption('APP_NAME, else a friendly one'),
     new Option('--required', 'do not run the command without a tunnel').env('TUNNEL_REQUIRED'),
     ...wayOptions(repeatable),

@@ -6,7 +6,7 @@ import { parseHost } from '../../names.ts'
 import type { ShareSettings } from '../commands/share.ts'
 import type { Flags } from '../settings/flags.ts'
 import { parseRoutes } from '../settings/target.ts'
-import { targetOf } from './app.ts'
+import { appTls, needHttps, targetOf } from './app.ts'
 import { connection } from './connection.ts'
 import { guardSettings, wallOptions, wayOptions } from './guard.ts'
 import { hostOption, hostsOf, subdomainOf, subdomainOption, wildcardOption } from './names.ts'
@@ -128,9 +128,11 @@ export function shareSettings(flags: Flags, positional: string | undefined): Sha
   const wildcardHosts = flags.list('wildcardHost')
   const inbox = flags.list('inbox')
   const guard = guardSettings(flags)
-  const routes = parseRoutes(flags.list('route'), flags.isOn('insecure'))
+  const routes = parseRoutes(flags.list('route'), appTls(flags))
+  const target = targetOf(flags, positional)
+  needHttps(flags, [target.options, ...Object.values(routes ?? {})])
   return {
-    target: targetOf(flags, positional),
+    target,
     destination,
     client: {
       ...client,

@@ -1,5 +1,6 @@
 // Certificates for `localtunnels server --acme`: what the command adds to the server's options, and what it prints about them.
 
+import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
 import { namedDnsProvider } from '../../certificates/acme/dns/named.ts'
 import {
@@ -8,6 +9,7 @@ import {
   LETS_ENCRYPT_STAGING,
   type NameOwner,
 } from '../../certificates/acme.ts'
+import { ResumeFiles } from '../../client/resume-files.ts'
 import type { AcmeSettings, ServerConfigOptions } from '../../config/server-config.ts'
 import { TunnelError } from '../../errors.ts'
 import type { CertificateStore } from '../../store.ts'
@@ -61,6 +63,7 @@ export class ServerAcme implements CertificateSource {
           store,
           directory,
           challenge: acme.challenge ?? 'http-01',
+          holder: await holderOf(folder, directory),
           ...(acme.ca !== undefined && { ca: acme.ca }),
           ...(dns && { dns }),
           ...(acme.resolvers && { resolvers: acme.resolvers }),
@@ -138,6 +141,19 @@ export class ServerAcme implements CertificateSource {
     await this.#certificates.stop()
     await this.#store.close()
   }
+}
+
+/**
+ * Says to the store whose an order is. That of a server which was killed here is taken over, so that its order goes on at once; while the
+ * other lives, as one that is to be replaced, this one has its own.
+ */
+async function holderOf(folder: string, directory: string): Promise<string> {
+  const files = new ResumeFiles(folder, directory)
+  const orders = { kind: 'acme', name: 'orders' } as const
+  const holder = (await files.take(orders)) ?? randomUUID()
+  // A disk that is full: then the next start waits until the claim ends.
+  await files.keep(orders, holder).catch(() => {})
+  return holder
 }
 
 /** Servers of a cluster have theirs together, and each a copy. */

@@ -4,6 +4,10 @@ import type { ClusterConfig } from '../../config/server-config.ts'
 import type { RedisDirectory } from '../../directories/redis.ts'
 import { TunnelError } from '../../errors.ts'
 import type { ClusterOptions, PeerTls } from '../../server/cluster/options.ts'
+import type { Run } from '../run.ts'
+import { pauseUntil } from '../sharing/patience.ts'
+
+const RETRY_MS = 1_000
 
 export class ClusterSource {
   /** For the server. */
@@ -44,6 +48,24 @@ export class ClusterSource {
         'OPTION_INVALID',
         'cluster cannot change while the server runs: start it again for that.',
       )
+  }
+
+  /**
+   * Resolves once Redis answers, or when the server is to stop: it may start after the servers, as when the power is back. What it
+   * refuses, such as a login, is for the start of the server to say.
+   */
+  async reach({ output, stop }: Run): Promise<void> {
+    for (let isTold = false; !stop.aborted; isTold = true) {
+      try {
+        await this.#directory.nodes()
+        return
+      } catch (cause) {
+        if (this.#directory.isRefused(cause)) return
+        const message = `${this.#directory.explain(cause)} The server starts when it answers.`
+        if (!isTold) output.event({ type: 'error', code: 'CLUSTER_UNREACHABLE', message })
+        await pauseUntil(stop, RETRY_MS)
+      }
+    }
   }
 
   close(): void {

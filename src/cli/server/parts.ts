@@ -20,7 +20,8 @@ import type { TokenSource } from './token-source.ts'
 import { UsedLinksFile } from './used-links.ts'
 
 /** Where the server has its names from, if not from itself. */
-export type ClusterEnd = Pick<ClusterSource, 'options' | 'check' | 'close'>
+export type ClusterEnd = Pick<ClusterSource, 'options' | 'check' | 'close'> &
+  Partial<Pick<ClusterSource, 'reach'>>
 
 /** Where a part was opened: what it needs of the process. */
 export interface PartsPlace {
@@ -114,6 +115,11 @@ export class ServerParts {
         'tokens-db cannot change while the server runs: start it again for that.',
       )
     if (this.#source === undefined) refuseSource(given)
+  }
+
+  /** Resolves once what the server cannot start without is there, or when it is to stop. */
+  async reach(run: Run): Promise<void> {
+    await this.#cluster?.reach?.(run)
   }
 
   /** Begins what needs a server that listens, such as certificate orders. */

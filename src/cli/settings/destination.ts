@@ -1,21 +1,40 @@
 // Which server a command uses, and which token goes there. A token goes only to the server that the user has given it for.
 
-import { parseServer, serverOrigin } from '../../client/server-address.ts'
+import type { OneServer } from '../../client/options.ts'
+import { parseServer, serverList, serverOrigin } from '../../client/server-address.ts'
 import type { ConnectionOptions } from '../../config/client-config.ts'
 import { TunnelError } from '../../errors.ts'
 import { isLoopback } from '../../names.ts'
 import type { Output } from '../output.ts'
 import type { Login, Logins } from './logins.ts'
 
-export interface Destination {
-  /** `undefined`: a server in this process. */
-  readonly server: string | undefined
+/** A server, and what goes there. */
+export interface ServerDestination {
+  readonly server: string
   /** Empty: none, whatever the environment says. */
   readonly token: string
   /** The authority that was named at the login, unless the caller names one. */
   readonly ca?: string | undefined
-  /** What the user should know about the two. */
+}
+
+export interface Destination {
+  /** In the order in which they are tried; none: a server in this process. */
+  readonly servers: readonly ServerDestination[]
+  /** What the user should know about servers and tokens. */
   readonly notices: readonly Notice[]
+}
+
+/** For TunnelClient; `undefined`: a server in this process. `ca`: one that was named, which wins over those of logins. */
+export function serverOption(
+  { servers }: Destination,
+  ca: string | undefined,
+): readonly OneServer[] | undefined {
+  if (servers.length === 0) return undefined
+  return servers.map(({ server: url, token, ca: own }) => ({
+    url,
+    token,
+    ...(ca === undefined && own !== undefined && { ca: own }),
+  }))
 }
 
 export interface Notice {
@@ -32,31 +51,34 @@ export interface Given {
 /** Read when they are needed only. */
 export type ReadLogins = () => Logins
 
-/** The destination of a command line; `other`: the server of TUNNEL_SERVER. */
+/** The destination of a command line; `other`: the servers of TUNNEL_SERVER. */
 export function destinationOf(
   {
-    server,
+    servers,
     token,
     isLocal,
-  }: { readonly server?: Given | undefined; readonly token?: Given | undefined; readonly isLocal: boolean },
+  }: { readonly servers: readonly Given[]; readonly token?: Given | undefined; readonly isLocal: boolean },
   logins: ReadLogins,
   other: string | undefined,
 ): Destination {
   if (isLocal) return HERE
-  if (server !== undefined) {
-    // What stands beside TUNNEL_SERVER was meant for that one, if there is a login for this one.
-    const isForOther = token?.isTyped === false && other !== undefined && !isSameServer(server.text, other)
-    const kept = token === undefined || isForOther ? logins().of(server.text) : {}
-    return { server: server.text, ca: kept.ca, token: kept.token ?? token?.text ?? '', notices: [] }
+  if (servers.length > 0) {
+    const named = servers.map(({ text: server }) => {
+      // What stands beside TUNNEL_SERVER was meant for that one, if there is a login for this one.
+      const isForOther = token?.isTyped === false && Boolean(other) && !isOneOf(server, other)
+      const kept = token === undefined || isForOther ? logins().of(server) : {}
+      return { server, ca: kept.ca, token: kept.token ?? token?.text ?? '' }
+    })
+    return { servers: named, notices: [] }
   }
   const standard = logins().standard
   if (standard === undefined) return HERE
   const { ca, token: own = '' } = logins().of(standard)
   // TUNNEL_TOKEN may belong to any server: it goes to one that is given with it.
-  if (token?.isTyped) return { server: standard, ca, token: token.text, notices: [] }
+  if (token?.isTyped) return { servers: [{ server: standard, ca, token: token.text }], notices: [] }
   const notices =
     token === undefined ? [] : [withheld(standard, 'is your default server, and not that of TUNNEL_SERVER')]
-  return { server: standard, ca, token: own, notices }
+  return { servers: [{ server: standard, ca, token: own }], notices }
 }
 
 export interface FileSettings {
@@ -69,24 +91,41 @@ export interface FileSettings {
 
 /** The destination of a configuration file. */
 export function destinationOfFile(
-  { connection, isNamed, path, isLocal }: FileSettings,
-  { TUNNEL_SERVER, TUNNEL_TOKEN }: Readonly<Record<string, string | undefined>>,
+  file: FileSettings,
+  environment: Readonly<Record<string, string | undefined>>,
   logins: ReadLogins,
 ): Destination {
-  const server = isLocal ? undefined : (connection.server ?? (TUNNEL_SERVER || logins().standard))
-  if (server === undefined) return HERE
-  if (connection.token !== undefined) return { server, token: connection.token, notices: [] }
-  const isFromEnvironment = isSameServer(server, TUNNEL_SERVER)
+  const { connection, isLocal } = file
+  const others = () => serverList(environment.TUNNEL_SERVER || (logins().standard ?? ''))
+  const named = isLocal ? [] : [connection.server ?? others()].flat()
+  const each = named.map(server => placeOfFile(server, file, environment, logins))
+  return { servers: each.map(({ place }) => place), notices: each.flatMap(({ notices }) => notices) }
+}
+
+/** One of its servers, by itself. */
+function placeOfFile(
+  server: string,
+  { connection, isNamed, path }: FileSettings,
+  { TUNNEL_SERVER, TUNNEL_TOKEN }: Readonly<Record<string, string | undefined>>,
+  logins: ReadLogins,
+): { readonly place: ServerDestination; readonly notices: readonly Notice[] } {
+  if (connection.token !== undefined) return { place: { server, token: connection.token }, notices: [] }
+  const isFromEnvironment = isOneOf(server, TUNNEL_SERVER)
   const { ca, token: own }: Login =
     isFromEnvironment && TUNNEL_TOKEN ? { token: TUNNEL_TOKEN } : logins().of(server)
   const ways = WAYS.filter(([option]) => connection[option] !== undefined).map(([, key]) => key)
   if (own !== undefined && !isNamed && ways.length > 0) {
     const why = `${path} was found in this folder, and says by ${ways.join(' and ')} how the server is reached`
     const message = `No token is sent to ${server}: ${why}. If you trust the file, name it with --config.`
-    return { server, token: '', notices: [{ code: 'TOKEN_WITHHELD', message }] }
+    return { place: { server, token: '' }, notices: [{ code: 'TOKEN_WITHHELD', message }] }
   }
   const notices = own === undefined && TUNNEL_TOKEN ? [withheld(server, `is named by ${path}`)] : []
-  return { server, ca, token: own ?? '', notices }
+  return { place: { server, ca, token: own ?? '' }, notices }
+}
+
+/** Whether a server is one of those of TUNNEL_SERVER. */
+function isOneOf(server: string, list: string | undefined): boolean {
+  return serverList(list ?? '').some(one => isSameServer(server, one))
 }
 
 /** Whether both are given and mean the same: scheme, host and port. */
@@ -106,24 +145,26 @@ export function trustsServer(
   { TUNNEL_SERVER }: Readonly<Record<string, string | undefined>>,
   logins: ReadLogins,
 ): boolean {
-  return isSameServer(server, TUNNEL_SERVER) || logins().servers.some(one => isSameServer(server, one))
+  return isOneOf(server, TUNNEL_SERVER) || logins().servers.some(one => isSameServer(server, one))
 }
 
 /** Tells the notices of a destination, and of a token that others can read on its way. */
 export function tellNotices(
-  { server, token, notices }: Destination,
+  { servers, notices }: Destination,
   isInsecureToken: boolean,
   output: Pick<Output, 'event'>,
 ): void {
   for (const notice of notices) output.event({ type: 'notice', ...notice })
-  if (!isInsecureToken || server === undefined || token === '') return
-  const { isSecure, host, address } = parseServer(server)
-  if (isSecure || isLoopback(address.host ?? '')) return
-  const message = `The token goes to ${host} unencrypted: everybody on the way can read it.`
-  output.event({ type: 'notice', code: 'TOKEN_IN_CLEAR', message })
+  if (!isInsecureToken) return
+  for (const { server, token } of servers) {
+    const { isSecure, host, address } = parseServer(server)
+    if (token === '' || isSecure || isLoopback(address.host ?? '')) continue
+    const message = `The token goes to ${host} unencrypted: everybody on the way can read it.`
+    output.event({ type: 'notice', code: 'TOKEN_IN_CLEAR', message })
+  }
 }
 
-const HERE: Destination = { server: undefined, token: '', notices: [] }
+const HERE: Destination = { servers: [], notices: [] }
 
 /** Options, and keys of a file, by which others could come to read what is sent to the server. */
 const WAYS = [

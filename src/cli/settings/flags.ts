@@ -24,6 +24,11 @@ export class Flags {
     return text === undefined ? undefined : { text, isTyped: this.isTyped(name) }
   }
 
+  /** Of a repeatable flag: one for each value. */
+  allGiven(name: string): readonly Given[] {
+    return this.list(name).map(text => ({ text, isTyped: this.isTyped(name) }))
+  }
+
   isOn(name: string): boolean {
     return this.#command.getOptionValue(name) === true
   }

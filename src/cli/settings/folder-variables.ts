@@ -20,7 +20,13 @@ export async function leaveFolderOut(): Promise<void> {
   const environment = await givenEnvironment()
   const { execPath, execArgv, argv } = process
   if (environment !== undefined) {
-    const options = [...execArgv, '--no-env-file', '--config=/dev/null', '--tsconfig-override=/dev/null']
+    const options = [
+      ...execArgv,
+      '--use-system-ca',
+      '--no-env-file',
+      '--config=/dev/null',
+      '--tsconfig-override=/dev/null',
+    ]
     // The process stays the same, with its id, its terminal and its signals. Does not return.
     process.execve?.(execPath, [execPath, ...options, ...argv.slice(1)], environment)
   }

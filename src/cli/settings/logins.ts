@@ -1,10 +1,10 @@
 // The servers that the user has logged in to, with their tokens: a file that only this user can read.
 
 import { chmodSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
-import { homedir } from 'node:os'
 import { dirname, isAbsolute, join } from 'node:path'
 import { serverOrigin } from '../../client/server-address.ts'
 import { TunnelError } from '../../errors.ts'
+import { homeFolder } from './state-folder.ts'
 
 type Environment = Readonly<Record<string, string | undefined>>
 
@@ -16,15 +16,17 @@ export interface Login {
 }
 
 export class Logins {
-  readonly path: string
+  /** `undefined`: this user has no place for it. */
+  readonly path: string | undefined
   /** By the address of their server. */
   readonly #kept = new Map<string, Login>()
   #standard: string | undefined
 
   /** Reads the file; without one there are no logins. `LOGIN_INVALID`: it cannot be used. */
   constructor(environment: Environment) {
-    this.path = join(configFolder(environment), 'logins.json')
-    this.#read()
+    const folder = configFolder(environment)
+    this.path = folder && join(folder, 'logins.json')
+    if (this.path !== undefined) this.#read(this.path)
   }
 
   /** The server that is used when none is named. */
@@ -67,17 +69,24 @@ export class Logins {
     this.#write()
   }
 
-  #read(): void {
+  /** Where logins are kept. Throws `LOGIN_INVALID` where there is no place for them. */
+  needPath(): string {
+    if (this.path !== undefined) return this.path
+    const text = 'This user has no home folder to keep logins in: set HOME or XDG_CONFIG_HOME.'
+    throw new TunnelError('LOGIN_INVALID', text, { action: '' })
+  }
+
+  #read(path: string): void {
     const invalid = (why: string, cause?: unknown) =>
-      new TunnelError('LOGIN_INVALID', `${this.path} ${why}.`, { cause })
-    const mode = modeOf(this.path)
+      new TunnelError('LOGIN_INVALID', `${path} ${why}.`, { cause })
+    const mode = modeOf(path)
     if (mode === undefined) return
     // As ssh does with keys: what others could read is not a secret any more.
     if (process.platform !== 'win32' && (mode & 0o077) !== 0)
       throw invalid('may be read by other users: chmod 600')
     let text: string
     try {
-      text = readFileSync(this.path, 'utf8')
+      text = readFileSync(path, 'utf8')
     } catch (cause) {
       throw invalid('cannot be read', cause)
     }
@@ -100,17 +109,18 @@ export class Logins {
     const servers = Object.fromEntries(this.#kept)
     const text = `${JSON.stringify({ version: 1, default: this.#standard, servers }, null, 2)}\n`
     // Beside it and then in its place: a reader never sees half a file, and the mode is right from the first byte on.
-    const draft = `${this.path}.${process.pid}`
+    const path = this.needPath()
+    const draft = `${path}.${process.pid}`
     try {
-      mkdirSync(dirname(this.path), { recursive: true, mode: 0o700 })
+      mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
       writeFileSync(draft, text, { mode: 0o600, flag: 'wx' })
       // The mode above is one that the umask has made smaller.
       chmodSync(draft, 0o600)
-      renameSync(draft, this.path)
+      renameSync(draft, path)
     } catch (cause) {
       removeDraft(draft)
       const why = cause instanceof Error && 'code' in cause ? ` (${String(cause.code)})` : ''
-      throw new TunnelError('LOGIN_INVALID', `${this.path} cannot be written${why}.`, { cause })
+      throw new TunnelError('LOGIN_INVALID', `${path} cannot be written${why}.`, { cause })
     }
   }
 }
@@ -124,8 +134,10 @@ function removeDraft(draft: string): void {
 }
 
 /** By the XDG base directory specification, which wants relative paths to be ignored. */
-function configFolder({ XDG_CONFIG_HOME = '' }: Environment): string {
-  return join(isAbsolute(XDG_CONFIG_HOME) ? XDG_CONFIG_HOME : join(homedir(), '.config'), 'localtunnels')
+function configFolder({ XDG_CONFIG_HOME = '' }: Environment): string | undefined {
+  if (isAbsolute(XDG_CONFIG_HOME)) return join(XDG_CONFIG_HOME, 'localtunnels')
+  const home = homeFolder()
+  return home && join(home, '.config', 'localtunnels')
 }
 
 function modeOf(path: string): number | undefined {

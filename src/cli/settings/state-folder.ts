@@ -12,6 +12,7 @@ export function stateFolder(
   platform: NodeJS.Platform = process.platform,
 ): string | undefined {
   const folder = stateFolderOf(environment, platform)
+  if (folder === undefined) return undefined
   try {
     mkdirSync(folder, { recursive: true, mode: 0o700 })
     accessSync(folder, constants.W_OK)
@@ -22,14 +23,29 @@ export function stateFolder(
   }
 }
 
-/** By the XDG base directory specification, which wants relative paths to be ignored; elsewhere as is usual there. */
+/** `undefined`: this user has none, as in a container that was given a number and no more. A relative one would be this folder's. */
+export function homeFolder(): string | undefined {
+  try {
+    const home = homedir()
+    return isAbsolute(home) ? home : undefined
+  } catch {
+    return undefined // no HOME, and no entry in the table of users
+  }
+}
+
+/**
+ * By the XDG base directory specification, which wants relative paths to be ignored; elsewhere as is usual there. `undefined`: there is
+ * no home, and no variable that names another place.
+ */
 export function stateFolderOf(
   { XDG_STATE_HOME = '', LOCALAPPDATA = '' }: Environment,
   platform: NodeJS.Platform,
-): string {
+): string | undefined {
   if (isAbsolute(XDG_STATE_HOME)) return join(XDG_STATE_HOME, 'localtunnels')
-  if (platform === 'darwin') return join(homedir(), 'Library', 'Application Support', 'localtunnels', 'state')
-  if (platform === 'win32')
-    return join(LOCALAPPDATA || join(homedir(), 'AppData', 'Local'), 'localtunnels', 'state')
-  return join(homedir(), '.local', 'state', 'localtunnels')
+  if (platform === 'win32' && LOCALAPPDATA) return join(LOCALAPPDATA, 'localtunnels', 'state')
+  const home = homeFolder()
+  if (home === undefined) return undefined
+  if (platform === 'darwin') return join(home, 'Library', 'Application Support', 'localtunnels', 'state')
+  if (platform === 'win32') return join(home, 'AppData', 'Local', 'localtunnels', 'state')
+  return join(home, '.local', 'state', 'localtunnels')
 }

@@ -1,9 +1,10 @@
 // Where the app is, as the command line says: a port, host and port, a URL, a unix socket, or a folder.
 
+import type { OriginOptions } from '../../client/options.ts'
 import type { HttpServiceOptions, ServiceConfig } from '../../config/service.ts'
 import { splitProtocol } from '../../config/target.ts'
 import { TunnelError } from '../../errors.ts'
-import { formatUrl, isLoopback, parseHost } from '../../names.ts'
+import { formatUrl, isLoopback, parseHost, unusedPart } from '../../names.ts'
 import { unknownWord } from '../words.ts'
 import { parsePort, parsePortRange } from './flags.ts'
 
@@ -11,7 +12,7 @@ export interface Target {
   /** For TunnelClient. */
   readonly options:
     | { readonly port: number; readonly host: string }
-    | { readonly url: string; readonly verifyOrigin?: boolean }
+    | ({ readonly url: string } & AppTls)
     | { readonly unix: string }
     | { readonly folder: string; readonly spa: boolean }
   /** `http://localhost:3000`, or the path of a unix socket or folder. */
@@ -27,12 +28,15 @@ export interface Target {
   readonly url: string | undefined
 }
 
+/** How TLS is spoken with apps that want it. */
+export type AppTls = Pick<OriginOptions, 'appInsecure' | 'appCa' | 'appServerName'>
+
 export interface TargetFlags {
   /** `3000`, `host:3000`, `https://localhost:3000`, `unix:/run/app.sock`. */
   readonly positional: string | undefined
   readonly port: number | undefined
   readonly host: string | undefined
-  readonly isInsecure: boolean
+  readonly tls?: AppTls
   /** A folder instead of all the above. */
   readonly folder?: string | undefined
   readonly isSpa?: boolean
@@ -72,11 +76,11 @@ function rawTarget(port: number, host: string): Service {
   return { options: { port, host }, label: plain(label), shortLabel: plain(shortLabel), dial, url: undefined }
 }
 
-export function parseTarget({ positional, port, host, isInsecure, folder, isSpa }: TargetFlags): Target {
+export function parseTarget({ positional, port, host, tls, folder, isSpa }: TargetFlags): Target {
   if (folder !== undefined) return folderTarget(folder, isSpa ?? false)
   if (positional === undefined) return portTarget(port ?? DEFAULT_PORT, host ?? 'localhost')
   if (/^\d+$/.test(positional)) return portTarget(parsePort(positional, '', 1), host ?? 'localhost')
-  if (/^https?:\/\//i.test(positional)) return urlTarget(positional, isInsecure)
+  if (/^https?:\/\//i.test(positional)) return urlTarget(positional, tls)
   if (positional.startsWith('unix:')) return unixTarget(positional.slice('unix:'.length))
   if (positional.includes(':')) {
     const parts = parseHost(positional)
@@ -91,7 +95,7 @@ export function parseTarget({ positional, port, host, isInsecure, folder, isSpa 
 /** `/api=8080`, `/ws=https://localhost:3001`, `/rpc=h2c://localhost:50051`: as `routes` of a tunnel; `undefined` without any. */
 export function parseRoutes(
   given: readonly string[],
-  isInsecure: boolean,
+  tls: AppTls = {},
 ): Record<string, RouteFlag> | undefined {
   if (given.length === 0) return undefined
   const routes = new Map<string, RouteFlag>()
@@ -109,7 +113,7 @@ export function parseRoutes(
       positional: address,
       port: undefined,
       host: undefined,
-      isInsecure,
+      tls,
     })
     routes.set(path, protocol === undefined ? options : { ...options, protocol })
   }
@@ -125,12 +129,11 @@ export function serviceTarget({ kind, options }: ServiceConfig): Target {
 
 /** Where a service or a route leads. Keys that its kind does not have are not there. */
 export function addressTarget(address: Partial<HttpServiceOptions>): Target {
-  const { port, host = 'localhost', unix, folder, spa = false, url = '', verifyOrigin } = address
+  const { port, host = 'localhost', unix, folder, spa = false, url = '' } = address
   if (unix !== undefined) return unixTarget(unix)
   if (folder !== undefined) return folderTarget(folder, spa)
   if (port !== undefined) return portTarget(port, host)
-  const target = urlTarget(url, false)
-  return verifyOrigin === undefined ? target : { ...target, options: { url: target.label, verifyOrigin } }
+  return urlTarget(url, appTlsOf(address))
 }
 
 function portTarget(port: number, hostFlag: string): Target {
@@ -145,16 +148,33 @@ function portTarget(port: number, hostFlag: string): Target {
   }
 }
 
-function urlTarget(text: string, isInsecure: boolean): Target {
+/** What is there of it. */
+export function appTlsOf({ appInsecure, appCa, appServerName }: AppTls): AppTls {
+  return {
+    ...(appInsecure !== undefined && { appInsecure }),
+    ...(appCa !== undefined && { appCa }),
+    ...(appServerName !== undefined && { appServerName }),
+  }
+}
+
+function urlTarget(text: string, tls: AppTls = {}): Target {
   // Not `URL.parse`, which Node 20 does not have.
   if (!URL.canParse(text)) throw new TunnelError('OPTION_INVALID', `"${text}" is not a URL.`)
   const url = new URL(text)
+  const more = unusedPart(url)
+  if (more !== undefined) {
+    const message = `The URL of the app has ${more}, and none is used: give ${url.origin}.`
+    throw new TunnelError('OPTION_INVALID', message)
+  }
   const hostname = url.hostname.replace(/^\[|\]$/g, '')
   const port = url.port === '' ? (url.protocol === 'https:' ? 443 : 80) : Number(url.port)
   // On this machine no network is in between, and the certificate of a dev server is rarely a trusted one.
-  const isUnverified = isInsecure || isLoopback(hostname)
+  const isUnverified = isLoopback(hostname) && tls.appCa === undefined
   return {
-    options: { url: url.origin, ...(isUnverified && { verifyOrigin: false }) },
+    options: {
+      url: url.origin,
+      ...(url.protocol === 'https:' && { ...(isUnverified && { appInsecure: true }), ...tls }),
+    },
     label: url.origin,
     shortLabel: isLoopback(hostname) ? `:${port}` : url.origin,
     dial: { host: hostname, port },

@@ -1,9 +1,47 @@
 // The ports on which a command, or what it started, listens.
 
-import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
+import { closeSync, openSync, readdirSync, readFileSync, readlinkSync, readSync } from 'node:fs'
 
 /** One entry of the kernel's tables: /proc/net/tcp, "man 5 proc_pid_net". */
 const LISTENING = /^\s*\d+: [0-9A-F]+:([0-9A-F]{4}) \S+ 0A \S+ \S+ \S+\s+\d+\s+\d+ (\d+) /
+
+/** The kernel lists those that listen first: this is room for 400 of them, however many connections there are. */
+const MAX_TABLE_BYTES = 65_536
+const V4 = { loopback: '0100007F', any: '00000000' } as const
+const V6 = { loopback: `${'0'.repeat(24)}01000000`, any: '0'.repeat(32) } as const
+
+/** Whether the system says that something listens at this address. `false` where it does not say. */
+export function listensHere({ host, port }: { readonly host?: string; readonly port?: number }): boolean {
+  if (process.platform !== 'linux' || host === undefined || port === undefined) return false
+  const isName = host === 'localhost' || host.endsWith('.localhost')
+  const end = `:${port.toString(16).toUpperCase().padStart(4, '0')} `
+  const isListed = (table: string, addresses: typeof V4 | typeof V6) =>
+    beginningOf(table).some(
+      line => LISTENING.test(line) && Object.values(addresses).some(one => line.includes(` ${one}${end}`)),
+    )
+  return (
+    ((isName || host === '127.0.0.1') && isListed('/proc/net/tcp', V4)) ||
+    ((isName || host === '::1') && isListed('/proc/net/tcp6', V6))
+  )
+}
+
+function beginningOf(table: string): readonly string[] {
+  try {
+    const file = openSync(table, 'r')
+    try {
+      const bytes = Buffer.alloc(MAX_TABLE_BYTES)
+      let length = 0
+      // One page at a time is what the kernel gives.
+      for (let read = -1; read !== 0; length += read)
+        read = readSync(file, bytes, length, bytes.length - length, null)
+      return bytes.toString('latin1', 0, length).split('\n')
+    } finally {
+      closeSync(file)
+    }
+  } catch {
+    return [] // no such tables, as in some sandboxes: a connection will show it
+  }
+}
 
 /** Of a process and all below it, in the order of their numbers. Asks the system: what a command prints is not looked at. */
 export async function listeningPorts(pid: number): Promise<readonly number[]> {

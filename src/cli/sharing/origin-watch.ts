@@ -1,13 +1,16 @@
-// Watches whether anything listens where the app should be: while nothing does, a TCP connection a second.
+// Watches whether anything listens where the app should be: while nothing does, it looks once a second.
 
 import { stat } from 'node:fs/promises'
 import { deferred } from '../../deferred.ts'
-import type { Address } from '../../socket.ts'
+import type { Address, SocketHandler } from '../../socket.ts'
 import { dial } from '../../sockets/dial.ts'
 import type { Target } from '../settings/target.ts'
+import { listensHere } from './listening-ports.ts'
 
 const PAUSE_MS = 1_000
 const DIAL_TIMEOUT_MS = 1_000
+/** For the app to end its side of a connection of the check. */
+const END_TIMEOUT_MS = 1_000
 
 export class OriginWatch {
   readonly #target: Target
@@ -48,18 +51,27 @@ export async function isListening(where: Target['dial']): Promise<boolean> {
   return stats?.isDirectory() ?? false
 }
 
-/** Dials as requests do: what answers here answers there. */
+/**
+ * Dials as requests do: what answers here answers there. Not what the system knows to listen on this machine: an app may be for one
+ * connection, or may log each that says nothing.
+ */
 export async function accepts(address: Address): Promise<boolean> {
+  if (listensHere(address)) return true
   const { promise: tooLate, resolve } = deferred<undefined>()
   const dialling = new AbortController()
   const timer = setTimeout(resolve, DIAL_TIMEOUT_MS, undefined)
   const dialled = dial(address, DEAF, dialling.signal).catch(() => undefined)
-  // One that only comes up later is not wanted any more.
-  void dialled.then(socket => socket?.terminate())
+  // Also one that only comes up later. By FIN: a reset is an error for the app, which may end for it.
+  void dialled.then(socket => {
+    if (socket === undefined) return
+    socket.end()
+    setTimeout(() => socket.terminate(), END_TIMEOUT_MS).unref()
+  })
   const socket = await Promise.race([dialled, tooLate])
   clearTimeout(timer)
   dialling.abort()
   return socket !== undefined
 }
 
-const DEAF = { received() {}, drained() {}, ended() {}, closed() {} }
+/** Hears nothing of a connection. */
+export const DEAF: SocketHandler = { received() {}, drained() {}, ended() {}, closed() {} }

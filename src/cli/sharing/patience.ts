@@ -15,6 +15,7 @@ const PASSING: ReadonlySet<ErrorCode> = new Set([
   'SERVER_DRAINING',
   'CARRIER_LOST',
   'CARRIER_DEAD',
+  'CLUSTER_UNREACHABLE',
 ])
 
 /** Resolves when `connect` does, or when it is to stop. Rejects with what does not pass by itself. */
@@ -38,7 +39,7 @@ export async function connectPatiently(
 }
 
 /** Keeps the process alive meanwhile: nothing else does. */
-async function pauseUntil(stop: AbortSignal, ms: number): Promise<void> {
+export async function pauseUntil(stop: AbortSignal, ms: number): Promise<void> {
   const { promise, resolve } = deferred()
   const timer = setTimeout(resolve, ms)
   const end = () => resolve()

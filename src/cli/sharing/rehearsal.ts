@@ -10,6 +10,7 @@ import { serverOptions } from '../../config/server-config.ts'
 import type { ServiceConfig } from '../../config/service.ts'
 import { ERRORS, TunnelError } from '../../errors.ts'
 import { dial } from '../../sockets/dial.ts'
+import { type Destination, serverOption } from '../settings/destination.ts'
 import { serviceTarget } from '../settings/target.ts'
 import { openTunnel } from './services.ts'
 
@@ -23,15 +24,19 @@ export interface Finding {
 export async function rehearse(
   config: ClientConfig | ServerConfig,
   environment: Readonly<Record<string, string | undefined>>,
+  destination: Destination | undefined,
 ): Promise<readonly Finding[]> {
-  const findings = config.kind === 'client' ? await ofClient(config, environment) : await ofServer(config)
+  const findings =
+    config.kind === 'client' ? await ofClient(config, environment, destination) : await ofServer(config)
   return findings.filter(finding => finding !== undefined)
 }
 
 async function ofClient(
   { connection, services }: ClientConfig,
   environment: Readonly<Record<string, string | undefined>>,
+  destination: Destination | undefined,
 ): Promise<readonly (Finding | undefined)[]> {
+  const server = destination && serverOption(destination, connection.ca)
   const { clientSettings } = await import('../../client/settings.ts')
   const { httpTunnel } = await import('../../client/http-tunnel.ts')
   const { tcpTunnel, tlsTunnel, udpTunnel } = await import('../../client/raw-tunnel.ts')
@@ -46,7 +51,7 @@ async function ofClient(
   }
   let settings: ClientSettings | undefined
   const own = finding('', () => {
-    settings = clientSettings(connection, environment, dial)
+    settings = clientSettings({ ...connection, ...(server && { server }), token: '' }, environment, dial)
   })
   return [
     own,

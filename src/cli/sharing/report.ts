@@ -4,6 +4,7 @@ import type { TunnelClientEvents } from '../../client/options.ts'
 import { TunnelError } from '../../errors.ts'
 import type { ClientEnd } from '../ends.ts'
 import type { MoreEvent, Output, ResponseEvent, VisitorDisconnectedEvent } from '../output.ts'
+import { asFlags } from '../words.ts'
 import type { Totals } from './totals.ts'
 
 export interface Reporting {
@@ -59,7 +60,10 @@ export function report(client: ClientEnd, to: Reporting): void {
   client.on('reconnecting', ({ attempt, delayMs }) =>
     output.event({ type: 'reconnecting', attempt, delayMs }),
   )
-  client.on('error', error => output.event({ type: 'error', ...describe(error) }))
+  client.on('error', error => {
+    const { code, message } = describe(error)
+    output.event({ type: 'error', code, message: asFlags(message, to.serviceOf !== undefined) })
+  })
 }
 
 /** As it is printed, whichever end reports it. */

@@ -12,7 +12,7 @@ import type { HttpServiceOptions, ServiceConfig } from '../../config/service.ts'
 import { TunnelError } from '../../errors.ts'
 import type { ClientEnd, TunnelEnd } from '../ends.ts'
 import type { Output } from '../output.ts'
-import { addressTarget, serviceTarget, type Target } from '../settings/target.ts'
+import { addressTarget, appTlsOf, serviceTarget, type Target } from '../settings/target.ts'
 import { aborted } from '../stop.ts'
 import { OriginWatch } from './origin-watch.ts'
 
@@ -198,8 +198,11 @@ export function openTunnel<Made>(
   target: Target,
 ): Made {
   switch (kind) {
-    case 'http':
-      return client.http({ ...options, ...target.options, ...routesOf(options.routes) })
+    case 'http': {
+      // Of those apps that have an https URL, as the targets say.
+      const { appInsecure: _, appCa: __, appServerName: ___, ...rest } = options
+      return client.http({ ...rest, ...target.options, ...routesOf(options) })
+    }
     case 'tcp':
       return client.tcp(options)
     case 'udp':
@@ -209,11 +212,11 @@ export function openTunnel<Made>(
   }
 }
 
-function routesOf(routes: HttpServiceOptions['routes']): Pick<HttpTunnelOptions, 'routes'> {
+function routesOf({ routes, ...options }: HttpServiceOptions): Pick<HttpTunnelOptions, 'routes'> {
   if (routes === undefined) return {}
   const all = Object.entries(routes).map(([path, { protocol, ...address }]) => [
     path,
-    { ...addressTarget(address).options, ...(protocol && { protocol }) },
+    { ...addressTarget({ ...address, ...appTlsOf(options) }).options, ...(protocol && { protocol }) },
   ])
   return { routes: Object.fromEntries(all) }
 }

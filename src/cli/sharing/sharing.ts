@@ -5,7 +5,7 @@ import { deferred } from '../../deferred.ts'
 import { type ClientEnd, createClient, type ServerEnd } from '../ends.ts'
 import type { Output, ReadyEvent } from '../output.ts'
 import type { Run } from '../run.ts'
-import { type Destination, tellNotices } from '../settings/destination.ts'
+import { type Destination, serverOption, tellNotices } from '../settings/destination.ts'
 import { stateFolder } from '../settings/state-folder.ts'
 import type { Target } from '../settings/target.ts'
 import { aborted } from '../stop.ts'
@@ -44,7 +44,7 @@ export interface Shared {
 /** Resolves after a clean end; rejects when a tunnel could not be made or is lost for good. */
 export async function share(sharing: Sharing, run: Run): Promise<void> {
   const embedded =
-    sharing.destination.server === undefined
+    sharing.destination.servers.length === 0
       ? await (await import('./embedded-server.ts')).startEmbeddedServer(sharing.embedded)
       : undefined
   try {
@@ -55,16 +55,16 @@ export async function share(sharing: Sharing, run: Run): Promise<void> {
 }
 
 async function shareThrough(sharing: Sharing, embedded: ServerEnd | undefined, run: Run): Promise<void> {
-  const server =
-    embedded === undefined ? (sharing.destination.server ?? '') : `http://127.0.0.1:${embedded.port}`
+  const servers = serverOption(sharing.destination, sharing.client.ca)
+  const server = servers?.[0]?.url ?? `http://127.0.0.1:${embedded?.port}`
   // A server in this process ends with it, and all its names.
   const state = embedded === undefined ? stateFolder(run.environment) : undefined
   const client = await createClient({
     ...sharing.client,
     ...(state !== undefined && { stateFolder: state }),
     reportRate: run.reportRate,
-    token: sharing.destination.token,
-    server,
+    token: '',
+    server: servers ?? server,
     // What is in this process needs no way out.
     ...(embedded !== undefined && { proxy: false }),
   })

@@ -1,11 +1,11 @@
 // A carrier over the `ws` package: for connections that only a Node `agent` can make, such as through a proxy.
 
 import type { Agent, IncomingMessage } from 'node:http'
-import { rootCertificates } from 'node:tls'
 import { WebSocket } from 'ws'
 import { copyOf } from '../../bytes.ts'
 import { TunnelError } from '../../errors.ts'
 import type { CarrierHandler } from '../../session/carrier.ts'
+import { authorities } from '../../sockets/authorities.ts'
 import {
   type CarrierRequest,
   carrierHeaders,
@@ -31,6 +31,7 @@ export function wsCarriers(agent?: Agent): OpenCarrier {
       const { address, host, target, protocols, signal, timeoutMs, maxTextBytes = 0 } = request
       const { serverName, verify = true, ca, cert, key } = address.tls ?? {}
       if (signal.aborted) throw stopped()
+      const trusted = verify && address.tls !== undefined ? authorities(ca) : undefined
       const heard = () => request.heard?.()
       const socket = new WebSocket(
         `${address.tls === undefined ? 'ws' : 'wss'}://${urlHost(address.host)}:${address.port}${target}`,
@@ -42,7 +43,7 @@ export function wsCarriers(agent?: Agent): OpenCarrier {
           handshakeTimeout: timeoutMs,
           rejectUnauthorized: verify,
           ...(serverName !== undefined && { servername: serverName }),
-          ...(ca !== undefined && { ca: [...rootCertificates, ca] }),
+          ...(trusted !== undefined && { ca: trusted }),
           ...(cert !== undefined && key !== undefined && { cert, key }),
           ...(agent !== undefined && { agent }),
         },

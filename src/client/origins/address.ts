@@ -4,7 +4,8 @@ import { deferred } from '../../deferred.ts'
 import { type ErrorCode, TunnelError } from '../../errors.ts'
 import type { Address, Dial, Socket, SocketHandler } from '../../socket.ts'
 import type { Origin } from '../origin.ts'
-import { answeredPlain } from '../tls-check.ts'
+import { answeredPlain, UNTRUSTED } from '../tls-check.ts'
+import { alertOf, distrustOf } from '../tls-faults.ts'
 import { Silence } from './silence.ts'
 
 export interface AddressOriginOptions {
@@ -56,7 +57,9 @@ export class AddressOrigin implements Origin {
         const detail = `The app on port ${address.port} does not speak TLS: use ${this.#otherUrl}`
         throw new TunnelError('ORIGIN_SPEAKS_PLAIN', detail, { cause })
       }
-      throw new TunnelError(codeOf(cause), `Cannot connect to ${this.label}.`, { cause })
+      const code = codeOf(cause)
+      if (code === 'ORIGIN_TLS') throw tlsError(this.label, cause)
+      throw new TunnelError(code, `Cannot connect to ${this.label}.`, { cause })
     } finally {
       clearTimeout(timer)
     }
@@ -65,10 +68,29 @@ export class AddressOrigin implements Origin {
 
 function ignore(): void {}
 
+/** Says why. The action of the code is about certificates, which an alert need not be. */
+function tlsError(label: string, cause: unknown): TunnelError {
+  if (!(cause instanceof Error) || cause instanceof TunnelError)
+    return new TunnelError('ORIGIN_TLS', undefined, { cause })
+  const code = 'code' in cause ? String(cause.code) : ''
+  if (UNTRUSTED.test(code)) {
+    const { reason, action } = distrustOf(code, cause.message, 'app')
+    return new TunnelError('ORIGIN_TLS', `The certificate of ${label} is not trusted: ${reason}.`, {
+      cause,
+      action,
+    })
+  }
+  const { reason, action = '' } = alertOf(code, cause.message, 'app') ?? { reason: cause.message }
+  return new TunnelError('ORIGIN_TLS', `No TLS with ${label}: ${reason}.${action && ` ${action}`}`, {
+    cause,
+    action: '',
+  })
+}
+
 function codeOf(cause: unknown): ErrorCode {
   if (cause instanceof TunnelError) return cause.code
   const code = cause instanceof Error && 'code' in cause ? String(cause.code) : ''
   if (code === 'ECONNREFUSED' || code === 'ENOENT') return 'ORIGIN_REFUSED'
   // Bun 1.4.5 says EPROTO where a handshake fails.
-  return /CERT|TLS|SSL|SIGNED|ISSUER|ALTNAME|EPROTO/.test(code) ? 'ORIGIN_TLS' : 'ORIGIN_UNREACHABLE'
+  return UNTRUSTED.test(code) || /TLS|SSL|EPROTO/.test(code) ? 'ORIGIN_TLS' : 'ORIGIN_UNREACHABLE'
 }

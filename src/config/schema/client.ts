@@ -1,7 +1,7 @@
 // Every key of a client's configuration file. Checking, documentation, editor schema and types come from this table.
 
 import { type ClientLimits, DEFAULT_CLIENT_LIMITS } from '../../client/limits.ts'
-import type { Fields } from '../field.ts'
+import type { Fields, Value } from '../field.ts'
 import { GUARD_FIELDS, WEBHOOK } from './guard.ts'
 import { CLIENT_LIMITS } from './limit-meanings.ts'
 import { limitFields } from './limits.ts'
@@ -161,7 +161,7 @@ export const SERVICE_FIELDS: Fields = {
   url: {
     value: { type: 'text', form: 'url' },
     kinds: ['http'],
-    meaning: 'The app as an `http://` or `https://` URL; path and query are not used',
+    meaning: 'The app as an `http://` or `https://` URL without path, query and login',
   },
   unix: { value: { type: 'path' }, kinds: ['http', 'tcp', 'tls'], meaning: "Path of the app's unix socket" },
   folder: { value: { type: 'path' }, kinds: ['folder'], meaning: 'Folder whose files are served' },
@@ -223,11 +223,23 @@ export const SERVICE_FIELDS: Fields = {
       'Paths with an app of their own: a port, `host:port`, a URL, `unix:/path`; for HTTP/2 `h2c://host:port`, `h2c+unix:/path`, or `h2://host:port` by TLS. `/api` means it and all below; the longest wins',
     default: 'none',
   },
-  'verify-origin': {
+  'app-insecure': {
     value: { type: 'flag' },
-    kinds: ['http'],
-    meaning: "The certificate of an `https://` app must be trusted, except on this machine's own addresses",
-    default: '`true`',
+    kinds: ['http', 'folder'],
+    meaning: 'Any certificate of an `https://` app, routes included, is accepted',
+    default: "`false`; `true` for this machine's own addresses without `app-ca`",
+  },
+  'app-ca': {
+    value: { type: 'file' },
+    kinds: ['http', 'folder'],
+    meaning: 'PEM file of an authority to trust for the certificate of such an app, besides the usual ones',
+    default: 'none',
+  },
+  'app-server-name': {
+    value: { type: 'text', form: 'host' },
+    kinds: ['http', 'folder'],
+    meaning: 'Name that such an app is asked for (SNI), and that its certificate must have',
+    default: 'the host of its URL',
   },
   'origin-connect-timeout': {
     value: { type: 'duration', least: 1 },
@@ -300,11 +312,13 @@ export const SERVICE_FIELDS: Fields = {
   },
 }
 
+const SERVER: Value = { type: 'text', form: 'server' }
+
 export const CLIENT_FIELDS: Fields = {
   server: {
-    value: { type: 'text', form: 'server' },
+    value: { type: 'either', of: [SERVER, { type: 'list', of: SERVER, isUnique: true }] },
     meaning:
-      'The tunnel server: `wss://`, `https://`, `ws://`, `http://` or `host[:port]`, which is https unless it is this machine',
+      'The tunnel server: `wss://`, `https://`, `ws://`, `http://` or `host[:port]`, which is https unless it is this machine; or several of one cluster',
     default: '`TUNNEL_SERVER`, else the default server, else one in the same process',
   },
   token: {

@@ -96,7 +96,7 @@ function clientOptions(options: LocaltunnelOptions): ConstructorParameters<typeo
     )
   const name = local_host ?? 'localhost'
   const app: OriginOptions = local_https
-    ? { url: `https://${name}:${port}`, ...(allow_invalid_cert && { verifyOrigin: false }) }
+    ? { url: `https://${name}:${port}`, ...(allow_invalid_cert && { appInsecure: true }) }
     : { ...(port !== undefined && { port }), host: name }
   return {
     ...app,

@@ -121,7 +121,9 @@ export function wantedOf(options: ForwardOptions, defaultToken: string | undefin
   }
   const pool = options.pooling_enabled === true ? { pool: true } : {}
   if (proto === 'http') {
-    const app = { ...placeOf(addr), ...(options.verify_upstream_tls === false && { verifyOrigin: false }) }
+    const place = placeOf(addr)
+    const isUnverified = options.verify_upstream_tls === false && place.url?.startsWith('https:')
+    const app = { ...place, ...(isUnverified && { appInsecure: true }) }
     return {
       kind: 'http',
       client: { ...client, ...app, ...protocolOf(options, app), ...named(options), ...pool, ...shared },

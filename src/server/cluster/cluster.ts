@@ -154,7 +154,7 @@ export class Cluster {
     } catch (cause) {
       this.#stopListening?.()
       this.tables?.stop()
-      throw new TunnelError('CLUSTER_UNREACHABLE', messageOf(cause), { cause })
+      throw this.#unreachable(cause)
     }
     this.#restoredAt = performance.now()
     this.#beatLater()
@@ -248,12 +248,21 @@ export class Cluster {
     this.#restoredAt = performance.now()
   }
 
+  /** The directory knows the words. Workers have no Redis, so there is nothing to check there. */
+  #unreachable(cause: unknown): TunnelError {
+    const reason = cause instanceof Error ? cause.message : String(cause)
+    const detail =
+      this.#directory.explain?.(cause) ?? `The directory of the cluster cannot be reached: ${reason}.`
+    const action = this.isOneMachine ? { action: '' } : {}
+    return new TunnelError('CLUSTER_UNREACHABLE', detail, { cause, ...action })
+  }
+
   /** Reported once for each time that it cannot be reached. */
   #failed(error: Error): void {
     this.#doubts++
     if (this.#isFailing) return
     this.#isFailing = true
-    this.#host.failed(new TunnelError('CLUSTER_UNREACHABLE', messageOf(error), { cause: error }))
+    this.#host.failed(this.#unreachable(error))
   }
 
   // ── Names of this server ───────────────────────────────────────────────────────────────────────────────────
@@ -289,7 +298,7 @@ export class Cluster {
   /** The servers that live, as this one sees them. Rejects with `CLUSTER_UNREACHABLE`. */
   async members(): Promise<readonly ClusterMember[]> {
     const nodes = await this.#directory.nodes().catch((cause: unknown) => {
-      throw new TunnelError('CLUSTER_UNREACHABLE', messageOf(cause), { cause })
+      throw this.#unreachable(cause)
     })
     return nodes.map(({ id, url }) => {
       return { id, url, isSelf: id === this.node, ...this.#peers.stateOf(id) }
@@ -434,10 +443,6 @@ export class Cluster {
 
 function freshSecret(): string {
   return randomBytes(32).toString('base64url')
-}
-
-function messageOf(cause: unknown): string {
-  return `The directory of the cluster cannot be reached: ${cause instanceof Error ? cause.message : String(cause)}.`
 }
 
 /** Where others reach a server that listens on `hostname`: its address, or the first of this machine that is not loopback. */

@@ -1,0 +1,99 @@
+// Redis is away when a server or its client starts: both wait, say once for what, and go on when it is there.
+
+import { expect, test } from 'bun:test'
+import { describeWith } from '../support/needs.ts'
+import { freePort } from '../support/ports.ts'
+import { Redis } from '../support/redis.ts'
+import { start } from './bin.ts'
+
+/** Words of the package that speaks to Redis. */
+const PACKAGE = /max retries|maxRetriesPerRequest|ioredis|Command timed out/i
+
+function serve(url: string, ...more: readonly string[]) {
+  const own = [
+    'server',
+    '--host',
+    '127.0.0.1',
+    '--port',
+    '0',
+    '--peer-url',
+    'http://127.0.0.1:1',
+    '--tcp-ports',
+    '',
+  ]
+  return start([...own, '--cluster', url, ...more])
+}
+
+describeWith(['redis-server'], 'redis-server', () => {
+  test('a server waits for a Redis that is not there yet, and ends by SIGTERM meanwhile', async () => {
+    await using redis = await Redis.start('redis-server')
+    await redis.kill()
+    const url = redis.url.replace('//', '//:secret@')
+    {
+      await using server = serve(url)
+      const said = await server.printed(/CLUSTER_UNREACHABLE: .*/)
+      expect(said).toBe(
+        `CLUSTER_UNREACHABLE: The Redis of the cluster, ${redis.url}, cannot be reached: nothing listens there (ECONNREFUSED). The server starts when it answers.`,
+      )
+      server.kill('SIGTERM')
+      expect(await server.exited).toBe(0)
+    }
+    await using server = serve(redis.url)
+    await server.printed(/CLUSTER_UNREACHABLE/)
+    await redis.run()
+    await server.printed(/listening/)
+    const all = server.stdout + server.stderr
+    expect(all.match(/CLUSTER_UNREACHABLE/g)).toHaveLength(1)
+    expect(all).not.toMatch(PACKAGE)
+    server.kill('SIGTERM')
+    expect(await server.exited).toBe(0)
+  }, 20_000)
+
+  test('a server waits for one that is frozen, and a client for the server that meets it', async () => {
+    await using redis = await Redis.start('redis-server')
+    redis.freeze()
+    await using server = serve(redis.url)
+    expect(await server.printed(/CLUSTER_UNREACHABLE: .*/)).toContain('it did not answer in 2 s')
+    redis.thaw()
+    const address = await server.printed(/http:\/\/\S+:\d+/)
+    await redis.kill()
+    for (const wire of ['streams', 'json']) {
+      await using client = start([
+        '3000',
+        '--server',
+        `http://127.0.0.1:${new URL(address).port}`,
+        '--wire',
+        wire,
+      ])
+      await client.printed(/CLUSTER_UNREACHABLE: The server cannot reach the directory of its cluster/)
+      await redis.run()
+      await client.printed(/^http:\/\/\S+/m)
+      expect(client.stdout + client.stderr).not.toMatch(PACKAGE)
+      client.kill('SIGTERM')
+      expect(await client.exited).toBe(0)
+      await redis.kill()
+    }
+    expect(server.stdout + server.stderr).not.toMatch(PACKAGE)
+  }, 40_000)
+
+  test('a login that Redis refuses is an end, with an exit code of its own', async () => {
+    await using redis = await Redis.start(
+      'redis-server',
+      '--user default on nopass ~* &* -@all +ping'.split(' '),
+    )
+    const server = serve(redis.url)
+    expect(await server.exited).toBe(3)
+    expect(server.stderr).toMatch(
+      /error CLUSTER_UNREACHABLE: The Redis of the cluster, redis:\S+, says: NOPERM .+\. Try again; /,
+    )
+    const wrong = serve(redis.url.replace('//', '//anna:wrong@'))
+    expect(await wrong.exited).toBe(3)
+    expect(wrong.stderr).toContain('says: ')
+    expect(wrong.stderr).not.toContain(':wrong')
+  }, 20_000)
+})
+
+test('a port where no Redis is said to be is waited for too, by name', async () => {
+  await using server = serve(`redis://127.0.0.1:${freePort()}`)
+  await server.printed(/nothing listens there/)
+})
