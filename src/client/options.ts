@@ -393,7 +393,7 @@ export interface TunnelClientEvents {
     readonly method: string
     readonly path: string
   }
-  /** The app took it as a WebSocket. Its `response`, with status 101, comes when that is closed. */
+  /** The app switched protocols, mostly to WebSocket. Its `response`, with status 101, comes when that is closed. */
   upgraded: {
     readonly id: number
     readonly tunnel: string

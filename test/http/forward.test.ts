@@ -68,12 +68,13 @@ describe('a forwarded request', () => {
     )
   })
 
-  test('keeps an upgrade to websocket and no other', () => {
+  test('keeps an upgrade, unless it would hide requests', () => {
     const upgrade = (to: string, connection = 'keep-alive, Upgrade'): string =>
       forward(`GET / HTTP/1.1\r\nHost: a\r\nConnection: ${connection}\r\nUpgrade: ${to}\r\n\r\n`)
     expect(upgrade('WebSocket')).toBe(
       `GET / HTTP/1.1\r\nHost: a\r\nUpgrade: WebSocket\r\nConnection: Upgrade\r\n${ADDED}`,
     )
+    expect(upgrade('SPDY/3.1, tcp')).toContain('Upgrade: SPDY/3.1, tcp\r\nConnection: Upgrade\r\n')
     for (const to of ['h2c', 'websocket, h2c', 'TLS/1.0'])
       expect(upgrade(to)).toBe(`GET / HTTP/1.1\r\nHost: a\r\n${ADDED}`)
     expect(upgrade('h2c', 'Upgrade, HTTP2-Settings')).not.toContain('h2c')

@@ -97,7 +97,6 @@ export class HttpReader {
   #takeRequest(bytes: Uint8Array, at: number): void {
     let from = 0
     while (from < bytes.length && !this.isOver) {
-      if (this.#upgrade !== undefined) return this.#keepEarly(bytes.subarray(from), at)
       const { framer } = this.#bodies[TO_APP]
       if (!framer.complete) {
         const next = this.#feed(TO_APP, bytes, from)
@@ -106,6 +105,7 @@ export class HttpReader {
         if (framer.complete) this.#requestEnded(at)
         continue
       }
+      if (this.#upgrade !== undefined) return this.#keepEarly(bytes.subarray(from), at)
       if (this.#partial[TO_APP].length === 0 && !this.#room.takesRequest(at, this.#replayOf !== undefined)) {
         // What waits for its answer still gets it from the server's report, without bytes.
         if (this.#waiting.length > 0) this.lose(at)

@@ -413,8 +413,8 @@ export class StreamExchange implements Exchange {
   }
 
   #switch(visit: Visit, bytes: Uint8Array, at: number, end: number): void {
-    // Only an upgrade to this one was passed on: a 101 to anything else is a connection that the visitor did not ask for.
-    if (visit.head.upgrade !== 'websocket' || this.#answer.upgrade !== 'websocket')
+    // A 101 to anything else is a connection that the visitor did not ask for.
+    if (!isOffered(this.#answer.upgrade, visit.head.upgrade))
       return this.#failInvalid('it is a 101 to a protocol that the visitor did not ask for')
     this.#phase = 'switched'
     this.#request.isDone = false
@@ -509,6 +509,13 @@ export class StreamExchange implements Exchange {
     this.#isUnchunked = false
     this.#framer = this.#framerTo()
   }
+}
+
+/** Whether what an app switches to is among the protocols that it was offered. */
+function isOffered(chosen: string, offered: string): boolean {
+  if (chosen === offered) return offered !== ''
+  const offers = new Set(offered.split(',').map(one => one.trim()))
+  return offered !== '' && chosen.split(',').every(one => offers.has(one.trim()))
 }
 
 /** Another server of the cluster does not hold the name any more. */
