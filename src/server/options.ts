@@ -115,8 +115,9 @@ export interface TunnelServerOptions {
    */
   readonly tlsCiphers?: string
   /**
-   * Whether visitors may speak HTTP/2 on `port`: ALPN chooses. Default `true` where it speaks TLS. `false`: HTTP/1.1 only, as
-   * for visitors that offer nothing else. Apps get HTTP/1.1 either way. A reload changes it for connections that come after.
+   * Whether visitors may speak HTTP/2 on `port`: by TLS where ALPN chooses it, without TLS where the connection begins with its
+   * preface. Default `true`. `false`: HTTP/1.1 only, as for visitors that offer nothing else. Apps get HTTP/1.1 either way. A
+   * reload changes it for connections that come after.
    */
   readonly http2?: boolean
   /**

@@ -87,7 +87,7 @@ export class JsonUpstream implements TunnelUpstream {
   #refusal({ head }: Visit): ErrorCode | undefined {
     const { limits, isClosed, heldBytes } = this.#link
     if (isClosed) return 'CLIENT_GONE'
-    // Bytes both ways have no place in a message, and a command of Docker's must not run where nobody sees what it says.
+    // Bytes both ways have no place in a message, and `docker exec` must not run a command whose output is lost.
     if (head.upgrade !== '') return 'WIRE_UNSUPPORTED'
     if (head.contentLength > maxBodyBytes(limits)) return 'BODY_TOO_LARGE'
     const isFull =
