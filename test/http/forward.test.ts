@@ -80,6 +80,13 @@ describe('a forwarded request', () => {
     expect(upgrade('h2c', 'Upgrade, HTTP2-Settings')).not.toContain('h2c')
   })
 
+  test('loses what only servers of a cluster say to each other', () => {
+    for (const name of ['localtunnels-visitor', 'Localtunnels_Visitor', 'localtunnels-moved'])
+      expect(forward(`GET / HTTP/1.1\r\nHost: a\r\n${name}: https 1 1.2.3.4\r\n\r\n`)).toBe(
+        `GET / HTTP/1.1\r\nHost: a\r\n${ADDED}`,
+      )
+  })
+
   test('loses forged forwarding lines, in any spelling', () => {
     const forged =
       'GET / HTTP/1.1\r\nX-Forwarded-For: 6.6.6.6\r\nHost: a\r\nx-forwarded-PROTO: https\r\nX-Forwarded-Host: evil\r\n' +
