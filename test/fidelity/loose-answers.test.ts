@@ -197,7 +197,7 @@ test.concurrent('the inspector shows what it means, or what is wrong with it', a
     if (reason === undefined) expect([json.state, json.answer.body.totalBytes]).toEqual(['done', 5])
     else {
       expect([json.state, json.code]).toEqual(['failed', 'ORIGIN_INVALID'])
-      expect(json.explanation).toContain(`HTTP/1.1: ${reason}. Check`)
+      expect(json.explanation).toContain(`HTTP/1.1: ${reason}. The log`)
     }
   }
 })
