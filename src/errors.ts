@@ -384,7 +384,7 @@ export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = {
     'origin',
     false,
     "The app's answer is not well-formed HTTP/1.1.",
-    'Check that the port speaks HTTP; for an https app give the client an https:// URL.',
+    'The log of the client says what is wrong with it. For an https app give the client an https:// URL.',
   ),
   ORIGIN_TLS: entry(
     24,

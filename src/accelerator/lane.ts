@@ -86,6 +86,7 @@ export class LaneTools {
   /** For the visitor. */
   readonly answer: Room
   readonly answerHead: ResponseHead = new ResponseHead()
+  /** As that of the main thread, so that no answer is read in another way here. */
   readonly framer: BodyFramer = new BodyFramer()
   /** Lanes that hold the beginning of an answer. */
   readonly holding: Set<Lane> = new Set<Lane>()
@@ -95,6 +96,7 @@ export class LaneTools {
     this.kernel = kernel
     this.slots = slots
     this.events = events
+    this.framer.isTolerant = true
     this.held = new HeldAnswers(kernel)
     this.request = kernel.room(EASY_REQUEST_BYTES)
     this.answer = kernel.room(maxForwardedBytes(MAX_LANE_FRAME_BYTES))
@@ -287,7 +289,7 @@ export class Lane extends LaneSide {
       const { body, contentLength } = answerHead
       return this.#hold(bytes, start, end, body === 'length' ? headEnd - start + contentLength : undefined)
     }
-    if (bodyEnd !== end) return this.#handBack(bytes, start, end)
+    if (bodyEnd !== end || framer.cleaned !== undefined) return this.#handBack(bytes, start, end)
     const headAt = forwardResponseHead(answerHead, STAY_OPEN, answer.bytes, 0)
     const bodyAt = this.#requestId === '' ? headAt : addRequestId(answer.bytes, headAt, this.#requestId)
     const length = bodyAt + end - headEnd

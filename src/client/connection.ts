@@ -61,6 +61,7 @@ export interface ResponseSeen {
   readonly durationMs: number
   readonly bytes: number
   readonly error?: ErrorCode
+  readonly reason?: string
 }
 
 /** A report that a raw connection of a visitor is on its way to the origin. */

@@ -31,7 +31,7 @@ export interface HealthProbe {
 export type HealthChanged = (isHealthy: boolean, error?: TunnelError) => void
 
 /** The head of an answer; what follows is not read. */
-const HEAD_LIMITS = { maxHeadBytes: 65_536, maxHeaderCount: 200 }
+const HEAD_LIMITS = { maxHeadBytes: 65_536, maxHeaderCount: 200, isOption: false }
 
 export class HealthCheck {
   /** The verdict: well, until the first check has shown something else. */
@@ -177,7 +177,7 @@ function probe(head: string, _isSecure: boolean): HealthProbe {
 /** Status of the final answer; 0 when its head is not complete, -1 when it is invalid. */
 function statusOf(bytes: Uint8Array): number {
   for (let at = 0; ; ) {
-    const head = new ResponseHead()
+    const head = new ResponseHead(true)
     const end = parseResponseHead(head, bytes, at, bytes.length, HEAD_LIMITS, 'GET')
     if (end <= 0) return end
     if (head.status >= 200) return head.status

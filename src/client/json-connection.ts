@@ -222,12 +222,12 @@ export class JsonConnection implements Connection {
     const timeoutMs = this.#timeoutMs(body !== undefined)
     const asked = { method, bytes, timeoutMs, maxBodyBytes: MAX_BODY_BYTES }
     this.#asked.set(request.id, asked)
-    tunnel.origins.request(asked, outcome => {
+    tunnel.origins.request(asked, (outcome, reason) => {
       this.#asked.delete(request.id)
       if (!(outcome instanceof TunnelError)) return this.#send(request, report, outcome)
-      if (outcome.code === 'CANCELLED') return this.#finish(report, 0, 0, 'CANCELLED')
+      if (outcome.code === 'CANCELLED') return this.#finish(report, 0, 0, { error: 'CANCELLED' })
       this.#events.error(outcome)
-      this.#fail(request, report, outcome.code)
+      this.#fail(request, report, outcome.code, reason)
     })
   }
 
@@ -260,7 +260,7 @@ export class JsonConnection implements Connection {
   }
 
   /** Answers with what existing clients answer; `error` tells a server of ours more. */
-  #fail(request: JsonRequest, report: Report, code: ErrorCode): void {
+  #fail(request: JsonRequest, report: Report, code: ErrorCode, reason?: string): void {
     const { status, meaning, action } = ERRORS[code]
     const { label = 'the app' } = this.#tunnel?.settings.origin ?? {}
     const isDown = NOT_REACHED.has(code)
@@ -273,7 +273,7 @@ export class JsonConnection implements Connection {
     this.#carrier.sendText(
       encodeResponse(request.id, { status, headers, body: { text, isBase64: false }, error: code }),
     )
-    this.#finish(report, status, text.length, code)
+    this.#finish(report, status, text.length, { error: code, ...(reason !== undefined && { reason }) })
   }
 
   #begin({ method, path }: JsonRequest): Report {
@@ -283,12 +283,17 @@ export class JsonConnection implements Connection {
     return report
   }
 
-  #finish({ id, startedAt, isWatched }: Report, status: number, bytes: number, error?: ErrorCode): void {
+  #finish(
+    { id, startedAt, isWatched }: Report,
+    status: number,
+    bytes: number,
+    failure?: { readonly error: ErrorCode; readonly reason?: string },
+  ): void {
     this.#requests--
     if (this.#requests === 0 && this.#serverTimeoutMs === undefined) this.#drained?.()
     if (!isWatched) return
     const durationMs = Math.round((performance.now() - startedAt) * 100) / 100
-    this.#events.response({ id, status, durationMs, bytes, ...(error !== undefined && { error }) })
+    this.#events.response({ id, status, durationMs, bytes, ...failure })
   }
 
   // ── Registration and the end ───────────────────────────────────────────────────────────────────────────────

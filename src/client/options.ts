@@ -412,7 +412,7 @@ export interface TunnelClientEvents {
     readonly method: string
     readonly path: string
   }
-  /** The app took it as a WebSocket. Its `response`, with status 101, comes when that is closed. */
+  /** The app switched protocols, mostly to WebSocket. Its `response`, with status 101, comes when that is closed. */
   upgraded: {
     readonly id: number
     readonly tunnel: string
@@ -421,9 +421,9 @@ export interface TunnelClientEvents {
     readonly path: string
   }
   /**
-   * Its answer is complete, or failed: then `error` has the code. `CANCELLED`: the visitor left; `status` is 0 when there
-   * was no answer yet. `CARRIER_LOST`: the connection to the server was lost, and `status` and `bytes` are 0. `bytes` went
-   * to the visitor.
+   * Its answer is complete, or failed: then `error` has the code, and `reason` what is wrong with the app's answer, if that is
+   * why. `CANCELLED`: the visitor left; `status` is 0 when there was no answer yet. `CARRIER_LOST`: the connection to the
+   * server was lost, and `status` and `bytes` are 0. `bytes` went to the visitor.
    */
   response: {
     readonly id: number
@@ -435,6 +435,7 @@ export interface TunnelClientEvents {
     readonly durationMs: number
     readonly bytes: number
     readonly error?: string
+    readonly reason?: string
   }
   /**
    * Requests above `reportRate` a second, which have no events of their own: how many began and ended (`requests`) since

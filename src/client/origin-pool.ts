@@ -1,7 +1,7 @@
 // Whole exchanges with the origin, for a wire that carries whole messages: keep-alive connections, one exchange each.
 
 import { latin1Text } from '../buffers.ts'
-import { type ErrorCode, TunnelError } from '../errors.ts'
+import { ERRORS, type ErrorCode, TunnelError } from '../errors.ts'
 import { eventLoop } from '../event-loop.ts'
 import { BodyFramer } from '../http/body.ts'
 import { joined } from '../http/characters.ts'
@@ -14,7 +14,7 @@ import type { Origin } from './origin.ts'
 /** Below the 5 s after which Node closes idle connections, with room for a request on its way. */
 const IDLE_MS = 4_000
 /** The origin is the user's own app: as generous as other clients of it. */
-const HEAD_LIMITS = { maxHeadBytes: 262_144, maxHeaderCount: 1_000 }
+const HEAD_LIMITS = { maxHeadBytes: 262_144, maxHeaderCount: 1_000, isOption: false }
 
 export interface OriginRequest {
   readonly method: string
@@ -31,8 +31,8 @@ export interface OriginAnswer {
   readonly body: Uint8Array
 }
 
-/** What comes of a request. Called exactly once. */
-export type Settled = (outcome: OriginAnswer | TunnelError) => void
+/** What comes of a request. Called exactly once. `reason`: what is wrong with an answer that is `ORIGIN_INVALID`. */
+export type Settled = (outcome: OriginAnswer | TunnelError, reason?: string) => void
 
 export class OriginPool {
   readonly #origin: Origin
@@ -96,7 +96,7 @@ interface Owner {
 class OriginConnection implements SocketHandler {
   readonly #owner: Owner
   readonly #budget: Budget
-  readonly #head: ResponseHead = new ResponseHead()
+  readonly #head: ResponseHead = new ResponseHead(true)
   readonly #framer: BodyFramer = new BodyFramer((bytes, start, end) =>
     this.#body.push(bytes.subarray(start, end)),
   )
@@ -118,6 +118,7 @@ class OriginConnection implements SocketHandler {
   constructor(budget: Budget, owner: Owner) {
     this.#budget = budget
     this.#owner = owner
+    this.#framer.isTolerant = true
   }
 
   isOn(request: OriginRequest): boolean {
@@ -185,7 +186,7 @@ class OriginConnection implements SocketHandler {
     let at = 0
     do {
       const end = parseResponseHead(head, pending, at, pending.length, HEAD_LIMITS, request.method)
-      if (end === -1) return this.#fail('ORIGIN_INVALID')
+      if (end === -1) return this.#failInvalid(head.fault)
       if (end === 0) {
         this.#partial = at === 0 ? pending : pending.subarray(at)
         if (!this.#holds(this.#partial.length)) this.#fail('TUNNEL_BUSY')
@@ -196,7 +197,8 @@ class OriginConnection implements SocketHandler {
     } while (head.status < 200 && head.status !== 101)
     this.#partial = undefined
     // No request of this wire asks for an upgrade.
-    if (head.status === 101) return this.#fail('ORIGIN_INVALID')
+    if (head.status === 101)
+      return this.#failInvalid('it is a 101 to a protocol that the visitor did not ask for')
     if (head.contentLength > request.maxBodyBytes && head.body === 'length')
       return this.#fail('ANSWER_TOO_LARGE')
     this.#isInBody = true
@@ -206,7 +208,7 @@ class OriginConnection implements SocketHandler {
 
   #takeBody(bytes: Uint8Array, from: number): void {
     const end = this.#framer.complete ? from : this.#framer.feed(bytes, from, bytes.length)
-    if (end === -1) return this.#fail('ORIGIN_INVALID')
+    if (end === -1) return this.#failInvalid(this.#framer.fault)
     if (this.#framer.payloadBytes > (this.#request?.maxBodyBytes ?? 0)) return this.#fail('ANSWER_TOO_LARGE')
     if (!this.#holds(this.#framer.payloadBytes)) return this.#fail('TUNNEL_BUSY')
     if (this.#framer.complete) this.#complete(this.#head.keepAlive && end === bytes.length)
@@ -258,11 +260,18 @@ class OriginConnection implements SocketHandler {
     this.#fail(isStream ? 'WIRE_UNSUPPORTED' : 'ORIGIN_TIMEOUT')
   }
 
+  #failInvalid(reason: string): void {
+    this.#end(
+      new TunnelError('ORIGIN_INVALID', `${ERRORS.ORIGIN_INVALID.meaning.slice(0, -1)}: ${reason}.`),
+      reason,
+    )
+  }
+
   #fail(code: ErrorCode): void {
     this.#end(new TunnelError(code))
   }
 
-  #end(error?: TunnelError): void {
+  #end(error?: TunnelError, reason?: string): void {
     if (this.#isGone) return
     this.#isGone = true
     this.#cancelTimer()
@@ -275,7 +284,7 @@ class OriginConnection implements SocketHandler {
     const settled = this.#settled
     this.#settled = undefined
     this.#request = undefined
-    settled?.(error ?? new TunnelError('ORIGIN_CLOSED'))
+    settled?.(error ?? new TunnelError('ORIGIN_CLOSED'), reason)
   }
 }
 

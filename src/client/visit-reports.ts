@@ -90,8 +90,9 @@ export class VisitReports {
     this.#owner.reports()?.responded(report)
     const request = this.#requests.end(report.id)
     if (request === undefined) return
-    const { status, durationMs, bytes, error } = report
-    const outcome = { status, durationMs, bytes, ...(error !== undefined && { error }) }
+    const { status, durationMs, bytes, error, reason } = report
+    const failure = { ...(error !== undefined && { error }), ...(reason !== undefined && { reason }) }
+    const outcome = { status, durationMs, bytes, ...failure }
     this.#owner.emit('response', { ...requestEvent(request), ...outcome })
   }
 

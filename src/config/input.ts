@@ -704,7 +704,7 @@ export interface ServerFile {
   readonly tlsMinVersion?: '1.2' | '1.3'
   /** Ciphers of TLS 1.2 by their OpenSSL names, with `:` in between. Default: those with forward secrecy and authenticated encryption. */
   readonly tlsCiphers?: string
-  /** Visitors may speak HTTP/2 where the server speaks TLS. Default: `true`. */
+  /** Visitors may speak HTTP/2: by TLS, and by prior knowledge without it. Default: `true`. */
   readonly http2?: boolean
   /** Visitors may speak HTTP/3, too, on the UDP port with the number of `port`. Experimental. Not with `accept-proxy-protocol` or `workers`. A reload cannot change it. Default: `false`. */
   readonly http3?: boolean

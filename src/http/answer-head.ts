@@ -1,9 +1,11 @@
-// Answer heads: as strict as those of requests, for the origin that wrote them is not trusted.
+// Answer heads: as strict as those of requests, for the origin that wrote them is not trusted. A tolerant reader gives a head that
+// is not strict a second chance: as the strict text that it stands for (`loose-head.ts`), read by the same parser.
 
 import { CR, isForbiddenInValue, LF, latin1, SP } from './characters.ts'
 import { Fields } from './fields.ts'
 import type { BodyKind, HeadLimits } from './head.ts'
-import { isOurVersion } from './request-line.ts'
+import { LooseHead, whyUnwanted } from './loose-head.ts'
+import { isLikeStatusLine, isOurVersion } from './request-line.ts'
 
 const EMPTY = new Uint8Array(0)
 
@@ -25,10 +27,28 @@ export class ResponseHead {
   keepAlive = true
   /** What a 101 switches to, lower-case, else empty. */
   upgrade = ''
-  /** Why a head is refused: there is but one reason. */
+  /** Whether `bytes` are not those of the app: they are the strict text that its head stands for. */
+  isAmended = false
+  /** Why a head is refused: there is but one code. */
   readonly refusal = 'ORIGIN_INVALID'
+  /** The same for the app's owner, such as "line 3 of its head has no colon". A tolerant reader sets it. */
+  fault = ''
   /** The lines behind the first one, for forwarding. */
   readonly fields: Fields = new Fields()
+  readonly isTolerant: boolean
+  /** A head that is not strict, and not complete. */
+  loose: LooseHead | undefined
+
+  /** `isTolerant`: it reads what an app sent, and not what a server wrote. */
+  constructor(isTolerant = false) {
+    this.isTolerant = isTolerant
+  }
+
+  /** Forgets a head that was begun and not completed. */
+  reset(): void {
+    this.fields.isPartial = false
+    this.loose = undefined
+  }
 
   get reason(): string {
     return latin1(this.bytes, this.reasonStart, this.reasonEnd)
@@ -50,16 +70,75 @@ export class ResponseHead {
   }
 }
 
+/** `isOption`: the server's operator may raise them. */
+export type AnswerLimits = Pick<HeadLimits, 'maxHeadBytes' | 'maxHeaderCount'> & {
+  readonly isOption?: boolean
+}
+
 /**
  * Parses the head of an answer to `requestMethod`, on the terms of `parseRequestHead`. Its sender is not trusted: what
  * is ambiguous is refused with `ORIGIN_INVALID`. A missing reason, with or without the space, is fine.
+ *
+ * The index is one of `bytes`, also where `head.bytes` are amended.
  */
 export function parseResponseHead(
   head: ResponseHead,
   bytes: Uint8Array,
   start: number,
   end: number,
-  limits: Pick<HeadLimits, 'maxHeadBytes' | 'maxHeaderCount'>,
+  limits: AnswerLimits,
+  requestMethod: string,
+): number {
+  if (head.loose === undefined) {
+    const at = parseStrictly(head, bytes, start, end, limits, requestMethod)
+    if (at !== -1 || !head.isTolerant) return at
+    head.loose = new LooseHead()
+  }
+  return parseLoosely(head, head.loose, bytes, start, end, limits, requestMethod)
+}
+
+function parseLoosely(
+  head: ResponseHead,
+  loose: LooseHead,
+  bytes: Uint8Array,
+  start: number,
+  end: number,
+  limits: AnswerLimits,
+  requestMethod: string,
+): number {
+  const { maxHeadBytes, maxHeaderCount, isOption = true } = limits
+  const stop = Math.min(end, start + maxHeadBytes)
+  const length = loose.take(bytes, start, stop)
+  if (length === 0 && stop < start + maxHeadBytes) return 0
+  head.reset()
+  if (length === 0)
+    head.fault = `its head is longer than ${maxHeadBytes} bytes${isOption ? ' (max-head)' : ''}`
+  else if (length < 0) head.fault = loose.fault
+  else {
+    const text = loose.text()
+    head.fault = ''
+    // The limit was for the bytes of the app: CRLF is longer than LF.
+    const own = { maxHeadBytes: text.length + 1, maxHeaderCount }
+    if (parseStrictly(head, text, 0, text.length, own, requestMethod) === text.length) {
+      head.isAmended = true
+      // RFC 9112 section 6.3: what told its length in two ways may mean the other one.
+      if (loose.hasTwoFramings) head.keepAlive = false
+      return start + length
+    }
+    head.reset()
+    if (head.fields.refusal === 'HEAD_TOO_LARGE')
+      head.fault = `its head has more than ${maxHeaderCount} lines${isOption ? ' (max-header-count)' : ''}`
+    else if (head.fault === '') head.fault = whyUnwanted(loose.lines)
+  }
+  return -1
+}
+
+function parseStrictly(
+  head: ResponseHead,
+  bytes: Uint8Array,
+  start: number,
+  end: number,
+  limits: AnswerLimits,
   requestMethod: string,
 ): number {
   const { fields } = head
@@ -73,6 +152,7 @@ export function parseResponseHead(
   } else {
     fields.begin(bytes, start)
     head.status = 0
+    head.isAmended = false
   }
   let at = fields.nextLine
   if (head.status === 0) {
@@ -114,21 +194,6 @@ function parseStatusLine(head: ResponseHead, start: number, end: number): number
   return at + 2
 }
 
-/** Whether bytes[start, end), fewer than 13 of them, may go on to be a status line. */
-function isLikeStatusLine(bytes: Uint8Array, start: number, end: number): boolean {
-  const likely = 'HTTP/1.1 200'
-  for (let at = start; at < end; at++) {
-    const place = at - start
-    const byte = bytes[at]!
-    if (place === 7) {
-      if (byte !== 0x30 && byte !== 0x31) return false
-    } else if (place >= 9) {
-      if (byte < (place === 9 ? 0x31 : 0x30) || byte > 0x39) return false
-    } else if (byte !== likely.charCodeAt(place)) return false
-  }
-  return true
-}
-
 /** Decides body and connection of a complete answer head (RFC 9112 section 6.3). False: refused. */
 function isAnswerFramed(head: ResponseHead, requestMethod: string): boolean {
   const { fields, status } = head
@@ -136,11 +201,13 @@ function isAnswerFramed(head: ResponseHead, requestMethod: string): boolean {
   head.body = 'close'
   head.contentLength = 0
   if (fields.encodingLine >= 0) {
-    if (isOld || fields.lengthLine >= 0 || !fields.isChunked()) return false
+    if (isOld) return isFault(head, 'it has Transfer-Encoding, and is HTTP/1.0')
+    if (fields.lengthLine >= 0) return false
+    if (!fields.isChunked()) return isFault(head, 'its Transfer-Encoding is not just "chunked"')
     head.body = 'chunked'
   } else if (fields.lengthLine >= 0) {
     const length = fields.readLength(fields.lengthLine)
-    if (length < 0) return false
+    if (length < 0) return isFault(head, 'its Content-Length is not a number of bytes')
     head.contentLength = length
     head.body = length > 0 ? 'length' : 'none'
   }
@@ -149,16 +216,23 @@ function isAnswerFramed(head: ResponseHead, requestMethod: string): boolean {
   head.keepAlive = !isOld
   head.upgrade = ''
   if (fields.hasConnection) {
-    if (!fields.readConnection(true)) return false
+    if (!fields.readConnection(true))
+      return isFault(head, 'its Connection names a line that frames or routes, or more than 32 lines')
     head.keepAlive = !fields.closes && (!isOld || fields.keepsAlive)
   }
   if (head.body === 'close') head.keepAlive = false
   if (status === 101) {
     // RFC 9110 section 7.8: a 101 says what it switches to. One that does not is a trick or a mistake.
-    if (isOld || !fields.upgrades || fields.upgradeLine < 0) return false
+    if (isOld || !fields.upgrades || fields.upgradeLine < 0)
+      return isFault(head, 'it is a 101 without "Connection: Upgrade", or without Upgrade')
     head.upgrade = fields.readUpgrade()
   }
   return true
+}
+
+function isFault(head: ResponseHead, fault: string): false {
+  head.fault = fault
+  return false
 }
 
 /** The bytes ended inside the head: more of them, unless it already has all it may have. */

@@ -72,6 +72,10 @@ export class BodyFramer {
   payloadBytes = 0
   /** Bytes of chunk framing until `feed` stops, wherever it is then: they cost a hundred times as much as payload does. */
   framingLeft: number = Number.POSITIVE_INFINITY
+  /** Whether blanks may stand between the size of a chunk and its line end: apps send them, and no one reads them in two ways. */
+  isTolerant = false
+  /** What `feed` took, without the blanks of a tolerant reader's chunk lines; `undefined`: as it is. */
+  cleaned: Uint8Array | undefined
 
   readonly #payload: Payload | undefined
   readonly #trailer: Payload | undefined
@@ -90,6 +94,11 @@ export class BodyFramer {
   #firstEnd = 0
   #gathered: Uint8Array | undefined
   #gatheredBytes = 0
+  // A copy without blanks: its bytes so far, and from where on what was fed is not in it.
+  #cleanedBytes = 0
+  #uncleanedFrom = 0
+  /** The state before the byte that broke the framing. */
+  #brokenIn = SIZE_START
 
   /**
    * `trailer`: gets what follows the last chunk in the same way, with the blank line. `forbidden`: names that no trailer may have beside
@@ -109,6 +118,7 @@ export class BodyFramer {
     this.#used = 0
     this.#trailers = 0
     this.payloadBytes = 0
+    this.cleaned = undefined
     this.complete = kind === 'none' || (kind === 'length' && contentLength === 0)
   }
 
@@ -130,6 +140,16 @@ export class BodyFramer {
     }
     this.#pay(bytes, start, stop)
     return stop
+  }
+
+  /** After -1: what is broken, for the owner of what sent it. */
+  get fault(): string {
+    if (this.#brokenIn >= LINE)
+      return 'the trailers behind its last chunk are malformed, too long or not allowed there'
+    if (this.#brokenIn === DATA_CR || this.#brokenIn === DATA_LF)
+      return 'a chunk of its body is longer than its size'
+    if (this.#brokenIn <= SIZE) return 'a chunk of its body has no size in hexadecimal digits'
+    return 'the line with the size of a chunk is malformed or too long'
   }
 
   /** Bytes to come, when the head announced how many; else 0. */
@@ -156,9 +176,31 @@ export class BodyFramer {
   }
 
   #feedChunks(bytes: Uint8Array, start: number, end: number): number {
+    this.cleaned = undefined
     const stop = this.#scanChunks(bytes, start, end)
     if (this.#payload !== undefined) this.#handOut(bytes)
+    if (this.cleaned !== undefined)
+      this.cleaned = this.#cleanUntil(bytes, stop).subarray(0, this.#cleanedBytes)
     return stop
+  }
+
+  /** The byte at `at` is left out. */
+  #leaveOut(bytes: Uint8Array, start: number, end: number, at: number): void {
+    if (this.cleaned === undefined) {
+      this.cleaned = new Uint8Array(end - start)
+      this.#cleanedBytes = 0
+      this.#uncleanedFrom = start
+    }
+    this.#cleanUntil(bytes, at)
+    this.#uncleanedFrom = at + 1
+  }
+
+  #cleanUntil(bytes: Uint8Array, end: number): Uint8Array {
+    const cleaned = this.cleaned!
+    const count = Math.max(0, end - this.#uncleanedFrom)
+    copyBytes(bytes, this.#uncleanedFrom, this.#uncleanedFrom + count, cleaned, this.#cleanedBytes)
+    this.#cleanedBytes += count
+    return cleaned
   }
 
   #scanChunks(bytes: Uint8Array, start: number, end: number): number {
@@ -181,18 +223,27 @@ export class BodyFramer {
       }
       if (framing === most) break
       framing++
-      if (!this.#takeFraming(bytes[at]!)) return -1
+      const byte = bytes[at]!
+      const state = this.#state
+      if (!this.#takeFraming(byte)) return this.#break(state)
+      if (byte <= SP && this.isTolerant && isBlank(byte) && this.#state !== EXT_QUOTED)
+        this.#leaveOut(bytes, start, end, at)
       at++
     }
     this.framingLeft = most - framing
     return at
   }
 
+  #break(state: number): -1 {
+    this.#brokenIn = state
+    return -1
+  }
+
   /** What follows the last chunk. Its length has a bound of its own. */
   #scanTrailers(bytes: Uint8Array, start: number, end: number): number {
     let at = start
     while (at < end && !this.complete) {
-      if (!this.#takeFraming(bytes[at]!)) return -1
+      if (!this.#takeFraming(bytes[at]!)) return this.#break(LINE)
       at++
     }
     this.#trailer?.(bytes, start, at)
@@ -269,16 +320,19 @@ export class BodyFramer {
       case LAST_LF:
         return ++this.#used <= MAX_TRAILER_BYTES && this.#takeTrailer(byte)
       default:
-        // Blanks are for what follows: in front of CRLF they would be nothing's.
-        if (
-          byte === CR &&
-          (this.#state === EXT_NAME || this.#state === EXT_VALUE || this.#state === EXT_QUOTED_END)
-        ) {
+        if (byte === CR && this.#mayEndLine) {
           this.#state = SIZE_LF
           return true
         }
         return ++this.#used <= MAX_EXTENSION_BYTES && this.#takeExtension(byte)
     }
+  }
+
+  /** Blanks are for what follows: in front of CRLF they are nothing's. */
+  get #mayEndLine(): boolean {
+    const state = this.#state
+    if (state === EXT_NAME || state === EXT_VALUE || state === EXT_QUOTED_END) return true
+    return this.isTolerant && (state === EXT_END || state === EXT_NAME_END)
   }
 
   #takeDigit(byte: number): boolean {

@@ -37,8 +37,9 @@ const KNOWN: readonly (readonly [name: string, kind: number])[] = [
   ['keep-alive', HOP],
   ['proxy-connection', HOP],
   ['proxy-authorization', HOP],
-  // Servers of a cluster say it to each other.
+  // Servers of a cluster say these to each other.
   ['localtunnels-moved', HOP],
+  ['localtunnels-visitor', HOP],
   ['forwarded', FORWARDED],
   ['x-real-ip', CLIENT_ADDRESS],
   ['true-client-ip', CLIENT_ADDRESS],

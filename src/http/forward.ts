@@ -43,12 +43,11 @@ const FORWARDED_NAME = ascii('Forwarded: ')
 
 /**
  * Writes the head as the origin gets it to `into` from `at` on and answers where it ends. `into` has room for
- * `maxForwardedBytes`. Only an upgrade to `websocket` is forwarded as one: any other protocol (h2c above all) would
- * carry requests past the framing and the guards of this server.
+ * `maxForwardedBytes`.
  */
 export function forwardRequestHead(head: RequestHead, hop: Hop, into: Uint8Array, at: number): number {
   const { bytes, fields } = head
-  const isUpgrade = head.upgrade === 'websocket'
+  const isUpgrade = head.upgrade !== ''
   let to = at
   let from = head.start
   if (head.pathStart !== head.targetStart) {

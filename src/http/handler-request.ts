@@ -16,7 +16,10 @@ export function requestOf(
   signal: AbortSignal,
 ): Request | undefined {
   const headers = new Headers()
-  for (const [name, value] of head.headerList()) headers.append(name, value)
+  const { fields } = head
+  // What Connection names was for the connection that the request came by.
+  for (let line = 0; line < fields.count; line++)
+    if (!fields.isNominated(line)) headers.append(fields.name(line), fields.value(line))
   // Some platforms refuse a GET with a body, none has a use for it.
   const hasBody = body !== undefined && head.method !== 'GET' && head.method !== 'HEAD'
   const init: RequestInit & { duplex?: 'half' } = { method: head.method, headers, signal }

@@ -52,7 +52,7 @@ export class RequestHead {
   contentLength = 0
   /** Whether the visitor wants the connection to go on. */
   keepAlive = true
-  /** Lower-case token list of Upgrade when Connection nominates it, else empty. */
+  /** Lower-case list of the protocols that it offers to switch to and that may be forwarded, else empty. */
   upgrade = ''
   expectsContinue = false
   /** Why it was refused, when it was. */
@@ -303,10 +303,22 @@ function isFramed(head: RequestHead): boolean {
   if (fields.hasConnection) {
     if (!fields.readConnection(false)) return false
     head.keepAlive = !fields.closes && (!isOld || fields.keepsAlive)
-    if (fields.upgrades && !isOld) head.upgrade = fields.readUpgrade()
+    if (fields.upgrades && !isOld) head.upgrade = forwardable(fields.readUpgrade())
   }
   head.expectsContinue = !isOld && fields.expectLine >= 0 && fields.isValue(fields.expectLine, '100-continue')
   return true
+}
+
+/** One protocol of a list (RFC 9110 section 7.8). */
+const PROTOCOL = /^[ \t]*[!#$%&'*+.^_`|~0-9a-z-]+(?:\/[!#$%&'*+.^_`|~0-9a-z-]+)?[ \t]*$/
+/** They carry requests: behind a switch to one of them no request would be framed, routed or guarded by this server. */
+const HIDING = /^[ \t]*(?:h2c?|h3|http|tls)(?:[-/ \t]|$)/
+
+/** The list, or nothing when a protocol in it is none, or would hide requests. It is only an offer: the request is served without. */
+function forwardable(list: string): string {
+  if (list === 'websocket') return list
+  const isPlain = (protocol: string) => PROTOCOL.test(protocol) && !HIDING.test(protocol)
+  return list.split(',').every(isPlain) ? list : ''
 }
 
 function refuse(head: RequestHead, code: ErrorCode): -1 {

@@ -1,4 +1,4 @@
-// The parts of a request line that come from a short list: methods, as constants, and versions.
+// The parts of a first line that come from a short list: methods, as constants, and versions; and how a status line begins.
 
 import { ascii, CR, DOT, LF, latin1, SLASH } from './characters.ts'
 
@@ -42,6 +42,21 @@ export function isLikeVersion(bytes: Uint8Array, start: number, end: number): bo
     if (at < 5 ? byte === HTTP[at] : at === 5 || at === 7 ? byte >= 0x30 && byte <= 0x39 : false) continue
     if (at === 6 ? byte === DOT : at === 8 ? byte === CR : at === 9 && byte === LF) continue
     return false
+  }
+  return true
+}
+
+/** Whether bytes[start, end), fewer than 13 of them, may go on to be a status line of some HTTP/1. */
+export function isLikeStatusLine(bytes: Uint8Array, start: number, end: number): boolean {
+  const likely = 'HTTP/1.1 200'
+  for (let at = start; at < end; at++) {
+    const place = at - start
+    const byte = bytes[at]!
+    if (place === 7) {
+      if (byte < 0x30 || byte > 0x39) return false
+    } else if (place >= 9) {
+      if (byte < (place === 9 ? 0x31 : 0x30) || byte > 0x39) return false
+    } else if (byte !== likely.charCodeAt(place)) return false
   }
   return true
 }

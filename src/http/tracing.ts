@@ -13,8 +13,9 @@ export interface Tracing {
 
 /** Ids of proxies that are kept: what cannot end a line or fill a log. */
 const KEPT_ID = /^[\w.:/+=@-]{1,128}$/
-/** https://www.w3.org/TR/trace-context/, version 00; another version that has more is none that could be continued. */
-const TRACEPARENT = /^00-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-([0-9a-f]{2})$/
+/** https://www.w3.org/TR/trace-context/ section 3.2: version, trace, parent, flags, and what later versions have behind them. */
+const TRACEPARENT =
+  /^(?!ff)([0-9a-f]{2})-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})((?:-.*)?)$/
 
 /** Counts the requests of this thread; with a connection's seed and the thread's mark it makes an id. */
 let count = 0
@@ -28,15 +29,30 @@ export function identify(head: RequestHead, { seed, keepsIds }: Tracing, mark: '
   const number = count.toString(16).padStart(12, '0')
   const own = `${mark}${seed}${number}`
   const given = keepsIds ? head.header('x-request-id') : undefined
-  const [, trace = own, flags = '01'] = TRACEPARENT.exec(head.header('traceparent') ?? '') ?? []
+  const { trace = own, flags = '01' } = traceOf(head) ?? {}
   head.requestId = given !== undefined && KEPT_ID.test(given) ? given : own
   head.traceparent = `00-${trace}-${mark}${seed.slice(0, 3)}${number}-${flags}`
 }
 
-/** The `traceparent` that came with the request, if it is one that can go on. */
+/** The `traceparent` that came with the request, as version 00 has it, if it is one that can go on. */
 export function parentOf(head: RequestHead): string | undefined {
-  const parent = head.header('traceparent')
-  return parent !== undefined && TRACEPARENT.test(parent) ? parent : undefined
+  const found = traceOf(head)
+  return found && `00-${found.trace}-${found.parent}-${found.flags}`
+}
+
+interface Trace {
+  readonly trace: string
+  readonly parent: string
+  readonly flags: string
+}
+
+/** Section 4.3: a later version goes on by its first fields. Of its flags only the first one (sampled) is known. */
+function traceOf(head: RequestHead): Trace | undefined {
+  const [, version, trace = '', parent = '', flags = '', more] =
+    TRACEPARENT.exec(head.header('traceparent') ?? '') ?? []
+  if (version === undefined || (version === '00' && more !== '')) return undefined
+  if (version === '00') return { trace, parent, flags }
+  return { trace, parent, flags: Number.parseInt(flags, 16) & 1 ? '01' : '00' }
 }
 
 /** The line for the head of the answer. */

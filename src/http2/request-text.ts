@@ -56,6 +56,7 @@ export function writeRequestHead(
   let hasLength = false
   let wantsTrailers = false
   let hasCookie = false
+  let hasVersion = false
   for (let field = pseudo.end; field < list.count; field++) {
     if (!isFieldName(list, field)) return refuse(list, 'a field name that is none, or out of place')
     const kind = kindOfField(list, field)
@@ -66,6 +67,7 @@ export function writeRequestHead(
         if (to < 0) return -1
         continue
       }
+      hasVersion ||= isUpgrade && isNamed(list, field, 'sec-websocket-version')
       if (isUpgrade && isNamed(list, field, 'sec-websocket-key')) {
         // The upgrade has a key of ours, whose answer is ours to check. This one is judged and written over.
         if (copyLine(list, field, into, to) < 0) return -1
@@ -92,6 +94,8 @@ export function writeRequestHead(
     if (to < 0) return -1
   }
   if (wantsTrailers) to = write('Connection: TE\r\n', into, to)
+  // RFC 8441 section 5 leaves it to the visitor, but there is one version only, and apps refuse a request without it.
+  if (isUpgrade && !hasVersion) to = write('Sec-WebSocket-Version: 13\r\n', into, to)
   if (isUpgrade) to = writeUpgrade(list, webSocketKey, into, to)
   else if (!isLast && !hasLength) to = write('Transfer-Encoding: chunked\r\n', into, to)
   return to < 0 ? -1 : endHead(into, to)

@@ -69,7 +69,7 @@ export interface Wrapping {
   /** As `Booking.elsewhere`. */
   elsewhere(code: ErrorCode): Upstream | undefined
   /** What is answered is a refusal with this code. */
-  refused(code: ErrorCode): void
+  refused(code: ErrorCode, reason?: string): void
 }
 
 export class Booking implements Visitor, Wrapping {
@@ -296,8 +296,9 @@ export class Booking implements Visitor, Wrapping {
     return this.#tunnel?.name ?? ''
   }
 
-  refused(code: ErrorCode): void {
+  refused(code: ErrorCode, reason?: string): void {
     this.#record.code = code
+    this.#record.reason = reason
   }
 
   /** The final head of its answer is about to go out. */

@@ -54,6 +54,7 @@ export interface ClientReports {
     durationMs: number,
     bytes: number,
     error?: ErrorCode,
+    reason?: string,
   ): void
   /** A raw visitor of the tunnel is on its way to the origin. Returns the number for `rawEnded`, likewise. */
   rawBegan(tunnel: Tunnel, source: Endpoint): number

@@ -11,7 +11,6 @@ import type { Admission, Seat } from './admission.ts'
 import type { PeerTls } from './cluster/options.ts'
 import { type AcceptVisitor, acceptThrough, entranceOf } from './entrances.ts'
 import type { HttpFront } from './fronts/http.ts'
-import type { acceptHttp2 } from './fronts/http2.ts'
 import type { Http3Front } from './fronts/http3.ts'
 import type { TlsFront } from './fronts/tls.ts'
 import type { Entrance } from './fronts/visitor-hop.ts'
@@ -43,8 +42,6 @@ export class Listeners {
   #http3Retry: ReturnType<typeof setTimeout> | undefined
   /** Where hellos are read before TLS begins. */
   #termination: TlsTermination | undefined
-  /** Loaded where visitors may speak HTTP/2. */
-  #acceptHttp2: typeof acceptHttp2 | undefined
 
   constructor(
     room: ServerRoom,
@@ -260,7 +257,9 @@ export class Listeners {
 
   /** The code for HTTP/2, for a server whose visitors may speak it. */
   async #loadHttp2({ http2 }: ServerSettings): Promise<void> {
-    if (http2) this.#acceptHttp2 ??= (await import('./fronts/http2.ts')).acceptHttp2
+    if (!http2) return
+    const { acceptHttp2 } = await import('./fronts/http2.ts')
+    this.#httpFront.acceptHttp2 = this.#redirects.acceptHttp2 = acceptHttp2
   }
 
   /** QUIC on the UDP port with the number of the server's own. */
@@ -292,7 +291,7 @@ export class Listeners {
   }
 
   #accept(front: HttpFront, socket: Socket, entrance: Entrance, seat: Seat | undefined): SocketHandler {
-    const accept = socket.protocol === HTTP2 ? this.#acceptHttp2 : undefined
+    const accept = socket.protocol === HTTP2 ? front.acceptHttp2 : undefined
     return accept?.(front, socket, entrance, seat) ?? front.accept(socket, entrance, seat)
   }
 

@@ -115,8 +115,9 @@ export interface TunnelServerOptions {
    */
   readonly tlsCiphers?: string
   /**
-   * Whether visitors may speak HTTP/2 on `port`: ALPN chooses. Default `true` where it speaks TLS. `false`: HTTP/1.1 only, as
-   * for visitors that offer nothing else. Apps get HTTP/1.1 either way. A reload changes it for connections that come after.
+   * Whether visitors may speak HTTP/2 on `port`: by TLS where ALPN chooses it, without TLS where the connection begins with its
+   * preface. Default `true`. `false`: HTTP/1.1 only, as for visitors that offer nothing else. Apps get HTTP/1.1 either way. A
+   * reload changes it for connections that come after.
    */
   readonly http2?: boolean
   /**
@@ -681,7 +682,7 @@ export interface TunnelServerEvents {
   disconnection: { readonly subdomain: string; readonly reason: string }
   /**
    * An exchange of a tunnel is over. `status` 0: the visitor left before there was one. `bytes` is the answer as sent, head
-   * included; `error` the code, when it failed; `host` of wildcard tunnels only.
+   * included; `error` the code, when it failed, and `reason` what was wrong with the app's answer; `host` of wildcard tunnels only.
    */
   request: {
     readonly subdomain: string
@@ -692,6 +693,7 @@ export interface TunnelServerEvents {
     readonly durationMs: number
     readonly bytes: number
     readonly error?: string
+    readonly reason?: string
   }
   /**
    * Exchanges above `reportRate` a second, which have no `request` event. `errors`: those with a status of 500 or above, or

@@ -30,11 +30,15 @@ export interface Result {
   readonly answerStatus: number
   readonly answerBytes: number
   readonly requestBytes: number
+  /** As `Visit.fail` takes it. */
+  readonly reason?: string | undefined
 }
 
 export class RequestRecord {
   /** A guard refused the request, or a middleware got this from the app's side. */
   code: ErrorCode | undefined
+  /** As `Visit.fail` takes it; of an exchange that middlewares wrap. */
+  reason: string | undefined
   readonly #arrival: Arrival
   readonly #host: RecordHost
   readonly #startedAt: number = performance.now()
@@ -156,7 +160,11 @@ export class RequestRecord {
   }
 
   /** For its client and the server's listeners. */
-  report(tunnel: Tunnel | undefined, { requestBytes, answerBytes }: Result, status: number): void {
+  report(
+    tunnel: Tunnel | undefined,
+    { requestBytes, answerBytes, reason = this.reason }: Result,
+    status: number,
+  ): void {
     const { code } = this
     const { books } = this.#host
     books.ended(tunnel, requestBytes, answerBytes)
@@ -166,8 +174,9 @@ export class RequestRecord {
     if (this.#report === 0 && !isHeard) return
     const isAlone = isHeard && books.takeReport()
     const durationMs = isAlone || this.#report > 0 ? msSince(this.#startedAt) : 0
-    this.#reports?.finished(tunnel, this.#report, status, durationMs, answerBytes, code)
-    if (isAlone) books.report(tunnel, this.#arrival.head, { status, durationMs, bytes: answerBytes }, code)
+    this.#reports?.finished(tunnel, this.#report, status, durationMs, answerBytes, code, reason)
+    const outcome = { status, durationMs, bytes: answerBytes }
+    if (isAlone) books.report(tunnel, this.#arrival.head, outcome, code, reason)
     else if (isHeard) books.count(isFailure(status, code), answerBytes)
   }
 

@@ -120,9 +120,9 @@ export class Serving implements BookingDesk, BookingHost {
     // While it drains, requests are served on the connections that are there. What could last is not begun.
     if (state === 'stopped') return leaving(arrival, booking)
     const isDraining = state === 'draining'
-    if (isDraining && head.upgrade === 'websocket') return leaving(arrival, booking)
     const destination = this.#room.destinationOf(head.host)
     const isClients = head.upgrade !== '' && !isPeerProtocol(head.upgrade)
+    if (isDraining && head.upgrade !== '' && destination.kind !== 'control') return leaving(arrival, booking)
     if (destination.kind === 'control' && isClients && settings.clientCa && !arrival.isCertified)
       return refusal('CLIENT_CERTIFICATE_MISSING')
     if (destination.kind === 'control')

@@ -231,10 +231,10 @@ function checkProxyProtocol({ acceptProxyProtocol, trustedProxies }: TunnelServe
   return true
 }
 
-function checkHttp2({ http2, tls, certificates }: TunnelServerOptions): boolean {
+function checkHttp2({ http2 }: TunnelServerOptions): boolean {
   if (http2 !== undefined && typeof http2 !== 'boolean')
     throw new TunnelError('OPTION_INVALID', `http2 must be true or false, not ${String(http2)}.`)
-  return http2 !== false && (tls ?? certificates) !== undefined
+  return http2 !== false
 }
 
 function checkHttp3(options: TunnelServerOptions): boolean {

@@ -130,6 +130,7 @@ export class StreamsReports implements ClientReports {
     durationMs: number,
     bytes: number,
     error?: ErrorCode,
+    reason?: string,
   ): void {
     if (!this.#isWatching || id === 0) return
     if (id === COUNTED) return this.#reports.ended(isFailure(status, error), bytes)
@@ -141,6 +142,7 @@ export class StreamsReports implements ClientReports {
       durationMs,
       bytes,
       ...(error !== undefined && { error }),
+      ...(reason !== undefined && { reason }),
     })
   }
 

@@ -66,9 +66,10 @@ export interface Visit {
    * The answer failed. Before any byte was written the visitor gets the page of `code`; after that its connection
    * is cut, so that a truncated answer never looks complete. Ends the exchange.
    *
-   * `again`: the request may be sent once more, on another upstream, without harm; these are the pieces of its body so far.
+   * `again`: the request may be sent once more, on another upstream, without harm; these are the pieces of its body so far. `reason`:
+   * more than the code says, for the logs of operator and owner; the visitor does not get it.
    */
-  fail(code: ErrorCode, again?: readonly Uint8Array[]): void
+  fail(code: ErrorCode, again?: readonly Uint8Array[], reason?: string): void
   /** The request is sent once more, on a fresh way to the same app. */
   retried?(): void
   /** Stops taking the request body from the visitor. */

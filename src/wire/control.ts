@@ -244,6 +244,8 @@ export interface ResponseReport {
   readonly durationMs: number
   readonly bytes: number
   readonly error?: ErrorCode
+  /** What was wrong with the app's answer, such as "line 3 of its head has no colon". */
+  readonly reason?: string
 }
 
 /** Requests that were not reported one by one. The first four numbers are those since the last such report. */
@@ -576,7 +578,7 @@ export function parseServerMessage(json: Uint8Array): ServerMessage | 'unknown' 
       return isCount(id) && isCount(tunnel) ? { type: 'switched', id, tunnel } : undefined
     }
     case 'response': {
-      const { id, tunnel, status, durationMs, bytes, error } = fields
+      const { id, tunnel, status, durationMs, bytes, error, reason } = fields
       if (!isCount(id) || !isCount(tunnel) || !isCount(status) || !isAmount(durationMs) || !isAmount(bytes)) {
         return undefined
       }
@@ -589,6 +591,8 @@ export function parseServerMessage(json: Uint8Array): ServerMessage | 'unknown' 
         durationMs,
         bytes,
         ...(error !== undefined && { error: knownCode(error) }),
+        // For people: one that is too long is left out.
+        ...(isText(reason, 200) && { reason: printable(reason) }),
       }
     }
     case 'requests': {

@@ -68,15 +68,23 @@ describe('a forwarded request', () => {
     )
   })
 
-  test('keeps an upgrade to websocket and no other', () => {
+  test('keeps an upgrade, unless it would hide requests', () => {
     const upgrade = (to: string, connection = 'keep-alive, Upgrade'): string =>
       forward(`GET / HTTP/1.1\r\nHost: a\r\nConnection: ${connection}\r\nUpgrade: ${to}\r\n\r\n`)
     expect(upgrade('WebSocket')).toBe(
       `GET / HTTP/1.1\r\nHost: a\r\nUpgrade: WebSocket\r\nConnection: Upgrade\r\n${ADDED}`,
     )
+    expect(upgrade('SPDY/3.1, tcp')).toContain('Upgrade: SPDY/3.1, tcp\r\nConnection: Upgrade\r\n')
     for (const to of ['h2c', 'websocket, h2c', 'TLS/1.0'])
       expect(upgrade(to)).toBe(`GET / HTTP/1.1\r\nHost: a\r\n${ADDED}`)
     expect(upgrade('h2c', 'Upgrade, HTTP2-Settings')).not.toContain('h2c')
+  })
+
+  test('loses what only servers of a cluster say to each other', () => {
+    for (const name of ['localtunnels-visitor', 'Localtunnels_Visitor', 'localtunnels-moved'])
+      expect(forward(`GET / HTTP/1.1\r\nHost: a\r\n${name}: https 1 1.2.3.4\r\n\r\n`)).toBe(
+        `GET / HTTP/1.1\r\nHost: a\r\n${ADDED}`,
+      )
   })
 
   test('loses forged forwarding lines, in any spelling', () => {

@@ -92,7 +92,25 @@ describe('a request head', () => {
   test('sees an upgrade only when Connection nominates it', () => {
     const upgrade = (lines: string): string => parse(`GET / HTTP/1.1\r\nHost: a\r\n${lines}\r\n\r\n`).upgrade
     expect(upgrade('Connection: keep-alive, Upgrade\r\nUpgrade: WebSocket')).toBe('websocket')
-    expect(upgrade('Connection: upgrade\r\nUpgrade: H2C, x\r\nUpgrade: y/1')).toBe('h2c, x, y/1')
+    expect(upgrade('Connection: upgrade\r\nUpgrade: TCP, x\r\nUpgrade: y/1')).toBe('tcp, x, y/1')
+    for (const hiding of [
+      'h2c',
+      'H2C, x',
+      'x, h2c',
+      'h2',
+      'h3',
+      'h2c-14',
+      'HTTP/2.0',
+      'TLS/1.2',
+      'tls',
+      'websocket, h2c',
+    ])
+      expect(upgrade(`Connection: upgrade\r\nUpgrade: ${hiding}`)).toBe('')
+    expect(upgrade('Connection: upgrade\r\nUpgrade: x\r\nUpgrade:\th2c \t')).toBe('')
+    for (const odd of ['a b', 'a/b/c', '\xa0a', 'a,', '/1', '"a"', 'h2c;a'])
+      expect(upgrade(`Connection: upgrade\r\nUpgrade: ${odd}`)).toBe('')
+    for (const plain of ['h2x', 'httpx', 'SPDY/3.1', 'tcp', 'tlsx'])
+      expect(upgrade(`Connection: upgrade\r\nUpgrade: ${plain}`)).toBe(plain.toLowerCase())
     expect(upgrade('Upgrade: websocket')).toBe('')
     expect(upgrade('Connection: upgrade')).toBe('')
     expect(

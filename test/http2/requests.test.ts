@@ -133,6 +133,19 @@ describe('a request becomes', () => {
         `Sec-WebSocket-Key: ${KEY}`,
       ),
     ],
+    [
+      'an upgrade with the version that its visitor left out',
+      without('sec-websocket-version', CONNECT),
+      { isLast: false, key: KEY },
+      head(
+        'GET /a HTTP/1.1',
+        'Host: a.example',
+        'Sec-WebSocket-Version: 13',
+        'Connection: Upgrade',
+        'Upgrade: websocket',
+        `Sec-WebSocket-Key: ${KEY}`,
+      ),
+    ],
   ] as const satisfies readonly (readonly [string, readonly NaiveField[], Terms, string])[])
     test(what, () => {
       expect(textOf(fields, terms)).toBe(expected)
@@ -388,6 +401,8 @@ function naiveText(fields: readonly NaiveField[], isLast: boolean, key: string):
     else if (regular.findIndex(([other]) => other === 'cookie') === index) lines.push(`cookie: ${crumbs}`)
   }
   if (named('te').length > 0) lines.push('Connection: TE')
+  const hasVersion = fields.some(([name]) => name === 'sec-websocket-version')
+  if (isUpgrade && !hasVersion) lines.push('Sec-WebSocket-Version: 13')
   if (isUpgrade) lines.push('Connection: Upgrade', `Upgrade: ${protocol}`, `Sec-WebSocket-Key: ${key}`)
   else if (!isLast && lengths.length === 0) lines.push('Transfer-Encoding: chunked')
   return head(...lines)
@@ -411,12 +426,12 @@ test('random requests become the text of a plain reading, and no text says more 
     const parsed = parse(text)
     if (typeof parsed === 'string') continue
     accepted++
-    const ours = ['connection', 'upgrade', 'transfer-encoding', 'sec-websocket-key']
+    const ours = ['connection', 'upgrade', 'transfer-encoding', 'sec-websocket-key', 'sec-websocket-version']
     const names = parsed.headerList().map(([name]) => name.toLowerCase())
     for (const name of names)
       if (!ours.includes(name) && !fields.some(([other]) => other === name || other === ':authority'))
         throw new Error(`seed ${seed}: ${name} came from nowhere`)
-    expect(parsed.headerCount).toBeLessThanOrEqual(fields.length + 3)
+    expect(parsed.headerCount).toBeLessThanOrEqual(fields.length + 4)
   }
   countInputs('HTTP/2 requests', cases)
   expect(written).toBeGreaterThan(cases * 0.2)
@@ -499,6 +514,7 @@ test('random requests come through HTTP/1.1 and back as they were', () => {
     ]
     for (let count = random.below(20); count > 0; count--)
       fields.push([random.pick(['x', 'y-z', 'accept']), random.pick(['', 'a', 'é', 'a  b', 'x'.repeat(300)])])
+    if (isUpgrade) fields.push(['sec-websocket-version', '13'])
     const parsed = parse(textOf(fields, { isLast: !isUpgrade, key: KEY }))
     if (typeof parsed === 'string') throw new Error(`seed ${seed}: ${parsed}`)
     const into = new Uint8Array(maxHeadBlockBytes(parsed) + 8)

@@ -1,5 +1,6 @@
 // A visitor of HTTP/2 that writes what it is told, faults included: plainly from RFC 9113, without any code of src.
 
+import { connect as connectPlain, type Socket } from 'node:net'
 import { connect, type TLSSocket } from 'node:tls'
 import { frame, PREFACE, SETTINGS, u32 } from './h2-frames.ts'
 import { type NaiveField, NaiveTable, naiveDecode } from './naive-hpack.ts'
@@ -98,10 +99,10 @@ export class FrameReader {
 export class H2Peer implements AsyncDisposable {
   readonly seen: FrameReader = new FrameReader()
   isClosed = false
-  readonly socket: TLSSocket
+  readonly socket: Socket & Partial<Pick<TLSSocket, 'alpnProtocol'>>
   readonly #waiting = new Set<() => void>()
 
-  private constructor(socket: TLSSocket) {
+  private constructor(socket: H2Peer['socket']) {
     this.socket = socket
     socket.on('data', (bytes: Buffer) => {
       this.seen.add(bytes)
@@ -126,6 +127,19 @@ export class H2Peer implements AsyncDisposable {
     )
     const peer = new H2Peer(socket)
     peer.send([...PREFACE, ...first])
+    return peer
+  }
+
+  /** By prior knowledge, without TLS, from another address if it is told. `first`: the preface and SETTINGS, unless it is told. */
+  static async plain(
+    port: number,
+    first: readonly number[] = [...PREFACE, ...SETTINGS],
+    localAddress = '127.0.0.1',
+  ): Promise<H2Peer> {
+    const socket = connectPlain({ host: '127.0.0.1', port, localAddress })
+    await within(new Promise<void>(resolve => socket.once('connect', resolve)), 'the connection')
+    const peer = new H2Peer(socket)
+    peer.send(first)
     return peer
   }
 

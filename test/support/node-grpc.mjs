@@ -1,4 +1,4 @@
-// A gRPC server and its client on Node, without generated code: messages are texts. Run as `server [port]`, or `client <address> <root> <name>`.
+// A gRPC server and its client on Node, without generated code: messages are texts. Run as `server [port]`, or `client <address> <root> <name>`, without TLS where `root` is empty.
 // `breaker` with the same words prints what calls end with until one is taken, which stays open while another is made.
 
 import { readFileSync } from 'node:fs'
@@ -73,8 +73,10 @@ if (process.argv[2] === 'server') {
 } else {
   const [, , , address, root, name] = process.argv
   const Client = grpc.makeGenericClientConstructor(service)
-  const client = new Client(address, grpc.credentials.createSsl(readFileSync(root)), {
-    'grpc.ssl_target_name_override': name,
+  const { credentials } = grpc
+  const security = root === '' ? credentials.createInsecure() : credentials.createSsl(readFileSync(root))
+  const client = new Client(address, security, {
+    ...(root !== '' && { 'grpc.ssl_target_name_override': name }),
     'grpc.default_authority': name,
   })
   const unary = (call, message, options = {}) =>

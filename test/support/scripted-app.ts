@@ -49,6 +49,12 @@ const ANSWERS: Readonly<Record<string, (argument: string, head: string, body: st
   smuggled: () => [
     `HTTP/1.1 200 OK${CRLF}Content-Length: 2${CRLF}Transfer-Encoding: chunked${CRLF}${CRLF}0${CRLF}${CRLF}`,
   ],
+  loose: argument => [
+    plain(argument, `Content-Length : ${argument.length}${CRLF}X: a${CRLF} b${CRLF}`).replace(CRLF, '\n'),
+  ],
+  padded: argument => [
+    `HTTP/1.1 200 OK${CRLF}Transfer-Encoding: chunked${CRLF}${CRLF}${argument.length.toString(16)}  ${CRLF}${argument}${CRLF}0 ; a${CRLF}${CRLF}`,
+  ],
   silent: () => ['end'],
   surplus: () => [`${plain('mine')}${plain('nobody asked')}`],
 }

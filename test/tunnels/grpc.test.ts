@@ -3,22 +3,13 @@
 import { expect } from 'bun:test'
 import { join } from 'node:path'
 import { makeCertificate } from '../support/certificates.ts'
+import { startNodeServer } from '../support/grpc.ts'
 import { startHttp2Site } from '../support/http2-site.ts'
 import { testWith } from '../support/needs.ts'
 import { freePort } from '../support/ports.ts'
 import { folder, run, startProgram } from '../support/programs.ts'
-import { within } from '../support/within.ts'
 
 const SCRIPT = join(import.meta.dir, '../support/node-grpc.mjs')
-
-async function startNodeServer(): Promise<{ readonly port: number } & Disposable> {
-  const program = Bun.spawn(['node', SCRIPT, 'server'], { stdin: 'pipe', stdout: 'pipe', stderr: 'inherit' })
-  const { value } = await within(program.stdout.getReader().read(), 'the server of gRPC')
-  return {
-    port: Number(new TextDecoder().decode(value)),
-    [Symbol.dispose]: () => program.kill(),
-  }
-}
 
 testWith(
   ['node', 'openssl'],

@@ -50,6 +50,35 @@ for (const wire of ['streams', 'json'] as const)
     expect(other.seen.traceparent).toMatch(new RegExp(`^00-${other.id}-[0-9a-f]{16}-01$`))
   })
 
+test('a trace of a later version goes on by its first three fields, as version 00', async () => {
+  await using tunnel = await start({ tracing: true })
+  const traceOf = async (traceparent: string) =>
+    (await visit(tunnel.port, tunnel.host, { traceparent })).seen.traceparent
+  const parent = `${TRACE}-b7ad6b7169203331`
+  for (const [given, flags] of [
+    [`01-${parent}-01-x`, '01'],
+    [`fe-${parent}-00`, '00'],
+    // Of the flags of another version only the first is known.
+    [`cc-${parent}-0f-what.the.future-brings`, '01'],
+    [`cc-${parent}-fe-`, '00'],
+  ] as const)
+    expect(await traceOf(given)).toMatch(
+      new RegExp(`^00-${TRACE}-(?!b7ad6b7169203331)[0-9a-f]{16}-${flags}$`),
+    )
+  for (const given of [
+    `00-${parent}-01-x`,
+    `00-${parent}-01-`,
+    `ff-${parent}-01`,
+    `01-${parent}-01x`,
+    `01-${parent}-0`,
+    `01-${'0'.repeat(32)}-b7ad6b7169203331-01`,
+    `01-${TRACE}-${'0'.repeat(16)}-01`,
+    `1-${parent}-01`,
+    `01-${parent.toUpperCase()}-01`,
+  ])
+    expect(await traceOf(given)).not.toContain(TRACE)
+})
+
 test('the id of a trusted proxy is kept, if it can stand in a log', async () => {
   await using tunnel = await start({ tracing: true, trustedProxies: ['127.0.0.1'] })
   const kept = await visit(tunnel.port, tunnel.host, { 'x-request-id': 'of-the-proxy:1' })

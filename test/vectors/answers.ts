@@ -7,9 +7,15 @@ export interface AnswerVector {
   readonly input: string
   /** Method of the request. Default GET. */
   readonly method?: string
-  readonly verdict: 'ORIGIN_INVALID' | 'BODY' | { readonly kind: string; readonly body?: string; readonly rest?: string }
+  readonly verdict: Verdict
+  /** What a tolerant reader makes of it. Default: the same. */
+  readonly loosely?: Verdict
+  /** Why a tolerant reader refuses it. */
+  readonly fault?: string
   readonly why: string
 }
+
+type Verdict = 'ORIGIN_INVALID' | 'BODY' | { readonly kind: string; readonly body?: string; readonly rest?: string }
 
 const ok = (lines: string, body = ''): string => `HTTP/1.1 200 OK\r\n${lines}\r\n\r\n${body}`
 
@@ -31,36 +37,58 @@ export const ANSWERS: readonly AnswerVector[] = [
   { name: 'reason beyond ASCII', input: 'HTTP/1.1 200 \xe9\r\nContent-Length: 0\r\n\r\n', verdict: { kind: 'none' }, why: 'RFC 9112 4: obs-text' },
   { name: 'odd Connection', input: ok('Connection: close; x=y\r\nContent-Length: 0'), verdict: { kind: 'none' }, why: 'the line is dropped anyway' },
 
-  { name: 'both', input: ok('Content-Length: 5\r\nTransfer-Encoding: chunked', '0\r\n\r\n'), verdict: 'ORIGIN_INVALID', why: 'the visitor may believe the other one' },
-  { name: 'two lengths', input: ok('Content-Length: 5\r\nContent-Length: 6', 'hello'), verdict: 'ORIGIN_INVALID', why: 'splits answers' },
-  { name: 'two equal lengths', input: ok('Content-Length: 5\r\nContent-Length: 5', 'hello'), verdict: 'ORIGIN_INVALID', why: 'nobody honest sends it' },
-  { name: 'listed lengths', input: ok('Content-Length: 5, 5', 'hello'), verdict: 'ORIGIN_INVALID', why: 'some read 55' },
-  { name: 'signed length', input: ok('Content-Length: +5', 'hello'), verdict: 'ORIGIN_INVALID', why: 'digits only' },
+  { name: 'both', input: ok('Content-Length: 5\r\nTransfer-Encoding: chunked', '0\r\n\r\n'), verdict: 'ORIGIN_INVALID', loosely: { kind: 'chunked' }, why: 'the visitor may believe the other one' },
+  { name: 'two lengths', input: ok('Content-Length: 5\r\nContent-Length: 6', 'hello'), verdict: 'ORIGIN_INVALID', fault: 'it has two lengths: 5 and 6', why: 'splits answers' },
+  { name: 'two equal lengths', input: ok('Content-Length: 5\r\nContent-Length: 5', 'hello'), verdict: 'ORIGIN_INVALID', loosely: { kind: 'length', body: 'hello' }, why: 'nobody honest sends it' },
+  { name: 'listed lengths', input: ok('Content-Length: 5, 5', 'hello'), verdict: 'ORIGIN_INVALID', loosely: { kind: 'length', body: 'hello' }, why: 'some read 55' },
+  { name: 'signed length', input: ok('Content-Length: +5', 'hello'), verdict: 'ORIGIN_INVALID', fault: 'its Content-Length is not a number of bytes', why: 'digits only' },
   { name: 'length and HEAD', input: ok('Content-Length: x'), method: 'HEAD', verdict: 'ORIGIN_INVALID', why: 'passed on to whoever reads it' },
-  { name: 'gzip, chunked', input: ok('Transfer-Encoding: gzip, chunked', '0\r\n\r\n'), verdict: 'ORIGIN_INVALID', why: 'nobody asked for it' },
+  { name: 'gzip, chunked', input: ok('Transfer-Encoding: gzip, chunked', '0\r\n\r\n'), verdict: 'ORIGIN_INVALID', fault: 'its Transfer-Encoding is not just "chunked"', why: 'nobody asked for it' },
   { name: 'unknown coding', input: ok('Transfer-Encoding: identity', 'hello'), verdict: 'ORIGIN_INVALID', why: 'RFC 9112 6.1' },
-  { name: 'chunked in HTTP/1.0', input: 'HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n', verdict: 'ORIGIN_INVALID', why: 'RFC 9112 6.1: faulty framing' },
-  { name: 'coding with an underscore', input: ok('Transfer_Encoding: chunked'), verdict: 'ORIGIN_INVALID', why: 'read as - by some' },
-  { name: 'NUL in a value', input: ok('X: \x00'), verdict: 'ORIGIN_INVALID', why: 'control character' },
-  { name: 'bare LF', input: ok('X: y\nSet-Cookie: z'), verdict: 'ORIGIN_INVALID', why: 'splits answers' },
-  { name: 'bare LF everywhere', input: 'HTTP/1.1 200 OK\nX: y\n\nhello', verdict: 'ORIGIN_INVALID', why: 'CRLF only' },
-  { name: 'bare CR', input: ok('X: y\rSet-Cookie: z'), verdict: 'ORIGIN_INVALID', why: 'splits answers' },
-  { name: 'obs-fold', input: ok('X: y\r\n z'), verdict: 'ORIGIN_INVALID', why: 'RFC 9112 5.2' },
-  { name: 'space before the colon', input: ok('Content-Length : 5', 'hello'), verdict: 'ORIGIN_INVALID', why: 'RFC 9112 5.1' },
-  { name: 'Connection nominates Content-Length', input: ok('Connection: content-length\r\nContent-Length: 5', 'hello'), verdict: 'ORIGIN_INVALID', why: 'dropping it would free the body' },
-  { name: 'HTTP/2', input: 'HTTP/2 200 OK\r\n\r\n', verdict: 'ORIGIN_INVALID', why: 'not by this framing' },
-  { name: 'HTTP/1.2', input: 'HTTP/1.2 200 OK\r\n\r\n', verdict: 'ORIGIN_INVALID', why: 'does not exist' },
+  { name: 'chunked in HTTP/1.0', input: 'HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n', verdict: 'ORIGIN_INVALID', fault: 'it has Transfer-Encoding, and is HTTP/1.0', why: 'RFC 9112 6.1: faulty framing' },
+  { name: 'coding with an underscore', input: ok('Transfer_Encoding: chunked'), verdict: 'ORIGIN_INVALID', fault: 'its head has "Transfer_Encoding", which some read as the one with dashes', why: 'read as - by some' },
+  { name: 'NUL in a value', input: ok('X: \x00'), verdict: 'ORIGIN_INVALID', fault: 'line 2 of its head has the control character 0x00', why: 'control character' },
+  { name: 'bare LF', input: ok('X: y\nSet-Cookie: z'), verdict: 'ORIGIN_INVALID', loosely: { kind: 'close' }, why: 'splits answers' },
+  { name: 'bare LF everywhere', input: 'HTTP/1.1 200 OK\nX: y\n\nhello', verdict: 'ORIGIN_INVALID', loosely: { kind: 'close', body: 'hello' }, why: 'CRLF only' },
+  { name: 'bare CR', input: ok('X: y\rSet-Cookie: z'), verdict: 'ORIGIN_INVALID', fault: 'line 2 of its head has a CR without LF', why: 'splits answers' },
+  { name: 'obs-fold', input: ok('X: y\r\n z'), verdict: 'ORIGIN_INVALID', loosely: { kind: 'close' }, why: 'RFC 9112 5.2' },
+  { name: 'space before the colon', input: ok('Content-Length : 5', 'hello'), verdict: 'ORIGIN_INVALID', loosely: { kind: 'length', body: 'hello' }, why: 'RFC 9112 5.1' },
+  { name: 'Connection nominates Content-Length', input: ok('Connection: content-length\r\nContent-Length: 5', 'hello'), verdict: 'ORIGIN_INVALID', fault: 'its Connection names a line that frames or routes, or more than 32 lines', why: 'dropping it would free the body' },
+  { name: 'HTTP/2', input: 'HTTP/2 200 OK\r\n\r\n', verdict: 'ORIGIN_INVALID', fault: 'its first line is not HTTP/1.1 and a status of three digits', why: 'not by this framing' },
+  { name: 'HTTP/1.2', input: 'HTTP/1.2 200 OK\r\n\r\n', verdict: 'ORIGIN_INVALID', loosely: { kind: 'close' }, why: 'does not exist' },
   { name: 'two digits of status', input: 'HTTP/1.1 20 OK\r\n\r\n', verdict: 'ORIGIN_INVALID', why: 'three digits' },
   { name: 'four digits of status', input: 'HTTP/1.1 2000 OK\r\n\r\n', verdict: 'ORIGIN_INVALID', why: 'three digits' },
   { name: 'status 099', input: 'HTTP/1.1 099 OK\r\n\r\n', verdict: 'ORIGIN_INVALID', why: 'no class' },
-  { name: 'empty line in front', input: `\r\n${ok('Content-Length: 0')}`, verdict: 'ORIGIN_INVALID', why: 'bytes behind the answer before are a split' },
-  { name: 'no HTTP', input: 'SSH-2.0-OpenSSH_9.9\r\n', verdict: 'ORIGIN_INVALID', why: 'the wrong port' },
+  { name: 'empty line in front', input: `\r\n${ok('Content-Length: 0')}`, verdict: 'ORIGIN_INVALID', fault: 'its first line is not HTTP/1.1 and a status of three digits', why: 'bytes behind the answer before are a split' },
+  { name: 'no HTTP', input: 'SSH-2.0-OpenSSH_9.9\r\n', verdict: 'ORIGIN_INVALID', fault: 'its first line is not HTTP/1.1 and a status of three digits', why: 'the wrong port' },
   { name: 'TLS alert', input: '\x15\x03\x01\x00\x02\x02\x16', verdict: 'ORIGIN_INVALID', why: 'an https app behind an http URL' },
   { name: 'NUL in the reason', input: 'HTTP/1.1 200 O\x00K\r\n\r\n', verdict: 'ORIGIN_INVALID', why: 'control character' },
-  { name: '101 without Upgrade', input: 'HTTP/1.1 101 Switching Protocols\r\n\r\n', verdict: 'ORIGIN_INVALID', why: 'RFC 9110 7.8' },
+  { name: '101 without Upgrade', input: 'HTTP/1.1 101 Switching Protocols\r\n\r\n', verdict: 'ORIGIN_INVALID', fault: 'it is a 101 without "Connection: Upgrade", or without Upgrade', why: 'RFC 9110 7.8' },
   { name: '101 without Connection', input: 'HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\r\n', verdict: 'ORIGIN_INVALID', why: 'RFC 9110 7.8' },
-  { name: 'broken chunk', input: ok('Transfer-Encoding: chunked', 'hello'), verdict: 'BODY', why: 'no size' },
-  { name: 'head too large', input: ok(`X: ${'y'.repeat(600)}`), verdict: 'ORIGIN_INVALID', why: 'above 600 bytes' },
-  { name: 'head without end', input: `HTTP/1.1 200 OK\r\nX: ${'y'.repeat(900)}`, verdict: 'ORIGIN_INVALID', why: 'decided before the line ends' },
-  { name: 'too many headers', input: ok('X: y\r\n'.repeat(9).trimEnd()), verdict: 'ORIGIN_INVALID', why: 'above 8' },
+  { name: 'broken chunk', input: ok('Transfer-Encoding: chunked', 'hello'), verdict: 'BODY', fault: 'a chunk of its body has no size in hexadecimal digits', why: 'no size' },
+  { name: 'head too large', input: ok(`X: ${'y'.repeat(600)}`), verdict: 'ORIGIN_INVALID', fault: 'its head is longer than 600 bytes (max-head)', why: 'above 600 bytes' },
+  { name: 'head without end', input: `HTTP/1.1 200 OK\r\nX: ${'y'.repeat(900)}`, verdict: 'ORIGIN_INVALID', fault: 'its head is longer than 600 bytes (max-head)', why: 'decided before the line ends' },
+  { name: 'too many headers', input: ok('X: y\r\n'.repeat(9).trimEnd()), verdict: 'ORIGIN_INVALID', fault: 'its head has more than 8 lines (max-header-count)', why: 'above 8' },
+  { name: 'ICY', input: 'ICY 200 OK\r\n\r\n', verdict: 'ORIGIN_INVALID', fault: 'its first line is not HTTP/1.1 and a status of three digits', why: 'SHOUTcast' },
+  { name: 'no colon', input: ok('X: y\r\nSet-Cookie'), verdict: 'ORIGIN_INVALID', fault: 'line 3 of its head has no colon', why: 'no field' },
+  { name: 'no name', input: ok(': y'), verdict: 'ORIGIN_INVALID', fault: 'line 2 of its head has no name', why: 'no field' },
+  { name: 'a blank in the name', input: ok('Set Cookie: y'), verdict: 'ORIGIN_INVALID', fault: 'the name in line 2 of its head has a character that no name has', why: 'no token' },
+  { name: 'a fold behind the status line', input: ok(' X: y'), verdict: 'ORIGIN_INVALID', fault: 'the first line behind its status line begins with a blank', why: 'RFC 9112 2.2' },
+  { name: 'a folded length', input: ok('Content-Length:\r\n 5', 'hello'), verdict: 'ORIGIN_INVALID', loosely: { kind: 'length', body: 'hello' }, why: 'RFC 9112 5.2' },
+  { name: 'lengths that differ by a fold', input: ok('Content-Length: 5\r\n 6', 'hello'), verdict: 'ORIGIN_INVALID', fault: 'its Content-Length is not a number of bytes', why: 'two numbers' },
+  { name: 'three lengths, one of them another', input: ok('Content-Length: 5, 5\r\nContent-Length: 6', 'hello'), verdict: 'ORIGIN_INVALID', fault: 'it has two lengths: 5 and 6', why: 'splits answers' },
+  { name: 'a length and none', input: ok('Content-Length: 5\r\nContent-Length:', 'hello'), verdict: 'ORIGIN_INVALID', fault: 'it has two lengths: 5 and ', why: 'no number' },
+  { name: 'two codings', input: ok('Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked', '0\r\n\r\n'), verdict: 'ORIGIN_INVALID', fault: 'it has Transfer-Encoding twice', why: 'chunks of chunks' },
+  { name: 'chunked twice', input: ok('Transfer-Encoding: chunked, chunked', '0\r\n\r\n'), verdict: 'ORIGIN_INVALID', fault: 'its Transfer-Encoding is not just "chunked"', why: 'chunks of chunks' },
+  { name: 'a folded coding', input: ok('Transfer-Encoding: gzip,\r\n chunked', '0\r\n\r\n'), verdict: 'ORIGIN_INVALID', fault: 'its Transfer-Encoding is not just "chunked"', why: 'not the last line alone' },
+  { name: 'lengths that differ beside a coding', input: ok('Content-Length: 5\r\nTransfer-Encoding: chunked\r\nContent-Length: 6', '0\r\n\r\n'), verdict: 'ORIGIN_INVALID', loosely: { kind: 'chunked' }, why: 'RFC 9112 6.3: the coding wins' },
+  { name: 'blanks behind a size', input: ok('Transfer-Encoding: chunked', '5  \r\nhello\r\n0 \t\r\n\r\nX'), verdict: 'BODY', loosely: { kind: 'chunked', body: 'hello', rest: 'X' }, why: 'some pad the size to four characters' },
+  { name: 'blanks behind an extension', input: ok('Transfer-Encoding: chunked', '5;a="b c" \r\nhello\r\n0\r\n\r\n'), verdict: 'BODY', loosely: { kind: 'chunked', body: 'hello' }, why: 'the same' },
+  { name: 'a blank in front of a size', input: ok('Transfer-Encoding: chunked', ' 5\r\nhello\r\n0\r\n\r\n'), verdict: 'BODY', fault: 'a chunk of its body has no size in hexadecimal digits', why: 'nobody sends it' },
+  { name: 'a blank in a size', input: ok('Transfer-Encoding: chunked', '1 0\r\nhello\r\n0\r\n\r\n'), verdict: 'BODY', fault: 'the line with the size of a chunk is malformed or too long', why: '1 or 16?' },
+  { name: 'a chunk longer than its size', input: ok('Transfer-Encoding: chunked', '4\r\nhello\r\n0\r\n\r\n'), verdict: 'BODY', fault: 'a chunk of its body is longer than its size', why: 'splits answers' },
+  { name: 'LF behind a size', input: ok('Transfer-Encoding: chunked', '5\nhello\r\n0\r\n\r\n'), verdict: 'BODY', fault: 'a chunk of its body has no size in hexadecimal digits', why: 'RFC 9112 2.2 is about lines of heads' },
+  { name: 'a trailer that frames', input: ok('Transfer-Encoding: chunked', '0\r\nContent-Length: 1\r\n\r\n'), verdict: 'BODY', fault: 'the trailers behind its last chunk are malformed, too long or not allowed there', why: 'RFC 9110 6.5.1' },
+  { name: 'LF and a switch', input: 'HTTP/1.1 101 Switching Protocols\nConnection: Upgrade\nUpgrade: websocket\n\n\x81', verdict: 'ORIGIN_INVALID', loosely: { kind: 'none', rest: '\x81' }, why: 'bytes of the other protocol follow' },
+  { name: 'LF in front of HTTP/1.0', input: 'HTTP/1.0 200 OK\n\nhello', verdict: 'ORIGIN_INVALID', loosely: { kind: 'close', body: 'hello' }, why: 'old CGI programs and devices' },
 ]

@@ -36,10 +36,10 @@ function outcomeOf({ kind, state, status, isRefused, code, service, answer }: Ex
   return `The app at ${service} answered ${status}${cut}.`
 }
 
-function codeOf({ code }: ExchangeDetail): readonly string[] {
+function codeOf({ code, explanation = '' }: ExchangeDetail): readonly string[] {
   if (code === undefined) return []
-  const { meaning, action } = ERRORS[code]
-  return [`${code}: ${meaning} To do: ${action}`]
+  const { action } = ERRORS[code]
+  return [`${code}: ${explanation.slice(0, -action.length)}To do: ${action}`]
 }
 
 function timesOf({

@@ -54,7 +54,7 @@ function serverOptions(): Option[] {
     new Option('--tls-ciphers <list>', 'ciphers of TLS 1.2 (default: forward secret and authenticated)').env(
       'TUNNEL_SERVER_TLS_CIPHERS',
     ),
-    new Option('--no-http2', 'visitors speak HTTP/1.1 only (default: HTTP/2, too, by TLS)').env(
+    new Option('--no-http2', 'visitors speak HTTP/1.1 only (default: HTTP/2, too)').env(
       'TUNNEL_SERVER_NO_HTTP2',
     ),
     new Option('--http3', 'visitors may speak HTTP/3, too, by UDP (experimental)').env('TUNNEL_SERVER_HTTP3'),

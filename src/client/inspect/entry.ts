@@ -77,6 +77,8 @@ export class Entry {
   status = 0
   reason = ''
   code: ErrorCode | undefined
+  /** What was wrong with the app's answer, where the code does not say it all. */
+  fault: string | undefined
   isRefused = false
   visitor: string | undefined
   requestHead: Uint8Array = NOTHING

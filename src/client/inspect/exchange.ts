@@ -122,7 +122,7 @@ export interface ExchangeDetail extends ExchangeRow {
   readonly answer?: Message
   /** Subprotocol and extensions of a WebSocket as agreed. */
   readonly websocket?: { readonly protocol: string; readonly isCompressed: boolean }
-  /** What its `code` means, and what to do. */
+  /** What its `code` means, what is wrong with the app's answer, and what to do. */
   readonly explanation?: string
   /** Whether it can be sent again; else the code that says why not. */
   readonly replayable: true | ErrorCode

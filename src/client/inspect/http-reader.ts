@@ -18,7 +18,12 @@ import { EventsReader } from './frames/events.ts'
 import { agreedDeflate, type FoundFrame, WebSocketReader } from './frames/websocket.ts'
 
 /** The server has bounds of its own in front; an origin is the user's own app. */
-export const HEAD_LIMITS = { maxHeadBytes: 1_048_576, maxHeaderCount: 10_000, maxTargetBytes: 1_048_576 }
+export const HEAD_LIMITS = {
+  maxHeadBytes: 1_048_576,
+  maxHeaderCount: 10_000,
+  maxTargetBytes: 1_048_576,
+  isOption: false,
+}
 
 /** Interim answers of one request that are kept. */
 const MAX_INTERIM = 32
@@ -43,7 +48,7 @@ export class HttpReader {
   /** Of both ways: the beginning of a head. */
   readonly #partial: [Uint8Array, Uint8Array] = [NOTHING, NOTHING]
   readonly #requestHead = new RequestHead()
-  readonly #responseHead = new ResponseHead()
+  readonly #responseHead = new ResponseHead(true)
   readonly #bodies: readonly [BodyPart, BodyPart]
   /** The request that is being sent, or was sent last. */
   #asking: Entry | undefined
@@ -76,6 +81,7 @@ export class HttpReader {
       return body
     }
     this.#bodies = [part(TO_APP), part(FROM_APP)]
+    this.#bodies[FROM_APP].framer.isTolerant = true
   }
 
   // ── Bytes ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -91,7 +97,6 @@ export class HttpReader {
   #takeRequest(bytes: Uint8Array, at: number): void {
     let from = 0
     while (from < bytes.length && !this.isOver) {
-      if (this.#upgrade !== undefined) return this.#keepEarly(bytes.subarray(from), at)
       const { framer } = this.#bodies[TO_APP]
       if (!framer.complete) {
         const next = this.#feed(TO_APP, bytes, from)
@@ -100,6 +105,7 @@ export class HttpReader {
         if (framer.complete) this.#requestEnded(at)
         continue
       }
+      if (this.#upgrade !== undefined) return this.#keepEarly(bytes.subarray(from), at)
       if (this.#partial[TO_APP].length === 0 && !this.#room.takesRequest(at, this.#replayOf !== undefined)) {
         // What waits for its answer still gets it from the server's report, without bytes.
         if (this.#waiting.length > 0) this.lose(at)
@@ -169,7 +175,7 @@ export class HttpReader {
       const { framer } = this.#bodies[FROM_APP]
       if (!framer.complete) {
         const next = this.#feed(FROM_APP, bytes, from)
-        if (next < 0) return this.lose(at)
+        if (next < 0) return this.#loseAnswer(framer.fault, at)
         from = next
         if (framer.complete) this.#answerEnded(at)
         else this.#show(at)
@@ -180,7 +186,7 @@ export class HttpReader {
       if (entry === undefined || entry.endMark !== undefined) return this.lose(at)
       entry.answerStartMark ??= at
       const next = this.#readAnswerHead(entry, bytes, from, at)
-      if (next < 0) return this.lose(at)
+      if (next < 0) return this.#loseAnswer(this.#responseHead.fault, at)
       if (next === 0) return
       from = next
     }
@@ -191,7 +197,7 @@ export class HttpReader {
     const whole = before.length === 0 ? bytes : joined([before, bytes.subarray(from)])
     const start = before.length === 0 ? from : 0
     const head = this.#responseHead
-    head.fields.isPartial = false
+    head.reset()
     const end = parseResponseHead(head, whole, start, whole.length, HEAD_LIMITS, entry.method)
     if (end < 0) return -1
     if (end === 0) {
@@ -387,6 +393,16 @@ export class HttpReader {
     }
   }
 
+  /** The app's answer is invalid, and the server refuses it, too. */
+  #loseAnswer(fault: string, at: number): void {
+    const [entry] = this.#waiting
+    if (entry !== undefined) {
+      entry.code = 'ORIGIN_INVALID'
+      entry.fault = fault
+    }
+    this.lose(at)
+  }
+
   /** Bytes are missing, or cannot be read: what goes on is not seen any more. */
   lose(at: number): void {
     this.isOver = true
@@ -395,7 +411,7 @@ export class HttpReader {
     for (const entry of entries) {
       entry.isIncomplete = true
       entry.endMark ??= at
-      entry.state = 'done'
+      entry.state = entry.code === undefined ? 'done' : 'failed'
       this.#room.ended(entry)
     }
   }

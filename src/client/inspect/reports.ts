@@ -78,8 +78,9 @@ export class Reports {
     }
   }
 
-  #add(entry: Entry, { error, status }: ResponseSeen): void {
+  #add(entry: Entry, { error, status, reason }: ResponseSeen): void {
     if (error === undefined || entry.code === error) return
+    entry.fault = reason
     // The server says why; here it only looked like an end.
     entry.code = error
     if (entry.status === 0) entry.status = status

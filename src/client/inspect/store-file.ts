@@ -21,6 +21,7 @@ const PLAIN = [
   'status',
   'reason',
   'code',
+  'fault',
   'isRefused',
   'visitor',
   'waitingMs',

@@ -56,14 +56,14 @@ export function detailOf(entry: Entry, showing: Showing): ExchangeDetail {
       answer: messageOf(answerHead, entry.answerBody, entry.answerTrailers, showing),
     }),
     ...(websocket !== undefined && { websocket }),
-    ...(entry.code !== undefined && { explanation: explanationOf(entry.code) }),
+    ...(entry.code !== undefined && { explanation: explanationOf(entry.code, entry.fault) }),
     replayable: whyNotReplayable(entry) ?? true,
   }
 }
 
-function explanationOf(code: ErrorCode): string {
+function explanationOf(code: ErrorCode, fault: string | undefined): string {
   const { meaning, action } = ERRORS[code]
-  return `${meaning} ${action}`
+  return fault === undefined ? `${meaning} ${action}` : `${meaning.slice(0, -1)}: ${fault}. ${action}`
 }
 
 function messageOf(head: Uint8Array, body: KeptBytes, trailers: Uint8Array, showing: Showing): Message {

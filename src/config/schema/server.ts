@@ -593,7 +593,7 @@ export const SERVER_FIELDS: Fields = {
   },
   http2: {
     value: { type: 'flag' },
-    meaning: 'Visitors may speak HTTP/2 where the server speaks TLS',
+    meaning: 'Visitors may speak HTTP/2: by TLS, and by prior knowledge without it',
     default: '`true`',
   },
   http3: {

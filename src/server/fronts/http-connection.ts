@@ -1,8 +1,10 @@
 // One visitor's HTTP/1.1 connection: frames requests strictly, one visit after the other, and decides when it ends.
 
 import type { LaneEnd } from '../../accelerator.ts'
+import { copyOf } from '../../bytes.ts'
 import type { ErrorCode } from '../../errors.ts'
 import { eventLoop } from '../../event-loop.ts'
+import { ascii } from '../../http/characters.ts'
 import type { RequestHead } from '../../http/head.ts'
 import { errorAnswer } from '../../http/pages.ts'
 import type { AskedCertificate, Socket, SocketHandler } from '../../socket.ts'
@@ -21,6 +23,9 @@ import { HttpVisit } from './http-visit.ts'
 import { IdleTime } from './idle-time.ts'
 import { RequestReader } from './request-reader.ts'
 import { type Entrance, VisitorHop } from './visitor-hop.ts'
+
+/** How a connection begins whose visitor knows that the server speaks HTTP/2 (RFC 9113 section 3.4). The rest is for HTTP/2 to judge. */
+const HTTP2_BEGINNING = ascii('PRI * HTTP/2.0\r\n')
 
 /** After FIN from the visitor an answer that makes no progress is given up: leaving and half-closing look alike. */
 const HALF_CLOSE_GRACE_MS = 1_000
@@ -63,6 +68,8 @@ export class HttpConnection
   readonly #idle: IdleTime
   #phase: Phase = 'head'
   #takeover: SocketHandler | undefined
+  /** It has had a request. */
+  #hasAsked = false
   /** Once there was an easy request. */
   #lane: VisitorLane | undefined
 
@@ -242,14 +249,34 @@ export class HttpConnection
         this.visitor = visitor
       }
       this.#phase = 'exchange'
+      this.#hasAsked = true
       this.#idle.stop()
       this.#visit.begin()
       return next
     }
+    if (next === 'VERSION_UNSUPPORTED' && this.#becomesHttp2(this.request.head.bytes)) return bytes.length
     if (next !== undefined) this.#refuseHead(next)
     else if (this.input.keepsTooMuch) this.#refuseHead('BUFFERS_FULL')
     else if (isFirstByte && isDraining) this.drain()
     return bytes.length
+  }
+
+  /**
+   * Whether it goes on as HTTP/2: by prior knowledge, as a proxy in front that ended TLS speaks it for gRPC. By TLS that is for
+   * ALPN to say. `first`: all that came.
+   */
+  #becomesHttp2(first: Uint8Array): boolean {
+    const { acceptHttp2, takesHttp2 } = this.#front
+    const isPossible = takesHttp2 && !this.#hasAsked && !this.#socket.protocol
+    if (acceptHttp2 === undefined || !isPossible || this.#entrance.visitorOf !== undefined) return false
+    if (HTTP2_BEGINNING.some((byte, at) => first[at] !== byte)) return false
+    this.#phase = 'taken'
+    this.#idle.stop()
+    const connection = acceptHttp2(this.#front, this.#socket, this.#entrance, this.#seat)
+    this.#takeover = connection
+    this.#front.left(this)
+    connection.received(copyOf(first))
+    return true
   }
 
   /** Reads body from `bytes` at `at`. Returns where to go on. */

@@ -30,6 +30,8 @@ export class HttpVisit implements Visit, Arrival {
   /** 0 before there is an answer. */
   answerStatus = 0
   isRequestComplete = false
+  /** Why it failed, where the code does not say it all. */
+  reason: string | undefined
   readonly #channel: VisitChannel
   readonly #desk: BookingDesk
   /** `undefined`: no request is under way. */
@@ -57,6 +59,7 @@ export class HttpVisit implements Visit, Arrival {
     this.isRequestComplete = false
     this.answerBytes = 0
     this.answerStatus = 0
+    this.reason = undefined
     const { tracing } = this.#channel.visitor
     this.head.requestId = ''
     if (tracing !== undefined) identify(this.head, tracing, '0')
@@ -360,7 +363,7 @@ export class HttpVisit implements Visit, Arrival {
     this.#channel.over(goesOn, isEasyRequest ? ease : 'none')
   }
 
-  fail(code: ErrorCode, again?: readonly Uint8Array[]): void {
+  fail(code: ErrorCode, again?: readonly Uint8Array[], reason?: string): void {
     if (this.#booking === undefined) return
     if (again !== undefined && this.answerBytes === 0) {
       const upstream = this.#booking.elsewhere(code)
@@ -369,6 +372,7 @@ export class HttpVisit implements Visit, Arrival {
       if (wait !== undefined) return this.#holdAgain(wait, again)
     }
     this.#exchange = undefined
+    this.reason = reason
     if (this.answerStatus === 0) return this.#refuse(code)
     this.#finish(code)
     // After the head of an answer a page would be taken for its body.

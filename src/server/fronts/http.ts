@@ -3,7 +3,7 @@
 import type { ErrorCode } from '../../errors.ts'
 import { type HeadLimits, RequestHead } from '../../http/head.ts'
 import type { Turns } from '../../session/turns.ts'
-import type { Socket } from '../../socket.ts'
+import type { Socket, SocketHandler } from '../../socket.ts'
 import type { Seat } from '../admission.ts'
 import type { BookingDesk } from '../booking.ts'
 import type { Deadlines } from '../deadlines.ts'
@@ -19,11 +19,21 @@ import type { Entrance } from './visitor-hop.ts'
 /** Heads kept for the next connections: enough for those that come and go at once. */
 const MAX_SPARE_HEADS = 256
 
+/** Takes a connection that speaks HTTP/2. */
+type AcceptHttp2 = (
+  front: HttpFront,
+  socket: Socket,
+  entrance: Entrance,
+  seat: Seat | undefined,
+) => SocketHandler
+
 export class HttpFront implements InputShare {
   readonly deadlines: Deadlines
   readonly turns: Turns
   readonly heldInput: HeldBytes = new HeldBytes()
   readonly desk: BookingDesk
+  /** Loaded where visitors may speak HTTP/2. */
+  acceptHttp2: AcceptHttp2 | undefined
   readonly #room: ServerRoom
   readonly #lanes: LaneDesk
   readonly #visitors: Visitors
@@ -63,6 +73,11 @@ export class HttpFront implements InputShare {
 
   get limits(): ServerLimits & HeadLimits {
     return this.#room.limits
+  }
+
+  /** Whether a connection may begin with HTTP/2 now. */
+  get takesHttp2(): boolean {
+    return this.#room.settings.http2 && this.acceptHttp2 !== undefined
   }
 
   /** Each answer that begins now says that it is the last on its connection. */

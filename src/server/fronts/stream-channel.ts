@@ -81,7 +81,8 @@ export class StreamChannel
     const head = this.#head
     if (parseRequestHead(head, text, 0, end, this.#connection.front.limits) <= 0)
       return this.refuse(head.refusal)
-    if (head.upgrade !== '') {
+    // Only an extended CONNECT has this line.
+    if (head.fields.upgrades) {
       if (head.upgrade !== 'websocket') return this.refuse('UPGRADE_UNSUPPORTED')
       this.#webSocketAccept = createHash('sha1')
         .update(webSocketKey + GUID)

@@ -163,7 +163,8 @@ export class Http2Channel implements StreamOwner {
     this.#trailers = undefined
     this.#left = -1
     this.#payloadBytes = this.#creditedBytes = 0
-    this.#isUpgrade = head.upgrade !== ''
+    // HTTP/2 has no other: an app of it gets the request without.
+    this.#isUpgrade = head.upgrade === 'websocket'
     this.#isEnding = false
     this.#framer.begin(head.body, head.contentLength)
     if (this.#isUpgrade) {

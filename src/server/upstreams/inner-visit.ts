@@ -170,7 +170,7 @@ export class InnerVisit implements Visit {
     this.#answer.end()
   }
 
-  fail(code: ErrorCode, again?: readonly Uint8Array[]): void {
+  fail(code: ErrorCode, again?: readonly Uint8Array[], reason?: string): void {
     if (this.#isOver) return
     const other = again === undefined || this.#answer.hasBegun ? undefined : this.#wrapping.elsewhere(code)
     if (other !== undefined && again !== undefined) return this.#sendAgain(other, again)
@@ -179,7 +179,7 @@ export class InnerVisit implements Visit {
       this.#over()
       return this.#answer.fail(new Error(`the app's answer failed: ${code}`))
     }
-    this.#wrapping.refused(code)
+    this.#wrapping.refused(code, reason)
     const { host, method } = this.head
     const page = errorAnswer(code, { html: false, head: method === 'HEAD', keepAlive: true, host })
     this.#answer.take(page, 0, page.length)

@@ -87,8 +87,8 @@ export class JsonUpstream implements TunnelUpstream {
   #refusal({ head }: Visit): ErrorCode | undefined {
     const { limits, isClosed, heldBytes } = this.#link
     if (isClosed) return 'CLIENT_GONE'
-    // Bytes both ways have no place in a message. Other protocols are only an offer: the request is served without.
-    if (head.upgrade === 'websocket') return 'WIRE_UNSUPPORTED'
+    // Bytes both ways have no place in a message, and `docker exec` must not run a command whose output is lost.
+    if (head.upgrade !== '') return 'WIRE_UNSUPPORTED'
     if (head.contentLength > maxBodyBytes(limits)) return 'BODY_TOO_LARGE'
     const isFull =
       this.#open.size >= limits.maxStreams || heldBytes > MAX_HELD_MESSAGES * limits.maxMessageBytes

@@ -249,5 +249,5 @@ export class PooledStream implements StreamHandler, ExchangeOwner, Reserved, Dea
 
 /** Whether this request goes by HTTP/1.1 to an app that otherwise gets HTTP/2. */
 export function goesApart(head: RequestHead, { apps }: StreamsContext): boolean {
-  return head.upgrade !== '' && apps?.sendsUpgradesApart === true
+  return head.upgrade === 'websocket' && apps?.sendsUpgradesApart === true
 }

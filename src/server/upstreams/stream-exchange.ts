@@ -1,7 +1,7 @@
 // One request with its answer on a pooled stream: request bytes out, the answer framed strictly on its way back.
 
 import { ERRORS, type ErrorCode } from '../../errors.ts'
-import { BodyFramer } from '../../http/body.ts'
+import { BodyFramer, type Payload } from '../../http/body.ts'
 import type { AnswerStyle } from '../../http/forward.ts'
 import { parseResponseHead, type RequestHead, ResponseHead } from '../../http/head.ts'
 import { Allowance } from '../../http2/allowance.ts'
@@ -62,9 +62,9 @@ export class StreamExchange implements Exchange {
   readonly #owner: ExchangeOwner
   readonly #context: StreamsContext
   readonly #request: RequestSender
-  readonly #answer: ResponseHead = new ResponseHead()
+  readonly #answer: ResponseHead
   readonly #partialHead: HeadBuffer = new HeadBuffer()
-  #framer: BodyFramer = new BodyFramer()
+  #framer: BodyFramer
   #phase: Phase = 'over'
   #visit: Visit | undefined
   #stream: Stream | undefined
@@ -75,6 +75,8 @@ export class StreamExchange implements Exchange {
   #isDelimited = true
   /** The visitor speaks HTTP/1.0 and the origin sends chunks: only their payload is passed on. */
   #isUnchunked = false
+  /** Of the body's framing something was left out. */
+  #isCleaned = false
   /** Pieces that the answer came in. */
   #pieces = 0
   /** The request was sent once more already. */
@@ -88,6 +90,8 @@ export class StreamExchange implements Exchange {
   constructor(owner: ExchangeOwner, context: StreamsContext) {
     this.#owner = owner
     this.#context = context
+    this.#answer = new ResponseHead(this.#isApps)
+    this.#framer = this.#framerTo()
     this.#queue = new AnswerQueue(context.turns, (bytes, start, end) => this.#takePortion(bytes, start, end))
     this.#request = new RequestSender(context.limits, context.deadlines, () => this.#fail('ORIGIN_TIMEOUT'))
   }
@@ -220,9 +224,20 @@ export class StreamExchange implements Exchange {
     else this.#fail(cause)
   }
 
+  /** It is an app's own words that come, and not another server's. */
+  get #isApps(): boolean {
+    return this.#context.peer === undefined
+  }
+
+  #framerTo(payload?: Payload): BodyFramer {
+    const framer = new BodyFramer(payload)
+    framer.isTolerant = this.#isApps
+    return framer
+  }
+
   /** Another server says itself what is wrong with an app: where it says nothing, the way to the client is lost. */
   get #lostCode(): ErrorCode {
-    return this.#context.peer === undefined ? 'ORIGIN_CLOSED' : 'CLIENT_GONE'
+    return this.#isApps ? 'ORIGIN_CLOSED' : 'CLIENT_GONE'
   }
 
   /** The origin took too long for the head of its answer. */
@@ -246,11 +261,12 @@ export class StreamExchange implements Exchange {
     let at = start
     for (;;) {
       const headEnd = parseResponseHead(answer, bytes, at, end, this.#context.limits, visit.head.method)
-      if (headEnd === -1) return this.#fail('ORIGIN_INVALID')
+      if (headEnd === -1) return this.#failInvalid(answer.fault)
       if (headEnd === 0) return this.#awaitMore(bytes, at, end)
       at = headEnd
       if (answer.status >= 200 || answer.status === 101) break
-      if (!this.#mayBeInterim()) return this.#fail('ORIGIN_INVALID')
+      if (!this.#mayBeInterim())
+        return this.#failInvalid('it has too many 1xx answers in front (max-interim-answers)')
       this.#passInterim(visit, answer)
       if (this.#phase !== 'head') return
     }
@@ -296,7 +312,7 @@ export class StreamExchange implements Exchange {
       return this.#beginPlain(visit, bytes, at, end)
     this.#framer.begin(answer.body, answer.contentLength)
     const bodyEnd = this.#feed(bytes, at, end)
-    if (bodyEnd === -1) return this.#fail('ORIGIN_INVALID')
+    if (bodyEnd === -1) return this.#failInvalid(this.#framer.fault)
     visit.answered(answer.status)
     this.#isDelimited = answer.body !== 'close'
     // An answer that is complete before the request leaves the rest of the request on the connection.
@@ -304,11 +320,12 @@ export class StreamExchange implements Exchange {
     const staysOpen = visit.keepsAlive && this.#isDelimited && !isEarly
     const style = !staysOpen ? CLOSE : visit.head.minorVersion === 0 ? STAY_OPEN_10 : STAY_OPEN
     const headEnd = writeAnswerHead(answer, style, visit)
-    const totalBytes = headEnd + bodyEnd - at
-    if (addBody(headEnd, bytes, at, bodyEnd)) this.#write(visit, scratch, true, 0, totalBytes)
+    const { cleaned } = this.#framer
+    const [piece, from, to] = cleaned === undefined ? [bytes, at, bodyEnd] : [cleaned, 0, cleaned.length]
+    if (addBody(headEnd, piece, from, to)) this.#write(visit, scratch, true, 0, headEnd + to - from)
     else {
       this.#write(visit, scratch, true, 0, headEnd)
-      this.#write(visit, bytes, false, at, bodyEnd)
+      this.#write(visit, piece, false, from, to)
     }
     this.#accountedBytes = end - bodyEnd
     this.#goOn(bytes, bodyEnd, end)
@@ -318,7 +335,7 @@ export class StreamExchange implements Exchange {
   #beginPlain(visit: Visit, bytes: Uint8Array, at: number, end: number): void {
     this.#isUnchunked = true
     this.#isDelimited = false
-    this.#framer = new BodyFramer((piece, from, to) => this.#write(visit, piece, false, from, to))
+    this.#framer = this.#framerTo((piece, from, to) => this.#write(visit, piece, false, from, to))
     this.#framer.begin('chunked', 0)
     visit.answered(this.#answer.status)
     const headEnd = writeAnswerHead(this.#answer, CLOSE_PLAIN, visit)
@@ -335,21 +352,23 @@ export class StreamExchange implements Exchange {
 
   #takePortion(bytes: Uint8Array, start: number, end: number): void {
     const bodyEnd = this.#framer.complete ? start : this.#feed(bytes, start, end)
-    if (bodyEnd === -1) return this.#fail('ORIGIN_INVALID')
+    if (bodyEnd === -1) return this.#failInvalid(this.#framer.fault)
     if (this.#isUnchunked) this.#account(bodyEnd - start)
-    else if (bodyEnd > start) this.#pass(bytes, start, bodyEnd)
+    else if (bodyEnd > start) this.#passBody(bytes, start, bodyEnd)
     this.#goOn(bytes, bodyEnd, end)
   }
 
   /** As `BodyFramer.feed`, of a portion. */
   #feed(bytes: Uint8Array, start: number, end: number): number {
     this.#framer.framingLeft = FRAMING_BYTES_AT_ONCE
-    return this.#framer.feed(bytes, start, end)
+    const bodyEnd = this.#framer.feed(bytes, start, end)
+    if (this.#framer.cleaned !== undefined) this.#isCleaned = true
+    return bodyEnd
   }
 
   /** A portion ends at `at`. The rest comes now if there is time, and else in its turn. */
   #goOn(bytes: Uint8Array, at: number, end: number): void {
-    if (at === -1) return this.#fail('ORIGIN_INVALID')
+    if (at === -1) return this.#failInvalid(this.#framer.fault)
     if (this.#framer.complete) return this.#endIfComplete(at < end || !this.#queue.isEmpty)
     // A visitor that is gone has ended the exchange in the middle.
     if (at === end || this.#phase !== 'body') return
@@ -372,6 +391,14 @@ export class StreamExchange implements Exchange {
     this.#account(end - start)
   }
 
+  #passBody(bytes: Uint8Array, start: number, end: number): void {
+    const { cleaned } = this.#framer
+    if (cleaned === undefined) return this.#pass(bytes, start, end)
+    if (this.#visit !== undefined && cleaned.length > 0)
+      this.#write(this.#visit, cleaned, false, 0, cleaned.length)
+    this.#account(end - start)
+  }
+
   #write(visit: Visit, bytes: Uint8Array, isScratch: boolean, start: number, end: number): void {
     if (!visit.write(bytes, isScratch, start, end)) this.#isVisitorFull = true
   }
@@ -386,9 +413,9 @@ export class StreamExchange implements Exchange {
   }
 
   #switch(visit: Visit, bytes: Uint8Array, at: number, end: number): void {
-    // Only an upgrade to this one was passed on: a 101 to anything else is a connection that the visitor did not ask for.
-    if (visit.head.upgrade !== 'websocket' || this.#answer.upgrade !== 'websocket')
-      return this.#fail('ORIGIN_INVALID')
+    // A 101 to anything else is a connection that the visitor did not ask for.
+    if (!isOffered(this.#answer.upgrade, visit.head.upgrade))
+      return this.#failInvalid('it is a 101 to a protocol that the visitor did not ask for')
     this.#phase = 'switched'
     this.#request.isDone = false
     visit.answered(101)
@@ -400,8 +427,9 @@ export class StreamExchange implements Exchange {
 
   // ── The end ────────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** A lane can serve such an answer: head and body may come one after the other. */
+  /** A lane can serve such an answer: head and body may come one after the other. One that is not strict would come back. */
   get #ease(): Ease {
+    if (this.#answer.isAmended || this.#isCleaned) return 'none'
     const { payloadBytes } = this.#framer
     if (payloadBytes <= EASY_ANSWER_BYTES) return this.#pieces <= EASY_PIECES ? 'easy' : 'none'
     return payloadBytes <= MOST_LANE_BODY_BYTES && this.#pieces <= LONG_PIECES ? 'long' : 'none'
@@ -450,8 +478,12 @@ export class StreamExchange implements Exchange {
     if (isDone) this.bodyEnded()
   }
 
-  /** `again`: as `Visit.fail` takes it. */
-  #fail(cause: ErrorCode, again?: readonly Uint8Array[]): void {
+  #failInvalid(reason: string): void {
+    this.#fail('ORIGIN_INVALID', undefined, reason || undefined)
+  }
+
+  /** `again` and `reason`: as `Visit.fail` takes them. */
+  #fail(cause: ErrorCode, again?: readonly Uint8Array[], reason?: string): void {
     const visit = this.#visit
     // An app of HTTP/2 alone cannot read the request; nothing is wrong with it.
     const isStrange = this.#phase === 'head' && this.#owner.isApart
@@ -459,7 +491,7 @@ export class StreamExchange implements Exchange {
       isStrange && (cause === 'ORIGIN_INVALID' || cause === 'ORIGIN_CLOSED') ? 'ORIGIN_NO_WEBSOCKET' : cause
     this.#end()
     this.#owner.discard()
-    visit?.fail(code, again)
+    visit?.fail(code, again, reason)
   }
 
   #end(): void {
@@ -472,10 +504,18 @@ export class StreamExchange implements Exchange {
     this.#isVisitorFull = false
     this.#queue.clear()
     this.#accountedBytes = 0
+    this.#isCleaned = false
     if (!this.#isUnchunked) return
     this.#isUnchunked = false
-    this.#framer = new BodyFramer()
+    this.#framer = this.#framerTo()
   }
+}
+
+/** Whether what an app switches to is among the protocols that it was offered. */
+function isOffered(chosen: string, offered: string): boolean {
+  if (chosen === offered) return offered !== ''
+  const offers = new Set(offered.split(',').map(one => one.trim()))
+  return offered !== '' && chosen.split(',').every(one => offers.has(one.trim()))
 }
 
 /** Another server of the cluster does not hold the name any more. */
