@@ -12,6 +12,7 @@ import type { Takeover } from '../front.ts'
 import { type LaneSite, VisitorLane } from '../lanes/visitor-lane.ts'
 import type { ServerLimits } from '../options.ts'
 import type { Ease } from '../upstream.ts'
+import { ConnectionLogins } from '../upstreams/connection-logins.ts'
 import type { Visitor } from '../visitors.ts'
 import type { VisitChannel } from './channel.ts'
 import type { HttpFront } from './http.ts'
@@ -61,6 +62,7 @@ export class HttpConnection
   visitor: VisitorHop
   readonly #entrance: Entrance
   readonly #idle: IdleTime
+  readonly #logins: ConnectionLogins = new ConnectionLogins()
   #phase: Phase = 'head'
   #takeover: SocketHandler | undefined
   /** Once there was an easy request. */
@@ -119,6 +121,7 @@ export class HttpConnection
     this.#phase = 'closed'
     this.#visit.abandon()
     this.#lane?.giveUp()
+    this.#logins.close()
     this.#front.keepHead(this.#visit.head)
     this.#front.left(this)
   }
@@ -176,6 +179,11 @@ export class HttpConnection
 
   get asked(): AskedCertificate | undefined {
     return this.#socket.asked
+  }
+
+  /** Behind a proxy there are several visitors. */
+  get logins(): ConnectionLogins | undefined {
+    return this.visitor.isTrusted ? undefined : this.#logins
   }
 
   isRefused(): boolean {

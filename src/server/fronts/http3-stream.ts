@@ -26,6 +26,7 @@ const CODES: Readonly<Record<number, bigint>> = {
   [Code.INTERNAL_ERROR]: 0x102n,
   [Code.CANCEL]: 0x10cn,
   [Code.ENHANCE_YOUR_CALM]: 0x107n,
+  [Code.HTTP_1_1_REQUIRED]: 0x110n,
 }
 
 /** One section is read, or written, at a time. */

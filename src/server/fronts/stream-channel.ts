@@ -56,6 +56,8 @@ export class StreamChannel
   #hasLeft = false
   /** What the app answered is no answer to this request: nothing more of it is taken. */
   #isUnfit = false
+  /** It asks for a login of the connection, and for nothing else. */
+  #wantsHttp1 = false
   readonly keepsAlive = true
 
   constructor(connection: MultiplexedConnection, stream: MultiplexedStream) {
@@ -79,6 +81,8 @@ export class StreamChannel
     const head = this.#head
     if (parseRequestHead(head, text, 0, end, this.#connection.front.limits) <= 0)
       return this.refuse(head.refusal)
+    // A connection of many requests at once is none that can be logged in (RFC 9113 section 9.2.3 names the remedy).
+    if (head.fields.logsConnectionIn) return this.#stream.cut(Code.HTTP_1_1_REQUIRED)
     if (head.upgrade !== '') {
       if (head.upgrade !== 'websocket') return this.refuse('UPGRADE_UNSUPPORTED')
       this.#webSocketAccept = createHash('sha1')
@@ -265,6 +269,7 @@ export class StreamChannel
   /** The visitor gets a page in place of an invalid answer; when a part of it was sent, the stream is cut. */
   #replaceAnswer(): void {
     if (this.#stream.isClosed) return
+    if (this.#wantsHttp1) return this.#cut(Code.HTTP_1_1_REQUIRED)
     if (!this.#answer.isUnsent) return this.#cutOff('ORIGIN_INVALID', Code.INTERNAL_ERROR)
     this.#isUnfit = false
     this.#answer.restart()
@@ -277,8 +282,10 @@ export class StreamChannel
     return this.#head.method
   }
 
-  /** After a request for a WebSocket, 2xx would say that there is one. */
+  /** After a request for a WebSocket, 2xx would say that there is one. A login of the connection needs HTTP/1.1. */
   judge(head: ResponseHead): boolean {
+    this.#wantsHttp1 = head.status === 401 && head.fields.onlyLogsConnectionIn
+    if (this.#wantsHttp1) return false
     if (head.status === 101)
       return this.#webSocketAccept !== '' && head.header('sec-websocket-accept') === this.#webSocketAccept
     return this.#webSocketAccept === '' || head.status >= 300
