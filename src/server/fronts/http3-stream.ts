@@ -206,6 +206,11 @@ export class Http3Stream implements MultiplexedStream, Deadline {
     this.#cut(code, false)
   }
 
+  /** The way of the answer is one of its own. */
+  dropRequest(): void {
+    this.#cut(Code.NO_ERROR, false)
+  }
+
   #answered(): void {
     this.isAnswerEnded = true
     if (this.isRequestEnded) this.#leave(false)

@@ -23,6 +23,8 @@ import type { VisitorHop } from './visitor-hop.ts'
 
 const GUID = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11'
 const KEY_BYTES = 24
+/** How long a visitor may take to show that it has an answer that came before the end of its request. */
+const LINGER_MS = 2_000
 /** Of the WebSocket that comes next: each has its own. */
 let webSocketKey = randomBytes(16).toString('base64')
 
@@ -118,6 +120,7 @@ export class StreamChannel
   }
 
   ended(trailers: FieldList | undefined): void {
+    if (this.#hasLeft) this.#progress?.stop()
     if (!this.#isUnderWay) return
     let text: Uint8Array | undefined
     if (trailers !== undefined) {
@@ -299,7 +302,9 @@ export class StreamChannel
     this.#answer.end()
     if (!this.#answer.isEmpty) return this.#awaitRoom()
     this.#leave()
-    if (!this.#stream.isRequestEnded) this.#stream.cut(Code.NO_ERROR)
+    if (this.#stream.isRequestEnded) return
+    this.#stream.dropRequest()
+    if (!this.#stream.isClosed) this.#expectProgress(LINGER_MS)
   }
 
   #cut(code: number): void {
@@ -329,8 +334,12 @@ export class StreamChannel
     this.#stream.awaitRoom(!this.#answer.isEmpty)
     if (this.#answer.isEmpty || this.#isWatched) return
     this.#isWatched = true
+    this.#expectProgress(this.#connection.front.limits.sendTimeoutMs)
+  }
+
+  #expectProgress(ms: number): void {
     this.#progress ??= new Progress(this.#connection.front.deadlines, this)
-    this.#progress.expect(this.#connection.front.limits.sendTimeoutMs)
+    this.#progress.expect(ms)
   }
 
   get movedBytes(): number {
@@ -338,10 +347,11 @@ export class StreamChannel
   }
 
   get isWaiting(): boolean {
-    return !this.#answer.isEmpty
+    return !this.#answer.isEmpty || this.#hasLeft
   }
 
   stalled(): void {
+    if (this.#hasLeft) return this.#stream.cut(Code.NO_ERROR)
     this.#cutOff('VISITOR_STALLED', Code.CANCEL)
   }
 }
