@@ -50,7 +50,9 @@ export class StreamsUpstream implements TunnelUpstream, StreamPool {
       this.#context.trunk.request()
       return undefined
     }
-    const pooled = this.#take() ?? this.#open()
+    const fit = this.#idle.findLast(one => one.isLendable)
+    if (fit !== undefined) this.dropIdle(fit)
+    const pooled = fit ?? this.#open()
     pooled?.reserve()
     return pooled
   }
