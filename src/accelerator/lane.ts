@@ -431,10 +431,12 @@ function isEasyRequest(head: RequestHead, { hostWithPort, limits, isForGets }: L
     head.keepAlive &&
     head.upgrade === '' &&
     !head.expectsContinue &&
+    !head.fields.logsConnectionIn &&
     head.pathStart === head.targetStart
   )
 }
 
-function isEasyAnswer({ status, keepAlive, body }: ResponseHead): boolean {
-  return status >= 200 && keepAlive && body !== 'close'
+/** A connection that is logged in is no pool's any more: the main thread keeps it for the visitor. */
+function isEasyAnswer({ status, keepAlive, body, fields }: ResponseHead): boolean {
+  return status >= 200 && keepAlive && body !== 'close' && !fields.logsConnectionIn
 }

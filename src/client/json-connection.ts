@@ -5,6 +5,7 @@ import { base64 } from '../buffers.ts'
 import { deferred } from '../deferred.ts'
 import { ERRORS, type ErrorCode, TunnelError } from '../errors.ts'
 import { eventLoop } from '../event-loop.ts'
+import { logsConnectionIn } from '../http/connection-logins.ts'
 import type { CarrierHandler } from '../session/carrier.ts'
 import { Heartbeat } from '../session/heartbeat.ts'
 import { PROBE_HEADER, probeProof } from '../wire/control.ts'
@@ -218,9 +219,16 @@ export class JsonConnection implements Connection {
     const tunnel = this.#tunnel
     const bytes = tunnel && originRequest(request, tunnel.settings)
     if (tunnel === undefined || bytes === undefined) return this.#fail(request, report, 'BAD_REQUEST')
-    const { method, body } = request
+    const { method, body, connection } = request
     const timeoutMs = this.#timeoutMs(body !== undefined)
-    const asked = { method, bytes, timeoutMs, maxBodyBytes: MAX_BODY_BYTES }
+    const asked = {
+      method,
+      bytes,
+      timeoutMs,
+      maxBodyBytes: MAX_BODY_BYTES,
+      logsConnectionIn: request.headers.some(logsConnectionIn),
+      connection,
+    }
     this.#asked.set(request.id, asked)
     tunnel.origins.request(asked, (outcome, reason) => {
       this.#asked.delete(request.id)

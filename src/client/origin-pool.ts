@@ -13,6 +13,8 @@ import type { Origin } from './origin.ts'
 
 /** Below the 5 s after which Node closes idle connections, with room for a request on its way. */
 const IDLE_MS = 4_000
+/** Connections that wait, each for its one visitor. Of more, the one that waited longest is closed. */
+const MAX_PRIVATE = 256
 /** The origin is the user's own app: as generous as other clients of it. */
 const HEAD_LIMITS = { maxHeadBytes: 262_144, maxHeaderCount: 1_000, isOption: false }
 
@@ -23,6 +25,10 @@ export interface OriginRequest {
   readonly timeoutMs: number
   /** Longest body of an answer. Above: `ANSWER_TOO_LARGE`. */
   readonly maxBodyBytes: number
+  /** It has a login that counts for the connection. */
+  readonly logsConnectionIn: boolean
+  /** The visitor's connection, which the app's belongs to when there is such a login; `undefined`: it is not known. */
+  readonly connection: number | undefined
 }
 
 export interface OriginAnswer {
@@ -40,6 +46,8 @@ export class OriginPool {
   readonly #connections = new Set<OriginConnection>()
   /** The most recently used last. */
   readonly #idle: OriginConnection[] = []
+  /** Those that are logged in, by the visitor's connection; the one that waited longest first. */
+  readonly #private = new Map<number, OriginConnection>()
 
   /** `budget`: for all answers that are being collected. An answer that has no room left: `TUNNEL_BUSY`. */
   constructor(origin: Origin, budget: Budget) {
@@ -48,7 +56,10 @@ export class OriginPool {
   }
 
   request(request: OriginRequest, settled: Settled): void {
-    const idle = this.#idle.pop()
+    const { connection } = request
+    const own = connection === undefined ? undefined : this.#private.get(connection)
+    if (connection !== undefined) this.#private.delete(connection)
+    const idle = own ?? this.#idle.pop()
     if (idle === undefined) this.#onNew(request, settled)
     else idle.request(request, settled)
   }
@@ -63,12 +74,23 @@ export class OriginPool {
     for (const connection of this.#connections) connection.terminate()
   }
 
+  #keep(visitor: number, connection: OriginConnection): void {
+    // One visitor's connection may have several requests at once: those of its program on the way.
+    this.#private.get(visitor)?.terminate()
+    this.#private.set(visitor, connection)
+    const [oldest] = this.#private.values()
+    if (this.#private.size > MAX_PRIVATE) oldest?.terminate()
+  }
+
   #onNew(request: OriginRequest, settled: Settled): void {
     const connection = new OriginConnection(this.#budget, {
       freed: () => this.#idle.push(connection),
+      kept: visitor => this.#keep(visitor, connection),
       stale: (again, whoWaits) => this.#onNew(again, whoWaits),
       gone: () => {
         this.#connections.delete(connection)
+        const { visitor } = connection
+        if (visitor !== undefined && this.#private.get(visitor) === connection) this.#private.delete(visitor)
         const index = this.#idle.indexOf(connection)
         if (index !== -1) this.#idle.splice(index, 1)
       },
@@ -88,6 +110,8 @@ export class OriginPool {
 interface Owner {
   /** The exchange is over and the connection good for another. */
   freed(): void
+  /** The same, but for this visitor's connection alone. */
+  kept(visitor: number): void
   /** An idle connection turned out to be dead; nothing of an answer came. */
   stale(request: OriginRequest, settled: Settled): void
   gone(): void
@@ -101,6 +125,10 @@ class OriginConnection implements SocketHandler {
     this.#body.push(bytes.subarray(start, end)),
   )
   #socket: Socket | undefined
+  /** A login counts for the connection. */
+  #isLoggedIn = false
+  /** The connection of the one visitor that has it. */
+  visitor: number | undefined
   #request: OriginRequest | undefined
   #settled: Settled | undefined
   #unsent: Uint8Array | undefined
@@ -129,6 +157,8 @@ class OriginConnection implements SocketHandler {
     this.#cancelTimer()
     this.#request = request
     this.#settled = settled
+    this.#isLoggedIn ||= request.logsConnectionIn
+    this.visitor = request.connection
     this.#hasAnswerBytes = false
     this.#cancelTimer = eventLoop.after(request.timeoutMs, () => this.#expired())
     this.#unsent = request.bytes
@@ -196,6 +226,7 @@ class OriginConnection implements SocketHandler {
       // Interim answers have no place on this wire.
     } while (head.status < 200 && head.status !== 101)
     this.#partial = undefined
+    this.#isLoggedIn ||= head.fields.logsConnectionIn
     // No request of this wire asks for an upgrade.
     if (head.status === 101)
       return this.#failInvalid('it is a 101 to a protocol that the visitor did not ask for')
@@ -239,9 +270,11 @@ class OriginConnection implements SocketHandler {
   }
 
   #idle(): void {
+    if (this.#isLoggedIn && this.visitor === undefined) return this.#end()
     this.#isReused = true
     this.#cancelTimer = eventLoop.after(IDLE_MS, () => this.#end())
-    this.#owner.freed()
+    if (this.#isLoggedIn && this.visitor !== undefined) this.#owner.kept(this.visitor)
+    else this.#owner.freed()
   }
 
   #broken(): void {

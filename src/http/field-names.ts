@@ -24,6 +24,9 @@ export const X_FORWARDED_OTHER = 14
 export const CLIENT_ADDRESS = 15
 /** `Content_Length` and the like: an origin that reads `_` as `-` would frame the body by it. Refused. */
 export const LOOKALIKE = 16
+/** Passed on; what it says of the connection counts (connection-logins.ts). */
+export const AUTHORIZATION = 17
+export const WWW_AUTHENTICATE = 18
 
 const KNOWN: readonly (readonly [name: string, kind: number])[] = [
   ['host', HOST],
@@ -33,6 +36,8 @@ const KNOWN: readonly (readonly [name: string, kind: number])[] = [
   ['upgrade', UPGRADE],
   ['expect', EXPECT],
   ['origin', ORIGIN],
+  ['authorization', AUTHORIZATION],
+  ['www-authenticate', WWW_AUTHENTICATE],
   ['te', TE],
   ['keep-alive', HOP],
   ['proxy-connection', HOP],
@@ -70,7 +75,8 @@ export function kindOf(bytes: Uint8Array, start: number, length: number): number
     const match = compare(bytes, start, patterns[index]!)
     const kind = KNOWN[index]![1]
     if (match === SAME) return kind
-    if (match === SIMILAR) return kind === CONTENT_LENGTH || kind === TRANSFER_ENCODING ? LOOKALIKE : HOP
+    if (match === SIMILAR && kind !== WWW_AUTHENTICATE)
+      return kind === CONTENT_LENGTH || kind === TRANSFER_ENCODING ? LOOKALIKE : HOP
   }
   // 'x' & 31: few names start with it, and nearly all of them differ in the third byte.
   if (letter !== 24 || length <= xForwarded.length) return OTHER

@@ -2,7 +2,9 @@
 
 import type { ErrorCode } from '../errors.ts'
 import { COLON, COMMA, CR, DEL, isSameText, isSpelled, LF, latin1, SP, TAB, TOKEN } from './characters.ts'
+import { LOGS_CONNECTION_IN, OTHER_SCHEME, schemesIn } from './connection-logins.ts'
 import {
+  AUTHORIZATION,
   CONNECTION,
   CONTENT_LENGTH,
   EXPECT,
@@ -12,6 +14,7 @@ import {
   OTHER,
   TRANSFER_ENCODING,
   UPGRADE,
+  WWW_AUTHENTICATE,
 } from './field-names.ts'
 
 /** Numbers kept per line: name start, name end, value start, value end, kind. */
@@ -41,6 +44,9 @@ export class Fields {
   expectLine = -1
   hasConnection = false
 
+  /** Of the credentials or challenges, as `schemesIn` has them. */
+  #schemes = 0
+
   // What the Connection lines say.
   closes = false
   keepsAlive = false
@@ -66,6 +72,7 @@ export class Fields {
     this.hostLine = this.lengthLine = this.encodingLine = this.upgradeLine = this.expectLine = -1
     this.hasConnection = this.closes = this.keepsAlive = this.upgrades = this.nominatesTe = false
     this.nominatedCount = 0
+    this.#schemes = 0
     this.start = this.nextLine = start
   }
 
@@ -267,6 +274,16 @@ export class Fields {
     return true
   }
 
+  /** It has credentials, or asks for some, that count for the connection and not for the request alone. */
+  get logsConnectionIn(): boolean {
+    return (this.#schemes & LOGS_CONNECTION_IN) !== 0
+  }
+
+  /** As `logsConnectionIn`, and there are no others. */
+  get onlyLogsConnectionIn(): boolean {
+    return this.logsConnectionIn && (this.#schemes & OTHER_SCHEME) === 0
+  }
+
   /** Whether a Connection line nominates the name of this line. */
   isNominated(line: number): boolean {
     const row = line * PER_LINE
@@ -297,6 +314,7 @@ export class Fields {
     this.upgrades = other.upgrades
     this.nominatesTe = other.nominatesTe
     this.nominatedCount = other.nominatedCount
+    this.#schemes = other.#schemes
     this.#move(moved)
   }
 
@@ -323,6 +341,10 @@ export class Fields {
         return true
       case EXPECT:
         this.expectLine = line
+        return true
+      case AUTHORIZATION:
+      case WWW_AUTHENTICATE:
+        this.#schemes |= schemesIn(this.bytes, this.valueStart(line), this.valueEnd(line))
         return true
       case LOOKALIKE:
         return false

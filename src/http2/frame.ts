@@ -164,7 +164,7 @@ export function readU32(from: Uint8Array, at: number): number {
   return ((from[at]! << 24) | (from[at + 1]! << 16) | (from[at + 2]! << 8) | from[at + 3]!) >>> 0
 }
 
-function writeU32(into: Uint8Array, at: number, value: number): void {
+export function writeU32(into: Uint8Array, at: number, value: number): void {
   into[at] = value >>> 24
   into[at + 1] = value >>> 16
   into[at + 2] = value >>> 8

@@ -177,7 +177,7 @@ export class ServerConnection implements FrameHandler {
 
   data(_stream: number, bytes: Uint8Array, start: number, end: number): void {
     const stream = this.#dataStream
-    if (stream === undefined || stream.isClosed) return this.#consumed(end - start)
+    if (stream === undefined || stream.isClosed || stream.isDropping) return this.#consumed(end - start)
     stream.heldBytes += end - start
     stream.handler.data(bytes, start, end)
   }
@@ -244,7 +244,7 @@ export class ServerConnection implements FrameHandler {
     const stream = this.#streams.get(id)
     if (stream === undefined) return
     this.#remove(stream, false)
-    this.#countReset()
+    if (!stream.isAnswerEnded) this.#countReset()
     stream.handler.reset()
   }
 
@@ -271,7 +271,13 @@ export class ServerConnection implements FrameHandler {
     this.sender.ping(true, bytes, start)
   }
 
-  pong(): void {
+  pong(bytes: Uint8Array, start: number): void {
+    // Stream 0 is that of `shutDown`.
+    const stream = this.#streams.get(Frame.readU32(bytes, start))
+    if (stream?.isDropping === true) {
+      this.resetStream(stream, Code.NO_ERROR)
+      stream.handler.reset()
+    }
     if (this.#isShuttingDown && this.#lastServed === NO_LAST_STREAM) this.#host.sawGoaway()
   }
 
@@ -307,6 +313,20 @@ export class ServerConnection implements FrameHandler {
     this.#remove(stream, true)
   }
 
+  /**
+   * The answer is complete before the request: what still comes is dropped, within the window that the peer has. It gets
+   * RST_STREAM (RFC 9113 section 8.1) once it has shown that it has the answer. Clients that meet both in one read lose the answer.
+   */
+  dropRequest(stream: ServerStream): void {
+    if (stream.isClosed || stream.isDropping) return
+    stream.isDropping = true
+    if (stream.heldBytes > 0) this.#consumed(stream.heldBytes)
+    stream.heldBytes = 0
+    const payload = new Uint8Array(8)
+    Frame.writeU32(payload, 0, stream.id)
+    this.sender.ping(false, payload, 0)
+  }
+
   /** A request, or what belongs to it, breaks a rule: cuts the stream, and counts against those who do that all the time. */
   refuse(stream: ServerStream, code: number): void {
     if (!stream.isClosed) this.#refuse(stream.id, code)
@@ -316,7 +336,7 @@ export class ServerConnection implements FrameHandler {
   consumed(stream: ServerStream, count: number): void {
     if (count === 0) return
     // What a closed stream had was given back to the connection when it closed.
-    if (stream.isClosed) return
+    if (stream.isClosed || stream.isDropping) return
     stream.heldBytes -= count
     this.#consumed(count)
     this.#giveBack(stream, count)

@@ -22,6 +22,7 @@ export interface StreamOwner {
   consumed(stream: ServerStream, count: number): void
   refuse(stream: ServerStream, code: number): void
   resetStream(stream: ServerStream, code: number): void
+  dropRequest(stream: ServerStream): void
 }
 
 /** As `FrameSender` has them. */
@@ -52,6 +53,8 @@ export class ServerStream {
   isClosed = false
   /** It waits until its own window grows. */
   isStarved = false
+  /** The rest of its request is dropped. */
+  isDropping = false
   /** Bytes that came and were not consumed. */
   heldBytes = 0
 
@@ -104,5 +107,9 @@ export class ServerStream {
 
   cut(code: number): void {
     this.#owner.resetStream(this, code)
+  }
+
+  dropRequest(): void {
+    this.#owner.dropRequest(this)
   }
 }

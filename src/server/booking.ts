@@ -24,6 +24,7 @@ import type { Tunnel } from './tunnel.ts'
 import { UnderPressure } from './under-pressure.ts'
 import type { Upstream } from './upstream.ts'
 import { AnswerUpstream } from './upstreams/answer.ts'
+import type { ConnectionLogins } from './upstreams/connection-logins.ts'
 import type { CopyEnd } from './upstreams/copying.ts'
 import type { Chosen, Visitor, VisitorGate } from './visitor-gate.ts'
 
@@ -113,6 +114,10 @@ export class Booking implements Visitor, Wrapping {
 
   get asked(): AskedCertificate | undefined {
     return this.#arrival.asked
+  }
+
+  get logins(): ConnectionLogins | undefined {
+    return this.#arrival.logins
   }
 
   get isSecure(): boolean {
@@ -446,6 +451,8 @@ export class Booking implements Visitor, Wrapping {
     member.began()
     // Before anything that may throw: what is over gives the member back.
     this.#member = member
+    const { logins } = this.#arrival
+    if (logins !== undefined) logins.member = member
     this.#sent()
     this.#record.servedBy(member)
   }

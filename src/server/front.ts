@@ -6,6 +6,7 @@ import type { ErrorCode } from '../errors.ts'
 import type { RequestHead } from '../http/head.ts'
 import type { AskedCertificate, Socket, SocketHandler } from '../socket.ts'
 import type { Upstream } from './upstream.ts'
+import type { ConnectionLogins } from './upstreams/connection-logins.ts'
 
 /** A request whose head is complete. */
 export interface Arrival {
@@ -24,6 +25,8 @@ export interface Arrival {
   readonly isCopy?: boolean
   /** It came where servers of the cluster come in, with the certificate of one. Default: it did not. */
   readonly isPeers?: boolean
+  /** As that of `Visit`. */
+  readonly logins?: ConnectionLogins | undefined
   /** Whether only the control host may serve it, because the server is full. Asks again: some visitors may have left. */
   isRefused(): boolean
   /** The request goes wrong: the visitor gets to know why, if no answer has begun. */

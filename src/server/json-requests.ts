@@ -128,4 +128,8 @@ export class JsonRequests implements JsonLink {
   get keepsRawPaths(): boolean {
     return this.#accepts.has('raw-path')
   }
+
+  get keepsLogins(): boolean {
+    return this.#accepts.has('connection')
+  }
 }

@@ -5,6 +5,7 @@ import { findCookie } from '../http/cookie.ts'
 import type { RequestHead } from '../http/head.ts'
 import type { Affinity, PoolAnswer } from '../wire/control.ts'
 import type { Member } from './member.ts'
+import type { ConnectionLogins } from './upstreams/connection-logins.ts'
 
 /** Clients behind one name, those that are reconnecting included. */
 export const MAX_MEMBERS = 64
@@ -20,6 +21,7 @@ export interface Asking {
   readonly address: string
   /** `undefined` for a raw visitor, which has no cookies. */
   readonly head?: RequestHead
+  readonly logins?: ConnectionLogins | undefined
 }
 
 export class Pool {
@@ -45,6 +47,9 @@ export class Pool {
     if (present.length === 0) return undefined
     const able = present.filter(member => member.isHealthy)
     if (able.length === 0) return 'ORIGIN_UNHEALTHY'
+    const { hasBegun = false, member } = asking.logins ?? {}
+    const own = hasBegun ? able.find(one => one === member) : undefined
+    if (own !== undefined) return own
     if (this.affinity === 'address') return nearest(able, asking.address)
     return this.#ofCookie(able, asking.head) ?? this.#leastBusy(able)
   }

@@ -9,6 +9,7 @@ import type { Stream, StreamHandler } from '../session/stream.ts'
 import type { Endpoints, Socket, Splice, SpliceDone } from '../socket.ts'
 import type { PeerNote } from './cluster/peer-wire.ts'
 import type { Reserved } from './lane.ts'
+import type { ConnectionLogins } from './upstreams/connection-logins.ts'
 
 /** What a tunnel's client wants instead of the visitor's Host and Origin. */
 export interface Rewrite {
@@ -42,6 +43,8 @@ export interface Visit {
   readonly isCertified?: boolean
   /** What another server has to know of it. Default: nothing. */
   readonly peerNote?: PeerNote
+  /** Of its connection, when that is one visitor's alone. Default: what an app takes for a login is lost behind the exchange. */
+  readonly logins?: ConnectionLogins | undefined
   /** Whether the connection may go on after this exchange, as far as the visitor is concerned. */
   readonly keepsAlive: boolean
   /**

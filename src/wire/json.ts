@@ -29,6 +29,8 @@ export interface JsonRequest {
   /** Path and query. The caller makes sure that it is nothing else. */
   readonly path: string
   readonly headers: HeaderList
+  /** The visitor's, which is logged in, or about to be: the app's connection is to be its alone. */
+  readonly connection?: number | undefined
   readonly body?: JsonBody
 }
 
@@ -49,10 +51,10 @@ export interface JsonResponse {
 }
 
 /**
- * What a client of ours understands beyond existing ones, said in `ready`: `cancel` messages, and `raw-path`, bytes above
- * ASCII in a path as they are, one character each.
+ * What a client of ours understands beyond existing ones, said in `ready`: `cancel` messages; `raw-path`, bytes above
+ * ASCII in a path as they are, one character each; and `connection`, the number of the visitor's connection in a request.
  */
-export const EXTENSIONS = ['cancel', 'raw-path'] as const
+export const EXTENSIONS = ['cancel', 'raw-path', 'connection'] as const
 export type JsonExtension = (typeof EXTENSIONS)[number]
 
 export type JsonClientMessage =
@@ -119,7 +121,7 @@ export function encodeError(message: string): string {
 }
 
 /** Header names go in lower case; lines of one name become one, as this wire has one value per name. */
-export function encodeRequest({ id, method, path, headers, body }: JsonRequest): string {
+export function encodeRequest({ id, method, path, headers, connection, body }: JsonRequest): string {
   const joined: Record<string, string> = Object.create(null)
   for (const [name, value] of headers) {
     const key = name.toLowerCase()
@@ -127,7 +129,7 @@ export function encodeRequest({ id, method, path, headers, body }: JsonRequest):
     // RFC 9110 section 5.2; cookies are the exception by RFC 6265 section 5.4.
     joined[key] = earlier === undefined ? value : earlier + (key === 'cookie' ? '; ' : ', ') + value
   }
-  return withBody(JSON.stringify({ type: 'request', id, method, path, headers: joined }), body)
+  return withBody(JSON.stringify({ type: 'request', id, method, path, headers: joined, connection }), body)
 }
 
 /**
@@ -321,14 +323,15 @@ const CLOSES = [PLAIN_CLOSE, BASE64_CLOSE, '","isBase64Encoded":false}']
 const MAX_HEAD_CHARS = 1_048_576
 
 function requestOf(message: Fields): JsonRequest | undefined {
-  const { id, method, path } = message
+  const { id, method, path, connection } = message
   if (!isCount(id) && !isText(id, MAX_ID_CHARS)) return undefined
   if (!isText(method, MAX_METHOD_CHARS) || typeof path !== 'string') return undefined
   const headers = headersOf(message.headers)
   const body = bodyOf(message)
   if (headers === undefined || body === undefined) return undefined
   const hasBody = message.body !== undefined && message.body !== null
-  return { type: 'request', id, method, path, headers, ...(hasBody && { body }) }
+  const own = isCount(connection) ? { connection } : {}
+  return { type: 'request', id, method, path, headers, ...own, ...(hasBody && { body }) }
 }
 
 function answerOf(message: Fields): JsonAnswer | undefined {

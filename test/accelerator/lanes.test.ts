@@ -126,6 +126,31 @@ describe.skipIf(!canSplice())('in a lane', () => {
     expect(tunnel.server.getStats()).toMatchObject({ requests: after.requests, bytesOut: after.bytesOut })
   })
 
+  test('visitors get one behind downloads, whose streams are on links', async () => {
+    const DOWNLOAD_BYTES = 4_000_000
+    using app = Bun.serve({
+      port: 0,
+      hostname: '127.0.0.1',
+      fetch: ({ url }) =>
+        new Response(url.endsWith('/big') ? new Uint8Array(DOWNLOAD_BYTES) : url.split('/').at(-1)),
+    })
+    await using tunnel = await startTunnel({ port: app.port ?? 0 })
+    const { port, host } = tunnel
+    const visitors: RawConnection[] = []
+    for (let round = 0; round < 2; round++) {
+      const downloads = Array.from({ length: 8 }, async () => {
+        const visitor = await rawDial(port)
+        const { body } = await ask(visitor, get(host, '/big'))
+        visitor.socket.end()
+        return body.length
+      })
+      expect(await Promise.all(downloads)).toEqual(Array.from({ length: 8 }, () => DOWNLOAD_BYTES))
+      const visitor = await inLane({ port, host, visitors })
+      visitor.socket.terminate()
+      await eventually(() => lanes() === 0, 'the end of the lane')
+    }
+  })
+
   test('the app sees what it sees without one', async () => {
     await using here = await site({ trustedProxies: ['127.0.0.1'] }, { hostHeader: 'rewrite' })
     const visitor = await inLane(here)

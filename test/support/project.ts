@@ -18,8 +18,8 @@ export class Project implements AsyncDisposable {
     this.folder = folder
   }
 
-  /** `name`: that of a folder in test/integrations/projects. */
-  static async install(name: string, entries: readonly string[]): Promise<Project> {
+  /** `name`: that of a folder in test/integrations/projects. `entries`: of this package, when it uses it. */
+  static async install(name: string, entries: readonly string[] = []): Promise<Project> {
     const folder = await mkdtemp(join(await realpath(tmpdir()), `localtunnels-${name}-`))
     const project = new Project(folder)
     await cp(join(import.meta.dir, '../integrations/projects', name), folder, { recursive: true })
@@ -30,7 +30,7 @@ export class Project implements AsyncDisposable {
     })
     const said = await install.stderr.text()
     if ((await install.exited) !== 0) throw new Error(`not installed: ${said}`)
-    await installOwnPackage(folder, entries)
+    if (entries.length > 0) await installOwnPackage(folder, entries)
     return project
   }
 

@@ -95,6 +95,41 @@ describe.skipIf(GO === null)('HTTP/3 (needs Go, for a visitor)', () => {
     expect([hidden.status, hidden.body === 'POST 2']).toEqual([400, false])
   })
 
+  test('an answer that comes before an upload is complete arrives whole, with its trailers', async () => {
+    using origin = new RawOrigin()
+    await using live = await site(origin.port)
+    for (const lines of [
+      'Content-Length: 7\r\n\r\ntoo big',
+      'Transfer-Encoding: chunked\r\n\r\n7\r\ntoo big\r\n0\r\nX-Why: size\r\n\r\n',
+    ])
+      for (const hasLength of [true, false])
+        for (let count = 0; count < 3; count++) {
+          await using visitor = await Http3Visitor.start(live.port, live.host)
+          const asked = visitor.ask({ method: 'POST', bodyBytes: 4_000_000, hasLength })
+          const app = await origin.accept()
+          await app.until('\r\n\r\n')
+          await app.send(`HTTP/1.1 413 Too Large\r\n${lines}`)
+          const { error, status, body, trailers } = await asked
+          expect({ error, status, body }).toEqual({ error: '', status: 413, body: 'too big' })
+          if (lines.startsWith('T')) expect(trailers).toEqual([['X-Why', 'size']])
+        }
+  })
+
+  test('a login of the connection is sent to HTTP/1.1', async () => {
+    using origin = new RawOrigin()
+    await using live = await site(origin.port)
+    await using visitor = await Http3Visitor.start(live.port, live.host)
+    expect(await visitor.ask({ fields: [['authorization', 'NTLM abc']] })).toMatchObject({
+      status: 0,
+      error: expect.stringContaining('H3_VERSION_FALLBACK'),
+    })
+    const asked = visitor.ask({})
+    const app = await origin.accept()
+    await app.until('\r\n\r\n')
+    await app.send('HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: Negotiate\r\nContent-Length: 0\r\n\r\n')
+    expect((await asked).error).toContain('H3_VERSION_FALLBACK')
+  })
+
   test('fields of an answer may have names that objects have', async () => {
     using origin = new RawOrigin()
     await using live = await site(origin.port)

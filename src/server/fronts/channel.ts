@@ -6,6 +6,7 @@ import type { Account } from '../../unsent.ts'
 import type { Booking } from '../booking.ts'
 import type { Arrival, Takeover } from '../front.ts'
 import type { Ease, Exchange, Upstream, Visit } from '../upstream.ts'
+import type { ConnectionLogins } from '../upstreams/connection-logins.ts'
 import type { VisitorHop } from './visitor-hop.ts'
 
 /** A quicker way for the visitor's requests than its upstream, once there is one. */
@@ -61,6 +62,8 @@ export interface VisitChannel {
   readonly keepsAlive: boolean
   /** As `Arrival.isCertified`. Default: not. */
   readonly isCertified?: boolean
+  /** As `Visit.logins`. */
+  readonly logins?: ConnectionLogins | undefined
   /** As `Arrival.asked`. */
   readonly asked?: AskedCertificate | undefined
   /** As `Arrival.isRefused`. */

@@ -14,6 +14,7 @@ import type { Takeover } from '../front.ts'
 import { type LaneSite, VisitorLane } from '../lanes/visitor-lane.ts'
 import type { ServerLimits } from '../options.ts'
 import type { Ease } from '../upstream.ts'
+import { ConnectionLogins } from '../upstreams/connection-logins.ts'
 import type { Visitor } from '../visitors.ts'
 import type { VisitChannel } from './channel.ts'
 import type { HttpFront } from './http.ts'
@@ -66,6 +67,7 @@ export class HttpConnection
   visitor: VisitorHop
   readonly #entrance: Entrance
   readonly #idle: IdleTime
+  readonly #logins: ConnectionLogins = new ConnectionLogins()
   #phase: Phase = 'head'
   #takeover: SocketHandler | undefined
   /** It has had a request. */
@@ -126,6 +128,7 @@ export class HttpConnection
     this.#phase = 'closed'
     this.#visit.abandon()
     this.#lane?.giveUp()
+    this.#logins.close()
     this.#front.keepHead(this.#visit.head)
     this.#front.left(this)
   }
@@ -183,6 +186,11 @@ export class HttpConnection
 
   get asked(): AskedCertificate | undefined {
     return this.#socket.asked
+  }
+
+  /** Behind a proxy there are several visitors. */
+  get logins(): ConnectionLogins | undefined {
+    return this.visitor.isTrusted ? undefined : this.#logins
   }
 
   isRefused(): boolean {
@@ -395,6 +403,7 @@ export class HttpConnection
   /** Sends what is left, then FIN; what the visitor still sends is read and dropped for a while. */
   #close(): void {
     this.#phase = 'closing'
+    this.#logins.close()
     this.input.clear()
     this.input.resume()
     this.input.leaveQueue()

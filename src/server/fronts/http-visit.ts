@@ -14,6 +14,7 @@ import type { Arrival, Holding, Route } from '../front.ts'
 import { ShapedInput, type ShapedSource } from '../shaped-input.ts'
 import { ShapedOutput } from '../shaped-output.ts'
 import type { Ease, Exchange, Rewrite, Upstream, Visit } from '../upstream.ts'
+import type { ConnectionLogins } from '../upstreams/connection-logins.ts'
 import type { VisitChannel } from './channel.ts'
 
 /** Both directions of a visit. */
@@ -295,6 +296,10 @@ export class HttpVisit implements Visit, Arrival {
 
   get altSvcLine(): Uint8Array | undefined {
     return this.#channel.visitor.altSvcLine
+  }
+
+  get logins(): ConnectionLogins | undefined {
+    return this.#channel.logins
   }
 
   get keepsAlive(): boolean {

@@ -26,6 +26,7 @@ const CODES: Readonly<Record<number, bigint>> = {
   [Code.INTERNAL_ERROR]: 0x102n,
   [Code.CANCEL]: 0x10cn,
   [Code.ENHANCE_YOUR_CALM]: 0x107n,
+  [Code.HTTP_1_1_REQUIRED]: 0x110n,
 }
 
 /** One section is read, or written, at a time. */
@@ -203,6 +204,11 @@ export class Http3Stream implements MultiplexedStream, Deadline {
 
   cut(code: number): void {
     this.#cut(code, false)
+  }
+
+  /** The way of the answer is one of its own. */
+  dropRequest(): void {
+    this.#cut(Code.NO_ERROR, false)
   }
 
   #answered(): void {

@@ -23,6 +23,8 @@ import type { VisitorHop } from './visitor-hop.ts'
 
 const GUID = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11'
 const KEY_BYTES = 24
+/** How long a visitor may take to show that it has an answer that came before the end of its request. */
+const LINGER_MS = 2_000
 /** Of the WebSocket that comes next: each has its own. */
 let webSocketKey = randomBytes(16).toString('base64')
 
@@ -58,6 +60,8 @@ export class StreamChannel
   #stopCounting: (() => void) | undefined
   /** What the app answered is no answer to this request: nothing more of it is taken. */
   #isUnfit = false
+  /** It asks for a login of the connection, and for nothing else. */
+  #wantsHttp1 = false
   readonly keepsAlive = true
 
   constructor(connection: MultiplexedConnection, stream: MultiplexedStream) {
@@ -81,6 +85,8 @@ export class StreamChannel
     const head = this.#head
     if (parseRequestHead(head, text, 0, end, this.#connection.front.limits) <= 0)
       return this.refuse(head.refusal)
+    // A connection of many requests at once is none that can be logged in (RFC 9113 section 9.2.3 names the remedy).
+    if (head.fields.logsConnectionIn) return this.#stream.cut(Code.HTTP_1_1_REQUIRED)
     // Only an extended CONNECT has this line.
     if (head.fields.upgrades) {
       if (head.upgrade !== 'websocket') return this.refuse('UPGRADE_UNSUPPORTED')
@@ -119,6 +125,7 @@ export class StreamChannel
   }
 
   ended(trailers: FieldList | undefined): void {
+    if (this.#hasLeft) this.#progress?.stop()
     if (!this.#isUnderWay) return
     let text: Uint8Array | undefined
     if (trailers !== undefined) {
@@ -270,6 +277,7 @@ export class StreamChannel
   /** The visitor gets a page in place of an invalid answer; when a part of it was sent, the stream is cut. */
   #replaceAnswer(): void {
     if (this.#stream.isClosed) return
+    if (this.#wantsHttp1) return this.#cut(Code.HTTP_1_1_REQUIRED)
     if (!this.#answer.isUnsent) return this.#cutOff('ORIGIN_INVALID', Code.INTERNAL_ERROR)
     this.#isUnfit = false
     this.#answer.restart()
@@ -282,8 +290,10 @@ export class StreamChannel
     return this.#head.method
   }
 
-  /** After a request for a WebSocket, 2xx would say that there is one. */
+  /** After a request for a WebSocket, 2xx would say that there is one. A login of the connection needs HTTP/1.1. */
   judge(head: ResponseHead): boolean {
+    this.#wantsHttp1 = head.status === 401 && head.fields.onlyLogsConnectionIn
+    if (this.#wantsHttp1) return false
     if (head.status === 101)
       return this.#webSocketAccept !== '' && head.header('sec-websocket-accept') === this.#webSocketAccept
     return this.#webSocketAccept === '' || head.status >= 300
@@ -297,7 +307,9 @@ export class StreamChannel
     this.#answer.end()
     if (!this.#answer.isEmpty) return this.#awaitRoom()
     this.#leave()
-    if (!this.#stream.isRequestEnded) this.#stream.cut(Code.NO_ERROR)
+    if (this.#stream.isRequestEnded) return
+    this.#stream.dropRequest()
+    if (!this.#stream.isClosed) this.#expectProgress(LINGER_MS)
   }
 
   #cut(code: number): void {
@@ -328,8 +340,12 @@ export class StreamChannel
     this.#stream.awaitRoom(!this.#answer.isEmpty)
     if (this.#answer.isEmpty || this.#isWatched) return
     this.#isWatched = true
+    this.#expectProgress(this.#connection.front.limits.sendTimeoutMs)
+  }
+
+  #expectProgress(ms: number): void {
     this.#progress ??= new Progress(this.#connection.front.deadlines, this)
-    this.#progress.expect(this.#connection.front.limits.sendTimeoutMs)
+    this.#progress.expect(ms)
   }
 
   get movedBytes(): number {
@@ -337,10 +353,11 @@ export class StreamChannel
   }
 
   get isWaiting(): boolean {
-    return !this.#answer.isEmpty
+    return !this.#answer.isEmpty || this.#hasLeft
   }
 
   stalled(): void {
+    if (this.#hasLeft) return this.#stream.cut(Code.NO_ERROR)
     this.#cutOff('VISITOR_STALLED', Code.CANCEL)
   }
 }

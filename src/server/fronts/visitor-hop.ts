@@ -64,6 +64,11 @@ export class VisitorHop {
     return this.#hop
   }
 
+  /** It is a proxy in front. */
+  get isTrusted(): boolean {
+    return this.#hop?.trusted ?? this.#entrance.isTrusted(this.address)
+  }
+
   /** What ids of its requests are made of; `undefined`: they get none. */
   get tracing(): Tracing | undefined {
     if (this.#entrance.isTraced?.() !== true) return undefined

@@ -17,8 +17,7 @@ export type Served = Pick<LaneCounts, 'requests' | 'bytesIn' | 'bytesOut'>
 /** Gets what was measured, and how many bytes visitors sent and got, since the last time. */
 type Measured = (measures: Float64Array, bytesIn: number, bytesOut: number) => void
 
-interface Running<Tunnel> {
-  readonly tunnel: Tunnel
+interface Running {
   /** Gets what the lane served and did not report one by one. */
   readonly counted: (counts: ExchangeCounts) => void
   /** Gets what was measured since the last time; `undefined`: nothing is. */
@@ -33,7 +32,9 @@ const NOTHING: ExchangeCounts = { requests: 0, errors: 0, bytes: 0 }
 
 /** `Tunnel`: what lanes lead to; it need not be known here. */
 export class Lanes<Tunnel extends object> {
-  readonly #running = new Map<Lane, Running<Tunnel>>()
+  readonly #running = new Map<Lane, Running>()
+  /** The same, by tunnel: a client has tunnels recalled as often as it likes, and pays for its own lanes alone. */
+  readonly #ofTunnels = new Map<Tunnel, Set<Lane>>()
   readonly #shared = new WeakMap<Tunnel, Shared>()
 
   get count(): number {
@@ -54,11 +55,18 @@ export class Lanes<Tunnel extends object> {
     return {
       ...shared,
       grantedEpoch: Atomics.load(shared.routingEpoch, 0),
-      began: lane =>
-        this.#running.set(lane, { tunnel, counted, measured, unreported: NOTHING, passed: undefined }),
+      began: lane => {
+        this.#running.set(lane, { counted, measured, unreported: NOTHING, passed: undefined })
+        const lanes = this.#ofTunnels.get(tunnel)
+        if (lanes === undefined) this.#ofTunnels.set(tunnel, new Set([lane]))
+        else lanes.add(lane)
+      },
       ended: (lane, { counts }) => {
         const running = this.#running.get(lane)
         this.#running.delete(lane)
+        const lanes = this.#ofTunnels.get(tunnel)
+        lanes?.delete(lane)
+        if (lanes?.size === 0) this.#ofTunnels.delete(tunnel)
         if (running !== undefined) passOn(running, counts)
         ended(counts)
       },
@@ -76,8 +84,8 @@ export class Lanes<Tunnel extends object> {
   }
 
   /** The tunnels that have lanes. */
-  get tunnels(): ReadonlySet<Tunnel> {
-    return new Set([...this.#running.values()].map(({ tunnel }) => tunnel))
+  get tunnels(): Iterable<Tunnel> {
+    return this.#ofTunnels.keys()
   }
 
   #sharedOf(tunnel: Tunnel): Shared {
@@ -98,10 +106,8 @@ export class Lanes<Tunnel extends object> {
     for (const tunnel of tunnels) {
       const shared = this.#shared.get(tunnel)
       if (shared !== undefined) Atomics.add(shared.routingEpoch, 0, 1)
+      for (const lane of this.#ofTunnels.get(tunnel) ?? []) lane.stop()
     }
-    if (this.#running.size === 0) return
-    const recalled = new Set(tunnels)
-    for (const [lane, { tunnel }] of this.#running) if (recalled.has(tunnel)) lane.stop()
   }
 
   /** What those under way have served so far, and this. */
@@ -116,7 +122,7 @@ export class Lanes<Tunnel extends object> {
   }
 }
 
-function passOn(running: Running<object>, counts: LaneCounts): void {
+function passOn(running: Running, counts: LaneCounts): void {
   const { unreported } = counts
   passOnMeasures(running, counts)
   const before = running.unreported
@@ -129,7 +135,7 @@ function passOn(running: Running<object>, counts: LaneCounts): void {
   })
 }
 
-function passOnMeasures(running: Running<object>, { measures, bytesIn, bytesOut }: LaneCounts): void {
+function passOnMeasures(running: Running, { measures, bytesIn, bytesOut }: LaneCounts): void {
   if (running.measured === undefined || measures === undefined) return
   const { passed } = running
   running.passed = { measures, bytesIn, bytesOut }

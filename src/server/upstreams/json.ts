@@ -3,6 +3,7 @@
 import { base64 } from '../../buffers.ts'
 import { ERRORS, type ErrorCode } from '../../errors.ts'
 import { BodyFramer } from '../../http/body.ts'
+import { logsConnectionIn } from '../../http/connection-logins.ts'
 import type { StreamBudget } from '../../session/contract.ts'
 import { decodeBody, encodeBody, encodeRequest, type JsonAnswer } from '../../wire/json.ts'
 import type { Deadline, Deadlines } from '../deadlines.ts'
@@ -44,6 +45,8 @@ export interface JsonLink {
   forget(id: number): void
   /** Paths keep their bytes above ASCII: the client understands them. */
   readonly keepsRawPaths: boolean
+  /** It keeps an app's connection for one visitor's: it understands which one a request is of. */
+  readonly keepsLogins: boolean
 }
 
 export class JsonUpstream implements TunnelUpstream {
@@ -157,7 +160,8 @@ export class JsonExchange implements Exchange, Deadline {
     const { path, headers } = parts
     const body = isBodiless ? undefined : this.#encoded(bodyBytes)
     const id = this.#link.nextId()
-    const request = { type: 'request', id, method: head.method, path, headers } as const
+    const connection = this.#connection
+    const request = { type: 'request', id, method: head.method, path, headers, connection } as const
     let message = encodeRequest(body === undefined ? request : { ...request, body })
     if (bodyBytes !== undefined && message.length * 3 > this.#link.limits.maxMessageBytes) {
       // Escapes and characters of several bytes can make text several times as long; base64 always fits.
@@ -192,6 +196,7 @@ export class JsonExchange implements Exchange, Deadline {
     if (answer === undefined || body === undefined) return this.#fail('ORIGIN_INVALID')
     if (answer.error !== undefined && isBelieved(answer.error)) return this.#fail(answer.error)
     const visit = this.#visit
+    if (visit.logins !== undefined && answer.headers.some(logsConnectionIn)) visit.logins.hasBegun = true
     const sent = hasBody(answer.status, visit.head.method) ? body : body.subarray(0, 0)
     const head = answerHead(answer, visit, sent.length, this.#link.limits)
     if (head === undefined) return this.#fail('ORIGIN_INVALID')
@@ -219,6 +224,14 @@ export class JsonExchange implements Exchange, Deadline {
   }
 
   // ── Steps ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+  /** The visitor's, once an app took or asked for a login of it. */
+  get #connection(): number | undefined {
+    const { head, logins } = this.#visit
+    if (logins === undefined) return undefined
+    if (head.fields.logsConnectionIn) logins.hasBegun = true
+    return logins.hasBegun && this.#link.keepsLogins ? logins.number : undefined
+  }
 
   #keep(bytes: Uint8Array): void {
     this.#body ??= new HeadBuffer()

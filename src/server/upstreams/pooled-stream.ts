@@ -9,6 +9,7 @@ import type { Deadline } from '../deadlines.ts'
 import type { LaneEvents, Reserved } from '../lane.ts'
 import { StreamLane } from '../lanes/stream-lane.ts'
 import { DEAD_EXCHANGE, type Exchange, type Rewrite, type Visit } from '../upstream.ts'
+import type { ConnectionLogins, Kept } from './connection-logins.ts'
 import type { Idle } from './idle-streams.ts'
 import { type ExchangeOwner, StreamExchange } from './stream-exchange.ts'
 import type { StreamsContext } from './streams-context.ts'
@@ -37,11 +38,15 @@ type Phase =
   | 'retiring'
   | 'closed'
 
-export class PooledStream implements StreamHandler, ExchangeOwner, Reserved, Deadline, Idle {
+export class PooledStream implements StreamHandler, ExchangeOwner, Reserved, Deadline, Idle, Kept {
   dueTick = 0
   isReused = false
   /** It speaks HTTP/1.1 to an app that otherwise gets HTTP/2, for one WebSocket. */
   isApart = false
+  /** The app took, or asked for, a login of the connection. */
+  isPrivate = false
+  /** Of the visitor's connection that has it alone; `undefined`: none can have it again. */
+  logins: ConnectionLogins | undefined
   readonly #pool: StreamPool
   readonly #context: StreamsContext
   readonly #exchange: StreamExchange
@@ -139,10 +144,21 @@ export class PooledStream implements StreamHandler, ExchangeOwner, Reserved, Dea
     this.discard()
   }
 
+  leave(): void {
+    this.#pool.dropIdle(this)
+    this.retire()
+  }
+
   // ── From its exchange ──────────────────────────────────────────────────────────────────────────────────────
 
   expectAnswer(ms: number): void {
     this.#context.deadlines.arm(this, ms)
+  }
+
+  becomePrivate(logins: ConnectionLogins | undefined): void {
+    this.isPrivate = true
+    this.logins = logins
+    if (logins !== undefined) logins.hasBegun = true
   }
 
   reopen(head: RequestHead): Stream | undefined {
@@ -156,7 +172,8 @@ export class PooledStream implements StreamHandler, ExchangeOwner, Reserved, Dea
     if (this.isApart) return this.retire()
     this.#phase = 'idle'
     this.isReused = true
-    this.#context.deadlines.arm(this, this.#context.limits.streamIdleMs)
+    // The visitor's connection has a time of its own.
+    this.#context.deadlines.arm(this, this.isPrivate ? 0 : this.#context.limits.streamIdleMs)
     this.#returnToPool()
   }
 
@@ -214,7 +231,7 @@ export class PooledStream implements StreamHandler, ExchangeOwner, Reserved, Dea
 
   get isLendable(): boolean {
     const stream = this.#stream
-    if (this.#phase !== 'idle' || stream === undefined || stream.isBackedUp) return false
+    if (this.#phase !== 'idle' || this.isPrivate || stream === undefined || stream.isBackedUp) return false
     const isOnLink = stream.sendingLink !== undefined || stream.receivingLink !== undefined
     return !isOnLink && !stream.peerEnded && stream.held === undefined
   }

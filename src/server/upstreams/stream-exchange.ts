@@ -12,6 +12,7 @@ import { TICKS_PER_SECOND } from '../deadlines.ts'
 import { HeadBuffer } from '../head-buffer.ts'
 import type { Ease, Exchange, Visit } from '../upstream.ts'
 import { AnswerQueue } from './answer-queue.ts'
+import type { ConnectionLogins } from './connection-logins.ts'
 import { addBody, scratch, writeAnswerHead, writeInterimHead, writeRequestHead } from './forwarded.ts'
 import { MIN_SPLICED_BYTES, RequestSender } from './request-sender.ts'
 import type { StreamsContext } from './streams-context.ts'
@@ -37,6 +38,10 @@ export interface ExchangeOwner {
   readonly isReused: boolean
   /** The stream speaks HTTP/1.1 to an app that is known to speak HTTP/2. */
   readonly isApart: boolean
+  /** The app took, or asked for, a login of the connection. */
+  readonly isPrivate: boolean
+  /** It is this visitor's connection's alone from now on; `undefined`: it serves no more exchange. */
+  becomePrivate(logins: ConnectionLogins | undefined): void
   /** Calls `originTimedOut` after `ms`; 0: never. Replaces what was set before. */
   expectAnswer(ms: number): void
   /** Opens a fresh stream in place of the one that failed; `undefined`: the session has no room, or is gone. */
@@ -108,6 +113,7 @@ export class StreamExchange implements Exchange {
     this.#phase = 'head'
     this.#pieces = 0
     this.#interims = undefined
+    if (visit.head.fields.logsConnectionIn) this.#owner.becomePrivate(visit.logins)
     const { limits, isShared, rewrite, peer, apps } = this.#context
     const { expectsContinue } = visit.head
     // A visitor that waits for "100 Continue" sends nothing else, so a silent origin would never be noticed.
@@ -277,6 +283,7 @@ export class StreamExchange implements Exchange {
       this.#request.forgetReplay()
     }
     this.#owner.expectAnswer(0)
+    if (answer.fields.logsConnectionIn) this.#owner.becomePrivate(visit.logins)
     if (answer.status === 101) this.#switch(visit, bytes, at, end)
     else this.#beginAnswer(visit, bytes, at, end)
   }
@@ -429,7 +436,7 @@ export class StreamExchange implements Exchange {
 
   /** A lane can serve such an answer: head and body may come one after the other. One that is not strict would come back. */
   get #ease(): Ease {
-    if (this.#answer.isAmended || this.#isCleaned) return 'none'
+    if (this.#answer.isAmended || this.#isCleaned || this.#owner.isPrivate) return 'none'
     const { payloadBytes } = this.#framer
     if (payloadBytes <= EASY_ANSWER_BYTES) return this.#pieces <= EASY_PIECES ? 'easy' : 'none'
     return payloadBytes <= MOST_LANE_BODY_BYTES && this.#pieces <= LONG_PIECES ? 'long' : 'none'

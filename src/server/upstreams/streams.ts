@@ -6,6 +6,7 @@ import type { Endpoints } from '../../socket.ts'
 import { encodeProxyV1, encodeProxyV2 } from '../../wire/proxy-protocol.ts'
 import type { Reserved } from '../lane.ts'
 import { DEAD_EXCHANGE, type Exchange, type TunnelUpstream, type Visit } from '../upstream.ts'
+import type { ConnectionLogins } from './connection-logins.ts'
 import { goesApart, PooledStream, type StreamPool } from './pooled-stream.ts'
 import type { StreamsContext } from './streams-context.ts'
 
@@ -14,6 +15,8 @@ export class StreamsUpstream implements TunnelUpstream, StreamPool {
   readonly #context: StreamsContext
   /** Idle streams, the most recently used last: the least used ones run into their idle time and close. */
   readonly #idle: PooledStream[] = []
+  /** Those that wait for the next request of one visitor's connection; the one that waited longest first. */
+  readonly #private = new Map<ConnectionLogins, PooledStream>()
   #openCount = 0
 
   constructor(context: StreamsContext) {
@@ -21,7 +24,7 @@ export class StreamsUpstream implements TunnelUpstream, StreamPool {
   }
 
   get inFlight(): number {
-    return this.#openCount - this.#idle.length
+    return this.#openCount - this.#idle.length - this.#private.size
   }
 
   stop(): void {
@@ -32,7 +35,7 @@ export class StreamsUpstream implements TunnelUpstream, StreamPool {
 
   begin(visit: Visit): Exchange {
     const isApart = goesApart(visit.head, this.#context)
-    const pooled = (isApart ? undefined : this.#take()) ?? this.#open(isApart)
+    const pooled = (isApart ? undefined : this.#take(visit.logins)) ?? this.#open(isApart)
     if (pooled === undefined) {
       visit.fail(this.#refusal, [])
       return DEAD_EXCHANGE
@@ -47,7 +50,9 @@ export class StreamsUpstream implements TunnelUpstream, StreamPool {
       this.#context.trunk.request()
       return undefined
     }
-    const pooled = this.#take() ?? this.#open()
+    const fit = this.#idle.findLast(one => one.isLendable)
+    if (fit !== undefined) this.dropIdle(fit)
+    const pooled = fit ?? this.#open()
     pooled?.reserve()
     return pooled
   }
@@ -69,13 +74,21 @@ export class StreamsUpstream implements TunnelUpstream, StreamPool {
 
   /** The exchange is over and the stream is good for another. */
   release(pooled: PooledStream): void {
-    this.#idle.push(pooled)
     this.#context.idle.add(pooled)
+    if (!pooled.isPrivate) this.#idle.push(pooled)
+    else if (pooled.logins?.keep(pooled) === true) this.#private.set(pooled.logins, pooled)
+    else pooled.leave()
   }
 
   /** A stream that no exchange uses ended. */
   dropIdle(pooled: PooledStream): void {
     this.#context.idle.delete(pooled)
+    const { logins } = pooled
+    if (logins !== undefined) {
+      logins.forget(pooled)
+      this.#private.delete(logins)
+      return
+    }
     const index = this.#idle.indexOf(pooled)
     if (index !== -1) this.#idle.splice(index, 1)
   }
@@ -85,13 +98,20 @@ export class StreamsUpstream implements TunnelUpstream, StreamPool {
     this.#openCount--
   }
 
-  #take(): PooledStream | undefined {
+  #take(logins?: ConnectionLogins): PooledStream | undefined {
+    const own = logins && this.#private.get(logins)
+    if (own !== undefined) {
+      this.dropIdle(own)
+      return own
+    }
     const pooled = this.#idle.pop()
     if (pooled !== undefined) this.#context.idle.delete(pooled)
     return pooled
   }
 
   #open(isApart = false): PooledStream | undefined {
+    const [longest] = this.#private.values()
+    if (this.#openCount >= this.#context.limits.maxStreams) longest?.giveWay()
     if (this.#openCount >= this.#context.limits.maxStreams) return undefined
     const pooled = new PooledStream(this, this.#context)
     if (pooled.open(isApart) === undefined) return undefined
