@@ -2,6 +2,7 @@
 
 import { ERRORS } from '../errors.ts'
 import { GUARD_PATH } from '../guard.ts'
+import type { PathRules } from '../http/path-rules.ts'
 import type { Admittance, Allotment, Guard, HeaderLine, Pass, Reading, Refusal, Verdict } from '../plugin.ts'
 import { formPage, redirected, refusedAs, refusedWithJson } from './answers.ts'
 import { ClientCertificate } from './certificate.ts'
@@ -9,7 +10,6 @@ import type { Permission } from './kept.ts'
 import { Links } from './links.ts'
 import { begunLoginOf, isCallback, Login, offeredLoginOf } from './login.ts'
 import { Password } from './password.ts'
-import type { Paths, Rule } from './paths.ts'
 import { Rate } from './rate.ts'
 import { COOKIES, covers, type Session, type SessionBook } from './sessions.ts'
 import {
@@ -19,6 +19,7 @@ import {
   localPath,
   type Recognised,
   type Request,
+  type Rule,
   type Sessions,
   type SessionTerms,
   type Way,
@@ -34,7 +35,7 @@ const OTHER_METHODS = ['x-http-method-override', 'x-http-method', 'x-method-over
 
 export interface TunnelGuardParts {
   readonly walls: readonly Guard[]
-  readonly paths: Paths
+  readonly paths: PathRules<Rule>
   readonly book: SessionBook
   /** Signs logins under way. */
   readonly key: string
@@ -59,7 +60,7 @@ export class TunnelGuard implements Guard, Sessions {
   constructor(parts: TunnelGuardParts) {
     this.#parts = parts
     if (parts.clientCa !== undefined) this.clientCa = parts.clientCa
-    this.#hasWays = parts.paths.allWays.length > 0
+    this.#hasWays = parts.paths.all.some(({ ways }) => ways.length > 0)
     const { requestHeaders, answerHeaders } = parts
     this.#leavesHeads = !this.#hasWays && requestHeaders.length === 0 && answerHeaders.length === 0
   }
@@ -251,7 +252,7 @@ export class TunnelGuard implements Guard, Sessions {
 
   /** The way of this kind to a path; without a path, to any. */
   #wayOf<Kind extends Way>(to: string | undefined, kind: new (...given: never[]) => Kind): Kind | undefined {
-    const ways = to === undefined ? this.#parts.paths.allWays : this.#waysTo(to)
+    const ways = to === undefined ? this.#parts.paths.all.flatMap(rule => rule.ways) : this.#waysTo(to)
     return ways.find((way): way is Kind => way instanceof kind)
   }
 

@@ -39,6 +39,12 @@ export interface Way {
   offer?(to: string, failed?: ErrorCode): Offer
 }
 
+/** What it takes to visit a path. */
+export interface Rule {
+  /** One of them is enough; with none, everybody may visit. */
+  readonly ways: readonly Way[]
+}
+
 /** A link to a way in. */
 export interface Offer {
   readonly text: string

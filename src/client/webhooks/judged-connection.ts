@@ -111,7 +111,7 @@ class JudgedConnection implements Socket {
     this.#bodyBytes = 0
     const text = pending.slice(0, headEnd)
     const judge = this.#judge
-    const isJudged = judge.matches(head.target)
+    const isJudged = judge.matches(head.path)
     if (isJudged && judge.readsBody) {
       this.#kept = [text]
       this.#phase = 'collecting'
