@@ -158,3 +158,28 @@ export interface LinkContent {
 /** Below this path a guarded tunnel's host is the guard's. */
 export const GUARD_PATH = '/.localtunnels/'
 export const LINK_PURPOSE = 'link'
+
+/**
+ * A request target as events, logs and reports show it: of a link its id, or it would be good for all who read them, and no query of a
+ * login, which has the code of the provider.
+ */
+export function shownTarget(target: string): string {
+  const from = target.startsWith('/') ? 0 : target.indexOf('/', target.indexOf('//') + 2)
+  if (!target.startsWith(GUARD_PATH, from)) return target
+  const end = from + GUARD_PATH.length
+  const [action = '', sealed] = (/^[^?#]*/.exec(target.slice(end))?.[0] ?? '').split('/')
+  return target.slice(0, end) + action + (sealed === undefined ? '' : `/${idIn(sealed)}`)
+}
+
+/** The id that a link names, to search logs for. Nothing proves it. */
+function idIn(sealed: string): string {
+  try {
+    const { id }: Partial<LinkContent> = JSON.parse(
+      Buffer.from(sealed.split('.', 1)[0] ?? '', 'base64url').toString(),
+    )
+    return typeof id === 'string' && /^[\w-]{1,32}$/.test(id) ? id : '...'
+  } catch {
+    // No link of this version.
+    return '...'
+  }
+}

@@ -141,6 +141,8 @@ export interface ResponseEvent {
   readonly durationMs: number
   readonly bytes: number
   readonly error?: string
+  /** Why a guard refused it: from the `server` command only. */
+  readonly reason?: string
   /** From the `up` command only. */
   readonly service?: string
   /** Whose tunnel it was: from the `server` command only. */

@@ -22,6 +22,7 @@ import {
   type Rule,
   type Sessions,
   type SessionTerms,
+  userText,
   type Way,
 } from './way.ts'
 
@@ -185,7 +186,7 @@ export class TunnelGuard implements Guard, Sessions {
       const begun = begunLoginOf(visitor, this.#parts.key)
       const way = begun && this.#wayOf(begun.to, Login)
       return way === undefined || begun === undefined
-        ? this.#orOther(visitor, '/', refusedAs('LOGIN_REFUSED', visitor))
+        ? this.#orOther(visitor, '/', refusedAs('LOGIN_REFUSED', visitor, [], 'state_unknown'))
         : way.finish(visitor, begun, this).then(outcome => this.#orOther(visitor, begun.to, outcome))
     }
     const offered = offeredLoginOf(head.path)
@@ -210,18 +211,16 @@ export class TunnelGuard implements Guard, Sessions {
 
   /** A person whose login fails still has another account, and the password if the path takes one. */
   #orOther(visitor: Request, to: string, outcome: Refusal): Refusal {
-    const { code, headers } = outcome
+    const { code, headers, reason } = outcome
     if (code === undefined || !isNavigation(visitor)) return outcome
+    const why = reason !== undefined && { reason }
     const password = this.#wayOf(to, Password)
-    if (password !== undefined) return password.ask(visitor, to, this.#waysTo(to), outcome)
+    if (password !== undefined) return { ...password.ask(visitor, to, this.#waysTo(to), outcome), ...why }
     const login = this.#wayOf(to, Login)
     if (login === undefined || code !== 'LOGIN_REFUSED') return outcome
     const { meaning: text } = ERRORS[code]
-    return formPage(
-      { title: 'Not signed in', text, offers: [login.offer(to, code)], host: visitor.head.host },
-      code,
-      headers,
-    )
+    const form = { title: 'Not signed in', text, offers: [login.offer(to, code)], host: visitor.head.host }
+    return { ...formPage(form, code, headers), ...why }
   }
 
   #leave(visitor: Request): Reading {
@@ -265,16 +264,19 @@ export class TunnelGuard implements Guard, Sessions {
     { user, used = [], endsAt }: Entry,
     way?: Pick<Way, 'kind' | 'mark'>,
     session?: Session,
-  ): Pass {
+  ): Pass | Refusal {
     if (this.#leavesHeads) return this.#passUntouched(visitor)
     const { requestHeaders, answerHeaders } = this.#parts
+    const name = user === undefined ? undefined : userText(user)
+    // Cut, it could be another user's.
+    if (user !== undefined && name === undefined)
+      return { ...refusedWithJson('CREDENTIALS_REFUSED'), reason: 'user_too_long' }
     const ids =
       session === undefined ? [] : [session.id, ...(session.link === undefined ? [] : [session.link])]
     return {
       withoutHeaders: [USER_HEADER, ...(this.#hasWays ? OTHER_PATHS : []), ...used],
       withoutCookies: COOKIES,
-      requestHeaders:
-        user === undefined ? requestHeaders : [...requestHeaders, [USER_HEADER, plainText(user)]],
+      requestHeaders: name === undefined ? requestHeaders : [...requestHeaders, [USER_HEADER, name]],
       ...(answerHeaders.length > 0 && { answerHeaders }),
       whileOpen: this.#keeping(visitor, way, ids, endsAt),
     }
@@ -345,9 +347,4 @@ function isOwn({ head }: Request): boolean {
   if (site !== undefined && site !== 'same-origin') return false
   const origin = head.header('origin')
   return origin === undefined || origin.replace(/^https?:\/\//, '') === head.hostWithPort
-}
-
-/** What an issuer says of a user becomes one header line. */
-function plainText(text: string): string {
-  return text.replace(/[^\x20-\x7e]/g, '?').slice(0, 255)
 }

@@ -91,6 +91,19 @@ export function credentialsOf({ head }: Request, scheme: string): string | undef
 
 const MAX_CREDENTIALS_CHARS = 8_192
 
+/**
+ * What an app gets to know of a user: a header line of visible ASCII and blanks inside. Other characters, and `%`, are escaped, so that two
+ * users never have one text. `undefined`: it is too long, or no text.
+ */
+export function userText(user: string): string | undefined {
+  if (!user.isWellFormed()) return undefined
+  const text = user.replace(/^ +|%|[^\x20-\x7e]+| +$/g, encodeURIComponent)
+  return text !== '' && text.length <= MAX_USER_CHARS ? text : undefined
+}
+
+/** Four sessions, each with its user, fit into one cookie. */
+const MAX_USER_CHARS = 512
+
 /** Where a page leads when the visitor is let in: on this host, and nowhere else. */
 export function localPath(text: string | undefined): string {
   const isLocal = text !== undefined && /^\/(?![/\\])[\x21-\x5b\x5d-\x7e]{0,2047}$/.test(text)

@@ -190,8 +190,9 @@ export class Booking implements Visitor, Wrapping {
     this.#isBelow = false
     const upstream = new AnswerUpstream(answer, {
       failed: cause => this.#host.gate.failed(cause),
-      answered: code => {
+      answered: (code, reason) => {
         this.#record.code = code
+        this.#record.reason = reason
       },
     })
     return { kind: 'upstream', upstream }

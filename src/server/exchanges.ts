@@ -104,7 +104,7 @@ export class Exchanges {
     this.#reports.ended(hasFailed, bytes)
   }
 
-  report(tunnel: Tunnel, asked: Asked, outcome: Outcome, error?: ErrorCode): void {
+  report(tunnel: Tunnel, asked: Asked, outcome: Outcome, error?: ErrorCode, reason?: string): void {
     const { host, method, target } = asked
     this.#host.emit('request', {
       subdomain: tunnel.name,
@@ -113,6 +113,7 @@ export class Exchanges {
       path: target,
       ...outcome,
       ...(error !== undefined && { error }),
+      ...(reason !== undefined && { reason }),
     })
   }
 }

@@ -674,7 +674,7 @@ export interface TunnelServerEvents {
   disconnection: { readonly subdomain: string; readonly reason: string }
   /**
    * An exchange of a tunnel is over. `status` 0: the visitor left before there was one. `bytes` is the answer as sent, head
-   * included; `error` the code, when it failed; `host` of wildcard tunnels only.
+   * included; `error` the code, when it failed, and `reason` more of why, as a guard says it; `host` of wildcard tunnels only.
    */
   request: {
     readonly subdomain: string
@@ -685,6 +685,7 @@ export interface TunnelServerEvents {
     readonly durationMs: number
     readonly bytes: number
     readonly error?: string
+    readonly reason?: string
   }
   /**
    * Exchanges above `reportRate` a second, which have no `request` event. `errors`: those with a status of 500 or above, or

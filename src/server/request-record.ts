@@ -1,8 +1,9 @@
 // What is noted of one request, and who gets it: observers, the metrics, the report of its client, the server's listeners.
 
 import { ERRORS, type ErrorCode } from '../errors.ts'
+import { shownTarget } from '../guard.ts'
 import { parentOf } from '../http/tracing.ts'
-import type { AskedBy, ClientReports } from './clients.ts'
+import type { Asked, AskedBy, ClientReports } from './clients.ts'
 import { type Exchanges, msSince } from './exchanges.ts'
 import type { Arrival } from './front.ts'
 import type { Member } from './member.ts'
@@ -35,6 +36,8 @@ export interface Result {
 export class RequestRecord {
   /** A guard refused the request, or a middleware got this from the app's side. */
   code: ErrorCode | undefined
+  /** More of why, as the guard says it. */
+  reason: string | undefined
   readonly #arrival: Arrival
   readonly #host: RecordHost
   readonly #startedAt: number = performance.now()
@@ -151,6 +154,7 @@ export class RequestRecord {
       requestBytes,
       answerBytes,
       ...(code !== undefined && { code }),
+      ...(this.reason !== undefined && { reason: this.reason }),
       ...member?.served,
     })
   }
@@ -167,7 +171,8 @@ export class RequestRecord {
     const isAlone = isHeard && books.takeReport()
     const durationMs = isAlone || this.#report > 0 ? msSince(this.#startedAt) : 0
     this.#reports?.finished(tunnel, this.#report, status, durationMs, answerBytes, code)
-    if (isAlone) books.report(tunnel, this.#arrival.head, { status, durationMs, bytes: answerBytes }, code)
+    const outcome = { status, durationMs, bytes: answerBytes }
+    if (isAlone) books.report(tunnel, this.#asked, outcome, code, this.reason)
     else if (isHeard) books.count(isFailure(status, code), answerBytes)
   }
 
@@ -180,7 +185,12 @@ export class RequestRecord {
   }
 
   #begunAt(reports: ClientReports | undefined, tunnel: Tunnel): number {
-    return reports?.begun(tunnel, this.#arrival.head, this.#askedBy(reports)) ?? 0
+    return reports?.begun(tunnel, this.#asked, this.#askedBy(reports)) ?? 0
+  }
+
+  get #asked(): Asked {
+    const { host, method, target } = this.#arrival.head
+    return { host, method, target: shownTarget(target) }
   }
 
   /** `undefined`: the client does not watch. */
@@ -192,7 +202,8 @@ export class RequestRecord {
   #watch(tunnel: string): void {
     const { head } = this.#arrival
     this.#watched = this.#host.observers.began(tunnel, () => {
-      const { method, target, host, requestId } = head
+      const { host, method, target } = this.#asked
+      const { requestId } = head
       const address = this.#host.addressOf(this.#arrival)
       const seen = { kind: 'http', address, method, target, host } as const
       return requestId === '' ? seen : { ...seen, requestId }

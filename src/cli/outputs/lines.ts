@@ -39,7 +39,7 @@ export function responseLine(event: ResponseEvent, now: Date, palette: Palette, 
   const name = (whose === undefined ? '' : `${whose}  `) + (event.host ?? '')
   const whole = visible((name + event.path).slice(0, MAX_UNITS * Math.max(columns, 0)))
   const minPath = Math.min(widthOf(whole), MIN_PATH_COLUMNS)
-  const reason = event.error === undefined ? '' : cut(reasonOf(event.error), left - minPath)
+  const reason = event.error === undefined ? '' : cut(reasonOf(event.error, event.reason), left - minPath)
   const path = cut(whole, left - widthOf(reason))
   const { dim } = palette
   const coloured = statusColour(event.status, palette)(status)
@@ -59,8 +59,9 @@ export function upgradedLine(event: UpgradedEvent, now: Date, palette: Palette, 
 }
 
 /** That a visitor left is no failure of ours. */
-function reasonOf(code: string): string {
-  return code === 'CANCELLED' ? '  visitor left' : `  ${visible(code)}`
+function reasonOf(code: string, more?: string): string {
+  if (code === 'CANCELLED') return '  visitor left'
+  return `  ${visible(more === undefined ? code : `${code} (${more})`)}`
 }
 
 function reasonColour(code: string | undefined, { dim, red }: Palette): (text: string) => string {

@@ -64,9 +64,10 @@ export function report(client: ClientEnd, to: Reporting): void {
 
 /** As it is printed, whichever end reports it. */
 export function responseEvent(event: Omit<ResponseEvent, 'type'>): ResponseEvent {
-  const { id, host, method, path, status, durationMs, bytes, error } = event
+  const { id, host, method, path, status, durationMs, bytes, error, reason } = event
   const asked = { id, ...(host !== undefined && { host }), method, path }
-  return { type: 'response', ...asked, status, durationMs, bytes, ...(error !== undefined && { error }) }
+  const refused = { ...(error !== undefined && { error }), ...(reason !== undefined && { reason }) }
+  return { type: 'response', ...asked, status, durationMs, bytes, ...refused }
 }
 
 /** Requests without a line of their own, whichever end counts them. */
