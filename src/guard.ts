@@ -57,7 +57,7 @@ export interface JwtRule {
   readonly issuer: string
   /** As in the token's `aud`. */
   readonly audience: string
-  /** Claims that must have these values. Default: any. */
+  /** Claims that must have these values; `*` stands for any characters, and one value of a list is enough. Default: any. */
   readonly claims?: Readonly<Record<string, string>>
 }
 
