@@ -90,7 +90,10 @@ export interface GuardOptions extends WaysIn {
   readonly open?: readonly string[]
   /** Other ways in for paths and what is below them: the longest path wins and replaces the ways in. Default none. */
   readonly paths?: Readonly<Record<string, PathWaysIn>>
-  /** `true`: preflights of browsers (OPTIONS) reach the app without a way in. Default `false`: 401. */
+  /**
+   * `true`: preflights of browsers (OPTIONS without a body) reach the app without a way in; of its answer they get the status and
+   * `Access-Control-*`. Pages of other sites see the codes of refusals. Default `false`: 401.
+   */
   readonly cors?: boolean
   /** Header lines for the app, in place of the visitor's. Default none. */
   readonly requestHeaders?: Readonly<Record<string, string>>

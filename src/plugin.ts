@@ -79,6 +79,8 @@ export interface Pass {
   readonly requestHeaders?: readonly HeaderLine[]
   /** Header lines for the visitor, added to the app's answer. */
   readonly answerHeaders?: readonly HeaderLine[]
+  /** Wraps this exchange, behind the middlewares of the server. A request to switch protocols is refused: it could not be wrapped. */
+  readonly middleware?: Middleware
   /**
    * Called when what was let in begins: a request with its answer, however long, a WebSocket, a raw connection, a flow. The guard calls
    * `cut` when the permission ends, and the connection is closed. The function returned is called when it is over.

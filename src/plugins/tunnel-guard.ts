@@ -3,7 +3,17 @@
 import { ERRORS } from '../errors.ts'
 import { GUARD_PATH } from '../guard.ts'
 import type { PathRules } from '../http/path-rules.ts'
-import type { Admittance, Allotment, Guard, HeaderLine, Pass, Reading, Refusal, Verdict } from '../plugin.ts'
+import type {
+  Admittance,
+  Allotment,
+  Guard,
+  HeaderLine,
+  Middleware,
+  Pass,
+  Reading,
+  Refusal,
+  Verdict,
+} from '../plugin.ts'
 import { formPage, redirected, refusedAs, refusedWithJson } from './answers.ts'
 import { ClientCertificate } from './certificate.ts'
 import type { Permission } from './kept.ts'
@@ -67,6 +77,15 @@ export class TunnelGuard implements Guard, Sessions {
   }
 
   admit(visitor: Admittance): Verdict | Promise<Verdict> {
+    const verdict = this.#judge(visitor)
+    const origin = this.#parts.isCors ? visitor.head?.header('origin') : undefined
+    if (origin === undefined) return verdict
+    return verdict instanceof Promise
+      ? verdict.then(one => readableBy(origin, one))
+      : readableBy(origin, verdict)
+  }
+
+  #judge(visitor: Admittance): Verdict | Promise<Verdict> {
     for (const wall of this.#parts.walls) {
       const refusal = wall.admit(visitor)
       if (refusal !== undefined) return refusal
@@ -117,7 +136,10 @@ export class TunnelGuard implements Guard, Sessions {
     const rule = this.#parts.paths.ruleOf(head.path)
     if (rule === undefined) return refusedWithJson('BAD_REQUEST')
     if (rule.ways.length === 0) return this.#passOf(visitor, {})
-    if (this.#parts.isCors && isPreflight(visitor)) return this.#passOf(visitor, { used: OTHER_METHODS })
+    if (this.#parts.isCors && isPreflight(visitor)) {
+      const pass = this.#passOf(visitor, { used: OTHER_METHODS })
+      return { ...pass, middleware: PREFLIGHTS }
+    }
     const session = this.#parts.book.of(visitor).find(one => isFor(one, rule, head.path))
     if (session !== undefined)
       return this.#passOf(
@@ -336,9 +358,35 @@ function isFor(session: Session, { ways }: Rule, path: string): boolean {
 function isPreflight({ head }: Request): boolean {
   return (
     head.method === 'OPTIONS' &&
+    head.upgrade === '' &&
     head.header('origin') !== undefined &&
-    head.header('access-control-request-method') !== undefined
+    head.header('access-control-request-method') !== undefined &&
+    head.header('transfer-encoding') === undefined &&
+    /^0*$/.test(head.header('content-length') ?? '')
   )
+}
+
+/** Some apps answer OPTIONS as GET, with the page: a visitor without a way in gets what a browser looks at alone. */
+const PREFLIGHTS: Middleware = {
+  name: 'cors',
+  async handle(request, next) {
+    const answer = await next(request)
+    await answer.body?.cancel()
+    const headers = [...answer.headers].filter(([name]) => name.startsWith('access-control-'))
+    return new Response(null, { status: answer.status, headers })
+  },
+}
+
+/** A browser shows a page of another site no refusal without these lines, so the page could not tell why it failed. */
+function readableBy(origin: string, verdict: Verdict): Verdict {
+  if (verdict === undefined || !('code' in verdict)) return verdict
+  const lines: readonly HeaderLine[] = [
+    ['access-control-allow-origin', origin],
+    ['access-control-allow-credentials', 'true'],
+    ['access-control-expose-headers', 'x-localtunnels-error, retry-after, ratelimit, ratelimit-policy'],
+    ['vary', 'origin'],
+  ]
+  return { ...verdict, headers: [...(verdict.headers ?? []), ...lines] }
 }
 
 /** Sent by a page of this host, or by a program. */
