@@ -717,11 +717,11 @@ export interface TunnelServerEvents {
   /**
    * A client, or its registration (`kind` and `name`), was refused. Codes such as `TOKEN_REFUSED`, `TOKEN_THROTTLED`,
    * `CLIENT_LIMIT`, `NOT_ALLOWED`; `NAME_TAKEN` and `PORT_TAKEN` are everyday ones. `remoteAddress` is what trusted proxies
-   * say it is.
+   * say it is. `wire` `admin`: a token at the admin listener, with `ADMIN_REFUSED` or `TOKEN_THROTTLED`.
    */
   refused: {
     readonly remoteAddress: string
-    readonly wire: 'streams' | 'json'
+    readonly wire: 'streams' | 'json' | 'admin'
     readonly code: ErrorCode
     readonly kind?: string
     readonly name?: string
