@@ -135,8 +135,7 @@ function requestInit(entry: Entry, showing: Showing): string[] {
   const fields = sentFields(entry, showing)
   if (fields.length > 0) {
     lines.push('  headers: [')
-    for (const { name, value } of fields)
-      lines.push(`    [${literal(name)}, ${literal(value)}],`)
+    for (const { name, value } of fields) lines.push(`    [${literal(name)}, ${literal(value)}],`)
     lines.push('  ],')
   }
   const hasBody = entry.requestBody.keptBytes > 0 && entry.method !== 'GET' && entry.method !== 'HEAD'
@@ -171,8 +170,7 @@ function bunTest(entry: Entry, showing: Showing, baseUrl: string): string {
   const text = new TextDecoder().decode(bytes)
   const json = isWhole && /json/i.test(type) ? jsonOf(text) : undefined
   const expectations = [`  expect(answer.status).toBe(${entry.status})`]
-  if (type !== '')
-    expectations.push(`  expect(answer.headers.get('content-type')).toBe(${literal(type)})`)
+  if (type !== '') expectations.push(`  expect(answer.headers.get('content-type')).toBe(${literal(type)})`)
   if (json !== undefined) expectations.push(`  expect(await answer.json()).toEqual(${json})`)
   else if (isWhole && !text.includes('\ufffd'))
     expectations.push(`  expect(await answer.text()).toBe(${literal(text)})`)

@@ -92,7 +92,14 @@ async function visit(lines: readonly string[], body: string): Promise<string> {
   const after = (await api.rows('?limit=1'))[0]?.id ?? '0'
   const visitor = await rawDial(tunnel.port)
   const bytes = Buffer.from(body)
-  const head = ['POST /hook HTTP/1.1', `Host: ${tunnel.host}`, ...lines, `Content-Length: ${bytes.length}`, '', '']
+  const head = [
+    'POST /hook HTTP/1.1',
+    `Host: ${tunnel.host}`,
+    ...lines,
+    `Content-Length: ${bytes.length}`,
+    '',
+    '',
+  ]
   await visitor.send(Buffer.concat([Buffer.from(head.join('\r\n'), 'latin1'), bytes]))
   await visitor.until('ok')
   visitor.socket.terminate()
@@ -104,20 +111,28 @@ for (const shell of [
   ['dash', '-i'],
   ['bash', '--noediting', '--norc', '-i'],
 ])
-  testWith([shell[0]!, 'curl'], `in ${shell.join(' ')}`, async () => {
-    await using home = await folder('paste')
-    const cases = [...BODIES.map(body => [[], body] as const), ...VALUES.map(own => [[`X-Own: ${own}`], ''] as const)]
-    for (const [lines, body] of cases) {
-      const text = await visit(lines, body)
-      expect(text).not.toMatch(/[^\n -~]/)
-      const [first] = seen.splice(0)
-      arrived = Promise.withResolvers()
-      await paste(shell, home.path, text)
-      await within(arrived.promise, `the request of ${text.slice(0, 300)}`)
-      expect(seen.splice(0)).toEqual([first!])
-      expect([text.slice(0, 300), await readdir(home.path)]).toEqual([text.slice(0, 300), []])
-    }
-  }, 60_000)
+  testWith(
+    [shell[0]!, 'curl'],
+    `in ${shell.join(' ')}`,
+    async () => {
+      await using home = await folder('paste')
+      const cases = [
+        ...BODIES.map(body => [[], body] as const),
+        ...VALUES.map(own => [[`X-Own: ${own}`], ''] as const),
+      ]
+      for (const [lines, body] of cases) {
+        const text = await visit(lines, body)
+        expect(text).not.toMatch(/[^\n -~]/)
+        const [first] = seen.splice(0)
+        arrived = Promise.withResolvers()
+        await paste(shell, home.path, text)
+        await within(arrived.promise, `the request of ${text.slice(0, 300)}`)
+        expect(seen.splice(0)).toEqual([first!])
+        expect([text.slice(0, 300), await readdir(home.path)]).toEqual([text.slice(0, 300), []])
+      }
+    },
+    60_000,
+  )
 
 test('calls and tests have no character that a terminal or a reader takes for another one', async () => {
   await visit(['X-Own: \xe2\x80\xae'], '{"a":"\x03\x7f\u009b\u202e\u2028\u{e0041}"}')
