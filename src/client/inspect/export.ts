@@ -107,7 +107,7 @@ const UNSAFE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\ufffd]/u
 
 /** Old shells look for `!` in each further line of a text as if it had no quotes around it. */
 function isSafeInQuotes(text: string): boolean {
-  return !UNSAFE.test(text.replaceAll('\n', '')) && !/\n(?:[^]*!|\^)/.test(text)
+  return !UNSAFE.test(text.replaceAll('\n', '')) && !/\n(?:.*!|\^)/s.test(text)
 }
 
 /** One word of a command that runs nothing else when it is pasted into a terminal. Each character is a byte. */
@@ -124,7 +124,7 @@ function inQuotes(text: string): string {
 
 /** A terminal without an editor cuts lines at 4,096 bytes, and a quote may be behind that. */
 function piecesOf(text: string, quoted: (piece: string) => string): string {
-  const pieces = text.match(/[^]{1,300}/gu) ?? ['']
+  const pieces = text.match(/.{1,300}/gsu) ?? ['']
   return pieces.map(quoted).join('\\\n')
 }
 

@@ -4,6 +4,7 @@ import { expect, test } from 'bun:test'
 import { sign as signGitHub, verify as verifyGitHub } from '@octokit/webhooks-methods'
 import { Webhook } from 'standardwebhooks'
 import Stripe from 'stripe'
+import { Webhook as SvixWebhook } from 'svix'
 import { type Signed, signed, verdictOf } from '../../../src/client/webhooks/signatures.ts'
 import { PROVIDERS, type Provider, verifySettings } from '../../../src/client/webhooks/verify-options.ts'
 
@@ -66,6 +67,47 @@ test('what a sender of Standard Webhooks signs is valid, and its library takes w
   expect(check('standard', requestOf(headers), now).isValid).toBe(true)
   const own = signed('standard', requestOf({ 'webhook-id': 'msg_2' }), { secret: SECRETS.standard, now })
   expect(webhook.verify(BODY, { ...own })).toEqual(JSON.parse(BODY))
+})
+
+test('what Svix signs is valid under its own names, and its library takes what is signed here', () => {
+  const webhook = new SvixWebhook(SECRETS.standard)
+  const now = Math.floor(Date.now() / 1_000)
+  const signature = webhook.sign('msg_1', new Date(now * 1_000), BODY)
+  const headers = { 'svix-id': 'msg_1', 'svix-timestamp': `${now}`, 'svix-signature': `v1,AAAA ${signature}` }
+  expect(check('standard', requestOf(headers), now)).toEqual({ provider: 'standard', isValid: true })
+  // While a secret is replaced there is a signature with each.
+  const old = `whsec_${Buffer.from('an older secret, 24 chars').toString('base64')}`
+  const both = `${new SvixWebhook(old).sign('msg_1', new Date(now * 1_000), BODY)} ${signature}`
+  expect(check('standard', requestOf({ ...headers, 'svix-signature': both }), now).isValid).toBe(true)
+  for (const name of Object.keys(headers)) {
+    const { [name as 'svix-id']: _, ...rest } = headers
+    expect([name, check('standard', requestOf(rest), now).reason]).toEqual([name, 'no signature'])
+  }
+  const wrong = { ...headers, 'svix-id': 'msg_2' }
+  expect(check('standard', requestOf(wrong), now).reason).toBe('does not match')
+  expect(check('standard', requestOf(headers), now + 301).reason).toBe('too old')
+  const own = signed('standard', requestOf({ 'svix-id': 'msg_2' }), { secret: SECRETS.standard, now })
+  expect(Object.keys(own)).toEqual(['svix-id', 'svix-timestamp', 'svix-signature'])
+  expect(webhook.verify(BODY, { ...own })).toEqual(JSON.parse(BODY))
+  // Of both, what the app looks at is right.
+  const twice = signed('standard', requestOf({ 'svix-id': 'a', 'webhook-id': 'a' }), {
+    secret: SECRETS.standard,
+    now,
+  })
+  expect(Object.keys(twice)).toHaveLength(6)
+  expect(check('standard', requestOf(twice), now).isValid).toBe(true)
+  for (const [name, value] of [['svix-id', 'another'], ['svix-signature', 'v1,AAAA']] as const)
+    expect(check('standard', requestOf({ ...twice, [name]: value }), now).reason).toBe('does not match')
+})
+
+test('Shopify signs webhooks and events under two names, and each that is there must fit', () => {
+  const secret = SECRETS.shopify
+  const [older, newer] = ['x-shopify-hmac-sha256', 'shopify-hmac-sha256'] as const
+  const { [older]: right = '' } = signed('shopify', requestOf({}), { secret, now: NOW })
+  expect(check('shopify', requestOf({ [newer]: right })).isValid).toBe(true)
+  expect(check('shopify', requestOf({ [older]: right, [newer]: right })).isValid).toBe(true)
+  expect(check('shopify', requestOf({ [older]: right, [newer]: 'AAAA' })).reason).toBe('does not match')
+  expect(signed('shopify', requestOf({ [newer]: 'old' }), { secret, now: NOW })).toEqual({ [newer]: right })
 })
 
 // The examples of the providers' documentation.
