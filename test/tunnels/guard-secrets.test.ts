@@ -46,7 +46,7 @@ test('no event, log or report has a link that works, or the query of a login; th
     const row = await inspector.ended('path:/.localtunnels/callback')
     expect(row.path).toBe('/.localtunnels/callback')
     written.push(await inspector.rows())
-    log.close()
+    await log.close()
     await server.stop()
     written.push(await readFile(file, 'utf8'))
     const text = JSON.stringify(written)

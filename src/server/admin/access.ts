@@ -34,12 +34,12 @@ export class AdminAccess {
     this.#host = host
     const digest = digestOf(host.token)
     this.#gate = new TokenGate({
-      limits: host.limits,
+      limits: () => host.limits(),
       scheduler: eventLoop,
       // Digests have one length: neither the length nor the place of a difference shows in the time.
       ruleOf: given =>
         given !== undefined && timingSafeEqual(digestOf(given), digest) ? ANYTHING : undefined,
-      failed: host.failed,
+      failed: error => host.failed(error),
     })
   }
 

@@ -96,7 +96,10 @@ test('what Svix signs is valid under its own names, and its library takes what i
   })
   expect(Object.keys(twice)).toHaveLength(6)
   expect(check('standard', requestOf(twice), now).isValid).toBe(true)
-  for (const [name, value] of [['svix-id', 'another'], ['svix-signature', 'v1,AAAA']] as const)
+  for (const [name, value] of [
+    ['svix-id', 'another'],
+    ['svix-signature', 'v1,AAAA'],
+  ] as const)
     expect(check('standard', requestOf({ ...twice, [name]: value }), now).reason).toBe('does not match')
 })
 

@@ -24,7 +24,7 @@ test('they are counted and written down, and then each token of the address wait
   expect((await askAdmin(server, '/status')).status).toBe(200)
   expect(performance.now() - before).toBeGreaterThan(95)
   const all = await Promise.all([1, 2, 3, 4].map(wrong))
-  expect(all.map(({ status }) => status).sort()).toEqual([401, 401, 429, 429])
+  expect(all.map(({ status }) => status).toSorted((one, other) => one - other)).toEqual([401, 401, 429, 429])
   expect(all.find(({ status }) => status === 429)?.body.error.code).toBe('TOKEN_THROTTLED')
   const metrics = await metricsOf(server)
   expect(sampleOf(metrics, 'localtunnels_failed_total{tunnel="",code="ADMIN_REFUSED"}')).toBe(5)
