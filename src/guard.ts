@@ -57,7 +57,7 @@ export interface JwtRule {
   readonly issuer: string
   /** As in the token's `aud`. */
   readonly audience: string
-  /** Claims that must have these values. Default: any. */
+  /** Claims that must have these values; `*` stands for any characters, and one value of a list is enough. Default: any. */
   readonly claims?: Readonly<Record<string, string>>
 }
 
@@ -90,7 +90,10 @@ export interface GuardOptions extends WaysIn {
   readonly open?: readonly string[]
   /** Other ways in for paths and what is below them: the longest path wins and replaces the ways in. Default none. */
   readonly paths?: Readonly<Record<string, PathWaysIn>>
-  /** `true`: preflights of browsers (OPTIONS) reach the app without a way in. Default `false`: 401. */
+  /**
+   * `true`: preflights of browsers (OPTIONS without a body) reach the app without a way in; of its answer they get the status and
+   * `Access-Control-*`. Pages of other sites see the codes of refusals. Default `false`: 401.
+   */
   readonly cors?: boolean
   /** Header lines for the app, in place of the visitor's. Default none. */
   readonly requestHeaders?: Readonly<Record<string, string>>
@@ -158,3 +161,28 @@ export interface LinkContent {
 /** Below this path a guarded tunnel's host is the guard's. */
 export const GUARD_PATH = '/.localtunnels/'
 export const LINK_PURPOSE = 'link'
+
+/**
+ * A request target as events, logs and reports show it: of a link its id, or it would be good for all who read them, and no query of a
+ * login, which has the code of the provider.
+ */
+export function shownTarget(target: string): string {
+  const from = target.startsWith('/') ? 0 : target.indexOf('/', target.indexOf('//') + 2)
+  if (!target.startsWith(GUARD_PATH, from)) return target
+  const end = from + GUARD_PATH.length
+  const [action = '', sealed] = (/^[^?#]*/.exec(target.slice(end))?.[0] ?? '').split('/')
+  return target.slice(0, end) + action + (sealed === undefined ? '' : `/${idIn(sealed)}`)
+}
+
+/** The id that a link names, to search logs for. Nothing proves it. */
+function idIn(sealed: string): string {
+  try {
+    const { id }: Partial<LinkContent> = JSON.parse(
+      Buffer.from(sealed.split('.', 1)[0] ?? '', 'base64url').toString(),
+    )
+    return typeof id === 'string' && /^[\w-]{1,32}$/.test(id) ? id : '...'
+  } catch {
+    // No link of this version.
+    return '...'
+  }
+}

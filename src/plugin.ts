@@ -79,6 +79,8 @@ export interface Pass {
   readonly requestHeaders?: readonly HeaderLine[]
   /** Header lines for the visitor, added to the app's answer. */
   readonly answerHeaders?: readonly HeaderLine[]
+  /** Wraps this exchange, behind the middlewares of the server. A request to switch protocols is refused: it could not be wrapped. */
+  readonly middleware?: Middleware
   /**
    * Called when what was let in begins: a request with its answer, however long, a WebSocket, a raw connection, a flow. The guard calls
    * `cut` when the permission ends, and the connection is closed. The function returned is called when it is over.
@@ -90,6 +92,8 @@ export interface Pass {
 export interface Refusal {
   /** Says why, in `x-localtunnels-error`, events and reports. Default `GUARD_REFUSED`. */
   readonly code?: ErrorCode
+  /** More of why, for events and access logs alone, such as `email_unverified`: no visitor sees it. */
+  readonly reason?: string
   /** Default: the status of the code. */
   readonly status?: number
   readonly headers?: readonly HeaderLine[]
@@ -234,6 +238,8 @@ export interface Outcome {
   readonly answerBytes: number
   /** Why it failed, or was refused. */
   readonly code?: ErrorCode
+  /** More of why, as a guard says it; see `Refusal`. */
+  readonly reason?: string
   /** Which of the server's clients served it: a number, as in `localtunnels admin clients`. */
   readonly client?: number
   /** What the token of that client, or of its tunnel, is called; left out: it has no name. */

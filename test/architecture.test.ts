@@ -95,6 +95,7 @@ const ALLOWED: Record<string, readonly string[]> = {
     'inbox',
     'plugin',
     'gcra',
+    'guard',
     'tokens',
     'measures',
     'operations',

@@ -141,7 +141,7 @@ export interface ResponseEvent {
   readonly durationMs: number
   readonly bytes: number
   readonly error?: string
-  /** What was wrong with the app's answer. */
+  /** More of why: what was wrong with the app's answer, or what a guard of the server says (`server` only). */
   readonly reason?: string
   /** From the `up` command only. */
   readonly service?: string

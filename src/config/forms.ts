@@ -75,7 +75,7 @@ export const FORMS: Readonly<Record<Form, FormEntry>> = {
   },
   'name-template': {
     fits: text => /^[a-z0-9*-]{1,63}$/i.test(text.replace(/\{[\w.:/-]{1,128}\}/g, 'x')),
-    what: 'a name or a pattern such as "{repository_owner}-*"',
+    what: 'a name or a pattern such as "{repository_owner}--*"',
   },
   'host-template': {
     fits: text => /^[a-z0-9.*-]{1,253}$/i.test(text.replace(/\{[\w.:/-]{1,128}\}/g, 'x')),

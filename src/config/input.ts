@@ -94,7 +94,7 @@ export interface ClientServiceGuardJwt {
   readonly issuer: string
   /** Whom the tokens are for. */
   readonly audience: string
-  /** Claims that must have these values. Default: any. */
+  /** Claims that must have these values; `*` stands for any characters. Default: any. */
   readonly claims?: Readonly<Record<string, string>>
 }
 

@@ -40,6 +40,11 @@ export function ascii(text: string): Uint8Array {
   return encoder.encode(text)
 }
 
+/** Without case in ASCII alone: `toLowerCase` makes a `k` of the KELVIN SIGN, so that two strangers would have one name. */
+export function asciiLowerCase(text: string): string {
+  return text.replace(/[A-Z]+/g, letters => letters.toLowerCase())
+}
+
 const { latin1Slice } = Buffer.prototype
 
 /** Each byte as the character of its number. `TextDecoder('latin1')` is windows-1252, `fromCharCode` slow. */

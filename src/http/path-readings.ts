@@ -2,13 +2,17 @@
 
 /** There is one way to read it: no escapes, backslashes, empty or dot segments, parameters. */
 export function isPlain(path: string): boolean {
-  return /^\/[^%\\;\s?#]*$/.test(path) && !/\/\/|\/\.{1,2}(?:\/|$)/.test(path)
+  return /^\/[^%\\;\0-\x20?#]*$/.test(path) && !/\/\/|\/\.{1,2}(?:\/|$)/.test(path)
 }
 
-/** The same of a path as it came, each character a byte: valid UTF-8 has no byte of an overlong dot or slash. */
+/** The same of a path as it came, each character a byte. */
 export function hasOneReading(path: string): boolean {
-  return isPlain(path) && !/[\xc0\xc1]/.test(path)
+  return isPlain(path) && path.search(OVERLONG) < 0
 }
+
+/** Valid UTF-8 has none of these: a character in more bytes than it needs, which old decoders take. */
+const OVERLONG =
+  /[\xc0\xc1][\x80-\xbf]|\xe0[\x80-\x9f][\x80-\xbf]|\xf0[\x80-\x8f][\x80-\xbf]{2}|\xf8[\x80-\x87][\x80-\xbf]{3}|\xfc[\x80-\x83][\x80-\xbf]{4}/g
 
 /** Bytes of letters that are not ASCII are the same path escaped or not, and browsers escape them. */
 export function unescapeLetters(path: string): string {
@@ -35,9 +39,11 @@ export function readingsOf(target: string): readonly string[] | undefined {
       const forms = new Set([current, slashed, current.replace(DOT, '.'), slashed.replace(DOT, '.')])
       // `new URL` takes out tabs, line ends and blanks behind, and looks for the end, before it resolves dots.
       for (const one of [...forms]) {
-        const bare = one.replace(/[\t\n\r]/g, '').trimEnd()
+        const bare = trimmed(one.replace(/[\t\n\r]/g, ''))
         forms.add(bare)
-        forms.add(bare.replace(END, '').trimEnd())
+        forms.add(trimmed(bare.replace(END, '')))
+        // Some apps leave NUL out.
+        if (bare.includes('\0')) forms.add(bare.replaceAll('\0', ''))
       }
       for (const one of forms) {
         if (done.has(one)) continue
@@ -81,12 +87,24 @@ function withoutParameters(path: string): string {
   return path.replace(/;[^/]*/g, '')
 }
 
-/** IIS reads `%u002e` as a dot, old decoders UTF-8 that is too long. */
+/** Blanks are those of ASCII: the last byte of a letter is none. */
+function trimmed(path: string): string {
+  return path.replace(/[\0-\x20]+$/, '')
+}
+
+/** IIS reads `%u002e` as a dot. */
 function decoded(path: string): string {
   return path
     .replace(/%(?:u00)?([0-9a-f]{2})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)))
-    .replace(/\xc0[\x80-\xbf]/g, two => String.fromCharCode(two.charCodeAt(1) & 63))
-    .replace(/\xc1[\x80-\xbf]/g, two => String.fromCharCode(two.charCodeAt(1) - 64))
+    .replace(OVERLONG, shortest)
+}
+
+/** The same character in as few bytes as it needs. */
+function shortest(overlong: string): string {
+  const [first = 0, ...rest] = Buffer.from(overlong, 'latin1')
+  // The first byte has a zero behind as many ones as there are bytes.
+  const bits = rest.reduce((sum, byte) => (sum << 6) | (byte & 0x3f), first & (0x7f >> overlong.length))
+  return Buffer.from(String.fromCodePoint(bits)).toString('latin1')
 }
 
 /** Without dot segments (RFC 3986 section 5.2.4), with empty ones or without. */

@@ -17,13 +17,13 @@ const keptTimes: string[] = []
 /** Written by hand: `JSON.stringify` of all of it takes three times as long. */
 export function accessLine(seen: Seen, outcome: Outcome, withQuery: boolean): string {
   const { id, kind, target, requestId } = seen
-  const { status, durationMs, waitMs, appMs, requestBytes, answerBytes, code } = outcome
+  const { status, durationMs, waitMs, appMs, requestBytes, answerBytes, code, reason } = outcome
   const ofRequest =
     kind === 'http' ? `,"path":${quoted(withQuery ? target : pathOf(target))},"status":${status}` : ''
   return (
     `{"time":"${timeNow()}","id":${id}${requestId === undefined ? '' : `,"requestId":${quoted(requestId)}`}${middleOf(seen, outcome)}${ofRequest}` +
     `,"ms":${timeOf(durationMs)},"waitMs":${timeOf(waitMs)},"appMs":${timeOf(appMs)},"transferMs":${timeOf(durationMs - waitMs - appMs)}` +
-    `,"requestBytes":${requestBytes},"answerBytes":${answerBytes}${code === undefined ? '' : `,"code":"${code}"`}}\n`
+    `,"requestBytes":${requestBytes},"answerBytes":${answerBytes}${code === undefined ? '' : `,"code":"${code}"`}${reason === undefined ? '' : `,"reason":${quoted(reason)}`}}\n`
   )
 }
 

@@ -41,8 +41,14 @@ export function refusedWithJson(code: ErrorCode, headers: readonly HeaderLine[] 
 }
 
 /** A page where a browser shows one, else JSON. */
-export function refusedAs(code: ErrorCode, visitor: Request, headers: readonly HeaderLine[] = []): Refusal {
-  return isNavigation(visitor) ? { code, headers } : refusedWithJson(code, headers)
+export function refusedAs(
+  code: ErrorCode,
+  visitor: Request,
+  headers: readonly HeaderLine[] = [],
+  reason?: string,
+): Refusal {
+  const refusal = isNavigation(visitor) ? { code, headers } : refusedWithJson(code, headers)
+  return reason === undefined ? refusal : { ...refusal, reason }
 }
 
 export interface Form {

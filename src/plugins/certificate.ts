@@ -3,6 +3,7 @@
 import { createHash, X509Certificate } from 'node:crypto'
 import { TunnelError } from '../errors.ts'
 import type { CertificateRule } from '../guard.ts'
+import { asciiLowerCase } from '../http/characters.ts'
 import type { VisitorCertificate } from '../plugin.ts'
 import type { Entry, Recognised, Request, Way } from './way.ts'
 
@@ -77,7 +78,7 @@ function namesOf(
 
 /** `*` at the beginning of a pattern stands for one character or more. */
 function isMatch(name: string, pattern: string): boolean {
-  const [own, wanted] = [name.toLowerCase(), pattern.toLowerCase()]
+  const [own, wanted] = [asciiLowerCase(name), asciiLowerCase(pattern)]
   if (!wanted.startsWith('*')) return own === wanted
   return own.length >= wanted.length && own.endsWith(wanted.slice(1))
 }

@@ -3,8 +3,10 @@
 import { createHash } from 'node:crypto'
 import type { JWTPayload } from 'jose'
 import { TunnelError } from '../errors.ts'
+import { asciiLowerCase } from '../http/characters.ts'
 import type { ReadToken, TokenFault, TokenIdentity, TokenReader, TokenScope } from '../tokens.ts'
 import { sourceOf } from './addresses.ts'
+import { ambiguityOf, hasClaims, valuesOf, withClaims, withoutClaims } from './claims.ts'
 import type { Issuer } from './guarding.ts'
 import { IssuerKeys, isUnreachable, TOLERANCE_SECONDS, verifyJwt } from './jwt.ts'
 
@@ -34,8 +36,9 @@ export interface JwtTokenRule extends Omit<TokenScope, 'reserve'>, Issuer {
 
 /**
  * Tokens of issuers, for `tokenReader` of a server. The first rule that a token fits counts. In `names` and `hosts`, `{claim}` stands for
- * that claim of the token, in lower-case letters, digits and `-`: `names: ['{repository_owner}-*']`. Only the issuers of the rules are
- * asked for keys, and each at most every `keyCooldownMs`. Throws `OPTION_INVALID`.
+ * that claim of the token: letters, digits and single dashes, between two dashes or at an end: `names: ['{repository_owner}--*']`. In a name
+ * with one claim and no `*`, a slash of the claim becomes two dashes. A token whose claim has anything else is refused. Only the issuers of
+ * the rules are asked for keys, and each at most every `keyCooldownMs`. Throws `OPTION_INVALID`.
  *
  * ```ts
  * import { jwtTokens, TunnelServer } from 'localtunnels'
@@ -67,7 +70,7 @@ class JwtTokens implements TokenReader {
   constructor(rules: readonly JwtTokenRule[]) {
     this.#rules = rules
     this.#keys = new Map(rules.map(rule => [rule.issuer, new IssuerKeys(rule)]))
-    this.scopes = rules.map(rule => filled(scopeIn(rule), () => 'x') ?? {})
+    this.scopes = rules.map(rule => filled(scopeIn(rule), withoutClaims) ?? {})
   }
 
   fits(token: string): boolean {
@@ -105,7 +108,7 @@ class JwtTokens implements TokenReader {
 
   scopeOf({ issuer, claims }: TokenIdentity): ReadToken | undefined {
     const rule = this.#ruleFor(issuer, claims)
-    const scope = rule && filled(scopeIn(rule), name => labelOf(claims[name]))
+    const scope = rule && filled(scopeIn(rule), pattern => withClaims(pattern, claims))
     if (rule === undefined || scope === undefined) return undefined
     const { audience, claims: wanted = {}, name } = rule
     return {
@@ -127,9 +130,7 @@ class JwtTokens implements TokenReader {
       rule =>
         rule.issuer === issuer &&
         valuesOf(claims.aud).includes(rule.audience) &&
-        Object.entries(rule.claims ?? {}).every(([name, wanted]) =>
-          valuesOf(own(claims, name)).some(value => fitsPattern(wanted, value)),
-        ),
+        hasClaims(claims, rule.claims),
     )
   }
 }
@@ -180,57 +181,17 @@ function scopeIn({
 }
 
 /** With claims in place of their names; `undefined`: the token lacks one. */
-function filled(scope: TokenScope, claimOf: (name: string) => string | undefined): TokenScope | undefined {
-  let isWhole = true
-  const fill = (text: string) =>
-    text.replace(/\{([\w.:/-]{1,128})\}/g, (_, name: string) => {
-      const value = claimOf(name)
-      if (value === undefined) isWhole = false
-      return value ?? ''
-    })
+function filled(scope: TokenScope, fill: (pattern: string) => string | undefined): TokenScope | undefined {
   const { names, hosts, ...rest } = scope
-  const made = {
+  const made = { names: names?.map(fill), hosts: hosts?.map(fill) }
+  const isWhole = (all: readonly (string | undefined)[] = []): all is readonly string[] =>
+    !all.includes(undefined)
+  if (!isWhole(made.names) || !isWhole(made.hosts)) return undefined
+  return {
     ...rest,
-    ...(names && { names: names.map(name => fill(name).toLowerCase()) }),
-    ...(hosts && { hosts: hosts.map(fill) }),
+    ...(made.names && { names: made.names.map(asciiLowerCase) }),
+    ...(made.hosts && { hosts: made.hosts }),
   }
-  return isWhole ? made : undefined
-}
-
-/** A claim as a part of a name: it must not become a pattern, or a dot. */
-function labelOf(value: unknown): string | undefined {
-  if (typeof value !== 'string' && typeof value !== 'number') return undefined
-  const text = String(value)
-    .toLowerCase()
-    .replace(/[^a-z0-9]+/g, '-')
-    .replace(/^-|-$/g, '')
-  return text.length >= 1 && text.length <= 63 ? text : undefined
-}
-
-function own(claims: JWTPayload, name: string): unknown {
-  return Object.hasOwn(claims, name) ? claims[name] : undefined
-}
-
-function valuesOf(value: unknown): readonly string[] {
-  const all: readonly unknown[] = Array.isArray(value) ? value : [value]
-  return all.flatMap(one => (['string', 'number', 'boolean'].includes(typeof one) ? [String(one)] : []))
-}
-
-/** Whether `*` of the pattern can stand for what the text has there. In linear steps for each star: claims come from strangers. */
-function fitsPattern(pattern: string, text: string): boolean {
-  const [first = '', ...rest] = pattern.split('*')
-  const last = rest.pop()
-  if (last === undefined) return pattern === text
-  if (text.length < first.length + last.length || !text.startsWith(first) || !text.endsWith(last))
-    return false
-  const end = text.length - last.length
-  let at = first.length
-  for (const piece of rest) {
-    const found = text.indexOf(piece, at)
-    if (found < 0 || found + piece.length > end) return false
-    at = found + piece.length
-  }
-  return true
 }
 
 function plainText(text: string): string {
@@ -244,7 +205,17 @@ function check({
   sessionMs = 0,
   jwksUrl,
   keyCooldownMs = 0,
+  names = [],
+  hosts = [],
 }: JwtTokenRule): void {
+  for (const pattern of [...names, ...hosts]) {
+    const ambiguity = ambiguityOf(pattern)
+    if (ambiguity !== undefined)
+      throw new TunnelError(
+        'OPTION_INVALID',
+        `tokenReader: "${pattern}" could be a name of several tokens: ${ambiguity}.`,
+      )
+  }
   for (const url of [issuer, ...(jwksUrl === undefined ? [] : [jwksUrl])])
     if (!(URL.canParse(url) && /^https?:$/.test(new URL(url).protocol)))
       throw new TunnelError('OPTION_INVALID', `tokenReader: "${url}" is not an http:// or https:// URL.`)

@@ -6,6 +6,7 @@ import { TunnelError } from '../errors.ts'
 import type { JwtRule } from '../guard.ts'
 import type { Refusal } from '../plugin.ts'
 import { refusedWithJson } from './answers.ts'
+import { hasClaims } from './claims.ts'
 import type { Issuer } from './guarding.ts'
 import { credentialsOf, type Entry, type Recognised, type Request, type Way } from './way.ts'
 
@@ -47,10 +48,10 @@ export class Jwt implements Way {
   }
 
   async #verify(token: string, key: string, known?: Entry): Promise<Entry | { readonly denied: Refusal }> {
-    const { issuer, audience, claims = {} } = this.#rule
+    const { issuer, audience, claims } = this.#rule
     try {
       const payload = await verifyJwt(token, this.#keys, { issuer, audience })
-      if (Object.entries(claims).some(([name, value]) => payload[name] !== value)) return DENIED
+      if (!hasClaims(payload, claims)) return DENIED
       const user: unknown = payload.sub
       if (user !== undefined && typeof user !== 'string') return DENIED
       const entry = {

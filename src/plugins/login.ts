@@ -4,12 +4,13 @@ import { createHash, randomBytes } from 'node:crypto'
 import type { Configuration } from 'openid-client'
 import { type ErrorCode, TunnelError } from '../errors.ts'
 import { GUARD_PATH, type LoginRule } from '../guard.ts'
-import type { Refusal } from '../plugin.ts'
+import { asciiLowerCase } from '../http/characters.ts'
+import type { HeaderLine, Refusal } from '../plugin.ts'
 import { seal, unseal } from '../seal.ts'
 import { redirected, refusedAs } from './answers.ts'
 import type { LoginProvider } from './guarding.ts'
 import { loginCookieOf, loginCookiesOf, loginNameOf } from './sessions.ts'
-import { localPath, type Offer, type Request, type Sessions, type Way } from './way.ts'
+import { localPath, type Offer, type Request, type Sessions, userText, type Way } from './way.ts'
 
 /** A login that takes longer begins anew. */
 const LOGIN_SECONDS = 600
@@ -77,18 +78,18 @@ export class Login implements Way {
       const begun = seal(this.#key, PURPOSE, { state, nonce, verifier, to: kept, exp })
       const name = loginNameOf(visitor, begunCount++)
       return redirected(url.href, [['set-cookie', loginCookieOf(visitor, name, begun, LOGIN_SECONDS)]])
-    } catch {
+    } catch (error) {
       // The provider is away; what it said may hold what is none of the visitor's business.
-      return unavailable(visitor)
+      return unavailable(visitor, reasonOf(error))
     }
   }
 
   /** The browser comes back from the issuer. */
   async finish(visitor: Request, { to, ...begun }: BegunLogin, sessions: Sessions): Promise<Refusal> {
     const forget: [string, string] = ['set-cookie', loginCookieOf(visitor, begun.cookie, '', 0)]
-    const { library, configuration } = await this.#client.find().catch(() => NONE)
-    if (library === undefined || configuration === undefined) return unavailable(visitor)
+    let user: string | undefined
     try {
+      const { library, configuration } = await this.#client.find()
       const url = new URL(visitor.head.path, callbackOf(visitor))
       const tokens = await library.authorizationCodeGrant(configuration, url, {
         pkceCodeVerifier: begun.verifier,
@@ -97,29 +98,65 @@ export class Login implements Way {
         idTokenExpected: true,
       })
       const claims = tokens.claims()
-      const email = typeof claims?.email === 'string' ? claims.email : undefined
-      if (claims === undefined || !this.#isLetIn(email, claims.email_verified))
-        return refused(visitor, forget)
-      return sessions.begin(visitor, this, to, { user: email ?? claims.sub }, [forget])
-    } catch {
-      // Denied by the person, replayed, or not signed by the issuer: all of it is no login.
-      return refused(visitor, forget)
+      if (claims === undefined) return refused(visitor, forget, 'token_invalid')
+      // Both of one source: the word of the one says nothing of the address of the other.
+      let said: Readonly<Record<string, unknown>> = claims
+      // With a code the claims of the scope `email` come from UserInfo (OpenID Connect Core 5.4), unless the provider is asked otherwise.
+      const isElsewhere = said.email === undefined || said.email_verified === undefined
+      if (isElsewhere && configuration.serverMetadata().userinfo_endpoint !== undefined)
+        said = await library.fetchUserInfo(configuration, tokens.access_token, claims.sub)
+      const email = emailOf(said)
+      const fault = this.#faultOf(email)
+      if (fault !== undefined) return refused(visitor, forget, fault)
+      // An owner of an account can claim any address that the issuer does not verify.
+      user = email.isVerified ? email.address : claims.sub
+    } catch (error) {
+      const reason = reasonOf(error)
+      // The person refused, the code was used before, or the issuer did not sign the token.
+      return reason === UNREACHABLE ? unavailable(visitor, reason, forget) : refused(visitor, forget, reason)
     }
+    if (userText(user) === undefined) return refused(visitor, forget, 'user_too_long')
+    return sessions.begin(visitor, this, to, { user }, [forget])
   }
 
-  /** An address that the issuer has not verified is only a claim of the account's owner. */
-  #isLetIn(email: string | undefined, isVerified: unknown): boolean {
+  /** Why the account does not get in by its address; `undefined`: it does. */
+  #faultOf({ address, isVerified }: Email): string | undefined {
     const { emails } = this.#rule
-    if (emails === undefined) return true
-    if (email === undefined || isVerified !== true) return false
-    const address = email.toLowerCase()
-    return emails.some(one => {
-      const rule = one.toLowerCase()
+    if (emails === undefined) return undefined
+    if (address === undefined) return 'email_missing'
+    if (!isVerified) return 'email_unverified'
+    const own = asciiLowerCase(address)
+    const isListed = emails.some(one => {
+      const rule = asciiLowerCase(one)
       return rule.startsWith('*@')
-        ? address.endsWith(rule.slice(1)) && address.indexOf('@') === address.length - rule.length + 1
-        : address === rule
+        ? own.endsWith(rule.slice(1)) && own.indexOf('@') === own.length - rule.length + 1
+        : own === rule
     })
+    return isListed ? undefined : 'email_not_listed'
   }
+}
+
+type Email =
+  | { readonly address: string; readonly isVerified: boolean }
+  | { readonly address: undefined; readonly isVerified: false }
+
+function emailOf({ email, email_verified }: Readonly<Record<string, unknown>>): Email {
+  return typeof email === 'string'
+    ? { address: email, isVerified: email_verified === true }
+    : { address: undefined, isVerified: false }
+}
+
+const UNREACHABLE = 'provider_unreachable'
+
+/** What the library threw, as a word for the operator. Its messages hold what the provider or the visitor wrote. */
+function reasonOf(error: unknown): string {
+  if (typeof error !== 'object' || error === null) return UNREACHABLE
+  // Of the provider, by RFC 6749: `access_denied` of its page, `invalid_client` for a wrong secret.
+  if ('error' in error && typeof error.error === 'string')
+    return /^[a-z_]{1,40}$/.test(error.error) ? error.error : 'provider_error'
+  // Of the library: `OAUTH_JWT_CLAIM_COMPARISON_FAILED`.
+  const [, code] = ('code' in error && /^OAUTH_([A-Z_]+)$/.exec(String(error.code))) || []
+  return code === undefined || code === 'TIMEOUT' ? UNREACHABLE : code.toLowerCase()
 }
 
 /** A login under way, as the visitor's browser keeps it. */
@@ -171,8 +208,6 @@ function callbackOf({ isSecure, head }: Request): string {
 
 type Library = typeof import('openid-client')
 
-const NONE = { library: undefined, configuration: undefined }
-
 /** The server as a client of one issuer, found out when first needed. Shared by all guards that ask for it. */
 export class LoginClient {
   readonly #provider: LoginProvider
@@ -217,11 +252,10 @@ export class LoginClient {
   }
 }
 
-function refused(visitor: Request, header: readonly [string, string]): Refusal {
-  return refusedAs('LOGIN_REFUSED', visitor, [header])
+function refused(visitor: Request, header: readonly [string, string], reason: string): Refusal {
+  return refusedAs('LOGIN_REFUSED', visitor, [header], reason)
 }
 
-function unavailable(visitor: Request): Refusal {
-  const retry = ['retry-after', '5'] as const
-  return refusedAs('LOGIN_UNAVAILABLE', visitor, [retry])
+function unavailable(visitor: Request, reason: string, ...headers: readonly HeaderLine[]): Refusal {
+  return refusedAs('LOGIN_UNAVAILABLE', visitor, [['retry-after', '5'], ...headers], reason)
 }

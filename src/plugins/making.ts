@@ -2,6 +2,7 @@
 
 import { TunnelError } from '../errors.ts'
 import type { GuardDefinition, WaysDefinition } from '../guard.ts'
+import { PathRules } from '../http/path-rules.ts'
 import type { Guard, GuardedTunnel, GuardMaker, HeaderLine, Refusal } from '../plugin.ts'
 import type { UsedLinks } from '../store.ts'
 import { Addresses } from './addresses.ts'
@@ -14,11 +15,10 @@ import { IssuerKeys, Jwt } from './jwt.ts'
 import { Links } from './links.ts'
 import { Login, LoginClient } from './login.ts'
 import { Password } from './password.ts'
-import { Paths, type Rule } from './paths.ts'
 import { Rate } from './rate.ts'
 import { SessionBook } from './sessions.ts'
 import { TunnelGuard } from './tunnel-guard.ts'
-import type { Way } from './way.ts'
+import type { Rule, Way } from './way.ts'
 
 export function makerOf({ issuers = [], logins = [], usedLinks }: GuardingOptions): GuardMaker {
   const keys = new Map([...logins, ...issuers].map(one => [one.issuer, new IssuerKeys(one)]))
@@ -96,7 +96,7 @@ class Making {
     for (const [path, ways] of Object.entries(paths)) rules[path] = { ways: await this.#waysOf(ways) }
     return new TunnelGuard({
       walls,
-      paths: new Paths({ ways: await this.#waysOf(this.#definition) }, rules, open),
+      paths: new PathRules({ ways: await this.#waysOf(this.#definition) }, rules, open, OPEN),
       book: this.#book,
       key,
       isCors: cors,
@@ -150,6 +150,8 @@ class Making {
     throw new TunnelError('GUARD_UNAVAILABLE', text)
   }
 }
+
+const OPEN: Rule = { ways: [] }
 
 /** A wall: after this time no visitor passes. */
 class Expiry implements Guard {

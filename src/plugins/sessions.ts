@@ -1,12 +1,12 @@
 // Sessions of browsers that were let in: signed cookies, and what of them has ended before its time.
 
 import { randomBytes } from 'node:crypto'
+import { isSurelyBelow } from '../http/path-rules.ts'
 import { sha256 } from '../own-guard.ts'
 import type { UsedMarks } from '../plugin.ts'
 import { seal, unseal } from '../seal.ts'
 import type { UsedLinks } from '../store.ts'
 import { Kept } from './kept.ts'
-import { isSurelyBelow } from './paths.ts'
 import type { Request, SessionTerms, Way, WayKind } from './way.ts'
 
 /** `__Host-`: browsers send it to this host alone, and no other host can set it (RFC 6265bis section 4.1.3.2). */

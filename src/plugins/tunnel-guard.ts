@@ -2,14 +2,24 @@
 
 import { ERRORS } from '../errors.ts'
 import { GUARD_PATH } from '../guard.ts'
-import type { Admittance, Allotment, Guard, HeaderLine, Pass, Reading, Refusal, Verdict } from '../plugin.ts'
+import type { PathRules } from '../http/path-rules.ts'
+import type {
+  Admittance,
+  Allotment,
+  Guard,
+  HeaderLine,
+  Middleware,
+  Pass,
+  Reading,
+  Refusal,
+  Verdict,
+} from '../plugin.ts'
 import { formPage, redirected, refusedAs, refusedWithJson } from './answers.ts'
 import { ClientCertificate } from './certificate.ts'
 import type { Permission } from './kept.ts'
 import { Links } from './links.ts'
 import { begunLoginOf, isCallback, Login, offeredLoginOf } from './login.ts'
 import { Password } from './password.ts'
-import type { Paths, Rule } from './paths.ts'
 import { Rate } from './rate.ts'
 import { COOKIES, covers, type Session, type SessionBook } from './sessions.ts'
 import {
@@ -19,8 +29,10 @@ import {
   localPath,
   type Recognised,
   type Request,
+  type Rule,
   type Sessions,
   type SessionTerms,
+  userText,
   type Way,
 } from './way.ts'
 
@@ -34,7 +46,7 @@ const OTHER_METHODS = ['x-http-method-override', 'x-http-method', 'x-method-over
 
 export interface TunnelGuardParts {
   readonly walls: readonly Guard[]
-  readonly paths: Paths
+  readonly paths: PathRules<Rule>
   readonly book: SessionBook
   /** Signs logins under way. */
   readonly key: string
@@ -59,12 +71,21 @@ export class TunnelGuard implements Guard, Sessions {
   constructor(parts: TunnelGuardParts) {
     this.#parts = parts
     if (parts.clientCa !== undefined) this.clientCa = parts.clientCa
-    this.#hasWays = parts.paths.allWays.length > 0
+    this.#hasWays = parts.paths.all.some(({ ways }) => ways.length > 0)
     const { requestHeaders, answerHeaders } = parts
     this.#leavesHeads = !this.#hasWays && requestHeaders.length === 0 && answerHeaders.length === 0
   }
 
   admit(visitor: Admittance): Verdict | Promise<Verdict> {
+    const verdict = this.#judge(visitor)
+    const origin = this.#parts.isCors ? visitor.head?.header('origin') : undefined
+    if (origin === undefined) return verdict
+    return verdict instanceof Promise
+      ? verdict.then(one => readableBy(origin, one))
+      : readableBy(origin, verdict)
+  }
+
+  #judge(visitor: Admittance): Verdict | Promise<Verdict> {
     for (const wall of this.#parts.walls) {
       const refusal = wall.admit(visitor)
       if (refusal !== undefined) return refusal
@@ -115,7 +136,10 @@ export class TunnelGuard implements Guard, Sessions {
     const rule = this.#parts.paths.ruleOf(head.path)
     if (rule === undefined) return refusedWithJson('BAD_REQUEST')
     if (rule.ways.length === 0) return this.#passOf(visitor, {})
-    if (this.#parts.isCors && isPreflight(visitor)) return this.#passOf(visitor, { used: OTHER_METHODS })
+    if (this.#parts.isCors && isPreflight(visitor)) {
+      const pass = this.#passOf(visitor, { used: OTHER_METHODS })
+      return { ...pass, middleware: PREFLIGHTS }
+    }
     const session = this.#parts.book.of(visitor).find(one => isFor(one, rule, head.path))
     if (session !== undefined)
       return this.#passOf(
@@ -184,7 +208,7 @@ export class TunnelGuard implements Guard, Sessions {
       const begun = begunLoginOf(visitor, this.#parts.key)
       const way = begun && this.#wayOf(begun.to, Login)
       return way === undefined || begun === undefined
-        ? this.#orOther(visitor, '/', refusedAs('LOGIN_REFUSED', visitor))
+        ? this.#orOther(visitor, '/', refusedAs('LOGIN_REFUSED', visitor, [], 'state_unknown'))
         : way.finish(visitor, begun, this).then(outcome => this.#orOther(visitor, begun.to, outcome))
     }
     const offered = offeredLoginOf(head.path)
@@ -209,18 +233,16 @@ export class TunnelGuard implements Guard, Sessions {
 
   /** A person whose login fails still has another account, and the password if the path takes one. */
   #orOther(visitor: Request, to: string, outcome: Refusal): Refusal {
-    const { code, headers } = outcome
+    const { code, headers, reason } = outcome
     if (code === undefined || !isNavigation(visitor)) return outcome
+    const why = reason !== undefined && { reason }
     const password = this.#wayOf(to, Password)
-    if (password !== undefined) return password.ask(visitor, to, this.#waysTo(to), outcome)
+    if (password !== undefined) return { ...password.ask(visitor, to, this.#waysTo(to), outcome), ...why }
     const login = this.#wayOf(to, Login)
     if (login === undefined || code !== 'LOGIN_REFUSED') return outcome
     const { meaning: text } = ERRORS[code]
-    return formPage(
-      { title: 'Not signed in', text, offers: [login.offer(to, code)], host: visitor.head.host },
-      code,
-      headers,
-    )
+    const form = { title: 'Not signed in', text, offers: [login.offer(to, code)], host: visitor.head.host }
+    return { ...formPage(form, code, headers), ...why }
   }
 
   #leave(visitor: Request): Reading {
@@ -251,7 +273,7 @@ export class TunnelGuard implements Guard, Sessions {
 
   /** The way of this kind to a path; without a path, to any. */
   #wayOf<Kind extends Way>(to: string | undefined, kind: new (...given: never[]) => Kind): Kind | undefined {
-    const ways = to === undefined ? this.#parts.paths.allWays : this.#waysTo(to)
+    const ways = to === undefined ? this.#parts.paths.all.flatMap(rule => rule.ways) : this.#waysTo(to)
     return ways.find((way): way is Kind => way instanceof kind)
   }
 
@@ -264,16 +286,19 @@ export class TunnelGuard implements Guard, Sessions {
     { user, used = [], endsAt }: Entry,
     way?: Pick<Way, 'kind' | 'mark'>,
     session?: Session,
-  ): Pass {
+  ): Pass | Refusal {
     if (this.#leavesHeads) return this.#passUntouched(visitor)
     const { requestHeaders, answerHeaders } = this.#parts
+    const name = user === undefined ? undefined : userText(user)
+    // Cut, it could be another user's.
+    if (user !== undefined && name === undefined)
+      return { ...refusedWithJson('CREDENTIALS_REFUSED'), reason: 'user_too_long' }
     const ids =
       session === undefined ? [] : [session.id, ...(session.link === undefined ? [] : [session.link])]
     return {
       withoutHeaders: [USER_HEADER, ...(this.#hasWays ? OTHER_PATHS : []), ...used],
       withoutCookies: COOKIES,
-      requestHeaders:
-        user === undefined ? requestHeaders : [...requestHeaders, [USER_HEADER, plainText(user)]],
+      requestHeaders: name === undefined ? requestHeaders : [...requestHeaders, [USER_HEADER, name]],
       ...(answerHeaders.length > 0 && { answerHeaders }),
       whileOpen: this.#keeping(visitor, way, ids, endsAt),
     }
@@ -333,9 +358,35 @@ function isFor(session: Session, { ways }: Rule, path: string): boolean {
 function isPreflight({ head }: Request): boolean {
   return (
     head.method === 'OPTIONS' &&
+    head.upgrade === '' &&
     head.header('origin') !== undefined &&
-    head.header('access-control-request-method') !== undefined
+    head.header('access-control-request-method') !== undefined &&
+    head.header('transfer-encoding') === undefined &&
+    /^0*$/.test(head.header('content-length') ?? '')
   )
+}
+
+/** Some apps answer OPTIONS as GET, with the page: a visitor without a way in gets what a browser looks at alone. */
+const PREFLIGHTS: Middleware = {
+  name: 'cors',
+  async handle(request, next) {
+    const answer = await next(request)
+    await answer.body?.cancel()
+    const headers = [...answer.headers].filter(([name]) => name.startsWith('access-control-'))
+    return new Response(null, { status: answer.status, headers })
+  },
+}
+
+/** A browser shows a page of another site no refusal without these lines, so the page could not tell why it failed. */
+function readableBy(origin: string, verdict: Verdict): Verdict {
+  if (verdict === undefined || !('code' in verdict)) return verdict
+  const lines: readonly HeaderLine[] = [
+    ['access-control-allow-origin', origin],
+    ['access-control-allow-credentials', 'true'],
+    ['access-control-expose-headers', 'x-localtunnels-error, retry-after, ratelimit, ratelimit-policy'],
+    ['vary', 'origin'],
+  ]
+  return { ...verdict, headers: [...(verdict.headers ?? []), ...lines] }
 }
 
 /** Sent by a page of this host, or by a program. */
@@ -344,9 +395,4 @@ function isOwn({ head }: Request): boolean {
   if (site !== undefined && site !== 'same-origin') return false
   const origin = head.header('origin')
   return origin === undefined || origin.replace(/^https?:\/\//, '') === head.hostWithPort
-}
-
-/** What an issuer says of a user becomes one header line. */
-function plainText(text: string): string {
-  return text.replace(/[^\x20-\x7e]/g, '?').slice(0, 255)
 }

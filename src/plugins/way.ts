@@ -39,6 +39,12 @@ export interface Way {
   offer?(to: string, failed?: ErrorCode): Offer
 }
 
+/** What it takes to visit a path. */
+export interface Rule {
+  /** One of them is enough; with none, everybody may visit. */
+  readonly ways: readonly Way[]
+}
+
 /** A link to a way in. */
 export interface Offer {
   readonly text: string
@@ -84,6 +90,19 @@ export function credentialsOf({ head }: Request, scheme: string): string | undef
 }
 
 const MAX_CREDENTIALS_CHARS = 8_192
+
+/**
+ * What an app gets to know of a user: a header line of visible ASCII and blanks inside. Other characters, and `%`, are escaped, so that two
+ * users never have one text. `undefined`: it is too long, or no text.
+ */
+export function userText(user: string): string | undefined {
+  if (!user.isWellFormed()) return undefined
+  const text = user.replace(/^ +|%|[^\x20-\x7e]+| +$/g, encodeURIComponent)
+  return text !== '' && text.length <= MAX_USER_CHARS ? text : undefined
+}
+
+/** Four sessions, each with its user, fit into one cookie. */
+const MAX_USER_CHARS = 512
 
 /** Where a page leads when the visitor is let in: on this host, and nowhere else. */
 export function localPath(text: string | undefined): string {

@@ -3,7 +3,7 @@
 
 import type { ErrorCode } from '../errors.ts'
 import type { RequestHead } from '../http/head.ts'
-import type { AskedCertificate, Reading, Refusal } from '../plugin.ts'
+import type { AskedCertificate, Middleware, Reading, Refusal } from '../plugin.ts'
 import type { Account } from '../unsent.ts'
 import type { PoolAnswer } from '../wire/control.ts'
 import type { AnswerDeadline } from './answer-deadline.ts'
@@ -49,6 +49,8 @@ export interface BookingHost extends RecordHost {
   othersWith(name: string): readonly Upstream[] | Promise<readonly Upstream[]>
   /** What an upstream becomes when middlewares wrap it; the same one when there are none. */
   wrapped(upstream: Upstream, wrapping: Wrapping): Upstream
+  /** Loads the code for it. */
+  loadWrapping(): Promise<void>
   /** Calls `over` when the time is over. */
   answerDeadline(ms: number, over: () => void): AnswerDeadline
   /** Whether visitors reach tunnels by https. */
@@ -67,11 +69,15 @@ export interface BookingHost extends RecordHost {
 export interface Wrapping {
   readonly tunnel: string
   readonly address: string
+  /** Those of guards, for this exchange alone. */
+  readonly middlewares: readonly Middleware[]
   /** As `Booking.elsewhere`. */
   elsewhere(code: ErrorCode): Upstream | undefined
   /** What is answered is a refusal with this code. */
   refused(code: ErrorCode, reason?: string): void
 }
+
+const NO_MIDDLEWARES: readonly Middleware[] = []
 
 export class Booking implements Visitor, Wrapping {
   /** Where the request goes at first. Only `BookingDesk` sets it. */
@@ -163,7 +169,9 @@ export class Booking implements Visitor, Wrapping {
     } catch (cause) {
       return this.#answered(gate.failed(cause))
     }
-    return this.#admit(tunnel)
+    if (this.middlewares.length === 0) return this.#admit(tunnel)
+    if (this.head.upgrade !== '') return this.#answered({ code: 'GUARD_REFUSED' })
+    return routedLater(this.#host.loadWrapping(), () => this.#admit(tunnel))
   }
 
   /** Whether guards let a piece of the body pass, framing included. */
@@ -196,8 +204,9 @@ export class Booking implements Visitor, Wrapping {
     this.#isBelow = false
     const upstream = new AnswerUpstream(answer, {
       failed: cause => this.#host.gate.failed(cause),
-      answered: code => {
+      answered: (code, reason) => {
         this.#record.code = code
+        this.#record.reason = reason
       },
     })
     return { kind: 'upstream', upstream }
@@ -208,6 +217,10 @@ export class Booking implements Visitor, Wrapping {
     this.#enter(tunnel)
     if (member !== undefined) this.#servedBy(member)
     this.route = { kind: 'upstream', upstream }
+  }
+
+  get middlewares(): readonly Middleware[] {
+    return this.#passage?.middlewares ?? NO_MIDDLEWARES
   }
 
   // ── For its visit ──────────────────────────────────────────────────────────────────────────────────────────

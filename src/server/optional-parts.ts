@@ -182,10 +182,7 @@ export class OptionalParts {
 
   /** The code for middlewares, for a server that has any. */
   async loadMiddlewares({ middlewares }: ServerSettings): Promise<void> {
-    const room = this.#room
-    if (middlewares.length === 0 || room.wrapping !== undefined) return
-    const { wrap } = await import('./upstreams/middleware.ts')
-    room.wrapping = (upstream, wrapping) => wrap(room, upstream, wrapping)
+    if (middlewares.length > 0) await this.#room.loadWrapping()
   }
 }
 

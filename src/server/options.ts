@@ -682,7 +682,8 @@ export interface TunnelServerEvents {
   disconnection: { readonly subdomain: string; readonly reason: string }
   /**
    * An exchange of a tunnel is over. `status` 0: the visitor left before there was one. `bytes` is the answer as sent, head
-   * included; `error` the code, when it failed, and `reason` what was wrong with the app's answer; `host` of wildcard tunnels only.
+   * included; `error` the code, when it failed, and `reason` more of why: what was wrong with the app's answer, or what a guard says;
+   * `host` of wildcard tunnels only.
    */
   request: {
     readonly subdomain: string
@@ -725,11 +726,11 @@ export interface TunnelServerEvents {
   /**
    * A client, or its registration (`kind` and `name`), was refused. Codes such as `TOKEN_REFUSED`, `TOKEN_THROTTLED`,
    * `CLIENT_LIMIT`, `NOT_ALLOWED`; `NAME_TAKEN` and `PORT_TAKEN` are everyday ones. `remoteAddress` is what trusted proxies
-   * say it is.
+   * say it is. `wire` `admin`: a token at the admin listener, with `ADMIN_REFUSED` or `TOKEN_THROTTLED`.
    */
   refused: {
     readonly remoteAddress: string
-    readonly wire: 'streams' | 'json'
+    readonly wire: 'streams' | 'json' | 'admin'
     readonly code: ErrorCode
     readonly kind?: string
     readonly name?: string

@@ -2,13 +2,15 @@
 
 import { BodyFramer } from '../http/body.ts'
 import type { RequestHead } from '../http/head.ts'
-import type { Pass } from '../plugin.ts'
+import type { Middleware, Pass } from '../plugin.ts'
 import { answerLinesOf, applyPasses, hidesAdded, namesOf, restoreHead } from './guards.ts'
 import { keepOpen } from './keep-open.ts'
 
 export class Passage {
   /** Lines for the head of the answer; `undefined`: none. */
   readonly answerLines: Uint8Array | undefined
+  /** They wrap the exchange. */
+  readonly middlewares: readonly Middleware[]
   /** The visitor's head hides a line that a guard has added: it must not be forwarded. */
   readonly isHidden: boolean
   readonly #head: RequestHead
@@ -26,6 +28,7 @@ export class Passage {
     this.#passes = passes
     this.#headBefore = applyPasses(head, passes)
     this.answerLines = answerLinesOf(passes)
+    this.middlewares = passes.flatMap(({ middleware }) => middleware ?? [])
     this.isHidden = hidesAdded(head, passes)
     const names = namesOf(passes)
     if (head.body !== 'chunked' || names.length === 0) return

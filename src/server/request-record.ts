@@ -1,8 +1,9 @@
 // What is noted of one request, and who gets it: observers, the metrics, the report of its client, the server's listeners.
 
 import { ERRORS, type ErrorCode } from '../errors.ts'
+import { shownTarget } from '../guard.ts'
 import { parentOf } from '../http/tracing.ts'
-import type { AskedBy, ClientReports } from './clients.ts'
+import type { Asked, AskedBy, ClientReports } from './clients.ts'
 import { type Exchanges, msSince } from './exchanges.ts'
 import type { Arrival } from './front.ts'
 import type { Member } from './member.ts'
@@ -37,7 +38,7 @@ export interface Result {
 export class RequestRecord {
   /** A guard refused the request, or a middleware got this from the app's side. */
   code: ErrorCode | undefined
-  /** As `Visit.fail` takes it; of an exchange that middlewares wrap. */
+  /** More of why: as the guard says it, or as `Visit.fail` takes it of an exchange that middlewares wrap. */
   reason: string | undefined
   readonly #arrival: Arrival
   readonly #host: RecordHost
@@ -155,16 +156,13 @@ export class RequestRecord {
       requestBytes,
       answerBytes,
       ...(code !== undefined && { code }),
+      ...(this.reason !== undefined && { reason: this.reason }),
       ...member?.served,
     })
   }
 
   /** For its client and the server's listeners. */
-  report(
-    tunnel: Tunnel | undefined,
-    { requestBytes, answerBytes, reason = this.reason }: Result,
-    status: number,
-  ): void {
+  report(tunnel: Tunnel | undefined, { requestBytes, answerBytes, reason }: Result, status: number): void {
     const { code } = this
     const { books } = this.#host
     books.ended(tunnel, requestBytes, answerBytes)
@@ -176,7 +174,7 @@ export class RequestRecord {
     const durationMs = isAlone || this.#report > 0 ? msSince(this.#startedAt) : 0
     this.#reports?.finished(tunnel, this.#report, status, durationMs, answerBytes, code, reason)
     const outcome = { status, durationMs, bytes: answerBytes }
-    if (isAlone) books.report(tunnel, this.#arrival.head, outcome, code, reason)
+    if (isAlone) books.report(tunnel, this.#asked, outcome, code, reason ?? this.reason)
     else if (isHeard) books.count(isFailure(status, code), answerBytes)
   }
 
@@ -189,7 +187,12 @@ export class RequestRecord {
   }
 
   #begunAt(reports: ClientReports | undefined, tunnel: Tunnel): number {
-    return reports?.begun(tunnel, this.#arrival.head, this.#askedBy(reports)) ?? 0
+    return reports?.begun(tunnel, this.#asked, this.#askedBy(reports)) ?? 0
+  }
+
+  get #asked(): Asked {
+    const { host, method, target } = this.#arrival.head
+    return { host, method, target: shownTarget(target) }
   }
 
   /** `undefined`: the client does not watch. */
@@ -201,7 +204,8 @@ export class RequestRecord {
   #watch(tunnel: string): void {
     const { head } = this.#arrival
     this.#watched = this.#host.observers.began(tunnel, () => {
-      const { method, target, host, requestId } = head
+      const { host, method, target } = this.#asked
+      const { requestId } = head
       const address = this.#host.addressOf(this.#arrival)
       const seen = { kind: 'http', address, method, target, host } as const
       return requestId === '' ? seen : { ...seen, requestId }

@@ -53,7 +53,7 @@ export class ServerRoom {
     new Guards(() => this.settings, this.faults),
   )
   readonly observers: Observers = new Observers(() => this.settings.observers, this.faults)
-  /** Puts middlewares around an upstream; `undefined`: there are none, and their code is not loaded. */
+  /** Puts middlewares around an upstream; `undefined`: there were none yet, and their code is not loaded. */
   wrapping: ((upstream: Upstream, wrapping: Wrapping) => Upstream | undefined) | undefined
   /** What is measured for the operator; `undefined`: there is none who could ask. */
   readonly metrics: Metrics | undefined
@@ -98,6 +98,13 @@ export class ServerRoom {
   }
 
   // ── Settings ───────────────────────────────────────────────────────────────────────────────────────────────
+
+  /** Loads the code of middlewares. */
+  async loadWrapping(): Promise<void> {
+    if (this.wrapping !== undefined) return
+    const { wrap } = await import('./upstreams/middleware.ts')
+    this.wrapping = (upstream, wrapping) => wrap(this, upstream, wrapping)
+  }
 
   get limits(): ServerLimits {
     return this.settings.limits

@@ -105,6 +105,10 @@ export class Serving implements BookingDesk, BookingHost {
     return this.#room.wrapping?.(upstream, wrapping) ?? upstream
   }
 
+  loadWrapping(): Promise<void> {
+    return this.#room.loadWrapping()
+  }
+
   addressOf(arrival: Arrival): string {
     return this.#room.addressOf(arrival)
   }

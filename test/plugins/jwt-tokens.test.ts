@@ -2,6 +2,7 @@
 
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { type JwtTokenRule, jwtTokens } from '../../src/index.ts'
+import { NamePattern } from '../../src/server/name-pattern.ts'
 import type { TokenReader } from '../../src/tokens.ts'
 import { AUDIENCE, type Issuer, startIssuer } from '../support/issuer.ts'
 
@@ -74,18 +75,72 @@ test('a pattern is for the whole claim, and of a list one is enough', async () =
 })
 
 test('claims in names become labels, and never patterns or other names', async () => {
-  const reader = readerOf({ names: ['{owner}-*', 'pr-{number}'], hosts: ['{owner}.customer.example'] })
+  const reader = readerOf({ names: ['{owner}--*', 'pr-{number}'], hosts: ['{owner}.customer.example'] })
   const scopeFor = async (owner: unknown) => {
     const read = await opened(reader, await issuer.sign({ owner, number: 7 }))
     return typeof read === 'object' ? read.scope : read
   }
-  expect(await scopeFor('Me_And.You')).toMatchObject({
-    names: ['me-and-you-*', 'pr-7'],
+  expect(await scopeFor('Me-And-You')).toMatchObject({
+    names: ['me-and-you--*', 'pr-7'],
     hosts: ['me-and-you.customer.example'],
   })
-  expect(await scopeFor('*')).toBeUndefined()
-  expect(await scopeFor('a*b')).toMatchObject({ names: ['a-b-*', 'pr-7'] })
+  // Any of these would be the name of another claim, too.
+  for (const owner of [
+    '*',
+    'a*b',
+    'a_b',
+    'a.b',
+    'a/b',
+    'a--b',
+    '-a',
+    'a-',
+    'ä',
+    'm\u00e4r',
+    '\u212aiosk',
+    'a b',
+  ])
+    expect([owner, await scopeFor(owner)]).toEqual([owner, undefined])
   for (const owner of ['', '...', ['a'], null, 'x'.repeat(64)]) expect(await scopeFor(owner)).toBeUndefined()
+})
+
+test('owners never have the names of others', async () => {
+  const namesFor = async (reader: TokenReader, claims: Record<string, unknown>) => {
+    const read = await opened(reader, await issuer.sign(claims))
+    return typeof read === 'object' ? (read.scope.names ?? []) : []
+  }
+  const owners = readerOf({ names: ['{owner}--*'] })
+  const [acme = ''] = await namesFor(owners, { owner: 'acme' })
+  const [corp = ''] = await namesFor(owners, { owner: 'acme-corp' })
+  expect([acme, corp]).toEqual(['acme--*', 'acme-corp--*'])
+  for (const name of ['acme-corp--preview', 'acme-corp---x', 'acme-corp----'])
+    expect([new NamePattern(acme, '').fits(name), new NamePattern(corp, '').fits(name)]).toEqual([
+      false,
+      true,
+    ])
+  const repositories = readerOf({ names: ['ci-{repository}'] })
+  expect(await namesFor(repositories, { repository: 'a-b/c' })).toEqual(['ci-a-b--c'])
+  expect(await namesFor(repositories, { repository: 'a/b-c' })).toEqual(['ci-a--b-c'])
+  for (const repository of ['a/b--c', 'a//b', '/a', 'a/', 'a/-b', 'a/b_c'])
+    expect([repository, await namesFor(repositories, { repository })]).toEqual([repository, []])
+})
+
+test('a pattern whose names could be those of several tokens is refused when the server starts', () => {
+  for (const pattern of [
+    '{a}',
+    'pr-{a}',
+    '{a}--*',
+    '*--{a}',
+    '{a}--{b}--*',
+    '{a}--*--{b}',
+    'x{a}y',
+    '{a}--*-*--*',
+  ])
+    expect(() => readerOf({ names: [pattern] })).not.toThrow()
+  for (const pattern of ['{a}-*', '*-{a}', '{a}*', '{a}-{b}', '{a}{b}', '*--{a}--*', 'x--*{a}', '{a}-x-*--*'])
+    expect(() => readerOf({ names: [pattern] })).toThrow(expect.objectContaining({ code: 'OPTION_INVALID' }))
+  expect(() => readerOf({ hosts: ['*.{a}.customer.example'] })).not.toThrow()
+  for (const hosts of [['{a}-*.customer.example'], ['*.{a}.*.example']])
+    expect(() => readerOf({ hosts })).toThrow(expect.objectContaining({ code: 'OPTION_INVALID' }))
 })
 
 test('tokens of one rule count together, unless their claims open other names', async () => {
@@ -95,7 +150,7 @@ test('tokens of one rule count together, unless their claims open other names', 
   }
   const fixed = readerOf({ names: ['ci-*'] })
   expect(await idOf(fixed, { sub: 'one' })).toBe(await idOf(fixed, { sub: 'two' }))
-  const each = readerOf({ names: ['{sub}-*'] })
+  const each = readerOf({ names: ['{sub}--*'] })
   expect(await idOf(each, { sub: 'one' })).not.toBe(await idOf(each, { sub: 'two' }))
 })
 

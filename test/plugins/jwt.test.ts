@@ -2,7 +2,7 @@
 
 import { afterAll, beforeAll, expect, setSystemTime, test } from 'bun:test'
 import { exportJWK, generateKeyPair, type JWTPayload, SignJWT } from 'jose'
-import { codeOf, guardOf, isPass } from '../support/guards.ts'
+import { codeOf, guardOf, isPass, refusalOf } from '../support/guards.ts'
 import { rejection } from '../support/rejection.ts'
 
 /** An issuer with keys by their id, and the times they were asked for. */
@@ -102,6 +102,26 @@ test('claims must have the values that are asked for', async () => {
   expect(await codeFor(token, { repository: 'org/app' })).toBe('passed')
   expect(await codeFor(token, { repository: 'org/other' })).toBe('CREDENTIALS_REFUSED')
   expect(await codeFor(token, { ref: 'main' })).toBe('CREDENTIALS_REFUSED')
+  // As claims of tokens of clients.
+  expect(await codeFor(token, { repository: 'org/*' })).toBe('passed')
+  expect(await codeFor(token, { repository: 'other/*' })).toBe('CREDENTIALS_REFUSED')
+  const member = await sign('first', { groups: ['users', 'ops'] })
+  expect(await codeFor(member, { groups: 'ops' })).toBe('passed')
+  expect(await codeFor(member, { groups: 'admins' })).toBe('CREDENTIALS_REFUSED')
+})
+
+test('the app gets the subject in characters of a header, and one that is too long is refused', async () => {
+  const { ask } = await guarded()
+  const userOf = async (sub: string) => {
+    const verdict = await ask('GET /', [`Authorization: Bearer ${await sign('first', { sub })}`])
+    return isPass(verdict) ? verdict.requestHeaders?.[0]?.[1] : refusalOf(verdict).code
+  }
+  expect(await userOf('repo:me/shop:ref:refs/heads/main')).toBe('repo:me/shop:ref:refs/heads/main')
+  expect(await userOf(' Änne B ')).toBe('%20%C3%84nne B%20')
+  expect(await userOf('a\r\nb')).toBe('a%0D%0Ab')
+  expect(await userOf('100%')).toBe('100%25')
+  for (const sub of ['x'.repeat(513), 'ä'.repeat(90), '\ud800'])
+    expect(await userOf(sub)).toBe('CREDENTIALS_REFUSED')
 })
 
 test('a key that is new is fetched', async () => {

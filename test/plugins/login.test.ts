@@ -1,15 +1,17 @@
 // Logins at a real OpenID Connect provider on this machine.
 
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { exportJWK, generateKeyPair, SignJWT } from 'jose'
 import { codeOf, cookieOf, guardOf, headerOf, isPass, refusalOf } from '../support/guards.ts'
 import { type OpenId, startOpenId } from '../support/openid.ts'
 import { rejection } from '../support/rejection.ts'
 
+const CALLBACK = 'https://shop.example/.localtunnels/callback'
 const NAVIGATE = 'Sec-Fetch-Mode: navigate'
 let openId: OpenId
 
 beforeAll(async () => {
-  openId = await startOpenId('https://shop.example/.localtunnels/callback')
+  openId = await startOpenId(CALLBACK)
 })
 afterAll(() => openId[Symbol.asyncDispose]())
 
@@ -20,9 +22,9 @@ const guarded = (emails?: string[], issuer = openId.issuer) =>
   )
 
 /** Signs in as this account, in one browser. */
-async function signIn(account: string, { ask }: Awaited<ReturnType<typeof guarded>>) {
+async function signIn(account: string, { ask }: Awaited<ReturnType<typeof guarded>>, at = openId) {
   const sent = refusalOf(await ask('GET /page?a=1', [NAVIGATE]))
-  const back = await openId.signIn(headerOf(sent, 'location') ?? '', account)
+  const back = await at.signIn(headerOf(sent, 'location') ?? '', account)
   const path = `${back.pathname}${back.search}`
   return { path, begun: cookieOf(sent), answer: await ask(`GET ${path}`, [NAVIGATE, cookieOf(sent)]) }
 }
@@ -33,6 +35,123 @@ test('a browser signs in and comes back to where it was; the app learns who it i
   expect(headerOf(answer, 'location')).toBe('/page?a=1')
   const verdict = await guard.ask('GET /page', [cookieOf(refusalOf(answer))])
   expect(isPass(verdict) && verdict.requestHeaders).toEqual([['x-localtunnels-user', 'anna@example.com']])
+})
+
+/** Whom the app takes the account for. */
+async function userOf(account: string, guard: Awaited<ReturnType<typeof guarded>>, at = openId) {
+  const { answer } = await signIn(account, guard, at)
+  const verdict = await guard.ask('GET /page', [cookieOf(refusalOf(answer))])
+  return isPass(verdict) ? verdict.requestHeaders?.[0]?.[1] : codeOf(answer)
+}
+
+test('an address counts wherever the provider says it: in UserInfo, or in the ID token', async () => {
+  await using other = await startOpenId(CALLBACK, { conformIdTokenClaims: false })
+  for (const at of [openId, other])
+    for (const emails of [['*@example.com'], undefined])
+      expect(await userOf('7=anna@example.com', await guarded(emails, at.issuer), at)).toBe(
+        'anna@example.com',
+      )
+})
+
+test('an address that was not verified is nobody: the app gets the subject', async () => {
+  await using other = await startOpenId(CALLBACK, { conformIdTokenClaims: false })
+  for (const at of [openId, other])
+    for (const account of ['unverified-4711=boss@company.example', 'silent-1=boss@company.example'])
+      expect(await userOf(account, await guarded(undefined, at.issuer), at)).toBe(account)
+})
+
+test('two users never have one name at the app', async () => {
+  const guard = await guarded(['*@company.example'])
+  expect(await userOf('1=ä@company.example', guard)).toBe('%C3%A4@company.example')
+  expect(await userOf('2=ö@company.example', guard)).toBe('%C3%B6@company.example')
+  expect(await userOf('3=%C3%A4@company.example', guard)).toBe('%25C3%25A4@company.example')
+  const { answer } = await signIn(`4=${'a'.repeat(600)}@company.example`, guard)
+  expect(refusalOf(answer)).toMatchObject({ code: 'LOGIN_REFUSED', reason: 'user_too_long' })
+})
+
+test('letters are the same in ASCII alone', async () => {
+  const guard = await guarded(['Mark@Example.com', '*@kiosk.example'])
+  expect(await userOf('1=mARK@example.COM', guard)).toBe('mARK@example.COM')
+  // KELVIN SIGN.
+  for (const account of ['2=mar\u212a@example.com', '3=eve@\u212aiosk.example'])
+    expect(await userOf(account, guard)).toBe('LOGIN_REFUSED')
+})
+
+test('the operator gets to know why a login is refused, in a word', async () => {
+  const guard = await guarded(['*@example.com'])
+  const reasonOf = async (account: string) => refusalOf((await signIn(account, guard)).answer).reason
+  expect(await reasonOf('eve@evil.example')).toBe('email_not_listed')
+  expect(await reasonOf('unverified@example.com')).toBe('email_unverified')
+  expect(await reasonOf('silent@example.com')).toBe('email_unverified')
+  const { path, begun } = await signIn('anna@example.com', guard)
+  const callback = async (query: string, cookie = begun) =>
+    refusalOf(await guard.ask(`GET /.localtunnels/callback?${query}`, [NAVIGATE, cookie])).reason
+  const [, query = ''] = path.split('?')
+  const { state, iss } = Object.fromEntries(new URLSearchParams(query))
+  const own = `state=${state}&iss=${encodeURIComponent(iss ?? '')}`
+  expect(await callback(`error=access_denied&${own}`)).toBe('access_denied')
+  expect(await callback(`error=${encodeURIComponent('a b\nc')}&${own}`)).toBe('provider_error')
+  expect(await callback(query)).toBe('invalid_grant')
+  expect(await callback(query, 'Cookie: other=1')).toBe('state_unknown')
+
+  await using bare = await startOpenId(CALLBACK, { claims: { openid: ['sub'] } })
+  const without = await guarded(['*@example.com'], bare.issuer)
+  expect(refusalOf((await signIn('anna@example.com', without, bare)).answer).reason).toBe('email_missing')
+
+  const wrong = await guardOf(
+    { login: { issuer: openId.issuer } },
+    { logins: [{ issuer: openId.issuer, clientId: 'server', clientSecret: 'another-secret' }] },
+  )
+  expect(refusalOf((await signIn('anna@example.com', wrong)).answer).reason).toBe('invalid_client')
+
+  const away = await guarded(undefined, 'http://127.0.0.1:9')
+  expect(refusalOf(await away.ask('GET /', [NAVIGATE]))).toMatchObject({
+    code: 'LOGIN_UNAVAILABLE',
+    reason: 'provider_unreachable',
+  })
+})
+
+test('UserInfo of another subject signs nobody in', async () => {
+  const { publicKey, privateKey } = await generateKeyPair('RS256')
+  let nonce = ''
+  let subject = 'other'
+  using provider = Bun.serve({
+    port: 0,
+    hostname: '127.0.0.1',
+    async fetch({ url }) {
+      const { origin, pathname } = new URL(url)
+      if (pathname === '/jwks') return Response.json({ keys: [await exportJWK(publicKey)] })
+      if (pathname === '/me')
+        return Response.json({ sub: subject, email: 'anna@example.com', email_verified: true })
+      if (pathname === '/token') {
+        const token = new SignJWT({ nonce }).setIssuer(origin).setAudience('server').setSubject('7')
+        const signed = token.setIssuedAt().setExpirationTime('1m').setProtectedHeader({ alg: 'RS256' })
+        return Response.json({
+          access_token: 'a',
+          token_type: 'bearer',
+          id_token: await signed.sign(privateKey),
+        })
+      }
+      return Response.json({
+        issuer: origin,
+        authorization_endpoint: `${origin}/auth`,
+        token_endpoint: `${origin}/token`,
+        userinfo_endpoint: `${origin}/me`,
+        jwks_uri: `${origin}/jwks`,
+      })
+    },
+  })
+  const { ask } = await guarded(['*@example.com'], `http://127.0.0.1:${provider.port}`)
+  const outcome = async () => {
+    const sent = refusalOf(await ask('GET /', [NAVIGATE]))
+    const { searchParams } = new URL(headerOf(sent, 'location') ?? '')
+    nonce = searchParams.get('nonce') ?? ''
+    const query = `code=1&state=${searchParams.get('state')}`
+    return refusalOf(await ask(`GET /.localtunnels/callback?${query}`, [NAVIGATE, cookieOf(sent)]))
+  }
+  expect((await outcome()).reason).toBe('json_attribute_comparison_failed')
+  subject = '7'
+  expect((await outcome()).status).toBe(303)
 })
 
 test('the request to the provider has PKCE, state and nonce', async () => {

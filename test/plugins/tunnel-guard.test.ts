@@ -311,6 +311,42 @@ test('preflights pass only with cors', async () => {
   expect(codeOf(await ask('OPTIONS /', preflight))).toBe('passed')
   expect(codeOf(await ask('OPTIONS /'))).toBe('ACCESS_REQUIRED')
   expect(codeOf(await ask('GET /', preflight))).toBe('ACCESS_REQUIRED')
+  for (const line of [
+    'Content-Length: 5',
+    'Transfer-Encoding: chunked',
+    'Connection: upgrade\r\nUpgrade: websocket',
+  ])
+    expect([line, codeOf(await ask('OPTIONS /', [...preflight, line]))]).toEqual([line, 'ACCESS_REQUIRED'])
+  expect(codeOf(await ask('OPTIONS /', [...preflight, 'Content-Length: 0']))).toBe('passed')
+})
+
+test('with cors a page of another site can read why it is refused', async () => {
+  const lines = ['Origin: https://app.example']
+  const guard = { bearer: TOKEN, cors: true, deny: ['192.0.2.9'], rate: { limit: 3, windowMs: 60_000 } }
+  const { ask } = await guardOf(guard)
+  const refusals = [
+    await ask('GET /', lines),
+    await ask('GET /', [...lines, 'Authorization: Bearer wrong-token-of-a-machine']),
+    await ask('GET /', lines, { address: '192.0.2.9' }),
+    await ask('POST /.localtunnels/logout', lines),
+    await ask('GET /', lines),
+  ]
+  expect(refusals.map(codeOf)).toEqual([
+    'ACCESS_REQUIRED',
+    'CREDENTIALS_REFUSED',
+    'ADDRESS_REFUSED',
+    'GUARD_REFUSED',
+    'RATE_LIMITED',
+  ])
+  for (const one of refusals) {
+    expect(headerOf(one, 'access-control-allow-origin')).toBe('https://app.example')
+    expect(headerOf(one, 'access-control-expose-headers')).toContain('x-localtunnels-error')
+  }
+  expect(
+    headerOf(await ask('GET /', [], { address: '192.0.2.9' }), 'access-control-allow-origin'),
+  ).toBeUndefined()
+  const without = await guardOf({ bearer: TOKEN })
+  expect(headerOf(await without.ask('GET /', lines), 'access-control-allow-origin')).toBeUndefined()
 })
 
 test('no header names another path, or another method of a preflight, past the rule that was looked at', async () => {

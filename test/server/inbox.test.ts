@@ -110,6 +110,8 @@ test('what comes meanwhile is delivered in order and marked; what is no webhook 
   for (let at = 0; at < 20; at++) expect(await post.send(`${at}`)).toBe(202)
   expect(await post.send('x', '/other')).toBe(404)
   expect(await post.send('x', '/hooksa')).toBe(404)
+  // As apps read it that ignore case.
+  expect(await post.send('upper', '/HOOKS/u')).toBe(202)
   expect((await ask(post.server.port, 'hooks.localhost', { path: '/hooks/a' })).status).toBe(404)
   const chunked = { 'transfer-encoding': 'chunked' }
   expect(await post.send('chunked', '/hooks/b?c=1', chunked)).toBe(202)
@@ -119,6 +121,7 @@ test('what comes meanwhile is delivered in order and marked; what is no webhook 
     Array.from({ length: 20 }, (_, at) => `/hooks/a ${at} #1`),
   )
   expect(post.seen).toContain('/hooks/b chunked #1')
+  expect(post.seen).toContain('/HOOKS/u upper #1')
   // Now it is there: nothing is kept.
   expect(await post.send('live')).toBe(200)
   expect(post.seen.at(-1)).toBe('/hooks/a live')

@@ -79,14 +79,14 @@ async function startProvider() {
 test('a client of a real issuer gets the names of its claims, and the server never had a secret of its', async () => {
   await using provider = await startProvider()
   const tokenReader = jwtTokens([
-    { issuer: provider.issuer, audience: AUDIENCE, claims: { scope: 'tunnels' }, names: ['{client_id}-*'] },
+    { issuer: provider.issuer, audience: AUDIENCE, claims: { scope: 'tunnels' }, names: ['{client_id}--*'] },
   ])
   await using server = await startServer({ tokenReader })
   const seen = next(server, 'connection')
   const token = await provider.token()
-  await clientOf(server, token, 'pipeline-7-app').connect()
-  expect(await seen).toMatchObject({ subdomain: 'pipeline-7-app', token: 'pipeline-7' })
-  expect((await ask(server.port, 'pipeline-7-app.localhost')).body).toBe('here')
+  await clientOf(server, token, 'pipeline-7--app').connect()
+  expect(await seen).toMatchObject({ subdomain: 'pipeline-7--app', token: 'pipeline-7' })
+  expect((await ask(server.port, 'pipeline-7--app.localhost')).body).toBe('here')
   expect(await codeOf(clientOf(server, token, 'shop').connect())).toBe('NOT_ALLOWED')
   expect(await codeOf(clientOf(server, undefined).connect())).toBe('TOKEN_REFUSED')
   expect(await codeOf(clientOf(server, `${token.slice(0, -8)}AAAAAAAA`).connect())).toBe('TOKEN_REFUSED')

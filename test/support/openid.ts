@@ -10,18 +10,25 @@ export interface OpenId extends AsyncDisposable {
   signIn(location: string, account: string): Promise<URL>
 }
 
-/** Accounts are e-mail addresses; those that begin with `unverified` were not verified. */
-export async function startOpenId(redirectUri: string): Promise<OpenId> {
+/**
+ * Accounts are e-mail addresses, or `subject=address`; those that begin with `unverified` were not verified, of those that begin with
+ * `silent` nothing is said. `settings`: other than the provider's defaults.
+ */
+export async function startOpenId(redirectUri: string, settings: object = {}): Promise<OpenId> {
   const server = createServer()
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
   const issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
   const provider = new Provider(issuer, {
     clients: [{ client_id: 'server', client_secret: 'server-secret', redirect_uris: [redirectUri] }],
     claims: { openid: ['sub'], email: ['email', 'email_verified'] },
-    conformIdTokenClaims: false,
+    ...settings,
     findAccount: (_context: unknown, id: string) => ({
       accountId: id,
-      claims: () => ({ sub: id, email: id, email_verified: !id.startsWith('unverified') }),
+      claims: () => ({
+        sub: id,
+        email: id.replace(/^[^@]*=/, ''),
+        ...(!id.startsWith('silent') && { email_verified: !id.startsWith('unverified') }),
+      }),
     }),
     cookies: { keys: ['a-key-of-this-test'] },
   })

@@ -591,6 +591,51 @@ test('a token may be for guarded tunnels only', async () => {
   await client.disconnect()
 })
 
+test('a preflight reaches the app, and brings back nothing that a browser does not look at', async () => {
+  const seen: string[] = []
+  using page = Bun.serve({
+    port: 0,
+    hostname: '127.0.0.1',
+    fetch(request) {
+      seen.push(`${request.method} ${new URL(request.url).pathname}`)
+      return new Response('the secret page', {
+        status: 203,
+        headers: {
+          'access-control-allow-origin': 'https://app.example',
+          'access-control-max-age': '60',
+          'set-cookie': 'session=1',
+          'x-secret': 'yes',
+        },
+      })
+    },
+  })
+  await using tunnel = await startTunnel(
+    { port: page.port ?? 0, guard: { password: PASSWORD, cors: true } },
+    { server: { guarding: guarding() } },
+  )
+  const visitor = await rawDial(tunnel.port)
+  const preflight = 'Origin: https://app.example\r\nAccess-Control-Request-Method: DELETE\r\n'
+  for (let turn = 0; turn < 2; turn++) {
+    await visitor.send(`OPTIONS /private HTTP/1.1\r\nHost: ${tunnel.host}\r\n${preflight}\r\n`)
+    const head = await visitor.until('\r\n\r\n')
+    expect(head).toStartWith('HTTP/1.1 203')
+    expect(head.toLowerCase()).toContain('access-control-allow-origin: https://app.example')
+    expect(head.toLowerCase()).toContain('access-control-max-age: 60')
+    expect(head).not.toMatch(/secret|cookie|content-type/i)
+  }
+  expect(seen).toEqual(['OPTIONS /private', 'OPTIONS /private'])
+  // Not with a body, and nothing that a browser would not ask.
+  await visitor.send(
+    `OPTIONS /private HTTP/1.1\r\nHost: ${tunnel.host}\r\n${preflight}Content-Length: 14\r\n\r\n_method=DELETE`,
+  )
+  const refused = await visitor.until('\r\n\r\n')
+  expect(refused).toStartWith('HTTP/1.1 401')
+  expect(refused.toLowerCase()).toContain('access-control-allow-origin: https://app.example')
+  expect(visitor.text).not.toContain('secret')
+  visitor.socket.terminate()
+  expect(seen).toHaveLength(2)
+})
+
 test('clients of a pool have one guard', async () => {
   await using server = await startServer({ guarding: guarding() })
   const connect = (guard: GuardOptions | undefined) => {

@@ -79,7 +79,7 @@ function serverOptions(): Option[] {
     ).env('TUNNEL_SERVER_TOKEN_CLAIM'),
     repeatable(
       '--token-names <pattern>',
-      'subdomains that they open, such as ci-* or {repository_owner}-*; repeatable (default: all)',
+      'subdomains that they open, such as ci-* or {repository_owner}--*; repeatable (default: all)',
     ).env('TUNNEL_SERVER_TOKEN_NAMES'),
     new Option(
       '--open',

@@ -6,8 +6,10 @@ import type { AdminConfig } from '../../config/server-config.ts'
 import { AdminGateway } from '../../server/admin/gateway.ts'
 import { AdminSocket } from '../../server/admin/listener.ts'
 import type { AdminUpgrade } from '../../server/admin/options.ts'
+import { DEFAULT_LIMITS } from '../../server/options.ts'
 import type { Run } from '../run.ts'
 import { adminSocket, keepAccess, MEMBER_TOKEN, newToken } from '../server/admin-listener.ts'
+import { Refusals } from '../server/refusals.ts'
 import { describe } from '../sharing/report.ts'
 import type { Workers } from './workers.ts'
 
@@ -37,6 +39,7 @@ export class WorkersAdmin {
     const { environment, output } = this.#run
     const failed = (error: unknown) =>
       output.event({ type: 'error', ...describe(error instanceof Error ? error : new Error(String(error))) })
+    const refusals = new Refusals(output)
     const { fetch } = new AdminGateway({
       members: () =>
         workers
@@ -45,6 +48,8 @@ export class WorkersAdmin {
       token,
       memberToken: this.#memberToken,
       upgrade,
+      limits: () => DEFAULT_LIMITS,
+      refused: (remoteAddress, code) => refusals.refused({ remoteAddress, wire: 'admin', code }),
       failed,
     })
     this.#socket = new AdminSocket({ host, port, upgrade, fetch, failed })

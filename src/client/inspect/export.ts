@@ -79,27 +79,22 @@ function cutNote(entry: Entry): string {
 // ── curl ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 function curl(entry: Entry, showing: Showing, baseUrl: string): string {
-  const quoted = (text: string) => `'${text.replaceAll("'", `'\\''`)}'`
-  const words = [`curl -X ${quoted(entry.method)}`]
+  const words = [`curl -X ${shellWord(entry.method)}`]
   if (entry.method === 'HEAD') words[0] = 'curl --head'
   // A path such as /a/../b is sent as it is.
-  words.push('--path-as-is', '-g', quoted(urlOf(entry, baseUrl)))
+  words.push('--path-as-is', '-g', shellWord(urlOf(entry, baseUrl)))
   // curl leaves a field with an empty value out, unless it ends with a semicolon.
   for (const { name, value } of sentFields(entry, showing))
-    words.push(`-H ${quoted(value === '' ? `${name};` : `${name}: ${utf8(value)}`)}`)
-  if (entry.requestBody.keptBytes > 0) {
-    const text = textBody(entry)
-    if (text !== undefined) words.push(`--data-binary ${quoted(text.startsWith('@') ? `\\${text}` : text)}`)
-    else words.push('--data-binary @-')
-    // curl adds a type of its own to a body.
-    if (headerOf(entry.requestHead, 'content-type') === '') words.push("-H 'Content-Type:'")
-    if (text === undefined || text.startsWith('@')) {
-      const without = words.filter(word => !word.startsWith('--data-binary'))
-      const command = [...without, '--data-binary @-'].join(' \\\n  ')
-      return `${note(entry)}printf %s '${base64Of(entry.requestBody.bytes)}' | base64 -d | ${command}\n`
-    }
-  }
-  return `${note(entry)}${words.join(' \\\n  ')}\n`
+    words.push(`-H ${shellWord(value === '' ? `${name};` : `${name}: ${value}`)}`)
+  if (entry.requestBody.keptBytes === 0) return `${note(entry)}${words.join(' \\\n  ')}\n`
+  // curl adds a type of its own to a body.
+  if (headerOf(entry.requestHead, 'content-type') === '') words.push("-H 'Content-Type:'")
+  const text = textBody(entry)
+  // curl reads a file whose name begins with an at sign.
+  if (text !== undefined && !text.startsWith('@') && isSafeInQuotes(text))
+    return `${note(entry)}${[...words, `--data-binary ${inQuotes(text)}`].join(' \\\n  ')}\n`
+  const lines = base64Of(entry.requestBody.bytes).replace(/.{76}(?=.)/g, '$&\n')
+  return `${note(entry)}printf %s '${lines}' | base64 -d | ${[...words, '--data-binary @-'].join(' \\\n  ')}\n`
 }
 
 function note(entry: Entry): string {
@@ -107,26 +102,46 @@ function note(entry: Entry): string {
   return cut === '' ? '' : `# ${cut}\n`
 }
 
-/** Bytes from 0x80 on are mostly UTF-8, and shells and scripts are. */
-function utf8(value: string): string {
-  return /[\x80-\xff]/.test(value) ? Buffer.from(value, 'latin1').toString() : value
+/** Control characters and those that change how text is shown: a terminal takes ^C for a key, also within quotes. */
+const UNSAFE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\ufffd]/u
+
+/** Old shells look for `!` in each further line of a text as if it had no quotes around it. */
+function isSafeInQuotes(text: string): boolean {
+  return !UNSAFE.test(text.replaceAll('\n', '')) && !/\n(?:.*!|\^)/s.test(text)
+}
+
+/** One word of a command that runs nothing else when it is pasted into a terminal. Each character is a byte. */
+function shellWord(bytes: string): string {
+  const text = Buffer.from(bytes, 'latin1').toString()
+  if (!UNSAFE.test(text)) return inQuotes(text)
+  const octal = (character: string) => `\\${character.charCodeAt(0).toString(8).padStart(3, '0')}`
+  return piecesOf(bytes, piece => `"$(printf '${piece.replace(/[^ -~]|[%\\']/g, octal)}')"`)
+}
+
+function inQuotes(text: string): string {
+  return piecesOf(text, piece => `'${piece.replaceAll("'", `'\\''`)}'`)
+}
+
+/** A terminal without an editor cuts lines at 4,096 bytes, and a quote may be behind that. */
+function piecesOf(text: string, quoted: (piece: string) => string): string {
+  const pieces = text.match(/.{1,300}/gsu) ?? ['']
+  return pieces.map(quoted).join('\\\n')
 }
 
 // ── fetch and tests ──────────────────────────────────────────────────────────────────────────────────────────
 
 function requestInit(entry: Entry, showing: Showing): string[] {
-  const lines = [`  method: ${JSON.stringify(entry.method)},`, "  redirect: 'manual',"]
+  const lines = [`  method: ${literal(entry.method)},`, "  redirect: 'manual',"]
   const fields = sentFields(entry, showing)
   if (fields.length > 0) {
     lines.push('  headers: [')
-    for (const { name, value } of fields)
-      lines.push(`    [${JSON.stringify(name)}, ${JSON.stringify(value)}],`)
+    for (const { name, value } of fields) lines.push(`    [${literal(name)}, ${literal(value)}],`)
     lines.push('  ],')
   }
   const hasBody = entry.requestBody.keptBytes > 0 && entry.method !== 'GET' && entry.method !== 'HEAD'
   if (hasBody) {
     const text = textBody(entry)
-    if (text !== undefined) lines.push(`  body: ${JSON.stringify(text)},`)
+    if (text !== undefined) lines.push(`  body: ${literal(text)},`)
     else
       lines.push(
         `  body: Uint8Array.from(atob('${base64Of(entry.requestBody.bytes)}'), one => one.charCodeAt(0)),`,
@@ -139,7 +154,7 @@ function fetchCall(entry: Entry, showing: Showing, baseUrl: string): string {
   const cut = cutNote(entry)
   return [
     ...(cut === '' ? [] : [`// ${cut}`]),
-    `const answer = await fetch(${JSON.stringify(urlOf(entry, baseUrl))}, {`,
+    `const answer = await fetch(${literal(urlOf(entry, baseUrl))}, {`,
     ...requestInit(entry, showing),
     '})',
     '',
@@ -155,20 +170,19 @@ function bunTest(entry: Entry, showing: Showing, baseUrl: string): string {
   const text = new TextDecoder().decode(bytes)
   const json = isWhole && /json/i.test(type) ? jsonOf(text) : undefined
   const expectations = [`  expect(answer.status).toBe(${entry.status})`]
-  if (type !== '')
-    expectations.push(`  expect(answer.headers.get('content-type')).toBe(${JSON.stringify(type)})`)
+  if (type !== '') expectations.push(`  expect(answer.headers.get('content-type')).toBe(${literal(type)})`)
   if (json !== undefined) expectations.push(`  expect(await answer.json()).toEqual(${json})`)
   else if (isWhole && !text.includes('\ufffd'))
-    expectations.push(`  expect(await answer.text()).toBe(${JSON.stringify(text)})`)
+    expectations.push(`  expect(await answer.text()).toBe(${literal(text)})`)
   const cut = cutNote(entry)
   return [
     "import { expect, test } from 'bun:test'",
     '',
-    `const app = process.env.APP_URL ?? ${JSON.stringify(baseUrl)}`,
+    `const app = process.env.APP_URL ?? ${literal(baseUrl)}`,
     '',
     ...(cut === '' ? [] : [`// ${cut}`]),
-    `test(${JSON.stringify(`${entry.method} ${path}`)}, async () => {`,
-    `  const answer = await fetch(app + ${JSON.stringify(path)}, {`,
+    `test(${literal(`${entry.method} ${path}`)}, async () => {`,
+    `  const answer = await fetch(app + ${literal(path)}, {`,
     ...requestInit(entry, showing).map(line => `  ${line}`),
     '  })',
     ...expectations,
@@ -177,9 +191,17 @@ function bunTest(entry: Entry, showing: Showing, baseUrl: string): string {
   ].join('\n')
 }
 
+/** Of JavaScript, in characters that show what it says. */
+function literal(value: unknown): string {
+  return JSON.stringify(value).replace(
+    /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu,
+    character => `\\u{${character.codePointAt(0)?.toString(16)}}`,
+  )
+}
+
 function jsonOf(text: string): string | undefined {
   try {
-    return JSON.stringify(JSON.parse(text))
+    return literal(JSON.parse(text))
   } catch {
     return undefined
   }

@@ -61,12 +61,18 @@ export function replayBytes(entry: Entry, edit: Edit = {}, sign?: Signer): Uint8
     kept.push(`Content-Length: ${body.length}`)
   // One exchange for each connection: its end is then certain.
   kept.push('Connection: close')
-  const head = ascii(`${method} ${target} ${version}\r\n${kept.join('\r\n')}\r\n\r\n`)
+  const text = `${method} ${target} ${version}\r\n${kept.join('\r\n')}\r\n\r\n`
+  const head = Buffer.from(text, 'latin1')
   const parsed = new RequestHead()
-  if (
-    parseRequestHead(parsed, head, 0, head.length, HEAD_LIMITS) !== head.length ||
-    /[^\0-\xff]/.test(kept.join(''))
-  )
+  const isRequest =
+    !/[^\0-\xff]/.test(text) &&
+    parseRequestHead(parsed, head, 0, head.length, HEAD_LIMITS) === head.length &&
+    // A line end, or a colon in a name, makes lines that the edit does not show.
+    parsed.method === method &&
+    parsed.target === target &&
+    parsed.headerList().length === kept.length &&
+    (edit.fields ?? []).every(({ name }) => !/[:\r\n]/.test(name))
+  if (!isRequest)
     throw new TunnelError(
       'OPTION_INVALID',
       'The edited method, path and fields make no HTTP request. Fields need a Host, names without spaces and values without line ends.',

@@ -164,7 +164,7 @@ class JudgedConnection implements Socket {
     const text = copyOf(pending, 0, headEnd)
     this.#text = EMPTY
     const judge = this.#judge
-    const isJudged = judge.matches(head.target)
+    const isJudged = judge.matches(head.path)
     if (isJudged && judge.readsBody) {
       this.#text = text
       this.#phase = 'collecting'

@@ -31,22 +31,48 @@ const OLD = 'too old'
 const FUTURE = 'from the future'
 const WRONG = 'does not match'
 
+/** Id, time and signature. */
+const STANDARD_NAMES = [
+  ['webhook-id', 'webhook-timestamp', 'webhook-signature'],
+  ['svix-id', 'svix-timestamp', 'svix-signature'],
+] as const
+/** Of webhooks, and of what Shopify calls events. */
+const SHOPIFY_NAMES = ['x-shopify-hmac-sha256', 'shopify-hmac-sha256'] as const
+
 const SCHEMES: Readonly<Record<Provider, Scheme>> = {
   // https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md
+  // Svix, and Clerk with it, have other names: https://docs.svix.com/receiving/verifying-payloads/how-manual
   standard: {
     check(request, { secret, now }, toleranceS) {
-      const [id, time] = [request.header('webhook-id'), request.header('webhook-timestamp')]
-      const shown = request.header('webhook-signature')
-      if (id === undefined || time === undefined || shown === undefined) return UNSIGNED
-      const expected = standardSignature(secret, id, time, request.body)
-      const given = shown.split(' ').filter(one => one.startsWith('v1,'))
-      if (!given.some(one => isSame(one.slice(3), expected))) return WRONG
-      return ageFault(time, now, toleranceS)
+      let isSigned = false
+      for (const names of STANDARD_NAMES) {
+        const [id, time, shown] = names.map(name => request.header(name))
+        if ((id ?? time ?? shown) === undefined) continue
+        // An app that looks at the other names must not find what nothing has signed.
+        if (id === undefined || time === undefined || shown === undefined) return UNSIGNED
+        const expected = standardSignature(secret, id, time, request.body)
+        const given = shown.split(' ').filter(one => one.startsWith('v1,'))
+        if (!given.some(one => isSame(one.slice(3), expected))) return WRONG
+        const fault = ageFault(time, now, toleranceS)
+        if (fault !== undefined) return fault
+        isSigned = true
+      }
+      return isSigned ? undefined : UNSIGNED
     },
     sign(request, { secret, now }) {
-      const id = request.header('webhook-id') ?? `msg_${now}`
-      const signature = standardSignature(secret, id, `${now}`, request.body)
-      return { 'webhook-id': id, 'webhook-timestamp': `${now}`, 'webhook-signature': `v1,${signature}` }
+      const came = STANDARD_NAMES.filter(([id]) => request.header(id) !== undefined)
+      const all = (came.length > 0 ? came : STANDARD_NAMES.slice(0, 1)).flatMap(
+        ([idName, timeName, name]) => {
+          const id = request.header(idName) ?? `msg_${now}`
+          const signature = standardSignature(secret, id, `${now}`, request.body)
+          return [
+            [idName, id],
+            [timeName, `${now}`],
+            [name, `v1,${signature}`],
+          ]
+        },
+      )
+      return Object.fromEntries(all)
     },
   },
   // https://docs.stripe.com/webhooks#verify-manually
@@ -92,12 +118,17 @@ const SCHEMES: Readonly<Record<Provider, Scheme>> = {
   // https://shopify.dev/docs/apps/build/webhooks/subscribe/https
   shopify: {
     check(request, { secret }) {
-      const shown = request.header('x-shopify-hmac-sha256')
-      if (shown === undefined) return UNSIGNED
-      return isSame(shown, hmac(secret, 'base64', request.body)) ? undefined : WRONG
+      const given = SHOPIFY_NAMES.flatMap(name => request.header(name) ?? [])
+      if (given.length === 0) return UNSIGNED
+      const expected = hmac(secret, 'base64', request.body)
+      return given.every(one => isSame(one, expected)) ? undefined : WRONG
     },
     sign(request, { secret }) {
-      return { 'x-shopify-hmac-sha256': hmac(secret, 'base64', request.body) }
+      const came = SHOPIFY_NAMES.filter(name => request.header(name) !== undefined)
+      const signature = hmac(secret, 'base64', request.body)
+      return Object.fromEntries(
+        (came.length > 0 ? came : SHOPIFY_NAMES.slice(0, 1)).map(name => [name, signature]),
+      )
     },
   },
 }

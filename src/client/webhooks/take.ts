@@ -3,6 +3,7 @@
 import { TunnelError } from '../../errors.ts'
 import { latin1 } from '../../http/characters.ts'
 import type { RequestHead } from '../../http/head.ts'
+import { hasOneReading, readingsOf } from '../../http/path-readings.ts'
 import type { ExchangeRow } from '../inspect/exchange.ts'
 import { isFilterFault, parseFilter } from '../inspect/filter.ts'
 import type { Judge } from './judged-origin.ts'
@@ -18,6 +19,7 @@ const KEYS: ReadonlySet<string> = new Set([
   'body',
   'request.body',
 ])
+const PATH_KEYS: ReadonlySet<string> = new Set(['', 'path'])
 const BODY_KEYS: ReadonlySet<string> = new Set(['body', 'request.body'])
 const MAX_BODY_BYTES = 1_048_576
 
@@ -30,6 +32,7 @@ export function takeJudge(text: string): Judge {
       throw invalid(
         `${key}: is not known before there is an answer; keys are ${[...KEYS].filter(Boolean).join(', ')}`,
       )
+  const readsPath = filter.keys.some(key => PATH_KEYS.has(key))
   return {
     readsBody: filter.keys.some(key => BODY_KEYS.has(key)),
     maxBodyBytes: MAX_BODY_BYTES,
@@ -41,12 +44,23 @@ export function takeJudge(text: string): Judge {
           : part === 'request.body'
             ? new TextDecoder().decode(body)
             : ''
-      return filter.matches(rowOf(head), textOf) ? undefined : { code: 'NOT_TAKEN' }
+      const isTaken = (path: string) => filter.matches(rowOf(head, path), textOf)
+      // However the app reads the path: one that is not taken must not come by another spelling.
+      const readings = readsPath ? readingsWithQueryOf(head.path) : [head.path]
+      return readings?.every(isTaken) ? undefined : { code: 'NOT_TAKEN' }
     },
   }
 }
 
-function rowOf(head: RequestHead): ExchangeRow {
+/** `undefined`: there is too much to look at. */
+function readingsWithQueryOf(target: string): readonly string[] | undefined {
+  const end = target.search(/[?#]/)
+  const path = end < 0 ? target : target.slice(0, end)
+  if (hasOneReading(path)) return [target]
+  return readingsOf(path)?.map(reading => reading + target.slice(path.length))
+}
+
+function rowOf(head: RequestHead, path: string): ExchangeRow {
   const nothing = { totalBytes: 0, keptBytes: 0 }
   return {
     id: '',
@@ -56,7 +70,7 @@ function rowOf(head: RequestHead): ExchangeRow {
     tunnel: '',
     service: '',
     method: head.method,
-    path: head.path,
+    path,
     host: head.host,
     status: 0,
     reason: '',

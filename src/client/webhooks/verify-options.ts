@@ -2,7 +2,7 @@
 
 import { TunnelError } from '../../errors.ts'
 import type { PathWaysIn, WebhookRule } from '../../guard.ts'
-import { hasOneReading, readingsOf } from '../../http/path-readings.ts'
+import { PathRules, pathMatcher } from '../../http/path-rules.ts'
 
 export const PROVIDERS = ['standard', 'stripe', 'github', 'slack', 'shopify'] as const
 export type Provider = (typeof PROVIDERS)[number]
@@ -55,7 +55,7 @@ export function verifySettings(options: VerifyOptions, mayWait = false): VerifyS
     throw invalid('toleranceSeconds must be a whole number from 0 to 86,400.')
   if (!(Number.isInteger(maxBodyBytes) && maxBodyBytes >= 1 && maxBodyBytes <= MOST_BODY_BYTES))
     throw invalid(`maxBodyBytes must be a whole number from 1 to ${MOST_BODY_BYTES}.`)
-  const patterns = paths.map(path => (path.endsWith('*') ? path.toLowerCase() : pathOf(path)))
+  const matches = pathMatcher(paths)
   return {
     provider,
     secrets,
@@ -63,32 +63,28 @@ export function verifySettings(options: VerifyOptions, mayWait = false): VerifyS
     toleranceS: toleranceSeconds,
     mayWait,
     maxBodyBytes,
-    matches(path) {
-      const raw = path.split(/[?#]/, 1)[0] ?? ''
-      // One reading is enough: an app that takes it for a webhook must not get it unchecked.
-      const readings = hasOneReading(raw) ? [] : readingsOf(raw)
-      if (readings === undefined) return true
-      return [raw, ...readings]
-        .map(pathOf)
-        .some(plain =>
-          patterns.some(one =>
-            one.endsWith('*') ? `${plain}/`.startsWith(one.slice(0, -1)) : plain === one,
-          ),
-        )
-    },
+    // An app that may take it for a webhook must not get it unchecked.
+    matches: target => matches(target) !== false,
   }
 }
 
-/** What a guard says of webhooks, by path. Throws `OPTION_INVALID`. */
+/** The webhooks that a guard names, by path. Throws `OPTION_INVALID`, and `GUARD_INVALID` for what is no path. */
 export function guardedWebhooks(
   paths: Readonly<Record<string, PathWaysIn>>,
   mayWait: boolean,
 ): readonly VerifySettings[] {
-  return Object.entries(paths).flatMap(([path, { webhook }]) =>
-    webhook === undefined
-      ? []
-      : verifySettings({ ...webhook, paths: [`${path.replace(/\/+$/, '')}/*`], require: true }, mayWait),
+  const all = Object.entries(paths).flatMap(([path, { webhook }]) =>
+    webhook === undefined ? [] : [[path, verifySettings({ ...webhook, require: true }, mayWait)] as const],
   )
+  // The server lets pass what falls under these rules by the same class: what it could not tell is not let pass here either.
+  const rules = new PathRules<VerifySettings | 'other'>('other', Object.fromEntries(all))
+  return all.map(([, settings]) => ({
+    ...settings,
+    matches(target) {
+      const rule = rules.ruleOf(target)
+      return rule === undefined || rule === settings
+    },
+  }))
 }
 
 /** When the webhook came to the server, in seconds since 1970. The server takes the header out of what visitors send. */
@@ -99,27 +95,6 @@ export function receivedAt(
   const now = Date.now()
   const received = mayWait ? Date.parse(header('x-localtunnels-received') ?? '') : Number.NaN
   return Math.floor((Number.isNaN(received) ? now : Math.min(now, received)) / 1_000)
-}
-
-/**
- * The path as an app may understand it, however it is spelled: one that another spelling leads around the check would be no
- * check. Escapes are decoded once, doubled slashes and dots resolved; neither case nor a slash at the end makes a difference.
- */
-function pathOf(target: string): string {
-  const raw = target.split(/[?#]/, 1)[0] ?? ''
-  let decoded = raw
-  try {
-    // Readings have bytes of letters in them.
-    decoded = decodeURIComponent(raw.replace(/[\x80-\xff]/g, byte => `%${byte.charCodeAt(0).toString(16)}`))
-  } catch {
-    // Not UTF-8: it stays as it is.
-  }
-  const parts: string[] = []
-  for (const part of decoded.toLowerCase().replace(/\\/g, '/').split('/')) {
-    if (part === '..') parts.pop()
-    else if (part !== '' && part !== '.') parts.push(part)
-  }
-  return `/${parts.join('/')}`
 }
 
 function invalid(what: string): TunnelError {

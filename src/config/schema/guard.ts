@@ -11,7 +11,7 @@ const JWT: Fields = {
   audience: { value: { type: 'text', form: 'text' }, isRequired: true, meaning: 'Whom the tokens are for' },
   claims: {
     value: { type: 'map', keys: 'text', each: 'claim', of: { type: 'text', form: 'text' } },
-    meaning: 'Claims that must have these values',
+    meaning: 'Claims that must have these values; `*` stands for any characters',
     default: 'any',
   },
 }

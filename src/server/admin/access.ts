@@ -1,7 +1,12 @@
 // Who may use the admin listener: clients that show its token. A browser's page of another site is refused before.
 
 import { createHash, timingSafeEqual } from 'node:crypto'
+import { deferred } from '../../deferred.ts'
 import { TunnelError } from '../../errors.ts'
+import { eventLoop } from '../../event-loop.ts'
+import type { ServerLimits } from '../options.ts'
+import { ANYTHING } from '../policy.ts'
+import { TokenGate, type Verdict } from '../token-gate.ts'
 
 /** Throws `ADMIN_INVALID` where Host and path are no URL together: a caller without a token can send that. */
 export function urlOf(request: Request): URL {
@@ -10,26 +15,68 @@ export function urlOf(request: Request): URL {
   throw new TunnelError('ADMIN_INVALID', 'The Host, or the path, is none.')
 }
 
-/** Why the request gets no answer; `undefined`: it may pass. */
-export function refusalOf(request: Request, token: string): TunnelError | undefined {
-  const { headers, method } = request
-  const site = headers.get('sec-fetch-site')
-  const origin = headers.get('origin')
-  const isForeign = site !== null && site !== 'same-origin' && site !== 'none'
-  if (isForeign || (origin !== null && origin !== urlOf(request).origin))
-    return new TunnelError('ADMIN_REFUSED', 'Pages of other sites may not use the admin API.')
-  if (!isToken(headers.get('authorization'), token)) return new TunnelError('ADMIN_REFUSED')
-  const type = headers.get('content-type')?.split(';')[0]?.trim().toLowerCase()
-  if (method === 'POST' && (type !== undefined || request.body !== null) && type !== 'application/json')
-    return new TunnelError('ADMIN_INVALID', 'What is written must be application/json.')
-  return undefined
+/** What the listener needs of its process. */
+export interface AccessHost {
+  readonly token: string
+  /** Those of now. */
+  limits(): ServerLimits
+  /** Another token came from this address, or too many wait. */
+  refused(address: string, code: 'ADMIN_REFUSED' | 'TOKEN_THROTTLED'): void
+  failed(cause: unknown): void
 }
 
-function isToken(authorization: string | null, token: string): boolean {
-  const given = /^bearer ([\x21-\x7e]+)$/i.exec(authorization ?? '')?.[1]
-  // Digests have one length: neither the length nor the place of a difference shows in the time.
-  const digest = (text: string) => createHash('sha256').update(text).digest()
-  return given !== undefined && timingSafeEqual(digest(given), digest(token))
+export class AdminAccess {
+  readonly #host: AccessHost
+  /** Slows an address down as it does for tokens of clients. */
+  readonly #gate: TokenGate
+
+  constructor(host: AccessHost) {
+    this.#host = host
+    const digest = digestOf(host.token)
+    this.#gate = new TokenGate({
+      limits: () => host.limits(),
+      scheduler: eventLoop,
+      // Digests have one length: neither the length nor the place of a difference shows in the time.
+      ruleOf: given =>
+        given !== undefined && timingSafeEqual(digestOf(given), digest) ? ANYTHING : undefined,
+      failed: error => host.failed(error),
+    })
+  }
+
+  /** Why the request gets no answer; `undefined`: it may pass. `address`: of its sender; empty on a Unix socket. */
+  async refusalOf(request: Request, address: string): Promise<TunnelError | undefined> {
+    const { headers, method } = request
+    const site = headers.get('sec-fetch-site')
+    const origin = headers.get('origin')
+    const isForeign = site !== null && site !== 'same-origin' && site !== 'none'
+    if (isForeign || (origin !== null && origin !== urlOf(request).origin))
+      return new TunnelError('ADMIN_REFUSED', 'Pages of other sites may not use the admin API.')
+    const token = /^bearer ([\x21-\x7e]+)$/i.exec(headers.get('authorization') ?? '')?.[1]
+    // No guess.
+    if (token === undefined) return new TunnelError('ADMIN_REFUSED')
+    const verdict = await this.#judge(token, address)
+    if (verdict === 'TOKEN_REFUSED' || verdict === 'TOKEN_THROTTLED') {
+      const code = verdict === 'TOKEN_REFUSED' ? 'ADMIN_REFUSED' : verdict
+      this.#host.refused(address, code)
+      return new TunnelError(code)
+    }
+    if (verdict !== ANYTHING) return new TunnelError('INTERNAL')
+    const type = headers.get('content-type')?.split(';')[0]?.trim().toLowerCase()
+    if (method === 'POST' && (type !== undefined || request.body !== null) && type !== 'application/json')
+      return new TunnelError('ADMIN_INVALID', 'What is written must be application/json.')
+    return undefined
+  }
+
+  #judge(token: string, address: string): Verdict | Promise<Verdict> {
+    if (this.#gate.isQuick(token, address)) return this.#gate.judge(token, address)
+    const { promise, resolve } = deferred<Verdict>()
+    const wait = this.#gate.judgeLater(token, address, resolve)
+    return typeof wait === 'string' ? wait : promise
+  }
+}
+
+function digestOf(text: string): Buffer {
+  return createHash('sha256').update(text).digest()
 }
 
 /** On every answer. */

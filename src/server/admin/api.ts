@@ -3,7 +3,7 @@
 import { TunnelError } from '../../errors.ts'
 import type { Ban, Span } from '../../operations.ts'
 import type { TunnelKind } from '../../wire/tunnel-kind.ts'
-import { refusalOf, urlOf } from './access.ts'
+import { AdminAccess, urlOf } from './access.ts'
 import { failure, json, Missing, missing, text } from './answers.ts'
 import type { AdminDesk } from './desk.ts'
 import { pageAnswer } from './page.ts'
@@ -25,13 +25,18 @@ type Operation = (asked: Asked) => Response | Promise<Response>
 
 export class AdminApi {
   readonly #desk: AdminDesk
-  readonly #token: string
+  readonly #access: AdminAccess
   /** Method and path, as open-api.ts has them. */
   readonly operations: Readonly<Record<string, Operation>>
 
   constructor(desk: AdminDesk, token: string) {
     this.#desk = desk
-    this.#token = token
+    this.#access = new AdminAccess({
+      token,
+      limits: () => desk.limits,
+      refused: (address, code) => desk.refused(address, code),
+      failed: cause => desk.failed(cause),
+    })
     this.operations = {
       'GET /status': () => json(desk.stats),
       'GET /tunnels': () => json({ tunnels: desk.tunnels() }),
@@ -68,13 +73,13 @@ export class AdminApi {
   }
 
   /** Answers anything; never throws. */
-  readonly fetch = async (request: Request): Promise<Response> => {
+  readonly fetch = async (request: Request, address: string): Promise<Response> => {
     try {
       const { pathname, searchParams } = urlOf(request)
       const method = request.method === 'HEAD' ? 'GET' : request.method
       if (pathname === '/health' && method === 'GET') return text('OK\n')
       if (pathname === '/' && method === 'GET') return await pageAnswer()
-      const refusal = refusalOf(request, this.#token)
+      const refusal = await this.#access.refusalOf(request, address)
       if (refusal !== undefined) return failure(refusal)
       if (pathname === '/metrics' && method === 'GET')
         return text(this.#desk.metricsText(), 'text/plain; version=0.0.4; charset=utf-8')

@@ -1,6 +1,6 @@
 // What the operator may ask of a server and do with it, whether by the API or by a command.
 
-import { TunnelError } from '../../errors.ts'
+import { type ErrorCode, TunnelError } from '../../errors.ts'
 import type { AuditEntry, Ban, Span, Traffic } from '../../operations.ts'
 import type { Observer } from '../../plugin.ts'
 import type { TokenStore } from '../../tokens.ts'
@@ -10,6 +10,7 @@ import type { ServerReport } from '../cluster/roster.ts'
 import { closeTunnel } from '../cutting.ts'
 import { addToken, type NewToken, rotateToken } from '../kept-tokens.ts'
 import type { Metrics } from '../metrics.ts'
+import type { ServerLimits } from '../options.ts'
 import type { ServerRoom } from '../room.ts'
 import type { ServerStats } from '../stats.ts'
 import type { Tunnel } from '../tunnel.ts'
@@ -83,6 +84,16 @@ export class AdminDesk {
 
   failed(cause: unknown): void {
     this.#host.room.failed(cause instanceof Error ? cause : new Error(String(cause)))
+  }
+
+  /** A token at the listener was not the right one. */
+  refused(remoteAddress: string, code: ErrorCode): void {
+    this.#metrics.refused(code)
+    this.#host.room.emit('refused', { remoteAddress, wire: 'admin', code, kind: 'admin' })
+  }
+
+  get limits(): ServerLimits {
+    return this.#host.room.limits
   }
 
   // ── Looking ────────────────────────────────────────────────────────────────────────────────────────────────

@@ -2,7 +2,7 @@
 
 import { TunnelError } from '../../errors.ts'
 import type { ServerStats } from '../stats.ts'
-import { refusalOf, urlOf } from './access.ts'
+import { type AccessHost, AdminAccess, urlOf } from './access.ts'
 import { failure, json, Missing, text } from './answers.ts'
 import { type ByWorker, mergedMetrics, mergedStats, mergedTunnels } from './merged.ts'
 import type { AdminUpgrade } from './options.ts'
@@ -16,15 +16,12 @@ export interface AdminMember {
   readonly socket: string
 }
 
-export interface GatewayOptions {
+export interface GatewayOptions extends AccessHost {
   /** Those that serve now. */
   readonly members: () => readonly AdminMember[]
-  /** What the operator shows. */
-  readonly token: string
   /** What this process shows the workers. */
   readonly memberToken: string
   readonly upgrade: AdminUpgrade
-  readonly failed: (error: unknown) => void
 }
 
 /** A worker that takes longer is left out. */
@@ -36,19 +33,21 @@ const NUMBERS = 64
 
 export class AdminGateway {
   readonly #options: GatewayOptions
+  readonly #access: AdminAccess
 
   constructor(options: GatewayOptions) {
     this.#options = options
+    this.#access = new AdminAccess(options)
   }
 
   /** Answers anything; never throws. */
-  readonly fetch = async (request: Request): Promise<Response> => {
+  readonly fetch = async (request: Request, address: string): Promise<Response> => {
     try {
       const { pathname, search } = urlOf(request)
       const method = request.method === 'HEAD' ? 'GET' : request.method
       if (pathname === '/health' && method === 'GET') return text('OK\n')
       if (pathname === '/' && method === 'GET') return await pageAnswer()
-      const refusal = refusalOf(request, this.#options.token)
+      const refusal = await this.#access.refusalOf(request, address)
       if (refusal !== undefined) return failure(refusal)
       const body = method === 'POST' ? await request.text() : undefined
       return await this.#answer(new Question(method, pathname, search, body))

@@ -14,7 +14,8 @@ export interface ListenerOptions {
   readonly socket?: string | undefined
   /** With it, another program may listen on the same port. */
   readonly upgrade?: AdminUpgrade | undefined
-  readonly fetch: (request: Request) => Promise<Response>
+  /** `address`: of the sender; empty on a Unix socket. */
+  readonly fetch: (request: Request, address: string) => Promise<Response>
   readonly failed: (error: Error) => void
 }
 
@@ -25,7 +26,8 @@ export class AdminSocket {
   constructor({ host: hostname, port, socket, upgrade, fetch, failed }: ListenerOptions) {
     const common = {
       maxRequestBodySize: MAX_BODY_BYTES,
-      fetch,
+      fetch: (request: Request, server: Bun.Server<undefined>) =>
+        fetch(request, server.requestIP(request)?.address ?? ''),
       error: (error: Error) => {
         failed(error)
         return new Response(null, { status: 500 })

@@ -158,6 +158,7 @@ function operation({ summary, parameters, body, status = 200 }: Shape, answer: J
       [status]: { description: 'Done.', content: content(answer) },
       '400': refused,
       '401': refused,
+      '429': refused,
       ...(parameters === named || parameters === numbered ? { '404': refused } : {}),
     },
   }

@@ -7,6 +7,7 @@
 
 import { eventLoop } from '../../event-loop.ts'
 import type { RequestHead } from '../../http/head.ts'
+import { pathMatcher } from '../../http/path-rules.ts'
 import type { Box, NewWebhook } from '../../inbox.ts'
 import type { BookingDesk } from '../booking.ts'
 import type { SharedTable } from '../cluster/shared-table.ts'
@@ -134,11 +135,7 @@ export class Inbox {
     if (!METHODS.has(head.method) || head.upgrade !== '') return undefined
     const box = this.#safely(() => this.#boxes.find(name))
     if (box === undefined || (owner !== undefined && owner !== box.owner)) return undefined
-    const path = head.path.split('?', 1)[0] ?? '/'
-    const isOurs = box.paths.some(one =>
-      one.endsWith('*') ? `${path}/`.startsWith(one.slice(0, -1)) : path === one,
-    )
-    return isOurs ? new Boxing(this, box, address) : undefined
+    return pathMatcher(box.paths)(head.path) === true ? new Boxing(this, box, address) : undefined
   }
 
   // ── For Boxing ─────────────────────────────────────────────────────────────────────────────────────────────

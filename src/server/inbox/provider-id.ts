@@ -8,6 +8,7 @@ const ID_HEADERS = [
   'svix-id',
   'x-github-delivery',
   'x-shopify-webhook-id',
+  'shopify-webhook-id',
   'x-gitlab-event-uuid',
 ] as const
 /** Longer ones are not looked at: the webhook is kept each time. */

@@ -11,7 +11,7 @@ export interface AnswerHost {
   /** Makes a refusal of what a form's reader threw, and in place of an invalid refusal. */
   failed(cause: unknown): Refusal
   /** The visitor is answered, and refused with this code if there is one. */
-  answered(code: ErrorCode | undefined): void
+  answered(code: ErrorCode | undefined, reason: string | undefined): void
 }
 
 export class AnswerUpstream implements Upstream {
@@ -63,7 +63,7 @@ export class AnswerUpstream implements Upstream {
     const keepAlive = isRead && !isLast && visit.keepsAlive
     const answer = (): void => {
       const { status, bytes, code } = this.#answerOf(visit, refusal, keepAlive)
-      this.#host.answered(code)
+      this.#host.answered(code, refusal.reason)
       visit.answered(status)
       visit.write(bytes)
       visit.done(keepAlive)

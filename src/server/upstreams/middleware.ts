@@ -27,9 +27,9 @@ export interface MiddlewareRoom {
   readonly faults: PluginFaults
 }
 
-/** The upstream with the tunnel's middlewares around it; `undefined`: it has none. */
+/** The upstream with the middlewares of the tunnel, and of guards, around it; `undefined`: it has none. */
 export function wrap(room: MiddlewareRoom, upstream: Upstream, wrapping: Wrapping): Upstream | undefined {
-  const middlewares = pluginsFor(room.settings.middlewares, wrapping.tunnel)
+  const middlewares = [...pluginsFor(room.settings.middlewares, wrapping.tunnel), ...wrapping.middlewares]
   return middlewares.length === 0 ? undefined : new MiddlewareUpstream(room, middlewares, upstream, wrapping)
 }
 

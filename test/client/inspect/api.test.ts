@@ -252,8 +252,22 @@ test('replays go to the own app, unchanged or edited, and are compared', async (
   expect(moved.json.replays[0].exchange).toMatchObject({ status: 302, path: '/moved' })
   const resigned = await one.api.send('POST', `exchanges/${id}/replay`, { resign: true })
   expect(resigned.json.error.code).toBe('REPLAY_IMPOSSIBLE')
-  const broken = await one.api.send('POST', `exchanges/${id}/replay`, { edit: { path: '/a b' } })
-  expect([broken.status, broken.json.error.code]).toEqual([400, 'OPTION_INVALID'])
+  const withField = (name: string, value: string) => ({ fields: [...fields, { name, value }] })
+  for (const edit of [
+    { path: '/a b' },
+    { path: '/\u20ac' },
+    { method: 'GET / HTTP/1.1\r\nX: y' },
+    { method: 'GET /x HTTP/1.1\r\nX:' },
+    { path: '/ HTTP/1.1\r\nX: y\r\nZ:' },
+    withField('X', 'a\r\nY: b'),
+    withField('X', 'a\nY: b'),
+    withField('X: a\r\nY', 'b'),
+    withField('X:', 'b'),
+    withField('', 'b'),
+  ]) {
+    const broken = await one.api.send('POST', `exchanges/${id}/replay`, { edit })
+    expect([edit, broken.status, broken.json.error?.code]).toEqual([edit, 400, 'OPTION_INVALID'])
+  }
   expect((await one.api.rows('?filter=is:replay')).length).toBe(4)
 })
 
@@ -262,7 +276,7 @@ test('a replay has the fields that come more than once, their case and the trail
   await using tunnel = await startTunnel({ port: app.port, inspect: true })
   const api = new InspectorApi(tunnel.client)
   const visitor = await rawDial(tunnel.port)
-  const own = 'X-Twice: a\r\nx-twice: b\r\nCOOKIE: a=1\r\nCookie: b=2\r\nTrailer: X-Sum\r\n'
+  const own = 'X-Twice: a\r\nx-twice: b\r\nX-Letter: ß\r\nCOOKIE: a=1\r\nCookie: b=2\r\nTrailer: X-Sum\r\n'
   const asked = `POST /all HTTP/1.1\r\nHost: ${tunnel.host}\r\n${own}Transfer-Encoding: chunked\r\n\r\n`
   await visitor.send(`${asked}3\r\nabc\r\n2\r\nde\r\n0\r\nX-Sum: 5\r\nx-Sum: 6\r\n\r\n`)
   const answered = async (one: Awaited<ReturnType<typeof app.accept>>) => {

@@ -86,6 +86,15 @@ test('what is not signed, or for another provider, does not reach the app, in no
   // Below other rules when it is read in another way.
   for (const path of ['//hooks/stripe', '/x/../hooks/stripe', '/hooks/%73tripe', '/hooks;a/stripe'])
     expect([path, (await post(path)).status]).toEqual([path, 400])
+  // Letters that Unicode folds to those of the path, and bytes that are no UTF-8.
+  for (const method of ['GET', 'POST', 'DELETE'])
+    for (const path of [
+      '/hoo%E2%84%AAs/stripe/%FF?admin=1',
+      '/hoo%E2%84%AAs/stripe',
+      '/hook%C5%BF/stripe/%FF',
+    ])
+      expect([path, (await ask(server.port, 'shop.localhost', { method, path })).status]).toEqual([path, 400])
+  expect((await post('/hooks/stripe/%FF')).code).toBe('SIGNATURE_INVALID')
   const visitor = await rawDial(server.port)
   await visitor.send(
     'POST http://shop.localhost/hooks/stripe HTTP/1.1\r\nHost: shop.localhost\r\nContent-Length: 0\r\n\r\n',

@@ -4,6 +4,7 @@ import { expect, test } from 'bun:test'
 import { sign as signGitHub, verify as verifyGitHub } from '@octokit/webhooks-methods'
 import { Webhook } from 'standardwebhooks'
 import Stripe from 'stripe'
+import { Webhook as SvixWebhook } from 'svix'
 import { type Signed, signed, verdictOf } from '../../../src/client/webhooks/signatures.ts'
 import { PROVIDERS, type Provider, verifySettings } from '../../../src/client/webhooks/verify-options.ts'
 
@@ -68,6 +69,50 @@ test('what a sender of Standard Webhooks signs is valid, and its library takes w
   expect(webhook.verify(BODY, { ...own })).toEqual(JSON.parse(BODY))
 })
 
+test('what Svix signs is valid under its own names, and its library takes what is signed here', () => {
+  const webhook = new SvixWebhook(SECRETS.standard)
+  const now = Math.floor(Date.now() / 1_000)
+  const signature = webhook.sign('msg_1', new Date(now * 1_000), BODY)
+  const headers = { 'svix-id': 'msg_1', 'svix-timestamp': `${now}`, 'svix-signature': `v1,AAAA ${signature}` }
+  expect(check('standard', requestOf(headers), now)).toEqual({ provider: 'standard', isValid: true })
+  // While a secret is replaced there is a signature with each.
+  const old = `whsec_${Buffer.from('an older secret, 24 chars').toString('base64')}`
+  const both = `${new SvixWebhook(old).sign('msg_1', new Date(now * 1_000), BODY)} ${signature}`
+  expect(check('standard', requestOf({ ...headers, 'svix-signature': both }), now).isValid).toBe(true)
+  for (const name of Object.keys(headers)) {
+    const { [name as 'svix-id']: _, ...rest } = headers
+    expect([name, check('standard', requestOf(rest), now).reason]).toEqual([name, 'no signature'])
+  }
+  const wrong = { ...headers, 'svix-id': 'msg_2' }
+  expect(check('standard', requestOf(wrong), now).reason).toBe('does not match')
+  expect(check('standard', requestOf(headers), now + 301).reason).toBe('too old')
+  const own = signed('standard', requestOf({ 'svix-id': 'msg_2' }), { secret: SECRETS.standard, now })
+  expect(Object.keys(own)).toEqual(['svix-id', 'svix-timestamp', 'svix-signature'])
+  expect(webhook.verify(BODY, { ...own })).toEqual(JSON.parse(BODY))
+  // Of both, what the app looks at is right.
+  const twice = signed('standard', requestOf({ 'svix-id': 'a', 'webhook-id': 'a' }), {
+    secret: SECRETS.standard,
+    now,
+  })
+  expect(Object.keys(twice)).toHaveLength(6)
+  expect(check('standard', requestOf(twice), now).isValid).toBe(true)
+  for (const [name, value] of [
+    ['svix-id', 'another'],
+    ['svix-signature', 'v1,AAAA'],
+  ] as const)
+    expect(check('standard', requestOf({ ...twice, [name]: value }), now).reason).toBe('does not match')
+})
+
+test('Shopify signs webhooks and events under two names, and each that is there must fit', () => {
+  const secret = SECRETS.shopify
+  const [older, newer] = ['x-shopify-hmac-sha256', 'shopify-hmac-sha256'] as const
+  const { [older]: right = '' } = signed('shopify', requestOf({}), { secret, now: NOW })
+  expect(check('shopify', requestOf({ [newer]: right })).isValid).toBe(true)
+  expect(check('shopify', requestOf({ [older]: right, [newer]: right })).isValid).toBe(true)
+  expect(check('shopify', requestOf({ [older]: right, [newer]: 'AAAA' })).reason).toBe('does not match')
+  expect(signed('shopify', requestOf({ [newer]: 'old' }), { secret, now: NOW })).toEqual({ [newer]: right })
+})
+
 // The examples of the providers' documentation.
 test('the example of Slack is valid', () => {
   const body =
@@ -130,12 +175,17 @@ test('paths are matched as an app may understand them', () => {
     '/one;x',
     '/a/..;/hooks/a',
     '/x/\xc0\xae\xc0\xae/hooks/a',
+    '/x/%e0%80%ae%e0%80%ae/hooks/a',
+    // Routers that leave dots alone take it for one.
+    '/hooks/../other',
+    '/hoo%E2%84%AAs/%ff',
+    '/hook%C5%BF/a',
     // Too much to look at: it may be one.
     `/${'%41'.repeat(65)}`,
   ])
     expect([path, verify.matches(path)]).toEqual([path, true])
   const page = `/${encodeURIComponent('статьи')}/${encodeURIComponent('как-настроить-туннель-для-вебхуков')}`
-  for (const path of ['/', '/other', '/one/two', '/hooksx', '/hooks/../other', page, `/${'a'.repeat(5_000)}`])
+  for (const path of ['/', '/other', '/one/two', '/hooksx', '/x/../other', page, `/${'a'.repeat(5_000)}`])
     expect([path, verify.matches(path)]).toEqual([path, false])
 })
 

@@ -2,21 +2,26 @@
 
 import { expect, test } from 'bun:test'
 import { posix } from 'node:path'
-import { Paths } from '../../src/plugins/paths.ts'
+import { PathRules } from '../../src/http/path-rules.ts'
+import type { Rule } from '../../src/plugins/way.ts'
 import { countInputs, FUZZ, Random } from '../support/random.ts'
 
-const standard = { ways: [{ kind: 'bearer', mark: 'standard' }] } as const
-const admin = { ways: [{ kind: 'password', mark: 'admin' }] } as const
-const paths = new Paths(standard, { '/admin': admin }, ['/open/*'])
+const standard: Rule = { ways: [{ kind: 'bearer', mark: 'standard' }] }
+const admin: Rule = { ways: [{ kind: 'password', mark: 'admin' }] }
+const paths = new PathRules(standard, { '/admin': admin }, ['/open/*'], { ways: [] })
 
 const PIECES =
-  '/ // open admin Admin x . .. %2e %2E%2e %2f %5c \\ ; ;a=b %3b %25 %252e %252f %00 ? # %3f %23 %61dmin adm%69n %c3%a9 %20 + * @ : %2e%2e%2f & = a.example % %zz %09 %0d%0a ~'.split(
+  '/ // open admin Admin x . .. %2e %2E%2e %2f %5c \\ ; ;a=b %3b %25 %252e %252f %00 ? # %3f %23 %61dmin adm%69n %c3%a9 %e0%80%ae %f0%80%80%ae %e0%80%af %e2%84%aa .%00. %20 + * @ : %2e%2e%2f & = a.example % %zz %09 %0d%0a ~'.split(
     ' ',
   )
 
 const withoutQuery = (target: string) => target.split(/[?#]/, 1)[0] ?? ''
 const decoded = (text: string) =>
   text.replace(/%([0-9a-f]{2})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)))
+const lenient = (text: string) =>
+  text.replace(/[\xe0\xf0]\x80+([\x80-\xbf])/g, (_, last: string) =>
+    String.fromCharCode(last.charCodeAt(0) & 63),
+  )
 const withoutParameters = (text: string) => text.replace(/;[^/]*/g, '')
 const pathOfUrl = (text: string) => (URL.canParse(text, 'http://a') ? new URL(text, 'http://a').pathname : '')
 
@@ -38,6 +43,8 @@ const apps: Readonly<Record<string, (target: string) => string>> = {
     posix.normalize(withoutParameters(decoded(withoutQuery(target)))),
   'decoded, slashes made one': target => decoded(withoutQuery(target)).replace(/\/+/g, '/'),
   'decoded, to NUL': target => decoded(withoutQuery(target)).split('\0')[0] ?? '',
+  'decoded, without NUL': target => posix.normalize(decoded(withoutQuery(target)).replaceAll('\0', '')),
+  'decoded leniently, resolved': target => posix.normalize(lenient(decoded(withoutQuery(target)))),
   'decoded, without blanks': target => decoded(withoutQuery(target)).trim(),
 }
 

@@ -1,14 +1,16 @@
 // Which rule a path falls under, in every spelling that an app may take for the same path.
 
 import { expect, test } from 'bun:test'
-import { isSurelyBelow, Paths } from '../../src/plugins/paths.ts'
-import type { Way } from '../../src/plugins/way.ts'
+import { isSurelyBelow, PathRules } from '../../src/http/path-rules.ts'
+import type { Rule, Way } from '../../src/plugins/way.ts'
 
 const way = (mark: string): Way => ({ kind: 'bearer', mark })
-const standard = { ways: [way('standard')] }
+const standard: Rule = { ways: [way('standard')] }
 const admin = { ways: [way('admin')] }
 const inner = { ways: [way('inner')] }
-const paths = new Paths(standard, { '/admin': admin, '/admin/inner/': inner }, ['/health', '/assets/*'])
+const paths = new PathRules(standard, { '/admin': admin, '/admin/inner/': inner }, ['/health', '/assets/*'], {
+  ways: [],
+})
 
 const markOf = (target: string) => {
   const rule = paths.ruleOf(target)
@@ -132,20 +134,41 @@ test('a path is refused whose escapes lead away only where some of them are deco
     '/assets/..%c0%afadmin',
     '/assets/\xc0\xae\xc0\xae/admin',
     '/%c1%a1dmin',
+    '/assets/%e0%80%ae%e0%80%ae/admin',
+    '/assets/\xe0\x80\xae./admin',
+    '/assets/%f0%80%80%ae%f0%80%80%ae/admin',
+    '/assets/..%e0%80%afadmin',
+    '/%e0%81%a1dmin',
+    // NUL left out.
+    '/assets/.%00./admin',
+    '/ad%00min',
   ])
     expect([target, markOf(target)]).toEqual([target, 'refused'])
 })
 
 test('a path with letters that are not ASCII has its rule, escaped as browsers do or not', () => {
-  const some = new Paths({ ways: [] }, { '/büro': admin }, ['/größe/*'])
+  const some = new PathRules<Rule>({ ways: [] }, { '/büro': admin }, ['/größe/*'])
   const raw = (path: string) => Buffer.from(path).toString('latin1')
   const rule = (path: string) => some.ruleOf(path)?.ways[0]?.mark ?? 'open'
-  for (const path of ['/b%C3%BCro', '/b%c3%bcro/x', raw('/büro'), '/B%C3%9CRO', raw('/BÜRO/x')])
+  for (const path of ['/b%C3%BCro', '/b%c3%bcro/x', raw('/büro'), '/B%C3%BCRO', raw('/BüRO/x')])
     expect([path, rule(path)]).toEqual([path, 'admin'])
   expect(rule('/b%C3%BCros')).toBe('open')
-  const closed = new Paths(standard, {}, ['/größe/*'])
+  // Apps that ignore case do so in ASCII, or in all letters.
+  for (const path of ['/B%C3%9CRO', raw('/BÜRO/x')]) expect(some.ruleOf(path)).toBeUndefined()
+  const closed = new PathRules(standard, {}, ['/größe/*'], { ways: [] })
   expect(closed.ruleOf('/gr%C3%B6%C3%9Fe/x')?.ways).toEqual([])
   expect(closed.ruleOf('/gr%F6%DFe/x')).toBe(standard)
+})
+
+test('a letter that only Unicode folds to one of ASCII is not that letter, nor another one', () => {
+  const some = new PathRules(standard, { '/hooks/stripe': admin, '/voilà': inner })
+  expect(some.ruleOf('/HOOKS/Stripe/%FF')).toBe(admin)
+  for (const path of ['/hoo%E2%84%AAs/stripe/%FF', '/hoo\xe2\x84\xaas/stripe', '/hook%C5%BF/stripe'])
+    expect([path, some.ruleOf(path)]).toEqual([path, undefined])
+  expect(some.ruleOf('/%E2%84%AA')).toBe(standard)
+  // The last byte of this letter is a blank elsewhere.
+  expect(some.ruleOf('/voil%C3%A0')).toBe(inner)
+  expect(some.ruleOf('/voil%C3%A0/x')).toBe(inner)
 })
 
 test('escapes that mean nothing here are let pass', () => {
@@ -159,9 +182,11 @@ test('escapes that mean nothing here are let pass', () => {
 
 test('paths that could be read in two ways cannot be configured', () => {
   for (const path of ['admin', '/a//b', '/a/../b', '/a%20b', '/a?b', '/a\\b', ''])
-    expect(() => new Paths(standard, { [path]: admin }, [])).toThrow(
+    expect(() => new PathRules(standard, { [path]: admin }, [])).toThrow(
       expect.objectContaining({ code: 'GUARD_INVALID' }),
     )
   for (const path of ['assets/*', '/a/../*'])
-    expect(() => new Paths(standard, {}, [path])).toThrow(expect.objectContaining({ code: 'GUARD_INVALID' }))
+    expect(() => new PathRules(standard, {}, [path])).toThrow(
+      expect.objectContaining({ code: 'GUARD_INVALID' }),
+    )
 })

@@ -1,0 +1,34 @@
+// The filter of the requests that an app gets, and the spellings of a path.
+
+import { expect, test } from 'bun:test'
+import { takeJudge } from '../../../src/client/webhooks/take.ts'
+import { parseRequestHead, RequestHead } from '../../../src/http/head.ts'
+
+const LIMITS = { maxHeadBytes: 4_096, maxHeaderCount: 9, maxTargetBytes: 4_096 }
+
+function codeOf(filter: string, target: string): string {
+  const bytes = Buffer.from(`POST ${target} HTTP/1.1\r\nHost: a.localhost\r\n\r\n`, 'latin1')
+  const head = new RequestHead()
+  expect(parseRequestHead(head, bytes, 0, bytes.length, LIMITS)).toBe(bytes.length)
+  return takeJudge(filter).refusalOf(head, new Uint8Array(0))?.code ?? 'taken'
+}
+
+test('a path is taken if it is however the app reads it', () => {
+  for (const path of ['/hooks/a', '/HOOKS/a?x=/..', '/hooks/a%20b', '/hooks//a', '/hooks/a%2fb'])
+    expect([path, codeOf('POST path:/hooks/*', path)]).toEqual([path, 'taken'])
+  for (const path of [
+    '/hooks/../admin',
+    '/hooks/%2e%2e/admin',
+    '/hooks/..;/admin',
+    '/hooks/%e0%80%ae./admin',
+    '/a',
+  ])
+    expect([path, codeOf('POST path:/hooks/*', path)]).toEqual([path, 'NOT_TAKEN'])
+  for (const path of ['/admin', '/x/../admin', '/%61dmin', '//x/admin', `/${'%41'.repeat(65)}`])
+    expect([path, codeOf('-path:/admin', path)]).toEqual([path, 'NOT_TAKEN'])
+  expect(codeOf('/hooks', '/hooks/../admin')).toBe('NOT_TAKEN')
+})
+
+test('a filter of other things does not look at the path', () => {
+  expect(codeOf('method:post', `/${'%41'.repeat(65)}`)).toBe('taken')
+})
