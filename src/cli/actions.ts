@@ -67,7 +67,7 @@ export interface Stage {
 }
 
 export function createActions({ start, write, log, stop, ended }: Stage): Actions {
-  const around = { environment: process.env, write }
+  const around = { environment: process.env, write, log }
   const inspection: RequestsDesk = { ...around, stop }
   return {
     share: async (settings, wish) => (await import('./commands/share.ts')).shareApp(settings, start(wish)),
