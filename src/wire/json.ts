@@ -30,6 +30,8 @@ export interface JsonRequest {
   readonly path: string
   readonly headers: HeaderList
   readonly body?: JsonBody
+  /** The server itself asks. Existing servers do not say. */
+  readonly isProbe?: true
 }
 
 /** What an origin answered. */
@@ -119,7 +121,7 @@ export function encodeError(message: string): string {
 }
 
 /** Header names go in lower case; lines of one name become one, as this wire has one value per name. */
-export function encodeRequest({ id, method, path, headers, body }: JsonRequest): string {
+export function encodeRequest({ id, method, path, headers, body, isProbe }: JsonRequest): string {
   const joined: Record<string, string> = Object.create(null)
   for (const [name, value] of headers) {
     const key = name.toLowerCase()
@@ -127,7 +129,10 @@ export function encodeRequest({ id, method, path, headers, body }: JsonRequest):
     // RFC 9110 section 5.2; cookies are the exception by RFC 6265 section 5.4.
     joined[key] = earlier === undefined ? value : earlier + (key === 'cookie' ? '; ' : ', ') + value
   }
-  return withBody(JSON.stringify({ type: 'request', id, method, path, headers: joined }), body)
+  return withBody(
+    JSON.stringify({ type: 'request', id, method, path, headers: joined, probe: isProbe }),
+    body,
+  )
 }
 
 /**
@@ -328,7 +333,8 @@ function requestOf(message: Fields): JsonRequest | undefined {
   const body = bodyOf(message)
   if (headers === undefined || body === undefined) return undefined
   const hasBody = message.body !== undefined && message.body !== null
-  return { type: 'request', id, method, path, headers, ...(hasBody && { body }) }
+  const probe = message.probe === true && { isProbe: true as const }
+  return { type: 'request', id, method, path, headers, ...(hasBody && { body }), ...probe }
 }
 
 function answerOf(message: Fields): JsonAnswer | undefined {

@@ -61,6 +61,8 @@ export interface Place {
   readonly service: string
   /** The app speaks HTTP/2: what is shown as HTTP/1.1 was none, and cannot be sent to it again. */
   readonly isHttp2?: boolean
+  /** The value of the header by which the server marks its probes. */
+  readonly serverProbe?: string | undefined
 }
 
 export class Entry {
@@ -78,6 +80,8 @@ export class Entry {
   reason = ''
   code: ErrorCode | undefined
   isRefused = false
+  /** The server asked whether the app answers; no visitor did. */
+  isProbe = false
   visitor: string | undefined
   requestHead: Uint8Array = NOTHING
   answerHead: Uint8Array = NOTHING

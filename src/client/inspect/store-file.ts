@@ -22,6 +22,7 @@ const PLAIN = [
   'reason',
   'code',
   'isRefused',
+  'isProbe',
   'visitor',
   'waitingMs',
   'droppedFrames',

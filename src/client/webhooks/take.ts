@@ -68,6 +68,7 @@ function rowOf(head: RequestHead): ExchangeRow {
     frames: { ...nothing, total: 0, kept: 0 },
     times: {},
     isRefused: false,
+    isProbe: false,
     isPinned: false,
     isIncomplete: false,
     note: '',
