@@ -548,7 +548,7 @@ export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = {
     'user',
     true,
     'Another client holds this name.',
-    'Choose another name, or wait until it is free.',
+    'Choose another name, or end that client: it may be yours, in another terminal.',
   ),
   TOKEN_REFUSED: entry(
     63,
@@ -596,7 +596,7 @@ export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = {
     'server',
     false,
     'The server has no tunnels of this kind.',
-    'Let its operator give it ports (tcpPorts, udpPorts, tlsPort), or use the streams wire.',
+    'Ask its operator for --tcp-ports (tcpPorts), --udp-ports (udpPorts) or --tls-port (tlsPort), or use the streams wire.',
   ),
   PORT_TAKEN: entry(
     69,
@@ -1233,7 +1233,7 @@ export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = {
     'user',
     false,
     'The server keeps no webhooks for this client.',
-    'Leave out inbox, or use a token of a server that has an inbox.',
+    'Leave out inbox, or ask the operator for a token, and for a server with --inbox (inbox).',
   ),
   INBOX_FULL: entry(
     216,

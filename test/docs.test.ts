@@ -3,6 +3,7 @@
 import { expect, test } from 'bun:test'
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { isSecretFlag } from '../src/cli/service-words.ts'
 import { ERRORS } from '../src/errors.ts'
 
 const entries = Object.entries(ERRORS).sort(([, first], [, second]) => first.wire - second.wire)
@@ -64,3 +65,52 @@ test('in blocks of commands a comment has a line of its own: behind a command it
   }
   expect(found).toEqual([])
 })
+
+/** What people copy: documentation, packages and examples, with continued lines as one. */
+async function examples(): Promise<readonly (readonly [name: string, line: string])[]> {
+  const root = join(import.meta.dir, '..')
+  const found: [string, string][] = []
+  const globs = ['*.md', 'docs/**/*.md', 'packaging/**', 'examples/**'].map(one => new Bun.Glob(one))
+  const names = await Promise.all(globs.map(glob => Array.fromAsync(glob.scan(root))))
+  for (const name of names.flat()) {
+    // A decision tells what was, and so does the list of changes.
+    if (/decisions|CHANGELOG|node_modules|vitepress/.test(name)) continue
+    const text = (await readFile(join(root, name), 'utf8')).replaceAll('\\\n', ' ')
+    found.push(...text.split('\n').map((line): [string, string] => [name, line]))
+  }
+  return found
+}
+
+test('no example gives a secret as a word of a command: every user of the machine sees those', async () => {
+  const found: string[] = []
+  for (const [name, line] of await examples()) {
+    for (const [, flag = '', value = ''] of line.matchAll(/(--[a-z][a-z-]*)[ =]([^\s`]+)/g)) {
+      // `--token <token>` of a list of flags names no value; an address is a secret when it has a password.
+      const isValue = !/^(?:<|--|\|)/.test(value)
+      const isSecret = /^--(?:proxy|cluster|url)$/.test(flag) ? value.includes('@') : isSecretFlag(flag)
+      if (isSecret && isValue) found.push(`${name}: ${line.trim()}`)
+    }
+  }
+  expect(found).toEqual([])
+})
+
+test('no example runs or installs a package by a name that the registry may give to anyone', async () => {
+  const runs =
+    /\b(?:npx|bunx|pnpm dlx|yarn dlx)(?: -\S+)* localtunnels\b|\b(?:npm|bun|pnpm|yarn) (?:install|add|i|exec)\b[^|&;`]* localtunnels(?![-.\w/])/
+  const found = (await examples())
+    // `bunx` behind `bun add` of the file, measured; and what each way of a start reads.
+    .filter(([name, line]) => runs.test(line) && name !== 'docs/walks.md' && name !== 'docs/security.md')
+    .map(([name, line]) => `${name}: ${line.trim()}`)
+  expect(found).toEqual([])
+})
+
+for (const [name, page] of [
+  ['README.md', 'README.md'],
+  ['docs/start/server.md', 'docs/start/webhooks.md'],
+] as const)
+  test(`the server of ${name} has what the file in ${page} asks for`, async () => {
+    const of = async (path: string) => readFile(join(import.meta.dir, '..', path), 'utf8')
+    expect(await of(page)).toContain('\ninbox = ')
+    const server = (await of(name)).replaceAll('\\\n', ' ')
+    expect(/^localtunnels server .*$/m.exec(server)?.[0]).toContain('--inbox ')
+  })

@@ -17,10 +17,29 @@ if [ -n "${LT_AUDIENCE:-}" ]; then
 fi
 [ -z "${LT_TOKEN:-}" ] || export TUNNEL_TOKEN="$LT_TOKEN"
 
+# Several words each, without what a shell would make of them, such as names of files for *.
+IFS=$' \t\n' read -r -d '' -a command <<<"${LT_COMMAND:-}" || true
+IFS=$' \t\n' read -r -d '' -a args <<<"${LT_ARGS:-}" || true
+if [ ${#command[@]} = 0 ]; then
+  # The code of this action's own tag, in a folder in which no settings and programs of the checked out project count.
+  program="$(mktemp -d "${RUNNER_TEMP:-/tmp}/localtunnels-XXXXXX")"
+  own="$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)"
+  cp -R "$own/bin" "$own/src" "$own/package.json" "$own/bun.lock" "$program"
+  case "$(bun --version 2>/dev/null || true)" in
+    1.[4-9].* | 1.[1-9][0-9].* | [2-9].*) ;;
+    *)
+      (cd "$program" && npm install --prefix runtime --no-audit --no-fund bun@1.4.5) >"$log/install" 2>&1 ||
+        fail "Bun could not be installed: $(tail -n 3 "$log/install" | tr '\n' ' ')"
+      PATH="$program/runtime/node_modules/.bin:$PATH"
+      ;;
+  esac
+  (cd "$program" && bun install --production --frozen-lockfile) >"$log/install" 2>&1 ||
+    fail "It could not be installed: $(tail -n 3 "$log/install" | tr '\n' ' ')"
+  command=("$program/bin/localtunnels.ts")
+fi
 # The shell in the background may not have made it when it is first read.
 : >"$log/out"
-# shellcheck disable=SC2086 # several words each
-nohup $LT_COMMAND "$LT_TARGET" --quiet ${LT_ARGS:-} >"$log/out" 2>"$log/err" </dev/null &
+nohup "${command[@]}" "$LT_TARGET" --quiet ${args[@]+"${args[@]}"} >"$log/out" 2>"$log/err" </dev/null &
 pid=$!
 for _ in $(seq "${LT_WAIT_SECONDS:-60}0"); do
   url="$(head -n 1 "$log/out")"

@@ -49,7 +49,7 @@ export interface Actions {
   link(settings: LinkSettings): Promise<void>
   token(settings: TokenSettings): Promise<void>
   admin(settings: AdminSettings): Promise<void>
-  service(request: ServiceRequest): Promise<void>
+  service(request: ServiceRequest, program: Command): Promise<void>
 }
 
 /** What the commands are run with. */
@@ -67,7 +67,7 @@ export interface Stage {
 }
 
 export function createActions({ start, write, log, stop, ended }: Stage): Actions {
-  const around = { environment: process.env, write }
+  const around = { environment: process.env, write, log }
   const inspection: RequestsDesk = { ...around, stop }
   return {
     share: async (settings, wish) => (await import('./commands/share.ts')).shareApp(settings, start(wish)),
@@ -84,9 +84,9 @@ export function createActions({ start, write, log, stop, ended }: Stage): Action
     replay: async settings =>
       ended(await (await import('./commands/requests.ts')).replay(settings, inspection)),
     wait: async settings => (await import('./commands/requests.ts')).wait(settings, inspection),
-    service: async request => {
+    service: async (request, program) => {
       const { service } = await import('./commands/service.ts')
-      ended(await service(request, around))
+      ended(await service(request, { ...around, program }))
     },
     saveFixture: async settings =>
       (await import('./commands/requests.ts')).saveCaptured(settings, inspection),

@@ -22,6 +22,11 @@ export interface Failed {
 /** Says what went wrong in one line on stderr, and to a program that reads JSON also there. Returns the exit code. */
 export function fail(error: unknown, { chosen, log, words, command }: Failed): number {
   if (error instanceof CommanderError && error.exitCode === 0) return EXIT.ok
+  const group = groupOf(error, words, command)
+  if (group !== undefined) {
+    log.write(group.helpInformation())
+    return EXIT.usage
+  }
   const known = knownError(error, words)
   const message = inUsersWords(known.message, command)
   chosen?.output.close()
@@ -32,6 +37,12 @@ export function fail(error: unknown, { chosen, log, words, command }: Failed): n
   if (page !== undefined) log.write(`  ${page}\n`)
   if (process.env.LOCALTUNNELS_DEBUG === '1') log.write(`${inspect(error)}\n`)
   return exitCodeOf(known.code)
+}
+
+/** The command that only has commands below it, of which none was named. */
+function groupOf(error: unknown, [first]: readonly string[], program: Command): Command | undefined {
+  if (!(error instanceof CommanderError) || error.code !== 'commander.help') return undefined
+  return program.commands.find(one => one.name() === first)
 }
 
 function knownError(error: unknown, argv: readonly string[]): TunnelError {
@@ -50,11 +61,6 @@ function knownError(error: unknown, argv: readonly string[]): TunnelError {
 function usageText(error: CommanderError, argv: readonly string[]): string {
   const at = argv.findIndex(word => word.startsWith('-'))
   const help = `localtunnels ${[...argv.slice(0, at < 0 ? argv.length : at), '--help'].join(' ')}`
-  // What is left of a command that only has commands below it.
-  if (error.code === 'commander.help')
-    return argv[0] === 'config'
-      ? 'A command is missing: check or schema.'
-      : `A command is missing: see ${help}.`
   const [what = '', ...hints] = error.message.replace(/^error: /, '').split('\n')
   if (error.code === 'commander.missingArgument') hints.push(`See ${help}.`)
   // "option '-p, --port <port>' argument missing"
@@ -67,10 +73,10 @@ function usageText(error: CommanderError, argv: readonly string[]): string {
 /** As the user of a command says it: its flags instead of `tlsPort` and `idleTimeoutMs`, and where the documentation is. */
 function inUsersWords(message: string, command: Command): string {
   let text = withPages(message)
+  // Already beside their flags, for programs; also flags of the operator.
+  text = text.replace(/(--[a-z-]+) \([a-zA-Z]+\)/g, '$1')
   for (const option of command.options) {
     const name = option.attributeName()
-    // Already beside its flag, for programs.
-    text = text.replaceAll(`${option.long} (${name})`, option.long ?? name)
     // One word, such as `port`, may be just a word.
     if (/[A-Z]/.test(name))
       text = text.replace(new RegExp(`\\b${name}(?:Ms|s)?\\b`, 'g'), option.long ?? name)

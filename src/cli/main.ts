@@ -5,6 +5,7 @@ import { TunnelError } from '../errors.ts'
 import { createActions } from './actions.ts'
 import { EXIT } from './exit-codes.ts'
 import { fail } from './failure.ts'
+import { onReaderGone } from './lost-reader.ts'
 import type { OutputWish } from './output.ts'
 import { type ChosenOutput, chooseOutput } from './outputs/choose.ts'
 import { GatheredSink } from './outputs/gathered.ts'
@@ -47,6 +48,7 @@ async function runCommand(argv: readonly string[], out: GatheredSink, log: Gathe
   const start = (wish: OutputWish): Run => {
     chosen = chooseOutput(wish, out, log)
     const { output, reportRate } = chosen
+    onReaderGone(() => stop.abort())
     const terminal = process.stdout.isTTY ? (sequence: string) => out.write(sequence) : undefined
     return { output, reportRate, stop: stop.signal, onHangup, onUpgrade, environment: process.env, terminal }
   }

@@ -68,7 +68,7 @@ Examples:
   localtunnels --serve ./dist                        a URL for the files in a folder
   localtunnels tcp 22 --server tunnel.example        a public port for a service that is not HTTP
   localtunnels tls 8443 --server tunnel.example      a public name for a service with a certificate of its own
-  localtunnels server --domain tunnel.example --token SECRET   that server
+  localtunnels server --domain tunnel.example --tokens-db      that server
   localtunnels up                                    all that localtunnels.toml names, over one connection
   localtunnels config check                          what localtunnels.toml means, or what is wrong with it
 

@@ -6,58 +6,148 @@ import { visible } from './terminal/format.ts'
 /** What is to run, whatever runs it. */
 export interface ServiceSettings {
   readonly name: string
-  /** Program and words, each as it is. */
+  /** The command that runs, such as `up` or `server`. */
+  readonly kind: string
+  /** Program and words, each as it is. No secrets. */
   readonly command: readonly string[]
   readonly folder: string
   /** Of the whole machine, started with it; else of this user. */
   readonly isSystem: boolean
+  /** Of a service of the machine: as whom it runs. `undefined`: a user that systemd makes for it. */
+  readonly user: string | undefined
+  /** What it gets as variables. They stand in a file that only root, or the user, reads. */
+  readonly variables: Readonly<Record<string, string>>
+  /** The file with the variables. */
+  readonly variablesPath: string
 }
 
-/** These would stand in a file that every user of the machine reads. */
-const SECRETS = /^--(?:token|password|bearer|admin-token|peer-secret)(?:=|$)/
-
-/** Throws `OPTION_INVALID` for an invalid name, and for secrets. */
-export function checkService({ name, command }: ServiceSettings): void {
+/** Throws `OPTION_INVALID` for what is no name. */
+export function checkName(name: string): void {
   if (!/^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/.test(name))
     throw new TunnelError('OPTION_INVALID', `"${visible(name)}" is no name of a service.`)
-  const secret = command.find(word => SECRETS.test(word))
-  if (secret !== undefined)
-    throw new TunnelError(
-      'OPTION_INVALID',
-      `${secret.split('=')[0]} would stand in a file that others read: use localtunnels login, or a configuration file.`,
-    )
-  // A line of a unit ends where it ends.
-  if (command.some(word => /[\n\r\0]/.test(word)))
-    throw new TunnelError('OPTION_INVALID', 'A word with a line break cannot be a part of a service.')
 }
 
-export function systemdUnit({ command, folder, isSystem }: ServiceSettings): string {
+/** Throws `OPTION_INVALID` for what would be read as something else in a unit. */
+export function checkService({ command, folder, variables }: ServiceSettings): void {
+  // A line of a unit ends where it ends.
+  if ([...command, ...Object.values(variables)].some(word => CONTROL.test(word)))
+    throw new TunnelError('OPTION_INVALID', 'A word with a line break cannot be a part of a service.')
+  if (/["'\\]/.test(command[0] ?? ''))
+    throw new TunnelError('OPTION_INVALID', `systemd runs no program whose path has quotes: ${command[0]}.`)
+  // systemd removes spaces at the end, joins lines at a backslash, and has no way to quote these in all places.
+  if (CONTROL.test(folder) || /["\\]|\s$/.test(folder))
+    throw new TunnelError(
+      'OPTION_INVALID',
+      `The name of the folder "${visible(folder)}" cannot stand in a service: rename it, without line breaks, quotes and backslashes.`,
+    )
+}
+
+const CONTROL = /[\p{Cc}]/u
+
+/** What every service manager of a user can do without rights of root. */
+const USER_LIMITS = `NoNewPrivileges=yes
+UMask=0077
+LockPersonality=yes
+RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX
+RestrictNamespaces=yes
+RestrictRealtime=yes
+RestrictSUIDSGID=yes
+SystemCallArchitectures=native
+SystemCallFilter=@system-service
+SystemCallFilter=~@privileged @resources
+SystemCallErrorNumber=EPERM`
+
+/** As packaging/systemd/localtunnels.service, besides. A test compares them. */
+const SYSTEM_LIMITS = `LimitNOFILE=65536
+PrivateDevices=yes
+PrivateTmp=yes
+ProcSubset=pid
+ProtectClock=yes
+ProtectControlGroups=yes
+ProtectHostname=yes
+ProtectKernelLogs=yes
+ProtectKernelModules=yes
+ProtectKernelTunables=yes
+ProtectProc=invisible
+RemoveIPC=yes`
+
+/** Ports below 1024, and nothing else of root's. */
+const BIND = 'CAP_NET_BIND_SERVICE'
+
+export function systemdUnit(settings: ServiceSettings): string {
+  const { name, kind, command, folder, isSystem, user, variables, variablesPath } = settings
+  const isServer = kind === 'server'
+  const service = [
+    // It says when it listens, and which process goes on when it replaces itself.
+    ...(isServer ? ['Type=notify', 'NotifyAccess=main'] : []),
+    `ExecStart=${command.map(quoted).join(' ')}`,
+    `WorkingDirectory=${folder.replaceAll('%', '%%')}`,
+    ...(Object.keys(variables).length > 0 ? [`EnvironmentFile=${variablesPath.replaceAll('%', '%%')}`] : []),
+    'Restart=always',
+    'RestartSec=1',
+    '# Longer than the time that requests under way get at the end (30 s).',
+    'TimeoutStopSec=45',
+    ...(isSystem ? machineLines(name, user, isServer) : []),
+    // The program that `run` starts is the user's own.
+    ...(kind === 'run' ? ['NoNewPrivileges=yes'] : [USER_LIMITS]),
+  ]
   return `# Written by localtunnels service install. No secrets belong here: this file is readable.
 [Unit]
 Description=localtunnels
 Documentation=man:localtunnels(1)
 ${isSystem ? 'After=network-online.target\nWants=network-online.target\n' : ''}
 [Service]
-ExecStart=${command.map(quoted).join(' ')}
-WorkingDirectory=${folder.replaceAll('%', '%%')}
-Restart=always
-RestartSec=1
-# Longer than the time that requests under way get at the end (30 s).
-TimeoutStopSec=45
-NoNewPrivileges=yes
+${service.join('\n')}
 
 [Install]
 WantedBy=${isSystem ? 'multi-user.target' : 'default.target'}
 `
 }
 
-/** A word of a command line of systemd: neither it nor a shell reads anything into it. */
-function quoted(word: string): string {
-  return `"${word.replace(/[\\"]/g, '\\$&').replaceAll('%', '%%').replaceAll('$', '$$$$')}"`
+function machineLines(name: string, user: string | undefined, isServer: boolean): readonly string[] {
+  const account =
+    user === undefined
+      ? [
+          'DynamicUser=yes',
+          // Of this service alone: systemd gives the folder to its user.
+          `StateDirectory=localtunnels-service-${name}`,
+          'StateDirectoryMode=0700',
+          `Environment=XDG_STATE_HOME=/var/lib/localtunnels-service-${name}`,
+          'ProtectHome=yes',
+          'ProtectSystem=strict',
+        ]
+      : // Its login, its state and the files of its folder are where the user's other commands look for them.
+        [`User=${user}`, 'ProtectSystem=full']
+  return [
+    ...account,
+    ...(isServer ? [`AmbientCapabilities=${BIND}`] : []),
+    `CapabilityBoundingSet=${isServer ? BIND : ''}`,
+    SYSTEM_LIMITS,
+  ]
 }
 
-export function launchdList(label: string, { command, folder }: ServiceSettings): string {
+/** A word of a command line of systemd: neither it nor a shell reads anything into it. The program itself keeps its `$`. */
+function quoted(word: string, index: number): string {
+  const escaped = word.replace(/[\\"]/g, '\\$&').replaceAll('%', '%%')
+  return `"${index === 0 ? escaped : escaped.replaceAll('$', '$$$$')}"`
+}
+
+/** The file of the variables, as systemd reads it. */
+export function environmentFile(variables: ServiceSettings['variables']): string {
+  return Object.entries(variables)
+    .map(([name, value]) => `${name}="${value.replace(/[\\"`$]/g, '\\$&')}"\n`)
+    .join('')
+}
+
+/** Only its user may read it when there are variables: launchd has no other place for them. */
+export function launchdList(
+  label: string,
+  { command, folder, user, variables }: Omit<ServiceSettings, 'variablesPath'>,
+): string {
   const words = command.map(word => `    <string>${escaped(word)}</string>\n`).join('')
+  const given = Object.entries(variables).map(([name, value]) => pair('    ', name, value))
+  const environment =
+    given.length === 0 ? '' : `  <key>EnvironmentVariables</key>\n  <dict>\n${given.join('')}  </dict>\n`
   return `<?xml version="1.0" encoding="UTF-8"?>
 <!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
 <plist version="1.0">
@@ -67,8 +157,8 @@ export function launchdList(label: string, { command, folder }: ServiceSettings)
   <key>ProgramArguments</key>
   <array>
 ${words}  </array>
-  <key>WorkingDirectory</key>
-  <string>${escaped(folder)}</string>
+${pair('  ', 'WorkingDirectory', folder)}${user === undefined ? '' : pair('  ', 'UserName', user)}${environment}  <key>Umask</key>
+  <integer>63</integer>
   <key>RunAtLoad</key>
   <true/>
   <key>KeepAlive</key>
@@ -78,6 +168,10 @@ ${words}  </array>
 </dict>
 </plist>
 `
+}
+
+function pair(indent: string, key: string, value: string): string {
+  return `${indent}<key>${escaped(key)}</key>\n${indent}<string>${escaped(value)}</string>\n`
 }
 
 function escaped(text: string): string {

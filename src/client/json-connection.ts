@@ -8,7 +8,7 @@ import { eventLoop } from '../event-loop.ts'
 import { logsConnectionIn } from '../http/connection-logins.ts'
 import type { CarrierHandler } from '../session/carrier.ts'
 import { Heartbeat } from '../session/heartbeat.ts'
-import { PROBE_HEADER, probeProof } from '../wire/control.ts'
+import { PROBE_HEADER, probeProof, serverProbeProof } from '../wire/control.ts'
 import {
   encodeBody,
   encodeDisconnect,
@@ -71,9 +71,7 @@ export class JsonConnection implements Connection {
   /** By their ids: those that the app is being asked. */
   readonly #asked = new Map<number | string, OriginRequest>()
   readonly #probeSecret = randomBytes(16).toString('base64url')
-  readonly #probeProof = probeProof(this.#probeSecret, text =>
-    createHash('sha256').update(text).digest('base64url'),
-  )
+  readonly #probeProof = probeProof(this.#probeSecret, sha256)
 
   constructor(settings: ClientSettings, events: ConnectionEvents, carrier: TextCarrier) {
     this.#settings = settings
@@ -109,7 +107,7 @@ export class JsonConnection implements Connection {
         return this.#registered(message.subdomain, message.url)
       case 'subdomain_taken':
         return this.#settle(one =>
-          one.reject(new TunnelError('NAME_TAKEN', `The name "${one.name}" is taken.`)),
+          one.reject(new TunnelError('NAME_TAKEN', `Another client holds the name "${one.name}".`)),
         )
       case 'error':
         return this.#settle(one => one.reject(refusal(message.message)))
@@ -217,7 +215,7 @@ export class JsonConnection implements Connection {
     const report = this.#begin(request)
     if (this.#requests > this.#settings.limits.maxStreams) return this.#fail(request, report, 'TUNNEL_BUSY')
     const tunnel = this.#tunnel
-    const bytes = tunnel && originRequest(request, tunnel.settings)
+    const bytes = tunnel && originRequest(this.#marked(request), tunnel.settings)
     if (tunnel === undefined || bytes === undefined) return this.#fail(request, report, 'BAD_REQUEST')
     const { method, body, connection } = request
     const timeoutMs = this.#timeoutMs(body !== undefined)
@@ -243,6 +241,13 @@ export class JsonConnection implements Connection {
   #isProbe({ method, headers }: JsonRequest): boolean {
     if (method !== 'HEAD') return false
     return headers.some(([name, value]) => value === this.#probeProof && name.toLowerCase() === PROBE_HEADER)
+  }
+
+  /** A probe by the server gets the header that it has on the other wire: the inspector knows it by that. */
+  #marked(request: JsonRequest): JsonRequest {
+    if (request.isProbe !== true) return request
+    const mark = [PROBE_HEADER, serverProbeProof(this.#probeSecret, sha256)] as const
+    return { ...request, headers: [...request.headers, mark] }
   }
 
   #timeoutMs(hasBody: boolean): number {
@@ -399,4 +404,8 @@ function refusal(message: string): TunnelError {
   if (/limit/i.test(message)) return new TunnelError('CLIENT_LIMIT', `The server says: ${message}.`)
   if (/reserved/i.test(message)) return new TunnelError('NAME_RESERVED', `The server says: ${message}`)
   return new TunnelError('SERVER_REFUSED', `The server says: ${message}`)
+}
+
+function sha256(text: string): string {
+  return createHash('sha256').update(text).digest('base64url')
 }

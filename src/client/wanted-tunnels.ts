@@ -195,8 +195,8 @@ export class WantedTunnels {
     }, ASK_AGAIN_MS)
   }
 
-  #reportRegistered({ kind, name, url, settings }: OwnTunnel): void {
-    this.#inspection?.granted(settings.origin, name, url)
+  #reportRegistered({ kind, name, url, settings, granted }: OwnTunnel): void {
+    this.#inspection?.granted(settings.origin, name, url, granted.probeSecret ?? granted.resume)
     this.#owner.emit('registered', { kind, name, url })
   }
 

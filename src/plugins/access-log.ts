@@ -19,6 +19,8 @@ export interface AccessLogOptions extends ForTunnels {
   readonly maxFileBytes?: number
   /** Renamed files that are kept. Default 5. `0`: the file begins anew. */
   readonly maxFiles?: number
+  /** Number of this process among those of one server, as the field `worker`: each counts its own `id`. Default: no such field. */
+  readonly worker?: number
   /** Lines that wait for a slow disk or pipe, in bytes. Default 4 MiB. Above: they are dropped, and a line says how many. */
   readonly maxQueuedBytes?: number
 }
@@ -47,7 +49,9 @@ export function accessLog(options: AccessLogOptions = {}): AccessLog {
     maxFileBytes = 104_857_600,
     maxFiles = 5,
     maxQueuedBytes = 4_194_304,
+    worker,
   } = options
+  const by = worker === undefined ? '' : `,"worker":${worker}`
   if (!(sample >= 0 && sample <= 1))
     throw new TunnelError('OPTION_INVALID', `sample must be from 0 to 1, not ${sample}.`)
   for (const [name, value] of Object.entries({ maxFileBytes, maxFiles, maxQueuedBytes }))
@@ -69,11 +73,11 @@ export function accessLog(options: AccessLogOptions = {}): AccessLog {
     ended(seen, outcome) {
       const hasFailed = outcome.code !== undefined || outcome.status >= 500
       if (!hasFailed && sample < 1 && Math.random() >= sample) return
-      write(accessLine(seen, outcome, query), 1)
+      write(accessLine(seen, outcome, query, by), 1)
     },
     accessLines: {
       isOf: observer => observer === log,
-      of: (visited, served) => ({ sample, query, middle: Buffer.from(middleOf(visited, served)) }),
+      of: (visited, served) => ({ sample, query, middle: Buffer.from(by + middleOf(visited, served)) }),
       write,
     },
     close: () => writer.close(),

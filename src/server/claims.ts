@@ -104,6 +104,12 @@ export function detailOf(
       return rule.requiresGuard && !isRefusing(guard)
         ? 'The token opens tunnels only with a guard that has a wall or a way in.'
         : undefined
+    case 'NAME_TAKEN':
+      return `Another client holds the name "${name}".`
+    case 'KIND_REFUSED':
+      return kind === 'tcp' || kind === 'udp' || kind === 'tls'
+        ? `The server has no ${kind.toUpperCase()} tunnels.`
+        : undefined
     case 'INBOX_REFUSED':
       return terms.inbox === undefined
         ? 'The server has no inbox.'

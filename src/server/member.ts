@@ -2,7 +2,7 @@
 
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
 import type { ErrorCode } from '../errors.ts'
-import { probeProof } from '../wire/control.ts'
+import { probeProof, serverProbeProof } from '../wire/control.ts'
 import type { ClientConnection } from './clients.ts'
 import type { Deadline } from './deadlines.ts'
 import type { Holder } from './holdings.ts'
@@ -35,6 +35,8 @@ export class Member implements Deadline {
   /** SHA-256 of the resume secret; `undefined` for a JSON client, which has none. */
   #resumeHash: Buffer | undefined
   #probeHash: Buffer | undefined
+  /** Marks probes by this server for the client. `undefined` for a JSON client: its messages have a field for that. */
+  serverProbe: string | undefined
   /** Until it is granted. */
   #given: string | undefined
 
@@ -154,7 +156,8 @@ export class Member implements Deadline {
 
   #useSecret(secret: string): void {
     this.#resumeHash = sha256(secret)
-    this.#probeHash = sha256(probeProof(secret, text => sha256(text).toString('base64url')))
+    this.#probeHash = sha256(probeProof(secret, sha256Text))
+    this.serverProbe = serverProbeProof(secret, sha256Text)
     this.tag = sha256(`member ${secret}`).toString('base64url', 0, 12)
   }
 
@@ -209,6 +212,10 @@ export class Member implements Deadline {
   expired(): void {
     if (this.upstream === undefined) this.remove()
   }
+}
+
+function sha256Text(text: string): string {
+  return sha256(text).toString('base64url')
 }
 
 function sha256(text: string): Buffer {

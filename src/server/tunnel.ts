@@ -151,6 +151,11 @@ export class Tunnel {
     return this.#present?.upstream
   }
 
+  /** What marks a probe there. */
+  get serverProbe(): string | undefined {
+    return this.#present?.serverProbe
+  }
+
   /** Whose that is; `undefined` likewise. */
   get client(): ClientConnection | undefined {
     return this.#present?.client

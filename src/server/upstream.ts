@@ -41,6 +41,8 @@ export interface Visit {
   readonly altSvcLine?: Uint8Array | undefined
   /** Its connection showed a client's certificate, and it was verified. Default: it did not. */
   readonly isCertified?: boolean
+  /** The server itself asks, for no visitor. Default: it does not. */
+  readonly isProbe?: boolean
   /** What another server has to know of it. Default: nothing. */
   readonly peerNote?: PeerNote
   /** Of its connection, when that is one visitor's alone. Default: what an app takes for a login is lost behind the exchange. */

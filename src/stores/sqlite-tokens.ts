@@ -80,6 +80,18 @@ export class SqliteTokens implements TokenStore {
     return row?.data_version ?? 0
   }
 
+  /** Whether another connection has the file open, such as a server that follows it. The last call before `close`. */
+  isShared(): boolean {
+    this.#database.run('pragma busy_timeout = 0')
+    try {
+      // SQLite gives up the write-ahead log only for the one connection that is left. The next that opens the file takes it up again.
+      this.#database.run('pragma journal_mode = delete')
+      return false
+    } catch {
+      return true
+    }
+  }
+
   close(): void {
     this.#database.close()
   }

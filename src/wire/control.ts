@@ -718,3 +718,8 @@ export const PROBE_HEADER = 'x-localtunnels-probe'
 export function probeProof(resume: string, sha256Base64Url: (text: string) => string): string {
   return sha256Base64Url(`probe ${resume}`)
 }
+
+/** Proves to the client that a probe of its app comes from the server, in the same header: no visitor knows the secret. */
+export function serverProbeProof(resume: string, sha256Base64Url: (text: string) => string): string {
+  return sha256Base64Url(`server probe ${resume}`)
+}

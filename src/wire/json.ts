@@ -32,6 +32,8 @@ export interface JsonRequest {
   /** The visitor's, which is logged in, or about to be: the app's connection is to be its alone. */
   readonly connection?: number | undefined
   readonly body?: JsonBody
+  /** The server itself asks. Existing servers do not say. */
+  readonly isProbe?: true
 }
 
 /** What an origin answered. */
@@ -121,7 +123,7 @@ export function encodeError(message: string): string {
 }
 
 /** Header names go in lower case; lines of one name become one, as this wire has one value per name. */
-export function encodeRequest({ id, method, path, headers, connection, body }: JsonRequest): string {
+export function encodeRequest({ id, method, path, headers, connection, body, isProbe }: JsonRequest): string {
   const joined: Record<string, string> = Object.create(null)
   for (const [name, value] of headers) {
     const key = name.toLowerCase()
@@ -129,7 +131,10 @@ export function encodeRequest({ id, method, path, headers, connection, body }: J
     // RFC 9110 section 5.2; cookies are the exception by RFC 6265 section 5.4.
     joined[key] = earlier === undefined ? value : earlier + (key === 'cookie' ? '; ' : ', ') + value
   }
-  return withBody(JSON.stringify({ type: 'request', id, method, path, headers: joined, connection }), body)
+  return withBody(
+    JSON.stringify({ type: 'request', id, method, path, headers: joined, connection, probe: isProbe }),
+    body,
+  )
 }
 
 /**
@@ -331,7 +336,8 @@ function requestOf(message: Fields): JsonRequest | undefined {
   if (headers === undefined || body === undefined) return undefined
   const hasBody = message.body !== undefined && message.body !== null
   const own = isCount(connection) ? { connection } : {}
-  return { type: 'request', id, method, path, headers, ...own, ...(hasBody && { body }) }
+  const probe = message.probe === true && { isProbe: true as const }
+  return { type: 'request', id, method, path, headers, ...own, ...(hasBody && { body }), ...probe }
 }
 
 function answerOf(message: Fields): JsonAnswer | undefined {

@@ -1,9 +1,11 @@
 // `localtunnels server --admin` and `localtunnels admin …` as an operator uses them: real processes, and every wrong word.
 
 import { afterAll, expect, test } from 'bun:test'
-import { mkdtemp, rm, stat } from 'node:fs/promises'
+import { existsSync } from 'node:fs'
+import { chmod, mkdtemp, rm, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { startOnTerminal } from './bin.ts'
 
 const bin = join(import.meta.dir, '../../bin/localtunnels.ts')
 const state = await mkdtemp(join(tmpdir(), 'localtunnels-admin-cli-'))
@@ -33,6 +35,24 @@ test('the commands find the server that this user started, and act on it', async
     expect(text).not.toContain(
       JSON.parse(await Bun.file(join(state, 'localtunnels/admin.json')).text()).token,
     )
+    const { url, token } = JSON.parse(await Bun.file(join(state, 'localtunnels/admin.json')).text())
+    const screen = join(state, 'bin/xdg-open')
+    await Bun.write(screen, `#!/bin/sh\necho "$1" > ${state}/opened\n`)
+    await chmod(screen, 0o755)
+    await using terminal = startOnTerminal(['admin', 'open'], {
+      XDG_STATE_HOME: state,
+      DISPLAY: ':0',
+      PATH: `${state}/bin:${process.env.PATH}`,
+    })
+    expect(await terminal.exited).toBe(0)
+    expect(terminal.stdout).toContain(`${url}/#${token}`)
+    // The words of a command are seen by all: the token is in a file.
+    while (!existsSync(join(state, 'opened'))) await Bun.sleep(5)
+    const page = (await Bun.file(join(state, 'opened')).text()).trim()
+    expect(page).toBe(join(state, 'localtunnels/open.html'))
+    expect(await Bun.file(page).text()).toContain(`url=${url}/#${token}"`)
+    expect((await stat(page)).mode & 0o777).toBe(0o600)
+    expect(await run('open')).toEqual({ out: `${url}/#${token}\n`, err: '', code: 0 })
     expect((await run('tunnels')).out).toBe('None.\n')
     expect(
       (await run('ban', '192.0.2.0/24', '--for', '2h', '--reason', 'spam\u001b[31m\u009b32m\u202e')).out,

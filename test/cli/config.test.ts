@@ -139,7 +139,6 @@ test('what foreign text hides is made visible', async () => {
 test.each([
   [['config', 'check', 'nowhere.toml'], 'CONFIG_INVALID', `nowhere.toml has 1 fault. ${ADVICE}`],
   [['config', 'chek'], 'OPTION_INVALID', "Unknown command 'chek'. Did you mean check?"],
-  [['config'], 'OPTION_INVALID', 'A command is missing: check or schema.'],
   [['config', 'check', 'a', 'b'], 'OPTION_INVALID', 'Too many arguments'],
 ] as const)('%p is %s', async (args, code, says) => {
   const { stderr, exitCode } = await finish(args)

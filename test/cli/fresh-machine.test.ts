@@ -25,7 +25,7 @@ const [onServer = [], onClient = []] = [...section.matchAll(/```sh\n([^`]*)```/g
 test('it is five commands, and the first two install', () => {
   expect([...onServer, ...onClient]).toHaveLength(5)
   expect(onServer[0]).toStartWith('apt-get update && apt-get install')
-  expect(onServer[1]).toBe('npm install --global bun localtunnels')
+  expect(onServer[1]).toBe('npm install --global bun ./localtunnels-0.1.0.tgz')
 })
 
 testWith(['pebble', 'knotd', 'openssl'], 'the others give a tunnel that answers https', async () => {

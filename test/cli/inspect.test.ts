@@ -53,6 +53,8 @@ test('on a terminal it is on by itself, but in a container', async () => {
     const running = open(startOnTerminal([app(), '--local'], container === '' ? {} : { container }))
     await running.printed(/live/)
     expect(INSPECT.test(running.stdout)).toBe(isOn)
+    // That it is off, and why, is said where the user would look for its address.
+    if (!isOn) await running.printed(/The inspector is off, because this is a container\./)
   }
 })
 

@@ -164,3 +164,25 @@ test.each([
   expect(text).toStartWith(`error OPTION_INVALID: ${says}`)
   expect(exitCode).toBe(2)
 })
+
+test('a refusal names the name, and the flags with which an operator would allow it', async () => {
+  await using server = await startServer({ tcpPorts: '' })
+  const address = `http://localhost:${server.port}`
+  await using first = start(['--serve', folder, '--server', address, '--subdomain', 'shop'])
+  await first.printed(/^http:\/\/shop\./m)
+  for (const wire of ['streams', 'json']) {
+    const more = ['--subdomain', 'shop', '--exact', '--wire', wire]
+    const [taken] = await said('--serve', folder, '--server', address, ...more)
+    expect(taken).toBe(
+      'error NAME_TAKEN: Another client holds the name "shop". Choose another name, or end that client: it may be yours, in another terminal.\n',
+    )
+  }
+  const [kind] = await said('tcp', '22', '--server', address)
+  expect(kind).toBe(
+    'error KIND_REFUSED: The server has no TCP tunnels. Ask its operator for --tcp-ports, --udp-ports or --tls-port, or use the streams wire.\n',
+  )
+  const [inbox] = await said('3000', '--server', address, '--subdomain', 'hooks', '--inbox', '/hooks/*')
+  expect(inbox).toBe(
+    'error INBOX_REFUSED: The server has no inbox. Leave out inbox, or ask the operator for a token, and for a server with --inbox.\n',
+  )
+})

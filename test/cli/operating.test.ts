@@ -29,7 +29,7 @@ const ofUnit = (key: string) => new RegExp(`^${key}=(.*)$`, 'm').exec(unit)?.[1]
 
 test('they are ten', () => {
   expect(commands).toHaveLength(10)
-  expect(commands[1]).toBe('npm install --global bun@1.4.5 localtunnels')
+  expect(commands[1]).toBe('npm install --global bun@1.4.5 ./localtunnels-0.1.0.tgz')
   expect(ofUnit('ExecStart')).toBe('/usr/local/bin/localtunnels server')
 })
 

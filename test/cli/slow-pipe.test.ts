@@ -87,3 +87,12 @@ test('--json: every event, and the totals behind a SIGTERM', async () => {
   expect(events.filter(({ type }) => type === 'response')).toHaveLength(40)
   expect(events.at(-1)).toMatchObject({ type: 'totals', requests: 40 })
 })
+
+test('a reader that leaves behind the URL, as head -1 does, ends the command without another line', async () => {
+  await using server = await startServer()
+  const line = `bun ${BIN} 3000 --server ${server.url} --quiet 2>/dev/null | head -1`
+  const child = Bun.spawn(['bash', '-c', line], { cwd: folder, stdout: 'pipe', stderr: 'inherit' })
+  expect(await within(child.stdout.text(), 'the URL')).toMatch(/^http:\/\/[\w-]+\.localhost:\d+\n$/)
+  // The shell ends when both ends of the pipe have.
+  await within(child.exited, 'the end of the command')
+})

@@ -6,6 +6,7 @@ import { statSync } from 'node:fs'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { serviceFiles } from '../../src/cli/commands/token.ts'
 import { TunnelClient } from '../../src/index.ts'
 import { ask } from '../support/ask.ts'
 import { codeOf, next } from '../support/events.ts'
@@ -65,6 +66,41 @@ test('a token is shown once, kept as a hash in a file of this user, and listed w
   const [listed] = JSON.parse((await token(db, 'list', '--json')).stdout)
   expect(listed).toMatchObject({ name: 'ci', scope: { names: ['ci-*'], kinds: ['http'] } })
   expect(listed.hash).toBeUndefined()
+})
+
+test('a secret is alone on standard output; the rest says which file it is in, and whether a server uses that', async () => {
+  const db = file()
+  const lonely = await token(db, 'add', 'anna')
+  expect(lonely.stdout).toMatch(/^lt_[\w-]{43}\n$/)
+  expect(lonely.stderr).toBe(
+    `This is the only time that it is shown.\nThe file is ${db}. No server has it open now; a server of another user has another file.\n`,
+  )
+  const running = start(['server', '--port', '0', '--host', '127.0.0.1', '--tokens-db', db])
+  opened.push(running)
+  await running.printed(/listening on port/)
+  const served = await token(db, 'rotate', 'anna')
+  expect(served.stdout).toMatch(/^lt_[\w-]{43}\n$/)
+  expect(served.stderr).toBe(`This is the only time that it is shown.\nThe file is ${db}.\n`)
+  expect((await token(db, 'revoke', 'anna')).stderr).toBe(`The file is ${db}.\n`)
+  expect(running.stderr).not.toContain('There is no token')
+  const empty = file()
+  await using waiting = start(['server', '--port', '0', '--host', '127.0.0.1', '--tokens-db', empty])
+  await waiting.printed(new RegExp(`As this user run: localtunnels token add <name> --tokens-db ${empty}`))
+  expect(JSON.parse((await token(db, 'add', 'ben', '--json')).stdout)).toMatchObject({
+    name: 'ben',
+    file: db,
+  })
+})
+
+test('files of services are named, in which the server of this machine may look', async () => {
+  const state = join(folder, 'lib')
+  for (const path of ['localtunnels/tokens.db', 'localtunnels-2/localtunnels/tokens.db', 'mysql/tokens.db'])
+    await Bun.write(join(state, path), '')
+  expect(serviceFiles(state).toSorted()).toEqual([
+    join(state, 'localtunnels-2/localtunnels/tokens.db'),
+    join(state, 'localtunnels/tokens.db'),
+  ])
+  expect(serviceFiles(join(state, 'nowhere'))).toEqual([])
 })
 
 test('a server without any is closed, takes one that is made, and drops the tunnels of one that is taken back', async () => {

@@ -56,8 +56,6 @@ describe('a misspelt command', () => {
     ],
     [['3000', '4000'], 'Too many arguments.'],
     [['config', 'chek'], 'Did you mean check?'],
-    [['config'], 'A command is missing: check or schema.'],
-    [['admin'], 'A command is missing: see localtunnels admin --help.'],
     [['token', 'add', '--for', '1d'], "Missing required argument 'name'. See localtunnels token add --help."],
     [['3000', '--port'], 'A value is missing: --port <port>.'],
     [['help', 'nope'], '"nope" is neither a port, a URL nor a command. Commands: tcp, '],
@@ -70,6 +68,16 @@ describe('a misspelt command', () => {
     expect(exitCode).toBe(2)
   })
 })
+
+test.each(['config', 'admin', 'token', 'service', 'fixture'])(
+  '%s without a command prints its help',
+  async name => {
+    const { stdout, stderr, exitCode } = await finish([name])
+    expect(stderr).toStartWith(`Usage: localtunnels ${name} `)
+    expect(stderr).not.toContain('error')
+    expect({ stdout, exitCode }).toEqual({ stdout: '', exitCode: 2 })
+  },
+)
 
 test('the words of the refusal are the commands of --help', () => {
   const program = idleProgram()

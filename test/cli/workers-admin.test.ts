@@ -2,10 +2,13 @@
 
 import { afterEach, describe, expect, test } from 'bun:test'
 import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
 import { type IncomingMessage, request } from 'node:http'
+import { join } from 'node:path'
 import { ask } from '../support/ask.ts'
 import { eventually } from '../support/events.ts'
 import { freePort } from '../support/ports.ts'
+import { folder } from '../support/programs.ts'
 import { finish } from './bin.ts'
 import { closeAll, signal, Team } from './team.ts'
 
@@ -145,6 +148,10 @@ describe.if(isLinux)('the admin listener of several workers', () => {
     expect((await admin.fetch('/health', { token: '' })).status).toBe(200)
     expect((await admin.fetch('/')).headers.get('content-type')).toStartWith('text/html')
     expect((await admin.json('/nothing')).status).toBe(404)
+    for (const path of ['/metrics', '/api/v1/status', '/api/v1/clients']) {
+      const refused = await admin.fetch(path, { method: 'PUT' })
+      expect([path, refused.status, refused.headers.get('allow')]).toEqual([path, 405, 'GET, HEAD'])
+    }
     signal(team.pid(2), 'SIGKILL')
     expect((await admin.json('/status')).status).toBe(200)
   })
@@ -164,3 +171,20 @@ async function statusOf({ port }: Team): Promise<number> {
   await once(answer, 'end')
   return answer.statusCode ?? 0
 }
+
+test.if(isLinux)('lines of the access log say which process counted their id', async () => {
+  await using dir = await folder('access-log')
+  const file = join(dir.path, 'visits.log')
+  const team = await Team.start(2, '--access-log', file)
+  await team.client(1, 'one', () => new Response('1'))
+  await team.client(2, 'two', () => new Response('2'))
+  for (let visit = 0; visit < 20; visit++)
+    for (const name of ['one', 'two']) await ask(team.port, `${name}.localhost`)
+  const lines = () => readFileSync(file, 'utf8').trim().split('\n')
+  await eventually(() => lines().length === 40, 'the lines')
+  const ids = lines()
+    .map(line => JSON.parse(line))
+    .map(({ id, worker }) => `${worker} ${id}`)
+  expect(ids.filter(id => !/^[12] \d+$/.test(id))).toEqual([])
+  expect(new Set(ids).size).toBe(40)
+})

@@ -53,12 +53,13 @@ test('a release without one of the files, and an address that is none, make no m
   expect((await manifests(PLATFORMS, 'http://x"; system("y")')).code).toBe(2)
 })
 
-/** The script of the action, as GitHub runs it. */
-async function act(inputs: Record<string, string>) {
+/** The script of the action, as GitHub runs it, in the folder of the project. */
+async function act(inputs: Record<string, string>, project = folder) {
   const [output, summary] = [join(folder, 'output'), join(folder, 'summary')]
   await Promise.all([writeFile(output, ''), writeFile(summary, '')])
   const variables = { GITHUB_OUTPUT: output, GITHUB_STEP_SUMMARY: summary, XDG_STATE_HOME: folder }
-  const ran = await run(['bash', join(ROOT, 'packaging/action/start.sh')], {
+  const command = ['sh', '-c', 'cd "$0" && exec bash "$1"', project, join(ROOT, 'packaging/action/start.sh')]
+  const ran = await run(command, {
     LT_COMMAND: `bun ${PROGRAM}`,
     ...variables,
     ...inputs,
@@ -88,6 +89,33 @@ test('the action says why there is no URL', async () => {
   expect(both.out).toBe('::error title=localtunnels::Give token or audience, not both.\n')
   const noRight = await act({ LT_TARGET: '1', LT_AUDIENCE: 'a' })
   expect(noRight.out).toContain('id-token: write')
+})
+
+test('the action runs the code of its own tag, whatever is in the project, and takes * as it is', async () => {
+  using app = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => new Response('hello') })
+  const project = join(folder, 'project')
+  const evil = `#!/bin/sh\ntouch ${join(folder, 'evil')}\necho http://evil.example\n`
+  await Bun.write(join(project, 'node_modules/.bin/localtunnels'), evil)
+  await run(['chmod', '+x', join(project, 'node_modules/.bin/localtunnels')])
+  await Bun.write(join(project, '.npmrc'), 'registry=http://127.0.0.1:9/\n')
+  await Bun.write(
+    join(project, 'bunfig.toml'),
+    'preload = ["./evil.ts"]\n[install]\nregistry = "http://127.0.0.1:9/"\n',
+  )
+  await Bun.write(join(project, 'evil.ts'), `await Bun.write(${JSON.stringify(join(folder, 'evil'))}, '')`)
+  await Bun.write(join(project, '--version'), '')
+  const inputs = { LT_COMMAND: '', RUNNER_TEMP: folder, LT_TARGET: `${app.port}` }
+  const { out, err, output } = await act(inputs, project)
+  expect({ out, err }).toEqual({ out: expect.stringMatching(/^http:\/\/[\w-]+\.localhost:\d+\n$/), err: '' })
+  const pid = Number(/pid=(\d+)/.exec(output)?.[1])
+  expect(await run(['ps', '-o', 'args=', '-p', `${pid}`])).toMatchObject({
+    out: expect.stringMatching(new RegExp(`${folder}/localtunnels-\\w+/bin/localtunnels\\.ts`)),
+  })
+  process.kill(pid, 'SIGINT')
+  expect(await Bun.file(join(folder, 'evil')).exists()).toBe(false)
+  const refused = await act({ LT_TARGET: '1', LT_ARGS: '*' }, project)
+  expect(refused.out).toContain('OPTION_INVALID')
+  expect(refused.out).not.toContain('bunfig')
 })
 
 test('inputs of the action are no part of its script', async () => {

@@ -1,7 +1,8 @@
 // The units of systemd, judged by systemd itself.
 
-import { expect } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { resolve } from 'node:path'
+import { systemdUnit } from '../../src/cli/service-file.ts'
 import { testWith } from '../support/needs.ts'
 import { folder } from '../support/programs.ts'
 
@@ -19,6 +20,27 @@ for (const unit of ['localtunnels-server.service', 'localtunnels.service'])
     // Of 10; what docs/installing.md says.
     expect(Number(exposure)).toBeLessThanOrEqual(1.6)
   })
+
+test('each service has a state folder of its own: systemd gives it to the one user of that service', async () => {
+  const units = ['localtunnels-server', 'localtunnels'].map(name =>
+    Bun.file(`${FOLDER}/${name}.service`).text(),
+  )
+  const generated = systemdUnit({
+    name: 'localtunnels',
+    kind: 'up',
+    command: ['/usr/local/bin/localtunnels', 'up'],
+    folder: '/etc/localtunnels',
+    isSystem: true,
+    user: undefined,
+    variables: {},
+    variablesPath: '',
+  })
+  const folders = [...(await Promise.all(units)), generated].map(
+    unit => /^StateDirectory=(.*)$/m.exec(unit)?.[1],
+  )
+  expect(new Set(folders).size).toBe(3)
+  expect(folders).not.toContain(undefined)
+})
 
 testWith(['systemd-analyze'], 'the socket unit is one that systemd takes', async () => {
   await using dir = await folder('systemd-socket')

@@ -2,6 +2,7 @@
 
 import { ERRORS, type ErrorCode, TunnelError } from '../../errors.ts'
 import { type AdminAccess, keptAccess } from '../server/admin-listener.ts'
+import { stateFolder } from '../settings/state-folder.ts'
 import { visibleJson } from '../terminal/format.ts'
 import { widthOf } from '../terminal/width.ts'
 
@@ -21,6 +22,8 @@ export interface AdminSettings {
   /** What is said when it is done. */
   readonly done?: (answer: Row) => string
   readonly isJson: boolean
+  /** Instead of a question: the page of the listener, signed in. */
+  readonly isPage?: true
 }
 
 export type Row = Readonly<Record<string, unknown>>
@@ -28,6 +31,8 @@ export type Row = Readonly<Record<string, unknown>>
 export interface AdminWork {
   readonly environment: Readonly<Record<string, string | undefined>>
   readonly write: (text: string) => void
+  /** Writes to standard error. */
+  readonly log: (text: string) => void
 }
 
 const TIMEOUT_MS = 15_000
@@ -35,8 +40,11 @@ const TIMEOUT_MS = 15_000
 const UPGRADE_TIMEOUT_MS = 45_000
 
 /** Rejects with the code of the API, `OPTION_INVALID` without a listener, or `SERVER_UNREACHABLE`. */
-export async function admin(settings: AdminSettings, { environment, write }: AdminWork): Promise<void> {
-  const answer = await ask(settings, accessOf(settings, environment))
+export async function admin(settings: AdminSettings, work: AdminWork): Promise<void> {
+  const { environment, write } = work
+  const access = accessOf(settings, environment)
+  const answer = await ask(settings, access)
+  if (settings.isPage === true) return openPage(access, settings.isJson, work)
   if (settings.isJson) return write(`${visibleJson(answer)}\n`)
   const { list, columns, none = 'None.', done } = settings
   if (list === undefined || columns === undefined) return write(`${plain(done?.(answer) ?? 'Done.')}\n`)
@@ -44,6 +52,19 @@ export async function admin(settings: AdminSettings, { environment, write }: Adm
   if (!Array.isArray(rows) || rows.length === 0)
     return write(answer.isKept === false ? `None are kept: give the server a store.\n` : `${none}\n`)
   write(tableOf(columns, rows))
+}
+
+/** The token is behind `#`, which browsers send to no server and the page takes out of the address. */
+async function openPage(
+  { url, token }: AdminAccess,
+  isJson: boolean,
+  { environment, write, log }: AdminWork,
+): Promise<void> {
+  const link = `${url}/#${encodeURIComponent(token)}`
+  write(`${isJson ? JSON.stringify({ url: link }) : link}\n`)
+  if (isJson || !process.stdout.isTTY) return
+  const { openPrivately } = await import('../terminal/open.ts')
+  if (await openPrivately(link, stateFolder(environment), environment)) log('Opened in the browser.\n')
 }
 
 function accessOf({ url, token }: AdminSettings, environment: AdminWork['environment']): AdminAccess {

@@ -22,10 +22,12 @@ export interface LinkSettings {
 export interface LinkDesk {
   readonly environment: Readonly<Record<string, string | undefined>>
   readonly write: (text: string) => void
+  /** Writes to standard error. */
+  readonly log: (text: string) => void
 }
 
 /** Rejects with `OPTION_INVALID` when there is no such tunnel, or it has no links. */
-export async function link(settings: LinkSettings, { environment, write }: LinkDesk): Promise<void> {
+export async function link(settings: LinkSettings, { environment, write, log }: LinkDesk): Promise<void> {
   const { path, kept } = await findGuard(settings, environment)
   const { revoke, isJson } = settings
   if (revoke !== undefined) {
@@ -43,7 +45,8 @@ export async function link(settings: LinkSettings, { environment, write }: LinkD
     once: isOnce,
   })
   if (isJson) return write(`${JSON.stringify({ url, id })}\n`)
-  write(`${url}\nTo take it back: localtunnels link ${kept.name} --revoke ${id}\n`)
+  write(`${url}\n`)
+  log(`To take it back: localtunnels link ${kept.name} --revoke ${id}\n`)
 }
 
 async function findGuard(

@@ -60,6 +60,8 @@ async function serveWith(
     if (run.stop.aborted) return
     await server.start()
     reportStart(server, options, parts, place, run)
+    if (parts.tokens?.editable.list().length === 0 && (given.tokens ?? []).length === 0)
+      noticeNoTokens(given, run)
     // Before the first change: its own orders are under way then.
     await parts.start(server)
     follower?.follow(server, parts)
@@ -72,6 +74,12 @@ async function serveWith(
     follower?.stop()
     await parts.close()
   }
+}
+
+function noticeNoTokens({ tokensFile }: ServerConfigOptions, { output }: Run): void {
+  const file = typeof tokensFile === 'string' ? ` --tokens-db ${tokensFile}` : ''
+  const message = `There is no token, so no client can connect. As this user run: localtunnels token add <name>${file}`
+  output.event({ type: 'notice', code: 'NO_TOKENS', message })
 }
 
 /** Of workers the first reports for all of them. */
@@ -87,7 +95,7 @@ function reportStart(
   if (place === undefined || place.number === 1) output.event({ type: 'listening', ...listening })
   if (admin === undefined || adminUrl === undefined) return
   admin.opened(adminUrl)
-  const message = `The admin listener is at ${adminUrl}. On this machine: localtunnels admin tunnels`
+  const message = `The admin listener is at ${adminUrl}. On this machine: localtunnels admin open`
   output.event({ type: 'notice', code: 'ADMIN', message })
 }
 

@@ -1,10 +1,21 @@
 // `localtunnels service`: a command of localtunnels that starts with the machine, or when its user signs in.
 
 import { execFile } from 'node:child_process'
-import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import type { Command } from 'commander'
 import { TunnelError } from '../../errors.ts'
-import { checkService, launchdList, type ServiceSettings, systemdUnit } from '../service-file.ts'
+import { accountOf } from '../service-account.ts'
+import {
+  checkName,
+  checkService,
+  environmentFile,
+  launchdList,
+  type ServiceSettings,
+  systemdUnit,
+} from '../service-file.ts'
+import { separateSecrets } from '../service-words.ts'
+import { LAUNCH_OPTIONS } from '../settings/folder-variables.ts'
 import { homeFolder } from '../settings/state-folder.ts'
 
 type Environment = Readonly<Record<string, string | undefined>>
@@ -20,11 +31,15 @@ export interface ServiceRequest {
 export interface ServiceDesk {
   readonly environment: Environment
   readonly write: (text: string) => void
+  /** The whole command line: it knows the words of the service. */
+  readonly program: Command
 }
 
 /** One service manager. */
 interface Manager {
   readonly path: string
+  /** The file of the variables; `undefined`: they are in the one at `path`. */
+  readonly variablesPath: string | undefined
   readonly text: (settings: ServiceSettings) => string
   readonly start: readonly (readonly string[])[]
   readonly stop: readonly (readonly string[])[]
@@ -34,40 +49,63 @@ interface Manager {
 /** Resolves with the exit code. Rejects with `OPTION_INVALID`. */
 export async function service(
   { action, name, words, isUser }: ServiceRequest,
-  { environment, write }: ServiceDesk,
+  desk: ServiceDesk,
 ): Promise<number> {
+  const { environment, write } = desk
   const isSystem = !isUser && process.getuid?.() === 0
-  const settings: ServiceSettings = {
-    name,
-    command: [...program(), ...(words.length === 0 ? ['up'] : words)],
-    folder: process.cwd(),
-    isSystem,
-  }
-  checkService(settings)
-  const manager = managerOf(settings, environment)
+  checkName(name)
+  const manager = managerOf(name, isSystem, environment)
   switch (action) {
     case 'install':
-      return install(manager, settings, write)
+      return install(manager, await settingsOf({ name, words, isSystem }, manager, desk), write)
     case 'status':
-      return status(manager, settings, write)
+      return status(manager, name, write)
     case 'remove':
-      return remove(manager, settings, write)
+      return remove(manager, name, write)
   }
 }
 
-/** The program as it runs now. Throws `OPTION_INVALID` when that is a copy that will be gone. */
-function program(): readonly string[] {
-  const [runtime = '', script = ''] = process.argv
-  if ('Bun' in globalThis && Bun.isStandaloneExecutable) return [process.execPath]
-  if (/[/\\](?:bunx-|_npx[/\\])/.test(script))
+async function settingsOf(
+  { name, words, isSystem }: Pick<ServiceRequest, 'name' | 'words'> & { readonly isSystem: boolean },
+  manager: Manager,
+  { environment, program: commands }: ServiceDesk,
+): Promise<ServiceSettings> {
+  const separate = await separateSecrets(words.length === 0 ? ['up'] : words, environment, commands)
+  const [folder, { command, files }] = [process.cwd(), program()]
+  const user = isSystem ? accountOf({ folder, program: files }) : undefined
+  if (isSystem && user === undefined && process.platform === 'darwin')
     throw new TunnelError(
       'OPTION_INVALID',
-      'bunx and npx run a copy that does not stay: install it first, npm install --global localtunnels.',
+      `A service does not run as root: give ${folder} to the user that it is to run as (chown).`,
     )
-  return [runtime, script]
+  const settings: ServiceSettings = {
+    name,
+    kind: separate.command,
+    command: [...command, ...separate.words],
+    folder,
+    isSystem,
+    user,
+    variables: separate.variables,
+    variablesPath: manager.variablesPath ?? manager.path,
+  }
+  checkService(settings)
+  return settings
 }
 
-function managerOf({ name, isSystem }: ServiceSettings, environment: Environment): Manager {
+/** The program as it runs now, and its files. Throws `OPTION_INVALID` when that is a copy that will be gone. */
+function program(): { readonly command: readonly string[]; readonly files: readonly string[] } {
+  const { execPath, argv } = process
+  if ('Bun' in globalThis && Bun.isStandaloneExecutable) return { command: [execPath], files: [execPath] }
+  const files = [execPath, argv[1] ?? '']
+  if (files.some(file => /[/\\](?:bunx-|_npx[/\\])/.test(file)))
+    throw new TunnelError(
+      'OPTION_INVALID',
+      'bunx and npx run a copy that does not stay: install it first, see docs/installing.md.',
+    )
+  return { command: 'Bun' in globalThis ? [execPath, ...LAUNCH_OPTIONS, files[1]!] : files, files }
+}
+
+function managerOf(name: string, isSystem: boolean, environment: Environment): Manager {
   const home = isSystem ? '' : homeFolder()
   if (home === undefined)
     throw new TunnelError('OPTION_INVALID', 'This user has no home folder for the service: set HOME.')
@@ -77,6 +115,7 @@ function managerOf({ name, isSystem }: ServiceSettings, environment: Environment
     const path = join(folder, `${label}.plist`)
     return {
       path,
+      variablesPath: undefined,
       text: settings => launchdList(label, settings),
       start: [['launchctl', 'load', '-w', path]],
       stop: [['launchctl', 'unload', '-w', path]],
@@ -91,6 +130,7 @@ function managerOf({ name, isSystem }: ServiceSettings, environment: Environment
   const unit = `${name}.service`
   return {
     path: join(folder, unit),
+    variablesPath: join(isSystem ? '/etc' : config, 'localtunnels', `${name}.env`),
     text: systemdUnit,
     start: [
       [...systemctl, 'daemon-reload'],
@@ -102,32 +142,43 @@ function managerOf({ name, isSystem }: ServiceSettings, environment: Environment
 }
 
 async function install(manager: Manager, settings: ServiceSettings, write: ServiceDesk['write']) {
-  const { path } = manager
-  try {
-    mkdirSync(dirname(path), { recursive: true })
-    writeFileSync(path, manager.text(settings), { mode: 0o644 })
-  } catch (cause) {
-    throw new TunnelError('OPTION_INVALID', `${path} cannot be written.`, { cause })
+  const { path, variablesPath } = manager
+  const hasVariables = Object.keys(settings.variables).length > 0
+  if (variablesPath !== undefined) {
+    // Of an earlier installation.
+    rmSync(variablesPath, { force: true })
+    if (hasVariables) writeNew(variablesPath, environmentFile(settings.variables), 0o600)
   }
+  writeNew(path, manager.text(settings), variablesPath === undefined && hasVariables ? 0o600 : 0o644)
   write(`${path} is written.\n`)
+  if (hasVariables) write(`${settings.variablesPath} has its variables, and only its user reads it.\n`)
   return all(manager.start, write, 'It runs, and starts again with the machine.\n')
 }
 
-async function status(
-  { path, status: command }: Manager,
-  { name }: ServiceSettings,
-  write: ServiceDesk['write'],
-) {
+function writeNew(path: string, text: string, mode: number): void {
+  try {
+    mkdirSync(dirname(path), { recursive: true })
+    writeFileSync(path, '', { mode })
+    // The mode counts for a new file only: set before there is anything to read.
+    chmodSync(path, mode)
+    writeFileSync(path, text)
+  } catch (cause) {
+    throw new TunnelError('OPTION_INVALID', `${path} cannot be written.`, { cause })
+  }
+}
+
+async function status({ path, status: command }: Manager, name: string, write: ServiceDesk['write']) {
   if (!existsSync(path)) throw missing(name)
   const { code, text } = await run(command)
   write(`${code === 0 ? 'runs' : 'does not run'}: ${path}${text === '' ? '' : ` (${text.split('\n')[0]})`}\n`)
   return code === 0 ? 0 : 1
 }
 
-async function remove({ path, stop }: Manager, { name }: ServiceSettings, write: ServiceDesk['write']) {
+async function remove({ path, variablesPath, stop }: Manager, name: string, write: ServiceDesk['write']) {
   if (!existsSync(path)) throw missing(name)
   const code = await all(stop, write, 'It is stopped.\n')
   rmSync(path)
+  if (variablesPath !== undefined) rmSync(variablesPath, { force: true })
   write(`${path} is removed.\n`)
   return code
 }

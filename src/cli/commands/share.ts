@@ -77,6 +77,11 @@ async function becomeReady({ client, run, announce }: Shared, settings: ShareSet
     run.output.event({ type: 'notice', code: 'NAME_CHANGED', message })
   }
   await offer(url, settings, run)
+  if (inspector === undefined && settings.inspect === undefined && run.terminal !== undefined) {
+    const message =
+      'The inspector is off, because this is a container. --inspect 4040 switches it on, at a port to forward.'
+    run.output.event({ type: 'notice', code: 'INSPECTOR_OFF', message })
+  }
   client.on('reach', async reach => (await import('../sharing/reach.ts')).tellReach(reach, run.output))
   if (inspector === undefined || run.terminal === undefined) return
   const { offerKeys } = await import('./inspect-keys.ts')

@@ -1,5 +1,6 @@
 // `localtunnels token`: tokens of a server, made, listed and taken back in its file, while it runs.
 
+import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { formatDuration as windowText } from '../../config/quantity.ts'
 import { TunnelError } from '../../errors.ts'
@@ -25,15 +26,48 @@ export interface TokenSettings {
 export interface TokenDesk {
   readonly environment: Environment
   readonly write: (text: string) => void
+  /** Writes to standard error. */
+  readonly log: (text: string) => void
 }
 
 /** Rejects with `OPTION_INVALID` for a name that there is already, or is not, and for a scope that cannot be used. */
-export function token(settings: TokenSettings, { environment, write }: TokenDesk): void {
-  const store = new SqliteTokens(settings.file ?? tokensFile(environment))
+export function token(settings: TokenSettings, { environment, write, log }: TokenDesk): void {
+  const file = settings.file ?? tokensFile(environment)
+  const store = new SqliteTokens(file)
   try {
-    write(act(settings, store))
+    write(act(settings, store, file))
+    const { action, isJson } = settings
+    if (isJson || action === 'list') return
+    if (action !== 'revoke') log('This is the only time that it is shown.\n')
+    log(placeOf(file, store.isShared(), serviceFiles(SERVICE_STATE)))
   } finally {
     store.close()
+  }
+}
+
+/** Where services of systemd keep their state. */
+const SERVICE_STATE = '/var/lib'
+
+/** Which file it is, and, when no server has it open, which it may have to be. */
+function placeOf(file: string, isShared: boolean, others: readonly string[]): string {
+  if (isShared) return `The file is ${file}.\n`
+  const elsewhere = others.filter(other => other !== file).map(other => `  --tokens-db ${other}\n`)
+  const hint = elsewhere.length === 0 ? '' : `Services of this machine have these:\n${elsewhere.join('')}`
+  return `The file is ${file}. No server has it open now; a server of another user has another file.\n${hint}`
+}
+
+/** Files of tokens of services: of the packaged unit, and of `localtunnels service install`. */
+export function serviceFiles(folder: string): readonly string[] {
+  try {
+    return readdirSync(folder)
+      .flatMap(name =>
+        (name === 'localtunnels' ? [''] : [])
+          .concat('localtunnels')
+          .map(one => join(folder, name, one, 'tokens.db')),
+      )
+      .filter(file => existsSync(file))
+  } catch {
+    return []
   }
 }
 
@@ -47,15 +81,15 @@ export function tokensFile(environment: Environment): string {
   )
 }
 
-function act(settings: TokenSettings, store: TokenStore): string {
+function act(settings: TokenSettings, store: TokenStore, file: string): string {
   const { action, name, isJson } = settings
   switch (action) {
     case 'add':
-      return shown(name, addToken(store, settings), isJson)
+      return shown({ name, token: addToken(store, settings), file }, isJson)
     case 'rotate': {
       const secret = rotateToken(store, name)
       if (secret === undefined) throw missing(name)
-      return shown(name, secret, isJson)
+      return shown({ name, token: secret, file }, isJson)
     }
     case 'revoke':
       if (!store.remove(name)) throw missing(name)
@@ -67,10 +101,12 @@ function act(settings: TokenSettings, store: TokenStore): string {
   }
 }
 
-function shown(name: string, secret: string, isJson: boolean): string {
-  return isJson
-    ? `${JSON.stringify({ name, token: secret })}\n`
-    : `${secret}\nThis is the only time that it is shown.\n`
+/** Alone: the rest of what there is to say goes to standard error. */
+function shown(
+  made: { readonly name: string; readonly token: string; readonly file: string },
+  isJson: boolean,
+): string {
+  return `${isJson ? JSON.stringify(made) : made.token}\n`
 }
 
 function missing(name: string): TunnelError {

@@ -35,6 +35,11 @@ export function addAdminCommand(program: Command, actions: Actions): void {
       })
     })
   }
+  add('open', 'print a link to the page of the listener, and open it where there is a browser', () => ({
+    method: 'GET',
+    path: '/status',
+    isPage: true,
+  }))
   add('tunnels', 'list tunnels, and when their apps last answered', () => ({
     method: 'GET',
     path: '/tunnels',

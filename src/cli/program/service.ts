@@ -35,12 +35,8 @@ export function addServiceCommand(program: Command, actions: Actions): void {
         .passThroughOptions()
     command.action((words: readonly string[] | object = []) => {
       const { name, user } = command.opts<{ name: string; user?: true }>()
-      return actions.service({
-        action,
-        name,
-        words: Array.isArray(words) ? words : [],
-        isUser: user === true,
-      })
+      const request = { action, name, words: Array.isArray(words) ? words : [], isUser: user === true }
+      return actions.service(request, program)
     })
   }
 }

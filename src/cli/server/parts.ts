@@ -73,7 +73,7 @@ export class ServerParts {
     this.#tokensFile = given.tokensFile
     this.#source = await openSource(given, run)
     this.#admin = await openAdmin(given, run, upgrade, place)
-    this.#log = await openLog(given)
+    this.#log = await openLog(given, place)
     this.#tokens = await openTokens(given, run)
     this.#cluster = place === undefined ? await openCluster(given) : await openPlace(place)
     this.#sharedRates = await openRates(given)
@@ -202,11 +202,19 @@ async function openInboxOf({ inboxOf }: ServerConfigOptions): Promise<InboxOptio
   return { ...options, store: await openInbox(file) }
 }
 
-async function openLog({ accessLog: config }: ServerConfigOptions): Promise<AccessLog | undefined> {
+async function openLog(
+  { accessLog: config }: ServerConfigOptions,
+  place: Place | undefined,
+): Promise<AccessLog | undefined> {
   if (config === undefined) return undefined
   const { accessLog } = await import('../../plugins/access-log.ts')
   const { samplePercent, ...options } = config
-  return accessLog({ ...options, ...(samplePercent !== undefined && { sample: samplePercent / 100 }) })
+  const worker = place && { worker: place.number }
+  return accessLog({
+    ...options,
+    ...worker,
+    ...(samplePercent !== undefined && { sample: samplePercent / 100 }),
+  })
 }
 
 async function openPlace(place: Place): Promise<ClusterEnd> {

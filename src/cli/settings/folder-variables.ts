@@ -10,6 +10,14 @@ const FILES: readonly string[] = ['', '.development', '.production', '.test'].fl
   `.env${mode}.local`,
 ])
 
+/** Keeps Bun from running and reading what is in the folder, as the launcher in `bin/` does, which has the same options. */
+export const LAUNCH_OPTIONS: readonly string[] = [
+  '--use-system-ca',
+  '--no-env-file',
+  '--config=/dev/null',
+  '--tsconfig-override=/dev/null',
+]
+
 /**
  * Starts this program again without the file when Bun has read one. The launcher in `bin/` prevents that; a start as
  * `bun bin/localtunnels.ts` goes past the launcher. Node reads no such file. Resolves when the environment is the one
@@ -20,13 +28,7 @@ export async function leaveFolderOut(): Promise<void> {
   const environment = await givenEnvironment()
   const { execPath, execArgv, argv } = process
   if (environment !== undefined) {
-    const options = [
-      ...execArgv,
-      '--use-system-ca',
-      '--no-env-file',
-      '--config=/dev/null',
-      '--tsconfig-override=/dev/null',
-    ]
+    const options = [...execArgv, ...LAUNCH_OPTIONS]
     // The process stays the same, with its id, its terminal and its signals. Does not return.
     process.execve?.(execPath, [execPath, ...options, ...argv.slice(1)], environment)
   }

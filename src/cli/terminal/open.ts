@@ -1,6 +1,8 @@
 // Opens a URL in the browser. Why there is no library for it: docs/decisions/013-opening-a-browser.md.
 
 import { spawn } from 'node:child_process'
+import { rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { deferred } from '../../deferred.ts'
 
 const OPENERS: Readonly<Partial<Record<NodeJS.Platform, readonly string[]>>> = {
@@ -11,12 +13,35 @@ const OPENERS: Readonly<Partial<Record<NodeJS.Platform, readonly string[]>>> = {
 
 /** Resolves to whether an opener was found and took the URL. Only http(s) is opened: the server chose the URL. */
 export function openInBrowser(url: string, platform: NodeJS.Platform): Promise<boolean> {
-  const { promise, resolve } = deferred<boolean>()
   if (!URL.canParse(url)) return Promise.resolve(false)
   const parsed = new URL(url)
   if (!/^https?:$/.test(parsed.protocol)) return Promise.resolve(false)
+  return start(parsed.href, platform)
+}
+
+/**
+ * Opens a URL that is a secret. All users see the words of commands: the browser gets a file that only this user reads, and that
+ * leads to the URL. Resolves to `false` where there is no screen.
+ */
+export function openPrivately(
+  url: string,
+  folder: string | undefined,
+  { DISPLAY, WAYLAND_DISPLAY }: Readonly<Record<string, string | undefined>>,
+  platform: NodeJS.Platform = process.platform,
+): Promise<boolean> {
+  const hasScreen = platform !== 'linux' || DISPLAY !== undefined || WAYLAND_DISPLAY !== undefined
+  if (!hasScreen || folder === undefined) return Promise.resolve(false)
+  const path = join(folder, 'open.html')
+  rmSync(path, { force: true })
+  const escaped = url.replaceAll('&', '&amp;').replaceAll('"', '&quot;')
+  writeFileSync(path, `<meta http-equiv="refresh" content="0;url=${escaped}">\n`, { mode: 0o600, flag: 'wx' })
+  return start(path, platform)
+}
+
+function start(what: string, platform: NodeJS.Platform): Promise<boolean> {
+  const { promise, resolve } = deferred<boolean>()
   const [program = 'xdg-open', ...args] = OPENERS[platform] ?? []
-  const child = spawn(program, [...args, parsed.href], { stdio: 'ignore', detached: true })
+  const child = spawn(program, [...args, what], { stdio: 'ignore', detached: true })
   child.once('error', () => resolve(false))
   child.once('spawn', () => resolve(true))
   child.unref()

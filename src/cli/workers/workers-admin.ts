@@ -55,7 +55,7 @@ export class WorkersAdmin {
     this.#socket = new AdminSocket({ host, port, upgrade, fetch, failed })
     const { url = '' } = this.#socket
     keepAccess(environment, { url, token })
-    const message = `The admin listener is at ${url}. On this machine: localtunnels admin tunnels`
+    const message = `The admin listener is at ${url}. On this machine: localtunnels admin open`
     output.event({ type: 'notice', code: 'ADMIN', message })
   }
 

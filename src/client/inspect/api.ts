@@ -135,6 +135,8 @@ export class InspectApi {
     const entries: Entry[] = []
     for await (const entry of this.#inspector.matching(filter, all, request.signal))
       if (withPinned || !entry.isPinned) entries.push(entry)
+    // Hidden ones do not outlive what is shown.
+    if (filter.text.trim() === '') entries.push(...all.filter(({ isProbe }) => isProbe))
     return this.#remove(entries)
   }
 

@@ -61,6 +61,8 @@ export interface Place {
   readonly service: string
   /** The app speaks HTTP/2: what is shown as HTTP/1.1 was none, and cannot be sent to it again. */
   readonly isHttp2?: boolean
+  /** The value of the header by which the server marks its probes. */
+  readonly serverProbe?: string | undefined
 }
 
 export class Entry {
@@ -80,6 +82,8 @@ export class Entry {
   /** What was wrong with the app's answer, where the code does not say it all. */
   fault: string | undefined
   isRefused = false
+  /** The server asked whether the app answers; no visitor did. */
+  isProbe = false
   visitor: string | undefined
   requestHead: Uint8Array = NOTHING
   answerHead: Uint8Array = NOTHING

@@ -91,6 +91,8 @@ export interface ExchangeRow {
   readonly code?: ErrorCode
   /** The server refused it before it came here: there are no bytes of it. */
   readonly isRefused: boolean
+  /** The server asked whether the app answers. Filters without `is:probe` leave these out. */
+  readonly isProbe: boolean
   /** Address of the visitor, when the server tells it. */
   readonly visitor?: string
   readonly requestBody: Kept

@@ -41,6 +41,7 @@ const STATES: Readonly<Record<string, Test>> = {
   failed: row => row.state === 'failed',
   error: row => row.state === 'failed' || row.status >= 500,
   refused: row => row.isRefused,
+  probe: row => row.isProbe,
   replay: row => row.replayOf !== undefined,
   pinned: row => row.isPinned,
   noted: row => row.note !== '',
@@ -101,12 +102,13 @@ export const FILTER_STATES: readonly string[] = Object.keys(STATES)
 /** Longer filters are faults: they come from URLs. */
 const MAX_FILTER_CHARS = 2_000
 
-/** Reads a filter. The empty one matches everything. */
+/** Reads a filter. The empty one matches everything but probes of the server, which need `is:probe`. */
 export function parseFilter(text: string): Filter | FilterFault {
   if (text.length > MAX_FILTER_CHARS)
     return { at: MAX_FILTER_CHARS, message: `a filter has at most ${MAX_FILTER_CHARS} characters` }
   const tests: Test[] = []
   const keys: string[] = []
+  let hidesProbes = true
   // -key:"value, with spaces",other   or   word   or   "two words"
   const term = /\s*(-?)(?:([a-z]+(?:\.[a-z]+)?):)?((?:"(?:[^"\\]|\\.)*"|[^\s"])*)/giy
   while (term.lastIndex < text.trimEnd().length) {
@@ -124,13 +126,15 @@ export function parseFilter(text: string): Filter | FilterFault {
     const test = termTest(key.toLowerCase(), raw)
     if (typeof test === 'string') return { at, message: test }
     keys.push(key.toLowerCase())
+    if (key.toLowerCase() === 'is' && valuesOf(raw).includes('probe')) hidesProbes = false
     tests.push(minus === '' ? test : (row, textOf) => !test(row, textOf))
   }
   return {
     text,
     needsContent: keys.some(key => CONTENT_KEYS.has(key)),
     keys,
-    matches: (row, textOf = () => '') => tests.every(test => test(row, textOf)),
+    matches: (row, textOf = () => '') =>
+      !(hidesProbes && row.isProbe) && tests.every(test => test(row, textOf)),
   }
 }
 

@@ -11,6 +11,7 @@ import {
   RequestHead,
   ResponseHead,
 } from '../../http/head.ts'
+import { PROBE_HEADER } from '../../wire/control.ts'
 import type { CaptureRoom } from './capture.ts'
 import { type Entry, type KeptBytes, NOTHING, type Place } from './entry.ts'
 import { FROM_APP, TO_APP, type Way } from './flow.ts'
@@ -146,6 +147,7 @@ export class HttpReader {
     entry.requestHead = copyOf(head.bytes, head.start, head.end)
     entry.visitor = visitorOf(head)
     entry.replayOf = this.#replayOf
+    entry.isProbe = isProbe(head, this.#place, this.#replayOf)
     this.#asking = entry
     this.#waiting.push(entry)
     this.#beginBody(TO_APP, entry.requestBody, head.body, head.contentLength)
@@ -419,6 +421,13 @@ export class HttpReader {
 
 function valuesOf(head: ResponseHead, name: string): string[] {
   return head.headerList().flatMap(([one, value]) => (one.toLowerCase() === name ? [value] : []))
+}
+
+/** A visitor does not know the proof; and who learns it from the app can hide no more than this one request. */
+function isProbe(head: RequestHead, { serverProbe }: Place, replayOf: number | undefined): boolean {
+  if (serverProbe === undefined || replayOf !== undefined || head.method !== 'HEAD' || head.target !== '/')
+    return false
+  return head.header(PROBE_HEADER) === serverProbe
 }
 
 /** As the server wrote it: the first of X-Forwarded-For. */

@@ -1,6 +1,8 @@
 // What a client knows of its inspector: taps on its origins, which cost nothing until the inspector is loaded.
 
+import { createHash } from 'node:crypto'
 import { TunnelError } from '../../errors.ts'
+import { serverProbeProof } from '../../wire/control.ts'
 import type { Origin } from '../origin.ts'
 import type { TunnelSettings } from '../tunnel-settings.ts'
 import type { Inspected, Inspector } from './inspector.ts'
@@ -35,6 +37,7 @@ export class Inspection {
       kind,
       tunnel: settings.name ?? '',
       url: '',
+      serverProbe: undefined,
       service: origin.label,
       settings,
       origins: new Map(origins.map(one => [one.label, one])),
@@ -49,6 +52,9 @@ export class Inspection {
         get tunnel() {
           return inspected.tunnel
         },
+        get serverProbe() {
+          return inspected.serverProbe
+        },
         service: one.label,
         ...(http2.has(one) && { isHttp2: true }),
       }
@@ -61,10 +67,14 @@ export class Inspection {
     }
   }
 
-  /** The server granted the tunnel with this origin. */
-  granted(origin: Origin, name: string, url: string): void {
+  /** The server granted the tunnel with this origin. `secret`: what it proves its own probes with. */
+  granted(origin: Origin, name: string, url: string, secret: string | undefined): void {
     for (const one of this.#tunnels) {
       if (one.settings.origin !== origin.untapped) continue
+      one.serverProbe =
+        secret === undefined
+          ? undefined
+          : serverProbeProof(secret, text => createHash('sha256').update(text).digest('base64url'))
       one.tunnel = name
       one.url = url
     }

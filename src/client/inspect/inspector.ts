@@ -26,6 +26,8 @@ export interface Inspected {
   /** As granted last; what was wished for before that. */
   tunnel: string
   url: string
+  /** The value of the header by which the server marks its probes of the app. */
+  serverProbe: string | undefined
   readonly service: string
   readonly settings: TunnelSettings
   /** By label, without a tap: for replays. */

@@ -33,6 +33,7 @@ const row: Readonly<Record<string, Json>> = {
   reason: text,
   code: text,
   isRefused: flag,
+  isProbe: flag,
   visitor: text,
   requestBody: ref('Kept'),
   answerBody: ref('Kept'),

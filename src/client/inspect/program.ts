@@ -30,7 +30,8 @@ export async function* exchangesOf(
 ): AsyncGenerator<Exchange, void, undefined> {
   const { store, capture } = inspector
   capture.flush()
-  const isOurs = (entry: Entry) => tunnel() === undefined || entry.place.tunnel === tunnel()
+  const isOurs = (entry: Entry) =>
+    !entry.isProbe && (tunnel() === undefined || entry.place.tunnel === tunnel())
   /** Ids, so that what waits here holds no memory beyond the store's. Bound: as many as the store keeps. */
   const waiting = [...store.entries()].filter(one => one.state !== 'open' && isOurs(one)).map(({ id }) => id)
   let wake = () => {}

@@ -53,7 +53,7 @@ export class Reports {
       else entry.visitor = visitor.remoteAddress || undefined
       return
     }
-    if (entry.replayOf !== undefined) return
+    if (entry.replayOf !== undefined || entry.isProbe) return
     const report = shift(this.#unmatched, keyOf(tunnel, entry.method, entry.path))
     if (report === undefined) return
     entry.waitingMs = report.waitedMs

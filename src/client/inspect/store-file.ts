@@ -23,6 +23,7 @@ const PLAIN = [
   'code',
   'fault',
   'isRefused',
+  'isProbe',
   'visitor',
   'waitingMs',
   'droppedFrames',

@@ -37,8 +37,9 @@ export class ExchangeStore extends Events<StoreEvents> {
     return this.#entries.size
   }
 
+  /** Of visitors, and of the user: not a probe. */
   get latest(): Entry | undefined {
-    return [...this.#entries.values()].at(-1)
+    return this.newestFirst().find(({ isProbe }) => !isProbe)
   }
 
   get(id: number): Entry | undefined {

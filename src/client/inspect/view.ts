@@ -23,6 +23,7 @@ export function rowOf(entry: Entry): ExchangeRow {
     reason: entry.reason,
     ...(entry.code !== undefined && { code: entry.code }),
     isRefused: entry.isRefused,
+    isProbe: entry.isProbe,
     ...(entry.visitor !== undefined && { visitor: entry.visitor }),
     requestBody: keptOf(entry.requestBody),
     answerBody: keptOf(entry.answerBody),

@@ -82,6 +82,7 @@ function rowOf(head: RequestHead, path: string): ExchangeRow {
     frames: { ...nothing, total: 0, kept: 0 },
     times: {},
     isRefused: false,
+    isProbe: false,
     isPinned: false,
     isIncomplete: false,
     note: '',

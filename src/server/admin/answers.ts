@@ -10,6 +10,17 @@ export class Missing extends TunnelError {
   }
 }
 
+/** The path has no such method, and has these. */
+export class MethodMissing extends TunnelError {
+  readonly allowed: string
+
+  constructor(allowed: readonly string[]) {
+    const all = allowed.flatMap(method => (method === 'GET' ? ['GET', 'HEAD'] : [method])).join(', ')
+    super('ADMIN_INVALID', `There is no such operation; this path has ${all}.`)
+    this.allowed = all
+  }
+}
+
 export function missing(detail: string): never {
   throw new Missing(detail)
 }
@@ -28,8 +39,15 @@ export function json(body: unknown, status = 200): Response {
 export function failure(error: TunnelError): Response {
   // An invalid option is the caller's fault here.
   const status =
-    error instanceof Missing ? 404 : error.code === 'OPTION_INVALID' ? 400 : ERRORS[error.code].status
+    error instanceof Missing
+      ? 404
+      : error instanceof MethodMissing
+        ? 405
+        : error.code === 'OPTION_INVALID'
+          ? 400
+          : ERRORS[error.code].status
   const answer = json({ error: { code: error.code, message: error.message } }, status)
   if (status === 401) answer.headers.set('www-authenticate', 'Bearer realm="localtunnels admin"')
+  if (error instanceof MethodMissing) answer.headers.set('allow', error.allowed)
   return answer
 }

@@ -4,12 +4,14 @@ import { TunnelError } from '../../errors.ts'
 import type { Ban, Span } from '../../operations.ts'
 import type { TunnelKind } from '../../wire/tunnel-kind.ts'
 import { AdminAccess, urlOf } from './access.ts'
-import { failure, json, Missing, missing, text } from './answers.ts'
+import { failure, json, MethodMissing, Missing, missing, text } from './answers.ts'
 import type { AdminDesk } from './desk.ts'
 import { pageAnswer } from './page.ts'
 
 export const MAX_BODY_BYTES = 65_536
 const MAX_ROWS = 1_000
+/** Beside the API. */
+export const ONLY_READ: ReadonlySet<string> = new Set(['/', '/health', '/metrics'])
 /** A ban of ten years is one for ever. */
 const MAX_BAN_SECONDS = 315_360_000
 
@@ -81,18 +83,26 @@ export class AdminApi {
       if (pathname === '/' && method === 'GET') return await pageAnswer()
       const refusal = await this.#access.refusalOf(request, address)
       if (refusal !== undefined) return failure(refusal)
-      if (pathname === '/metrics' && method === 'GET')
+      if (ONLY_READ.has(pathname) && method !== 'GET') throw new MethodMissing(['GET'])
+      if (pathname === '/metrics')
         return text(this.#desk.metricsText(), 'text/plain; version=0.0.4; charset=utf-8')
       const [, first = '', id = '', rest = ''] =
         /^\/api\/v1(\/[a-z.]+)(?:\/([^/]+)(\/[a-z]+)?)?$/.exec(pathname) ?? []
       const shape = id === '' ? first : `${first}/{id}${rest}`
       const operation = this.operations[`${method} ${shape}`]
-      if (operation === undefined) return failure(new Missing('There is no such operation.'))
+      if (operation === undefined) throw this.#missing(shape)
       return await operation({ request, query: searchParams, id: decoded(id) })
     } catch (cause) {
       if (!(cause instanceof TunnelError)) this.#desk.failed(cause)
       return failure(cause instanceof TunnelError ? cause : new TunnelError('INTERNAL', undefined, { cause }))
     }
+  }
+
+  #missing(shape: string): TunnelError {
+    const allowed = Object.keys(this.operations)
+      .map(one => one.split(' '))
+      .flatMap(([method = '', path]) => (path === shape ? method : []))
+    return allowed.length === 0 ? new Missing('There is no such operation.') : new MethodMissing(allowed)
   }
 
   #traffic({ query }: Asked): Response {
@@ -150,7 +160,12 @@ export class AdminApi {
   #audit({ query }: Asked): Response {
     const limit = numberOf(query, 'limit', 100, MAX_ROWS)
     const before = query.get('before')
-    const beforeMs = before === null ? Number.MAX_SAFE_INTEGER : Date.parse(before)
+    const beforeMs =
+      before === null
+        ? Number.MAX_SAFE_INTEGER
+        : /^\d{4}-\d\d-\d\dT/.test(before)
+          ? Date.parse(before)
+          : Number.NaN
     if (Number.isNaN(beforeMs))
       throw new TunnelError('ADMIN_INVALID', 'before is a time, such as 2026-01-31T12:00:00Z.')
     const entries = this.#desk.audit(beforeMs, limit)
@@ -187,8 +202,9 @@ function banView({ sinceMs, untilMs, ...ban }: Ban) {
 function numberOf(query: URLSearchParams, name: string, usual: number, most: number): number {
   const text = query.get(name)
   if (text === null) return usual
-  if (!/^\d{1,9}$/.test(text)) throw new TunnelError('ADMIN_INVALID', `${name} is a whole number.`)
-  return Math.min(Math.max(Number(text), 1), most)
+  const number = /^\d{1,9}$/.test(text) ? Number(text) : 0
+  if (number >= 1 && number <= most) return number
+  throw new TunnelError('ADMIN_INVALID', `${name} is a whole number from 1 to ${most}.`)
 }
 
 function decoded(text: string): string {

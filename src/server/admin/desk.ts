@@ -298,12 +298,12 @@ export class AdminDesk {
   }
 
   async #probe(tunnel: Tunnel): Promise<Probe | undefined> {
-    const { upstream } = tunnel
+    const { upstream, serverProbe } = tunnel
     if (tunnel.kind !== 'http' || upstream === undefined || this.#probing.has(tunnel)) return undefined
     this.#probing.add(tunnel)
     try {
       const host = new URL(this.#host.urlOf(tunnel)).host
-      const result = await probe(upstream, host, this.#host.room.limits)
+      const result = await probe(upstream, host, serverProbe, this.#host.room.limits)
       this.#probes.set(tunnel, result)
       if (result.status > 0) this.#metrics.of(tunnel.name).provenAtMs = Date.now()
       return result

@@ -3,7 +3,8 @@
 import { TunnelError } from '../../errors.ts'
 import type { ServerStats } from '../stats.ts'
 import { type AccessHost, AdminAccess, urlOf } from './access.ts'
-import { failure, json, Missing, text } from './answers.ts'
+import { failure, json, MethodMissing, Missing, text } from './answers.ts'
+import { ONLY_READ } from './api.ts'
 import { type ByWorker, mergedMetrics, mergedStats, mergedTunnels } from './merged.ts'
 import type { AdminUpgrade } from './options.ts'
 import { pageAnswer } from './page.ts'
@@ -49,6 +50,7 @@ export class AdminGateway {
       if (pathname === '/' && method === 'GET') return await pageAnswer()
       const refusal = await this.#access.refusalOf(request, address)
       if (refusal !== undefined) return failure(refusal)
+      if (ONLY_READ.has(pathname) && method !== 'GET') throw new MethodMissing(['GET'])
       const body = method === 'POST' ? await request.text() : undefined
       return await this.#answer(new Question(method, pathname, search, body))
     } catch (cause) {

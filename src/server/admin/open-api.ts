@@ -10,7 +10,7 @@ const count: Json = { type: 'integer', minimum: 0 }
 const number: Json = { type: 'number', minimum: 0 }
 const flag: Json = { type: 'boolean' }
 const ref = (name: string): Json => ({ $ref: `#/components/schemas/${name}` })
-const list = (items: Json): Json => ({ type: 'array', items })
+const list = (items: Json) => ({ type: 'array', items })
 const oneOf = (...values: string[]): Json => ({ type: 'string', enum: values })
 
 /** All properties are required but those named. */
@@ -18,6 +18,11 @@ function record(properties: Readonly<Record<string, Json>>, ...optional: string[
   const required = Object.keys(properties).filter(name => !optional.includes(name))
   return { type: 'object', properties, required }
 }
+
+/** An address with the length of its prefix. */
+const OCTET = '(?:25[0-5]|2[0-4][0-9]|1?[0-9]?[0-9])'
+const GROUP = '[0-9A-Fa-f]{1,4}'
+const NETWORK = `^(?:(?:${OCTET}\\.){3}${OCTET}/(?:3[0-2]|[12]?[0-9])|(?:(?:${GROUP}:){7}${GROUP}|(?:${GROUP}:){1,6}:(?:${GROUP})?|::(?:${GROUP})?)/(?:12[0-8]|1[01][0-9]|[1-9]?[0-9]))$`
 
 const schemas: Readonly<Record<string, Json>> = {
   Error: record({ error: record({ code: text, message: text }) }),
@@ -113,6 +118,10 @@ const schemas: Readonly<Record<string, Json>> = {
       reason: { type: 'string', maxLength: 1_000 },
       forSeconds: { type: 'integer', minimum: 1, maximum: 315_360_000 },
     },
+    if: { required: ['kind'], properties: { kind: { const: 'tunnel' } } },
+    else: {
+      properties: { value: { anyOf: [{ format: 'ipv4' }, { format: 'ipv6' }, { pattern: NETWORK }] } },
+    },
   },
   Token: record(
     { name: text, createdAt: time, expiresAt: time, lastUsedAt: time, scope: { type: 'object' } },
@@ -124,8 +133,8 @@ const schemas: Readonly<Record<string, Json>> = {
     required: ['name'],
     properties: {
       name: { type: 'string', pattern: '^[A-Za-z0-9_.-]{1,64}$' },
-      names: list(text),
-      kinds: list(oneOf('http', 'tcp', 'udp', 'tls')),
+      names: { ...list({ type: 'string', pattern: '^[A-Za-z0-9*-]+$' }), minItems: 1, maxItems: 100 },
+      kinds: { ...list(oneOf('http', 'tcp', 'udp', 'tls')), minItems: 1, maxItems: 100 },
       reserve: flag,
       forSeconds: { type: 'integer', minimum: 1, maximum: 315_360_000 },
     },
@@ -172,7 +181,7 @@ export const OPEN_API: { readonly [key: string]: Json } = {
     description:
       'For the operator of a tunnel server, at its admin listener. `/metrics` beside it is for Prometheus.',
   },
-  servers: [{ url: '/api/v1' }],
+  servers: [{ url: '/api/v1', description: 'At the address of this document.' }],
   security: [{ token: [] }],
   paths: {
     '/status': { get: operation({ summary: 'Counters of the server.' }, ref('Status')) },

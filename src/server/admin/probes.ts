@@ -3,6 +3,7 @@
 import type { ErrorCode } from '../../errors.ts'
 import type { Hop } from '../../http/forward.ts'
 import { parseRequestHead, RequestHead } from '../../http/head.ts'
+import { PROBE_HEADER } from '../../wire/control.ts'
 import type { ServerLimits } from '../options.ts'
 import type { Exchange, Rewrite, Upstream, Visit } from '../upstream.ts'
 
@@ -17,10 +18,18 @@ export interface Probe {
   readonly code?: ErrorCode
 }
 
-/** Asks for `HEAD /`. An answer of any status proves the way there and back. Never rejects. */
-export function probe(upstream: Upstream, host: string, limits: ServerLimits): Promise<Probe> {
+/**
+ * Asks for `HEAD /`. An answer of any status proves the way there and back. `proof`: what the client knows its server by, so that the
+ * inspector does not take the probe for a visitor. Never rejects.
+ */
+export function probe(
+  upstream: Upstream,
+  host: string,
+  proof: string | undefined,
+  limits: ServerLimits,
+): Promise<Probe> {
   return new Promise(resolve => {
-    const visit = new ProbeVisit(host, limits, resolve)
+    const visit = new ProbeVisit(host, proof, limits, resolve)
     visit.start(upstream)
   })
 }
@@ -30,15 +39,17 @@ class ProbeVisit implements Visit {
   readonly answerLines = undefined
   readonly hstsLine = undefined
   readonly keepsAlive = true
+  readonly isProbe = true
   readonly #startedAt = performance.now()
   readonly #atMs = Date.now()
   readonly #ended: (probe: Probe) => void
   #status = 0
 
-  constructor(host: string, limits: ServerLimits, ended: (probe: Probe) => void) {
+  constructor(host: string, proof: string | undefined, limits: ServerLimits, ended: (probe: Probe) => void) {
     this.#ended = ended
+    const mark = proof === undefined ? '' : `${PROBE_HEADER}: ${proof}\r\n`
     const bytes = Buffer.from(
-      `HEAD / HTTP/1.1\r\nHost: ${host}\r\nUser-Agent: ${AGENT}\r\nAccept: */*\r\n\r\n`,
+      `HEAD / HTTP/1.1\r\nHost: ${host}\r\nUser-Agent: ${AGENT}\r\nAccept: */*\r\n${mark}\r\n`,
       'latin1',
     )
     parseRequestHead(this.head, bytes, 0, bytes.length, { ...limits, maxHeadBytes: bytes.length })

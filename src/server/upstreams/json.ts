@@ -161,7 +161,8 @@ export class JsonExchange implements Exchange, Deadline {
     const body = isBodiless ? undefined : this.#encoded(bodyBytes)
     const id = this.#link.nextId()
     const connection = this.#connection
-    const request = { type: 'request', id, method: head.method, path, headers, connection } as const
+    const probe = this.#visit.isProbe === true && { isProbe: true as const }
+    const request = { type: 'request', id, method: head.method, path, headers, connection, ...probe } as const
     let message = encodeRequest(body === undefined ? request : { ...request, body })
     if (bodyBytes !== undefined && message.length * 3 > this.#link.limits.maxMessageBytes) {
       // Escapes and characters of several bytes can make text several times as long; base64 always fits.

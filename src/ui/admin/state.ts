@@ -137,7 +137,7 @@ export function follow(): void {
 /** A link to the page may have the token behind #, which no server sees. It goes from the address at once. */
 function takeToken(): void {
   if (location.hash.length < 2) return
-  const text = location.hash.slice(1)
+  const text = decodeURIComponent(location.hash.slice(1))
   history.replaceState(null, '', location.pathname)
   signIn(text)
 }

@@ -16,6 +16,7 @@ const row: ExchangeRow = {
   status: 503,
   reason: 'Busy',
   isRefused: false,
+  isProbe: false,
   visitor: '203.0.113.7',
   requestBody: { totalBytes: 2_048, keptBytes: 2_048 },
   answerBody: none,

@@ -355,3 +355,36 @@ test('a flood of refusals fills neither the disk nor the time of the server', ()
   expect(entries).toHaveLength(21)
   expect(entries[0]?.detail).toBe('TOKEN_REFUSED (980 lines before were left out)')
 })
+
+test('a method that a path has not is 405 with those that it has, and a limit above its maximum is refused', async () => {
+  await using server = await startServer({ admin: adminOptions() })
+  const headers = { authorization: `Bearer ${ADMIN_TOKEN}` }
+  for (const [method, path, allowed] of [
+    ['DELETE', '/api/v1/status', 'GET, HEAD'],
+    ['PUT', '/api/v1/tunnels/shop', 'GET, HEAD, DELETE'],
+    ['PATCH', '/api/v1/bans', 'GET, HEAD, POST'],
+    ['GET', '/api/v1/upgrade', 'POST'],
+    ['POST', '/metrics', 'GET, HEAD'],
+    ['DELETE', '/health', 'GET, HEAD'],
+  ] as const) {
+    const answer = await fetch(`${server.adminUrl}${path}`, { method, headers })
+    expect([path, answer.status, answer.headers.get('allow')]).toEqual([path, 405, allowed])
+    expect(await answer.json()).toMatchObject({ error: { code: 'ADMIN_INVALID' } })
+  }
+  for (const limit of ['0', '1001', '-1', 'x', '9999999999'])
+    expect((await askAdmin(server, `/traffic?limit=${limit}`)).status).toBe(400)
+  for (const before of ['0.5', 'yesterday'])
+    expect((await askAdmin(server, `/audit?before=${before}`)).status).toBe(400)
+  for (const limit of ['1', '1000'])
+    expect((await askAdmin(server, `/audit?limit=${limit}`)).status).toBe(200)
+})
+
+test('what the API refuses of a new token and a ban, its document does not allow', async () => {
+  const { schemas } = OPEN_API.components as {
+    schemas: Record<string, { properties: Record<string, object> }>
+  }
+  const { NewToken, NewBan } = schemas
+  expect(NewToken?.properties.names).toMatchObject({ minItems: 1, maxItems: 100 })
+  expect(NewToken?.properties.kinds).toMatchObject({ minItems: 1 })
+  expect(NewBan).toMatchObject({ else: { properties: { value: { anyOf: [{ format: 'ipv4' }, {}, {}] } } } })
+})

@@ -1,0 +1,67 @@
+// The user as whom a service of the machine runs, and what must be so that no other user gets to run code as that one.
+
+import { execFileSync } from 'node:child_process'
+import { realpathSync, type Stats, statSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { TunnelError } from '../errors.ts'
+
+/** What root may put into a service, which then runs as the owner of `folder`. */
+export interface MachineService {
+  readonly folder: string
+  /** Files that run: the runtime and the script, or the executable. */
+  readonly program: readonly string[]
+}
+
+/**
+ * The owner of the folder by name; `undefined`: root, so that the service needs a user of its own. Throws `OPTION_INVALID`
+ * where others could change what runs, and where the service could not read it.
+ */
+export function accountOf({ folder, program }: MachineService): string | undefined {
+  const { uid } = statSync(folder)
+  const user = uid === 0 ? undefined : nameOf(uid, folder)
+  for (const path of new Set([folder, ...program].flatMap(pathsOf))) check(path, statSync(path), uid, user)
+  return user
+}
+
+function nameOf(uid: number, folder: string): string {
+  try {
+    return execFileSync('id', ['-un', String(uid)], { encoding: 'utf8', stdio: 'pipe' }).trim()
+  } catch (cause) {
+    throw new TunnelError('OPTION_INVALID', `${folder} belongs to user ${uid}, who is not known here.`, {
+      cause,
+    })
+  }
+}
+
+/** The path and all folders above it; also where links lead. */
+function pathsOf(path: string): readonly string[] {
+  const paths: string[] = []
+  for (const start of [path, realpathSync(path)])
+    for (let at = start; ; at = dirname(at)) {
+      paths.push(at)
+      if (at === dirname(at)) break
+    }
+  return paths
+}
+
+function check(path: string, stats: Stats, uid: number, user: string | undefined): void {
+  if (stats.uid !== 0 && stats.uid !== uid)
+    throw new TunnelError(
+      'OPTION_INVALID',
+      `${path} belongs to another user, who could change what the service runs: use a folder and a program of root, or of ${user ?? 'the user that it runs as'}.`,
+    )
+  // The group of root has root alone in it.
+  const writable = stats.mode & (stats.gid === 0 ? 0o002 : 0o022)
+  if (writable !== 0)
+    throw new TunnelError(
+      'OPTION_INVALID',
+      `Others may write to ${path}, and could change what the service runs: chmod go-w ${path}, or use another folder.`,
+    )
+  const isHidden = user === undefined && /^\/(?:home|root|run\/user)(?:\/|$)/.test(path)
+  if (isHidden || (stats.mode & (stats.uid === uid && user !== undefined ? 0o100 : 0o011)) === 0)
+    if (stats.isDirectory() || isHidden)
+      throw new TunnelError(
+        'OPTION_INVALID',
+        `A service does not run as root, and ${user ?? 'its user'} cannot read ${path}: use a folder such as /etc/localtunnels, and a program for the whole machine, or give the folder to a user (chown).`,
+      )
+}

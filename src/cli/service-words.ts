@@ -1,0 +1,129 @@
+// The words of a service without their secrets: unit files are readable by all users of the machine, variables go into a file of one.
+
+import { type Command, CommanderError } from 'commander'
+import type { Fields, Value } from '../config/field.ts'
+import { CLIENT_FIELDS } from '../config/schema/client.ts'
+import { SERVER_FIELDS } from '../config/schema/server.ts'
+import { TunnelError } from '../errors.ts'
+import { translate } from './words.ts'
+
+export interface ServiceWords {
+  /** As they may stand in a unit file. */
+  readonly words: readonly string[]
+  /** The variables that the command gets: secrets of the words, and variables of its flags that are set now. */
+  readonly variables: Readonly<Record<string, string>>
+  /** The command that the words begin with, such as `up`; `localtunnels` for a shared app. */
+  readonly command: string
+}
+
+/** Throws `OPTION_INVALID` for words that are no command line, and for secrets that no variable can carry. */
+export async function separateSecrets(
+  words: readonly string[],
+  environment: Readonly<Record<string, string | undefined>>,
+  program: Command,
+): Promise<ServiceWords> {
+  const command = await parsed(words, program)
+  const variables: Record<string, string> = {}
+  const moved = new Set<string>()
+  for (const option of command.options) {
+    const { envVar, long, short } = option
+    if (envVar === undefined) continue
+    const source = command.getOptionValueSource(option.attributeName())
+    const variable = environment[envVar]
+    if (source === 'env' && variable !== undefined) variables[envVar] = variable
+    const value: unknown = command.getOptionValue(option.attributeName())
+    const values = (Array.isArray(value) ? value : [value]).filter(one => typeof one === 'string')
+    if (source !== 'cli' || !(isSecretFlag(long) || values.some(hasPassword))) continue
+    // The variable of a repeatable flag separates its values by commas.
+    if (Array.isArray(value) && values.some(one => one.includes(','))) throw exposed(`${long} with a comma`)
+    variables[envVar] = values.join(',')
+    for (const flag of [long, short]) if (flag !== undefined) moved.add(flag)
+  }
+  const hasServer = command.options.some(({ long }) => long === '--server')
+  if (moved.has('--token') && hasServer && command.getOptionValue('server') === undefined)
+    throw new TunnelError(
+      'OPTION_INVALID',
+      'A service with --token needs --server: it gets the token as a variable, which goes to no default server.',
+    )
+  const kept = without(words, moved)
+  const secret = kept.find(word => isSecretFlag(word.split('=')[0]) || hasPassword(word))
+  if (secret !== undefined)
+    throw exposed(secret.startsWith('--') ? (secret.split('=')[0] ?? '') : 'A password')
+  return { words: kept, variables, command: command.name() }
+}
+
+/** The command that the words give, with its values. It does not run: the hook ends the parse before. */
+async function parsed(words: readonly string[], program: Command): Promise<Command> {
+  let found: Command | undefined
+  program.hook('preAction', (_, command) => {
+    found = command
+    throw new CommanderError(0, 'found', '')
+  })
+  try {
+    await program.parseAsync(translate(words), { from: 'user' })
+  } catch (cause) {
+    if (found !== undefined) return found
+    const why = cause instanceof CommanderError ? cause.message.replace(/^error: /, '') : String(cause)
+    throw new TunnelError('OPTION_INVALID', `A service cannot run these words: ${why.split('\n')[0]}.`, {
+      cause,
+    })
+  }
+  throw new TunnelError('OPTION_INVALID', 'A service cannot run these words.')
+}
+
+function without(words: readonly string[], moved: ReadonlySet<string>): readonly string[] {
+  const kept: string[] = []
+  for (let index = 0; index < words.length; index++) {
+    const word = words[index]!
+    // The words of another program.
+    if (word === '--') return [...kept, ...words.slice(index)]
+    if (!moved.has(word.split('=')[0]!)) kept.push(word)
+    else if (!word.includes('=')) index++
+  }
+  return kept
+}
+
+function exposed(what: string): TunnelError {
+  return new TunnelError(
+    'OPTION_INVALID',
+    `${what} would stand in a file that others read: use localtunnels login, or a configuration file.`,
+  )
+}
+
+/** `https://user:password@host`, also behind `--route /api=`. */
+function hasPassword(text: string): boolean {
+  return /[a-z][a-z\d+.-]*:\/\/[^\s/?#]*@/i.test(text)
+}
+
+export function isSecretFlag(long: string | undefined): boolean {
+  return long !== undefined && SECRET_FLAGS.has(long)
+}
+
+/** The flags of the keys that configuration files mark as secrets: `--token`, `--admin-token` of `admin.token`. */
+const SECRET_FLAGS: ReadonlySet<string> = new Set(
+  [...secretsOf(CLIENT_FIELDS, []), ...secretsOf(SERVER_FIELDS, [])].map(name => `--${name}`),
+)
+
+function secretsOf(fields: Fields, above: readonly string[]): readonly string[] {
+  return Object.entries(fields).flatMap(([key, { value, isRequired }]) => {
+    // `--cluster` is the required `url` of the table.
+    const table = isRequired === true ? above.slice(-1) : []
+    return namesOf(value, [...above, key], table)
+  })
+}
+
+function namesOf(value: Value, path: readonly string[], table: readonly string[]): readonly string[] {
+  switch (value.type) {
+    case 'text':
+      return value.isSecret === true ? [path.join('-'), ...path.slice(-1), ...table] : []
+    case 'list':
+    case 'map':
+      return namesOf(value.of, path, table)
+    case 'either':
+      return value.of.flatMap(one => namesOf(one, path, table))
+    case 'table':
+      return secretsOf(value.fields, path)
+    default:
+      return []
+  }
+}
