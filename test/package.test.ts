@@ -101,7 +101,7 @@ test('its code can be read: no line has more than 400 characters, and files say 
   const code = [...(await packed())].filter(name => name.endsWith('.js'))
   expect(code.length).toBeGreaterThan(100)
   // The pages for browsers are compressed, and one text.
-  for (const name of code.filter(one => one !== 'dist/src/packed-pages.js')) {
+  for (const name of code.filter(one => one !== 'dist/src/http-built-page.js')) {
     const lines = (await Bun.file(join(home, name)).text()).split('\n')
     expect([name, lines.filter(line => line.length > 400)]).toEqual([name, []])
   }
