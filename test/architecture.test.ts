@@ -21,6 +21,7 @@ const LOW = [
   'unsent',
   'join',
   'version',
+  'option-names',
 ]
 
 /** Room → the rooms it may import from, besides itself. A room is a folder of src/, or a file directly in it. */
@@ -43,7 +44,8 @@ const ALLOWED: Record<string, readonly string[]> = {
   plugin: ['errors'],
   gcra: ['plugin'],
   guard: [],
-  'own-guard': ['errors', 'guard', 'seal'],
+  'option-names': ['errors'],
+  'own-guard': ['errors', 'guard', 'option-names', 'seal'],
   seal: [],
   networks: [],
   plugins: [
@@ -54,6 +56,7 @@ const ALLOWED: Record<string, readonly string[]> = {
     'version',
     'guard',
     'own-guard',
+    'option-names',
     'seal',
     'store',
     'tokens',
@@ -111,9 +114,9 @@ const ALLOWED: Record<string, readonly string[]> = {
     'file-watch',
     ...LOW,
   ],
-  integrations: ['client', 'server', 'errors', 'deferred', 'guard'],
+  integrations: ['client', 'server', 'errors', 'deferred', 'guard', 'option-names'],
   ui: ['client', 'server'],
-  config: ['server', 'shared-rates', 'store', 'client', 'errors', 'names', 'words', 'guard'],
+  config: ['server', 'shared-rates', 'store', 'client', 'errors', 'names', 'words', 'guard', 'option-names'],
   tls: ['certificates', 'store', 'stores'],
   index: [
     'config',

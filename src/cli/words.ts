@@ -1,7 +1,7 @@
 // The words that begin a command line: our own commands, those of other tunnels, and what a misspelt one was meant to be.
 
-import { nearest } from '../config/nearest.ts'
 import { TunnelError } from '../errors.ts'
+import { nearest } from '../option-names.ts'
 
 /** In the order of --help. */
 export const COMMANDS: readonly string[] = [
