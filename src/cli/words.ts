@@ -2,6 +2,7 @@
 
 import { TunnelError } from '../errors.ts'
 import { nearest } from '../option-names.ts'
+import { commandHint, ofOtherTunnel, shareFlags } from './other-tunnels.ts'
 
 /** In the order of --help. */
 export const COMMANDS: readonly string[] = [
@@ -35,12 +36,14 @@ const DEFAULTS: ReadonlySet<string> = new Set(['start', 'http'])
 /** The same command line in our own words: `start --port 3000` and `http 3000` share an app, `serve ./dist` a folder. */
 export function translate(argv: readonly string[]): readonly string[] {
   const [first = '', ...rest] = argv
-  if (DEFAULTS.has(first)) return rest
+  const ours = ofOtherTunnel(argv)
+  if (ours !== undefined) return ours
+  if (DEFAULTS.has(first)) return shareFlags(rest)
   if (first === 'serve') return ['--serve', ...rest]
   if (first === '-v') return ['--version', ...rest]
   // `help config check` as `config check --help`.
   if (first === 'help' && COMMANDS.includes(rest[0] ?? '')) return [...rest, '--help']
-  return argv
+  return COMMANDS.includes(first) ? argv : shareFlags(argv)
 }
 
 /** A word that cannot say where an app is. */
@@ -51,6 +54,7 @@ export function isBareWord(word: string): boolean {
 /** The refusal of a word that is neither an app nor a command. */
 export function unknownWord(word: string): TunnelError {
   const near = nearest(word, [...COMMANDS, ...DEFAULTS, 'serve'])
-  const hint = near === undefined ? `Commands: ${COMMANDS.join(', ')}.` : `Did you mean ${near}?`
+  const nearHint = near === undefined ? `Commands: ${COMMANDS.join(', ')}.` : `Did you mean ${near}?`
+  const hint = commandHint([word]) ?? nearHint
   return new TunnelError('OPTION_INVALID', `"${word}" is neither a port, a URL nor a command. ${hint}`)
 }

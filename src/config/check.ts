@@ -51,6 +51,12 @@ export class Check {
     return this.#places.has(path)
   }
 
+  /** Whether the value of a key that is given cannot be used. */
+  isFaulty(path: string): boolean {
+    const place = this.#places.get(path)
+    return place !== undefined && this.faults.some(({ at }) => at === place)
+  }
+
   /** Where the keys of the file stand, by path. */
   get places(): ReadonlyMap<string, Place | undefined> {
     return this.#places

@@ -1,5 +1,7 @@
 // `localtunnels config check`: what a configuration file means, or every fault in it.
 
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
 import { pathOf } from '../../config/check.ts'
 import type { ClientConfig } from '../../config/client-config.ts'
 import { type Fault, faultLine, sortFaults } from '../../config/fault.ts'
@@ -21,7 +23,9 @@ export interface CheckSettings {
   /** `undefined`: the one in this folder. */
   readonly file: string | undefined
   /** `undefined`: what its keys say. */
-  readonly kind: 'server' | undefined
+  readonly kind: 'client' | 'server' | undefined
+  /** Of a client's file that names none. */
+  readonly server?: string
 }
 
 interface Surroundings {
@@ -31,9 +35,12 @@ interface Surroundings {
 }
 
 /** Rejects with `CONFIG_INVALID` after the last fault was written. */
-export async function checkConfig({ file, kind }: CheckSettings, around: Surroundings): Promise<void> {
+export async function checkConfig(
+  { file, kind, server }: CheckSettings,
+  around: Surroundings,
+): Promise<void> {
   const path = file ?? findConfig('.')
-  const { environment } = around
+  const environment = { ...around.environment, ...(server !== undefined && { TUNNEL_SERVER: server }) }
   const logins = () => new Logins(environment)
   const trusts = (server: string) => trustsServer(server, environment, logins)
   const found = file === undefined ? trusts : undefined
@@ -105,13 +112,16 @@ function columns(rows: readonly (readonly string[])[], { bold }: Palette): strin
     .join('')
 }
 
+const OLD_FILE = 'localtunnels.config.ts'
+
 /** The configuration file of a folder. None, or more than one: `CONFIG_INVALID`. */
 export function findConfig(folder: string): string {
   const [first, second] = findFiles(folder)
   if (first === undefined) {
+    const old = existsSync(join(folder, OLD_FILE)) ? ` ${OLD_FILE} is one of localtunnels 0.2.` : ''
     throw new TunnelError(
       'CONFIG_INVALID',
-      `There is no localtunnels.toml (nor ${EXTENSIONS.slice(1).join(', ')}) in this folder.`,
+      `There is no localtunnels.toml (nor ${EXTENSIONS.slice(1).join(', ')}) in this folder.${old}`,
     )
   }
   if (second === undefined) return first
