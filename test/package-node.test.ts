@@ -159,7 +159,7 @@ test('a server in a program on Node says that it needs Bun, without the code aro
   const program = join(home, 'server.mjs')
   await Bun.write(program, "import { TunnelServer } from 'localtunnels'\nnew TunnelServer()\n")
   const { exitCode, stderr } = await run(['node', program], { PATH: withoutBun })
-  expect(stderr).toContain('[TunnelError]: This needs the Bun runtime. Install Bun')
+  expect(stderr).toContain('\nTunnelError: This needs the Bun runtime. Install Bun')
   expect(stderr.length).toBeLessThan(2_000)
   expect(exitCode).toBe(1)
 })
