@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { pathOf } from '../../config/check.ts'
 import type { ClientConfig } from '../../config/client-config.ts'
 import { type Fault, faultLine, sortFaults } from '../../config/fault.ts'
-import { EXTENSIONS, findFiles } from '../../config/file.ts'
+import { EXTENSIONS, extensionOf, findFiles } from '../../config/file.ts'
 import { loadConfig } from '../../config/load.ts'
 import { notYet } from '../../config/not-yet.ts'
 import type { ServerConfig } from '../../config/server-config.ts'
@@ -22,10 +22,8 @@ import { widthOf } from '../terminal/width.ts'
 export interface CheckSettings {
   /** `undefined`: the one in this folder. */
   readonly file: string | undefined
-  /** `undefined`: what its keys say. */
-  readonly kind: 'client' | 'server' | undefined
-  /** Of a client's file that names none. */
-  readonly server?: string
+  /** `true`: the file is a server's; an address: that of a client's file that names none. */
+  readonly server: string | true | undefined
 }
 
 interface Surroundings {
@@ -36,11 +34,16 @@ interface Surroundings {
 
 /** Rejects with `CONFIG_INVALID` after the last fault was written. */
 export async function checkConfig(
-  { file, kind, server }: CheckSettings,
+  { file: named, server }: CheckSettings,
   around: Surroundings,
 ): Promise<void> {
+  // Of `--server server.toml` the word behind the flag is the file.
+  const isFile = named === undefined && typeof server === 'string' && extensionOf(server) !== undefined
+  const file = isFile ? server : named
+  const address = isFile || server === true ? undefined : server
+  const kind = server === undefined ? undefined : address === undefined ? 'server' : 'client'
   const path = file ?? findConfig('.')
-  const environment = { ...around.environment, ...(server !== undefined && { TUNNEL_SERVER: server }) }
+  const environment = { ...around.environment, ...(address !== undefined && { TUNNEL_SERVER: address }) }
   const logins = () => new Logins(environment)
   const trusts = (server: string) => trustsServer(server, environment, logins)
   const found = file === undefined ? trusts : undefined

@@ -1,7 +1,6 @@
 // `localtunnels config check` and `config schema`.
 
 import type { Command } from 'commander'
-import { extensionOf } from '../../config/file.ts'
 import { TunnelError } from '../../errors.ts'
 import type { Actions } from '../actions.ts'
 import type { CheckSettings } from '../commands/config.ts'
@@ -14,13 +13,7 @@ interface CheckFlags {
 function settingsOf(file: string | undefined, { config, server }: CheckFlags): CheckSettings {
   if (file !== undefined && config !== undefined)
     throw new TunnelError('OPTION_INVALID', `The file is given twice: ${file} and --config ${config}.`)
-  const named = file ?? config
-  if (server === undefined || server === true)
-    return { file: named, kind: server === true ? 'server' : undefined }
-  // Of `--server server.toml` the word behind the flag is the file.
-  return named === undefined && extensionOf(server) !== undefined
-    ? { file: server, kind: 'server' }
-    : { file: named, kind: 'client', server }
+  return { file: file ?? config, server }
 }
 
 export function addConfigCommands(program: Command, actions: Actions): void {
