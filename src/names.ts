@@ -54,6 +54,16 @@ export function isValidSubdomain(name: string): boolean {
   return LABEL.test(name)
 }
 
+/** What to write instead of a text that is not a domain name, after a colon; empty if nothing better is known. */
+export function domainHint(text: string): string {
+  const [, scheme = '', star = '', name = '', rest = ''] = /^(\w+:\/\/)?(\*\.)?([^:/]*)(.*)$/.exec(text) ?? []
+  if (!name.split('.').every(label => LABEL.test(label.toLowerCase())))
+    return /[^\x20-\x7e]/.test(name) ? ': letters must be a-z here, so use another domain' : ''
+  if (scheme !== '') return `: write ${name}, without ${scheme}`
+  if (star !== '') return `: write ${name}, which has all hosts below it`
+  return /^:\d+$/.test(rest) ? `: write ${name}, as the port has an option of its own` : ''
+}
+
 /** Labels that no client may take: the server's own, and those that mail, browsers and certificates give a meaning. */
 export const RESERVED_NAMES: ReadonlySet<string> = new Set(
   `acme admin administrator api auth autoconfig autodiscover cdn control dashboard dns docs ftp health host hostmaster

@@ -15,6 +15,7 @@ import {
   type WaysDefinition,
   type WaysIn,
 } from './guard.ts'
+import { checkNames, type Names } from './option-names.ts'
 import { seal } from './seal.ts'
 
 const MAX_LINK_MS = 2_592_000_000
@@ -183,7 +184,6 @@ function checkGuard(options: GuardOptions): void {
     throw new TunnelError('OPTION_INVALID', `guard.ttlMs must be a whole number from 1, not ${ttlMs}.`)
 }
 
-type Names<Options> = Readonly<Record<keyof Options, true>>
 const WAYS: Names<WaysIn> = {
   password: true,
   bearer: true,
@@ -206,13 +206,6 @@ const OPTIONS: Names<GuardOptions> = {
   answerHeaders: true,
   sessionMs: true,
   secret: true,
-}
-
-/** A wall or a way in whose name is misspelled would not be there. */
-function checkNames(given: object, known: object, where: string): void {
-  const unknown = Object.keys(given).find(name => !Object.hasOwn(known, name))
-  if (unknown !== undefined)
-    throw new TunnelError('OPTION_INVALID', `${where} has no option ${JSON.stringify(unknown.slice(0, 64))}.`)
 }
 
 /** The server does not look at webhooks: what else it would let in, or ask for, would be looked at by the client all the same. */

@@ -22,6 +22,7 @@ const LOW = [
   'shares',
   'join',
   'version',
+  'option-names',
 ]
 
 /** Room → the rooms it may import from, besides itself. A room is a folder of src/, or a file directly in it. */
@@ -44,7 +45,8 @@ const ALLOWED: Record<string, readonly string[]> = {
   plugin: ['errors'],
   gcra: ['plugin'],
   guard: [],
-  'own-guard': ['errors', 'guard', 'seal'],
+  'option-names': ['errors'],
+  'own-guard': ['errors', 'guard', 'option-names', 'seal'],
   seal: [],
   networks: [],
   plugins: [
@@ -55,6 +57,7 @@ const ALLOWED: Record<string, readonly string[]> = {
     'version',
     'guard',
     'own-guard',
+    'option-names',
     'seal',
     'store',
     'tokens',
@@ -114,9 +117,9 @@ const ALLOWED: Record<string, readonly string[]> = {
     'file-watch',
     ...LOW,
   ],
-  integrations: ['client', 'server', 'errors', 'deferred', 'guard'],
+  integrations: ['client', 'server', 'errors', 'deferred', 'guard', 'option-names'],
   ui: ['client', 'server'],
-  config: ['server', 'shared-rates', 'store', 'client', 'errors', 'names', 'words', 'guard'],
+  config: ['server', 'shared-rates', 'store', 'client', 'errors', 'names', 'words', 'guard', 'option-names'],
   tls: ['certificates', 'store', 'stores'],
   index: [
     'config',

@@ -142,15 +142,24 @@ test.each([
   const { exitCode, stderr } = await run([BIN, ...args], { PATH: withoutBun })
   expect(stderr).toStartWith('error RUNTIME_UNSUPPORTED: ')
   expect(stderr).toContain('https://bun.sh')
+  expect(stderr).toContain('npx --yes --package bun localtunnels')
   expect(stderr).not.toContain('    at ')
   expect(exitCode).toBe(2)
+})
+
+test('npx brings Bun, as the message says', async () => {
+  const { exitCode, stdout } = await run(['npx', '--yes', '--package', 'bun', 'localtunnels', 'doctor'], {
+    PATH: withoutBun,
+  })
+  expect(stdout).toContain(' Bun 1.')
+  expect(exitCode).toBe(0)
 })
 
 test('a server in a program on Node says that it needs Bun, without the code around it', async () => {
   const program = join(home, 'server.mjs')
   await Bun.write(program, "import { TunnelServer } from 'localtunnels'\nnew TunnelServer()\n")
   const { exitCode, stderr } = await run(['node', program], { PATH: withoutBun })
-  expect(stderr).toContain('[TunnelError]: This needs the Bun runtime. Install Bun')
+  expect(stderr).toContain('\nTunnelError: This needs the Bun runtime. Install Bun')
   expect(stderr.length).toBeLessThan(2_000)
   expect(exitCode).toBe(1)
 })

@@ -1,9 +1,10 @@
 // The package as its users get it: packed as for a release, installed into empty folders with npm and with bun, run on Bun and on Node.
 
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
-import { mkdir, mkdtemp, rm } from 'node:fs/promises'
+import { mkdir, mkdtemp, realpath, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join, resolve } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
+import { COMMANDS } from '../src/cli/words.ts'
 import { ERRORS } from '../src/errors.ts'
 import { VERSION } from '../src/version.ts'
 import { buildPage } from '../tools/pages.ts'
@@ -77,16 +78,116 @@ afterAll(async () => {
 test('it holds what runs and what explains it, and nothing else', async () => {
   const files = (await succeed(['tar', '-tzf', tarball], folder)).split('\n').map(path => path.split('/')[1])
   const top = [...new Set(files)]
-  expect(['CHANGELOG.md', 'LICENSE', 'README.md', 'dist', 'docs', 'package.json']).toEqual(
+  expect(['CHANGELOG.md', 'LICENSE', 'README.md', 'dist', 'docs', 'package.json', 'packaging']).toEqual(
     expect.arrayContaining(top),
   )
   expect(top).toEqual(expect.arrayContaining(['LICENSE', 'dist', 'package.json']))
 })
 
-test('it is small: 600 kB to fetch, 7 MB on the disk with everything it needs', async () => {
-  expect(Bun.file(tarball).size).toBeLessThan(600_000)
+test('it is small: 900 kB to fetch, 8.5 MB on the disk with everything it needs', async () => {
+  expect(Bun.file(tarball).size).toBeLessThan(900_000)
   const [kilobytes = ''] = (await succeed(['du', '-sk', 'node_modules'], installed.npm)).split('\t')
-  expect(Number(kilobytes)).toBeLessThan(7_000)
+  expect(Number(kilobytes)).toBeLessThan(8_500)
+})
+
+/** The files of the package, by their paths in it. */
+const packed = async () =>
+  new Set(
+    (await succeed(['tar', '-tzf', tarball], folder)).split('\n').map(name => name.replace('package/', '')),
+  )
+
+test('its code can be read: no line has more than 400 characters, and files say what is in them', async () => {
+  const home = join(installed.npm, 'node_modules/localtunnels')
+  const code = [...(await packed())].filter(name => name.endsWith('.js'))
+  expect(code.length).toBeGreaterThan(100)
+  // The pages for browsers are compressed, and one text.
+  for (const name of code.filter(one => one !== 'dist/src/http-built-page.js')) {
+    const lines = (await Bun.file(join(home, name)).text()).split('\n')
+    expect([name, lines.filter(line => line.length > 400)]).toEqual([name, []])
+  }
+  expect(code).toEqual(expect.arrayContaining(['dist/src/errors.js', 'dist/src/cli-main.js']))
+  expect(code.filter(name => /\/[0-9a-z]{1,2}\.js$/.test(name))).toEqual([])
+})
+
+test.each([
+  [
+    "connectTunnel({ server: 'http://localhost:1', port: 3000 })",
+    'SERVER_UNREACHABLE',
+    /could not be reached|cannot be reached|refused|nothing/i,
+  ],
+  ['new TunnelClient({ port: 99999 })', 'PORT_INVALID', /99999/],
+])(
+  'on Node, %s that nobody catches shows its message within the first lines',
+  async (program, code, words) => {
+    const file = join(installed.npm, 'uncaught.mjs')
+    await Bun.write(file, `import { connectTunnel, TunnelClient } from 'localtunnels'\nawait ${program}\n`)
+    const { exitCode, output } = await run(['node', file], installed.npm)
+    expect(exitCode).toBe(1)
+    const message = output.split('\n').findIndex(line => line.startsWith('TunnelError') && words.test(line))
+    expect([output, message >= 0 && message < 8]).toEqual([expect.stringContaining(code), true])
+    expect(output.length).toBeLessThan(2_500)
+  },
+)
+
+test('every path that help or a page of it names is in the package', async () => {
+  const files = await packed()
+  const isThere = (path: string) =>
+    files.has(path) || [...files].some(file => file.startsWith(`${path.replace(/\/$/, '')}/`))
+  const bin = join(root, 'bin/localtunnels.ts')
+  const commands = [[], ...COMMANDS.filter(one => one !== 'help').map(one => [one])]
+  const help = await Promise.all(commands.map(command => succeed([bin, ...command, '--help'], folder)))
+  const pages = [...files].filter(name => name.startsWith('docs/') && name.endsWith('.md'))
+  const texts = [
+    ...help.map(text => ['', text.replace(/\n +/g, ' ').replaceAll(`${root}/`, '')] as const),
+    ...(await Promise.all(pages.map(async page => [page, await Bun.file(join(root, page)).text()] as const))),
+  ]
+  const missing = new Set<string>()
+  let named = 0
+  for (const [page, text] of texts) {
+    for (const [path] of text.matchAll(/(?<![\w./-])(?:docs|packaging)\/[\w./-]*\w/g)) {
+      named++
+      if (!isThere(path) && !isOfRepository(path)) missing.add(`${page} ${path}`)
+    }
+    for (const [, link = ''] of text.matchAll(/\]\(([^)#\s:]+)(?:#[^)]*)?\)/g)) {
+      named++
+      const path = join(dirname(page), link)
+      if (!isThere(path) && !isOfRepository(path)) missing.add(`${page} ${link}`)
+    }
+  }
+  expect([...missing]).toEqual([])
+  expect(named).toBeGreaterThan(200)
+})
+
+/** What only contributors read: how it was decided, measured and tested; and pictures. */
+function isOfRepository(path: string): boolean {
+  return /^(?:docs\/(?:benchmarks|charts|decisions|images|security)|src|test|tools|benchmarks|examples|ARCHITECTURE\.md|CONTRIBUTING\.md|SECURITY\.md)(?:\/|$)/.test(
+    path,
+  )
+}
+
+test('npm install --global links the manual, and man finds it', async () => {
+  const prefix = join(folder, 'global')
+  await succeed(
+    [
+      'npm',
+      'install',
+      '--global',
+      '--prefix',
+      prefix,
+      '--no-audit',
+      '--no-fund',
+      '--prefer-offline',
+      tarball,
+    ],
+    folder,
+  )
+  const page = join(prefix, 'share/man/man1/localtunnels.1')
+  const text = await Bun.file(page).text()
+  expect(text).toStartWith('.TH LOCALTUNNELS 1')
+  expect(text).toContain('.SS "doctor')
+  if (Bun.which('man') === null) return
+  const { output } = await run(['man', '-w', 'localtunnels'], folder, { MANPATH: join(prefix, 'share/man') })
+  expect(output).toBe(await realpath(page))
 })
 
 test('it says where its repository is, and its messages lead to the pages of that', async () => {
@@ -258,6 +359,39 @@ test.each(['bun', 'node'])(
     expect(await server.exited).toBe(0)
   },
 )
+
+const ENTRIES = Object.keys((await Bun.file(join(root, 'package.json')).json()).exports)
+  .filter(entry => entry !== './package.json')
+  .map(entry => entry.replace('.', 'localtunnels'))
+
+test.each(['node', 'bun'].flatMap(runtime => ENTRIES.map(entry => [runtime, entry] as const)))(
+  'on %s %s is there for import and for require()',
+  async (runtime, entry) => {
+    // Of what it is for dev servers, `next` and `nuxt` are not installed: their entries name only types of them.
+    const name = entry.replace(/\W/g, '-')
+    await Bun.write(
+      join(installed.npm, `${name}.mjs`),
+      `import * as all from '${entry}'\nconsole.log(Object.keys(all).filter(name => name !== 'module.exports').sort().join())`,
+    )
+    await Bun.write(join(installed.npm, `${name}.cjs`), `console.log(typeof require('${entry}'))`)
+    const imported = await succeed([runtime, `${name}.mjs`], installed.npm)
+    expect(imported.split(',').length).toBeGreaterThan(0)
+    expect(imported).not.toBe('')
+    expect(await succeed([runtime, `${name}.cjs`], installed.npm)).toMatch(/^(?:object|function)$/)
+  },
+)
+
+test('on Node what of localtunnels/tls needs Bun says so, and the rest works', async () => {
+  const program = `
+    import { AcmeCertificates, Route53, SqliteCertificates } from 'localtunnels/tls'
+    try { new SqliteCertificates('certificates.db') } catch (error) { console.log(error.code, error.message) }
+    console.log(typeof AcmeCertificates, typeof Route53)
+  `
+  await Bun.write(join(installed.npm, 'sqlite.mjs'), program)
+  expect(await succeed(['node', 'sqlite.mjs'], installed.npm)).toMatch(
+    /^RUNTIME_UNSUPPORTED This needs the Bun runtime\. .*\nfunction function$/,
+  )
+})
 
 test('on Node the server can be imported; making one says what it needs', async () => {
   const program = `

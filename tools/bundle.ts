@@ -4,7 +4,17 @@
 //   bun tools/bundle.ts            behind tsc, which writes the declarations, as `bun run build` does
 //   bun tools/bundle.ts FOLDER     without declarations, into that folder
 
-import { existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  cpSync,
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
 import { basename, dirname, join, relative, resolve } from 'node:path'
 import { builtPages } from './pages.ts'
 import { withPageUrls } from './repository.ts'
@@ -12,6 +22,8 @@ import { withPageUrls } from './repository.ts'
 const root = resolve(import.meta.dir, '..')
 const into = process.argv[2]
 const dist = resolve(root, into ?? 'dist')
+/** Outside of the repository, whose biome.json leaves `dist` out. */
+const made = mkdtempSync(join(tmpdir(), 'localtunnels-dist-'))
 const BIN = 'bin/localtunnels.ts'
 /** Parts are one folder below `dist`, as deep as the entries: what a file says of its own place holds in each of them. */
 const PARTS = 'src/[name]-[hash].[ext]'
@@ -30,7 +42,7 @@ const pages = await builtPages()
 const built = await Bun.build({
   entrypoints: [...entries, BIN, 'src/accelerator/thread.ts'].map(path => join(root, path)),
   root,
-  outdir: dist,
+  outdir: made,
   naming: { entry: '[dir]/[name].[ext]', chunk: PARTS },
   target: 'node',
   format: 'esm',
@@ -42,8 +54,7 @@ const built = await Bun.build({
       name => !NEEDED.has(name),
     ),
   ],
-  // Names of functions and classes stay: a user's report of an error names them.
-  minify: { whitespace: true, syntax: true, identifiers: true, keepNames: true },
+  // Nothing is minified: users of a tunnel read what they run, and a report of an error shows its lines.
   metafile: true,
   throw: false,
   plugins: [
@@ -51,11 +62,11 @@ const built = await Bun.build({
     {
       name: 'own-urls',
       setup(build) {
-        // A module finds files beside it from where it is among the sources: its part lies in `dist/src`.
+        // A module finds files next to it from its place among the sources. `finish` knows where its code is in the end.
         build.onLoad({ filter: /\/src\/.*\.ts$/ }, ({ path }) => {
           const text = withPageUrls(readFileSync(path, 'utf8'))
           const place = relative(join(root, 'src'), path).replace(/\.ts$/, '.js')
-          const url = `new URL('./${place}', import.meta.url).href`
+          const url = `new URL('own-place:${place}', import.meta.url).href`
           return { contents: text.replaceAll('import.meta.url', `(${url})`), loader: 'ts' }
         })
       },
@@ -67,7 +78,8 @@ if (!built.success) process.exit(1)
 
 const bytes = built.outputs.reduce((sum, { size }) => sum + size, 0)
 keepClientAlone()
-shortenNames()
+finish()
+format()
 restoreFirstLines()
 const declarations = into === undefined ? dropDeclarations() : 0
 console.log(`${built.outputs.length} modules, ${(bytes / 1e3).toFixed(0)} kB; ${declarations} declarations`)
@@ -79,35 +91,86 @@ function sourceOf(output: string): string {
 /** What imports the client alone loads no code of the server. */
 function keepClientAlone(): void {
   const outputs = built.metafile?.outputs ?? {}
-  const byPath = new Map(Object.entries(outputs).map(([path, output]) => [resolve(dist, path), output]))
-  const reached = new Set([join(dist, 'src/client.js')])
+  const byPath = new Map(Object.entries(outputs).map(([path, output]) => [resolve(made, path), output]))
+  const reached = new Set([join(made, 'src/client.js')])
   for (const path of reached) {
     const output = byPath.get(path)
     if (output === undefined) throw new Error(`no output ${path}`)
     const foreign = Object.keys(output.inputs).find(input => /\bsrc\/(?:server|cli)\//.test(input))
     if (foreign !== undefined) throw new Error(`src/client.ts loads ${foreign}`)
     for (const { path: part, kind } of output.imports)
-      if (kind === 'import-statement' && byPath.has(resolve(dist, part))) reached.add(resolve(dist, part))
+      if (kind === 'import-statement' && byPath.has(resolve(made, part))) reached.add(resolve(made, part))
   }
 }
 
-/** Parts are numbered: a hash cannot be compressed, and parts name each other a thousand times. */
-function shortenNames(): void {
-  const parts = built.outputs.filter(({ kind }) => kind === 'chunk').map(({ path }) => path)
-  const numbered = new Map(
-    parts.sort().map((path, number) => [basename(path), `${number.toString(36)}.js`] as const),
-  )
-  for (const { path } of built.outputs) {
-    const text = readFileSync(path, 'utf8')
-    writeFileSync(
-      path,
-      text
-        .replace(/[\w.-]+-[0-9a-z]{8}\.js/g, name => numbered.get(name) ?? name)
-        // Node shows the whole line of an error that nobody catches, and other lines have 14 kB and more.
-        .replace(/if\(typeof Bun>"u"\)throw [^;]+;/g, '\n$&\n'),
-    )
+/** Names the parts after what is in them, and writes the place of each module into the code that asks for it. */
+function finish(): void {
+  const texts = new Map(built.outputs.map(({ path }) => [path, readFileSync(path, 'utf8')]))
+  const names = partNames()
+  const plain = plainNames([...texts.values()])
+  for (const [path, text] of texts) {
+    const finished = text
+      .replace(/[\w.-]+-[0-9a-z]{8}\.js/g, name => names.get(name) ?? name)
+      .replace(
+        /own-place:([\w./-]+)/g,
+        (_, place) => `./${relative(dirname(path), join(made, 'src', place))}`,
+      )
+      .replace(/\b(\w+)2\b/g, (name, bare) => (plain.has(bare) ? bare : name))
+    rmSync(path)
+    writeFileSync(join(dirname(path), names.get(basename(path)) ?? basename(path)), finished)
   }
-  for (const path of parts) renameSync(path, join(dirname(path), numbered.get(basename(path)) ?? ''))
+}
+
+/** File names of the parts: the largest module in each gives it its name, `http-head.js`. */
+function partNames(): ReadonlyMap<string, string> {
+  const names = new Map<string, string>()
+  const taken = new Set(
+    built.outputs.filter(({ kind }) => kind !== 'chunk').map(({ path }) => basename(path)),
+  )
+  // The code of a module that is also loaded late comes before the few lines that load it.
+  const outputs = Object.entries(built.metafile?.outputs ?? {}).sort(
+    ([, one], [, other]) => other.bytes - one.bytes,
+  )
+  for (const [path, { inputs, entryPoint }] of outputs) {
+    const part = basename(path)
+    if (taken.has(part)) continue
+    const [largest] = Object.entries(inputs).sort(
+      ([, one], [, other]) => other.bytesInOutput - one.bytesInOutput,
+    )
+    const source = entryPoint ?? largest?.[0] ?? 'runtime'
+    const name = source
+      .replace(/^.*node_modules\/(?:@[^/]+\/)?([^/]+)\/.*|^(?:.*:)?(?:src\/)?/, '$1')
+      .replace(/\.[jt]s$/, '')
+    let file = `${name.replaceAll('/', '-')}.js`
+    for (let more = 2; taken.has(file); more++) file = `${name.replaceAll('/', '-')}-${more}.js`
+    taken.add(file)
+    names.set(part, file)
+  }
+  return names
+}
+
+/**
+ * Bun calls a class that an entry exports `TunnelError2` in its part, and a report of an error would name it so. It gets its own
+ * name where nothing else has it. Names of functions stay: those of variables within functions could be the same.
+ */
+function plainNames(texts: readonly string[]): ReadonlySet<string> {
+  const all = texts.join('\n')
+  const exported = new Set([...all.matchAll(/^ {2}([A-Z]\w*)2 as \1,?$/gm)].map(([, name = '']) => name))
+  for (const [, declared, listed] of all.matchAll(/\b(?:function|class|var|let|const) (\w+)|^ {2}(\w+),?$/gm))
+    exported.delete(declared ?? listed ?? '')
+  return exported
+}
+
+/** Formats the code as the sources are, and puts it into its place: Bun writes lines of 900 characters. */
+function format(): void {
+  const { formatter, javascript } = JSON.parse(readFileSync(join(root, 'biome.json'), 'utf8'))
+  writeFileSync(join(made, 'biome.json'), JSON.stringify({ formatter, javascript }))
+  const biome = join(root, 'node_modules/.bin/biome')
+  const { exitCode, stderr } = Bun.spawnSync([biome, 'format', '--write', '.'], { cwd: made })
+  if (exitCode !== 0) throw new Error(String(stderr))
+  rmSync(join(made, 'biome.json'))
+  cpSync(made, dist, { recursive: true })
+  rmSync(made, { recursive: true })
 }
 
 /** The bin begins with a program of sh, which is nothing to a bundler. */
@@ -115,7 +178,8 @@ function restoreFirstLines(): void {
   const path = join(dist, BIN.replace(/\.ts$/, '.js'))
   const head = readFileSync(join(root, BIN), 'utf8').split('\n\n', 1)[0]
   const body = readFileSync(path, 'utf8').replace(/^#!.*\n/, '')
-  writeFileSync(path, `${head}\n${body}`, { mode: 0o755 })
+  writeFileSync(path, `${head}\n${body}`)
+  chmodSync(path, 0o755)
 }
 
 /** Keeps the declarations that the package's entries name, each by way of others; answers how many. */

@@ -75,9 +75,13 @@ export async function reachServer(options: TunnelClientOptions): Promise<void> {
   await reach(options)
 }
 
+/** With `--package` npx fetches Bun alone, and finds the program where it is installed. */
+const GO_ON =
+  'Install Bun 1.4 or newer (https://bun.sh), or run: npx --yes --package bun localtunnels, with the same options. With --server a client runs on Node 20, too.'
+
 /** Before anything of Bun is loaded: its files, too, are Bun's. */
 export function needBun(text = 'A tunnel server needs Bun, and this is Node.'): void {
-  if (typeof Bun === 'undefined') throw new TunnelError('RUNTIME_UNSUPPORTED', text)
+  if (typeof Bun === 'undefined') throw new TunnelError('RUNTIME_UNSUPPORTED', text, { action: GO_ON })
 }
 
 export async function createServer(options: ServerConfigOptions): Promise<ServerEnd> {

@@ -3,8 +3,10 @@
 import { inspect } from 'node:util'
 import { type Command, CommanderError } from 'commander'
 import { TunnelError } from '../errors.ts'
+import { nearest } from '../option-names.ts'
 import { pageOf, withPages } from './documentation.ts'
 import { EXIT, exitCodeOf } from './exit-codes.ts'
+import { commandHint, flagHint } from './other-tunnels.ts'
 import type { Sink } from './output.ts'
 import type { ChosenOutput } from './outputs/choose.ts'
 import { visible } from './terminal/format.ts'
@@ -27,7 +29,7 @@ export function fail(error: unknown, { chosen, log, words, command }: Failed): n
     log.write(group.helpInformation())
     return EXIT.usage
   }
-  const known = knownError(error, words)
+  const known = knownError(error, words, command)
   const message = inUsersWords(known.message, command)
   chosen?.output.close()
   if (chosen?.isJson) chosen.last({ type: 'error', code: known.code, message })
@@ -45,29 +47,50 @@ function groupOf(error: unknown, [first]: readonly string[], program: Command): 
   return program.commands.find(one => one.name() === first)
 }
 
-function knownError(error: unknown, argv: readonly string[]): TunnelError {
+function knownError(error: unknown, argv: readonly string[], command: Command): TunnelError {
   if (error instanceof TunnelError) return error
   // `tpc 22` and `sever --domain x`: for commander an app with something behind it that does not belong there.
   const [first = '', second = ''] = argv
   const word = first === 'help' ? second : first
   if (error instanceof CommanderError && isBareWord(word) && !COMMANDS.includes(word))
     return unknownWord(word)
-  if (error instanceof CommanderError) return new TunnelError('OPTION_INVALID', usageText(error, argv))
+  if (error instanceof CommanderError)
+    return new TunnelError('OPTION_INVALID', usageText(error, argv, command))
   const text = error instanceof Error ? error.message : String(error)
   return new TunnelError('INTERNAL', `${argv[0] ?? 'localtunnels'}: ${text}.`, { cause: error })
 }
 
-/** Commander says `error: unknown option '--prot'`, line break, `(Did you mean --port?)`. */
-function usageText(error: CommanderError, argv: readonly string[]): string {
+/** Commander says `error: unknown option '--prot'`. */
+function usageText(error: CommanderError, argv: readonly string[], command: Command): string {
   const at = argv.findIndex(word => word.startsWith('-'))
   const help = `localtunnels ${[...argv.slice(0, at < 0 ? argv.length : at), '--help'].join(' ')}`
-  const [what = '', ...hints] = error.message.replace(/^error: /, '').split('\n')
-  if (error.code === 'commander.missingArgument') hints.push(`See ${help}.`)
+  const [what = ''] = error.message.replace(/^error: /, '').split('\n')
   // "option '-p, --port <port>' argument missing"
   const flag = /--\S+ \S+(?=' argument missing$)/.exec(what)
   if (flag !== null) return `A value is missing: ${flag[0]}.`
-  const hint = hints.join(' ').replace(/^\(|\)$/g, '')
+  const hint = error.code === 'commander.missingArgument' ? `See ${help}.` : hintFor(what, argv, command)
   return `${what[0]?.toUpperCase()}${what.slice(1).replace(/\.$/, '')}. ${hint}`.trim()
+}
+
+/** What to write instead of an option or a command that does not exist; empty if nothing is known. */
+function hintFor(what: string, argv: readonly string[], command: Command): string {
+  const [, kind, word = ''] = /^unknown (option|command) '([^'=]*)/.exec(what) ?? []
+  const here = commandOf(command, argv)
+  const other = kind === 'option' ? flagHint(word) : commandHint(argv)
+  if (kind === undefined || other !== undefined) return other ?? ''
+  const known =
+    kind === 'option' ? here.options.flatMap(({ long }) => long ?? []) : here.commands.map(one => one.name())
+  const near = nearest(
+    word.replace(/^--?/, ''),
+    known.map(name => name.replace(/^--/, '')),
+  )
+  return near === undefined ? '' : `Did you mean ${kind === 'option' ? '--' : ''}${near}?`
+}
+
+/** The command that the first words name. */
+function commandOf(command: Command, [first, ...rest]: readonly string[]): Command {
+  const below = command.commands.find(one => one.name() === first)
+  return below === undefined ? command : commandOf(below, rest)
 }
 
 /** As the user of a command says it: its flags instead of `tlsPort` and `idleTimeoutMs`, and where the documentation is. */

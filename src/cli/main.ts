@@ -72,7 +72,10 @@ async function runCommand(argv: readonly string[], out: GatheredSink, log: Gathe
   for (const one of commandsOf(program)) {
     // What went wrong is said by fail(), in one line.
     const writeOut = (text: string) => out.write(text)
-    one.exitOverride().configureOutput({ writeOut, outputError: () => {}, writeErr: () => {} })
+    one
+      .exitOverride()
+      .showSuggestionAfterError(false)
+      .configureOutput({ writeOut, outputError: () => {}, writeErr: () => {} })
   }
   try {
     await program.parseAsync(words, { from: 'user' })

@@ -1,7 +1,8 @@
 // The words that begin a command line: our own commands, those of other tunnels, and what a misspelt one was meant to be.
 
-import { nearest } from '../config/nearest.ts'
 import { TunnelError } from '../errors.ts'
+import { nearest } from '../option-names.ts'
+import { commandHint, ofOtherTunnel, shareFlags } from './other-tunnels.ts'
 
 /** In the order of --help. */
 export const COMMANDS: readonly string[] = [
@@ -35,12 +36,14 @@ const DEFAULTS: ReadonlySet<string> = new Set(['start', 'http'])
 /** The same command line in our own words: `start --port 3000` and `http 3000` share an app, `serve ./dist` a folder. */
 export function translate(argv: readonly string[]): readonly string[] {
   const [first = '', ...rest] = argv
-  if (DEFAULTS.has(first)) return rest
+  const ours = ofOtherTunnel(argv)
+  if (ours !== undefined) return ours
+  if (DEFAULTS.has(first)) return shareFlags(rest)
   if (first === 'serve') return ['--serve', ...rest]
   if (first === '-v') return ['--version', ...rest]
   // `help config check` as `config check --help`.
   if (first === 'help' && COMMANDS.includes(rest[0] ?? '')) return [...rest, '--help']
-  return argv
+  return COMMANDS.includes(first) ? argv : shareFlags(argv)
 }
 
 /** `--app-ca (appCa)` is for everybody: here it is `--app-ca`, and `app-ca` for who wrote a file. */
@@ -56,6 +59,7 @@ export function isBareWord(word: string): boolean {
 /** The refusal of a word that is neither an app nor a command. */
 export function unknownWord(word: string): TunnelError {
   const near = nearest(word, [...COMMANDS, ...DEFAULTS, 'serve'])
-  const hint = near === undefined ? `Commands: ${COMMANDS.join(', ')}.` : `Did you mean ${near}?`
+  const nearHint = near === undefined ? `Commands: ${COMMANDS.join(', ')}.` : `Did you mean ${near}?`
+  const hint = commandHint([word]) ?? nearHint
   return new TunnelError('OPTION_INVALID', `"${word}" is neither a port, a URL nor a command. ${hint}`)
 }

@@ -3,6 +3,7 @@
 
 import { type ErrorCode, TunnelError } from '../errors.ts'
 import { Events } from '../events.ts'
+import { checkNames } from '../option-names.ts'
 import { associate } from '../sockets/associate.ts'
 import { dial } from '../sockets/dial.ts'
 import { watchWorkers } from '../sockets/worker-faults.ts'
@@ -11,6 +12,15 @@ import type { Connection, ConnectionEvents } from './connection.ts'
 import { httpTunnel } from './http-tunnel.ts'
 import { Inspection, inspectionOf } from './inspect/inspection.ts'
 import type { Exchange, WaitOptions, Watchable } from './inspect/seen.ts'
+import {
+  CLIENT_HINTS,
+  CLIENT_NAMES,
+  HTTP_NAMES,
+  ORIGIN_NAMES,
+  TCP_NAMES,
+  TLS_NAMES,
+  UDP_NAMES,
+} from './option-names.ts'
 import type {
   HttpTunnelOptions,
   OriginOptions,
@@ -88,6 +98,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
 
   constructor(options: TunnelClientOptions) {
     super()
+    checkNames(options, CLIENT_NAMES, 'TunnelClient', CLIENT_HINTS)
     this.#settings = clientSettings(options, process.env, dial)
     this.#servers = new Servers(this.#settings)
     this.#tries = new Tries(this.#settings.maxBackoffMs)
@@ -190,16 +201,19 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
    */
   async http(options: HttpTunnelOptions): Promise<Tunnel> {
     if (options.later) throw new TunnelError('OPTION_INVALID', "later is for the client's own tunnel.")
+    checkNames(options, HTTP_NAMES, 'http()', CLIENT_HINTS)
     return this.#add(() => httpTunnel(options, {}, dial))
   }
 
   /** Adds a TCP tunnel, likewise. Rejects also with `PORT_TAKEN`, `PORT_NOT_ALLOWED`, `PORTS_EXHAUSTED`, `KIND_REFUSED`. */
-  tcp(options: TcpTunnelOptions): Promise<Tunnel> {
+  async tcp(options: TcpTunnelOptions): Promise<Tunnel> {
+    checkNames(options, TCP_NAMES, 'tcp()')
     return this.#add(() => tcpTunnel(options, dial))
   }
 
   /** Adds a TLS tunnel, likewise. Rejects also with `NAME_TAKEN`, `NAME_RESERVED` and `KIND_REFUSED`. */
-  tls(options: TlsTunnelOptions): Promise<Tunnel> {
+  async tls(options: TlsTunnelOptions): Promise<Tunnel> {
+    checkNames(options, TLS_NAMES, 'tls()')
     return this.#add(() => tlsTunnel(options, dial))
   }
 
@@ -207,7 +221,8 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
    * Adds a UDP tunnel, likewise. One with the same `remotePort` as a TCP tunnel works beside it. That the service does not
    * listen arrives as an `error` event, `ORIGIN_REFUSED`; one that starts later gets what is sent then.
    */
-  udp(options: UdpTunnelOptions): Promise<Tunnel> {
+  async udp(options: UdpTunnelOptions): Promise<Tunnel> {
+    checkNames(options, UDP_NAMES, 'udp()')
     return this.#add(() => udpTunnel(options, associate, error => this.emit('error', error)))
   }
 
@@ -237,6 +252,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     const options = typeof where === 'number' ? { port: where } : where
     if (options.later)
       throw new TunnelError('OPTION_INVALID', 'forward() says where the app is, and not later.')
+    checkNames(options, ORIGIN_NAMES, 'forward()')
     this.#late.lead(originOf(options, dial))
   }
 

@@ -1,6 +1,7 @@
 // Every bound of a client, with the defaults.
 
 import { TunnelError } from '../errors.ts'
+import { checkNames } from '../option-names.ts'
 
 /**
  * Every bound of a client that can be changed. Whole numbers; the least is 1 unless `0` is explained. A value outside, or
@@ -43,10 +44,9 @@ export const DEFAULT_CLIENT_LIMITS: ClientLimits = {
 const NEVER_ZERO: ReadonlySet<string> = new Set(['maxStreams', 'maxCarrierBacklogBytes', 'maxCollectedBytes'])
 
 export function clientLimits(wished: Partial<ClientLimits>): ClientLimits {
+  checkNames(wished, DEFAULT_CLIENT_LIMITS, 'limits')
   const given = Object.entries(wished).filter(([, value]) => value !== undefined)
   for (const [name, value] of given) {
-    if (!Object.hasOwn(DEFAULT_CLIENT_LIMITS, name))
-      throw new TunnelError('OPTION_INVALID', `There is no limit called "${name}".`)
     const least = NEVER_ZERO.has(name) ? 1 : 0
     if (!(Number.isSafeInteger(value) && value >= least))
       throw new TunnelError(

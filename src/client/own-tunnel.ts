@@ -320,6 +320,11 @@ export class OwnTunnel implements Tunnel {
       this.registration !== undefined
     )
       return connection.register(settings, { name: undefined, port: undefined, resume: undefined })
+    // Of a range, one of many.
+    if (isCode(error, 'PORT_TAKEN') && settings.port !== undefined)
+      throw new TunnelError('PORT_TAKEN', `The public port ${settings.port} is in use on the server.`, {
+        cause: error,
+      })
     throw error
   }
 }

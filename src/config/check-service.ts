@@ -92,6 +92,7 @@ function checkService(
   for (const [key, { kinds = [] }] of Object.entries(SERVICE_FIELDS)) {
     if (!check.isGiven(`${path}.${key}`) || isFor(kind, key) || targets.some(target => target === key))
       continue
+    if (check.isFaulty(`${path}.${key}`)) continue
     check.fault(`${path}.${key}`, `${path}.${key} is for ${listOf(kinds)}, and this service is ${kind}`)
   }
   checkTarget(path, kind === 'http' ? TARGETS : targets, check)

@@ -1,10 +1,10 @@
 // Checks a tree against a table of fields, and turns it into the options of the library. Finds every fault, not only the first.
 
+import { nearest } from '../option-names.ts'
 import type { Fault, Place } from './fault.ts'
 import { camelOf, type Fields, optionOf, spellingsOf, type Value } from './field.ts'
 import { FORMS } from './forms.ts'
 import type { FoundFile } from './found.ts'
-import { nearest } from './nearest.ts'
 import { kindOf, lineOf, type Node, type TableNode } from './node.ts'
 import { readValue, showResult, showValue, Unreadable, wantedOf } from './value.ts'
 import { type Environment, expand } from './variables.ts'
@@ -55,6 +55,12 @@ export class Check {
 
   isGiven(path: string): boolean {
     return this.#places.has(path)
+  }
+
+  /** Whether the value of a key that is given cannot be used. */
+  isFaulty(path: string): boolean {
+    const place = this.#places.get(path)
+    return place !== undefined && this.faults.some(({ at }) => at === place)
   }
 
   /** Where the keys of the file stand, by path. */
@@ -183,7 +189,11 @@ export class Check {
     const outside = typeof found === 'string' ? this.#options.found?.pathRefusal(found, value) : undefined
     if (outside !== undefined) return this.#fault(node, path, outside)
     const result = readValue(found, value, this.#options.folder)
-    if (result === undefined) return this.#wrong(node, path, wantedOf(value), shown ?? 'what stands there')
+    if (result === undefined) {
+      const isAsWritten = shown === showValue(found)
+      const hint = value.type === 'text' && isAsWritten ? FORMS[value.form].hint?.(String(found)) : undefined
+      return this.#wrong(node, path, wantedOf(value), `${shown ?? 'what stands there'}${hint ?? ''}`)
+    }
     if (result instanceof Unreadable) {
       this.fault(path, `${path}: ${result.message}`)
       return undefined

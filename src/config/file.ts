@@ -26,6 +26,8 @@ export function extensionOf(path: string): Extension | undefined {
 export function readConfigText(path: string): string | Fault {
   const read = readSmallFile(path)
   if (typeof read === 'string') return whole(read)
+  // PowerShell 5 writes it by default.
+  if (isUtf16(read)) return whole('is UTF-16: save it as UTF-8')
   if (read.includes(0)) return whole('is not a text file: it has zero bytes')
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(read)
@@ -33,6 +35,18 @@ export function readConfigText(path: string): string | Fault {
     // Bytes that are no UTF-8 are the only thing it throws for.
     return whole('is not a text file in UTF-8')
   }
+}
+
+/** With its byte order mark, or a text in letters of ASCII, of which every other byte is zero. */
+function isUtf16(bytes: Uint8Array): boolean {
+  const [first, second] = bytes
+  if ((first === 0xff && second === 0xfe) || (first === 0xfe && second === 0xff)) return true
+  const start = bytes.subarray(0, 64)
+  const isZero = (index: number) => start[index] === 0
+  const half = start.length >> 1
+  return (
+    half > 1 && [0, 1].some(odd => Array.from({ length: half }, (_, pair) => pair * 2 + odd).every(isZero))
+  )
 }
 
 /** The bytes, or why there are none, as in `cannot be read: there is no such file`. */

@@ -1,7 +1,7 @@
 // What a text must look like, by the name of what it stands for.
 
 import { isIP } from 'node:net'
-import { isValidSubdomain, parseHost } from '../names.ts'
+import { domainHint, isValidSubdomain, parseHost } from '../names.ts'
 
 export type Form =
   | 'text'
@@ -31,6 +31,8 @@ interface FormEntry {
   readonly fits: (text: string) => boolean
   /** `… is not` this. */
   readonly what: string
+  /** What to write instead of a text that does not fit, after a colon. */
+  readonly hint?: (text: string) => string
 }
 
 const isUrl = (text: string, schemes: RegExp) =>
@@ -63,6 +65,7 @@ export const FORMS: Readonly<Record<Form, FormEntry>> = {
   domain: {
     fits: text => text.length <= 253 && text.split('.').every(isLabel),
     what: 'a domain name, such as "tunnel.example"',
+    hint: domainHint,
   },
   token: {
     fits: text => /^[\x21-\x7e]{1,255}$/.test(text),

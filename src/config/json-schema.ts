@@ -15,22 +15,26 @@ export function jsonSchema(): Json {
     type: 'object',
     anyOf: [{ $ref: '#/definitions/client' }, { $ref: '#/definitions/server' }],
     definitions: {
-      client: tableSchema(CLIENT_FIELDS),
-      server: tableSchema(SERVER_FIELDS),
+      client: tableSchema(CLIENT_FIELDS, EXTENSIONS),
+      server: tableSchema(SERVER_FIELDS, EXTENSIONS),
       // Whatever a variable stands for is seen only when the file is read.
       variable: { type: 'string', pattern: '\\$\\{' },
     },
   }
 }
 
-function tableSchema(fields: Fields): Json {
+/** Keys at the top that nothing reads. */
+const EXTENSIONS: readonly (readonly [string, Json])[] = [['^x-', {}]]
+
+function tableSchema(fields: Fields, more: readonly (readonly [string, Json])[] = []): Json {
   const entries = Object.entries(fields)
   const required = entries.filter(([, field]) => field.isRequired).map(([key]) => key)
-  const others = entries.flatMap(([key, field]) =>
+  const spellings = entries.flatMap(([key, field]) =>
     spellingsOf(key, field)
       .filter(spelling => spelling !== key)
       .map(spelling => [`^${spelling}$`, fieldSchema(field)] as const),
   )
+  const others = [...spellings, ...more]
   return {
     type: 'object',
     additionalProperties: false,

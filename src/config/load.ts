@@ -7,6 +7,7 @@ import { type Fields, spellingsOf } from './field.ts'
 import { EXTENSIONS, type Extension, extensionOf, readConfigText, whole } from './file.ts'
 import { FoundFile, type TrustsServer } from './found.ts'
 import type { Read, TableNode } from './node.ts'
+import { otherFile, otherName } from './other-files.ts'
 import { CLIENT_FIELDS } from './schema/client.ts'
 import { SERVER_FIELDS } from './schema/server.ts'
 import { checkServer, type ServerConfig } from './server-config.ts'
@@ -46,11 +47,13 @@ export async function loadConfig(
   const read = await readFile(path)
   if ('faults' in read)
     return { config: undefined, faults: trim(read.faults), shown: NOTHING, places: NOTHING }
-  const { root } = read
+  const root = withoutExtensions(read.root)
   if (root.entries.size === 0) {
     const fault = whole('is empty: it names no service')
     return { config: undefined, faults: [fault], shown: NOTHING, places: NOTHING }
   }
+  const other = otherFile(root)
+  if (other !== undefined) return { config: undefined, faults: [other], shown: NOTHING, places: NOTHING }
   const check = {
     folder: dirname(resolve(path)),
     environment: extensionOf(path) === '.ts' ? undefined : options.environment,
@@ -100,12 +103,22 @@ export async function readText(text: string, extension: Exclude<Extension, '.ts'
 async function readFile(path: string): Promise<Read> {
   const extension = extensionOf(path)
   if (extension === undefined) {
-    return { faults: [whole(`has a wrong extension: a configuration file ends in ${EXTENSIONS.join(', ')}`)] }
+    return {
+      faults: [
+        otherName(path) ??
+          whole(`has a wrong extension: a configuration file ends in ${EXTENSIONS.join(', ')}`),
+      ],
+    }
   }
   const text = readConfigText(path)
   if (typeof text !== 'string') return { faults: [text] }
   if (extension !== '.ts') return readText(text, extension)
   return (await import('./syntaxes/typescript.ts')).readTypeScript(resolve(path), text)
+}
+
+/** Keys such as `x-defaults` are a place for anchors, as in compose files: nothing reads them. */
+function withoutExtensions(root: TableNode): TableNode {
+  return { ...root, entries: new Map([...root.entries].filter(([key]) => !key.startsWith('x-'))) }
 }
 
 /** A file belongs to the end that knows more of its keys. */

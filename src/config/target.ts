@@ -10,6 +10,11 @@ export type RouteTarget = (
   | { readonly unix: string }
 ) & { readonly protocol?: 'h2c' | 'h2' }
 
+/** `:3000` and `*:3000`, as servers print where they listen, with a host that can be dialled. */
+export function withHost(text: string): string {
+  return text.replace(/^\*?:(?=\d+$)/, 'localhost:')
+}
+
 /** What an app speaks, and its address without that: of `h2c://host:port`, `h2c+unix:/path` and `h2://host`. */
 export function splitProtocol(text: string): { readonly protocol?: 'h2c' | 'h2'; readonly address: string } {
   const [, clear, unix, secure] = /^(?:h2c:\/\/(.*)|h2c\+(unix:.*)|h2:\/\/(.*))$/is.exec(text) ?? []
@@ -25,7 +30,8 @@ export function parseRouteTarget(given: string, folder: string): RouteTarget | u
   return protocol === undefined ? target : target && { ...target, protocol }
 }
 
-function parseAddress(text: string, folder: string): RouteTarget | undefined {
+function parseAddress(given: string, folder: string): RouteTarget | undefined {
+  const text = withHost(given)
   if (/^\d+$/.test(text)) return isValidPort(Number(text)) ? { port: Number(text) } : undefined
   if (/^https?:\/\//i.test(text)) return URL.canParse(text) ? { url: text } : undefined
   if (/^unix:[^\0]/.test(text)) return { unix: resolve(folder, text.slice('unix:'.length)) }

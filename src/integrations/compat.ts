@@ -17,21 +17,30 @@ export {
   listeners,
 } from './compat/ngrok.ts'
 export type { ForwardOptions } from './compat/ngrok-options.ts'
-export { NgrokSession, NgrokSessionBuilder } from './compat/ngrok-session.ts'
+export {
+  NgrokSession,
+  NgrokSessionBuilder,
+  NgrokSessionBuilder as SessionBuilder,
+} from './compat/ngrok-session.ts'
 export default localtunnel
 
+/** `listen` takes options of ours: the function of that name in `@ngrok/ngrok` is another one. */
+const { listen: _listen, ...ofNgrok } = ngrok
+
 type Required = typeof localtunnel &
-  typeof ngrok & {
+  Omit<typeof ngrok, 'listen'> & {
     readonly default: typeof localtunnel
     readonly connect: typeof ngrok.forward
     readonly NgrokSessionBuilder: typeof NgrokSessionBuilder
+    readonly SessionBuilder: typeof NgrokSessionBuilder
   }
 
 /** What `require('localtunnels/compat')` gives: the function of one package, with those of the other. */
-const required: Required = Object.assign(localtunnel, ngrok, {
+const required: Required = Object.assign(localtunnel, ofNgrok, {
   default: localtunnel,
   connect: ngrok.forward,
   NgrokSessionBuilder,
+  SessionBuilder: NgrokSessionBuilder,
 })
 
 export { required as 'module.exports' }

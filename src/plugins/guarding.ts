@@ -1,5 +1,6 @@
 // The guards that clients can ask for, of the walls and ways in that come with localtunnels.
 
+import { checkNames, type Names } from '../option-names.ts'
 import type { GuardMaker } from '../plugin.ts'
 import type { UsedLinks } from '../store.ts'
 
@@ -42,11 +43,14 @@ export interface LoginProvider {
   readonly scope?: string
 }
 
+const NAMES: Names<GuardingOptions> = { issuers: true, logins: true, usedLinks: true }
+
 /**
  * The guards that clients can ask for: `new TunnelServer({ guarding: guarding() })`. A server without `guarding` refuses
  * registrations with a guard.
  */
 export function guarding(options: GuardingOptions = {}): GuardMaker {
+  checkNames(options, NAMES, 'guarding()')
   let making: Promise<GuardMaker> | undefined
   let maker: GuardMaker | undefined
   return (definition, tunnel) => {

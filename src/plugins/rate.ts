@@ -3,6 +3,7 @@
 import { TunnelError } from '../errors.ts'
 import { Gcra, isAllowance, rateLimited } from '../gcra.ts'
 import type { RateRule } from '../guard.ts'
+import { checkNames } from '../option-names.ts'
 import type { Admittance, Allotment, ForTunnels, Guard, Refusal } from '../plugin.ts'
 import type { SharedRates } from '../shared-rates.ts'
 import { sourceOf } from './addresses.ts'
@@ -50,7 +51,9 @@ export function rate({
   windowMs,
   shared,
   whenUnreachable = 'local',
+  ...others
 }: RateOptions): Guard {
+  checkNames(others, { by, tunnels, limit, windowMs, shared, whenUnreachable }, 'rate()')
   const rule = { limit, windowMs }
   const alone = new Rate(rule, undefined, by, tunnels)
   if (shared === undefined) return alone

@@ -2,14 +2,16 @@
 
 import type { Certificates, ChallengeAnswers } from '../certificates.ts'
 import { TunnelError } from '../errors.ts'
-import { isLoopback, isValidPort, isValidSubdomain, noPort } from '../names.ts'
+import { domainHint, isLoopback, isValidPort, isValidSubdomain, noPort } from '../names.ts'
 import { Networks } from '../networks.ts'
+import { checkNames } from '../option-names.ts'
 import type { Guard, GuardMaker, Middleware, Observer } from '../plugin.ts'
 import type { ServerTls } from '../sockets/bun.ts'
 import type { AddressBounds } from './address-book.ts'
 import type { AdminOptions, AdminSettings } from './admin/options.ts'
 import type { ClusterOptions } from './cluster/options.ts'
 import { type InboxSettings, inboxSettings } from './inbox/options.ts'
+import { SERVER_HINTS, SERVER_NAMES, TOKEN_NAMES } from './option-names.ts'
 import {
   DEFAULT_HOST,
   DEFAULT_LIMITS,
@@ -88,6 +90,9 @@ const DEFAULT_PORTS = '20000-29999'
 
 /** Throws `OPTION_INVALID` or `PORT_INVALID` for what cannot be used. */
 export function serverSettings(options: TunnelServerOptions): ServerSettings {
+  checkNames(options, SERVER_NAMES, 'TunnelServer', SERVER_HINTS)
+  for (const token of options.tokens ?? [])
+    if (typeof token === 'object') checkNames(token, TOKEN_NAMES, 'A token of tokens')
   const { port = 8080 } = options
   checkPort('port', port)
   const limits = checkLimits(options.limits ?? {})
@@ -325,17 +330,15 @@ function checkDomains(domains: readonly string[]): readonly string[] {
   return domains.map(domain => {
     const lower = domain.toLowerCase().replace(/\.$/, '')
     if (lower.split('.').every(isValidSubdomain)) return lower
-    throw new TunnelError('OPTION_INVALID', `"${domain}" is not a domain name.`)
+    throw new TunnelError('OPTION_INVALID', `"${domain}" is not a domain name${domainHint(domain)}.`)
   })
 }
 
 /** What a timer can wait; more would fire at once. */
 const MAX_TIMER_MS = 2_147_483_647
 function checkLimits(wished: Partial<ServerLimits>): ServerLimits {
+  checkNames(wished, DEFAULT_LIMITS, 'limits')
   for (const [name, value] of Object.entries(wished)) {
-    if (!Object.hasOwn(DEFAULT_LIMITS, name)) {
-      throw new TunnelError('OPTION_INVALID', `There is no limit called "${name}".`)
-    }
     if (value === undefined) continue
     const least = NEVER_ZERO.has(name) ? 1 : 0
     const most = name.endsWith('Ms') ? MAX_TIMER_MS : name.endsWith('Percent') ? 100 : Number.MAX_SAFE_INTEGER

@@ -1,8 +1,10 @@
 // A SQLite file that only this user may read, and that several processes of the machine may share.
 
-import { Database } from 'bun:sqlite'
+import type { Database } from 'bun:sqlite'
 import { chmodSync, closeSync, mkdirSync, openSync } from 'node:fs'
+import { createRequire } from 'node:module'
 import { dirname } from 'node:path'
+import { TunnelError } from '../errors.ts'
 
 /** Another process may be writing: a write takes less than a millisecond, a stalled disk seconds. */
 const BUSY_MS = 5_000
@@ -21,8 +23,11 @@ export interface Layout {
   readonly synchronous: 'full' | 'normal'
 }
 
-/** With mode 0600, in a folder of mode 0700 that is made; `:memory:` keeps nothing. Throws what SQLite says. */
+/** With mode 0600, in a folder of mode 0700 that is made; `:memory:` keeps nothing. Throws what SQLite says, and `RUNTIME_UNSUPPORTED` on Node. */
 export function openPrivateDatabase(path: string, { version, schema, synchronous }: Layout): Database {
+  if (typeof Bun === 'undefined') throw new TunnelError('RUNTIME_UNSUPPORTED')
+  // Not an import: `localtunnels/tls` can be imported on Node, which has no such module.
+  const { Database } = createRequire(import.meta.url)('bun:sqlite') as typeof import('bun:sqlite') // Bun's own, and its types
   if (path !== ':memory:') makePrivate(path)
   const database = new Database(path, { strict: true })
   try {

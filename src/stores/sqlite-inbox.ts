@@ -63,6 +63,7 @@ export class SqliteInbox implements InboxStore {
       this.#database.transaction(() => this.#database.run(`${BOXES_OF}; ${TOTALS}`)).immediate()
       this.hasChanged()
     } catch (cause) {
+      if (cause instanceof TunnelError) throw cause
       const reason = cause instanceof Error ? cause.message : String(cause)
       throw new TunnelError('OPTION_INVALID', `The inbox ${path} cannot be used: ${reason}.`, { cause })
     }

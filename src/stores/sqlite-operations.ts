@@ -137,6 +137,7 @@ export class SqliteOperations implements OperationsStore, AuditLog {
 }
 
 function failed(path: string, cause: unknown): TunnelError {
+  if (cause instanceof TunnelError) return cause
   const reason = cause instanceof Error ? cause.message : String(cause)
   return new TunnelError('OPTION_INVALID', `The file ${path} cannot be used: ${reason}.`, { cause })
 }

@@ -23,6 +23,7 @@ export class SqliteUsedLinks implements UsedLinks {
       // A link that was used stays so after a power cut.
       this.#database = openPrivateDatabase(path, { version: 1, schema: SCHEMA, synchronous: 'full' })
     } catch (cause) {
+      if (cause instanceof TunnelError) throw cause
       const reason = cause instanceof Error ? cause.message : String(cause)
       throw new TunnelError('OPTION_INVALID', `The file of used links ${path} cannot be used: ${reason}.`, {
         cause,

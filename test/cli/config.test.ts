@@ -183,3 +183,29 @@ test('no parser is loaded by whatever reads no file', async () => {
   })
   expect((await child.stdout.text()).trim()).toBe('[]')
 })
+
+test('the file is also named with --config, and --server takes an address', async () => {
+  const path = await files.write('named.toml', '[services.web]\nport = 3000\n')
+  expect((await finish(['config', 'check', '--config', path])).stdout).toStartWith(
+    `${path}: a client with 1 service\n`,
+  )
+  const twice = await finish(['config', 'check', path, '--config', path])
+  expect(twice).toMatchObject({ exitCode: 2, stderr: expect.stringContaining('The file is given twice') })
+  // Of a client: the token of the environment belongs to another server.
+  const env = { TUNNEL_TOKEN: 'a', TUNNEL_SERVER: 'https://tunnel.example' }
+  const there = await finish(['config', 'check', '--server', 'https://other.example', '--config', path], env)
+  expect(there).toMatchObject({ exitCode: 0, stderr: '' })
+  const server = await files.write('server.toml', 'port = 8080\nhost = "127.0.0.1"\n')
+  for (const args of [
+    ['--server', server],
+    [server, '--server'],
+  ])
+    expect((await finish(['config', 'check', ...args])).stdout).toStartWith(`${server}: a server\n`)
+})
+
+test('a file of localtunnels 0.2 is named where there is none of ours', async () => {
+  const folder = files.path('old')
+  await files.write('old/localtunnels.config.ts', 'export default { localPort: 3000 }\n')
+  const { stderr } = await finish(['config', 'check'], {}, folder)
+  expect(stderr).toContain('localtunnels.config.ts is one of localtunnels 0.2.')
+})

@@ -42,7 +42,7 @@ async function loadedBy(args: readonly string[], pattern: RegExp): Promise<reado
 }
 
 const OPTIONAL =
-  /^(?:server\/|certificates|http2\/|plugins\/|stores?\/|cli\/commands\/(?!share\b)|config\/(?!fault\.|nearest\.|port-range\.|quantity\.|target\.)|cli\/(?:dev-server|qr|open|clipboard|secret-input)\.|client\/carriers\/ws\.|sockets\/node)/
+  /^(?:server\/|certificates|http2\/|plugins\/|stores?\/|cli\/commands\/(?!share\b)|config\/(?!fault\.|port-range\.|quantity\.|target\.)|cli\/(?:dev-server|qr|open|clipboard|secret-input)\.|client\/carriers\/ws\.|sockets\/node)/
 
 test('`localtunnels 3000` loads no optional part', async () => {
   await using server = await startServer()

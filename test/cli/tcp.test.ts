@@ -1,6 +1,7 @@
 // The real bin sharing a TCP service: its port, a line for each connection, outages, the end.
 
 import { afterEach, describe, expect, test } from 'bun:test'
+import { TunnelClient } from '../../src/client/client.ts'
 import { TunnelServer } from '../../src/index.ts'
 import { eventually } from '../support/events.ts'
 import { freePort } from '../support/ports.ts'
@@ -98,6 +99,20 @@ describe('in a pipe', () => {
     expect(await run.exited).toBe(0)
     expect(run.stdout).toBe(remote.map(port => `tcp://localhost:${port}\n`).join(''))
     expect(run.stderr).toMatch(/2 connections, 0 errors/)
+  })
+
+  test('a refused range says which of its ports is in use', async () => {
+    const [first, second] = await neighbours()
+    await using tunnels = await server(`${first}-${second}`)
+    await using other = new TunnelClient({ server: `http://127.0.0.1:${tunnels.port}` })
+    await other.tcp({ port: 1, remotePort: second })
+    const { stderr } = await finish([
+      ...['tcp', '3000-3001', '--remote-port', `${first}-${second}`],
+      ...['--server', `http://127.0.0.1:${tunnels.port}`],
+    ])
+    expect(stderr).toContain(
+      `error PORT_TAKEN: The public port ${second} is in use on the server. Ask for another port`,
+    )
   })
 
   test('a range that does not fit is refused before anything is asked for', async () => {

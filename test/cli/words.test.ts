@@ -79,6 +79,74 @@ test.each(['config', 'admin', 'token', 'service', 'fixture'])(
   },
 )
 
+describe('a command line of another tunnel', () => {
+  const SERVER = 'http://127.0.0.1:1'
+  // Whatever is understood finds no server there.
+  test.concurrent.each([
+    // localtunnels 0.2
+    [['start', '-p', '3000', '-s', 'shop', '--server', SERVER]],
+    [['start', '--port', '3000', '--no-manage-hosts', '--server', SERVER]],
+    // localtunnel
+    [['--port', '3000', '-s', 'shop', '-l', '127.0.0.1', '--print-requests', '--server', SERVER]],
+    [['--port', '3000', '--subdomain=shop', '--local-host=127.0.0.1', '--server', SERVER]],
+    // ngrok
+    [['http', '3000', '--authtoken', 'x', '--server', SERVER]],
+    [['http', ':3000', '--server', SERVER]],
+    [['*:3000', '--server', SERVER]],
+    // cloudflared
+    [['tunnel', '--url', 'http://localhost:3000', '--server', SERVER]],
+    // bore
+    [['local', '3000', '--to', SERVER, '--secret', 'x', '--port', '20001']],
+  ])('%p is understood', async args => {
+    await using run = start([...args, '--json'])
+    expect(await run.printed(/"code":"([A-Z_]+)"/)).toBe('SERVER_UNREACHABLE')
+  })
+
+  test('version', async () => {
+    expect(await finish(['version'])).toMatchObject({ exitCode: 0, stdout: expect.stringMatching(/^\d+\./) })
+  })
+
+  test.concurrent.each([
+    [
+      ['--host', 'https://tunnel.example', '--port', '3000'],
+      'For the server use --server https://tunnel.example.',
+    ],
+    [['start', '--secure'], "Unknown option '--secure'. The address of the server has the scheme"],
+    [['start', '--verbose'], 'Requests are listed anyway'],
+    [['server', '--verbose'], 'Requests are listed anyway'],
+    [['http', '3000', '--url', 'https://shop.tunnel.example'], 'For the name use --subdomain <name>'],
+    [['http', '3000', '--domain=shop.tunnel.example'], 'For the name use --subdomain <name>'],
+    [['http', '3000', '--basic-auth', 'a:b'], 'For a password use --password <password>'],
+    [['http', '3000', '--region', 'eu'], 'For the server use --server <address>.'],
+    [['3000', '--name', 'shop'], 'For the name use --subdomain <name>'],
+    [['config', 'add-authtoken', 'x'], 'localtunnels login <server>'],
+    [['authtoken', 'x'], 'localtunnels login <server>'],
+    [['tunnel', 'run', 'shop'], 'localtunnels up'],
+    [['-c', 'frpc.toml'], 'localtunnels up --config <file>'],
+    [['http', '--local-port', '3000', '--server-addr', 'a'], 'For the port of the app use --port <port>.'],
+    [['ls'], 'Commands: tcp, '],
+    [['--prot', '3000'], 'Did you mean --port?'],
+    [['3000:80'], '"3000:80" has two ports. Write the one of this machine alone: 3000.'],
+    [['tcp', '22:22'], '"22:22" has two ports. Write the one of this machine alone: 22.'],
+    [['tcp', 'tcp://localhost:22'], 'Write localhost:22 alone.'],
+    [['tcp://localhost:22'], 'Write: localtunnels tcp localhost:22.'],
+    [['server', '--domain', 'lt.test:8080'], 'write lt.test, as the port has an option of its own'],
+    [['server', '--domain', '*.lt.test'], 'write lt.test, which has all hosts below it'],
+    [['server', '--domain', 'münchen.test'], 'letters must be a-z here'],
+    [['server', '--domain', 'https://lt.test'], 'write lt.test, without https://'],
+  ])('%p is answered with our words', async (args, says) => {
+    const { stderr, exitCode } = await finish(args)
+    expect(stderr).toStartWith('error OPTION_INVALID: ')
+    expect(stderr).toContain(says)
+    expect(exitCode).toBe(2)
+  })
+
+  test('a near word is named only where it is near', async () => {
+    for (const args of [['3000', '--zone', 'eu'], ['3000', '--nme', 'x'], ['lss']])
+      expect((await finish(args)).stderr).not.toContain('Did you mean')
+  })
+})
+
 test('the words of the refusal are the commands of --help', () => {
   const program = idleProgram()
   expect<readonly string[]>(COMMANDS).toEqual([...program.commands.map(command => command.name()), 'help'])

@@ -377,6 +377,25 @@ interface SyntaxCase {
   readonly says: readonly string[]
 }
 
+/** Files of other tunnels, as their documentation has them. */
+const OTHERS: readonly (readonly [string, string, string])[] = [
+  [
+    'ngrok',
+    'ngrok.yml',
+    'version: "3"\nagent:\n  authtoken: x\nendpoints:\n  - name: a\n    upstream: { url: 8080 }\n',
+  ],
+  ['ngrok', 'ngrok2.yml', 'version: "2"\nauthtoken: x\ntunnels:\n  a: { proto: http, addr: 8080 }\n'],
+  ['frp', 'frpc.toml', 'serverAddr = "a"\nserverPort = 7000\n[[proxies]]\nname = "ssh"\ntype = "tcp"\n'],
+  ['frp', 'frps.toml', 'bindPort = 7000\n'],
+  ['frp', 'frpc.ini', '[common]\nserver_addr = a\n'],
+  [
+    'cloudflared',
+    'config.yml',
+    'tunnel: 6ff42ae2\ncredentials-file: /root/x.json\ningress:\n  - service: http_status:404\n',
+  ],
+  ['localtunnels 0.2', 'localtunnels.config.ts', 'export default { localPort: 3000, verbose: true }\n'],
+]
+
 const SYNTAX: readonly SyntaxCase[] = [
   {
     of: 'a missing value',
@@ -493,6 +512,57 @@ const SYNTAX: readonly SyntaxCase[] = [
   })),
   { of: 'an empty YAML file', name: 'a.yaml', file: '# nothing\n', says: [EMPTY('a.yaml')] },
   { of: 'an empty JSON file', name: 'a.json', file: '/* nothing */ // yet\n', says: [EMPTY('a.json')] },
+  {
+    of: 'UTF-16, as PowerShell 5 writes it',
+    name: 'a.toml',
+    file: new Uint8Array([0xff, 0xfe, ...Buffer.from('port = 3000\n', 'utf16le')]),
+    says: ['a.toml is UTF-16: save it as UTF-8'],
+  },
+  {
+    of: 'UTF-16 without a mark',
+    name: 'a.json',
+    file: new Uint8Array(Buffer.from('{ "port": 3000 }', 'utf16le').swap16()),
+    says: ['a.json is UTF-16: save it as UTF-8'],
+  },
+  ...OTHERS.map(([tool, name, file]) => ({
+    of: `what ${tool} reads`,
+    name,
+    file,
+    says: [
+      `${name} looks like a configuration of ${tool}: write a localtunnels.toml, as docs/configuration.md says`,
+    ],
+  })),
+  {
+    of: 'a merge key without a table',
+    name: 'a.yaml',
+    file: 'services:\n  a: { <<: 3, port: 3000 }\n',
+    says: ['a.yaml:2:12 "<<" takes a table, or a list of them'],
+  },
+  {
+    of: 'TypeScript in a folder without the package',
+    name: 'alone.ts',
+    file: "import { defineConfig } from 'localtunnels'\nexport default defineConfig({ services: { web: { port: 3000 } } })\n",
+    says: [
+      'alone.ts cannot be run: it imports localtunnels, which its folder does not have: install it there, or import types alone',
+    ],
+  },
+  {
+    of: 'one slip, one fault',
+    name: 'a.yaml',
+    file: 'services:\n  a: { port: 3000, spa: off }\n',
+    says: ['a.yaml:2:20 services.a.spa must be true or false, not "off"'],
+  },
+  {
+    of: 'domains that are none, and what to write',
+    name: 'a.toml',
+    file: 'domains = ["lt.test:8080", "*.lt.test", "münchen.test", "a_b"]\n',
+    says: [
+      'a.toml:1:12 domains[0] must be a domain name, such as "tunnel.example", not "lt.test:8080": write lt.test, as the port has an option of its own',
+      'a.toml:1:28 domains[1] must be a domain name, such as "tunnel.example", not "*.lt.test": write lt.test, which has all hosts below it',
+      'a.toml:1:41 domains[2] must be a domain name, such as "tunnel.example", not "münchen.test": letters must be a-z here, so use another domain',
+      'a.toml:1:57 domains[3] must be a domain name, such as "tunnel.example", not "a_b"',
+    ],
+  },
   {
     of: 'zero bytes',
     name: 'a.toml',

@@ -3,6 +3,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { stringify } from 'yaml'
+import type { ClientConfig } from '../../src/config/client-config.ts'
 import { camelOf, type Fields, kebabOf } from '../../src/config/field.ts'
 import { CLIENT_FIELDS, SERVICE_FIELDS } from '../../src/config/schema/client.ts'
 import { SERVER_FIELDS } from '../../src/config/schema/server.ts'
@@ -639,6 +640,23 @@ test('variables are read in TOML, YAML and JSON, and not in TypeScript', async (
     `export default ${JSON.stringify({ token: '${SECRET}', services: { web: { port: 1 } } })}`,
   )
   expect(config).toMatchObject({ connection: { token: '${SECRET}' } })
+})
+
+test('YAML shares keys by "<<", and keys with x- at the top are for anchors', async () => {
+  const loaded = await files.load(
+    'merged.yaml',
+    `x-defaults: &defaults { host: 127.0.0.1, exact: true }
+services:
+  a: &a { <<: *defaults, port: 3000 }
+  b: { port: 3001, <<: [*a, { host: ignored.example, app-insecure: true }] }
+`,
+  )
+  expect(loaded.faults).toEqual([])
+  const { services } = loaded.config as ClientConfig // as its keys say
+  expect(services.map(({ name, options }) => [name, options])).toEqual([
+    ['a', { host: '127.0.0.1', exact: true, port: 3000, subdomain: 'a' }],
+    ['b', { host: '127.0.0.1', exact: true, port: 3001, appInsecure: true, subdomain: 'b' }],
+  ])
 })
 
 test('keys of YAML are names, also those that look like numbers', async () => {

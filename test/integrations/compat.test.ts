@@ -4,6 +4,7 @@ import { expect, test } from 'bun:test'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import * as compat from '../../src/integrations/compat.ts'
 import localtunnel, {
   authtoken,
   disconnect,
@@ -14,6 +15,7 @@ import localtunnel, {
   type LocaltunnelTunnel,
   listeners,
   NgrokSessionBuilder,
+  SessionBuilder,
 } from '../../src/integrations/compat.ts'
 import { guarding } from '../../src/plugins/guarding.ts'
 import { ask } from '../support/ask.ts'
@@ -74,6 +76,34 @@ test('ngrok: forward, url(), close() and disconnect()', async () => {
   expect(await ask(server.port, 'shop.localhost')).toMatchObject({ code: 'TUNNEL_NOT_FOUND' })
   await disconnect()
   expect(await ask(server.port, `${other.id()}.localhost`)).toMatchObject({ code: 'TUNNEL_NOT_FOUND' })
+})
+
+test('ngrok: SessionBuilder, and the variable of the token is named', async () => {
+  await using server = await startServer({ tokens: ['secret'] })
+  const { TUNNEL_TOKEN } = process.env
+  delete process.env.TUNNEL_TOKEN
+  try {
+    const words = expect.stringContaining('authtoken_from_env reads TUNNEL_TOKEN here, which is not set.')
+    const refused = { code: 'TOKEN_REFUSED', message: words }
+    expect(
+      await forward({ addr: 9, authtoken_from_env: true, server_addr: server.url }).catch(error => error),
+    ).toMatchObject(refused)
+    const session = await new SessionBuilder().authtokenFromEnv().serverAddr(server.url).connect()
+    expect(
+      await session
+        .httpEndpoint()
+        .listen()
+        .catch((error: unknown) => error),
+    ).toMatchObject(refused)
+  } finally {
+    if (TUNNEL_TOKEN !== undefined) process.env.TUNNEL_TOKEN = TUNNEL_TOKEN
+  }
+})
+
+test('ngrok: what is ours alone is not among its functions', () => {
+  const { 'module.exports': required } = compat
+  for (const all of [localtunnel, compat, required]) expect(all).not.toHaveProperty('listen')
+  expect(required).toMatchObject({ forward, connect: forward, SessionBuilder })
 })
 
 test('ngrok: an option that protects the app is refused, and not left out', async () => {

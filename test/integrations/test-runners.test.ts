@@ -1,41 +1,37 @@
 // `localtunnels/test` as its users have it: in bun test, in vitest on Node and with a browser of Playwright.
 
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { mkdir, mkdtemp, rm, symlink } from 'node:fs/promises'
+import { mkdir, mkdtemp, rename, rm, symlink } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
+import { VERSION } from '../../src/version.ts'
 import { testWith } from '../support/needs.ts'
+import { copySources } from '../support/released.ts'
 
 const root = resolve(import.meta.dir, '../..')
 /** A project that has the package and the runners. */
 let project = ''
 
+// Packing builds.
 beforeAll(async () => {
   project = await mkdtemp(join(tmpdir(), 'localtunnels-runners-'))
-  const own = join(project, 'node_modules/localtunnels')
-  await mkdir(own, { recursive: true })
+  const sources = join(project, 'sources')
+  await copySources(sources)
+  await finished(['npm', 'pack', '--pack-destination', project], sources)
+  const modules = join(project, 'node_modules')
+  await mkdir(modules)
+  await finished(['tar', '-xzf', join(project, `localtunnels-${VERSION}.tgz`), '-C', modules], project)
+  await rename(join(modules, 'package'), join(modules, 'localtunnels'))
   for (const name of ['vitest', 'playwright-core', 'diff', 'mrmime'])
-    await symlink(join(root, 'node_modules', name), join(project, 'node_modules', name))
-  const { exports } = await Bun.file(join(root, 'package.json')).json()
+    await symlink(join(root, 'node_modules', name), join(modules, name))
   await Bun.write(join(project, 'package.json'), '{ "type": "module" }')
-  await Bun.write(
-    join(own, 'package.json'),
-    JSON.stringify({ name: 'localtunnels', type: 'module', exports }),
-  )
-  const { success } = await Bun.build({
-    entrypoints: ['test', 'index'].map(name =>
-      join(root, 'src', name === 'test' ? 'integrations/test.ts' : 'index.ts'),
-    ),
-    root,
-    outdir: join(own, 'dist'),
-    target: 'node',
-    splitting: true,
-    packages: 'external',
-    external: ['bun', 'bun:*'],
-  })
-  if (!success) throw new Error('not built')
-})
+}, 120_000)
 afterAll(() => rm(project, { recursive: true, force: true }))
+
+async function finished(cmd: readonly string[], cwd: string): Promise<void> {
+  const child = Bun.spawn({ cmd: [...cmd], cwd, stdin: 'ignore', stdout: 'ignore', stderr: 'pipe' })
+  if ((await child.exited) !== 0) throw new Error(await child.stderr.text())
+}
 
 /** The example of docs/integrations.md, of one runner. */
 async function exampleFor(runner: string): Promise<string> {

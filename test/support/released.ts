@@ -12,7 +12,9 @@ export const ADDRESS: string = `https://github.com/${REPOSITORY}`
 export const PAGES: string = `${ADDRESS}/blob/v${VERSION}/docs`
 
 const READ =
-  'bin docs src tools bun.lock package.json tsconfig.json tsconfig.build.json LICENSE README.md'.split(' ')
+  'bin docs src tools packaging biome.json bun.lock package.json tsconfig.json tsconfig.build.json LICENSE README.md'.split(
+    ' ',
+  )
 
 /** Copies what a build reads into `folder`. */
 export async function copySources(folder: string): Promise<void> {

@@ -21,7 +21,9 @@ export async function saveFixture(
     await writeFile(file, bytes, { flag: 'wx' })
   } catch (cause) {
     const isThere = cause instanceof Error && 'code' in cause && cause.code === 'EEXIST'
-    const what = isThere ? 'is there already' : `cannot be written: ${(cause as Error).message}`
+    const what = isThere
+      ? 'is there already: delete it, or name another file'
+      : `cannot be written: ${(cause as Error).message}`
     throw new TunnelError('OPTION_INVALID', `${file} ${what}.`, { cause })
   }
   return detail

@@ -1,8 +1,10 @@
 // `localtunnels config check`: what a configuration file means, or every fault in it.
 
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
 import { pathOf } from '../../config/check.ts'
 import { type Fault, faultLine, sortFaults } from '../../config/fault.ts'
-import { EXTENSIONS, findFiles } from '../../config/file.ts'
+import { EXTENSIONS, extensionOf, findFiles } from '../../config/file.ts'
 import { loadConfig } from '../../config/load.ts'
 import { notYet } from '../../config/not-yet.ts'
 import type { ServerConfig } from '../../config/server-config.ts'
@@ -19,8 +21,8 @@ import { widthOf } from '../terminal/width.ts'
 export interface CheckSettings {
   /** `undefined`: the one in this folder. */
   readonly file: string | undefined
-  /** `undefined`: what its keys say. */
-  readonly kind: 'server' | undefined
+  /** `true`: the file is a server's; an address: that of a client's file that names none. */
+  readonly server: string | true | undefined
 }
 
 interface Surroundings {
@@ -30,9 +32,17 @@ interface Surroundings {
 }
 
 /** Rejects with `CONFIG_INVALID` after the last fault was written. */
-export async function checkConfig({ file, kind }: CheckSettings, around: Surroundings): Promise<void> {
+export async function checkConfig(
+  { file: named, server }: CheckSettings,
+  around: Surroundings,
+): Promise<void> {
+  // Of `--server server.toml` the word behind the flag is the file.
+  const isFile = named === undefined && typeof server === 'string' && extensionOf(server) !== undefined
+  const file = isFile ? server : named
+  const address = isFile || server === true ? undefined : server
+  const kind = server === undefined ? undefined : address === undefined ? 'server' : 'client'
   const path = file ?? findConfig('.')
-  const { environment } = around
+  const environment = { ...around.environment, ...(address !== undefined && { TUNNEL_SERVER: address }) }
   const logins = () => new Logins(environment)
   const trusts = (server: string) => trustsServer(server, environment, logins)
   const found = file === undefined ? trusts : undefined
@@ -94,13 +104,16 @@ function columns(rows: readonly (readonly string[])[], { bold }: Palette): strin
     .join('')
 }
 
+const OLD_FILE = 'localtunnels.config.ts'
+
 /** The configuration file of a folder. None, or more than one: `CONFIG_INVALID`. */
 export function findConfig(folder: string): string {
   const [first, second] = findFiles(folder)
   if (first === undefined) {
+    const old = existsSync(join(folder, OLD_FILE)) ? ` ${OLD_FILE} is one of localtunnels 0.2.` : ''
     throw new TunnelError(
       'CONFIG_INVALID',
-      `There is no localtunnels.toml (nor ${EXTENSIONS.slice(1).join(', ')}) in this folder.`,
+      `There is no localtunnels.toml (nor ${EXTENSIONS.slice(1).join(', ')}) in this folder.${old}`,
     )
   }
   if (second === undefined) return first

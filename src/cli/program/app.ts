@@ -58,13 +58,19 @@ export function targetOf(flags: Flags, positional: string | undefined): Target {
   if (positional !== undefined && isBareWord(positional)) throw unknownWord(positional)
   if (ways.length > 1)
     throw new TunnelError('OPTION_INVALID', `The app is given twice: ${ways.join(' and ')}.`)
+  const host = flags.text('host')
+  if (host !== undefined && /^\w+:\/\//.test(host))
+    throw new TunnelError(
+      'OPTION_INVALID',
+      `${flags.label('host')} is the host of the app, not "${host}". For the server use --server ${host}.`,
+    )
   const isFolder = counted.includes('serve')
   if (!isFolder && flags.isTyped('spa'))
     throw new TunnelError('OPTION_INVALID', '--spa belongs to --serve, which is not given.')
   return parseTarget({
     positional,
     port: flags.port('port', 1),
-    host: flags.text('host'),
+    host,
     tls: appTls(flags),
     folder: isFolder ? flags.text('serve') : undefined,
     isSpa: flags.isOn('spa'),

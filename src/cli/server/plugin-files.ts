@@ -25,7 +25,9 @@ export async function loadPlugins(paths: readonly string[]): Promise<LoadedPlugi
       if (!isAny)
         throw invalid(
           path,
-          'its default export is neither a guard (admit), a middleware (handle) nor an observer (began, answered, ended)',
+          plugin instanceof Promise
+            ? 'its default export is a Promise: write export default await'
+            : 'its default export is neither a guard (admit), a middleware (handle) nor an observer (began, answered, ended)',
         )
     }
   return { guards, middlewares, observers }

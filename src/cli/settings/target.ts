@@ -2,7 +2,7 @@
 
 import type { OriginOptions } from '../../client/options.ts'
 import type { HttpServiceOptions, ServiceConfig } from '../../config/service.ts'
-import { splitProtocol } from '../../config/target.ts'
+import { splitProtocol, withHost } from '../../config/target.ts'
 import { TunnelError } from '../../errors.ts'
 import { formatUrl, isLoopback, parseHost, unusedPart } from '../../names.ts'
 import { unknownWord } from '../words.ts'
@@ -52,14 +52,21 @@ export interface Service extends Target {
   readonly options: { readonly port: number; readonly host: string } | { readonly unix: string }
 }
 
-export function parseService(text: string): Service {
+export function parseService(given: string): Service {
+  const text = withHost(given)
   if (text.startsWith('unix:')) return unixTarget(text.slice('unix:'.length))
   if (/^\d+$/.test(text)) return rawTarget(parsePort(text, '', 1), 'localhost')
-  if (text.includes(':') && !text.includes('/')) {
+  if (text.includes(':') && !text.includes('/') && !TWO_PORTS.test(text)) {
     const { hostname, port } = parseHost(text)
     if (port !== undefined) return rawTarget(port, hostname)
   }
-  throw new TunnelError('OPTION_INVALID', `"${text}" is neither a port, a host with a port nor unix:/path.`)
+  refuseTwoPorts(text)
+  const address = /^(?:tcp|udp|tls):\/\/(.*?)\/?$/i.exec(given)?.[1]
+  const hint = address === undefined ? '' : ` Write ${address} alone.`
+  throw new TunnelError(
+    'OPTION_INVALID',
+    `"${given}" is neither a port, a host with a port nor unix:/path.${hint}`,
+  )
 }
 
 /** `27015-27030`, `host:27015-27030`: a service for each port; or a single one. */
@@ -76,12 +83,20 @@ function rawTarget(port: number, host: string): Service {
   return { options: { port, host }, label: plain(label), shortLabel: plain(shortLabel), dial, url: undefined }
 }
 
-export function parseTarget({ positional, port, host, tls, folder, isSpa }: TargetFlags): Target {
+export function parseTarget({ positional: given, port, host, tls, folder, isSpa }: TargetFlags): Target {
+  const positional = given && withHost(given)
   if (folder !== undefined) return folderTarget(folder, isSpa ?? false)
   if (positional === undefined) return portTarget(port ?? DEFAULT_PORT, host ?? 'localhost')
   if (/^\d+$/.test(positional)) return portTarget(parsePort(positional, '', 1), host ?? 'localhost')
   if (/^https?:\/\//i.test(positional)) return urlTarget(positional, tls)
   if (positional.startsWith('unix:')) return unixTarget(positional.slice('unix:'.length))
+  refuseTwoPorts(positional)
+  const [, raw = '', service = ''] = /^(tcp|udp|tls):\/\/(.*?)\/?$/i.exec(positional) ?? []
+  if (raw !== '')
+    throw new TunnelError(
+      'OPTION_INVALID',
+      `"${positional}" is not HTTP. Write: localtunnels ${raw.toLowerCase()} ${service}.`,
+    )
   if (positional.includes(':')) {
     const parts = parseHost(positional)
     if (parts.port !== undefined) return portTarget(parts.port, parts.hostname)
@@ -90,6 +105,18 @@ export function parseTarget({ positional, port, host, tls, folder, isSpa }: Targ
     throw new TunnelError('OPTION_INVALID', `A folder is served with --serve ${positional}.`)
   }
   throw unknownWord(positional)
+}
+
+/** As containers publish them: the port of this machine, and that within. */
+const TWO_PORTS = /^(\d+):\d+$/
+
+function refuseTwoPorts(text: string): void {
+  const [, port] = TWO_PORTS.exec(text) ?? []
+  if (port !== undefined)
+    throw new TunnelError(
+      'OPTION_INVALID',
+      `"${text}" has two ports. Write the one of this machine alone: ${port}.`,
+    )
 }
 
 /** `/api=8080`, `/ws=https://localhost:3001`, `/rpc=h2c://localhost:50051`: as `routes` of a tunnel; `undefined` without any. */

@@ -21,7 +21,12 @@ export async function readTypeScript(path: string, text: string): Promise<Read> 
     const module: unknown = await import(`${path}?read=${++imports}`)
     value = await defaultOf(module)
   } catch (error) {
-    return { faults: [{ at: undefined, message: `cannot be run: ${firstLine(error)}` }] }
+    const text = firstLine(error)
+    // With a global installation: a program finds packages beside itself alone.
+    const message = /['"]localtunnels(?:\/\w+)?['"]/.test(text)
+      ? 'cannot be run: it imports localtunnels, which its folder does not have: install it there, or import types alone'
+      : `cannot be run: ${text}`
+    return { faults: [{ at: undefined, message }] }
   }
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     const message = 'has no configuration: write `export default defineConfig({ … })`'

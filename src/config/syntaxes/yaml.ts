@@ -7,6 +7,9 @@ import { type Node, type Read, TableBuilder } from '../node.ts'
 /** Values of one file. An alias is read anew wherever it stands, and ten lines of them could mean a billion values. */
 const MAX_VALUES = 20_000
 
+/** YAML 1.1 had it, and people who share keys with anchors write it. In quotes it is a key. */
+const MERGE = '<<'
+
 export function readYaml(text: string): Read {
   // Keys given twice are reported by TableBuilder, each with its place.
   const document = parseDocument(text, { prettyErrors: false, uniqueKeys: false })
@@ -49,15 +52,18 @@ class Reader {
     if (this.#values > MAX_VALUES) return { kind: 'other', at, what: 'too much' }
     if (isMap(node)) {
       const table = new TableBuilder(at, this.#faults)
+      const merged: (ParsedNode | null)[] = []
       for (const { key, value } of node.items) {
         const keyAt = this.#placeOf(key)
         // A key is what was written: `1e9` is a name, and no number.
         const written = isScalar(key) ? key.source : undefined
         const name: unknown = isScalar(key) && typeof key.value === 'string' ? key.value : written
-        if (typeof name === 'string' && name !== '') {
+        if (name === MERGE && isPlain(key)) merged.push(value)
+        else if (typeof name === 'string' && name !== '') {
           table.add(name, keyAt, this.#node(value))
         } else this.#faults.push({ at: keyAt, message: 'a key must be text' })
       }
+      for (const value of merged) this.#merge(table, value)
       return table
     }
     if (isSeq(node)) return { kind: 'list', at, items: node.items.map(item => this.#node(item)) }
@@ -67,6 +73,21 @@ class Reader {
       return { kind: 'value', at, value }
     }
     return { kind: 'other', at, what: value === null ? 'nothing' : 'a value of a type that YAML alone has' }
+  }
+
+  /** Adds the keys of `<<: *anchor`, or of a list of them, that the table has not. */
+  #merge(table: TableBuilder, value: ParsedNode | null): void {
+    const merged = this.#node(value)
+    for (const one of merged.kind === 'list' ? merged.items : [merged]) {
+      if (one.kind !== 'table') {
+        this.#faults.push({
+          at: one.at ?? this.#placeOf(value),
+          message: '"<<" takes a table, or a list of them',
+        })
+        continue
+      }
+      for (const [key, entry] of one.entries) if (!table.entries.has(key)) table.entries.set(key, entry)
+    }
   }
 
   #aliased(node: unknown, at: Place | undefined): Node {
@@ -79,6 +100,10 @@ class Reader {
   #placeOf(node: ParsedNode | null | undefined): Place | undefined {
     return node?.range ? this.#lines.at(node.range[0]) : undefined
   }
+}
+
+function isPlain(key: ParsedNode | null): boolean {
+  return isScalar(key) && key.type === 'PLAIN'
 }
 
 /** The parser's words, without what speaks of its own functions. */

@@ -4,6 +4,7 @@ import { EventEmitter } from 'node:events'
 import { TunnelClient } from '../../client/client.ts'
 import type { OriginOptions } from '../../client/options.ts'
 import { TunnelError } from '../../errors.ts'
+import { checkNames, type Names } from '../../option-names.ts'
 
 /** What the `localtunnel` package takes. */
 export interface LocaltunnelOptions {
@@ -57,6 +58,18 @@ export class LocaltunnelTunnel extends EventEmitter {
   }
 }
 
+const NAMES: Names<LocaltunnelOptions> = {
+  port: true,
+  host: true,
+  subdomain: true,
+  local_host: true,
+  local_https: true,
+  local_cert: true,
+  local_key: true,
+  local_ca: true,
+  allow_invalid_cert: true,
+}
+
 type Done = (error: Error | null, tunnel?: LocaltunnelTunnel) => void
 
 /**
@@ -87,6 +100,7 @@ export function localtunnel(
 }
 
 function clientOptions(options: LocaltunnelOptions): ConstructorParameters<typeof TunnelClient>[0] {
+  checkNames(options, NAMES, 'localtunnel()')
   const { port, host, subdomain, local_host, local_https, allow_invalid_cert } = options
   const { local_cert, local_key, local_ca } = options
   if (!allow_invalid_cert && (local_cert ?? local_key ?? local_ca) !== undefined)

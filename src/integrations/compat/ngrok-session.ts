@@ -5,7 +5,7 @@ import { type ForwardOptions, wantedOf } from './ngrok-options.ts'
 
 /** `await new NgrokSessionBuilder().authtokenFromEnv().connect()`. */
 export class NgrokSessionBuilder {
-  readonly #options: { authtoken?: string; server_addr?: string } = {}
+  readonly #options: { authtoken?: string; authtoken_from_env?: boolean; server_addr?: string } = {}
 
   authtoken(token: string): this {
     this.#options.authtoken = token
@@ -14,6 +14,7 @@ export class NgrokSessionBuilder {
 
   /** The token of `TUNNEL_TOKEN`, which counts anyway. */
   authtokenFromEnv(): this {
+    this.#options.authtoken_from_env = true
     return this
   }
 

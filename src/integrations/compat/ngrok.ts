@@ -2,6 +2,7 @@
 
 import { TunnelClient } from '../../client/client.ts'
 import { deferred } from '../../deferred.ts'
+import { TunnelError } from '../../errors.ts'
 import { DEFAULT_ADDR, type ForwardOptions, placeOf, type Wanted, wantedOf } from './ngrok-options.ts'
 
 /** As `@ngrok/ngrok` gives it. */
@@ -64,7 +65,9 @@ export async function listen(wanted: Wanted, options: ForwardOptions, later = fa
   const over = deferred<void>()
   client.once('close', () => over.resolve())
   tellStatus(client, options)
-  const tunnel = await opened(client, wanted)
+  const tunnel = await opened(client, wanted).catch((error: unknown) => {
+    throw namingVariable(error, options)
+  })
   const id = tunnel.name
   const key = `${wanted.kind} ${id}`
   let target = options.forwards_to ?? String(options.addr ?? DEFAULT_ADDR)
@@ -88,6 +91,14 @@ export async function listen(wanted: Wanted, options: ForwardOptions, later = fa
   open.set(key, listener)
   void over.promise.then(() => open.delete(key))
   return listener
+}
+
+/** Programs for ngrok have their token in NGROK_AUTHTOKEN, which is a token of that service. */
+function namingVariable(error: unknown, { authtoken_from_env }: ForwardOptions): unknown {
+  const isWithout = authtoken_from_env === true && !process.env.TUNNEL_TOKEN
+  if (!(error instanceof TunnelError && error.code === 'TOKEN_REFUSED' && isWithout)) return error
+  const text = 'authtoken_from_env reads TUNNEL_TOKEN here, which is not set.'
+  return new TunnelError('TOKEN_REFUSED', text, { cause: error })
 }
 
 function withoutApp({ url: _url, unix: _unix, ...options }: Wanted['client']): Wanted['client'] {

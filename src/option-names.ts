@@ -1,9 +1,30 @@
-// "Did you mean": the known word that differs least from a mistyped one.
+// Refuses options that do not exist, and finds the known word that a mistyped one was meant to be.
 
-/** `undefined` when none is near: two slips, and for short words one in three letters. */
+import { TunnelError } from './errors.ts'
+
+/** Every option of an interface: the compiler refuses a list that lacks one. */
+export type Names<Options> = Readonly<Record<keyof Options, true>>
+
+/** An option whose name is misspelled would not be there. Throws `OPTION_INVALID`. `hints`: names that other packages use. */
+export function checkNames(
+  given: object,
+  known: object,
+  where: string,
+  hints: Readonly<Record<string, string>> = {},
+): void {
+  for (const [name, value] of Object.entries(given)) {
+    if (value === undefined || Object.hasOwn(known, name)) continue
+    const near = nearest(name, Object.keys(known))
+    const hint = Object.hasOwn(hints, name) ? hints[name] : near && `Did you mean ${near}?`
+    const what = `${where} has no option ${JSON.stringify(name.slice(0, 64))}.`
+    throw new TunnelError('OPTION_INVALID', hint ? `${what} ${hint}` : what)
+  }
+}
+
+/** `undefined` when none is near: one slip, and from eight letters on two. A word of two letters is near to anything. */
 export function nearest(word: string, known: Iterable<string>): string | undefined {
   let best: string | undefined
-  let least = Math.min(2, Math.floor(Math.max(word.length, 3) / 3)) + 1
+  let least = (word.length < 3 ? 0 : word.length < 8 ? 1 : 2) + 1
   for (const one of known) {
     if (Math.abs(one.length - word.length) >= least) continue
     const slips = distance(word.toLowerCase(), one.toLowerCase())

@@ -1,0 +1,98 @@
+// Command lines of other tunnels: localtunnels 0.2, localtunnel, ngrok, cloudflared, bore and frp. They are read in our words if they
+// mean the same, and a refusal names our word if they do not.
+
+/** Flags of the command that shares an app, each with ours; without any, the flag is what happens anyway. */
+const SHARE: Readonly<Record<string, readonly string[]>> = {
+  '-s': ['--subdomain'],
+  '-l': ['--host'],
+  '--local-host': ['--host'],
+  '-o': ['--open'],
+  '--authtoken': ['--token'],
+  '--print-requests': [],
+  '--no-manage-hosts': [],
+}
+/** `bore local 3000 --to host`. */
+const BORE: Readonly<Record<string, readonly string[]>> = {
+  '-t': ['--server'],
+  '--to': ['--server'],
+  '-p': ['--remote-port'],
+  '--port': ['--remote-port'],
+  '-s': ['--token'],
+  '--secret': ['--token'],
+}
+
+/** The same command line in our words; `undefined` if it is not one of another tunnel. */
+export function ofOtherTunnel(argv: readonly string[]): readonly string[] | undefined {
+  const [first = '', second = '', ...rest] = argv
+  if (first === 'version' && second === '') return ['--version']
+  if (first === 'local' && /^\d+$/.test(second)) return ['tcp', second, ...renamed(rest, BORE)]
+  if (first === 'tunnel' && second === '--url') return renamed(rest, SHARE)
+  return undefined
+}
+
+/** The flags of `localtunnels [port]` in our words. */
+export function shareFlags(argv: readonly string[]): readonly string[] {
+  return renamed(argv, SHARE)
+}
+
+function renamed(
+  argv: readonly string[],
+  names: Readonly<Record<string, readonly string[]>>,
+): readonly string[] {
+  return argv.flatMap(word => {
+    const [, flag = word, value = ''] = /^(--?[a-z-]+)(=.*)?$/.exec(word) ?? []
+    return Object.hasOwn(names, flag) ? (names[flag] ?? []).map(name => name + value) : [word]
+  })
+}
+
+const NAME = 'For the name use --subdomain <name>, for a host of your own --host-name <host>.'
+const SERVER = 'For the server use --server <address>.'
+const UP = 'Services of a file are shared with: localtunnels up --config <file>.'
+
+/** Flags that mean something else, or nothing, here. */
+const FLAGS: Readonly<Record<string, string>> = {
+  '--name': NAME,
+  '--sd': NAME,
+  '--domain': NAME,
+  '--hostname': NAME,
+  '--url': NAME,
+  '--custom-domain': NAME,
+  '--region': `A server is where you run it. ${SERVER}`,
+  '--to': SERVER,
+  '--server-addr': SERVER,
+  '--server_addr': SERVER,
+  '--secure': 'The address of the server has the scheme: --server https://tunnel.example.',
+  '--verbose': 'Requests are listed anyway; LOCALTUNNELS_DEBUG=1 prints stack traces.',
+  '--basic-auth': 'For a password use --password <password>: any user name will do.',
+  '--auth': 'For a password use --password <password>: any user name will do.',
+  '--oauth': 'Accounts are a guard of a configuration file: docs/guards.md.',
+  '--cidr-allow': 'For addresses use --allow <address>.',
+  '--cidr-deny': 'For addresses use --deny <address>.',
+  '--local-port': 'For the port of the app use --port <port>.',
+  '--local_port': 'For the port of the app use --port <port>.',
+  '--local-ip': 'For the host of the app use --host <host>.',
+  '--remote-addr': 'For a public port use: localtunnels tcp <port> --remote-port <port>.',
+  '--config': UP,
+  '-c': UP,
+}
+
+/** First words that are commands of others, by the whole words before flags. */
+const COMMANDS: Readonly<Record<string, string>> = {
+  'config add-authtoken': 'Keep the token of your server with: localtunnels login <server>.',
+  authtoken: 'Keep the token of your server with: localtunnels login <server>.',
+  local: 'Share a port with: localtunnels tcp <port> --server <address>.',
+  tunnel: 'Share an app with: localtunnels <port>. Services of a file: localtunnels up.',
+  frpc: UP,
+}
+
+/** What to write instead of a flag of another tunnel. */
+export function flagHint(flag: string): string | undefined {
+  return Object.hasOwn(FLAGS, flag) ? FLAGS[flag] : undefined
+}
+
+/** What to write instead of a command of another tunnel. */
+export function commandHint([first = '', second = '']: readonly string[]): string | undefined {
+  return [`${first} ${second}`, first].flatMap(words =>
+    Object.hasOwn(COMMANDS, words) ? COMMANDS[words] : [],
+  )[0]
+}
