@@ -648,14 +648,14 @@ test('YAML shares keys by "<<", and keys with x- at the top are for anchors', as
     `x-defaults: &defaults { host: 127.0.0.1, exact: true }
 services:
   a: &a { <<: *defaults, port: 3000 }
-  b: { port: 3001, <<: [*a, { host: ignored.example, app-insecure: true }] }
+  b: { port: 3001, <<: [*a, { host: ignored.example, wildcard: true }] }
 `,
   )
   expect(loaded.faults).toEqual([])
   const { services } = loaded.config as ClientConfig // as its keys say
   expect(services.map(({ name, options }) => [name, options])).toEqual([
     ['a', { host: '127.0.0.1', exact: true, port: 3000, subdomain: 'a' }],
-    ['b', { host: '127.0.0.1', exact: true, port: 3001, appInsecure: true, subdomain: 'b' }],
+    ['b', { host: '127.0.0.1', exact: true, port: 3001, wildcard: true, subdomain: 'b' }],
   ])
 })
 
