@@ -82,6 +82,8 @@ export interface Socket {
    * Left out where a connection cannot die unnoticed.
    */
   keepAlive?(idleMs: number): void
+  /** It carries many streams from now on: a large read of it is many small ones, and no bulk. */
+  share?(): void
   /** Bytes came that nothing has read yet. Left out where that is not known. */
   readonly hasUnread?: boolean
   /** Address of the far side, without port; empty on a unix socket. */

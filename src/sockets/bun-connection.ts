@@ -180,6 +180,10 @@ export class Connection implements Socket, Source, Lender {
     this.#reading.resume()
   }
 
+  share(): void {
+    this.#reading.isShared = true
+  }
+
   readOn(): void {
     if (!this.isCut) this.#reading.readOn()
   }

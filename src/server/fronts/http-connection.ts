@@ -376,6 +376,7 @@ export class HttpConnection
   /** Sends what is left, then FIN; what the visitor still sends is read and dropped for a while. */
   #close(): void {
     this.#phase = 'closing'
+    this.#logins.close()
     this.input.clear()
     this.input.resume()
     this.input.leaveQueue()

@@ -91,6 +91,7 @@ export class WebSocketCarrier implements Carrier, Waiting {
 
   constructor(socket: Socket, options: WebSocketCarrierOptions) {
     this.#socket = socket
+    socket.share?.()
     this.#scheduler = options.scheduler
     this.#maskKey = options.maskKey
     const { role, maxTextBytes = 0, text } = options
