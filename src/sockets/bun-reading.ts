@@ -42,7 +42,11 @@ export class Reading {
   #isPaused = false
   /** Others have their turn first. */
   #isYielding = false
+<<<<<<< HEAD
   /** Of many streams: the read may be small answers, which nothing may hold up. */
+=======
+  /** Of many streams: a large read may be many small answers, which nothing may hold up. Its session takes them in turns. */
+>>>>>>> w/upstreams
   isShared = false
   /** The last read was bulk. */
   isBulk = false
@@ -69,8 +73,10 @@ export class Reading {
 
   /** So many bytes were read. */
   arrived(count: number): void {
-    this.isBulk = count >= BULK_READ_BYTES
-    if (this.isBulk) this.#bulkArrived()
+    const isLarge = count >= BULK_READ_BYTES
+    this.isBulk = isLarge && !this.isShared
+    if (isLarge) this.bound()
+    if (this.isBulk) this.#yield()
     else if (count < SMALL_READ_BYTES) smallReads[0]!++
   }
 
@@ -84,11 +90,6 @@ export class Reading {
   /** It is the main thread's again. */
   readOn(): void {
     if (!this.#isPaused && !this.#isYielding) this.#source.raw.resume()
-  }
-
-  #bulkArrived(): void {
-    this.bound()
-    this.#yield()
   }
 
   /** From now on the kernel keeps no more for it than for any other bulk. */
