@@ -82,11 +82,7 @@ export interface Socket {
    * Left out where a connection cannot die unnoticed.
    */
   keepAlive?(idleMs: number): void
-<<<<<<< HEAD
-  /** It carries many streams from now on: a large read of it is many small ones, and waits no longer than these for its turn. */
-=======
   /** It carries many streams from now on: a large read of it is many small ones, and no bulk. */
->>>>>>> w/upstreams
   share?(): void
   /** Bytes came that nothing has read yet. Left out where that is not known. */
   readonly hasUnread?: boolean

@@ -42,11 +42,7 @@ export class Reading {
   #isPaused = false
   /** Others have their turn first. */
   #isYielding = false
-<<<<<<< HEAD
-  /** Of many streams: the read may be small answers, which nothing may hold up. */
-=======
   /** Of many streams: a large read may be many small answers, which nothing may hold up. Its session takes them in turns. */
->>>>>>> w/upstreams
   isShared = false
   /** The last read was bulk. */
   isBulk = false
@@ -102,13 +98,12 @@ export class Reading {
 
   /**
    * Lets the other sockets have their turn before this one is read again: the next tick, or a moment later while others read
-   * small pieces. Those are requests and answers, and cores that bulk keeps busy come late. A carrier has as many of its own: with a
-   * pause of 1 ms for each ten answers of 16 KB it brought a third of them.
+   * small pieces. Those are requests and answers, and cores that bulk keeps busy come late.
    */
   #yield(): void {
     if (this.#isYielding || this.#isPaused) return
     this.#source.raw.pause()
-    this.#nextTurn(this.isShared || smallReads[0]! === smallReadsSeen ? 0 : POLITE_PAUSE_MS)
+    this.#nextTurn(smallReads[0]! === smallReadsSeen ? 0 : POLITE_PAUSE_MS)
     smallReadsSeen = smallReads[0]!
   }
 

@@ -163,11 +163,11 @@ test('a configuration file names the file of tokens, and a rate of a token is ke
 test('tokens of an issuer: by flags, in a file, and mistakes', async () => {
   using issuer = await startIssuer()
   const flags = ['--token-issuer', issuer.url, '--token-audience', AUDIENCE, '--token-claim', 'sub=ci']
-  const address = await server(file(), ...flags, '--token-names', '{sub}-*')
+  const address = await server(file(), ...flags, '--token-names', '{sub}--*')
   const secret = await issuer.sign()
-  await client(address, secret, 'ci-1').connect()
+  await client(address, secret, 'ci--1').connect()
   expect(await codeOf(client(address, secret, 'shop').connect())).toBe('NOT_ALLOWED')
-  expect(await codeOf(client(address, await issuer.sign({ sub: 'you' }), 'ci-2').connect())).toBe(
+  expect(await codeOf(client(address, await issuer.sign({ sub: 'you' }), 'ci--2').connect())).toBe(
     'TOKEN_REFUSED',
   )
   const config = join(folder, 'issuers.toml')

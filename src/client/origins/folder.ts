@@ -1,8 +1,8 @@
 // Origin as a folder: its files, answered in process by a fetch handler of our own, on either wire.
 
 import { statSync } from 'node:fs'
+import { resolve } from 'node:path'
 import { TunnelError } from '../../errors.ts'
-import { folderHandler } from '../folder/handler.ts'
 import type { Origin } from '../origin.ts'
 import { HandlerOrigin } from './handler.ts'
 
@@ -10,7 +10,14 @@ import { HandlerOrigin } from './handler.ts'
 export function folderOrigin(folder: string, isSpa: boolean): Origin {
   const problem = problemOf(folder)
   if (problem !== undefined) throw new TunnelError('OPTION_INVALID', `Cannot serve "${folder}": ${problem}.`)
-  return new HandlerOrigin(folderHandler(folder, isSpa), folder)
+  // Wherever the program goes from here.
+  const root = resolve(folder)
+  let answer: ((request: Request) => Promise<Response>) | undefined
+  // What serves files is loaded with the first request: most clients have none.
+  return new HandlerOrigin(async request => {
+    answer ??= (await import('../folder/handler.ts')).folderHandler(root, isSpa)
+    return answer(request)
+  }, folder)
 }
 
 function problemOf(folder: string): string | undefined {
