@@ -5,20 +5,25 @@ import { TunnelError } from './errors.ts'
 /** Every option of an interface: the compiler refuses a list that lacks one. */
 export type Names<Options> = Readonly<Record<keyof Options, true>>
 
-/** An option whose name is misspelled would not be there. Throws `OPTION_INVALID`. `hints`: names that other packages use. */
+/** An option whose name is misspelled would not be there. Throws `OPTION_INVALID`, which names all such options. `hints`: names that other packages use. */
 export function checkNames(
   given: object,
   known: object,
   where: string,
   hints: Readonly<Record<string, string>> = {},
 ): void {
-  for (const [name, value] of Object.entries(given)) {
-    if (value === undefined || Object.hasOwn(known, name)) continue
+  const others = Object.keys(given).filter(
+    name => given[name as keyof typeof given] !== undefined && !Object.hasOwn(known, name),
+  )
+  if (others.length === 0) return
+  const hintOf = (name: string): string | undefined => {
+    if (Object.hasOwn(hints, name)) return hints[name]
     const near = nearest(name, Object.keys(known))
-    const hint = Object.hasOwn(hints, name) ? hints[name] : near && `Did you mean ${near}?`
-    const what = `${where} has no option ${JSON.stringify(name.slice(0, 64))}.`
-    throw new TunnelError('OPTION_INVALID', hint ? `${what} ${hint}` : what)
+    return near && `Did you mean ${near}?`
   }
+  const names = others.map(name => JSON.stringify(name.slice(0, 64))).join(', ')
+  const what = `${where} has no option ${names}.`
+  throw new TunnelError('OPTION_INVALID', [what, ...others.flatMap(name => hintOf(name) ?? [])].join(' '))
 }
 
 /** `undefined` when none is near: one slip, and from eight letters on two. A word of two letters is near to anything. */

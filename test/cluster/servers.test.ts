@@ -281,9 +281,9 @@ test('a stranger is no server of the cluster, and cannot speak for visitors', as
     Authorization: `Peer ${'A'.repeat(43)}`,
   }
   expect((await ask(a.port, 'localhost', { headers: upgrade })).code).toBe('TOKEN_REFUSED')
-  // On its own connection the header is one like any other.
+  // On its own connection the line says nothing, and the app does not get it.
   const headers = { 'Localtunnels-Visitor': 'https 1 6.6.6.6' }
-  expect((await ask(a.port, 'shop.localhost', { headers })).body).toBe('https 1 6.6.6.6')
+  expect((await ask(a.port, 'shop.localhost', { headers })).body).toBe('none')
 })
 
 test('the operator sees the servers that live; one that is alone says so', async () => {
