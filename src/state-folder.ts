@@ -1,4 +1,4 @@
-// Where the command line keeps what should outlive it, in the place that the system has for that.
+// Where a program keeps what should outlive it, in the place that the system has for that.
 
 import { accessSync, constants, mkdirSync } from 'node:fs'
 import { homedir } from 'node:os'
