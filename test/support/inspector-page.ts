@@ -32,7 +32,7 @@ export class InspectorPage implements AsyncDisposable {
   }
 
   static async open(
-    app: (request: Request) => Response | Promise<Response>,
+    app: ((request: Request) => Response | Promise<Response>) | undefined,
     inspect: InspectOptions = {},
     tunnel: Partial<HttpTunnelOptions> = {},
   ): Promise<InspectorPage> {
@@ -43,7 +43,7 @@ export class InspectorPage implements AsyncDisposable {
       server: server.url,
       subdomain: 'shop',
       inspect: { rate: 0, ...inspect },
-      fetch: app,
+      ...(app && { fetch: app }),
       ...tunnel,
     })
     await client.connect()

@@ -165,7 +165,7 @@ describeWith(['chromium'], 'in a browser', () => {
   })
 })
 
-const LATIN = new Uint8Array([...'Grüße aus Köln'].map(character => character.charCodeAt(0)))
+const LATIN = Buffer.from('Grüße aus Köln', 'latin1')
 const LOG = Buffer.concat([
   Buffer.from('bad '),
   Buffer.from([0xff]),

@@ -172,8 +172,8 @@ function fetchCall(entry: Entry, showing: Showing, baseUrl: string): string {
 
 interface Runner {
   readonly imports: string
-  is(actual: string, expected: string): string
-  equals(actual: string, expected: string): string
+  readonly is: (actual: string, expected: string) => string
+  readonly equals: (actual: string, expected: string) => string
 }
 
 const EXPECTING: Pick<Runner, 'is' | 'equals'> = {

@@ -1,6 +1,7 @@
 // WebSocket messages and server-sent events, oldest at the top; the newest are followed until one scrolls up.
 
 import { useSignal } from '@preact/signals'
+import type { VNode } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
 import type { ExchangeDetail, Frame } from '../../client/inspect/exchange.ts'
 import { formatJson } from '../../client/inspect/json-text.ts'
@@ -21,6 +22,7 @@ export function Messages({ exchange }: { readonly exchange: ExchangeDetail }) {
   const chosen = useSignal<number | undefined>(undefined)
   const follows = useSignal(true)
   const box = useRef<HTMLDivElement>(null)
+  const drawn = useRef(new WeakMap<Frame, { readonly isChosen: boolean; readonly element: VNode }>())
   const all = frames.value
   const wanted = search.value.toLowerCase()
   const shown = all.filter(
@@ -39,6 +41,19 @@ export function Messages({ exchange }: { readonly exchange: ExchangeDetail }) {
     if (is && !hasNewest.value) void readNewestFrames()
   }
   const isOpen = exchange.state === 'open'
+  /** One that is drawn already is the same element: Preact does not look into it, however many come. */
+  const draw = (frame: Frame) => {
+    const isChosen = chosen.value === frame.index
+    const known = drawn.current.get(frame)
+    if (known?.isChosen === isChosen) return known.element
+    const choose = () => {
+      follows.value = false
+      chosen.value = chosen.peek() === frame.index ? undefined : frame.index
+    }
+    const element = <Message key={frame.index} frame={frame} isChosen={isChosen} onClick={choose} />
+    drawn.current.set(frame, { isChosen, element })
+    return element
+  }
   return (
     <section class="msgs" aria-label="Messages">
       <div class="mhead">
@@ -88,17 +103,7 @@ export function Messages({ exchange }: { readonly exchange: ExchangeDetail }) {
         )}
         {all.length === 0 && <p class="none">{kept > 0 ? 'Loading…' : 'None came yet.'}</p>}
         {all.length > 0 && shown.length === 0 && <p class="none">None of those shown has this text.</p>}
-        {shown.map(frame => (
-          <Message
-            key={frame.index}
-            frame={frame}
-            isChosen={chosen.value === frame.index}
-            onClick={() => {
-              follows.value = false
-              chosen.value = chosen.value === frame.index ? undefined : frame.index
-            }}
-          />
-        ))}
+        {shown.map(draw)}
       </div>
       <div class="mfoot">
         <span class={`dot ${isOpen ? 'ok' : ''}`} />

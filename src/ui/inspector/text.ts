@@ -18,6 +18,6 @@ export function textOf(bytes: Uint8Array, type: string): string {
 /** It is bytes for the most part: a character here and there that is wrong makes no bytes of a text. */
 export function isBinary(bytes: Uint8Array, type: string): boolean {
   const text = textOf(bytes.subarray(0, 4_096), type)
-  const odd = text.match(/[\0-\x08\x0e-\x1a\x1c-\x1f\ufffd]/g)?.length ?? 0
+  const odd = text.match(/(?!\s)\p{Cc}|\ufffd/gu)?.length ?? 0
   return odd > text.length / 10
 }

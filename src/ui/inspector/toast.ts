@@ -14,7 +14,10 @@ let hiding: ReturnType<typeof setTimeout> | undefined
 /** What cannot be undone once the line is gone. */
 let finally_: (() => void) | undefined
 
-export function say(text: string, undoing?: { undo(): void; commit(): void }): void {
+export function say(
+  text: string,
+  undoing?: { readonly undo: () => void; readonly commit: () => void },
+): void {
   dismiss()
   finally_ = undoing?.commit
   toast.value = {
