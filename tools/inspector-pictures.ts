@@ -100,8 +100,9 @@ const STATES: Readonly<Record<string, Show>> = {
     await page.getByRole('dialog').waitFor()
   },
   removed: async page => {
-    await choose(page, '/logo.png')
-    await page.locator('.detail img').waitFor()
+    await page.locator('.rows').focus()
+    await page.keyboard.press('Home')
+    await settled(page)
     await page.keyboard.press('x')
     await page.locator('.toast').waitFor()
     await page.getByRole('button', { name: 'Undo' }).focus()
