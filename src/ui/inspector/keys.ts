@@ -87,9 +87,11 @@ function leave(target: HTMLElement, isTyping: boolean): void {
 export function listenToKeys(): void {
   addEventListener('keydown', event => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing || event.defaultPrevented) return
-    const target = event.target instanceof HTMLElement ? event.target : document.body
+    const focused = event.target instanceof HTMLElement ? event.target : document.body
+    const box = focused.closest('dialog')
+    if (box?.open === true) return
     // One that is closed may keep the focus for a frame.
-    if (target.closest('dialog[open]') !== null) return
+    const target = box === null && focused.isConnected ? focused : document.body
     const isTyping =
       target.isContentEditable ||
       (/^(?:INPUT|TEXTAREA|SELECT)$/.test(target.tagName) &&
