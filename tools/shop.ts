@@ -122,7 +122,7 @@ export async function openShop(): Promise<Shop> {
   await server.start()
   const client = new TunnelClient({
     server: `http://127.0.0.1:${server.port}`,
-    inspect: { maxBody: 262_144, rate: 0 },
+    inspect: { maxBody: 262_144, rate: 0, secrets: ['password'] },
   })
   const at = { host: '127.0.0.1', port: app.port ?? 0 }
   await client.http({
