@@ -1,229 +1,190 @@
-// Takes pictures of the inspector's page in every state, light and dark, 1280 and 390 px wide: the real page in Chromium, in front
-// of a small shop.
+// Takes pictures of the inspector's page in every state, light and dark, 1440, 1024 and 390 px wide: the real page in Chromium, in
+// front of the shop of tools/shop.ts.
 //
-//   bun tools/inspector-pictures.ts        writes docs/images/inspector/ and the three pictures of the documentation
+//   bun tools/inspector-pictures.ts [FOLDER]     the states into FOLDER (.cache/inspector), and the pictures of the documentation
 
-import { createHmac } from 'node:crypto'
 import { join, resolve } from 'node:path'
-import { type Browser, chromium, type Page } from 'playwright-core'
-import { guarding, TunnelClient, TunnelServer } from '../src/index.ts'
+import { chromium, type Page } from 'playwright-core'
+import { openShop } from './shop.ts'
 
-const folder = join(resolve(import.meta.dir, '..'), 'docs/images')
-const SECRET = 'whsec of the shop'
-const ORDER = { id: 'ord_7f3a', items: [{ sku: 'hat-red', count: 2 }], total: 4_980, currency: 'EUR' }
-let isFixed = false
+const root = resolve(import.meta.dir, '..')
+const folder = resolve(process.argv[2] ?? join(root, '.cache/inspector'))
+const images = join(root, 'docs/images')
 
-const app = Bun.serve({
-  port: 0,
-  hostname: '127.0.0.1',
-  async fetch(request, server) {
-    const { pathname } = new URL(request.url)
-    if (pathname === '/live' && server.upgrade(request)) return undefined
-    const body = await request.text()
-    if (pathname === '/hooks/github') return Response.json({ queued: true })
-    if (pathname === '/api/orders') return Response.json({ ...ORDER, note: body }, { status: 201 })
-    if (pathname === '/api/checkout' && !isFixed)
-      return Response.json({ error: 'total is undefined', at: 'checkout.ts:41' }, { status: 500 })
-    if (pathname === '/api/checkout') return Response.json({ ok: true, total: ORDER.total })
-    if (pathname === '/export')
-      return new Response('x'.repeat(830_000), { headers: { 'content-type': 'text/csv' } })
-    if (pathname === '/') return new Response('<h1>Hats</h1>', { headers: { 'content-type': 'text/html' } })
-    return new Response('not here', { status: 404 })
-  },
-  websocket: {
-    open: socket => void socket.send('{"type":"hello","room":1}'),
-    message: (socket, text) => void socket.send(`{"type":"sold","echo":${String(text)}}`),
-  },
-})
-
-const server = new TunnelServer({ port: 0, host: '127.0.0.1', guarding: guarding() })
-await server.start()
-
-async function shared(subdomain: string): Promise<TunnelClient> {
-  const client = new TunnelClient({
-    server: server.url,
-    subdomain,
-    host: '127.0.0.1',
-    port: app.port ?? 0,
-    inspect: { maxBody: 65_536 },
-    verify: { provider: 'github', secret: SECRET, paths: ['/hooks/*'] },
-    guard: { paths: { '/admin': { password: 'correct horse' } } },
-  })
-  await client.connect()
-  return client
+async function choose(page: Page, text: string): Promise<void> {
+  const row = page.locator('.rows .row', { hasText: text }).last()
+  // It may be below those that are in the document.
+  await page.locator('.rows').hover()
+  while ((await row.count()) === 0) await page.mouse.wheel(0, 200)
+  await row.click()
+  await page.locator('.detail h2').first().waitFor()
 }
 
-const visit = (path: string, init: RequestInit = {}) =>
-  fetch(`http://127.0.0.1:${server.port}${path}`, {
-    ...init,
-    headers: { host: 'shop.localhost', ...(init.headers as Record<string, string>) },
-  }).then(answer => answer.bytes())
-
-async function fill(): Promise<void> {
-  const json = { 'content-type': 'application/json' }
-  await visit('/')
-  await visit('/favicon.ico')
-  const socket = new WebSocket(`ws://127.0.0.1:${server.port}/live`, { headers: { host: 'shop.localhost' } })
-  await new Promise(resolve => socket.addEventListener('message', resolve, { once: true }))
-  for (const sku of ['hat-red', 'hat-blue']) {
-    const answered = new Promise(resolve => socket.addEventListener('message', resolve, { once: true }))
-    socket.send(JSON.stringify({ watch: sku }))
-    await answered
-  }
-  socket.close(1_000, 'enough')
-  await visit('/admin')
-  await visit('/export')
-  const event = '{"action":"opened","number":42}'
-  for (const secret of [SECRET, 'another']) {
-    const signature = createHmac('sha256', secret).update(event).digest('hex')
-    const headers = { ...json, 'x-github-event': 'issues', 'x-hub-signature-256': `sha256=${signature}` }
-    await visit('/hooks/github', { method: 'POST', body: event, headers })
-  }
-  const headers = { ...json, authorization: 'Bearer not-for-eyes' }
-  await visit('/api/orders', { method: 'POST', body: JSON.stringify({ cart: 'c_19' }), headers })
-  await visit('/api/checkout', { method: 'POST', body: JSON.stringify(ORDER), headers })
+async function settled(page: Page): Promise<void> {
+  await page.locator('.detail .body').first().waitFor()
 }
 
-async function choose(page: Page, path: string): Promise<void> {
-  await page.locator('.row', { hasText: path }).first().click()
-  await page.locator('.detail h2', { hasText: path }).waitFor()
-}
+type Show = (page: Page) => Promise<unknown>
 
 /** What stands on the page, by the name of its picture; each begins with nothing chosen. */
-const STATES: Readonly<Record<string, (page: Page) => Promise<unknown>>> = {
-  list: page => page.locator('.row').first().waitFor(),
-  request: async page => {
-    await choose(page, '/api/orders')
-    await page.locator('#panel').getByText('cart').waitFor()
+const STATES: Readonly<Record<string, Show>> = {
+  list: page => page.locator('.rows .row').first().waitFor(),
+  detail: async page => {
+    await choose(page, 'invoice.paid')
+    await settled(page)
   },
-  answer: async page => {
-    await choose(page, '/api/checkout')
-    await page.getByRole('tab', { name: 'Answer' }).click()
-    await page.locator('#panel').getByText('total is undefined').waitFor()
+  headers: async page => {
+    await choose(page, '/api/cart')
+    await settled(page)
+    await page.keyboard.press('h')
+  },
+  form: async page => {
+    await page.locator('.rows').focus()
+    // The oldest but one.
+    await page.keyboard.press('End')
+    await page.keyboard.press('k')
+    await page.locator('.detail h2', { hasText: '303' }).waitFor()
+    await settled(page)
+  },
+  menu: async page => {
+    await choose(page, '/products')
+    await settled(page)
+    await page.getByLabel('More actions').click()
   },
   messages: async page => {
-    await choose(page, '/live')
-    await page.locator('.messages li').nth(3).waitFor()
+    await choose(page, '/ws/room/7')
+    await page.locator('.msg').nth(3).waitFor()
   },
-  webhook: async page => {
-    await choose(page, '/hooks/github')
-    await page.locator('.detail').getByText('does not match').waitFor()
+  stream: async page => {
+    await choose(page, '/events')
+    await page.locator('.msg').nth(1).waitFor()
   },
   cut: async page => {
-    await choose(page, '/export')
-    await page.getByRole('tab', { name: 'Answer' }).click()
-    await page.getByRole('note').waitFor()
-    await page.locator('pre.text').waitFor()
+    await choose(page, '/api/reports/stock')
+    await page.locator('#response .tree').waitFor()
   },
   refused: async page => {
     await choose(page, '/admin')
-    await page.locator('.detail').getByText('ACCESS_REQUIRED').waitFor()
+    await page.locator('.banner').waitFor()
   },
   editor: async page => {
-    await choose(page, '/api/orders')
+    await choose(page, 'invoice.paid')
+    await settled(page)
     await page.keyboard.press('e')
-    await page.getByRole('dialog').getByLabel('Body').waitFor()
+    const body = page.getByLabel('Body', { exact: true })
+    await page.getByText('Valid JSON').waitFor()
+    await body.fill((await body.inputValue()).replace('"eur",', '"eur"'))
+    await page.getByText('is expected').waitFor()
+  },
+  paused: async page => {
+    await page.locator('.rows .row').first().waitFor()
+    await page.locator('.live').click()
+    await shop.more()
+    await page.getByText('1 new').waitFor()
+  },
+  suggestions: async page => {
+    await page.keyboard.press('/')
+    await page.keyboard.type('is:')
+    await page.getByRole('option').first().waitFor()
+  },
+  'no-match': async page => {
+    await page.getByLabel('Filter', { exact: true }).fill('path:/none')
+    await page.getByRole('heading', { name: 'No request matches' }).waitFor()
+  },
+  fault: async page => {
+    await page.getByLabel('Filter', { exact: true }).fill('slower:soon')
+    await page.getByRole('alert').waitFor()
   },
   keys: async page => {
     await page.keyboard.press('?')
     await page.getByRole('dialog').waitFor()
   },
-  fault: async page => {
-    await page.getByLabel('Filter').fill('slower:soon')
-    await page.getByRole('alert').getByText('of the filter').waitFor()
+  removed: async page => {
+    await page.locator('.rows').focus()
+    await page.keyboard.press('Home')
+    await settled(page)
+    await page.keyboard.press('x')
+    await page.locator('.toast').waitFor()
+    await page.getByRole('button', { name: 'Undo' }).focus()
+  },
+  gone: async page => {
+    await page.goto(`${page.url().split('#')[0]}#/requests/99999`)
+    await page.getByRole('heading', { name: 'is gone' }).waitFor()
+  },
+  verdict: async page => {
+    shop.fix()
+    await choose(page, 'invoice.paid')
+    await settled(page)
+    await page.keyboard.press('r')
+    await page.locator('.banner.ok').waitFor()
+    await settled(page)
   },
   compare: async page => {
-    isFixed = true
-    // The first one is what was broken; later ones are its replays.
-    await page.locator('.row', { hasText: '/api/checkout' }).last().click()
-    await page.locator('.detail h2', { hasText: '/api/checkout' }).waitFor()
+    await choose(page, 'invoice.paid')
+    await settled(page)
     await page.keyboard.press('r')
-    await page.locator('.toast', { hasText: 'Fixed' }).waitFor()
-    await page.getByRole('tab', { name: /^Compare/ }).click()
-    await page.locator('.diff .added').first().waitFor()
-    isFixed = false
+    await page.locator('.banner').waitFor()
+    await page.keyboard.press('d')
+    await page.locator('.diff').first().waitFor()
   },
 }
 
 const LOOKS = [
-  ['light', 1280, 800],
-  ['dark', 1280, 800],
-  ['light', 390, 800],
-  ['dark', 390, 800],
+  ['light', 1440, 900],
+  ['dark', 1440, 900],
+  ['light', 1024, 768],
+  ['dark', 1024, 768],
+  ['light', 390, 844],
+  ['dark', 390, 844],
 ] as const
 
 /** Those that the documentation shows. */
 const SHOWN: Readonly<Record<string, string>> = {
-  'compare-light-1280': 'inspector.png',
-  'compare-dark-1280': 'inspector-dark.png',
-  'request-light-390': 'inspector-phone.png',
+  'detail-light-1440': 'inspector.png',
+  'detail-dark-1440': 'inspector-dark.png',
+  'detail-dark-390': 'inspector-phone.png',
 }
 
-/** The same as WebP, a quarter of the size. */
-async function smaller(browser: Browser, png: Buffer): Promise<Buffer> {
-  const page = await browser.newPage()
-  const url: string = await page.evaluate(`(async () => {
-    const picture = new Image()
-    picture.src = 'data:image/png;base64,${png.toString('base64')}'
-    await picture.decode()
-    const canvas = Object.assign(document.createElement('canvas'), { width: picture.width, height: picture.height })
-    canvas.getContext('2d').drawImage(picture, 0, 0)
-    return canvas.toDataURL('image/webp', 0.75)
-  })()`)
-  await page.close()
-  return Buffer.from(url.slice(url.indexOf(',') + 1), 'base64')
-}
+const browser = await chromium.launch({ executablePath: Bun.which('chromium') ?? '', args: ['--no-sandbox'] })
+const shop = await openShop()
 
 /** Opens the page in every look, brings it into a state and takes a picture. */
-async function take(
-  browser: Browser,
-  state: string,
-  url: () => string,
-  show: (page: Page) => Promise<unknown>,
-): Promise<void> {
+async function take(state: string, show: Show, url = shop.client.inspectorUrl ?? ''): Promise<void> {
   for (const [colorScheme, width, height] of LOOKS) {
-    const context = await browser.newContext({
-      colorScheme,
-      viewport: { width, height },
-      reducedMotion: 'reduce',
-    })
+    const viewport = { width, height }
+    const context = await browser.newContext({ colorScheme, viewport, reducedMotion: 'reduce' })
     const page = await context.newPage()
-    await page.goto(url())
+    await page.goto(url)
     await show(page)
     const name = `${state}-${colorScheme}-${width}`
-    const picture = await page.screenshot()
-    await Bun.write(join(folder, `inspector/${name}.webp`), await smaller(browser, picture))
+    await page.mouse.move(0, 0)
+    const picture = await page.screenshot({ path: join(folder, `${name}.png`) })
     const shown = SHOWN[name]
-    if (shown !== undefined) await Bun.write(join(folder, shown), picture)
+    if (shown !== undefined) await Bun.write(join(images, shown), picture)
     await context.close()
   }
 }
 
-const browser = await chromium.launch({ executablePath: Bun.which('chromium') ?? '', args: ['--no-sandbox'] })
-const client = await shared('shop')
-const url = () => client.inspectorUrl ?? ''
-await take(browser, 'empty', url, page => page.getByText('Nothing came yet.').waitFor())
+await take('first', page => page.getByText('Waiting for the first request').waitFor())
 await take(
-  browser,
   'token',
-  () => `${url().split('#')[0]}#wrong`,
-  page => page.getByText('no valid token').waitFor(),
+  page => page.getByText('This page has no token').waitFor(),
+  `${shop.client.inspectorUrl?.split('#')[0]}#/requests`,
 )
 // What the page shows until the list is here.
-await take(browser, 'loading', url, async page => {
+await take('loading', async page => {
   await page.route('**/api/v1/**', () => {})
   await page.reload()
-  await page.getByText('Loading…').waitFor()
+  await page.getByText('Loading requests').waitFor()
 })
-await fill()
-for (const [state, show] of Object.entries(STATES)) await take(browser, state, url, show)
-await take(browser, 'lost', url, async page => {
-  await page.locator('.row').first().waitFor()
-  await client.disconnect()
-  await page.getByText('connection lost').waitFor()
-  await client.connect()
+await shop.morning()
+for (const [state, show] of Object.entries(STATES)) await take(state, show)
+await take('lost', async page => {
+  await choose(page, 'invoice.paid')
+  await settled(page)
+  await shop.client.disconnect()
+  await page.getByText('The client on this machine has stopped.').waitFor()
+  await shop.client.connect()
 })
 await browser.close()
-await client.disconnect()
-await server.stop()
-await app.stop(true)
+await shop.stop()

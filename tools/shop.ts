@@ -5,6 +5,7 @@ import { createHmac } from 'node:crypto'
 import { guarding, TunnelClient, TunnelServer } from '../src/index.ts'
 
 export const ADMIN_TOKEN = 'an-admin-token-of-the-shop'
+const DOMAIN = 'tunnel.example'
 const STRIPE = 'whsec_of_the_shop'
 const GITHUB = 'secret of the shop'
 
@@ -23,6 +24,17 @@ const PIXEL =
 const json = (text: string, status = 200) => new Response(text, { status, headers: JSON_TYPE })
 const html = (text: string) =>
   new Response(`<!doctype html>\n${text}`, { headers: { 'content-type': 'text/html; charset=utf-8' } })
+
+/** How long its answers take. */
+const TIMES_MS: Readonly<Record<string, number>> = {
+  '/webhooks/stripe': 46,
+  '/webhooks/github': 12,
+  '/graphql': 31,
+  '/products': 18,
+  '/login': 88,
+  '/api/cart': 8,
+  '/api/reports/stock': 1_200,
+}
 
 export interface Shop {
   readonly server: TunnelServer
@@ -55,8 +67,7 @@ export async function openShop(): Promise<Shop> {
     '/api/cart': () => json('{"id":"cart_91","total":61.80,"items":2}', 201),
     '/api/cart/91': () => json('{"id":"cart_91","total":61.80,"items":2}'),
     '/api/cart/91/items/2': () => new Response(null, { status: 204 }),
-    '/api/reports/stock': async () => {
-      await Bun.sleep(1_200)
+    '/api/reports/stock': () => {
       const row = (id: number) => `{"id":${id},"sku":"hat-${id}","stock":${id % 40},"moved":[{"by":3}]}`
       return json(
         `{"report":"stock","rows":[${Array.from({ length: 20_000 }, (_, id) => row(id)).join(',')}]}`,
@@ -86,6 +97,7 @@ export async function openShop(): Promise<Shop> {
     hostname: '127.0.0.1',
     async fetch(request, own) {
       const { pathname } = new URL(request.url)
+      await Bun.sleep(TIMES_MS[pathname] ?? 2)
       if (pathname === '/ws/room/7' && own.upgrade(request)) return undefined
       const body = await request.text()
       if (request.method === 'POST' && pathname === '/login') return Response.redirect('/account', 303)
@@ -102,11 +114,16 @@ export async function openShop(): Promise<Shop> {
   const server = new TunnelServer({
     port: 0,
     host: '127.0.0.1',
+    domains: [DOMAIN],
+    publicUrl: `https://${DOMAIN}`,
     guarding: guarding(),
-    admin: { port: 0, token: ADMIN_TOKEN },
+    admin: { port: 0, token: ADMIN_TOKEN, probeMs: 0 },
   })
   await server.start()
-  const client = new TunnelClient({ server: server.url, inspect: { maxBody: 262_144, rate: 0 } })
+  const client = new TunnelClient({
+    server: `http://127.0.0.1:${server.port}`,
+    inspect: { maxBody: 262_144, rate: 0, secrets: ['password'] },
+  })
   const at = { host: '127.0.0.1', port: app.port ?? 0 }
   await client.http({
     ...at,
@@ -124,7 +141,7 @@ export async function openShop(): Promise<Shop> {
   await client.http({ ...at, subdomain: 'chat' })
 
   const visit = async (name: string, path: string, init: RequestInit = {}): Promise<void> => {
-    const headers = { host: `${name}.localhost`, ...(init.headers as Record<string, string>) }
+    const headers = { host: `${name}.${DOMAIN}`, ...(init.headers as Record<string, string>) }
     const answer = await fetch(`http://127.0.0.1:${server.port}${path}`, {
       ...init,
       headers,
@@ -154,7 +171,7 @@ export async function openShop(): Promise<Shop> {
 
   const sockets: WebSocket[] = []
   const chat = async (): Promise<void> => {
-    const headers = { host: 'chat.localhost' }
+    const headers = { host: `chat.${DOMAIN}` }
     const socket = new WebSocket(`ws://127.0.0.1:${server.port}/ws/room/7`, { headers })
     sockets.push(socket)
     const answered = () => new Promise(resolve => socket.addEventListener('message', resolve, { once: true }))

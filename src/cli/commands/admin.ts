@@ -1,8 +1,8 @@
 // `localtunnels admin …`: what the operator asks of a server that runs, by its admin listener.
 
 import { ERRORS, type ErrorCode, TunnelError } from '../../errors.ts'
+import { stateFolder } from '../../state-folder.ts'
 import { type AdminAccess, keptAccess } from '../server/admin-listener.ts'
-import { stateFolder } from '../settings/state-folder.ts'
 import { visibleJson } from '../terminal/format.ts'
 import { widthOf } from '../terminal/width.ts'
 

@@ -3,8 +3,8 @@
 import { allGuards, type KeptGuard, revokeIn } from '../../client/guard-files.ts'
 import { TunnelError } from '../../errors.ts'
 import { makeLink } from '../../own-guard.ts'
+import { stateFolder } from '../../state-folder.ts'
 import { isSameServer } from '../settings/destination.ts'
-import { stateFolder } from '../settings/state-folder.ts'
 
 export interface LinkSettings {
   readonly name: string

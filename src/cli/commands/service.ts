@@ -5,6 +5,7 @@ import { chmodSync, existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs
 import { dirname, join } from 'node:path'
 import type { Command } from 'commander'
 import { TunnelError } from '../../errors.ts'
+import { homeFolder } from '../../state-folder.ts'
 import { accountOf } from '../service-account.ts'
 import {
   checkName,
@@ -16,7 +17,6 @@ import {
 } from '../service-file.ts'
 import { separateSecrets } from '../service-words.ts'
 import { LAUNCH_OPTIONS } from '../settings/folder-variables.ts'
-import { homeFolder } from '../settings/state-folder.ts'
 
 type Environment = Readonly<Record<string, string | undefined>>
 

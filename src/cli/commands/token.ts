@@ -5,9 +5,9 @@ import { join } from 'node:path'
 import { formatDuration as windowText } from '../../config/quantity.ts'
 import { TunnelError } from '../../errors.ts'
 import { addToken, rotateToken, withoutHash } from '../../server/kept-tokens.ts'
+import { stateFolder } from '../../state-folder.ts'
 import { SqliteTokens } from '../../stores/sqlite-tokens.ts'
 import type { KeptToken, TokenScope, TokenStore } from '../../tokens.ts'
-import { stateFolder } from '../settings/state-folder.ts'
 import { formatDuration, visible } from '../terminal/format.ts'
 
 type Environment = Readonly<Record<string, string | undefined>>

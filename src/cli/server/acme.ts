@@ -12,10 +12,10 @@ import {
 import { ResumeFiles } from '../../client/resume-files.ts'
 import type { AcmeSettings, ServerConfigOptions } from '../../config/server-config.ts'
 import { TunnelError } from '../../errors.ts'
+import { stateFolder } from '../../state-folder.ts'
 import type { CertificateStore } from '../../store.ts'
 import { SqliteCertificates } from '../../stores/sqlite-certificates.ts'
 import type { Run } from '../run.ts'
-import { stateFolder } from '../settings/state-folder.ts'
 import { describe } from '../sharing/report.ts'
 import type { CertificateSource } from './certificate-source.ts'
 

@@ -7,8 +7,8 @@ import type { AdminConfig } from '../../config/server-config.ts'
 import { TunnelError } from '../../errors.ts'
 import type { AuditLog, OperationsStore } from '../../operations.ts'
 import type { AdminOptions, AdminUpgrade } from '../../server/admin/options.ts'
+import { stateFolder } from '../../state-folder.ts'
 import { openOperations } from '../../stores/open-operations.ts'
-import { stateFolder } from '../settings/state-folder.ts'
 import type { Place } from '../workers/workers.ts'
 
 type Environment = Readonly<Record<string, string | undefined>>

@@ -1,9 +1,9 @@
 // Links that work once and were used, kept in the state folder by `localtunnels server`.
 
 import { join } from 'node:path'
+import { stateFolder } from '../../state-folder.ts'
 import type { UsedLinks } from '../../store.ts'
 import { openUsedLinks } from '../../stores/open-used-links.ts'
-import { stateFolder } from '../settings/state-folder.ts'
 
 type Environment = Readonly<Record<string, string | undefined>>
 

@@ -4,7 +4,7 @@ import { chmodSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, write
 import { dirname, isAbsolute, join } from 'node:path'
 import { serverOrigin } from '../../client/server-address.ts'
 import { TunnelError } from '../../errors.ts'
-import { homeFolder } from './state-folder.ts'
+import { homeFolder } from '../../state-folder.ts'
 
 type Environment = Readonly<Record<string, string | undefined>>
 

@@ -2,11 +2,11 @@
 
 import type { TunnelClientEvents, TunnelClientOptions } from '../../client/options.ts'
 import { deferred } from '../../deferred.ts'
+import { stateFolder } from '../../state-folder.ts'
 import { type ClientEnd, createClient, type ServerEnd } from '../ends.ts'
 import type { Output, ReadyEvent } from '../output.ts'
 import type { Run } from '../run.ts'
 import { type Destination, serverOption, tellNotices } from '../settings/destination.ts'
-import { stateFolder } from '../settings/state-folder.ts'
 import type { Target } from '../settings/target.ts'
 import { aborted } from '../stop.ts'
 import type { EmbeddedOptions } from './embedded-server.ts'

@@ -2,11 +2,43 @@
 // this machine can connect to it: so the token decides, no cookie exists, and what a foreign page sends is refused before.
 
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
+import { lstatSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { TunnelError } from '../../errors.ts'
+import { stateFolder } from '../../state-folder.ts'
 
-/** A token for one start: 256 bits. */
-export function newToken(): string {
-  return randomBytes(32).toString('base64url')
+/** 256 bits, one for each user: a page that is open goes on when the client starts again. */
+export function tokenOf(environment: Readonly<Record<string, string | undefined>>): string {
+  const fresh = randomBytes(32).toString('base64url')
+  const folder = stateFolder(environment)
+  if (folder === undefined) return fresh
+  const path = join(folder, 'inspector-token')
+  try {
+    return readToken(path) ?? writeToken(path, fresh)
+  } catch {
+    // Another start wrote it just now, or it cannot be written: then it lasts as long as this one.
+    return readToken(path) ?? fresh
+  }
+}
+
+/** `undefined`: there is none, or others may have seen it. */
+function readToken(path: string): string | undefined {
+  try {
+    const { mode, uid } = lstatSync(path)
+    // Windows has neither.
+    const isPrivate =
+      process.getuid === undefined || ((mode & 0o170_077) === 0o100_000 && uid === process.getuid())
+    const text = isPrivate ? readFileSync(path, 'utf8').trim() : ''
+    return /^[\w-]{43}$/.test(text) ? text : undefined
+  } catch {
+    return undefined
+  }
+}
+
+function writeToken(path: string, token: string): string {
+  rmSync(path, { force: true })
+  writeFileSync(path, `${token}\n`, { mode: 0o600, flag: 'wx' })
+  return token
 }
 
 /** Why the request gets no answer; `undefined`: it may pass. `needsToken`: of the API, and not of the page. */

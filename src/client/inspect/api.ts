@@ -7,11 +7,12 @@ import { contentOf } from './content.ts'
 import type { Entry } from './entry.ts'
 import { eventStream } from './event-stream.ts'
 import type { Edit } from './exchange.ts'
-import { exported, hidesSecrets, isFormat } from './export.ts'
+import { exported, harEntry, harOf, hidesSecrets, isFormat } from './export.ts'
 import { type Filter, isFilterFault, parseFilter } from './filter.ts'
+import { maskedForm } from './form-secrets.ts'
 import type { Inspector } from './inspector.ts'
 import { loadPage } from './page.ts'
-import type { Showing } from './secrets.ts'
+import { headerOf, type Showing } from './secrets.ts'
 import { detailOf, rowOf } from './view.ts'
 import { MAX_WAIT_MS, waitForExchange } from './wait.ts'
 
@@ -45,6 +46,7 @@ export class InspectApi {
     this.operations = {
       'GET /session': () => json(inspector.session),
       'GET /exchanges': asked => this.#list(asked),
+      'GET /exchanges.har': asked => this.#har(asked),
       'DELETE /exchanges': asked => this.#clear(asked),
       'GET /exchanges/{id}': ({ entry, query }) => json(detailOf(entry, this.#showing(query))),
       'DELETE /exchanges/{id}': ({ entry }) => this.#remove([entry]),
@@ -131,13 +133,36 @@ export class InspectApi {
   async #clear({ query, request }: Asked): Promise<Response> {
     const filter = filterOf(query.get('filter'))
     const withPinned = query.get('pinned') === '1'
-    const all = this.#inspector.store.newestFirst()
+    const upTo = numberOf(query, 'upTo', Number.MAX_SAFE_INTEGER)
+    const all = this.#inspector.store.newestFirst().filter(({ id }) => id <= upTo)
     const entries: Entry[] = []
     for await (const entry of this.#inspector.matching(filter, all, request.signal))
       if (withPinned || !entry.isPinned) entries.push(entry)
     // Hidden ones do not outlive what is shown.
     if (filter.text.trim() === '') entries.push(...all.filter(({ isProbe }) => isProbe))
     return this.#remove(entries)
+  }
+
+  async #har({ query, request }: Asked): Promise<Response> {
+    const filter = filterOf(query.get('filter'))
+    const showing = this.#showing(query)
+    const entries: unknown[] = []
+    let isRedacted = false
+    const { capture, store } = this.#inspector
+    capture.flush()
+    for await (const entry of this.#inspector.matching(filter, store.newestFirst(), request.signal)) {
+      // What the server refused, and connections, have no bytes here.
+      if (entry.requestHead.length === 0) continue
+      entries.push(harEntry(entry, showing, this.#inspector.urlOf(entry)))
+      isRedacted ||= !showing.reveals && hidesSecrets(entry, showing)
+    }
+    return new Response(harOf(entries.reverse()), {
+      headers: {
+        ...SAFE_HEADERS,
+        'content-type': 'application/json',
+        ...(isRedacted && { 'x-secrets-left-out': '1' }),
+      },
+    })
   }
 
   #remove(entries: readonly Entry[]): Response {
@@ -161,7 +186,10 @@ export class InspectApi {
   // ── One exchange ───────────────────────────────────────────────────────────────────────────────────────────
 
   #body({ entry, query }: Asked, side: 'request' | 'answer'): Response {
-    const { bytes, fault } = contentOf(entry, side, query.get('decoded') === '1')
+    const { bytes: content, fault } = contentOf(entry, side, query.get('decoded') === '1')
+    const { secrets, reveals } = this.#showing(query)
+    const type = headerOf(side === 'request' ? entry.requestHead : entry.answerHead, 'content-type')
+    const bytes = reveals ? content : maskedForm(content, type, secrets)
     const isDownload = query.get('download') === '1'
     return new Response(new Uint8Array(bytes), {
       headers: {
@@ -177,7 +205,7 @@ export class InspectApi {
   #as({ entry, format, query }: Asked): Response {
     if (!isFormat(format)) return notThere()
     if (entry.requestHead.length === 0) throw new TunnelError('REPLAY_IMPOSSIBLE')
-    if (format === 'bun-test' && (entry.answerHead.length === 0 || entry.status === 101))
+    if (format.endsWith('test') && (entry.answerHead.length === 0 || entry.status === 101))
       throw new TunnelError('REPLAY_IMPOSSIBLE', 'There is no answer that a test could expect.')
     const showing = this.#showing(query)
     const text = exported(entry, format, showing, this.#inspector.urlOf(entry))

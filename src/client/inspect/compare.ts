@@ -1,8 +1,10 @@
 // How two exchanges differ.
 
-import { contentOf, textOfContent } from './content.ts'
+import { type Content, contentOf, textOfContent } from './content.ts'
 import type { Entry } from './entry.ts'
 import type { Diff, DiffPart, MessageDiff, ReplayResult } from './exchange.ts'
+import { maskedForm } from './form-secrets.ts'
+import { formatJson } from './json-text.ts'
 import { fieldsOf, headerOf, type Showing } from './secrets.ts'
 import { rowOf } from './view.ts'
 
@@ -42,7 +44,7 @@ async function compareMessages(a: Entry, b: Entry, side: Side, showing: Showing)
   return {
     first: { a: first(a), b: first(b), isSame: first(a) === first(b) },
     fields: compareFields(headOf(a, side), headOf(b, side), showing),
-    body: await compareBodies(a, b, side),
+    body: await compareBodies(a, b, side, showing),
   }
 }
 
@@ -73,16 +75,25 @@ function isSameBody(a: Entry, b: Entry, side: Side): boolean {
   return Buffer.compare(contentOf(a, side, true).bytes, contentOf(b, side, true).bytes) === 0
 }
 
-async function compareBodies(a: Entry, b: Entry, side: Side): Promise<MessageDiff['body']> {
+async function compareBodies(
+  a: Entry,
+  b: Entry,
+  side: Side,
+  { secrets }: Showing,
+): Promise<MessageDiff['body']> {
   const bodyOf = (entry: Entry) => (side === 'request' ? entry.requestBody : entry.answerBody)
   const isCut = bodyOf(a).isCut || bodyOf(b).isCut
   const [one, other] = [contentOf(a, side, true), contentOf(b, side, true)]
   const isSame = Buffer.compare(one.bytes, other.bytes) === 0 && bodyOf(a).totalBytes === bodyOf(b).totalBytes
-  const [text, otherText] = [textOfContent(one), textOfContent(other)]
+  const textOf = (entry: Entry, { bytes }: Content) => {
+    const type = headerOf(headOf(entry, side), 'content-type')
+    return textOfContent({ bytes: maskedForm(bytes, type, secrets) }, type)
+  }
+  const [text, otherText] = [textOf(a, one), textOf(b, other)]
   if (isBinary(text) || isBinary(otherText)) return { isSame, kind: isCut ? 'cut' : 'binary', parts: [] }
-  const [json, otherJson] = [pretty(text), pretty(otherText)]
+  const [json, otherJson] = [formatJson(text), formatJson(otherText)]
   const isJson = json !== undefined && otherJson !== undefined
-  const parts = await linesOf(isJson ? json : text, isJson ? otherJson : otherText)
+  const parts = await linesOf(isJson ? `${json}\n` : text, isJson ? `${otherJson}\n` : otherText)
   return { isSame, kind: isCut ? 'cut' : isJson ? 'json' : 'text', parts }
 }
 
@@ -104,17 +115,9 @@ async function linesOf(a: string, b: string): Promise<DiffPart[]> {
   )
 }
 
+/** A byte here and there that is no character does not make bytes of a text. */
 function isBinary(text: string): boolean {
-  return text.includes('\u0000') || text.includes('\ufffd')
-}
-
-/** JSON with a line for each value, its keys in their order; `undefined`: no JSON. */
-function pretty(text: string): string | undefined {
-  try {
-    return `${JSON.stringify(JSON.parse(text), null, 2)}\n`
-  } catch {
-    return undefined
-  }
+  return text.includes('\u0000') || (text.match(/\ufffd/g)?.length ?? 0) > text.length / 10
 }
 
 /** Content-Type without parameters, lower-case. */

@@ -60,7 +60,18 @@ function decode(bytes: Uint8Array, coding: string, maxOutputLength: number): Uin
   throw new Error(`the coding "${coding}" is not known here`)
 }
 
-/** As text, for filters and comparing: what is no UTF-8 has replacement characters. */
-export function textOfContent({ bytes }: Content): string {
-  return new TextDecoder().decode(bytes)
+/** As text, by the charset of its Content-Type, else UTF-8: what does not fit has replacement characters. */
+export function textOfContent({ bytes }: Content, type = ''): string {
+  return decoderOf(type).decode(bytes)
+}
+
+export function decoderOf(type: string): TextDecoder {
+  const charset = /;\s*charset\s*=\s*"?([\w.:-]+)/i.exec(type)?.[1] ?? 'utf-8'
+  try {
+    // Any label of the encoding standard; the types name some of them.
+    return new TextDecoder(charset as ConstructorParameters<typeof TextDecoder>[0])
+  } catch {
+    // One that this runtime does not know.
+    return new TextDecoder()
+  }
 }

@@ -3,7 +3,7 @@
 import { TunnelError } from '../../errors.ts'
 import { HandlerConnection } from '../../http/handler.ts'
 import { type LocalListening, listenLocally } from '../../sockets/loopback.ts'
-import { newToken } from './access.ts'
+import { tokenOf } from './access.ts'
 import { InspectApi } from './api.ts'
 import { announce } from './discovery.ts'
 import type { Desk, Inspector } from './inspector.ts'
@@ -11,13 +11,19 @@ import type { Desk, Inspector } from './inspector.ts'
 /** Request heads of the API: a filter and a token. */
 const HEAD_LIMITS = { maxHeadBytes: 32_768, maxHeaderCount: 100, maxTargetBytes: 8_192 }
 
-/** Rejects with `PORT_IN_USE`. */
-export async function openDesk(inspector: Inspector, port: number): Promise<Desk> {
-  const token = newToken()
+/** How many ports behind the first are tried: a machine with more clients than that has any free one. */
+const MAX_NEXT_PORTS = 20
+
+/** Rejects with `PORT_IN_USE` where one port alone will do. */
+export async function openDesk(
+  inspector: Inspector,
+  port: number | { readonly first: number },
+): Promise<Desk> {
+  const token = tokenOf(process.env)
   let listening: LocalListening | undefined
   const api = new InspectApi(inspector, token, () => listening?.port ?? 0)
-  try {
-    listening = await listenLocally(port, socket => {
+  const listen = (on: number) =>
+    listenLocally(on, socket => {
       const options = { scheme: 'http', limits: HEAD_LIMITS } as const
       const connection = new HandlerConnection(api.fetch, socket, options)
       return {
@@ -27,8 +33,16 @@ export async function openDesk(inspector: Inspector, port: number): Promise<Desk
         closed: () => connection.aborted(),
       }
     })
+  try {
+    if (typeof port === 'number') listening = await listen(port)
+    else
+      for (let on = port.first; listening === undefined; on++)
+        listening = await listen(on < port.first + MAX_NEXT_PORTS ? on : 0).catch(error => {
+          if (on < port.first + MAX_NEXT_PORTS) return undefined
+          throw error
+        })
   } catch (cause) {
-    const detail = `The inspector cannot listen on 127.0.0.1:${port}.`
+    const detail = `The inspector cannot listen on 127.0.0.1:${typeof port === 'number' ? port : port.first}.`
     throw new TunnelError('PORT_IN_USE', detail, { cause })
   }
   const own = listening

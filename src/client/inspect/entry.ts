@@ -110,6 +110,8 @@ export class Entry {
   isPinned = false
   note = ''
   verified: Verified | undefined
+  /** Of a webhook's event, or an operation of GraphQL. */
+  event: string | undefined
   isIncomplete = false
   /** What it counts in the store's memory. */
   memoryBytes: number = ENTRY_BYTES

@@ -111,6 +111,8 @@ export interface ExchangeRow {
   /** The user's words about it; empty without. */
   readonly note: string
   readonly verified?: Verified
+  /** Name of a webhook's event (`invoice.paid`, `push`) or an operation of GraphQL (`query Products`). */
+  readonly event?: string
   /** The capture fell behind: bytes of it were not kept although they were within the bounds. */
   readonly isIncomplete: boolean
 }
@@ -219,7 +221,7 @@ export interface Edit {
    * mask stands for the captured one.
    */
   readonly fields?: readonly { readonly name: string; readonly value: string }[]
-  /** As text (UTF-8), or as base64. */
+  /** As text (UTF-8), or as base64. In a form, a value that still is the mask stands for the captured one, too. */
   readonly body?: string
   readonly bodyBase64?: string
 }

@@ -5,10 +5,11 @@ import { VERSION } from '../../version.ts'
 import { contentOf } from './content.ts'
 import type { Entry } from './entry.ts'
 import { type Field, MASK } from './exchange.ts'
+import { maskedForm } from './form-secrets.ts'
 import { fieldsOf, headerOf, headText, type Showing } from './secrets.ts'
 import { rowOf } from './view.ts'
 
-export const FORMATS = ['curl', 'fetch', 'har', 'http', 'bun-test'] as const
+export const FORMATS = ['curl', 'fetch', 'har', 'http', 'bun-test', 'vitest', 'node-test'] as const
 export type Format = (typeof FORMATS)[number]
 
 /** What the server added on the way, and what the tools set by themselves. */
@@ -37,11 +38,13 @@ export function exported(
     case 'fetch':
       return fetchCall(entry, showing, baseUrl)
     case 'har':
-      return har(entry, showing, baseUrl)
+      return harOf([harEntry(entry, showing, baseUrl)])
     case 'http':
       return http(entry, showing)
     case 'bun-test':
-      return bunTest(entry, showing, baseUrl)
+    case 'vitest':
+    case 'node-test':
+      return testOf(entry, RUNNERS[format], showing, baseUrl)
   }
 }
 
@@ -58,13 +61,19 @@ function urlOf(entry: Entry, baseUrl: string): string {
 }
 
 /** Text when it is UTF-8 without NUL, else `undefined`. */
-function textBody(entry: Entry): string | undefined {
+function textBody(bytes: Uint8Array): string | undefined {
   try {
-    const text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(entry.requestBody.bytes)
+    const text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
     return text.includes('\0') ? undefined : text
   } catch {
     return undefined
   }
+}
+
+/** As captured; fields of a form that are secrets are masked. */
+function bodyOf(entry: Entry, { secrets, reveals }: Showing): Uint8Array {
+  const { bytes } = entry.requestBody
+  return reveals ? bytes : maskedForm(bytes, headerOf(entry.requestHead, 'content-type'), secrets)
 }
 
 function base64Of(bytes: Uint8Array): string {
@@ -89,11 +98,11 @@ function curl(entry: Entry, showing: Showing, baseUrl: string): string {
   if (entry.requestBody.keptBytes === 0) return `${note(entry)}${words.join(' \\\n  ')}\n`
   // curl adds a type of its own to a body.
   if (headerOf(entry.requestHead, 'content-type') === '') words.push("-H 'Content-Type:'")
-  const text = textBody(entry)
+  const text = textBody(bodyOf(entry, showing))
   // curl reads a file whose name begins with an at sign.
   if (text !== undefined && !text.startsWith('@') && isSafeInQuotes(text))
     return `${note(entry)}${[...words, `--data-binary ${inQuotes(text)}`].join(' \\\n  ')}\n`
-  const lines = base64Of(entry.requestBody.bytes).replace(/.{76}(?=.)/g, '$&\n')
+  const lines = base64Of(bodyOf(entry, showing)).replace(/.{76}(?=.)/g, '$&\n')
   return `${note(entry)}printf %s '${lines}' | base64 -d | ${[...words, '--data-binary @-'].join(' \\\n  ')}\n`
 }
 
@@ -140,11 +149,11 @@ function requestInit(entry: Entry, showing: Showing): string[] {
   }
   const hasBody = entry.requestBody.keptBytes > 0 && entry.method !== 'GET' && entry.method !== 'HEAD'
   if (hasBody) {
-    const text = textBody(entry)
+    const text = textBody(bodyOf(entry, showing))
     if (text !== undefined) lines.push(`  body: ${literal(text)},`)
     else
       lines.push(
-        `  body: Uint8Array.from(atob('${base64Of(entry.requestBody.bytes)}'), one => one.charCodeAt(0)),`,
+        `  body: Uint8Array.from(atob('${base64Of(bodyOf(entry, showing))}'), one => one.charCodeAt(0)),`,
       )
   }
   return lines
@@ -161,22 +170,41 @@ function fetchCall(entry: Entry, showing: Showing, baseUrl: string): string {
   ].join('\n')
 }
 
+interface Runner {
+  readonly imports: string
+  readonly is: (actual: string, expected: string) => string
+  readonly equals: (actual: string, expected: string) => string
+}
+
+const EXPECTING: Pick<Runner, 'is' | 'equals'> = {
+  is: (actual, expected) => `expect(${actual}).toBe(${expected})`,
+  equals: (actual, expected) => `expect(${actual}).toEqual(${expected})`,
+}
+const RUNNERS: Readonly<Record<'bun-test' | 'vitest' | 'node-test', Runner>> = {
+  'bun-test': { imports: "import { expect, test } from 'bun:test'", ...EXPECTING },
+  vitest: { imports: "import { expect, test } from 'vitest'", ...EXPECTING },
+  'node-test': {
+    imports: "import assert from 'node:assert/strict'\nimport { test } from 'node:test'",
+    is: (actual, expected) => `assert.equal(${actual}, ${expected})`,
+    equals: (actual, expected) => `assert.deepEqual(${actual}, ${expected})`,
+  },
+}
+
 /** A file that runs on its own: it asks the app at APP_URL, else where it was, and expects the same answer. */
-function bunTest(entry: Entry, showing: Showing, baseUrl: string): string {
+function testOf(entry: Entry, { imports, is, equals }: Runner, showing: Showing, baseUrl: string): string {
   const path = entry.path.startsWith('/') ? entry.path : `/${entry.path}`
   const type = headerOf(entry.answerHead, 'content-type')
   const { bytes } = contentOf(entry, 'answer', true)
   const isWhole = !entry.answerBody.isCut && entry.answerBody.isComplete && entry.method !== 'HEAD'
   const text = new TextDecoder().decode(bytes)
   const json = isWhole && /json/i.test(type) ? jsonOf(text) : undefined
-  const expectations = [`  expect(answer.status).toBe(${entry.status})`]
-  if (type !== '') expectations.push(`  expect(answer.headers.get('content-type')).toBe(${literal(type)})`)
-  if (json !== undefined) expectations.push(`  expect(await answer.json()).toEqual(${json})`)
-  else if (isWhole && !text.includes('\ufffd'))
-    expectations.push(`  expect(await answer.text()).toBe(${literal(text)})`)
+  const expectations = [is('answer.status', `${entry.status}`)]
+  if (type !== '') expectations.push(is("answer.headers.get('content-type')", literal(type)))
+  if (json !== undefined) expectations.push(equals('await answer.json()', json))
+  else if (isWhole && !text.includes('\ufffd')) expectations.push(is('await answer.text()', literal(text)))
   const cut = cutNote(entry)
   return [
-    "import { expect, test } from 'bun:test'",
+    imports,
     '',
     `const app = process.env.APP_URL ?? ${literal(baseUrl)}`,
     '',
@@ -185,7 +213,7 @@ function bunTest(entry: Entry, showing: Showing, baseUrl: string): string {
     `  const answer = await fetch(app + ${literal(path)}, {`,
     ...requestInit(entry, showing).map(line => `  ${line}`),
     '  })',
-    ...expectations,
+    ...expectations.map(line => `  ${line}`),
     '})',
     '',
   ].join('\n')
@@ -215,81 +243,80 @@ function jsonOf(text: string): string | undefined {
  */
 function http(entry: Entry, showing: Showing): Uint8Array {
   const lines = headText(entry.requestHead, showing).split('\r\n')
+  const body = bodyOf(entry, showing)
+  const isMasked = body !== entry.requestBody.bytes
   const head = lines
     .filter(line => !line.includes(MASK) && !/^trailer:/i.test(line))
     .map(line =>
-      /^transfer-encoding:/i.test(line) ? `Content-Length: ${entry.requestBody.keptBytes}` : line,
+      /^transfer-encoding:/i.test(line) || (isMasked && /^content-length:/i.test(line))
+        ? `Content-Length: ${body.length}`
+        : line,
     )
     .join('\r\n')
-  return joined([Buffer.from(head, 'latin1'), entry.requestBody.bytes])
+  return joined([Buffer.from(head, 'latin1'), body])
 }
 
 // ── HAR 1.2 ──────────────────────────────────────────────────────────────────────────────────────────────────
 
-function har(entry: Entry, showing: Showing, baseUrl: string): string {
+/** One of the entries of a HAR. */
+export function harEntry(entry: Entry, showing: Showing, baseUrl: string): unknown {
   const row = rowOf(entry)
   const url = urlOf(entry, baseUrl)
   const answer = contentOf(entry, 'answer', true).bytes
-  const text = textBody(entry)
+  const text = textBody(bodyOf(entry, showing))
   const list = (head: Uint8Array) => fieldsOf(head, showing).map(({ name, value }) => ({ name, value }))
   const query = URL.canParse(url)
     ? [...new URL(url).searchParams].map(([name, value]) => ({ name, value }))
     : []
   const answerText = new TextDecoder().decode(answer)
   const isText = !answerText.includes('\ufffd')
-  const har = {
-    log: {
-      version: '1.2',
-      creator: { name: 'localtunnels', version: VERSION },
-      entries: [
-        {
-          startedDateTime: row.startedAt,
-          time: row.times.totalMs ?? 0,
-          request: {
-            method: entry.method,
-            url,
-            httpVersion: 'HTTP/1.1',
-            cookies: [],
-            headers: list(entry.requestHead),
-            queryString: query,
-            headersSize: entry.requestHead.length,
-            bodySize: entry.requestBody.totalBytes,
-            ...(entry.requestBody.keptBytes > 0 && {
-              postData: {
-                mimeType: headerOf(entry.requestHead, 'content-type'),
-                ...(text === undefined
-                  ? { text: base64Of(entry.requestBody.bytes), encoding: 'base64' }
-                  : { text }),
-              },
-            }),
-          },
-          response: {
-            status: entry.status,
-            statusText: entry.reason,
-            httpVersion: 'HTTP/1.1',
-            cookies: [],
-            headers: list(entry.answerHead),
-            content: {
-              size: answer.length,
-              mimeType: row.type,
-              ...(isText ? { text: answerText } : { text: base64Of(answer), encoding: 'base64' }),
-            },
-            redirectURL: headerOf(entry.answerHead, 'location'),
-            headersSize: entry.answerHead.length,
-            bodySize: entry.answerBody.totalBytes,
-          },
-          cache: {},
-          timings: {
-            send: row.times.requestMs ?? 0,
-            wait: row.times.appMs ?? 0,
-            receive: row.times.transferMs ?? 0,
-          },
-          ...(entry.note !== '' && { comment: entry.note }),
+  return {
+    startedDateTime: row.startedAt,
+    time: row.times.totalMs ?? 0,
+    request: {
+      method: entry.method,
+      url,
+      httpVersion: 'HTTP/1.1',
+      cookies: [],
+      headers: list(entry.requestHead),
+      queryString: query,
+      headersSize: entry.requestHead.length,
+      bodySize: entry.requestBody.totalBytes,
+      ...(entry.requestBody.keptBytes > 0 && {
+        postData: {
+          mimeType: headerOf(entry.requestHead, 'content-type'),
+          ...(text === undefined ? { text: base64Of(bodyOf(entry, showing)), encoding: 'base64' } : { text }),
         },
-      ],
+      }),
     },
+    response: {
+      status: entry.status,
+      statusText: entry.reason,
+      httpVersion: 'HTTP/1.1',
+      cookies: [],
+      headers: list(entry.answerHead),
+      content: {
+        size: answer.length,
+        mimeType: row.type,
+        ...(isText ? { text: answerText } : { text: base64Of(answer), encoding: 'base64' }),
+      },
+      redirectURL: headerOf(entry.answerHead, 'location'),
+      headersSize: entry.answerHead.length,
+      bodySize: entry.answerBody.totalBytes,
+    },
+    cache: {},
+    timings: {
+      send: row.times.requestMs ?? 0,
+      wait: row.times.appMs ?? 0,
+      receive: row.times.transferMs ?? 0,
+    },
+    ...(entry.note !== '' && { comment: entry.note }),
   }
-  return `${JSON.stringify(har, null, 2)}\n`
+}
+
+export function harOf(entries: readonly unknown[]): string {
+  const creator = { name: 'localtunnels', version: VERSION }
+  return `${JSON.stringify({ log: { version: '1.2', creator, entries } }, null, 2)}\n`
 }
 
 export function isFormat(text: string): text is Format {
@@ -299,7 +326,10 @@ export function isFormat(text: string): text is Format {
 /** Whether anything of it is hidden: worth telling beside the text. */
 export function hidesSecrets(entry: Entry, { secrets }: Showing): boolean {
   const showing = { secrets, reveals: false }
-  return [entry.requestHead, entry.answerHead].some(head =>
-    fieldsOf(head, showing).some(({ value }) => value === MASK),
+  return (
+    bodyOf(entry, showing) !== entry.requestBody.bytes ||
+    [entry.requestHead, entry.answerHead].some(head =>
+      fieldsOf(head, showing).some(({ value }) => value === MASK),
+    )
   )
 }

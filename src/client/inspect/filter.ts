@@ -47,6 +47,7 @@ const STATES: Readonly<Record<string, Test>> = {
   noted: row => row.note !== '',
   cut: row => isCut(row.requestBody) || isCut(row.answerBody),
   incomplete: row => row.isIncomplete,
+  webhook: row => row.verified !== undefined,
   verified: row => row.verified?.isValid === true,
   unverified: row => row.verified?.isValid === false,
   http: row => row.kind === 'http',
@@ -67,6 +68,7 @@ const KEYS: Readonly<Record<string, Make>> = {
   visitor: value => glob(value, row => row.visitor ?? ''),
   code: value => row => row.code?.toLowerCase() === value,
   status: statusTest,
+  event: value => row => (row.event ?? '').toLowerCase().includes(value),
   type: value => row => row.type.toLowerCase().includes(value),
   note: value => row => row.note.toLowerCase().includes(value),
   slower: value => timeTest(value, (ms, limit) => ms >= limit),
@@ -166,7 +168,7 @@ function wordTest(raw: string): Test | string {
   if (raw.startsWith('/')) return pathTest(raw.toLowerCase())
   const word = unquoted(raw).toLowerCase()
   return row =>
-    `${row.method} ${row.host}${row.path} ${row.status || ''} ${row.code ?? ''} ${row.tunnel} ${row.note}`
+    `${row.method} ${row.host}${row.path} ${row.status || ''} ${row.code ?? ''} ${row.tunnel} ${row.event ?? ''} ${row.note}`
       .toLowerCase()
       .includes(word)
 }

@@ -10,6 +10,7 @@ import { signed, verdictOf } from '../webhooks/signatures.ts'
 import { receivedAt, type VerifySettings } from '../webhooks/verify-options.ts'
 import { Capture } from './capture.ts'
 import type { Entry } from './entry.ts'
+import { eventNameOf } from './event-name.ts'
 import type { Edit, Session } from './exchange.ts'
 import type { Filter } from './filter.ts'
 import type { InspectSettings } from './options.ts'
@@ -62,7 +63,10 @@ export class Inspector extends Events<{ closed: undefined; failed: TunnelError }
     this.store = new ExchangeStore(settings)
     this.capture = new Capture(this.store, {
       began: entry => this.reports.began(entry),
-      requestEnded: entry => this.#check(entry),
+      requestEnded: entry => {
+        entry.event = eventNameOf(entry)
+        this.#check(entry)
+      },
     })
     this.reports = new Reports(this.store, this.capture)
   }

@@ -46,9 +46,10 @@ const row: Readonly<Record<string, Json>> = {
   isPinned: flag,
   note: text,
   verified: ref('Verified'),
+  event: text,
   isIncomplete: flag,
 }
-const optionalOfRow = ['code', 'visitor', 'replayOf', 'verified']
+const optionalOfRow = ['code', 'visitor', 'replayOf', 'verified', 'event']
 
 const schemas: Readonly<Record<string, Json>> = {
   Kept: record(kept),
@@ -221,6 +222,7 @@ const bytes = (part: string): Operation => ({
     id,
     query('decoded', oneOf('1'), 'gzip, deflate, br and zstd undone; at most 16 times maxBody'),
     query('download', oneOf('1'), 'As an attachment, with a file name'),
+    reveal,
   ],
   ok: {
     description:
@@ -256,8 +258,19 @@ export const OPEN_API: Json = {
       }),
       delete: operation({
         summary: 'Forgets all that are not pinned; with a filter, those of them that match',
-        parameters: [filter, query('pinned', oneOf('1'), 'Pinned ones, too')],
+        parameters: [
+          filter,
+          query('pinned', oneOf('1'), 'Pinned ones, too'),
+          query('upTo', text, 'None with a greater id: the newest that was seen'),
+        ],
         ok: json(record({ removed: count })),
+      }),
+    },
+    '/exchanges.har': {
+      get: operation({
+        summary: 'All that match as HAR 1.2, oldest first; secrets are left out unless revealed',
+        parameters: [filter, reveal],
+        ok: json({ type: 'object' }),
       }),
     },
     '/exchanges/{id}': {
@@ -286,7 +299,7 @@ export const OPEN_API: Json = {
             name: 'format',
             in: 'path',
             required: true,
-            schema: oneOf('curl', 'fetch', 'har', 'http', 'bun-test'),
+            schema: oneOf('curl', 'fetch', 'har', 'http', 'bun-test', 'vitest', 'node-test'),
           },
           reveal,
         ],

@@ -24,8 +24,8 @@ export interface InspectOptions {
   /** Names of fields besides Authorization, Proxy-Authorization, Cookie and Set-Cookie whose values are shown only when asked for. */
   readonly secrets?: readonly string[]
   /**
-   * Port of the page and the API on 127.0.0.1 and ::1. Default 0: any free one. `false`: neither, for programs that read
-   * `tunnel.exchanges`. One that is in use: `PORT_IN_USE`.
+   * Port of the page and the API on 127.0.0.1 and ::1. Default 4040, else the next that is free. `0`: any free one. `false`: neither,
+   * for programs that read `tunnel.exchanges`. One that is given and in use: `PORT_IN_USE`.
    */
   readonly port?: number | false
   /**
@@ -40,11 +40,15 @@ export interface InspectOptions {
 export interface InspectSettings extends Bounds {
   /** Lower-case. */
   readonly secrets: ReadonlySet<string>
-  readonly port: number | undefined
+  /** `first`: it and the next ones, until one is free. */
+  readonly port: number | { readonly first: number } | undefined
   readonly store: string | undefined
 }
 
 const SECRETS = ['authorization', 'proxy-authorization', 'cookie', 'set-cookie']
+
+/** Where developers look for it. */
+const FIRST_PORT = 4_040
 
 const MIN_MEMORY_BYTES = 1_048_576
 
@@ -56,8 +60,8 @@ export function inspectSettings(option: boolean | InspectOptions | undefined): I
   const maxBodyBytes = whole('maxBody', given.maxBody ?? 262_144, 1)
   if (maxBodyBytes * 2 > memoryBytes)
     throw new TunnelError('OPTION_INVALID', 'inspect.maxBody may be at most half of inspect.memory.')
-  const { port = 0 } = given
-  if (port !== false) whole('port', port, 0, 65_535)
+  const { port = { first: FIRST_PORT } } = given
+  if (typeof port === 'number') whole('port', port, 0, 65_535)
   return {
     memoryBytes,
     maxBodyBytes,

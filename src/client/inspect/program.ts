@@ -5,7 +5,7 @@ import { filterOf } from './api.ts'
 import { contentOf, textOfContent } from './content.ts'
 import type { Entry } from './entry.ts'
 import type { Inspector } from './inspector.ts'
-import { fieldsOf, type Showing, trailersOf } from './secrets.ts'
+import { fieldsOf, headerOf, type Showing, trailersOf } from './secrets.ts'
 import type { Exchange, SeenMessage, WaitOptions } from './seen.ts'
 import { rowOf } from './view.ts'
 import { MAX_WAIT_MS, waitForExchange } from './wait.ts'
@@ -121,7 +121,7 @@ function messageOf(entry: Entry, side: 'request' | 'answer'): SeenMessage {
     const content = contentOf(entry, side, true)
     if (content.fault !== undefined)
       throw new TunnelError('BODY_CUT', `The body cannot be decoded: ${content.fault}.`)
-    return textOfContent(content)
+    return textOfContent(content, headerOf(isRequest ? entry.requestHead : entry.answerHead, 'content-type'))
   }
   return {
     headers: new Headers(fields.map(({ name, value }): [string, string] => [name, value])),

@@ -9,9 +9,10 @@ import type { SignatureHeaders, Signed } from '../webhooks/signatures.ts'
 import type { Capture } from './capture.ts'
 import type { Entry } from './entry.ts'
 import { type Edit, MASK } from './exchange.ts'
+import { unmaskedForm } from './form-secrets.ts'
 import { HEAD_LIMITS } from './http-reader.ts'
 import { whyNotReplayable } from './replayable.ts'
-import { fieldsOf } from './secrets.ts'
+import { fieldsOf, headerOf } from './secrets.ts'
 import { connectTapped } from './tap.ts'
 
 /** Longest wait for the end of an answer. A stream that goes on is cut then; what came of it is kept. */
@@ -43,7 +44,7 @@ export function replayBytes(entry: Entry, edit: Edit = {}, sign?: Signer): Uint8
   const captured = latin1(entry.requestHead, 0, entry.requestHead.length).split('\r\n')
   const [method, target] = [edit.method ?? entry.method, edit.path ?? entry.path]
   const version = captured[0]!.endsWith('HTTP/1.0') ? 'HTTP/1.0' : 'HTTP/1.1'
-  const body = isNewBody ? editedBody(edit) : entry.requestBody.bytes
+  const body = isNewBody ? editedBody(entry, edit) : entry.requestBody.bytes
   const fields = edit.fields === undefined ? captured.slice(1, -2) : editedFields(entry, edit.fields)
   const signature = Object.entries(sign?.(signedBy(fields, body)) ?? {})
   const isReplaced = (line: string) => signature.some(([name]) => name === nameOf(line))
@@ -102,8 +103,9 @@ function nameOf(line: string): string {
   return line.slice(0, line.indexOf(':')).toLowerCase()
 }
 
-function editedBody({ body, bodyBase64 }: Edit): Uint8Array {
-  return bodyBase64 === undefined ? new TextEncoder().encode(body) : Buffer.from(bodyBase64, 'base64')
+function editedBody(entry: Entry, { body, bodyBase64 }: Edit): Uint8Array {
+  const edited = bodyBase64 === undefined ? new TextEncoder().encode(body) : Buffer.from(bodyBase64, 'base64')
+  return unmaskedForm(edited, entry.requestBody.bytes, headerOf(entry.requestHead, 'content-type'))
 }
 
 /** A value that still is the mask stands for the captured one: the n-th of a name for the n-th. */

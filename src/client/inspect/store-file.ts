@@ -36,6 +36,7 @@ const PLAIN = [
   'isPinned',
   'note',
   'verified',
+  'event',
   'isIncomplete',
   'startedAt',
 ] as const

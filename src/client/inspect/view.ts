@@ -5,6 +5,7 @@ import { contentOf, SEARCHED_FLOOR_BYTES, textOfContent } from './content.ts'
 import type { Entry, KeptBytes } from './entry.ts'
 import type { ExchangeDetail, ExchangeRow, Kept, Message, Times } from './exchange.ts'
 import type { Part } from './filter.ts'
+import { maskedForm } from './form-secrets.ts'
 import { whyNotReplayable } from './replayable.ts'
 import { fieldsOf, headerOf, headText, type Showing, trailersOf } from './secrets.ts'
 
@@ -42,6 +43,7 @@ export function rowOf(entry: Entry): ExchangeRow {
     note: entry.note,
     ...(entry.verified !== undefined && { verified: entry.verified }),
     isIncomplete: entry.isIncomplete,
+    ...(entry.event !== undefined && { event: entry.event }),
   }
 }
 
@@ -90,12 +92,23 @@ export function partOf(entry: Entry, part: Part, secrets: ReadonlySet<string>): 
     case 'answer.head':
       return headText(entry.answerHead, showing)
     case 'request.body':
-      return textOfContent(contentOf(entry, 'request', true, SEARCHED_FLOOR_BYTES))
+      return searchedBody(entry, 'request', entry.requestHead, secrets)
     case 'answer.body':
-      return textOfContent(contentOf(entry, 'answer', true, SEARCHED_FLOOR_BYTES))
+      return searchedBody(entry, 'answer', entry.answerHead, secrets)
     case 'frames':
       return entry.frames.map(({ text = '' }) => text).join('\n')
   }
+}
+
+function searchedBody(
+  entry: Entry,
+  side: 'request' | 'answer',
+  head: Uint8Array,
+  secrets: ReadonlySet<string>,
+): string {
+  const type = headerOf(head, 'content-type')
+  const bytes = maskedForm(contentOf(entry, side, true, SEARCHED_FLOOR_BYTES).bytes, type, secrets)
+  return textOfContent({ bytes }, type)
 }
 
 function keptOf({ totalBytes, keptBytes }: KeptBytes): Kept {

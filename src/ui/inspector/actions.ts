@@ -1,24 +1,29 @@
-// What a user can do with an exchange, by a button or a key.
+// What a user can do with the exchange that is shown, by a button or a key.
 
-import type { Edit, ExchangeDetail } from '../../client/inspect/exchange.ts'
+import type { Edit, ExchangeDetail, ExchangeRow } from '../../client/inspect/exchange.ts'
 import { api, type Side } from './api.ts'
+import { isPaused, isRemoved, release, selectedIndex, showOwn, visible } from './held.ts'
 import {
+  connection,
   detail,
-  dialog,
+  filter,
+  go,
+  hasMore,
   isRevealed,
-  otherId,
   rows,
-  select,
   selectedId,
-  selectedIndex,
-  tab,
-  toast,
-} from './state.ts'
+  session,
+  shown,
+} from './signals.ts'
+import { readMore } from './state.ts'
+import { say } from './toast.ts'
 
 export const FORMATS = [
   ['curl', 'curl'],
   ['fetch', 'fetch'],
-  ['bun-test', 'bun test'],
+  ['bun-test', 'a test for bun'],
+  ['vitest', 'a test for vitest'],
+  ['node-test', 'a test for node'],
   ['http', 'raw HTTP'],
   ['har', 'HAR'],
 ] as const
@@ -26,108 +31,200 @@ export const FORMATS = [
 /** How long a browser has to begin with a file. */
 const SAVE_MS = 60_000
 
-const VERDICTS = {
-  same: 'The answer is the same.',
-  fixed: 'Fixed: the error is gone.',
-  regressed: 'Regressed: this is an error now.',
-  different: 'The answer is different.',
-} as const
+const REASONS: Readonly<Record<string, string>> = {
+  BODY_CUT: 'Its body was not kept whole. Edit it to send another one.',
+}
 
-/** What is shown, unless another one was chosen a moment ago. */
-const chosen = (): ExchangeDetail | undefined =>
-  detail.value?.id === selectedId.value ? detail.value : undefined
+/** Why it cannot be sent again; `undefined`: it can. */
+export function whyNotReplay(one: ExchangeDetail): string | undefined {
+  if (connection.value !== 'live') return 'The client is not running.'
+  if (one.replayable === true) return undefined
+  if (one.isRefused) return 'It never came to this machine: there is nothing to send again.'
+  if (one.kind === 'websocket') return 'A WebSocket cannot be replayed: its messages depend on each other.'
+  return REASONS[one.replayable] ?? 'It cannot be sent again.'
+}
 
 /** Says what failed in one line. */
-async function attempt(work: () => Promise<void>): Promise<void> {
+export async function attempt(work: () => Promise<void>): Promise<void> {
   try {
     await work()
   } catch (error) {
-    toast.value = error instanceof Error ? error.message : String(error)
+    say(error instanceof Error ? error.message : String(error))
   }
 }
 
-/** `resign`: as `ReplayRequest` has it. */
-export function replay(edit?: Edit, times = 1, resign?: boolean): Promise<void> {
-  const id = selectedId.value ?? 'latest'
-  return attempt(async () => {
-    const { replays } = await api.replay(id, edit, times, resign)
+/** `resign`: as `ReplayRequest` has it. Resolves with whether it was sent. */
+export async function replay(edit?: Edit, times = 1, resign?: boolean): Promise<boolean> {
+  const one = shown.peek()
+  if (one === undefined) return false
+  const why = whyNotReplay(one)
+  if (why !== undefined && edit?.body === undefined) {
+    say(why)
+    return false
+  }
+  let isSent = false
+  await attempt(async () => {
+    const { replays } = await api.replay(one.id, edit, times, resign)
+    isSent = true
     const last = replays.at(-1)
-    if (last === undefined) return
-    select(last.exchange.id)
-    otherId.value = last.exchange.replayOf
-    toast.value = `${times > 1 ? `Sent ${times} times. ` : ''}${VERDICTS[last.verdict]}`
+    // Another one was chosen meanwhile.
+    if (last === undefined || selectedId.peek() !== one.id) return
+    showOwn(replays.map(({ exchange }) => exchange))
+    go({ id: last.exchange.id })
+    if (times > 1) say(`Sent ${times} times`)
+  })
+  return isSent
+}
+
+export function copyText(text: string, what = 'Copied'): Promise<void> {
+  return attempt(async () => {
+    await navigator.clipboard.writeText(text)
+    say(what)
   })
 }
 
 export function copyAs(format: string): Promise<void> {
-  const id = selectedId.value
+  const one = shown.peek()
   return attempt(async () => {
-    if (id === undefined) return
-    const { text, isRedacted } = await api.as(id, format, isRevealed.value)
-    await navigator.clipboard.writeText(text)
-    toast.value = isRedacted ? 'Copied, without secrets: reveal them to copy them, too.' : 'Copied.'
+    if (one === undefined) return
+    const { text, isRedacted } = await api.as(one.id, format, isRevealed.value)
+    await copyText(text, isRedacted ? 'Copied, without secrets' : 'Copied')
   })
+}
+
+export function copyLink(): Promise<void> {
+  return copyText(location.href, 'Link copied')
+}
+
+/** Of the tunnel, with the path. */
+export function copyUrl({ tunnel, path }: ExchangeRow): Promise<void> {
+  const url = session.peek()?.tunnels.find(({ name }) => name === tunnel)?.url ?? ''
+  return copyText(`${url}${path}`, 'URL copied')
+}
+
+function save(blob: Blob, name: string): void {
+  const url = URL.createObjectURL(blob)
+  Object.assign(document.createElement('a'), { href: url, download: name }).click()
+  setTimeout(() => URL.revokeObjectURL(url), SAVE_MS)
 }
 
 /** As a file, the bytes as they came. */
 export function saveBody(id: string, side: Side): Promise<void> {
+  return attempt(async () => save(await api.rawBody(id, side), `${side}-${id}.bin`))
+}
+
+/** All that match the filter. */
+export function saveHar(): Promise<void> {
   return attempt(async () => {
-    const url = URL.createObjectURL(await api.rawBody(id, side))
-    const link = Object.assign(document.createElement('a'), { href: url, download: `${side}-${id}.bin` })
-    link.click()
-    setTimeout(() => URL.revokeObjectURL(url), SAVE_MS)
+    const { blob, isRedacted } = await api.har(filter.peek(), isRevealed.peek())
+    save(blob, 'requests.har')
+    say(isRedacted ? 'Saved as HAR, without secrets' : 'Saved as HAR')
   })
 }
 
 export function togglePin(): Promise<void> {
-  const value = chosen()
+  const one = shown.peek()
   return attempt(async () => {
-    if (value !== undefined) await api.pin(value.id, !value.isPinned)
+    if (one !== undefined) await api.pin(one.id, !one.isPinned)
   })
 }
 
 export function saveNote({ id }: ExchangeDetail, note: string): Promise<void> {
   return attempt(async () => {
     await api.note(id, note)
-    toast.value = note === '' ? 'The note is gone.' : 'Noted.'
+    say(note === '' ? 'The note is gone' : 'Noted')
   })
 }
 
-export function remove(): Promise<void> {
-  const id = selectedId.value
-  return attempt(async () => {
-    if (id === undefined) return
-    move(1)
-    await api.remove(id)
+/** Gone for the eye at once, and on the server when it cannot be undone any more. */
+function take(
+  hides: (row: ExchangeRow) => boolean,
+  commit: (isLeaving: boolean) => Promise<unknown>,
+  text: string,
+): void {
+  const here = selectedId.peek()
+  // One before this one cannot be undone any more.
+  say(text, {
+    undo: () => {
+      isRemoved.value = undefined
+      if (here !== undefined) go({ id: here })
+    },
+    commit: () =>
+      void attempt(async () => {
+        await commit(document.visibilityState === 'hidden')
+        rows.value = rows.peek().filter(row => !hides(row))
+        isRemoved.value = undefined
+      }),
   })
+  isRemoved.value = hides
 }
 
-export function clear(filter: string): Promise<void> {
-  return attempt(async () => {
-    await api.clear(filter)
-    toast.value = 'Cleared. What is pinned stays.'
-  })
+export function remove(): void {
+  const one = shown.peek()
+  if (one === undefined) return
+  const next = visible.peek()[selectedIndex.peek() + 1] ?? visible.peek()[selectedIndex.peek() - 1]
+  take(
+    ({ id }) => id === one.id,
+    isLeaving => api.remove(one.id, isLeaving),
+    `Deleted #${one.id}`,
+  )
+  go({ id: next?.id })
 }
 
-/** The exchange that it repeats, else the one before with the same method and path. */
+export function clear(): void {
+  const [wanted, newest] = [filter.peek(), rows.peek()[0]]
+  if (newest === undefined) return
+  const upTo = Number(newest.id)
+  const hides = ({ id, isPinned }: ExchangeRow) => !isPinned && Number(id) <= upTo && filter.peek() === wanted
+  const count = hasMore.peek() ? '' : ` ${rows.peek().filter(hides).length}`
+  take(hides, isLeaving => api.clear(wanted, newest.id, isLeaving), `Cleared${count} requests`)
+  go({ id: undefined })
+}
+
+/** With the one that it repeats, else the one before with the same method and path, else any other. */
 export function compare(): void {
-  const value = chosen()
-  if (value === undefined) return
-  const isLike = (row: { id: string; method: string; path: string }) =>
-    row.method === value.method && row.path === value.path && Number(row.id) < Number(value.id)
-  otherId.value ??= value.replayOf ?? rows.value.find(isLike)?.id
-  if (otherId.value === undefined) toast.value = 'There is no earlier request like this one: replay it first.'
-  else tab.value = 'compare'
+  const one = shown.peek()
+  if (one === undefined) return
+  const isLike = (row: ExchangeRow) =>
+    row.method === one.method && row.path === one.path && Number(row.id) < Number(one.id)
+  const other =
+    one.replayOf ?? rows.peek().find(isLike)?.id ?? rows.peek().find(({ id }) => id !== one.id)?.id
+  if (one.request === undefined) say('There are no bytes of it to compare.')
+  else if (other === undefined) say('There is no other request to compare it with.')
+  else go({ id: one.id, mode: 'compare', other })
 }
 
+export function edit(): void {
+  const one = shown.peek()
+  if (one === undefined) return
+  const why = one.request === undefined || one.kind === 'websocket' ? whyNotReplay(one) : undefined
+  if (why === undefined) go({ id: one.id, mode: 'edit' })
+  else say(why)
+}
+
+/** From the selected row; from the original of a replay that the list does not show. */
 export function move(by: number): void {
-  const all = rows.value
-  if (all.length === 0) return
-  const index = selectedIndex.value
-  const next = index < 0 ? 0 : Math.min(Math.max(index + by, 0), all.length - 1)
-  select(all[next]?.id)
+  const all = visible.peek()
+  const original = detail.peek()?.replayOf
+  const here = selectedIndex.peek() >= 0 ? selectedIndex.peek() : all.findIndex(({ id }) => id === original)
+  const next = here < 0 ? 0 : Math.min(Math.max(here + by, 0), all.length - 1)
+  if (all[next] !== undefined) go({ id: all[next].id })
 }
 
-export const openEditor = (): void => {
-  if (chosen()?.request !== undefined) dialog.value = 'edit'
+export function selectNewest(): void {
+  release()
+  go({ id: rows.peek()[0]?.id })
+}
+
+/** All of them are read, and the oldest chosen. */
+export async function selectOldest(): Promise<void> {
+  for (let before = -1; hasMore.peek() && rows.peek().length > before; ) {
+    before = rows.peek().length
+    await readMore()
+  }
+  go({ id: visible.peek().at(-1)?.id })
+}
+
+export function togglePause(): void {
+  isPaused.value = !isPaused.peek()
 }

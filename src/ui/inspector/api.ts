@@ -1,4 +1,4 @@
-// The inspector's API, as this page asks it. The token stands behind # in the address, which no server ever sees.
+// The inspector's API, as this page asks it. The token stood behind # in the address, which no server ever sees; this tab keeps it.
 
 import type {
   ApiError,
@@ -16,7 +16,16 @@ export type Side = 'request' | 'answer'
 /** Messages of one answer. */
 export const FRAMES_AT_ONCE = 1_000
 
-const token = location.hash.slice(1)
+const KEY = 'localtunnels inspector'
+
+/** Takes the token out of the address. `true`: there was one. */
+export function takeToken(): boolean {
+  const [, token] = /^#([\w-]{20,})$/.exec(location.hash) ?? []
+  if (token === undefined) return false
+  sessionStorage.setItem(KEY, token)
+  history.replaceState(null, '', '#/requests')
+  return true
+}
 
 /** What the API answered instead of what was asked for. */
 export class Refused extends Error {
@@ -32,7 +41,7 @@ async function ask(path: string, init: RequestInit = {}): Promise<Response> {
   const answer = await fetch(`/api/v1/${path}`, {
     ...init,
     headers: {
-      authorization: `Bearer ${token}`,
+      authorization: `Bearer ${sessionStorage.getItem(KEY) ?? ''}`,
       ...(init.body != null && { 'content-type': 'application/json' }),
     },
   })
@@ -67,10 +76,16 @@ export const api = {
       signal && { signal },
     ),
   detail: (id: string, reveal: boolean) => read<ExchangeDetail>(`exchanges/${id}?${query({ reveal })}`),
-  remove: (id: string) => read(`exchanges/${id}`, { method: 'DELETE' }),
-  clear: (filter: string) => read(`exchanges?${query({ filter })}`, { method: 'DELETE' }),
-  body: async (id: string, side: Side) => {
-    const answer = await ask(`exchanges/${id}/${side}.body?decoded=1`)
+  remove: (id: string, keepalive: boolean) => read(`exchanges/${id}`, { method: 'DELETE', keepalive }),
+  /** `keepalive`: the page goes away meanwhile. */
+  clear: (filter: string, upTo: string, keepalive: boolean) =>
+    read(`exchanges?${query({ filter, upTo })}`, { method: 'DELETE', keepalive }),
+  har: async (filter: string, reveal: boolean) => {
+    const answer = await ask(`exchanges.har?${query({ filter, reveal })}`)
+    return { blob: await answer.blob(), isRedacted: answer.headers.has('x-secrets-left-out') }
+  },
+  body: async (id: string, side: Side, reveal = false) => {
+    const answer = await ask(`exchanges/${id}/${side}.body?${query({ decoded: true, reveal })}`)
     return {
       bytes: new Uint8Array(await answer.arrayBuffer()),
       fault: answer.headers.get('x-decode-fault') ?? undefined,

@@ -1,43 +1,49 @@
 // A body as what it is: a tree, a form, parts, a picture, a page without scripts, text, bytes.
 
-import { useSignal } from '@preact/signals'
+import { useComputed, useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
-import type { Body as BodyFacts } from '../../client/inspect/exchange.ts'
+import type { Message } from '../../client/inspect/exchange.ts'
 import { bytes } from '../parts/format.ts'
 import { Hex } from '../parts/hex.tsx'
-import { JsonTree } from '../parts/json-tree.tsx'
-import { type Part, partsOf } from '../parts/multipart.ts'
-import { saveBody } from './actions.ts'
+import { Icon } from '../parts/icons.tsx'
+import { JsonColours } from '../parts/json-colours.tsx'
+import { JsonTree, rootOf } from '../parts/json-tree.tsx'
+import { partsOf } from '../parts/multipart.ts'
+import { copyText, saveBody } from './actions.ts'
 import { api, type Side } from './api.ts'
+import { Fields } from './fields.tsx'
+import { Parts, PICTURES, Picture } from './parts.tsx'
+import { isRevealed } from './signals.ts'
+import { isBinary, mimeOf, textOf } from './text.ts'
 
-type View = 'pretty' | 'text' | 'hex'
+type View = 'Tree' | 'Form' | 'Preview' | 'Text' | 'Hex'
 
-const PICTURES = /^image\/(?:png|jpeg|gif|webp|avif|x-icon|bmp)$/
+/** Text that is shown at once; beyond, a button shows more. */
+const SHOWN_CHARS = 200_000
 
-/** Text that is shown whole; beyond, the beginning. */
-const MAX_SHOWN_CHARS = 200_000
-
-export function Body({
-  id,
-  side,
-  facts,
-}: {
+interface BodyProps {
   readonly id: string
   readonly side: Side
-  readonly facts: BodyFacts
-}) {
+  readonly title: string
+  readonly message: Message
+  /** Behind the size: a status. */
+  readonly about?: string
+}
+
+export function Body({ id, side, title, message: { body }, about = '' }: BodyProps) {
+  const { keptBytes, totalBytes, isComplete, type, encoding } = body
   const content = useSignal<{ readonly bytes: Uint8Array; readonly fault?: string | undefined } | undefined>(
     undefined,
   )
   const fault = useSignal('')
-  const view = useSignal<View>('pretty')
-  const { keptBytes, totalBytes, isComplete, type, encoding } = facts
+  const chosen = useSignal<View | undefined>(undefined)
+  const search = useSignal<string | undefined>(undefined)
+  const isRevealedNow = isRevealed.value
   useEffect(() => {
-    content.value = undefined
     fault.value = ''
     if (keptBytes === 0) return undefined
     let isCurrent = true
-    api.body(id, side).then(
+    api.body(id, side, isRevealedNow).then(
       found => {
         if (isCurrent) content.value = found
       },
@@ -48,168 +54,197 @@ export function Body({
     return () => {
       isCurrent = false
     }
-  }, [id, side, keptBytes, content, fault])
-  if (totalBytes === 0) return <p class="quiet">No body.</p>
+  }, [id, side, keptBytes, isRevealedNow])
+  const isCut = keptBytes < totalBytes || !isComplete
+  const text = useComputed(() => textOf(content.value?.bytes ?? new Uint8Array(0), type))
+  const root = useComputed(() => rootOf(text.value, isCut))
+  const all = content.value?.bytes
+  const views = viewsOf(all, type, root.value !== undefined)
+  const view = chosen.value !== undefined && views.includes(chosen.value) ? chosen.value : views[0]
+  const facts = [
+    about,
+    totalBytes === 0 ? 'no body' : bytes(totalBytes),
+    totalBytes === 0 ? '' : shortType(type),
+    encoding === '' ? '' : `${encoding}, decoded`,
+    isComplete || totalBytes === 0 ? '' : 'not complete',
+  ].filter(Boolean)
   return (
-    <section class="body" aria-label={`Body of the ${side}`}>
-      <header>
-        <span>
-          {bytes(totalBytes)}
-          {type !== '' && ` · ${type}`}
-          {encoding !== '' && ` · ${encoding}, decoded here`}
-          {!isComplete && ' · not complete'}
+    <>
+      <div class="phead">
+        <h3 id={`${side}-title`}>{title}</h3>
+        <span class="quiet cut" title={facts.join(' · ')}>
+          {facts.join(' · ')}
         </span>
-        <span class="views" role="group" aria-label="View">
-          {(['pretty', 'text', 'hex'] as const).map(one => (
+        {all !== undefined && (
+          <>
+            {view === 'Tree' && (
+              <button
+                type="button"
+                class="btn bare icon"
+                aria-label={`Search the ${side === 'request' ? 'request' : 'response'} body`}
+                title="Search"
+                aria-pressed={search.value !== undefined}
+                onClick={() => (search.value = search.value === undefined ? '' : undefined)}
+              >
+                <Icon name="search" />
+              </button>
+            )}
+            <div class="seg" role="group" aria-label={`View of the ${title.toLowerCase()} body`}>
+              {views.map(one => (
+                <button
+                  type="button"
+                  key={one}
+                  aria-pressed={view === one}
+                  onClick={() => (chosen.value = one)}
+                >
+                  {one}
+                </button>
+              ))}
+            </div>
             <button
               type="button"
-              key={one}
-              aria-pressed={view.value === one}
-              onClick={() => (view.value = one)}
+              class="btn bare icon"
+              aria-label={`Copy ${title.toLowerCase()} body`}
+              title="Copy body"
+              onClick={() => void copyText(text.value, 'Body copied')}
             >
-              {one}
+              <Icon name="copy" />
             </button>
-          ))}
-          {keptBytes > 0 && (
-            <button type="button" onClick={() => void saveBody(id, side)}>
-              save
+            <button
+              type="button"
+              class="btn bare icon"
+              aria-label={`Save ${title.toLowerCase()} body`}
+              title="Save body"
+              onClick={() => void saveBody(id, side)}
+            >
+              <Icon name="save" />
             </button>
-          )}
-        </span>
-      </header>
+          </>
+        )}
+      </div>
       {keptBytes < totalBytes && (
-        <p class="note" role="note">
-          {bytes(keptBytes)} of {bytes(totalBytes)} are kept
-          {side === 'request' ? ': it cannot be sent again as it was.' : '.'}
+        <p class="warn-line" role="note">
+          <Icon name="warn" />
+          <span>
+            {bytes(keptBytes)} of {bytes(totalBytes)} are kept. To keep more: <code>max-body</code> of{' '}
+            <code>[inspect]</code>
+          </span>
         </p>
       )}
-      {content.value?.fault !== undefined && (
-        <p class="note">It could not be decoded: {content.value.fault}</p>
+      {[content.value?.fault && `It could not be decoded: ${content.value.fault}`, fault.value]
+        .filter(Boolean)
+        .map(one => (
+          <p key={one} class="warn-line">
+            <Icon name="warn" />
+            {one}
+          </p>
+        ))}
+      {search.value !== undefined && view === 'Tree' && (
+        <div class="tree-search">
+          <input
+            class="input"
+            aria-label="Text in the body"
+            placeholder="A name or a value"
+            value={search.value}
+            ref={field => field?.focus()}
+            onInput={event => (search.value = event.currentTarget.value)}
+          />
+        </div>
       )}
-      {fault.value !== '' && <p class="note">{fault.value}</p>}
-      {content.value === undefined ? (
-        fault.value === '' && <p class="quiet">Loading…</p>
-      ) : (
-        <Shown bytes={content.value.bytes} type={type} view={view.value} />
+      {all !== undefined && view !== undefined && (
+        <div class="body">
+          <Shown
+            view={view}
+            bytes={all}
+            text={text.value}
+            type={type}
+            root={root.value}
+            search={search.value ?? ''}
+            label={`${title} body`}
+          />
+        </div>
       )}
-    </section>
+      {all === undefined && keptBytes > 0 && fault.value === '' && (
+        <p class="none" role="status">
+          Loading…
+        </p>
+      )}
+    </>
   )
 }
 
-function Shown({
-  bytes: all,
-  type,
-  view,
-}: {
-  readonly bytes: Uint8Array
-  readonly type: string
+function viewsOf(all: Uint8Array | undefined, type: string, isTree: boolean): readonly View[] {
+  if (all === undefined) return []
+  const mime = mimeOf(type)
+  if (isTree) return ['Tree', 'Text', 'Hex']
+  if (PICTURES.test(mime) || mime === 'text/html') return ['Preview', 'Text', 'Hex']
+  if (mime === 'application/x-www-form-urlencoded' || mime === 'multipart/form-data')
+    return ['Form', 'Text', 'Hex']
+  return isBinary(all, type) ? ['Hex', 'Text'] : ['Text', 'Hex']
+}
+
+const SHORT: Readonly<Record<string, string>> = {
+  'application/json': 'JSON',
+  'text/html': 'HTML',
+  'text/css': 'CSS',
+  'text/javascript': 'JavaScript',
+  'text/plain': 'text',
+  'text/event-stream': 'events',
+  'image/png': 'PNG',
+  'image/jpeg': 'JPEG',
+  'application/x-www-form-urlencoded': 'form',
+  'multipart/form-data': 'form',
+}
+const shortType = (type: string) => SHORT[mimeOf(type)] ?? mimeOf(type)
+
+interface ShownProps {
   readonly view: View
-}) {
-  if (view === 'hex') return <Hex bytes={all} />
-  const mime = type.split(';')[0]?.trim().toLowerCase() ?? ''
-  if (view === 'pretty' && PICTURES.test(mime)) return <Picture bytes={all} type={mime} />
-  if (view === 'pretty' && mime === 'multipart/form-data') {
-    const parts = partsOf(all, type)
-    if (parts !== undefined) return <Parts parts={parts} />
-  }
-  const text = textOf(all)
-  if (text === undefined) return <Hex bytes={all} />
-  if (view === 'pretty') {
-    if (mime === 'application/x-www-form-urlencoded') return <Table rows={[...new URLSearchParams(text)]} />
-    // Without any right: no scripts, no forms, no other origin; the policy of this page forbids it all besides.
-    if (mime === 'text/html')
-      return <iframe class="page" sandbox="" srcdoc={text} title="The page, without scripts" />
-    if (isJson(text)) return <JsonTree text={text} />
-  }
-  return (
-    <pre class="text" tabIndex={0}>
-      {text.slice(0, MAX_SHOWN_CHARS)}
-      {text.length > MAX_SHOWN_CHARS && '\n…'}
-    </pre>
-  )
-}
-
-/** `undefined`: these are no characters. */
-function textOf(all: Uint8Array): string | undefined {
-  try {
-    const text = new TextDecoder('utf-8', { fatal: true }).decode(all)
-    // Text has no control characters but the ends of lines and tabs.
-    return /^[\P{Cc}\s]*$/u.test(text.slice(0, 1_000)) ? text : undefined
-  } catch {
-    return undefined
-  }
-}
-
-function isJson(text: string): boolean {
-  if (!/^\s*[[{]/.test(text)) return false
-  try {
-    JSON.parse(text)
-    return true
-  } catch {
-    return false
-  }
-}
-
-function Picture({ bytes: all, type }: { readonly bytes: Uint8Array; readonly type: string }) {
-  const url = useSignal('')
-  useEffect(() => {
-    url.value = URL.createObjectURL(new Blob([all.slice()], { type }))
-    return () => URL.revokeObjectURL(url.value)
-  }, [all, type, url])
-  return url.value === '' ? null : <img class="picture" src={url.value} alt={`The body: ${type}`} />
-}
-
-function Table({ rows }: { readonly rows: readonly (readonly [string, string])[] }) {
-  return (
-    <table class="fields">
-      <tbody>
-        {rows.map(([name, value], index) => (
-          <tr key={index}>
-            <th scope="row">{name}</th>
-            <td>{value}</td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
-  )
-}
-
-function Parts({ parts }: { readonly parts: readonly Part[] }) {
-  return (
-    <table class="fields">
-      <tbody>
-        {parts.map(({ name, file, type, bytes: content }, index) => (
-          <tr key={index}>
-            <th scope="row">{name}</th>
-            <td>
-              {file !== undefined && `${file} (${bytes(content.length)}${type === '' ? '' : `, ${type}`})`}
-              <PartContent bytes={content} type={type} isFile={file !== undefined} />
-            </td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
-  )
-}
-
-/** A field is shown; a file that is no picture when it is opened. */
-function PartContent({
-  bytes: all,
-  type,
-  isFile,
-}: {
   readonly bytes: Uint8Array
+  readonly text: string
   readonly type: string
-  readonly isFile: boolean
+  readonly root: ReturnType<typeof rootOf>
+  readonly search: string
+  readonly label: string
+}
+
+function Shown({ view, bytes: all, text, type, root, search, label }: ShownProps) {
+  const mime = mimeOf(type)
+  if (view === 'Hex') return <Hex bytes={all} />
+  if (view === 'Tree' && root !== undefined)
+    return (
+      <JsonTree root={root} label={label} search={search} onCopy={(one, what) => void copyText(one, what)} />
+    )
+  if (view === 'Preview' && PICTURES.test(mime)) return <Picture bytes={all} type={mime} />
+  // Without any right: no scripts, no forms, no other origin; the policy of this page forbids it all besides.
+  if (view === 'Preview')
+    return <iframe class="page" sandbox="" srcdoc={text} title="The page, without scripts" />
+  if (view === 'Form' && mime === 'multipart/form-data') return <Parts parts={partsOf(all, type) ?? []} />
+  if (view === 'Form') return <Fields fields={[...new URLSearchParams(text)]} />
+  return <Text text={text} isJson={root !== undefined} label={label} />
+}
+
+function Text({
+  text,
+  isJson,
+  label,
+}: {
+  readonly text: string
+  readonly isJson: boolean
+  readonly label: string
 }) {
-  const isOpen = useSignal(false)
-  const mime = type.split(';')[0]?.trim().toLowerCase() ?? ''
-  if (PICTURES.test(mime)) return <Picture bytes={all} type={mime} />
-  if (!isFile) return textOf(all) === undefined ? <Hex bytes={all} /> : <span>{textOf(all)}</span>
+  const shown = useSignal(SHOWN_CHARS)
+  const some = text.slice(0, shown.value)
   return (
-    <details onToggle={event => (isOpen.value = event.currentTarget.open)}>
-      <summary>content</summary>
-      {isOpen.value && <Shown bytes={all} type={mime === 'multipart/form-data' ? '' : type} view="pretty" />}
-    </details>
+    <>
+      <pre class="text" role="region" tabIndex={0} aria-label={label}>
+        {isJson ? <JsonColours text={some} /> : some}
+      </pre>
+      {text.length > shown.value && (
+        <button type="button" class="btn" onClick={() => (shown.value += SHOWN_CHARS)}>
+          Show the next {Math.min(SHOWN_CHARS, text.length - shown.value).toLocaleString('en')} characters of{' '}
+          {(text.length - shown.value).toLocaleString('en')}
+        </button>
+      )}
+    </>
   )
 }

@@ -1,118 +1,242 @@
-// The page of the inspector.
+// The page of the inspector: its head, the list with its filter, and one request.
 
-import '../style.css'
+import '../tokens.css'
+import '../ui.css'
+import './inspector.css'
+import './detail.css'
 import { render } from 'preact'
+import { useRef } from 'preact/hooks'
 import { bytes } from '../parts/format.ts'
-import { clear } from './actions.ts'
+import { Icon, Mark } from '../parts/icons.tsx'
+import { clear, saveHar, togglePause } from './actions.ts'
+import { takeToken } from './api.ts'
 import { Detail } from './detail.tsx'
-import { Dialogs } from './dialogs.tsx'
+import { FilterBar } from './filter-bar.tsx'
+import { followHolds, isPaused } from './held.ts'
+import { Help } from './help.tsx'
 import { listenToKeys } from './keys.ts'
-import { List } from './list.tsx'
-import {
-  connection,
-  dialog,
-  draft,
-  filter,
-  filterFault,
-  follow,
-  isSearching,
-  rows,
-  selectedId,
-  session,
-  toast,
-} from './state.ts'
-
-const CONNECTIONS = {
-  loading: 'connecting…',
-  live: 'live',
-  lost: 'connection lost, trying again',
-  refused: 'this address has no valid token: open the one that the terminal shows',
-} as const
-
-const TYPING_MS = 200
-let typing: ReturnType<typeof setTimeout> | undefined
+import { List, Outside } from './list.tsx'
+import { connection, followAddress, go, isHelpOpen, now, rows, selectedId, session } from './signals.ts'
+import { follow, reconnect } from './state.ts'
+import { followTitle } from './title.ts'
+import { dismiss, toast } from './toast.ts'
 
 function Page() {
   return (
-    <div class={`page-grid ${selectedId.value === undefined ? 'no-detail' : 'has-detail'}`}>
+    <>
       <header class="top">
-        <h1>localtunnels</h1>
-        <p class="tunnels">
-          {session.value?.tunnels.map(({ url, service }) => (
-            <span key={url}>
-              {url.startsWith('http') ? (
-                <a href={url} target="_blank" rel="noreferrer noopener">
-                  {url}
-                </a>
-              ) : (
-                url
-              )}{' '}
-              → {service}
-            </span>
-          ))}
-        </p>
-        <p class={`connection ${connection.value}`} role="status">
-          {isSearching.value ? 'searching…' : CONNECTIONS[connection.value]}
-        </p>
-        <button type="button" onClick={() => (dialog.value = 'help')} aria-label="Keys">
-          ?
+        <h1 class="sr">Inspector</h1>
+        <button
+          type="button"
+          class="brand"
+          aria-label="localtunnels, all requests"
+          onClick={() => go({ id: undefined })}
+        >
+          <Mark />
+          <span>localtunnels</span>
+        </button>
+        <Services />
+        <span class="grow" />
+        <Live />
+        <button
+          type="button"
+          class="btn bare icon"
+          aria-label="Keys and help"
+          title="Keys (?)"
+          onClick={() => (isHelpOpen.value = true)}
+        >
+          <Icon name="help" />
         </button>
       </header>
-      <main>
-        <section class="left" aria-label="List">
-          <div class="filter">
-            <input
-              id="filter"
-              type="search"
-              placeholder="Filter: POST /hooks status:5xx body:paid"
-              aria-label="Filter"
-              aria-invalid={filterFault.value !== ''}
-              aria-describedby="filter-fault"
-              value={draft.value}
-              onInput={event => {
-                const text = event.currentTarget.value
-                draft.value = text
-                clearTimeout(typing)
-                typing = setTimeout(() => (filter.value = text), TYPING_MS)
-              }}
-            />
-            <button type="button" disabled={rows.value.length === 0} onClick={() => void clear(filter.value)}>
-              Clear
-            </button>
-          </div>
-          <p id="filter-fault" class="note" role="alert" hidden={filterFault.value === ''}>
-            {filterFault.value}
-          </p>
+      {connection.value === 'lost' && <Lost />}
+      <main class={selectedId.value === undefined ? '' : 'has-detail'}>
+        <section class="list" aria-label="Requests">
+          <FilterBar />
           <List />
-          <Usage />
+          <Outside />
+          <Foot />
         </section>
-        <div class="right">
-          <Detail />
-        </div>
+        <Grip />
+        <Detail />
       </main>
-      <p class="toast" role="status" hidden={toast.value === ''}>
-        {toast.value}
-      </p>
-      <Dialogs />
+      {toast.value !== undefined && (
+        <div class="toast" role="status">
+          {toast.value.text}
+          {toast.value.undo === undefined ? (
+            <button type="button" aria-label="Close" onClick={dismiss}>
+              <Icon name="close" />
+            </button>
+          ) : (
+            <button type="button" onClick={toast.value.undo}>
+              Undo
+            </button>
+          )}
+        </div>
+      )}
+      {isHelpOpen.value && <Help />}
+    </>
+  )
+}
+
+function Services() {
+  const tunnels = session.value?.tunnels ?? []
+  return (
+    <nav class="services" aria-label="Services">
+      {tunnels.map(({ name, url, service }) =>
+        url.startsWith('http') ? (
+          <a
+            key={url}
+            class="service"
+            href={url}
+            target="_blank"
+            rel="noreferrer noopener"
+            title={`${url} → ${service}`}
+          >
+            <b>{name}</b>
+            <span class="to quiet">{url.replace(/^https?:\/\//, '')}</span>
+          </a>
+        ) : (
+          <span key={url} class="service" title={`${url} → ${service}`}>
+            <b>{name}</b>
+            <span class="to quiet">{url}</span>
+          </span>
+        ),
+      )}
+    </nav>
+  )
+}
+
+const CONNECTIONS = {
+  loading: 'Connecting',
+  live: 'Live',
+  lost: 'Not connected',
+  refused: 'No token',
+} as const
+
+function Live() {
+  const { value } = connection
+  const isLive = value === 'live'
+  return (
+    <button
+      type="button"
+      class="btn bare live"
+      aria-pressed={isPaused.value}
+      title={isPaused.value ? 'Continue (Space)' : 'Pause (Space)'}
+      onClick={isLive ? togglePause : reconnect}
+    >
+      {isPaused.value ? (
+        <>
+          <Icon name="play" />
+          Paused
+        </>
+      ) : (
+        <>
+          <span class={`dot ${isLive ? 'ok' : 'warn'}`} />
+          <span>{CONNECTIONS[value]}</span>
+          {isLive && <Icon name="pause" />}
+        </>
+      )}
+    </button>
+  )
+}
+
+function Lost() {
+  return (
+    <div class="banner warn" role="alert">
+      <Icon name="plug" />
+      <span class="grow">
+        <b class="strong">The client on this machine has stopped.</b> What it captured stays readable; replay
+        waits until it is back. This page tries again every second.
+      </span>
+      <button type="button" class="btn bare" onClick={reconnect}>
+        Try now
+      </button>
     </div>
   )
 }
 
-function Usage() {
+function Foot() {
   const { value } = session
-  if (value === undefined) return null
+  if (value === undefined) return <footer class="foot" />
   const { used, bounds, dropped, isSampling } = value
   return (
-    <footer class="usage quiet">
-      {used.exchanges} of {bounds.maxExchanges} exchanges, {bytes(used.memoryBytes)} of{' '}
-      {bytes(bounds.memoryBytes)}
-      {dropped.exchanges > 0 && `, ${dropped.exchanges} older ones dropped`}
-      {dropped.bytes > 0 && `, ${bytes(dropped.bytes)} not captured`}
-      {isSampling && <b>, more come than are captured</b>}
+    <footer class="foot">
+      <span class="cut">
+        {used.exchanges.toLocaleString('en')} {used.exchanges === 1 ? 'request' : 'requests'} ·{' '}
+        {bytes(used.memoryBytes)} of {bytes(bounds.memoryBytes)}
+        {dropped.exchanges > 0 && ` · ${dropped.exchanges.toLocaleString('en')} older ones dropped`}
+        {dropped.bytes > 0 && ` · ${bytes(dropped.bytes)} not captured`}
+        {isSampling && <b class="is-warn"> · more come than are captured</b>}
+      </span>
+      <span class="grow" />
+      {rows.value.length > 0 && (
+        <>
+          <button type="button" onClick={() => void saveHar()}>
+            Save as HAR
+          </button>
+          <button type="button" onClick={clear}>
+            Clear
+          </button>
+        </>
+      )}
     </footer>
   )
 }
 
-listenToKeys()
+const NARROWEST = 360
+const WIDEST = 900
+
+/** Between list and detail: pulled, or moved by arrows. */
+function Grip() {
+  const line = useRef<HTMLDivElement>(null)
+  const width = () => document.querySelector('.list')?.clientWidth ?? NARROWEST
+  const set = (to: number) => {
+    const most = Math.min(WIDEST, innerWidth - 400)
+    const px = Math.max(NARROWEST, Math.min(most, to))
+    document.querySelector('main')?.style.setProperty('--list', `${px}px`)
+    line.current?.setAttribute('aria-valuenow', `${px}`)
+  }
+  return (
+    <div
+      class="grip"
+      ref={line}
+      role="separator"
+      aria-orientation="vertical"
+      aria-label="Width of the list"
+      aria-valuenow={480}
+      aria-valuemin={NARROWEST}
+      aria-valuemax={WIDEST}
+      tabIndex={0}
+      onPointerDown={event => event.currentTarget.setPointerCapture(event.pointerId)}
+      onPointerMove={event => {
+        if (event.currentTarget.hasPointerCapture(event.pointerId)) set(event.clientX)
+      }}
+      onKeyDown={event => {
+        const by = { ArrowLeft: -16, ArrowRight: 16 }[event.key]
+        if (by === undefined) return
+        event.preventDefault()
+        event.stopPropagation()
+        set(width() + by)
+      }}
+    />
+  )
+}
+
+const TICK_MS = 1_000
+
+takeToken()
+addEventListener('hashchange', () => {
+  // The address of another start, pasted into this tab.
+  if (takeToken()) location.reload()
+})
+// What cannot be undone any more when the page is gone.
+addEventListener('pagehide', dismiss)
+followAddress()
+followHolds()
 follow()
+followTitle()
+listenToKeys()
+setInterval(() => {
+  if (rows.peek().some(({ state }) => state === 'open')) now.value = Date.now()
+}, TICK_MS)
 render(<Page />, document.body)

@@ -1,57 +1,182 @@
-// WebSocket messages and server-sent events, in their order.
+// WebSocket messages and server-sent events, oldest at the top; the newest are followed until one scrolls up.
 
-import type { Frame } from '../../client/inspect/exchange.ts'
+import { useSignal } from '@preact/signals'
+import type { VNode } from 'preact'
+import { useEffect, useRef } from 'preact/hooks'
+import type { ExchangeDetail, Frame } from '../../client/inspect/exchange.ts'
+import { formatJson } from '../../client/inspect/json-text.ts'
 import { bytes, duration } from '../parts/format.ts'
 import { Hex } from '../parts/hex.tsx'
-import { detail, frames, showEarlierFrames, showNewestFrames } from './state.ts'
+import { JsonColours } from '../parts/json-colours.tsx'
+import { frames, hasNewest, readEarlierFrames, readNewestFrames } from './frames.ts'
+import { now } from './signals.ts'
 
-export function Messages() {
-  const { total = 0, kept = 0 } = detail.value?.frames ?? {}
-  const [first] = frames.value
-  const last = frames.value.at(-1)
-  if (first === undefined || last === undefined)
-    return <p class="quiet">{kept > 0 ? 'Loading…' : 'None is kept.'}</p>
+const DIRECTIONS = ['All', 'Sent', 'Received'] as const
+/** So near to its end the list follows. */
+const END_PX = 24
+
+export function Messages({ exchange }: { readonly exchange: ExchangeDetail }) {
+  const { total, kept } = exchange.frames
+  const search = useSignal('')
+  const direction = useSignal<(typeof DIRECTIONS)[number]>('All')
+  const chosen = useSignal<number | undefined>(undefined)
+  const follows = useSignal(true)
+  const box = useRef<HTMLDivElement>(null)
+  const drawn = useRef(new WeakMap<Frame, { readonly isChosen: boolean; readonly element: VNode }>())
+  const all = frames.value
+  const wanted = search.value.toLowerCase()
+  const shown = all.filter(
+    ({ from, text = '', event = '' }) =>
+      (direction.value === 'All' || (direction.value === 'Sent') === (from === 'visitor')) &&
+      (wanted === '' || `${event} ${text}`.toLowerCase().includes(wanted)),
+  )
+  const [first] = all
   const dropped = total - kept
-  const [before, behind] = [first.index - dropped, total - last.index - 1]
+  const earlier = first === undefined ? 0 : first.index - dropped
+  useEffect(() => {
+    if (follows.value && box.current !== null) box.current.scrollTop = box.current.scrollHeight
+  }, [all, follows.value, wanted, direction.value])
+  const follow = (is: boolean) => {
+    follows.value = is
+    if (is && !hasNewest.value) void readNewestFrames()
+  }
+  const isOpen = exchange.state === 'open'
+  /** One that is drawn already is the same element: Preact does not look into it, however many come. */
+  const draw = (frame: Frame) => {
+    const isChosen = chosen.value === frame.index
+    const known = drawn.current.get(frame)
+    if (known?.isChosen === isChosen) return known.element
+    const choose = () => {
+      follows.value = false
+      chosen.value = chosen.peek() === frame.index ? undefined : frame.index
+    }
+    const element = <Message key={frame.index} frame={frame} isChosen={isChosen} onClick={choose} />
+    drawn.current.set(frame, { isChosen, element })
+    return element
+  }
   return (
-    <>
-      {dropped > 0 && <p class="note">The {dropped} oldest are not kept any more.</p>}
-      {before > 0 && (
-        <button type="button" onClick={() => void showEarlierFrames()}>
-          Show earlier ones ({before})
-        </button>
-      )}
-      <ol class="messages" start={first.index + 1}>
-        {frames.value.map(frame => (
-          <Message key={frame.index} frame={frame} />
-        ))}
-      </ol>
-      {behind > 0 && (
-        <button type="button" onClick={() => void showNewestFrames()}>
-          Show the newest ({behind} more)
-        </button>
-      )}
-    </>
+    <section class="msgs" aria-label="Messages">
+      <div class="mhead">
+        <h3>Messages</h3>
+        <span class="quiet">
+          {shown.length < all.length ? `${shown.length} of ${total}` : total.toLocaleString('en')}
+        </span>
+        <span class="grow" />
+        <input
+          class="input"
+          aria-label="Filter messages"
+          placeholder="Filter messages"
+          value={search.value}
+          onInput={event => (search.value = event.currentTarget.value)}
+        />
+        {exchange.kind === 'websocket' && (
+          <div class="seg" role="group" aria-label="Direction">
+            {DIRECTIONS.map(one => (
+              <button
+                type="button"
+                key={one}
+                aria-pressed={direction.value === one}
+                onClick={() => (direction.value = one)}
+              >
+                {one}
+              </button>
+            ))}
+          </div>
+        )}
+      </div>
+      <div
+        class="mlist"
+        ref={box}
+        role="group"
+        tabIndex={0}
+        aria-label="Messages, oldest first"
+        onScroll={event => {
+          const { scrollHeight, scrollTop, clientHeight } = event.currentTarget
+          follows.value = scrollHeight - scrollTop - clientHeight < END_PX
+        }}
+      >
+        {dropped > 0 && <p class="none">The {dropped} oldest are not kept any more.</p>}
+        {earlier > 0 && (
+          <button type="button" class="btn" onClick={() => void readEarlierFrames()}>
+            Show earlier ones ({earlier})
+          </button>
+        )}
+        {all.length === 0 && <p class="none">{kept > 0 ? 'Loading…' : 'None came yet.'}</p>}
+        {all.length > 0 && shown.length === 0 && <p class="none">None of those shown has this text.</p>}
+        {shown.map(draw)}
+      </div>
+      <div class="mfoot">
+        <span class={`dot ${isOpen ? 'ok' : ''}`} />
+        <span>
+          {isOpen
+            ? `Open for ${duration(Math.max(0, now.value - Date.parse(exchange.startedAt)))} · ${follows.value ? 'following the newest' : 'not following'}`
+            : `Closed after ${duration(exchange.times.totalMs)}`}
+        </span>
+        <span class="grow" />
+        {!hasNewest.value && (
+          <button type="button" class="btn bare" onClick={() => void readNewestFrames()}>
+            Show the newest
+          </button>
+        )}
+        {isOpen && (
+          <button
+            type="button"
+            class="btn bare"
+            aria-pressed={follows.value}
+            onClick={() => follow(!follows.value)}
+          >
+            Follow
+          </button>
+        )}
+      </div>
+    </section>
   )
 }
 
-function Message({ frame }: { readonly frame: Frame }) {
+function Message({
+  frame,
+  isChosen,
+  onClick,
+}: {
+  readonly frame: Frame
+  readonly isChosen: boolean
+  readonly onClick: () => void
+}) {
+  const isSent = frame.from === 'visitor'
+  const facts = [
+    frame.event ?? frame.type,
+    frame.eventId !== undefined && `id ${frame.eventId}`,
+    frame.isCompressed && 'compressed',
+    frame.keptBytes < frame.totalBytes && `${bytes(frame.keptBytes)} kept`,
+  ].filter(Boolean)
   return (
-    <li class={frame.from}>
-      <span class="quiet">
-        {frame.from === 'visitor' ? '→ to the app' : '← from the app'} · {frame.event ?? frame.type} ·{' '}
-        {bytes(frame.totalBytes)} · after {duration(frame.atMs)}
-        {frame.eventId !== undefined && ` · id ${frame.eventId}`}
-        {frame.isCompressed && ' · compressed'}
-        {frame.keptBytes < frame.totalBytes && ` · ${bytes(frame.keptBytes)} kept`}
+    <div class={`msg ${isChosen ? 'is-chosen' : ''}`}>
+      <span
+        class={isSent ? 'up' : 'down'}
+        role="img"
+        aria-label={isSent ? 'sent by the visitor' : 'sent by the app'}
+      >
+        {isSent ? '↑' : '↓'}
       </span>
-      <Content frame={frame} />
-    </li>
+      <span class="t">+{duration(frame.atMs)}</span>
+      <button type="button" class="x" aria-expanded={isChosen} title={facts.join(' · ')} onClick={onClick}>
+        {frame.event !== undefined && <b class="strong">{frame.event} </b>}
+        <Content frame={frame} isChosen={isChosen} />
+      </button>
+      <span class="s">{bytes(frame.totalBytes)}</span>
+    </div>
   )
 }
 
-function Content({ frame: { text, base64, closeCode } }: { readonly frame: Frame }) {
-  if (closeCode !== undefined) return <pre>{`${closeCode} ${text ?? ''}`.trim()}</pre>
-  if (base64 === undefined || base64 === '') return <pre>{text}</pre>
-  return <Hex bytes={Uint8Array.from(atob(base64), character => character.charCodeAt(0))} />
+function Content({ frame, isChosen }: { readonly frame: Frame; readonly isChosen: boolean }) {
+  const { text = '', base64 = '', closeCode, type } = frame
+  if (closeCode !== undefined) return <span class="quiet">{`close ${closeCode} ${text}`.trim()}</span>
+  if (text === '' && base64 !== '') {
+    const all = Uint8Array.from(atob(base64), character => character.charCodeAt(0))
+    return isChosen ? <Hex bytes={all} /> : <span class="quiet">{`${type}, ${bytes(all.length)}`}</span>
+  }
+  if (text === '') return <span class="quiet">{type}</span>
+  const json = /^\s*[[{]/.test(text) ? formatJson(text) : undefined
+  if (isChosen) return <pre class="text">{json === undefined ? text : <JsonColours text={json} />}</pre>
+  return json === undefined ? <span>{text}</span> : <JsonColours text={text} />
 }

@@ -1,65 +1,45 @@
-// What the page shows. The list is the server's, in its order; changes come as events and are put in once a frame.
+// Follows the server: the list is its, in its order; changes come as events and are put in once a frame.
 
-import { batch, computed, effect, signal } from '@preact/signals'
-import type {
-  ExchangeDetail,
-  ExchangeRow,
-  Frame,
-  InspectEvent,
-  Session,
-} from '../../client/inspect/exchange.ts'
-import { api, FRAMES_AT_ONCE, listen, Refused } from './api.ts'
-
-export type Tab = 'request' | 'answer' | 'messages' | 'compare'
-
-export const session = signal<Session | undefined>(undefined)
-export const rows = signal<readonly ExchangeRow[]>([])
-/** There are older ones than the last of `rows`. */
-export const hasMore = signal(false)
-export const connection = signal<'loading' | 'live' | 'lost' | 'refused'>('loading')
-/** The list takes long: bodies are looked at. */
-export const isSearching = signal(false)
-export const filter = signal('')
-/** What stands in the field of the filter: a moment later it is the filter. */
-export const draft = signal('')
-export const filterFault = signal('')
-export const selectedId = signal<string | undefined>(undefined)
-export const detail = signal<ExchangeDetail | undefined>(undefined)
-/** Those that are shown, without a gap: the newest ones, or those that were asked for. */
-export const frames = signal<readonly Frame[]>([])
-export const isRevealed = signal(false)
-export const tab = signal<Tab>('request')
-/** The exchange that the selected one is compared with. */
-export const otherId = signal<string | undefined>(undefined)
-export const dialog = signal<'edit' | 'help' | undefined>(undefined)
-/** One line about what just happened. */
-export const toast = signal('')
-
-export const selectedIndex = computed(() => rows.value.findIndex(({ id }) => id === selectedId.value))
+import { batch, effect } from '@preact/signals'
+import type { ExchangeRow, Frame, InspectEvent } from '../../client/inspect/exchange.ts'
+import { api, listen, Refused } from './api.ts'
+import { addFrames, forgetFrames, frames, hasNewest, readNewestFrames } from './frames.ts'
+import { leaveLater, stays } from './held.ts'
+import {
+  connection,
+  detail,
+  detailFault,
+  filter,
+  filterFault,
+  hasMore,
+  isRevealed,
+  isSearching,
+  rows,
+  rowsFilter,
+  selectedId,
+  session,
+} from './signals.ts'
 
 const RETRY_MS = 1_000
-const TOAST_MS = 6_000
 /** A list that takes longer is said to be searched. */
 const SLOW_MS = 500
 let waiting: InspectEvent[] = []
 let isPlanned = false
 let listening = new AbortController()
+let retryNow: (() => void) | undefined
 
 /** Reads the list, and then follows it, for ever. */
 export function follow(): void {
-  effect(() => {
-    draft.value = filter.value
-    void run(filter.value)
-  })
+  effect(() => void run(filter.value))
   effect(() => {
     const [id, reveal] = [selectedId.value, isRevealed.value]
     void readDetail(id, reveal)
   })
-  let hiding: ReturnType<typeof setTimeout> | undefined
-  effect(() => {
-    clearTimeout(hiding)
-    if (toast.value !== '') hiding = setTimeout(() => (toast.value = ''), TOAST_MS)
-  })
+}
+
+/** Does not wait until the next try. */
+export function reconnect(): void {
+  retryNow?.()
 }
 
 async function run(wanted: string): Promise<void> {
@@ -79,18 +59,24 @@ async function run(wanted: string): Promise<void> {
       // The stream begins with the session. The list comes behind it, so that nothing falls in between.
       await begun.promise
       await readList(wanted, mine.signal)
+      // It may have failed while the client was away.
+      void readDetail(selectedId.peek(), isRevealed.peek())
       await stream
     } catch (error) {
       if (mine.signal.aborted) return
       if (error instanceof Refused && error.code === 'FILTER_INVALID') {
         filterFault.value = error.message
+        connection.value = 'live'
         return
       }
       connection.value = error instanceof Refused && error.code.startsWith('INSPECT_') ? 'refused' : 'lost'
-      if (connection.value === 'refused') return
     }
     if (!mine.signal.aborted && connection.value === 'live') connection.value = 'lost'
-    await new Promise(resolve => setTimeout(resolve, RETRY_MS))
+    const { promise, resolve } = Promise.withResolvers<void>()
+    retryNow = resolve
+    const timer = setTimeout(resolve, RETRY_MS)
+    await promise
+    clearTimeout(timer)
   }
 }
 
@@ -105,6 +91,7 @@ async function readList(wanted: string, signal?: AbortSignal): Promise<void> {
     rows.value = list.exchanges
     hasMore.value = list.hasMore
     filterFault.value = ''
+    rowsFilter.value = wanted
   })
 }
 
@@ -131,15 +118,6 @@ export function readMore(): Promise<void> {
   return readingMore
 }
 
-/** All of them, and the oldest chosen. */
-export async function selectOldest(): Promise<void> {
-  for (let before = -1; hasMore.peek() && rows.peek().length > before; ) {
-    before = rows.peek().length
-    await readMore()
-  }
-  select(rows.peek().at(-1)?.id)
-}
-
 function heard(event: InspectEvent): void {
   waiting.push(event)
   if (isPlanned) return
@@ -162,6 +140,7 @@ function take(events: readonly InspectEvent[]): void {
   for (const event of events) {
     if (event.type === 'exchange') {
       changed.set(event.exchange.id, event.exchange)
+      stays(event.exchange.id)
       unmatched.delete(event.exchange.id)
     } else if (event.type === 'removed') for (const id of event.ids) removed.add(id)
     else if (event.type === 'unmatched')
@@ -173,6 +152,7 @@ function take(events: readonly InspectEvent[]): void {
     else if (event.type === 'frame' && event.id === selectedId.value) arrived.push(event.frame)
     else if (event.type === 'behind') isBehind = true
   }
+  if (leaveLater(unmatched)) unmatched.clear()
   if (changed.size > 0 || removed.size > 0 || unmatched.size > 0) {
     const oldest = hasMore.value ? Number(rows.value.at(-1)?.id ?? 0) : 0
     const kept = rows.value.flatMap(row => {
@@ -190,11 +170,17 @@ function take(events: readonly InspectEvent[]): void {
   if (isBehind || (hasMore.value && rows.value.length === 0)) void readList(filter.value).catch(() => {})
   if (arrived.length > 0) addFrames(arrived)
   // Messages may be among the lines that are missing.
-  if (isBehind && isFollowing && frames.value.length > 0) void showNewestFrames()
+  if (isBehind && hasNewest.value && frames.value.length > 0) void readNewestFrames()
   const id = selectedId.value
   if (id === undefined) return
-  if (removed.has(id)) selectedId.value = undefined
-  else if (unmatched.has(id) || events.some(event => event.type === 'exchange' && event.exchange.id === id))
+  if (removed.has(id)) detailFault.value = 'gone'
+  else if (
+    events.some(
+      event =>
+        (event.type === 'exchange' && event.exchange.id === id) ||
+        (event.type === 'unmatched' && event.ids.includes(id)),
+    )
+  )
     void readDetail(id, isRevealed.peek())
 }
 
@@ -203,93 +189,27 @@ async function readDetail(id: string | undefined, reveal: boolean): Promise<void
     detail.value = undefined
     return
   }
+  const isOther = detail.peek()?.id !== id
+  if (isOther) {
+    detailFault.value = undefined
+    forgetFrames()
+  }
   try {
     const found = await api.detail(id, reveal)
-    const hasFrames = found.kind === 'websocket' || found.kind === 'sse'
     if (selectedId.peek() !== id) return
-    const isOther = detail.peek()?.id !== id
     batch(() => {
       detail.value = found
-      if (!isOther) return
-      frames.value = []
-      if (hasFrames) tab.value = 'messages'
-      else if (tab.peek() === 'messages' || (tab.peek() === 'compare' && otherId.peek() === undefined))
-        tab.value = 'request'
+      detailFault.value = undefined
     })
     // Its messages come as events from then on; it became a WebSocket just now when there are none.
-    if (hasFrames && frames.peek().length === 0 && found.frames.kept > 0) await showNewestFrames()
+    const hasFrames = found.kind === 'websocket' || found.kind === 'sse'
+    if (hasFrames && frames.peek().length === 0 && found.frames.kept > 0) await readNewestFrames()
   } catch (error) {
-    if (error instanceof Refused && error.code === 'EXCHANGE_NOT_FOUND') selectedId.value = undefined
+    if (selectedId.peek() !== id) return
+    const isGone = error instanceof Refused && error.code === 'EXCHANGE_NOT_FOUND'
+    // What is shown already stays readable while the client is away.
+    if (isGone) detailFault.value = 'gone'
+    else if (isOther)
+      detailFault.value = error instanceof Refused ? error.message : 'The client does not answer.'
   }
-}
-
-// ── Messages ───────────────────────────────────────────────────────────────────────────────────────────────────
-
-/** More are not in the document at once. */
-const MAX_FRAMES_SHOWN = 2 * FRAMES_AT_ONCE
-
-/** The newest are shown, and those that come are put behind them. */
-let isFollowing = true
-/** Those that come while the newest are read. */
-let pending: Frame[] = []
-let readingNewest: Promise<void> | undefined
-
-function addFrames(arrived: readonly Frame[]): void {
-  if (readingNewest !== undefined) pending.push(...arrived)
-  else if (isFollowing && !append(arrived)) void showNewestFrames()
-}
-
-/** `false`: some are missing in between. */
-function append(arrived: readonly Frame[]): boolean {
-  const shown = frames.peek()
-  const next = (shown.at(-1)?.index ?? -1) + 1
-  const fresh = arrived.filter(({ index }) => index >= next)
-  const [first] = fresh
-  if (first === undefined) return true
-  if (first.index !== next) return false
-  frames.value = [...shown, ...fresh].slice(-MAX_FRAMES_SHOWN)
-  return true
-}
-
-async function readFrames(from: number): Promise<{ found: readonly Frame[]; total: number }> {
-  const id = selectedId.peek()
-  const nothing = { frames: [], total: 0 }
-  if (id === undefined) return { found: [], total: 0 }
-  const { frames: found, total } = await api.frames(id, Math.max(0, from)).catch(() => nothing)
-  return selectedId.peek() === id ? { found, total } : { found: [], total: 0 }
-}
-
-export function showNewestFrames(): Promise<void> {
-  readingNewest ??= (async () => {
-    let from = (detail.peek()?.frames.total ?? 0) - FRAMES_AT_ONCE
-    for (let isWhole = false; !isWhole; ) {
-      pending = []
-      const { found, total } = await readFrames(from)
-      if (found.length === 0) return
-      frames.value = found
-      from = total - FRAMES_AT_ONCE
-      isWhole = found.at(-1)?.index === total - 1 && append(pending)
-    }
-    isFollowing = true
-  })().finally(() => {
-    readingNewest = undefined
-  })
-  return readingNewest
-}
-
-export async function showEarlierFrames(): Promise<void> {
-  const first = frames.peek()[0]?.index ?? 0
-  const { found } = await readFrames(first - FRAMES_AT_ONCE)
-  const earlier = found.filter(({ index }) => index < first)
-  const all = [...earlier, ...frames.peek()]
-  if (all.length > MAX_FRAMES_SHOWN) isFollowing = false
-  frames.value = all.slice(0, MAX_FRAMES_SHOWN)
-}
-
-export function select(id: string | undefined): void {
-  batch(() => {
-    selectedId.value = id
-    otherId.value = undefined
-    isRevealed.value = false
-  })
 }

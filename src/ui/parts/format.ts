@@ -1,21 +1,26 @@
-// Numbers as people read them.
+// Numbers as people read them: units of 1,000, a space before the unit.
 
 export function bytes(count: number): string {
-  if (count < 1_024) return `${count} B`
-  if (count < 1_048_576) return `${short(count / 1_024)} KiB`
-  return `${short(count / 1_048_576)} MiB`
+  if (count < 1_000) return `${count} B`
+  if (count < 1_000_000) return `${short(count / 1_000)} kB`
+  return count < 1_000_000_000 ? `${short(count / 1_000_000)} MB` : `${short(count / 1_000_000_000)} GB`
 }
 
 export function duration(ms: number | undefined): string {
   if (ms === undefined) return '…'
   if (ms < 1_000) return `${short(ms)} ms`
-  return ms < 60_000
-    ? `${short(ms / 1_000)} s`
-    : `${Math.floor(ms / 60_000)} min ${Math.round((ms / 1_000) % 60)} s`
+  if (ms < 60_000) return `${short(ms / 1_000)} s`
+  const [minutes, seconds] = [Math.floor(ms / 60_000), Math.round((ms / 1_000) % 60)]
+  return minutes < 60 ? `${minutes} min ${seconds} s` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`
 }
 
+/** Today 09:14:30, before that 27 Nov 09:14. */
 export function clock(iso: string): string {
-  return new Date(iso).toLocaleTimeString(undefined, { hour12: false })
+  const [date, now] = [new Date(iso), new Date()]
+  const time = date.toLocaleTimeString('en-GB')
+  if (date.toDateString() === now.toDateString()) return time
+  const day = date.toLocaleDateString('en-GB', { day: 'numeric', month: 'short' })
+  return `${day} ${time.slice(0, 5)}`
 }
 
 /** Date and time of the reader's own place, so that columns line up. */

@@ -14,6 +14,9 @@ interface VirtualListProps<Item> {
   readonly onSelect: (item: Item) => void
   /** There are more behind `items`, and the end is near: they are wanted. */
   readonly onMore?: (() => void) | undefined
+  /** The pointer came over the list, or left it. */
+  readonly onAim?: (isOver: boolean) => void
+  readonly onScroll?: (top: number) => void
   readonly children: (item: Item) => ComponentChildren
 }
 
@@ -29,6 +32,8 @@ export function VirtualList<Item>({
   idOf,
   onSelect,
   onMore,
+  onAim,
+  onScroll,
   children,
 }: VirtualListProps<Item>) {
   const box = useRef<HTMLDivElement>(null)
@@ -39,7 +44,11 @@ export function VirtualList<Item>({
     if (element === null) return undefined
     const observer = new ResizeObserver(() => (height.value = element.clientHeight))
     observer.observe(element)
-    return () => observer.disconnect()
+    return () => {
+      observer.disconnect()
+      onAim?.(false)
+      onScroll?.(0)
+    }
   }, [height])
   useEffect(() => {
     const element = box.current
@@ -57,7 +66,7 @@ export function VirtualList<Item>({
   const active = items[activeIndex]
   return (
     <div
-      class="list"
+      class="rows"
       ref={box}
       role="listbox"
       tabIndex={0}
@@ -65,14 +74,19 @@ export function VirtualList<Item>({
       {...(active !== undefined &&
         activeIndex >= first &&
         activeIndex < last && { 'aria-activedescendant': `row-${idOf(active)}` })}
-      onScroll={event => (top.value = event.currentTarget.scrollTop)}
+      onPointerEnter={() => onAim?.(true)}
+      onPointerLeave={() => onAim?.(false)}
+      onScroll={event => {
+        top.value = event.currentTarget.scrollTop
+        onScroll?.(event.currentTarget.scrollTop)
+      }}
     >
       <div role="presentation" style={{ height: `${items.length * rowHeight}px`, position: 'relative' }}>
         {items.slice(first, last).map((item, offset) => (
           <div
             key={idOf(item)}
             id={`row-${idOf(item)}`}
-            class="row"
+            class="row cols"
             role="option"
             aria-selected={first + offset === activeIndex}
             aria-posinset={first + offset + 1}

@@ -72,8 +72,8 @@ test('docs/inspector.md: its keys are those of the page', async () => {
     [...cell.matchAll(/`([^`]+)`/g)].map(([, key = '']) => key),
   )
   const source = await textOf('src/ui/inspector/keys.ts')
-  const keys = [...source.matchAll(/\{ keys: \[([^\]]*)\]/g)].map(
-    ([, list = '']) => /'([^']+)'/.exec(list)?.[1] ?? '',
+  const keys = [...source.matchAll(/\{ keys: \[([^\]]*)\]/g)].map(([, list = '']) =>
+    (/'([^']+)'/.exec(list)?.[1] ?? '').replace(' ', 'Space'),
   )
   // Those that go without saying.
   expect(new Set(told)).toEqual(new Set(keys.filter(key => key !== 'Home' && key !== 'End')))

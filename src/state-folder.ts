@@ -1,0 +1,51 @@
+// Where a program keeps what should outlive it, in the place that the system has for that.
+
+import { accessSync, constants, mkdirSync } from 'node:fs'
+import { homedir } from 'node:os'
+import { isAbsolute, join } from 'node:path'
+
+type Environment = Readonly<Record<string, string | undefined>>
+
+/** `undefined`: nothing can be written there, as where a service has no home; then nothing is kept. */
+export function stateFolder(
+  environment: Environment,
+  platform: NodeJS.Platform = process.platform,
+): string | undefined {
+  const folder = stateFolderOf(environment, platform)
+  if (folder === undefined) return undefined
+  try {
+    mkdirSync(folder, { recursive: true, mode: 0o700 })
+    accessSync(folder, constants.W_OK)
+    return folder
+  } catch {
+    // Read-only, or not this user's. A tunnel works without.
+    return undefined
+  }
+}
+
+/** `undefined`: this user has none, as in a container that was given a number and no more. A relative one would be this folder's. */
+export function homeFolder(): string | undefined {
+  try {
+    const home = homedir()
+    return isAbsolute(home) ? home : undefined
+  } catch {
+    return undefined // no HOME, and no entry in the table of users
+  }
+}
+
+/**
+ * By the XDG base directory specification, which wants relative paths to be ignored; elsewhere as is usual there. `undefined`: there is
+ * no home, and no variable that names another place.
+ */
+export function stateFolderOf(
+  { XDG_STATE_HOME = '', LOCALAPPDATA = '' }: Environment,
+  platform: NodeJS.Platform,
+): string | undefined {
+  if (isAbsolute(XDG_STATE_HOME)) return join(XDG_STATE_HOME, 'localtunnels')
+  if (platform === 'win32' && LOCALAPPDATA) return join(LOCALAPPDATA, 'localtunnels', 'state')
+  const home = homeFolder()
+  if (home === undefined) return undefined
+  if (platform === 'darwin') return join(home, 'Library', 'Application Support', 'localtunnels', 'state')
+  if (platform === 'win32') return join(home, 'AppData', 'Local', 'localtunnels', 'state')
+  return join(home, '.local', 'state', 'localtunnels')
+}

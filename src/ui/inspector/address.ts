@@ -1,0 +1,24 @@
+// Where the page is, as its address says it: #/requests/35/compare/34?filter=is:error. Pure.
+
+export type Mode = '' | 'edit' | 'compare'
+
+export interface Place {
+  readonly id: string | undefined
+  readonly mode: Mode
+  /** What it is compared with. */
+  readonly other: string | undefined
+  readonly filter: string
+}
+
+export function placeOf(hash: string): Place {
+  const [path = '', query = ''] = hash.replace(/^#/, '').split('?', 2)
+  const [, id, mode = '', other] = /^\/requests\/(\d+)(?:\/(edit|compare)(?:\/(\d+))?)?$/.exec(path) ?? []
+  // The pattern allows no other.
+  return { id, mode: mode as Mode, other, filter: new URLSearchParams(query).get('filter') ?? '' }
+}
+
+export function hashOf({ id, mode, other, filter }: Place): string {
+  const path = ['#/requests', id, id && mode, id && mode === 'compare' && other].filter(Boolean).join('/')
+  const query = encodeURIComponent(filter).replace(/%3A/g, ':').replace(/%2F/g, '/').replace(/%2C/g, ',')
+  return query === '' ? path : `${path}?filter=${query}`
+}

@@ -1,0 +1,83 @@
+// What the page shows, as values that its parts follow.
+
+import { batch, computed, signal } from '@preact/signals'
+import type { ExchangeDetail, ExchangeRow, Session } from '../../client/inspect/exchange.ts'
+import { hashOf, type Mode, type Place, placeOf } from './address.ts'
+
+export const session = signal<Session | undefined>(undefined)
+/** All that are here, newest first; the list shows `visible`. */
+export const rows = signal<readonly ExchangeRow[]>([])
+/** There are older ones than the last of `rows`. */
+export const hasMore = signal(false)
+export const connection = signal<'loading' | 'live' | 'lost' | 'refused'>('loading')
+/** The list takes long: bodies are looked at. */
+export const isSearching = signal(false)
+/** The filter that `rows` are of; `undefined`: none was read. */
+export const rowsFilter = signal<string | undefined>(undefined)
+export const isRead = computed(() => rowsFilter.value !== undefined)
+
+export const filter = signal('')
+/** What stands in the field of the filter: a moment later it is the filter. */
+export const draft = signal('')
+export const filterFault = signal('')
+
+export const selectedId = signal<string | undefined>(undefined)
+export const mode = signal<Mode>('')
+/** The exchange that the selected one is compared with. */
+export const otherId = signal<string | undefined>(undefined)
+
+/** What was read last; `shown` says whether it is the selected one. */
+export const detail = signal<ExchangeDetail | undefined>(undefined)
+/** Why the selected one cannot be shown; `gone`: it is not kept. */
+export const detailFault = signal<string | undefined>(undefined)
+export const isRevealed = signal(false)
+
+/** The selected one, once it is here: what actions act on. */
+export const shown = computed(() =>
+  detail.value !== undefined && detail.value.id === selectedId.value ? detail.value : undefined,
+)
+export const isHelpOpen = signal(false)
+/** Milliseconds, for what is under way. */
+export const now = signal(Date.now())
+
+const place = (): Place => ({
+  id: selectedId.peek(),
+  mode: mode.peek(),
+  other: otherId.peek(),
+  filter: filter.peek(),
+})
+
+/** To somewhere else, so that Back leads here. */
+export function go(to: Partial<Omit<Place, 'filter'>>): void {
+  const next = { ...place(), mode: '' as const, other: undefined, ...to }
+  if (hashOf(next) === hashOf(place())) return
+  take(next)
+  history.pushState(null, '', hashOf(next))
+}
+
+/** In the place of where the page is. */
+export function setFilter(text: string): void {
+  filter.value = text.trim()
+  draft.value = text
+  history.replaceState(null, '', hashOf(place()))
+}
+
+/** As the address says, from the start and when it changes. */
+export function followAddress(): void {
+  const read = () => take(placeOf(location.hash))
+  read()
+  addEventListener('popstate', read)
+}
+
+function take(next: Place): void {
+  batch(() => {
+    if (next.id !== selectedId.peek()) isRevealed.value = false
+    selectedId.value = next.id
+    mode.value = next.mode
+    otherId.value = next.other
+    if (filter.peek() !== next.filter) {
+      filter.value = next.filter
+      draft.value = next.filter
+    }
+  })
+}

@@ -1,0 +1,23 @@
+// Bytes as text, by the charset of their Content-Type. Pure.
+
+export function mimeOf(type: string): string {
+  return type.split(';')[0]!.trim().toLowerCase()
+}
+
+/** What does not fit is �. Without a charset UTF-8. */
+export function textOf(bytes: Uint8Array, type: string): string {
+  const charset = /;\s*charset\s*=\s*"?([\w.:-]+)/i.exec(type)?.[1]
+  try {
+    return new TextDecoder(charset).decode(bytes)
+  } catch {
+    // A charset that no browser knows.
+    return new TextDecoder().decode(bytes)
+  }
+}
+
+/** It is bytes for the most part: a character here and there that is wrong makes no bytes of a text. */
+export function isBinary(bytes: Uint8Array, type: string): boolean {
+  const text = textOf(bytes.subarray(0, 4_096), type)
+  const odd = text.match(/(?!\s)\p{Cc}|\ufffd/gu)?.length ?? 0
+  return odd > text.length / 10
+}

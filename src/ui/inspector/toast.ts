@@ -1,0 +1,42 @@
+// One line about what just happened, for six seconds; what it says can be undone as long as it stands there.
+
+import { signal } from '@preact/signals'
+
+const SHOWN_MS = 6_000
+
+export interface Toast {
+  readonly text: string
+  readonly undo?: () => void
+}
+
+export const toast = signal<Toast | undefined>(undefined)
+let hiding: ReturnType<typeof setTimeout> | undefined
+/** What cannot be undone once the line is gone. */
+let finally_: (() => void) | undefined
+
+export function say(
+  text: string,
+  undoing?: { readonly undo: () => void; readonly commit: () => void },
+): void {
+  dismiss()
+  finally_ = undoing?.commit
+  toast.value = {
+    text,
+    ...(undoing && {
+      undo: () => {
+        finally_ = undefined
+        dismiss()
+        undoing.undo()
+      },
+    }),
+  }
+  hiding = setTimeout(dismiss, SHOWN_MS)
+}
+
+export function dismiss(): void {
+  clearTimeout(hiding)
+  toast.value = undefined
+  const commit = finally_
+  finally_ = undefined
+  commit?.()
+}
