@@ -361,8 +361,8 @@ class JudgedConnection implements Socket {
 }
 
 /**
- * As the last proxy saw it. A proxy that the server trusts puts the address that it sees behind what it was told, and the server the
- * proxy's own behind that: what stands in front is the visitor's own words.
+ * As the last proxy saw it. A proxy that the server trusts puts the address that it sees behind what came, and the server the proxy's own
+ * behind that: what stands in front is the visitor's own words.
  */
 function visitorOf(head: RequestHead): string {
   const hops = (head.header('x-forwarded-for') || '-').split(',')

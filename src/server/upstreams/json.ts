@@ -31,6 +31,8 @@ export interface JsonLink {
   readonly isClosed: boolean
   /** Bytes sent that the client did not take yet, and bytes of requests that are being collected. */
   readonly heldBytes: number
+  /** The latter alone. */
+  readonly collectedBytes: number
   /** Counts bytes of a request that are kept; negative when they are not any more. */
   hold(bytes: number): void
   /** Counts bytes for the token of the client; negative when they do not wait any more. */
@@ -103,22 +105,19 @@ export class JsonUpstream implements TunnelUpstream {
   }
 
   /**
-   * Whether requests may go on, or this one. Above the bound the largest of the visitor that has most gives way: what a few keep and do not
-   * finish shuts nobody else out.
+   * Whether requests may go on, or this one. Above the bound the largest of the visitor that has most gives way: others have room beside
+   * what a few do not finish.
    */
   #hasRoomFor(asking?: JsonExchange): boolean {
-    while (this.#isFull) {
-      const largest = this.#largest()
-      // What the client does not take is nobody's to give.
+    const mostBytes = MAX_HELD_MESSAGES * this.#link.limits.maxMessageBytes
+    while (this.#link.heldBytes > mostBytes) {
+      // No visitor can give back what the client does not take.
+      const isClients = this.#link.heldBytes - this.#link.collectedBytes > mostBytes
+      const largest = isClients ? undefined : this.#largest()
       if (largest === undefined || largest === asking) return false
       largest.giveWay()
     }
     return !this.#link.isOver
-  }
-
-  get #isFull(): boolean {
-    const { heldBytes, limits } = this.#link
-    return heldBytes > MAX_HELD_MESSAGES * limits.maxMessageBytes
   }
 
   #largest(): JsonExchange | undefined {
