@@ -1,6 +1,6 @@
 // What a configuration file may do that was found in the current folder, and not named by the user.
 
-import { realpathSync } from 'node:fs'
+import { readlinkSync, realpathSync } from 'node:fs'
 import { isIP } from 'node:net'
 import { basename, dirname, isAbsolute, join, relative, resolve, sep } from 'node:path'
 import type { Value } from './field.ts'
@@ -9,6 +9,9 @@ import type { TableNode } from './node.ts'
 import { CLIENT_FIELDS } from './schema/client.ts'
 import { parseRouteTarget } from './target.ts'
 import { type Environment, setVariables } from './variables.ts'
+
+/** As many as the system follows. */
+const MAX_LINKS = 40
 
 /** Whether the user has chosen a server of this address: logged in there, or set it for this process. */
 export type TrustsServer = (server: string) => boolean
@@ -104,13 +107,25 @@ function isThisMachine(host: string): boolean {
   return isIP(host) === 4 && host.startsWith('127.')
 }
 
-/** Where links lead; of what is not there yet, where its folder does. */
-function realPath(path: string): string {
+/** Where links lead; of what is not there yet, where its folder does, and the link in its place. */
+function realPath(path: string, links = 0): string {
   try {
     return realpathSync(path)
   } catch {
     // The root is always there.
-    return join(realPath(dirname(path)), basename(path))
+    const place = join(realPath(dirname(path), links), basename(path))
+    const target = linkAt(place)
+    if (target === undefined) return place
+    // A ring of links leads nowhere.
+    return links < MAX_LINKS ? realPath(resolve(dirname(place), target), links + 1) : sep
+  }
+}
+
+function linkAt(path: string): string | undefined {
+  try {
+    return readlinkSync(path)
+  } catch {
+    return undefined // nothing is there, or it is no link
   }
 }
 

@@ -109,7 +109,7 @@ export class Login implements Way {
       const fault = this.#faultOf(email)
       if (fault !== undefined) return refused(visitor, forget, fault)
       // An owner of an account can claim any address that the issuer does not verify.
-      user = email.isVerified ? email.address : claims.sub
+      user = email.isVerified ? email.address : subjectText(claims.sub)
     } catch (error) {
       const reason = reasonOf(error)
       // The person refused, the code was used before, or the issuer did not sign the token.
@@ -144,6 +144,11 @@ function emailOf({ email, email_verified }: Readonly<Record<string, unknown>>): 
   return typeof email === 'string'
     ? { address: email, isVerified: email_verified === true }
     : { address: undefined, isVerified: false }
+}
+
+/** Some issuers have names as subjects that people give themselves: such a name must not be another account's address. */
+function subjectText(subject: string): string {
+  return subject.includes('@') ? `sub:${subject}` : subject
 }
 
 const UNREACHABLE = 'provider_unreachable'

@@ -93,6 +93,10 @@ export class JsonRequests implements JsonLink {
     return this.#collectedBytes + this.#messages.unsentBytes
   }
 
+  get collectedBytes(): number {
+    return this.#collectedBytes
+  }
+
   hold(bytes: number): void {
     this.#collectedBytes += bytes
     this.#use.hold(bytes)

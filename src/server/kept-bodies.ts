@@ -3,7 +3,10 @@
 import { addPiece, copyOf } from '../bytes.ts'
 import { Shares } from '../shares.ts'
 import { networkOf } from '../wire/ip-address.ts'
-import type { Deadline, Deadlines } from './deadlines.ts'
+import { type Deadline, type Deadlines, TICKS_PER_SECOND } from './deadlines.ts'
+
+/** All pieces of one body may take as many pauses: who sends a byte in each would keep the others for as long as it likes. */
+const MAX_PAUSES = 8
 
 /** The bounds as they are now. */
 export interface KeptBounds {
@@ -11,7 +14,7 @@ export interface KeptBounds {
   readonly maxBodyBytes: number
   /** Of all of them. One of the largest has room, whatever is given. */
   readonly maxBytes: number
-  /** How long the next piece may take; 0: as long as it likes. */
+  /** How long the next piece may take, and all of them eight times as long; 0: as long as they like. */
   readonly pauseMs: number
 }
 
@@ -44,6 +47,7 @@ export class KeptBody implements Deadline {
   readonly #boundsNow: () => KeptBounds
   readonly #owner: string
   readonly #visitor: string
+  readonly #beganAt: number
   #bytes = 0
 
   constructor(
@@ -60,6 +64,7 @@ export class KeptBody implements Deadline {
     this.#owner = owner
     this.#visitor = visitor
     this.expired = timedOut
+    this.#beganAt = deadlines.tick
     deadlines.watch(this)
     deadlines.arm(this, boundsNow().pauseMs)
   }
@@ -72,7 +77,9 @@ export class KeptBody implements Deadline {
     if (!this.#shares.take(this.#owner, this.#visitor, count, maxBytes)) return 'full'
     this.#bytes += count
     addPiece(this.pieces, copyOf(bytes, start, end))
-    this.#deadlines.arm(this, pauseMs)
+    const tookMs = ((this.#deadlines.tick - this.#beganAt) * 1_000) / TICKS_PER_SECOND
+    const leftMs = MAX_PAUSES * pauseMs - tookMs
+    this.#deadlines.arm(this, pauseMs === 0 ? 0 : Math.max(1, Math.min(pauseMs, leftMs)))
     return undefined
   }
 

@@ -102,6 +102,29 @@ test.each(['ca', 'cert', 'key'])('%s comes from the folder', async key => {
   expect(await faultsOf(config('../secret.pem'), 'json', null)).toEqual([])
 })
 
+test('a link to what is not there yet leads where it will be', async () => {
+  const clone = (name: string) => join(folder, 'clone', name)
+  await symlink(join(folder, 'later'), clone('outside'))
+  await symlink('../later', clone('above'))
+  await symlink('outside', clone('through'))
+  await symlink('ring', clone('ring'))
+  await symlink('built', clone('current'))
+  const places = (path: string) => [
+    shared({ folder: path }),
+    shared({ unix: path }),
+    shared({ port: 1, routes: { '/a': `unix:${path}` } }),
+    { ...shared({ port: 1 }), inspect: { store: path } },
+  ]
+  for (const path of ['outside', 'above', 'through', 'ring', 'outside/below'])
+    for (const config of places(path)) {
+      const [message, ...others] = await faultsOf(config)
+      expect(message).toContain('leads out of the folder of this file')
+      expect(others).toEqual([])
+    }
+  for (const path of ['current', 'current/below', 'new/below'])
+    for (const config of places(path)) expect(await faultsOf(config)).toEqual([])
+})
+
 test('app-ca of a service likewise', async () => {
   const config = shared({ url: 'https://localhost:1', 'app-ca': '../secret.pem' })
   expect(await faultsOf(config)).toHaveLength(1)

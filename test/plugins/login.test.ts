@@ -56,8 +56,14 @@ test('an address counts wherever the provider says it: in UserInfo, or in the ID
 test('an address that was not verified is nobody: the app gets the subject', async () => {
   await using other = await startOpenId(CALLBACK, { conformIdTokenClaims: false })
   for (const at of [openId, other])
-    for (const account of ['unverified-4711=boss@company.example', 'silent-1=boss@company.example'])
+    for (const account of ['unverified-4711', 'silent-1'])
       expect(await userOf(account, await guarded(undefined, at.issuer), at)).toBe(account)
+})
+
+test('a subject that is an address is no account’s verified address', async () => {
+  const guard = await guarded(undefined)
+  for (const account of ['unverified@company.example', 'silent-1=boss@company.example', 'silent@'])
+    expect(await userOf(account, guard)).toBe(`sub:${account}`)
 })
 
 test('two users never have one name at the app', async () => {

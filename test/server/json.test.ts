@@ -665,3 +665,40 @@ test('an upload that stops is over after headTimeoutMs: the wire carries whole b
   expect(answer).toStartWith('HTTP/1.1 408 ')
   expect(answer).toContain('BODY_TIMEOUT')
 })
+
+test.each([
+  // In all more than two messages, the bound of one client.
+  { name: 'few large', count: 4, bytes: 600_000 },
+  { name: 'many small', count: 25, bytes: 100_000 },
+])('$name uploads that one visitor does not finish shut no other out', async ({ count, bytes }) => {
+  await using server = await startServer({
+    trustedProxies: ['127.0.0.1'],
+    limits: { maxMessageBytes: 1_000_000 },
+  })
+  using client = new NaiveJsonClient(server.port)
+  await client.register('app')
+  const upload = async (from: string, length: number, sent: number) => {
+    const visitor = await rawDial(server.port)
+    await visitor.send(
+      `POST / HTTP/1.1\r\nHost: app.localhost\r\nX-Forwarded-For: ${from}\r\nContent-Length: ${length}\r\n\r\n`,
+    )
+    await visitor.send('x'.repeat(sent))
+    return visitor
+  }
+  const stalled: RawConnection[] = []
+  for (let index = 0; index < count; index++)
+    stalled.push(await upload(`192.0.2.${index}, 203.0.113.7`, bytes + 1, bytes))
+  for (const [from, length] of [
+    ['203.0.113.8', 0],
+    ['203.0.113.9', 10],
+    ['203.0.113.10', 400_000],
+  ] as const) {
+    const other = await upload(from, length, length)
+    expect(await other.until('\r\n')).toStartWith('HTTP/1.1 200 ')
+    other.socket.terminate()
+  }
+  const refused = stalled.filter(({ text }) => text.startsWith('HTTP/1.1 503 '))
+  expect(refused.length).toBeGreaterThan(0)
+  expect(refused.length).toBeLessThan(stalled.length)
+  for (const { socket } of stalled) socket.terminate()
+})

@@ -25,6 +25,8 @@ const MAX_KEPT_BYTES = 33_554_432
 const kept = new Shares()
 /** How long the next bytes of such a request may take. */
 const NEXT_BYTES_MS = 15_000
+/** All of it: who sends a byte now and then would keep the others for as long as it likes. */
+const ALL_BYTES_MS = 120_000
 const SWITCHED = 'HTTP/1.1 101'
 
 type Phase =
@@ -68,6 +70,7 @@ class JudgedConnection implements Socket {
   #keptBytes = 0
   #visitor = ''
   #stopWaiting: (() => void) | undefined
+  #stopCollecting: (() => void) | undefined
   /** On their way to the app. */
   #unsent: Uint8Array[] = []
   #isEndWaiting = false
@@ -168,7 +171,8 @@ class JudgedConnection implements Socket {
     if (isJudged && judge.readsBody) {
       this.#text = text
       this.#phase = 'collecting'
-      this.#visitor = networkOf(head.header('x-forwarded-for') || '-')
+      this.#visitor = visitorOf(head)
+      this.#stopCollecting = eventLoop.after(ALL_BYTES_MS, () => this.#refuse({ code: 'BODY_TIMEOUT' }))
       if (!this.#hasRoomFor(text.length)) return end
       if (head.contentLength > judge.maxBodyBytes) this.#refuse({ code: 'BODY_TOO_LARGE' })
       else if (head.expectsContinue) this.#outer.received(CONTINUE.slice())
@@ -225,9 +229,14 @@ class JudgedConnection implements Socket {
   #forget(): void {
     this.#text = EMPTY
     this.#body = []
-    this.#stopWaiting?.()
-    this.#stopWaiting = undefined
+    this.#waitNoMore()
     this.#giveBack()
+  }
+
+  #waitNoMore(): void {
+    this.#stopWaiting?.()
+    this.#stopCollecting?.()
+    this.#stopWaiting = this.#stopCollecting = undefined
   }
 
   #giveBack(): void {
@@ -240,7 +249,7 @@ class JudgedConnection implements Socket {
     const head = this.#head
     const refusal = this.#judge.refusalOf(head, this.#keptBody())
     if (refusal !== undefined) return this.#refuse(refusal)
-    this.#stopWaiting?.()
+    this.#waitNoMore()
     this.#phase = head.upgrade === '' ? 'head' : 'asking'
     this.#answer = ''
     for (const piece of [this.#text, ...this.#body]) this.#send(piece)
@@ -349,4 +358,16 @@ class JudgedConnection implements Socket {
     if (this.#isEndWaiting) inner.end()
     else this.#outer.drained()
   }
+}
+
+/**
+ * As the last proxy saw it. A proxy that the server trusts puts the address that it sees behind what came, and the server the proxy's own
+ * behind that: what stands in front is the visitor's own words.
+ */
+function visitorOf(head: RequestHead): string {
+  const hops = (head.header('x-forwarded-for') || '-').split(',')
+  const hop = (hops.at(-2) ?? hops[0]!).trim()
+  // Some proxies add the port, which is another one for each connection.
+  const [, bracketed, plain] = /^(?:\[([^\]]+)\]|([\d.]+))(?::\d+)?$/.exec(hop) ?? []
+  return networkOf(bracketed ?? plain ?? (hop || '-'))
 }

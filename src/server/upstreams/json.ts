@@ -5,7 +5,9 @@ import { ERRORS, type ErrorCode } from '../../errors.ts'
 import { BodyFramer } from '../../http/body.ts'
 import { logsConnectionIn } from '../../http/connection-logins.ts'
 import type { StreamBudget } from '../../session/contract.ts'
+import { networkOf } from '../../wire/ip-address.ts'
 import { decodeBody, encodeBody, encodeRequest, type JsonAnswer } from '../../wire/json.ts'
+import { clientAddress } from '../client-address.ts'
 import type { Deadline, Deadlines } from '../deadlines.ts'
 import { HeadBuffer } from '../head-buffer.ts'
 import type { ServerLimits } from '../options.ts'
@@ -29,6 +31,8 @@ export interface JsonLink {
   readonly isClosed: boolean
   /** Bytes sent that the client did not take yet, and bytes of requests that are being collected. */
   readonly heldBytes: number
+  /** The latter alone. */
+  readonly collectedBytes: number
   /** Counts bytes of a request that are kept; negative when they are not any more. */
   hold(bytes: number): void
   /** Counts bytes for the token of the client; negative when they do not wait any more. */
@@ -69,9 +73,12 @@ export class JsonUpstream implements TunnelUpstream {
       return DEAD_EXCHANGE
     }
     const { streamBudget } = this.#link
-    const exchange = new JsonExchange(visit, this.#link, () => {
-      this.#open.delete(exchange)
-      streamBudget.close()
+    const exchange = new JsonExchange(visit, this.#link, {
+      hasRoom: () => this.#hasRoomFor(exchange),
+      ended: () => {
+        this.#open.delete(exchange)
+        streamBudget.close()
+      },
     })
     this.#open.add(exchange)
     return exchange
@@ -88,15 +95,41 @@ export class JsonUpstream implements TunnelUpstream {
   }
 
   #refusal({ head }: Visit): ErrorCode | undefined {
-    const { limits, isClosed, heldBytes } = this.#link
+    const { limits, isClosed } = this.#link
     if (isClosed) return 'CLIENT_GONE'
     // Bytes both ways have no place in a message, and `docker exec` must not run a command whose output is lost.
     if (head.upgrade !== '') return 'WIRE_UNSUPPORTED'
     if (head.contentLength > maxBodyBytes(limits)) return 'BODY_TOO_LARGE'
-    const isFull =
-      this.#open.size >= limits.maxStreams || heldBytes > MAX_HELD_MESSAGES * limits.maxMessageBytes
-    if (isFull || this.#link.isOver) return 'TUNNEL_BUSY'
+    if (this.#open.size >= limits.maxStreams || !this.#hasRoomFor()) return 'TUNNEL_BUSY'
     return this.#link.streamBudget.open() ? undefined : 'TUNNEL_BUSY'
+  }
+
+  /**
+   * Whether requests may go on, or this one. Above the bound the largest of the visitor that has most gives way: others have room beside
+   * what a few do not finish.
+   */
+  #hasRoomFor(asking?: JsonExchange): boolean {
+    const mostBytes = MAX_HELD_MESSAGES * this.#link.limits.maxMessageBytes
+    while (this.#link.heldBytes > mostBytes) {
+      // No visitor can give back what the client does not take.
+      const isClients = this.#link.heldBytes - this.#link.collectedBytes > mostBytes
+      const largest = isClients ? undefined : this.#largest()
+      if (largest === undefined || largest === asking) return false
+      largest.giveWay()
+    }
+    return !this.#link.isOver
+  }
+
+  #largest(): JsonExchange | undefined {
+    const totals = new Map<string, number>()
+    for (const { visitor, collectedBytes } of this.#open)
+      totals.set(visitor, (totals.get(visitor) ?? 0) + collectedBytes)
+    const most = Math.max(...totals.values())
+    let largest: JsonExchange | undefined
+    for (const one of this.#open)
+      if (totals.get(one.visitor) === most && one.collectedBytes > (largest?.collectedBytes ?? 0))
+        largest = one
+    return largest
   }
 }
 
@@ -109,12 +142,21 @@ type Phase =
   | 'answering'
   | 'over'
 
+/** What an exchange needs of its upstream. */
+interface JsonExchangeOwner {
+  /** Whether it may keep what it has. */
+  hasRoom(): boolean
+  ended(): void
+}
+
 /** One request and its answer. */
 export class JsonExchange implements Exchange, Deadline {
   dueTick = 0
+  /** The network of who asks, as the last proxy in front saw it. */
+  readonly visitor: string
   readonly #visit: Visit
   readonly #link: JsonLink
-  readonly #ended: () => void
+  readonly #owner: JsonExchangeOwner
   #phase: Phase = 'collecting'
   #framer: BodyFramer | undefined
   #body: HeadBuffer | undefined
@@ -124,11 +166,13 @@ export class JsonExchange implements Exchange, Deadline {
   /** What of it is charged: all, until the visitor has all of it. */
   #restBytes = 0
 
-  constructor(visit: Visit, link: JsonLink, ended: () => void) {
+  constructor(visit: Visit, link: JsonLink, owner: JsonExchangeOwner) {
     this.#visit = visit
     this.#link = link
-    this.#ended = ended
+    this.#owner = owner
     const { head } = visit
+    const { address, trusted } = visit.hop(undefined)
+    this.visitor = networkOf(clientAddress(address, head, one => trusted && one === address))
     if (head.body === 'none') return
     this.#framer = new BodyFramer((bytes, start, end) => this.#keep(bytes.subarray(start, end)))
     this.#framer.begin(head.body, head.contentLength)
@@ -143,10 +187,20 @@ export class JsonExchange implements Exchange, Deadline {
   body(bytes: Uint8Array): void {
     if (this.#phase !== 'collecting' || this.#framer === undefined) return
     this.#framer.feed(bytes, 0, bytes.length)
-    const { limits, heldBytes, deadlines } = this.#link
+    const { limits, deadlines } = this.#link
     deadlines.arm(this, limits.headTimeoutMs)
     if (this.#framer.payloadBytes > maxBodyBytes(limits)) return this.#fail('BODY_TOO_LARGE')
-    if (heldBytes > MAX_HELD_MESSAGES * limits.maxMessageBytes || this.#link.isOver) this.#fail('TUNNEL_BUSY')
+    if (!this.#owner.hasRoom()) this.#fail('TUNNEL_BUSY')
+  }
+
+  /** Of a request that is not complete yet. */
+  get collectedBytes(): number {
+    return this.#phase === 'collecting' ? (this.#framer?.payloadBytes ?? 0) : 0
+  }
+
+  /** Others need the room. */
+  giveWay(): void {
+    this.#fail('TUNNEL_BUSY')
   }
 
   bodyEnded(): void {
@@ -274,7 +328,7 @@ export class JsonExchange implements Exchange, Deadline {
     this.#link.charge(-this.#restBytes)
     this.#restBytes = 0
     this.#rest = undefined
-    this.#ended()
+    this.#owner.ended()
   }
 
   #release(): void {

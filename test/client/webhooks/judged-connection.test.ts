@@ -59,6 +59,41 @@ test('the next bytes of a body have 15 s, each of them', async () => {
   expect(saw()).toEqual({ status: '408', dials: 0, closed: true })
 })
 
+test('a body that goes on byte by byte has two minutes', async () => {
+  jest.useFakeTimers()
+  const { write, saw } = judgedAlone()
+  write('POST / HTTP/1.1\r\nHost: app\r\nContent-Length: 100000\r\n\r\n')
+  for (let sent = 0; sent < 8; sent++) {
+    jest.advanceTimersByTime(14_000)
+    write('x')
+  }
+  expect(saw().status).toBe('')
+  jest.advanceTimersByTime(8_001)
+  await Promise.resolve()
+  expect(saw()).toEqual({ status: '408', dials: 0, closed: true })
+})
+
+// The server writes the line: the visitor's own words, what each proxy in front saw, and the last proxy's address.
+test.each([
+  (sent: number) => `192.0.2.${sent}, 203.0.113.7, 127.0.0.1`,
+  (sent: number) => `a${sent}, b${sent}, 203.0.113.7:${1_000 + sent}, 127.0.0.1`,
+  (sent: number) => `${sent}, [2001:db8::${sent}]:443, ::1`,
+  (sent: number) => `${sent}, , 127.0.0.1`,
+  (sent: number) => `2001:db8::${sent}`,
+])('behind proxies a visitor has one share, whatever it says of itself', async forwarded => {
+  const all = Array.from({ length: 200 }, (_, index) => {
+    const judged = judgedAlone()
+    const head = `POST / HTTP/1.1\r\nHost: app\r\nX-Forwarded-For: ${forwarded(index)}\r\nContent-Length: 100000\r\n\r\n`
+    judged.write(head + 'x'.repeat(99_999))
+    return judged
+  })
+  const keptCount = all.filter(({ saw }) => saw().status === '').length
+  for (const { socket } of all) socket.terminate()
+  await Promise.resolve()
+  expect(keptCount).toBeGreaterThan(50)
+  expect(keptCount).toBeLessThan(80)
+})
+
 test.each([1, 7, 16_384, 100_000])(
   'in pieces of %d bytes the judge sees the body as it was sent',
   async size => {
