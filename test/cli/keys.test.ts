@@ -168,3 +168,15 @@ test('without an inspector there are no keys', async () => {
   await piped.printed(/http:\/\/\S+/)
   expect(piped.stdout + piped.stderr).not.toContain('keys:')
 })
+
+test('without an inspector keys do nothing, and leave no letter in the status line', async () => {
+  const { app, env } = await setUp()
+  const run = open(startOnTerminal([`${app.port}`, '--local', '--no-inspect'], env))
+  await run.printed(/● live/)
+  run.type('xyzzy')
+  await visit(run, '/after')
+  await run.printed(/\/after/)
+  expect(run.stdout).not.toContain('xyzzy')
+  run.type('\x03')
+  expect(await run.exited).toBe(0)
+})

@@ -1,12 +1,12 @@
 // What the command says when the server cannot be used: the address, the reason, and what to do about it.
 
 import { afterAll, expect, test } from 'bun:test'
-import { mkdtemp, rm } from 'node:fs/promises'
+import { chmod, mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { makeCertificate } from '../support/certificates.ts'
 import { startServer } from '../support/tunnel.ts'
-import { finish, start } from './bin.ts'
+import { finish, start, startOnTerminal } from './bin.ts'
 
 const folder = await mkdtemp(join(tmpdir(), 'localtunnels-'))
 afterAll(() => rm(folder, { recursive: true }))
@@ -185,4 +185,43 @@ test('a refusal names the name, and the flags with which an operator would allow
   expect(inbox).toBe(
     'error INBOX_REFUSED: The server has no inbox. Leave out inbox, or ask the operator for a token, and for a server with --inbox.\n',
   )
+})
+
+test('a terminal gets the last words, those of doctor and those of login broken between words', async () => {
+  for (const args of [
+    ['tcp', '27015-99999'],
+    ['doctor', '--server', 'https://a-host-that-nobody-has.tunnel.invalid'],
+  ]) {
+    const run = startOnTerminal(args, { NO_COLOR: '1' })
+    await run.exited
+    const lines = run.stdout.split('\r\n')
+    expect(lines.filter(line => line.length > 100)).toEqual([])
+    expect(lines.some(line => line.length > 80)).toBe(true)
+  }
+  await using server = await startServer({ tokens: ['right'] })
+  const config = join(folder, 'a-long-name-of-a-folder-for-the-sake-of-the-width')
+  await using run = startOnTerminal(['login', server.url], { NO_COLOR: '1', XDG_CONFIG_HOME: config })
+  await run.printed(/\(empty: none\): /)
+  run.type('right\r')
+  expect(await run.exited).toBe(0)
+  expect(run.stdout.split('\r\n').filter(line => line.length > 100)).toEqual([])
+  // Whole for who reads it by a program.
+  const { stderr } = await finish(['tcp', '27015-99999'])
+  expect(stderr).toMatch(/^error PORT_INVALID: [^\n]{80,}\n$/)
+})
+
+test('login does not tell to log in', async () => {
+  await using server = await startServer({ tokens: ['right'] })
+  const config = join(folder, 'logins')
+  await using run = startOnTerminal(['login', server.url], { NO_COLOR: '1', XDG_CONFIG_HOME: config })
+  await run.printed(/\(empty: none\): /)
+  run.type('wrong\r')
+  expect(await run.exited).toBe(4)
+  expect(run.stdout).toContain('TOKEN_REFUSED: ')
+  expect(run.stdout).not.toContain('localtunnels login')
+  await mkdir(join(config, 'localtunnels'), { recursive: true })
+  await Bun.write(join(config, 'localtunnels/logins.json'), '{}')
+  await chmod(join(config, 'localtunnels/logins.json'), 0o644)
+  const { stderr } = await finish(['whoami'], { XDG_CONFIG_HOME: config })
+  expect(stderr).toMatch(/may be read by other users\. Run: chmod 600 \S+logins\.json\n$/)
 })

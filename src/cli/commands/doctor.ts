@@ -16,7 +16,7 @@ import { checkHttpPort } from '../doctor/https-checks.ts'
 import { EXIT } from '../exit-codes.ts'
 import type { Destination } from '../settings/destination.ts'
 import type { Target } from '../settings/target.ts'
-import { visible, visibleJson } from '../terminal/format.ts'
+import { visible, visibleJson, wrapped } from '../terminal/format.ts'
 import type { Palette } from '../terminal/palette.ts'
 import type { ShareSettings } from './share.ts'
 
@@ -31,6 +31,8 @@ export interface DoctorSettings {
 
 export interface DoctorRun {
   readonly palette: Palette
+  /** Of the terminal: lines are broken between words. */
+  readonly columns: number
   readonly environment: Readonly<Record<string, string | undefined>>
   write(text: string): void
 }
@@ -41,7 +43,7 @@ export async function doctor(settings: DoctorSettings, run: DoctorRun): Promise<
   const show = (checks: readonly Check[]) => {
     for (const check of checks) {
       if (check.verdict === 'fail') faults++
-      run.write(settings.isJson ? jsonLine({ type: 'check', ...check }) : line(check, run.palette))
+      run.write(settings.isJson ? jsonLine({ type: 'check', ...check }) : line(check, run))
     }
   }
   show([checkRuntime(VERSION), checkEnvironment(run.environment)])
@@ -68,8 +70,17 @@ export async function doctor(settings: DoctorSettings, run: DoctorRun): Promise<
 
 const jsonLine = (event: object): string => `${visibleJson(event)}\n`
 
-function line({ verdict, what, found, fix }: Check, palette: Palette): string {
+/** Where what was found begins; on a narrow terminal below what was checked. */
+const INDENT = 21
+const NARROW_COLUMNS = 60
+
+function line({ verdict, what, found, fix }: Check, { palette, columns }: DoctorRun): string {
   const colour = { ok: palette.green, fail: palette.red, note: palette.yellow }[verdict]
-  const advice = fix === undefined ? '' : `\n${' '.repeat(21)}${palette.bold('→')} ${fix}`
-  return `${colour(verdict.padEnd(5))} ${what.padEnd(14)} ${visible(found)}${advice}\n`
+  const isNarrow = columns < NARROW_COLUMNS
+  const indent = isNarrow ? 2 : INDENT
+  const margin = `\n${' '.repeat(indent)}`
+  const advice = fix === undefined ? [] : wrapped(`→ ${fix}`, columns - indent)
+  const lines = [...wrapped(visible(found), columns - indent), ...advice]
+  const shown = lines.join(margin).replace(`${margin}→`, `${margin}${palette.bold('→')}`)
+  return `${colour(verdict.padEnd(5))} ${what.padEnd(14)}${isNarrow ? margin : ' '}${shown}\n`
 }

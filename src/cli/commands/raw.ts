@@ -35,6 +35,7 @@ export function shareRaw(settings: RawSettings, run: Run): Promise<void> {
       async ready({ announce }) {
         for (const [index, { kind, url, name: subdomain }] of tunnels.entries())
           announce({ kind, url, subdomain, origin: targets[index]?.label ?? '' })
+        if (run.terminal !== undefined) (await import('./inspect-keys.ts')).offerKeys(run)
       },
     },
     run,

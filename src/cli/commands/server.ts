@@ -59,6 +59,7 @@ async function serveWith(
     await parts.reach(run)
     if (run.stop.aborted) return
     await server.start()
+    run.served()
     reportStart(server, options, parts, place, run)
     if (parts.tokens?.editable.list().length === 0 && (given.tokens ?? []).length === 0)
       noticeNoTokens(given, run)
@@ -131,6 +132,7 @@ async function serveByWorkers(
   const { adminListener } = given
   const admin = adminListener && (await prepareAdmin(adminListener, folder, run))
   const workers = await Workers.start(count, descriptors, folder, run)
+  run.served()
   try {
     admin?.listen(workers, upgrade)
   } catch (error) {
