@@ -225,3 +225,30 @@ test('login does not tell to log in', async () => {
   const { stderr } = await finish(['whoami'], { XDG_CONFIG_HOME: config })
   expect(stderr).toMatch(/may be read by other users\. Run: chmod 600 \S+logins\.json\n$/)
 })
+
+test('doctor finds a server below localhost as the client does, and looks at the services of the file that up would use', async () => {
+  await using server = await startServer({ tls: own, domains: ['tunnel.localhost'] })
+  const address = `https://tunnel.localhost:${server.port}`
+  const { stdout } = await finish(['doctor', '--server', address, '--insecure'])
+  expect(stdout).toContain('tunnel.localhost is this machine')
+  expect(stdout).toContain(`${address} answers, version `)
+  using app = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => new Response('x') })
+  const project = join(folder, 'project')
+  await mkdir(project)
+  await Bun.write(
+    join(project, 'localtunnels.toml'),
+    `server = "${address}"\n[services]\nweb = { port = ${app.port} }\nback = { port = 1 }\ndns = { kind = "udp", port = 1 }\n`,
+  )
+  const checked = await finish(['doctor'], { TUNNEL_SERVER: address }, project)
+  expect(checked.stdout).toMatch(/^ok +file +localtunnels\.toml: 3 services$/m)
+  expect(checked.stdout).toMatch(new RegExp(`^ok +web +http://localhost:${app.port} accepts`, 'm'))
+  expect(checked.stdout).toMatch(/^fail +back +nothing listens on http:\/\/localhost:1$/m)
+  expect(checked.exitCode).toBe(6)
+  // The server of the file, where the command line names none.
+  const alone = await finish(['doctor'], {}, project)
+  expect(alone.stdout).toContain('tunnel.localhost is this machine')
+  await Bun.write(join(project, 'localtunnels.toml'), 'services = 7\n')
+  const faulty = await finish(['doctor'], { TUNNEL_SERVER: address }, project)
+  expect(faulty.stdout).toMatch(/^fail +file +localtunnels\.toml:1:\d+ /m)
+  expect(faulty.stdout).toContain('localtunnels config check')
+})

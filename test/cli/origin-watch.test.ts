@@ -113,10 +113,13 @@ test.skipIf(process.platform !== 'linux')(
     listener.listen(0, '127.0.0.1')
     await once(listener, 'listening')
     const { port } = listener.address() as AddressInfo // it listens on a port
-    const watch = new OriginWatch(parseTarget({ positional: `${port}`, port: undefined, host: undefined }), isUp => {
-      seen.push(isUp)
-      changed.resolve()
-    })
+    const watch = new OriginWatch(
+      parseTarget({ positional: `${port}`, port: undefined, host: undefined }),
+      isUp => {
+        seen.push(isUp)
+        changed.resolve()
+      },
+    )
     await watch.check()
     changed = Promise.withResolvers()
     listener.close()

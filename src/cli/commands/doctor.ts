@@ -12,6 +12,7 @@ import {
   checkServer,
   checkWay,
 } from '../doctor/checks.ts'
+import { checkFile } from '../doctor/file-checks.ts'
 import { checkHttpPort } from '../doctor/https-checks.ts'
 import { EXIT } from '../exit-codes.ts'
 import type { Destination } from '../settings/destination.ts'
@@ -25,6 +26,8 @@ export interface DoctorSettings {
   readonly client: ShareSettings['client']
   /** `undefined`: no app was named, none is looked for. */
   readonly target: Target | undefined
+  /** The command line says where the server is: the file of the folder does not. */
+  readonly isServerGiven: boolean
   /** A line of JSON for each check, and one at the end. */
   readonly isJson: boolean
 }
@@ -48,11 +51,14 @@ export async function doctor(settings: DoctorSettings, run: DoctorRun): Promise<
   }
   show([checkRuntime(VERSION), checkEnvironment(run.environment)])
   if (settings.target !== undefined) show(await checkApp(settings.target))
-  const { servers, notices } = settings.destination
+  const file = settings.target === undefined ? await checkFile(run.environment) : undefined
+  show(file?.checks ?? [])
+  const { destination, client: given } = (settings.isServerGiven ? undefined : file?.way) ?? settings
+  const { servers, notices } = destination
   show(notices.map(({ message }) => ({ verdict: 'note', what: 'token', found: message })))
   if (servers.length === 0) show([checkNoServer()])
   for (const { server, token, ca } of servers) {
-    const client = { ...(ca !== undefined && { ca }), ...settings.client }
+    const client = { ...(ca !== undefined && { ca }), ...given }
     const { way, checks: wayChecks } = checkWay(server, client, run.environment)
     show(wayChecks)
     const checks = way === undefined ? wayChecks : await checkServer(way)
