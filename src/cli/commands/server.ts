@@ -68,9 +68,11 @@ async function serveWith(
     follower?.follow(server, parts)
     parts.tokens?.follow(reload)
     const isReplaced = await upgrade.served(server)
-    run.output.event({ type: 'draining', requests: 0 })
+    if (place === undefined) run.output.event({ type: 'draining', requests: 0 })
     await (isReplaced ? server.handOver() : server.stop())
-    run.output.event(totals.event())
+    // The process of the workers prints those of all.
+    if (place === undefined) run.output.event(totals.event())
+    else (await import('../workers/workers.ts')).sayTotals(totals.event())
   } finally {
     follower?.stop()
     await parts.close()
@@ -142,9 +144,11 @@ async function serveByWorkers(
   // They read the file themselves, when it changes or on SIGHUP.
   run.onHangup(() => workers.tell('SIGHUP'))
   const isReplaced = await upgrade.served({ descriptors })
+  run.output.event({ type: 'draining', requests: 0 })
   if (isReplaced) admin?.close()
   await (isReplaced ? workers.handOver() : workers.stop())
   await admin?.stop()
+  run.output.event(workers.totals())
 }
 
 /** Its code is loaded for workers that have an admin listener. */
