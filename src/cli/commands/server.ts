@@ -60,6 +60,7 @@ async function serveWith(
     if (run.stop.aborted) return
     await server.start()
     run.served()
+    if (run.terminal !== undefined && place === undefined) (await import('./inspect-keys.ts')).offerKeys(run)
     reportStart(server, options, parts, place, run)
     if (parts.tokens?.editable.list().length === 0 && (given.tokens ?? []).length === 0)
       noticeNoTokens(given, run)

@@ -142,7 +142,8 @@ export class TerminalOutput implements Output {
       case 'origin':
         if (event.service !== undefined) {
           const text = `${event.service}: ${event.isUp ? 'the app answers' : 'nothing answers yet'}: ${visible(event.origin)}`
-          this.#print(`  ${event.isUp ? text : this.#palette.yellow(text)}`)
+          const { dim, yellow } = this.#palette
+          this.#print(`  ${dim(this.#time)}${event.isUp ? text : yellow(text)}`)
           break
         }
         this.#downOrigin = event.isUp ? undefined : visible(event.origin)
