@@ -25,7 +25,7 @@ export interface HealthProbe {
   readonly bytes: Uint8Array
   /** The next bytes of the app: status of the final answer; 0 when it has not come, -1 when it is invalid. */
   read(piece: Uint8Array): number
-  /** Of one that is invalid: what is wrong with it. */
+  /** The fault of an invalid answer. */
   readonly fault: string
 }
 

@@ -242,7 +242,7 @@ const MAX_NAME_CHARS = 255
 const GRANTED_NAME = /^[\w.-]+$/
 const MAX_ERROR_CHARS = 300
 const MAX_CODE_CHARS = 64
-/** Of a stranger, for logs. */
+/** A stranger's words, for logs. */
 const REASON = /^[\x20-\x7e]{1,200}$/
 const MAX_ID_CHARS = 128
 const MAX_METHOD_CHARS = 32

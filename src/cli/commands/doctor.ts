@@ -34,7 +34,7 @@ export interface DoctorSettings {
 
 export interface DoctorRun {
   readonly palette: Palette
-  /** Of the terminal: lines are broken between words. */
+  /** The width of the terminal, for lines that are broken between words. */
   readonly columns: number
   readonly environment: Readonly<Record<string, string | undefined>>
   write(text: string): void

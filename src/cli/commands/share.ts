@@ -51,7 +51,7 @@ export function shareApp(settings: ShareSettings, run: Run): Promise<void> {
 
 /** Shows the URL once a request through the public side came back. */
 async function becomeReady({ client, run, announce }: Shared, settings: ShareSettings): Promise<void> {
-  // Before anything is shown: what is typed while nobody listens stands in the status line.
+  // Before anything is shown: the terminal echoes keys into the status line until the program reads them.
   const keys = run.terminal === undefined ? undefined : await import('./inspect-keys.ts')
   if (client.inspectorUrl === undefined) keys?.offerKeys(run)
   const startedAt = performance.now()

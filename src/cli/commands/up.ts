@@ -158,7 +158,7 @@ class Up {
     }
   }
 
-  /** What runs comes first, and then what does not. */
+  /** Prints the services that run, and below them the refused ones. */
   #configured(refusals: readonly Refusal[]): void {
     this.#run.served()
     const services = this.#line?.services.size ?? 0

@@ -1,4 +1,4 @@
-// What `localtunnels doctor` checks of the configuration file of a folder: that it has no fault, and that its apps are there.
+// Checks the configuration file of a folder for `localtunnels doctor`: that it has no fault, and that its apps listen.
 
 import { findFiles } from '../../config/file.ts'
 import { loadConfig } from '../../config/load.ts'
@@ -16,7 +16,7 @@ export interface FileChecks {
   readonly way?: { readonly destination: Destination; readonly client: ShareSettings['client'] }
 }
 
-/** Of the file that `up` would use. None, or that of a server: no checks. */
+/** Checks the file that `up` would use. Without a file, or with a server's, there are no checks. */
 export async function checkFile(
   environment: Readonly<Record<string, string | undefined>>,
 ): Promise<FileChecks> {

@@ -20,7 +20,7 @@ const GATHER_MS = 100
 /** Below this width, times give way. */
 const NARROW_COLUMNS = 60
 
-/** What has no time: it is of the start, of the end, or of the second that just ended. */
+/** Events without a time: they belong to the start, to the end, or to the second that just ended. */
 const UNTIMED: ReadonlySet<CliEvent['type']> = new Set(['service', 'configured', 'fault', 'draining', 'more'])
 
 const CLEAR_LINE = '\r\x1b[2K'
@@ -218,7 +218,7 @@ export class TerminalOutput implements Output {
     this.#print(`  ${this.#palette.dim(`${this.#time}${after}`)}`)
   }
 
-  /** In front of what is not a visitor's: an error stays on the screen for hours. */
+  /** The time in front of notices and errors, which may stay on the screen for hours. */
   get #time(): string {
     return this.#out.columns < NARROW_COLUMNS ? '' : `${formatTime(this.#now())}  `
   }

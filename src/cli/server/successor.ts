@@ -23,7 +23,7 @@ export interface Started {
   readonly serving: Promise<number>
   /** It has nothing under way and waits for the others. */
   readonly idle: Promise<void>
-  /** What it counted, said at its end; `undefined`: it ended without a word. */
+  /** The totals that a worker sends at its end; `undefined` if it ended without. */
   readonly totals: Promise<TotalsEvent | undefined>
   /** It has served. */
   readonly hasServed: () => boolean

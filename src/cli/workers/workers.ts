@@ -156,7 +156,7 @@ export class Workers {
     for (const { process } of this.#started.keys()) process.kill(signal)
   }
 
-  /** What those counted that ended in good order. After the end of all. */
+  /** The sum over all workers that ended in good order. Call it after `stop` or `handOver`. */
   totals(): TotalsEvent {
     const sum = (of: (one: TotalsEvent) => number) => this.#totals.reduce((all, one) => all + of(one), 0)
     return {
@@ -209,7 +209,7 @@ export class Workers {
   }
 }
 
-/** Says to the process that started this one what was counted here. */
+/** Sends the totals of this worker to the process that started it. */
 export function sayTotals(totals: TotalsEvent): void {
   if (process.connected === true) process.send?.({ totals })
 }
