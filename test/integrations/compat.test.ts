@@ -136,7 +136,12 @@ test('localtunnel: local_ca verifies the app, and another authority does not', a
   ] as const) {
     const local_ca = join(folder, 'ca.pem')
     await Bun.write(local_ca, cert)
-    const tunnel = await localtunnel({ port: origin.port ?? 0, host: server.url, local_https: true, local_ca })
+    const tunnel = await localtunnel({
+      port: origin.port ?? 0,
+      host: server.url,
+      local_https: true,
+      local_ca,
+    })
     expect(await ask(server.port, `${tunnel.clientId}.localhost`)).toMatchObject(wanted)
     tunnel.close()
   }
