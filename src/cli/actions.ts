@@ -25,6 +25,7 @@ import { needBun } from './ends.ts'
 import type { OutputWish } from './output.ts'
 import type { Shell } from './program/completions.ts'
 import type { Run } from './run.ts'
+import { wrapped } from './terminal/format.ts'
 import { paletteFor } from './terminal/palette.ts'
 
 /** What a command line can ask for. */
@@ -108,15 +109,15 @@ export function createActions({ start, write, log, stop, ended }: Stage): Action
     },
     login: async settings => {
       const { login } = await import('./commands/login.ts')
-      ended(await login(settings, await desk(write)))
+      ended(await login(settings, await desk(broken(write))))
     },
     logout: async server => {
       const { logout } = await import('./commands/login.ts')
-      ended(logout(server, await desk(write)))
+      ended(logout(server, await desk(broken(write))))
     },
     whoami: async () => {
       const { whoami } = await import('./commands/login.ts')
-      ended(whoami(await desk(write)))
+      ended(whoami(await desk(broken(write))))
     },
     token: async settings => {
       needBun()
@@ -133,9 +134,24 @@ export function createActions({ start, write, log, stop, ended }: Stage): Action
     },
     doctor: async settings => {
       const { doctor } = await import('./commands/doctor.ts')
-      ended(await doctor(settings, { ...around, palette: paletteFor(process.stdout.isTTY, process.env) }))
+      const columns = process.stdout.isTTY ? process.stdout.columns || 80 : Number.POSITIVE_INFINITY
+      const palette = paletteFor(process.stdout.isTTY, process.env)
+      ended(await doctor(settings, { ...around, palette, columns }))
     },
   }
+}
+
+/** On a terminal lines are broken between words. */
+function broken(write: (text: string) => void): (text: string) => void {
+  if (!process.stdout.isTTY) return write
+  const columns = process.stdout.columns || 80
+  return text =>
+    write(
+      text
+        .split('\n')
+        .flatMap(line => wrapped(line, columns))
+        .join('\n'),
+    )
 }
 
 /** What the commands about logins work with. */

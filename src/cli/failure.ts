@@ -9,7 +9,7 @@ import { EXIT, exitCodeOf } from './exit-codes.ts'
 import { commandHint, flagHint } from './other-tunnels.ts'
 import type { Sink } from './output.ts'
 import type { ChosenOutput } from './outputs/choose.ts'
-import { visible } from './terminal/format.ts'
+import { visible, wrapped } from './terminal/format.ts'
 import { paletteFor } from './terminal/palette.ts'
 import { COMMANDS, isBareWord, unknownWord } from './words.ts'
 
@@ -34,7 +34,10 @@ export function fail(error: unknown, { chosen, log, words, command }: Failed): n
   chosen?.output.close()
   if (chosen?.isJson) chosen.last({ type: 'error', code: known.code, message })
   const { red, bold } = paletteFor(process.stderr.isTTY, process.env)
-  log.write(`${red('error')} ${bold(known.code)}: ${visible(message)}\n`)
+  const text = `error ${known.code}: ${visible(message)}`
+  const lines = process.stderr.isTTY ? wrapped(text, log.columns) : [text]
+  const coloured = lines.join('\n').replace(/^error (\w+)/, (_, code) => `${red('error')} ${bold(code)}`)
+  log.write(`${coloured}\n`)
   const page = pageOf(known.code)
   if (page !== undefined) log.write(`  ${page}\n`)
   if (process.env.LOCALTUNNELS_DEBUG === '1') log.write(`${inspect(error)}\n`)

@@ -37,6 +37,10 @@ async function runCommand(argv: readonly string[], out: GatheredSink, log: Gathe
     flush()
     process.exit(exitCode)
   })
+  let hasServed = false
+  const served = () => {
+    hasServed = true
+  }
   let unwritten: NodeJS.ErrnoException | undefined
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     // The reader of our stdout has left, as `head` does: there is nothing left to say, so this is a clean end.
@@ -50,7 +54,8 @@ async function runCommand(argv: readonly string[], out: GatheredSink, log: Gathe
     const { output, reportRate } = chosen
     onReaderGone(() => stop.abort())
     const terminal = process.stdout.isTTY ? (sequence: string) => out.write(sequence) : undefined
-    return { output, reportRate, stop: stop.signal, onHangup, onUpgrade, environment: process.env, terminal }
+    const ends = { stop: stop.signal, served, onHangup, onUpgrade }
+    return { output, reportRate, ...ends, environment: process.env, terminal }
   }
   let exitCode: number = EXIT.ok
   const program = createProgram(
@@ -79,6 +84,7 @@ async function runCommand(argv: readonly string[], out: GatheredSink, log: Gathe
   }
   try {
     await program.parseAsync(words, { from: 'user' })
+    if (chosen !== undefined && !hasServed && stop.signal.reason === 'SIGINT') exitCode = EXIT.interrupted
   } catch (error) {
     // A program that reads events reads this one too, however early it comes.
     if (isJsonAsked(words)) chosen ??= chooseOutput(JSON_WISH, out, log)

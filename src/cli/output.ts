@@ -54,13 +54,7 @@ export type CliEvent =
     }
   | ServiceEvent
   | { readonly type: 'removed'; readonly service: string }
-  | {
-      readonly type: 'configured'
-      readonly file: string
-      readonly services: number
-      /** Where the inspector is, with its token: for this user alone. */
-      readonly inspector?: string
-    }
+  | ConfiguredEvent
   | FaultEvent
   | MoreEvent
   | DrainingEvent
@@ -109,6 +103,17 @@ export interface ServiceEvent {
   readonly kind: string
   readonly url: string
   readonly origin: string
+}
+
+/** A configuration file is in force. */
+export interface ConfiguredEvent {
+  readonly type: 'configured'
+  readonly file: string
+  readonly services: number
+  /** Services of the file that could not be had. */
+  readonly refused?: number
+  /** Where the inspector is, with its token: for this user alone. */
+  readonly inspector?: string
 }
 
 /** Something in the configuration file is wrong. */

@@ -8,6 +8,8 @@ export interface Run {
   readonly reportRate: number
   /** Aborted when the user wants it to end. */
   readonly stop: AbortSignal
+  /** There is something to visit: from now on Ctrl+C is a clean end. */
+  readonly served: (this: void) => void
   /** From now on SIGHUP calls this, and ends nothing. */
   readonly onHangup: (hungUp: () => void) => void
   /** From now on SIGUSR2 calls this. */

@@ -32,7 +32,13 @@ export function probeHttp2(head: string, isSecure: boolean): HealthProbe {
   const blockEnd = encodeRequestHead(new HpackEncoder(), request, terms, into, at + Frame.FRAME_HEADER_BYTES)
   const end = Frame.frameHeaders(into, at, blockEnd, 1, true, Frame.LEAST_MAX_FRAME_BYTES)
   const answer = new Answer()
-  return { bytes: into.subarray(0, end), read: piece => answer.read(piece) }
+  return {
+    bytes: into.subarray(0, end),
+    get fault() {
+      return answer.fault
+    },
+    read: piece => answer.read(piece),
+  }
 }
 
 class Answer implements FrameHandler {
@@ -45,15 +51,19 @@ class Answer implements FrameHandler {
   readonly #fields: FieldList = new FieldList()
   #frames = 0
   #status = 0
+  /** Why this is no answer. */
+  fault = ''
 
   /** 0: the status has not come; -1: this is no answer. */
   read(piece: Uint8Array): number {
-    if (this.#decoder.receive(piece, 0, piece.length) !== undefined && this.#status === 0) return -1
-    return this.#status
+    const broken = this.#decoder.receive(piece, 0, piece.length)
+    if (broken === undefined || this.#status !== 0) return this.#status
+    this.fault = `it breaks HTTP/2: ${broken.reason}`
+    return -1
   }
 
   frame(): void {
-    if (++this.#frames > MAX_FRAMES) this.#end(-1)
+    if (++this.#frames > MAX_FRAMES) this.#refuse(`more than ${MAX_FRAMES} frames came in front of it`)
   }
 
   headers(
@@ -65,22 +75,23 @@ class Answer implements FrameHandler {
     end: number,
   ): void {
     const fields = this.#fields
-    if (isMalformed || stream !== 1 || !this.#hpack.decode(bytes, start, end, fields)) return this.#end(-1)
+    if (isMalformed || stream !== 1 || !this.#hpack.decode(bytes, start, end, fields))
+      return this.#refuse('its fields cannot be read')
     const status = fields.count > 0 && fields.name(0) === ':status' ? Number(fields.value(0)) : -1
-    if (!(status >= 100 && status <= 999)) this.#end(-1)
+    if (!(status >= 100 && status <= 999)) this.#refuse('it has no status')
     else if (status >= 200) this.#end(status)
   }
 
   reset(stream: number): void {
-    if (stream === 1) this.#end(-1)
+    if (stream === 1) this.#refuse('the app reset its stream')
   }
 
   goaway(lastStream: number): void {
-    if (lastStream < 1) this.#end(-1)
+    if (lastStream < 1) this.#refuse('the app refused the connection')
   }
 
-  streamFault(): void {
-    this.#end(-1)
+  streamFault(_stream: number, _code: number, reason: string): void {
+    this.#refuse(reason)
   }
 
   // The connection ends with the answer: nothing is acknowledged, and no window opens.
@@ -91,6 +102,11 @@ class Answer implements FrameHandler {
   ping(): void {}
   pong(): void {}
   windowUpdate(): void {}
+
+  #refuse(why: string): void {
+    if (this.#status === 0) this.fault = why
+    this.#end(-1)
+  }
 
   #end(status: number): void {
     if (this.#status === 0) this.#status = status

@@ -25,6 +25,8 @@ export interface HealthProbe {
   readonly bytes: Uint8Array
   /** The next bytes of the app: status of the final answer; 0 when it has not come, -1 when it is invalid. */
   read(piece: Uint8Array): number
+  /** The fault of an invalid answer. */
+  readonly fault: string
 }
 
 /** Called when the verdict changes; `error` says why the origin is unwell. */
@@ -140,8 +142,9 @@ function ask(
       const status = asking.read(bytes)
       if (status === 0) return
       if (status >= 200 && status < 400) return finish()
-      const detail = status < 0 ? undefined : `GET ${path} was answered ${status}.`
-      finish(new TunnelError(status < 0 ? 'ORIGIN_INVALID' : 'ORIGIN_UNHEALTHY', detail))
+      if (status > 0)
+        return finish(new TunnelError('ORIGIN_UNHEALTHY', `GET ${path} was answered ${status}.`))
+      finish(new TunnelError('ORIGIN_INVALID', `The answer to GET ${path} is not valid: ${asking.fault}.`))
     },
     drained: send,
     ended: () => finish(new TunnelError('ORIGIN_CLOSED')),
@@ -165,22 +168,22 @@ function ask(
 /** The same as text of HTTP/1.1. */
 function probe(head: string, _isSecure: boolean): HealthProbe {
   let answer: Buffer<ArrayBufferLike> = Buffer.alloc(0)
+  let fault = ''
   return {
     bytes: Buffer.from(head),
+    get fault() {
+      return fault
+    },
     read(piece) {
       answer = Buffer.concat([answer, piece])
-      return statusOf(answer)
+      for (let at = 0; ; ) {
+        const final = new ResponseHead(true)
+        const end = parseResponseHead(final, answer, at, answer.length, HEAD_LIMITS, 'GET')
+        fault = final.fault
+        if (end <= 0) return end
+        if (final.status >= 200) return final.status
+        at = end
+      }
     },
-  }
-}
-
-/** Status of the final answer; 0 when its head is not complete, -1 when it is invalid. */
-function statusOf(bytes: Uint8Array): number {
-  for (let at = 0; ; ) {
-    const head = new ResponseHead(true)
-    const end = parseResponseHead(head, bytes, at, bytes.length, HEAD_LIMITS, 'GET')
-    if (end <= 0) return end
-    if (head.status >= 200) return head.status
-    at = end
   }
 }

@@ -284,7 +284,7 @@ export class JsonConnection implements Connection {
     })
     const headers: HeaderList = [['Content-Type', 'application/json']]
     this.#carrier.sendText(
-      encodeResponse(request.id, { status, headers, body: { text, isBase64: false }, error: code }),
+      encodeResponse(request.id, { status, headers, body: { text, isBase64: false }, error: code, reason }),
     )
     this.#finish(report, status, text.length, { error: code, ...(reason !== undefined && { reason }) })
   }

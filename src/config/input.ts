@@ -330,7 +330,7 @@ export interface ServerCluster {
   readonly url: string
   /** What the names of all keys there begin with. Default: `localtunnels`. */
   readonly prefix?: string
-  /** PEM file of an authority to trust besides the usual ones, for `rediss://`. Default: none. */
+  /** PEM file of the authority that signs its certificate, in place of the usual ones, for `rediss://`. Default: none. */
   readonly ca?: string
   /** Where the other servers reach this one, such as `http://10.0.0.2:8080`. Default: the address that it listens on, or the first of this machine that is not loopback. */
   readonly peerUrl?: string

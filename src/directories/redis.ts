@@ -25,7 +25,7 @@ export interface RedisDirectoryOptions {
   readonly url: string
   /** What the names of all keys begin with. Default `localtunnels`. */
   readonly prefix?: string
-  /** PEM of an authority to trust besides the system's, for `rediss:`. */
+  /** PEM of the authority that signs its certificate, in place of the system's, for `rediss:`. */
   readonly ca?: string
   /** The connection failed or is back. Default: nothing. */
   readonly failed?: (error: Error) => void

@@ -25,8 +25,9 @@ export function leadTo(tunnel: HeldTunnel, address: AddressInfo | string | null,
 }
 
 /** In the shape in which Vite and Nuxt show their own URLs. */
-export function urlLine({ url }: HeldTunnel): string {
-  return `  ${pc.green('➜')}  ${pc.bold('Tunnel')}:  ${url === undefined ? pc.dim('paused') : pc.cyan(url)}`
+export function urlLine({ url, failure }: HeldTunnel): string {
+  const why = failure === undefined ? 'paused' : 'none'
+  return `  ${pc.green('➜')}  ${pc.bold('Tunnel')}:  ${url === undefined ? pc.dim(why) : pc.cyan(url)}`
 }
 
 export function failureLine({ message }: Error): string {

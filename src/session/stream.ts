@@ -19,9 +19,9 @@ export interface StreamHandler {
   ended(delivered: number): void
   /**
    * The stream failed, there or with its carrier; it is gone both ways. `delivered` is how many of our bytes may have
-   * gone on their way: exact when the other side said so, all that were sent when the carrier was lost.
+   * gone on their way: exact when the other side said so, all that were sent when the carrier was lost. `reason`: what an app of HTTP/2 did wrong.
    */
-  reset(code: ErrorCode, delivered: number): void
+  reset(code: ErrorCode, delivered: number, reason?: string): void
   /**
    * Bytes come in bulk on a socket that carries nothing else: moves up to `limitBytes` of them to where they go, in
    * place of `received` and `consumed`, if that is possible.

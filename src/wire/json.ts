@@ -43,6 +43,8 @@ export interface JsonAnswer {
   readonly body: JsonBody
   /** Why the client answers by itself, as a code of `errors.ts`. Existing servers do not know it. */
   readonly error?: string
+  /** More of why, for logs. */
+  readonly reason?: string | undefined
 }
 
 /** Client to server: the answer to a request; `undefined` when the message has the id but is no answer. */
@@ -142,7 +144,7 @@ export function encodeRequest({ id, method, path, headers, connection, body, isP
  * `Set-cookie`, `sEt-cookie` …): an object has room for all of them, and to HTTP they are one name.
  */
 export function encodeResponse(id: number | string, answer: JsonAnswer): string {
-  const { status, headers, body, error } = answer
+  const { status, headers, body, error, reason } = answer
   const joined: Record<string, string> = Object.create(null)
   let cookies = 0
   for (const [name, value] of headers) {
@@ -151,7 +153,7 @@ export function encodeResponse(id: number | string, answer: JsonAnswer): string 
     const earlier = joined[key]
     joined[key] = earlier === undefined ? value : `${earlier}, ${value}`
   }
-  return withBody(JSON.stringify({ type: 'response', id, status, headers: joined, error }), body)
+  return withBody(JSON.stringify({ type: 'response', id, status, headers: joined, error, reason }), body)
 }
 
 /** The `variant`-th spelling of a lower-case name: its bits say which letters are capitals. */
@@ -240,6 +242,8 @@ const MAX_NAME_CHARS = 255
 const GRANTED_NAME = /^[\w.-]+$/
 const MAX_ERROR_CHARS = 300
 const MAX_CODE_CHARS = 64
+/** A stranger's words, for logs. */
+const REASON = /^[\x20-\x7e]{1,200}$/
 const MAX_ID_CHARS = 128
 const MAX_METHOD_CHARS = 32
 const MAX_HEADERS = 1_000
@@ -341,13 +345,19 @@ function requestOf(message: Fields): JsonRequest | undefined {
 }
 
 function answerOf(message: Fields): JsonAnswer | undefined {
-  const { status, error } = message
+  const { status, error, reason } = message
   if (typeof status !== 'number' || !Number.isInteger(status) || status < 200 || status > 599)
     return undefined
   const headers = headersOf(message.headers)
   const body = bodyOf(message)
   if (headers === undefined || body === undefined) return undefined
-  return { status, headers, body, ...(isText(error, MAX_CODE_CHARS) && { error }) }
+  return {
+    status,
+    headers,
+    body,
+    ...(isText(error, MAX_CODE_CHARS) && { error }),
+    ...(typeof reason === 'string' && REASON.test(reason) && { reason }),
+  }
 }
 
 /** Existing ends send one string per name; a list of strings is taken as so many lines, a number as its text. */

@@ -168,3 +168,24 @@ test('without an inspector there are no keys', async () => {
   await piped.printed(/http:\/\/\S+/)
   expect(piped.stdout + piped.stderr).not.toContain('keys:')
 })
+
+test('a server leaves what is typed off the screen, and ends with Ctrl+C', async () => {
+  const { env } = await setUp()
+  const run = open(startOnTerminal(['server', '--host', '127.0.0.1', '--port', '0', '--token', 'x'], env))
+  await run.printed(/● live/)
+  run.type('xyzzy\x03')
+  expect(await run.exited).toBe(0)
+  expect(run.stdout).not.toContain('xyzzy')
+})
+
+test('without an inspector keys do nothing, and leave no letter in the status line', async () => {
+  const { app, env } = await setUp()
+  const run = open(startOnTerminal([`${app.port}`, '--local', '--no-inspect'], env))
+  await run.printed(/● live/)
+  run.type('xyzzy')
+  await visit(run, '/after')
+  await run.printed(/\/after/)
+  expect(run.stdout).not.toContain('xyzzy')
+  run.type('\x03')
+  expect(await run.exited).toBe(0)
+})

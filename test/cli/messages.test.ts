@@ -1,12 +1,12 @@
 // What the command says when the server cannot be used: the address, the reason, and what to do about it.
 
 import { afterAll, expect, test } from 'bun:test'
-import { mkdtemp, rm } from 'node:fs/promises'
+import { chmod, mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { makeCertificate } from '../support/certificates.ts'
 import { startServer } from '../support/tunnel.ts'
-import { finish, start } from './bin.ts'
+import { finish, start, startOnTerminal } from './bin.ts'
 
 const folder = await mkdtemp(join(tmpdir(), 'localtunnels-'))
 afterAll(() => rm(folder, { recursive: true }))
@@ -185,4 +185,70 @@ test('a refusal names the name, and the flags with which an operator would allow
   expect(inbox).toBe(
     'error INBOX_REFUSED: The server has no inbox. Leave out inbox, or ask the operator for a token, and for a server with --inbox.\n',
   )
+})
+
+test('a terminal gets the last words, those of doctor and those of login broken between words', async () => {
+  for (const args of [
+    ['tcp', '27015-99999'],
+    ['doctor', '--server', 'https://a-host-that-nobody-has.tunnel.invalid'],
+  ]) {
+    const run = startOnTerminal(args, { NO_COLOR: '1' })
+    await run.exited
+    const lines = run.stdout.split('\r\n')
+    expect(lines.filter(line => line.length > 100)).toEqual([])
+    expect(lines.some(line => line.length > 80)).toBe(true)
+  }
+  await using server = await startServer({ tokens: ['right'] })
+  const config = join(folder, 'a-long-name-of-a-folder-for-the-sake-of-the-width')
+  await using run = startOnTerminal(['login', server.url], { NO_COLOR: '1', XDG_CONFIG_HOME: config })
+  await run.printed(/\(empty: none\): /)
+  run.type('right\r')
+  expect(await run.exited).toBe(0)
+  expect(run.stdout.split('\r\n').filter(line => line.length > 100)).toEqual([])
+  // Whole for who reads it by a program.
+  const { stderr } = await finish(['tcp', '27015-99999'])
+  expect(stderr).toMatch(/^error PORT_INVALID: [^\n]{80,}\n$/)
+})
+
+test('login does not tell to log in', async () => {
+  await using server = await startServer({ tokens: ['right'] })
+  const config = join(folder, 'logins')
+  await using run = startOnTerminal(['login', server.url], { NO_COLOR: '1', XDG_CONFIG_HOME: config })
+  await run.printed(/\(empty: none\): /)
+  run.type('wrong\r')
+  expect(await run.exited).toBe(4)
+  expect(run.stdout).toContain('TOKEN_REFUSED: ')
+  expect(run.stdout).not.toContain('localtunnels login')
+  await mkdir(join(config, 'localtunnels'), { recursive: true })
+  await Bun.write(join(config, 'localtunnels/logins.json'), '{}')
+  await chmod(join(config, 'localtunnels/logins.json'), 0o644)
+  const { stderr } = await finish(['whoami'], { XDG_CONFIG_HOME: config })
+  expect(stderr).toMatch(/may be read by other users\. Run: chmod 600 \S+logins\.json\n$/)
+})
+
+test('doctor finds a server below localhost as the client does, and looks at the services of the file that up would use', async () => {
+  await using server = await startServer({ tls: own, domains: ['tunnel.localhost'] })
+  const address = `https://tunnel.localhost:${server.port}`
+  const { stdout } = await finish(['doctor', '--server', address, '--insecure'])
+  expect(stdout).toContain('tunnel.localhost is this machine')
+  expect(stdout).toContain(`${address} answers, version `)
+  using app = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => new Response('x') })
+  const project = join(folder, 'project')
+  await mkdir(project)
+  await Bun.write(
+    join(project, 'localtunnels.toml'),
+    `server = "${address}"\n[services]\nweb = { port = ${app.port} }\nback = { port = 1 }\ndns = { kind = "udp", port = 1 }\n`,
+  )
+  const checked = await finish(['doctor'], { TUNNEL_SERVER: address }, project)
+  expect(checked.stdout).toMatch(/^ok +file +localtunnels\.toml: 3 services$/m)
+  expect(checked.stdout).toMatch(new RegExp(`^ok +web +http://localhost:${app.port} accepts`, 'm'))
+  expect(checked.stdout).toMatch(/^fail +back +nothing listens on http:\/\/localhost:1$/m)
+  expect(checked.exitCode).toBe(6)
+  // The server of the file, where the command line names none.
+  const alone = await finish(['doctor'], {}, project)
+  expect(alone.stdout).toContain('tunnel.localhost is this machine')
+  await Bun.write(join(project, 'localtunnels.toml'), 'services = 7\n')
+  const faulty = await finish(['doctor'], { TUNNEL_SERVER: address }, project)
+  expect(faulty.stdout).toMatch(/^fail +file +localtunnels\.toml:1:\d+ /m)
+  expect(faulty.stdout).toContain('localtunnels config check')
 })

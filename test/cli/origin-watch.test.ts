@@ -3,7 +3,8 @@
 import { afterAll, expect, test } from 'bun:test'
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
-import { accepts } from '../../src/cli/sharing/origin-watch.ts'
+import { parseTarget } from '../../src/cli/settings/target.ts'
+import { accepts, OriginWatch } from '../../src/cli/sharing/origin-watch.ts'
 import { testWith } from '../support/needs.ts'
 import { freePort } from '../support/ports.ts'
 import { folder } from '../support/programs.ts'
@@ -101,3 +102,34 @@ testWith(['nc'], 'an app for one connection serves the first visitor', async () 
   app.kill()
   await app.exited
 })
+
+test.skipIf(process.platform !== 'linux')(
+  'an app that dies and comes back between requests is noticed, without a connection',
+  async () => {
+    const seen: boolean[] = []
+    let changed = Promise.withResolvers<void>()
+    let connections = 0
+    const listener = createServer(() => connections++)
+    listener.listen(0, '127.0.0.1')
+    await once(listener, 'listening')
+    const { port } = listener.address() as AddressInfo // it listens on a port
+    const watch = new OriginWatch(
+      parseTarget({ positional: `${port}`, port: undefined, host: undefined }),
+      isUp => {
+        seen.push(isUp)
+        changed.resolve()
+      },
+    )
+    await watch.check()
+    changed = Promise.withResolvers()
+    listener.close()
+    await changed.promise
+    changed = Promise.withResolvers()
+    listener.listen(port, '127.0.0.1')
+    await changed.promise
+    expect(seen).toEqual([true, false, true])
+    expect(connections).toBe(0)
+    watch.stop()
+    listener.close()
+  },
+)

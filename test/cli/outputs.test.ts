@@ -90,8 +90,8 @@ test('what a certificate waits for is the status line of a terminal, and lines o
   expect(paper.screen.at(-1)).toBe('  ◐ The authority checks b.test now.')
   tell({ type: 'error', code: 'ACME_FAILED', message: 'b.test: refused.', names: ['b.test'] })
   expect(paper.screen.slice(-3)).toEqual([
-    '  Certificate for a.test.',
-    '  ACME_FAILED: b.test: refused.',
+    '  12:01:07  Certificate for a.test.',
+    '  12:01:07  ACME_FAILED: b.test: refused.',
     '  ● live',
   ])
   expect(log.text.match(/waiting for DNS|checks [ab]\.test now/g)).toHaveLength(3)
@@ -390,4 +390,37 @@ test('JSON of foreign text has nothing that a terminal would act on', () => {
   output.event({ type: 'error', code: 'INTERNAL', message: '\u009b2J\u202e\u2028' })
   expect(out.text.trimEnd()).not.toMatch(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u)
   expect(JSON.parse(out.text).message).toBe('\u009b2J\u202e\u2028')
+})
+
+test('on a terminal what happened has a time, and an outage has an end', () => {
+  const { paper, output } = terminal()
+  output.event({ type: 'connecting', server: 'tunnel.example' })
+  output.event({ type: 'error', code: 'SERVER_UNREACHABLE', message: 'Nobody there.' })
+  output.event({ type: 'reconnecting', attempt: 2, delayMs: 1 })
+  output.event(CONNECTED)
+  output.event(READY)
+  expect(paper.screen).toContain('  12:01:07  SERVER_UNREACHABLE: Nobody there.')
+  expect(paper.screen).toContain('  12:01:07  connected after 0 ms')
+  output.event({ type: 'disconnected', code: 'CARRIER_LOST', message: 'gone' })
+  output.event({ type: 'notice', code: 'X', message: 'Something is so.' })
+  output.event(CONNECTED)
+  expect(paper.screen).toContain('  12:01:07  Something is so.')
+  expect(paper.screen).toContain('  12:01:07  connected again after 0 ms')
+  output.close()
+})
+
+test('a Ctrl+C that the terminal echoed is not left in front of the prompt', () => {
+  const { paper, output } = terminal()
+  output.event(READY)
+  output.event({ type: 'draining', requests: 1 })
+  paper.write('^C')
+  output.close()
+  expect(paper.screen.at(-1)).toBe('')
+})
+
+test('a file of which a service was refused says how many there are', () => {
+  const { paper, output } = terminal()
+  output.event({ type: 'configured', file: 'localtunnels.toml', services: 2, refused: 1 })
+  expect(paper.screen).toContain('  localtunnels.toml: 2 of 3 services')
+  output.close()
 })

@@ -60,12 +60,32 @@ test('--json tells of every try, and a terminal in its status line', async () =>
   const types = run.stdout.split('\n').map(line => /"type":"(\w+)"/.exec(line)?.[1])
   expect(types.slice(0, 5)).toEqual(['connecting', 'error', 'reconnecting', 'error', 'reconnecting'])
   run.kill('SIGINT')
-  expect(await run.exited).toBe(0)
+  expect(await run.exited).toBe(130)
   const terminal = open(startOnTerminal(args, { NO_COLOR: '1' }))
   await terminal.printed(/SERVER_UNREACHABLE: http:\/\/127\.0\.0\.1:\d+ cannot be reached/)
   await terminal.printed(/◐ server unreachable, retrying/)
   terminal.type('\x03')
-  expect(await terminal.exited).toBe(0)
+  expect(await terminal.exited).toBe(130)
+})
+
+test('Ctrl+C before anything was shared has exit code 130, SIGTERM 0, and a server that does not serve likewise', async () => {
+  await using files = await ConfigFiles.make()
+  const server = `127.0.0.1:${freePort()}`
+  const file = await files.write('a.json', `{"server": "${server}", "services": {"a": {"port": 1}}}`)
+  for (const args of [
+    ['3000', '--server', server],
+    ['tcp', '22', '--server', server],
+    ['up', '--config', file],
+  ])
+    for (const [signal, wanted] of [
+      ['SIGINT', 130],
+      ['SIGTERM', 0],
+    ] as const) {
+      const run = open(start(args))
+      await run.printed(/server unreachable, retrying\n/)
+      run.kill(signal)
+      expect([args[0], signal, await run.exited]).toEqual([args[0], signal, wanted])
+    }
 })
 
 test('what does not pass by itself ends it, also when the server only came later', async () => {

@@ -35,6 +35,7 @@ test('a module has one plugin or several, also of classes', async () => {
 test.each([
   ['nothing.ts', 'export const x = 1', 'neither a guard'],
   ['number.ts', 'export default 7', 'neither a guard'],
+  ['promise.ts', 'export default Promise.resolve({ admit: () => undefined })', 'export default await'],
   ['throws.ts', "throw new Error('at the top')", 'at the top'],
 ])('%s is no plugin', async (name, text, says) => {
   expect(loadPlugins([await moduleOf(name, text)])).rejects.toThrow(says)

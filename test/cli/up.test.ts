@@ -115,7 +115,8 @@ describe('up', () => {
       `asleep = { port = ${dead}, host = "127.0.0.1" }`,
     )
     const run = up(path)
-    await inForce(run, 5)
+    await run.printed(/toml: 5 of 7 services\n/)
+    await run.printed(/outside: PORT_NOT_ALLOWED: /)
     await run.printed(/asleep: nothing answers yet: /)
     const lines = Object.fromEntries(
       run.stdout

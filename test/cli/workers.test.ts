@@ -43,6 +43,19 @@ describe.if(isLinux)('workers', () => {
     expect(text).toEndWith(`POST ${body}`)
   })
 
+  test('the totals of all come once, at the end', async () => {
+    const team = await Team.start(2)
+    for (const worker of [1, 2]) await team.client(worker, `app-${worker}`, async () => new Response('x'))
+    for (const worker of [1, 2, 1]) await ask(team.port, `app-${worker}.localhost`)
+    team.run.kill('SIGTERM')
+    expect(await team.run.exited).toBe(0)
+    const lines = team.run.stdout.trim().split('\n')
+    const events = lines.map(line => JSON.parse(line) as { type: string; requests?: number })
+    const ends = events.filter(({ type }) => type === 'draining' || type === 'totals')
+    expect(ends.map(({ type }) => type)).toEqual(['draining', 'totals'])
+    expect(events.at(-1)).toMatchObject({ type: 'totals', requests: 3, errors: 0 })
+  })
+
   test('clients of one name at different workers all get their copies', async () => {
     const team = await Team.start(2)
     const got: string[] = []

@@ -125,6 +125,23 @@ test.each([
   check.stop()
 })
 
+test.each([
+  ['HTTP/1.1 200 OK\r\nno colon here\r\n\r\n', {}, 'line 2 of its head has no colon'],
+  ['HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n', { isHttp2: true }, 'it breaks HTTP/2: '],
+])('what is wrong with an answer is in the message, %#', async (answer, more, why) => {
+  using app = new RawOrigin()
+  const { promise: said, resolve } = Promise.withResolvers<string | undefined>()
+  const check = new HealthCheck(originAt(app.port), { ...SETTINGS, ...more }, new Clock(), (_, error) =>
+    resolve(error?.message),
+  )
+  check.start()
+  const connection = await app.accept()
+  await connection.until('\r\n\r\n')
+  await connection.send(answer)
+  expect(await said).toStartWith(`The answer to GET /health is not valid: ${why}`)
+  check.stop()
+})
+
 test('tcp: a connection is enough; nobody there is not', async () => {
   using app = new RawOrigin()
   const there = checking(originAt(app.port), { kind: 'tcp' })

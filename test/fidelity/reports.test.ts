@@ -27,6 +27,17 @@ test('an exchange is reported with the status that the visitor got', async () =>
   ])
 })
 
+test.each(['streams', 'json'] as const)('%s: the server says why an answer was not valid', async wire => {
+  await using raw = await rawTunnel({ client: { wire } })
+  const report = next(raw.tunnel.server, 'request')
+  const visitor = await raw.visit(get(raw.host, '/broken'))
+  const app = await raw.origin.accept()
+  await app.until('\r\n\r\n')
+  await app.send('HTTP/1.1 200 OK\r\nno colon here\r\n\r\n')
+  expect(JSON.stringify(await readAnswer(visitor))).not.toContain('no colon')
+  expect(await report).toMatchObject({ error: 'ORIGIN_INVALID', reason: 'line 2 of its head has no colon' })
+})
+
 test('the client hears of a refused origin with 502 and its code', async () => {
   await using tunnel = await startTunnel({ port: 1 })
   const { promise, resolve } = Promise.withResolvers<{ status: number; error?: string }>()

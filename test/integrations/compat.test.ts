@@ -19,6 +19,7 @@ import localtunnel, {
 } from '../../src/integrations/compat.ts'
 import { guarding } from '../../src/plugins/guarding.ts'
 import { ask } from '../support/ask.ts'
+import { makeCertificate } from '../support/certificates.ts'
 import { codeOf } from '../support/events.ts'
 import { freePort } from '../support/ports.ts'
 import { startServer } from '../support/tunnel.ts'
@@ -120,8 +121,31 @@ test('ngrok: an option that protects the app is refused, and not left out', asyn
     { proto: 'tcp', proxy_proto: '3' },
   ])
     expect([more, await codeOf(forward({ addr: 9, ...more } as never))]).toEqual([more, 'OPTION_INVALID'])
-  const withKey = localtunnel({ port: 9, local_https: true, local_ca: 'ca.pem' })
-  expect(await codeOf(withKey)).toBe('OPTION_INVALID')
+  for (const more of [{ local_cert: 'cert.pem' }, { local_key: 'key.pem' }, { local_ca: 'absent.pem' }])
+    expect(await codeOf(localtunnel({ port: 9, local_https: true, ...more }))).toBe('OPTION_INVALID')
+})
+
+test('localtunnel: local_ca verifies the app, and another authority does not', async () => {
+  await using server = await startServer()
+  const [own, other] = await Promise.all([makeCertificate(['localhost']), makeCertificate(['localhost'])])
+  using origin = Bun.serve({ port: 0, tls: own, fetch: () => new Response('by TLS') })
+  const folder = await mkdtemp(join(tmpdir(), 'localtunnels-compat-'))
+  for (const [{ cert }, wanted] of [
+    [own, { status: 200, body: 'by TLS' }],
+    [other, { status: 502, code: 'ORIGIN_TLS' }],
+  ] as const) {
+    const local_ca = join(folder, 'ca.pem')
+    await Bun.write(local_ca, cert)
+    const tunnel = await localtunnel({
+      port: origin.port ?? 0,
+      host: server.url,
+      local_https: true,
+      local_ca,
+    })
+    expect(await ask(server.port, `${tunnel.clientId}.localhost`)).toMatchObject(wanted)
+    tunnel.close()
+  }
+  await rm(folder, { recursive: true })
 })
 
 test('ngrok: a unix socket, a password, allowed addresses, a list of listeners', async () => {

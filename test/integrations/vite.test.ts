@@ -160,3 +160,14 @@ test('options that ask for no tunnel, and no server at all', async () => {
   if (typeof apply !== 'function') throw new Error('apply is a function')
   expect(apply({}, { command: 'serve', mode: 'development' })).toBe(false)
 })
+
+test('a tunnel that never was is not paused', async () => {
+  const { urlLine } = await import('../../src/integrations/dev-tunnel.ts')
+  const { HeldTunnel } = await import('../../src/integrations/held-tunnel.ts')
+  await using server = await startServer({ tokens: ['right'] })
+  const tunnel = HeldTunnel.of('test', { server: server.url })
+  expect(urlLine(tunnel)).toContain('paused')
+  await tunnel.open()
+  expect(tunnel.failure).toMatchObject({ code: 'TOKEN_REFUSED' })
+  expect(urlLine(tunnel)).toMatch(/Tunnel.*none/)
+})

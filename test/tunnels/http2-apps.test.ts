@@ -6,6 +6,7 @@ import { createServer as createTlsServer } from 'node:https'
 import { TunnelClient } from '../../src/index.ts'
 import { MAX_NOISE } from '../../src/server/upstreams/http2-app.ts'
 import { ask } from '../support/ask.ts'
+import { next } from '../support/events.ts'
 import { frame, SETTINGS, u32 } from '../support/h2-frames.ts'
 import { type RawConnection, RawOrigin } from '../support/raw.ts'
 import { rejection } from '../support/rejection.ts'
@@ -232,15 +233,18 @@ for (const [what, bytes] of FAULTS)
       ({ status, code }) => (status === 502 ? code : status),
       () => 'cut',
     )
+    const report = next(tunnel.server, 'request')
     const app = await firstRequest(origin)
     await app.send(Uint8Array.from(bytes))
     expect(['ORIGIN_INVALID', 'ORIGIN_CLOSED', 'cut']).toContain(String(await within(answer, 'the answer')))
-    const next = ask(tunnel.port, tunnel.host)
+    const { error, reason = '' } = await report
+    if (error === 'ORIGIN_INVALID') expect(reason).toMatch(/ /)
+    const another = ask(tunnel.port, tunnel.host)
     if (what === 'DATA before a head' || what === 'a length that is not kept') {
       // The connection goes on: only its stream was wrong.
       await app.send(Uint8Array.from(answerOf(3, 'fine')))
     } else await (await firstRequest(origin)).send(Uint8Array.from(answerOf(1, 'fine')))
-    expect(await within(next, 'the next answer')).toMatchObject({ status: 200, body: 'fine' })
+    expect(await within(another, 'the next answer')).toMatchObject({ status: 200, body: 'fine' })
   })
 
 test('a visitor that leaves cancels its exchange and nothing else', async () => {

@@ -12,11 +12,12 @@ import {
   checkServer,
   checkWay,
 } from '../doctor/checks.ts'
+import { checkFile } from '../doctor/file-checks.ts'
 import { checkHttpPort } from '../doctor/https-checks.ts'
 import { EXIT } from '../exit-codes.ts'
 import type { Destination } from '../settings/destination.ts'
 import type { Target } from '../settings/target.ts'
-import { visible, visibleJson } from '../terminal/format.ts'
+import { visible, visibleJson, wrapped } from '../terminal/format.ts'
 import type { Palette } from '../terminal/palette.ts'
 import type { ShareSettings } from './share.ts'
 
@@ -25,12 +26,16 @@ export interface DoctorSettings {
   readonly client: ShareSettings['client']
   /** `undefined`: no app was named, none is looked for. */
   readonly target: Target | undefined
+  /** The command line says where the server is: the file of the folder does not. */
+  readonly isServerGiven: boolean
   /** A line of JSON for each check, and one at the end. */
   readonly isJson: boolean
 }
 
 export interface DoctorRun {
   readonly palette: Palette
+  /** The width of the terminal, for lines that are broken between words. */
+  readonly columns: number
   readonly environment: Readonly<Record<string, string | undefined>>
   write(text: string): void
 }
@@ -41,16 +46,19 @@ export async function doctor(settings: DoctorSettings, run: DoctorRun): Promise<
   const show = (checks: readonly Check[]) => {
     for (const check of checks) {
       if (check.verdict === 'fail') faults++
-      run.write(settings.isJson ? jsonLine({ type: 'check', ...check }) : line(check, run.palette))
+      run.write(settings.isJson ? jsonLine({ type: 'check', ...check }) : line(check, run))
     }
   }
   show([checkRuntime(VERSION), checkEnvironment(run.environment)])
   if (settings.target !== undefined) show(await checkApp(settings.target))
-  const { servers, notices } = settings.destination
+  const file = settings.target === undefined ? await checkFile(run.environment) : undefined
+  show(file?.checks ?? [])
+  const { destination, client: given } = (settings.isServerGiven ? undefined : file?.way) ?? settings
+  const { servers, notices } = destination
   show(notices.map(({ message }) => ({ verdict: 'note', what: 'token', found: message })))
   if (servers.length === 0) show([checkNoServer()])
   for (const { server, token, ca } of servers) {
-    const client = { ...(ca !== undefined && { ca }), ...settings.client }
+    const client = { ...(ca !== undefined && { ca }), ...given }
     const { way, checks: wayChecks } = checkWay(server, client, run.environment)
     show(wayChecks)
     const checks = way === undefined ? wayChecks : await checkServer(way)
@@ -68,8 +76,17 @@ export async function doctor(settings: DoctorSettings, run: DoctorRun): Promise<
 
 const jsonLine = (event: object): string => `${visibleJson(event)}\n`
 
-function line({ verdict, what, found, fix }: Check, palette: Palette): string {
+/** Where what was found begins; on a narrow terminal below what was checked. */
+const INDENT = 21
+const NARROW_COLUMNS = 60
+
+function line({ verdict, what, found, fix }: Check, { palette, columns }: DoctorRun): string {
   const colour = { ok: palette.green, fail: palette.red, note: palette.yellow }[verdict]
-  const advice = fix === undefined ? '' : `\n${' '.repeat(21)}${palette.bold('→')} ${fix}`
-  return `${colour(verdict.padEnd(5))} ${what.padEnd(14)} ${visible(found)}${advice}\n`
+  const isNarrow = columns < NARROW_COLUMNS
+  const indent = isNarrow ? 2 : INDENT
+  const margin = `\n${' '.repeat(indent)}`
+  const advice = fix === undefined ? [] : wrapped(`→ ${fix}`, columns - indent)
+  const lines = [...wrapped(visible(found), columns - indent), ...advice]
+  const shown = lines.join(margin).replace(`${margin}→`, `${margin}${palette.bold('→')}`)
+  return `${colour(verdict.padEnd(5))} ${what.padEnd(14)}${isNarrow ? margin : ' '}${shown}\n`
 }

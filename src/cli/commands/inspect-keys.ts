@@ -11,12 +11,19 @@ import { openInBrowser } from '../terminal/open.ts'
 /** Requests that have an answer, and could be sent again. */
 const LAST = new URLSearchParams({ filter: 'is:http,sse -is:refused -is:open', limit: '1' }).toString()
 
-/** Listens from now on, and says so. Without a terminal or an inspector: nothing. `page`: with its token, as it is then. */
-export function offerKeys(page: () => string | undefined, { output, stop, terminal }: Run): void {
-  if (terminal === undefined || page() === undefined) return
+/**
+ * Listens from now on, and says so. Without an inspector it only keeps what is typed off the screen; without a terminal it does
+ * nothing. `page`: with its token, as it is then.
+ */
+export function offerKeys(
+  { output, stop, terminal }: Run,
+  page: () => string | undefined = () => undefined,
+): void {
+  if (terminal === undefined) return
   const notice = (code: string, message: string) => output.event({ type: 'notice', code, message })
   const open = async () => {
-    const url = page() ?? ''
+    const url = page()
+    if (url === undefined) return
     if (!(await openInBrowser(url, process.platform)))
       notice('OPEN_FAILED', `No browser was opened: no program to open a URL was found. Open ${url}`)
   }
@@ -36,7 +43,7 @@ export function offerKeys(page: () => string | undefined, { output, stop, termin
     }
   }
   const keys = { i: () => void open(), r: () => void replay(), '\r': () => output.block('') }
-  if (listenForKeys(process.stdin, keys, stop))
+  if (listenForKeys(process.stdin, keys, stop) && page() !== undefined)
     output.block('  keys: i opens the inspector, r replays the last request\n')
 }
 

@@ -3,7 +3,7 @@
 import type { TunnelClientOptions } from '../../client/options.ts'
 import { reach } from '../../client/reach.ts'
 import { serverOrigin } from '../../client/server-address.ts'
-import { TunnelError } from '../../errors.ts'
+import { ERRORS, TunnelError } from '../../errors.ts'
 import { EXIT } from '../exit-codes.ts'
 import type { Logins } from '../settings/logins.ts'
 import { visible } from '../terminal/format.ts'
@@ -142,6 +142,10 @@ async function verify(
     return undefined
   } catch (error) {
     if (error instanceof TunnelError && !REFUSALS.has(error.code)) return error
+    if (error instanceof TunnelError && error.code === 'TOKEN_REFUSED') {
+      const action = 'Check it, or ask the operator for another one.'
+      throw new TunnelError('TOKEN_REFUSED', ERRORS.TOKEN_REFUSED.meaning, { cause: error, action })
+    }
     throw error
   }
 }

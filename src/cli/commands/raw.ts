@@ -33,6 +33,7 @@ export function shareRaw(settings: RawSettings, run: Run): Promise<void> {
         tunnels = await open(client)
       },
       async ready({ announce }) {
+        if (run.terminal !== undefined) (await import('./inspect-keys.ts')).offerKeys(run)
         for (const [index, { kind, url, name: subdomain }] of tunnels.entries())
           announce({ kind, url, subdomain, origin: targets[index]?.label ?? '' })
       },

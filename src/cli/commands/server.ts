@@ -59,6 +59,8 @@ async function serveWith(
     await parts.reach(run)
     if (run.stop.aborted) return
     await server.start()
+    run.served()
+    if (run.terminal !== undefined && place === undefined) (await import('./inspect-keys.ts')).offerKeys(run)
     reportStart(server, options, parts, place, run)
     if (parts.tokens?.editable.list().length === 0 && (given.tokens ?? []).length === 0)
       noticeNoTokens(given, run)
@@ -67,9 +69,11 @@ async function serveWith(
     follower?.follow(server, parts)
     parts.tokens?.follow(reload)
     const isReplaced = await upgrade.served(server)
-    run.output.event({ type: 'draining', requests: 0 })
+    if (place === undefined) run.output.event({ type: 'draining', requests: 0 })
     await (isReplaced ? server.handOver() : server.stop())
-    run.output.event(totals.event())
+    // The process of the workers prints those of all.
+    if (place === undefined) run.output.event(totals.event())
+    else (await import('../workers/workers.ts')).sayTotals(totals.event())
   } finally {
     follower?.stop()
     await parts.close()
@@ -131,6 +135,7 @@ async function serveByWorkers(
   const { adminListener } = given
   const admin = adminListener && (await prepareAdmin(adminListener, folder, run))
   const workers = await Workers.start(count, descriptors, folder, run)
+  run.served()
   try {
     admin?.listen(workers, upgrade)
   } catch (error) {
@@ -140,9 +145,11 @@ async function serveByWorkers(
   // They read the file themselves, when it changes or on SIGHUP.
   run.onHangup(() => workers.tell('SIGHUP'))
   const isReplaced = await upgrade.served({ descriptors })
+  run.output.event({ type: 'draining', requests: 0 })
   if (isReplaced) admin?.close()
   await (isReplaced ? workers.handOver() : workers.stop())
   await admin?.stop()
+  run.output.event(workers.totals())
 }
 
 /** Its code is loaded for workers that have an admin listener. */

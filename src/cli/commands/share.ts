@@ -51,6 +51,9 @@ export function shareApp(settings: ShareSettings, run: Run): Promise<void> {
 
 /** Shows the URL once a request through the public side came back. */
 async function becomeReady({ client, run, announce }: Shared, settings: ShareSettings): Promise<void> {
+  // Before anything is shown: the terminal echoes keys into the status line until the program reads them.
+  const keys = run.terminal === undefined ? undefined : await import('./inspect-keys.ts')
+  if (client.inspectorUrl === undefined) keys?.offerKeys(run)
   const startedAt = performance.now()
   while (!(await client.probe())) {
     if (run.stop.aborted) return
@@ -83,9 +86,7 @@ async function becomeReady({ client, run, announce }: Shared, settings: ShareSet
     run.output.event({ type: 'notice', code: 'INSPECTOR_OFF', message })
   }
   client.on('reach', async reach => (await import('../sharing/reach.ts')).tellReach(reach, run.output))
-  if (inspector === undefined || run.terminal === undefined) return
-  const { offerKeys } = await import('./inspect-keys.ts')
-  offerKeys(() => client.inspectorUrl, run)
+  if (inspector !== undefined) keys?.offerKeys(run, () => client.inspectorUrl)
 }
 
 /** A person is at the terminal. In a container the port of the inspector would be one that no browser reaches. */

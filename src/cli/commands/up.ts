@@ -86,9 +86,7 @@ class Up {
   async begin(): Promise<void> {
     const config = await read(this.#source, this.#run)
     await connectPatiently(() => this.#begin(config), this.#run)
-    if (this.#run.stop.aborted) return
-    this.#configured()
-    this.#changes.begin()
+    if (!this.#run.stop.aborted) this.#changes.begin()
   }
 
   async #begin(config: ClientConfig): Promise<void> {
@@ -99,7 +97,7 @@ class Up {
       this.#printRefusals(others.filter(({ error }) => error !== first.error))
       throw named(first)
     }
-    this.#printRefusals(refusals)
+    if (!this.#run.stop.aborted) this.#configured(refusals)
   }
 
   /** The file is another. */
@@ -120,15 +118,15 @@ class Up {
     if (stop.aborted) return
     const before = this.#config
     try {
-      const refusals = await this.#apply(await read(this.#source, this.#run), superseded)
+      let refusals = await this.#apply(await read(this.#source, this.#run), superseded)
       const [first] = refusals
       const isUnreachable = this.#line?.services.size === 0 && !this.#line.client.isConnected()
       if (first !== undefined && isUnreachable && before !== undefined && !stop.aborted) {
         this.#printRefusals([first])
         notice(output, 'CONFIG_KEPT', `${this.#source.path}: the previous services keep running.`)
-        this.#printRefusals(await this.#apply(before, superseded))
-      } else this.#printRefusals(refusals)
-      this.#configured()
+        refusals = await this.#apply(before, superseded)
+      }
+      this.#configured(refusals)
     } catch (error) {
       if (!(error instanceof TunnelError)) throw error
       notice(output, 'CONFIG_KEPT', `${withPages(error.message)} The previous services keep running.`)
@@ -160,19 +158,23 @@ class Up {
     }
   }
 
-  #configured(): void {
+  /** Prints the services that run, and below them the refused ones. */
+  #configured(refusals: readonly Refusal[]): void {
+    this.#run.served()
     const services = this.#line?.services.size ?? 0
     const inspector = this.#line?.client.inspectorUrl
-    const shown = inspector === undefined ? {} : { inspector }
-    this.#run.output.event({ type: 'configured', file: this.#source.path, services, ...shown })
-    if (inspector !== undefined && !this.#hasKeys) void this.#offerKeys()
+    const refused = refusals.length
+    const more = { ...(refused > 0 && { refused }), ...(inspector !== undefined && { inspector }) }
+    this.#run.output.event({ type: 'configured', file: this.#source.path, services, ...more })
+    this.#printRefusals(refusals)
+    if (!this.#hasKeys) void this.#offerKeys()
   }
 
   /** They ask the client that there is when one is pressed. */
   async #offerKeys(): Promise<void> {
     this.#hasKeys = true
     const { offerKeys } = await import('./inspect-keys.ts')
-    offerKeys(() => this.#line?.client.inspectorUrl, this.#run)
+    offerKeys(this.#run, () => this.#line?.client.inspectorUrl)
   }
 }
 

@@ -164,8 +164,10 @@ export async function checkServer(way: Way): Promise<readonly Check[]> {
     return [{ verdict: 'ok', what: 'server name', found }, ...(await checkStatus(way, url))]
   }
   try {
-    const { address: ip } = await lookup(hostname)
-    const found = `${hostname} is ${ip}`
+    // As the client dials it.
+    const isHere = hostname === 'localhost' || hostname.endsWith('.localhost')
+    const { address: ip } = isHere ? { address: '127.0.0.1' } : await lookup(hostname)
+    const found = `${hostname} is ${isHere ? 'this machine' : ip}`
     const checks = await checkStatus(way, url)
     const isDown = checks.some(({ verdict }) => verdict === 'fail')
     const own = isDown ? await checkOwnPort(ip, port ?? (secure ? 443 : 80)) : undefined

@@ -3,6 +3,7 @@
 import { faultLine } from '../../config/fault.ts'
 import type {
   CliEvent,
+  ConfiguredEvent,
   MoreEvent,
   ResponseEvent,
   TotalsEvent,
@@ -141,7 +142,7 @@ export function eventText(event: CliEvent, urlColumns = 0): string | undefined {
     case 'removed':
       return `${event.service}: removed`
     case 'configured':
-      return `${visible(event.file)}: ${count(event.services, 'service')}${event.inspector === undefined ? '' : `, inspect: ${event.inspector}`}`
+      return `${visible(event.file)}: ${servicesText(event)}${event.inspector === undefined ? '' : `, inspect: ${event.inspector}`}`
     case 'fault': {
       const at = event.line === undefined ? undefined : { line: event.line, column: event.column ?? 1 }
       return visible(faultLine(event.file, { at, message: event.message }))
@@ -163,6 +164,11 @@ export function eventText(event: CliEvent, urlColumns = 0): string | undefined {
     default:
       return undefined
   }
+}
+
+/** `3 services`, `2 of 3 services`. */
+function servicesText({ services, refused = 0 }: ConfiguredEvent): string {
+  return `${refused === 0 ? '' : `${services} of `}${count(services + refused, 'service')}`
 }
 
 /** `… and 1,234 more requests, 12 errors`. */

@@ -10,12 +10,18 @@
 
 import { VERSION } from '../../version.ts'
 import type { CliEvent, ListeningEvent, Output, ReadyEvent, ServiceEvent, Sink } from '../output.ts'
-import { count, cut, formatDuration, visible, wrapped } from '../terminal/format.ts'
+import { count, cut, formatDuration, formatTime, visible, wrapped } from '../terminal/format.ts'
 import type { Palette } from '../terminal/palette.ts'
 import { connectionLine, eventText, responseLine, totalsLine, upgradedLine } from './lines.ts'
 
 /** Services of one file are granted within this time, unless the server is far away: then each is shown as it comes. */
 const GATHER_MS = 100
+
+/** Below this width, times give way. */
+const NARROW_COLUMNS = 60
+
+/** Events without a time: they belong to the start, to the end, or to the second that just ended. */
+const UNTIMED: ReadonlySet<CliEvent['type']> = new Set(['service', 'configured', 'fault', 'draining', 'more'])
 
 const CLEAR_LINE = '\r\x1b[2K'
 
@@ -35,6 +41,7 @@ export class TerminalOutput implements Output {
   #connections = 0
   #openConnections = 0
   #isDraining = false
+  #hasTotals = false
   #isUncounted = false
   /** Granted, and not shown yet. */
   readonly #services: ServiceEvent[] = []
@@ -125,6 +132,7 @@ export class TerminalOutput implements Output {
         this.#lostAt ??= this.#now().getTime()
         break
       case 'connected':
+        if (this.#lostAt !== undefined) this.#printEnd(this.#lostAt)
         this.#lostAt = undefined
         this.#lastError = ''
         if (this.#isReady && !this.#hasServices && event.url !== this.#url)
@@ -134,7 +142,8 @@ export class TerminalOutput implements Output {
       case 'origin':
         if (event.service !== undefined) {
           const text = `${event.service}: ${event.isUp ? 'the app answers' : 'nothing answers yet'}: ${visible(event.origin)}`
-          this.#print(`  ${event.isUp ? text : this.#palette.yellow(text)}`)
+          const { dim, yellow } = this.#palette
+          this.#print(`  ${dim(this.#time)}${event.isUp ? text : yellow(text)}`)
           break
         }
         this.#downOrigin = event.isUp ? undefined : visible(event.origin)
@@ -149,6 +158,7 @@ export class TerminalOutput implements Output {
         else this.#printText(event)
         break
       case 'totals':
+        this.#hasTotals = true
         this.#print(`  ${totalsLine(event, this.#isUncounted)}`)
         break
       case 'error':
@@ -198,6 +208,19 @@ export class TerminalOutput implements Output {
     this.#flushServices()
     clearInterval(this.#ticker)
     this.#clearStatus()
+    // A second Ctrl+C was echoed.
+    if (this.#isDraining && !this.#hasTotals) this.#out.write(CLEAR_LINE)
+  }
+
+  #printEnd(lostAt: number): void {
+    const again = this.#isReady ? 'connected again' : 'connected'
+    const after = `${again} after ${formatDuration(this.#now().getTime() - lostAt)}`
+    this.#print(`  ${this.#palette.dim(`${this.#time}${after}`)}`)
+  }
+
+  /** The time in front of notices and errors, which may stay on the screen for hours. */
+  get #time(): string {
+    return this.#out.columns < NARROW_COLUMNS ? '' : `${formatTime(this.#now())}  `
   }
 
   #header(event: ReadyEvent): string {
@@ -242,8 +265,12 @@ export class TerminalOutput implements Output {
     const isBad = event.type === 'error' || event.type === 'fault'
     const isPlain = event.type === 'service' || event.type === 'configured' || event.type === 'removed'
     const colour = isBad ? red : isPlain ? (line: string) => line : yellow
-    const lines = isPlain ? [text] : wrapped(text, this.#out.columns - 2)
-    this.#print(lines.map(line => `  ${colour(line)}`).join('\n'))
+    const time = UNTIMED.has(event.type) ? '' : this.#time
+    const lines = isPlain ? [text] : wrapped(text, this.#out.columns - 2 - time.length)
+    const margin = ' '.repeat(time.length)
+    this.#print(
+      lines.map((line, at) => `  ${at === 0 ? this.#palette.dim(time) : margin}${colour(line)}`).join('\n'),
+    )
   }
 
   #print(text: string): void {

@@ -20,6 +20,8 @@ export function addDoctorCommand(program: Command, actions: Actions): void {
     const target = targetOf(flags, positional)
     needHttps(flags, [target.options])
     const isJson = flags.isOn('json')
-    return actions.doctor({ ...connection(flags), target: isAppGiven ? target : undefined, isJson })
+    const isServerGiven = flags.isTyped('server') || flags.isOn('local')
+    const given = { target: isAppGiven ? target : undefined, isServerGiven, isJson }
+    return actions.doctor({ ...connection(flags), ...given })
   })
 }

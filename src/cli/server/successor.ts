@@ -1,6 +1,7 @@
 // A server replaces itself: the program is started again with the sockets that listen, and this one leaves once that one serves.
 
 import { ERRORS, type ErrorCode, TunnelError } from '../../errors.ts'
+import type { TotalsEvent } from '../output.ts'
 
 /** A program that does not serve by then is ended. */
 const START_TIMEOUT_MS = 30_000
@@ -22,6 +23,8 @@ export interface Started {
   readonly serving: Promise<number>
   /** It has nothing under way and waits for the others. */
   readonly idle: Promise<void>
+  /** The totals that a worker sends at its end; `undefined` if it ended without. */
+  readonly totals: Promise<TotalsEvent | undefined>
   /** It has served. */
   readonly hasServed: () => boolean
   /** With its exit code. */
@@ -33,6 +36,7 @@ export function startProgram(descriptors: readonly number[], environment: Enviro
   const { promise, resolve, reject } = Promise.withResolvers<number>()
   const failed = (code: ErrorCode, why: string) => reject(new TunnelError(code, why))
   const idle = Promise.withResolvers<void>()
+  const totals = Promise.withResolvers<TotalsEvent | undefined>()
   let hasServed = false
   const child = Bun.spawn({
     // The number of a process is known in it only.
@@ -44,10 +48,13 @@ export function startProgram(descriptors: readonly number[], environment: Enviro
         typeof message === 'object' && message !== null ? { ...message } : {}
       if (typeof word.failed === 'string') return failed(codeOf(word.code), word.failed)
       if (word.idle === true) idle.resolve()
+      // This same program wrote it.
+      if (word.totals !== undefined) totals.resolve(word.totals as TotalsEvent)
       if (word.pid === undefined) return
       hasServed = true
       resolve(child.pid)
     },
+    onDisconnect: () => totals.resolve(undefined),
   })
   const timer = setTimeout(
     () => failed('UPGRADE_FAILED', `it did not serve within ${START_TIMEOUT_MS / 1_000} s.`),
@@ -60,7 +67,8 @@ export function startProgram(descriptors: readonly number[], environment: Enviro
     clearTimeout(timer)
     if (!hasServed) child.kill('SIGKILL')
   })
-  return { process: child, serving, idle: idle.promise, hasServed: () => hasServed, exited: child.exited }
+  const ends = { idle: idle.promise, totals: totals.promise, exited: child.exited }
+  return { process: child, serving, hasServed: () => hasServed, ...ends }
 }
 
 /**

@@ -77,18 +77,18 @@ export class Logins {
   }
 
   #read(path: string): void {
-    const invalid = (why: string, cause?: unknown) =>
-      new TunnelError('LOGIN_INVALID', `${path} ${why}.`, { cause })
+    const invalid = (why: string, options?: { readonly cause?: unknown; readonly action?: string }) =>
+      new TunnelError('LOGIN_INVALID', `${path} ${why}.`, options)
     const mode = modeOf(path)
     if (mode === undefined) return
     // As ssh does with keys: what others could read is not a secret any more.
     if (process.platform !== 'win32' && (mode & 0o077) !== 0)
-      throw invalid('may be read by other users: chmod 600')
+      throw invalid('may be read by other users', { action: `Run: chmod 600 ${path}` })
     let text: string
     try {
       text = readFileSync(path, 'utf8')
     } catch (cause) {
-      throw invalid('cannot be read', cause)
+      throw invalid('cannot be read', { cause })
     }
     try {
       const { servers, default: standard } = recordOf(JSON.parse(text))
@@ -101,7 +101,7 @@ export class Logins {
       if (typeof standard === 'string' && this.#kept.has(standard)) this.#standard = standard
     } catch (cause) {
       // Not the reason: it may quote what stands there.
-      throw invalid('is not a file of logins', cause)
+      throw invalid('is not a file of logins', { cause })
     }
   }
 

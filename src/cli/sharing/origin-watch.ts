@@ -1,4 +1,5 @@
-// Watches whether anything listens where the app should be: while nothing does, it looks once a second.
+// Watches whether anything listens where the app should be: while nothing does, it looks once a second. An app that is up is looked at
+// without a connection only, where the system says what listens.
 
 import { stat } from 'node:fs/promises'
 import { deferred } from '../../deferred.ts'
@@ -8,6 +9,8 @@ import type { Target } from '../settings/target.ts'
 import { listensHere } from './listening-ports.ts'
 
 const PAUSE_MS = 1_000
+/** Between looks at an app that is up. */
+const UP_PAUSE_MS = 2_000
 const DIAL_TIMEOUT_MS = 1_000
 /** For the app to end its side of a connection of the check. */
 const END_TIMEOUT_MS = 1_000
@@ -25,7 +28,7 @@ export class OriginWatch {
     this.#changed = changed
   }
 
-  /** Looks now, and again and again as long as nothing listens. An app that is up is left in peace. */
+  /** Looks now, and again and again. */
   async check(): Promise<void> {
     if (this.#isChecking || this.#isStopped) return
     this.#isChecking = true
@@ -36,12 +39,23 @@ export class OriginWatch {
     if (isUp !== this.#isUp) this.#changed(isUp)
     this.#isUp = isUp
     if (!isUp) this.#timer = setTimeout(() => void this.check(), PAUSE_MS)
+    else if (isSeen(this.#target.dial)) this.#timer = setTimeout(() => this.#look(), UP_PAUSE_MS)
+  }
+
+  #look(): void {
+    if (isSeen(this.#target.dial)) this.#timer = setTimeout(() => this.#look(), UP_PAUSE_MS)
+    else void this.check()
   }
 
   stop(): void {
     this.#isStopped = true
     clearTimeout(this.#timer)
   }
+}
+
+/** Whether the system says that the app listens. */
+function isSeen(where: Target['dial']): boolean {
+  return 'port' in where && listensHere(where)
 }
 
 /** Whether the app accepts a connection, or the folder is there. Never rejects. */

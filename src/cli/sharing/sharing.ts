@@ -86,8 +86,10 @@ async function shareThrough(sharing: Sharing, embedded: ServerEnd | undefined, r
   const shared: Shared = {
     client,
     run,
-    announce: what =>
-      run.output.event({ type: 'ready', ...what, wire, server, isEmbedded: embedded !== undefined }),
+    announce(what) {
+      run.served()
+      run.output.event({ type: 'ready', ...what, wire, server, isEmbedded: embedded !== undefined })
+    },
   }
   report(client, { output: run.output, totals, originFailed: checkOrigins })
   sharing.listen?.(shared)

@@ -49,9 +49,9 @@ export function listenForKeys(input: KeyInput, keys: Keys, stop: AbortSignal): b
     input.setRawMode(false)
   }
   const pressed = (bytes: Uint8Array | string) => {
-    // What is pasted is not meant for this.
+    // What is pasted is not meant for this. A signal counts wherever it stands: other keys may come in the same read.
     const text = String(bytes)
-    const signal = SIGNALS[text[0] ?? '']
+    const signal = text.split('').flatMap(one => SIGNALS[one] ?? [])[0]
     if (signal === undefined) return text.length === 1 ? keys[text]?.() : undefined
     if (signal !== 'SIGINT') leave()
     // The whole job, as the terminal does; not more, should another process have begun it.

@@ -11,6 +11,7 @@ import { TunnelError } from '../../errors.ts'
 import { DEFAULT_HOST } from '../../server/options.ts'
 import { inheritedSocket } from '../../sockets/inherited.ts'
 import { listeningSocket } from '../../sockets/listening.ts'
+import type { TotalsEvent } from '../output.ts'
 import type { Run } from '../run.ts'
 import { type Started, startProgram } from '../server/successor.ts'
 import { aborted } from '../stop.ts'
@@ -80,6 +81,8 @@ export class Workers {
   readonly #door: DirectoryDoor
   readonly #started = new Map<Started, number>()
   readonly #pauses = new Set<() => void>()
+  readonly #startedAt: number = performance.now()
+  readonly #totals: TotalsEvent[] = []
   #isOver = false
 
   private constructor(descriptors: readonly number[], run: Run, folder: string, door: DirectoryDoor) {
@@ -153,6 +156,19 @@ export class Workers {
     for (const { process } of this.#started.keys()) process.kill(signal)
   }
 
+  /** The sum over all workers that ended in good order. Call it after `stop` or `handOver`. */
+  totals(): TotalsEvent {
+    const sum = (of: (one: TotalsEvent) => number) => this.#totals.reduce((all, one) => all + of(one), 0)
+    return {
+      type: 'totals',
+      requests: sum(one => one.requests),
+      connections: sum(one => one.connections ?? 0),
+      errors: sum(one => one.errors),
+      bytes: sum(one => one.bytes),
+      durationMs: Math.round(performance.now() - this.#startedAt),
+    }
+  }
+
   /** Another program serves: what is under way is finished here. */
   async handOver(): Promise<void> {
     this.#isOver = true
@@ -183,10 +199,19 @@ export class Workers {
     // Visitors of one ask for tunnels of another: none leaves while one has something under way.
     await Promise.all([...this.#started.keys()].map(({ idle, exited }) => Promise.race([idle, exited])))
     this.#say('leave')
-    await Promise.all([...this.#started.keys()].map(({ exited }) => exited))
+    const ends = [...this.#started.keys()].map(async ({ exited, totals }) => {
+      await exited
+      return await totals
+    })
+    for (const one of await Promise.all(ends)) if (one !== undefined) this.#totals.push(one)
     await this.#door[Symbol.asyncDispose]()
     await rm(this.#folder, { recursive: true, force: true })
   }
+}
+
+/** Sends the totals of this worker to the process that started it. */
+export function sayTotals(totals: TotalsEvent): void {
+  if (process.connected === true) process.send?.({ totals })
 }
 
 /** Says to the process that started this one that nothing is under way here. Resolves when that is so at all workers. */

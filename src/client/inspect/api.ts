@@ -116,7 +116,7 @@ export class InspectApi {
   async #list({ query, request }: Asked): Promise<Response> {
     const filter = filterOf(query.get('filter'))
     const before = numberOf(query, 'before', Number.MAX_SAFE_INTEGER)
-    const limit = Math.min(Math.max(numberOf(query, 'limit', 100), 1), 1_000)
+    const limit = limitOf(query, 100)
     const { capture, store } = this.#inspector
     capture.flush()
     const exchanges: unknown[] = []
@@ -172,7 +172,7 @@ export class InspectApi {
 
   #frames({ entry, query }: Asked): Response {
     const from = numberOf(query, 'from', 0)
-    const limit = Math.min(Math.max(numberOf(query, 'limit', 200), 1), 1_000)
+    const limit = limitOf(query, 200)
     const first = Math.max(0, from - entry.droppedFrames)
     return json({ frames: entry.frames.slice(first, first + limit), total: entry.totalFrames })
   }
@@ -283,6 +283,13 @@ function numberOf(query: URLSearchParams, name: string, otherwise: number): numb
   if (text === null) return otherwise
   if (/^\d{1,15}$/.test(text)) return Number(text)
   throw new TunnelError('OPTION_INVALID', `${name} must be a whole number.`)
+}
+
+/** Rows in one answer. */
+function limitOf(query: URLSearchParams, otherwise: number): number {
+  const limit = numberOf(query, 'limit', otherwise)
+  if (limit >= 1 && limit <= 1_000) return limit
+  throw new TunnelError('OPTION_INVALID', 'limit must be from 1 to 1000.')
 }
 
 /** The JSON object of a request; empty without a body. */

@@ -56,7 +56,8 @@ const CLUSTER: Fields = {
   },
   ca: {
     value: { type: 'file' },
-    meaning: 'PEM file of an authority to trust besides the usual ones, for `rediss://`',
+    meaning:
+      'PEM file of the authority that signs its certificate, in place of the usual ones, for `rediss://`',
     default: 'none',
   },
   'peer-url': {

@@ -1,6 +1,7 @@
 // The function of the `localtunnel` package, over a tunnel of ours.
 
 import { EventEmitter } from 'node:events'
+import { readFileSync } from 'node:fs'
 import { TunnelClient } from '../../client/client.ts'
 import type { OriginOptions } from '../../client/options.ts'
 import { TunnelError } from '../../errors.ts'
@@ -18,6 +19,7 @@ export interface LocaltunnelOptions {
   /** Not taken: `OPTION_INVALID`, unless `allow_invalid_cert` is `true`. */
   readonly local_cert?: string
   readonly local_key?: string
+  /** File with the authority of the app's certificate. */
   readonly local_ca?: string
   /** `true`: the app's certificate may be any. */
   readonly allow_invalid_cert?: boolean
@@ -103,19 +105,29 @@ function clientOptions(options: LocaltunnelOptions): ConstructorParameters<typeo
   checkNames(options, NAMES, 'localtunnel()')
   const { port, host, subdomain, local_host, local_https, allow_invalid_cert } = options
   const { local_cert, local_key, local_ca } = options
-  if (!allow_invalid_cert && (local_cert ?? local_key ?? local_ca) !== undefined)
+  if (!allow_invalid_cert && (local_cert ?? local_key) !== undefined)
     throw new TunnelError(
       'OPTION_INVALID',
-      'local_cert, local_key and local_ca are not taken. Name the authority in NODE_EXTRA_CA_CERTS, or set allow_invalid_cert.',
+      'local_cert and local_key are not taken: the app gets no certificate of its visitor. Leave them out.',
     )
   const name = local_host ?? 'localhost'
   const app: OriginOptions = local_https
-    ? { url: `https://${name}:${port}`, ...(allow_invalid_cert && { appInsecure: true }) }
+    ? { url: `https://${name}:${port}`, ...tlsOf(allow_invalid_cert, local_ca) }
     : { ...(port !== undefined && { port }), host: name }
   return {
     ...app,
     ...(host !== undefined && { server: host }),
     ...(subdomain !== undefined && { subdomain }),
     ...(local_host !== undefined && { hostHeader: local_host }),
+  }
+}
+
+function tlsOf(isAny: boolean | undefined, ca: string | undefined): OriginOptions {
+  if (isAny) return { appInsecure: true }
+  if (ca === undefined) return {}
+  try {
+    return { appCa: readFileSync(ca, 'utf8') }
+  } catch (cause) {
+    throw new TunnelError('OPTION_INVALID', `local_ca: ${ca} cannot be read.`, { cause })
   }
 }

@@ -297,7 +297,7 @@ export class Http2App implements FrameHandler, ChannelConnection, Undecided, Dea
     }
   }
 
-  #lose(code: ErrorCode): void {
+  #lose(code: ErrorCode, reason?: string): void {
     if (this.#isOver) return
     this.#isOver = true
     this.#isLeaving = true
@@ -308,10 +308,10 @@ export class Http2App implements FrameHandler, ChannelConnection, Undecided, Dea
     const sides = [...this.#sides.values()]
     this.#sides.clear()
     this.#waiting.clear()
-    for (const { channel } of sides) channel.lost(code, false)
+    for (const { channel } of sides) channel.lost(code, false, reason)
     const undecided = [...this.#undecided]
     this.#undecided.clear()
-    for (const channel of undecided) channel.lost(code, false)
+    for (const channel of undecided) channel.lost(code, false, reason)
     this.#stream.end()
   }
 
@@ -322,7 +322,7 @@ export class Http2App implements FrameHandler, ChannelConnection, Undecided, Dea
     this.#isReading = false
     this.#stream.write(this.#outbox.bytes, true, 0, this.#outbox.end)
     this.#outbox.clear()
-    this.#lose(error)
+    this.#lose(error, reason === '' ? undefined : `the app broke HTTP/2: ${reason}`)
     if (code !== Code.NO_ERROR) this.#stream.reset('PROTOCOL_ERROR')
   }
 
@@ -341,7 +341,8 @@ export class Http2App implements FrameHandler, ChannelConnection, Undecided, Dea
       return this.#decoder.fail(Code.FLOW_CONTROL_ERROR, 'DATA beyond the window of the connection')
     this.#giveWindow(0, this.#receiving.consume(length))
     const side = this.#sides.get(stream)
-    if (side !== undefined && !side.receiving.take(length)) this.#refuse(side, Code.FLOW_CONTROL_ERROR)
+    if (side !== undefined && !side.receiving.take(length))
+      this.#refuse(side, Code.FLOW_CONTROL_ERROR, 'its body is beyond the window')
   }
 
   data(stream: number, bytes: Uint8Array, start: number, end: number): void {
@@ -372,7 +373,7 @@ export class Http2App implements FrameHandler, ChannelConnection, Undecided, Dea
     if (noise > 0 && !this.#noise.spend(noise, this.#host.deadlines.tick))
       return this.#decoder.fail(Code.ENHANCE_YOUR_CALM, 'too many heads that are no answers')
     if (side !== undefined)
-      this.#judge(side, isMalformed ? Code.PROTOCOL_ERROR : side.channel.answered(fields, isLast))
+      this.#judge(side, isMalformed ? 'its stream depends on itself' : side.channel.answered(fields, isLast))
     else if (stream >= this.#nextId) this.#decoder.fail(Code.PROTOCOL_ERROR, 'an answer to no request')
   }
 
@@ -389,7 +390,7 @@ export class Http2App implements FrameHandler, ChannelConnection, Undecided, Dea
     const code = this.#noise.spend(NOISE_OF_WORK, this.#host.deadlines.tick)
       ? peer.read(bytes, start, end)
       : Code.ENHANCE_YOUR_CALM
-    if (code !== 0) return this.#decoder.fail(code, peer.problem)
+    if (code !== 0) return this.#decoder.fail(code, peer.problem || 'too many SETTINGS')
     this.#encoder.setPeerLimit(peer.leastHeaderTableSize)
     this.#encoder.setPeerLimit(peer.headerTableSize)
     const growth = peer.initialWindowSize - before
@@ -436,24 +437,25 @@ export class Http2App implements FrameHandler, ChannelConnection, Undecided, Dea
     }
     const side = this.#sides.get(stream)
     if (side === undefined) return
-    if (!side.sending.grow(increment)) this.#refuse(side, Code.FLOW_CONTROL_ERROR)
+    if (!side.sending.grow(increment))
+      this.#refuse(side, Code.FLOW_CONTROL_ERROR, 'the window of its request passes 2^31 - 1')
     else if (this.#waiting.delete(side.channel)) side.channel.resume()
   }
 
   streamFault(stream: number, code: number, reason: string): void {
     const side = this.#sides.get(stream)
-    if (side !== undefined) this.#refuse(side, code)
+    if (side !== undefined) this.#refuse(side, code, reason)
     else if (stream >= this.#nextId) this.#decoder.fail(code, reason)
   }
 
-  #judge(side: Side, code: number | undefined): void {
-    if (code !== undefined) this.#refuse(side, code)
+  #judge(side: Side, fault: string | undefined): void {
+    if (fault !== undefined) this.#refuse(side, Code.PROTOCOL_ERROR, fault)
   }
 
   /** What the app sent is no answer. */
-  #refuse(side: Side, code: number): void {
+  #refuse(side: Side, code: number, reason: string): void {
     this.leave(side, code)
-    side.channel.lost('ORIGIN_INVALID', false)
+    side.channel.lost('ORIGIN_INVALID', false, reason)
   }
 
   #giveWindow(stream: number, increment: number): void {

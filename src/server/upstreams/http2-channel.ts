@@ -30,6 +30,8 @@ export interface Http2Side {
   readonly receiving: ReceiveWindow
 }
 
+const NO_HEAD = 'its body came before its head'
+
 /** What a channel asks of the connection that its request went to. */
 export interface ChannelConnection {
   /** Sends as much of bytes[start, end) as there is room for, and says how much. */
@@ -256,15 +258,16 @@ export class Http2Channel implements StreamOwner {
 
   // ── From the app ───────────────────────────────────────────────────────────────────────────────────────────
 
-  /** A head came, or trailers. Returns the code with which the stream is to be reset, if it breaks a rule. */
-  answered(list: FieldList, isLast: boolean): number | undefined {
-    if (this.#phase === 'body') return isLast ? this.#takeTrailers(list) : Code.PROTOCOL_ERROR
-    if (this.#phase !== 'head' || list.isTooLarge) return Code.PROTOCOL_ERROR
+  /** A head came, or trailers. Returns what is wrong with it, if anything is. */
+  answered(list: FieldList, isLast: boolean): string | undefined {
+    if (this.#phase === 'body') return isLast ? this.#takeTrailers(list) : 'it has two heads'
+    if (this.#phase !== 'head') return 'its head came too late'
+    if (list.isTooLarge) return 'its head is larger than max-head'
     const webSocketAccept = this.#isUpgrade ? acceptOf(this.#head) : ''
     const text = new Uint8Array(maxTextBytes(list) + MAX_UPGRADE_BYTES)
     const terms = { isLast, method: this.#head.method, webSocketAccept }
     const end = writeResponseHead(list, terms, text, 0)
-    if (end < 0) return Code.PROTOCOL_ERROR
+    if (end < 0) return 'its head is malformed'
     const status = Number(list.value(0))
     const head = text.subarray(0, end)
     if (status < 200) {
@@ -287,28 +290,28 @@ export class Http2Channel implements StreamOwner {
   }
 
   /** A piece of the body. */
-  received(bytes: Uint8Array, start: number, end: number): number | undefined {
+  received(bytes: Uint8Array, start: number, end: number): string | undefined {
     if (this.#phase === 'switched') {
       this.#payloadBytes += end - start
       if (end > start) this.#hand(bytes, start, end)
       return undefined
     }
-    if (this.#phase !== 'body' || start === end)
-      return this.#phase === 'body' ? undefined : Code.PROTOCOL_ERROR
+    if (this.#phase !== 'body') return NO_HEAD
+    if (start === end) return undefined
     this.#payloadBytes += end - start
     if (this.#isChunked) {
       this.#hand(chunkOf(bytes, start, end))
       return undefined
     }
     this.#left -= end - start
-    if (this.#left < 0) return Code.PROTOCOL_ERROR
+    if (this.#left < 0) return 'its body is longer than its content-length'
     if (this.#left > 0) this.#hand(bytes, start, end)
     else this.#last = bytes.subarray(start, end)
     return undefined
   }
 
   /** The answer ends without trailers. */
-  ended(): number | undefined {
+  ended(): string | undefined {
     if (this.#phase === 'switched') {
       const { stream } = this
       stream.peerEnded = true
@@ -316,7 +319,8 @@ export class Http2Channel implements StreamOwner {
       stream.handler.ended(stream.sentBytes - stream.queuedBytes)
       return undefined
     }
-    if (this.#phase !== 'body' || this.#left > 0) return Code.PROTOCOL_ERROR
+    if (this.#phase !== 'body') return NO_HEAD
+    if (this.#left > 0) return 'its body is shorter than its content-length'
     this.#finish(this.#isChunked ? LAST_CHUNK : this.#last)
     return undefined
   }
@@ -330,12 +334,12 @@ export class Http2Channel implements StreamOwner {
     begun?.connection.leave(begun.side, undefined)
   }
 
-  #takeTrailers(list: FieldList): number | undefined {
+  #takeTrailers(list: FieldList): string | undefined {
     // Behind a length there is no place for trailers in HTTP/1.1.
     if (!this.#isChunked) return this.ended()
     const text = new Uint8Array(maxTextBytes(list))
     const end = list.isTooLarge ? -1 : writeTrailers(list, text, 0)
-    if (end < 0) return Code.PROTOCOL_ERROR
+    if (end < 0) return 'its trailers are malformed'
     this.#finish(text.subarray(0, end))
     return undefined
   }
@@ -363,15 +367,15 @@ export class Http2Channel implements StreamOwner {
     this.stream.handler.received(bytes, start, end)
   }
 
-  /** The app, or its connection, gave the exchange up. `isUntouched`: it did nothing with the request. */
-  lost(code: ErrorCode, isUntouched: boolean): void {
+  /** The app, or its connection, gave the exchange up. `isUntouched`: it did nothing with the request. `reason`: what it did wrong. */
+  lost(code: ErrorCode, isUntouched: boolean, reason?: string): void {
     this.#begun = undefined
     this.#undecided = undefined
     const { stream } = this
     if (stream.isClosed) return
     stream.isClosed = true
     stream.queue.length = 0
-    stream.handler.reset(code, isUntouched ? this.#sentBefore : stream.sentBytes)
+    stream.handler.reset(code, isUntouched ? this.#sentBefore : stream.sentBytes, reason)
   }
 
   /** Ends the exchange from here. */

@@ -249,7 +249,7 @@ export class JsonExchange implements Exchange, Deadline {
     if (this.#phase !== 'waiting') return
     const body = answer && decodeBody(answer.body, base64)
     if (answer === undefined || body === undefined) return this.#fail('ORIGIN_INVALID')
-    if (answer.error !== undefined && isBelieved(answer.error)) return this.#fail(answer.error)
+    if (answer.error !== undefined && isBelieved(answer.error)) return this.#fail(answer.error, answer.reason)
     const visit = this.#visit
     if (visit.logins !== undefined && answer.headers.some(logsConnectionIn)) visit.logins.hasBegun = true
     const sent = hasBody(answer.status, visit.head.method) ? body : body.subarray(0, 0)
@@ -313,10 +313,10 @@ export class JsonExchange implements Exchange, Deadline {
     this.#visit.done(true)
   }
 
-  #fail(code: ErrorCode): void {
+  #fail(code: ErrorCode, reason?: string): void {
     if (this.#phase === 'over') return
     this.#end()
-    this.#visit.fail(code)
+    this.#visit.fail(code, undefined, reason)
   }
 
   #end(): void {

@@ -118,9 +118,9 @@ export class PooledStream implements StreamHandler, ExchangeOwner, Reserved, Dea
     }
   }
 
-  reset(code: ErrorCode, delivered: number): void {
+  reset(code: ErrorCode, delivered: number, reason?: string): void {
     this.#stream = undefined
-    if (this.#phase === 'exchange') return this.#exchange.reset(code, delivered)
+    if (this.#phase === 'exchange') return this.#exchange.reset(code, delivered, reason)
     if (this.#phase === 'idle') this.#pool.dropIdle(this)
     this.#close()
   }

@@ -213,8 +213,8 @@ export class StreamExchange implements Exchange {
     }
   }
 
-  reset(code: ErrorCode, delivered: number): void {
-    if (!this.#queue.isEmpty) return this.#queue.endWith(() => this.reset(code, delivered))
+  reset(code: ErrorCode, delivered: number, reason?: string): void {
+    if (!this.#queue.isEmpty) return this.#queue.endWith(() => this.reset(code, delivered, reason))
     const isHeadAwaited = this.#phase === 'head'
     this.#stream = undefined
     const method = this.#visit?.head.method ?? ''
@@ -226,8 +226,8 @@ export class StreamExchange implements Exchange {
     // The client is a stranger: of its codes, only those about the origin are believed.
     const cause = ERRORS[code].fault === 'origin' || code === 'STREAM_LIMIT' ? code : this.#lostCode
     // A handler that threw has seen the request: it would be asked twice.
-    if (isHeadAwaited && cause !== 'HANDLER_FAILED') this.#retryOrFail(cause, delivered)
-    else this.#fail(cause)
+    if (isHeadAwaited && cause !== 'HANDLER_FAILED') this.#retryOrFail(cause, delivered, reason)
+    else this.#fail(cause, undefined, reason)
   }
 
   /** It is an app's own words that come, and not another server's. */
@@ -461,7 +461,7 @@ export class StreamExchange implements Exchange {
    * A stream of the pool can be dead without our knowing yet. If nothing of the request was delivered any method may
    * be tried again; if it was, only one that does no harm twice.
    */
-  #retryOrFail(code: ErrorCode, delivered: number): void {
+  #retryOrFail(code: ErrorCode, delivered: number, reason?: string): void {
     const visit = this.#visit
     const untouched = this.#request.piecesUnlessDelivered(delivered)
     // On a fresh stream nothing says that it was stale: what breaks one app there may break another. An app of HTTP/2 can say
@@ -469,9 +469,9 @@ export class StreamExchange implements Exchange {
     const { apps, peer } = this.#context
     const isHttp2 = apps !== undefined && peer === undefined
     const wasRefused = isHttp2 && untouched !== undefined && !this.#isSecondTry
-    if (!this.#owner.isReused && !wasRefused) return this.#fail(code, untouched)
+    if (!this.#owner.isReused && !wasRefused) return this.#fail(code, untouched, reason)
     const pieces = this.#request.piecesToRepeat(delivered, visit?.head.method ?? '')
-    if (pieces === undefined || visit === undefined) return this.#fail(code)
+    if (pieces === undefined || visit === undefined) return this.#fail(code, undefined, reason)
     const { isDone } = this.#request
     this.#request.stop()
     this.#isSecondTry = true
