@@ -8,8 +8,10 @@ import { dialOutward } from '../../client/outward.ts'
 import { dialThrough } from '../../client/proxies/dial.ts'
 import { type ProxySettings, proxyChooser } from '../../client/proxy.ts'
 import { parseServer, type ServerAddress } from '../../client/server-address.ts'
+import { UNTRUSTED } from '../../client/tls-check.ts'
+import { alertOf, distrustOf } from '../../client/tls-faults.ts'
 import { reasonOf } from '../../client/unreachable.ts'
-import { TunnelError } from '../../errors.ts'
+import { ERRORS, TunnelError } from '../../errors.ts'
 import { formatUrl } from '../../names.ts'
 import type { Dial } from '../../socket.ts'
 import { dial } from '../../sockets/dial.ts'
@@ -225,12 +227,10 @@ function fixOf(error: unknown): { readonly fix?: string } {
   // What a proxy did comes with what to do about it.
   if (error instanceof TunnelError) return {}
   const code = error instanceof Error && 'code' in error ? String(error.code) : ''
-  const isTls = /certificate|CERT|SSL|TLS/i.test(code + messageOf(error))
-  return {
-    fix: isTls
-      ? 'Renew the certificate of the server, name its authority with --ca, or accept it with --insecure.'
-      : 'Check the address and the firewall, or start the server: localtunnels server',
-  }
+  const text = messageOf(error)
+  if (UNTRUSTED.test(code)) return { fix: distrustOf(code, text, 'server').action ?? ERRORS.SERVER_UNTRUSTED.action }
+  const fix = 'Check the address and the firewall, or start the server: localtunnels server'
+  return { fix: alertOf(code, text, 'server')?.action ?? fix }
 }
 
 function checkClock(answer: PageAnswer): Check {
