@@ -100,9 +100,10 @@ function inUsersWords(message: string, command: Command): string {
   text = text.replace(/(--[a-z-]+) \([a-zA-Z]+\)/g, '$1')
   for (const option of command.options) {
     const name = option.attributeName()
-    // One word, such as `port`, may be just a word.
-    if (/[A-Z]/.test(name))
-      text = text.replace(new RegExp(`\\b${name}(?:Ms|s)?\\b`, 'g'), option.long ?? name)
+    // One word, such as `port`, may be just a word. Some are in a group, such as `admin.token`.
+    const grouped = name.replace(/[A-Z]/g, letter => `\\.${letter.toLowerCase()}`)
+    if (grouped !== name)
+      text = text.replace(new RegExp(`\\b(?:${name}|${grouped})(?:Ms|s)?\\b`, 'g'), option.long ?? name)
   }
   return text
 }

@@ -14,7 +14,7 @@ import { reasonOf } from '../../client/unreachable.ts'
 import { ERRORS, TunnelError } from '../../errors.ts'
 import { formatUrl } from '../../names.ts'
 import type { Dial } from '../../socket.ts'
-import { dial } from '../../sockets/dial.ts'
+import { dial, onThisMachine } from '../../sockets/dial.ts'
 import type { ShareSettings } from '../commands/share.ts'
 import { type ClientEnd, createClient } from '../ends.ts'
 import { EXIT, exitCodeOf } from '../exit-codes.ts'
@@ -166,7 +166,8 @@ export async function checkServer(way: Way): Promise<readonly Check[]> {
     return [{ verdict: 'ok', what: 'server name', found }, ...(await checkStatus(way, url))]
   }
   try {
-    const { address: ip } = await lookup(hostname)
+    const { host = hostname } = onThisMachine(way.server.address)
+    const { address: ip } = await lookup(host)
     const found = `${hostname} is ${ip}`
     const checks = await checkStatus(way, url)
     const isDown = checks.some(({ verdict }) => verdict === 'fail')
