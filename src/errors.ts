@@ -1104,7 +1104,7 @@ export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = {
     'user',
     false,
     'The guard of the tunnel cannot be used.',
-    'Correct the options under guard.',
+    'Correct the options of the guard.',
   ),
   GUARD_UNAVAILABLE: entry(
     196,

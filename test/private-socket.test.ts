@@ -3,8 +3,8 @@
 import { afterAll, expect, test } from 'bun:test'
 import { statSync } from 'node:fs'
 import { join } from 'node:path'
-import { DirectoryDoor } from '../src/directories/unix-door.ts'
 import { MemoryDirectory } from '../src/directories/memory.ts'
+import { DirectoryDoor } from '../src/directories/unix-door.ts'
 import { bindPrivately } from '../src/private-socket.ts'
 import { folder } from './support/programs.ts'
 

@@ -85,7 +85,9 @@ describeWith(['redis-server'], 'redis-server', () => {
     const write = (...names: readonly string[]) =>
       files.write(
         'localtunnels.toml',
-        [`server = "http://127.0.0.1:${port}"`, ...names.map(name => `[services.${name}]\nport = 3000`)].join('\n'),
+        [`server = "http://127.0.0.1:${port}"`, ...names.map(name => `[services.${name}]\nport = 3000`)].join(
+          '\n',
+        ),
       )
     await using client = start(['up', '--config', await write('one')])
     await client.printed(/toml: 1 service\n/)

@@ -140,6 +140,10 @@ describe('a command line of another tunnel', () => {
     [['tcp://localhost:22'], 'Write: localtunnels tcp localhost:22.'],
     [['server', '--domain', 'lt.test:8080'], 'write lt.test, as the port has an option of its own'],
     [['server', '--admin', '0', '--admin-token', 'sesame'], '--admin-token must be 16 to 255 characters'],
+    [
+      ['admin', '--url', 'http://127.0.0.1:1', 'tunnels'],
+      "Unknown option '--url'. Write it behind the command: localtunnels admin tunnels.",
+    ],
     [['server', '--domain', '*.lt.test'], 'write lt.test, which has all hosts below it'],
     [['server', '--domain', 'münchen.test'], 'letters must be a-z here'],
     [['server', '--domain', 'https://lt.test'], 'write lt.test, without https://'],
@@ -154,6 +158,14 @@ describe('a command line of another tunnel', () => {
     for (const args of [['3000', '--zone', 'eu'], ['3000', '--nme', 'x'], ['lss']])
       expect((await finish(args)).stderr).not.toContain('Did you mean')
   })
+})
+
+test('a guard that cannot be used is named by its flag', async () => {
+  const { stderr, exitCode } = await finish(['3000', '--allow', '1.2.3'])
+  expect(stderr).toBe(
+    'error GUARD_INVALID: --allow: "1.2.3" is neither an address nor a range such as 10.0.0.0/8. Correct the options of the guard.\n',
+  )
+  expect(exitCode).toBe(2)
 })
 
 test('the words of the refusal are the commands of --help', () => {

@@ -229,7 +229,8 @@ function fixOf(error: unknown): { readonly fix?: string } {
   if (error instanceof TunnelError) return {}
   const code = error instanceof Error && 'code' in error ? String(error.code) : ''
   const text = messageOf(error)
-  if (UNTRUSTED.test(code)) return { fix: distrustOf(code, text, 'server').action ?? ERRORS.SERVER_UNTRUSTED.action }
+  if (UNTRUSTED.test(code))
+    return { fix: distrustOf(code, text, 'server').action ?? ERRORS.SERVER_UNTRUSTED.action }
   const fix = 'Check the address and the firewall, or start the server: localtunnels server'
   return { fix: alertOf(code, text, 'server')?.action ?? fix }
 }
