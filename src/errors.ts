@@ -392,7 +392,7 @@ export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = {
     'origin',
     false,
     'The TLS connection to the app failed.',
-    'Name the authority of its certificate with --app-ca (appCa), or accept any certificate of the app with --app-insecure (appInsecure).',
+    'Name the authority of its certificate with --app-ca (appCa), add it to those of this system, or accept any certificate of the app with --app-insecure (appInsecure).',
   ),
   ORIGIN_NO_WEBSOCKET: entry(
     169,
@@ -749,7 +749,7 @@ export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = {
     'user',
     false,
     'The certificate of the tunnel server is not trusted.',
-    'Name its authority with --ca <file>, or accept any certificate with --insecure.',
+    'Name its authority with --ca <file>, add it to those of this system, or accept any certificate with --insecure.',
   ),
   SERVER_SCHEME: entry(
     136,
@@ -1104,7 +1104,7 @@ export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = {
     'user',
     false,
     'The guard of the tunnel cannot be used.',
-    'Correct the options under guard.',
+    'Correct the options of the guard.',
   ),
   GUARD_UNAVAILABLE: entry(
     196,

@@ -70,11 +70,12 @@ function flag({ written, variable, meaning }: FlagShape): readonly string[] {
   return ['.TP', `.B ${text(written)}`, text(meaning), ...also]
 }
 
-/** A hyphen is one to copy, and no line begins with a command of the typesetter. */
+/** A hyphen is one to copy, all is ASCII, as there may be no locale, and no line begins with a command of the typesetter. */
 function text(plain: string): string {
   return plain
     .replaceAll('\\', '\\e')
     .replaceAll('-', '\\-')
+    .replaceAll('…', '...')
     .replace(/^[.']/, match => `\\&${match}`)
 }
 

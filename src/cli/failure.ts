@@ -79,6 +79,10 @@ function usageText(error: CommanderError, argv: readonly string[], command: Comm
 function hintFor(what: string, argv: readonly string[], command: Command): string {
   const [, kind, word = ''] = /^unknown (option|command) '([^'=]*)/.exec(what) ?? []
   const here = commandOf(command, argv)
+  const below =
+    here === command ? undefined : here.commands.find(one => one.options.some(({ long }) => long === word))
+  if (below !== undefined)
+    return `Write it behind the command: localtunnels ${here.name()} ${argv.find(one => here.commands.some(two => two.name() === one)) ?? below.name()}.`
   const other = kind === 'option' ? flagHint(word) : commandHint(argv)
   if (kind === undefined || other !== undefined) return other ?? ''
   const known =
@@ -102,10 +106,13 @@ function inUsersWords(message: string, command: Command): string {
   // Already beside their flags, for programs; also flags of the operator.
   text = text.replace(/(--[a-z-]+) \([a-zA-Z]+\)/g, '$1')
   for (const option of command.options) {
+    if (option.long !== undefined)
+      text = text.replaceAll(`guard.${option.attributeName()}:`, `${option.long}:`)
     const name = option.attributeName()
-    // One word, such as `port`, may be just a word.
-    if (/[A-Z]/.test(name))
-      text = text.replace(new RegExp(`\\b${name}(?:Ms|s)?\\b`, 'g'), option.long ?? name)
+    // One word, such as `port`, may be just a word. Some are in a group, such as `admin.token`.
+    const grouped = name.replace(/[A-Z]/g, letter => `\\.${letter.toLowerCase()}`)
+    if (grouped !== name)
+      text = text.replace(new RegExp(`\\b(?:${name}|${grouped})(?:Ms|s)?\\b`, 'g'), option.long ?? name)
   }
   return text
 }

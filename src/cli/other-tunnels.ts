@@ -47,6 +47,9 @@ function renamed(
 
 const NAME = 'For the name use --subdomain <name>, for a host of your own --host-name <host>.'
 const SERVER = 'For the server use --server <address>.'
+const APP_CA = 'For an authority of the app use --app-ca <file>.'
+const APP_INSECURE = 'For an app with any certificate use --app-insecure.'
+const APP_PORT = 'For the port of the app use --port <port>.'
 const UP = 'Services of a file are shared with: localtunnels up --config <file>.'
 
 /** Flags that mean something else, or nothing, here. */
@@ -68,8 +71,16 @@ const FLAGS: Readonly<Record<string, string>> = {
   '--oauth': 'Accounts are a guard of a configuration file: docs/guards.md.',
   '--cidr-allow': 'For addresses use --allow <address>.',
   '--cidr-deny': 'For addresses use --deny <address>.',
-  '--local-port': 'For the port of the app use --port <port>.',
-  '--local_port': 'For the port of the app use --port <port>.',
+  '--local-port': APP_PORT,
+  '--local_port': APP_PORT,
+  '--localPort': APP_PORT,
+  '--local-https': 'An app that speaks TLS is shared with: localtunnels https://localhost:<port>.',
+  '--allow-invalid-cert': APP_INSECURE,
+  '--no-tls-verify': APP_INSECURE,
+  '--local-ca': APP_CA,
+  '--origin-ca-pool': APP_CA,
+  '--origin-server-name': 'For the name in the certificate of the app use --app-server-name <name>.',
+  '--all': UP,
   '--local-ip': 'For the host of the app use --host <host>.',
   '--remote-addr': 'For a public port use: localtunnels tcp <port> --remote-port <port>.',
   '--config': UP,

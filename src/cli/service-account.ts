@@ -52,11 +52,14 @@ function check(path: string, stats: Stats, uid: number, user: string | undefined
     )
   // The group of root has root alone in it.
   const writable = stats.mode & (stats.gid === 0 ? 0o002 : 0o022)
-  if (writable !== 0)
+  if (writable !== 0) {
+    // A folder such as /tmp is for others to write.
+    const closed = (stats.mode & 0o1000) === 0 ? `chmod go-w ${path}, or ` : ''
     throw new TunnelError(
       'OPTION_INVALID',
-      `Others may write to ${path}, and could change what the service runs: chmod go-w ${path}, or use another folder.`,
+      `Others may write to ${path}, and could change what the service runs: ${closed}use another folder.`,
     )
+  }
   const isHidden = user === undefined && /^\/(?:home|root|run\/user)(?:\/|$)/.test(path)
   if (isHidden || (stats.mode & (stats.uid === uid && user !== undefined ? 0o100 : 0o011)) === 0)
     if (stats.isDirectory() || isHidden)

@@ -38,7 +38,7 @@ const UNTRUSTED: readonly Fault[] = [
     'it was revoked',
     { server: 'Its operator has to get another one.', app: 'Get another one for the app.' },
   ],
-  [/SELF_SIGNED|UNABLE_TO_|ISSUER|CERT_UNTRUSTED/, 'no authority that is trusted here has signed it'],
+  [/SELF_SIGNED|UNABLE_TO_|ISSUER|CERT_UNTRUSTED/, 'no authority that this system trusts has signed it'],
 ]
 
 const ALERTS: readonly Fault[] = [

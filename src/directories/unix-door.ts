@@ -1,8 +1,8 @@
 // A directory for other processes of this machine: they come by a unix socket that only this user can open.
 
-import { chmod } from 'node:fs/promises'
 import { createServer, type Server, type Socket } from 'node:net'
 import type { Directory } from '../directory.ts'
+import { bindPrivately } from '../private-socket.ts'
 import { Lines, MAX_LINE_BYTES } from './lines.ts'
 
 const METHODS = ['beat', 'claim', 'restore', 'release', 'find', 'ports', 'leave', 'nodes', 'secret'] as const
@@ -41,9 +41,8 @@ export class DirectoryDoor implements AsyncDisposable {
   async #listen(): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>()
     this.#server.once('error', reject)
-    this.#server.listen(this.path, resolve)
+    bindPrivately(this.path, () => this.#server.listen(this.path, resolve))
     await promise
-    await chmod(this.path, 0o600)
     this.#stopListening = await this.#directory.listen({
       changed: (name, node, epoch) => {
         for (const socket of this.#open) say(socket, { changed: [name, node, epoch] })

@@ -237,15 +237,17 @@ export class Listeners {
     if (peerTls !== undefined) return this.#listenForCertified(settings, peerUrl, peerTls)
     const path = /^unix:(.+)$/.exec(cluster?.peerUrl ?? '')?.[1]
     if (path === undefined) return undefined
-    const [{ chmodSync }, { listenBun }] = await Promise.all([import('node:fs'), import('../sockets/bun.ts')])
-    const listening = listenBun({
-      unix: path,
-      failed: error => this.#room.failed(error),
-      accept: socket => accept(socket, entranceOf(this.#room, 'http'), undefined),
-    })
-    // In the same turn: another program of this user finds it closed to others, or does not find it.
-    chmodSync(path, 0o600)
-    return listening
+    const [{ bindPrivately }, { listenBun }] = await Promise.all([
+      import('../private-socket.ts'),
+      import('../sockets/bun.ts'),
+    ])
+    return bindPrivately(path, () =>
+      listenBun({
+        unix: path,
+        failed: error => this.#room.failed(error),
+        accept: socket => accept(socket, entranceOf(this.#room, 'http'), undefined),
+      }),
+    )
   }
 
   /** The sockets that this server was given. */

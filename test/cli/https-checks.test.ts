@@ -41,7 +41,7 @@ test('a tunnel whose certificate is missing, or not trusted, is said to be just 
   })
   const at = (name: string) => `https://${name}:${server.port}`
   expect(await whyNoAnswer(dialBun, at('localhost'), { ca: own.cert })).toBeUndefined()
-  expect(await whyNoAnswer(dialBun, at('localhost'), {})).toContain('no authority that is trusted here')
+  expect(await whyNoAnswer(dialBun, at('localhost'), {})).toContain('no authority that this system trusts')
   expect(await whyNoAnswer(dialBun, at('shop.localhost'), {})).toContain('no certificate for this name')
   expect(await whyNoAnswer(dialBun, at('late.localhost'), {})).toContain('could not get a certificate')
 })

@@ -32,6 +32,11 @@ test('a server with a certificate of its own making: --ca and --insecure are nam
   expect(text).toContain('--ca <file>')
   expect(text).toContain('--insecure')
   expect(exitCode).toBe(3)
+  expect(text).toContain('no authority that this system trusts has signed it')
+  expect(text).toContain('add it to those of this system')
+  const { stdout } = await finish(['doctor', '--server', address])
+  expect(stdout).toContain('no authority that this system trusts has signed it')
+  expect(stdout).toContain('add it to those of this system')
   const ca = await file('ca.pem', own.cert)
   for (const more of [['--ca', ca], ['--insecure']]) {
     await using run = start(['--serve', folder, '--server', address, ...more])

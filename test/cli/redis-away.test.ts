@@ -1,6 +1,7 @@
 // Redis is away when a server or its client starts: both wait, say once for what, and go on when it is there.
 
 import { expect, test } from 'bun:test'
+import { ConfigFiles } from '../support/config-files.ts'
 import { describeWith } from '../support/needs.ts'
 import { freePort } from '../support/ports.ts'
 import { Redis } from '../support/redis.ts'
@@ -75,6 +76,31 @@ describeWith(['redis-server'], 'redis-server', () => {
     }
     expect(server.stdout + server.stderr).not.toMatch(PACKAGE)
   }, 40_000)
+
+  test('a service of `up` that is refused meanwhile is asked for again; the others run on', async () => {
+    await using redis = await Redis.start('redis-server')
+    await using server = serve(redis.url)
+    const port = new URL(await server.printed(/http:\/\/\S+:\d+/)).port
+    await using files = await ConfigFiles.make()
+    const write = (...names: readonly string[]) =>
+      files.write(
+        'localtunnels.toml',
+        [`server = "http://127.0.0.1:${port}"`, ...names.map(name => `[services.${name}]\nport = 3000`)].join(
+          '\n',
+        ),
+      )
+    await using client = start(['up', '--config', await write('one')])
+    await client.printed(/toml: 1 service\n/)
+    await redis.kill()
+    await write('one', 'two')
+    await client.printed(/CLUSTER_UNREACHABLE: The server cannot reach the directory of its cluster/)
+    await client.printed(/toml: 1 service\n(?:.*\n)*.*toml: 1 service\n/)
+    await redis.run()
+    await client.printed(/toml: 2 services\n/)
+    expect((client.stdout + client.stderr).match(/CLUSTER_UNREACHABLE/g)).toHaveLength(1)
+    client.kill('SIGTERM')
+    expect(await client.exited).toBe(0)
+  }, 20_000)
 
   test('a login that Redis refuses is an end, with an exit code of its own', async () => {
     await using redis = await Redis.start(

@@ -171,6 +171,12 @@ describe('doctor', () => {
     expect(exitCode).toBe(6)
   })
 
+  test('a server under .localhost is this machine, as it is for the client', async () => {
+    const { port } = new URL(await serverUrl())
+    const { stdout } = await finish(['doctor', '--server', `http://tunnel.localhost:${port}`])
+    expect(stdout).toMatch(/^ok +server name +tunnel\.localhost is (?:127\.0\.0\.1|::1)$/m)
+  })
+
   test('asks for the same name each time: with --acme each new one costs a certificate', async () => {
     const url = await serverUrl()
     const name = async () => /doctor-\w+/.exec((await finish(['doctor', '--server', url])).stdout)?.[0]

@@ -320,7 +320,9 @@ asRoot(
     expect(() => accountOf({ folder: '/root', program: [] })).toThrow('cannot read /root')
     await using manager = await managed()
     const { stderr } = await manager.service('install', '--', '3000')
-    expect(stderr).toContain(`Others may write to ${tmpdir()}, and could change what the service runs`)
+    expect(stderr).toContain(
+      `Others may write to ${tmpdir()}, and could change what the service runs: use another folder.`,
+    )
   },
 )
 

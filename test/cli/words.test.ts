@@ -123,6 +123,14 @@ describe('a command line of another tunnel', () => {
     [['authtoken', 'x'], 'localtunnels login <server>'],
     [['tunnel', 'run', 'shop'], 'localtunnels up'],
     [['-c', 'frpc.toml'], 'localtunnels up --config <file>'],
+    [['start', '--all'], 'localtunnels up --config <file>'],
+    [['--localPort', '3000'], 'For the port of the app use --port <port>.'],
+    [['3000', '--allow-invalid-cert'], 'use --app-insecure'],
+    [['tunnel', '--url', 'https://nas.lan', '--no-tls-verify'], 'use --app-insecure'],
+    [['tunnel', '--url', 'https://nas.lan', '--origin-server-name', 'nas'], 'use --app-server-name <name>'],
+    [['tunnel', '--url', 'https://nas.lan', '--origin-ca-pool', 'ca.pem'], 'use --app-ca <file>'],
+    [['3000', '--local-ca', 'ca.pem'], 'use --app-ca <file>'],
+    [['3000', '--local-https'], 'localtunnels https://localhost:<port>'],
     [['http', '--local-port', '3000', '--server-addr', 'a'], 'For the port of the app use --port <port>.'],
     [['ls'], 'Commands: tcp, '],
     [['--prot', '3000'], 'Did you mean --port?'],
@@ -131,6 +139,11 @@ describe('a command line of another tunnel', () => {
     [['tcp', 'tcp://localhost:22'], 'Write localhost:22 alone.'],
     [['tcp://localhost:22'], 'Write: localtunnels tcp localhost:22.'],
     [['server', '--domain', 'lt.test:8080'], 'write lt.test, as the port has an option of its own'],
+    [['server', '--admin', '0', '--admin-token', 'sesame'], '--admin-token must be 16 to 255 characters'],
+    [
+      ['admin', '--url', 'http://127.0.0.1:1', 'tunnels'],
+      "Unknown option '--url'. Write it behind the command: localtunnels admin tunnels.",
+    ],
     [['server', '--domain', '*.lt.test'], 'write lt.test, which has all hosts below it'],
     [['server', '--domain', 'münchen.test'], 'letters must be a-z here'],
     [['server', '--domain', 'https://lt.test'], 'write lt.test, without https://'],
@@ -145,6 +158,14 @@ describe('a command line of another tunnel', () => {
     for (const args of [['3000', '--zone', 'eu'], ['3000', '--nme', 'x'], ['lss']])
       expect((await finish(args)).stderr).not.toContain('Did you mean')
   })
+})
+
+test('a guard that cannot be used is named by its flag', async () => {
+  const { stderr, exitCode } = await finish(['3000', '--allow', '1.2.3'])
+  expect(stderr).toBe(
+    'error GUARD_INVALID: --allow: "1.2.3" is neither an address nor a range such as 10.0.0.0/8. Correct the options of the guard.\n',
+  )
+  expect(exitCode).toBe(2)
 })
 
 test('the words of the refusal are the commands of --help', () => {

@@ -82,7 +82,7 @@ describe.if(isLinux)('workers', () => {
       'worker-1',
       'worker-2',
     ])
-    for (const path of sockets) expect(statSync(path).mode & 0o777).toBe(0o600)
+    for (const path of sockets) expect(statSync(path).mode & 0o777).toBe(0o700)
     expect(statSync(join(sockets[0] ?? '', '..')).mode & 0o777).toBe(0o700)
     team.run.kill('SIGTERM')
     expect(await team.run.exited).toBe(0)

@@ -2,6 +2,7 @@
 
 import { isDeepStrictEqual } from 'node:util'
 import type { TunnelClientEvents } from '../../client/options.ts'
+import { pauseBefore } from '../../client/patience.ts'
 import type { ClientConfig } from '../../config/client-config.ts'
 import { loadClientConfig } from '../../config/load.ts'
 import { deferred } from '../../deferred.ts'
@@ -23,7 +24,7 @@ import {
 } from '../settings/destination.ts'
 import { Logins } from '../settings/logins.ts'
 import { startEmbeddedServer } from '../sharing/embedded-server.ts'
-import { connectPatiently } from '../sharing/patience.ts'
+import { connectPatiently, MAX_PAUSE_MS, passes, pauseUntil } from '../sharing/patience.ts'
 import { tellReach } from '../sharing/reach.ts'
 import { report } from '../sharing/report.ts'
 import { type Refusal, Services } from '../sharing/services.ts'
@@ -74,6 +75,10 @@ class Up {
   #config: ClientConfig | undefined
   #line: Line | undefined
   #hasKeys = false
+  /** Services that were refused for what passes by itself, while others run, and how often that was. */
+  #away: ReadonlySet<string> = new Set()
+  #tries = 0
+  #isPausing = false
 
   constructor(source: Source, run: Run, lost: (error: unknown) => void) {
     this.#source = source
@@ -97,6 +102,7 @@ class Up {
       this.#printRefusals(others.filter(({ error }) => error !== first.error))
       throw named(first)
     }
+    this.#tell(refusals)
     if (!this.#run.stop.aborted) this.#configured(refusals)
   }
 
@@ -125,7 +131,7 @@ class Up {
         this.#printRefusals([first])
         notice(output, 'CONFIG_KEPT', `${this.#source.path}: the previous services keep running.`)
         refusals = await this.#apply(before, superseded)
-      }
+      } else if (!this.#tell(refusals)) return
       this.#configured(refusals)
     } catch (error) {
       if (!(error instanceof TunnelError)) throw error
@@ -142,7 +148,9 @@ class Up {
         run: this.#run,
         totals: this.#totals,
         lost: this.#lost,
-        refused: refusal => this.#printRefusals([refusal]),
+        refused: refusal => {
+          if (this.#tell([refusal])) this.#printRefusals([refusal])
+        },
         mustReach: this.#line !== undefined,
       })
       await this.#line?.close()
@@ -156,6 +164,25 @@ class Up {
     for (const { service, error } of refusals) {
       this.#run.output.event({ type: 'error', code: error.code, message: error.message, service })
     }
+  }
+
+  /** Asks again for those that were refused for what passes by itself. Returns whether this is news: else it was said before. */
+  #tell(refusals: readonly Refusal[]): boolean {
+    const isPassing = refusals.some(({ error }) => passes(error))
+    const isKnown = ({ service, error }: Refusal) => passes(error) && this.#away.has(service)
+    const isNews = refusals.length === 0 || !refusals.every(isKnown)
+    if (!isPassing) this.#tries = 0
+    this.#away = new Set(refusals.filter(({ error }) => passes(error)).map(({ service }) => service))
+    if (isPassing) void this.#askAgain()
+    return isNews
+  }
+
+  async #askAgain(): Promise<void> {
+    if (this.#isPausing) return
+    this.#isPausing = true
+    await pauseUntil(this.#run.stop, pauseBefore(++this.#tries + 1, MAX_PAUSE_MS))
+    this.#isPausing = false
+    this.#changes.ask()
   }
 
   /** Prints the services that run, and below them the refused ones. */

@@ -8,11 +8,13 @@ import { dialOutward } from '../../client/outward.ts'
 import { dialThrough } from '../../client/proxies/dial.ts'
 import { type ProxySettings, proxyChooser } from '../../client/proxy.ts'
 import { parseServer, type ServerAddress } from '../../client/server-address.ts'
+import { UNTRUSTED } from '../../client/tls-check.ts'
+import { alertOf, distrustOf } from '../../client/tls-faults.ts'
 import { reasonOf } from '../../client/unreachable.ts'
-import { TunnelError } from '../../errors.ts'
+import { ERRORS, TunnelError } from '../../errors.ts'
 import { formatUrl } from '../../names.ts'
 import type { Dial } from '../../socket.ts'
-import { dial } from '../../sockets/dial.ts'
+import { dial, onThisMachine } from '../../sockets/dial.ts'
 import type { ShareSettings } from '../commands/share.ts'
 import { type ClientEnd, createClient } from '../ends.ts'
 import { EXIT, exitCodeOf } from '../exit-codes.ts'
@@ -165,9 +167,9 @@ export async function checkServer(way: Way): Promise<readonly Check[]> {
   }
   try {
     // As the client dials it.
-    const isHere = hostname === 'localhost' || hostname.endsWith('.localhost')
-    const { address: ip } = isHere ? { address: '127.0.0.1' } : await lookup(hostname)
-    const found = `${hostname} is ${isHere ? 'this machine' : ip}`
+    const { host = hostname } = onThisMachine(way.server.address)
+    const { address: ip } = await lookup(host)
+    const found = `${hostname} is ${host === hostname ? ip : 'this machine'}`
     const checks = await checkStatus(way, url)
     const isDown = checks.some(({ verdict }) => verdict === 'fail')
     const own = isDown ? await checkOwnPort(ip, port ?? (secure ? 443 : 80)) : undefined
@@ -227,12 +229,11 @@ function fixOf(error: unknown): { readonly fix?: string } {
   // What a proxy did comes with what to do about it.
   if (error instanceof TunnelError) return {}
   const code = error instanceof Error && 'code' in error ? String(error.code) : ''
-  const isTls = /certificate|CERT|SSL|TLS/i.test(code + messageOf(error))
-  return {
-    fix: isTls
-      ? 'Renew the certificate of the server, name its authority with --ca, or accept it with --insecure.'
-      : 'Check the address and the firewall, or start the server: localtunnels server',
-  }
+  const text = messageOf(error)
+  if (UNTRUSTED.test(code))
+    return { fix: distrustOf(code, text, 'server').action ?? ERRORS.SERVER_UNTRUSTED.action }
+  const fix = 'Check the address and the firewall, or start the server: localtunnels server'
+  return { fix: alertOf(code, text, 'server')?.action ?? fix }
 }
 
 function checkClock(answer: PageAnswer): Check {

@@ -6,7 +6,7 @@ import { type ErrorCode, TunnelError } from '../../errors.ts'
 import type { Output } from '../output.ts'
 
 /** As `maxBackoffMs` of the client. */
-const MAX_PAUSE_MS = 5_000
+export const MAX_PAUSE_MS = 5_000
 
 /** What passes by itself when a server starts, or the network comes. */
 const PASSING: ReadonlySet<ErrorCode> = new Set([
@@ -18,6 +18,10 @@ const PASSING: ReadonlySet<ErrorCode> = new Set([
   'CLUSTER_UNREACHABLE',
 ])
 
+export function passes(error: unknown): error is TunnelError {
+  return error instanceof TunnelError && PASSING.has(error.code)
+}
+
 /** Resolves when `connect` does, or when it is to stop. Rejects with what does not pass by itself. */
 export async function connectPatiently(
   connect: () => Promise<void>,
@@ -28,7 +32,7 @@ export async function connectPatiently(
       return await connect()
     } catch (error) {
       if (stop.aborted) return
-      if (!(error instanceof TunnelError) || !PASSING.has(error.code)) throw error
+      if (!passes(error)) throw error
       output.event({ type: 'error', code: error.code, message: error.message })
       attempt++
       const delayMs = pauseBefore(attempt, MAX_PAUSE_MS)
