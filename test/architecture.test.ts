@@ -207,6 +207,56 @@ test('every room imports only from the floors below it', async () => {
   expect(broken).toEqual([])
 })
 
+/** Optional parts: which files are theirs, and how many imports lead there from the core. A number here only falls. */
+const PARTS: Record<string, { readonly files: RegExp; readonly imports: number }> = {
+  pressure: { files: /^server\/(?:pressure|under-pressure|slots|breaker|answer-deadline)\.ts$/, imports: 8 },
+  shaping: { files: /^server\/shap(?:ing|ed-\w+)\.ts$/, imports: 8 },
+  timing: { files: /^parts\/timing\//, imports: 0 },
+  observers: { files: /^server\/observers\.ts$/, imports: 4 },
+  metrics: { files: /^server\/metrics\.ts$/, imports: 5 },
+  middlewares: { files: /^server\/upstreams\/(?:middleware|inner-\w+)\.ts$/, imports: 1 },
+  guards: { files: /^server\/(?:guards|passage)\.ts$/, imports: 13 },
+  cluster: { files: /^server\/cluster\//, imports: 23 },
+  copies: {
+    files: /^server\/(?:(?:request-copies|kept-bodies)|upstreams\/(?:copies|copy|copy-answer|copying))\.ts$/,
+    imports: 6,
+  },
+  inbox: { files: /^server\/inbox\//, imports: 5 },
+  bans: { files: /^server\/admin\/(?:shared-)?bans\.ts$/, imports: 2 },
+  admin: { files: /^server\/admin\//, imports: 6 },
+  lanes: { files: /^(?:server|client)\/(?:lanes\/|lane\.ts$)/, imports: 15 },
+  'JSON wire': {
+    files: /^(?:wire\/json|(?:server|server\/upstreams|client)\/json(?:-\w+)?)\.ts$/,
+    imports: 4,
+  },
+  'HTTP/2 and HTTP/3': {
+    files:
+      /^(?:http2\/|(?:server\/fronts\/http[23]|server\/upstreams\/http2|client\/health-http2)(?:-[\w-]+)?\.ts$)/,
+    imports: 13,
+  },
+  ACME: { files: /^certificates\//, imports: 3 },
+  inspector: { files: /^client\/inspect\//, imports: 11 },
+  webhooks: { files: /^client\/webhooks\//, imports: 7 },
+}
+const CORE = ['server', 'client', 'wire', 'session', 'http', 'sockets']
+
+/** The first that has it: bans are in the folder of the admin. */
+const partOf = (file: string) => Object.keys(PARTS).find(part => PARTS[part]!.files.test(file))
+
+test('from the core, so many imports lead to each part as are written down, types included', async () => {
+  const found = Object.fromEntries(Object.keys(PARTS).map(part => [part, 0]))
+  for (const file of files) {
+    if (!CORE.includes(roomOf(file)) || partOf(file) !== undefined) continue
+    for (const [, target] of (await codeOf(file)).matchAll(/(?:from|import)\s*\(?\s*'(\.[^']+)'/g)) {
+      const part = partOf(new URL(target!, `file:///${file}`).pathname.slice(1))
+      if (part !== undefined) found[part]! += 1
+    }
+  }
+  expect(found).toEqual(
+    Object.fromEntries(Object.entries(PARTS).map(([part, { imports }]) => [part, imports])),
+  )
+})
+
 /** Groups of files that import each other, directly or through others; by Tarjan's algorithm. */
 function circles(imports: ReadonlyMap<string, readonly string[]>): string[][] {
   const found: string[][] = []
