@@ -1,5 +1,5 @@
 // One request at the server: where it goes, and which client serves it. What guards let it pass with, the operator's rules for
-// it, its search for another server and what is noted of it are objects of their own; a plain request has the last of them only.
+// it and what is noted of it are objects of their own; a plain request has the last of them only.
 
 import type { ErrorCode } from '../errors.ts'
 import type { RequestHead } from '../http/head.ts'
@@ -7,9 +7,16 @@ import type { AskedCertificate, Middleware, Reading, Refusal } from '../plugin.t
 import type { Account } from '../unsent.ts'
 import type { PoolAnswer } from '../wire/control.ts'
 import type { AnswerDeadline } from './answer-deadline.ts'
-import { NameSearch, type NameWait } from './cluster/name-search.ts'
 import { MOVED_HEADER } from './cluster/peer-wire.ts'
-import { type Arrival, type Holding, type Route, refusal, routedLater } from './front.ts'
+import {
+  type Arrival,
+  changed,
+  type Holding,
+  type Route,
+  refusal,
+  routedLater,
+  type Served,
+} from './front.ts'
 import type { Judgement } from './guards.ts'
 import { withoutMarks } from './inbox/marks.ts'
 import type { KeptBodies } from './kept-bodies.ts'
@@ -47,8 +54,8 @@ export interface BookingHost extends RecordHost {
   readonly copyBodies: KeptBodies
   /** The other servers that have clients of the name, too. */
   othersWith(name: string): readonly Upstream[] | Promise<readonly Upstream[]>
-  /** What an upstream becomes when middlewares wrap it; the same one when there are none. */
-  wrapped(upstream: Upstream, wrapping: Wrapping): Upstream
+  /** Where the request goes when middlewares wrap that; the same when there are none. */
+  wrapped(served: Served, wrapping: Wrapping): Served
   /** Loads the code for it. */
   loadWrapping(): Promise<void>
   /** Calls `over` when the time is over. */
@@ -71,8 +78,6 @@ export interface Wrapping {
   readonly address: string
   /** Those of guards, for this exchange alone. */
   readonly middlewares: readonly Middleware[]
-  /** As `Booking.elsewhere`. */
-  elsewhere(code: ErrorCode): Upstream | undefined
   /** What is answered is a refusal with this code. */
   refused(code: ErrorCode, reason?: string): void
 }
@@ -84,7 +89,7 @@ export class Booking implements Visitor, Wrapping {
   route: Route = refusal('TUNNEL_NOT_FOUND')
   /** Lines for the head of the answer; see `Visit.answerLines`. */
   answerLines: Uint8Array | undefined
-  readonly #arrival: Arrival
+  readonly arrival: Arrival
   readonly #host: BookingHost
   readonly #record: RequestRecord
   #tunnel: Tunnel | undefined
@@ -99,11 +104,9 @@ export class Booking implements Visitor, Wrapping {
   #passage: Passage | undefined
   /** `undefined`: the operator has no rule for the tunnel. */
   #pressed: UnderPressure | undefined
-  /** `undefined`: it has not been sent to another server, nor waited for one. */
-  #search: NameSearch | undefined
 
   constructor(arrival: Arrival, host: BookingHost) {
-    this.#arrival = arrival
+    this.arrival = arrival
     this.#host = host
     this.#record = new RequestRecord(arrival, host)
   }
@@ -111,23 +114,23 @@ export class Booking implements Visitor, Wrapping {
   // ── Visitor ────────────────────────────────────────────────────────────────────────────────────────────────
 
   get address(): string {
-    return this.#host.addressOf(this.#arrival)
+    return this.#host.addressOf(this.arrival)
   }
 
   get head(): RequestHead {
-    return this.#arrival.head
+    return this.arrival.head
   }
 
   get asked(): AskedCertificate | undefined {
-    return this.#arrival.asked
+    return this.arrival.asked
   }
 
   get logins(): ConnectionLogins | undefined {
-    return this.#arrival.logins
+    return this.arrival.logins
   }
 
   get isSecure(): boolean {
-    return this.#host.isSecure || this.#host.isSecureBefore(this.#arrival)
+    return this.#host.isSecure || this.#host.isSecureBefore(this.arrival)
   }
 
   // ── For the server ─────────────────────────────────────────────────────────────────────────────────────────
@@ -136,11 +139,26 @@ export class Booking implements Visitor, Wrapping {
   to(tunnel: Tunnel, isBelow: boolean): Route {
     this.#enter(tunnel)
     this.#isBelow = isBelow
-    if (tunnel.hasInbox && this.#arrival.keptFor === undefined) withoutMarks(this.head)
+    if (tunnel.hasInbox && this.arrival.keptFor === undefined) withoutMarks(this.head)
+    return this.#maybeAgain(this.#judge(tunnel))
+  }
+
+  #judge(tunnel: Tunnel): Route {
     const judgement = this.#host.gate.judge(tunnel, this)
     if (judgement === undefined) return this.#admit(tunnel)
     if (!(judgement instanceof Promise)) return this.#judged(tunnel, judgement)
     return routedLater(judgement, one => this.#judged(tunnel, one))
+  }
+
+  /** What it was booked for is undone where the route says so, or will say so once its wait is over. */
+  #maybeAgain(route: Route): Route {
+    if (route.kind === 'upstream' || route.kind === 'refusal') return route
+    return changed(route, one => (one.kind === 'again' ? this.#again() : one))
+  }
+
+  #again(): Route {
+    this.#leave()
+    return this.#host.routeSafely(() => this.#host.routeAgain(this.arrival, this))
   }
 
   /** A copy from another server, which has asked the guards: it is for the clients that are here. */
@@ -150,7 +168,7 @@ export class Booking implements Visitor, Wrapping {
     const { pool } = tunnel
     return pool?.isCopied(this.head) === true
       ? this.#copiedTo(tunnel, pool.answer, [])
-      : this.#routeTo(this.#choose(tunnel))
+      : this.#maybeAgain(this.#routeTo(this.#choose(tunnel)))
   }
 
   #judged(tunnel: Tunnel, judgement: Judgement): Route {
@@ -163,7 +181,7 @@ export class Booking implements Visitor, Wrapping {
       this.#passage = new Passage(this.head, passes)
       if (this.#passage.isHidden) return this.#answered({ code: 'BAD_REQUEST' })
       this.#passage.keepOpen(
-        () => this.#arrival.terminate(),
+        () => this.arrival.terminate(),
         cause => gate.failed(cause),
       )
     } catch (cause) {
@@ -246,7 +264,7 @@ export class Booking implements Visitor, Wrapping {
   }
 
   /** The request failed at the member that had it, and may go to another one: each is asked once. */
-  elsewhere(code: ErrorCode): Upstream | undefined {
+  #elsewhere(code: ErrorCode): Served | undefined {
     const tunnel = this.#tunnel
     const before = this.#member
     if (tunnel?.pool === undefined || before === undefined) return undefined
@@ -258,45 +276,11 @@ export class Booking implements Visitor, Wrapping {
     this.#record.failedAt(tunnel, code)
     before.finished()
     this.#servedBy(chosen)
-    return chosen.upstream
+    return chosen.upstream && this.#at(chosen.upstream)
   }
 
-  // ── For another server of the cluster ──────────────────────────────────────────────────────────────────────
-
-  /** The server that holds the name does the rest: guards, counts and reports are its own. `kept`: where it goes when that fails. */
-  toServer(
-    upstream: Upstream,
-    name: string,
-    cluster: NameWait,
-    again: () => Route,
-    kept: () => Upstream | undefined,
-  ): Route {
-    // That server makes the id.
-    this.head.requestId = ''
-    return this.#searching.toServer(upstream, name, cluster, again, kept)
-  }
-
-  /** Another server has it. */
-  get isElsewhere(): boolean {
-    return this.#search?.isElsewhere === true
-  }
-
-  /** No server that holds the name can be reached just now: `again` says where it goes once one can. */
-  awaitingName(name: string, cluster: NameWait, again: () => Route): Holding<Route> {
-    return this.#searching.awaitingName(name, cluster, again)
-  }
-
-  /**
-   * The server that had it failed it, without harm: it waits for another, or for that one, as long as requests wait for a client.
-   * `undefined`: too many servers did not have the name.
-   */
-  awaitingServer(code: ErrorCode): Holding<Route> | undefined {
-    return this.#search?.awaitingServer(code, () => this.retried())
-  }
-
-  get #searching(): NameSearch {
-    this.#search ??= new NameSearch()
-    return this.#search
+  #at(upstream: Upstream): Served {
+    return { kind: 'upstream', upstream, instead: code => this.#elsewhere(code) }
   }
 
   /** Another server sent the request here, and no tunnel of this one has the name any more. */
@@ -388,11 +372,8 @@ export class Booking implements Visitor, Wrapping {
   }
 
   #routeTo(chosen: Chosen): Route {
-    if (chosen === 'CLUSTER_MOVED') {
-      this.#leave()
-      return this.#host.routeAgain(this.#arrival, this)
-    }
-    if (chosen === 'SERVER_DRAINING' && this.#arrival.isForwarded) return this.moved()
+    if (chosen === 'CLUSTER_MOVED') return { kind: 'again' }
+    if (chosen === 'SERVER_DRAINING' && this.arrival.isForwarded) return this.moved()
     if (typeof chosen === 'string') return refusal(chosen)
     if (chosen.kind === 'holding') {
       this.#record.held()
@@ -402,7 +383,8 @@ export class Booking implements Visitor, Wrapping {
     const { tunnel } = chosen
     if (tunnel.pool?.isCopied(this.head) === true) return this.#copiedTo(tunnel, tunnel.pool.answer, [])
     this.#servedBy(chosen)
-    return { kind: 'upstream', upstream: this.#host.wrapped(chosen.upstream, this) }
+    const served = tunnel.pool === undefined ? toUpstream(chosen.upstream) : this.#at(chosen.upstream)
+    return this.#host.wrapped(served, this)
   }
 
   #holding(chosen: Holding<Member | ErrorCode>): Holding<Route> {
@@ -433,10 +415,10 @@ export class Booking implements Visitor, Wrapping {
   /** Every client of the pool gets it; those of `others` from their servers. */
   #copiedTo(tunnel: Tunnel, answer: PoolAnswer, others: readonly Upstream[]): Route {
     // The other servers believe this one.
-    if (others.length > 0 && this.#arrival.keptFor === undefined) withoutMarks(this.head)
+    if (others.length > 0 && this.arrival.keptFor === undefined) withoutMarks(this.head)
     this.#sent()
     const { copyBodies } = this.#host
-    const isForServer = this.#arrival.isCopy === true
+    const isForServer = this.arrival.isCopy === true
     const upstream = copyTo(tunnel.able, others, {
       answer,
       isForServer,
@@ -447,7 +429,7 @@ export class Booking implements Visitor, Wrapping {
         this.#winner = member
       },
     })
-    return { kind: 'upstream', upstream: isForServer ? upstream : this.#host.wrapped(upstream, this) }
+    return isForServer ? toUpstream(upstream) : this.#host.wrapped(toUpstream(upstream), this)
   }
 
   #copyBegan(member: Member): CopyEnd {
@@ -464,7 +446,7 @@ export class Booking implements Visitor, Wrapping {
     member.began()
     // Before anything that may throw: what is over gives the member back.
     this.#member = member
-    const { logins } = this.#arrival
+    const { logins } = this.arrival
     if (logins !== undefined) logins.member = member
     this.#sent()
     this.#record.servedBy(member)
@@ -478,6 +460,10 @@ export class Booking implements Visitor, Wrapping {
 
   /** The app has so long for the head of its answer. */
   #limitAnswer(pressed: UnderPressure): void {
-    pressed.sent(ms => this.#host.answerDeadline(ms, () => this.#arrival.breakOff('ORIGIN_TIMEOUT')))
+    pressed.sent(ms => this.#host.answerDeadline(ms, () => this.arrival.breakOff('ORIGIN_TIMEOUT')))
   }
+}
+
+function toUpstream(upstream: Upstream): Served {
+  return { kind: 'upstream', upstream }
 }

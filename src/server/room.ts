@@ -12,7 +12,7 @@ import type { Cluster } from './cluster/cluster.ts'
 import type { Revocations } from './cluster/revocations.ts'
 import type { Roster } from './cluster/roster.ts'
 import { Deadlines } from './deadlines.ts'
-import type { Arrival } from './front.ts'
+import type { Arrival, Served } from './front.ts'
 import { Guards } from './guards.ts'
 import { Holdings } from './holdings.ts'
 import type { Inbox } from './inbox/inbox.ts'
@@ -54,7 +54,7 @@ export class ServerRoom {
   )
   readonly observers: Observers = new Observers(() => this.settings.observers, this.faults)
   /** Puts middlewares around an upstream; `undefined`: there were none yet, and their code is not loaded. */
-  wrapping: ((upstream: Upstream, wrapping: Wrapping) => Upstream | undefined) | undefined
+  wrapping: ((served: Served, wrapping: Wrapping) => Upstream | undefined) | undefined
   /** What is measured for the operator; `undefined`: there is none who could ask. */
   readonly metrics: Metrics | undefined
   /** What tunnels may do under pressure; replaced with the settings. */
@@ -103,7 +103,7 @@ export class ServerRoom {
   async loadWrapping(): Promise<void> {
     if (this.wrapping !== undefined) return
     const { wrap } = await import('./upstreams/middleware.ts')
-    this.wrapping = (upstream, wrapping) => wrap(this, upstream, wrapping)
+    this.wrapping = (served, wrapping) => wrap(this, served, wrapping)
   }
 
   get limits(): ServerLimits {

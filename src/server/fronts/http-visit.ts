@@ -10,10 +10,10 @@ import { identify, requestIdLine } from '../../http/tracing.ts'
 import type { AskedCertificate, Socket, Splice, SpliceDone } from '../../socket.ts'
 import type { Booking, BookingDesk } from '../booking.ts'
 import { APP_ANSWERED_LINE } from '../cluster/peer-wire.ts'
-import type { Arrival, Holding, Route } from '../front.ts'
+import type { Arrival, Holding, Route, Served } from '../front.ts'
 import { ShapedInput, type ShapedSource } from '../shaped-input.ts'
 import { ShapedOutput } from '../shaped-output.ts'
-import type { Ease, Exchange, Rewrite, Upstream, Visit } from '../upstream.ts'
+import type { Ease, Exchange, Rewrite, Visit } from '../upstream.ts'
 import type { ConnectionLogins } from '../upstreams/connection-logins.ts'
 import type { VisitChannel } from './channel.ts'
 
@@ -38,6 +38,8 @@ export class HttpVisit implements Visit, Arrival {
   /** `undefined`: no request is under way. */
   #booking: Booking | undefined
   #exchange: Exchange | undefined
+  /** Where it was put. */
+  #served: Served | undefined
   /** Ends the wait of a request that is held. */
   #stopHolding: (() => void) | undefined
   /** The head of the answer said that the connection goes on behind it. */
@@ -183,11 +185,13 @@ export class HttpVisit implements Visit, Arrival {
   #follow(route: Route): void {
     switch (route.kind) {
       case 'upstream':
-        return this.#start(route.upstream)
+        return this.#start(route)
       case 'refusal':
         return this.fail(route.code)
       case 'holding':
         return this.#hold(route)
+      case 'again':
+        return this.fail('INTERNAL')
       case 'takeover':
         if (this.#channel.takeOver === undefined) return this.fail('BAD_REQUEST')
         this.#finish(undefined)
@@ -216,10 +220,10 @@ export class HttpVisit implements Visit, Arrival {
     else this.#stopHolding = outcome
   }
 
-  #start(upstream: Upstream): void {
+  #start(served: Served): void {
     const booking = this.#booking
     this.#shape()
-    this.#beginAt(upstream)
+    this.#beginAt(served)
     if (this.#booking === booking && this.#channel.request.isComplete) this.bodyEnded()
   }
 
@@ -240,8 +244,10 @@ export class HttpVisit implements Visit, Arrival {
     }
   }
 
-  #beginAt(upstream: Upstream): void {
+  #beginAt(served: Served): void {
     const booking = this.#booking
+    const { upstream } = served
+    this.#served = served
     this.#exchange = undefined
     const exchange = this.#channel.shortcut?.begin(upstream, this) ?? upstream.begin(this)
     // It may have failed at once: then the request is over, or under way at another upstream.
@@ -249,10 +255,10 @@ export class HttpVisit implements Visit, Arrival {
   }
 
   /** The request goes to another upstream from its beginning, as if it had just come. */
-  #sendAgain(upstream: Upstream, pieces: readonly Uint8Array[]): void {
+  #sendAgain(served: Served, pieces: readonly Uint8Array[]): void {
     // The old upstream no longer decides whether the visitor waits; the new one may want that at once.
     this.resume()
-    this.#beginAt(upstream)
+    this.#beginAt(served)
     const exchange = this.#exchange
     for (const piece of pieces) exchange?.body(piece)
     if (this.isRequestComplete) exchange?.bodyEnded()
@@ -266,7 +272,7 @@ export class HttpVisit implements Visit, Arrival {
       this.#stopHolding = undefined
       if (route.kind === 'holding') return this.#holdAgain(route, pieces)
       this.#channel.input.proceed(() => {
-        if (route.kind === 'upstream') this.#sendAgain(route.upstream, pieces)
+        if (route.kind === 'upstream') this.#sendAgain(route, pieces)
         else this.fail(route.kind === 'refusal' ? route.code : 'INTERNAL')
       })
     })
@@ -371,10 +377,9 @@ export class HttpVisit implements Visit, Arrival {
   fail(code: ErrorCode, again?: readonly Uint8Array[], reason?: string): void {
     if (this.#booking === undefined) return
     if (again !== undefined && this.answerBytes === 0) {
-      const upstream = this.#booking.elsewhere(code)
-      if (upstream !== undefined) return this.#sendAgain(upstream, again)
-      const wait = this.#booking.awaitingServer(code)
-      if (wait !== undefined) return this.#holdAgain(wait, again)
+      const instead = this.#served?.instead?.(code)
+      if (instead?.kind === 'upstream') return this.#sendAgain(instead, again)
+      if (instead?.kind === 'holding') return this.#holdAgain(instead, again)
     }
     this.#exchange = undefined
     this.reason = reason
@@ -413,6 +418,7 @@ export class HttpVisit implements Visit, Arrival {
   #finish(code: ErrorCode | undefined): void {
     const booking = this.#booking
     this.#booking = undefined
+    this.#served = undefined
     this.#shaped?.output.close()
     this.#shaped?.input.close()
     this.#shaped = undefined

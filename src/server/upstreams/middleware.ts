@@ -12,6 +12,7 @@ import { RequestBody, requestOf } from '../../http/handler-request.ts'
 import type { Middleware } from '../../plugin.ts'
 import type { Wrapping } from '../booking.ts'
 import type { Deadline, Deadlines } from '../deadlines.ts'
+import type { Served } from '../front.ts'
 import type { ServerLimits } from '../options.ts'
 import type { PluginFaults } from '../plugin-faults.ts'
 import { pluginsFor } from '../plugins-for.ts'
@@ -28,9 +29,9 @@ export interface MiddlewareRoom {
 }
 
 /** The upstream with the middlewares of the tunnel, and of guards, around it; `undefined`: it has none. */
-export function wrap(room: MiddlewareRoom, upstream: Upstream, wrapping: Wrapping): Upstream | undefined {
+export function wrap(room: MiddlewareRoom, served: Served, wrapping: Wrapping): Upstream | undefined {
   const middlewares = [...pluginsFor(room.settings.middlewares, wrapping.tunnel), ...wrapping.middlewares]
-  return middlewares.length === 0 ? undefined : new MiddlewareUpstream(room, middlewares, upstream, wrapping)
+  return middlewares.length === 0 ? undefined : new MiddlewareUpstream(room, middlewares, served, wrapping)
 }
 
 class MiddlewareUpstream implements Upstream {
@@ -38,26 +39,21 @@ class MiddlewareUpstream implements Upstream {
   readonly inFlight = 0
   readonly #room: MiddlewareRoom
   readonly #middlewares: readonly Middleware[]
-  readonly #upstream: Upstream
+  readonly #served: Served
   readonly #wrapping: Wrapping
 
-  constructor(
-    room: MiddlewareRoom,
-    middlewares: readonly Middleware[],
-    upstream: Upstream,
-    wrapping: Wrapping,
-  ) {
-    this.wire = upstream.wire
+  constructor(room: MiddlewareRoom, middlewares: readonly Middleware[], served: Served, wrapping: Wrapping) {
+    this.wire = served.upstream.wire
     this.#room = room
     this.#middlewares = middlewares
-    this.#upstream = upstream
+    this.#served = served
     this.#wrapping = wrapping
   }
 
   begin(visit: Visit): Exchange {
     // After a switch there are no requests and answers that could be wrapped.
-    if (visit.head.upgrade !== '') return this.#upstream.begin(visit)
-    const exchange = new WrappedExchange(this.#room, this.#middlewares, this.#upstream, this.#wrapping, visit)
+    if (visit.head.upgrade !== '') return this.#served.upstream.begin(visit)
+    const exchange = new WrappedExchange(this.#room, this.#middlewares, this.#served, this.#wrapping, visit)
     return exchange.start() ? exchange : DEAD_EXCHANGE
   }
 }
@@ -68,7 +64,7 @@ class WrappedExchange implements Exchange, Deadline {
   dueTick = 0
   readonly #room: MiddlewareRoom
   readonly #middlewares: readonly Middleware[]
-  readonly #upstream: Upstream
+  readonly #served: Served
   readonly #wrapping: Wrapping
   readonly #visit: Visit
   readonly #abort = new AbortController()
@@ -88,13 +84,13 @@ class WrappedExchange implements Exchange, Deadline {
   constructor(
     room: MiddlewareRoom,
     middlewares: readonly Middleware[],
-    upstream: Upstream,
+    served: Served,
     wrapping: Wrapping,
     visit: Visit,
   ) {
     this.#room = room
     this.#middlewares = middlewares
-    this.#upstream = upstream
+    this.#served = served
     this.#wrapping = wrapping
     this.#visit = visit
     this.#owesContinue = visit.head.expectsContinue
@@ -219,7 +215,7 @@ class WrappedExchange implements Exchange, Deadline {
   async #ask(request: Request): Promise<Response> {
     if (this.#isOver) throw new Error('the visitor left')
     this.#inner = new InnerVisit(this.#visit, this.#wrapping, this.#room.limits, request, this.#body?.stream)
-    const response = await this.#inner.begin(this.#upstream)
+    const response = await this.#inner.begin(this.#served)
     return response
   }
 
@@ -248,7 +244,7 @@ class WrappedExchange implements Exchange, Deadline {
     if (code === 'MIDDLEWARE_FAILED') {
       const running = this.#running
       const detail = `The middleware "${running?.name ?? 'unknown'}" failed: ${cause instanceof Error ? cause.message : String(cause)}.`
-      this.#room.faults.report(running ?? this.#upstream, code, detail, cause)
+      this.#room.faults.report(running ?? this.#served.upstream, code, detail, cause)
     }
     this.#visit.fail(code)
   }
