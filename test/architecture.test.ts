@@ -119,12 +119,14 @@ const ALLOWED: Record<string, readonly string[]> = {
     'state-folder',
     ...LOW,
   ],
-  integrations: ['client', 'server', 'errors', 'deferred', 'guard', 'option-names'],
+  'tunnel-server': ['server'],
+  integrations: ['client', 'tunnel-server', 'server', 'errors', 'deferred', 'guard', 'option-names'],
   ui: ['client', 'server'],
   config: ['server', 'shared-rates', 'store', 'client', 'errors', 'names', 'words', 'guard', 'option-names'],
   tls: ['certificates', 'store', 'stores'],
   index: [
     'config',
+    'tunnel-server',
     'server',
     'client',
     'errors',
@@ -140,6 +142,7 @@ const ALLOWED: Record<string, readonly string[]> = {
     'stores',
   ],
   cli: [
+    'tunnel-server',
     'shared-rates',
     'plugin',
     'directories',

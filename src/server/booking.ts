@@ -8,6 +8,7 @@ import type { Account } from '../unsent.ts'
 import type { PoolAnswer } from '../wire/control.ts'
 import type { AnswerDeadline } from './answer-deadline.ts'
 import { MOVED_HEADER } from './cluster/peer-wire.ts'
+import type { Router, TunnelRequest } from './contracts/layer.ts'
 import {
   type Arrival,
   changed,
@@ -46,6 +47,8 @@ export interface BookingDesk {
 /** What a booking needs of the server. */
 export interface BookingHost extends RecordHost {
   readonly gate: VisitorGate
+  /** What requests to the tunnel pass. */
+  routerFor(tunnel: Tunnel): Router
   /** What the tunnel may do under pressure; `undefined`: no rule names it. */
   pressureOf(tunnel: Tunnel): Pressure | undefined
   /** How fast a visitor of the tunnel may be; `undefined`: as fast as it goes. */
@@ -84,17 +87,20 @@ export interface Wrapping {
 
 const NO_MIDDLEWARES: readonly Middleware[] = []
 
-export class Booking implements Visitor, Wrapping {
+export class Booking implements Visitor, Wrapping, TunnelRequest {
   /** Where the request goes at first. Only `BookingDesk` sets it. */
   route: Route = refusal('TUNNEL_NOT_FOUND')
   /** Lines for the head of the answer; see `Visit.answerLines`. */
   answerLines: Uint8Array | undefined
   readonly arrival: Arrival
+  isAdmitted = false
   readonly #host: BookingHost
   readonly #record: RequestRecord
   #tunnel: Tunnel | undefined
   /** It is for a host below the tunnel's own. */
   #isBelow = false
+  /** Where it goes behind the layers, when that is not the tunnel's choice. */
+  #goal: (() => Route) | undefined
   #member: Member | undefined
   /** Of those that got a copy, the one whose answer the visitor gets. */
   #winner: Member | undefined
@@ -137,45 +143,56 @@ export class Booking implements Visitor, Wrapping {
 
   /** The request is for a tunnel, and counts there from now on. Returns where it goes. */
   to(tunnel: Tunnel, isBelow: boolean): Route {
-    this.#enter(tunnel)
     this.#isBelow = isBelow
     if (tunnel.hasInbox && this.arrival.keptFor === undefined) withoutMarks(this.head)
-    return this.#maybeAgain(this.#judge(tunnel))
+    return this.#pass(tunnel)
   }
 
-  #judge(tunnel: Tunnel): Route {
-    const judgement = this.#host.gate.judge(tunnel, this)
-    if (judgement === undefined) return this.#admit(tunnel)
-    if (!(judgement instanceof Promise)) return this.#judged(tunnel, judgement)
-    return routedLater(judgement, one => this.#judged(tunnel, one))
-  }
-
-  /** What it was booked for is undone where the route says so, or will say so once its wait is over. */
-  #maybeAgain(route: Route): Route {
+  #pass(tunnel: Tunnel): Route {
+    this.#enter(tunnel)
+    const route = this.#host.routerFor(tunnel)(this)
     if (route.kind === 'upstream' || route.kind === 'refusal') return route
     return changed(route, one => (one.kind === 'again' ? this.#again() : one))
   }
 
+  /** What it was booked for is undone. */
   #again(): Route {
     this.#leave()
     return this.#host.routeSafely(() => this.#host.routeAgain(this.arrival, this))
   }
 
-  /** A copy from another server, which has asked the guards: it is for the clients that are here. */
-  copied(tunnel: Tunnel, isBelow: boolean): Route {
-    this.#enter(tunnel)
-    this.#isBelow = isBelow
-    const { pool } = tunnel
-    return pool?.isCopied(this.head) === true
-      ? this.#copiedTo(tunnel, pool.answer, [])
-      : this.#maybeAgain(this.#routeTo(this.#choose(tunnel)))
+  arrived(): Route {
+    const tunnel = this.#tunnel!
+    return this.#goal?.() ?? this.#admit(tunnel)
   }
 
-  #judged(tunnel: Tunnel, judgement: Judgement): Route {
+  /** A copy from another server, which has asked the guards: it is for the clients that are here. */
+  copied(tunnel: Tunnel, isBelow: boolean): Route {
+    this.#isBelow = isBelow
+    this.isAdmitted = true
+    const { pool } = tunnel
+    this.#goal = () =>
+      pool?.isCopied(this.head) === true
+        ? this.#copiedTo(tunnel, pool.answer, [])
+        : this.#routeTo(this.#choose(tunnel))
+    return this.#pass(tunnel)
+  }
+
+  /** For `judging.ts`. */
+  judge(next: Router): Route {
+    const tunnel = this.#tunnel!
+    if (this.isAdmitted) return next(this)
+    const judgement = this.#host.gate.judge(tunnel, this)
+    if (judgement === undefined) return next(this)
+    if (!(judgement instanceof Promise)) return this.#judged(next, judgement)
+    return routedLater(judgement, one => this.#judged(next, one))
+  }
+
+  #judged(next: Router, judgement: Judgement): Route {
     if (judgement.kind !== 'pass')
       return this.#answered(judgement.kind === 'refusal' ? judgement.refusal : judgement.reading)
     const { passes } = judgement
-    if (passes.length === 0) return this.#admit(tunnel)
+    if (passes.length === 0) return next(this)
     const { gate } = this.#host
     try {
       this.#passage = new Passage(this.head, passes)
@@ -187,9 +204,9 @@ export class Booking implements Visitor, Wrapping {
     } catch (cause) {
       return this.#answered(gate.failed(cause))
     }
-    if (this.middlewares.length === 0) return this.#admit(tunnel)
+    if (this.middlewares.length === 0) return next(this)
     if (this.head.upgrade !== '') return this.#answered({ code: 'GUARD_REFUSED' })
-    return routedLater(this.#host.loadWrapping(), () => this.#admit(tunnel))
+    return routedLater(this.#host.loadWrapping(), () => next(this))
   }
 
   /** Whether guards let a piece of the body pass, framing included. */
@@ -232,9 +249,12 @@ export class Booking implements Visitor, Wrapping {
 
   /** A lane has sent the request to the member already. */
   resumeAt(member: Member | undefined, tunnel: Tunnel, upstream: Upstream): void {
-    this.#enter(tunnel)
-    if (member !== undefined) this.#servedBy(member)
-    this.route = { kind: 'upstream', upstream }
+    this.isAdmitted = true
+    this.#goal = () => {
+      if (member !== undefined) this.#servedBy(member)
+      return toUpstream(upstream)
+    }
+    this.route = this.#pass(tunnel)
   }
 
   get middlewares(): readonly Middleware[] {
@@ -353,6 +373,8 @@ export class Booking implements Visitor, Wrapping {
     this.#pressed = undefined
     this.#passage?.undo()
     this.#passage = undefined
+    this.#goal = undefined
+    this.isAdmitted = false
     if (this.#tunnel !== undefined) this.#record.left()
     this.#tunnel = undefined
   }

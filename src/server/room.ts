@@ -21,6 +21,7 @@ import { KeptBodies } from './kept-bodies.ts'
 import { Metrics } from './metrics.ts'
 import { Observers } from './observers.ts'
 import type { ServerLimits, TunnelServerEvents } from './options.ts'
+import { Parts } from './parts.ts'
 import { PluginFaults } from './plugin-faults.ts'
 import { Pressures } from './pressure.ts'
 import { type Destination, destinationOf } from './route.ts'
@@ -52,6 +53,8 @@ export class ServerRoom {
     this.deadlines,
     new Guards(() => this.settings, this.faults),
   )
+  /** What is around the routing of requests, installed by who made the server. */
+  readonly parts: Parts = new Parts()
   readonly observers: Observers = new Observers(() => this.settings.observers, this.faults)
   /** Puts middlewares around an upstream; `undefined`: there were none yet, and their code is not loaded. */
   wrapping: ((served: Served, wrapping: Wrapping) => Upstream | undefined) | undefined

@@ -4,6 +4,7 @@ import { AnswerDeadline } from './answer-deadline.ts'
 import { Booking, type BookingDesk, type BookingHost, type Wrapping } from './booking.ts'
 import { NameSearches } from './cluster/name-search.ts'
 import { isPeerProtocol } from './cluster/peer-wire.ts'
+import type { Router } from './contracts/layer.ts'
 import { type ControlHost, controlRoute } from './control.ts'
 import type { Exchanges } from './exchanges.ts'
 import { type Arrival, type Route, refusal, type Served } from './front.ts'
@@ -80,6 +81,10 @@ export class Serving implements BookingDesk, BookingHost {
 
   get observers(): Observers {
     return this.#room.observers
+  }
+
+  routerFor(tunnel: Tunnel): Router {
+    return this.#room.parts.routerFor(tunnel)
   }
 
   pressureOf(tunnel: Tunnel): Pressure | undefined {

@@ -47,6 +47,7 @@ export class Tunnels implements TunnelBook {
 
   /** Where requests go, or who gets reports of them, has changed for all of them. */
   routesChanged(): void {
+    for (const tunnel of this.#byName.values()) tunnel.router = undefined
     this.lanes.recall(this.all())
   }
 

@@ -1,0 +1,32 @@
+// The parts of one server, in the order in which requests pass their layers.
+
+import type { LayeredTunnel, Router } from './contracts/layer.ts'
+import type { Part } from './contracts/part.ts'
+
+/** Where all layers lead to. */
+const ARRIVED: Router = request => request.arrived()
+
+interface RoutedTunnel extends LayeredTunnel {
+  /** `undefined`: it is to be made. */
+  router: Router | undefined
+}
+
+export class Parts {
+  #all: readonly Part[] = []
+
+  use(parts: readonly Part[]): void {
+    this.#all = parts
+  }
+
+  /** What requests to this tunnel pass: made once, until something changes. */
+  routerFor(tunnel: RoutedTunnel): Router {
+    tunnel.router ??= this.#all
+      .flatMap(({ layer }) => layer ?? [])
+      .reduceRight((next, layer) => layer(next, tunnel), ARRIVED)
+    return tunnel.router
+  }
+
+  reloaded(): void {
+    for (const part of this.#all) part.reloaded?.()
+  }
+}

@@ -1,0 +1,21 @@
+// The server with all of its parts: the one place that knows them. Their order is that in which a request passes their layers.
+
+import type { Install } from './server/contracts/part.ts'
+import { installJudging } from './server/judging.ts'
+import type { TunnelServerOptions } from './server/options.ts'
+import { TunnelServer as Server } from './server/server.ts'
+
+/** First who watches, then who delays, then who refuses, and at last who changes what is sent. */
+const PARTS: readonly Install[] = [installJudging]
+
+/**
+ * A tunnel server in this process: `start()` listens, `stop()` drains. Many may run in one process. Nothing that a
+ * visitor or a client sends makes it throw; what goes wrong inside arrives as an `error` event.
+ *
+ * Throws `OPTION_INVALID`, `PORT_INVALID` for options that cannot be used and `RUNTIME_UNSUPPORTED` outside of Bun.
+ */
+export class TunnelServer extends Server {
+  constructor(options: TunnelServerOptions = {}) {
+    super(options, PARTS)
+  }
+}
