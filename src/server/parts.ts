@@ -1,7 +1,7 @@
 // The parts of one server, in the order in which requests pass their layers.
 
 import type { LayeredTunnel, Router } from './contracts/layer.ts'
-import type { Part } from './contracts/part.ts'
+import type { LaneAsking, LaneClause, Part } from './contracts/part.ts'
 
 /** Where all layers lead to. */
 const ARRIVED: Router = request => request.arrived()
@@ -24,6 +24,25 @@ export class Parts {
       .flatMap(({ layer }) => layer ?? [])
       .reduceRight((next, layer) => layer(next, tunnel), ARRIVED)
     return tunnel.router
+  }
+
+  /** What all parts want of a lane; `undefined`: there is to be none. */
+  clausesFor(asking: LaneAsking): readonly LaneClause[] | undefined {
+    const clauses: LaneClause[] = []
+    for (const part of this.#all) {
+      if (part.lane === undefined) {
+        if (part.layer !== undefined && part.layer(ARRIVED, asking.tunnel) !== ARRIVED) return undefined
+        continue
+      }
+      const clause = part.lane(asking)
+      if (clause === 'none') return undefined
+      if (clause !== undefined) clauses.push(clause)
+    }
+    return clauses
+  }
+
+  harvest(): void {
+    for (const part of this.#all) part.harvest?.()
   }
 
   reloaded(): void {
