@@ -1,12 +1,15 @@
 // The server with all of its parts: the one place that knows them. Their order is that in which a request passes their layers.
 
+import { installPressure } from './parts/pressure/install.ts'
+import { installShaping } from './parts/shaping/install.ts'
+import { installTiming } from './parts/timing/install.ts'
 import type { Install } from './server/contracts/part.ts'
 import { installJudging } from './server/judging.ts'
 import type { TunnelServerOptions } from './server/options.ts'
 import { TunnelServer as Server } from './server/server.ts'
 
 /** First who watches, then who delays, then who refuses, and at last who changes what is sent. */
-const PARTS: readonly Install[] = [installJudging]
+const PARTS: readonly Install[] = [installTiming, installShaping, installJudging, installPressure]
 
 /**
  * A tunnel server in this process: `start()` listens, `stop()` drains. Many may run in one process. Nothing that a

@@ -6,9 +6,16 @@ import type { RequestHead } from '../http/head.ts'
 import type { AskedCertificate, Middleware, Reading, Refusal } from '../plugin.ts'
 import type { Account } from '../unsent.ts'
 import type { PoolAnswer } from '../wire/control.ts'
-import type { AnswerDeadline } from './answer-deadline.ts'
 import { MOVED_HEADER } from './cluster/peer-wire.ts'
-import type { Router, TunnelRequest } from './contracts/layer.ts'
+import type {
+  BodyCheck,
+  Follower,
+  OpenValve,
+  Router,
+  TunnelRequest,
+  Valve,
+  ValveEnds,
+} from './contracts/layer.ts'
 import {
   type Arrival,
   changed,
@@ -24,12 +31,9 @@ import type { KeptBodies } from './kept-bodies.ts'
 import type { Member } from './member.ts'
 import { Passage } from './passage.ts'
 import { memberCookie } from './pool.ts'
-import type { Pressure } from './pressure.ts'
 import { copyTo } from './request-copies.ts'
 import { type RecordHost, RequestRecord, type Result, statusOf } from './request-record.ts'
-import type { Shapes } from './shaping.ts'
 import type { Tunnel } from './tunnel.ts'
-import { UnderPressure } from './under-pressure.ts'
 import type { Upstream } from './upstream.ts'
 import { AnswerUpstream } from './upstreams/answer.ts'
 import type { ConnectionLogins } from './upstreams/connection-logins.ts'
@@ -49,10 +53,6 @@ export interface BookingHost extends RecordHost {
   readonly gate: VisitorGate
   /** What requests to the tunnel pass. */
   routerFor(tunnel: Tunnel): Router
-  /** What the tunnel may do under pressure; `undefined`: no rule names it. */
-  pressureOf(tunnel: Tunnel): Pressure | undefined
-  /** How fast a visitor of the tunnel may be; `undefined`: as fast as it goes. */
-  shapesOf(tunnel: Tunnel, address: string): Shapes | undefined
   /** Bodies of requests that are copied to all clients of a pool. */
   readonly copyBodies: KeptBodies
   /** The other servers that have clients of the name, too. */
@@ -61,8 +61,6 @@ export interface BookingHost extends RecordHost {
   wrapped(served: Served, wrapping: Wrapping): Served
   /** Loads the code for it. */
   loadWrapping(): Promise<void>
-  /** Calls `over` when the time is over. */
-  answerDeadline(ms: number, over: () => void): AnswerDeadline
   /** Whether visitors reach tunnels by https. */
   readonly isSecure: boolean
   /** Whether a trusted proxy says that the visitor came by https. */
@@ -90,9 +88,8 @@ const NO_MIDDLEWARES: readonly Middleware[] = []
 export class Booking implements Visitor, Wrapping, TunnelRequest {
   /** Where the request goes at first. Only `BookingDesk` sets it. */
   route: Route = refusal('TUNNEL_NOT_FOUND')
-  /** Lines for the head of the answer; see `Visit.answerLines`. */
-  answerLines: Uint8Array | undefined
   readonly arrival: Arrival
+  readonly startedAt: number = performance.now()
   isAdmitted = false
   readonly #host: BookingHost
   readonly #record: RequestRecord
@@ -108,13 +105,15 @@ export class Booking implements Visitor, Wrapping, TunnelRequest {
   #tried: Set<Member> | undefined
   /** `undefined`: no guard had anything to change or to watch. */
   #passage: Passage | undefined
-  /** `undefined`: the operator has no rule for the tunnel. */
-  #pressed: UnderPressure | undefined
+  /** What layers have to do with it; `undefined`: none has. */
+  #layered: Layered | undefined
+  /** Lines of guards and of the pool for the answer. */
+  #lines: Uint8Array | undefined
 
   constructor(arrival: Arrival, host: BookingHost) {
     this.arrival = arrival
     this.#host = host
-    this.#record = new RequestRecord(arrival, host)
+    this.#record = new RequestRecord(arrival, host, this.startedAt)
   }
 
   // ── Visitor ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -161,9 +160,43 @@ export class Booking implements Visitor, Wrapping, TunnelRequest {
     return this.#host.routeSafely(() => this.#host.routeAgain(this.arrival, this))
   }
 
+  follow(follower: Follower): void {
+    this.#layers.followers.push(follower)
+  }
+
+  checkBody(check: BodyCheck): void {
+    this.#layers.checks.push(check)
+  }
+
+  addAnswerLines(lines: () => Uint8Array | undefined): void {
+    this.#layers.lines.push(lines)
+  }
+
+  useValve(open: OpenValve): void {
+    this.#layers.openValve = open
+  }
+
+  answer(answer: Refusal | Reading, failed?: (cause: unknown) => Refusal): Route {
+    // The host is not one that the app knows.
+    this.#isBelow = false
+    const upstream = new AnswerUpstream(answer, {
+      failed: cause => (failed ?? (one => this.#host.gate.failed(one)))(cause),
+      answered: (code, reason) => {
+        this.#record.code = code
+        this.#record.reason = reason
+      },
+    })
+    return toUpstream(upstream)
+  }
+
+  get #layers(): Layered {
+    this.#layered ??= new Layered()
+    return this.#layered
+  }
+
   arrived(): Route {
     const tunnel = this.#tunnel!
-    return this.#goal?.() ?? this.#admit(tunnel)
+    return this.#goal?.() ?? this.#toClients(tunnel)
   }
 
   /** A copy from another server, which has asked the guards: it is for the clients that are here. */
@@ -190,61 +223,28 @@ export class Booking implements Visitor, Wrapping, TunnelRequest {
 
   #judged(next: Router, judgement: Judgement): Route {
     if (judgement.kind !== 'pass')
-      return this.#answered(judgement.kind === 'refusal' ? judgement.refusal : judgement.reading)
+      return this.answer(judgement.kind === 'refusal' ? judgement.refusal : judgement.reading)
     const { passes } = judgement
     if (passes.length === 0) return next(this)
     const { gate } = this.#host
     try {
       this.#passage = new Passage(this.head, passes)
-      if (this.#passage.isHidden) return this.#answered({ code: 'BAD_REQUEST' })
+      if (this.#passage.isHidden) return this.answer({ code: 'BAD_REQUEST' })
       this.#passage.keepOpen(
         () => this.arrival.terminate(),
         cause => gate.failed(cause),
       )
     } catch (cause) {
-      return this.#answered(gate.failed(cause))
+      return this.answer(gate.failed(cause))
     }
     if (this.middlewares.length === 0) return next(this)
-    if (this.head.upgrade !== '') return this.#answered({ code: 'GUARD_REFUSED' })
+    if (this.head.upgrade !== '') return this.answer({ code: 'GUARD_REFUSED' })
     return routedLater(this.#host.loadWrapping(), () => next(this))
-  }
-
-  /** Whether guards let a piece of the body pass, framing included. */
-  letsBody(bytes: Uint8Array): boolean {
-    return this.#passage === undefined || this.#passage.letsBody(bytes)
-  }
-
-  /** To a client, as far as the rules of the operator let it. */
-  #admit(tunnel: Tunnel): Route {
-    const pressure = this.#host.pressureOf(tunnel)
-    return pressure === undefined ? this.#toClients(tunnel) : this.#press(pressure, tunnel)
-  }
-
-  #press(pressure: Pressure, tunnel: Tunnel): Route {
-    this.#pressed = new UnderPressure(pressure)
-    return this.#pressed.route(this.head, {
-      toClients: () => this.#toClients(tunnel),
-      busy: (code, seconds) => this.#answered({ code, headers: [['retry-after', String(seconds)]] }),
-    })
   }
 
   /** A guard says that the request belongs on another connection. */
   get isMisdirected(): boolean {
     return this.#record.code === 'CONNECTION_MISDIRECTED'
-  }
-
-  /** A guard answers in place of the app. */
-  #answered(answer: Refusal | Reading): Route {
-    // The host is not one that the app knows.
-    this.#isBelow = false
-    const upstream = new AnswerUpstream(answer, {
-      failed: cause => this.#host.gate.failed(cause),
-      answered: (code, reason) => {
-        this.#record.code = code
-        this.#record.reason = reason
-      },
-    })
-    return { kind: 'upstream', upstream }
   }
 
   /** A lane has sent the request to the member already. */
@@ -268,19 +268,27 @@ export class Booking implements Visitor, Wrapping, TunnelRequest {
     return (this.#member ?? this.#winner)?.holder
   }
 
-  /** How fast the visitor may be; `undefined`: as fast as it goes, or it is no tunnel's. */
-  get shapes(): Shapes | undefined {
-    return this.#tunnel && this.#host.shapesOf(this.#tunnel, this.address)
+  /** Lines for the head of the answer; see `Visit.answerLines`. */
+  get answerLines(): Uint8Array | undefined {
+    if (this.#layered === undefined) return this.#lines
+    const all = this.#layered.lines.flatMap(lines => lines() ?? [])
+    if (this.#lines !== undefined) all.push(this.#lines)
+    return all.length > 1 ? Buffer.concat(all) : all[0]
   }
 
-  /** Of a body without a length, that may be so long. */
-  get maxBodyBytes(): number {
-    return this.#pressed?.maxBodyBytes ?? Number.POSITIVE_INFINITY
+  /** What is wrong with a piece of the body, framing included; `undefined`: nothing. `requestBytes`: of the request so far. */
+  faultOf(piece: Uint8Array, requestBytes: number): ErrorCode | undefined {
+    if (this.#passage?.letsBody(piece) === false) return 'BAD_REQUEST'
+    if (this.#layered === undefined) return undefined
+    const { start, end } = this.head
+    let code: ErrorCode | undefined
+    for (const check of this.#layered.checks) code ??= check(piece, requestBytes - (end - start))
+    return code
   }
 
-  /** What the visitor may know of the time so far, as a line for the answer. */
-  get timingLine(): Uint8Array | undefined {
-    return this.#record.timingLine
+  /** What the bytes of its visit pass; `undefined`: nothing delays them. */
+  openValve(ends: ValveEnds): Valve | undefined {
+    return this.#layered?.openValve?.(ends)
   }
 
   /** The request failed at the member that had it, and may go to another one: each is asked once. */
@@ -305,7 +313,7 @@ export class Booking implements Visitor, Wrapping, TunnelRequest {
 
   /** Another server sent the request here, and no tunnel of this one has the name any more. */
   moved(): Route {
-    return this.#answered({ code: 'CLUSTER_MOVED', headers: [[MOVED_HEADER, '1']] })
+    return this.answer({ code: 'CLUSTER_MOVED', headers: [[MOVED_HEADER, '1']] })
   }
 
   /** It came for another server's tunnel, or another owner's: what is answered is `CLUSTER_MOVED`. */
@@ -325,7 +333,7 @@ export class Booking implements Visitor, Wrapping, TunnelRequest {
 
   /** The final head of its answer is about to go out. */
   answered(status: number): void {
-    this.#pressed?.answered(status, this.#record.code)
+    for (const follower of this.#followers) follower.answered?.(status, this.#record.code)
     this.#record.answered(status)
   }
 
@@ -336,7 +344,7 @@ export class Booking implements Visitor, Wrapping, TunnelRequest {
 
   /** It became a WebSocket. */
   switched(): void {
-    this.#pressed?.leave(false)
+    for (const follower of this.#followers) follower.switched?.()
     if (this.#tunnel !== undefined) this.#record.switched(this.#tunnel)
   }
 
@@ -350,13 +358,24 @@ export class Booking implements Visitor, Wrapping, TunnelRequest {
     record.code = code
     record.observe(tunnel, this.#member ?? this.#winner, result, status)
     this.#passage?.over()
-    this.#pressed?.over(status, code)
+    this.#tellEnd(result, status, code)
     // A host for which the app has an answer may have a certificate.
     if (this.#isBelow && code === undefined && answerStatus >= 100 && answerStatus < 400)
       tunnel?.hostsBelow.answered(this.head.host)
     record.report(tunnel, result, status)
     this.#member?.finished()
     this.#host.books.fewer()
+  }
+
+  #tellEnd({ requestBytes, answerBytes }: Result, status: number, code: ErrorCode | undefined): void {
+    if (this.#layered === undefined) return
+    const served = (this.#member ?? this.#winner)?.served ?? {}
+    const ending = { status, code, reason: this.#record.reason, served, requestBytes, answerBytes }
+    for (const follower of this.#layered.followers) follower.ended?.(ending)
+  }
+
+  get #followers(): readonly Follower[] {
+    return this.#layered?.followers ?? NO_FOLLOWERS
   }
 
   #enter(tunnel: Tunnel): void {
@@ -369,8 +388,9 @@ export class Booking implements Visitor, Wrapping, TunnelRequest {
 
   /** The tunnel is another server's, or has another client here: nothing is left of what it was booked for. */
   #leave(): void {
-    this.#pressed?.leave(undefined)
-    this.#pressed = undefined
+    for (const follower of this.#followers.toReversed()) follower.left?.()
+    this.#layered = undefined
+    this.#lines = undefined
     this.#passage?.undo()
     this.#passage = undefined
     this.#goal = undefined
@@ -383,12 +403,12 @@ export class Booking implements Visitor, Wrapping, TunnelRequest {
     const { gate, isSecure } = this.#host
     const chosen = gate.choose(tunnel, this, this.#tried)
     const lines = this.#passage?.answerLines
-    this.answerLines = lines
+    this.#lines = lines
     if (tunnel.pool?.affinity !== 'cookie' || typeof chosen === 'string' || chosen.kind === 'holding')
       return chosen
     if (!tunnel.pool.isShown(chosen, this.head)) {
       const cookie = memberCookie(chosen, isSecure)
-      this.answerLines = lines === undefined ? cookie : Buffer.concat([lines, cookie])
+      this.#lines = lines === undefined ? cookie : Buffer.concat([lines, cookie])
     }
     return chosen
   }
@@ -399,6 +419,7 @@ export class Booking implements Visitor, Wrapping, TunnelRequest {
     if (typeof chosen === 'string') return refusal(chosen)
     if (chosen.kind === 'holding') {
       this.#record.held()
+      for (const follower of this.#followers) follower.held?.()
       return this.#holding(chosen)
     }
     if (chosen.upstream === undefined) return refusal('CLIENT_GONE')
@@ -427,7 +448,7 @@ export class Booking implements Visitor, Wrapping, TunnelRequest {
   #toAllClients(tunnel: Tunnel, answer: PoolAnswer): Route {
     const routeTo = (others: readonly Upstream[]): Route => {
       if (others.length === 0) return this.#routeTo(this.#choose(tunnel))
-      this.answerLines = this.#passage?.answerLines
+      this.#lines = this.#passage?.answerLines
       return this.#copiedTo(tunnel, answer, others)
     }
     const others = this.#host.othersWith(tunnel.name)
@@ -476,14 +497,19 @@ export class Booking implements Visitor, Wrapping, TunnelRequest {
 
   /** It is on its way to a client. */
   #sent(): void {
-    if (this.#pressed !== undefined) this.#limitAnswer(this.#pressed)
+    for (const follower of this.#followers) follower.sent?.()
     this.#record.sent()
   }
+}
 
-  /** The app has so long for the head of its answer. */
-  #limitAnswer(pressed: UnderPressure): void {
-    pressed.sent(ms => this.#host.answerDeadline(ms, () => this.arrival.breakOff('ORIGIN_TIMEOUT')))
-  }
+const NO_FOLLOWERS: readonly Follower[] = []
+
+/** What the layers of its tunnel have to do with one request. */
+class Layered {
+  readonly followers: Follower[] = []
+  readonly checks: BodyCheck[] = []
+  readonly lines: (() => Uint8Array | undefined)[] = []
+  openValve: OpenValve | undefined
 }
 
 function toUpstream(upstream: Upstream): Served {

@@ -1,7 +1,8 @@
 // The parts of one server, in the order in which requests pass their layers.
 
+import type { Socket } from '../socket.ts'
 import type { LayeredTunnel, Router } from './contracts/layer.ts'
-import type { LaneAsking, LaneClause, Part } from './contracts/part.ts'
+import type { LaneAsking, LaneClause, Part, WrappedSocket } from './contracts/part.ts'
 
 /** Where all layers lead to. */
 const ARRIVED: Router = request => request.arrived()
@@ -24,6 +25,13 @@ export class Parts {
       .flatMap(({ layer }) => layer ?? [])
       .reduceRight((next, layer) => layer(next, tunnel), ARRIVED)
     return tunnel.router
+  }
+
+  /** By the last part that has something to put in front of it. */
+  wrap(socket: Socket, tunnel: LayeredTunnel, address: string): WrappedSocket | undefined {
+    let wrapped: WrappedSocket | undefined
+    for (const part of this.#all) wrapped ??= part.wrap?.(socket, tunnel, address)
+    return wrapped
   }
 
   /** What all parts want of a lane; `undefined`: there is to be none. */

@@ -4,14 +4,15 @@
 import type { ErrorCode } from '../errors.ts'
 import type { Socket, SocketHandler } from '../socket.ts'
 import type { ClientConnection } from './clients.ts'
+import type { WrappedSocket } from './contracts/part.ts'
 import { msSince } from './exchanges.ts'
 import type { Member } from './member.ts'
 import type { Metrics } from './metrics.ts'
 import type { Observers, Watched } from './observers.ts'
+import type { Parts } from './parts.ts'
 import { type RawVisit, type RawWish, UNHEARD } from './raw-visit.ts'
 import { RawVisitors } from './raw-visitors.ts'
 import type { ServerEvents } from './server-events.ts'
-import type { Shapes, Shaping } from './shaping.ts'
 import type { Counters } from './stats.ts'
 import type { Tunnel } from './tunnel.ts'
 import type { VisitorGate } from './visitor-gate.ts'
@@ -33,7 +34,7 @@ interface Entry {
 
 /** What it needs of the server. */
 export interface RawVisitsHost extends ServerEvents {
-  readonly shaping: Shaping
+  readonly parts: Pick<Parts, 'wrap'>
   readonly observers: Observers
   readonly counters: Counters
   readonly metrics: Metrics | undefined
@@ -60,9 +61,9 @@ export class RawVisits {
     this.gate = gate
   }
 
-  /** How fast the visitor may be; `undefined`: as fast as it goes. */
-  shapesOf(tunnel: Tunnel, address: string): Shapes | undefined {
-    return this.#host.shaping.of(tunnel, address)
+  /** As `Part.wrap`. */
+  wrap(socket: Socket, tunnel: Tunnel, address: string): WrappedSocket | undefined {
+    return this.#host.parts.wrap(socket, tunnel, address)
   }
 
   /** Of tunnels of this server. */

@@ -19,8 +19,6 @@ export interface RecordHost {
   readonly observers: Observers
   /** `undefined`: nothing is measured. */
   readonly metrics: Metrics | undefined
-  /** Whether answers say how long they took. */
-  readonly hasServerTiming: boolean
   /** Address of the visitor, also behind trusted proxies. */
   addressOf(arrival: Arrival): string
 }
@@ -42,9 +40,7 @@ export class RequestRecord {
   reason: string | undefined
   readonly #arrival: Arrival
   readonly #host: RecordHost
-  readonly #startedAt: number = performance.now()
-  /** When it went to a client; kept where answers say so. */
-  #sentAt = 0
+  readonly #startedAt: number
   #isSent = false
   /** Where its client gets reports of it, and its number there; 0: the client wants none. */
   #reports: ClientReports | undefined
@@ -52,7 +48,8 @@ export class RequestRecord {
   /** For observers. */
   #watched: Watched | undefined
 
-  constructor(arrival: Arrival, host: RecordHost) {
+  constructor(arrival: Arrival, host: RecordHost, startedAt: number) {
+    this.#startedAt = startedAt
     this.#arrival = arrival
     this.#host = host
     host.books.begun()
@@ -87,7 +84,6 @@ export class RequestRecord {
   /** It is on its way to a client. */
   sent(): void {
     this.#isSent = true
-    if (this.#host.hasServerTiming) this.#sentAt = performance.now()
     this.#watched?.sent()
   }
 
@@ -121,16 +117,6 @@ export class RequestRecord {
   /** It became a WebSocket. */
   switched(tunnel: Tunnel): void {
     this.#reports?.switched(tunnel, this.#report)
-  }
-
-  /** What the visitor may know of the time so far: until it was on its way, and from there. */
-  get timingLine(): Uint8Array | undefined {
-    if (!this.#host.hasServerTiming || this.#sentAt === 0) return undefined
-    const now = performance.now()
-    const [waitMs, appMs] = [this.#sentAt - this.#startedAt, now - this.#sentAt]
-    return Buffer.from(
-      `Server-Timing: tunnel-wait;dur=${waitMs.toFixed(1)}, tunnel-app;dur=${appMs.toFixed(1)}\r\n`,
-    )
   }
 
   // ── It is over ─────────────────────────────────────────────────────────────────────────────────────────────

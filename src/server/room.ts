@@ -23,11 +23,9 @@ import { Observers } from './observers.ts'
 import type { ServerLimits, TunnelServerEvents } from './options.ts'
 import { Parts } from './parts.ts'
 import { PluginFaults } from './plugin-faults.ts'
-import { Pressures } from './pressure.ts'
 import { type Destination, destinationOf } from './route.ts'
 import type { ServerEvents } from './server-events.ts'
 import type { ServerSettings } from './settings.ts'
-import { Shaping, ShapingTimer } from './shaping.ts'
 import { Counters } from './stats.ts'
 import { Tunnels } from './tunnels.ts'
 import type { Upstream } from './upstream.ts'
@@ -60,12 +58,7 @@ export class ServerRoom {
   wrapping: ((served: Served, wrapping: Wrapping) => Upstream | undefined) | undefined
   /** What is measured for the operator; `undefined`: there is none who could ask. */
   readonly metrics: Metrics | undefined
-  /** What tunnels may do under pressure; replaced with the settings. */
-  pressures: Pressures
-  /** How fast visitors may be; likewise. */
-  shaping: Shaping
-  readonly shapingTimer: ShapingTimer = new ShapingTimer(error => this.failed(error))
-  /** Whom the operator keeps away; likewise. */
+  /** Whom the operator keeps away; `undefined`: there is none who could say. */
   bans: Bans | undefined
   /** Tokens that any server has taken back; `undefined`: there are no others. */
   revocations: Revocations | undefined
@@ -95,8 +88,6 @@ export class ServerRoom {
     this.settings = settings
     this.#events = events
     const { admin } = settings
-    this.pressures = new Pressures(settings.tunnelRules, this.deadlines)
-    this.shaping = new Shaping(settings.tunnelRules, this.shapingTimer)
     this.metrics = admin && new Metrics(admin.maxMetricTunnels, name => this.tunnels.find(name) !== undefined)
   }
 

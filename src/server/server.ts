@@ -17,7 +17,6 @@ import { LaneDesk } from './lanes/lane-desk.ts'
 import { Listeners } from './listeners.ts'
 import { OptionalParts } from './optional-parts.ts'
 import type { TunnelServerEvents, TunnelServerOptions } from './options.ts'
-import { Pressures } from './pressure.ts'
 import { PublicPorts } from './public-ports.ts'
 import { RawVisits } from './raw-visits.ts'
 import { Redirects } from './redirects.ts'
@@ -26,7 +25,6 @@ import { ServerRoom } from './room.ts'
 import { ServerControl } from './server-control.ts'
 import { Serving } from './serving.ts'
 import { isOpenServer, serverSettings } from './settings.ts'
-import { Shaping } from './shaping.ts'
 import { StartupHold } from './startup-hold.ts'
 import type { ServerStats } from './stats.ts'
 import { statsOf } from './stats-of.ts'
@@ -283,8 +281,6 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     showCertificate?.()
     next.policy.revocations = room.revocations
     room.settings = next
-    room.pressures = new Pressures(next.tunnelRules, room.deadlines)
-    room.shaping = new Shaping(next.tunnelRules, room.shapingTimer)
     room.parts.reloaded()
     takeBack(next, this.#clientDesk.clients, room.tunnels)
     room.tunnels.routesChanged()

@@ -1,6 +1,5 @@
 // Where each request goes: to the control host, to a tunnel's client, into a wait, or to an error page.
 
-import { AnswerDeadline } from './answer-deadline.ts'
 import { Booking, type BookingDesk, type BookingHost, type Wrapping } from './booking.ts'
 import { NameSearches } from './cluster/name-search.ts'
 import { isPeerProtocol } from './cluster/peer-wire.ts'
@@ -11,11 +10,9 @@ import { type Arrival, type Route, refusal, type Served } from './front.ts'
 import type { KeptBodies } from './kept-bodies.ts'
 import type { Metrics } from './metrics.ts'
 import type { Observers } from './observers.ts'
-import type { Pressure } from './pressure.ts'
 import { proberOf, probeUpstream } from './probe.ts'
 import type { ServerRoom } from './room.ts'
 import type { NamedTunnel } from './route.ts'
-import type { Shapes } from './shaping.ts'
 import type { StartupHold } from './startup-hold.ts'
 import type { Tunnel } from './tunnel.ts'
 import { refusalOfName } from './tunnels.ts'
@@ -63,14 +60,6 @@ export class Serving implements BookingDesk, BookingHost {
     this.#room.failed(cause instanceof Error ? cause : new Error(String(cause)))
   }
 
-  answerDeadline(ms: number, over: () => void): AnswerDeadline {
-    return new AnswerDeadline(this.#room.deadlines, ms, over)
-  }
-
-  get hasServerTiming(): boolean {
-    return this.#room.settings.hasServerTiming
-  }
-
   get isSecure(): boolean {
     return this.#room.isSecure
   }
@@ -85,14 +74,6 @@ export class Serving implements BookingDesk, BookingHost {
 
   routerFor(tunnel: Tunnel): Router {
     return this.#room.parts.routerFor(tunnel)
-  }
-
-  pressureOf(tunnel: Tunnel): Pressure | undefined {
-    return this.#room.pressures.of(tunnel)
-  }
-
-  shapesOf(tunnel: Tunnel, address: string): Shapes | undefined {
-    return this.#room.shaping.of(tunnel, address)
   }
 
   get metrics(): Metrics | undefined {

@@ -3,10 +3,10 @@
 
 import type { ExchangeCounts, LaneExchange, LaneTerms } from '../../accelerator.ts'
 import type { RequestHead } from '../../http/head.ts'
-import type { Outcome } from '../../plugin.ts'
+import type { Socket, SocketHandler } from '../../socket.ts'
 import type { ServerSettings } from '../settings.ts'
 import type { Clock } from './clock.ts'
-import type { Layer, LayeredTunnel } from './layer.ts'
+import type { Layer, LayeredTunnel, ServedBy } from './layer.ts'
 
 /** Makes a part of a server. Called while the server is made: no tunnel exists, and nothing is loaded that is not needed. */
 export type Install = (server: PartServer) => Part
@@ -25,6 +25,8 @@ export interface Part {
   readonly name: string
   /** Around the routing of each request to a tunnel. */
   readonly layer?: Layer
+  /** The connection of a raw visitor with this part in front of it; `undefined`: as it is. */
+  wrap?(socket: Socket, tunnel: LayeredTunnel, address: string): WrappedSocket | undefined
   /**
    * On what terms a lane may serve requests of this visitor, past the layers. `undefined`: on any. Default: a tunnel that has the
    * part's layer has no lanes.
@@ -36,8 +38,11 @@ export interface Part {
   reloaded?(): void
 }
 
-/** Who served a visitor, for its books. */
-export type ServedBy = Pick<Outcome, 'client' | 'token'>
+export interface WrappedSocket {
+  readonly socket: Socket
+  /** What the events of the bare socket go to, and from there to `handler`. */
+  handlerFor(handler: SocketHandler): SocketHandler
+}
 
 /** Who asks for a lane. */
 export interface LaneAsking {

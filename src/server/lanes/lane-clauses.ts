@@ -24,12 +24,8 @@ export function clausesFor(
   const { tunnel, address, isProxy } = asking
   if (bans?.hasAddresses && (isProxy || room.isBanned(address))) return undefined
   if (pluginsFor(settings.middlewares, tunnel.name).length > 0) return undefined
-  if (room.shaping.isFor(tunnel)) return undefined
-  // Lanes know nothing of the time that a request took.
-  if (settings.hasServerTiming) return undefined
   const clauses: LaneClause[] = []
   for (const clause of [
-    pressureClause(room, tunnel),
     observersClause(observers, asking),
     metricsClause(room, tunnel),
     allotments.clauseFor(asking),
@@ -38,17 +34,6 @@ export function clausesFor(
     if (clause !== undefined) clauses.push(clause)
   }
   return clauses
-}
-
-function pressureClause({ pressures }: ServerRoom, tunnel: Tunnel): Clause {
-  const { slots, breaker } = pressures.of(tunnel) ?? {}
-  if (slots !== undefined || breaker?.isClosed === false) return 'none'
-  return (
-    breaker && {
-      tally: ({ requests, errors }) => breaker.counted(requests, errors),
-      exchanged: ({ status }) => breaker.counted(1, status >= 500 ? 1 : 0),
-    }
-  )
 }
 
 function metricsClause({ metrics }: ServerRoom, { name }: Tunnel): Clause {
