@@ -1,5 +1,7 @@
 // The server with all of its parts: the one place that knows them. Their order is that in which a request passes their layers.
 
+import { installMetrics } from './parts/metrics/install.ts'
+import { installObservers } from './parts/observers/install.ts'
 import { installPressure } from './parts/pressure/install.ts'
 import { installShaping } from './parts/shaping/install.ts'
 import { installTiming } from './parts/timing/install.ts'
@@ -9,7 +11,14 @@ import type { TunnelServerOptions } from './server/options.ts'
 import { TunnelServer as Server } from './server/server.ts'
 
 /** First who watches, then who delays, then who refuses, and at last who changes what is sent. */
-const PARTS: readonly Install[] = [installTiming, installShaping, installJudging, installPressure]
+const PARTS: readonly Install[] = [
+  installObservers,
+  installMetrics,
+  installTiming,
+  installShaping,
+  installJudging,
+  installPressure,
+]
 
 /**
  * A tunnel server in this process: `start()` listens, `stop()` drains. Many may run in one process. Nothing that a

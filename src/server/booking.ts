@@ -16,6 +16,7 @@ import type {
   Valve,
   ValveEnds,
 } from './contracts/layer.ts'
+import type { MissedRequest, Note } from './contracts/part.ts'
 import {
   type Arrival,
   changed,
@@ -53,6 +54,9 @@ export interface BookingHost extends RecordHost {
   readonly gate: VisitorGate
   /** What requests to the tunnel pass. */
   routerFor(tunnel: Tunnel): Router
+  /** For the parts of the server. */
+  missed(request: MissedRequest): void
+  noted(note: Note): void
   /** Bodies of requests that are copied to all clients of a pool. */
   readonly copyBodies: KeptBodies
   /** The other servers that have clients of the name, too. */
@@ -334,12 +338,11 @@ export class Booking implements Visitor, Wrapping, TunnelRequest {
   /** The final head of its answer is about to go out. */
   answered(status: number): void {
     for (const follower of this.#followers) follower.answered?.(status, this.#record.code)
-    this.#record.answered(status)
   }
 
   /** It is sent once more. */
   retried(): void {
-    this.#record.retried()
+    this.#host.noted({ kind: 'retried' })
   }
 
   /** It became a WebSocket. */
@@ -356,9 +359,8 @@ export class Booking implements Visitor, Wrapping, TunnelRequest {
     const { answerStatus } = result
     const status = answerStatus || statusOf(code)
     record.code = code
-    record.observe(tunnel, this.#member ?? this.#winner, result, status)
-    this.#passage?.over()
     this.#tellEnd(result, status, code)
+    this.#passage?.over()
     // A host for which the app has an answer may have a certificate.
     if (this.#isBelow && code === undefined && answerStatus >= 100 && answerStatus < 400)
       tunnel?.hostsBelow.answered(this.head.host)
@@ -368,10 +370,14 @@ export class Booking implements Visitor, Wrapping, TunnelRequest {
   }
 
   #tellEnd({ requestBytes, answerBytes }: Result, status: number, code: ErrorCode | undefined): void {
-    if (this.#layered === undefined) return
     const served = (this.#member ?? this.#winner)?.served ?? {}
     const ending = { status, code, reason: this.#record.reason, served, requestBytes, answerBytes }
-    for (const follower of this.#layered.followers) follower.ended?.(ending)
+    if (this.#tunnel === undefined) {
+      const { head, address } = this
+      if (code !== undefined) this.#host.missed({ ...ending, code, head, address })
+      return
+    }
+    for (const follower of this.#followers) follower.ended?.(ending)
   }
 
   get #followers(): readonly Follower[] {
@@ -383,7 +389,7 @@ export class Booking implements Visitor, Wrapping, TunnelRequest {
     this.#tunnel = tunnel
     // The name was held here, then elsewhere, and is here again: it is one request.
     if (!isFirst) return
-    this.#record.routed(tunnel)
+    this.#record.routed()
   }
 
   /** The tunnel is another server's, or has another client here: nothing is left of what it was booked for. */
@@ -418,7 +424,6 @@ export class Booking implements Visitor, Wrapping, TunnelRequest {
     if (chosen === 'SERVER_DRAINING' && this.arrival.isForwarded) return this.moved()
     if (typeof chosen === 'string') return refusal(chosen)
     if (chosen.kind === 'holding') {
-      this.#record.held()
       for (const follower of this.#followers) follower.held?.()
       return this.#holding(chosen)
     }

@@ -2,7 +2,15 @@
 
 import type { Socket } from '../socket.ts'
 import type { LayeredTunnel, Router } from './contracts/layer.ts'
-import type { LaneAsking, LaneClause, Part, WrappedSocket } from './contracts/part.ts'
+import type {
+  LaneAsking,
+  LaneClause,
+  MissedRequest,
+  Note,
+  Part,
+  RawFollower,
+  WrappedSocket,
+} from './contracts/part.ts'
 
 /** Where all layers lead to. */
 const ARRIVED: Router = request => request.arrived()
@@ -25,6 +33,18 @@ export class Parts {
       .flatMap(({ layer }) => layer ?? [])
       .reduceRight((next, layer) => layer(next, tunnel), ARRIVED)
     return tunnel.router
+  }
+
+  missed(request: MissedRequest): void {
+    for (const part of this.#all) part.missed?.(request)
+  }
+
+  noted(note: Note): void {
+    for (const part of this.#all) part.noted?.(note)
+  }
+
+  followRaw(tunnel: LayeredTunnel, address: string): readonly RawFollower[] {
+    return this.#all.flatMap(part => part.followRaw?.(tunnel, address) ?? [])
   }
 
   /** By the last part that has something to put in front of it. */

@@ -18,8 +18,6 @@ import { Holdings } from './holdings.ts'
 import type { Inbox } from './inbox/inbox.ts'
 import type { Inheritance } from './inheritance.ts'
 import { KeptBodies } from './kept-bodies.ts'
-import { Metrics } from './metrics.ts'
-import { Observers } from './observers.ts'
 import type { ServerLimits, TunnelServerEvents } from './options.ts'
 import { Parts } from './parts.ts'
 import { PluginFaults } from './plugin-faults.ts'
@@ -53,11 +51,8 @@ export class ServerRoom {
   )
   /** What is around the routing of requests, installed by who made the server. */
   readonly parts: Parts = new Parts()
-  readonly observers: Observers = new Observers(() => this.settings.observers, this.faults)
   /** Puts middlewares around an upstream; `undefined`: there were none yet, and their code is not loaded. */
   wrapping: ((served: Served, wrapping: Wrapping) => Upstream | undefined) | undefined
-  /** What is measured for the operator; `undefined`: there is none who could ask. */
-  readonly metrics: Metrics | undefined
   /** Whom the operator keeps away; `undefined`: there is none who could say. */
   bans: Bans | undefined
   /** Tokens that any server has taken back; `undefined`: there are no others. */
@@ -87,8 +82,6 @@ export class ServerRoom {
   constructor(settings: ServerSettings, events: ServerEvents) {
     this.settings = settings
     this.#events = events
-    const { admin } = settings
-    this.metrics = admin && new Metrics(admin.maxMetricTunnels, name => this.tunnels.find(name) !== undefined)
   }
 
   // ── Settings ───────────────────────────────────────────────────────────────────────────────────────────────

@@ -4,12 +4,11 @@ import { Booking, type BookingDesk, type BookingHost, type Wrapping } from './bo
 import { NameSearches } from './cluster/name-search.ts'
 import { isPeerProtocol } from './cluster/peer-wire.ts'
 import type { Router } from './contracts/layer.ts'
+import type { MissedRequest, Note } from './contracts/part.ts'
 import { type ControlHost, controlRoute } from './control.ts'
 import type { Exchanges } from './exchanges.ts'
 import { type Arrival, type Route, refusal, type Served } from './front.ts'
 import type { KeptBodies } from './kept-bodies.ts'
-import type { Metrics } from './metrics.ts'
-import type { Observers } from './observers.ts'
 import { proberOf, probeUpstream } from './probe.ts'
 import type { ServerRoom } from './room.ts'
 import type { NamedTunnel } from './route.ts'
@@ -68,16 +67,16 @@ export class Serving implements BookingDesk, BookingHost {
     return this.#room.isTrusted(remoteAddress) && head.header('x-forwarded-proto')?.toLowerCase() === 'https'
   }
 
-  get observers(): Observers {
-    return this.#room.observers
+  missed(request: MissedRequest): void {
+    this.#room.parts.missed(request)
+  }
+
+  noted(note: Note): void {
+    this.#room.parts.noted(note)
   }
 
   routerFor(tunnel: Tunnel): Router {
     return this.#room.parts.routerFor(tunnel)
-  }
-
-  get metrics(): Metrics | undefined {
-    return this.#room.metrics
   }
 
   get copyBodies(): KeptBodies {

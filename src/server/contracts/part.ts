@@ -2,11 +2,12 @@
 // which requests pass their layers.
 
 import type { ExchangeCounts, LaneExchange, LaneTerms } from '../../accelerator.ts'
+import type { ErrorCode } from '../../errors.ts'
 import type { RequestHead } from '../../http/head.ts'
 import type { Socket, SocketHandler } from '../../socket.ts'
 import type { ServerSettings } from '../settings.ts'
 import type { Clock } from './clock.ts'
-import type { Layer, LayeredTunnel, ServedBy } from './layer.ts'
+import type { Ending, Layer, LayeredTunnel, ServedBy } from './layer.ts'
 
 /** Makes a part of a server. Called while the server is made: no tunnel exists, and nothing is loaded that is not needed. */
 export type Install = (server: PartServer) => Part
@@ -16,7 +17,15 @@ export interface PartServer {
   /** As they are now. */
   readonly settings: ServerSettings
   readonly deadlines: Clock
+  /** What guards, middlewares and observers throw. */
+  readonly faults: Faults
+  readonly tunnels: { find(name: string): LayeredTunnel | undefined }
   failed(error: Error): void
+}
+
+export interface Faults {
+  /** `plugin`: which one; `text`: a sentence with its name and what it threw. */
+  report(plugin: object, code: ErrorCode, text: string, cause: unknown): void
 }
 
 /** All that a part may do. A part has the members that it needs. */
@@ -25,6 +34,12 @@ export interface Part {
   readonly name: string
   /** Around the routing of each request to a tunnel. */
   readonly layer?: Layer
+  /** A request is over that was for no tunnel, and had a code. */
+  missed?(request: MissedRequest): void
+  /** Something happened that no request has a part in. */
+  noted?(note: Note): void
+  /** A raw visitor is there. What follows it; `undefined`: nothing does. */
+  followRaw?(tunnel: LayeredTunnel, address: string): RawFollower | undefined
   /** The connection of a raw visitor with this part in front of it; `undefined`: as it is. */
   wrap?(socket: Socket, tunnel: LayeredTunnel, address: string): WrappedSocket | undefined
   /**
@@ -36,6 +51,30 @@ export interface Part {
   harvest?(): void
   /** The settings are others: what was made of those before is made anew. */
   reloaded?(): void
+}
+
+export interface MissedRequest extends Ending {
+  readonly head: RequestHead
+  readonly address: string
+  readonly code: ErrorCode
+}
+
+export type Note =
+  /** A connection, or a head that is none, was refused. */
+  | { readonly kind: 'refused'; readonly code: ErrorCode }
+  /** A request is sent once more, to a client or to another server. */
+  | { readonly kind: 'retried' }
+  | { readonly kind: 'webhook'; readonly outcome: 'kept' | 'delivered' | 'dropped' | 'full' }
+
+/** Of a raw visitor, as `Follower` of a request. */
+export interface RawFollower {
+  sent?(): void
+  ended?(end: {
+    readonly bytesIn: number
+    readonly bytesOut: number
+    readonly code: ErrorCode | undefined
+    readonly served: ServedBy
+  }): void
 }
 
 export interface WrappedSocket {
