@@ -1,6 +1,7 @@
 // The server with all of its parts: the one place that knows them. Their order is that in which a request passes their layers.
 
 import { installMetrics } from './parts/metrics/install.ts'
+import { installMiddlewares } from './parts/middlewares/install.ts'
 import { installObservers } from './parts/observers/install.ts'
 import { installPressure } from './parts/pressure/install.ts'
 import { installShaping } from './parts/shaping/install.ts'
@@ -18,6 +19,7 @@ const PARTS: readonly Install[] = [
   installShaping,
   installJudging,
   installPressure,
+  installMiddlewares,
 ]
 
 /**

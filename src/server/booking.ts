@@ -61,10 +61,6 @@ export interface BookingHost extends RecordHost {
   readonly copyBodies: KeptBodies
   /** The other servers that have clients of the name, too. */
   othersWith(name: string): readonly Upstream[] | Promise<readonly Upstream[]>
-  /** Where the request goes when middlewares wrap that; the same when there are none. */
-  wrapped(served: Served, wrapping: Wrapping): Served
-  /** Loads the code for it. */
-  loadWrapping(): Promise<void>
   /** Whether visitors reach tunnels by https. */
   readonly isSecure: boolean
   /** Whether a trusted proxy says that the visitor came by https. */
@@ -77,24 +73,15 @@ export interface BookingHost extends RecordHost {
   routeAgain(arrival: Arrival, booking: Booking): Route
 }
 
-/** The exchange that middlewares wrap. */
-export interface Wrapping {
-  readonly tunnel: string
-  readonly address: string
-  /** Those of guards, for this exchange alone. */
-  readonly middlewares: readonly Middleware[]
-  /** What is answered is a refusal with this code. */
-  refused(code: ErrorCode, reason?: string): void
-}
-
 const NO_MIDDLEWARES: readonly Middleware[] = []
 
-export class Booking implements Visitor, Wrapping, TunnelRequest {
+export class Booking implements Visitor, TunnelRequest {
   /** Where the request goes at first. Only `BookingDesk` sets it. */
   route: Route = refusal('TUNNEL_NOT_FOUND')
   readonly arrival: Arrival
   readonly startedAt: number = performance.now()
   isAdmitted = false
+  middlewares: readonly Middleware[] = NO_MIDDLEWARES
   readonly #host: BookingHost
   readonly #record: RequestRecord
   #tunnel: Tunnel | undefined
@@ -190,7 +177,7 @@ export class Booking implements Visitor, Wrapping, TunnelRequest {
         this.#record.reason = reason
       },
     })
-    return toUpstream(upstream)
+    return { kind: 'upstream', upstream, isOwn: true }
   }
 
   get #layers(): Layered {
@@ -241,9 +228,9 @@ export class Booking implements Visitor, Wrapping, TunnelRequest {
     } catch (cause) {
       return this.answer(gate.failed(cause))
     }
-    if (this.middlewares.length === 0) return next(this)
-    if (this.head.upgrade !== '') return this.answer({ code: 'GUARD_REFUSED' })
-    return routedLater(this.#host.loadWrapping(), () => next(this))
+    this.middlewares = this.#passage.middlewares
+    if (this.middlewares.length > 0 && this.head.upgrade !== '') return this.answer({ code: 'GUARD_REFUSED' })
+    return next(this)
   }
 
   /** A guard says that the request belongs on another connection. */
@@ -259,10 +246,6 @@ export class Booking implements Visitor, Wrapping, TunnelRequest {
       return toUpstream(upstream)
     }
     this.route = this.#pass(tunnel)
-  }
-
-  get middlewares(): readonly Middleware[] {
-    return this.#passage?.middlewares ?? NO_MIDDLEWARES
   }
 
   // ── For its visit ──────────────────────────────────────────────────────────────────────────────────────────
@@ -323,11 +306,6 @@ export class Booking implements Visitor, Wrapping, TunnelRequest {
   /** It came for another server's tunnel, or another owner's: what is answered is `CLUSTER_MOVED`. */
   get isMoved(): boolean {
     return this.#record.code === 'CLUSTER_MOVED'
-  }
-
-  /** The tunnel that it is for; `''`: none. */
-  get tunnel(): string {
-    return this.#tunnel?.name ?? ''
   }
 
   refused(code: ErrorCode, reason?: string): void {
@@ -400,6 +378,7 @@ export class Booking implements Visitor, Wrapping, TunnelRequest {
     this.#passage?.undo()
     this.#passage = undefined
     this.#goal = undefined
+    this.middlewares = NO_MIDDLEWARES
     this.isAdmitted = false
     if (this.#tunnel !== undefined) this.#record.left()
     this.#tunnel = undefined
@@ -431,8 +410,7 @@ export class Booking implements Visitor, Wrapping, TunnelRequest {
     const { tunnel } = chosen
     if (tunnel.pool?.isCopied(this.head) === true) return this.#copiedTo(tunnel, tunnel.pool.answer, [])
     this.#servedBy(chosen)
-    const served = tunnel.pool === undefined ? toUpstream(chosen.upstream) : this.#at(chosen.upstream)
-    return this.#host.wrapped(served, this)
+    return tunnel.pool === undefined ? toUpstream(chosen.upstream) : this.#at(chosen.upstream)
   }
 
   #holding(chosen: Holding<Member | ErrorCode>): Holding<Route> {
@@ -477,7 +455,7 @@ export class Booking implements Visitor, Wrapping, TunnelRequest {
         this.#winner = member
       },
     })
-    return isForServer ? toUpstream(upstream) : this.#host.wrapped(toUpstream(upstream), this)
+    return toUpstream(upstream)
   }
 
   #copyBegan(member: Member): CopyEnd {

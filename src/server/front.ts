@@ -41,6 +41,8 @@ export type Route = Served | Refusal | Takeover | Holding<Route> | Again
 export interface Served {
   readonly kind: 'upstream'
   readonly upstream: Upstream
+  /** What it says is the server's own. Default: it is an app's. */
+  readonly isOwn?: boolean
   /** Another server of the cluster answers. Default: this one does. */
   readonly isElsewhere?: boolean
   /** The upstream failed the request without harm: where it goes instead, now or later. `undefined`: nowhere. */

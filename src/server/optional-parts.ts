@@ -177,11 +177,6 @@ export class OptionalParts {
       notes.note('client.refuse', remoteAddress, name || kind, code),
     )
   }
-
-  /** The code for middlewares, for a server that has any. */
-  async loadMiddlewares({ middlewares }: ServerSettings): Promise<void> {
-    if (middlewares.length > 0) await this.#room.loadWrapping()
-  }
 }
 
 function asError(cause: unknown): Error {

@@ -11,6 +11,7 @@ import type {
   RawFollower,
   WrappedSocket,
 } from './contracts/part.ts'
+import type { ServerSettings } from './settings.ts'
 
 /** Where all layers lead to. */
 const ARRIVED: Router = request => request.arrived()
@@ -71,6 +72,10 @@ export class Parts {
 
   harvest(): void {
     for (const part of this.#all) part.harvest?.()
+  }
+
+  async load(settings: ServerSettings): Promise<void> {
+    for (const part of this.#all) await part.load?.(settings)
   }
 
   reloaded(): void {

@@ -6,13 +6,12 @@ import { Turns } from '../session/turns.ts'
 import { LARGEST_TIMES, Shares } from '../shares.ts'
 import type { AddressBounds } from './address-book.ts'
 import type { Bans } from './admin/bans.ts'
-import type { Wrapping } from './booking.ts'
 import { clientAddress } from './client-address.ts'
 import type { Cluster } from './cluster/cluster.ts'
 import type { Revocations } from './cluster/revocations.ts'
 import type { Roster } from './cluster/roster.ts'
 import { Deadlines } from './deadlines.ts'
-import type { Arrival, Served } from './front.ts'
+import type { Arrival } from './front.ts'
 import { Guards } from './guards.ts'
 import { Holdings } from './holdings.ts'
 import type { Inbox } from './inbox/inbox.ts'
@@ -26,7 +25,6 @@ import type { ServerEvents } from './server-events.ts'
 import type { ServerSettings } from './settings.ts'
 import { Counters } from './stats.ts'
 import { Tunnels } from './tunnels.ts'
-import type { Upstream } from './upstream.ts'
 
 export type ServerState = 'idle' | 'starting' | 'running' | 'draining' | 'stopped'
 
@@ -51,8 +49,6 @@ export class ServerRoom {
   )
   /** What is around the routing of requests, installed by who made the server. */
   readonly parts: Parts = new Parts()
-  /** Puts middlewares around an upstream; `undefined`: there were none yet, and their code is not loaded. */
-  wrapping: ((served: Served, wrapping: Wrapping) => Upstream | undefined) | undefined
   /** Whom the operator keeps away; `undefined`: there is none who could say. */
   bans: Bans | undefined
   /** Tokens that any server has taken back; `undefined`: there are no others. */
@@ -85,13 +81,6 @@ export class ServerRoom {
   }
 
   // ── Settings ───────────────────────────────────────────────────────────────────────────────────────────────
-
-  /** Loads the code of middlewares. */
-  async loadWrapping(): Promise<void> {
-    if (this.wrapping !== undefined) return
-    const { wrap } = await import('./upstreams/middleware.ts')
-    this.wrapping = (served, wrapping) => wrap(this, served, wrapping)
-  }
 
   get limits(): ServerLimits {
     return this.settings.limits

@@ -252,7 +252,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
 
   async #open(): Promise<void> {
     const { settings } = this.#room
-    await this.#parts.loadMiddlewares(settings)
+    await this.#room.parts.load(settings)
     await this.#parts.openInbox(settings)
     // Who comes by a socket that listens already is there at once: everything else is ready before. Only a server that takes any
     // free port must have it first, to say where the others reach it.
@@ -275,7 +275,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     const room = this.#room
     const before = room.settings
     const next = settingsAfter(before, options)
-    await this.#parts.loadMiddlewares(next)
+    await room.parts.load(next)
     const showCertificate = await this.#listeners.prepare(next)
     if (!room.isRunning) throw new TunnelError('STATE_INVALID', `The server is ${room.state}.`)
     showCertificate?.()

@@ -1,13 +1,13 @@
 // Where each request goes: to the control host, to a tunnel's client, into a wait, or to an error page.
 
-import { Booking, type BookingDesk, type BookingHost, type Wrapping } from './booking.ts'
+import { Booking, type BookingDesk, type BookingHost } from './booking.ts'
 import { NameSearches } from './cluster/name-search.ts'
 import { isPeerProtocol } from './cluster/peer-wire.ts'
 import type { Router } from './contracts/layer.ts'
 import type { MissedRequest, Note } from './contracts/part.ts'
 import { type ControlHost, controlRoute } from './control.ts'
 import type { Exchanges } from './exchanges.ts'
-import { type Arrival, type Route, refusal, type Served } from './front.ts'
+import { type Arrival, type Route, refusal } from './front.ts'
 import type { KeptBodies } from './kept-bodies.ts'
 import { proberOf, probeUpstream } from './probe.ts'
 import type { ServerRoom } from './room.ts'
@@ -85,15 +85,6 @@ export class Serving implements BookingDesk, BookingHost {
 
   othersWith(name: string): readonly Upstream[] | Promise<readonly Upstream[]> {
     return this.#room.cluster?.othersWith(name) ?? []
-  }
-
-  wrapped(served: Served, wrapping: Wrapping): Served {
-    const upstream = this.#room.wrapping?.(served, wrapping)
-    return upstream === undefined ? served : { ...served, upstream }
-  }
-
-  loadWrapping(): Promise<void> {
-    return this.#room.loadWrapping()
   }
 
   addressOf(arrival: Arrival): string {

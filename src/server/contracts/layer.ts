@@ -5,7 +5,7 @@
 
 import type { ErrorCode } from '../../errors.ts'
 import type { RequestHead } from '../../http/head.ts'
-import type { Outcome, Reading, Refusal } from '../../plugin.ts'
+import type { Middleware, Outcome, Reading, Refusal } from '../../plugin.ts'
 import type { Account } from '../../unsent.ts'
 import type { TunnelKind } from '../../wire/tunnel-kind.ts'
 import type { Arrival, Route } from '../front.ts'
@@ -30,6 +30,8 @@ export interface LayeredTunnel {
   readonly owner: string
   /** Whose it is; of a pool, of the first that is there. The same object for all tunnels of one token, or address. */
   readonly holder: { readonly rule: { readonly bandwidth?: number | undefined } } | undefined
+  /** Each of its visitors has to be asked about. */
+  readonly isGuarded: boolean
   /** Its layers are made anew, and lanes to it end. */
   routesChanged(): void
 }
@@ -44,6 +46,8 @@ export interface TunnelRequest {
   readonly isAdmitted: boolean
   /** On the clock of `performance.now()`. */
   readonly startedAt: number
+  /** Wrap its exchange, inside of the server's: guards may want some for this one alone. */
+  middlewares: readonly Middleware[]
   /** Learns what becomes of it. Those that follow first are called first; at `left`, last. */
   follow(follower: Follower): void
   /** It is answered here in place of the app. `failed`: makes a refusal of what cannot be said. */
@@ -54,6 +58,8 @@ export interface TunnelRequest {
   addAnswerLines(lines: () => Uint8Array | undefined): void
   /** Has its bytes pass a valve, opened once it begins at an upstream. `undefined`: there is to be none. */
   useValve(open: OpenValve): void
+  /** What is answered is a refusal with this code. */
+  refused(code: ErrorCode, reason?: string): void
   /** Where it goes when every layer has let it pass. For the last router alone. */
   arrived(): Route
 }

@@ -5,6 +5,7 @@ import type { ExchangeCounts, LaneExchange, LaneTerms } from '../../accelerator.
 import type { ErrorCode } from '../../errors.ts'
 import type { RequestHead } from '../../http/head.ts'
 import type { Socket, SocketHandler } from '../../socket.ts'
+import type { ServerLimits } from '../options.ts'
 import type { ServerSettings } from '../settings.ts'
 import type { Clock } from './clock.ts'
 import type { Ending, Layer, LayeredTunnel, ServedBy } from './layer.ts'
@@ -16,6 +17,7 @@ export type Install = (server: PartServer) => Part
 export interface PartServer {
   /** As they are now. */
   readonly settings: ServerSettings
+  readonly limits: ServerLimits
   readonly deadlines: Clock
   /** What guards, middlewares and observers throw. */
   readonly faults: Faults
@@ -49,6 +51,8 @@ export interface Part {
   lane?(asking: LaneAsking): LaneClause | 'none' | undefined
   /** While there are lanes, about four times a second. */
   harvest?(): void
+  /** Loads code that only these settings need. At the start, and before other settings take effect. */
+  load?(settings: ServerSettings): Promise<void>
   /** The settings are others: what was made of those before is made anew. */
   reloaded?(): void
 }

@@ -1,7 +1,6 @@
 // On what terms a lane may serve requests past what is between visitors and clients: what no part says yet.
 
 import type { LaneAsking, LaneClause } from '../contracts/part.ts'
-import { pluginsFor } from '../plugins-for.ts'
 import type { ServerRoom } from '../room.ts'
 import type { Tunnel } from '../tunnel.ts'
 import type { Allotments } from './allotments.ts'
@@ -16,10 +15,9 @@ export function clausesFor(
   allotments: Allotments,
   asking: LaneDeskAsking,
 ): readonly LaneClause[] | undefined {
-  const { bans, settings } = room
-  const { tunnel, address, isProxy } = asking
+  const { bans } = room
+  const { address, isProxy } = asking
   if (bans?.hasAddresses && (isProxy || room.isBanned(address))) return undefined
-  if (pluginsFor(settings.middlewares, tunnel.name).length > 0) return undefined
   const clause = allotments.clauseFor(asking)
   return clause === 'none' ? undefined : clause === undefined ? [] : [clause]
 }

@@ -5,11 +5,11 @@ import type { ErrorCode } from '../../errors.ts'
 import type { Hop } from '../../http/forward.ts'
 import { parseRequestHead, RequestHead } from '../../http/head.ts'
 import { errorAnswer } from '../../http/pages.ts'
-import type { Wrapping } from '../booking.ts'
-import type { Served } from '../front.ts'
-import type { ServerLimits } from '../options.ts'
-import type { Exchange, Rewrite, Visit } from '../upstream.ts'
+import type { Served } from '../../server/front.ts'
+import type { ServerLimits } from '../../server/options.ts'
+import type { Exchange, Rewrite, Visit } from '../../server/upstream.ts'
 import { InnerAnswer } from './inner-answer.ts'
+import type { Wrapping } from './middleware.ts'
 
 /** Of one connection, or written anew: no middleware's word changes framing or routing. */
 const OWN_NAMES: ReadonlySet<string> = new Set([

@@ -6,32 +6,42 @@
 // The inner exchange, on the right, is `inner-visit.ts`. Loaded when the server has a middleware.
 
 import { deferred } from '../../deferred.ts'
+import type { ErrorCode } from '../../errors.ts'
 import { BodyFramer } from '../../http/body.ts'
 import { sendAnswer } from '../../http/handler-answer.ts'
 import { RequestBody, requestOf } from '../../http/handler-request.ts'
 import type { Middleware } from '../../plugin.ts'
-import type { Wrapping } from '../booking.ts'
-import type { Deadline, Deadlines } from '../deadlines.ts'
-import type { Served } from '../front.ts'
-import type { ServerLimits } from '../options.ts'
-import type { PluginFaults } from '../plugin-faults.ts'
-import { pluginsFor } from '../plugins-for.ts'
-import type { Exchange, Upstream, Visit } from '../upstream.ts'
-import { DEAD_EXCHANGE } from '../upstream.ts'
+import type { Clock, Deadline } from '../../server/contracts/clock.ts'
+import type { Faults } from '../../server/contracts/part.ts'
+import type { Served } from '../../server/front.ts'
+import type { ServerLimits } from '../../server/options.ts'
+import type { Exchange, Upstream, Visit } from '../../server/upstream.ts'
+import { DEAD_EXCHANGE } from '../../server/upstream.ts'
 import { InnerVisit } from './inner-visit.ts'
 
 /** What middlewares need of their server. */
 export interface MiddlewareRoom {
-  readonly settings: { readonly middlewares: readonly Middleware[] }
   readonly limits: ServerLimits
-  readonly deadlines: Deadlines
-  readonly faults: PluginFaults
+  readonly deadlines: Clock
+  readonly faults: Faults
 }
 
-/** The upstream with the middlewares of the tunnel, and of guards, around it; `undefined`: it has none. */
-export function wrap(room: MiddlewareRoom, served: Served, wrapping: Wrapping): Upstream | undefined {
-  const middlewares = [...pluginsFor(room.settings.middlewares, wrapping.tunnel), ...wrapping.middlewares]
-  return middlewares.length === 0 ? undefined : new MiddlewareUpstream(room, middlewares, served, wrapping)
+/** The exchange that middlewares wrap. */
+export interface Wrapping {
+  readonly tunnel: string
+  readonly address: string
+  /** What is answered is a refusal with this code. */
+  refused(code: ErrorCode, reason?: string): void
+}
+
+/** Where the request goes with middlewares around it. */
+export function wrap(
+  room: MiddlewareRoom,
+  middlewares: readonly Middleware[],
+  served: Served,
+  wrapping: Wrapping,
+): Served {
+  return { ...served, upstream: new MiddlewareUpstream(room, middlewares, served, wrapping) }
 }
 
 class MiddlewareUpstream implements Upstream {
