@@ -1,5 +1,6 @@
 // The server with all of its parts: the one place that knows them. Their order is that in which a request passes their layers.
 
+import { installGuards } from './parts/guards/install.ts'
 import { installMetrics } from './parts/metrics/install.ts'
 import { installMiddlewares } from './parts/middlewares/install.ts'
 import { installObservers } from './parts/observers/install.ts'
@@ -7,7 +8,6 @@ import { installPressure } from './parts/pressure/install.ts'
 import { installShaping } from './parts/shaping/install.ts'
 import { installTiming } from './parts/timing/install.ts'
 import type { Install } from './server/contracts/part.ts'
-import { installJudging } from './server/judging.ts'
 import type { TunnelServerOptions } from './server/options.ts'
 import { TunnelServer as Server } from './server/server.ts'
 
@@ -17,7 +17,7 @@ const PARTS: readonly Install[] = [
   installMetrics,
   installTiming,
   installShaping,
-  installJudging,
+  installGuards,
   installPressure,
   installMiddlewares,
 ]

@@ -221,14 +221,14 @@ const PARTS: Record<string, { readonly files: RegExp; readonly imports: number }
   observers: { files: /^parts\/observers\//, imports: 0 },
   metrics: { files: /^parts\/metrics\//, imports: 0 },
   middlewares: { files: /^parts\/middlewares\//, imports: 0 },
-  guards: { files: /^server\/(?:guards|passage)\.ts$/, imports: 13 },
+  guards: { files: /^parts\/guards\//, imports: 0 },
   cluster: { files: /^server\/cluster\//, imports: 23 },
   copies: {
     files: /^server\/(?:(?:request-copies|kept-bodies)|upstreams\/(?:copies|copy|copy-answer|copying))\.ts$/,
     imports: 6,
   },
   inbox: { files: /^server\/inbox\//, imports: 5 },
-  bans: { files: /^server\/admin\/(?:shared-)?bans\.ts$/, imports: 2 },
+  bans: { files: /^server\/admin\/(?:shared-)?bans\.ts$/, imports: 1 },
   admin: { files: /^server\/admin\//, imports: 6 },
   lanes: { files: /^(?:server|client)\/(?:lanes\/|lane\.ts$)/, imports: 15 },
   'JSON wire': {

@@ -26,11 +26,9 @@ import {
   routedLater,
   type Served,
 } from './front.ts'
-import type { Judgement } from './guards.ts'
 import { withoutMarks } from './inbox/marks.ts'
 import type { KeptBodies } from './kept-bodies.ts'
 import type { Member } from './member.ts'
-import { Passage } from './passage.ts'
 import { memberCookie } from './pool.ts'
 import { copyTo } from './request-copies.ts'
 import { type RecordHost, RequestRecord, type Result, statusOf } from './request-record.ts'
@@ -73,6 +71,7 @@ export interface BookingHost extends RecordHost {
   routeAgain(arrival: Arrival, booking: Booking): Route
 }
 
+const INVALID: Refusal = { code: 'INTERNAL' }
 const NO_MIDDLEWARES: readonly Middleware[] = []
 
 export class Booking implements Visitor, TunnelRequest {
@@ -94,12 +93,10 @@ export class Booking implements Visitor, TunnelRequest {
   #winner: Member | undefined
   /** Members that failed it. */
   #tried: Set<Member> | undefined
-  /** `undefined`: no guard had anything to change or to watch. */
-  #passage: Passage | undefined
   /** What layers have to do with it; `undefined`: none has. */
   #layered: Layered | undefined
-  /** Lines of guards and of the pool for the answer. */
-  #lines: Uint8Array | undefined
+  /** A line for the answer. */
+  #cookie: Uint8Array | undefined
 
   constructor(arrival: Arrival, host: BookingHost) {
     this.arrival = arrival
@@ -171,7 +168,7 @@ export class Booking implements Visitor, TunnelRequest {
     // The host is not one that the app knows.
     this.#isBelow = false
     const upstream = new AnswerUpstream(answer, {
-      failed: cause => (failed ?? (one => this.#host.gate.failed(one)))(cause),
+      failed: cause => failed?.(cause) ?? INVALID,
       answered: (code, reason) => {
         this.#record.code = code
         this.#record.reason = reason
@@ -202,37 +199,6 @@ export class Booking implements Visitor, TunnelRequest {
     return this.#pass(tunnel)
   }
 
-  /** For `judging.ts`. */
-  judge(next: Router): Route {
-    const tunnel = this.#tunnel!
-    if (this.isAdmitted) return next(this)
-    const judgement = this.#host.gate.judge(tunnel, this)
-    if (judgement === undefined) return next(this)
-    if (!(judgement instanceof Promise)) return this.#judged(next, judgement)
-    return routedLater(judgement, one => this.#judged(next, one))
-  }
-
-  #judged(next: Router, judgement: Judgement): Route {
-    if (judgement.kind !== 'pass')
-      return this.answer(judgement.kind === 'refusal' ? judgement.refusal : judgement.reading)
-    const { passes } = judgement
-    if (passes.length === 0) return next(this)
-    const { gate } = this.#host
-    try {
-      this.#passage = new Passage(this.head, passes)
-      if (this.#passage.isHidden) return this.answer({ code: 'BAD_REQUEST' })
-      this.#passage.keepOpen(
-        () => this.arrival.terminate(),
-        cause => gate.failed(cause),
-      )
-    } catch (cause) {
-      return this.answer(gate.failed(cause))
-    }
-    this.middlewares = this.#passage.middlewares
-    if (this.middlewares.length > 0 && this.head.upgrade !== '') return this.answer({ code: 'GUARD_REFUSED' })
-    return next(this)
-  }
-
   /** A guard says that the request belongs on another connection. */
   get isMisdirected(): boolean {
     return this.#record.code === 'CONNECTION_MISDIRECTED'
@@ -257,15 +223,14 @@ export class Booking implements Visitor, TunnelRequest {
 
   /** Lines for the head of the answer; see `Visit.answerLines`. */
   get answerLines(): Uint8Array | undefined {
-    if (this.#layered === undefined) return this.#lines
+    if (this.#layered === undefined) return this.#cookie
     const all = this.#layered.lines.flatMap(lines => lines() ?? [])
-    if (this.#lines !== undefined) all.push(this.#lines)
+    if (this.#cookie !== undefined) all.push(this.#cookie)
     return all.length > 1 ? Buffer.concat(all) : all[0]
   }
 
   /** What is wrong with a piece of the body, framing included; `undefined`: nothing. `requestBytes`: of the request so far. */
   faultOf(piece: Uint8Array, requestBytes: number): ErrorCode | undefined {
-    if (this.#passage?.letsBody(piece) === false) return 'BAD_REQUEST'
     if (this.#layered === undefined) return undefined
     const { start, end } = this.head
     let code: ErrorCode | undefined
@@ -338,7 +303,6 @@ export class Booking implements Visitor, TunnelRequest {
     const status = answerStatus || statusOf(code)
     record.code = code
     this.#tellEnd(result, status, code)
-    this.#passage?.over()
     // A host for which the app has an answer may have a certificate.
     if (this.#isBelow && code === undefined && answerStatus >= 100 && answerStatus < 400)
       tunnel?.hostsBelow.answered(this.head.host)
@@ -374,9 +338,7 @@ export class Booking implements Visitor, TunnelRequest {
   #leave(): void {
     for (const follower of this.#followers.toReversed()) follower.left?.()
     this.#layered = undefined
-    this.#lines = undefined
-    this.#passage?.undo()
-    this.#passage = undefined
+    this.#cookie = undefined
     this.#goal = undefined
     this.middlewares = NO_MIDDLEWARES
     this.isAdmitted = false
@@ -387,14 +349,10 @@ export class Booking implements Visitor, TunnelRequest {
   #choose(tunnel: Tunnel): Chosen {
     const { gate, isSecure } = this.#host
     const chosen = gate.choose(tunnel, this, this.#tried)
-    const lines = this.#passage?.answerLines
-    this.#lines = lines
+    this.#cookie = undefined
     if (tunnel.pool?.affinity !== 'cookie' || typeof chosen === 'string' || chosen.kind === 'holding')
       return chosen
-    if (!tunnel.pool.isShown(chosen, this.head)) {
-      const cookie = memberCookie(chosen, isSecure)
-      this.#lines = lines === undefined ? cookie : Buffer.concat([lines, cookie])
-    }
+    if (!tunnel.pool.isShown(chosen, this.head)) this.#cookie = memberCookie(chosen, isSecure)
     return chosen
   }
 
@@ -431,7 +389,6 @@ export class Booking implements Visitor, TunnelRequest {
   #toAllClients(tunnel: Tunnel, answer: PoolAnswer): Route {
     const routeTo = (others: readonly Upstream[]): Route => {
       if (others.length === 0) return this.#routeTo(this.#choose(tunnel))
-      this.#lines = this.#passage?.answerLines
       return this.#copiedTo(tunnel, answer, others)
     }
     const others = this.#host.othersWith(tunnel.name)

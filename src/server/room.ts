@@ -12,7 +12,6 @@ import type { Revocations } from './cluster/revocations.ts'
 import type { Roster } from './cluster/roster.ts'
 import { Deadlines } from './deadlines.ts'
 import type { Arrival } from './front.ts'
-import { Guards } from './guards.ts'
 import { Holdings } from './holdings.ts'
 import type { Inbox } from './inbox/inbox.ts'
 import type { Inheritance } from './inheritance.ts'
@@ -42,11 +41,7 @@ export class ServerRoom {
   /** Which visitor or client may do more than one portion of work in this turn of the event loop. */
   readonly turns: Turns = new Turns(eventLoop, error => this.failed(error))
   readonly counters: Counters = new Counters()
-  readonly tunnels: Tunnels = new Tunnels(
-    () => this.limits,
-    this.deadlines,
-    new Guards(() => this.settings, this.faults),
-  )
+  readonly tunnels: Tunnels = new Tunnels(() => this.limits, this.deadlines)
   /** What is around the routing of requests, installed by who made the server. */
   readonly parts: Parts = new Parts()
   /** Whom the operator keeps away; `undefined`: there is none who could say. */

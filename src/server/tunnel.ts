@@ -6,9 +6,9 @@ import type { Socket, SocketHandler } from '../socket.ts'
 import type { Affinity, PoolAnswer } from '../wire/control.ts'
 import type { TunnelKind } from '../wire/tunnel-kind.ts'
 import type { ClientConnection } from './clients.ts'
+import type { Guarding, OwnGuard } from './contracts/guarding.ts'
 import type { Router } from './contracts/layer.ts'
 import type { Deadline, Deadlines } from './deadlines.ts'
-import type { Guards, OwnGuard } from './guards.ts'
 import type { Holder } from './holdings.ts'
 import type { HostNames } from './host-names.ts'
 import { HostsBelow, isHostName } from './hosts-below.ts'
@@ -58,7 +58,7 @@ export interface PortFront {
 export interface TunnelBook {
   readonly limits: ServerLimits
   readonly deadlines: Deadlines
-  readonly guards: Guards
+  readonly guards: Guarding
   readonly lanes: Pick<Lanes<Tunnel>, 'recall'>
   readonly hostNames: HostNames<Tunnel>
   /** It is given back for good. */

@@ -5,10 +5,11 @@
 
 import type { ErrorCode } from '../../errors.ts'
 import type { RequestHead } from '../../http/head.ts'
-import type { Middleware, Outcome, Reading, Refusal } from '../../plugin.ts'
+import type { Guard, Middleware, Outcome, Reading, Refusal } from '../../plugin.ts'
 import type { Account } from '../../unsent.ts'
 import type { TunnelKind } from '../../wire/tunnel-kind.ts'
 import type { Arrival, Route } from '../front.ts'
+import type { OwnGuard } from './guarding.ts'
 
 /** Says where a request goes. */
 export type Router = (request: TunnelRequest) => Route
@@ -30,6 +31,10 @@ export interface LayeredTunnel {
   readonly owner: string
   /** Whose it is; of a pool, of the first that is there. The same object for all tunnels of one token, or address. */
   readonly holder: { readonly rule: { readonly bandwidth?: number | undefined } } | undefined
+  /** Who may visit, as its client asked for; `undefined`: all visitors may. */
+  readonly guard: OwnGuard | undefined
+  /** What the rule of its token allows visitors. */
+  readonly wall: Guard | undefined
   /** Each of its visitors has to be asked about. */
   readonly isGuarded: boolean
   /** Its layers are made anew, and lanes to it end. */
@@ -42,6 +47,8 @@ export interface TunnelRequest {
   readonly head: RequestHead
   /** Of the visitor, also behind trusted proxies. */
   readonly address: string
+  /** The visitor came by https, also when that ends in front of this server. */
+  readonly isSecure: boolean
   /** Another server, or the grant of a lane, has let it in: a layer that could refuse it lets it pass. */
   readonly isAdmitted: boolean
   /** On the clock of `performance.now()`. */

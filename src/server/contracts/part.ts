@@ -8,6 +8,7 @@ import type { Socket, SocketHandler } from '../../socket.ts'
 import type { ServerLimits } from '../options.ts'
 import type { ServerSettings } from '../settings.ts'
 import type { Clock } from './clock.ts'
+import type { Guarding } from './guarding.ts'
 import type { Ending, Layer, LayeredTunnel, ServedBy } from './layer.ts'
 
 /** Makes a part of a server. Called while the server is made: no tunnel exists, and nothing is loaded that is not needed. */
@@ -21,7 +22,13 @@ export interface PartServer {
   readonly deadlines: Clock
   /** What guards, middlewares and observers throw. */
   readonly faults: Faults
-  readonly tunnels: { find(name: string): LayeredTunnel | undefined }
+  readonly isSecure: boolean
+  readonly isRunning: boolean
+  /** Addresses that the operator keeps away; `undefined`: none. */
+  readonly bans: { readonly hasAddresses: boolean } | undefined
+  isBanned(address: string): boolean
+  /** `guards`: those of the part that has them. */
+  readonly tunnels: { guards: Guarding; find(name: string): LayeredTunnel | undefined }
   failed(error: Error): void
 }
 

@@ -12,8 +12,6 @@ import type { Member } from '../member.ts'
 import type { ServerRoom } from '../room.ts'
 import type { Tunnel } from '../tunnel.ts'
 import type { Upstream } from '../upstream.ts'
-import { Allotments } from './allotments.ts'
-import { clausesFor } from './lane-clauses.ts'
 import type { LaneTicket } from './lanes.ts'
 
 /** How soon lanes are asked again for what they served: see `SOON_MS` of `reports.ts`. */
@@ -37,13 +35,11 @@ export interface LaneGrant
 export class LaneDesk implements Deadline {
   dueTick = 0
   readonly #room: ServerRoom
-  readonly #allotments: Allotments
   readonly #host: BookingHost
 
   constructor(room: ServerRoom, host: BookingHost) {
     this.#room = room
     this.#host = host
-    this.#allotments = new Allotments(room)
     room.deadlines.watch(this)
   }
 
@@ -51,7 +47,6 @@ export class LaneDesk implements Deadline {
   expired(): void {
     const { deadlines, tunnels } = this.#room
     tunnels.lanes.harvest()
-    this.#allotments.renew()
     this.#room.parts.harvest()
     for (const tunnel of tunnels.lanes.tunnels) this.#allowReports(tunnel)
     if (tunnels.lanes.count > 0) deadlines.arm(this, HARVEST_MS)
@@ -71,10 +66,8 @@ export class LaneDesk implements Deadline {
     if (tunnel === undefined || tunnel.members[0]?.client?.reports.isBehind) return undefined
     const served = tunnel.members[0]?.served ?? {}
     const isProxy = room.isTrusted(address)
-    const asking = { tunnel, head, address, isProxy, served }
-    const ofParts = room.parts.clausesFor(asking)
-    const own = ofParts && clausesFor(room, this.#allotments, asking)
-    return own && this.#granted(tunnel, head.host, [...ofParts, ...own])
+    const clauses = room.parts.clausesFor({ tunnel, head, address, isProxy, served })
+    return clauses && this.#granted(tunnel, head.host, clauses)
   }
 
   #granted(tunnel: Tunnel, host: string, clauses: readonly LaneClause[]): LaneGrant {

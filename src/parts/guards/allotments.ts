@@ -1,28 +1,28 @@
 // What guards let pass of plain GETs without being asked about each: lanes take from it.
 
 import type { Allotment } from '../../plugin.ts'
-import type { LaneClause } from '../contracts/part.ts'
-import type { ServerRoom } from '../room.ts'
-import type { Tunnel } from '../tunnel.ts'
-import type { LaneDeskAsking } from './lane-clauses.ts'
+import type { LaneAsking, LaneClause, PartServer } from '../../server/contracts/part.ts'
+import type { Guards } from './guards.ts'
 
 export class Allotments {
-  readonly #room: ServerRoom
+  readonly #server: PartServer
+  readonly #guards: Guards
   /** Those that lanes take from, and how many lanes. */
   readonly #taken = new Map<Allotment, number>()
 
-  constructor(room: ServerRoom) {
-    this.#room = room
+  constructor(server: PartServer, guards: Guards) {
+    this.#server = server
+    this.#guards = guards
   }
 
   /** Guards are asked about each request, unless they have said how many pass. */
-  clauseFor({ tunnel, address, head, isProxy }: LaneDeskAsking): LaneClause | 'none' | undefined {
+  clauseFor({ tunnel, address, head, isProxy }: LaneAsking): LaneClause | 'none' | undefined {
     if (!tunnel.isGuarded) return undefined
     if (isProxy) return 'none'
-    const { kind, name, owner, guard, wall }: Tunnel = tunnel
-    const { isSecure, tunnels } = this.#room
+    const { kind, name, owner, guard, wall } = tunnel
+    const { isSecure } = this.#server
     const admittance = { kind, tunnel: name, owner, address, isSecure, head }
-    const allotments = tunnels.guards.allot(guard, admittance, wall)
+    const allotments = this.#guards.allot(guard, admittance, wall)
     if (allotments === undefined) return 'none'
     return {
       // They have said what they let pass of plain GETs alone.
@@ -57,7 +57,7 @@ export class Allotments {
     try {
       task()
     } catch (cause) {
-      this.#room.tunnels.guards.fail(cause)
+      this.#guards.fail(cause)
     }
   }
 }
