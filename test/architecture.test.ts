@@ -263,6 +263,15 @@ test('from the core, so many imports lead to each part as are written down, type
   )
 })
 
+test('contracts are types, and name no class', async () => {
+  const broken: string[] = []
+  for (const file of files.filter(one => one.startsWith('server/contracts/'))) {
+    const code = await codeOf(file)
+    if (/^import (?!type\b)|^(?:export )?(?:abstract )?class /m.test(code)) broken.push(file)
+  }
+  expect(broken).toEqual([])
+})
+
 /** Parts that need another one. */
 const PAIRS = ['admin → metrics']
 
