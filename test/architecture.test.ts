@@ -121,12 +121,15 @@ const ALLOWED: Record<string, readonly string[]> = {
     'state-folder',
     ...LOW,
   ],
-  integrations: ['client', 'server', 'errors', 'deferred', 'guard', 'option-names'],
+  parts: ['server', 'wire', 'http', 'plugin', 'errors', 'unsent', 'socket', 'guard', 'measures', 'deferred'],
+  'tunnel-server': ['parts', 'server'],
+  integrations: ['client', 'tunnel-server', 'server', 'errors', 'deferred', 'guard', 'option-names'],
   ui: ['client', 'server'],
   config: ['server', 'shared-rates', 'store', 'client', 'errors', 'names', 'words', 'guard', 'option-names'],
   tls: ['certificates', 'store', 'stores'],
   index: [
     'config',
+    'tunnel-server',
     'server',
     'client',
     'errors',
@@ -142,6 +145,7 @@ const ALLOWED: Record<string, readonly string[]> = {
     'stores',
   ],
   cli: [
+    'tunnel-server',
     'shared-rates',
     'plugin',
     'directories',
@@ -203,10 +207,87 @@ test('every room imports only from the floors below it', async () => {
       // What builds the pages of a clone, and is in no package.
       if (resolved === 'tools/pages.ts' && file === 'http/built-page.ts') continue
       const into = roomOf(resolved)
+      // A part, wherever it is: the next test judges it.
+      if (into === 'parts' && partOf(file) !== undefined) continue
       if (into !== room && !ALLOWED[room]?.includes(into)) broken.push(`${file} imports ${resolved}`)
     }
   }
   expect(broken).toEqual([])
+})
+
+/** Optional parts: which files are theirs, and how many imports lead there from the core. A number here only falls. */
+const PARTS: Record<string, { readonly files: RegExp; readonly imports: number }> = {
+  pressure: { files: /^parts\/pressure\//, imports: 0 },
+  shaping: { files: /^parts\/shaping\//, imports: 0 },
+  timing: { files: /^parts\/timing\//, imports: 0 },
+  observers: { files: /^parts\/observers\//, imports: 0 },
+  metrics: { files: /^parts\/metrics\//, imports: 0 },
+  middlewares: { files: /^parts\/middlewares\//, imports: 0 },
+  guards: { files: /^parts\/guards\//, imports: 0 },
+  cluster: { files: /^server\/cluster\//, imports: 23 },
+  copies: {
+    files: /^server\/(?:(?:request-copies|kept-bodies)|upstreams\/(?:copies|copy|copy-answer|copying))\.ts$/,
+    imports: 6,
+  },
+  inbox: { files: /^server\/inbox\//, imports: 5 },
+  bans: { files: /^server\/admin\/(?:shared-)?bans\.ts$/, imports: 1 },
+  admin: { files: /^server\/admin\//, imports: 6 },
+  lanes: { files: /^(?:server|client)\/(?:lanes\/|lane\.ts$)/, imports: 15 },
+  'JSON wire': {
+    files: /^(?:wire\/json|(?:server|server\/upstreams|client)\/json(?:-\w+)?)\.ts$/,
+    imports: 4,
+  },
+  'HTTP/2 and HTTP/3': {
+    files:
+      /^(?:http2\/|(?:server\/fronts\/http[23]|server\/upstreams\/http2|client\/health-http2)(?:-[\w-]+)?\.ts$)/,
+    imports: 13,
+  },
+  ACME: { files: /^certificates\//, imports: 3 },
+  inspector: { files: /^client\/inspect\//, imports: 11 },
+  webhooks: { files: /^client\/webhooks\//, imports: 7 },
+}
+const CORE = ['server', 'client', 'wire', 'session', 'http', 'sockets']
+
+/** The first that has it: bans are in the folder of the admin. */
+const partOf = (file: string) => Object.keys(PARTS).find(part => PARTS[part]!.files.test(file))
+
+test('from the core, so many imports lead to each part as are written down, types included', async () => {
+  const found = Object.fromEntries(Object.keys(PARTS).map(part => [part, 0]))
+  for (const file of files) {
+    if (!CORE.includes(roomOf(file)) || partOf(file) !== undefined) continue
+    for (const [, target] of (await codeOf(file)).matchAll(/(?:from|import)\s*\(?\s*'(\.[^']+)'/g)) {
+      const part = partOf(new URL(target!, `file:///${file}`).pathname.slice(1))
+      if (part !== undefined) found[part]! += 1
+    }
+  }
+  expect(found).toEqual(
+    Object.fromEntries(Object.entries(PARTS).map(([part, { imports }]) => [part, imports])),
+  )
+})
+
+test('contracts are types, and name no class', async () => {
+  const broken: string[] = []
+  for (const file of files.filter(one => one.startsWith('server/contracts/'))) {
+    const code = await codeOf(file)
+    if (/^import (?!type\b)|^(?:export )?(?:abstract )?class /m.test(code)) broken.push(file)
+  }
+  expect(broken).toEqual([])
+})
+
+/** Parts that need another one. */
+const PAIRS = ['admin → metrics']
+
+test('a part imports another one only where that is listed', async () => {
+  const found = new Set<string>()
+  for (const file of files) {
+    if (file === 'tunnel-server.ts') continue
+    for (const [, target] of (await codeOf(file)).matchAll(/(?:from|import)\s*\(?\s*'(\.[^']+)'/g)) {
+      const resolved = new URL(target!, `file:///${file}`).pathname.slice(1)
+      const [from, into] = [partOf(file) ?? file, partOf(resolved) ?? resolved]
+      if (resolved.startsWith('parts/') && from !== into) found.add(`${from} → ${into}`)
+    }
+  }
+  expect([...found]).toEqual(PAIRS)
 })
 
 /** Groups of files that import each other, directly or through others; by Tarjan's algorithm. */

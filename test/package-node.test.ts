@@ -5,7 +5,7 @@ import { existsSync } from 'node:fs'
 import { mkdir, mkdtemp, rm, symlink } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
-import { TunnelServer } from '../src/server/server.ts'
+import { TunnelServer } from '../src/tunnel-server.ts'
 import { VERSION } from '../src/version.ts'
 
 // Packing builds, and installing asks a registry.

@@ -85,7 +85,7 @@ export function needBun(text = 'A tunnel server needs Bun, and this is Node.'): 
 }
 
 export async function createServer(options: ServerConfigOptions): Promise<ServerEnd> {
-  const { TunnelServer } = await import('../server/server.ts')
+  const { TunnelServer } = await import('../tunnel-server.ts')
   return new TunnelServer(await withGuards(options))
 }
 

@@ -25,7 +25,7 @@ export interface LocalServer {
 /** Rejects with `RUNTIME_UNSUPPORTED` where there is no Bun. */
 export async function startLocalServer(): Promise<LocalServer> {
   if (!('Bun' in globalThis)) return await startProcess()
-  const { TunnelServer } = await import('../server/server.ts')
+  const { TunnelServer } = await import('../tunnel-server.ts')
   const server = new TunnelServer(SERVER_OPTIONS)
   await server.start()
   return { options: optionsFor(server.port), stop: () => server.stop() }

@@ -6,8 +6,8 @@ import { type ErrorCode, TunnelError } from '../errors.ts'
 import type { Socket } from '../socket.ts'
 import { AddressBook, type AddressBounds, narrowed } from './address-book.ts'
 import { type Deadline, type Deadlines, TICKS_PER_SECOND } from './deadlines.ts'
-import type { Metrics } from './metrics.ts'
 import type { ServerLimits } from './options.ts'
+import type { Parts } from './parts.ts'
 
 /** What admission needs of its server. */
 export interface AdmissionHost {
@@ -16,8 +16,7 @@ export interface AdmissionHost {
   /** One address has at most half of the places, however many there are. */
   readonly isAddressShareDefault: boolean
   readonly deadlines: Deadlines
-  /** `undefined`: nothing is measured. */
-  readonly metrics?: Pick<Metrics, 'refused'> | undefined
+  readonly parts?: Pick<Parts, 'noted'>
   /** Whether this is a proxy, whose connections are those of many visitors. */
   isTrusted(address: string): boolean
   failed(error: TunnelError): void
@@ -295,7 +294,7 @@ export class Admission implements Deadline {
   }
 
   #refuse(code: Refusal, address: string): undefined {
-    this.#host.metrics?.refused(code)
+    this.#host.parts?.noted({ kind: 'refused', code })
     this.#refused.set(code, (this.#refused.get(code) ?? 0) + 1)
     if (code === 'ADDRESS_LIMIT') this.#lastAddress = address
     this.#report(code)

@@ -1,27 +1,38 @@
 // One request at the server: where it goes, and which client serves it. What guards let it pass with, the operator's rules for
-// it, its search for another server and what is noted of it are objects of their own; a plain request has the last of them only.
+// it and what is noted of it are objects of their own; a plain request has the last of them only.
 
 import type { ErrorCode } from '../errors.ts'
 import type { RequestHead } from '../http/head.ts'
 import type { AskedCertificate, Middleware, Reading, Refusal } from '../plugin.ts'
 import type { Account } from '../unsent.ts'
 import type { PoolAnswer } from '../wire/control.ts'
-import type { AnswerDeadline } from './answer-deadline.ts'
-import { NameSearch, type NameWait } from './cluster/name-search.ts'
 import { MOVED_HEADER } from './cluster/peer-wire.ts'
-import { type Arrival, type Holding, type Route, refusal, routedLater } from './front.ts'
-import type { Judgement } from './guards.ts'
+import type {
+  BodyCheck,
+  Follower,
+  OpenValve,
+  Router,
+  TunnelRequest,
+  Valve,
+  ValveEnds,
+} from './contracts/layer.ts'
+import type { MissedRequest, Note } from './contracts/part.ts'
+import {
+  type Arrival,
+  changed,
+  type Holding,
+  type Route,
+  refusal,
+  routedLater,
+  type Served,
+} from './front.ts'
 import { withoutMarks } from './inbox/marks.ts'
 import type { KeptBodies } from './kept-bodies.ts'
 import type { Member } from './member.ts'
-import { Passage } from './passage.ts'
 import { memberCookie } from './pool.ts'
-import type { Pressure } from './pressure.ts'
 import { copyTo } from './request-copies.ts'
 import { type RecordHost, RequestRecord, type Result, statusOf } from './request-record.ts'
-import type { Shapes } from './shaping.ts'
 import type { Tunnel } from './tunnel.ts'
-import { UnderPressure } from './under-pressure.ts'
 import type { Upstream } from './upstream.ts'
 import { AnswerUpstream } from './upstreams/answer.ts'
 import type { ConnectionLogins } from './upstreams/connection-logins.ts'
@@ -39,20 +50,15 @@ export interface BookingDesk {
 /** What a booking needs of the server. */
 export interface BookingHost extends RecordHost {
   readonly gate: VisitorGate
-  /** What the tunnel may do under pressure; `undefined`: no rule names it. */
-  pressureOf(tunnel: Tunnel): Pressure | undefined
-  /** How fast a visitor of the tunnel may be; `undefined`: as fast as it goes. */
-  shapesOf(tunnel: Tunnel, address: string): Shapes | undefined
+  /** What requests to the tunnel pass. */
+  routerFor(tunnel: Tunnel): Router
+  /** For the parts of the server. */
+  missed(request: MissedRequest): void
+  noted(note: Note): void
   /** Bodies of requests that are copied to all clients of a pool. */
   readonly copyBodies: KeptBodies
   /** The other servers that have clients of the name, too. */
   othersWith(name: string): readonly Upstream[] | Promise<readonly Upstream[]>
-  /** What an upstream becomes when middlewares wrap it; the same one when there are none. */
-  wrapped(upstream: Upstream, wrapping: Wrapping): Upstream
-  /** Loads the code for it. */
-  loadWrapping(): Promise<void>
-  /** Calls `over` when the time is over. */
-  answerDeadline(ms: number, over: () => void): AnswerDeadline
   /** Whether visitors reach tunnels by https. */
   readonly isSecure: boolean
   /** Whether a trusted proxy says that the visitor came by https. */
@@ -65,132 +71,132 @@ export interface BookingHost extends RecordHost {
   routeAgain(arrival: Arrival, booking: Booking): Route
 }
 
-/** The exchange that middlewares wrap. */
-export interface Wrapping {
-  readonly tunnel: string
-  readonly address: string
-  /** Those of guards, for this exchange alone. */
-  readonly middlewares: readonly Middleware[]
-  /** As `Booking.elsewhere`. */
-  elsewhere(code: ErrorCode): Upstream | undefined
-  /** What is answered is a refusal with this code. */
-  refused(code: ErrorCode, reason?: string): void
-}
-
+const INVALID: Refusal = { code: 'INTERNAL' }
 const NO_MIDDLEWARES: readonly Middleware[] = []
 
-export class Booking implements Visitor, Wrapping {
+export class Booking implements Visitor, TunnelRequest {
   /** Where the request goes at first. Only `BookingDesk` sets it. */
   route: Route = refusal('TUNNEL_NOT_FOUND')
-  /** Lines for the head of the answer; see `Visit.answerLines`. */
-  answerLines: Uint8Array | undefined
-  readonly #arrival: Arrival
+  readonly arrival: Arrival
+  readonly startedAt: number = performance.now()
+  isAdmitted = false
+  middlewares: readonly Middleware[] = NO_MIDDLEWARES
   readonly #host: BookingHost
   readonly #record: RequestRecord
   #tunnel: Tunnel | undefined
   /** It is for a host below the tunnel's own. */
   #isBelow = false
+  /** Where it goes behind the layers, when that is not the tunnel's choice. */
+  #goal: (() => Route) | undefined
   #member: Member | undefined
   /** Of those that got a copy, the one whose answer the visitor gets. */
   #winner: Member | undefined
   /** Members that failed it. */
   #tried: Set<Member> | undefined
-  /** `undefined`: no guard had anything to change or to watch. */
-  #passage: Passage | undefined
-  /** `undefined`: the operator has no rule for the tunnel. */
-  #pressed: UnderPressure | undefined
-  /** `undefined`: it has not been sent to another server, nor waited for one. */
-  #search: NameSearch | undefined
+  /** What layers have to do with it; `undefined`: none has. */
+  #layered: Layered | undefined
+  /** A line for the answer. */
+  #cookie: Uint8Array | undefined
 
   constructor(arrival: Arrival, host: BookingHost) {
-    this.#arrival = arrival
+    this.arrival = arrival
     this.#host = host
-    this.#record = new RequestRecord(arrival, host)
+    this.#record = new RequestRecord(arrival, host, this.startedAt)
   }
 
   // ── Visitor ────────────────────────────────────────────────────────────────────────────────────────────────
 
   get address(): string {
-    return this.#host.addressOf(this.#arrival)
+    return this.#host.addressOf(this.arrival)
   }
 
   get head(): RequestHead {
-    return this.#arrival.head
+    return this.arrival.head
   }
 
   get asked(): AskedCertificate | undefined {
-    return this.#arrival.asked
+    return this.arrival.asked
   }
 
   get logins(): ConnectionLogins | undefined {
-    return this.#arrival.logins
+    return this.arrival.logins
   }
 
   get isSecure(): boolean {
-    return this.#host.isSecure || this.#host.isSecureBefore(this.#arrival)
+    return this.#host.isSecure || this.#host.isSecureBefore(this.arrival)
   }
 
   // ── For the server ─────────────────────────────────────────────────────────────────────────────────────────
 
   /** The request is for a tunnel, and counts there from now on. Returns where it goes. */
   to(tunnel: Tunnel, isBelow: boolean): Route {
-    this.#enter(tunnel)
     this.#isBelow = isBelow
-    if (tunnel.hasInbox && this.#arrival.keptFor === undefined) withoutMarks(this.head)
-    const judgement = this.#host.gate.judge(tunnel, this)
-    if (judgement === undefined) return this.#admit(tunnel)
-    if (!(judgement instanceof Promise)) return this.#judged(tunnel, judgement)
-    return routedLater(judgement, one => this.#judged(tunnel, one))
+    if (tunnel.hasInbox && this.arrival.keptFor === undefined) withoutMarks(this.head)
+    return this.#pass(tunnel)
+  }
+
+  #pass(tunnel: Tunnel): Route {
+    this.#enter(tunnel)
+    const route = this.#host.routerFor(tunnel)(this)
+    if (route.kind === 'upstream' || route.kind === 'refusal') return route
+    return changed(route, one => (one.kind === 'again' ? this.#again() : one))
+  }
+
+  /** What it was booked for is undone. */
+  #again(): Route {
+    this.#leave()
+    return this.#host.routeSafely(() => this.#host.routeAgain(this.arrival, this))
+  }
+
+  follow(follower: Follower): void {
+    this.#layers.followers.push(follower)
+  }
+
+  checkBody(check: BodyCheck): void {
+    this.#layers.checks.push(check)
+  }
+
+  addAnswerLines(lines: () => Uint8Array | undefined): void {
+    this.#layers.lines.push(lines)
+  }
+
+  useValve(open: OpenValve): void {
+    this.#layers.openValve = open
+  }
+
+  answer(answer: Refusal | Reading, failed?: (cause: unknown) => Refusal): Route {
+    // The host is not one that the app knows.
+    this.#isBelow = false
+    const upstream = new AnswerUpstream(answer, {
+      failed: cause => failed?.(cause) ?? INVALID,
+      answered: (code, reason) => {
+        this.#record.code = code
+        this.#record.reason = reason
+      },
+    })
+    return { kind: 'upstream', upstream, isOwn: true }
+  }
+
+  get #layers(): Layered {
+    this.#layered ??= new Layered()
+    return this.#layered
+  }
+
+  arrived(): Route {
+    const tunnel = this.#tunnel!
+    return this.#goal?.() ?? this.#toClients(tunnel)
   }
 
   /** A copy from another server, which has asked the guards: it is for the clients that are here. */
   copied(tunnel: Tunnel, isBelow: boolean): Route {
-    this.#enter(tunnel)
     this.#isBelow = isBelow
+    this.isAdmitted = true
     const { pool } = tunnel
-    return pool?.isCopied(this.head) === true
-      ? this.#copiedTo(tunnel, pool.answer, [])
-      : this.#routeTo(this.#choose(tunnel))
-  }
-
-  #judged(tunnel: Tunnel, judgement: Judgement): Route {
-    if (judgement.kind !== 'pass')
-      return this.#answered(judgement.kind === 'refusal' ? judgement.refusal : judgement.reading)
-    const { passes } = judgement
-    if (passes.length === 0) return this.#admit(tunnel)
-    const { gate } = this.#host
-    try {
-      this.#passage = new Passage(this.head, passes)
-      if (this.#passage.isHidden) return this.#answered({ code: 'BAD_REQUEST' })
-      this.#passage.keepOpen(
-        () => this.#arrival.terminate(),
-        cause => gate.failed(cause),
-      )
-    } catch (cause) {
-      return this.#answered(gate.failed(cause))
-    }
-    if (this.middlewares.length === 0) return this.#admit(tunnel)
-    if (this.head.upgrade !== '') return this.#answered({ code: 'GUARD_REFUSED' })
-    return routedLater(this.#host.loadWrapping(), () => this.#admit(tunnel))
-  }
-
-  /** Whether guards let a piece of the body pass, framing included. */
-  letsBody(bytes: Uint8Array): boolean {
-    return this.#passage === undefined || this.#passage.letsBody(bytes)
-  }
-
-  /** To a client, as far as the rules of the operator let it. */
-  #admit(tunnel: Tunnel): Route {
-    const pressure = this.#host.pressureOf(tunnel)
-    return pressure === undefined ? this.#toClients(tunnel) : this.#press(pressure, tunnel)
-  }
-
-  #press(pressure: Pressure, tunnel: Tunnel): Route {
-    this.#pressed = new UnderPressure(pressure)
-    return this.#pressed.route(this.head, {
-      toClients: () => this.#toClients(tunnel),
-      busy: (code, seconds) => this.#answered({ code, headers: [['retry-after', String(seconds)]] }),
-    })
+    this.#goal = () =>
+      pool?.isCopied(this.head) === true
+        ? this.#copiedTo(tunnel, pool.answer, [])
+        : this.#routeTo(this.#choose(tunnel))
+    return this.#pass(tunnel)
   }
 
   /** A guard says that the request belongs on another connection. */
@@ -198,29 +204,14 @@ export class Booking implements Visitor, Wrapping {
     return this.#record.code === 'CONNECTION_MISDIRECTED'
   }
 
-  /** A guard answers in place of the app. */
-  #answered(answer: Refusal | Reading): Route {
-    // The host is not one that the app knows.
-    this.#isBelow = false
-    const upstream = new AnswerUpstream(answer, {
-      failed: cause => this.#host.gate.failed(cause),
-      answered: (code, reason) => {
-        this.#record.code = code
-        this.#record.reason = reason
-      },
-    })
-    return { kind: 'upstream', upstream }
-  }
-
   /** A lane has sent the request to the member already. */
   resumeAt(member: Member | undefined, tunnel: Tunnel, upstream: Upstream): void {
-    this.#enter(tunnel)
-    if (member !== undefined) this.#servedBy(member)
-    this.route = { kind: 'upstream', upstream }
-  }
-
-  get middlewares(): readonly Middleware[] {
-    return this.#passage?.middlewares ?? NO_MIDDLEWARES
+    this.isAdmitted = true
+    this.#goal = () => {
+      if (member !== undefined) this.#servedBy(member)
+      return toUpstream(upstream)
+    }
+    this.route = this.#pass(tunnel)
   }
 
   // ── For its visit ──────────────────────────────────────────────────────────────────────────────────────────
@@ -230,23 +221,30 @@ export class Booking implements Visitor, Wrapping {
     return (this.#member ?? this.#winner)?.holder
   }
 
-  /** How fast the visitor may be; `undefined`: as fast as it goes, or it is no tunnel's. */
-  get shapes(): Shapes | undefined {
-    return this.#tunnel && this.#host.shapesOf(this.#tunnel, this.address)
+  /** Lines for the head of the answer; see `Visit.answerLines`. */
+  get answerLines(): Uint8Array | undefined {
+    if (this.#layered === undefined) return this.#cookie
+    const all = this.#layered.lines.flatMap(lines => lines() ?? [])
+    if (this.#cookie !== undefined) all.push(this.#cookie)
+    return all.length > 1 ? Buffer.concat(all) : all[0]
   }
 
-  /** Of a body without a length, that may be so long. */
-  get maxBodyBytes(): number {
-    return this.#pressed?.maxBodyBytes ?? Number.POSITIVE_INFINITY
+  /** What is wrong with a piece of the body, framing included; `undefined`: nothing. `requestBytes`: of the request so far. */
+  faultOf(piece: Uint8Array, requestBytes: number): ErrorCode | undefined {
+    if (this.#layered === undefined) return undefined
+    const { start, end } = this.head
+    let code: ErrorCode | undefined
+    for (const check of this.#layered.checks) code ??= check(piece, requestBytes - (end - start))
+    return code
   }
 
-  /** What the visitor may know of the time so far, as a line for the answer. */
-  get timingLine(): Uint8Array | undefined {
-    return this.#record.timingLine
+  /** What the bytes of its visit pass; `undefined`: nothing delays them. */
+  openValve(ends: ValveEnds): Valve | undefined {
+    return this.#layered?.openValve?.(ends)
   }
 
   /** The request failed at the member that had it, and may go to another one: each is asked once. */
-  elsewhere(code: ErrorCode): Upstream | undefined {
+  #elsewhere(code: ErrorCode): Served | undefined {
     const tunnel = this.#tunnel
     const before = this.#member
     if (tunnel?.pool === undefined || before === undefined) return undefined
@@ -258,60 +256,21 @@ export class Booking implements Visitor, Wrapping {
     this.#record.failedAt(tunnel, code)
     before.finished()
     this.#servedBy(chosen)
-    return chosen.upstream
+    return chosen.upstream && this.#at(chosen.upstream)
   }
 
-  // ── For another server of the cluster ──────────────────────────────────────────────────────────────────────
-
-  /** The server that holds the name does the rest: guards, counts and reports are its own. `kept`: where it goes when that fails. */
-  toServer(
-    upstream: Upstream,
-    name: string,
-    cluster: NameWait,
-    again: () => Route,
-    kept: () => Upstream | undefined,
-  ): Route {
-    // That server makes the id.
-    this.head.requestId = ''
-    return this.#searching.toServer(upstream, name, cluster, again, kept)
-  }
-
-  /** Another server has it. */
-  get isElsewhere(): boolean {
-    return this.#search?.isElsewhere === true
-  }
-
-  /** No server that holds the name can be reached just now: `again` says where it goes once one can. */
-  awaitingName(name: string, cluster: NameWait, again: () => Route): Holding<Route> {
-    return this.#searching.awaitingName(name, cluster, again)
-  }
-
-  /**
-   * The server that had it failed it, without harm: it waits for another, or for that one, as long as requests wait for a client.
-   * `undefined`: too many servers did not have the name.
-   */
-  awaitingServer(code: ErrorCode): Holding<Route> | undefined {
-    return this.#search?.awaitingServer(code, () => this.retried())
-  }
-
-  get #searching(): NameSearch {
-    this.#search ??= new NameSearch()
-    return this.#search
+  #at(upstream: Upstream): Served {
+    return { kind: 'upstream', upstream, instead: code => this.#elsewhere(code) }
   }
 
   /** Another server sent the request here, and no tunnel of this one has the name any more. */
   moved(): Route {
-    return this.#answered({ code: 'CLUSTER_MOVED', headers: [[MOVED_HEADER, '1']] })
+    return this.answer({ code: 'CLUSTER_MOVED', headers: [[MOVED_HEADER, '1']] })
   }
 
   /** It came for another server's tunnel, or another owner's: what is answered is `CLUSTER_MOVED`. */
   get isMoved(): boolean {
     return this.#record.code === 'CLUSTER_MOVED'
-  }
-
-  /** The tunnel that it is for; `''`: none. */
-  get tunnel(): string {
-    return this.#tunnel?.name ?? ''
   }
 
   refused(code: ErrorCode, reason?: string): void {
@@ -321,18 +280,17 @@ export class Booking implements Visitor, Wrapping {
 
   /** The final head of its answer is about to go out. */
   answered(status: number): void {
-    this.#pressed?.answered(status, this.#record.code)
-    this.#record.answered(status)
+    for (const follower of this.#followers) follower.answered?.(status, this.#record.code)
   }
 
   /** It is sent once more. */
   retried(): void {
-    this.#record.retried()
+    this.#host.noted({ kind: 'retried' })
   }
 
   /** It became a WebSocket. */
   switched(): void {
-    this.#pressed?.leave(false)
+    for (const follower of this.#followers) follower.switched?.()
     if (this.#tunnel !== undefined) this.#record.switched(this.#tunnel)
   }
 
@@ -344,9 +302,7 @@ export class Booking implements Visitor, Wrapping {
     const { answerStatus } = result
     const status = answerStatus || statusOf(code)
     record.code = code
-    record.observe(tunnel, this.#member ?? this.#winner, result, status)
-    this.#passage?.over()
-    this.#pressed?.over(status, code)
+    this.#tellEnd(result, status, code)
     // A host for which the app has an answer may have a certificate.
     if (this.#isBelow && code === undefined && answerStatus >= 100 && answerStatus < 400)
       tunnel?.hostsBelow.answered(this.head.host)
@@ -355,20 +311,37 @@ export class Booking implements Visitor, Wrapping {
     this.#host.books.fewer()
   }
 
+  #tellEnd({ requestBytes, answerBytes }: Result, status: number, code: ErrorCode | undefined): void {
+    const served = (this.#member ?? this.#winner)?.served ?? {}
+    const ending = { status, code, reason: this.#record.reason, served, requestBytes, answerBytes }
+    if (this.#tunnel === undefined) {
+      const { head, address } = this
+      if (code !== undefined) this.#host.missed({ ...ending, code, head, address })
+      return
+    }
+    for (const follower of this.#followers) follower.ended?.(ending)
+  }
+
+  get #followers(): readonly Follower[] {
+    return this.#layered?.followers ?? NO_FOLLOWERS
+  }
+
   #enter(tunnel: Tunnel): void {
     const isFirst = this.#tunnel === undefined
     this.#tunnel = tunnel
     // The name was held here, then elsewhere, and is here again: it is one request.
     if (!isFirst) return
-    this.#record.routed(tunnel)
+    this.#record.routed()
   }
 
   /** The tunnel is another server's, or has another client here: nothing is left of what it was booked for. */
   #leave(): void {
-    this.#pressed?.leave(undefined)
-    this.#pressed = undefined
-    this.#passage?.undo()
-    this.#passage = undefined
+    for (const follower of this.#followers.toReversed()) follower.left?.()
+    this.#layered = undefined
+    this.#cookie = undefined
+    this.#goal = undefined
+    this.middlewares = NO_MIDDLEWARES
+    this.isAdmitted = false
     if (this.#tunnel !== undefined) this.#record.left()
     this.#tunnel = undefined
   }
@@ -376,33 +349,26 @@ export class Booking implements Visitor, Wrapping {
   #choose(tunnel: Tunnel): Chosen {
     const { gate, isSecure } = this.#host
     const chosen = gate.choose(tunnel, this, this.#tried)
-    const lines = this.#passage?.answerLines
-    this.answerLines = lines
+    this.#cookie = undefined
     if (tunnel.pool?.affinity !== 'cookie' || typeof chosen === 'string' || chosen.kind === 'holding')
       return chosen
-    if (!tunnel.pool.isShown(chosen, this.head)) {
-      const cookie = memberCookie(chosen, isSecure)
-      this.answerLines = lines === undefined ? cookie : Buffer.concat([lines, cookie])
-    }
+    if (!tunnel.pool.isShown(chosen, this.head)) this.#cookie = memberCookie(chosen, isSecure)
     return chosen
   }
 
   #routeTo(chosen: Chosen): Route {
-    if (chosen === 'CLUSTER_MOVED') {
-      this.#leave()
-      return this.#host.routeAgain(this.#arrival, this)
-    }
-    if (chosen === 'SERVER_DRAINING' && this.#arrival.isForwarded) return this.moved()
+    if (chosen === 'CLUSTER_MOVED') return { kind: 'again' }
+    if (chosen === 'SERVER_DRAINING' && this.arrival.isForwarded) return this.moved()
     if (typeof chosen === 'string') return refusal(chosen)
     if (chosen.kind === 'holding') {
-      this.#record.held()
+      for (const follower of this.#followers) follower.held?.()
       return this.#holding(chosen)
     }
     if (chosen.upstream === undefined) return refusal('CLIENT_GONE')
     const { tunnel } = chosen
     if (tunnel.pool?.isCopied(this.head) === true) return this.#copiedTo(tunnel, tunnel.pool.answer, [])
     this.#servedBy(chosen)
-    return { kind: 'upstream', upstream: this.#host.wrapped(chosen.upstream, this) }
+    return tunnel.pool === undefined ? toUpstream(chosen.upstream) : this.#at(chosen.upstream)
   }
 
   #holding(chosen: Holding<Member | ErrorCode>): Holding<Route> {
@@ -423,7 +389,6 @@ export class Booking implements Visitor, Wrapping {
   #toAllClients(tunnel: Tunnel, answer: PoolAnswer): Route {
     const routeTo = (others: readonly Upstream[]): Route => {
       if (others.length === 0) return this.#routeTo(this.#choose(tunnel))
-      this.answerLines = this.#passage?.answerLines
       return this.#copiedTo(tunnel, answer, others)
     }
     const others = this.#host.othersWith(tunnel.name)
@@ -433,10 +398,10 @@ export class Booking implements Visitor, Wrapping {
   /** Every client of the pool gets it; those of `others` from their servers. */
   #copiedTo(tunnel: Tunnel, answer: PoolAnswer, others: readonly Upstream[]): Route {
     // The other servers believe this one.
-    if (others.length > 0 && this.#arrival.keptFor === undefined) withoutMarks(this.head)
+    if (others.length > 0 && this.arrival.keptFor === undefined) withoutMarks(this.head)
     this.#sent()
     const { copyBodies } = this.#host
-    const isForServer = this.#arrival.isCopy === true
+    const isForServer = this.arrival.isCopy === true
     const upstream = copyTo(tunnel.able, others, {
       answer,
       isForServer,
@@ -447,7 +412,7 @@ export class Booking implements Visitor, Wrapping {
         this.#winner = member
       },
     })
-    return { kind: 'upstream', upstream: isForServer ? upstream : this.#host.wrapped(upstream, this) }
+    return toUpstream(upstream)
   }
 
   #copyBegan(member: Member): CopyEnd {
@@ -464,7 +429,7 @@ export class Booking implements Visitor, Wrapping {
     member.began()
     // Before anything that may throw: what is over gives the member back.
     this.#member = member
-    const { logins } = this.#arrival
+    const { logins } = this.arrival
     if (logins !== undefined) logins.member = member
     this.#sent()
     this.#record.servedBy(member)
@@ -472,12 +437,21 @@ export class Booking implements Visitor, Wrapping {
 
   /** It is on its way to a client. */
   #sent(): void {
-    if (this.#pressed !== undefined) this.#limitAnswer(this.#pressed)
+    for (const follower of this.#followers) follower.sent?.()
     this.#record.sent()
   }
+}
 
-  /** The app has so long for the head of its answer. */
-  #limitAnswer(pressed: UnderPressure): void {
-    pressed.sent(ms => this.#host.answerDeadline(ms, () => this.#arrival.breakOff('ORIGIN_TIMEOUT')))
-  }
+const NO_FOLLOWERS: readonly Follower[] = []
+
+/** What the layers of its tunnel have to do with one request. */
+class Layered {
+  readonly followers: Follower[] = []
+  readonly checks: BodyCheck[] = []
+  readonly lines: (() => Uint8Array | undefined)[] = []
+  openValve: OpenValve | undefined
+}
+
+function toUpstream(upstream: Upstream): Served {
+  return { kind: 'upstream', upstream }
 }

@@ -1,17 +1,14 @@
 // Deadlines by the thousand: one timer sweeps them all, so that arming one costs an assignment and no timer.
 
-/** Something that may run out of time. */
-export interface Deadline {
-  /** The tick at which `expired` is called; 0 for never. Only `Deadlines` sets it. */
-  dueTick: number
-  expired(): void
-}
+import type { Clock, Deadline } from './contracts/clock.ts'
+
+export type { Deadline } from './contracts/clock.ts'
 
 const TICK_MS = 250
 export const TICKS_PER_SECOND: number = 1_000 / TICK_MS
 
 /** Calls `expired` up to two ticks (half a second) after the time given: good enough for timeouts of seconds. */
-export class Deadlines {
+export class Deadlines implements Clock {
   readonly #watched = new Set<Deadline>()
   #timer: ReturnType<typeof setInterval> | undefined
   #tick = 1
@@ -41,7 +38,6 @@ export class Deadlines {
     this.#watched.delete(deadline)
   }
 
-  /** Due after `ms`; 0 means never. Replaces what was armed before. */
   arm(deadline: Deadline, ms: number): void {
     deadline.dueTick = ms === 0 ? 0 : this.#tick + Math.ceil(ms / TICK_MS) + 1
   }

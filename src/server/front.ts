@@ -36,11 +36,22 @@ export interface Arrival {
 }
 
 /** Where a request goes. */
-export type Route = Served | Refusal | Takeover | Holding<Route>
+export type Route = Served | Refusal | Takeover | Holding<Route> | Again
 
 export interface Served {
   readonly kind: 'upstream'
   readonly upstream: Upstream
+  /** What it says is the server's own. Default: it is an app's. */
+  readonly isOwn?: boolean
+  /** Another server of the cluster answers. Default: this one does. */
+  readonly isElsewhere?: boolean
+  /** The upstream failed the request without harm: where it goes instead, now or later. `undefined`: nowhere. */
+  instead?(code: ErrorCode): Route | undefined
+}
+
+/** The tunnel is another server's by now, or has another client: the request is routed once more, as it came. */
+export interface Again {
+  readonly kind: 'again'
 }
 
 /** The visitor gets the page of the code. */
@@ -67,6 +78,12 @@ export interface Holding<Outcome> {
 
 export function refusal(code: ErrorCode): Refusal {
   return { kind: 'refusal', code }
+}
+
+/** What `change` makes of where the request goes in the end, now or when its wait is over. */
+export function changed(route: Route, change: (route: Route) => Route): Route {
+  if (route.kind !== 'holding') return change(route)
+  return { kind: 'holding', hold: held => route.hold(outcome => held(changed(outcome, change))) }
 }
 
 /**

@@ -79,7 +79,7 @@ export class OptionalParts {
         return found instanceof Promise ? found.then(nodes => nodes.length > 0) : (found?.length ?? 0) > 0
       },
       count(outcome: 'kept' | 'delivered' | 'dropped' | 'full') {
-        if (room.metrics !== undefined) room.metrics.inbox[outcome]++
+        room.parts.noted({ kind: 'webhook', outcome })
       },
       failed: (error: Error) => room.failed(error),
     }
@@ -143,8 +143,7 @@ export class OptionalParts {
 
   async openAdmin(settings: AdminSettings | undefined): Promise<void> {
     const room = this.#room
-    const { metrics } = room
-    if (settings === undefined || metrics === undefined) return
+    if (settings === undefined) return
     const { Admin, AuditNotes, Bans } = await import('./admin/admin.ts')
     const bans = new Bans(settings.store, {
       changed: () => room.tunnels.routesChanged(),
@@ -162,7 +161,6 @@ export class OptionalParts {
         urlOf: tunnel => this.#needs.urlOf(tunnel),
       },
       settings,
-      metrics,
       bans,
     )
   }
@@ -178,11 +176,6 @@ export class OptionalParts {
     this.#needs.on('refused', ({ remoteAddress, kind = '', name = '', code }) =>
       notes.note('client.refuse', remoteAddress, name || kind, code),
     )
-  }
-
-  /** The code for middlewares, for a server that has any. */
-  async loadMiddlewares({ middlewares }: ServerSettings): Promise<void> {
-    if (middlewares.length > 0) await this.#room.loadWrapping()
   }
 }
 

@@ -6,13 +6,12 @@ import type { Pass } from '../plugin.ts'
 import type { Stream } from '../session/stream.ts'
 import type { Endpoint, Endpoints, Socket, SocketHandler } from '../socket.ts'
 import type { ClientConnection } from './clients.ts'
-import type { Judgement } from './guards.ts'
+import type { Judgement } from './contracts/guarding.ts'
 import { keepOpen } from './keep-open.ts'
 import type { Member } from './member.ts'
 import type { Asking } from './pool.ts'
 import type { RawVisit } from './raw-visit.ts'
 import type { RawVisits } from './raw-visits.ts'
-import { ShapedSocket } from './shaped-socket.ts'
 import type { Tunnel } from './tunnel.ts'
 import { refusalCodeOf } from './upstreams/answer.ts'
 
@@ -60,10 +59,9 @@ export class RawVisitor implements RawVisit, Asking {
     this.#left = left
     this.#way = way
     this.#join = new Join('CANCELLED', true, () => this.#closed())
-    const shapes = visits.shapesOf(tunnel, this.address)
-    const shaped = shapes && new ShapedSocket(socket, shapes)
-    this.#socket = shaped ?? socket
-    this.socketHandler = shaped?.handlerFor(this.#join.socketHandler) ?? this.#join.socketHandler
+    const wrapped = visits.wrap(socket, tunnel, this.address)
+    this.#socket = wrapped?.socket ?? socket
+    this.socketHandler = wrapped?.handlerFor(this.#join.socketHandler) ?? this.#join.socketHandler
     this.#join.useSocket(this.#socket)
   }
 

@@ -4,14 +4,13 @@
 import type { ErrorCode } from '../errors.ts'
 import type { Socket, SocketHandler } from '../socket.ts'
 import type { ClientConnection } from './clients.ts'
+import type { RawFollower, WrappedSocket } from './contracts/part.ts'
 import { msSince } from './exchanges.ts'
 import type { Member } from './member.ts'
-import type { Metrics } from './metrics.ts'
-import type { Observers, Watched } from './observers.ts'
+import type { Parts } from './parts.ts'
 import { type RawVisit, type RawWish, UNHEARD } from './raw-visit.ts'
 import { RawVisitors } from './raw-visitors.ts'
 import type { ServerEvents } from './server-events.ts'
-import type { Shapes, Shaping } from './shaping.ts'
 import type { Counters } from './stats.ts'
 import type { Tunnel } from './tunnel.ts'
 import type { VisitorGate } from './visitor-gate.ts'
@@ -28,15 +27,13 @@ interface Entry {
   client: ClientConnection | undefined
   report: number
   served: Member['served']
-  readonly watched: Watched | undefined
+  readonly followers: readonly RawFollower[]
 }
 
 /** What it needs of the server. */
 export interface RawVisitsHost extends ServerEvents {
-  readonly shaping: Shaping
-  readonly observers: Observers
+  readonly parts: Pick<Parts, 'wrap' | 'followRaw'>
   readonly counters: Counters
-  readonly metrics: Metrics | undefined
   /** Takes all visitors, if there are other servers: it finds the one that has the tunnel. */
   readonly cluster:
     | {
@@ -60,9 +57,9 @@ export class RawVisits {
     this.gate = gate
   }
 
-  /** How fast the visitor may be; `undefined`: as fast as it goes. */
-  shapesOf(tunnel: Tunnel, address: string): Shapes | undefined {
-    return this.#host.shaping.of(tunnel, address)
+  /** As `Part.wrap`. */
+  wrap(socket: Socket, tunnel: Tunnel, address: string): WrappedSocket | undefined {
+    return this.#host.parts.wrap(socket, tunnel, address)
   }
 
   /** Of tunnels of this server. */
@@ -110,15 +107,8 @@ export class RawVisits {
   /** The visitor is there; whether its client is, too, is not known yet. */
   began(visit: RawVisit): void {
     const id = ++this.#lastId
-    const { tunnel, address } = visit
-    const watched = this.#host.observers.began(tunnel.name, () => ({
-      kind: tunnel.kind,
-      address,
-      method: '',
-      target: '',
-      host: '',
-    }))
-    this.#open.set(visit, { id, client: undefined, report: 0, served: {}, watched })
+    const followers = this.#host.parts.followRaw(visit.tunnel, visit.address)
+    this.#open.set(visit, { id, client: undefined, report: 0, served: {}, followers })
     this.#host.counters.rawVisitors++
     this.#host.emit('visitorConnected', { id, ...facts(visit) })
   }
@@ -130,7 +120,7 @@ export class RawVisits {
     if (entry === undefined || client === undefined) return
     entry.client = client
     entry.served = visit.served
-    entry.watched?.sent()
+    for (const follower of entry.followers) follower.sent?.()
     entry.report = client.reports.rawBegan(visit.tunnel, visit.source)
   }
 
@@ -146,14 +136,8 @@ export class RawVisits {
     const durationMs = msSince(startedAt)
     const end = { durationMs, bytesIn, bytesOut, ...(code !== undefined && { error: code }) }
     entry.client?.reports.rawEnded(tunnel, entry.report, end)
-    this.#host.metrics?.rawEnded(tunnel.name, bytesIn, bytesOut, code)
-    entry.watched?.ended({
-      status: 0,
-      requestBytes: bytesIn,
-      answerBytes: bytesOut,
-      ...(code !== undefined && { code }),
-      ...entry.served,
-    })
+    const { served } = entry
+    for (const follower of entry.followers) follower.ended?.({ bytesIn, bytesOut, code, served })
     this.#host.emit('visitorDisconnected', { id: entry.id, ...facts(visit), ...end })
     if (this.isIdle) this.#host.somethingEnded()
   }

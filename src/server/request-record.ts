@@ -1,14 +1,11 @@
-// What is noted of one request, and who gets it: observers, the metrics, the report of its client, the server's listeners.
+// What is noted of one request, and who gets it: its client, and the server's listeners.
 
 import { ERRORS, type ErrorCode } from '../errors.ts'
 import { shownTarget } from '../guard.ts'
-import { parentOf } from '../http/tracing.ts'
 import type { Asked, AskedBy, ClientReports } from './clients.ts'
 import { type Exchanges, msSince } from './exchanges.ts'
 import type { Arrival } from './front.ts'
 import type { Member } from './member.ts'
-import type { Metrics } from './metrics.ts'
-import type { Observers, Watched } from './observers.ts'
 import { isFailure } from './reports.ts'
 import type { Tunnel } from './tunnel.ts'
 import type { CopyEnd } from './upstreams/copying.ts'
@@ -16,11 +13,6 @@ import type { CopyEnd } from './upstreams/copying.ts'
 /** What a record needs of the server. */
 export interface RecordHost {
   readonly books: Exchanges
-  readonly observers: Observers
-  /** `undefined`: nothing is measured. */
-  readonly metrics: Metrics | undefined
-  /** Whether answers say how long they took. */
-  readonly hasServerTiming: boolean
   /** Address of the visitor, also behind trusted proxies. */
   addressOf(arrival: Arrival): string
 }
@@ -42,53 +34,32 @@ export class RequestRecord {
   reason: string | undefined
   readonly #arrival: Arrival
   readonly #host: RecordHost
-  readonly #startedAt: number = performance.now()
-  /** When it went to a client; kept where answers say so. */
-  #sentAt = 0
+  readonly #startedAt: number
   #isSent = false
   /** Where its client gets reports of it, and its number there; 0: the client wants none. */
   #reports: ClientReports | undefined
   #report = 0
-  /** For observers. */
-  #watched: Watched | undefined
 
-  constructor(arrival: Arrival, host: RecordHost) {
+  constructor(arrival: Arrival, host: RecordHost, startedAt: number) {
+    this.#startedAt = startedAt
     this.#arrival = arrival
     this.#host = host
     host.books.begun()
   }
 
-  /** It counts for the tunnel. */
-  routed(tunnel: Tunnel): void {
+  /** It counts for a tunnel. */
+  routed(): void {
     this.#host.books.routed()
-    // For most requests nothing is made.
-    if (this.#host.observers.areFor(tunnel.name)) this.#watch(tunnel.name)
   }
 
   /** It goes to another tunnel or server after all. */
   left(): void {
-    this.#watched?.ended({ status: 0, requestBytes: 0, answerBytes: 0, code: 'CLUSTER_MOVED' })
-    this.#watched = undefined
     this.#host.books.left()
-  }
-
-  /** It waits for a client. */
-  held(): void {
-    const { metrics } = this.#host
-    if (metrics !== undefined) metrics.held++
-  }
-
-  /** It is sent once more. */
-  retried(): void {
-    const { metrics } = this.#host
-    if (metrics !== undefined) metrics.retried++
   }
 
   /** It is on its way to a client. */
   sent(): void {
     this.#isSent = true
-    if (this.#host.hasServerTiming) this.#sentAt = performance.now()
-    this.#watched?.sent()
   }
 
   /** The member has it, whose client gets a report. */
@@ -113,53 +84,12 @@ export class RequestRecord {
     }
   }
 
-  /** The final head of its answer is about to go out. */
-  answered(status: number): void {
-    this.#watched?.answered(status)
-  }
-
   /** It became a WebSocket. */
   switched(tunnel: Tunnel): void {
     this.#reports?.switched(tunnel, this.#report)
   }
 
-  /** What the visitor may know of the time so far: until it was on its way, and from there. */
-  get timingLine(): Uint8Array | undefined {
-    if (!this.#host.hasServerTiming || this.#sentAt === 0) return undefined
-    const now = performance.now()
-    const [waitMs, appMs] = [this.#sentAt - this.#startedAt, now - this.#sentAt]
-    return Buffer.from(
-      `Server-Timing: tunnel-wait;dur=${waitMs.toFixed(1)}, tunnel-app;dur=${appMs.toFixed(1)}\r\n`,
-    )
-  }
-
   // ── It is over ─────────────────────────────────────────────────────────────────────────────────────────────
-
-  /** For metrics and observers; `status` 0: there was no answer. */
-  observe(tunnel: Tunnel | undefined, member: Member | undefined, result: Result, status: number): void {
-    const { code } = this
-    const { requestBytes, answerBytes } = result
-    // One for no tunnel is seen by those who watch all of them.
-    if (tunnel === undefined && code !== undefined) this.#watch('')
-    const { metrics } = this.#host
-    if (metrics !== undefined && !(tunnel === undefined && code === undefined))
-      metrics.ended(tunnel?.name, {
-        method: this.#arrival.head.method,
-        status,
-        durationMs: performance.now() - this.#startedAt,
-        requestBytes,
-        answerBytes,
-        code,
-      })
-    this.#watched?.ended({
-      status,
-      requestBytes,
-      answerBytes,
-      ...(code !== undefined && { code }),
-      ...(this.reason !== undefined && { reason: this.reason }),
-      ...member?.served,
-    })
-  }
 
   /** For its client and the server's listeners. */
   report(tunnel: Tunnel | undefined, { requestBytes, answerBytes, reason }: Result, status: number): void {
@@ -199,19 +129,6 @@ export class RequestRecord {
   #askedBy(reports: ClientReports): AskedBy | undefined {
     if (!reports.isWatching) return undefined
     return { address: this.#host.addressOf(this.#arrival), waitedMs: msSince(this.#startedAt) }
-  }
-
-  #watch(tunnel: string): void {
-    const { head } = this.#arrival
-    this.#watched = this.#host.observers.began(tunnel, () => {
-      const { host, method, target } = this.#asked
-      const { requestId } = head
-      const address = this.#host.addressOf(this.#arrival)
-      const seen = { kind: 'http', address, method, target, host } as const
-      return requestId === '' ? seen : { ...seen, requestId }
-    })
-    const traced = this.#watched?.trace(() => parentOf(head))
-    if (traced !== undefined) head.traceparent = traced
   }
 }
 

@@ -6,30 +6,24 @@ import { Turns } from '../session/turns.ts'
 import { LARGEST_TIMES, Shares } from '../shares.ts'
 import type { AddressBounds } from './address-book.ts'
 import type { Bans } from './admin/bans.ts'
-import type { Wrapping } from './booking.ts'
 import { clientAddress } from './client-address.ts'
 import type { Cluster } from './cluster/cluster.ts'
 import type { Revocations } from './cluster/revocations.ts'
 import type { Roster } from './cluster/roster.ts'
 import { Deadlines } from './deadlines.ts'
 import type { Arrival } from './front.ts'
-import { Guards } from './guards.ts'
 import { Holdings } from './holdings.ts'
 import type { Inbox } from './inbox/inbox.ts'
 import type { Inheritance } from './inheritance.ts'
 import { KeptBodies } from './kept-bodies.ts'
-import { Metrics } from './metrics.ts'
-import { Observers } from './observers.ts'
 import type { ServerLimits, TunnelServerEvents } from './options.ts'
+import { Parts } from './parts.ts'
 import { PluginFaults } from './plugin-faults.ts'
-import { Pressures } from './pressure.ts'
 import { type Destination, destinationOf } from './route.ts'
 import type { ServerEvents } from './server-events.ts'
 import type { ServerSettings } from './settings.ts'
-import { Shaping, ShapingTimer } from './shaping.ts'
 import { Counters } from './stats.ts'
 import { Tunnels } from './tunnels.ts'
-import type { Upstream } from './upstream.ts'
 
 export type ServerState = 'idle' | 'starting' | 'running' | 'draining' | 'stopped'
 
@@ -47,22 +41,10 @@ export class ServerRoom {
   /** Which visitor or client may do more than one portion of work in this turn of the event loop. */
   readonly turns: Turns = new Turns(eventLoop, error => this.failed(error))
   readonly counters: Counters = new Counters()
-  readonly tunnels: Tunnels = new Tunnels(
-    () => this.limits,
-    this.deadlines,
-    new Guards(() => this.settings, this.faults),
-  )
-  readonly observers: Observers = new Observers(() => this.settings.observers, this.faults)
-  /** Puts middlewares around an upstream; `undefined`: there were none yet, and their code is not loaded. */
-  wrapping: ((upstream: Upstream, wrapping: Wrapping) => Upstream | undefined) | undefined
-  /** What is measured for the operator; `undefined`: there is none who could ask. */
-  readonly metrics: Metrics | undefined
-  /** What tunnels may do under pressure; replaced with the settings. */
-  pressures: Pressures
-  /** How fast visitors may be; likewise. */
-  shaping: Shaping
-  readonly shapingTimer: ShapingTimer = new ShapingTimer(error => this.failed(error))
-  /** Whom the operator keeps away; likewise. */
+  readonly tunnels: Tunnels = new Tunnels(() => this.limits, this.deadlines)
+  /** What is around the routing of requests, installed by who made the server. */
+  readonly parts: Parts = new Parts()
+  /** Whom the operator keeps away; `undefined`: there is none who could say. */
   bans: Bans | undefined
   /** Tokens that any server has taken back; `undefined`: there are no others. */
   revocations: Revocations | undefined
@@ -91,20 +73,9 @@ export class ServerRoom {
   constructor(settings: ServerSettings, events: ServerEvents) {
     this.settings = settings
     this.#events = events
-    const { admin } = settings
-    this.pressures = new Pressures(settings.tunnelRules, this.deadlines)
-    this.shaping = new Shaping(settings.tunnelRules, this.shapingTimer)
-    this.metrics = admin && new Metrics(admin.maxMetricTunnels, name => this.tunnels.find(name) !== undefined)
   }
 
   // ── Settings ───────────────────────────────────────────────────────────────────────────────────────────────
-
-  /** Loads the code of middlewares. */
-  async loadWrapping(): Promise<void> {
-    if (this.wrapping !== undefined) return
-    const { wrap } = await import('./upstreams/middleware.ts')
-    this.wrapping = (upstream, wrapping) => wrap(this, upstream, wrapping)
-  }
 
   get limits(): ServerLimits {
     return this.settings.limits

@@ -1,4 +1,4 @@
-// TunnelServer: takes visitors and clients on one port and brings them together.
+// The core of a tunnel server: takes visitors and clients on one port and brings them together.
 /// <reference lib="esnext.disposable" preserve="true" />
 
 import { TunnelError } from '../errors.ts'
@@ -8,6 +8,7 @@ import { watchWorkers } from '../sockets/worker-faults.ts'
 import { VERSION } from '../version.ts'
 import { Admission } from './admission.ts'
 import { ClientDesk } from './client-desk.ts'
+import type { Install } from './contracts/part.ts'
 import { Draining, nextTurn } from './draining.ts'
 import { Exchanges } from './exchanges.ts'
 import { HttpFront } from './fronts/http.ts'
@@ -16,7 +17,6 @@ import { LaneDesk } from './lanes/lane-desk.ts'
 import { Listeners } from './listeners.ts'
 import { OptionalParts } from './optional-parts.ts'
 import type { TunnelServerEvents, TunnelServerOptions } from './options.ts'
-import { Pressures } from './pressure.ts'
 import { PublicPorts } from './public-ports.ts'
 import { RawVisits } from './raw-visits.ts'
 import { Redirects } from './redirects.ts'
@@ -25,7 +25,6 @@ import { ServerRoom } from './room.ts'
 import { ServerControl } from './server-control.ts'
 import { Serving } from './serving.ts'
 import { isOpenServer, serverSettings } from './settings.ts'
-import { Shaping } from './shaping.ts'
 import { StartupHold } from './startup-hold.ts'
 import type { ServerStats } from './stats.ts'
 import { statsOf } from './stats-of.ts'
@@ -33,12 +32,7 @@ import { TokenGate } from './token-gate.ts'
 import { VisitorGate } from './visitor-gate.ts'
 import { Visitors } from './visitors.ts'
 
-/**
- * A tunnel server in this process: `start()` listens, `stop()` drains. Many may run in one process. Nothing that a
- * visitor or a client sends makes it throw; what goes wrong inside arrives as an `error` event.
- *
- * Throws `OPTION_INVALID`, `PORT_INVALID` for options that cannot be used and `RUNTIME_UNSUPPORTED` outside of Bun.
- */
+/** The server without its parts: `src/tunnel-server.ts` installs them. */
 export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDisposable {
   readonly #room: ServerRoom
   readonly #draining: Draining
@@ -57,7 +51,8 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
   /** One after the other: each is compared with what the one before it left. */
   #reloading: Promise<void> = Promise.resolve()
 
-  constructor(options: TunnelServerOptions = {}) {
+  /** `installs`: `Install`s of its parts, in the order in which requests pass their layers. Their type is none of the package's. */
+  constructor(options: TunnelServerOptions = {}, installs: readonly object[] = []) {
     super()
     if (typeof Bun === 'undefined') throw new TunnelError('RUNTIME_UNSUPPORTED')
     const room = new ServerRoom(serverSettings(options), {
@@ -67,6 +62,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     })
     const gate = new VisitorGate(room)
     this.#room = room
+    room.parts.use((installs as readonly Install[]).map(install => install(room)))
     this.#visitors = new Visitors(() => room.somethingEnded())
     this.#rawVisits = new RawVisits(room, gate)
     this.#exchanges = new Exchanges(room)
@@ -256,7 +252,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
 
   async #open(): Promise<void> {
     const { settings } = this.#room
-    await this.#parts.loadMiddlewares(settings)
+    await this.#room.parts.load(settings)
     await this.#parts.openInbox(settings)
     // Who comes by a socket that listens already is there at once: everything else is ready before. Only a server that takes any
     // free port must have it first, to say where the others reach it.
@@ -279,14 +275,13 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     const room = this.#room
     const before = room.settings
     const next = settingsAfter(before, options)
-    await this.#parts.loadMiddlewares(next)
+    await room.parts.load(next)
     const showCertificate = await this.#listeners.prepare(next)
     if (!room.isRunning) throw new TunnelError('STATE_INVALID', `The server is ${room.state}.`)
     showCertificate?.()
     next.policy.revocations = room.revocations
     room.settings = next
-    room.pressures = new Pressures(next.tunnelRules, room.deadlines)
-    room.shaping = new Shaping(next.tunnelRules, room.shapingTimer)
+    room.parts.reloaded()
     takeBack(next, this.#clientDesk.clients, room.tunnels)
     room.tunnels.routesChanged()
     this.#visitors.forgetHops()

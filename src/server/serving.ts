@@ -1,20 +1,17 @@
 // Where each request goes: to the control host, to a tunnel's client, into a wait, or to an error page.
 
-import type { Node } from '../directory.ts'
-import { AnswerDeadline } from './answer-deadline.ts'
-import { Booking, type BookingDesk, type BookingHost, type Wrapping } from './booking.ts'
+import { Booking, type BookingDesk, type BookingHost } from './booking.ts'
+import { NameSearches } from './cluster/name-search.ts'
 import { isPeerProtocol } from './cluster/peer-wire.ts'
+import type { Router } from './contracts/layer.ts'
+import type { MissedRequest, Note } from './contracts/part.ts'
 import { type ControlHost, controlRoute } from './control.ts'
 import type { Exchanges } from './exchanges.ts'
-import { type Arrival, type Route, refusal, routedLater } from './front.ts'
+import { type Arrival, type Route, refusal } from './front.ts'
 import type { KeptBodies } from './kept-bodies.ts'
-import type { Metrics } from './metrics.ts'
-import type { Observers } from './observers.ts'
-import type { Pressure } from './pressure.ts'
 import { proberOf, probeUpstream } from './probe.ts'
 import type { ServerRoom } from './room.ts'
 import type { NamedTunnel } from './route.ts'
-import type { Shapes } from './shaping.ts'
 import type { StartupHold } from './startup-hold.ts'
 import type { Tunnel } from './tunnel.ts'
 import { refusalOfName } from './tunnels.ts'
@@ -27,6 +24,7 @@ export class Serving implements BookingDesk, BookingHost {
   readonly #room: ServerRoom
   readonly #startupHold: StartupHold
   readonly #control: ControlHost
+  readonly #searches = new NameSearches()
 
   constructor(
     room: ServerRoom,
@@ -61,14 +59,6 @@ export class Serving implements BookingDesk, BookingHost {
     this.#room.failed(cause instanceof Error ? cause : new Error(String(cause)))
   }
 
-  answerDeadline(ms: number, over: () => void): AnswerDeadline {
-    return new AnswerDeadline(this.#room.deadlines, ms, over)
-  }
-
-  get hasServerTiming(): boolean {
-    return this.#room.settings.hasServerTiming
-  }
-
   get isSecure(): boolean {
     return this.#room.isSecure
   }
@@ -77,20 +67,16 @@ export class Serving implements BookingDesk, BookingHost {
     return this.#room.isTrusted(remoteAddress) && head.header('x-forwarded-proto')?.toLowerCase() === 'https'
   }
 
-  get observers(): Observers {
-    return this.#room.observers
+  missed(request: MissedRequest): void {
+    this.#room.parts.missed(request)
   }
 
-  pressureOf(tunnel: Tunnel): Pressure | undefined {
-    return this.#room.pressures.of(tunnel)
+  noted(note: Note): void {
+    this.#room.parts.noted(note)
   }
 
-  shapesOf(tunnel: Tunnel, address: string): Shapes | undefined {
-    return this.#room.shaping.of(tunnel, address)
-  }
-
-  get metrics(): Metrics | undefined {
-    return this.#room.metrics
+  routerFor(tunnel: Tunnel): Router {
+    return this.#room.parts.routerFor(tunnel)
   }
 
   get copyBodies(): KeptBodies {
@@ -99,14 +85,6 @@ export class Serving implements BookingDesk, BookingHost {
 
   othersWith(name: string): readonly Upstream[] | Promise<readonly Upstream[]> {
     return this.#room.cluster?.othersWith(name) ?? []
-  }
-
-  wrapped(upstream: Upstream, wrapping: Wrapping): Upstream {
-    return this.#room.wrapping?.(upstream, wrapping) ?? upstream
-  }
-
-  loadWrapping(): Promise<void> {
-    return this.#room.loadWrapping()
   }
 
   addressOf(arrival: Arrival): string {
@@ -166,7 +144,7 @@ export class Serving implements BookingDesk, BookingHost {
     // With its client there, the tunnel's gate judges. Without one nothing waits for it, and no webhook is kept.
     if (tunnel?.upstream === undefined && this.#isBanned(arrival)) return refusal('BLOCKED')
     if (tunnel !== undefined || !this.#mayBeClaimed(name)) return here()
-    const kept = () => (named.isBelow ? undefined : this.#boxing(arrival, name, undefined))
+    const kept = () => (named.isBelow ? undefined : servedBy(this.#boxing(arrival, name, undefined)))
     return this.#routeElsewhere(arrival, booking, name, here, kept) ?? here()
   }
 
@@ -179,28 +157,11 @@ export class Serving implements BookingDesk, BookingHost {
     booking: Booking,
     name: string,
     here: () => Route,
-    kept: () => Upstream | undefined = () => undefined,
+    kept: () => Route | undefined = () => undefined,
   ): Route | undefined {
     const { cluster } = this.#room
-    if (cluster === undefined) return undefined
-    // It was sent here by a server that took this one for the holder.
-    if (arrival.isForwarded) return servedBy(kept()) ?? booking.moved()
     const again = () => this.#route(arrival, booking)
-    const to = (upstream: Upstream) => booking.toServer(upstream, name, cluster, again, kept)
-    const routeTo = (nodes: readonly Node[]): Route => {
-      const upstream = cluster.upstreamTo(nodes)
-      if (upstream !== undefined) return to(upstream)
-      const own = servedBy(kept())
-      if (nodes.length > 0 || cluster.isComing(name)) return own ?? booking.awaitingName(name, cluster, again)
-      if (own === undefined) return here()
-      // One server keeps what comes for a name: so it has them in their order, and knows what it has.
-      return routedLater(cluster.keeperOf(name), keeper => (keeper === undefined ? own : to(keeper)))
-    }
-    const found = cluster.find(name)
-    if (found === undefined) return refusal('TUNNEL_BUSY')
-    if (!(found instanceof Promise)) return routeTo(found)
-    const routed = found.then(routeTo, () => servedBy(kept()) ?? refusal('CLUSTER_UNREACHABLE'))
-    return routedLater(routed, route => route)
+    return cluster && this.#searches.route({ request: booking, name, here, again, kept }, cluster)
   }
 
   #routeHere(arrival: Arrival, booking: Booking, { name, isBelow }: NamedTunnel): Route {

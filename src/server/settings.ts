@@ -22,8 +22,7 @@ import {
 import { checkPlugins } from './plugins-for.ts'
 import { Policy } from './policy.ts'
 import { PortRanges } from './ports.ts'
-import { checkTunnelRules } from './pressure.ts'
-import type { TunnelRule } from './tunnel-rule.ts'
+import { checkTunnelRules, type TunnelRule } from './tunnel-rule.ts'
 
 export interface ServerSettings {
   readonly port: number

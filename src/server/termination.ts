@@ -12,7 +12,7 @@ import { TunnelError } from '../errors.ts'
 import type { ServerHandshake, Socket, SocketHandler } from '../socket.ts'
 import { FORWARD_SECRET_CIPHERS } from '../sockets/bun.ts'
 import { tlsFault } from '../sockets/bun-tls.ts'
-import type { Asking } from './guards.ts'
+import type { Asking } from './contracts/guarding.ts'
 import type { Hello } from './hello.ts'
 
 /** Where certificates come from, and what is shown for an authority that checks a name. */

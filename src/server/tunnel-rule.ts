@@ -1,5 +1,7 @@
 // What an operator may say of tunnels under pressure: `pressure.ts` acts by it.
 
+import { TunnelError } from '../errors.ts'
+
 import type { ForTunnels } from '../plugin.ts'
 
 /** For the tunnels that it names; of several, the first counts. */
@@ -46,4 +48,35 @@ export interface BreakerRule {
   readonly windowMs?: number
   /** How long it is open before one visitor tries. Milliseconds. Default 5,000; twice as long after each try that failed, up to a minute. */
   readonly openMs?: number
+}
+
+/** Each of them is a connection of a visitor. */
+const MAX_QUEUED = 10_000
+
+/** Throws `OPTION_INVALID`. */
+export function checkTunnelRules(rules: readonly TunnelRule[]): readonly TunnelRule[] {
+  for (const { breaker = {}, tunnels: _tunnels, ...rest } of rules)
+    for (const [name, value] of Object.entries({ ...breaker, ...rest })) {
+      const isBytes = name === 'maxContentLength' || name === 'bandwidth' || name === 'addressBandwidth'
+      const least = leastOf(name)
+      const most = name === 'errorPercent' ? 100 : name === 'maxQueued' ? MAX_QUEUED : 2_147_483_647
+      if (
+        value !== undefined &&
+        !(
+          Number.isInteger(value) &&
+          value >= least &&
+          (value <= most || (isBytes && Number.isSafeInteger(value)))
+        )
+      )
+        throw new TunnelError(
+          'OPTION_INVALID',
+          `tunnelRules: ${name} must be from ${least} to ${most}, not ${value}.`,
+        )
+    }
+  return rules
+}
+
+function leastOf(name: string): number {
+  if (name === 'maxQueued' || name === 'maxContentLength') return 0
+  return name === 'bandwidth' || name === 'addressBandwidth' ? 1_024 : 1
 }

@@ -6,8 +6,9 @@ import type { Socket, SocketHandler } from '../socket.ts'
 import type { Affinity, PoolAnswer } from '../wire/control.ts'
 import type { TunnelKind } from '../wire/tunnel-kind.ts'
 import type { ClientConnection } from './clients.ts'
+import type { Guarding, OwnGuard } from './contracts/guarding.ts'
+import type { Router } from './contracts/layer.ts'
 import type { Deadline, Deadlines } from './deadlines.ts'
-import type { Guards, OwnGuard } from './guards.ts'
 import type { Holder } from './holdings.ts'
 import type { HostNames } from './host-names.ts'
 import { HostsBelow, isHostName } from './hosts-below.ts'
@@ -57,7 +58,7 @@ export interface PortFront {
 export interface TunnelBook {
   readonly limits: ServerLimits
   readonly deadlines: Deadlines
-  readonly guards: Guards
+  readonly guards: Guarding
   readonly lanes: Pick<Lanes<Tunnel>, 'recall'>
   readonly hostNames: HostNames<Tunnel>
   /** It is given back for good. */
@@ -77,6 +78,8 @@ export class Tunnel {
   opening: Promise<PortFront> | undefined
   /** The same port, open. */
   front: PortFront | undefined
+  /** What requests to it pass; `undefined`: to be made. Only `Parts` and `routesChanged` set it. */
+  router: Router | undefined
   readonly tunnels: TunnelBook
   readonly #members: Member[] = []
   /** Datagrams of its visitors that were dropped, when it is a UDP tunnel. */
@@ -270,6 +273,7 @@ export class Tunnel {
 
   /** What serves it has changed: each request has to be routed again. */
   routesChanged(): void {
+    this.router = undefined
     this.tunnels.lanes.recall([this])
   }
 

@@ -4,18 +4,20 @@ import { isPortName } from '../directory.ts'
 import type { ErrorCode } from '../errors.ts'
 import { isReservedName, isValidSubdomain } from '../names.ts'
 import type { Affinity } from '../wire/control.ts'
+import type { Guarding } from './contracts/guarding.ts'
 import type { Deadlines } from './deadlines.ts'
 import { FreePorts } from './free-ports.ts'
-import { Guards } from './guards.ts'
 import { HostNames } from './host-names.ts'
 import { Lanes } from './lanes/lanes.ts'
 import type { Member } from './member.ts'
+import { NoGuards } from './no-guards.ts'
 import type { ServerLimits } from './options.ts'
 import { type Claimant, Tunnel, type TunnelBook } from './tunnel.ts'
 
 export class Tunnels implements TunnelBook {
   readonly deadlines: Deadlines
-  readonly guards: Guards
+  /** Those of the part that has them. */
+  guards: Guarding = new NoGuards()
   readonly lanes: Lanes<Tunnel> = new Lanes()
   /** Which ports have no tunnel. */
   readonly ports: Readonly<Record<'tcp' | 'udp', FreePorts>> = { tcp: new FreePorts(), udp: new FreePorts() }
@@ -27,10 +29,9 @@ export class Tunnels implements TunnelBook {
   readonly #limits: () => ServerLimits
 
   /** `limits`: those of now. */
-  constructor(limits: () => ServerLimits, deadlines: Deadlines, guards: Guards = new Guards()) {
+  constructor(limits: () => ServerLimits, deadlines: Deadlines) {
     this.#limits = limits
     this.deadlines = deadlines
-    this.guards = guards
   }
 
   get limits(): ServerLimits {
@@ -47,6 +48,7 @@ export class Tunnels implements TunnelBook {
 
   /** Where requests go, or who gets reports of them, has changed for all of them. */
   routesChanged(): void {
+    for (const tunnel of this.#byName.values()) tunnel.router = undefined
     this.lanes.recall(this.all())
   }
 

@@ -3,13 +3,12 @@
 
 import type { ErrorCode } from '../errors.ts'
 import type { AskedCertificate, Refusal } from '../plugin.ts'
-import type { Bans } from './admin/bans.ts'
+import type { Guarding, Judgement } from './contracts/guarding.ts'
+import type { LayeredTunnel } from './contracts/layer.ts'
 import type { Holding } from './front.ts'
-import type { Guards, Judgement } from './guards.ts'
 import type { Member } from './member.ts'
 import type { Asking } from './pool.ts'
 import type { Tunnel } from './tunnel.ts'
-import type { Tunnels } from './tunnels.ts'
 
 /** The member that takes the visitor, why none does, or a wait for one. */
 export type Chosen = Member | ErrorCode | Holding<Member | ErrorCode>
@@ -24,8 +23,8 @@ export interface Visitor extends Asking {
 
 /** What it needs of the server. */
 export interface GateHost {
-  readonly bans: Bans | undefined
-  readonly tunnels: Tunnels
+  readonly bans: { readonly hasAddresses: boolean } | undefined
+  readonly tunnels: { readonly guards: Guarding }
   readonly isRunning: boolean
   isBanned(address: string): boolean
 }
@@ -41,7 +40,7 @@ export class VisitorGate {
   }
 
   /** What the operator, and the guards of the server and of the tunnel say about a visitor. `undefined`: there is none to ask. */
-  judge(tunnel: Tunnel, visitor: Visitor): Judgement | Promise<Judgement> | undefined {
+  judge(tunnel: LayeredTunnel, visitor: Visitor): Judgement | Promise<Judgement> | undefined {
     if (this.#host.bans?.hasAddresses && this.#host.isBanned(visitor.address)) return BANNED
     if (!tunnel.isGuarded) return undefined
     const { kind, name, owner, wall } = tunnel
@@ -62,7 +61,7 @@ export class VisitorGate {
     return this.#guards.fail(cause)
   }
 
-  get #guards(): Guards {
+  get #guards(): Guarding {
     return this.#host.tunnels.guards
   }
 

@@ -3,7 +3,7 @@
 import { afterEach, describe, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { TunnelServer } from '../../src/server/server.ts'
+import { TunnelServer } from '../../src/tunnel-server.ts'
 import { ask } from '../support/ask.ts'
 import { eventually } from '../support/events.ts'
 import { freePort } from '../support/ports.ts'

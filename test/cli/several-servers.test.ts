@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { TunnelServer } from '../../src/server/server.ts'
+import { TunnelServer } from '../../src/tunnel-server.ts'
 import { freePort } from '../support/ports.ts'
 import { finish, start } from './bin.ts'
 

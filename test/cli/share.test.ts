@@ -1,7 +1,7 @@
 // The real bin sharing a real app: in a pipe, on a terminal, through outages, to the last line.
 
 import { afterEach, describe, expect, test } from 'bun:test'
-import { TunnelServer } from '../../src/server/server.ts'
+import { TunnelServer } from '../../src/tunnel-server.ts'
 import { makeCertificate } from '../support/certificates.ts'
 import { OutboundProxy } from '../support/outbound-proxy.ts'
 import { Site } from '../support/site.ts'

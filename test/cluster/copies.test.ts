@@ -3,7 +3,7 @@
 import { expect, test } from 'bun:test'
 import type { TunnelClientOptions } from '../../src/client/options.ts'
 import type { Guard } from '../../src/plugin.ts'
-import type { TunnelServer } from '../../src/server/server.ts'
+import type { TunnelServer } from '../../src/tunnel-server.ts'
 import { ask } from '../support/ask.ts'
 import { TestCluster } from '../support/clusters.ts'
 import { eventually } from '../support/events.ts'

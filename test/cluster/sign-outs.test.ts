@@ -3,7 +3,7 @@
 import { describe, expect, test } from 'bun:test'
 import { guarding } from '../../src/plugins/guarding.ts'
 import { MAX_SHARED_ENDS, SessionBook } from '../../src/plugins/sessions.ts'
-import type { TunnelServer } from '../../src/server/server.ts'
+import type { TunnelServer } from '../../src/tunnel-server.ts'
 import { ask } from '../support/ask.ts'
 import { TestCluster } from '../support/clusters.ts'
 import { type Directories, memoryDirectories, redisDirectories } from '../support/directories.ts'

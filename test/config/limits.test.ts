@@ -6,7 +6,7 @@ import { type Fields, optionOf } from '../../src/config/field.ts'
 import { CLIENT_FIELDS } from '../../src/config/schema/client.ts'
 import { SERVER_FIELDS } from '../../src/config/schema/server.ts'
 import { DEFAULT_LIMITS } from '../../src/server/options.ts'
-import { TunnelServer } from '../../src/server/server.ts'
+import { TunnelServer } from '../../src/tunnel-server.ts'
 
 function limitsOf(fields: Fields): readonly (readonly [option: string, least: number])[] {
   const table = fields.limits?.value

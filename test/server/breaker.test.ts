@@ -1,7 +1,7 @@
 // The breaker on a clock of its own: when it opens, who may try, and when it closes.
 
 import { expect, test } from 'bun:test'
-import { Breaker } from '../../src/server/breaker.ts'
+import { Breaker } from '../../src/parts/pressure/breaker.ts'
 import type { BreakerRule } from '../../src/server/tunnel-rule.ts'
 
 function make(rule: BreakerRule = {}) {

@@ -1,8 +1,8 @@
 // The queue of a tunnel's requests on their own: places that are given back at once.
 
 import { expect, test } from 'bun:test'
+import { Slots } from '../../src/parts/pressure/slots.ts'
 import { Deadlines } from '../../src/server/deadlines.ts'
-import { Slots } from '../../src/server/slots.ts'
 
 function make(maxQueued: number): Slots {
   return new Slots({ maxInFlight: 1, maxQueued, queueTimeoutMs: 1_000 }, new Deadlines(() => {}))

@@ -1,7 +1,7 @@
 // The admin listener of a live server, asked as its operator would.
 
 import type { AdminOptions } from '../../src/server/admin/options.ts'
-import type { TunnelServer } from '../../src/server/server.ts'
+import type { TunnelServer } from '../../src/tunnel-server.ts'
 
 export const ADMIN_TOKEN = 'an-admin-token-of-tests'
 

@@ -6,7 +6,7 @@ import { MemoryDirectory } from '../../src/directories/memory.ts'
 import type { Directory, DirectoryTimes } from '../../src/directory.ts'
 import type { ClusterOptions } from '../../src/server/cluster/options.ts'
 import type { TunnelServerOptions } from '../../src/server/options.ts'
-import { TunnelServer } from '../../src/server/server.ts'
+import { TunnelServer } from '../../src/tunnel-server.ts'
 
 export class TestCluster implements AsyncDisposable {
   readonly servers: TunnelServer[] = []

@@ -1,7 +1,7 @@
 // A public side as a team has it: https, and a domain that no dev server knows. Dev servers accept every name below localhost.
 
 import { get } from 'node:https'
-import type { TunnelServer } from '../../src/server/server.ts'
+import type { TunnelServer } from '../../src/tunnel-server.ts'
 import { Browser } from './browser.ts'
 import { makeCertificate } from './certificates.ts'
 import { startServer } from './tunnel.ts'

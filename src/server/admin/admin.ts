@@ -1,6 +1,7 @@
 // The admin listener of a server: for the operator alone. Loaded when the server has one.
 
-import type { Metrics } from '../metrics.ts'
+import { metricsOf } from '../../parts/metrics/install.ts'
+import { Metrics } from '../../parts/metrics/metrics.ts'
 import { AdminApi } from './api.ts'
 import { AuditNotes } from './audit-notes.ts'
 import { Bans } from './bans.ts'
@@ -15,7 +16,8 @@ export class Admin {
   readonly #socket: AdminSocket
 
   /** Listens. Throws `PORT_IN_USE` or `OPTION_INVALID`. */
-  constructor(host: AdminHost, settings: AdminSettings, metrics: Metrics, bans: Bans) {
+  constructor(host: AdminHost, settings: AdminSettings, bans: Bans) {
+    const metrics = metricsOf(host.room) ?? new Metrics(settings.maxMetricTunnels, () => false)
     this.desk = new AdminDesk(host, settings, metrics, bans)
     const { fetch } = new AdminApi(this.desk, settings.token)
     try {

@@ -9,7 +9,7 @@ import {
   SIZE_BOUNDS,
   STATUS_CLASSES,
 } from '../../measures.ts'
-import { METHODS, type Metrics, type Series } from '../metrics.ts'
+import { METHODS, type Metrics, type Series } from '../../parts/metrics/metrics.ts'
 import type { ServerStats } from '../stats.ts'
 import { openDescriptors, type ProcessState, usedMemory } from './process-state.ts'
 

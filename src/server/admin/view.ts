@@ -1,8 +1,8 @@
 // What the admin API tells: rows made from the tunnels and clients of a server. Secrets and bodies are never among them.
 
+import type { Metrics } from '../../parts/metrics/metrics.ts'
 import type { KeptToken } from '../../tokens.ts'
 import type { ClientConnection } from '../clients.ts'
-import type { Metrics } from '../metrics.ts'
 import type { Tunnel } from '../tunnel.ts'
 import type { Probe } from './probes.ts'
 import type { ClientRow, ProbeView, TokenRow, TunnelRow } from './rows.ts'

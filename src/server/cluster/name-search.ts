@@ -1,70 +1,128 @@
-// A request for a name that another server of the cluster holds: what becomes of it when that server fails it, or when no
-// server that holds the name can be reached.
+// A request for a name that no tunnel here has: to the server that holds it, and what becomes of it when that server fails it, or
+// when no server that holds the name can be reached.
 
+import type { Node } from '../../directory.ts'
 import type { ErrorCode } from '../../errors.ts'
-import { type Holding, type Route, refusal, routedLater } from '../front.ts'
+import type { RequestHead } from '../../http/head.ts'
+import { type Arrival, type Holding, type Route, refusal, routedLater } from '../front.ts'
 import type { Upstream } from '../upstream.ts'
 
-/** What a request asks of the cluster that it waits for a name of; see `Cluster`. */
-export interface NameWait {
+/** What a request for a name asks of the other servers; see `Cluster`. */
+export interface Servers {
+  find(name: string): readonly Node[] | Promise<readonly Node[]> | undefined
+  upstreamTo(nodes: readonly Node[]): Upstream | undefined
+  isComing(name: string): boolean
+  keeperOf(name: string): Promise<Upstream | undefined>
   awaitName(name: string, since: number, ready: () => void, tooLate: () => void): (() => void) | undefined
   forget(name: string): void
+}
+
+/** The same object from its arrival to its end, also when it is routed once more. */
+export interface SearchedRequest {
+  readonly arrival: Arrival
+  readonly head: RequestHead
+  /** Another server has sent it here in vain: it is answered so that that server looks for the name once more. */
+  moved(): Route
+  /** It is sent once more. */
+  retried(): void
+}
+
+/** A request that asks for a name. */
+export interface NamedRequest {
+  readonly request: SearchedRequest
+  /** A label, or a whole host. */
+  readonly name: string
+  /** Where it goes when no other server has the name. */
+  here(): Route
+  /** Where it goes from the beginning, once that may have changed. */
+  again(): Route
+  /** Where it goes when no client of the name can be reached; `undefined`: nothing keeps it. */
+  kept(): Route | undefined
 }
 
 /** A client moves from one server to another once; a request that meets three servers without the name is refused. */
 const MAX_SERVERS_TRIED = 3
 
-export class NameSearch {
-  /** Another server has it. */
-  isElsewhere = false
-  #awaiting: ((code: ErrorCode) => Holding<Route>) | undefined
+export class NameSearches {
+  /** A request that is routed once more has tried servers, and waited. */
+  readonly #searches = new WeakMap<SearchedRequest, NameSearch>()
+
+  /** Where the request goes: at first to the server that holds the name. */
+  route(named: NamedRequest, servers: Servers): Route {
+    const { request } = named
+    const search = this.#searches.get(request) ?? new NameSearch(request)
+    this.#searches.set(request, search)
+    return search.route(named, servers)
+  }
+}
+
+class NameSearch {
+  readonly #request: SearchedRequest
   #tries = 0
   /** Since when it has waited for a name, with pauses; 0: it has not. */
   #waitsSince = 0
 
-  /** It goes to another server. `again` says where it goes when that one does not have the name, `kept` who keeps it then. */
-  toServer(
-    upstream: Upstream,
-    name: string,
-    cluster: NameWait,
-    again: () => Route,
-    kept: () => Upstream | undefined,
-  ): Route {
-    this.isElsewhere = true
-    this.#awaiting = code => {
-      if (code === 'CLUSTER_MOVED') cluster.forget(name)
-      const instead = kept()
-      if (instead === undefined) return this.awaitingName(name, cluster, again)
-      this.isElsewhere = false
-      return routedLater(Promise.resolve(instead), one => ({ kind: 'upstream', upstream: one }))
-    }
-    return { kind: 'upstream', upstream }
+  constructor(request: SearchedRequest) {
+    this.#request = request
   }
 
-  /** No server that holds the name can be reached just now: `again` says where it goes once one can. */
-  awaitingName(name: string, cluster: NameWait, again: () => Route): Holding<Route> {
+  route(named: NamedRequest, servers: Servers): Route {
+    // It was sent here by a server that took this one for the holder.
+    if (this.#request.arrival.isForwarded) return named.kept() ?? this.#request.moved()
+    const routeTo = (nodes: readonly Node[]): Route => {
+      const upstream = servers.upstreamTo(nodes)
+      if (upstream !== undefined) return this.#toServer(upstream, named, servers)
+      const own = named.kept()
+      if (nodes.length > 0 || servers.isComing(named.name)) return own ?? this.#awaiting(named, servers)
+      if (own === undefined) return named.here()
+      // One server keeps what comes for a name: so it has them in their order, and knows what it has.
+      return routedLater(servers.keeperOf(named.name), keeper =>
+        keeper === undefined ? own : this.#toServer(keeper, named, servers),
+      )
+    }
+    const found = servers.find(named.name)
+    if (found === undefined) return refusal('TUNNEL_BUSY')
+    if (!(found instanceof Promise)) return routeTo(found)
+    const routed = found.then(routeTo, () => named.kept() ?? refusal('CLUSTER_UNREACHABLE'))
+    return routedLater(routed, route => route)
+  }
+
+  /** The server that holds the name does the rest: guards, counts and reports are its own. */
+  #toServer(upstream: Upstream, named: NamedRequest, servers: Servers): Route {
+    // That server makes the id.
+    this.#request.head.requestId = ''
+    const instead = (code: ErrorCode) => this.#instead(code, named, servers)
+    return { kind: 'upstream', upstream, isElsewhere: true, instead }
+  }
+
+  /**
+   * The server that had it failed it, without harm: it waits for another, or for that one, as long as requests wait for a client.
+   * `undefined`: too many servers did not have the name.
+   */
+  #instead(code: ErrorCode, named: NamedRequest, servers: Servers): Holding<Route> | undefined {
+    if (code === 'CLUSTER_MOVED') {
+      if (++this.#tries > MAX_SERVERS_TRIED) return undefined
+      this.#request.retried()
+      servers.forget(named.name)
+    }
+    const kept = named.kept()
+    return kept === undefined
+      ? this.#awaiting(named, servers)
+      : routedLater(Promise.resolve(kept), route => route)
+  }
+
+  /** No server that holds the name can be reached just now: it is routed once more when one can. */
+  #awaiting(named: NamedRequest, servers: Servers): Holding<Route> {
     this.#waitsSince ||= performance.now()
     return {
       kind: 'holding',
       hold: held =>
-        cluster.awaitName(
-          name,
+        servers.awaitName(
+          named.name,
           this.#waitsSince,
-          () => held(again()),
+          () => held(named.again()),
           () => held(refusal('CLIENT_RECONNECTING')),
         ) ?? 'CLIENT_RECONNECTING',
     }
-  }
-
-  /** The server that had it failed it, without harm. `retried`: it is sent once more. As `Booking.awaitingServer`. */
-  awaitingServer(code: ErrorCode, retried: () => void): Holding<Route> | undefined {
-    const awaiting = this.#awaiting
-    if (awaiting === undefined) return undefined
-    if (code === 'CLUSTER_MOVED') {
-      if (++this.#tries > MAX_SERVERS_TRIED) return undefined
-      retried()
-    }
-    this.#awaiting = undefined
-    return awaiting(code)
   }
 }

@@ -10,18 +10,11 @@ import { identify, requestIdLine } from '../../http/tracing.ts'
 import type { AskedCertificate, Socket, Splice, SpliceDone } from '../../socket.ts'
 import type { Booking, BookingDesk } from '../booking.ts'
 import { APP_ANSWERED_LINE } from '../cluster/peer-wire.ts'
-import type { Arrival, Holding, Route } from '../front.ts'
-import { ShapedInput, type ShapedSource } from '../shaped-input.ts'
-import { ShapedOutput } from '../shaped-output.ts'
-import type { Ease, Exchange, Rewrite, Upstream, Visit } from '../upstream.ts'
+import type { Valve } from '../contracts/layer.ts'
+import type { Arrival, Holding, Route, Served } from '../front.ts'
+import type { Ease, Exchange, Rewrite, Visit } from '../upstream.ts'
 import type { ConnectionLogins } from '../upstreams/connection-logins.ts'
 import type { VisitChannel } from './channel.ts'
-
-/** Both directions of a visit. */
-interface ShapedVisit {
-  readonly input: ShapedInput
-  readonly output: ShapedOutput
-}
 
 /** Reused by connections that have one request after the other. */
 export class HttpVisit implements Visit, Arrival {
@@ -38,14 +31,14 @@ export class HttpVisit implements Visit, Arrival {
   /** `undefined`: no request is under way. */
   #booking: Booking | undefined
   #exchange: Exchange | undefined
+  /** Where it was put. */
+  #served: Served | undefined
   /** Ends the wait of a request that is held. */
   #stopHolding: (() => void) | undefined
   /** The head of the answer said that the connection goes on behind it. */
   #keepsAlive = false
-  /** Of a visitor that may not be as fast as it likes. */
-  #shaped: ShapedVisit | undefined
-  /** Of a request whose body has no length. */
-  #maxRequestBytes = Number.POSITIVE_INFINITY
+  /** Delays its bytes. */
+  #valve: Valve | undefined
 
   constructor(head: RequestHead, channel: VisitChannel, desk: BookingDesk) {
     this.head = head
@@ -77,15 +70,15 @@ export class HttpVisit implements Visit, Arrival {
   /** A piece of the body, framing included; after a switch: any bytes. */
   body(bytes: Uint8Array): void {
     if (this.answerStatus !== 101) {
-      if (this.requestBytes > this.#maxRequestBytes) return this.breakOff('BODY_TOO_LARGE')
-      if (this.#booking?.letsBody(bytes) === false) return this.breakOff('BAD_REQUEST')
+      const code = this.#booking?.faultOf(bytes, this.requestBytes)
+      if (code !== undefined) return this.breakOff(code)
     }
     this.#exchange?.body(bytes)
-    this.#shaped?.input.took(bytes.length)
+    this.#valve?.took(bytes.length)
   }
 
   bodyFrom(from: Socket, limitBytes: number, done: SpliceDone): void {
-    if (this.#shaped !== undefined) return
+    if (this.#valve !== undefined) return
     const exchange = this.#exchange
     exchange?.bodyFrom?.(from, limitBytes, movedBytes => {
       if (this.#exchange === exchange) done(movedBytes)
@@ -104,8 +97,8 @@ export class HttpVisit implements Visit, Arrival {
 
   /** `write` may be called again. */
   drained(): void {
-    if (this.#shaped === undefined) this.#exchange?.drained()
-    else this.#shaped.output.drained()
+    if (this.#valve === undefined) this.#exchange?.drained()
+    else this.#valve.drained()
   }
 
   /** The request went wrong in the middle: the exchange ends, the visitor gets to know why if it still can. */
@@ -183,11 +176,13 @@ export class HttpVisit implements Visit, Arrival {
   #follow(route: Route): void {
     switch (route.kind) {
       case 'upstream':
-        return this.#start(route.upstream)
+        return this.#start(route)
       case 'refusal':
         return this.fail(route.code)
       case 'holding':
         return this.#hold(route)
+      case 'again':
+        return this.fail('INTERNAL')
       case 'takeover':
         if (this.#channel.takeOver === undefined) return this.fail('BAD_REQUEST')
         this.#finish(undefined)
@@ -216,32 +211,18 @@ export class HttpVisit implements Visit, Arrival {
     else this.#stopHolding = outcome
   }
 
-  #start(upstream: Upstream): void {
+  #start(served: Served): void {
     const booking = this.#booking
-    this.#shape()
-    this.#beginAt(upstream)
+    const { input, output } = this.#channel
+    this.#valve = booking?.openValve({ input, output, drained: () => this.#exchange?.drained() })
+    this.#beginAt(served)
     if (this.#booking === booking && this.#channel.request.isComplete) this.bodyEnded()
   }
 
-  #shape(): void {
-    const shapes = this.#booking?.shapes
-    const { body, start, end } = this.head
-    // What is announced was compared already.
-    const maxBodyBytes = body === 'chunked' ? (this.#booking?.maxBodyBytes ?? 0) : Number.POSITIVE_INFINITY
-    this.#maxRequestBytes = end - start + maxBodyBytes
-    if (shapes === undefined) return
-    const { input, output } = this.#channel
-    this.#shaped = {
-      input: new ShapedInput(shapes.up, input),
-      output: new ShapedOutput(shapes.down, {
-        write: (bytes, isScratch, start, end) => output.write(bytes, isScratch, start, end),
-        drained: () => this.#exchange?.drained(),
-      }),
-    }
-  }
-
-  #beginAt(upstream: Upstream): void {
+  #beginAt(served: Served): void {
     const booking = this.#booking
+    const { upstream } = served
+    this.#served = served
     this.#exchange = undefined
     const exchange = this.#channel.shortcut?.begin(upstream, this) ?? upstream.begin(this)
     // It may have failed at once: then the request is over, or under way at another upstream.
@@ -249,10 +230,10 @@ export class HttpVisit implements Visit, Arrival {
   }
 
   /** The request goes to another upstream from its beginning, as if it had just come. */
-  #sendAgain(upstream: Upstream, pieces: readonly Uint8Array[]): void {
+  #sendAgain(served: Served, pieces: readonly Uint8Array[]): void {
     // The old upstream no longer decides whether the visitor waits; the new one may want that at once.
     this.resume()
-    this.#beginAt(upstream)
+    this.#beginAt(served)
     const exchange = this.#exchange
     for (const piece of pieces) exchange?.body(piece)
     if (this.isRequestComplete) exchange?.bodyEnded()
@@ -266,7 +247,7 @@ export class HttpVisit implements Visit, Arrival {
       this.#stopHolding = undefined
       if (route.kind === 'holding') return this.#holdAgain(route, pieces)
       this.#channel.input.proceed(() => {
-        if (route.kind === 'upstream') this.#sendAgain(route.upstream, pieces)
+        if (route.kind === 'upstream') this.#sendAgain(route, pieces)
         else this.fail(route.kind === 'refusal' ? route.code : 'INTERNAL')
       })
     })
@@ -286,7 +267,7 @@ export class HttpVisit implements Visit, Arrival {
     const { requestId } = this.head
     return joined(
       joined(this.#booking?.answerLines, requestId === '' ? undefined : requestIdLine(requestId)),
-      this.keptFor === undefined ? this.#booking?.timingLine : APP_ANSWERED_LINE,
+      this.keptFor === undefined ? undefined : APP_ANSWERED_LINE,
     )
   }
 
@@ -313,19 +294,15 @@ export class HttpVisit implements Visit, Arrival {
 
   write(bytes: Uint8Array, isScratch = false, start = 0, end: number = bytes.length): boolean {
     this.answerBytes += end - start
-    const output = this.#shaped?.output
-    if (output === undefined) {
-      if (this.#channel.output.write(bytes, isScratch, start, end)) return true
-    } else {
-      if (output.send(bytes, isScratch, start, end)) return true
-      output.account = this.#booking?.account
-    }
+    const to = this.#valve ?? this.#channel.output
+    if (to.write(bytes, isScratch, start, end)) return true
+    this.#valve?.charge(this.#booking?.account)
     this.#channel.charge(this.#booking?.account)
     return false
   }
 
   writeFrom(from: Socket, limitBytes: number, done: SpliceDone): Splice | undefined {
-    if (this.answerStatus === 101 || this.#shaped !== undefined) return undefined
+    if (this.answerStatus === 101 || this.#valve !== undefined) return undefined
     return this.#channel.output.writeFrom?.(from, limitBytes, movedBytes => {
       this.answerBytes += movedBytes
       done(movedBytes)
@@ -349,14 +326,14 @@ export class HttpVisit implements Visit, Arrival {
   }
 
   endAnswer(): void {
-    if (this.#shaped === undefined) this.#channel.output.end()
-    else this.#shaped.output.behind(() => this.#channel.output.end())
+    if (this.#valve === undefined) this.#channel.output.end()
+    else this.#valve.behind(() => this.#channel.output.end())
   }
 
   done(keepAlive: boolean, ease: Ease = 'none'): void {
     this.#exchange = undefined
-    if (this.#shaped === undefined) this.#done(keepAlive, ease)
-    else this.#shaped.output.behind(() => this.#done(keepAlive, 'none'))
+    if (this.#valve === undefined) this.#done(keepAlive, ease)
+    else this.#valve.behind(() => this.#done(keepAlive, 'none'))
   }
 
   #done(keepAlive: boolean, ease: Ease): void {
@@ -371,10 +348,9 @@ export class HttpVisit implements Visit, Arrival {
   fail(code: ErrorCode, again?: readonly Uint8Array[], reason?: string): void {
     if (this.#booking === undefined) return
     if (again !== undefined && this.answerBytes === 0) {
-      const upstream = this.#booking.elsewhere(code)
-      if (upstream !== undefined) return this.#sendAgain(upstream, again)
-      const wait = this.#booking.awaitingServer(code)
-      if (wait !== undefined) return this.#holdAgain(wait, again)
+      const instead = this.#served?.instead?.(code)
+      if (instead?.kind === 'upstream') return this.#sendAgain(instead, again)
+      if (instead?.kind === 'holding') return this.#holdAgain(instead, again)
     }
     this.#exchange = undefined
     this.reason = reason
@@ -392,8 +368,8 @@ export class HttpVisit implements Visit, Arrival {
     this.#input.resume()
   }
 
-  get #input(): ShapedSource {
-    return this.#shaped?.input ?? this.#channel.input
+  get #input(): Pick<Valve, 'pause' | 'resume'> {
+    return this.#valve ?? this.#channel.input
   }
 
   /** Answers with the page of `code`. */
@@ -413,9 +389,9 @@ export class HttpVisit implements Visit, Arrival {
   #finish(code: ErrorCode | undefined): void {
     const booking = this.#booking
     this.#booking = undefined
-    this.#shaped?.output.close()
-    this.#shaped?.input.close()
-    this.#shaped = undefined
+    this.#served = undefined
+    this.#valve?.close()
+    this.#valve = undefined
     booking?.finished(this, code)
   }
 }

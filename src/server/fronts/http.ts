@@ -92,7 +92,7 @@ export class HttpFront implements InputShare {
 
   /** A head is answered with the page of `code`, and begins no visit. */
   refused(code: ErrorCode): void {
-    this.#room.metrics?.refused(code)
+    this.#room.parts.noted({ kind: 'refused', code })
   }
 
   /** The connection takes no more requests. Called at most once. */

@@ -49,6 +49,8 @@ export class DeliveryVisit implements Visit, Arrival {
   readonly #done = Promise.withResolvers<Delivered>()
   #booking: Booking | undefined
   #exchange: Exchange | undefined
+  /** Another server has it. */
+  #isElsewhere = false
   #stopHolding: (() => void) | undefined
   #status = 0
   #answerBytes = 0
@@ -93,6 +95,7 @@ export class DeliveryVisit implements Visit, Arrival {
   #follow(route: Route): void {
     switch (route.kind) {
       case 'upstream': {
+        this.#isElsewhere = route.isElsewhere === true
         const exchange = route.upstream.begin(this)
         if (this.#booking === undefined) return
         this.#exchange = exchange
@@ -113,6 +116,7 @@ export class DeliveryVisit implements Visit, Arrival {
         return
       }
       case 'takeover':
+      case 'again':
         return this.fail('BAD_REQUEST')
     }
   }
@@ -180,7 +184,7 @@ export class DeliveryVisit implements Visit, Arrival {
     booking.finished({ answerStatus: this.#status, answerBytes: this.#answerBytes, requestBytes }, code)
     // Of this server itself, when the name is another owner's by now.
     const moved = booking.isMoved ? 'CLUSTER_MOVED' : undefined
-    const refusal = code ?? moved ?? (booking.isElsewhere ? this.#refusal : undefined)
+    const refusal = code ?? moved ?? (this.#isElsewhere ? this.#refusal : undefined)
     if (refusal === undefined) this.#done.resolve({ status: this.#status })
     else this.#done.resolve({ status: 0, isAway: AWAY.has(refusal) })
   }

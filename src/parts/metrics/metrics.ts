@@ -1,8 +1,8 @@
 // What a server measures for its operator, by tunnel and method. Kept only where there is an admin listener. The number of series
 // is bounded: names of tunnels are chosen by clients.
 
-import type { ErrorCode } from '../errors.ts'
-import { MEASURES, measure } from '../measures.ts'
+import type { ErrorCode } from '../../errors.ts'
+import { MEASURES, measure } from '../../measures.ts'
 
 /** Methods with series of their own; the rest is `OTHER`, because visitors may make up methods. */
 export const METHODS: readonly string[] = [
@@ -84,12 +84,8 @@ export class Metrics {
     this.codes.set(code, (this.codes.get(code) ?? 0) + 1)
   }
 
-  ended(tunnel: string | undefined, exchange: MeasuredExchange): void {
+  ended(tunnel: string, exchange: MeasuredExchange): void {
     const { method, status, durationMs, requestBytes, answerBytes, code } = exchange
-    if (tunnel === undefined) {
-      if (code !== undefined) this.refused(code)
-      return
-    }
     const series = this.of(tunnel)
     measure(series.row(method), 0, status, durationMs, answerBytes)
     series.bytesIn += requestBytes

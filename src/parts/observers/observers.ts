@@ -1,9 +1,9 @@
 // Tells the observers of a server what its visitors do. An observer is a stranger's code: what it throws is reported, and
 // concerns no visitor.
 
-import type { LineObserver, Observer, Outcome, Seen } from '../plugin.ts'
-import type { PluginFaults } from './plugin-faults.ts'
-import { pluginsFor } from './plugins-for.ts'
+import type { LineObserver, Observer, Outcome, Seen } from '../../plugin.ts'
+import type { Faults } from '../../server/contracts/part.ts'
+import { pluginsFor } from '../../server/plugins-for.ts'
 
 /** What observers get when it is over; the times are kept here. */
 export type Ending = Omit<Outcome, 'durationMs' | 'waitMs' | 'appMs'>
@@ -13,7 +13,7 @@ const TRACEPARENT = /^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/
 
 export class Observers {
   readonly #observers: () => readonly Observer[]
-  readonly #faults: PluginFaults
+  readonly #faults: Faults
   /** The last id. Shared with other threads. */
   readonly ids: BigInt64Array<SharedArrayBuffer> = new BigInt64Array(new SharedArrayBuffer(8))
   /** Of access logs, to tell one from another in other threads. */
@@ -21,7 +21,7 @@ export class Observers {
   #lastNumber = 0
 
   /** `observers`: those of now. */
-  constructor(observers: () => readonly Observer[], faults: PluginFaults) {
+  constructor(observers: () => readonly Observer[], faults: Faults) {
     this.#observers = observers
     this.#faults = faults
   }

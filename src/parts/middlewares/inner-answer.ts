@@ -3,7 +3,7 @@
 import { deferred } from '../../deferred.ts'
 import { BodyFramer } from '../../http/body.ts'
 import { parseResponseHead, ResponseHead } from '../../http/head.ts'
-import type { ServerLimits } from '../options.ts'
+import type { ServerLimits } from '../../server/options.ts'
 
 /** Pieces of the answer that wait for the middleware; then the app waits. */
 const MAX_QUEUED_BYTES = 262_144

@@ -1,10 +1,10 @@
 // Asks the guards of the server and of a tunnel, in this order, and makes one verdict of theirs. A guard is a stranger's code:
 // what it throws concerns the visitor that it was asked about, and no other.
 
-import { deferred } from '../deferred.ts'
-import { TunnelError } from '../errors.ts'
-import { dashedName, editHead, headerLine } from '../http/edit-head.ts'
-import { parseRequestHead, type RequestHead } from '../http/head.ts'
+import { deferred } from '../../deferred.ts'
+import { TunnelError } from '../../errors.ts'
+import { dashedName, editHead, headerLine } from '../../http/edit-head.ts'
+import { parseRequestHead, type RequestHead } from '../../http/head.ts'
 import type {
   Admittance,
   Allotment,
@@ -17,11 +17,13 @@ import type {
   Refusal,
   UsedMarks,
   Verdict,
-} from '../plugin.ts'
-import type { ClusterOptions } from './cluster/options.ts'
-import type { ServerLimits } from './options.ts'
-import type { PluginFaults } from './plugin-faults.ts'
-import { pluginsFor } from './plugins-for.ts'
+} from '../../plugin.ts'
+import type { ClusterOptions } from '../../server/cluster/options.ts'
+import type { Asking, Guarding, Judgement, OwnGuard } from '../../server/contracts/guarding.ts'
+import type { Faults } from '../../server/contracts/part.ts'
+import { isRefusing } from '../../server/no-guards.ts'
+import type { ServerLimits } from '../../server/options.ts'
+import { pluginsFor } from '../../server/plugins-for.ts'
 
 /** What guards need of the settings of their server, as they are now. */
 export interface GuardSettings {
@@ -34,54 +36,6 @@ export interface GuardSettings {
   readonly cluster: ClusterOptions | undefined
 }
 
-/** A tunnel's own guard, and what its client asked for. */
-export interface OwnGuard {
-  readonly guard: Guard
-  /** Equal for equal definitions. */
-  readonly definition: string
-  /** As `isRefusing`: else all visitors pass. */
-  readonly isRefusing: boolean
-}
-
-/** Whether a guard, as it was asked for or as it was made, has a wall or a way in. */
-export function isRefusing(guard: object | undefined): boolean {
-  if (guard === undefined) return false
-  return 'isRefusing' in guard
-    ? guard.isRefusing === true
-    : Object.keys(guard).some(key => !PERMISSIVE.has(key))
-}
-
-/** What a guard may have that refuses no visitor. */
-const PERMISSIVE: ReadonlySet<string> = new Set([
-  'key',
-  'sessionMs',
-  'revoked',
-  'open',
-  'cors',
-  'requestHeaders',
-  'answerHeaders',
-])
-
-/** Has visitors asked for certificates of these authorities. */
-export interface Asking {
-  readonly clientCa: string
-}
-
-/** What all guards together say. */
-export type Judgement =
-  | { readonly kind: 'pass'; readonly passes: readonly Pass[] }
-  | { readonly kind: 'refusal'; readonly refusal: Refusal }
-  | { readonly kind: 'reading'; readonly reading: Reading }
-
-/** Of a server without any. */
-const NONE: GuardSettings = {
-  guards: [],
-  guarding: undefined,
-  limits: { guardTimeoutMs: 1 },
-  cluster: undefined,
-}
-
-const IGNORED: Pick<PluginFaults, 'report'> = { report: () => {} }
 /** What makes guards. */
 const MAKER = { name: 'guarding' }
 /** What guards return, and have the server do. */
@@ -90,15 +44,15 @@ const VERDICTS = {}
 const PASSED: Judgement = { kind: 'pass', passes: [] }
 const FAILED: Judgement = { kind: 'refusal', refusal: { code: 'GUARD_FAILED' } }
 
-export class Guards {
+export class Guards implements Guarding {
   /** What other servers know to be used, too; `undefined`: there are none. */
   marks: UsedMarks | undefined
   /** Whether handshakes of visitors can ask for certificates. */
   asksCertificates = false
   readonly #settings: () => GuardSettings
-  readonly #faults: Pick<PluginFaults, 'report'>
+  readonly #faults: Faults
 
-  constructor(settings: () => GuardSettings = () => NONE, faults: Pick<PluginFaults, 'report'> = IGNORED) {
+  constructor(settings: () => GuardSettings, faults: Faults) {
     this.#settings = settings
     this.#faults = faults
   }

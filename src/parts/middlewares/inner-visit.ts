@@ -5,10 +5,11 @@ import type { ErrorCode } from '../../errors.ts'
 import type { Hop } from '../../http/forward.ts'
 import { parseRequestHead, RequestHead } from '../../http/head.ts'
 import { errorAnswer } from '../../http/pages.ts'
-import type { Wrapping } from '../booking.ts'
-import type { ServerLimits } from '../options.ts'
-import type { Exchange, Rewrite, Upstream, Visit } from '../upstream.ts'
+import type { Served } from '../../server/front.ts'
+import type { ServerLimits } from '../../server/options.ts'
+import type { Exchange, Rewrite, Visit } from '../../server/upstream.ts'
 import { InnerAnswer } from './inner-answer.ts'
+import type { Wrapping } from './middleware.ts'
 
 /** Of one connection, or written anew: no middleware's word changes framing or routing. */
 const OWN_NAMES: ReadonlySet<string> = new Set([
@@ -46,6 +47,8 @@ export class InnerVisit implements Visit {
   /** The visitor's body has a length and comes untouched: the app gets the length, too. */
   readonly #keepsLength: boolean
   readonly #answer: InnerAnswer
+  /** Where the request was put. */
+  #served: Served | undefined
   #exchange: Exchange | undefined
   #isOver = false
   #isRequestSent = false
@@ -73,7 +76,7 @@ export class InnerVisit implements Visit {
   }
 
   /** Resolves with the answer; one that could not be had is a page with its code. */
-  begin(upstream: Upstream): Promise<Response> {
+  begin(served: Served): Promise<Response> {
     const bytes = headOf(this.#request, this.#outer.head, this.#keepsLength)
     const end = parseRequestHead(this.head, bytes, 0, bytes.length, this.#limits)
     if (end !== bytes.length) {
@@ -84,7 +87,7 @@ export class InnerVisit implements Visit {
     }
     this.head.requestId = this.#outer.head.requestId
     this.head.traceparent = this.#outer.head.traceparent
-    this.#beginAt(upstream)
+    this.#beginAt(served)
     return this.#answer.response
   }
 
@@ -96,8 +99,9 @@ export class InnerVisit implements Visit {
     this.#answer.fail(new Error('the exchange was given up'))
   }
 
-  #beginAt(upstream: Upstream): void {
-    const exchange = upstream.begin(this)
+  #beginAt(served: Served): void {
+    this.#served = served
+    const exchange = served.upstream.begin(this)
     if (this.#isOver) return
     this.#exchange ??= exchange
     const { body } = this.#request
@@ -172,8 +176,8 @@ export class InnerVisit implements Visit {
 
   fail(code: ErrorCode, again?: readonly Uint8Array[], reason?: string): void {
     if (this.#isOver) return
-    const other = again === undefined || this.#answer.hasBegun ? undefined : this.#wrapping.elsewhere(code)
-    if (other !== undefined && again !== undefined) return this.#sendAgain(other, again)
+    const other = again === undefined || this.#answer.hasBegun ? undefined : this.#served?.instead?.(code)
+    if (other?.kind === 'upstream' && again !== undefined) return this.#sendAgain(other, again)
     if (this.#answer.hasBegun) {
       this.failure = code
       this.#over()
@@ -198,10 +202,11 @@ export class InnerVisit implements Visit {
   }
 
   /** The request goes to another client from its beginning; what of the body is still to come follows by itself. */
-  #sendAgain(upstream: Upstream, pieces: readonly Uint8Array[]): void {
+  #sendAgain(served: Served, pieces: readonly Uint8Array[]): void {
     if (!this.#isRequestSent && this.#request.body !== null) return this.fail('ORIGIN_CLOSED')
+    this.#served = served
     this.#exchange = undefined
-    const exchange = upstream.begin(this)
+    const exchange = served.upstream.begin(this)
     if (this.#isOver) return
     this.#exchange ??= exchange
     for (const piece of pieces) this.#exchange.body(piece)

@@ -6,31 +6,42 @@
 // The inner exchange, on the right, is `inner-visit.ts`. Loaded when the server has a middleware.
 
 import { deferred } from '../../deferred.ts'
+import type { ErrorCode } from '../../errors.ts'
 import { BodyFramer } from '../../http/body.ts'
 import { sendAnswer } from '../../http/handler-answer.ts'
 import { RequestBody, requestOf } from '../../http/handler-request.ts'
 import type { Middleware } from '../../plugin.ts'
-import type { Wrapping } from '../booking.ts'
-import type { Deadline, Deadlines } from '../deadlines.ts'
-import type { ServerLimits } from '../options.ts'
-import type { PluginFaults } from '../plugin-faults.ts'
-import { pluginsFor } from '../plugins-for.ts'
-import type { Exchange, Upstream, Visit } from '../upstream.ts'
-import { DEAD_EXCHANGE } from '../upstream.ts'
+import type { Clock, Deadline } from '../../server/contracts/clock.ts'
+import type { Faults } from '../../server/contracts/part.ts'
+import type { Served } from '../../server/front.ts'
+import type { ServerLimits } from '../../server/options.ts'
+import type { Exchange, Upstream, Visit } from '../../server/upstream.ts'
+import { DEAD_EXCHANGE } from '../../server/upstream.ts'
 import { InnerVisit } from './inner-visit.ts'
 
 /** What middlewares need of their server. */
 export interface MiddlewareRoom {
-  readonly settings: { readonly middlewares: readonly Middleware[] }
   readonly limits: ServerLimits
-  readonly deadlines: Deadlines
-  readonly faults: PluginFaults
+  readonly deadlines: Clock
+  readonly faults: Faults
 }
 
-/** The upstream with the middlewares of the tunnel, and of guards, around it; `undefined`: it has none. */
-export function wrap(room: MiddlewareRoom, upstream: Upstream, wrapping: Wrapping): Upstream | undefined {
-  const middlewares = [...pluginsFor(room.settings.middlewares, wrapping.tunnel), ...wrapping.middlewares]
-  return middlewares.length === 0 ? undefined : new MiddlewareUpstream(room, middlewares, upstream, wrapping)
+/** The exchange that middlewares wrap. */
+export interface Wrapping {
+  readonly tunnel: string
+  readonly address: string
+  /** What is answered is a refusal with this code. */
+  refused(code: ErrorCode, reason?: string): void
+}
+
+/** Where the request goes with middlewares around it. */
+export function wrap(
+  room: MiddlewareRoom,
+  middlewares: readonly Middleware[],
+  served: Served,
+  wrapping: Wrapping,
+): Served {
+  return { ...served, upstream: new MiddlewareUpstream(room, middlewares, served, wrapping) }
 }
 
 class MiddlewareUpstream implements Upstream {
@@ -38,26 +49,21 @@ class MiddlewareUpstream implements Upstream {
   readonly inFlight = 0
   readonly #room: MiddlewareRoom
   readonly #middlewares: readonly Middleware[]
-  readonly #upstream: Upstream
+  readonly #served: Served
   readonly #wrapping: Wrapping
 
-  constructor(
-    room: MiddlewareRoom,
-    middlewares: readonly Middleware[],
-    upstream: Upstream,
-    wrapping: Wrapping,
-  ) {
-    this.wire = upstream.wire
+  constructor(room: MiddlewareRoom, middlewares: readonly Middleware[], served: Served, wrapping: Wrapping) {
+    this.wire = served.upstream.wire
     this.#room = room
     this.#middlewares = middlewares
-    this.#upstream = upstream
+    this.#served = served
     this.#wrapping = wrapping
   }
 
   begin(visit: Visit): Exchange {
     // After a switch there are no requests and answers that could be wrapped.
-    if (visit.head.upgrade !== '') return this.#upstream.begin(visit)
-    const exchange = new WrappedExchange(this.#room, this.#middlewares, this.#upstream, this.#wrapping, visit)
+    if (visit.head.upgrade !== '') return this.#served.upstream.begin(visit)
+    const exchange = new WrappedExchange(this.#room, this.#middlewares, this.#served, this.#wrapping, visit)
     return exchange.start() ? exchange : DEAD_EXCHANGE
   }
 }
@@ -68,7 +74,7 @@ class WrappedExchange implements Exchange, Deadline {
   dueTick = 0
   readonly #room: MiddlewareRoom
   readonly #middlewares: readonly Middleware[]
-  readonly #upstream: Upstream
+  readonly #served: Served
   readonly #wrapping: Wrapping
   readonly #visit: Visit
   readonly #abort = new AbortController()
@@ -88,13 +94,13 @@ class WrappedExchange implements Exchange, Deadline {
   constructor(
     room: MiddlewareRoom,
     middlewares: readonly Middleware[],
-    upstream: Upstream,
+    served: Served,
     wrapping: Wrapping,
     visit: Visit,
   ) {
     this.#room = room
     this.#middlewares = middlewares
-    this.#upstream = upstream
+    this.#served = served
     this.#wrapping = wrapping
     this.#visit = visit
     this.#owesContinue = visit.head.expectsContinue
@@ -219,7 +225,7 @@ class WrappedExchange implements Exchange, Deadline {
   async #ask(request: Request): Promise<Response> {
     if (this.#isOver) throw new Error('the visitor left')
     this.#inner = new InnerVisit(this.#visit, this.#wrapping, this.#room.limits, request, this.#body?.stream)
-    const response = await this.#inner.begin(this.#upstream)
+    const response = await this.#inner.begin(this.#served)
     return response
   }
 
@@ -248,7 +254,7 @@ class WrappedExchange implements Exchange, Deadline {
     if (code === 'MIDDLEWARE_FAILED') {
       const running = this.#running
       const detail = `The middleware "${running?.name ?? 'unknown'}" failed: ${cause instanceof Error ? cause.message : String(cause)}.`
-      this.#room.faults.report(running ?? this.#upstream, code, detail, cause)
+      this.#room.faults.report(running ?? this.#served.upstream, code, detail, cause)
     }
     this.#visit.fail(code)
   }

@@ -1,6 +1,6 @@
 // Bytes on their way to a visitor no faster than they may: what may not go yet waits here, and the sender with it.
 
-import { type Account, Unsent, type Writing } from '../unsent.ts'
+import { type Account, Unsent, type Writing } from '../../unsent.ts'
 import type { Shape, ShapedTurn } from './shaping.ts'
 
 /** Where they go. */

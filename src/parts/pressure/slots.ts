@@ -1,7 +1,7 @@
 // How many requests of a tunnel are under way at once, and the queue of those that wait for their turn, bounded in number and time.
 
-import type { ErrorCode } from '../errors.ts'
-import type { Deadline, Deadlines } from './deadlines.ts'
+import type { ErrorCode } from '../../errors.ts'
+import type { Clock, Deadline } from '../../server/contracts/clock.ts'
 
 export interface SlotRule {
   readonly maxInFlight: number
@@ -14,13 +14,13 @@ type Called = (code: ErrorCode | undefined) => void
 
 export class Slots {
   readonly #rule: SlotRule
-  readonly #deadlines: Deadlines
+  readonly #deadlines: Clock
   readonly #queue = new Set<Waiting>()
   #taken = 0
   /** Places that are free and not handed on yet, while one after the other is called. */
   #freed = 0
 
-  constructor(rule: SlotRule, deadlines: Deadlines) {
+  constructor(rule: SlotRule, deadlines: Clock) {
     this.#rule = rule
     this.#deadlines = deadlines
   }
@@ -64,11 +64,11 @@ export class Slots {
 
 class Waiting implements Deadline {
   dueTick = 0
-  readonly #deadlines: Deadlines
+  readonly #deadlines: Clock
   readonly #called: Called
   readonly #left: () => void
 
-  constructor(deadlines: Deadlines, timeoutMs: number, called: Called, left: () => void) {
+  constructor(deadlines: Clock, timeoutMs: number, called: Called, left: () => void) {
     this.#deadlines = deadlines
     this.#called = called
     this.#left = left

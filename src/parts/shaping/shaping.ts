@@ -3,11 +3,10 @@
 // A bucket is one direction of a tunnel, of a token, or of one address at a tunnel. What waits, waits for the bucket that has least;
 // one timer serves all buckets for which something waits.
 
-import { networkOf } from '../wire/ip-address.ts'
-import type { Holder } from './holdings.ts'
-import { pluginsFor } from './plugins-for.ts'
-import type { Tunnel } from './tunnel.ts'
-import type { TunnelRule } from './tunnel-rule.ts'
+import type { LayeredTunnel } from '../../server/contracts/layer.ts'
+import { pluginsFor } from '../../server/plugins-for.ts'
+import type { TunnelRule } from '../../server/tunnel-rule.ts'
+import { networkOf } from '../../wire/ip-address.ts'
 
 /** How often those that wait have their turn. */
 const TICK_MS = 20
@@ -173,8 +172,8 @@ const bucketsOf = (bytesPerSecond: number): Buckets => ({
 export class Shaping {
   readonly #rules: readonly TunnelRule[]
   readonly #timer: ShapingTimer
-  readonly #byTunnel = new WeakMap<Tunnel, Buckets>()
-  readonly #byHolder = new WeakMap<Holder, Buckets>()
+  readonly #byTunnel = new WeakMap<LayeredTunnel, Buckets>()
+  readonly #byHolder = new WeakMap<object, Buckets>()
   /** By tunnel and address; the one seen last is the last. */
   readonly #byAddress = new Map<string, Buckets>()
 
@@ -184,13 +183,13 @@ export class Shaping {
   }
 
   /** Whether visitors of this tunnel are shaped: then only the main thread moves their bytes. */
-  isFor(tunnel: Tunnel): boolean {
+  isFor(tunnel: LayeredTunnel): boolean {
     const rule = this.#ruleOf(tunnel)
     return tunnel.holder?.rule.bandwidth !== undefined || (rule !== undefined && hasBandwidth(rule))
   }
 
   /** For one request or connection; `undefined`: as fast as it goes. */
-  of(tunnel: Tunnel, address: string): Shapes | undefined {
+  of(tunnel: LayeredTunnel, address: string): Shapes | undefined {
     const { holder } = tunnel
     const ofToken = holder?.rule.bandwidth
     const { bandwidth, addressBandwidth } = this.#ruleOf(tunnel) ?? {}
@@ -211,7 +210,7 @@ export class Shaping {
     }
   }
 
-  #ruleOf({ name }: Tunnel): TunnelRule | undefined {
+  #ruleOf({ name }: LayeredTunnel): TunnelRule | undefined {
     return this.#rules.length === 0 ? undefined : pluginsFor(this.#rules, name)[0]
   }
 

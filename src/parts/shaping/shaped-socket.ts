@@ -1,6 +1,6 @@
 // The connection of a raw visitor, no faster than it may be. No other thread moves its bytes, because none could count them.
 
-import type { Endpoints, Socket, SocketHandler } from '../socket.ts'
+import type { Endpoints, Socket, SocketHandler } from '../../socket.ts'
 import { ShapedInput } from './shaped-input.ts'
 import type { ShapedTurn, Shapes } from './shaping.ts'
 

@@ -1,14 +1,14 @@
 // How long an app has for the head of its answer, where a tunnel has a time of its own.
 
-import type { Deadline, Deadlines } from './deadlines.ts'
+import type { Clock, Deadline } from '../../server/contracts/clock.ts'
 
 export class AnswerDeadline implements Deadline {
   dueTick = 0
-  readonly #deadlines: Deadlines
+  readonly #deadlines: Clock
   readonly #over: () => void
 
   /** Calls `over` when `ms` are over, unless it is stopped before. */
-  constructor(deadlines: Deadlines, ms: number, over: () => void) {
+  constructor(deadlines: Clock, ms: number, over: () => void) {
     this.#deadlines = deadlines
     this.#over = over
     deadlines.watch(this)

@@ -1,10 +1,10 @@
 // What guards let a request pass with: what they changed of its head, lines for the answer, and whether they may cut it.
 
-import { BodyFramer } from '../http/body.ts'
-import type { RequestHead } from '../http/head.ts'
-import type { Middleware, Pass } from '../plugin.ts'
+import { BodyFramer } from '../../http/body.ts'
+import type { RequestHead } from '../../http/head.ts'
+import type { Middleware, Pass } from '../../plugin.ts'
+import { keepOpen } from '../../server/keep-open.ts'
 import { answerLinesOf, applyPasses, hidesAdded, namesOf, restoreHead } from './guards.ts'
-import { keepOpen } from './keep-open.ts'
 
 export class Passage {
   /** Lines for the head of the answer; `undefined`: none. */
@@ -34,6 +34,11 @@ export class Passage {
     if (head.body !== 'chunked' || names.length === 0) return
     this.#body = new BodyFramer(undefined, undefined, names)
     this.#body.begin('chunked', 0)
+  }
+
+  /** Whether the body may have trailers that are looked at. */
+  get hasTrailers(): boolean {
+    return this.#body !== undefined
   }
 
   /** Takes a piece of the body, framing included. `false`: it has a trailer that an app may take for a line of the guards. */

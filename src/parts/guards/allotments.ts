@@ -1,0 +1,63 @@
+// What guards let pass of plain GETs without being asked about each: lanes take from it.
+
+import type { Allotment } from '../../plugin.ts'
+import type { LaneAsking, LaneClause, PartServer } from '../../server/contracts/part.ts'
+import type { Guards } from './guards.ts'
+
+export class Allotments {
+  readonly #server: PartServer
+  readonly #guards: Guards
+  /** Those that lanes take from, and how many lanes. */
+  readonly #taken = new Map<Allotment, number>()
+
+  constructor(server: PartServer, guards: Guards) {
+    this.#server = server
+    this.#guards = guards
+  }
+
+  /** Guards are asked about each request, unless they have said how many pass. */
+  clauseFor({ tunnel, address, head, isProxy }: LaneAsking): LaneClause | 'none' | undefined {
+    if (!tunnel.isGuarded) return undefined
+    if (isProxy) return 'none'
+    const { kind, name, owner, guard, wall } = tunnel
+    const { isSecure } = this.#server
+    const admittance = { kind, tunnel: name, owner, address, isSecure, head }
+    const allotments = this.#guards.allot(guard, admittance, wall)
+    if (allotments === undefined) return 'none'
+    return {
+      // They have said what they let pass of plain GETs alone.
+      terms: { isForGets: true, allotted: allotments.map(({ left }) => left) },
+      began: () => {
+        for (const allotment of allotments) this.#begin(allotment)
+      },
+      ended: () => {
+        for (const allotment of allotments) this.#end(allotment)
+      },
+    }
+  }
+
+  renew(): void {
+    for (const allotment of this.#taken.keys()) this.#guarded(() => allotment.renew())
+  }
+
+  #begin(allotment: Allotment): void {
+    this.#guarded(() => allotment.began())
+    this.#taken.set(allotment, (this.#taken.get(allotment) ?? 0) + 1)
+  }
+
+  #end(allotment: Allotment): void {
+    this.#guarded(() => allotment.ended())
+    const count = (this.#taken.get(allotment) ?? 1) - 1
+    if (count === 0) this.#taken.delete(allotment)
+    else this.#taken.set(allotment, count)
+  }
+
+  /** A guard is a stranger's code: what it throws ends no lane. */
+  #guarded(task: () => void): void {
+    try {
+      task()
+    } catch (cause) {
+      this.#guards.fail(cause)
+    }
+  }
+}

@@ -1,0 +1,62 @@
+// Guards as a part of a server: they are asked about each visitor of a tunnel that has any, and what they let a request pass with is
+// done to it on its way.
+
+import type { Reading, Refusal } from '../../plugin.ts'
+import type { Judgement } from '../../server/contracts/guarding.ts'
+import type { Router, TunnelRequest } from '../../server/contracts/layer.ts'
+import type { Install } from '../../server/contracts/part.ts'
+import { type Route, routedLater } from '../../server/front.ts'
+import { VisitorGate } from '../../server/visitor-gate.ts'
+import { Allotments } from './allotments.ts'
+import { Guards } from './guards.ts'
+import { Passage } from './passage.ts'
+
+export const installGuards: Install = server => {
+  const guards = new Guards(() => server.settings, server.faults)
+  const gate = new VisitorGate(server)
+  const allotments = new Allotments(server, guards)
+  server.tunnels.guards = guards
+  return {
+    name: 'guards',
+    layer(next, tunnel) {
+      if (!tunnel.isGuarded && server.bans?.hasAddresses !== true) return next
+      return request => {
+        if (request.isAdmitted) return next(request)
+        const { address, head, isSecure, arrival } = request
+        const judgement = gate.judge(tunnel, { address, head, isSecure, asked: arrival.asked })
+        if (judgement === undefined) return next(request)
+        if (!(judgement instanceof Promise)) return judged(gate, judgement, request, next)
+        return routedLater(judgement, one => judged(gate, one, request, next))
+      }
+    },
+    lane(asking) {
+      const { isProxy, address } = asking
+      if (server.bans?.hasAddresses && (isProxy || server.isBanned(address))) return 'none'
+      return allotments.clauseFor(asking)
+    },
+    harvest: () => allotments.renew(),
+  }
+}
+
+function judged(gate: VisitorGate, judgement: Judgement, request: TunnelRequest, next: Router): Route {
+  const failed = (cause: unknown): Refusal => gate.failed(cause)
+  const answered = (answer: Refusal | Reading): Route => request.answer(answer, failed)
+  if (judgement.kind !== 'pass')
+    return answered(judgement.kind === 'refusal' ? judgement.refusal : judgement.reading)
+  const { passes } = judgement
+  if (passes.length === 0) return next(request)
+  try {
+    const passage = new Passage(request.head, passes)
+    request.follow({ left: () => passage.undo(), ended: () => passage.over() })
+    request.middlewares = passage.middlewares
+    if (passage.isHidden) return answered({ code: 'BAD_REQUEST' })
+    passage.keepOpen(() => request.arrival.terminate(), failed)
+    if (passage.hasTrailers) request.checkBody(bytes => (passage.letsBody(bytes) ? undefined : 'BAD_REQUEST'))
+    if (passage.answerLines !== undefined) request.addAnswerLines(() => passage.answerLines)
+  } catch (cause) {
+    return answered(gate.failed(cause))
+  }
+  if (request.middlewares.length > 0 && request.head.upgrade !== '')
+    return answered({ code: 'GUARD_REFUSED' })
+  return next(request)
+}

@@ -1,0 +1,52 @@
+// What is measured for the operator, as a part of a server that has an admin listener.
+
+import type { Install } from '../../server/contracts/part.ts'
+import { Metrics } from './metrics.ts'
+
+const metrics = new WeakMap<object, Metrics>()
+
+/** What is measured of this server; `undefined`: nothing is. For the operator's view. */
+export function metricsOf(server: object): Metrics | undefined {
+  return metrics.get(server)
+}
+
+export const installMetrics: Install = server => {
+  const { admin } = server.settings
+  if (admin === undefined) return { name: 'metrics' }
+  const book = new Metrics(admin.maxMetricTunnels, name => server.tunnels.find(name) !== undefined)
+  metrics.set(server, book)
+  return {
+    name: 'metrics',
+    layer: (next, tunnel) => request => {
+      const { startedAt, head } = request
+      request.follow({
+        held() {
+          book.held++
+        },
+        ended({ status, code, requestBytes, answerBytes }) {
+          const durationMs = performance.now() - startedAt
+          const { method } = head
+          book.ended(tunnel.name, { method, status, durationMs, requestBytes, answerBytes, code })
+        },
+      })
+      return next(request)
+    },
+    missed: ({ code }) => book.refused(code),
+    noted(note) {
+      if (note.kind === 'refused') book.refused(note.code)
+      else if (note.kind === 'retried') book.retried++
+      else book.inbox[note.outcome]++
+    },
+    followRaw: tunnel => ({
+      ended: ({ bytesIn, bytesOut, code }) => book.rawEnded(tunnel.name, bytesIn, bytesOut, code),
+    }),
+    lane: ({ tunnel }) => ({
+      // Measures are by method.
+      terms: { isMeasured: true, isForGets: true },
+      measured(measures, bytesIn, bytesOut) {
+        book.measured(tunnel.name, 'GET', measures)
+        book.moved(tunnel.name, bytesIn, bytesOut)
+      },
+    }),
+  }
+}

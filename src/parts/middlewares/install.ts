@@ -1,0 +1,39 @@
+// Middlewares as a part of a server: the last layer, which wraps the upstream that the others lead to.
+
+import type { Install } from '../../server/contracts/part.ts'
+import { changed, type Route, routedLater } from '../../server/front.ts'
+import { pluginsFor } from '../../server/plugins-for.ts'
+
+export const installMiddlewares: Install = server => {
+  let code: typeof import('./middleware.ts') | undefined
+  const load = async () => (code ??= await import('./middleware.ts'))
+  const ownOf = (tunnel: string) => pluginsFor(server.settings.middlewares, tunnel)
+  return {
+    name: 'middlewares',
+    async load({ middlewares }) {
+      if (middlewares.length > 0) await load()
+    },
+    layer(next, tunnel) {
+      const { name } = tunnel
+      const own = ownOf(name)
+      if (own.length === 0 && !tunnel.isGuarded) return next
+      return request => {
+        const middlewares = [...own, ...request.middlewares]
+        if (middlewares.length === 0 || request.arrival.isCopy === true) return next(request)
+        const wrapping = {
+          tunnel: name,
+          address: request.address,
+          refused: request.refused.bind(request),
+        }
+        const goOn = ({ wrap }: typeof import('./middleware.ts')): Route =>
+          changed(next(request), route =>
+            route.kind === 'upstream' && !route.isOwn ? wrap(server, middlewares, route, wrapping) : route,
+          )
+        // Of a guard alone: it comes when it is needed.
+        return code === undefined ? routedLater(load(), goOn) : goOn(code)
+      }
+    },
+    // What they do to an exchange is done on the main thread.
+    lane: ({ tunnel }) => (ownOf(tunnel.name).length > 0 ? 'none' : undefined),
+  }
+}

@@ -1,0 +1,123 @@
+// Observers as a part of a server: a layer for tunnels that one of them watches.
+
+import { shownTarget } from '../../guard.ts'
+import type { RequestHead } from '../../http/head.ts'
+import { parentOf } from '../../http/tracing.ts'
+import type { Seen } from '../../plugin.ts'
+import type { Ending as RequestEnding } from '../../server/contracts/layer.ts'
+import type { Install, LaneAsking, LaneClause } from '../../server/contracts/part.ts'
+import { toHundredth } from '../../server/exchanges.ts'
+import { type Ending, Observers, type Watched } from './observers.ts'
+
+export const installObservers: Install = server => {
+  const observers = new Observers(() => server.settings.observers, server.faults)
+  const watch = (tunnel: string, head: RequestHead, address: string): Watched | undefined => {
+    const watched = observers.began(tunnel, () => seenOf(head, address))
+    const traced = watched?.trace(() => parentOf(head))
+    if (traced !== undefined) head.traceparent = traced
+    return watched
+  }
+  return {
+    name: 'observers',
+    layer(next, { name }) {
+      if (!observers.areFor(name)) return next
+      return request => {
+        const watched = watch(name, request.head, request.address)
+        if (watched !== undefined)
+          request.follow({
+            sent: () => watched.sent(),
+            answered: status => watched.answered(status),
+            left: () => watched.ended({ status: 0, requestBytes: 0, answerBytes: 0, code: 'CLUSTER_MOVED' }),
+            ended: ending => watched.ended(outcomeOf(ending)),
+          })
+        return next(request)
+      }
+    },
+    missed({ head, address, ...ending }) {
+      // One for no tunnel is seen by those who watch all of them.
+      watch('', head, address)?.ended(outcomeOf(ending))
+    },
+    followRaw({ name, kind }, address) {
+      const watched = observers.began(name, () => ({ kind, address, method: '', target: '', host: '' }))
+      if (watched === undefined) return undefined
+      return {
+        sent: () => watched.sent(),
+        ended: ({ bytesIn, bytesOut, code, served }) =>
+          watched.ended(outcomeOf({ status: 0, requestBytes: bytesIn, answerBytes: bytesOut, code, served })),
+      }
+    },
+    lane(asking) {
+      const { name } = asking.tunnel
+      if (!observers.areFor(name)) return undefined
+      // Each request of a proxy's connection may be another visitor's: only the main thread reads who it says.
+      if (asking.isProxy || observers.trace(name)) return 'none'
+      return loggedOf(observers, asking) ?? calledOf(observers, asking)
+    },
+  }
+}
+
+function outcomeOf({
+  status,
+  requestBytes,
+  answerBytes,
+  code,
+  reason,
+  served,
+}: Omit<RequestEnding, 'reason'> & { readonly reason?: string | undefined }): Ending {
+  return {
+    status,
+    requestBytes,
+    answerBytes,
+    ...(code !== undefined && { code }),
+    ...(reason !== undefined && { reason }),
+    ...served,
+  }
+}
+
+function seenOf(
+  { method, target, host, requestId }: RequestHead,
+  address: string,
+): Omit<Seen, 'id' | 'tunnel'> {
+  const seen = { kind: 'http', address, method, target: shownTarget(target), host } as const
+  return requestId === '' ? seen : { ...seen, requestId }
+}
+
+/** Lanes write the lines of an access log themselves. */
+function loggedOf(
+  observers: Observers,
+  { tunnel, head, address, served }: LaneAsking,
+): LaneClause | undefined {
+  const lined = observers.linesOf(tunnel.name)
+  if (lined === undefined) return undefined
+  const { observer, log } = lined
+  const seen = { kind: 'http', tunnel: tunnel.name, address, method: 'GET', host: head.host } as const
+  return {
+    terms: {
+      isForGets: true,
+      log: { number: log, ids: observers.ids, ...observer.accessLines.of(seen, served) },
+    },
+    logged: (lines, count) => observers.tell([observer], () => observer.accessLines.write(lines, count)),
+  }
+}
+
+/** Each exchange of a lane is reported, and all of it is over by then. */
+function calledOf(observers: Observers, { tunnel, head, address, served }: LaneAsking): LaneClause {
+  const { host } = head
+  return {
+    terms: { isReported: true },
+    exchanged({ requestId, method, target, status, durationMs, requestBytes, bytes }) {
+      const id = observers.nextId()
+      const seen = { id, kind: 'http', tunnel: tunnel.name, address, host, method, target } as const
+      const ms = toHundredth(durationMs)
+      observers.served(requestId === '' ? seen : { ...seen, requestId }, {
+        ...served,
+        status,
+        durationMs: ms,
+        waitMs: 0,
+        appMs: ms,
+        requestBytes,
+        answerBytes: bytes,
+      })
+    },
+  }
+}

@@ -1,0 +1,53 @@
+// What the operator allows a tunnel under pressure: a breaker, a bound of requests at once, bounds of what visitors send.
+
+import type { Clock } from '../../server/contracts/clock.ts'
+import type { LayeredTunnel } from '../../server/contracts/layer.ts'
+import { pluginsFor } from '../../server/plugins-for.ts'
+import type { TunnelRule } from '../../server/tunnel-rule.ts'
+import { Breaker } from './breaker.ts'
+import { Slots } from './slots.ts'
+
+export class Pressure {
+  readonly breaker: Breaker | undefined
+  readonly slots: Slots | undefined
+  readonly maxContentLength: number
+  readonly maxHeadBytes: number
+  /** 0: none. */
+  readonly answerTimeoutMs: number
+
+  constructor(
+    { breaker, maxInFlight, maxQueued = 100, queueTimeoutMs = 10_000, ...rule }: TunnelRule,
+    tunnel: LayeredTunnel,
+    deadlines: Clock,
+  ) {
+    this.breaker = breaker && new Breaker(breaker, () => tunnel.routesChanged())
+    this.slots =
+      maxInFlight === undefined ? undefined : new Slots({ maxInFlight, maxQueued, queueTimeoutMs }, deadlines)
+    this.maxContentLength = rule.maxContentLength ?? Number.POSITIVE_INFINITY
+    this.answerTimeoutMs = rule.answerTimeoutMs ?? 0
+    this.maxHeadBytes = rule.maxHeadBytes ?? Number.POSITIVE_INFINITY
+  }
+}
+
+/** The state of each tunnel that has a rule. */
+export class Pressures {
+  readonly #rules: readonly TunnelRule[]
+  readonly #deadlines: Clock
+  readonly #byTunnel = new WeakMap<LayeredTunnel, Pressure>()
+
+  constructor(rules: readonly TunnelRule[], deadlines: Clock) {
+    this.#rules = rules
+    this.#deadlines = deadlines
+  }
+
+  of(tunnel: LayeredTunnel): Pressure | undefined {
+    if (this.#rules.length === 0) return undefined
+    const known = this.#byTunnel.get(tunnel)
+    if (known !== undefined) return known
+    const [rule] = pluginsFor(this.#rules, tunnel.name)
+    if (rule === undefined) return undefined
+    const made = new Pressure(rule, tunnel, this.#deadlines)
+    this.#byTunnel.set(tunnel, made)
+    return made
+  }
+}

@@ -1,0 +1,121 @@
+// A request to a tunnel that the operator has rules for: its slot among those at once, its part in the breaker's count, and
+// the time that the app has for the answer.
+
+import { ERRORS, type ErrorCode } from '../../errors.ts'
+import type { Clock } from '../../server/contracts/clock.ts'
+import type { Ending, Follower, Router, TunnelRequest } from '../../server/contracts/layer.ts'
+import { type Route, refusal } from '../../server/front.ts'
+import { isFailure } from '../../server/reports.ts'
+import { AnswerDeadline } from './answer-deadline.ts'
+import type { Pressure } from './pressure.ts'
+
+/** A queue that is full is another one in a second. */
+const QUEUE_RETRY_SECONDS = 1
+
+export class UnderPressure implements Follower {
+  readonly #pressure: Pressure
+  readonly #request: TunnelRequest
+  readonly #deadlines: Clock
+  /** It has its slot. */
+  #isInside = false
+  /** The breaker, if there is one, waits for its outcome. */
+  #isAwaited = false
+  /** The breaker is open, and closes when this one is answered. */
+  #isTry = false
+  #answerDeadline: AnswerDeadline | undefined
+
+  constructor(pressure: Pressure, request: TunnelRequest, deadlines: Clock) {
+    this.#pressure = pressure
+    this.#request = request
+    this.#deadlines = deadlines
+  }
+
+  route(next: Router): Route {
+    const { slots, maxContentLength, maxHeadBytes } = this.#pressure
+    const { head } = this.#request
+    if (head.contentLength > maxContentLength) return refusal('BODY_TOO_LARGE')
+    if (head.end - head.start > maxHeadBytes) return refusal('HEAD_TOO_LARGE')
+    this.#request.follow(this)
+    // What is announced was compared already.
+    if (head.body === 'chunked' && Number.isFinite(maxContentLength))
+      this.#request.checkBody((_, bytes) => (bytes > maxContentLength ? 'BODY_TOO_LARGE' : undefined))
+    if (slots === undefined || slots.take()) return this.#enter(next)
+    return {
+      kind: 'holding',
+      hold: held =>
+        slots.wait(code =>
+          held(code === undefined ? this.#enter(next) : this.#busy(code, QUEUE_RETRY_SECONDS)),
+        ),
+    }
+  }
+
+  /** It has a slot, if slots are counted. */
+  #enter(next: Router): Route {
+    const { slots, breaker } = this.#pressure
+    const waitMs = breaker?.admit() ?? 0
+    if (waitMs > 0) {
+      slots?.release()
+      return this.#busy('CIRCUIT_OPEN', Math.ceil(waitMs / 1_000))
+    }
+    this.#isInside = this.#isAwaited = true
+    this.#isTry = breaker?.isClosed === false
+    return next(this.#request)
+  }
+
+  /** `retrySeconds`: when to ask again. */
+  #busy(code: ErrorCode, retrySeconds: number): Route {
+    return this.#request.answer({ code, headers: [['retry-after', String(retrySeconds)]] })
+  }
+
+  // ── Follower ───────────────────────────────────────────────────────────────────────────────────────────────
+
+  /** The time begins that the app has. */
+  sent(): void {
+    const { answerTimeoutMs } = this.#pressure
+    if (answerTimeoutMs > 0)
+      this.#answerDeadline ??= new AnswerDeadline(this.#deadlines, answerTimeoutMs, () =>
+        this.#request.arrival.breakOff('ORIGIN_TIMEOUT'),
+      )
+  }
+
+  /** What a try finds, as answers may go on for hours. */
+  answered(status: number, code: ErrorCode | undefined): void {
+    this.#answerDeadline?.stop()
+    if (this.#isTry) this.#tell(verdict(status, code))
+  }
+
+  switched(): void {
+    this.#leave(false)
+  }
+
+  left(): void {
+    this.#answerDeadline?.stop()
+    this.#leave(undefined)
+  }
+
+  ended({ status, code }: Ending): void {
+    this.#answerDeadline?.stop()
+    this.#leave(verdict(status, code))
+  }
+
+  /** The slot is free for the next one; `hasFailed` as `Breaker.ended` has it. */
+  #leave(hasFailed: boolean | undefined): void {
+    if (!this.#isInside) return
+    this.#isInside = false
+    // First, because who gets the place asks the breaker.
+    this.#tell(hasFailed)
+    this.#pressure.slots?.release()
+  }
+
+  #tell(hasFailed: boolean | undefined): void {
+    if (!this.#isAwaited) return
+    this.#isAwaited = false
+    this.#pressure.breaker?.ended(hasFailed, this.#isTry)
+  }
+}
+
+/** Whether the app has failed; `undefined`: nothing is known of it, as the visitor left before there was an answer, or broke a rule. */
+function verdict(status: number, code: ErrorCode | undefined): boolean | undefined {
+  const isVisitors = code !== undefined && ERRORS[code].fault === 'visitor'
+  return status === 0 || isVisitors ? undefined : isFailure(status, code)
+}

@@ -1,0 +1,53 @@
+// Both directions of a visit whose visitor may not be as fast as it likes.
+
+import type { Valve, ValveEnds } from '../../server/contracts/layer.ts'
+import type { Account } from '../../unsent.ts'
+import { ShapedInput } from './shaped-input.ts'
+import { ShapedOutput } from './shaped-output.ts'
+import type { Shapes } from './shaping.ts'
+
+export class ShapedVisit implements Valve {
+  readonly #input: ShapedInput
+  readonly #output: ShapedOutput
+
+  constructor({ up, down }: Shapes, { input, output, drained }: ValveEnds) {
+    this.#input = new ShapedInput(up, input)
+    this.#output = new ShapedOutput(down, {
+      write: (bytes, isScratch, start, end) => output.write(bytes, isScratch, start, end),
+      drained,
+    })
+  }
+
+  took(bytes: number): void {
+    this.#input.took(bytes)
+  }
+
+  pause(): void {
+    this.#input.pause()
+  }
+
+  resume(): void {
+    this.#input.resume()
+  }
+
+  write(bytes: Uint8Array, isScratch: boolean, start: number, end: number): boolean {
+    return this.#output.send(bytes, isScratch, start, end)
+  }
+
+  drained(): void {
+    this.#output.drained()
+  }
+
+  behind(last: () => void): void {
+    this.#output.behind(last)
+  }
+
+  charge(account: Account | undefined): void {
+    this.#output.account = account
+  }
+
+  close(): void {
+    this.#output.close()
+    this.#input.close()
+  }
+}

@@ -1,0 +1,29 @@
+// `Server-Timing` in answers, as a part of a server: until a request was on its way to the app, and from there.
+
+import type { Install } from '../../server/contracts/part.ts'
+
+export const installTiming: Install = server => ({
+  name: 'timing',
+  // Without `lane`: lanes know nothing of the time that a request took.
+  layer(next) {
+    if (!server.settings.hasServerTiming) return next
+    return request => {
+      let sentAt = 0
+      request.follow({
+        sent() {
+          sentAt = performance.now()
+        },
+      })
+      if (request.arrival.keptFor === undefined)
+        request.addAnswerLines(() => (sentAt === 0 ? undefined : timingLine(request.startedAt, sentAt)))
+      return next(request)
+    }
+  },
+})
+
+function timingLine(startedAt: number, sentAt: number): Uint8Array {
+  const [waitMs, appMs] = [sentAt - startedAt, performance.now() - sentAt]
+  return Buffer.from(
+    `Server-Timing: tunnel-wait;dur=${waitMs.toFixed(1)}, tunnel-app;dur=${appMs.toFixed(1)}\r\n`,
+  )
+}

@@ -1,0 +1,120 @@
+// Contract between the server and its optional parts. The server knows no part by name: who makes it installs them, in the order in
+// which requests pass their layers.
+
+import type { ExchangeCounts, LaneExchange, LaneTerms } from '../../accelerator.ts'
+import type { ErrorCode } from '../../errors.ts'
+import type { RequestHead } from '../../http/head.ts'
+import type { Socket, SocketHandler } from '../../socket.ts'
+import type { ServerLimits } from '../options.ts'
+import type { ServerSettings } from '../settings.ts'
+import type { Clock } from './clock.ts'
+import type { Guarding } from './guarding.ts'
+import type { Ending, Layer, LayeredTunnel, ServedBy } from './layer.ts'
+
+/** Makes a part of a server. Called while the server is made: no tunnel exists, and nothing is loaded that is not needed. */
+export type Install = (server: PartServer) => Part
+
+/** What a part may use of its server. */
+export interface PartServer {
+  /** As they are now. */
+  readonly settings: ServerSettings
+  readonly limits: ServerLimits
+  readonly deadlines: Clock
+  /** What guards, middlewares and observers throw. */
+  readonly faults: Faults
+  readonly isSecure: boolean
+  readonly isRunning: boolean
+  /** Addresses that the operator keeps away; `undefined`: none. */
+  readonly bans: { readonly hasAddresses: boolean } | undefined
+  isBanned(address: string): boolean
+  /** `guards`: those of the part that has them. */
+  readonly tunnels: { guards: Guarding; find(name: string): LayeredTunnel | undefined }
+  failed(error: Error): void
+}
+
+export interface Faults {
+  /** `plugin`: which one; `text`: a sentence with its name and what it threw. */
+  report(plugin: object, code: ErrorCode, text: string, cause: unknown): void
+}
+
+/** All that a part may do. A part has the members that it needs. */
+export interface Part {
+  /** For messages and tests. */
+  readonly name: string
+  /** Around the routing of each request to a tunnel. */
+  readonly layer?: Layer
+  /** A request is over that was for no tunnel, and had a code. */
+  missed?(request: MissedRequest): void
+  /** Something happened that no request has a part in. */
+  noted?(note: Note): void
+  /** A raw visitor is there. What follows it; `undefined`: nothing does. */
+  followRaw?(tunnel: LayeredTunnel, address: string): RawFollower | undefined
+  /** The connection of a raw visitor with this part in front of it; `undefined`: as it is. */
+  wrap?(socket: Socket, tunnel: LayeredTunnel, address: string): WrappedSocket | undefined
+  /**
+   * On what terms a lane may serve requests of this visitor, past the layers. `undefined`: on any. Default: a tunnel that has the
+   * part's layer has no lanes.
+   */
+  lane?(asking: LaneAsking): LaneClause | 'none' | undefined
+  /** While there are lanes, about four times a second. */
+  harvest?(): void
+  /** Loads code that only these settings need. At the start, and before other settings take effect. */
+  load?(settings: ServerSettings): Promise<void>
+  /** The settings are others: what was made of those before is made anew. */
+  reloaded?(): void
+}
+
+export interface MissedRequest extends Ending {
+  readonly head: RequestHead
+  readonly address: string
+  readonly code: ErrorCode
+}
+
+export type Note =
+  /** A connection, or a head that is none, was refused. */
+  | { readonly kind: 'refused'; readonly code: ErrorCode }
+  /** A request is sent once more, to a client or to another server. */
+  | { readonly kind: 'retried' }
+  | { readonly kind: 'webhook'; readonly outcome: 'kept' | 'delivered' | 'dropped' | 'full' }
+
+/** Of a raw visitor, as `Follower` of a request. */
+export interface RawFollower {
+  sent?(): void
+  ended?(end: {
+    readonly bytesIn: number
+    readonly bytesOut: number
+    readonly code: ErrorCode | undefined
+    readonly served: ServedBy
+  }): void
+}
+
+export interface WrappedSocket {
+  readonly socket: Socket
+  /** What the events of the bare socket go to, and from there to `handler`. */
+  handlerFor(handler: SocketHandler): SocketHandler
+}
+
+/** Who asks for a lane. */
+export interface LaneAsking {
+  readonly tunnel: LayeredTunnel
+  readonly head: RequestHead
+  /** Of the connection: a trusted proxy's, where `isProxy` says so. */
+  readonly address: string
+  readonly isProxy: boolean
+  readonly served: ServedBy
+}
+
+/** What one part wants of a lane. The lane keeps to the clauses of all parts. */
+export interface LaneClause {
+  readonly terms?: Partial<Pick<LaneTerms, 'isForGets' | 'isMeasured' | 'isReported' | 'allotted' | 'log'>>
+  began?(): void
+  ended?(): void
+  /** Exchanges that are over and were not reported one by one. */
+  tally?(counts: ExchangeCounts): void
+  /** One exchange is over, if exchanges are reported one by one. */
+  exchanged?(exchange: LaneExchange): void
+  /** Only with `isMeasured`: what was measured since the last time. */
+  measured?(measures: Float64Array, bytesIn: number, bytesOut: number): void
+  /** Only with a `log`. */
+  logged?(lines: Uint8Array, count: number): void
+}

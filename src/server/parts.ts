@@ -1,0 +1,84 @@
+// The parts of one server, in the order in which requests pass their layers.
+
+import type { Socket } from '../socket.ts'
+import type { LayeredTunnel, Router } from './contracts/layer.ts'
+import type {
+  LaneAsking,
+  LaneClause,
+  MissedRequest,
+  Note,
+  Part,
+  RawFollower,
+  WrappedSocket,
+} from './contracts/part.ts'
+import type { ServerSettings } from './settings.ts'
+
+/** Where all layers lead to. */
+const ARRIVED: Router = request => request.arrived()
+
+interface RoutedTunnel extends LayeredTunnel {
+  /** `undefined`: it is to be made. */
+  router: Router | undefined
+}
+
+export class Parts {
+  #all: readonly Part[] = []
+
+  use(parts: readonly Part[]): void {
+    this.#all = parts
+  }
+
+  /** What requests to this tunnel pass: made once, until something changes. */
+  routerFor(tunnel: RoutedTunnel): Router {
+    tunnel.router ??= this.#all
+      .flatMap(({ layer }) => layer ?? [])
+      .reduceRight((next, layer) => layer(next, tunnel), ARRIVED)
+    return tunnel.router
+  }
+
+  missed(request: MissedRequest): void {
+    for (const part of this.#all) part.missed?.(request)
+  }
+
+  noted(note: Note): void {
+    for (const part of this.#all) part.noted?.(note)
+  }
+
+  followRaw(tunnel: LayeredTunnel, address: string): readonly RawFollower[] {
+    return this.#all.flatMap(part => part.followRaw?.(tunnel, address) ?? [])
+  }
+
+  /** By the last part that has something to put in front of it. */
+  wrap(socket: Socket, tunnel: LayeredTunnel, address: string): WrappedSocket | undefined {
+    let wrapped: WrappedSocket | undefined
+    for (const part of this.#all) wrapped ??= part.wrap?.(socket, tunnel, address)
+    return wrapped
+  }
+
+  /** What all parts want of a lane; `undefined`: there is to be none. */
+  clausesFor(asking: LaneAsking): readonly LaneClause[] | undefined {
+    const clauses: LaneClause[] = []
+    for (const part of this.#all) {
+      if (part.lane === undefined) {
+        if (part.layer !== undefined && part.layer(ARRIVED, asking.tunnel) !== ARRIVED) return undefined
+        continue
+      }
+      const clause = part.lane(asking)
+      if (clause === 'none') return undefined
+      if (clause !== undefined) clauses.push(clause)
+    }
+    return clauses
+  }
+
+  harvest(): void {
+    for (const part of this.#all) part.harvest?.()
+  }
+
+  async load(settings: ServerSettings): Promise<void> {
+    for (const part of this.#all) await part.load?.(settings)
+  }
+
+  reloaded(): void {
+    for (const part of this.#all) part.reloaded?.()
+  }
+}

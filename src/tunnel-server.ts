@@ -1,0 +1,35 @@
+// The server with all of its parts: the one place that knows them. Their order is that in which a request passes their layers.
+
+import { installGuards } from './parts/guards/install.ts'
+import { installMetrics } from './parts/metrics/install.ts'
+import { installMiddlewares } from './parts/middlewares/install.ts'
+import { installObservers } from './parts/observers/install.ts'
+import { installPressure } from './parts/pressure/install.ts'
+import { installShaping } from './parts/shaping/install.ts'
+import { installTiming } from './parts/timing/install.ts'
+import type { Install } from './server/contracts/part.ts'
+import type { TunnelServerOptions } from './server/options.ts'
+import { TunnelServer as Server } from './server/server.ts'
+
+/** First who watches, then who delays, then who refuses, and at last who changes what is sent. */
+const PARTS: readonly Install[] = [
+  installObservers,
+  installMetrics,
+  installTiming,
+  installShaping,
+  installGuards,
+  installPressure,
+  installMiddlewares,
+]
+
+/**
+ * A tunnel server in this process: `start()` listens, `stop()` drains. Many may run in one process. Nothing that a
+ * visitor or a client sends makes it throw; what goes wrong inside arrives as an `error` event.
+ *
+ * Throws `OPTION_INVALID`, `PORT_INVALID` for options that cannot be used and `RUNTIME_UNSUPPORTED` outside of Bun.
+ */
+export class TunnelServer extends Server {
+  constructor(options: TunnelServerOptions = {}) {
+    super(options, PARTS)
+  }
+}

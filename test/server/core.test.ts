@@ -1,0 +1,68 @@
+// The core of a server, without any of its parts: requests, connections and datagrams reach the app all the same.
+
+import { expect, test } from 'bun:test'
+import { once } from 'node:events'
+import { createConnection, createServer } from 'node:net'
+import { TunnelClient } from '../../src/index.ts'
+import { TunnelServer } from '../../src/server/server.ts'
+import { ask } from '../support/ask.ts'
+import { DatagramVisitor, datagramApp } from '../support/datagrams.ts'
+import { codeOf } from '../support/events.ts'
+
+async function start(): Promise<{ server: TunnelServer; client: TunnelClient }> {
+  const server = new TunnelServer({
+    port: 0,
+    host: '127.0.0.1',
+    limits: { startupHoldMs: 0, drainIdleMs: 0 },
+  })
+  await server.start()
+  const client = new TunnelClient({
+    server: `http://127.0.0.1:${server.port}`,
+    host: '127.0.0.1',
+    subdomain: 'app',
+    fetch: () => new Response('hello'),
+  })
+  return { server, client }
+}
+
+test('a server without parts answers HTTP', async () => {
+  const { server, client } = await start()
+  await using _server = server
+  await using _client = client
+  await client.connect()
+  expect((await ask(server.port, 'app.localhost', { path: '/' })).body).toBe('hello')
+})
+
+test('a server without parts joins TCP connections', async () => {
+  const { server, client } = await start()
+  await using _server = server
+  await using _client = client
+  const app = createServer(socket => socket.pipe(socket)).listen(0, '127.0.0.1')
+  await once(app, 'listening')
+  const tunnel = await client.tcp({ port: (app.address() as { port: number }).port })
+  const visitor = createConnection(tunnel.port ?? 0, '127.0.0.1')
+  visitor.write('hello')
+  const [answer] = await once(visitor, 'data')
+  expect(String(answer)).toBe('hello')
+  visitor.destroy()
+  app.close()
+})
+
+test('a server without parts carries datagrams', async () => {
+  const { server, client } = await start()
+  await using _server = server
+  await using _client = client
+  await using app = await datagramApp()
+  const tunnel = await client.udp({ port: app.port })
+  await using visitor = await DatagramVisitor.to(tunnel.port ?? 0)
+  await visitor.send(Buffer.from('hello'))
+  await visitor.received(1)
+  expect(String(Buffer.from(visitor.got[0] ?? []))).toBe('hello')
+})
+
+test('a server without guards opens no tunnel whose client wants one', async () => {
+  const { server, client } = await start()
+  await using _server = server
+  await using _client = client
+  expect(await codeOf(client.http({ port: 1, guard: { links: true } }))).toBe('GUARD_UNAVAILABLE')
+})
