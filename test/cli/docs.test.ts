@@ -150,3 +150,16 @@ test('the exit codes', () => {
     for (const code of codes) expect<number>(exitCodeOf(code as ErrorCode)).toBe(exitCode)
   }
 })
+
+test('the manual has each exit code, each variable and each command', async () => {
+  expect(await Bun.spawn(['bun', join(root, 'tools/man.ts')], { cwd: root }).exited).toBe(0)
+  const page = (await Bun.file(join(root, 'dist/man/localtunnels.1')).text()).replaceAll('\\-', '-')
+  const codes = page.split('.SH EXIT STATUS\n')[1]?.split('.SH')[0] ?? ''
+  for (const exitCode of Object.values(EXIT)) expect(codes).toContain(`.TP\n${exitCode}\n`)
+  for (const command of program.commands) {
+    expect(page).toContain(`\nlocaltunnels ${command.name()} `)
+    for (const { envVar } of command.options)
+      if (envVar !== undefined) expect(page).toContain(`Variable: ${envVar}\n`)
+  }
+  expect(page).toContain('\nlocaltunnels <command> [options]\n')
+})
