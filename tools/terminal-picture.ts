@@ -82,7 +82,7 @@ const tidy = (line: string) =>
   line
     .replace(/\.localhost:\d+/, '.tunnel.example')
     .replace(`localhost:${app.port}`, 'localhost:3000')
-    .replace(/^(http:\/\/127\.0\.0\.1:)\d+\/#.*/, (_, start: string) => `${start}43207/#8kqT…`)
+    .replace(/^(http:\/\/127\.0\.0\.1:)\d+\/#.*/, (_, start: string) => `${start}4040/#8kqT…`)
 writeFileSync(join(root, 'docs/images/terminal.svg'), drawn())
 child.kill('SIGTERM')
 await child.exited
