@@ -99,7 +99,7 @@ test('no example runs or installs a package by a name that the registry may give
     /\b(?:npx|bunx|pnpm dlx|yarn dlx)(?: -\S+)* localtunnels\b|\b(?:npm|bun|pnpm|yarn) (?:install|add|i|exec)\b[^|&;`]* localtunnels(?![-.\w/])/
   const found = (await examples())
     // `bunx` behind `bun add` of the file, measured; and what each way of a start reads.
-    .filter(([name, line]) => runs.test(line) && name !== 'docs/walks.md' && name !== 'docs/security.md')
+    .filter(([name, line]) => runs.test(line) && name !== 'docs/security.md')
     .map(([name, line]) => `${name}: ${line.trim()}`)
   expect(found).toEqual([])
 })

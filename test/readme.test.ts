@@ -5,6 +5,8 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join, relative, resolve } from 'node:path'
 import { Glob } from 'bun'
+import { readRun } from '../benchmarks/measure/result.ts'
+import { judge } from '../benchmarks/measure/verdict.ts'
 import type { TunnelServer } from '../src/index.ts'
 import { startServer } from './support/tunnel.ts'
 
@@ -208,6 +210,55 @@ test('ARCHITECTURE.md has every room of src/ on its floors', () => {
   const rooms = [...new Glob('*').scanSync({ cwd: join(root, 'src'), onlyFiles: false })]
   const wanted = rooms.map(room => (room.endsWith('.ts') ? `\`${room.slice(0, -3)}\`` : `\`${room}/\``))
   expect(wanted.filter(room => !floors.includes(room))).toEqual([])
+})
+
+// ── The figures ────────────────────────────────────────────────────────────────────────────────────────────────
+
+/** Rows of the README: suite, table and column of the result file, what they are, and how a figure is written. */
+const FIGURES: readonly (readonly [suite: string, table: string, key: string, name: string, unit: string])[] =
+  [
+    ['speed', 't1', 'p50', 'Latency, 20 B, 1 connection', 'ms'],
+    ['speed', 'tls50', 'rps', 'Requests over TLS, 20 B, 50 connections', '/s'],
+    ['speed', '10k10', 'mbps', 'Responses of 10 KB, 10 connections', 'MB/s'],
+    ['speed', 't50', 'rps', 'Requests without TLS, 20 B, 50 connections', '/s'],
+    ['speed', '100k10', 'mbps', 'Responses of 100 KB, 10 connections', 'MB/s'],
+    ['speed', 't1000', 'rps', 'Requests without TLS, 20 B, 1,000 connections', '/s'],
+    ['memory', 'start', 'client', 'Start of the client', 'ms'],
+    ['memory', 'held1000', 'idle', 'Memory of both ends, idle', 'MB'],
+  ]
+
+const figure = (value: number, unit: string) =>
+  `${value < 1 ? value.toFixed(3) : Number(value.toPrecision(3)).toLocaleString('en')} ${unit}`
+
+test('the figures of the README are those of the command line in the result file. LT_WRITE_DOCS=1 writes them', async () => {
+  const { version } = JSON.parse(await textOf('package.json')) as { version: string }
+  const saved = await readRun(join(root, `benchmarks/results/${version}.json`))
+  const rows = FIGURES.map(([suite, id, key, what, unit]) => {
+    const table = saved.suites.find(one => one.suite === suite)?.tables.find(one => one.id === id)
+    const verdict = table && judge(table, 'ours-cli', key)
+    if (!verdict?.mark || !verdict.ratio) throw new Error(`no figures of ${suite} ${id}`)
+    const { mark, ours, standing } = verdict
+    const name = mark.name.replace(/^(\w+)-tls\+(\w+)$/, '$2 behind $1').replace(/-nomux$/, '')
+    const theirs = `${name} ${figure(mark.summary.median, unit)}`
+    return `| ${what} | ${figure(ours.median, unit)} | ${theirs} | ${standing} |`
+  })
+  const [begin, end] = ['<!-- figures: begin -->\n', '<!-- figures: end -->']
+  const readme = await textOf('README.md')
+  const [before = '', rest = ''] = readme.split(begin)
+  const [written, after = ''] = rest.split(end)
+  const wanted = [
+    '| Measured | localtunnels | best other tunnel | result |',
+    '|---|---|---|---|',
+    ...rows,
+    '',
+  ].join('\n')
+  if (process.env.LT_WRITE_DOCS !== undefined)
+    await Bun.write(join(root, 'README.md'), `${before}${begin}${wanted}${end}${after}`)
+  else expect(written).toBe(wanted)
+})
+
+test('the README is at most 130 lines', () => {
+  expect((texts.get('README.md') ?? '').trimEnd().split('\n').length).toBeLessThanOrEqual(130)
 })
 
 // ── The two command lines ──────────────────────────────────────────────────────────────────────────────────────

@@ -1,4 +1,4 @@
-// Writes the page of the manual from the commands themselves and the table of exit codes.
+// Writes the page of the manual from the commands themselves and the list of exit codes.
 //
 //   bun tools/man.ts        into dist/man/localtunnels.1, as `bun run build` does
 
@@ -31,7 +31,9 @@ function page(
     'localtunnels, lt \\- a public URL for a local port, through a server of your own',
     '.SH SYNOPSIS',
     '.nf',
-    ...[program, ...commands].map(({ path, usage }) => text(['localtunnels', ...path, usage].join(' '))),
+    ...[program, ...commands].map(({ path, usage }) =>
+      text(['localtunnels', ...path, usage].join(' ').replace(/\n +/, '\n')),
+    ),
     '.fi',
     '.SH DESCRIPTION',
     text(program.meaning),
@@ -79,10 +81,10 @@ function text(plain: string): string {
     .replace(/^[.']/, match => `\\&${match}`)
 }
 
-/** The first two columns of the table in docs/cli.md. */
+/** The list in docs/cli.md. */
 function exitCodes(markdown: string): readonly (readonly [string, string])[] {
-  const [, section = ''] = markdown.split('## Exit codes')
-  return [...section.matchAll(/^\| (\d+) \| (.*?) \|/gm)].map(([, code = '', meaning = '']) => [
+  const [, section = ''] = markdown.split('\n## Exit codes\n')
+  return [...section.matchAll(/^- `(\d+)`: (.*)$/gm)].map(([, code = '', meaning = '']) => [
     code,
     meaning.replaceAll('`', ''),
   ])

@@ -1,10 +1,13 @@
 // Draws what a terminal shows while an app is shared: the real program on a real terminal, its screen as an SVG for light and dark.
 //
-//   bun tools/terminal-picture.ts        writes docs/images/terminal.svg
+//   bun tools/terminal-picture.ts        writes docs/images/terminal.svg. Needs openssl
 
-import { writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { type IBufferCell, Terminal } from '@xterm/headless'
+import { TunnelServer } from '../src/index.ts'
+import { makeCertificate } from '../test/support/certificates.ts'
 
 const root = resolve(import.meta.dir, '..')
 const [COLUMNS, ROWS] = [78, 14]
@@ -26,8 +29,19 @@ const app = Bun.serve({
 })
 const screen = new Terminal({ cols: COLUMNS, rows: ROWS, allowProposedApi: true, convertEol: false })
 let text = ''
+const certificate = await makeCertificate(['localhost', 'shop.localhost'])
+const server = new TunnelServer({ host: '127.0.0.1', port: 0, tls: certificate })
+await server.start()
+const folder = mkdtempSync(join(tmpdir(), 'localtunnels-picture-'))
+writeFileSync(join(folder, 'ca.pem'), certificate.cert)
 const child = Bun.spawn({
-  cmd: ['bun', join(root, 'bin/localtunnels.ts'), `${app.port}`, '--subdomain', 'shop', '--inspect'],
+  cmd: [
+    'bun',
+    join(root, 'bin/localtunnels.ts'),
+    `${app.port}`,
+    ...['--server', `https://localhost:${server.port}`, '--ca', join(folder, 'ca.pem')],
+    ...['--subdomain', 'shop', '--inspect'],
+  ],
   env: { PATH: process.env.PATH ?? '', HOME: '/nonexistent', TERM: 'xterm-256color', COLORTERM: 'truecolor' },
   terminal: {
     cols: COLUMNS,
@@ -47,9 +61,9 @@ async function shown(what: RegExp): Promise<string> {
   throw new Error(`the program did not show ${what.source}`)
 }
 
-const url = new URL(await shown(/http:\/\/shop\.localhost:\d+/))
+const url = new URL(await shown(/https:\/\/shop\.localhost:\d+/))
 const ask = (path: string, method = 'GET') =>
-  fetch(`http://127.0.0.1:${url.port}${path}`, { method, headers: { host: url.host } })
+  fetch(new URL(path, url), { method, tls: { ca: certificate.cert } })
 for (const [method, path] of [
   ['GET', '/'],
   ['GET', '/style.css'],
@@ -63,15 +77,18 @@ await shown(/checkout/)
 await Bun.sleep(300)
 // What was written last is on the screen.
 await new Promise<void>(resolve => screen.write('', resolve))
-// The ports are those of this run, the key that of the inspector.
+// The domain and the ports are those of this run, the key that of the inspector.
 const tidy = (line: string) =>
   line
+    .replace(/\.localhost:\d+/, '.tunnel.example')
     .replace(`localhost:${app.port}`, 'localhost:3000')
-    .replace(/^(http:\/\/127\.0\.0\.1:)\d+\/#.*/, (_, start: string) => `${start}43207/#8kqT…`)
+    .replace(/^(http:\/\/127\.0\.0\.1:)\d+\/#.*/, (_, start: string) => `${start}4040/#8kqT…`)
 writeFileSync(join(root, 'docs/images/terminal.svg'), drawn())
 child.kill('SIGTERM')
 await child.exited
+await server.stop()
 await app.stop(true)
+rmSync(folder, { recursive: true })
 
 function drawn(): string {
   const lines: string[] = []

@@ -231,7 +231,7 @@ export default defineConfig({
         items: [
           ...pages('security', 'comparison', 'benchmarks'),
           ...pages(...MEASURED),
-          ...pages('performance', 'wan', 'walks', 'out-of-scope'),
+          ...pages('performance', 'wan', 'out-of-scope'),
         ],
       },
     ],

@@ -12,7 +12,7 @@ export interface ServiceWords {
   readonly words: readonly string[]
   /** The variables that the command gets: secrets of the words, and variables of its flags that are set now. */
   readonly variables: Readonly<Record<string, string>>
-  /** The command that the words begin with, such as `up`; `localtunnels` for a shared app. */
+  /** The command that the words begin with, such as `up`; `localtunnels` if an app is shared without the word `http`. */
   readonly command: string
 }
 

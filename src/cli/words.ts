@@ -6,14 +6,12 @@ import { commandHint, ofOtherTunnel, shareFlags } from './other-tunnels.ts'
 
 /** In the order of --help. */
 export const COMMANDS: readonly string[] = [
+  'http',
   'tcp',
   'udp',
   'tls',
-  'server',
-  'token',
-  'doctor',
-  'up',
   'run',
+  'up',
   'requests',
   'replay',
   'fixture',
@@ -23,22 +21,22 @@ export const COMMANDS: readonly string[] = [
   'logout',
   'whoami',
   'link',
+  'server',
+  'token',
   'admin',
   'service',
+  'doctor',
   'config',
   'completions',
   'help',
 ]
 
-/** Commands that other tunnels have for what is the default here. */
-const DEFAULTS: ReadonlySet<string> = new Set(['start', 'http'])
-
-/** The same command line in our own words: `start --port 3000` and `http 3000` share an app, `serve ./dist` a folder. */
+/** The same command line in our own words: `start --port 3000` shares an app as `http 3000` does, `serve ./dist` a folder. */
 export function translate(argv: readonly string[]): readonly string[] {
   const [first = '', ...rest] = argv
   const ours = ofOtherTunnel(argv)
   if (ours !== undefined) return ours
-  if (DEFAULTS.has(first)) return shareFlags(rest)
+  if (first === 'start' || first === 'http') return ['http', ...shareFlags(rest)]
   if (first === 'serve') return ['--serve', ...rest]
   if (first === '-v') return ['--version', ...rest]
   // `help config check` as `config check --help`.
@@ -58,7 +56,7 @@ export function isBareWord(word: string): boolean {
 
 /** The refusal of a word that is neither an app nor a command. */
 export function unknownWord(word: string): TunnelError {
-  const near = nearest(word, [...COMMANDS, ...DEFAULTS, 'serve'])
+  const near = nearest(word, [...COMMANDS, 'start', 'serve'])
   const nearHint = near === undefined ? `Commands: ${COMMANDS.join(', ')}.` : `Did you mean ${near}?`
   const hint = commandHint([word]) ?? nearHint
   return new TunnelError('OPTION_INVALID', `"${word}" is neither a port, a URL nor a command. ${hint}`)

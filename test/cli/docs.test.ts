@@ -3,8 +3,10 @@
 import { expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { EXIT, exitCodeOf } from '../../src/cli/exit-codes.ts'
+import { commandsOf } from '../../src/cli/settings/environment.ts'
 import { ERRORS, type ErrorCode } from '../../src/errors.ts'
 import { idleProgram } from '../support/idle-program.ts'
+import { finish } from './bin.ts'
 
 const root = join(import.meta.dir, '../..')
 const docs = await Bun.file(join(root, 'docs/cli.md')).text()
@@ -24,10 +26,18 @@ const lineOf = ({ flags, envVar, description }: (typeof program.options)[number]
     .replaceAll(/`[^`]*`/g, code => code.replaceAll('&lt;', '<'))
 const shared = new Set(optionsOf(program).map(lineOf))
 
-/** Flags that a command has as `localtunnels [port]` has them are only named. */
+/** By the headings of --help. Flags that a command has as `localtunnels [port]` has them are only named. */
 function flagList(command: typeof program): readonly string[] {
   const lines = optionsOf(command).map(lineOf)
-  if (command === program) return lines
+  if (command === program || command.name() === 'server') {
+    const groups = Map.groupBy(optionsOf(command), option => option.helpGroupHeading ?? '')
+    return [...groups].flatMap(([heading, options]) => [
+      '',
+      `**${heading.replace(/:$/, '')}**`,
+      '',
+      ...options.map(lineOf),
+    ])
+  }
   const same = lines.filter(line => shared.has(line)).map(line => `\`${/--[\w-]+/.exec(line)?.[0]}\``)
   const others = lines.filter(line => !shared.has(line))
   return same.length > 0 ? [...others, `- ${same.join(', ')}: as of \`localtunnels [port]\``] : others
@@ -35,7 +45,9 @@ function flagList(command: typeof program): readonly string[] {
 
 test.each([
   ['[port]', program],
-  ...['tcp', 'tls', 'udp', 'server', 'up'].map(name => [name, commandOf(name)] as const),
+  ...['tcp', 'tls', 'udp', 'server', 'up', 'run', 'requests', 'replay', 'wait', 'mcp'].map(
+    name => [name, commandOf(name)] as const,
+  ),
 ] as const)(
   'docs/cli.md has the flags and variables of %s, in the words of --help',
   async (name, command) => {
@@ -51,18 +63,51 @@ test.each([
   },
 )
 
-test('every flag has a variable, and --help shows both', () => {
-  for (const command of [program, ...program.commands]) {
-    const help = command.helpInformation().replace(/\s+/g, ' ')
+test('every flag has a variable: --help shows the flag, docs/cli.md both', () => {
+  for (const command of program.commands) {
+    const help = command.helpInformation()
     for (const { flags, envVar, long } of command.options) {
       // What a login is to do is said each time.
-      if (long !== undefined && ['--version', '--token-stdin', '--default', '--force'].includes(long))
-        continue
-      expect(help).toContain(flags)
+      if (long !== undefined && ['--token-stdin', '--default', '--force'].includes(long)) continue
+      expect(help).toContain(`  ${flags} `)
       // So is what a link is to do.
-      if (command.name() !== 'link') expect(help).toContain(`(env: ${envVar})`)
+      if (command.name() === 'link') continue
+      expect(envVar).toMatch(/^TUNNEL_/)
+      expect(docs).toContain(`\`${envVar}\``)
     }
   }
+})
+
+test('--help is 60 lines at most, commands before options; no help is wider than 80 columns', async () => {
+  const { stdout } = await finish(['--help'])
+  expect(stdout.trimEnd().split('\n').length).toBeLessThanOrEqual(60)
+  expect(stdout.indexOf('\nShare:\n')).toBeLessThan(stdout.indexOf('\nCommon options'))
+  const all = commandsOf(program).slice(1)
+  for (const command of program.commands)
+    expect(stdout).toMatch(new RegExp(`^  ${command.name()} .*\\w`, 'm'))
+  const helps = all.map(command => {
+    let text = ''
+    command.configureOutput({ writeOut: piece => (text += piece) }).outputHelp()
+    return text
+  })
+  expect(helps.length).toBeGreaterThan(30)
+  const wide = [stdout, ...helps].flatMap(text => text.split('\n')).filter(line => line.length > 80)
+  // The folder of this clone.
+  expect(wide.filter(line => !line.startsWith('Documentation: '))).toEqual([])
+  // A long list of options has headings.
+  for (const command of all) {
+    const headings = new Set(command.options.map(option => option.helpGroupHeading))
+    if (command.options.length > 16) expect(headings.size).toBeGreaterThan(2)
+  }
+})
+
+test('the variable of a shared or server flag is its name in capitals', () => {
+  const http = commandOf('http').options.map(({ long, envVar }) => [long, envVar, 'TUNNEL_'] as const)
+  const server = commandOf('server').options.map(
+    ({ long, envVar }) => [long, envVar, 'TUNNEL_SERVER_'] as const,
+  )
+  for (const [long = '', variable, prefix] of [...http, ...server])
+    expect(variable).toBe(prefix + long.slice(2).replaceAll('-', '_').toUpperCase())
 })
 
 test('the JSON events and their fields', async () => {
@@ -104,4 +149,17 @@ test('the exit codes', () => {
   for (const [exitCode, codes] of documented) {
     for (const code of codes) expect<number>(exitCodeOf(code as ErrorCode)).toBe(exitCode)
   }
+})
+
+test('the manual has each exit code, each variable and each command', async () => {
+  expect(await Bun.spawn(['bun', join(root, 'tools/man.ts')], { cwd: root }).exited).toBe(0)
+  const page = (await Bun.file(join(root, 'dist/man/localtunnels.1')).text()).replaceAll('\\-', '-')
+  const codes = page.split('.SH EXIT STATUS\n')[1]?.split('.SH')[0] ?? ''
+  for (const exitCode of Object.values(EXIT)) expect(codes).toContain(`.TP\n${exitCode}\n`)
+  for (const command of program.commands) {
+    expect(page).toContain(`\nlocaltunnels ${command.name()} `)
+    for (const { envVar } of command.options)
+      if (envVar !== undefined) expect(page).toContain(`Variable: ${envVar}\n`)
+  }
+  expect(page).toContain('\nlocaltunnels <command> [options]\n')
 })

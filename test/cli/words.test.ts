@@ -12,10 +12,16 @@ afterEach(async () => {
 
 test('-h and help print the help, -V and -v the version', async () => {
   const { version } = (await import('../../package.json')).default
-  for (const args of [['-h'], ['help'], ['start', '-h']]) {
+  for (const args of [['-h'], ['help']]) {
     const { stdout, exitCode } = await finish(args)
-    expect([stdout.split('\n')[0], exitCode]).toEqual(['Usage: localtunnels [options] [command] [port]', 0])
+    expect([stdout.split('\n')[0], exitCode]).toEqual(['Usage: localtunnels [port] [options]', 0])
   }
+  for (const args of [
+    ['http', '-h'],
+    ['start', '-h'],
+    ['help', 'http'],
+  ])
+    expect((await finish(args)).stdout).toStartWith('Usage: localtunnels http [options] [port]')
   for (const args of [
     ['help', 'tcp'],
     ['tcp', '-h'],
@@ -52,13 +58,13 @@ describe('a misspelt command', () => {
     [['strat', '--port', '3000'], 'Did you mean start?'],
     [
       ['expose', '3000'],
-      'Commands: tcp, udp, tls, server, token, doctor, up, run, requests, replay, fixture, wait, mcp, login, logout, whoami, link, admin, service, config, completions, help.',
+      'Commands: http, tcp, udp, tls, run, up, requests, replay, fixture, wait, mcp, login, logout, whoami, link, server, token, admin, service, doctor, config, completions, help.',
     ],
     [['3000', '4000'], 'Too many arguments.'],
     [['config', 'chek'], 'Did you mean check?'],
     [['token', 'add', '--for', '1d'], "Missing required argument 'name'. See localtunnels token add --help."],
     [['3000', '--port'], 'A value is missing: --port <port>.'],
-    [['help', 'nope'], '"nope" is neither a port, a URL nor a command. Commands: tcp, '],
+    [['help', 'nope'], '"nope" is neither a port, a URL nor a command. Commands: http, tcp, '],
     [['help', 'tpc'], 'Did you mean tcp?'],
   ])('%p', async (args, says) => {
     const { stderr, exitCode } = await finish(args)
@@ -132,7 +138,7 @@ describe('a command line of another tunnel', () => {
     [['3000', '--local-ca', 'ca.pem'], 'use --app-ca <file>'],
     [['3000', '--local-https'], 'localtunnels https://localhost:<port>'],
     [['http', '--local-port', '3000', '--server-addr', 'a'], 'For the port of the app use --port <port>.'],
-    [['ls'], 'Commands: tcp, '],
+    [['ls'], 'Commands: http, tcp, '],
     [['--prot', '3000'], 'Did you mean --port?'],
     [['3000:80'], '"3000:80" has two ports. Write the one of this machine alone: 3000.'],
     [['tcp', '22:22'], '"22:22" has two ports. Write the one of this machine alone: 22.'],

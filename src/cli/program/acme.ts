@@ -8,40 +8,42 @@ import { readAuthority, repeatable } from './values.ts'
 
 export function acmeOptions(): Option[] {
   return [
-    new Option('--acme <email>', "certificates of an authority, Let's Encrypt, whose terms you agree to").env(
-      'TUNNEL_SERVER_ACME',
+    new Option(
+      '--acme <email>',
+      "get certificates from Let's Encrypt, or --acme-directory; you agree to its terms",
+    ).env('TUNNEL_SERVER_ACME'),
+    new Option(
+      '--acme-staging',
+      "use the staging directory of Let's Encrypt, for tests: no browser trusts its certificates",
+    ).env('TUNNEL_SERVER_ACME_STAGING'),
+    new Option('--acme-challenge <kind>', 'http-01 or tls-alpn-01 (default: http-01)').env(
+      'TUNNEL_SERVER_ACME_CHALLENGE',
     ),
     new Option('--acme-directory <url>', 'directory of another authority').env(
       'TUNNEL_SERVER_ACME_DIRECTORY',
     ),
-    new Option('--acme-ca <file>', 'roots that sign the directory, PEM (default: of the system)').env(
-      'TUNNEL_SERVER_ACME_CA',
+    new Option(
+      '--acme-ca <file>',
+      "trust the directory's certificate if these authorities signed it, PEM (default: the authorities of the system)",
+    ).env('TUNNEL_SERVER_ACME_CA'),
+    new Option('--acme-key-id <id>', 'key ID of an external account, if the authority requires one').env(
+      'TUNNEL_SERVER_ACME_KEY_ID',
     ),
-    new Option('--acme-staging', "certificates of Let's Encrypt that no browser trusts, to try").env(
-      'TUNNEL_SERVER_ACME_STAGING',
-    ),
-    new Option('--acme-challenge <kind>', 'http-01 or tls-alpn-01 (default: http-01)').env(
-      'TUNNEL_SERVER_ACME_CHALLENGE',
+    new Option('--acme-hmac-key <key>', 'key of the external account, base64url').env(
+      'TUNNEL_SERVER_ACME_HMAC_KEY',
     ),
     new Option(
       '--acme-dns <provider>',
-      'one certificate for all names, proved by DNS records (docs/tls.md)',
+      'get one certificate for all names, proved by DNS records (docs/tls.md)',
     ).env('TUNNEL_SERVER_ACME_DNS'),
-    repeatable('--acme-resolver <address>', 'name server asked where DNS records belong; repeatable').env(
-      'TUNNEL_SERVER_ACME_RESOLVER',
-    ),
+    repeatable(
+      '--acme-resolver <address>',
+      "DNS server for the records of --acme-dns and of custom domains (default: the system's); repeatable",
+    ).env('TUNNEL_SERVER_ACME_RESOLVER'),
     repeatable(
       '--acme-address <address>',
-      'address of this server, to which hosts of customers have to lead; repeatable',
+      'public address of this server, which custom domains must point to; repeatable',
     ).env('TUNNEL_SERVER_ACME_ADDRESS'),
-    new Option('--acme-key-id <id>', 'external account, for authorities that want one').env(
-      'TUNNEL_SERVER_ACME_KEY_ID',
-    ),
-    new Option('--acme-hmac-key <key>', 'its key, base64url').env('TUNNEL_SERVER_ACME_HMAC_KEY'),
-    new Option(
-      '--http-port <port>',
-      'port for redirects to https and checks (default: none; with --acme 80)',
-    ).env('TUNNEL_SERVER_HTTP_PORT'),
   ]
 }
 

@@ -12,17 +12,14 @@ type Question = Omit<AdminSettings, 'url' | 'token' | 'isJson'>
 type Given = Readonly<Record<string, string | boolean | undefined>>
 
 export function addAdminCommand(program: Command, actions: Actions): void {
-  const admin = program
-    .command('admin')
-    .description('look into a server that runs, and act on it')
-    .helpOption('-h, --help', 'print this help')
+  const admin = program.command('admin').description('inspect and control a running server')
   const add = (
     usage: string,
     description: string,
     question: (word: string, given: Given) => Question,
     options: readonly Option[] = [],
   ): void => {
-    const command = admin.command(usage).description(description).helpOption('-h, --help', 'print this help')
+    const command = admin.command(usage).description(description)
     for (const option of [...options, ...accessOptions()]) command.addOption(option)
     command.action(() => {
       const [word = ''] = command.processedArgs as readonly (string | undefined)[] // each usage has at most one word
@@ -35,12 +32,12 @@ export function addAdminCommand(program: Command, actions: Actions): void {
       })
     })
   }
-  add('open', 'print a link to the page of the listener, and open it where there is a browser', () => ({
+  add('open', 'print a link to the admin page, and open it if there is a browser', () => ({
     method: 'GET',
     path: '/status',
     isPage: true,
   }))
-  add('tunnels', 'list tunnels, and when their apps last answered', () => ({
+  add('tunnels', 'list tunnels, and when their apps last responded', () => ({
     method: 'GET',
     path: '/tunnels',
     list: 'tunnels',
@@ -55,18 +52,18 @@ export function addAdminCommand(program: Command, actions: Actions): void {
       ['URL', row => row.url],
     ],
   }))
-  add('close <tunnel>', 'take a tunnel back; to keep it, ban its name', name => ({
+  add('close <tunnel>', 'close a tunnel; ban its name to keep it closed', name => ({
     method: 'DELETE',
     path: `/tunnels/${encodeURIComponent(name)}`,
     done: ({ closed }) => `${shown(closed)} is closed.`,
   }))
-  add('probe <tunnel>', 'ask the app of a tunnel now, through its client', name => ({
+  add('probe <tunnel>', 'send the app of a tunnel a request through its client', name => ({
     method: 'POST',
     path: `/tunnels/${encodeURIComponent(name)}/probe`,
     done: ({ status, durationMs, code }) =>
       status === 0 ? `No answer: ${shown(code)}.` : `${shown(status)} after ${shown(durationMs)} ms.`,
   }))
-  add('clients', 'list clients that are connected', () => ({
+  add('clients', 'list connected clients', () => ({
     method: 'GET',
     path: '/clients',
     list: 'clients',
@@ -80,14 +77,14 @@ export function addAdminCommand(program: Command, actions: Actions): void {
       ['TUNNELS', row => (Array.isArray(row.tunnels) ? row.tunnels.join(' ') : '')],
     ],
   }))
-  add('disconnect <client>', 'close the connection of a client, by its number', number => ({
+  add('disconnect <client>', 'disconnect a client, by its number', number => ({
     method: 'DELETE',
     path: `/clients/${encodeURIComponent(number)}`,
     done: ({ closed }) => `Client ${shown(closed)} is disconnected.`,
   }))
   add(
     'traffic',
-    'requests and bytes by time',
+    'list requests and bytes by time',
     (_, { by, tunnel, limit }) => ({
       method: 'GET',
       path: `/traffic?${queryOf({ by, tunnel, limit })}`,
@@ -101,12 +98,14 @@ export function addAdminCommand(program: Command, actions: Actions): void {
       ],
     }),
     [
-      new Option('--by <span>', 'minute, hour or day').choices(['minute', 'hour', 'day']).default('minute'),
-      new Option('--tunnel <name>', 'of this tunnel (default: of all together)'),
-      new Option('--limit <rows>', 'how many rows (default: 60)'),
+      new Option('--by <span>', 'minute, hour or day (default: minute)')
+        .choices(['minute', 'hour', 'day'])
+        .default('minute'),
+      new Option('--tunnel <name>', 'count this tunnel only (default: all together)'),
+      new Option('--limit <rows>', 'number of rows (default: 60)'),
     ],
   )
-  add('bans', 'list who is kept away', () => ({
+  add('bans', 'list banned addresses, networks and names', () => ({
     method: 'GET',
     path: '/bans',
     list: 'bans',
@@ -120,7 +119,7 @@ export function addAdminCommand(program: Command, actions: Actions): void {
   }))
   add(
     'ban <value>',
-    'keep an address, a network or (--tunnel) a name away',
+    'ban an address, a network or (with --tunnel) a name',
     (value, given) => ({
       method: 'POST',
       path: '/bans',
@@ -135,31 +134,27 @@ export function addAdminCommand(program: Command, actions: Actions): void {
     }),
     [
       new Option('--tunnel', 'the value is the name of a tunnel'),
-      new Option('--for <time>', 'for how long, such as 2h (default: for ever)'),
-      new Option('--reason <text>', 'why, for the list'),
+      new Option('--for <time>', 'duration of the ban, such as 2h (default: without end)'),
+      new Option('--reason <text>', 'reason, shown in the list of bans'),
     ],
   )
-  add('unban <id>', 'take a ban back', id => ({
+  add('unban <id>', 'remove a ban', id => ({
     method: 'DELETE',
     path: `/bans/${encodeURIComponent(id)}`,
     done: ({ removed }) => `Ban ${shown(removed)} is taken back.`,
   }))
-  add(
-    'tokens',
-    'list tokens of clients; the page of the listener and "localtunnels token" make them',
-    () => ({
-      method: 'GET',
-      path: '/tokens',
-      list: 'tokens',
-      columns: [
-        ['NAME', row => row.name],
-        ['MADE', row => row.createdAt],
-        ['LAST USED', row => row.lastUsedAt ?? 'never'],
-        ['ENDS', row => row.expiresAt ?? 'never'],
-        ['OPENS', row => scopeText(row.scope)],
-      ],
-    }),
-  )
+  add('tokens', 'list client tokens; create them with "localtunnels token" or on the admin page', () => ({
+    method: 'GET',
+    path: '/tokens',
+    list: 'tokens',
+    columns: [
+      ['NAME', row => row.name],
+      ['MADE', row => row.createdAt],
+      ['LAST USED', row => row.lastUsedAt ?? 'never'],
+      ['ENDS', row => row.expiresAt ?? 'never'],
+      ['OPENS', row => scopeText(row.scope)],
+    ],
+  }))
   add('nodes', 'list the servers of the cluster', () => ({
     method: 'GET',
     path: '/nodes',
@@ -176,7 +171,7 @@ export function addAdminCommand(program: Command, actions: Actions): void {
       ['REQUESTS', row => row.requests],
     ],
   }))
-  add('certificates', 'list certificates of the server', () => ({
+  add('certificates', 'list the certificates of the server', () => ({
     method: 'GET',
     path: '/certificates',
     list: 'certificates',
@@ -188,7 +183,7 @@ export function addAdminCommand(program: Command, actions: Actions): void {
   }))
   add(
     'log',
-    'what was done on the server, the newest first',
+    'list the actions of operators, newest first',
     (_, { limit }) => ({
       method: 'GET',
       path: `/audit?${queryOf({ limit })}`,
@@ -201,18 +196,14 @@ export function addAdminCommand(program: Command, actions: Actions): void {
         ['DETAIL', row => row.detail],
       ],
     }),
-    [new Option('--limit <rows>', 'how many rows (default: 100)')],
+    [new Option('--limit <rows>', 'number of entries (default: 100)')],
   )
-  add(
-    'upgrade',
-    'replace the server by the program as it is installed now, without refusing a connection',
-    () => ({
-      method: 'POST',
-      path: '/upgrade',
-      done: ({ pid }) => `Process ${shown(pid)} serves from now on; the old one finishes what is under way.`,
-    }),
-  )
-  add('status', 'counters of the server', () => ({
+  add('upgrade', 'restart the server with the installed version, without refusing a connection', () => ({
+    method: 'POST',
+    path: '/upgrade',
+    done: ({ pid }) => `Process ${shown(pid)} serves from now on; the old one finishes what is under way.`,
+  }))
+  add('status', 'print the counters of the server', () => ({
     method: 'GET',
     path: '/status',
     done: (answer: Row) =>
@@ -233,9 +224,11 @@ function accessOptions(): Option[] {
   return [
     new Option(
       '--url <url>',
-      'the admin listener (default: that of the server that this user started here)',
+      'address of the admin listener (default: of the server that you started last on this machine)',
     ).env('TUNNEL_ADMIN_URL'),
-    new Option('--admin-token <token>', 'its token (default: likewise)').env('TUNNEL_ADMIN_TOKEN'),
+    new Option('--admin-token <token>', 'token of the admin listener (default: of the same server)').env(
+      'TUNNEL_ADMIN_TOKEN',
+    ),
     new Option('--json', 'print JSON'),
   ]
 }

@@ -6,26 +6,29 @@ import type { Flags } from '../settings/flags.ts'
 import { type AppTls, parseTarget, type Target } from '../settings/target.ts'
 import { isBareWord, unknownWord } from '../words.ts'
 import { connectionOptions } from './connection.ts'
+import { under } from './help.ts'
 import { readAuthority } from './values.ts'
 
-/** What both sharing and checking need: where the app is, where the server is. */
+/** Options that say where the app is and where the server is. */
 export function appOptions(): Option[] {
   return [
-    new Option('-p, --port <port>', 'port of the app (default: 3000)').env('TUNNEL_PORT'),
-    new Option('--host <host>', 'host of the app (default: localhost)').env('TUNNEL_HOST'),
-    new Option('--serve <folder>', 'a folder of files instead of an app that listens').env('TUNNEL_SERVE'),
-    new Option(
-      '--app-ca <file>',
-      "PEM of an authority to trust for an https app's certificate (default: the usual ones)",
-    ).env('TUNNEL_APP_CA'),
-    new Option(
-      '--app-server-name <name>',
-      'name to ask an https app for, which its certificate must have (default: its host)',
-    ).env('TUNNEL_APP_SERVER_NAME'),
-    new Option(
-      '--app-insecure',
-      'accept any certificate of an https app (default: of one on this machine)',
-    ).env('TUNNEL_APP_INSECURE'),
+    ...under('App:', [
+      new Option('-p, --port <port>', 'port of the app (default: 3000)').env('TUNNEL_PORT'),
+      new Option('--host <host>', 'host of the app (default: localhost)').env('TUNNEL_HOST'),
+      new Option('--serve <folder>', 'share a folder of files instead of an app').env('TUNNEL_SERVE'),
+      new Option(
+        '--app-ca <file>',
+        "trust an https app's certificate if these authorities signed it, PEM (default: the usual authorities)",
+      ).env('TUNNEL_APP_CA'),
+      new Option(
+        '--app-server-name <name>',
+        "name that an https app's certificate must have (default: the app's host)",
+      ).env('TUNNEL_APP_SERVER_NAME'),
+      new Option(
+        '--app-insecure',
+        'accept any certificate of an https app (default: only if the app is on this machine)',
+      ).env('TUNNEL_APP_INSECURE'),
+    ]),
     ...connectionOptions(),
   ]
 }

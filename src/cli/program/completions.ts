@@ -10,8 +10,7 @@ export type Shell = (typeof SHELLS)[number]
 export function addCompletionsCommand(program: Command, actions: Actions): void {
   program
     .command('completions')
-    .description('print what a shell needs to complete commands and flags')
-    .helpOption('-h, --help', 'print this help')
-    .addArgument(new Argument('<shell>', 'whose completions').choices(SHELLS))
+    .description('print completions for bash, zsh or fish')
+    .addArgument(new Argument('<shell>', 'the shell').choices(SHELLS))
     .action((shell: Shell) => actions.printCompletions(shell, program))
 }

@@ -19,23 +19,20 @@ function settingsOf(file: string | undefined, { config, server }: CheckFlags): C
 export function addConfigCommands(program: Command, actions: Actions): void {
   const config = program
     .command('config')
-    .description('check a configuration file, or print the schema that editors use for it')
-    .helpOption('-h, --help', 'print this help')
+    .description('check a configuration file, or print its schema')
     .helpCommand(false)
   config
     .command('check')
-    .description('say what a configuration file means, or every fault in it')
-    .helpOption('-h, --help', 'print this help')
+    .description('print the settings of a configuration file, or every fault in it')
     .argument('[file]', 'the file (default: localtunnels.toml, .yaml, .yml, .json or .ts in this folder)')
-    .option('--config <file>', 'the same as [file]')
+    .option('--config <file>', 'another way to name the file')
     .option(
       '--server [address]',
-      "it is a server's file (default: what its keys say); with an address: the server of a client's file that names none",
+      "check the file as a server's (default: decided by its keys); with an address: the server to use for a client's file that names none",
     )
     .action((file: string | undefined, flags: CheckFlags) => actions.checkConfig(settingsOf(file, flags)))
   config
     .command('schema')
-    .description('print the JSON Schema of configuration files')
-    .helpOption('-h, --help', 'print this help')
+    .description('print the JSON Schema of configuration files, for editors')
     .action(() => actions.printSchema())
 }

@@ -7,42 +7,39 @@ import type { ShareSettings } from '../commands/share.ts'
 import { destinationOf } from '../settings/destination.ts'
 import type { Flags } from '../settings/flags.ts'
 import { Logins } from '../settings/logins.ts'
+import { under } from './help.ts'
 import { readAuthority, readKey, repeatable } from './values.ts'
 
 export function connectionOptions(): Option[] {
-  return [
+  return under('Server connection:', [
     repeatable(
       '--server <address>',
-      'tunnel server: ws://, wss://, http(s):// or host[:port]; repeatable, for servers of one cluster',
+      'tunnel server: host[:port] or a URL (default: from the login); repeatable, for the servers of one cluster',
     ).env('TUNNEL_SERVER'),
-    new Option('--token <token>', 'shared secret of the server (default: of "localtunnels login")').env(
-      'TUNNEL_TOKEN',
-    ),
+    new Option('--token <token>', 'token (default: from the login); prefer TUNNEL_TOKEN').env('TUNNEL_TOKEN'),
     localOption(),
     new Option(
       '--proxy <url>',
-      'proxy to the server: http://, https://, socks5:// or socks5h://, empty for none (default: HTTPS_PROXY and its like)',
+      'proxy to the server: http://, https://, socks5:// or socks5h://, or empty for none (default: HTTPS_PROXY and similar variables)',
     ).env('TUNNEL_PROXY'),
     new Option(
       '--ca <file>',
-      "PEM of an authority to trust for the server's certificate (default: the usual ones)",
+      "trust the server's certificate if these authorities signed it, PEM (default: the usual authorities)",
     ).env('TUNNEL_CA'),
-    new Option('--cert <file>', "PEM of the client's own certificate, for servers that want one").env(
-      'TUNNEL_CERT',
-    ),
-    new Option('--key <file>', 'PEM of its key').env('TUNNEL_KEY'),
-    new Option('--pin <key>', "key that the server's certificate must have: sha256//… (default: any)").env(
+    new Option('--cert <file>', 'client certificate, if the server requires one, PEM').env('TUNNEL_CERT'),
+    new Option('--key <file>', 'private key of the client certificate, PEM').env('TUNNEL_KEY'),
+    new Option('--pin <key>', "public key that the server's certificate must have: sha256//…").env(
       'TUNNEL_PIN',
     ),
     new Option('--insecure', 'accept any certificate of the server').env('TUNNEL_INSECURE'),
-    new Option('--insecure-token', 'let the token go to another machine without TLS').env(
+    new Option('--insecure-token', 'send the token to another machine even without TLS').env(
       'TUNNEL_INSECURE_TOKEN',
     ),
-  ]
+  ])
 }
 
 export const localOption = (): Option =>
-  new Option('--local', 'a server in this process, whatever server is logged in to').env('TUNNEL_LOCAL')
+  new Option('--local', 'start a server in this process, and ignore the saved login').env('TUNNEL_LOCAL')
 
 export function connection(flags: Flags): Pick<ShareSettings, 'destination' | 'client'> {
   const given = { servers: flags.allGiven('server'), token: flags.given('token'), isLocal: isLocal(flags) }

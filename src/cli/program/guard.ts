@@ -1,39 +1,44 @@
-// The flags of a guard: the common walls and ways in. A configuration file has all of them.
+// The flags of a guard: the common access rules and sign-in methods. A configuration file has all of them.
 
 import { Option } from 'commander'
 import { parseDuration } from '../../config/quantity.ts'
 import { TunnelError } from '../../errors.ts'
 import type { GuardOptions } from '../../guard.ts'
 import type { Flags } from '../settings/flags.ts'
-import { readAuthority } from './values.ts'
+import { under } from './help.ts'
+import { readAuthority, repeatable } from './values.ts'
 
-/** Those that tunnels of every kind have. */
-export function wallOptions(repeatable: (flags: string, text: string) => Option): Option[] {
-  return [
+/** Access rules, for tunnels of every kind. */
+export const ruleOptions = (): Option[] =>
+  under('Access control:', [
     repeatable(
       '--allow <addresses>',
-      'who may visit: an address or range such as 10.0.0.0/8; repeatable',
+      'accept visitors from this address or range only, such as 10.0.0.0/8; repeatable',
     ).env('TUNNEL_ALLOW'),
-    repeatable('--deny <addresses>', 'who may not, likewise; wins over --allow; repeatable').env(
-      'TUNNEL_DENY',
+    repeatable(
+      '--deny <addresses>',
+      'refuse visitors from this address or range, even if --allow matches; repeatable',
+    ).env('TUNNEL_DENY'),
+    new Option('--rate <limit>', 'limit requests or connections per visitor address, such as 60/1m').env(
+      'TUNNEL_RATE',
     ),
-    new Option('--rate <limit>', 'requests or connections of one address, such as 60/1m').env('TUNNEL_RATE'),
-    new Option('--ttl <time>', 'how long the tunnel may be visited, such as 2h').env('TUNNEL_TTL'),
-  ]
-}
+    new Option('--ttl <time>', 'refuse all visitors after this time, such as 2h').env('TUNNEL_TTL'),
+  ])
 
-/** Those of HTTP besides. */
-export function wayOptions(repeatable: (flags: string, text: string) => Option): Option[] {
-  return [
-    new Option('--password <password>', 'ask visitors for this password').env('TUNNEL_PASSWORD'),
-    repeatable('--bearer <token>', 'let machines in that send this token; repeatable').env('TUNNEL_BEARER'),
-    new Option(
-      '--visitor-ca <file>',
-      'let visitors in with a certificate of the authorities in this PEM',
-    ).env('TUNNEL_VISITOR_CA'),
-    new Option('--links', 'let holders of links in: localtunnels link <name>').env('TUNNEL_LINKS'),
-  ]
-}
+/** Sign-in methods and access rules, for HTTP tunnels. A visitor needs one of the methods, and has to satisfy all rules. */
+export const accessOptions = (): Option[] => [
+  ...under('Access control:', [
+    new Option('--password <password>', 'ask visitors for this password; prefer TUNNEL_PASSWORD').env(
+      'TUNNEL_PASSWORD',
+    ),
+    repeatable('--bearer <token>', 'accept requests with this bearer token; repeatable').env('TUNNEL_BEARER'),
+    new Option('--visitor-ca <file>', 'accept visitors whose certificate these authorities signed, PEM').env(
+      'TUNNEL_VISITOR_CA',
+    ),
+    new Option('--links', 'accept visitors with a link of "localtunnels link <name>"').env('TUNNEL_LINKS'),
+  ]),
+  ...ruleOptions(),
+]
 
 /** `undefined`: none of them was given. Throws `OPTION_INVALID`. */
 export function guardSettings(flags: Flags): GuardOptions | undefined {

@@ -7,14 +7,13 @@ import { timeOf } from './guard.ts'
 export function addLinkCommand(program: Command, actions: Actions): void {
   program
     .command('link')
-    .description('make a link to a tunnel of yours whose guard has links, or take one back')
-    .helpOption('-h, --help', 'print this help')
+    .description('create or revoke a link to a tunnel with --links')
     .argument('<name>', 'the subdomain of the tunnel')
-    .option('--path <path>', 'where the link leads, and what it opens (default: /)')
-    .option('--for <time>', 'how long it works, such as 2h, at most 30d (default: 1d)')
-    .option('--once', 'it works once, at the press of a button')
-    .option('--revoke <id>', 'take this link back instead')
-    .option('--server <url>', 'of which server, when the name is at several')
+    .option('--path <path>', 'path that the link opens, with all paths below it (default: /)')
+    .option('--for <time>', 'lifetime of the link, such as 2h, at most 30d (default: 1d)')
+    .option('--once', 'the link works once, after a click on a button')
+    .option('--revoke <id>', 'revoke this link instead')
+    .option('--server <url>', 'server of the tunnel, if you use the name on several servers')
     .option('--json', 'print JSON')
     .action((name: string, given: LinkFlags) =>
       actions.link({

@@ -8,15 +8,11 @@ import { connectionOptions, way } from './connection.ts'
 export function addLoginCommands(program: Command, actions: Actions): void {
   const login = program
     .command('login')
-    .description('keep the token of a server, and make it the default server')
-    .helpOption('-h, --help', 'print this help')
+    .description('save the token of a server, and use it by default')
     .argument('<server>', 'the server, such as tunnel.example')
-    .option(
-      '--token-stdin',
-      'read the token from standard input (default: ask for it, unless that is a pipe)',
-    )
-    .option('--default', 'only make it the default: it is logged in to')
-    .option('--force', 'keep the token also for a server that asks for none')
+    .option('--token-stdin', 'read the token from standard input (default: only if that is a pipe)')
+    .option('--default', 'make a server with a saved token the default, and ask for nothing')
+    .option('--force', 'save the token even if the server requires none')
   const options = connectionOptions()
   for (const option of options)
     if (['proxy', 'ca', 'insecure', 'insecureToken'].includes(option.attributeName())) login.addOption(option)
@@ -32,13 +28,11 @@ export function addLoginCommands(program: Command, actions: Actions): void {
   })
   program
     .command('logout')
-    .description('forget the token of a server')
-    .helpOption('-h, --help', 'print this help')
-    .argument('[server]', 'the server (default: the default one)')
+    .description('delete the saved token of a server')
+    .argument('[server]', 'the server (default: your default server)')
     .action((server: string | undefined) => actions.logout(server))
   program
     .command('whoami')
-    .description('list the servers that are logged in to')
-    .helpOption('-h, --help', 'print this help')
+    .description('list the servers with a saved token')
     .action(() => actions.whoami())
 }

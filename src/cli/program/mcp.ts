@@ -6,12 +6,11 @@ import { Flags } from '../settings/flags.ts'
 import { connection, connectionOptions } from './connection.ts'
 
 export function addMcpCommand(program: Command, actions: Actions): void {
-  const command = program
-    .command('mcp')
-    .description('tools for an agent: look at requests, replay them, share a port (docs/agents.md)')
-    .helpOption('-h, --help', 'print this help')
+  const command = program.command('mcp').description('give an AI agent access to requests (docs/agents.md)')
   for (const option of connectionOptions()) command.addOption(option)
-  command.addOption(new Option('--reveal', 'show secrets to the agent').env('TUNNEL_REVEAL'))
+  command.addOption(
+    new Option('--reveal', 'show secrets to the agent').env('TUNNEL_REVEAL').helpGroup('Agent:'),
+  )
   command.action(() => {
     const flags = new Flags(command)
     return actions.mcp({ ...connection(flags), reveals: flags.isOn('reveal') })

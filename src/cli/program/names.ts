@@ -7,7 +7,7 @@ import type { Flags } from '../settings/flags.ts'
 import { repeatable } from './values.ts'
 
 export function subdomainOption(standard: string): Option {
-  return new Option('--subdomain <name>', `name to ask for (default: ${standard})`).env('TUNNEL_SUBDOMAIN')
+  return new Option('--subdomain <name>', `name to request (default: ${standard})`).env('TUNNEL_SUBDOMAIN')
 }
 
 export function subdomainOf(flags: Flags): string | undefined {
@@ -20,13 +20,13 @@ export function subdomainOf(flags: Flags): string | undefined {
 }
 
 export function wildcardOption(): Option {
-  return new Option('--wildcard', 'take the hosts below the name too').env('TUNNEL_WILDCARD')
+  return new Option('--wildcard', 'also receive requests for all hosts below the name').env('TUNNEL_WILDCARD')
 }
 
 export function hostOption(): Option {
   return repeatable(
     '--host-name <host>',
-    'host of your own that leads to the server, such as www.customer.example; repeatable',
+    'custom domain that points to the server, such as www.customer.example; repeatable',
   ).env('TUNNEL_HOST_NAME')
 }
 

@@ -9,10 +9,11 @@ import type { TunnelEnd } from '../ends.ts'
 import { Flags } from '../settings/flags.ts'
 import { parseServices, type Service } from '../settings/target.ts'
 import { connection, connectionOptions } from './connection.ts'
-import { guardSettings, wallOptions } from './guard.ts'
+import { guardSettings, ruleOptions } from './guard.ts'
+import { under } from './help.ts'
 import { hostOption, hostsOf, subdomainOf, subdomainOption, wildcardOption } from './names.ts'
-import { jsonOption, logRateOption, outputWish, quietOption } from './printing.ts'
-import { repeatable, seconds } from './values.ts'
+import { outputWish, printingOptions } from './printing.ts'
+import { seconds } from './values.ts'
 
 /** With what its flags say of visitors. */
 interface GuardedService extends Service {
@@ -37,15 +38,15 @@ interface RawCommand {
 const RAW_COMMANDS: readonly RawCommand[] = [
   {
     name: 'tcp',
-    description: 'give a TCP service a public port',
-    argument: 'where the service is: 5432, host:5432, unix:/path, or a range of ports: 27015-27030',
+    description: 'share a TCP service on a public port',
+    argument: 'where the service is: 5432, host:5432, unix:/path or a range of ports, 27015-27030',
     options: () => [
       remotePortOption(),
       new Option(
         '--tls',
-        'the service speaks TLS: a public name instead of a port, as `localtunnels tls`',
+        'use a public name instead of a port, for a service that speaks TLS; the same as "localtunnels tls"',
       ).env('TUNNEL_TCP_TLS'),
-      subdomainOption('a friendly one; with --tls'),
+      subdomainOption('random; with --tls'),
       wildcardOption(),
       proxyProtocolOption(),
     ],
@@ -77,8 +78,8 @@ const RAW_COMMANDS: readonly RawCommand[] = [
   },
   {
     name: 'udp',
-    description: 'give a UDP service a public port',
-    argument: 'where the service is: 53, host:53, or a range of ports: 27015-27030',
+    description: 'share a UDP service on a public port',
+    argument: 'where the service is: 53, host:53 or a range of ports, 27015-27030',
     options: () => [remotePortOption(), idleTimeoutOption()],
     settings(flags, services) {
       const idleTimeoutMs = seconds(flags, 'idleTimeout', 0.001)
@@ -97,9 +98,9 @@ const RAW_COMMANDS: readonly RawCommand[] = [
   },
   {
     name: 'tls',
-    description: 'give a service that speaks TLS a public name',
+    description: 'share a service that speaks TLS on a public name',
     argument: 'where the service is: 8443, host:8443 or unix:/path',
-    options: () => [subdomainOption('a friendly one'), wildcardOption(), hostOption(), proxyProtocolOption()],
+    options: () => [subdomainOption('random'), wildcardOption(), hostOption(), proxyProtocolOption()],
     settings: tlsSettings,
   },
 ]
@@ -152,13 +153,14 @@ export function addRawCommands(program: Command, actions: Actions): void {
 }
 
 function addRawCommand(program: Command, raw: RawCommand, actions: Actions): void {
-  const command = program
-    .command(raw.name)
-    .description(raw.description)
-    .helpOption('-h, --help', 'print this help')
-    .argument('<port>', raw.argument)
-  const options = [...connectionOptions(), ...raw.options(), ...wallOptions(repeatable)]
-  for (const option of [...options, jsonOption(), logRateOption(), quietOption()]) command.addOption(option)
+  const command = program.command(raw.name).description(raw.description).argument('<port>', raw.argument)
+  const options = [
+    ...under('Public port or name:', raw.options()),
+    ...connectionOptions(),
+    ...ruleOptions(),
+    ...printingOptions(),
+  ]
+  for (const option of options) command.addOption(option)
   command.action((positional: string) => {
     const flags = new Flags(command)
     const targets = parseServices(positional)
@@ -170,21 +172,23 @@ function addRawCommand(program: Command, raw: RawCommand, actions: Actions): voi
 }
 
 function remotePortOption(): Option {
-  return new Option('--remote-port <port>', 'public port to ask for, or a range (default: any free one)').env(
-    'TUNNEL_REMOTE_PORT',
-  )
+  return new Option(
+    '--remote-port <port>',
+    'public port to request, or a range (default: any free port)',
+  ).env('TUNNEL_REMOTE_PORT')
 }
 
 function idleTimeoutOption(): Option {
-  return new Option('--idle-timeout <seconds>', 'how long a silent visitor is remembered (default: 60)').env(
-    'TUNNEL_IDLE_TIMEOUT',
-  )
+  return new Option(
+    '--idle-timeout <seconds>',
+    'forget a visitor that has been silent for this time (default: 60)',
+  ).env('TUNNEL_IDLE_TIMEOUT')
 }
 
 function proxyProtocolOption(): Option {
   return new Option(
     '--proxy-protocol <version>',
-    'v1 or v2: tell the service who connects (default: not)',
+    'send the service a PROXY header with the address of the visitor: v1 or v2 (default: none)',
   ).env('TUNNEL_PROXY_PROTOCOL')
 }
 

@@ -16,17 +16,16 @@ export function addRequestCommands(program: Command, actions: Actions): void {
     const command = program
       .command(name)
       .description(description)
-      .helpOption('-h, --help', 'print this help')
       .argument(...argument)
     for (const option of [...options, ...sessionOptions()]) command.addOption(option)
     return command
   }
   const list = add(
     'requests',
-    'list what came through a tunnel that runs in another terminal',
+    'list the captured requests of a running tunnel',
     ['[filter]', 'such as "POST /hooks status:5xx" (docs/inspector.md)'],
-    new Option('-f, --follow', 'go on with what comes').env('TUNNEL_FOLLOW'),
-    new Option('--limit <count>', 'at most so many (default: 20)').env('TUNNEL_LIMIT'),
+    new Option('-f, --follow', 'keep printing new requests').env('TUNNEL_FOLLOW'),
+    new Option('--limit <count>', 'maximum number of requests (default: 20)').env('TUNNEL_LIMIT'),
   )
   list.action((filter = '') => {
     const flags = new Flags(list)
@@ -35,15 +34,15 @@ export function addRequestCommands(program: Command, actions: Actions): void {
   })
   const again = add(
     'replay',
-    'send a request again, to the app that it went to',
-    ['<id>', 'its number, or: latest'],
-    new Option('--times <count>', 'so often (default: 1)').env('TUNNEL_TIMES'),
-    new Option('--edit', 'change it first, in $VISUAL or $EDITOR').env('TUNNEL_EDIT'),
-    new Option('--diff', 'show what differs from the first time').env('TUNNEL_DIFF'),
-    new Option('--resign', 'sign the webhook afresh (default: if its signature was valid)').env(
+    'send a captured request to the app again',
+    ['<id>', 'number of the request, or: latest'],
+    new Option('--times <count>', 'how many times to send it (default: 1)').env('TUNNEL_TIMES'),
+    new Option('--edit', 'edit the request first, in $VISUAL or $EDITOR').env('TUNNEL_EDIT'),
+    new Option('--diff', 'compare the new response with the captured one').env('TUNNEL_DIFF'),
+    new Option('--resign', 'sign the webhook again (default: if its signature was valid)').env(
       'TUNNEL_RESIGN',
     ),
-    new Option('--no-resign', 'send the signature that was captured').env('TUNNEL_NO_RESIGN'),
+    new Option('--no-resign', 'send the captured signature').env('TUNNEL_NO_RESIGN'),
   )
   again.action((id: string) => {
     const flags = new Flags(again)
@@ -54,22 +53,22 @@ export function addRequestCommands(program: Command, actions: Actions): void {
   })
   const fixture = program
     .command('fixture')
-    .description('keep captured requests as files for tests')
-    .helpOption('-h, --help', 'print this help')
+    .description('save captured requests as files for tests')
     .helpCommand(false)
   const save = fixture
     .command('save')
-    .description('write a captured request to a new file; deliver() of localtunnels/test sends it to an app')
-    .helpOption('-h, --help', 'print this help')
-    .argument('<id>', 'its number, or: latest')
+    .description(
+      'write a captured request to a new file, which deliver() of localtunnels/test sends to an app',
+    )
+    .argument('<id>', 'number of the request, or: latest')
     .argument('<file>', 'such as test/hooks/paid.http')
   for (const option of sessionOptions()) save.addOption(option)
   save.action((id: string, file: string) => actions.saveFixture({ id, file, ...sessionOf(new Flags(save)) }))
   const until = add(
     'wait',
-    'wait until a request has come that matches',
+    'wait for a request that matches',
     ['[filter]', 'such as "POST /hooks" (docs/inspector.md)'],
-    new Option('--timeout <time>', 'at most so long (default: 30s)').env('TUNNEL_TIMEOUT'),
+    new Option('--timeout <time>', 'maximum time to wait (default: 30s)').env('TUNNEL_TIMEOUT'),
   )
   until.action((filter = '') => {
     const flags = new Flags(until)
@@ -79,8 +78,8 @@ export function addRequestCommands(program: Command, actions: Actions): void {
 }
 
 const sessionOptions = (): readonly Option[] => [
-  new Option('--pid <pid>', 'of which session (default: the last started)').env('TUNNEL_PID'),
-  new Option('--json', 'print JSON, one line each').env('TUNNEL_JSON'),
+  new Option('--pid <pid>', 'process id of the tunnel command (default: the last started)').env('TUNNEL_PID'),
+  new Option('--json', 'print one JSON object per line').env('TUNNEL_JSON'),
 ]
 
 function sessionOf(flags: Flags): { readonly pid: number | undefined; readonly isJson: boolean } {

@@ -4,28 +4,28 @@ import { type Command, Option } from 'commander'
 import type { Actions } from '../actions.ts'
 import { Flags } from '../settings/flags.ts'
 import { connection, connectionOptions } from './connection.ts'
-import { guardSettings, wallOptions, wayOptions } from './guard.ts'
+import { accessOptions, guardSettings } from './guard.ts'
+import { under } from './help.ts'
 import { subdomainOf, subdomainOption } from './names.ts'
-import { repeatable } from './values.ts'
 
 export function addRunCommand(program: Command, actions: Actions): void {
   const run = program
     .command('run')
-    .description('run a command with its public URL in the environment, and share the port that it opens')
-    .helpOption('-h, --help', 'print this help')
+    .description('start a command and share the port that it opens')
     .usage('[options] -- <command>')
-    .argument('<command...>', 'such as: npm run dev')
+    .argument('<command...>', 'such as: npm run dev; it gets its public URL in PUBLIC_URL')
     // Flags behind the command belong to it.
     .passThroughOptions()
   for (const option of [
-    new Option('-p, --port <port>', 'port that the command opens, also its PORT (default: found out)').env(
-      'TUNNEL_PORT',
-    ),
+    ...under('App:', [
+      new Option('-p, --port <port>', 'port that the command opens, also its PORT (default: detected)').env(
+        'TUNNEL_PORT',
+      ),
+      new Option('--required', 'do not start the command without a tunnel').env('TUNNEL_REQUIRED'),
+    ]),
     ...connectionOptions(),
-    subdomainOption('APP_NAME, else a friendly one'),
-    new Option('--required', 'do not run the command without a tunnel').env('TUNNEL_REQUIRED'),
-    ...wayOptions(repeatable),
-    ...wallOptions(repeatable),
+    ...under('Name:', [subdomainOption('from APP_NAME, or random')]),
+    ...accessOptions(),
   ])
     run.addOption(option)
   run.action((command: readonly [string, ...string[]]) => {

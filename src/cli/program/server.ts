@@ -7,15 +7,13 @@ import type { Actions } from '../actions.ts'
 import { Flags } from '../settings/flags.ts'
 import { acmeOptions, acmeSettings } from './acme.ts'
 import { adminAddress } from './admin.ts'
-import { LOG_RATE_OPTION, outputWish, QUIET_OPTION } from './printing.ts'
+import { under } from './help.ts'
+import { JSON_OPTION, LOG_RATE_OPTION, outputWish, QUIET_OPTION } from './printing.ts'
 import { readAuthority, repeatable, seconds, wholeNumber } from './values.ts'
 import { workerCount } from './worker-count.ts'
 
 export function addServerCommand(program: Command, actions: Actions): void {
-  const server = program
-    .command('server')
-    .description('run a tunnel server')
-    .helpOption('-h, --help', 'print this help')
+  const server = program.command('server').description('run a tunnel server').addHelpText('after', VARIABLES)
   for (const option of serverOptions()) server.addOption(option)
   server.action(async () => {
     const flags = new Flags(server)
@@ -31,113 +29,145 @@ export function addServerCommand(program: Command, actions: Actions): void {
 
 function serverOptions(): Option[] {
   return [
-    new Option('--config <file>', 'configuration file; flags win over it').env('TUNNEL_SERVER_CONFIG'),
-    new Option('--host <address>', 'address to listen on (default: 0.0.0.0)').env('TUNNEL_SERVER_HOST'),
-    new Option(
-      '-p, --port <port>',
-      'port to listen on, 0 for any free one (default: 8080; with --acme 443)',
-    ).env('TUNNEL_SERVER_PORT'),
-    repeatable('--domain <domain>', 'tunnels get names under it; repeatable (default: localhost)').env(
-      'TUNNEL_SERVER_DOMAIN',
-    ),
-    repeatable('--tls-cert <file>', 'certificate chain, PEM; repeatable, for other names').env(
-      'TUNNEL_SERVER_TLS_CERT',
-    ),
-    repeatable('--tls-key <file>', 'its private key, PEM; repeatable').env('TUNNEL_SERVER_TLS_KEY'),
-    ...acmeOptions(),
-    new Option('--client-ca <file>', 'PEM of the authorities of clients, which then need a certificate').env(
-      'TUNNEL_SERVER_CLIENT_CA',
-    ),
-    new Option('--tls-min-version <version>', 'oldest version of TLS: 1.2 or 1.3 (default: 1.2)').env(
-      'TUNNEL_SERVER_TLS_MIN_VERSION',
-    ),
-    new Option('--tls-ciphers <list>', 'ciphers of TLS 1.2 (default: forward secret and authenticated)').env(
-      'TUNNEL_SERVER_TLS_CIPHERS',
-    ),
-    new Option('--no-http2', 'visitors speak HTTP/1.1 only (default: HTTP/2, too)').env(
-      'TUNNEL_SERVER_NO_HTTP2',
-    ),
-    new Option('--http3', 'visitors may speak HTTP/3, too, by UDP (experimental)').env('TUNNEL_SERVER_HTTP3'),
-    new Option('--hsts <seconds>', 'tell browsers to come by https only, for so long (default: not)').env(
-      'TUNNEL_SERVER_HSTS',
-    ),
-    repeatable('--token <token>', 'secret that clients must have; repeatable').env('TUNNEL_SERVER_TOKEN'),
-    new Option(
-      '--tokens-db [file]',
-      'tokens of "localtunnels token" (default file: tokens.db in the state folder)',
-    ).env('TUNNEL_SERVER_TOKENS_DB'),
-    new Option(
-      '--token-issuer <url>',
-      'clients may connect with JSON Web Tokens of this issuer, such as a CI system',
-    ).env('TUNNEL_SERVER_TOKEN_ISSUER'),
-    new Option('--token-audience <text>', 'whom these tokens are for, as in their aud').env(
-      'TUNNEL_SERVER_TOKEN_AUDIENCE',
-    ),
-    repeatable(
-      '--token-claim <name=value>',
-      'a claim that they must have, such as repository=me/shop; * stands for any characters; repeatable',
-    ).env('TUNNEL_SERVER_TOKEN_CLAIM'),
-    repeatable(
-      '--token-names <pattern>',
-      'subdomains that they open, such as ci-* or {repository_owner}--*; repeatable (default: all)',
-    ).env('TUNNEL_SERVER_TOKEN_NAMES'),
-    new Option(
-      '--open',
-      "without a token, listen on other addresses than this machine's own: everybody may have a tunnel",
-    ).env('TUNNEL_SERVER_OPEN'),
-    new Option('--tcp-ports <ports>', 'public ports for TCP tunnels (default: 20000-29999)').env(
-      'TUNNEL_SERVER_TCP_PORTS',
-    ),
-    new Option('--udp-ports <ports>', 'public ports for UDP tunnels (default: 20000-29999)').env(
-      'TUNNEL_SERVER_UDP_PORTS',
-    ),
-    new Option('--tls-port <port>', 'port for TLS tunnels, told apart by name (default: none)').env(
-      'TUNNEL_SERVER_TLS_PORT',
-    ),
-    new Option('--origin-timeout <seconds>', 'longest wait for an answer, 0 for ever (default: 60)').env(
-      'TUNNEL_SERVER_ORIGIN_TIMEOUT',
-    ),
-    new Option('--public-url <url>', 'where visitors reach it, if behind a proxy').env(
-      'TUNNEL_SERVER_PUBLIC_URL',
-    ),
-    repeatable(
-      '--trusted-proxy <address>',
-      'proxy (address or CIDR) whose X-Forwarded-* hold; repeatable',
-    ).env('TUNNEL_SERVER_TRUSTED_PROXY'),
-    new Option('--proxy-protocol', 'connections of trusted proxies begin with a PROXY header').env(
-      'TUNNEL_SERVER_PROXY_PROTOCOL',
-    ),
-    new Option('--inbox <file>', 'webhooks of clients with a token wait here while they are away').env(
-      'TUNNEL_SERVER_INBOX',
-    ),
-    new Option('--access-log <file>', 'one JSON line for each visit; - for standard output').env(
-      'TUNNEL_SERVER_ACCESS_LOG',
-    ),
-    new Option('--tracing', 'give requests an id (X-Request-Id) and a trace (traceparent)').env(
-      'TUNNEL_SERVER_TRACING',
-    ),
-    new Option('--admin <address>', 'listen for the operator: API and metrics, such as 127.0.0.1:9090').env(
-      'TUNNEL_SERVER_ADMIN',
-    ),
-    new Option(
-      '--admin-token <token>',
-      'its token (default: one for this start, which localtunnels admin finds)',
-    ).env('TUNNEL_SERVER_ADMIN_TOKEN'),
-    new Option(
-      '--cluster <url>',
-      'Redis or Valkey shared with the other servers of the domain: redis://host:6379',
-    ).env('TUNNEL_SERVER_CLUSTER'),
-    new Option('--peer-url <url>', 'where they reach this one (default: the address it listens on)').env(
-      'TUNNEL_SERVER_PEER_URL',
-    ),
-    new Option('--workers <count>', 'processes that share the ports: auto for one a core (default: 1)').env(
-      'TUNNEL_SERVER_WORKERS',
-    ),
-    new Option('--json', 'print one JSON event a line').env('TUNNEL_SERVER_JSON'),
-    new Option('--log-rate <lines>', LOG_RATE_OPTION).env('TUNNEL_SERVER_LOG_RATE'),
-    new Option('-q, --quiet', QUIET_OPTION).env('TUNNEL_SERVER_QUIET'),
+    ...under('General:', [
+      new Option('--config <file>', 'read settings from this file; options and variables override it').env(
+        'TUNNEL_SERVER_CONFIG',
+      ),
+      new Option(
+        '-p, --port <port>',
+        'port for visitors and clients, 0 for any free port (default: 8080, with --acme 443)',
+      ).env('TUNNEL_SERVER_PORT'),
+      new Option('--host <address>', 'address to listen on (default: 0.0.0.0)').env('TUNNEL_SERVER_HOST'),
+      repeatable('--domain <domain>', 'tunnels get names below it (default: localhost); repeatable').env(
+        'TUNNEL_SERVER_DOMAIN',
+      ),
+      new Option('--public-url <url>', 'URL that visitors use, if a proxy is in front of the server').env(
+        'TUNNEL_SERVER_PUBLIC_URL',
+      ),
+      new Option(
+        '--origin-timeout <seconds>',
+        'time that an app has to respond, 0 for no limit (default: 60)',
+      ).env('TUNNEL_SERVER_ORIGIN_TIMEOUT'),
+      new Option(
+        '--workers <count>',
+        'processes that share the ports, or auto for one per core (default: 1)',
+      ).env('TUNNEL_SERVER_WORKERS'),
+    ]),
+    ...under('Certificates from an authority (ACME):', acmeOptions()),
+    ...under('TLS:', [
+      repeatable('--tls-cert <file>', 'certificate chain, PEM; repeatable, for other names').env(
+        'TUNNEL_SERVER_TLS_CERT',
+      ),
+      repeatable('--tls-key <file>', 'its private key, PEM; repeatable, in the same order').env(
+        'TUNNEL_SERVER_TLS_KEY',
+      ),
+      new Option(
+        '--tls-min-version <version>',
+        'oldest accepted version of TLS: 1.2 or 1.3 (default: 1.2)',
+      ).env('TUNNEL_SERVER_TLS_MIN_VERSION'),
+      new Option(
+        '--tls-ciphers <list>',
+        'ciphers of TLS 1.2, names of OpenSSL (default: ciphers with forward secrecy and authentication)',
+      ).env('TUNNEL_SERVER_TLS_CIPHERS'),
+      new Option(
+        '--client-ca <file>',
+        'require a certificate from every client, signed by these authorities, PEM',
+      ).env('TUNNEL_SERVER_CLIENT_CA'),
+      new Option(
+        '--http-port <port>',
+        'port that redirects to https and serves the checks of ACME (default: none, with --acme 80)',
+      ).env('TUNNEL_SERVER_HTTP_PORT'),
+      new Option('--no-http2', 'do not offer HTTP/2 to visitors').env('TUNNEL_SERVER_NO_HTTP2'),
+      new Option('--http3', 'offer HTTP/3 to visitors (experimental)').env('TUNNEL_SERVER_HTTP3'),
+      new Option(
+        '--hsts <seconds>',
+        'send Strict-Transport-Security with this max-age (default: do not send it)',
+      ).env('TUNNEL_SERVER_HSTS'),
+    ]),
+    ...under('Clients and tokens:', [
+      new Option(
+        '--tokens-db [file]',
+        'accept the tokens of "localtunnels token" (default file: tokens.db in the state folder)',
+      ).env('TUNNEL_SERVER_TOKENS_DB'),
+      repeatable('--token <token>', 'accept this token; repeatable').env('TUNNEL_SERVER_TOKEN'),
+      new Option('--token-issuer <url>', 'accept JSON Web Tokens of this issuer, such as a CI system').env(
+        'TUNNEL_SERVER_TOKEN_ISSUER',
+      ),
+      new Option('--token-audience <text>', 'audience ("aud") that these tokens must have').env(
+        'TUNNEL_SERVER_TOKEN_AUDIENCE',
+      ),
+      repeatable(
+        '--token-claim <name=value>',
+        'claim that these tokens must have, such as repository=me/shop; * matches any characters; repeatable',
+      ).env('TUNNEL_SERVER_TOKEN_CLAIM'),
+      repeatable(
+        '--token-names <pattern>',
+        'subdomains that these tokens may use, such as ci-* or {repository_owner}--* (default: all); repeatable',
+      ).env('TUNNEL_SERVER_TOKEN_NAMES'),
+      new Option(
+        '--open',
+        'accept clients without a token from other machines too; anyone can then open tunnels',
+      ).env('TUNNEL_SERVER_OPEN'),
+    ]),
+    ...under('Tunnels:', [
+      new Option('--tcp-ports <ports>', 'ports of TCP tunnels, or none (default: 20000-29999)').env(
+        'TUNNEL_SERVER_TCP_PORTS',
+      ),
+      new Option('--udp-ports <ports>', 'ports of UDP tunnels, or none (default: 20000-29999)').env(
+        'TUNNEL_SERVER_UDP_PORTS',
+      ),
+      new Option('--tls-port <port>', 'port of all TLS tunnels, which have names (default: none)').env(
+        'TUNNEL_SERVER_TLS_PORT',
+      ),
+      new Option('--inbox <file>', 'store webhooks in this file while their client is offline').env(
+        'TUNNEL_SERVER_INBOX',
+      ),
+    ]),
+    ...under('Behind a proxy:', [
+      repeatable(
+        '--trusted-proxy <address>',
+        'trust X-Forwarded-* headers from this address or range; repeatable',
+      ).env('TUNNEL_SERVER_TRUSTED_PROXY'),
+      new Option('--proxy-protocol', 'expect a PROXY header from trusted proxies').env(
+        'TUNNEL_SERVER_PROXY_PROTOCOL',
+      ),
+    ]),
+    ...under('Several servers:', [
+      new Option(
+        '--cluster <url>',
+        'Redis or Valkey that all servers of the domain use: redis://host:6379',
+      ).env('TUNNEL_SERVER_CLUSTER'),
+      new Option(
+        '--peer-url <url>',
+        'URL at which the other servers reach this one (default: the address it listens on)',
+      ).env('TUNNEL_SERVER_PEER_URL'),
+    ]),
+    ...under('Operation:', [
+      new Option(
+        '--admin <address>',
+        'serve the admin page, its API and metrics there, such as 127.0.0.1:9090',
+      ).env('TUNNEL_SERVER_ADMIN'),
+      new Option(
+        '--admin-token <token>',
+        'token for it (default: a new one per start, which "localtunnels admin" finds)',
+      ).env('TUNNEL_SERVER_ADMIN_TOKEN'),
+      new Option(
+        '--access-log <file>',
+        'write one JSON line per request or connection; - for standard output',
+      ).env('TUNNEL_SERVER_ACCESS_LOG'),
+      new Option('--tracing', 'add X-Request-Id and traceparent headers to requests').env(
+        'TUNNEL_SERVER_TRACING',
+      ),
+      new Option('--json', JSON_OPTION).env('TUNNEL_SERVER_JSON'),
+      new Option('--log-rate <lines>', LOG_RATE_OPTION).env('TUNNEL_SERVER_LOG_RATE'),
+      new Option('-q, --quiet', QUIET_OPTION).env('TUNNEL_SERVER_QUIET'),
+    ]),
   ]
 }
+
+const VARIABLES = `
+Each option is also a variable: --tls-cert is TUNNEL_SERVER_TLS_CERT.
+Options on the command line override variables, and both override the file.`
 
 function serverSettings(flags: Flags): ServerConfigOptions {
   const host = flags.text('host')

@@ -7,27 +7,27 @@ import type { ServiceRequest } from '../commands/service.ts'
 const ACTIONS: readonly (readonly [action: ServiceRequest['action'], description: string])[] = [
   [
     'install',
-    'run "up", or the words behind --, from this folder, with the machine or (not as root) with this user',
+    'install and start a service that runs "localtunnels up", or the words after --, in this folder (systemd or launchd); as root it starts with the machine, otherwise with your session',
   ],
-  ['status', 'whether it runs'],
-  ['remove', 'stop it, and forget it'],
+  ['status', 'print whether the service runs; exit code 0 if it does'],
+  ['remove', 'stop and remove the service'],
 ]
 
 export function addServiceCommand(program: Command, actions: Actions): void {
   const service = program
     .command('service')
-    .description('keep tunnels or a server running, by systemd or launchd')
-    .helpOption('-h, --help', 'print this help')
+    .description('run tunnels or a server as a system service')
     .helpCommand(false)
   for (const [action, description] of ACTIONS) {
     const command = service
       .command(action)
       .description(description)
-      .helpOption('-h, --help', 'print this help')
       .addOption(
-        new Option('--name <name>', 'what it is called').env('TUNNEL_SERVICE_NAME').default('localtunnels'),
+        new Option('--name <name>', 'name of the service (default: localtunnels)')
+          .env('TUNNEL_SERVICE_NAME')
+          .default('localtunnels'),
       )
-      .addOption(new Option('--user', 'of this user, also as root').env('TUNNEL_SERVICE_USER'))
+      .addOption(new Option('--user', 'a service of this user, even for root').env('TUNNEL_SERVICE_USER'))
     if (action === 'install')
       command
         .usage('[options] -- [words]')

@@ -1,69 +1,99 @@
-// Flags of `localtunnels [port]`.
+// Flags of `localtunnels [port]` and `localtunnels http [port]`, which are the same.
 
-import { Option } from 'commander'
+import { type Command, Option } from 'commander'
 import { TunnelError } from '../../errors.ts'
 import { parseHost } from '../../names.ts'
+import type { Actions } from '../actions.ts'
 import type { ShareSettings } from '../commands/share.ts'
-import type { Flags } from '../settings/flags.ts'
+import { Flags } from '../settings/flags.ts'
 import { parseRoutes } from '../settings/target.ts'
-import { appTls, needHttps, targetOf } from './app.ts'
+import { appOptions, appTls, needHttps, targetOf } from './app.ts'
 import { connection } from './connection.ts'
-import { guardSettings, wallOptions, wayOptions } from './guard.ts'
+import { accessOptions, guardSettings } from './guard.ts'
+import { under } from './help.ts'
 import { hostOption, hostsOf, subdomainOf, subdomainOption, wildcardOption } from './names.ts'
-import { jsonOption, logRateOption, quietOption } from './printing.ts'
+import { outputWish, printingOptions } from './printing.ts'
 import { repeatable } from './values.ts'
 
-export function shareOptions(): Option[] {
+/** Makes a command share an app. */
+export function addSharing(command: Command, actions: Actions): void {
+  for (const option of [...appOptions(), ...shareOptions()]) command.addOption(option)
+  command.action((positional: string | undefined) => {
+    const flags = new Flags(command)
+    return actions.share(shareSettings(flags, positional), outputWish(flags))
+  })
+}
+
+export function addHttpCommand(program: Command, actions: Actions): void {
+  const http = program
+    .command('http')
+    .description('share a web app; you can leave out the word "http"')
+    .argument('[port]', 'where the app is: 3000, host:3000, https://host:3000 or unix:/path (default: 3000)')
+    .addHelpText('after', VARIABLES)
+  addSharing(http, actions)
+}
+
+const VARIABLES = `
+Each option is also a variable: --host-header is TUNNEL_HOST_HEADER.
+Options on the command line override variables (docs/cli.md).`
+
+function shareOptions(): Option[] {
   return [
-    new Option('--spa', 'with --serve: /index.html for pages that are not there').env('TUNNEL_SPA'),
-    subdomainOption('APP_NAME, else a friendly one'),
-    new Option('--exact', 'take no other name when that one is taken').env('TUNNEL_EXACT'),
-    new Option('--wire <wire>', 'auto, streams or json (default: auto)').env('TUNNEL_WIRE'),
-    new Option(
-      '--host-header <host>',
-      'Host the app sees: preserve, rewrite, or a host (default: preserve)',
-    ).env('TUNNEL_HOST_HEADER'),
-    repeatable('--route <path=app>', 'path with an app of its own, such as /api=8080; repeatable').env(
-      'TUNNEL_ROUTE',
-    ),
-    wildcardOption(),
-    repeatable(
-      '--wildcard-host <labels>',
-      'with --wildcard: a host that may have a certificate, such as anna; repeatable',
-    ).env('TUNNEL_WILDCARD_HOST'),
-    hostOption(),
-    new Option('--protocol <protocol>', 'what the app speaks: http/1.1, h2c or h2 (default: http/1.1)').env(
-      'TUNNEL_PROTOCOL',
-    ),
-    repeatable(
-      '--inbox <path>',
-      'webhooks wait on the server while this is not running: /hooks/*; repeatable; needs a token',
-    ).env('TUNNEL_INBOX'),
-    new Option('--pool [kind]', 'share the name with other clients: none, cookie, address, or all').env(
-      'TUNNEL_POOL',
-    ),
-    new Option('--pool-answer <whose>', 'with --pool all: first, the label of a client, or a status').env(
-      'TUNNEL_POOL_ANSWER',
-    ),
-    new Option('--pool-label <label>', 'with --pool all: what this client calls itself').env(
-      'TUNNEL_POOL_LABEL',
-    ),
-    new Option('--take <filter>', 'the requests that the app gets: POST body:"invoice.paid"').env(
-      'TUNNEL_TAKE',
-    ),
-    ...wayOptions(repeatable),
-    ...wallOptions(repeatable),
-    new Option(
-      '--inspect [port]',
-      'look at requests in a browser (default: on a terminal, on any free port)',
-    ).env('TUNNEL_INSPECT'),
-    new Option('--no-inspect', 'do not').env('TUNNEL_NO_INSPECT'),
-    new Option('--qr', 'show the URL as a QR code').env('TUNNEL_QR'),
-    new Option('--open', 'open the URL in the browser').env('TUNNEL_OPEN'),
-    new Option('--copy', 'copy the URL to the clipboard').env('TUNNEL_COPY'),
-    jsonOption(),
-    logRateOption(),
-    quietOption(),
+    ...under('App:', [
+      new Option('--spa', 'with --serve: send /index.html for pages that do not exist').env('TUNNEL_SPA'),
+      new Option(
+        '--host-header <host>',
+        'Host header that the app gets: preserve, rewrite, or a host (default: preserve)',
+      ).env('TUNNEL_HOST_HEADER'),
+      repeatable('--route <path=app>', 'send a path to another app, such as /api=8080; repeatable').env(
+        'TUNNEL_ROUTE',
+      ),
+      new Option('--protocol <protocol>', 'protocol of the app: http/1.1, h2c or h2 (default: http/1.1)').env(
+        'TUNNEL_PROTOCOL',
+      ),
+    ]),
+    ...under('Server connection:', [
+      new Option('--wire <wire>', 'wire protocol: auto, streams or json (default: auto)').env('TUNNEL_WIRE'),
+    ]),
+    ...under('Name:', [
+      subdomainOption('from APP_NAME, or random'),
+      new Option('--exact', 'fail if the requested name is in use (default: take "name-2")').env(
+        'TUNNEL_EXACT',
+      ),
+      wildcardOption(),
+      repeatable(
+        '--wildcard-host <labels>',
+        'with --wildcard: a host below the name that may get a certificate, such as anna; repeatable',
+      ).env('TUNNEL_WILDCARD_HOST'),
+      hostOption(),
+      new Option(
+        '--pool [kind]',
+        'share the name with other clients; affinity of a visitor to one client: none, cookie or address (default: none); all sends each request to every client',
+      ).env('TUNNEL_POOL'),
+      new Option(
+        '--pool-answer <whose>',
+        'with --pool all: response that the visitor gets: first, the label of a client, or a status',
+      ).env('TUNNEL_POOL_ANSWER'),
+      new Option('--pool-label <label>', 'with --pool all: label of this client').env('TUNNEL_POOL_LABEL'),
+    ]),
+    ...accessOptions(),
+    ...under('Inspector and webhooks:', [
+      new Option('--inspect [port]', 'run the inspector (default: in a terminal)').env('TUNNEL_INSPECT'),
+      new Option('--no-inspect', 'do not run the inspector').env('TUNNEL_NO_INSPECT'),
+      repeatable(
+        '--inbox <path>',
+        'the server stores webhooks to this path while this command is not running, such as /hooks/*; needs a token; repeatable',
+      ).env('TUNNEL_INBOX'),
+      new Option('--take <filter>', 'forward only requests that match, such as POST body:"invoice.paid"').env(
+        'TUNNEL_TAKE',
+      ),
+    ]),
+    ...under('Output:', [
+      new Option('--qr', 'show the URL as a QR code').env('TUNNEL_QR'),
+      new Option('--open', 'open the URL in the browser').env('TUNNEL_OPEN'),
+      new Option('--copy', 'copy the URL to the clipboard').env('TUNNEL_COPY'),
+      ...printingOptions(),
+    ]),
   ]
 }
 
@@ -109,7 +139,7 @@ function inspectOf(flags: Flags): ShareSettings['inspect'] {
 
 const WIRES = ['auto', 'streams', 'json'] as const
 
-export function shareSettings(flags: Flags, positional: string | undefined): ShareSettings {
+function shareSettings(flags: Flags, positional: string | undefined): ShareSettings {
   const { destination, client } = connection(flags)
   const subdomain = subdomainOf(flags)
   const wireText = flags.text('wire') ?? 'auto'

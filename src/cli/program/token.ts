@@ -13,8 +13,7 @@ import { repeatable, wholeNumber } from './values.ts'
 export function addTokenCommands(program: Command, actions: Actions): void {
   const token = program
     .command('token')
-    .description('make, list and take back tokens of a server with --tokens-db, while it runs')
-    .helpOption('-h, --help', 'print this help')
+    .description('create, list, rotate and revoke client tokens')
     .helpCommand(false)
   const add = (
     action: TokenSettings['action'],
@@ -22,8 +21,8 @@ export function addTokenCommands(program: Command, actions: Actions): void {
     options: readonly Option[],
     scope: (flags: Flags) => Pick<TokenSettings, 'scope' | 'forMs'>,
   ): void => {
-    const command = token.command(action).description(description).helpOption('-h, --help', 'print this help')
-    if (action !== 'list') command.argument('<name>', 'what the token is called')
+    const command = token.command(action).description(description)
+    if (action !== 'list') command.argument('<name>', 'name of the token')
     for (const option of [...options, ...COMMON()]) command.addOption(option)
     command.action(() => {
       const [name = ''] = command.processedArgs as readonly (string | undefined)[] // at most one, a text
@@ -32,40 +31,50 @@ export function addTokenCommands(program: Command, actions: Actions): void {
       return actions.token({ action, name, file, isJson: flags.isOn('json'), ...scope(flags) })
     })
   }
-  add('add', 'make one, and show it this once', scopeOptions(), flags => ({
+  add('add', 'create a token, and show it once', scopeOptions(), flags => ({
     scope: scopeOf(flags),
     forMs: flags.text('for') === undefined ? undefined : timeOf(flags.text('for') ?? '', '--for'),
   }))
   const nothing = () => ({ scope: {}, forMs: undefined })
-  add('list', 'list them, without their secrets', [], nothing)
-  add('rotate', 'another secret for the same token; the old one opens nothing from then on', [], nothing)
-  add('revoke', 'take one back: its tunnels close within a second', [], nothing)
+  add('list', 'list all tokens, without their secrets', [], nothing)
+  add('rotate', 'replace the secret of a token; the old secret stops working', [], nothing)
+  add('revoke', 'revoke a token; its tunnels close within a second', [], nothing)
 }
 
 const COMMON = (): readonly Option[] => [
-  new Option('--tokens-db <file>', 'the file (default: tokens.db in the state folder)').env(
-    'TUNNEL_SERVER_TOKENS_DB',
-  ),
+  new Option(
+    '--tokens-db <file>',
+    'file of the tokens, the same as for "localtunnels server" (default: tokens.db in the state folder)',
+  ).env('TUNNEL_SERVER_TOKENS_DB'),
   new Option('--json', 'print JSON'),
 ]
 
 const scopeOptions = (): readonly Option[] => [
   repeatable(
     '--names <pattern>',
-    'subdomain that it opens, such as shop or team-*; repeatable (default: all)',
+    'subdomains that the token may use, such as shop or team-*; repeatable (default: all)',
   ),
-  repeatable('--kinds <kind>', 'http, tcp, udp or tls; repeatable (default: all)'),
-  repeatable('--hosts <pattern>', 'host of a customer that it opens; repeatable (default: none)'),
-  new Option('--tcp-ports <ports>', 'public TCP ports that it opens'),
-  new Option('--udp-ports <ports>', 'public UDP ports that it opens'),
-  new Option('--max-tunnels <count>', 'tunnels at once'),
-  new Option('--max-clients <count>', 'clients at once'),
-  new Option('--max-ports <count>', 'public ports at once'),
-  new Option('--rate <limit>', 'requests or connections of all visitors of its tunnels, such as 600/1m'),
-  new Option('--bandwidth <size>', 'bytes a second, each way, of all visitors of its tunnels, such as 10MB'),
-  new Option('--require-guard', 'no tunnel without a guard'),
-  new Option('--reserve', 'no other token gets its --names, also while no client has them'),
-  new Option('--for <time>', 'how long it works, such as 30d (default: until it is taken back)'),
+  repeatable(
+    '--kinds <kind>',
+    'kinds of tunnels that it may open: http, tcp, udp or tls; repeatable (default: all)',
+  ),
+  repeatable('--hosts <pattern>', 'custom domains that it may use; repeatable (default: none)'),
+  new Option('--tcp-ports <ports>', 'public TCP ports that it may use (default: all of the server)'),
+  new Option('--udp-ports <ports>', 'public UDP ports that it may use (default: all of the server)'),
+  new Option('--max-tunnels <count>', 'maximum number of open tunnels'),
+  new Option('--max-clients <count>', 'maximum number of connected clients'),
+  new Option('--max-ports <count>', 'maximum number of open public ports'),
+  new Option(
+    '--rate <limit>',
+    'limit of requests or connections to all its tunnels together, such as 600/1m',
+  ),
+  new Option(
+    '--bandwidth <size>',
+    'limit of bytes per second to all its tunnels together, in each direction, such as 10MB',
+  ),
+  new Option('--require-guard', 'refuse tunnels without access control'),
+  new Option('--reserve', 'reserve its --names for this token, even while no client uses them'),
+  new Option('--for <time>', 'lifetime of the token, such as 30d (default: until you revoke it)'),
 ]
 
 const KINDS = ['http', 'tcp', 'udp', 'tls'] as const
