@@ -97,8 +97,9 @@ export class BodyFramer {
   // A copy without blanks: its bytes so far, and from where on what was fed is not in it.
   #cleanedBytes = 0
   #uncleanedFrom = 0
-  /** The state before the byte that broke the framing. */
+  /** The byte that broke the framing, and the state before it. */
   #brokenIn = SIZE_START
+  #brokenBy = 0
 
   /**
    * `trailer`: gets what follows the last chunk in the same way, with the blank line. `forbidden`: names that no trailer may have beside
@@ -148,8 +149,13 @@ export class BodyFramer {
       return 'the trailers behind its last chunk are malformed, too long or not allowed there'
     if (this.#brokenIn === DATA_CR || this.#brokenIn === DATA_LF)
       return 'a chunk of its body is longer than its size'
+    if (this.#brokenBy === LF) return 'the line with the size of a chunk ends with LF without CR'
+    if (this.#brokenIn === SIZE && this.#used > MAX_SIZE_DIGITS)
+      return `the size of a chunk has more than ${MAX_SIZE_DIGITS} digits`
+    if (this.#used > MAX_EXTENSION_BYTES)
+      return `the size of a chunk has more than ${MAX_EXTENSION_BYTES} bytes behind it`
     if (this.#brokenIn <= SIZE) return 'a chunk of its body has no size in hexadecimal digits'
-    return 'the line with the size of a chunk is malformed or too long'
+    return 'the line with the size of a chunk is malformed'
   }
 
   /** Bytes to come, when the head announced how many; else 0. */
@@ -225,7 +231,7 @@ export class BodyFramer {
       framing++
       const byte = bytes[at]!
       const state = this.#state
-      if (!this.#takeFraming(byte)) return this.#break(state)
+      if (!this.#takeFraming(byte)) return this.#break(state, byte)
       if (byte <= SP && this.isTolerant && isBlank(byte) && this.#state !== EXT_QUOTED)
         this.#leaveOut(bytes, start, end, at)
       at++
@@ -234,8 +240,9 @@ export class BodyFramer {
     return at
   }
 
-  #break(state: number): -1 {
+  #break(state: number, byte: number): -1 {
     this.#brokenIn = state
+    this.#brokenBy = byte
     return -1
   }
 
@@ -243,7 +250,7 @@ export class BodyFramer {
   #scanTrailers(bytes: Uint8Array, start: number, end: number): number {
     let at = start
     while (at < end && !this.complete) {
-      if (!this.#takeFraming(bytes[at]!)) return this.#break(LINE)
+      if (!this.#takeFraming(bytes[at]!)) return this.#break(LINE, bytes[at]!)
       at++
     }
     this.#trailer?.(bytes, start, at)

@@ -19,6 +19,10 @@ import { INITIAL_WINDOW_BYTES, ReceiveWindow } from './windows.ts'
 export const STREAM_WINDOW_BYTES = 262_144
 /** The same for all streams of a connection: what an origin that does not read can have this side keep. */
 export const CONNECTION_WINDOW_BYTES = 1_048_576
+/** Of a request behind its complete answer: visitors that go on may end it themselves. */
+export const MAX_DROPPED_BYTES = 16_777_216
+/** Round trips without any of it. A visitor may answer some PINGs before it uses a window that grew. */
+export const QUIET_TRIPS = 4
 /** CONTINUATION frames in one head. Those who write frames fill them: four hold the largest head. */
 export const MAX_CONTINUATIONS = 16
 /**
@@ -177,7 +181,8 @@ export class ServerConnection implements FrameHandler {
 
   data(_stream: number, bytes: Uint8Array, start: number, end: number): void {
     const stream = this.#dataStream
-    if (stream === undefined || stream.isClosed || stream.isDropping) return this.#consumed(end - start)
+    if (stream === undefined || stream.isClosed) return this.#consumed(end - start)
+    if (stream.isDropping) return this.#drop(stream, end - start)
     stream.heldBytes += end - start
     stream.handler.data(bytes, start, end)
   }
@@ -275,8 +280,8 @@ export class ServerConnection implements FrameHandler {
     // Stream 0 is that of `shutDown`.
     const stream = this.#streams.get(Frame.readU32(bytes, start))
     if (stream?.isDropping === true) {
-      this.resetStream(stream, Code.NO_ERROR)
-      stream.handler.reset()
+      if (++stream.quietTrips === QUIET_TRIPS) this.#endDropping(stream)
+      else this.#makeTrip(stream)
     }
     if (this.#isShuttingDown && this.#lastServed === NO_LAST_STREAM) this.#host.sawGoaway()
   }
@@ -314,17 +319,34 @@ export class ServerConnection implements FrameHandler {
   }
 
   /**
-   * The answer is complete before the request: what still comes is dropped, within the window that the peer has. It gets
-   * RST_STREAM (RFC 9113 section 8.1) once it has shown that it has the answer. Clients that meet both in one read lose the answer.
+   * The answer is complete before the request: what still comes is dropped. The peer gets RST_STREAM (RFC 9113 section 8.1) once it
+   * sends nothing for some round trips, having read the answer, or too much. In one read with the answer, clients would lose that; while they
+   * go on with an upload, curl 7.88 takes it for a fault, and httpx 0.28 waits for ever.
    */
   dropRequest(stream: ServerStream): void {
     if (stream.isClosed || stream.isDropping) return
+    this.consumed(stream, stream.heldBytes)
     stream.isDropping = true
-    if (stream.heldBytes > 0) this.#consumed(stream.heldBytes)
-    stream.heldBytes = 0
+    this.#makeTrip(stream)
+  }
+
+  #makeTrip(stream: ServerStream): void {
     const payload = new Uint8Array(8)
     Frame.writeU32(payload, 0, stream.id)
     this.sender.ping(false, payload, 0)
+  }
+
+  #drop(stream: ServerStream, count: number): void {
+    this.#consumed(count)
+    stream.droppedBytes += count
+    stream.quietTrips = 0
+    if (stream.droppedBytes < MAX_DROPPED_BYTES) this.#giveBack(stream, count)
+    else this.#endDropping(stream)
+  }
+
+  #endDropping(stream: ServerStream): void {
+    this.resetStream(stream, Code.NO_ERROR)
+    stream.handler.reset()
   }
 
   /** A request, or what belongs to it, breaks a rule: cuts the stream, and counts against those who do that all the time. */

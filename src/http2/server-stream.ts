@@ -55,6 +55,9 @@ export class ServerStream {
   isStarved = false
   /** The rest of its request is dropped. */
   isDropping = false
+  droppedBytes = 0
+  /** PINGs that were answered since. */
+  quietTrips = 0
   /** Bytes that came and were not consumed. */
   heldBytes = 0
 

@@ -154,6 +154,9 @@ const REFUSED = [
   [ok('hello', 'Content-Length: 6\r\n'), 'it has two lengths: 5 and 6'],
   [chunked('0\r\n\r\n', 'Transfer-Encoding: chunked\r\n'), 'it has Transfer-Encoding twice'],
   [chunked('g\r\n'), 'a chunk of its body has no size in hexadecimal digits'],
+  [chunked('5\nhello\n0\n\n'), 'the line with the size of a chunk ends with LF without CR'],
+  [chunked(`${'0'.repeat(17)}\r\n`), 'the size of a chunk has more than 16 digits'],
+  [chunked(`5;a=${'b'.repeat(300)}\r\n`), 'the size of a chunk has more than 256 bytes behind it'],
 ] as const
 
 for (const [wire, client] of [

@@ -2,6 +2,7 @@
 
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { join } from 'node:path'
+import { MAX_DROPPED_BYTES, QUIET_TRIPS, STREAM_WINDOW_BYTES } from '../../src/http2/server-connection.ts'
 import { guarding } from '../../src/plugins/guarding.ts'
 import { next } from '../support/events.ts'
 import { frame } from '../support/h2-frames.ts'
@@ -181,23 +182,56 @@ testWith(
   60_000,
 )
 
-test('the stream is reset once the visitor has the answer: what it sends before that is dropped', async () => {
+/** Sends the body of stream 1, as its window allows. */
+function uploading(peer: H2Peer): (bytes: number, isLast?: boolean) => Promise<void> {
+  const piece = 16_384
+  let sent = 0
+  const granted = (): number =>
+    peer.seen.of(8, 1).reduce((sum, { payload }) => sum + payload.readUInt32BE(0), STREAM_WINDOW_BYTES)
+  return async (bytes, isLast = false) => {
+    for (const end = sent + bytes; sent < end; sent += piece) {
+      if (sent + piece > granted()) await peer.when(() => sent + piece <= granted(), 'room for the upload')
+      peer.send(frame(0, isLast && sent + piece >= end ? 1 : 0, 1, new Uint8Array(piece)))
+    }
+  }
+}
+
+test('the stream is reset once the visitor has the answer, and sends nothing for some round trips', async () => {
   await using peer = await H2Peer.connect(site.port)
-  peer.send(head(1, post(site.host), false), frame(0, 0, 1, new Uint8Array(10_000)))
+  peer.send(head(1, post(site.host), false))
   await peer.answered(1)
-  await peer.when(({ frames }) => frames.some(({ type }) => type === 6), 'the ping')
-  expect(peer.seen.resets).toEqual({})
-  // Its window is not given back: nobody takes what comes.
-  for (let count = 0; count < 15; count++) peer.send(frame(0, 0, 1, new Uint8Array(16_384)))
-  peer.send(frame(6, 0, 0, [1, 2, 3, 4, 5, 6, 7, 8]))
-  await peer.when(seen => seen.of(6).length === 2, 'the answer to a ping')
-  expect(peer.seen.of(8, 1)).toEqual([])
-  const ping = peer.seen.of(6)[0]!
-  peer.send(frame(6, 1, 0, [...ping.payload]))
+  const upload = uploading(peer)
+  for (let count = 1; count <= 1 + QUIET_TRIPS; count++) {
+    await peer.when(seen => seen.of(6).length === count, 'the ping')
+    if (count <= 2) await upload(16_384)
+    expect(peer.seen.resets).toEqual({})
+    peer.send(frame(6, 1, 0, [...peer.seen.of(6).at(-1)!.payload]))
+  }
   await peer.when(({ resets }) => 1 in resets, 'the reset')
   expect(peer.seen.resets).toEqual({ 1: NO_ERROR })
   peer.send(head(3, get('nothing.localhost')))
   expect((await peer.answered(3)).field(3, ':status')).toBe('404')
+})
+
+test('a visitor that goes on sending may end its request: what comes is dropped', async () => {
+  await using peer = await H2Peer.connect(site.port)
+  peer.send(head(1, post(site.host), false))
+  await peer.answered(1)
+  const upload = uploading(peer)
+  await upload(MAX_DROPPED_BYTES / 2, true)
+  peer.send(head(3, get('nothing.localhost')))
+  expect((await peer.answered(3)).field(3, ':status')).toBe('404')
+  expect(peer.seen.resets).toEqual({})
+})
+
+test('it is reset where it goes on for too long', async () => {
+  await using peer = await H2Peer.connect(site.port)
+  peer.send(head(1, post(site.host), false))
+  await peer.answered(1)
+  const upload = uploading(peer)
+  await upload(MAX_DROPPED_BYTES)
+  await peer.when(({ resets }) => 1 in resets, 'the reset')
+  expect(peer.seen.resets).toEqual({ 1: NO_ERROR })
 })
 
 test('a visitor that acknowledges nothing has two seconds', async () => {

@@ -23,7 +23,7 @@ import type { VisitorHop } from './visitor-hop.ts'
 
 const GUID = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11'
 const KEY_BYTES = 24
-/** How long a visitor may take to show that it has an answer that came before the end of its request. */
+/** How long a visitor that has its answer may go on with its request. */
 const LINGER_MS = 2_000
 /** Of the WebSocket that comes next: each has its own. */
 let webSocketKey = randomBytes(16).toString('base64')
