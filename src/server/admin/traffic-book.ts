@@ -9,7 +9,7 @@ const WRITE_EVERY_MS = 5_000
 const PRUNE_EVERY_MS = 3_600_000
 
 export type Counts = Required<Omit<Traffic, 'tunnel' | 'atMs'>>
-const NO_DURATIONS: readonly number[] = new Array(FIRST_SIZE - FIRST_DURATION).fill(0)
+const NO_DURATIONS: readonly number[] = Array.from({ length: FIRST_SIZE - FIRST_DURATION }, () => 0)
 export const NONE: Counts = { requests: 0, errors: 0, bytesIn: 0, bytesOut: 0, durations: NO_DURATIONS }
 
 export class TrafficBook {
