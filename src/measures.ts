@@ -20,6 +20,22 @@ export const FIRST_SIZE: number = FIRST_DURATION + DURATION_BOUNDS_MS.length + 1
 /** Numbers of one row. */
 export const MEASURES: number = FIRST_SIZE + SIZE_BOUNDS.length + 1
 
+/** Below this much lies the share `part` of what was counted in buckets of durations, in milliseconds; `undefined`: nothing was. */
+export function quantile(buckets: readonly number[], part: number): number | undefined {
+  const wanted = buckets.reduce((sum, count) => sum + count, 0) * part
+  let below = 0
+  for (const [at, count] of buckets.entries()) {
+    if (count > 0 && below + count >= wanted) {
+      const from = DURATION_BOUNDS_MS[at - 1] ?? 0
+      // The last bucket has no end.
+      const to = DURATION_BOUNDS_MS[at] ?? from
+      return from + ((to - from) * (wanted - below)) / count
+    }
+    below += count
+  }
+  return undefined
+}
+
 /** Adds one exchange to the row that begins at `at`. */
 export function measure(
   numbers: Float64Array,

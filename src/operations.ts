@@ -14,6 +14,8 @@ export interface Traffic {
   readonly errors: number
   readonly bytesIn: number
   readonly bytesOut: number
+  /** Requests by bucket of their duration, as `/metrics` has them, up to the last that has any. Left out: not measured. */
+  readonly durations?: readonly number[]
 }
 
 /** A ban: of visitors and clients of an address or network, or of clients that ask for a tunnel of this name. */

@@ -126,6 +126,7 @@ export class OptionalParts {
         added: ban => cutBanned(room, this.#needs.clients, ban),
         changed: () => this.#allowanceChanged(),
         stats: () => this.#needs.stats(),
+        recent: () => this.admin?.desk.recent,
         failed: error => room.failed(error),
       })
     }

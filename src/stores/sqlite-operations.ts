@@ -34,6 +34,20 @@ const SCHEMA = `
   ) strict;
 `
 
+/** Requests by bucket of their duration. A file of a version that did not measure it gets the table when it is opened. */
+const LATENCY = `
+  create table if not exists latency (
+    span integer not null, atMs integer not null, tunnel text not null, bucket integer not null, requests integer not null,
+    primary key (span, atMs, tunnel, bucket)
+  ) strict, without rowid
+`
+
+interface LatencyRow {
+  readonly atMs: number
+  readonly bucket: number
+  readonly requests: number
+}
+
 type BanRow = Omit<Ban, 'untilMs'> & { readonly untilMs: number | null }
 type AuditRow = Omit<AuditEntry, 'detail'> & { readonly detail: string | null }
 
@@ -45,6 +59,7 @@ export class SqliteOperations implements OperationsStore, AuditLog {
     try {
       // A ban that was acknowledged is there after a power cut.
       this.#database = openPrivateDatabase(path, { version: 1, schema: SCHEMA, synchronous: 'full' })
+      this.#database.run(LATENCY)
     } catch (cause) {
       throw failed(path, cause)
     }
@@ -56,35 +71,74 @@ export class SqliteOperations implements OperationsStore, AuditLog {
         requests = requests + excluded.requests, errors = errors + excluded.errors,
         bytesIn = bytesIn + excluded.bytesIn, bytesOut = bytesOut + excluded.bytesOut`,
     )
+    const count = this.#database.query(
+      `insert into latency values (?, ?, ?, ?, ?) on conflict do update set requests = requests + excluded.requests`,
+    )
     this.#database.transaction(() => {
       for (const { number, ms } of Object.values(SPANS))
-        for (const { tunnel, requests, errors, bytesIn, bytesOut } of traffic)
-          insert.run(number, atMs - (atMs % ms), tunnel, requests, errors, bytesIn, bytesOut)
+        for (const { tunnel, requests, errors, bytesIn, bytesOut, durations = [] } of traffic) {
+          const at = atMs - (atMs % ms)
+          insert.run(number, at, tunnel, requests, errors, bytesIn, bytesOut)
+          for (const [bucket, more] of durations.entries())
+            if (more > 0) count.run(number, at, tunnel, bucket, more)
+        }
     })()
   }
 
   traffic(span: Span, fromMs: number, limit: number, tunnel?: string): readonly Traffic[] {
     const { number, ms } = SPANS[span]
     const from = fromMs - (fromMs % ms)
-    if (tunnel !== undefined)
-      return this.#database
-        .query<Traffic, [number, number, string, number]>(
-          `select tunnel, atMs, requests, errors, bytesIn, bytesOut from traffic
-            where span = ? and atMs >= ? and tunnel = ? order by atMs desc limit ?`,
-        )
-        .all(number, from, tunnel, limit)
-    return this.#database
-      .query<Traffic, [number, number, number]>(
-        `select '' as tunnel, atMs, sum(requests) as requests, sum(errors) as errors, sum(bytesIn) as bytesIn,
-          sum(bytesOut) as bytesOut from traffic where span = ? and atMs >= ? group by atMs order by atMs desc limit ?`,
+    const rows =
+      tunnel === undefined
+        ? this.#database
+            .query<Traffic, [number, number, number]>(
+              `select '' as tunnel, atMs, sum(requests) as requests, sum(errors) as errors, sum(bytesIn) as bytesIn,
+                sum(bytesOut) as bytesOut from traffic where span = ? and atMs >= ? group by atMs order by atMs desc limit ?`,
+            )
+            .all(number, from, limit)
+        : this.#database
+            .query<Traffic, [number, number, string, number]>(
+              `select tunnel, atMs, requests, errors, bytesIn, bytesOut from traffic
+                where span = ? and atMs >= ? and tunnel = ? order by atMs desc limit ?`,
+            )
+            .all(number, from, tunnel, limit)
+    const durations = this.#durations(number, rows.at(-1)?.atMs ?? 0, tunnel)
+    return rows.map(row => {
+      const buckets = durations.get(row.atMs)
+      return buckets === undefined ? row : { ...row, durations: buckets }
+    })
+  }
+
+  /** From `fromMs` on, by the beginning of the span. */
+  #durations(
+    span: number,
+    fromMs: number,
+    tunnel: string | undefined,
+  ): ReadonlyMap<number, readonly number[]> {
+    const rows = this.#database
+      .query<LatencyRow, [number, number, string | null]>(
+        `select atMs, bucket, sum(requests) as requests from latency
+          where span = ?1 and atMs >= ?2 and (?3 is null or tunnel = ?3) group by atMs, bucket order by atMs, bucket`,
       )
-      .all(number, from, limit)
+      .all(span, fromMs, tunnel ?? null)
+    const found = new Map<number, number[]>()
+    for (const { atMs, bucket, requests } of rows) {
+      const buckets = found.get(atMs) ?? []
+      // Up to the last one that has any.
+      while (buckets.length < bucket) buckets.push(0)
+      buckets.push(requests)
+      found.set(atMs, buckets)
+    }
+    return found
   }
 
   prune(nowMs: number): void {
-    const remove = this.#database.query('delete from traffic where span = ? and atMs < ?')
+    const removes = ['traffic', 'latency'].map(table =>
+      this.#database.query(`delete from ${table} where span = ? and atMs < ?`),
+    )
     this.#database.transaction(() => {
-      for (const { number, keptMs } of Object.values(SPANS)) remove.run(number, nowMs - keptMs)
+      for (const { number, keptMs } of Object.values(SPANS))
+        for (const remove of removes) remove.run(number, nowMs - keptMs)
       this.#database
         .query('delete from audit where id <= (select max(id) from audit) - ?')
         .run(MAX_AUDIT_LINES)

@@ -311,7 +311,13 @@ test('the operator sees the servers that live; one that is alone says so', async
   // As each reported last: this one just now, the other when it began.
   expect(body.nodes).toEqual(
     expect.arrayContaining([
-      row(a.port, true, { clients: 1, tunnels: 1, requests: 1 }),
+      // The other one has no admin listener, and measures nothing.
+      row(a.port, true, {
+        clients: 1,
+        tunnels: 1,
+        requests: 1,
+        recent: expect.objectContaining({ requests: 1, errors: 0 }),
+      }),
       row(b.port, false, { clients: 0, tunnels: 0, requests: 0 }),
     ]),
   )

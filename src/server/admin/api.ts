@@ -7,6 +7,7 @@ import { AdminAccess, urlOf } from './access.ts'
 import { failure, json, MethodMissing, Missing, missing, text } from './answers.ts'
 import type { AdminDesk } from './desk.ts'
 import { pageAnswer } from './page.ts'
+import { viewOf } from './views.ts'
 
 export const MAX_BODY_BYTES = 65_536
 const MAX_ROWS = 1_000
@@ -41,6 +42,12 @@ export class AdminApi {
     })
     this.operations = {
       'GET /status': () => json(desk.stats),
+      'GET /recent': () => json({ recent: desk.recent }),
+      'GET /views/{id}': async asked =>
+        json(
+          (await viewOf(asked.id, asked.query, path => this.#read(path, asked))) ??
+            missing(`There is no view "${asked.id}".`),
+        ),
       'GET /tunnels': () => json({ tunnels: desk.tunnels() }),
       'GET /tunnels/{id}': ({ id }) => json(desk.tunnel(id) ?? missing(`There is no tunnel "${id}".`)),
       'DELETE /tunnels/{id}': ({ id }) =>
@@ -96,6 +103,13 @@ export class AdminApi {
       if (!(cause instanceof TunnelError)) this.#desk.failed(cause)
       return failure(cause instanceof TunnelError ? cause : new TunnelError('INTERNAL', undefined, { cause }))
     }
+  }
+
+  /** For what is made of several answers. */
+  async #read(path: string, asked: Asked): Promise<unknown> {
+    const { pathname, searchParams: query } = new URL(path, 'http://localhost')
+    const answer = await this.operations[`GET ${pathname}`]!({ ...asked, query, id: '' })
+    return answer.json()
   }
 
   #missing(shape: string): TunnelError {

@@ -19,7 +19,8 @@ import type { AdminSettings } from './options.ts'
 import { type Probe, probe } from './probes.ts'
 import { ProcessState } from './process-state.ts'
 import { type ClusterGauges, notAfterOf, prometheusText } from './prometheus.ts'
-import type { ClientRow, ProbeView, TokenRow, TunnelRow } from './rows.ts'
+import { MARK_MS, Recent } from './recent.ts'
+import type { ClientRow, ProbeView, RecentRow, TokenRow, TunnelRow } from './rows.ts'
 import { TrafficBook } from './traffic-book.ts'
 import { clientRow, probeView, tokenRow, tunnelRow } from './view.ts'
 
@@ -49,6 +50,7 @@ export class AdminDesk {
   readonly #metrics: Metrics
   readonly #process = new ProcessState()
   readonly #book: TrafficBook | undefined
+  readonly #recent: Recent
   readonly #probes = new WeakMap<Tunnel, Probe>()
   readonly #probing = new Set<Tunnel>()
   readonly #timers: ReturnType<typeof setInterval>[] = []
@@ -58,6 +60,11 @@ export class AdminDesk {
     this.#settings = settings
     this.#metrics = metrics
     this.bans = bans
+    this.#recent = new Recent(metrics)
+    this.#every(MARK_MS, () => {
+      this.#harvest()
+      this.#recent.mark()
+    })
     const { store, probeMs } = settings
     if (store !== undefined)
       this.#book = new TrafficBook(
@@ -100,6 +107,12 @@ export class AdminDesk {
 
   get stats(): ServerStats {
     return this.#host.stats()
+  }
+
+  /** Of all tunnels of this server. */
+  get recent(): RecentRow {
+    this.#harvest()
+    return this.#recent.total
   }
 
   tunnels(): readonly TunnelRow[] {
@@ -313,7 +326,9 @@ export class AdminDesk {
   }
 
   #row(tunnel: Tunnel): TunnelRow {
-    return tunnelRow(tunnel, this.#host.urlOf(tunnel), this.#metrics, this.#probes.get(tunnel))
+    const { name } = tunnel
+    const url = this.#host.urlOf(tunnel)
+    return tunnelRow(tunnel, url, this.#metrics, this.#recent.of(name), this.#probes.get(tunnel))
   }
 
   #certificates(): readonly { name: string; notAfterMs: number }[] {

@@ -8,7 +8,9 @@ import { ONLY_READ } from './api.ts'
 import { type ByWorker, mergedMetrics, mergedStats, mergedTunnels } from './merged.ts'
 import type { AdminUpgrade } from './options.ts'
 import { pageAnswer } from './page.ts'
-import type { ClientRow, TunnelRow } from './rows.ts'
+import { addedRecent } from './recent.ts'
+import type { ClientRow, RecentRow, TunnelRow } from './rows.ts'
+import { viewOf } from './views.ts'
 
 /** A worker, and the Unix socket of its admin API. */
 export interface AdminMember {
@@ -66,6 +68,15 @@ export class AdminGateway {
         return text(mergedMetrics(await this.#texts(question)), 'text/plain; version=0.0.4; charset=utf-8')
       case 'GET /api/v1/status':
         return json(mergedStats((await this.#all<ServerStats>(question)).map(({ value }) => value)))
+      case 'GET /api/v1/recent': {
+        const parts = await this.#all<{ readonly recent: RecentRow }>(question)
+        return json({ recent: addedRecent(parts.map(({ value }) => value.recent)) })
+      }
+      case 'GET /api/v1/views/{id}': {
+        const { searchParams } = new URL(question.path, 'http://localhost')
+        const view = await viewOf(id, searchParams, path => this.#read(path))
+        return view === undefined ? failure(new Missing(`There is no view "${id}".`)) : json(view)
+      }
       case 'GET /api/v1/tunnels': {
         const parts = await this.#all<{ readonly tunnels: readonly TunnelRow[] }>(question)
         return json({ tunnels: mergedTunnels(parts.flatMap(part => rowsOf(part, part.value.tunnels))) })
@@ -103,6 +114,14 @@ export class AdminGateway {
         // Tokens, certificates, the audit log: all workers have the same.
         return this.#one(question)
     }
+  }
+
+  /** For what is made of several answers. */
+  async #read(path: string): Promise<unknown> {
+    const { pathname, search } = new URL(`/api/v1${path}`, 'http://localhost')
+    const answer = await this.#answer(new Question('GET', pathname, search, undefined))
+    if (answer.ok) return answer.json()
+    throw new TunnelError('ADMIN_UNAVAILABLE')
   }
 
   /** The worker is in the number. */
@@ -188,7 +207,7 @@ class Question {
 
   constructor(method: string, pathname: string, search: string, body: string | undefined) {
     const [, folder = pathname, id = '', rest = ''] =
-      /^(\/api\/v1\/(?:tunnels|clients|bans|tokens))\/([^/]+)(\/[a-z]+)?$/.exec(pathname) ?? []
+      /^(\/api\/v1\/(?:tunnels|clients|bans|tokens|views))\/([^/]+)(\/[a-z]+)?$/.exec(pathname) ?? []
     this.method = method
     this.path = `${pathname}${search}`
     this.body = body

@@ -1,6 +1,7 @@
 // What several workers tell of themselves, as one server tells it.
 
 import type { ServerStats } from '../stats.ts'
+import { addedRecent } from './recent.ts'
 import type { TunnelRow } from './rows.ts'
 
 export interface ByWorker<Value> {
@@ -28,9 +29,18 @@ function mergedTunnel(one: TunnelRow, other: TunnelRow): TunnelRow {
     errors: one.errors + other.errors,
     bytesIn: one.bytesIn + other.bytesIn,
     bytesOut: one.bytesOut + other.bytesOut,
+    recent: addedRecent([one.recent, other.recent]),
+    codes: addedCodes([one.codes, other.codes]),
     ...(lastProvenAt !== undefined && { lastProvenAt }),
     ...(lastProbe !== undefined && { lastProbe }),
   }
+}
+
+export function addedCodes(all: readonly Readonly<Record<string, number>>[]): Record<string, number> {
+  const sums: Record<string, number> = {}
+  for (const codes of all)
+    for (const [code, count] of Object.entries(codes)) sums[code] = (sums[code] ?? 0) + count
+  return sums
 }
 
 /** Times of one form sort as texts. */

@@ -56,6 +56,7 @@ const schemas: Readonly<Record<string, Json>> = {
       tunnels: count,
       requests: count,
       pending: count,
+      recent: ref('Recent'),
     },
     'version',
     'uptimeSeconds',
@@ -63,6 +64,7 @@ const schemas: Readonly<Record<string, Json>> = {
     'tunnels',
     'requests',
     'pending',
+    'recent',
   ),
   Probe: record({ at: time, status: count, durationMs: number, code: text }, 'code'),
   Tunnel: record(
@@ -78,12 +80,24 @@ const schemas: Readonly<Record<string, Json>> = {
       errors: count,
       bytesIn: count,
       bytesOut: count,
+      token: text,
+      recent: ref('Recent'),
+      codes: { type: 'object', additionalProperties: count },
       lastProvenAt: time,
       lastProbe: ref('Probe'),
     },
+    'token',
     'lastProvenAt',
     'lastProbe',
   ),
+  Recent: record({
+    seconds: number,
+    requests: count,
+    errors: count,
+    bytesIn: count,
+    bytesOut: count,
+    durations: list(count),
+  }),
   Client: record(
     {
       number: count,
@@ -91,20 +105,26 @@ const schemas: Readonly<Record<string, Json>> = {
       address: text,
       connectedAt: time,
       agent: text,
+      token: text,
       roundTripMs: number,
       tunnels: list(text),
     },
+    'token',
     'agent',
     'roundTripMs',
   ),
-  Traffic: record({
-    at: time,
-    tunnel: text,
-    requests: count,
-    errors: count,
-    bytesIn: count,
-    bytesOut: count,
-  }),
+  Traffic: record(
+    {
+      at: time,
+      tunnel: text,
+      requests: count,
+      errors: count,
+      bytesIn: count,
+      bytesOut: count,
+      durations: list(count),
+    },
+    'durations',
+  ),
   Ban: record(
     { id: count, kind: oneOf('address', 'tunnel'), value: text, reason: text, since: time, until: time },
     'until',
@@ -146,8 +166,8 @@ const schemas: Readonly<Record<string, Json>> = {
 
 const content = (schema: Json): Json => ({ 'application/json': { schema } })
 const query = (name: string, schema: Json): Json => ({ name, in: 'query', schema })
-const named: Json = [{ name: 'id', in: 'path', required: true, schema: text }]
-const numbered: Json = [{ name: 'id', in: 'path', required: true, schema: count }]
+const named: readonly Json[] = [{ name: 'id', in: 'path', required: true, schema: text }]
+const numbered: readonly Json[] = [{ name: 'id', in: 'path', required: true, schema: count }]
 const limit = query('limit', { type: 'integer', minimum: 1, maximum: 1_000 })
 
 interface Shape {
@@ -168,7 +188,9 @@ function operation({ summary, parameters, body, status = 200 }: Shape, answer: J
       '400': refused,
       '401': refused,
       '429': refused,
-      ...(parameters === named || parameters === numbered ? { '404': refused } : {}),
+      ...(Array.isArray(parameters) && [named[0], numbered[0]].some(one => parameters.includes(one))
+        ? { '404': refused }
+        : {}),
     },
   }
 }
@@ -185,6 +207,30 @@ export const OPEN_API: { readonly [key: string]: Json } = {
   security: [{ token: [] }],
   paths: {
     '/status': { get: operation({ summary: 'Counters of the server.' }, ref('Status')) },
+    '/recent': {
+      get: operation(
+        { summary: 'What all tunnels did in the last five minutes.' },
+        record({ recent: ref('Recent') }),
+      ),
+    },
+    '/views/{id}': {
+      get: operation(
+        {
+          summary:
+            'All that one view of the page shows, such as `overview`. It may change with each version.',
+          parameters: [
+            ...named,
+            query('q', text),
+            query('sort', text),
+            query('only', oneOf('all', 'errors', 'down', 'raw', 'open')),
+            query('range', oneOf('hour', 'day', 'week')),
+            query('tunnel', text),
+            limit,
+          ],
+        },
+        { type: 'object' },
+      ),
+    },
     '/tunnels': { get: operation({ summary: 'All tunnels.' }, record({ tunnels: list(ref('Tunnel')) })) },
     '/tunnels/{id}': {
       get: operation({ summary: 'One tunnel, by its name.', parameters: named }, ref('Tunnel')),

@@ -15,9 +15,25 @@ export interface TunnelRow {
   readonly errors: number
   readonly bytesIn: number
   readonly bytesOut: number
+  /** The name of the token that opened it. Left out: it has none. */
+  readonly token?: string
+  readonly recent: RecentRow
+  /** Requests and connections that had an error code, by the code. */
+  readonly codes: Readonly<Record<string, number>>
   /** When the app last answered a visitor or a probe. Left out: not since the server began. */
   readonly lastProvenAt?: string
   readonly lastProbe?: ProbeView
+}
+
+/** Of the last five minutes, or since the server began. */
+export interface RecentRow {
+  readonly seconds: number
+  readonly requests: number
+  readonly errors: number
+  readonly bytesIn: number
+  readonly bytesOut: number
+  /** Requests by bucket of their duration, as `/metrics` has them. */
+  readonly durations: readonly number[]
 }
 
 export interface ProbeView {
@@ -35,6 +51,8 @@ export interface ClientRow {
   readonly connectedAt: string
   /** What it says it is, such as `localtunnels/0.1.0`. Left out: it says nothing. */
   readonly agent?: string
+  /** The name of its token. Left out: it has none. */
+  readonly token?: string
   /** The smallest round trip, milliseconds. Left out: not measured yet. */
   readonly roundTripMs?: number
   readonly tunnels: readonly string[]

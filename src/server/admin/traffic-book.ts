@@ -1,6 +1,6 @@
 // Traffic by tunnel, from what is counted to what is kept: every few seconds the difference goes to the store.
 
-import { STATUS_CLASSES } from '../../measures.ts'
+import { FIRST_DURATION, FIRST_SIZE, STATUS_CLASSES } from '../../measures.ts'
 import type { OperationsStore, Traffic } from '../../operations.ts'
 import type { Metrics, Series } from '../../parts/metrics/metrics.ts'
 
@@ -8,8 +8,9 @@ import type { Metrics, Series } from '../../parts/metrics/metrics.ts'
 const WRITE_EVERY_MS = 5_000
 const PRUNE_EVERY_MS = 3_600_000
 
-type Counts = Omit<Traffic, 'tunnel' | 'atMs'>
-const NONE: Counts = { requests: 0, errors: 0, bytesIn: 0, bytesOut: 0 }
+export type Counts = Required<Omit<Traffic, 'tunnel' | 'atMs'>>
+const NO_DURATIONS: readonly number[] = Array.from({ length: FIRST_SIZE - FIRST_DURATION }, () => 0)
+export const NONE: Counts = { requests: 0, errors: 0, bytesIn: 0, bytesOut: 0, durations: NO_DURATIONS }
 
 export class TrafficBook {
   readonly #metrics: Metrics
@@ -53,22 +54,17 @@ export class TrafficBook {
 
   #write(nowMs: number): void {
     this.#harvest()
-    const rows: Omit<Traffic, 'atMs'>[] = []
+    // Says that this span was measured: one without a row is a gap, and not one without requests.
+    const rows: Omit<Traffic, 'atMs'>[] = [{ tunnel: '', requests: 0, errors: 0, bytesIn: 0, bytesOut: 0 }]
     const written = new Map<Series, Counts>()
     for (const [tunnel, series] of this.#metrics.series) {
       const now = countsOf(series)
       const before = this.#written.get(series) ?? NONE
       written.set(series, now)
-      const row = {
-        tunnel,
-        requests: now.requests - before.requests,
-        errors: now.errors - before.errors,
-        bytesIn: now.bytesIn - before.bytesIn,
-        bytesOut: now.bytesOut - before.bytesOut,
-      }
+      const row = { tunnel, ...difference(now, before) }
       if (row.requests > 0 || row.bytesIn > 0 || row.bytesOut > 0) rows.push(row)
     }
-    if (rows.length > 0) this.#store.add(nowMs, rows)
+    this.#store.add(nowMs, rows)
     this.#written = written
     if (nowMs - this.#prunedAtMs < PRUNE_EVERY_MS) return
     this.#prunedAtMs = nowMs
@@ -76,14 +72,26 @@ export class TrafficBook {
   }
 }
 
-/** Requests and bytes of a tunnel so far. */
+/** What a tunnel did so far. */
 export function countsOf({ byMethod, bytesIn, bytesOut }: Series): Counts {
   let requests = 0
   let errors = 0
+  const durations = [...NO_DURATIONS]
   for (const row of byMethod) {
     if (row === undefined) continue
     for (let status = 0; status < STATUS_CLASSES; status++) requests += row[status]!
     errors += row[0]! + row[5]!
+    for (let at = FIRST_DURATION; at < FIRST_SIZE; at++) durations[at - FIRST_DURATION]! += row[at]!
   }
-  return { requests, errors, bytesIn, bytesOut }
+  return { requests, errors, bytesIn, bytesOut, durations }
+}
+
+export function difference(now: Counts, before: Counts): Counts {
+  return {
+    requests: now.requests - before.requests,
+    errors: now.errors - before.errors,
+    bytesIn: now.bytesIn - before.bytesIn,
+    bytesOut: now.bytesOut - before.bytesOut,
+    durations: now.durations.map((count, at) => count - before.durations[at]!),
+  }
 }

@@ -5,21 +5,23 @@ import type { KeptToken } from '../../tokens.ts'
 import type { ClientConnection } from '../clients.ts'
 import type { Tunnel } from '../tunnel.ts'
 import type { Probe } from './probes.ts'
-import type { ClientRow, ProbeView, TokenRow, TunnelRow } from './rows.ts'
-import { countsOf } from './traffic-book.ts'
+import type { ClientRow, ProbeView, RecentRow, TokenRow, TunnelRow } from './rows.ts'
+import { countsOf, NONE } from './traffic-book.ts'
 
 export function tunnelRow(
   tunnel: Tunnel,
   url: string,
   metrics: Metrics,
+  recent: RecentRow,
   probe: Probe | undefined,
 ): TunnelRow {
   const { name, kind, members, isGuarded } = tunnel
+  const token = tunnel.holder?.rule.name
   const series = metrics.series.get(name)
   const present = members.filter(({ upstream }) => upstream !== undefined)
   const state =
     present.length === 0 ? 'reconnecting' : present.some(({ isHealthy }) => isHealthy) ? 'up' : 'unhealthy'
-  const counts = series === undefined ? { requests: 0, errors: 0, bytesIn: 0, bytesOut: 0 } : countsOf(series)
+  const { durations: _, ...counts } = series === undefined ? NONE : countsOf(series)
   const provenAtMs = series?.provenAtMs ?? 0
   return {
     name,
@@ -30,6 +32,9 @@ export function tunnelRow(
     isGuarded,
     inFlight: members.reduce((sum, { inFlight }) => sum + inFlight, 0),
     ...counts,
+    ...(token !== undefined && { token }),
+    recent,
+    codes: Object.fromEntries(series?.codes ?? []),
     ...(provenAtMs > 0 && { lastProvenAt: new Date(provenAtMs).toISOString() }),
     ...(probe !== undefined && { lastProbe: probeView(probe) }),
   }
@@ -41,12 +46,14 @@ export function probeView({ atMs, status, durationMs, code }: Probe): ProbeView 
 
 export function clientRow(client: ClientConnection, tunnels: readonly Tunnel[]): ClientRow {
   const { number, wire, remoteAddress, connectedAtMs, agent, roundTripMs } = client
+  const token = client.holder.rule.name
   return {
     number,
     wire,
     address: remoteAddress,
     connectedAt: new Date(connectedAtMs).toISOString(),
     ...(agent !== '' && { agent }),
+    ...(token !== undefined && { token }),
     ...(roundTripMs > 0 && { roundTripMs: Math.round(roundTripMs * 100) / 100 }),
     tunnels: tunnels
       .filter(({ members }) => members.some(member => member.client === client))

@@ -1,5 +1,6 @@
 // What each server of a cluster says of itself, for the operator of any of them.
 
+import type { RecentRow } from '../admin/rows.ts'
 import type { ServerStats } from '../stats.ts'
 import type { SharedTable } from './shared-table.ts'
 import { objectIn } from './table-text.ts'
@@ -14,6 +15,8 @@ export interface ServerReport {
   /** Requests since its start, and those that are under way. */
   readonly requests: number
   readonly pending: number
+  /** What its visitors did lately. Left out: it has no admin listener, so it measures nothing. */
+  readonly recent?: RecentRow
 }
 
 const REPORT_MS = 10_000
@@ -24,13 +27,19 @@ export class Roster {
   readonly #table: SharedTable
   readonly #node: string
   readonly #stats: () => ServerStats
+  readonly #recent: () => RecentRow | undefined
   #timer: ReturnType<typeof setInterval> | undefined
-
-  /** `node`: of this server. */
-  constructor(table: SharedTable, node: string, stats: () => ServerStats) {
+  /** `node`: of this server. `recent`: `undefined` while it has no admin listener. */
+  constructor(
+    table: SharedTable,
+    node: string,
+    stats: () => ServerStats,
+    recent: () => RecentRow | undefined,
+  ) {
     this.#table = table
     this.#node = node
     this.#stats = stats
+    this.#recent = recent
   }
 
   begin(): void {
@@ -55,29 +64,43 @@ export class Roster {
   /** `undefined`: it has not reported, or is of a version that does not. */
   reportOf(node: string): ServerReport | undefined {
     // This one knows better than its last report.
-    if (node === this.#node) return reportOf(this.#stats())
+    if (node === this.#node) return this.#own()
     const { version, ...counts } = objectIn(this.#table.get(node)) ?? {}
-    const { uptimeSeconds, clients, tunnels, requests, pending } = counts
+    const { uptimeSeconds, clients, tunnels, requests, pending, recent } = counts
     if (typeof version !== 'string' || !isCount(uptimeSeconds) || !isCount(clients)) return undefined
     if (!isCount(tunnels) || !isCount(requests) || !isCount(pending)) return undefined
-    return { version, uptimeSeconds, clients, tunnels, requests, pending }
+    const report = { version, uptimeSeconds, clients, tunnels, requests, pending }
+    return isRecent(recent) ? { ...report, recent } : report
   }
 
   #report(untilMs: number): void {
-    this.#table.set(this.#node, JSON.stringify(reportOf(this.#stats())), untilMs)
+    this.#table.set(this.#node, JSON.stringify(this.#own()), untilMs)
   }
-}
 
-function reportOf(stats: ServerStats): ServerReport {
-  const { version, uptimeSeconds, connections, activeSubdomains, requests, pendingResponses } = stats
-  return {
-    version,
-    uptimeSeconds,
-    clients: connections,
-    tunnels: activeSubdomains,
-    requests,
-    pending: pendingResponses,
+  #own(): ServerReport {
+    const { version, uptimeSeconds, connections, activeSubdomains, requests, pendingResponses } =
+      this.#stats()
+    const recent = this.#recent()
+    return {
+      version,
+      uptimeSeconds,
+      clients: connections,
+      tunnels: activeSubdomains,
+      requests,
+      pending: pendingResponses,
+      ...(recent !== undefined && { recent }),
+    }
   }
 }
 
 const isCount = (value: unknown): value is number => typeof value === 'number'
+
+function isRecent(value: unknown): value is RecentRow {
+  if (typeof value !== 'object' || value === null) return false
+  const { seconds, requests, errors, bytesIn, bytesOut, durations } = value as Record<string, unknown>
+  return (
+    [seconds, requests, errors, bytesIn, bytesOut].every(isCount) &&
+    Array.isArray(durations) &&
+    durations.every(isCount)
+  )
+}

@@ -1,6 +1,7 @@
 // What this server has in common with the others of its cluster: each part is a table.
 
 import { Bans, type BansHost } from '../admin/bans.ts'
+import type { RecentRow } from '../admin/rows.ts'
 import { SharedBans } from '../admin/shared-bans.ts'
 import type { ServerRoom } from '../room.ts'
 import type { ServerStats } from '../stats.ts'
@@ -36,6 +37,8 @@ const MAX_ANSWERS = 10_000
 
 export interface SharingHost extends BansHost, RevocationsHost {
   stats(): ServerStats
+  /** `undefined`: the server has no admin listener, so it measures nothing. */
+  recent(): RecentRow | undefined
   readonly room: ServerRoom
 }
 
@@ -57,7 +60,12 @@ export class Sharing {
     this.#marks = new SharedMarks(tables.open('used', MAX_MARKS), tables.open('ended', MAX_SIGN_OUTS))
     this.answers = new Answers(tables.open('answers', MAX_ANSWERS))
     this.#boxes = tables.open('boxes', MAX_BOXES)
-    this.#roster = new Roster(tables.open('servers', MAX_SERVERS), node, () => host.stats())
+    this.#roster = new Roster(
+      tables.open('servers', MAX_SERVERS),
+      node,
+      () => host.stats(),
+      () => host.recent(),
+    )
   }
 
   /** The tables have what the others have. */

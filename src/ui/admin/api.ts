@@ -1,17 +1,15 @@
 // The admin API, as this page asks it. The token is kept for this tab alone, and sent in a header: no cookie, nothing in the address.
 
-import type { ClientRow, TokenRow, TunnelRow } from '../../server/admin/rows.ts'
-
-export type { ClientRow, TokenRow, TunnelRow }
-
-export interface Status {
-  readonly version: string
-  readonly uptimeSeconds: number
-  readonly requests: number
-  readonly connections: number
-  readonly activeSubdomains: number
-  readonly pendingResponses: number
-}
+import type {
+  Clients,
+  Head,
+  Overview,
+  Servers,
+  Tokens,
+  Traffic,
+  Tunnels,
+  View,
+} from '../../server/admin/view-rows.ts'
 
 export interface BanRow {
   readonly id: number
@@ -22,14 +20,6 @@ export interface BanRow {
   readonly until?: string
 }
 
-export interface TrafficRow {
-  readonly at: string
-  readonly requests: number
-  readonly errors: number
-  readonly bytesIn: number
-  readonly bytesOut: number
-}
-
 export interface AuditRow {
   readonly at: string
   readonly action: string
@@ -38,33 +28,22 @@ export interface AuditRow {
   readonly detail?: string
 }
 
-export interface CertificateRow {
-  readonly name: string
-  readonly notAfter: string
-  readonly daysLeft: number
-}
-
-export interface NodeRow {
-  readonly id: string
-  readonly url: string
-  readonly isSelf: boolean
-  readonly isReachable: boolean
-  readonly inFlight: number
-  /** What the server reported last; left out by one of an older version. */
-  readonly version?: string
-  readonly uptimeSeconds?: number
-  readonly clients?: number
-  readonly tunnels?: number
-  readonly requests?: number
-  readonly pending?: number
+/** What each view is made of. */
+export interface Views {
+  readonly overview: Overview
+  readonly tunnels: Tunnels
+  readonly clients: Clients
+  readonly traffic: Traffic
+  readonly tokens: Tokens
+  readonly bans: { readonly head: Head; readonly bans: readonly BanRow[] }
+  readonly log: { readonly head: Head; readonly isKept: boolean; readonly entries: readonly AuditRow[] }
+  readonly servers: Servers
 }
 
 export interface TokenSecret {
   readonly name: string
   readonly token: string
 }
-
-export type Span = 'minute' | 'hour' | 'day'
 
 const KEY = 'localtunnels admin token'
 
@@ -100,24 +79,14 @@ async function ask<Value>(path: string, method = 'GET', body?: unknown): Promise
 const named = encodeURIComponent
 
 export const api = {
-  status: () => ask<Status>('status'),
-  tunnels: () => ask<{ tunnels: TunnelRow[] }>('tunnels').then(({ tunnels }) => tunnels),
-  clients: () => ask<{ clients: ClientRow[] }>('clients').then(({ clients }) => clients),
-  bans: () => ask<{ bans: BanRow[] }>('bans').then(({ bans }) => bans),
-  tokens: () => ask<{ isKept: boolean; tokens: TokenRow[] }>('tokens'),
+  /** `query`: as `textOf` makes it. */
+  view: <Name extends View>(name: Name, query: string) => ask<Views[Name]>(`views/${name}${query}`),
   addToken: (wish: { name: string; names?: readonly string[]; forSeconds?: number }) =>
     ask<TokenSecret>('tokens', 'POST', wish),
   rotateToken: (name: string) => ask<TokenSecret>(`tokens/${named(name)}/rotate`, 'POST'),
   revokeToken: (name: string) => ask(`tokens/${named(name)}`, 'DELETE'),
-  certificates: () =>
-    ask<{ certificates: CertificateRow[] }>('certificates').then(({ certificates }) => certificates),
-  nodes: () => ask<{ isClustered: boolean; nodes: NodeRow[] }>('nodes'),
-  audit: () => ask<{ isKept: boolean; entries: AuditRow[] }>('audit?limit=200'),
-  traffic: (by: Span, tunnel: string) =>
-    ask<{ isKept: boolean; traffic: TrafficRow[] }>(
-      `traffic?by=${by}&limit=120${tunnel === '' ? '' : `&tunnel=${named(tunnel)}`}`,
-    ),
-  probe: (name: string) => ask(`tunnels/${named(name)}/probe`, 'POST'),
+  probe: (name: string) =>
+    ask<{ status: number; durationMs: number; code?: string }>(`tunnels/${named(name)}/probe`, 'POST'),
   closeTunnel: (name: string) => ask(`tunnels/${named(name)}`, 'DELETE'),
   closeClient: (number: number) => ask(`clients/${number}`, 'DELETE'),
   ban: (ban: { kind: string; value: string; reason: string; forSeconds?: number }) =>

@@ -1,173 +1,169 @@
 // The page of the admin listener.
 
-import '../style.css'
-import '../admin.css'
-import 'uplot/dist/uPlot.min.css'
+import '../tokens.css'
+import '../ui.css'
+import './admin.css'
+import { effect } from '@preact/signals'
 import { render } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
-import {
-  connection,
-  filter,
-  follow,
-  isSignedIn,
-  question,
-  show,
-  signIn,
-  signOut,
-  status,
-  toast,
-  VIEWS,
-  type View,
-  view,
-} from './state.ts'
-import { Bans, Clients, Log, Server, Tunnels } from './tables.tsx'
+import { Icon, Mark } from '../parts/icons.tsx'
+import { at, hashOf, VIEWS, type View } from './address.ts'
+import { Bans } from './bans.tsx'
+import { Clients } from './clients.tsx'
+import { Log } from './log.tsx'
+import { Overview } from './overview.tsx'
+import { Servers, Traffic } from './servers.tsx'
+import { connection, follow, go, head, isSignedIn, place, question, signIn, signOut, toast } from './state.ts'
 import { Tokens } from './tokens.tsx'
-import { Traffic } from './traffic.tsx'
+import { Tunnels } from './tunnels.tsx'
+import { span } from './words.tsx'
 
 const TITLES: Readonly<Record<View, string>> = {
+  overview: 'Overview',
   tunnels: 'Tunnels',
   clients: 'Clients',
   traffic: 'Traffic',
   tokens: 'Tokens',
   bans: 'Bans',
   log: 'Log',
-  server: 'Server',
+  servers: 'Servers',
 }
 const BODIES: Readonly<Record<View, () => preact.JSX.Element>> = {
+  overview: Overview,
   tunnels: Tunnels,
   clients: Clients,
   traffic: Traffic,
   tokens: Tokens,
   bans: Bans,
   log: Log,
-  server: Server,
+  servers: Servers,
 }
-const CONNECTIONS = { loading: 'connecting…', live: 'live', lost: 'connection lost, trying again' } as const
-const FILTERED: ReadonlySet<View> = new Set(['tunnels', 'clients', 'log'])
+const CONNECTIONS = {
+  loading: ['', 'Connecting'],
+  live: ['ok', 'Live'],
+  lost: ['bad', 'Lost, trying again'],
+} as const
 
 function Page() {
   if (!isSignedIn.value) return <SignIn />
-  const Body = BODIES[view.value]
+  const { view } = place.value
+  const Body = BODIES[view]
+  const [look, text] = CONNECTIONS[connection.value]
+  const counts: Readonly<Partial<Record<View, number>>> = head.value?.counts ?? {}
   return (
-    <div class="page">
+    <>
       <header class="top">
-        <h1>localtunnels</h1>
-        <p class="tunnels quiet">
-          {status.value !== undefined &&
-            `${status.value.version}, up ${uptime(status.value.uptimeSeconds)}, ${status.value.connections} clients, ${status.value.requests} requests`}
-        </p>
-        <p class={`connection ${connection.value}`} role="status">
-          {CONNECTIONS[connection.value]}
-        </p>
-        <button type="button" onClick={() => signOut()}>
+        <a class="brand" href={hashOf(at('overview'))}>
+          <Mark />
+          localtunnels
+        </a>
+        <span class="grow" />
+        {head.value !== undefined && (
+          <span class="quiet hide-s">
+            {head.value.counts.servers === 1 ? '1 server' : `${head.value.counts.servers} servers`} ·{' '}
+            {head.value.version} · up {span(head.value.uptimeSeconds)}
+          </span>
+        )}
+        <span class="liveness" role="status">
+          <span class={`dot ${look}`} />
+          {text}
+        </span>
+        <button type="button" class="btn bare" onClick={() => signOut()}>
           Sign out
         </button>
       </header>
-      <nav class="tabs" aria-label="Views">
-        {VIEWS.map((one, at) => (
-          <button
-            key={one}
-            type="button"
-            aria-current={view.value === one ? 'page' : undefined}
-            title={`Key: ${at + 1}`}
-            onClick={() => show(one)}
-          >
-            {TITLES[one]}
+      <div class="frame">
+        <nav class="side" aria-label="Views">
+          {VIEWS.map(one => (
+            <a key={one} href={hashOf(at(one))} aria-current={view === one ? 'page' : undefined}>
+              {TITLES[one]}
+              {counts[one] !== undefined && <span>{counts[one].toLocaleString('en-US')}</span>}
+            </a>
+          ))}
+        </nav>
+        <main tabIndex={-1}>
+          <Body />
+        </main>
+      </div>
+      {toast.value !== undefined && (
+        <div class="toast" role={toast.value.isBad ? 'alert' : 'status'}>
+          {toast.value.text}
+          <button type="button" aria-label="Dismiss" onClick={() => (toast.value = undefined)}>
+            <Icon name="close" />
           </button>
-        ))}
-      </nav>
-      <main class="wide">
-        {FILTERED.has(view.value) && (
-          <div class="form">
-            <input
-              id="filter"
-              type="search"
-              placeholder="Filter"
-              aria-label="Filter"
-              value={filter.value}
-              onInput={event => (filter.value = event.currentTarget.value)}
-            />
-          </div>
-        )}
-        <Body />
-      </main>
-      <p class="toast" role="status" hidden={toast.value === ''}>
-        {toast.value}
-      </p>
-      <Question />
-    </div>
+        </div>
+      )}
+      {question.value !== undefined && <Ask />}
+    </>
   )
 }
 
 function SignIn() {
   return (
     <main class="sign-in">
-      <h1>localtunnels</h1>
+      <h1 class="brand">
+        <Mark />
+        localtunnels
+      </h1>
       <form
-        class="form"
         onSubmit={event => {
           event.preventDefault()
           const text = new FormData(event.currentTarget).get('token')
           signIn(typeof text === 'string' ? text.trim() : '')
         }}
       >
+        <label for="token">Admin token</label>
         <input
+          id="token"
+          class="input"
           name="token"
           type="password"
           required
           autocomplete="current-password"
-          placeholder="admin token"
-          aria-label="Admin token"
         />
-        <button type="submit" class="main">
+        <button type="submit" class="btn main big">
           Sign in
         </button>
       </form>
-      <p class="note" role="alert">
-        {toast.value}
+      <p class="is-bad" role="alert">
+        {toast.value?.text}
       </p>
-      <p class="quiet">
-        The token of the admin listener, as the server was started with. It is kept for this tab.
-      </p>
+      <p class="quiet">The server was started with this token. It is kept for this tab.</p>
     </main>
   )
 }
 
-function Question() {
+/** Before what cannot be undone: the button names it, and the focus is on the other. */
+function Ask() {
   const dialog = useRef<HTMLDialogElement>(null)
   const { value } = question
-  useEffect(() => {
-    if (value !== undefined) dialog.current?.showModal()
-    else dialog.current?.close()
-  }, [value])
+  useEffect(() => dialog.current?.showModal(), [])
   const close = (): void => {
     question.value = undefined
   }
   return (
     <dialog ref={dialog} aria-labelledby="question" onClose={close}>
-      <p id="question">{value?.text}</p>
-      <div class="form">
-        <button
-          type="button"
-          class="main"
-          onClick={() => {
-            void value?.yes()
-            close()
-          }}
-        >
-          Yes
-        </button>
-        <button type="button" onClick={close}>
-          No
-        </button>
+      <div class="confirm">
+        <h2 id="question">{value?.title}</h2>
+        <p class="second">{value?.text}</p>
+        <div class="btns">
+          <button type="button" class="btn" autofocus onClick={close}>
+            Cancel
+          </button>
+          <button
+            type="button"
+            class="btn danger"
+            onClick={() => {
+              void value?.yes()
+              close()
+            }}
+          >
+            {value?.verb}
+          </button>
+        </div>
       </div>
     </dialog>
   )
-}
-
-function uptime(seconds: number): string {
-  if (seconds < 3_600) return `${Math.floor(seconds / 60)} min`
-  return seconds < 172_800 ? `${Math.floor(seconds / 3_600)} h` : `${Math.floor(seconds / 86_400)} days`
 }
 
 /** Views by their number, the filter by `/`. */
@@ -175,9 +171,9 @@ function listenToKeys(): void {
   document.addEventListener('keydown', event => {
     const { target, key, ctrlKey, metaKey, altKey } = event
     if (ctrlKey || metaKey || altKey || !isSignedIn.value) return
-    if (target instanceof HTMLElement && target.matches('input, select, textarea')) return
-    const next = VIEWS[Number(key) - 1]
-    if (next !== undefined) show(next)
+    if (target instanceof HTMLElement && target.matches('input, select, textarea, dialog[open] *')) return
+    const view = VIEWS[Number(key) - 1]
+    if (view !== undefined) go({ view })
     if (key === '/') {
       event.preventDefault()
       document.getElementById('filter')?.focus()
@@ -185,6 +181,10 @@ function listenToKeys(): void {
   })
 }
 
+effect(() => {
+  const { view, open } = place.value
+  document.title = `${open ?? TITLES[view]} · localtunnels admin`
+})
 listenToKeys()
 follow()
 render(<Page />, document.body)

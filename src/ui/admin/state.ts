@@ -1,90 +1,57 @@
 // What the page knows of the server, asked again every few seconds while it is in sight.
 
-import { signal } from '@preact/signals'
-import {
-  type AuditRow,
-  api,
-  type BanRow,
-  type CertificateRow,
-  type ClientRow,
-  type NodeRow,
-  Refused,
-  type Span,
-  type Status,
-  type TokenRow,
-  type TokenSecret,
-  type TrafficRow,
-  type TunnelRow,
-  token,
-} from './api.ts'
-
-export const VIEWS = ['tunnels', 'clients', 'traffic', 'tokens', 'bans', 'log', 'server'] as const
-export type View = (typeof VIEWS)[number]
+import { computed, signal } from '@preact/signals'
+import { at, hashOf, type Place, placeOf, textOf, type View } from './address.ts'
+import { api, Refused, type TokenSecret, token, type Views } from './api.ts'
 
 const ASK_MS = 3_000
+const TOAST_MS = 6_000
+/** On a phone a row takes more height, and less is read. */
+const ROWS = matchMedia('(max-width: 720px)').matches ? 30 : 100
 
 export const isSignedIn = signal(token.get() !== '')
-export const view = signal<View>('tunnels')
 export const connection = signal<'loading' | 'live' | 'lost'>('loading')
+export const place = signal<Place>(at('overview'))
+/** Rows that a table shows. */
+export const limit = signal(ROWS)
 /** Of the last thing that was done. */
-export const toast = signal('')
-/** What is about to be done, for the operator to say yes. */
-export const question = signal<{ readonly text: string; readonly yes: () => Promise<unknown> } | undefined>(
-  undefined,
-)
-export const filter = signal('')
-export const span = signal<Span>('minute')
-/** Whose traffic; `''`: all. */
-export const tunnel = signal('')
-
-export const status = signal<Status | undefined>(undefined)
-export const tunnels = signal<readonly TunnelRow[] | undefined>(undefined)
-export const clients = signal<readonly ClientRow[] | undefined>(undefined)
-export const bans = signal<readonly BanRow[] | undefined>(undefined)
-export const traffic = signal<{ isKept: boolean; traffic: readonly TrafficRow[] } | undefined>(undefined)
-export const log = signal<{ isKept: boolean; entries: readonly AuditRow[] } | undefined>(undefined)
-export const tokens = signal<{ isKept: boolean; tokens: readonly TokenRow[] } | undefined>(undefined)
+export const toast = signal<{ readonly text: string; readonly isBad: boolean } | undefined>(undefined)
+/** What is about to be done, for the operator to say so. */
+export const question = signal<Question | undefined>(undefined)
 /** Of a token that was just made: shown once, and forgotten with the next look elsewhere. */
 export const secret = signal<TokenSecret | undefined>(undefined)
-export const certificates = signal<readonly CertificateRow[]>([])
-export const nodes = signal<{ isClustered: boolean; nodes: readonly NodeRow[] } | undefined>(undefined)
+/** The form for a new token or ban is open. */
+export const isAdding = signal(false)
+const answers = signal<Partial<Views>>({})
+export const head = computed(() => Object.values(answers.value).at(-1)?.head)
 
-const ASKS: Readonly<Record<View, () => Promise<void>>> = {
-  tunnels: async () => {
-    tunnels.value = await api.tunnels()
-  },
-  clients: async () => {
-    clients.value = await api.clients()
-  },
-  traffic: async () => {
-    const [names, rows] = await Promise.all([api.tunnels(), api.traffic(span.value, tunnel.value)])
-    tunnels.value = names
-    traffic.value = rows
-  },
-  tokens: async () => {
-    tokens.value = await api.tokens()
-  },
-  bans: async () => {
-    bans.value = await api.bans()
-  },
-  log: async () => {
-    log.value = await api.audit()
-  },
-  server: async () => {
-    const [own, others] = await Promise.all([api.certificates(), api.nodes()])
-    certificates.value = own
-    nodes.value = others
-  },
+export interface Question {
+  readonly title: string
+  readonly text: string
+  readonly verb: string
+  readonly yes: () => Promise<unknown>
 }
+
+/** `undefined`: not read yet. */
+export const seen = <Name extends View>(view: Name): Views[Name] | undefined => answers.value[view]
+
+let asked = 0
 
 /** Asks for what is in sight. */
 export async function refresh(): Promise<void> {
   if (!isSignedIn.value) return
+  const { view, open = '', q, sort, only, range, tunnel } = place.value
+  const query = { q, sort, only, range, tunnel: open || tunnel, limit: String(limit.value) }
+  const own = ++asked
   try {
-    const [now] = await Promise.all([api.status(), ASKS[view.value]()])
-    status.value = now
+    const answer = await api.view(view, textOf(query))
+    // What was asked later is already there, or comes.
+    if (own !== asked || !isSignedIn.value) return
+    const { [view]: _, ...others } = answers.value
+    answers.value = { ...others, [view]: answer }
     connection.value = 'live'
   } catch (error) {
+    if (own !== asked) return
     if (error instanceof Refused && error.status === 401) return signOut('That is not the token.')
     connection.value = 'lost'
   }
@@ -93,7 +60,7 @@ export async function refresh(): Promise<void> {
 export function signIn(text: string): void {
   token.set(text)
   isSignedIn.value = true
-  toast.value = ''
+  toast.value = undefined
   connection.value = 'loading'
   void refresh()
 }
@@ -101,33 +68,56 @@ export function signIn(text: string): void {
 export function signOut(why = ''): void {
   token.forget()
   // The next who signs in here sees nothing of before.
-  for (const one of [status, tunnels, clients, bans, tokens, traffic, log, nodes, secret, question])
-    one.value = undefined
-  certificates.value = []
+  answers.value = {}
+  secret.value = undefined
+  question.value = undefined
   isSignedIn.value = false
-  toast.value = why
+  toast.value = why === '' ? undefined : { text: why, isBad: true }
+}
+
+let hiding: ReturnType<typeof setTimeout> | undefined
+
+/** A fault stays until it is read. */
+export function say(text: string, isBad = false): void {
+  clearTimeout(hiding)
+  toast.value = { text, isBad }
+  if (!isBad) hiding = setTimeout(() => (toast.value = undefined), TOAST_MS)
 }
 
 /** Does it, says what came of it, and shows what is now. */
-export async function act(what: Promise<unknown>, done: string): Promise<void> {
+export async function act<Value>(
+  what: Promise<Value>,
+  done: string | ((value: Value) => string),
+): Promise<void> {
   try {
-    await what
-    toast.value = done
+    const value = await what
+    say(typeof done === 'string' ? done : done(value))
   } catch (error) {
-    toast.value = error instanceof Error ? error.message : String(error)
+    say(error instanceof Error ? error.message : String(error), true)
   }
   await refresh()
 }
 
-export function show(next: View): void {
-  secret.value = undefined
-  view.value = next
+/** Another view, or sheet: Back leads here again. */
+export function go(next: Partial<Place> & Pick<Place, 'view'>): void {
+  location.hash = hashOf({ ...at(next.view), ...next })
+}
+
+/** Another look at the same: Back does not lead through each letter. */
+export function change(next: Partial<Place>): void {
+  place.value = { ...place.value, ...next }
+  history.replaceState(null, '', hashOf(place.value))
+  void refresh()
+}
+
+export function more(): void {
+  limit.value += ROWS
   void refresh()
 }
 
 export function follow(): void {
-  takeToken()
-  addEventListener('hashchange', takeToken)
+  take()
+  addEventListener('hashchange', take)
   void refresh()
   setInterval(() => {
     if (document.visibilityState === 'visible') void refresh()
@@ -135,9 +125,18 @@ export function follow(): void {
 }
 
 /** A link to the page may have the token behind #, which no server sees. It goes from the address at once. */
-function takeToken(): void {
-  if (location.hash.length < 2) return
-  const text = decodeURIComponent(location.hash.slice(1))
-  history.replaceState(null, '', location.pathname)
-  signIn(text)
+function take(): void {
+  const { hash } = location
+  if (hash.length > 1 && !hash.startsWith('#/')) {
+    history.replaceState(null, '', location.pathname)
+    return signIn(decodeURIComponent(hash.slice(1)))
+  }
+  const next = placeOf(hash)
+  if (next.view !== place.value.view) {
+    limit.value = ROWS
+    secret.value = undefined
+    isAdding.value = false
+  }
+  place.value = next
+  void refresh()
 }

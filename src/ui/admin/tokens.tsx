@@ -1,15 +1,143 @@
-// Tokens of clients: made here, shown once, given another secret, taken back.
+// Tokens of clients and their use: made here, shown once, given another secret, taken back.
 
-import { moment } from '../parts/format.ts'
-import { api, type TokenRow, type TokenSecret } from './api.ts'
-import { act, secret, tokens } from './state.ts'
-import { ask, Table, TIMES, typed } from './tables.tsx'
+import type { TokenUse } from '../../server/admin/view-rows.ts'
+import { Icon } from '../parts/icons.tsx'
+import { Menu, type MenuItem } from '../parts/menu.tsx'
+import { api, type TokenSecret } from './api.ts'
+import { Times, typed } from './forms.tsx'
+import { act, go, isAdding, place, question, say, secret, seen } from './state.ts'
+import { Bar, type Column, fits, Table } from './table.tsx'
+import { Ago, day, Errors, Latency, latency, Moved, perMinute, Rate, Zero } from './words.tsx'
+
+const DAY_MS = 86_400_000
+const SOON_DAYS = 14
+const VERY_SOON_DAYS = 4
+
+const COLUMNS: readonly (Column<TokenUse> & { readonly by?: (row: TokenUse) => number | string })[] = [
+  {
+    sort: 'name',
+    head: 'Name',
+    by: ({ name }) => name,
+    cell: ({ name }) => <span class="name">{name}</span>,
+  },
+  { head: 'Opens', class: 'mid', cell: ({ scope }) => <code>{scopeText(scope)}</code> },
+  {
+    sort: 'tunnels',
+    head: 'Tunnels',
+    class: 'num',
+    by: ({ tunnels }) => tunnels,
+    cell: ({ tunnels }) => tunnels || <Zero />,
+  },
+  {
+    sort: 'clients',
+    head: 'Clients',
+    class: 'num mid',
+    by: ({ clients }) => clients,
+    cell: ({ clients }) => clients || <Zero />,
+  },
+  {
+    sort: 'rate',
+    head: 'Requests/min',
+    class: 'num',
+    by: ({ recent }) => perMinute(recent.requests, recent),
+    cell: ({ recent }) => <Rate recent={recent} />,
+  },
+  {
+    sort: 'errors',
+    head: 'Errors',
+    class: 'num',
+    by: ({ recent }) => recent.errors / Math.max(1, recent.requests),
+    cell: ({ recent }) => <Errors recent={recent} />,
+  },
+  {
+    sort: 'p95',
+    head: 'p95',
+    class: 'num mid lo',
+    by: ({ recent }) => latency(recent, 0.95) ?? -1,
+    cell: ({ recent }) => <Latency recent={recent} part={0.95} />,
+  },
+  {
+    sort: 'out',
+    head: 'Out/min',
+    class: 'num mid',
+    by: ({ recent }) => perMinute(recent.bytesOut, recent),
+    cell: ({ recent }) => <Moved count={recent.bytesOut} recent={recent} />,
+  },
+  {
+    sort: 'used',
+    head: 'Last used',
+    class: 'mid',
+    by: ({ lastUsedAt = '' }) => lastUsedAt,
+    cell: ({ lastUsedAt }) => <Ago time={lastUsedAt} />,
+  },
+  {
+    sort: 'ends',
+    head: 'Ends',
+    by: ({ expiresAt = '9' }) => expiresAt,
+    cell: ({ expiresAt }) => <Ends at={expiresAt} />,
+  },
+]
+const USUAL = '-rate'
+
+export function Tokens() {
+  const value = seen('tokens')
+  if (value?.isKept === false)
+    return (
+      <>
+        <Bar title="Tokens" />
+        <p class="empty">
+          This server keeps no tokens: start it with <code>--tokens-db</code>.
+        </p>
+      </>
+    )
+  const rows = value && sorted(value.tokens.filter(({ name, scope }) => fits(name, scopeText(scope))))
+  return (
+    <>
+      <Bar title="Tokens" placeholder="Name or scope">
+        <span class="grow" />
+        <button
+          type="button"
+          class="btn main"
+          aria-expanded={isAdding.value}
+          onClick={() => (isAdding.value = !isAdding.value)}
+        >
+          New token
+        </button>
+      </Bar>
+      {isAdding.value && <Add />}
+      {secret.value !== undefined && <Secret secret={secret.value} />}
+      <Table
+        label="Tokens"
+        columns={COLUMNS}
+        rows={rows}
+        keyOf={({ name }) => name}
+        usual={USUAL}
+        empty={place.value.q === '' ? 'There is no token yet.' : `No token fits “${place.value.q}”.`}
+        actions={row => (
+          <Menu label={`Actions for ${row.name}`} at="right" items={doings(row)}>
+            <Icon name="more" />
+          </Menu>
+        )}
+      />
+    </>
+  )
+}
+
+function sorted(rows: readonly TokenUse[]): readonly TokenUse[] {
+  const sort = place.value.sort || USUAL
+  const by = COLUMNS.find(column => column.sort === sort.replace(/^-/, ''))?.by ?? (({ name }) => name)
+  const direction = sort.startsWith('-') ? -1 : 1
+  return rows.toSorted((one, other) => {
+    const [a, b] = [by(one), by(other)]
+    return a === b ? 0 : (a > b ? 1 : -1) * direction
+  })
+}
 
 async function shown(made: Promise<TokenSecret>): Promise<void> {
   secret.value = await made
 }
 
-export function Tokens() {
+function Add() {
   const add = (event: SubmitEvent & { readonly currentTarget: HTMLFormElement }): void => {
     event.preventDefault()
     const form = event.currentTarget
@@ -20,80 +148,95 @@ export function Tokens() {
     const forSeconds = Number(typed(form, 'seconds'))
     const wish = { name, ...(names.length > 0 && { names }), ...(forSeconds > 0 && { forSeconds }) }
     void act(
-      shown(api.addToken(wish)).then(() => form.reset()),
+      shown(api.addToken(wish)).then(() => (isAdding.value = false)),
       `${name} is made.`,
     )
   }
-  const { value } = tokens
-  if (value?.isKept === false) return <p class="empty">This server keeps no tokens: --tokens-db.</p>
   return (
-    <>
-      <form class="form" onSubmit={add}>
-        <input
-          name="name"
-          required
-          maxLength={64}
-          placeholder="laptop-of-anna"
-          aria-label="Name of the token"
-        />
-        <input name="names" placeholder="all names, or: shop ci-*" aria-label="Subdomains that it opens" />
-        <select name="seconds" aria-label="For how long">
-          {TIMES.map(([seconds, text]) => (
-            <option key={seconds} value={seconds}>
-              {text}
-            </option>
-          ))}
-        </select>
-        <button type="submit" class="main">
-          Make
-        </button>
-      </form>
-      {secret.value !== undefined && (
-        <p class="secret" role="alert">
-          {secret.value.name}: <code>{secret.value.token}</code>{' '}
-          <span class="quiet">This is the only time that it is shown.</span>
-        </p>
-      )}
-      <Table
-        label="Tokens"
-        heads={['Name', 'Opens', 'Made', 'Last used', 'Ends', '']}
-        count={value?.tokens.length}
-        empty="There is no token yet."
-      >
-        {value?.tokens.map((row: TokenRow) => (
-          <tr key={row.name}>
-            <th scope="row">{row.name}</th>
-            <td>{scopeText(row.scope)}</td>
-            <td>{moment(row.createdAt)}</td>
-            <td>{row.lastUsedAt === undefined ? 'never' : moment(row.lastUsedAt)}</td>
-            <td>{row.expiresAt === undefined ? '' : moment(row.expiresAt)}</td>
-            <td class="doing">
-              <button
-                type="button"
-                onClick={() =>
-                  ask(`Give ${row.name} another secret? The old one opens nothing any more.`, () =>
-                    act(shown(api.rotateToken(row.name)), `${row.name} has another secret.`),
-                  )
-                }
-              >
-                Rotate
-              </button>
-              <button
-                type="button"
-                onClick={() =>
-                  ask(`Take ${row.name} back? Its tunnels close at once.`, () =>
-                    act(api.revokeToken(row.name), `${row.name} opens nothing any more.`),
-                  )
-                }
-              >
-                Revoke
-              </button>
-            </td>
-          </tr>
-        ))}
-      </Table>
-    </>
+    <form class="bar form" onSubmit={add}>
+      <input
+        class="input"
+        name="name"
+        required
+        maxLength={64}
+        placeholder="laptop-of-anna"
+        aria-label="Name of the token"
+      />
+      <input
+        class="input"
+        name="names"
+        placeholder="all names, or: shop ci-*"
+        aria-label="Subdomains that it opens"
+      />
+      <Times />
+      <button type="submit" class="btn main">
+        Make
+      </button>
+    </form>
   )
+}
+
+function Secret({ secret: { name, token } }: { readonly secret: TokenSecret }) {
+  return (
+    <div class="banner ok secret" role="alert">
+      <span class="grow">
+        {name}: <code>{token}</code> <span class="second">This is the only time that it is shown.</span>
+      </span>
+      <button
+        type="button"
+        class="btn"
+        onClick={() =>
+          void navigator.clipboard.writeText(token).then(
+            () => say('Copied'),
+            () => say('The browser does not let this page copy.', true),
+          )
+        }
+      >
+        Copy
+      </button>
+    </div>
+  )
+}
+
+function doings({ name, tunnels, clients }: TokenUse): readonly (MenuItem | undefined)[] {
+  return [
+    { label: 'Show its tunnels', act: () => go({ view: 'tunnels', q: name }) },
+    { label: 'Show its clients', act: () => go({ view: 'clients', q: name }) },
+    undefined,
+    {
+      label: 'New secret…',
+      act: () => {
+        question.value = {
+          title: `Give ${name} another secret?`,
+          text: 'The old one opens nothing any more.',
+          verb: `Rotate ${name}`,
+          yes: () => act(shown(api.rotateToken(name)), `${name} has another secret.`),
+        }
+      },
+    },
+    {
+      label: 'Revoke…',
+      isBad: true,
+      act: () => {
+        question.value = {
+          title: `Revoke ${name}?`,
+          text:
+            tunnels + clients === 0
+              ? 'No client uses it now. This cannot be undone.'
+              : `Clients with it (${clients}) and their tunnels (${tunnels}) are disconnected at once. This cannot be undone.`,
+          verb: `Revoke ${name}`,
+          yes: () => act(api.revokeToken(name), `${name} is revoked.`),
+        }
+      },
+    },
+  ]
+}
+
+function Ends({ at }: { readonly at: string | undefined }) {
+  if (at === undefined) return <>never</>
+  const days = (Date.parse(at) - Date.now()) / DAY_MS
+  if (days >= SOON_DAYS) return <>{day(at)}</>
+  return <span class={days < VERY_SOON_DAYS ? 'tag bad' : 'tag warn'}>{day(at)}</span>
 }
 
 function scopeText(scope: object): string {

@@ -1,0 +1,77 @@
+// What tunnels did in the last five minutes: the difference to a mark of that time.
+
+import type { Metrics, Series } from '../../parts/metrics/metrics.ts'
+import type { RecentRow } from './rows.ts'
+import { type Counts, countsOf, difference, NONE } from './traffic-book.ts'
+
+export const MARK_MS = 30_000
+const WINDOW_MS = 300_000
+/** Of a shorter time no rate is made: one request in the first second is not sixty a minute. */
+const MIN_SECONDS = 60
+
+interface Mark {
+  readonly atMs: number
+  readonly counts: ReadonlyMap<Series, Counts>
+}
+
+export class Recent {
+  readonly #metrics: Metrics
+  #marks: readonly Mark[]
+
+  constructor(metrics: Metrics, nowMs: number = Date.now()) {
+    this.#metrics = metrics
+    this.#marks = [{ atMs: nowMs, counts: new Map() }]
+  }
+
+  /** Every `MARK_MS`. */
+  mark(nowMs: number = Date.now()): void {
+    const last = this.#marks.at(-1)?.counts
+    const counts = new Map<Series, Counts>()
+    for (const series of this.#metrics.series.values()) {
+      const now = countsOf(series)
+      const before = last?.get(series)
+      // Most tunnels are idle: all marks share what they have counted.
+      counts.set(series, before !== undefined && isSame(now, before) ? before : now)
+    }
+    const next = this.#marks.findLastIndex(({ atMs }) => nowMs - atMs >= WINDOW_MS)
+    this.#marks = [...this.#marks.slice(Math.max(0, next)), { atMs: nowMs, counts }]
+  }
+
+  of(tunnel: string): RecentRow {
+    const series = this.#metrics.series.get(tunnel)
+    return this.#since(series === undefined ? NONE : this.#done(series))
+  }
+
+  /** Of all tunnels. */
+  get total(): RecentRow {
+    return this.#since(addedCounts([...this.#metrics.series.values()].map(series => this.#done(series))))
+  }
+
+  #done(series: Series): Counts {
+    return difference(countsOf(series), this.#marks[0]?.counts.get(series) ?? NONE)
+  }
+
+  #since(counts: Counts): RecentRow {
+    return { seconds: Math.max(MIN_SECONDS, (Date.now() - this.#marks[0]!.atMs) / 1_000), ...counts }
+  }
+}
+
+/** The one that measured for longest says over which time. */
+export function addedRecent(all: readonly RecentRow[]): RecentRow {
+  return { seconds: Math.max(MIN_SECONDS, ...all.map(({ seconds }) => seconds)), ...addedCounts(all) }
+}
+
+function addedCounts(all: readonly Counts[]): Counts {
+  const sum = (of: (counts: Counts) => number) => all.reduce((total, counts) => total + of(counts), 0)
+  return {
+    requests: sum(({ requests }) => requests),
+    errors: sum(({ errors }) => errors),
+    bytesIn: sum(({ bytesIn }) => bytesIn),
+    bytesOut: sum(({ bytesOut }) => bytesOut),
+    durations: NONE.durations.map((_, at) => sum(({ durations }) => durations[at] ?? 0)),
+  }
+}
+
+function isSame(one: Counts, other: Counts): boolean {
+  return one.requests === other.requests && one.bytesIn === other.bytesIn && one.bytesOut === other.bytesOut
+}

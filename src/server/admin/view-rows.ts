@@ -1,0 +1,136 @@
+// What the views of the page are made of, for the server that makes them and the page that shows them.
+
+import type { ClientRow, RecentRow, TokenRow, TunnelRow } from './rows.ts'
+
+export const VIEWS = [
+  'overview',
+  'tunnels',
+  'clients',
+  'traffic',
+  'tokens',
+  'bans',
+  'log',
+  'servers',
+] as const
+export type View = (typeof VIEWS)[number]
+
+export interface Head {
+  readonly version: string
+  readonly status: 'operational' | 'draining' | 'stopped'
+  readonly uptimeSeconds: number
+  /** Of this machine. */
+  readonly counts: { readonly [view in 'tunnels' | 'clients' | 'tokens' | 'bans' | 'servers']: number }
+}
+
+/** Of one minute, hour or day. */
+export interface Point {
+  readonly requests: number
+  readonly errors: number
+  readonly bytesIn: number
+  readonly bytesOut: number
+  readonly p50?: number
+  readonly p95?: number
+}
+
+/** The whole range up to now. `null`: nothing was measured then. */
+export interface Series {
+  readonly isKept: boolean
+  readonly fromMs: number
+  readonly stepMs: number
+  readonly points: readonly (Point | null)[]
+}
+
+/** Those of many that are asked for. */
+export interface Listed<Row> {
+  readonly rows: readonly Row[]
+  /** As many would be shown without a limit. */
+  readonly matching: number
+}
+
+/** With what the server reported last; one of an older version reports less, or nothing. */
+export interface ServerRow {
+  readonly id: string
+  readonly isSelf?: boolean
+  readonly isReachable: boolean
+  readonly version?: string
+  readonly uptimeSeconds?: number
+  readonly clients?: number
+  readonly tunnels?: number
+  readonly requests?: number
+  readonly pending?: number
+  readonly recent?: RecentRow
+}
+
+export interface CertificateRow {
+  readonly name: string
+  readonly notAfter: string
+  readonly daysLeft: number
+}
+
+export interface TokenUse extends TokenRow {
+  readonly tunnels: number
+  readonly clients: number
+  readonly recent: RecentRow
+}
+
+export interface Overview {
+  readonly head: Head
+  /** Of all servers that report. */
+  readonly recent: RecentRow
+  readonly inFlight: number
+  readonly series: Series
+  readonly busiest: readonly TunnelRow[]
+  /** The tunnel with the most errors lately. */
+  readonly worst?: TunnelRow
+  readonly attention: readonly Attention[]
+  readonly codes: readonly (readonly [code: string, count: number])[]
+  readonly servers: readonly ServerRow[]
+  readonly certificates: readonly CertificateRow[]
+}
+
+export interface Tunnels extends Listed<TunnelRow> {
+  readonly head: Head
+  /** How many are in each choice of `only`. */
+  readonly choices: Readonly<Record<string, number>>
+  /** The one that is open. */
+  readonly open?: { readonly row: TunnelRow; readonly clients: readonly ClientRow[]; readonly series: Series }
+}
+
+export interface Clients extends Listed<ClientRow> {
+  readonly head: Head
+}
+
+export interface Traffic {
+  readonly head: Head
+  readonly series: Series
+  readonly names: readonly string[]
+}
+
+export interface Tokens {
+  readonly head: Head
+  readonly isKept: boolean
+  readonly tokens: readonly TokenUse[]
+}
+
+export interface Servers {
+  readonly head: Head
+  readonly servers: readonly ServerRow[]
+  readonly certificates: readonly CertificateRow[]
+}
+
+export interface Attention {
+  readonly kind:
+    | 'server-away'
+    | 'app-down'
+    | 'errors'
+    | 'certificate-ends'
+    | 'token-ends'
+    | 'slow'
+    | 'client-away'
+    | 'token-unused'
+  readonly isBad: boolean
+  /** The tunnel, token, server or certificate. */
+  readonly subject: string
+  /** Errors in percent, milliseconds, or days. */
+  readonly value: number
+}

@@ -1,0 +1,332 @@
+// What the page shows, each view in one answer: made from the answers of the API, so that one server, and all workers of a
+// machine, have the same.
+
+import { TunnelError } from '../../errors.ts'
+import { quantile } from '../../measures.ts'
+import type { Span } from '../../operations.ts'
+import type { ServerStats } from '../stats.ts'
+import type { NodeRow } from './desk.ts'
+import { addedCodes } from './merged.ts'
+import { attentionOf } from './needs.ts'
+import { addedRecent } from './recent.ts'
+import type { ClientRow, RecentRow, TokenRow, TunnelRow } from './rows.ts'
+import {
+  type CertificateRow,
+  type Head,
+  type Listed,
+  type Overview,
+  type Point,
+  type Series,
+  type ServerRow,
+  type Tokens,
+  type TokenUse,
+  type Tunnels,
+  VIEWS,
+  type View,
+} from './view-rows.ts'
+
+/** Asks the API; `path` is below /api/v1. Rejects with why not. */
+export type Ask = (path: string) => Promise<unknown>
+
+const RANGES: Readonly<Record<string, readonly [by: Span, seconds: number, points: number]>> = {
+  hour: ['minute', 60, 60],
+  day: ['hour', 3_600, 24],
+  week: ['hour', 3_600, 168],
+}
+const BUSIEST = 10
+const MAX_ROWS = 1_000
+const USUAL_ROWS = 100
+
+const rate = ({ requests, seconds }: RecentRow): number => requests / seconds
+const share = ({ requests, errors }: RecentRow): number => (requests === 0 ? 0 : errors / requests)
+
+type Sorts<Row> = Readonly<Record<string, (row: Row) => number | string>>
+
+const TUNNEL_SORTS: Sorts<TunnelRow> = {
+  name: ({ name }) => name,
+  state: ({ state }) => state,
+  rate: ({ recent }) => rate(recent),
+  errors: ({ recent }) => share(recent),
+  p50: ({ recent }) => quantile(recent.durations, 0.5) ?? -1,
+  p95: ({ recent }) => quantile(recent.durations, 0.95) ?? -1,
+  flight: ({ inFlight }) => inFlight,
+  in: ({ recent }) => recent.bytesIn,
+  out: ({ recent }) => recent.bytesOut,
+  token: ({ token = '' }) => token,
+  client: ({ clients }) => clients[0] ?? 0,
+  seen: ({ lastProvenAt = '' }) => lastProvenAt,
+}
+const CLIENT_SORTS: Sorts<ClientRow> = {
+  number: ({ number }) => number,
+  token: ({ token = '' }) => token,
+  agent: ({ agent = '' }) => agent,
+  address: ({ address }) => address,
+  connected: ({ connectedAt }) => connectedAt,
+  trip: ({ roundTripMs = -1 }) => roundTripMs,
+  tunnels: ({ tunnels }) => tunnels.length,
+}
+
+const CHOICES: Readonly<Record<string, (row: TunnelRow) => boolean>> = {
+  all: () => true,
+  errors: ({ recent }) => recent.errors > 0,
+  down: ({ state }) => state !== 'up',
+  raw: ({ kind }) => kind !== 'http',
+  open: ({ isGuarded }) => !isGuarded,
+}
+
+/** `undefined`: there is no such view. Throws `ADMIN_INVALID` for what cannot be asked. */
+export async function viewOf(view: string, query: URLSearchParams, ask: Ask): Promise<object | undefined> {
+  if (!isView(view)) return undefined
+  const parts = new Parts(ask)
+  const head = await parts.head()
+  const make: Readonly<Record<View, () => Promise<object>>> = {
+    overview: () => overview(parts, query),
+    tunnels: () => tunnels(parts, query),
+    clients: async () => listed(await parts.clients(), query, CLIENT_SORTS, clientTexts),
+    traffic: async () => ({
+      series: await series(ask, query, query.get('tunnel') ?? ''),
+      names: (await parts.tunnels()).map(({ name }) => name).sort(),
+    }),
+    tokens: () => tokens(parts),
+    bans: async () => (await ask('/bans')) as object,
+    log: async () => (await ask(`/audit?limit=${limitOf(query)}`)) as object,
+    servers: async () => ({ servers: await parts.servers(), certificates: await parts.certificates() }),
+  }
+  return { head, ...(await make[view]()) }
+}
+
+const isView = (text: string): text is View => (VIEWS as readonly string[]).includes(text)
+
+/** Each part is asked for once. What our own API answers has the form that this version gives it. */
+class Parts {
+  readonly #ask: Ask
+  #nodes: Promise<{ readonly nodes: readonly NodeRow[] }> | undefined
+
+  constructor(ask: Ask) {
+    this.#ask = ask
+  }
+
+  ask = <Value>(path: string): Promise<Value> => this.#ask(path) as Promise<Value>
+
+  async tunnels(): Promise<readonly TunnelRow[]> {
+    return (await this.ask<{ tunnels: readonly TunnelRow[] }>('/tunnels')).tunnels
+  }
+
+  async clients(): Promise<readonly ClientRow[]> {
+    return (await this.ask<{ clients: readonly ClientRow[] }>('/clients')).clients
+  }
+
+  tokens(): Promise<{ readonly isKept: boolean; readonly tokens: readonly TokenRow[] }> {
+    return this.ask('/tokens')
+  }
+
+  async certificates(): Promise<readonly CertificateRow[]> {
+    const { certificates } = await this.ask<{ certificates: readonly CertificateRow[] }>('/certificates')
+    return certificates.toSorted((one, other) => one.daysLeft - other.daysLeft)
+  }
+
+  /** Of the cluster; a server that is alone has itself. */
+  async servers(): Promise<readonly ServerRow[]> {
+    // Where the others cannot be asked, the page still shows this one.
+    this.#nodes ??= this.ask<{ nodes: readonly NodeRow[] }>('/nodes').catch(() => ({ nodes: [] }))
+    const { nodes } = await this.#nodes
+    if (nodes.length > 0) return nodes
+    const [stats, { recent }] = await Promise.all([this.stats(), this.ask<{ recent: RecentRow }>('/recent')])
+    const { version, uptimeSeconds, connections, activeSubdomains, requests, pendingResponses } = stats
+    return [
+      {
+        id: 'this server',
+        isSelf: true,
+        isReachable: true,
+        version,
+        uptimeSeconds,
+        clients: connections,
+        tunnels: activeSubdomains,
+        requests,
+        pending: pendingResponses,
+        recent,
+      },
+    ]
+  }
+
+  stats(): Promise<ServerStats> {
+    return this.ask('/status')
+  }
+
+  async head(): Promise<Head> {
+    const [stats, { tokens }, { bans }, servers] = await Promise.all([
+      this.stats(),
+      this.tokens(),
+      this.ask<{ bans: readonly unknown[] }>('/bans'),
+      this.servers(),
+    ])
+    const { version, status, uptimeSeconds, activeSubdomains, connections } = stats
+    const counts = {
+      tunnels: activeSubdomains,
+      clients: connections,
+      tokens: tokens.length,
+      bans: bans.length,
+      servers: servers.length,
+    }
+    return { version, status, uptimeSeconds, counts }
+  }
+}
+
+async function overview(parts: Parts, query: URLSearchParams): Promise<Omit<Overview, 'head'>> {
+  const [rows, { tokens: kept }, certificates, servers, points] = await Promise.all([
+    parts.tunnels(),
+    parts.tokens(),
+    parts.certificates(),
+    parts.servers(),
+    series(parts.ask, query, ''),
+  ])
+  const measured = servers.flatMap(({ recent }) => recent ?? [])
+  // Workers of one machine say nothing of themselves to each other.
+  if (measured.length === 0) measured.push((await parts.ask<{ recent: RecentRow }>('/recent')).recent)
+  const byRate = rows.toSorted((one, other) => rate(other.recent) - rate(one.recent))
+  const [worst] = rows.toSorted((one, other) => other.recent.errors - one.recent.errors)
+  const codes = Object.entries(addedCodes(rows.map(row => row.codes))).sort(
+    ([, one], [, other]) => other - one,
+  )
+  return {
+    recent: addedRecent(measured),
+    inFlight: servers.reduce((sum, { pending = 0 }) => sum + pending, 0),
+    series: points,
+    busiest: byRate.slice(0, BUSIEST),
+    ...(worst !== undefined && worst.recent.errors > 0 && { worst }),
+    attention: attentionOf({ tunnels: rows, tokens: kept, certificates, servers }),
+    codes: codes.slice(0, 6),
+    servers,
+    certificates: certificates.slice(0, 5),
+  }
+}
+
+async function tunnels(parts: Parts, query: URLSearchParams): Promise<Omit<Tunnels, 'head'>> {
+  const [all, clients] = await Promise.all([parts.tunnels(), parts.clients()])
+  const only = query.get('only') ?? 'all'
+  const fits = CHOICES[only]
+  if (fits === undefined) throw invalid(`only is one of ${Object.keys(CHOICES).join(', ')}.`)
+  const choices = Object.fromEntries(
+    Object.entries(CHOICES).map(([name, choice]) => [name, all.filter(choice).length]),
+  )
+  const texts = ({ name, token = '', clients: numbers }: TunnelRow) => [
+    name,
+    token,
+    ...clients.flatMap(client =>
+      numbers.includes(client.number) ? [client.address, client.agent ?? ''] : [],
+    ),
+  ]
+  const name = query.get('tunnel') ?? ''
+  const row = all.find(one => one.name === name)
+  const open = row && {
+    row,
+    clients: clients.filter(({ number }) => row.clients.includes(number)),
+    series: await series(parts.ask, query, name),
+  }
+  return {
+    ...listed(all.filter(fits), query, TUNNEL_SORTS, texts, '-rate'),
+    choices,
+    ...(open !== undefined && { open }),
+  }
+}
+
+async function tokens(parts: Parts): Promise<Omit<Tokens, 'head'>> {
+  const [{ isKept, tokens: all }, rows, clients] = await Promise.all([
+    parts.tokens(),
+    parts.tunnels(),
+    parts.clients(),
+  ])
+  const used: readonly TokenUse[] = all.map(token => {
+    const own = rows.filter(row => row.token === token.name)
+    return {
+      ...token,
+      tunnels: own.length,
+      clients: clients.filter(client => client.token === token.name).length,
+      recent: addedRecent(own.map(({ recent }) => recent)),
+    }
+  })
+  return { isKept, tokens: used }
+}
+
+const clientTexts = ({ address, agent = '', token = '', tunnels: names }: ClientRow) => [
+  address,
+  agent,
+  token,
+  ...names,
+]
+
+/** Filtered, sorted and cut as the query says. */
+function listed<Row>(
+  all: readonly Row[],
+  query: URLSearchParams,
+  sorts: Sorts<Row>,
+  texts: (row: Row) => readonly string[],
+  usual = Object.keys(sorts)[0]!,
+): Listed<Row> {
+  const wanted = (query.get('q') ?? '').toLowerCase()
+  const sort = query.get('sort') ?? usual
+  const key = sorts[sort.replace(/^-/, '')]
+  if (key === undefined)
+    throw invalid(`sort is one of ${Object.keys(sorts).join(', ')}; with - it is turned.`)
+  const direction = sort.startsWith('-') ? -1 : 1
+  const matching =
+    wanted === '' ? all : all.filter(row => texts(row).some(text => text.toLowerCase().includes(wanted)))
+  const rows = matching.toSorted((one, other) => {
+    const [a, b] = [key(one), key(other)]
+    return a === b ? 0 : (a > b ? 1 : -1) * direction
+  })
+  return { rows: rows.slice(0, limitOf(query)), matching: matching.length }
+}
+
+function limitOf(query: URLSearchParams): number {
+  const limit = Number(query.get('limit') ?? USUAL_ROWS)
+  if (Number.isInteger(limit) && limit >= 1 && limit <= MAX_ROWS) return limit
+  throw invalid(`limit is a whole number from 1 to ${MAX_ROWS}.`)
+}
+
+const invalid = (detail: string): TunnelError => new TunnelError('ADMIN_INVALID', detail)
+
+interface Counted {
+  readonly at: string
+  readonly requests: number
+  readonly errors: number
+  readonly bytesIn: number
+  readonly bytesOut: number
+  readonly durations?: readonly number[]
+}
+
+/** `tunnel`: `''` is all of this machine. */
+async function series(ask: Ask, query: URLSearchParams, tunnel: string): Promise<Series> {
+  const range = RANGES[query.get('range') ?? 'hour']
+  if (range === undefined) throw invalid(`range is one of ${Object.keys(RANGES).join(', ')}.`)
+  const [by, seconds, count] = range
+  const stepMs = seconds * 1_000
+  const fromMs = Math.floor(Date.now() / stepMs) * stepMs - (count - 1) * stepMs
+  const rowsOf = async (more: string) => {
+    const answer = (await ask(`/traffic?by=${by}&limit=${count}${more}`)) as {
+      readonly isKept: boolean
+      readonly traffic: readonly Counted[]
+    }
+    return { isKept: answer.isKept, byTime: new Map(answer.traffic.map(row => [Date.parse(row.at), row])) }
+  }
+  const all = await rowsOf('')
+  const own = tunnel === '' ? all : await rowsOf(`&tunnel=${encodeURIComponent(tunnel)}`)
+  const points = Array.from({ length: count }, (_, at) => {
+    const atMs = fromMs + at * stepMs
+    // Where all of them have no row, nothing was measured; where only this tunnel has none, it had no visitor.
+    return all.byTime.has(atMs) ? pointOf(own.byTime.get(atMs)) : null
+  })
+  return { isKept: all.isKept, fromMs, stepMs, points }
+}
+
+function pointOf({ requests, errors, bytesIn, bytesOut, durations = [] }: Partial<Counted> = {}): Point {
+  const [p50, p95] = [quantile(durations, 0.5), quantile(durations, 0.95)]
+  return {
+    requests: requests ?? 0,
+    errors: errors ?? 0,
+    bytesIn: bytesIn ?? 0,
+    bytesOut: bytesOut ?? 0,
+    ...(p50 !== undefined && { p50 }),
+    ...(p95 !== undefined && { p95 }),
+  }
+}

@@ -1,0 +1,107 @@
+// Clients that are connected.
+
+import type { ClientRow } from '../../server/admin/rows.ts'
+import { duration } from '../parts/format.ts'
+import { Icon } from '../parts/icons.tsx'
+import { Menu, type MenuItem } from '../parts/menu.tsx'
+import { at, hashOf } from './address.ts'
+import { api } from './api.ts'
+import { TokenLink } from './overview.tsx'
+import { act, go, place, question, seen } from './state.ts'
+import { Bar, type Column, Table } from './table.tsx'
+import { Ago, Zero } from './words.tsx'
+
+const SHOWN_TUNNELS = 3
+
+const COLUMNS: readonly Column<ClientRow>[] = [
+  { sort: 'number', head: 'Client', cell: ({ number }) => <span class="name">{number}</span> },
+  {
+    sort: 'token',
+    head: 'Token',
+    cell: ({ token }) => (token === undefined ? <Zero text="none" /> : <TokenLink name={token} />),
+  },
+  { sort: 'agent', head: 'Version', class: 'mid', cell: ({ agent, wire }) => agent ?? `${wire} wire` },
+  { sort: 'address', head: 'Address', cell: ({ address }) => <code>{address}</code> },
+  {
+    sort: 'connected',
+    head: 'Connected',
+    class: 'num mid',
+    cell: ({ connectedAt }) => <Ago time={connectedAt} />,
+  },
+  {
+    sort: 'trip',
+    head: 'Round trip',
+    class: 'num',
+    cell: ({ roundTripMs }) => (roundTripMs === undefined ? <Zero text="—" /> : duration(roundTripMs)),
+  },
+  {
+    sort: 'tunnels',
+    head: 'Tunnels',
+    cell: ({ tunnels }) => (
+      <>
+        {tunnels.slice(0, SHOWN_TUNNELS).map(name => (
+          <a key={name} class="name" href={hashOf({ ...at('tunnels'), open: name })}>
+            {name}{' '}
+          </a>
+        ))}
+        {tunnels.length > SHOWN_TUNNELS && (
+          <span class="quiet">and {tunnels.length - SHOWN_TUNNELS} more</span>
+        )}
+      </>
+    ),
+  },
+]
+
+export function Clients() {
+  const value = seen('clients')
+  return (
+    <>
+      <Bar title="Clients" placeholder="Token, address, version or tunnel" />
+      <Table
+        label="Clients"
+        columns={COLUMNS}
+        rows={value?.rows}
+        matching={value?.matching ?? 0}
+        keyOf={({ number }) => String(number)}
+        usual="number"
+        empty={place.value.q === '' ? 'No client is connected.' : `No client fits “${place.value.q}”.`}
+        actions={row => (
+          <Menu label={`Actions for client ${row.number}`} at="right" items={doings(row)}>
+            <Icon name="more" />
+          </Menu>
+        )}
+      />
+    </>
+  )
+}
+
+function doings({ number, address, tunnels }: ClientRow): readonly (MenuItem | undefined)[] {
+  return [
+    { label: 'Show its tunnels', act: () => go({ view: 'tunnels', q: address }) },
+    undefined,
+    {
+      label: 'Disconnect…',
+      isBad: true,
+      act: () => {
+        question.value = {
+          title: `Disconnect client ${number}?`,
+          text: `Its tunnels (${tunnels.length}) close at once.`,
+          verb: `Disconnect client ${number}`,
+          yes: () => act(api.closeClient(number), `Client ${number} is disconnected.`),
+        }
+      },
+    },
+    {
+      label: 'Block its address…',
+      isBad: true,
+      act: () => {
+        question.value = {
+          title: `Block ${address}?`,
+          text: 'Neither clients nor visitors from there get in until the ban is lifted.',
+          verb: `Block ${address}`,
+          yes: () => act(api.ban({ kind: 'address', value: address, reason: '' }), `${address} is blocked.`),
+        }
+      },
+    },
+  ]
+}

@@ -1,0 +1,327 @@
+// How much, how well, who, what needs the operator, which servers.
+
+import type { TunnelRow } from '../../server/admin/rows.ts'
+import type { Attention, Point, Overview as Seen, ServerRow } from '../../server/admin/view-rows.ts'
+import { bytes, duration } from '../parts/format.ts'
+import { at, hashOf, type Place } from './address.ts'
+import { Ranges, rangeText, Spark } from './graph.tsx'
+import { place, seen } from './state.ts'
+import { bytesText, Errors, Latency, latency, perMinute, Rate, rateText, span, Zero } from './words.tsx'
+
+export function Overview() {
+  const value = seen('overview')
+  return (
+    <div class="page">
+      <div class="titled">
+        <h1>Overview</h1>
+        <span class="quiet">Numbers of the last 5 minutes, lines of the {rangeText(place.value.range)}</span>
+        <span class="grow" />
+        <Ranges />
+      </div>
+      {value === undefined ? <Skeleton /> : <Body value={value} />}
+    </div>
+  )
+}
+
+function Skeleton() {
+  return (
+    <div class="skeleton loading" role="status">
+      <span class="sr">Loading</span>
+      <div class="shimmer" />
+      <div class="shimmer" />
+    </div>
+  )
+}
+
+function Body({ value }: { readonly value: Seen }) {
+  const { busiest, head, attention, codes, servers, certificates } = value
+  return (
+    <>
+      <Four value={value} />
+      <div class="cols2">
+        <div class="stack">
+          <Card title="Busiest tunnels" link={[`All ${head.counts.tunnels}`, at('tunnels')]}>
+            {busiest.length === 0 ? (
+              <p class="none">
+                No client has a tunnel yet: <code>localtunnels http 3000 --server …</code>
+              </p>
+            ) : (
+              <Busiest rows={busiest} />
+            )}
+          </Card>
+          <Card title="Servers" link={['Details', at('servers')]}>
+            <Servers rows={servers} />
+          </Card>
+        </div>
+        <div class="stack">
+          <Card title="Needs attention">
+            {attention.length === 0 ? (
+              <p class="none">
+                <span class="dot ok" /> Nothing
+              </p>
+            ) : (
+              <ul>
+                {attention.map(one => (
+                  <Need key={`${one.kind} ${one.subject}`} need={one} />
+                ))}
+              </ul>
+            )}
+          </Card>
+          {codes.length > 0 && (
+            <Card title="Errors by code, since the start">
+              <ul>
+                {codes.map(([code, count]) => (
+                  <li key={code}>
+                    <code class="cut">{code}</code>
+                    <Meter part={count / codes[0]![1]} isBad />
+                    <span class="fig">{count.toLocaleString('en-US')}</span>
+                  </li>
+                ))}
+              </ul>
+            </Card>
+          )}
+          {certificates.length > 0 && (
+            <Card title="Certificates">
+              <ul>
+                {certificates.map(({ name, daysLeft }) => (
+                  <li key={name}>
+                    <code class="cut">{name}</code>
+                    <span class={daysLeft < 4 ? 'tag bad' : daysLeft < 14 ? 'tag warn' : 'tag'}>
+                      {daysLeft} days
+                    </span>
+                  </li>
+                ))}
+              </ul>
+            </Card>
+          )}
+        </div>
+      </div>
+    </>
+  )
+}
+
+function Four({ value: { recent, series, inFlight, worst } }: { readonly value: Seen }) {
+  const [p50, p95] = [latency(recent, 0.5), latency(recent, 0.95)]
+  const range = rangeText(place.value.range)
+  const spark = (of: (point: Point) => number, what: string, isBad = false) =>
+    series.isKept ? (
+      <Spark points={series.points} of={of} label={`${what}, ${range}`} isBad={isBad} />
+    ) : (
+      <p class="why">No history: admin.store is not set</p>
+    )
+  const part = recent.requests === 0 ? 0 : (100 * recent.errors) / recent.requests
+  return (
+    <dl class="four">
+      <div>
+        <dt>Requests</dt>
+        <dd class="n">
+          {rateText(recent.requests, recent)} <small>per minute</small>
+        </dd>
+        <dd class="why">{inFlight} in flight</dd>
+        <dd>{spark(({ requests }) => requests, 'Requests')}</dd>
+      </div>
+      <div>
+        <dt>Errors</dt>
+        <dd class="n">{part === 0 ? '0' : `${part.toFixed(1)} %`}</dd>
+        <dd class="why">
+          {worst === undefined ? (
+            'None in 5 minutes'
+          ) : (
+            <>
+              {worst.recent.errors} of {recent.errors} come from{' '}
+              <a href={hashOf({ ...at('tunnels'), open: worst.name })}>{worst.name}</a>
+            </>
+          )}
+        </dd>
+        <dd>{spark(({ errors }) => errors, 'Errors', true)}</dd>
+      </div>
+      <div>
+        <dt>Latency, p95</dt>
+        <dd class="n">{p95 === undefined ? '—' : duration(p95)}</dd>
+        <dd class="why">{p50 === undefined ? 'No request in 5 minutes' : `p50 is ${duration(p50)}`}</dd>
+        <dd>{spark(({ p95: high = 0 }) => high, 'Latency, p95')}</dd>
+      </div>
+      <div>
+        <dt>Transfer</dt>
+        <dd class="n">
+          {bytesText(recent.bytesOut, recent)} <small>out per minute</small>
+        </dd>
+        <dd class="why">{bytesText(recent.bytesIn, recent)} in</dd>
+        <dd>{spark(({ bytesOut }) => bytesOut, 'Bytes out')}</dd>
+      </div>
+    </dl>
+  )
+}
+
+interface CardProps {
+  readonly title: string
+  readonly link?: readonly [text: string, place: Place]
+  readonly children: preact.ComponentChildren
+}
+
+export function Card({ title, link, children }: CardProps) {
+  return (
+    <section class="card" aria-label={title}>
+      <header>
+        <h2>{title}</h2>
+        {link !== undefined && <a href={hashOf(link[1])}>{link[0]}</a>}
+      </header>
+      {children}
+    </section>
+  )
+}
+
+const Meter = ({ part, isBad = false }: { readonly part: number; readonly isBad?: boolean }) => (
+  <span class={isBad ? 'meter bad' : 'meter'}>
+    <i style={{ width: `${100 * part}%` }} />
+  </span>
+)
+
+function Busiest({ rows }: { readonly rows: readonly TunnelRow[] }) {
+  const most = Math.max(1e-9, ...rows.map(({ recent }) => perMinute(recent.requests, recent)))
+  return (
+    <table class="data">
+      <thead>
+        <tr>
+          <th scope="col">Name</th>
+          <th scope="col" class="num">
+            Req/min
+          </th>
+          <th scope="col" class="num">
+            Errors
+          </th>
+          <th scope="col" class="num">
+            p95
+          </th>
+          <th scope="col" class="mid">
+            Token
+          </th>
+        </tr>
+      </thead>
+      <tbody>
+        {rows.map(({ name, recent, token }) => (
+          <tr key={name}>
+            <td>
+              <a class="name" href={hashOf({ ...at('tunnels'), open: name })}>
+                {name}
+              </a>
+            </td>
+            <td class="num">
+              <span class="mid">
+                <Meter part={perMinute(recent.requests, recent) / most} />
+              </span>
+              <span class="fig">
+                <Rate recent={recent} />
+              </span>
+            </td>
+            <td class="num">
+              <Errors recent={recent} />
+            </td>
+            <td class="num">
+              <Latency recent={recent} part={0.95} />
+            </td>
+            <td class="mid">{token === undefined ? <Zero text="none" /> : <TokenLink name={token} />}</td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  )
+}
+
+export const TokenLink = ({ name }: { readonly name: string }) => (
+  <a class="ink" href={hashOf({ ...at('tokens'), q: name })}>
+    {name}
+  </a>
+)
+
+export function Servers({ rows }: { readonly rows: readonly ServerRow[] }) {
+  return (
+    <table class="data">
+      <thead>
+        <tr>
+          <th scope="col">Server</th>
+          <th scope="col">State</th>
+          <th scope="col" class="num">
+            Tunnels
+          </th>
+          <th scope="col" class="num">
+            Req/min
+          </th>
+          <th scope="col" class="num mid">
+            Errors
+          </th>
+          <th scope="col" class="num mid">
+            p95
+          </th>
+          <th scope="col" class="num mid">
+            Out/min
+          </th>
+          <th scope="col" class="num mid">
+            Up
+          </th>
+        </tr>
+      </thead>
+      <tbody>
+        {rows.map(({ id, isSelf, isReachable, tunnels, recent, uptimeSeconds, version }) => (
+          <tr key={id}>
+            <td>
+              <span class="name" title={version}>
+                {id}
+              </span>
+              {isSelf && rows.length > 1 && <span class="quiet"> this one</span>}
+            </td>
+            <td>
+              <span class="state">
+                <span class={isReachable ? 'dot ok' : 'dot bad'} />
+                {isReachable ? 'Ready' : 'Away'}
+              </span>
+            </td>
+            <td class="num">{tunnels}</td>
+            <td class="num">{recent ? <Rate recent={recent} /> : <Zero text="—" />}</td>
+            <td class="num mid">{recent ? <Errors recent={recent} /> : <Zero text="—" />}</td>
+            <td class="num mid">{recent ? <Latency recent={recent} part={0.95} /> : <Zero text="—" />}</td>
+            <td class="num mid">
+              {recent ? bytes(Math.round(perMinute(recent.bytesOut, recent))) : <Zero text="—" />}
+            </td>
+            <td class="num mid">{uptimeSeconds !== undefined && span(uptimeSeconds)}</td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  )
+}
+
+const days = (count: number): string => (count === 1 ? '1 day' : `${count} days`)
+
+const NEEDS: Readonly<Record<Attention['kind'], (value: number) => readonly [what: string, figure: string]>> =
+  {
+    'server-away': () => ['cannot be reached', ''],
+    'app-down': () => ['the app is down', ''],
+    'client-away': () => ['its client is away', ''],
+    errors: value => ['fails too often', `${value.toFixed(1)} %`],
+    slow: value => ['is slow: p95', duration(value)],
+    'certificate-ends': value => ['the certificate ends', days(value)],
+    'token-ends': value => (value < 0 ? ['the token has ended', ''] : ['the token ends', days(value)]),
+    'token-unused': value => ['the token is not used', days(value)],
+  }
+
+function Need({ need: { kind, isBad, subject, value } }: { readonly need: Attention }) {
+  const [what, figure] = NEEDS[kind](value)
+  const to = kind.startsWith('token')
+    ? { ...at('tokens'), q: subject }
+    : kind === 'server-away' || kind === 'certificate-ends'
+      ? at('servers')
+      : { ...at('tunnels'), open: subject }
+  return (
+    <li>
+      <span class={isBad ? 'dot bad' : 'dot warn'} />
+      <span class="cut">
+        <a class="ink" href={hashOf(to)}>
+          <b>{subject}</b>
+        </a>{' '}
+        {what}
+      </span>
+      <span class={isBad ? 'is-bad' : 'quiet'}>{figure}</span>
+    </li>
+  )
+}

@@ -1,0 +1,146 @@
+// A table whose head stays, whose columns sort by their names, and whose rows are cards on a phone.
+
+import type { ComponentChildren } from 'preact'
+import { change, more, place } from './state.ts'
+
+export interface Column<Row> {
+  /** By which the server sorts. Left out: it does not. */
+  readonly sort?: string
+  readonly head: string
+  /** `num`: right-aligned; `mid`, `lo`: given up in narrower windows. */
+  readonly class?: string
+  readonly cell: (row: Row) => ComponentChildren
+}
+
+interface TableProps<Row> {
+  readonly label: string
+  readonly columns: readonly Column<Row>[]
+  /** `undefined`: not read yet. */
+  readonly rows: readonly Row[] | undefined
+  readonly matching?: number
+  readonly keyOf: (row: Row, at: number) => string
+  readonly isOpen?: (row: Row) => boolean
+  /** How it is sorted where the address does not say. */
+  readonly usual?: string
+  /** Instead of rows. */
+  readonly empty: string
+  readonly actions?: (row: Row) => ComponentChildren
+}
+
+export function Table<Row>(props: TableProps<Row>) {
+  const { label, columns, rows, matching = 0, keyOf, isOpen, usual = '', empty, actions } = props
+  if (rows === undefined) return <Skeleton />
+  const sorted = place.value.sort || usual
+  return (
+    <section class="tall" tabIndex={0} aria-label={label}>
+      <table class="data">
+        <thead>
+          <tr>
+            {columns.map(column => (
+              <Head key={column.head} column={column} sorted={sorted} />
+            ))}
+            {actions !== undefined && (
+              <th scope="col">
+                <span class="sr">Actions</span>
+              </th>
+            )}
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map((row, at) => (
+            <tr key={keyOf(row, at)} aria-selected={isOpen?.(row)}>
+              {columns.map(({ head, class: name, cell }) => (
+                <td key={head} class={name} data-head={head}>
+                  {cell(row)}
+                </td>
+              ))}
+              {actions !== undefined && <td class="act">{actions(row)}</td>}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      {rows.length === 0 && <p class="empty">{empty}</p>}
+      {rows.length < matching && (
+        <p class="more">
+          {rows.length} of {matching}
+          <button type="button" class="btn" onClick={more}>
+            Show more
+          </button>
+        </p>
+      )}
+    </section>
+  )
+}
+
+interface HeadProps<Row> {
+  readonly column: Column<Row>
+  readonly sorted: string
+}
+
+function Head<Row>({ column: { sort, head, class: name = '' }, sorted }: HeadProps<Row>) {
+  if (sort === undefined)
+    return (
+      <th scope="col" class={name}>
+        {head}
+      </th>
+    )
+  const isOwn = sorted.replace(/^-/, '') === sort
+  const isDown = sorted.startsWith('-')
+  // Numbers begin with the largest, names with A.
+  const next = isOwn ? (isDown ? sort : `-${sort}`) : name.includes('num') ? `-${sort}` : sort
+  return (
+    <th scope="col" class={name} aria-sort={isOwn ? (isDown ? 'descending' : 'ascending') : 'none'}>
+      <button type="button" onClick={() => change({ sort: next })}>
+        {head}
+        <span class="arrow" aria-hidden="true">
+          {isOwn && (isDown ? '↓' : '↑')}
+        </span>
+      </button>
+    </th>
+  )
+}
+
+function Skeleton() {
+  return (
+    <div class="skeleton loading" role="status">
+      <span class="sr">Loading</span>
+      {Array.from({ length: 8 }, (_, at) => (
+        <div key={at} class="shimmer" />
+      ))}
+    </div>
+  )
+}
+
+/** The line above a table: its name, its filter, and what else belongs there. */
+export function Bar({
+  title,
+  placeholder,
+  children,
+}: {
+  readonly title: string
+  /** Left out: it has no filter. */
+  readonly placeholder?: string
+  readonly children?: ComponentChildren
+}) {
+  return (
+    <div class="bar">
+      <h1>{title}</h1>
+      {placeholder !== undefined && (
+        <input
+          id="filter"
+          class="input"
+          type="search"
+          aria-label={`Filter ${title.toLowerCase()}`}
+          placeholder={placeholder}
+          value={place.value.q}
+          onInput={event => change({ q: event.currentTarget.value })}
+        />
+      )}
+      {children}
+    </div>
+  )
+}
+
+/** For what the page filters itself: lists that come whole. */
+export const fits = (...texts: readonly string[]): boolean =>
+  texts.some(text => text.toLowerCase().includes(place.value.q.toLowerCase()))

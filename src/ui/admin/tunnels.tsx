@@ -1,0 +1,332 @@
+// Tunnels, one sheet each, and what can be done with one.
+
+import { useEffect, useRef } from 'preact/hooks'
+import type { TunnelRow } from '../../server/admin/rows.ts'
+import type { Tunnels as Seen } from '../../server/admin/view-rows.ts'
+import { duration } from '../parts/format.ts'
+import { Icon } from '../parts/icons.tsx'
+import { Menu, type MenuItem } from '../parts/menu.tsx'
+import { hashOf } from './address.ts'
+import { api } from './api.ts'
+import { Graphs, Ranges } from './graph.tsx'
+import { TokenLink } from './overview.tsx'
+import { act, change, place, question, say, seen } from './state.ts'
+import { Bar, type Column, Table } from './table.tsx'
+import { Ago, Errors, Latency, Moved, Rate, State, Zero } from './words.tsx'
+
+const CHOICES = [
+  ['', 'all', 'All'],
+  ['errors', 'errors', 'With errors'],
+  ['down', 'down', 'Not up'],
+  ['raw', 'raw', 'TCP, UDP, TLS'],
+  ['open', 'open', 'Without guard'],
+] as const
+
+const COLUMNS: readonly Column<TunnelRow>[] = [
+  {
+    sort: 'name',
+    head: 'Name',
+    cell: ({ name, kind }) => (
+      <>
+        <a class="name" href={hashOf({ ...place.value, open: name })}>
+          {name}
+        </a>
+        {kind !== 'http' && <span class="tag">{kind}</span>}
+      </>
+    ),
+  },
+  { sort: 'state', head: 'State', cell: ({ state }) => <State state={state} /> },
+  { sort: 'rate', head: 'Req/min', class: 'num', cell: ({ recent }) => <Rate recent={recent} /> },
+  { sort: 'errors', head: 'Errors', class: 'num', cell: ({ recent }) => <Errors recent={recent} /> },
+  {
+    sort: 'p50',
+    head: 'p50',
+    class: 'num mid lo',
+    cell: ({ recent }) => <Latency recent={recent} part={0.5} />,
+  },
+  { sort: 'p95', head: 'p95', class: 'num', cell: ({ recent }) => <Latency recent={recent} part={0.95} /> },
+  { sort: 'flight', head: 'In flight', class: 'num mid lo', cell: ({ inFlight }) => inFlight || <Zero /> },
+  {
+    sort: 'in',
+    head: 'In/min',
+    class: 'num mid lo',
+    cell: ({ recent }) => <Moved count={recent.bytesIn} recent={recent} />,
+  },
+  {
+    sort: 'out',
+    head: 'Out/min',
+    class: 'num mid',
+    cell: ({ recent }) => <Moved count={recent.bytesOut} recent={recent} />,
+  },
+  {
+    sort: 'token',
+    head: 'Token',
+    class: 'mid',
+    cell: ({ token }) => (token === undefined ? <Zero text="none" /> : <TokenLink name={token} />),
+  },
+  { sort: 'client', head: 'Client', class: 'num mid lo', cell: ({ clients }) => clients.join(', ') },
+  {
+    sort: 'seen',
+    head: 'Last seen',
+    class: 'num mid',
+    cell: ({ lastProvenAt }) => <Ago time={lastProvenAt} />,
+  },
+]
+
+export function Tunnels() {
+  const value = seen('tunnels')
+  const { only, q, open } = place.value
+  return (
+    <>
+      <Bar title="Tunnels" placeholder="Name, token or client">
+        {CHOICES.map(([choice, key, text]) => (
+          <button
+            key={key}
+            type="button"
+            class="chip"
+            aria-pressed={only === choice}
+            onClick={() => change({ only: choice })}
+          >
+            {text} <b>{value?.choices[key]}</b>
+          </button>
+        ))}
+      </Bar>
+      <Table
+        label="Tunnels"
+        columns={COLUMNS}
+        rows={value?.rows}
+        matching={value?.matching ?? 0}
+        keyOf={({ name }) => name}
+        isOpen={({ name }) => name === open}
+        usual="-rate"
+        empty={q === '' && only === '' ? 'No client has a tunnel.' : `No tunnel fits “${q || only}”.`}
+        actions={row => (
+          <Menu label={`Actions for ${row.name}`} at="right" items={doings(row)}>
+            <Icon name="more" />
+          </Menu>
+        )}
+      />
+      {open !== undefined && <Sheet name={open} open={value?.open} />}
+    </>
+  )
+}
+
+const probe = (name: string): void =>
+  void act(api.probe(name), ({ status, durationMs, code }) =>
+    status === 0 ? `${name}: ${code ?? 'no answer'}` : `${name}: ${status} in ${duration(durationMs)}`,
+  )
+
+function doings({ name, url, kind }: TunnelRow): readonly (MenuItem | undefined)[] {
+  const isHttp = kind === 'http'
+  return [
+    { label: 'Open details', act: () => (location.hash = hashOf({ ...place.value, open: name })) },
+    ...(isHttp
+      ? [{ label: 'Open the address', act: () => void window.open(url, '_blank', 'noopener,noreferrer') }]
+      : []),
+    {
+      label: 'Copy the address',
+      act: () =>
+        void navigator.clipboard.writeText(url).then(
+          () => say('Copied'),
+          () => say(url, true),
+        ),
+    },
+    ...(isHttp ? [{ label: 'Probe now', act: () => probe(name) }] : []),
+    undefined,
+    {
+      label: 'Close…',
+      isBad: true,
+      act: () => {
+        question.value = {
+          title: `Close ${name}?`,
+          text: 'Its client gets the reason, and may open it again.',
+          verb: `Close ${name}`,
+          yes: () => act(api.closeTunnel(name), `${name} is closed.`),
+        }
+      },
+    },
+    {
+      label: 'Block…',
+      isBad: true,
+      act: () => {
+        question.value = {
+          title: `Block ${name}?`,
+          text: 'It is closed at once, and no client can open this name until the ban is lifted.',
+          verb: `Block ${name}`,
+          yes: () => act(api.ban({ kind: 'tunnel', value: name, reason: '' }), `${name} is blocked.`),
+        }
+      },
+    },
+  ]
+}
+
+/** Beside the table; Escape closes it. */
+function Sheet({ name, open }: { readonly name: string; readonly open: Seen['open'] }) {
+  const box = useRef<HTMLElement>(null)
+  const close = (): void => {
+    location.hash = hashOf({ ...place.value, open: undefined, range: '' })
+  }
+  useEffect(() => {
+    box.current?.focus()
+    const leave = (event: KeyboardEvent) => {
+      if (
+        event.key === 'Escape' &&
+        !(event.target instanceof Element && event.target.closest('dialog[open]'))
+      )
+        close()
+    }
+    document.addEventListener('keydown', leave)
+    return () => document.removeEventListener('keydown', leave)
+  }, [name])
+  // What is shown is of the tunnel that is named, or nothing.
+  const found = open?.row.name === name ? open : undefined
+  const { lastProbe } = found?.row ?? {}
+  return (
+    <aside class="sheet" aria-labelledby="sheet" tabIndex={-1} ref={box}>
+      <header>
+        <h2 id="sheet">
+          <span class="cut">{name}</span>
+          {found !== undefined && <State state={found.row.state} />}
+        </h2>
+        <span class="grow" />
+        {found?.row.kind === 'http' && (
+          <button type="button" class="btn" onClick={() => probe(name)}>
+            Probe
+          </button>
+        )}
+        {found !== undefined && (
+          <Menu label={`More for ${name}`} at="right" items={doings(found.row).slice(1)}>
+            <Icon name="more" />
+          </Menu>
+        )}
+        <button type="button" class="btn bare icon" aria-label="Close" onClick={close}>
+          <Icon name="close" />
+        </button>
+      </header>
+      {found === undefined ? (
+        <section>
+          <p class="quiet">
+            {seen('tunnels') === undefined || open === undefined
+              ? 'There is no such tunnel now.'
+              : 'Reading…'}
+          </p>
+        </section>
+      ) : (
+        <>
+          <section>
+            <h3>
+              <span class="grow">
+                Traffic <small class="quiet">numbers of 5 minutes</small>
+              </span>
+              <Ranges />
+            </h3>
+            <dl class="nums">
+              <Figure name="Requests/min">
+                <Rate recent={found.row.recent} />
+              </Figure>
+              <Figure name="Errors">
+                <Errors recent={found.row.recent} />
+              </Figure>
+              <Figure name="p50">
+                <Latency recent={found.row.recent} part={0.5} />
+              </Figure>
+              <Figure name="p95">
+                <Latency recent={found.row.recent} part={0.95} />
+              </Figure>
+              <Figure name="In flight">{found.row.inFlight}</Figure>
+            </dl>
+            {found.series.isKept ? (
+              <Graphs series={found.series} />
+            ) : (
+              <p class="quiet">This server keeps no traffic: admin.store.</p>
+            )}
+          </section>
+          <section>
+            <h3>Errors, since the start</h3>
+            <Codes row={found.row} />
+          </section>
+          <section>
+            <h3>Connection</h3>
+            <dl class="facts">
+              <dt>Address</dt>
+              <dd>
+                {found.row.url.startsWith('http') ? (
+                  <a href={found.row.url} target="_blank" rel="noreferrer noopener">
+                    {found.row.url}
+                  </a>
+                ) : (
+                  found.row.url
+                )}
+              </dd>
+              <dt>Clients</dt>
+              <dd>
+                {found.clients.length === 0 && <span class="is-warn">away</span>}
+                {found.clients.map(({ number, agent, wire, address, roundTripMs }) => (
+                  <p key={number}>
+                    {number}, {agent ?? `${wire} wire`}, from {address}
+                    {roundTripMs !== undefined && `, round trip ${duration(roundTripMs)}`}
+                  </p>
+                ))}
+              </dd>
+              <dt>Token</dt>
+              <dd>{found.row.token === undefined ? 'none' : <TokenLink name={found.row.token} />}</dd>
+              <dt>Guard</dt>
+              <dd>
+                {found.row.isGuarded ? 'yes' : <span class="is-warn">none: anyone with the address</span>}
+              </dd>
+              <dt>Last seen</dt>
+              <dd>
+                <Ago time={found.row.lastProvenAt} />
+              </dd>
+              {lastProbe !== undefined && (
+                <>
+                  <dt>Last probe</dt>
+                  <dd>
+                    {lastProbe.code === undefined ? (
+                      `${lastProbe.status} in ${duration(lastProbe.durationMs)}`
+                    ) : (
+                      <code class="is-bad">{lastProbe.code}</code>
+                    )}
+                    , <Ago time={lastProbe.at} />
+                  </dd>
+                </>
+              )}
+            </dl>
+          </section>
+        </>
+      )}
+    </aside>
+  )
+}
+
+const Figure = ({
+  name,
+  children,
+}: {
+  readonly name: string
+  readonly children: preact.ComponentChildren
+}) => (
+  <div>
+    <dt>{name}</dt>
+    <dd>{children}</dd>
+  </div>
+)
+
+function Codes({ row: { errors, codes } }: { readonly row: TunnelRow }) {
+  const all = Object.entries(codes).sort(([, one], [, other]) => other - one)
+  if (errors === 0 && all.length === 0) return <p class="quiet">None</p>
+  return (
+    <ul class="errs">
+      <li>
+        <span class="grow">Responses with a status of 500 or above, or none</span>
+        <b>{errors.toLocaleString('en-US')}</b>
+      </li>
+      {all.map(([code, count]) => (
+        <li key={code}>
+          <code class="cut">{code}</code>
+          <b>{count.toLocaleString('en-US')}</b>
+        </li>
+      ))}
+    </ul>
+  )
+}
