@@ -4,6 +4,7 @@
 
 import admin from '../src/ui/admin/index.html'
 import inspector from '../src/ui/inspector/index.html'
+import { proofOf } from '../src/client/inspect/access.ts'
 import { ADMIN_TOKEN, openShop } from './shop.ts'
 
 const MORE_MS = 2_500
@@ -12,10 +13,12 @@ const shop = await openShop()
 await shop.morning()
 if (!process.argv.includes('--still')) setInterval(() => void shop.more(), MORE_MS)
 
-/** `base`: of the real one, whose API the page asks. */
-function serve(page: Bun.HTMLBundle, port: number, base: string): string {
+/** `base`: of the real one, whose API the page asks. `token`: the inspector's, which the page wants proven for its own origin. */
+function serve(page: Bun.HTMLBundle, port: number, base: string, token?: string): string {
   const api = async (request: Request) => {
-    const { pathname, search } = new URL(request.url)
+    const { origin, pathname, search, searchParams } = new URL(request.url)
+    if (token !== undefined && pathname === '/api/v1/proof')
+      return Response.json({ proof: proofOf(token, origin, searchParams.get('nonce') ?? '') })
     const headers = new Headers(request.headers)
     // The page came from another port than the API's.
     for (const name of ['host', 'origin', 'referer', 'sec-fetch-site']) headers.delete(name)
@@ -33,5 +36,5 @@ function serve(page: Bun.HTMLBundle, port: number, base: string): string {
 }
 
 const [base = '', token = ''] = (shop.client.inspectorUrl ?? '').split('/#')
-console.log(`inspector  ${serve(inspector, 4_141, base)}#${token}`)
+console.log(`inspector  ${serve(inspector, 4_141, base, token)}#${token}`)
 console.log(`admin      ${serve(admin, 4_142, shop.server.adminUrl ?? '')}   token ${ADMIN_TOKEN}`)

@@ -7,10 +7,20 @@ import { join } from 'node:path'
 import { TunnelClient } from '../../src/index.ts'
 import { InspectorPage } from '../support/inspector-page.ts'
 import { describeWith } from '../support/needs.ts'
+import { within } from '../support/within.ts'
 
 setDefaultTimeout(30_000)
 
 const app = () => Response.json({ ok: true })
+
+/** A client of its own process, which can be killed. */
+const CLIENT = `
+  import { TunnelClient } from ${JSON.stringify(join(import.meta.dir, '../../src/index.ts'))}
+  const fetch = () => Response.json({ ok: true })
+  const client = new TunnelClient({ server: process.env.SERVER, subdomain: 'killed', fetch, inspect: { port: 0 } })
+  await client.connect()
+  console.log(client.inspectorUrl)
+`
 
 describeWith(['chromium'], 'in a browser', () => {
   test('an open tab survives the end of its client: readable, no replay, and live again with the next one', async () => {
@@ -44,6 +54,70 @@ describeWith(['chromium'], 'in a browser', () => {
       await fetch(`http://127.0.0.1:${server.port}/three`, { headers: { host: 'again.localhost' } })
       await own.row('/three').waitFor()
       expect(await page.title()).toBe('again · localtunnels inspector')
+    } finally {
+      await next.disconnect()
+    }
+  })
+
+  test('another program that takes the port of a killed client never gets the token, and the page goes on with the next client', async () => {
+    await using own = await InspectorPage.open(app)
+    const { context, server } = own
+    const child = Bun.spawn([process.execPath, '-e', CLIENT], {
+      env: { ...process.env, SERVER: server.url },
+      stdout: 'pipe',
+      stderr: 'inherit',
+    })
+    const first = await child.stdout.getReader().read()
+    const url = new TextDecoder().decode(first.value).trim()
+    const { hash, port } = new URL(url)
+    const token = hash.slice(1)
+    // One token for each user: the program below asks an inspector that has it.
+    const [relayed = ''] = (own.client.inspectorUrl ?? '').split('/#')
+    expect(own.client.inspectorUrl).toEndWith(token)
+    const page = await context.newPage()
+    page.setDefaultTimeout(8_000)
+    await page.goto(url)
+    await page.locator('.live', { hasText: 'Live' }).waitFor()
+    const visit = (path: string) =>
+      fetch(`http://127.0.0.1:${server.port}${path}`, { headers: { host: 'killed.localhost' } })
+    for (const path of ['/one', '/two']) {
+      await visit(path)
+      await page.locator('.rows .row', { hasText: path }).waitFor()
+    }
+    child.kill('SIGKILL')
+    await child.exited
+    await page.getByRole('alert').getByText('The client on this machine has stopped.').waitFor()
+    const seen: string[] = []
+    const { promise: wasAsked, resolve } = Promise.withResolvers<void>()
+    const other = Bun.serve({
+      port: Number(port),
+      hostname: '127.0.0.1',
+      async fetch(request) {
+        seen.push(JSON.stringify([request.url, [...request.headers], await request.text()]))
+        if (seen.length === 5) resolve()
+        const { pathname, search } = new URL(request.url)
+        return fetch(`${relayed}${pathname}${search}`)
+      },
+    })
+    await page.locator('.rows .row', { hasText: '/one' }).click()
+    await within(wasAsked, 'five requests')
+    expect(seen.join('\n')).not.toContain(token)
+    await page.getByRole('alert').getByText('has not proven').waitFor()
+    // What a reload would give to the page of another program.
+    expect(await page.evaluate<string>('JSON.stringify({ ...sessionStorage })')).not.toContain(token)
+    await other.stop(true)
+    const next = new TunnelClient({
+      server: server.url,
+      subdomain: 'again',
+      fetch: app,
+      inspect: { port: Number(port) },
+    })
+    await next.connect()
+    try {
+      await page.locator('.live', { hasText: 'Live' }).waitFor()
+      expect(await page.getByRole('alert').count()).toBe(0)
+      await page.reload()
+      await page.locator('.live', { hasText: 'Live' }).waitFor()
     } finally {
       await next.disconnect()
     }

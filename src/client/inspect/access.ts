@@ -1,7 +1,7 @@
 // Who may ask the inspector. Any page of any site can make a browser send requests to a port of this machine, and any program of
 // this machine can connect to it: so the token decides, no cookie exists, and what a foreign page sends is refused before.
 
-import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
+import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
 import { lstatSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { TunnelError } from '../../errors.ts'
@@ -41,7 +41,16 @@ function writeToken(path: string, token: string): string {
   return token
 }
 
-/** Why the request gets no answer; `undefined`: it may pass. `needsToken`: of the API, and not of the page. */
+/**
+ * What only a holder of the token can answer to `nonce`, and nobody can guess the token from. The page asks for it before it sends
+ * the token: when the client has ended, any user's program may have its port. `origin` is where the question came to, so that such a
+ * program cannot pass it on to an inspector at another port.
+ */
+export function proofOf(token: string, origin: string, nonce: string): string {
+  return createHmac('sha256', token).update(`inspector\n${origin}\n${nonce}`).digest('hex')
+}
+
+/** Why the request gets no answer; `undefined`: it may pass. `needsToken`: of the API, and neither of the page nor of the proof. */
 export function refusalOf(
   request: Request,
   port: number,

@@ -1,7 +1,7 @@
 // The inspector's API: requests to answers. open-api.ts describes it, exchange.ts has its types.
 
 import { ERRORS, TunnelError } from '../../errors.ts'
-import { refusalOf, SAFE_HEADERS } from './access.ts'
+import { proofOf, refusalOf, SAFE_HEADERS } from './access.ts'
 import { compare, verdictOf } from './compare.ts'
 import { contentOf } from './content.ts'
 import type { Entry } from './entry.ts'
@@ -44,6 +44,7 @@ export class InspectApi {
     this.#token = token
     this.#port = port
     this.operations = {
+      'GET /proof': asked => this.#proof(asked),
       'GET /session': () => json(inspector.session),
       'GET /exchanges': asked => this.#list(asked),
       'GET /exchanges.har': asked => this.#har(asked),
@@ -69,7 +70,8 @@ export class InspectApi {
     try {
       const { pathname, searchParams } = new URL(request.url)
       const isApi = pathname.startsWith('/api/')
-      const refusal = refusalOf(request, this.#port(), this.#token, isApi)
+      const needsToken = isApi && pathname !== '/api/v1/proof'
+      const refusal = refusalOf(request, this.#port(), this.#token, needsToken)
       if (refusal !== undefined) return failure(refusal)
       if (!isApi) return await this.#page(request, pathname)
       return await this.#operate(request, pathname, searchParams)
@@ -96,6 +98,14 @@ export class InspectApi {
     // Operations without an id do not look at it.
     const entry = id === undefined ? (undefined as unknown as Entry) : this.#entry(id)
     return await operation({ request, query, entry, format: as?.[1] ?? '' })
+  }
+
+  #proof({ request, query }: Asked): Response {
+    const nonce = query.get('nonce') ?? ''
+    if (!/^[0-9a-f]{64}$/.test(nonce))
+      throw new TunnelError('OPTION_INVALID', 'nonce must be 32 random bytes, in lower-case hex.')
+    // Host is one of this inspector's own: it passed `refusalOf`.
+    return json({ proof: proofOf(this.#token, `http://${request.headers.get('host')}`, nonce) })
   }
 
   #entry(id: string | null): Entry {

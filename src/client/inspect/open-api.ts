@@ -208,12 +208,15 @@ interface Operation {
   readonly parameters?: readonly Json[]
   readonly body?: Json
   readonly ok: Json
+  /** Without the token. */
+  readonly isOpen?: boolean
 }
 
-function operation({ summary, parameters = [], body: sent, ok }: Operation): Json {
+function operation({ summary, parameters = [], body: sent, ok, isOpen }: Operation): Json {
   // A request body is one key of an operation.
   const more = (sent ?? {}) as { readonly [key: string]: Json }
-  return { summary, parameters, ...more, responses: { '200': ok, default: failed } }
+  const open = isOpen === true ? { security: [] } : {}
+  return { summary, parameters, ...more, ...open, responses: { '200': ok, default: failed } }
 }
 
 const bytes = (part: string): Operation => ({
@@ -243,6 +246,19 @@ export const OPEN_API: Json = {
   servers: [{ url: '/api/v1' }],
   security: [{ token: [] }],
   paths: {
+    '/proof': {
+      get: operation({
+        summary: 'Without a token: proof that the inspector knows it, to ask for before the token is sent',
+        parameters: [
+          query('nonce', { type: 'string', pattern: '^[0-9a-f]{64}$' }, '32 random bytes, new each time'),
+        ],
+        ok: json(
+          record({ proof: { type: 'string', pattern: '^[0-9a-f]{64}$' } }),
+          'HMAC-SHA-256 with the token as key, of the lines `inspector`, origin and nonce, without a last newline',
+        ),
+        isOpen: true,
+      }),
+    },
     '/session': {
       get: operation({ summary: 'Tunnels, bounds and what of them is used', ok: json(ref('Session')) }),
     },

@@ -1,4 +1,5 @@
-// The inspector's API, as this page asks it. The token stood behind # in the address, which no server ever sees; this tab keeps it.
+// The inspector's API, as this page asks it. The token stood behind # in the address, which no server ever sees. A
+// server gets it once it has proven that it knows it: when the client has ended, any user's program may have its port.
 
 import type {
   ApiError,
@@ -17,12 +18,24 @@ export type Side = 'request' | 'answer'
 export const FRAMES_AT_ONCE = 1_000
 
 const KEY = 'localtunnels inspector'
+/** A proof takes no longer. */
+const PROOF_MS = 5_000
+
+let token = sessionStorage.getItem(KEY) ?? ''
+/** Streams of events from a server that has proven itself. When they end, another one may answer. */
+let streams = 0
+
+// A reload takes it along only from a proven server: the page of another program at this address could read what the tab stores.
+sessionStorage.removeItem(KEY)
+addEventListener('pagehide', () => {
+  if (streams > 0) sessionStorage.setItem(KEY, token)
+})
 
 /** Takes the token out of the address. `true`: there was one. */
 export function takeToken(): boolean {
-  const [, token] = /^#([\w-]{20,})$/.exec(location.hash) ?? []
-  if (token === undefined) return false
-  sessionStorage.setItem(KEY, token)
+  const [, given] = /^#([\w-]{20,})$/.exec(location.hash) ?? []
+  if (given === undefined) return false
+  token = given
   history.replaceState(null, '', '#/requests')
   return true
 }
@@ -37,11 +50,36 @@ export class Refused extends Error {
   }
 }
 
+/** The server has not shown that it knows the token. */
+export class Unproven extends Error {}
+
+/** Rejects unless the server shows that it knows the token, for an origin and a number that no other proof was for. */
+async function prove(): Promise<void> {
+  if (token === '')
+    throw new Refused({ error: { code: 'INSPECT_TOKEN_REFUSED', message: 'This page has no token.' } })
+  const nonce = hex(crypto.getRandomValues(new Uint8Array(32)))
+  const signal = AbortSignal.timeout(PROOF_MS)
+  const answer = await fetch(`/api/v1/proof?nonce=${nonce}`, { signal })
+  const { proof } = await answer.json().catch(() => ({}))
+  const text = new TextEncoder()
+  const algorithm = { name: 'HMAC', hash: 'SHA-256' }
+  // Browsers have `subtle` for the loopback addresses, and the inspector is at no others.
+  const key = await crypto.subtle.importKey('raw', text.encode(token), algorithm, false, ['sign'])
+  const wanted = text.encode(`inspector\n${location.origin}\n${nonce}`)
+  if (proof !== hex(new Uint8Array(await crypto.subtle.sign('HMAC', key, wanted))))
+    throw new Unproven()
+}
+
+function hex(bytes: Uint8Array): string {
+  return Array.from(bytes, byte => byte.toString(16).padStart(2, '0')).join('')
+}
+
 async function ask(path: string, init: RequestInit = {}): Promise<Response> {
+  if (streams === 0) await prove()
   const answer = await fetch(`/api/v1/${path}`, {
     ...init,
     headers: {
-      authorization: `Bearer ${sessionStorage.getItem(KEY) ?? ''}`,
+      authorization: `Bearer ${token}`,
       ...(init.body != null && { 'content-type': 'application/json' }),
     },
   })
@@ -121,11 +159,16 @@ export async function listen(
   if (body === null) return
   const reader = body.pipeThrough(new TextDecoderStream()).getReader()
   let rest = ''
-  for (;;) {
-    const { done, value } = await reader.read()
-    if (done) return
-    const lines = (rest + value).split('\n')
-    rest = lines.pop() ?? ''
-    for (const line of lines) if (line !== '') heard(JSON.parse(line))
+  streams++
+  try {
+    for (;;) {
+      const { done, value } = await reader.read()
+      if (done) return
+      const lines = (rest + value).split('\n')
+      rest = lines.pop() ?? ''
+      for (const line of lines) if (line !== '') heard(JSON.parse(line))
+    }
+  } finally {
+    streams--
   }
 }

@@ -49,6 +49,7 @@ function Page() {
         </button>
       </header>
       {connection.value === 'lost' && <Lost />}
+      {connection.value === 'unproven' && <Unproven />}
       <main class={selectedId.value === undefined ? '' : 'has-detail'}>
         <section class="list" aria-label="Requests">
           <FilterBar />
@@ -111,6 +112,7 @@ const CONNECTIONS = {
   live: 'Live',
   lost: 'Not connected',
   refused: 'No token',
+  unproven: 'Not connected',
 } as const
 
 function Live() {
@@ -151,6 +153,18 @@ function Lost() {
       <button type="button" class="btn bare" onClick={reconnect}>
         Try now
       </button>
+    </div>
+  )
+}
+
+function Unproven() {
+  return (
+    <div class="banner warn" role="alert">
+      <Icon name="plug" />
+      <span class="grow">
+        <b class="strong">What answers here has not proven that it is your client.</b> It is another program,
+        or a client with another token. This page sends it nothing: open the address that the terminal shows.
+      </span>
     </div>
   )
 }
@@ -226,8 +240,8 @@ const TICK_MS = 1_000
 
 takeToken()
 addEventListener('hashchange', () => {
-  // The address of another start, pasted into this tab.
-  if (takeToken()) location.reload()
+  // The address of another start, pasted into this tab. A reload would take the page of whatever answers here.
+  if (takeToken()) reconnect()
 })
 // What cannot be undone any more when the page is gone.
 addEventListener('pagehide', dismiss)

@@ -9,7 +9,7 @@ export const session = signal<Session | undefined>(undefined)
 export const rows = signal<readonly ExchangeRow[]>([])
 /** There are older ones than the last of `rows`. */
 export const hasMore = signal(false)
-export const connection = signal<'loading' | 'live' | 'lost' | 'refused'>('loading')
+export const connection = signal<'loading' | 'live' | 'lost' | 'refused' | 'unproven'>('loading')
 /** The list takes long: bodies are looked at. */
 export const isSearching = signal(false)
 /** The filter that `rows` are of; `undefined`: none was read. */

@@ -2,7 +2,7 @@
 
 import { batch, effect } from '@preact/signals'
 import type { ExchangeRow, Frame, InspectEvent } from '../../client/inspect/exchange.ts'
-import { api, listen, Refused } from './api.ts'
+import { api, listen, Refused, Unproven } from './api.ts'
 import { addFrames, forgetFrames, frames, hasNewest, readNewestFrames } from './frames.ts'
 import { leaveLater, stays } from './held.ts'
 import {
@@ -67,9 +67,9 @@ async function run(wanted: string): Promise<void> {
       if (error instanceof Refused && error.code === 'FILTER_INVALID') {
         filterFault.value = error.message
         connection.value = 'live'
-        return
-      }
-      connection.value = error instanceof Refused && error.code.startsWith('INSPECT_') ? 'refused' : 'lost'
+        // Nothing is followed, but the end of the client is noticed.
+        await listen('', mine.signal, () => {}).catch(() => {})
+      } else connection.value = connectionOf(error)
     }
     if (!mine.signal.aborted && connection.value === 'live') connection.value = 'lost'
     const { promise, resolve } = Promise.withResolvers<void>()
@@ -78,6 +78,11 @@ async function run(wanted: string): Promise<void> {
     await promise
     clearTimeout(timer)
   }
+}
+
+function connectionOf(fault: unknown): 'refused' | 'unproven' | 'lost' {
+  if (fault instanceof Unproven) return 'unproven'
+  return fault instanceof Refused && fault.code.startsWith('INSPECT_') ? 'refused' : 'lost'
 }
 
 async function readList(wanted: string, signal?: AbortSignal): Promise<void> {

@@ -26,6 +26,12 @@ export function Empty() {
         </button>
       </State>
     )
+  if (!isRead.value && connection.value === 'unproven')
+    return (
+      <State title="This is not your client">
+        <p>Open the address that the terminal shows.</p>
+      </State>
+    )
   if (!isRead.value && connection.value === 'lost')
     return (
       <State title="The client is not running">

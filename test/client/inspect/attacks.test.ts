@@ -1,6 +1,7 @@
 // What other pages in the user's browser, other users' programs and visitors try on the inspector, and do not get.
 
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { createHmac } from 'node:crypto'
 import { connect } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import { InspectorApi } from '../../support/inspector.ts'
@@ -210,6 +211,32 @@ test('one token for each user, of 256 bits: an open page survives the next start
   const second = new InspectorApi(other.client)
   expect(second.token).toBe(api.token)
   expect(second.token).toMatch(/^[\w-]{43}$/)
+})
+
+test('it proves that it knows the token, for its own origin and each nonce, to who has none', async () => {
+  const nonce = 'ab'.repeat(32)
+  const ask = (host: string, given = nonce, ...lines: string[]) =>
+    raw([`GET /api/v1/proof?nonce=${given} HTTP/1.1`, `Host: ${host}`, ...lines])
+  const proof = (host: string) =>
+    createHmac('sha256', api.token).update(`inspector\nhttp://${host}\n${nonce}`).digest('hex')
+  const hosts = [`127.0.0.1:${port}`, `localhost:${port}`, `[::1]:${port}`]
+  for (const host of hosts) expect(await ask(host)).toEndWith(`{"proof":"${proof(host)}"}`)
+  const [own = ''] = hosts
+  expect(await ask(own, 'cd'.repeat(32))).not.toContain(proof(own))
+  for (const bad of ['', 'ab', 'AB'.repeat(32), `${nonce}00`, `${'ab'.repeat(31)}%0a0`])
+    expect(await ask(own, bad)).toContain('OPTION_INVALID')
+  // No program at another port gets its proof from here, and no other page of the browser.
+  for (const answer of [
+    await ask(`127.0.0.1:${port + 1}`),
+    await ask('evil.example'),
+    await ask(own, nonce, 'Origin: https://evil.example'),
+    await ask(own, nonce, 'Sec-Fetch-Site: same-site'),
+  ])
+    expect(answer).toContain('INSPECT_REFUSED')
+  for (const path of ['/api/v1/proof/', '/api/v1//proof', '/api/v1/proof/1', '/api/v1/proof%2f..%2fsession'])
+    expect(await raw([`GET ${path}?nonce=${nonce} HTTP/1.1`, `Host: ${own}`])).toContain(
+      'INSPECT_TOKEN_REFUSED',
+    )
 })
 
 test('every answer, a refusal included, may not be framed, cached or sniffed', async () => {
