@@ -123,6 +123,14 @@ describeWith(['chromium'], 'in a browser', () => {
     }
   })
 
+  test('a page whose filter is wrong notices the end of its client, too', async () => {
+    await using own = await InspectorPage.open(app)
+    await own.page.getByLabel('Filter', { exact: true }).fill('slower:soon')
+    await own.page.getByRole('alert').getByText('of the filter').waitFor()
+    await own.client.disconnect()
+    await own.page.getByText('The client on this machine has stopped.').waitFor()
+  })
+
   test('another request is chosen while one is read: the pane says so until it is here, and actions are off', async () => {
     await using own = await InspectorPage.open(app)
     const { page } = own

@@ -42,7 +42,7 @@ function writeToken(path: string, token: string): string {
 }
 
 /**
- * What only a holder of the token can answer to `nonce`, and nobody can guess the token from. The page asks for it before it sends
+ * Only a holder of the token can answer this to `nonce`; with its 256 bits the answer helps no guess. The page asks before it sends
  * the token: when the client has ended, any user's program may have its port. `origin` is where the question came to, so that such a
  * program cannot pass it on to an inspector at another port.
  */

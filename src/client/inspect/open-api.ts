@@ -215,7 +215,7 @@ interface Operation {
 function operation({ summary, parameters = [], body: sent, ok, isOpen }: Operation): Json {
   // A request body is one key of an operation.
   const more = (sent ?? {}) as { readonly [key: string]: Json }
-  const open = isOpen === true ? { security: [] } : {}
+  const open: { readonly [key: string]: Json } = isOpen === true ? { security: [] } : {}
   return { summary, parameters, ...more, ...open, responses: { '200': ok, default: failed } }
 }
 

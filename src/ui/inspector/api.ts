@@ -66,8 +66,7 @@ async function prove(): Promise<void> {
   // Browsers have `subtle` for the loopback addresses, and the inspector is at no others.
   const key = await crypto.subtle.importKey('raw', text.encode(token), algorithm, false, ['sign'])
   const wanted = text.encode(`inspector\n${location.origin}\n${nonce}`)
-  if (proof !== hex(new Uint8Array(await crypto.subtle.sign('HMAC', key, wanted))))
-    throw new Unproven()
+  if (proof !== hex(new Uint8Array(await crypto.subtle.sign('HMAC', key, wanted)))) throw new Unproven()
 }
 
 function hex(bytes: Uint8Array): string {
