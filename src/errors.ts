@@ -1168,7 +1168,7 @@ export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = {
     401,
     'user',
     false,
-    'The inspector wants its token, a new one at each start of the client.',
+    'The inspector needs its token.',
     'Open the URL that the client prints, or take url and token from its file in $XDG_RUNTIME_DIR/localtunnels.',
   ),
   INSPECT_REFUSED: entry(

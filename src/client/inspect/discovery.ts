@@ -101,7 +101,8 @@ function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0)
     return true
-  } catch (error) {
-    return error instanceof Error && 'code' in error && error.code === 'EPERM'
+  } catch {
+    // There is none, or it is another user's (EPERM): that one does not get the token.
+    return false
   }
 }
