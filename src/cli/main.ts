@@ -4,7 +4,6 @@ import type { Command } from 'commander'
 import { TunnelError } from '../errors.ts'
 import { createActions } from './actions.ts'
 import { EXIT } from './exit-codes.ts'
-import { fail } from './failure.ts'
 import { onReaderGone } from './lost-reader.ts'
 import type { OutputWish } from './output.ts'
 import { type ChosenOutput, chooseOutput } from './outputs/choose.ts'
@@ -88,6 +87,7 @@ async function runCommand(argv: readonly string[], out: GatheredSink, log: Gathe
   } catch (error) {
     // A program that reads events reads this one too, however early it comes.
     if (isJsonAsked(words)) chosen ??= chooseOutput(JSON_WISH, out, log)
+    const { fail } = await import('./failure.ts')
     exitCode = fail(error, { chosen, log, words, command })
   }
   chosen?.output.close()
@@ -96,6 +96,7 @@ async function runCommand(argv: readonly string[], out: GatheredSink, log: Gathe
   await new Promise(resolve => setImmediate(resolve))
   if (unwritten !== undefined && exitCode === EXIT.ok) {
     const cause = `Not all of standard output could be written (${unwritten.code}).`
+    const { fail } = await import('./failure.ts')
     exitCode = fail(new TunnelError('OUTPUT_INCOMPLETE', cause), { chosen: undefined, log, words, command })
   }
   flush()

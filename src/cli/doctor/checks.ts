@@ -169,7 +169,7 @@ export async function checkServer(way: Way): Promise<readonly Check[]> {
     // As the client dials it.
     const { host = hostname } = onThisMachine(way.server.address)
     const { address: ip } = await lookup(host)
-    const found = `${hostname} is ${host === hostname ? ip : 'this machine'}`
+    const found = `${hostname} is ${ip}`
     const checks = await checkStatus(way, url)
     const isDown = checks.some(({ verdict }) => verdict === 'fail')
     const own = isDown ? await checkOwnPort(ip, port ?? (secure ? 443 : 80)) : undefined

@@ -15,6 +15,8 @@ const PATIENCE_MS = 20
 const WORDS = [
   // What is needed most.
   ...Array.from({ length: 30 }, () => 'latest'),
+  // A nonce.
+  ...Array.from({ length: 10 }, () => 'ab'.repeat(32)),
   ...['1', '2', '3', 'GET', 'POST', '/hooks', '/a?b=c', 'body:paid', 'status:2xx is:done', '-frame:x'],
   ...[
     'header:"x-mode: live"',
