@@ -5,6 +5,7 @@
 import '../../src/server/cluster/cluster.ts'
 import '../../src/server/cluster/sharing.ts'
 import '../../src/server/fronts/http2.ts'
+import '../../src/sockets/authorities.ts'
 import '../../src/sockets/bun.ts'
 import '../../src/sockets/dial.ts'
 import { TunnelClient } from '../../src/client/client.ts'
