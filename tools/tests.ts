@@ -32,29 +32,50 @@ const LONG = [
   'ui/',
 ].map(start => `test/${start}`)
 
+/** These keep both cores busy by themselves, and browsers wait for them: one file after the other. */
+const ALONE = ['integrations/', 'site', 'ui/'].map(start => `test/${start}`)
+
+const isIn = (starts: readonly string[], file: string): boolean =>
+  starts.some(start => file.startsWith(start))
 const isLong = process.argv.includes('--long')
 const files = [...new Bun.Glob('test/**/*.test.ts').scanSync()]
-  .filter(file => LONG.some(start => file.startsWith(start)) === isLong)
+  .filter(file => isIn(LONG, file) === isLong)
   .sort()
-const command = ['bun', 'test', '--parallel', '--timeout', '20000', ...files]
-const tests = Bun.spawn(command, {
-  stdout: 'inherit',
-  stderr: 'pipe',
-  env: { ...process.env, NO_COLOR: '1' },
-})
-let output = ''
-const decoder = new TextDecoder()
-for await (const bytes of tests.stderr) {
-  process.stderr.write(bytes)
-  output += decoder.decode(bytes, { stream: true })
-}
-const status = await tests.exited
 
-/** A worker that ends in the middle of a file, or a file that another one hides, must not look as if all was well. */
-const ran = Number(/^Ran \d+ tests? across (\d+) files?/m.exec(output)?.[1] ?? 0)
+/** Runs files, and says what keeps them from being good; empty: nothing does. */
+async function run(files: readonly string[], options: readonly string[]): Promise<readonly string[]> {
+  if (files.length === 0) return []
+  const command = ['bun', 'test', ...options, '--timeout', '20000', ...files]
+  const tests = Bun.spawn(command, {
+    stdout: 'inherit',
+    stderr: 'pipe',
+    env: { ...process.env, NO_COLOR: '1' },
+  })
+  let output = ''
+  const decoder = new TextDecoder()
+  for await (const bytes of tests.stderr) {
+    process.stderr.write(bytes)
+    output += decoder.decode(bytes, { stream: true })
+  }
+  const status = await tests.exited
+  // A worker that ends in the middle of a file must not look as if all was well.
+  const ran = Number(/^Ran \d+ tests? across (\d+) files?/m.exec(output)?.[1] ?? 0)
+  return [
+    ...(status === 0 ? [] : [`the tests ended with ${status}`]),
+    ...(ran === files.length ? [] : [`${ran} of ${files.length} files ran`]),
+    ...(process.env.CI === undefined ? [] : (output.match(/^\(skip\) .*/gm) ?? [])),
+  ]
+}
+
 const faults = [
-  ...(ran === files.length ? [] : [`${ran} of ${files.length} files ran`]),
-  ...(process.env.CI === undefined ? [] : (output.match(/^\(skip\) .*/gm) ?? [])),
+  ...(await run(
+    files.filter(file => !isIn(ALONE, file)),
+    ['--parallel'],
+  )),
+  ...(await run(
+    files.filter(file => isIn(ALONE, file)),
+    ['--parallel=1'],
+  )),
 ]
 for (const fault of faults) console.error(`error: ${fault}`)
-process.exit(status === 0 && faults.length > 0 ? 1 : status)
+process.exit(faults.length > 0 ? 1 : 0)
