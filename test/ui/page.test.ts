@@ -252,6 +252,7 @@ describeWith(['chromium'], 'in a browser', () => {
     await page.keyboard.press('p')
     await own.row('/keep').getByText('pinned').waitFor()
     await menu('Note')
+    await page.locator('#note:focus').waitFor()
     await page.keyboard.type('ask Anna')
     await page.keyboard.press('Enter')
     await own.row('/keep').getByText('ask Anna').waitFor()
