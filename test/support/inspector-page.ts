@@ -65,6 +65,8 @@ export class InspectorPage implements AsyncDisposable {
         ? this.context
         : await this.browser.newContext({
             ...(look.colorScheme && { colorScheme: look.colorScheme }),
+            // What fades in has no contrast yet.
+            reducedMotion: 'reduce',
             viewport: { width: look.width ?? 1440, height: look.height ?? 900 },
           })
     const page = await context.newPage()
