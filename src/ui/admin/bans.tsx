@@ -3,7 +3,7 @@
 import { api, type BanRow } from './api.ts'
 import { Times, typed } from './forms.tsx'
 import { act, isAdding, place, seen } from './state.ts'
-import { Bar, type Column, fits, Table } from './table.tsx'
+import { AddButton, Bar, type Column, fits, Table } from './table.tsx'
 import { Ago, day, Zero } from './words.tsx'
 
 const COLUMNS: readonly Column<BanRow>[] = [
@@ -29,15 +29,7 @@ export function Bans() {
   return (
     <>
       <Bar title="Bans" placeholder="Address, name or reason">
-        <span class="grow" />
-        <button
-          type="button"
-          class="btn main"
-          aria-expanded={isAdding.value}
-          onClick={() => (isAdding.value = !isAdding.value)}
-        >
-          New ban
-        </button>
+        <AddButton text="New ban" />
       </Bar>
       {isAdding.value && <Add />}
       <Table

@@ -1,7 +1,7 @@
 // A table whose head stays, whose columns sort by their names, and whose rows are cards on a phone.
 
 import type { ComponentChildren } from 'preact'
-import { change, more, place } from './state.ts'
+import { change, isAdding, more, place } from './state.ts'
 
 export interface Column<Row> {
   /** By which the server sorts. Left out: it does not. */
@@ -144,3 +144,20 @@ export function Bar({
 /** For what the page filters itself: lists that come whole. */
 export const fits = (...texts: readonly string[]): boolean =>
   texts.some(text => text.toLowerCase().includes(place.value.q.toLowerCase()))
+
+/** Opens and closes the form of what can be added in a view. */
+export function AddButton({ text }: { readonly text: string }) {
+  return (
+    <>
+      <span class="grow" />
+      <button
+        type="button"
+        class="btn main"
+        aria-expanded={isAdding.value}
+        onClick={() => (isAdding.value = !isAdding.value)}
+      >
+        {text}
+      </button>
+    </>
+  )
+}

@@ -6,7 +6,7 @@ import { Menu, type MenuItem } from '../parts/menu.tsx'
 import { api, type TokenSecret } from './api.ts'
 import { Times, typed } from './forms.tsx'
 import { act, go, isAdding, place, question, say, secret, seen } from './state.ts'
-import { Bar, type Column, fits, Table } from './table.tsx'
+import { AddButton, Bar, type Column, fits, Table } from './table.tsx'
 import { Ago, day, Errors, Latency, latency, Moved, perMinute, Rate, Zero } from './words.tsx'
 
 const DAY_MS = 86_400_000
@@ -94,15 +94,7 @@ export function Tokens() {
   return (
     <>
       <Bar title="Tokens" placeholder="Name or scope">
-        <span class="grow" />
-        <button
-          type="button"
-          class="btn main"
-          aria-expanded={isAdding.value}
-          onClick={() => (isAdding.value = !isAdding.value)}
-        >
-          New token
-        </button>
+        <AddButton text="New token" />
       </Bar>
       {isAdding.value && <Add />}
       {secret.value !== undefined && <Secret secret={secret.value} />}
