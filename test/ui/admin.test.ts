@@ -306,7 +306,10 @@ describeWith(['chromium'], 'in a browser', () => {
       for (const name of VIEWS) {
         await showView(name, own)
         await own.locator('.loading').waitFor({ state: 'detached' })
-        if (name !== 'Traffic') expect(await own.locator('main tbody tr').count()).toBeGreaterThan(0)
+        if (name !== 'Traffic') {
+          await own.locator('main tbody tr').first().waitFor()
+          expect(await own.locator('main tbody tr').count()).toBeGreaterThan(0)
+        }
         expect([width, name, await own.evaluate(MISPLACED)]).toEqual([width, name, []])
       }
       await own.close()
