@@ -62,6 +62,8 @@ async function run(files: readonly string[], options: readonly string[]): Promis
   const ran = Number(/^Ran \d+ tests? across (\d+) files?/m.exec(output)?.[1] ?? 0)
   return [
     ...(status === 0 ? [] : [`the tests ended with ${status}`]),
+    // Once more at the end, where a reader of a long log looks first, with what was printed before.
+    ...(output.match(/(?:^(?!\((?:pass|fail)\)).*\n){0,25}^\(fail\) .*/gm) ?? []),
     ...(ran === files.length ? [] : [`${ran} of ${files.length} files ran`]),
     ...(process.env.CI === undefined ? [] : (output.match(/^\(skip\) .*/gm) ?? [])),
   ]

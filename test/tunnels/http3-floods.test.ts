@@ -77,7 +77,7 @@ describe.skipIf(GO === null)('HTTP/3 under (needs Go, for an attacker)', () => {
             ...attacker,
             `flooded.localhost:${server.port}`,
             kind,
-            `${CONNECTIONS}`,
+            `${connections}`,
             `${kind === 'connections' ? LEAVING_MS : FLOOD_MS}`,
           ],
           { stdout: 'pipe' },
