@@ -959,7 +959,7 @@ export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = {
     'user',
     false,
     'This runtime lacks the HTTP/3 that the server needs.',
-    'Leave --http3 out: visitors get HTTP/2 and HTTP/1.1; or use the Bun version in docs/tls.md.',
+    'Leave --http3 out: visitors get HTTP/2 and HTTP/1.1; or use the Bun version in docs/http.md.',
   ),
   HTTP3_BODY_TOO_LARGE: entry(
     213,

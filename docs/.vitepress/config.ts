@@ -21,18 +21,23 @@ const PATH = [
 
 /** Those that are no plain words. */
 const NAMES: Readonly<Record<string, string>> = {
-  tls: 'TLS',
   tcp: 'TCP',
   udp: 'UDP',
-  http2: 'HTTP/2',
+  http: 'HTTP',
+  folders: 'Folders of files',
+  balancing: 'Several clients, one name',
+  proxies: 'Outgoing proxies',
+  cluster: 'Several servers',
+  integrations: 'Dev servers and tests',
+  agents: 'AI agents',
+  tls: 'Certificates and TLS',
   cli: 'Command line',
-  wan: 'A slow road',
-  'proxy-protocol': 'PROXY protocol',
+  'coming-from': 'Coming from another tunnel',
   'benchmarks/speed': 'Speed, row by row',
   'benchmarks/memory': 'Memory and start',
   'benchmarks/raw': 'Bytes and datagrams',
   'benchmarks/wan': 'A slow road, measured',
-  'benchmarks/scaling': 'Several servers',
+  'benchmarks/scaling': 'Several servers, measured',
 }
 
 /** What the last run of the benchmarks has, a page for each suite. */
@@ -81,7 +86,7 @@ const STYLE = `
 }`
 
 /** Pages whose tables are wider than a phone and are no figures to compare: there each row stands for itself. */
-const ROWS = /^(?:errors|tokens|tcp|folders|protocol|security|configuration)\.md$/
+const ROWS = /^(?:errors|tokens|tcp|folders|protocol|security|configuration|coming-from|http)\.md$/
 
 type Token = ReturnType<MarkdownRenderer['parse']>[number]
 
@@ -198,40 +203,40 @@ export default defineConfig({
     ],
     sidebar: [
       {
-        text: 'Start',
-        items: PATH.map(([name, text], at) => ({ text: `${at + 1}. ${text}`, link: `/start/${name}` })),
+        text: 'Get started',
+        items: [
+          ...pages('installing'),
+          ...PATH.map(([name, text], at) => ({ text: `${at + 1}. ${text}`, link: `/start/${name}` })),
+          ...pages('troubleshooting', 'coming-from'),
+        ],
       },
       {
-        text: 'How to',
+        text: 'Guides',
         items: pages(
-          'installing',
-          'integrations',
           'inspector',
           'webhooks',
-          'agents',
+          'integrations',
           'guards',
-          'tokens',
-          'tls',
           'tcp',
           'udp',
           'folders',
           'routing',
           'balancing',
-          'cluster',
-          'operating',
-          'plugins',
+          'agents',
           'proxies',
-          'proxy-protocol',
-          'http2',
         ),
       },
-      { text: 'Reference', items: pages('cli', 'configuration', 'library', 'errors', 'protocol') },
+      {
+        text: 'Run a server',
+        items: pages('tls', 'operating', 'monitoring', 'behind-a-proxy', 'tokens', 'cluster', 'plugins'),
+      },
+      { text: 'Reference', items: pages('cli', 'configuration', 'library', 'errors', 'http', 'protocol') },
       {
         text: 'About',
         items: [
           ...pages('security', 'comparison', 'benchmarks'),
           ...pages(...MEASURED),
-          ...pages('performance', 'wan', 'out-of-scope'),
+          ...pages('performance'),
         ],
       },
     ],

@@ -73,8 +73,8 @@ test('who may not listen on a port is given the command for it, of Linux only', 
 test('a message names the pages that this installation has by their path, the others by that in the repository', async () => {
   await using installed = await folder('pages')
   await Bun.write(`${installed.path}/configuration.md`, '')
-  const said = 'See docs/configuration.md and docs/proxy-protocol.md.'
+  const said = 'See docs/configuration.md and docs/no-such-page.md.'
   expect(withPages(said, installed.path)).toBe(
-    `See ${installed.path}/configuration.md and docs/proxy-protocol.md.`,
+    `See ${installed.path}/configuration.md and docs/no-such-page.md.`,
   )
 })

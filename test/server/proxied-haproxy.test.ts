@@ -1,4 +1,4 @@
-// The example of docs/proxy-protocol.md, run: HAProxy does TLS and says who the visitor is. Skipped without HAProxy.
+// The example of docs/behind-a-proxy.md, run: HAProxy does TLS and says who the visitor is. Skipped without HAProxy.
 
 import { expect, test } from 'bun:test'
 import { rm } from 'node:fs/promises'
@@ -10,7 +10,7 @@ import { describeWith } from '../support/needs.ts'
 import { TEST_CERT, TEST_KEY } from '../support/tls.ts'
 import { startServer } from '../support/tunnel.ts'
 
-const page = await Bun.file(join(import.meta.dir, '../../docs/proxy-protocol.md')).text()
+const page = await Bun.file(join(import.meta.dir, '../../docs/behind-a-proxy.md')).text()
 const [, example = ''] = /```haproxy\n([\s\S]*?)```/.exec(page) ?? []
 
 describeWith(['haproxy'], 'HAProxy in front, as documented', () => {

@@ -3,7 +3,7 @@
 import type { AuditLog, OperationsStore } from '../../operations.ts'
 import type { TokenStore } from '../../tokens.ts'
 
-/** The operator's own listener: the API at `/api/v1`, and `/metrics` for Prometheus. docs/operating.md describes it. */
+/** The operator's own listener: the API at `/api/v1`, and `/metrics` for Prometheus. docs/monitoring.md describes it. */
 export interface AdminOptions {
   /** Port to listen on. Default 9090. `0` takes any free one; see `server.adminUrl`. In use: `PORT_IN_USE`. */
   readonly port?: number

@@ -50,13 +50,13 @@ testWith(['promtool'], 'promtool accepts the alert rules', async () => {
   expect(code).toBe(0)
 })
 
-test('alert rules, dashboard and docs/operating.md name only metrics that the server has', async () => {
+test('alert rules, dashboard and docs/monitoring.md name only metrics that the server has', async () => {
   const families = new Set(
     [...(await metricsText()).matchAll(/^# TYPE (\S+)/gm)].map(([, name = '']) => name),
   )
   const known = (name: string) =>
     families.has(name) || families.has(name.replace(/_(?:bucket|sum|count)$/, ''))
-  const operating = await Bun.file(join(folder, '../operating.md')).text()
+  const operating = await Bun.file(join(folder, '../monitoring.md')).text()
   for (const text of [
     await Bun.file(join(folder, 'alerts.yml')).text(),
     await Bun.file(join(folder, 'dashboard.json')).text(),
