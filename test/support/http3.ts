@@ -88,6 +88,12 @@ export class Http3Visitor implements AsyncDisposable {
     return waiting.promise
   }
 
+  /** Gives up all requests that are under way. */
+  giveUp(): void {
+    void this.#child.stdin.write('{"giveUp":true}\n')
+    void this.#child.stdin.flush()
+  }
+
   async #read(): Promise<void> {
     let rest = ''
     for await (const piece of this.#child.stdout.pipeThrough(new TextDecoderStream())) {

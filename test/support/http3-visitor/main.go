@@ -40,6 +40,8 @@ type ask struct {
 	Trailers  [][2]string `json:"trailers"`
 	// Gives the request up after so long.
 	CancelMs int `json:"cancelMs"`
+	// Is no request: gives up all that are under way.
+	GiveUp bool `json:"giveUp"`
 	// Reads the answer's body after so long.
 	ReadMs int `json:"readMs"`
 }
@@ -91,6 +93,7 @@ func main() {
 	}
 	var lock sync.Mutex
 	var all sync.WaitGroup
+	ctx, giveUp := context.WithCancel(context.Background())
 	out := json.NewEncoder(os.Stdout)
 	lines := bufio.NewScanner(os.Stdin)
 	lines.Buffer(nil, 1<<26)
@@ -100,22 +103,29 @@ func main() {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(2)
 		}
+		if one.GiveUp {
+			giveUp()
+			ctx, giveUp = context.WithCancel(context.Background())
+			continue
+		}
 		all.Add(1)
+		under := ctx
 		go func() {
 			defer all.Done()
-			seen := exchange(transport, one)
+			seen := exchange(under, transport, one)
 			lock.Lock()
 			defer lock.Unlock()
 			_ = out.Encode(seen)
 		}()
 	}
 	all.Wait()
+	giveUp()
 	_ = transport.Close()
 }
 
-func exchange(transport *http3.Transport, one ask) answer {
+func exchange(under context.Context, transport *http3.Transport, one ask) answer {
 	seen := answer{ID: one.ID}
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(under)
 	defer cancel()
 	if one.CancelMs > 0 {
 		time.AfterFunc(time.Duration(one.CancelMs)*time.Millisecond, cancel)
