@@ -10,6 +10,7 @@ import type { ServerLimits, TunnelServerEvents } from '../options.ts'
 import type { ServerSettings } from '../settings.ts'
 import type { ServerStats } from '../stats.ts'
 import type { Tunnel } from '../tunnel.ts'
+import type { Upstream } from '../upstream.ts'
 import type { Clock } from './clock.ts'
 import type { Guarding } from './guarding.ts'
 import type { Ending, Layer, LayeredTunnel, ServedBy } from './layer.ts'
@@ -30,6 +31,8 @@ export interface PartServer {
   /** Addresses that the operator keeps away; `undefined`: none. */
   readonly bans: { readonly hasAddresses: boolean } | undefined
   isBanned(address: string): boolean
+  /** The other servers; `undefined`: there are none. */
+  readonly cluster: OtherServers | undefined
   /** `guards`: those of the part that has them. */
   readonly tunnels: { guards: Guarding; find(name: string): LayeredTunnel | undefined }
   failed(error: Error): void
@@ -50,6 +53,11 @@ export interface WholeServer {
     event: Event,
     listener: (payload: TunnelServerEvents[Event]) => void,
   ): void
+}
+
+export interface OtherServers {
+  /** Those that have clients of the name, too, and can be reached. */
+  othersWith(name: string): readonly Upstream[] | Promise<readonly Upstream[]>
 }
 
 export interface Faults {
