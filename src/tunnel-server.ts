@@ -1,5 +1,6 @@
 // The server with all of its parts: the one place that knows them. Their order is that in which a request passes their layers.
 
+import { installCopies } from './parts/copies/install.ts'
 import { installGuards } from './parts/guards/install.ts'
 import { installMetrics } from './parts/metrics/install.ts'
 import { installMiddlewares } from './parts/middlewares/install.ts'
@@ -11,7 +12,7 @@ import type { Install } from './server/contracts/part.ts'
 import type { TunnelServerOptions } from './server/options.ts'
 import { TunnelServer as Server } from './server/server.ts'
 
-/** First who watches, then who delays, then who refuses, and at last who changes what is sent. */
+/** First who watches, then who delays, then who refuses, then who changes what is sent, and at last who sends it elsewhere. */
 const PARTS: readonly Install[] = [
   installObservers,
   installMetrics,
@@ -20,6 +21,7 @@ const PARTS: readonly Install[] = [
   installGuards,
   installPressure,
   installMiddlewares,
+  installCopies,
 ]
 
 /**

@@ -5,10 +5,10 @@ import type { ErrorCode } from '../errors.ts'
 import type { RequestHead } from '../http/head.ts'
 import type { AskedCertificate, Middleware, Reading, Refusal } from '../plugin.ts'
 import type { Account } from '../unsent.ts'
-import type { PoolAnswer } from '../wire/control.ts'
 import { MOVED_HEADER } from './cluster/peer-wire.ts'
 import type {
   BodyCheck,
+  CopyEnd,
   Follower,
   OpenValve,
   Router,
@@ -17,26 +17,15 @@ import type {
   ValveEnds,
 } from './contracts/layer.ts'
 import type { MissedRequest, Note } from './contracts/part.ts'
-import {
-  type Arrival,
-  changed,
-  type Holding,
-  type Route,
-  refusal,
-  routedLater,
-  type Served,
-} from './front.ts'
+import { type Arrival, changed, type Holding, type Route, refusal, type Served } from './front.ts'
 import { withoutMarks } from './inbox/marks.ts'
-import type { KeptBodies } from './kept-bodies.ts'
 import type { Member } from './member.ts'
 import { memberCookie } from './pool.ts'
-import { copyTo } from './request-copies.ts'
 import { type RecordHost, RequestRecord, type Result, statusOf } from './request-record.ts'
 import type { Tunnel } from './tunnel.ts'
 import type { Upstream } from './upstream.ts'
 import { AnswerUpstream } from './upstreams/answer.ts'
 import type { ConnectionLogins } from './upstreams/connection-logins.ts'
-import type { CopyEnd } from './upstreams/copying.ts'
 import type { Chosen, Visitor, VisitorGate } from './visitor-gate.ts'
 
 /** Books requests. */
@@ -55,10 +44,6 @@ export interface BookingHost extends RecordHost {
   /** For the parts of the server. */
   missed(request: MissedRequest): void
   noted(note: Note): void
-  /** Bodies of requests that are copied to all clients of a pool. */
-  readonly copyBodies: KeptBodies
-  /** The other servers that have clients of the name, too. */
-  othersWith(name: string): readonly Upstream[] | Promise<readonly Upstream[]>
   /** Whether visitors reach tunnels by https. */
   readonly isSecure: boolean
   /** Whether a trusted proxy says that the visitor came by https. */
@@ -86,11 +71,12 @@ export class Booking implements Visitor, TunnelRequest {
   #tunnel: Tunnel | undefined
   /** It is for a host below the tunnel's own. */
   #isBelow = false
-  /** Where it goes behind the layers, when that is not the tunnel's choice. */
-  #goal: (() => Route) | undefined
+  /** Where a lane has sent it already. */
+  #resumed: { readonly member: Member | undefined; readonly upstream: Upstream } | undefined
+  /** Whose request it is. */
   #member: Member | undefined
-  /** Of those that got a copy, the one whose answer the visitor gets. */
-  #winner: Member | undefined
+  /** Whose answer the visitor gets. */
+  #answerer: Member | undefined
   /** Members that failed it. */
   #tried: Set<Member> | undefined
   /** What layers have to do with it; `undefined`: none has. */
@@ -131,7 +117,9 @@ export class Booking implements Visitor, TunnelRequest {
   /** The request is for a tunnel, and counts there from now on. Returns where it goes. */
   to(tunnel: Tunnel, isBelow: boolean): Route {
     this.#isBelow = isBelow
-    if (tunnel.hasInbox && this.arrival.keptFor === undefined) withoutMarks(this.head)
+    // The server that copies it has asked the guards.
+    this.isAdmitted = this.arrival.isCopy === true
+    if (tunnel.hasInbox && this.arrival.keptFor === undefined && !this.isAdmitted) withoutMarks(this.head)
     return this.#pass(tunnel)
   }
 
@@ -182,21 +170,11 @@ export class Booking implements Visitor, TunnelRequest {
     return this.#layered
   }
 
-  arrived(): Route {
-    const tunnel = this.#tunnel!
-    return this.#goal?.() ?? this.#toClients(tunnel)
-  }
-
-  /** A copy from another server, which has asked the guards: it is for the clients that are here. */
-  copied(tunnel: Tunnel, isBelow: boolean): Route {
-    this.#isBelow = isBelow
-    this.isAdmitted = true
-    const { pool } = tunnel
-    this.#goal = () =>
-      pool?.isCopied(this.head) === true
-        ? this.#copiedTo(tunnel, pool.answer, [])
-        : this.#routeTo(this.#choose(tunnel))
-    return this.#pass(tunnel)
+  arrived(instead?: () => Route): Route {
+    if (this.#resumed === undefined) return this.#routeTo(this.#choose(this.#tunnel!), instead)
+    const { member, upstream } = this.#resumed
+    if (member !== undefined) this.#servedBy(member)
+    return toUpstream(upstream)
   }
 
   /** A guard says that the request belongs on another connection. */
@@ -207,10 +185,7 @@ export class Booking implements Visitor, TunnelRequest {
   /** A lane has sent the request to the member already. */
   resumeAt(member: Member | undefined, tunnel: Tunnel, upstream: Upstream): void {
     this.isAdmitted = true
-    this.#goal = () => {
-      if (member !== undefined) this.#servedBy(member)
-      return toUpstream(upstream)
-    }
+    this.#resumed = { member, upstream }
     this.route = this.#pass(tunnel)
   }
 
@@ -218,7 +193,7 @@ export class Booking implements Visitor, TunnelRequest {
 
   /** Whose limit bytes of the answer count against that the visitor does not take. */
   get account(): Account | undefined {
-    return (this.#member ?? this.#winner)?.holder
+    return this.#answerer?.holder
   }
 
   /** Lines for the head of the answer; see `Visit.answerLines`. */
@@ -312,7 +287,7 @@ export class Booking implements Visitor, TunnelRequest {
   }
 
   #tellEnd({ requestBytes, answerBytes }: Result, status: number, code: ErrorCode | undefined): void {
-    const served = (this.#member ?? this.#winner)?.served ?? {}
+    const served = this.#answerer?.served ?? {}
     const ending = { status, code, reason: this.#record.reason, served, requestBytes, answerBytes }
     if (this.#tunnel === undefined) {
       const { head, address } = this
@@ -339,7 +314,6 @@ export class Booking implements Visitor, TunnelRequest {
     for (const follower of this.#followers.toReversed()) follower.left?.()
     this.#layered = undefined
     this.#cookie = undefined
-    this.#goal = undefined
     this.middlewares = NO_MIDDLEWARES
     this.isAdmitted = false
     if (this.#tunnel !== undefined) this.#record.left()
@@ -356,66 +330,27 @@ export class Booking implements Visitor, TunnelRequest {
     return chosen
   }
 
-  #routeTo(chosen: Chosen): Route {
+  #routeTo(chosen: Chosen, instead?: () => Route): Route {
     if (chosen === 'CLUSTER_MOVED') return { kind: 'again' }
     if (chosen === 'SERVER_DRAINING' && this.arrival.isForwarded) return this.moved()
     if (typeof chosen === 'string') return refusal(chosen)
     if (chosen.kind === 'holding') {
       for (const follower of this.#followers) follower.held?.()
-      return this.#holding(chosen)
+      return this.#holding(chosen, instead)
     }
     if (chosen.upstream === undefined) return refusal('CLIENT_GONE')
-    const { tunnel } = chosen
-    if (tunnel.pool?.isCopied(this.head) === true) return this.#copiedTo(tunnel, tunnel.pool.answer, [])
+    if (instead !== undefined) return instead()
     this.#servedBy(chosen)
-    return tunnel.pool === undefined ? toUpstream(chosen.upstream) : this.#at(chosen.upstream)
+    return chosen.tunnel.pool === undefined ? toUpstream(chosen.upstream) : this.#at(chosen.upstream)
   }
 
-  #holding(chosen: Holding<Member | ErrorCode>): Holding<Route> {
-    return {
-      kind: 'holding',
-      hold: held => chosen.hold(outcome => held(this.#host.routeSafely(() => this.#routeTo(outcome)))),
-    }
+  #holding(chosen: Holding<Member | ErrorCode>, instead?: () => Route): Holding<Route> {
+    const routed = (outcome: Member | ErrorCode): Route =>
+      this.#host.routeSafely(() => this.#routeTo(outcome, instead))
+    return { kind: 'holding', hold: held => chosen.hold(outcome => held(routed(outcome))) }
   }
 
-  /** To one of its clients, or to all of them, wherever they are. */
-  #toClients(tunnel: Tunnel): Route {
-    const { pool } = tunnel
-    return pool?.isCopied(this.head) === true
-      ? this.#toAllClients(tunnel, pool.answer)
-      : this.#routeTo(this.#choose(tunnel))
-  }
-
-  #toAllClients(tunnel: Tunnel, answer: PoolAnswer): Route {
-    const routeTo = (others: readonly Upstream[]): Route => {
-      if (others.length === 0) return this.#routeTo(this.#choose(tunnel))
-      return this.#copiedTo(tunnel, answer, others)
-    }
-    const others = this.#host.othersWith(tunnel.name)
-    return others instanceof Promise ? routedLater(others, routeTo) : routeTo(others)
-  }
-
-  /** Every client of the pool gets it; those of `others` from their servers. */
-  #copiedTo(tunnel: Tunnel, answer: PoolAnswer, others: readonly Upstream[]): Route {
-    // The other servers believe this one.
-    if (others.length > 0 && this.arrival.keptFor === undefined) withoutMarks(this.head)
-    this.#sent()
-    const { copyBodies } = this.#host
-    const isForServer = this.arrival.isCopy === true
-    const upstream = copyTo(tunnel.able, others, {
-      answer,
-      isForServer,
-      maxBodyBytes: copyBodies.maxBodyBytes,
-      keep: timedOut => copyBodies.begin(tunnel.owner, this.address, timedOut),
-      began: member => this.#copyBegan(member),
-      won: member => {
-        this.#winner = member
-      },
-    })
-    return toUpstream(upstream)
-  }
-
-  #copyBegan(member: Member): CopyEnd {
+  copyTo(member: Member): CopyEnd {
     member.began()
     const ended = this.#record.copied(member)
     return (status, answerBytes, code) => {
@@ -424,19 +359,23 @@ export class Booking implements Visitor, TunnelRequest {
     }
   }
 
+  answeredBy(member: Member): void {
+    this.#answerer = member
+  }
+
   /** The request is this member's. */
   #servedBy(member: Member): void {
     member.began()
     // Before anything that may throw: what is over gives the member back.
     this.#member = member
+    this.#answerer = member
     const { logins } = this.arrival
     if (logins !== undefined) logins.member = member
-    this.#sent()
+    this.sent()
     this.#record.servedBy(member)
   }
 
-  /** It is on its way to a client. */
-  #sent(): void {
+  sent(): void {
     for (const follower of this.#followers) follower.sent?.()
     this.#record.sent()
   }

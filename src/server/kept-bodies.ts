@@ -3,7 +3,8 @@
 import { addPiece, copyOf } from '../bytes.ts'
 import { Shares } from '../shares.ts'
 import { networkOf } from '../wire/ip-address.ts'
-import { type Deadline, type Deadlines, TICKS_PER_SECOND } from './deadlines.ts'
+import type { Clock, Deadline } from './contracts/clock.ts'
+import { TICKS_PER_SECOND } from './deadlines.ts'
 
 /** All pieces of one body may take as many pauses: who sends a byte in each would keep the others for as long as it likes. */
 const MAX_PAUSES = 8
@@ -19,11 +20,11 @@ export interface KeptBounds {
 }
 
 export class KeptBodies {
-  readonly #deadlines: Deadlines
+  readonly #deadlines: Clock
   readonly #boundsNow: () => KeptBounds
   readonly #shares = new Shares()
 
-  constructor(deadlines: Deadlines, boundsNow: () => KeptBounds) {
+  constructor(deadlines: Clock, boundsNow: () => KeptBounds) {
     this.#deadlines = deadlines
     this.#boundsNow = boundsNow
   }
@@ -42,7 +43,7 @@ export class KeptBody implements Deadline {
   dueTick = 0
   readonly pieces: Uint8Array[] = []
   readonly expired: () => void
-  readonly #deadlines: Deadlines
+  readonly #deadlines: Clock
   readonly #shares: Shares
   readonly #boundsNow: () => KeptBounds
   readonly #owner: string
@@ -51,7 +52,7 @@ export class KeptBody implements Deadline {
   #bytes = 0
 
   constructor(
-    deadlines: Deadlines,
+    deadlines: Clock,
     shares: Shares,
     boundsNow: () => KeptBounds,
     owner: string,

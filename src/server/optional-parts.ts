@@ -3,34 +3,22 @@
 import type { Admin } from './admin/admin.ts'
 import type { AuditNotes } from './admin/audit-notes.ts'
 import type { AdminSettings } from './admin/options.ts'
-import type { ClientConnection } from './clients.ts'
 import type { Sharing } from './cluster/sharing.ts'
+import type { WholeServer } from './contracts/part.ts'
 import { cutBanned } from './cutting.ts'
-import type { TunnelServerEvents } from './options.ts'
 import type { PublicPorts } from './public-ports.ts'
 import { takeBack } from './reload.ts'
 import type { ServerRoom } from './room.ts'
 import type { Serving } from './serving.ts'
 import type { ServerSettings } from './settings.ts'
 import type { StartupHold } from './startup-hold.ts'
-import type { ServerStats } from './stats.ts'
-import type { Tunnel } from './tunnel.ts'
 
 /** What they need of the server. */
 export interface PartNeeds {
   readonly serving: Serving
   readonly ports: PublicPorts
   readonly startupHold: StartupHold
-  readonly clients: ReadonlySet<ClientConnection>
-  visitorCount(): number
-  stats(): ServerStats
-  /** Where the server listens. */
-  port(): number
-  urlOf(tunnel: Tunnel | undefined): string
-  on<Event extends keyof TunnelServerEvents>(
-    event: Event,
-    listener: (payload: TunnelServerEvents[Event]) => void,
-  ): void
+  readonly server: WholeServer
 }
 
 export class OptionalParts {
@@ -123,14 +111,14 @@ export class OptionalParts {
       this.sharing = new Sharing(cluster.node, tables, {
         room,
         store: options.tokens ?? room.settings.admin?.tokens,
-        added: ban => cutBanned(room, this.#needs.clients, ban),
+        added: ban => cutBanned(room, this.#needs.server.clients, ban),
         changed: () => this.#allowanceChanged(),
-        stats: () => this.#needs.stats(),
+        stats: () => this.#needs.server.stats(),
         recent: () => this.admin?.desk.recent,
         failed: error => room.failed(error),
       })
     }
-    await cluster.start(options.peerUrl ?? peerUrlOf(hostname, this.#needs.port(), room.settings.isTls))
+    await cluster.start(options.peerUrl ?? peerUrlOf(hostname, this.#needs.server.port, room.settings.isTls))
     this.sharing?.begin()
     room.joined(cluster)
   }
@@ -138,7 +126,7 @@ export class OptionalParts {
   /** Some visitor, client or token may be another's by now: what is not allowed any more is taken back. */
   #allowanceChanged(): void {
     const room = this.#room
-    takeBack(room.settings, this.#needs.clients, room.tunnels)
+    takeBack(room.settings, this.#needs.server.clients, room.tunnels)
     room.tunnels.routesChanged()
   }
 
@@ -148,7 +136,7 @@ export class OptionalParts {
     const { Admin, AuditNotes, Bans } = await import('./admin/admin.ts')
     const bans = new Bans(settings.store, {
       changed: () => room.tunnels.routesChanged(),
-      added: ban => cutBanned(room, this.#needs.clients, ban),
+      added: ban => cutBanned(room, this.#needs.server.clients, ban),
     })
     room.bans = bans
     if (settings.audit !== undefined)
@@ -156,10 +144,10 @@ export class OptionalParts {
     this.admin = new Admin(
       {
         room,
-        clients: this.#needs.clients,
-        visitorCount: () => this.#needs.visitorCount(),
-        stats: () => this.#needs.stats(),
-        urlOf: tunnel => this.#needs.urlOf(tunnel),
+        clients: this.#needs.server.clients,
+        visitorCount: () => this.#needs.server.visitorCount,
+        stats: () => this.#needs.server.stats(),
+        urlOf: tunnel => this.#needs.server.urlOf(tunnel),
       },
       settings,
       bans,
@@ -168,13 +156,13 @@ export class OptionalParts {
 
   /** Registrations and refusals are written down, with what the operator does. */
   #audit(notes: AuditNotes): void {
-    this.#needs.on('connection', ({ remoteAddress, subdomain, wire }) =>
+    this.#needs.server.on('connection', ({ remoteAddress, subdomain, wire }) =>
       notes.note('tunnel.open', remoteAddress, subdomain, wire),
     )
-    this.#needs.on('disconnection', ({ subdomain, reason }) =>
+    this.#needs.server.on('disconnection', ({ subdomain, reason }) =>
       notes.note('tunnel.end', 'server', subdomain, reason),
     )
-    this.#needs.on('refused', ({ remoteAddress, kind = '', name = '', code }) =>
+    this.#needs.server.on('refused', ({ remoteAddress, kind = '', name = '', code }) =>
       notes.note('client.refuse', remoteAddress, name || kind, code),
     )
   }

@@ -9,6 +9,7 @@ import type {
   Note,
   Part,
   RawFollower,
+  WholeServer,
   WrappedSocket,
 } from './contracts/part.ts'
 import type { ServerSettings } from './settings.ts'
@@ -80,5 +81,17 @@ export class Parts {
 
   reloaded(): void {
     for (const part of this.#all) part.reloaded?.()
+  }
+
+  async start(server: WholeServer): Promise<void> {
+    for (const part of this.#all) await part.start?.(server)
+  }
+
+  drain(code: 'SERVER_DRAINING' | 'SERVER_REPLACED'): void {
+    for (const part of this.#all) part.drain?.(code)
+  }
+
+  async stop(): Promise<void> {
+    for (const part of this.#all.toReversed()) await part.stop?.()
   }
 }

@@ -36,11 +36,6 @@ export class Pool {
     this.answer = answer
   }
 
-  /** Each of its clients gets a copy of each request. What switches protocols goes to one of them. */
-  isCopied(head: RequestHead): boolean {
-    return this.affinity === 'all' && head.upgrade === ''
-  }
-
   /** Picks one that is there, healthy and not `tried` yet. */
   pick(members: readonly Member[], asking: Asking, tried?: ReadonlySet<Member>): Choice {
     const present = members.filter(member => member.upstream !== undefined && tried?.has(member) !== true)

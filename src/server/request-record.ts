@@ -3,12 +3,12 @@
 import { ERRORS, type ErrorCode } from '../errors.ts'
 import { shownTarget } from '../guard.ts'
 import type { Asked, AskedBy, ClientReports } from './clients.ts'
+import type { CopyEnd } from './contracts/layer.ts'
 import { type Exchanges, msSince } from './exchanges.ts'
 import type { Arrival } from './front.ts'
 import type { Member } from './member.ts'
 import { isFailure } from './reports.ts'
 import type { Tunnel } from './tunnel.ts'
-import type { CopyEnd } from './upstreams/copying.ts'
 
 /** What a record needs of the server. */
 export interface RecordHost {

@@ -3,7 +3,7 @@
 import { eventLoop } from '../event-loop.ts'
 import { formatUrl } from '../names.ts'
 import { Turns } from '../session/turns.ts'
-import { LARGEST_TIMES, Shares } from '../shares.ts'
+import { Shares } from '../shares.ts'
 import type { AddressBounds } from './address-book.ts'
 import type { Bans } from './admin/bans.ts'
 import { clientAddress } from './client-address.ts'
@@ -15,7 +15,6 @@ import type { Arrival } from './front.ts'
 import { Holdings } from './holdings.ts'
 import type { Inbox } from './inbox/inbox.ts'
 import type { Inheritance } from './inheritance.ts'
-import { KeptBodies } from './kept-bodies.ts'
 import type { ServerLimits, TunnelServerEvents } from './options.ts'
 import { Parts } from './parts.ts'
 import { PluginFaults } from './plugin-faults.ts'
@@ -60,12 +59,6 @@ export class ServerRoom {
   closing: string | undefined
   /** What clients hold, by token or address. */
   readonly holdings: Holdings = new Holdings(() => this.limits)
-  /** Bodies that are copied to all clients of a pool. */
-  readonly copyBodies: KeptBodies = new KeptBodies(this.deadlines, () => {
-    const { maxCopyBodyBytes, maxCopiedBytes, headTimeoutMs } = this.limits
-    const maxBytes = Math.max(maxCopiedBytes, LARGEST_TIMES * maxCopyBodyBytes)
-    return { maxBodyBytes: maxCopyBodyBytes, maxBytes, pauseMs: headTimeoutMs }
-  })
   /** Flows of all UDP tunnels. */
   readonly flows: Shares = new Shares()
   readonly #events: ServerEvents

@@ -8,7 +8,7 @@ import { watchWorkers } from '../sockets/worker-faults.ts'
 import { VERSION } from '../version.ts'
 import { Admission } from './admission.ts'
 import { ClientDesk } from './client-desk.ts'
-import type { Install } from './contracts/part.ts'
+import type { Install, WholeServer } from './contracts/part.ts'
 import { Draining, nextTurn } from './draining.ts'
 import { Exchanges } from './exchanges.ts'
 import { HttpFront } from './fronts/http.ts'
@@ -45,6 +45,8 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
   readonly #clientDesk: ClientDesk
   readonly #listeners: Listeners
   readonly #parts: OptionalParts
+  /** For the parts. */
+  readonly #whole: WholeServer
   #stopWatchingWorkers: (() => void) | undefined
   #starting: Promise<void> | undefined
   #stopping: Promise<void> | undefined
@@ -96,17 +98,29 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     const redirectFront = new HttpFront(room, redirects, lanes, this.#visitors)
     const tlsFront = new TlsFront(room, this.#rawVisits)
     this.#listeners = new Listeners(room, this.#admission, httpFront, redirectFront, tlsFront)
+    this.#whole = this.#asWhole()
     this.#parts = new OptionalParts(room, {
       serving,
       ports: this.#ports,
       startupHold: this.#startupHold,
-      clients: this.#clientDesk.clients,
-      visitorCount: () => this.#admission.count,
-      stats: () => this.getStats(),
-      port: () => this.port,
-      urlOf: tunnel => this.#listeners.urlOf(tunnel),
-      on: (event, listener) => this.on(event, listener),
+      server: this.#whole,
     })
+  }
+
+  #asWhole(): WholeServer {
+    const [listeners, admission] = [this.#listeners, this.#admission]
+    return {
+      get port() {
+        return listeners.port
+      },
+      get visitorCount() {
+        return admission.count
+      },
+      clients: this.#clientDesk.clients,
+      stats: () => this.getStats(),
+      urlOf: tunnel => listeners.urlOf(tunnel),
+      on: (event, listener) => this.on(event, listener),
+    }
   }
 
   /** Listens. Rejects with `PORT_IN_USE`, `TLS_INVALID`, or `STATE_INVALID` when it was started before. */
@@ -260,12 +274,14 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     const joinsFirst = port !== 0 || cluster?.peerUrl !== undefined
     try {
       await this.#parts.openAdmin(settings.admin)
+      await this.#room.parts.start(this.#whole)
       if (joinsFirst) await this.#parts.joinCluster(settings)
       await this.#listeners.open()
       if (!joinsFirst) await this.#parts.joinCluster(settings)
       await this.#room.cluster?.openPorts()
     } catch (error) {
       this.#listeners.close(true)
+      await this.#room.parts.stop()
       await this.#parts.stop()
       throw error
     }
@@ -302,6 +318,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     // The operator's questions are for the other program.
     if (code === 'SERVER_REPLACED') this.#parts.admin?.close()
     room.isShut = true
+    room.parts.drain(code)
     const { othersIdle } = room.settings.cluster ?? {}
     if (othersIdle === undefined) room.cluster?.leave()
     for (const client of clients) client.drain(code)
@@ -326,6 +343,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     room.faults.flush()
     room.deadlines.stop()
     this.#stopWatchingWorkers?.()
+    await room.parts.stop()
     await this.#parts.stop()
     this.#listeners.close(true)
     this.emit('stop', {})

@@ -8,7 +8,6 @@ import type { MissedRequest, Note } from './contracts/part.ts'
 import { type ControlHost, controlRoute } from './control.ts'
 import type { Exchanges } from './exchanges.ts'
 import { type Arrival, type Route, refusal } from './front.ts'
-import type { KeptBodies } from './kept-bodies.ts'
 import { proberOf, probeUpstream } from './probe.ts'
 import type { ServerRoom } from './room.ts'
 import type { NamedTunnel } from './route.ts'
@@ -77,14 +76,6 @@ export class Serving implements BookingDesk, BookingHost {
 
   routerFor(tunnel: Tunnel): Router {
     return this.#room.parts.routerFor(tunnel)
-  }
-
-  get copyBodies(): KeptBodies {
-    return this.#room.copyBodies
-  }
-
-  othersWith(name: string): readonly Upstream[] | Promise<readonly Upstream[]> {
-    return this.#room.cluster?.othersWith(name) ?? []
   }
 
   addressOf(arrival: Arrival): string {
@@ -172,7 +163,7 @@ export class Serving implements BookingDesk, BookingHost {
       return booking.moved()
     const boxing = isBelow ? undefined : this.#boxing(arrival, name, tunnel)
     if (boxing !== undefined) return { kind: 'upstream', upstream: boxing }
-    if (arrival.isCopy === true && tunnel?.kind === 'http') return booking.copied(tunnel, isBelow)
+    if (arrival.isCopy === true && tunnel?.kind === 'http') return booking.to(tunnel, isBelow)
     if (tunnel === undefined && this.#startupHold.isAwaited(name) && this.#mayBeClaimed(name))
       return this.#startupHold.holding(name, this.#ownAddress(arrival), () =>
         this.#routeToTunnel(arrival, booking, { name, isBelow }),

@@ -4,6 +4,7 @@ import { expect, test } from 'bun:test'
 import { once } from 'node:events'
 import { createConnection, createServer } from 'node:net'
 import { TunnelClient } from '../../src/index.ts'
+import type { Install, Part } from '../../src/server/contracts/part.ts'
 import { TunnelServer } from '../../src/server/server.ts'
 import { ask } from '../support/ask.ts'
 import { DatagramVisitor, datagramApp } from '../support/datagrams.ts'
@@ -65,4 +66,47 @@ test('a server without guards opens no tunnel whose client wants one', async () 
   await using _server = server
   await using _client = client
   expect(await codeOf(client.http({ port: 1, guard: { links: true } }))).toBe('GUARD_UNAVAILABLE')
+})
+
+test('parts start before the server listens, in their order, and stop behind its end, last first', async () => {
+  const calls: string[] = []
+  const installs = ['one', 'two'].map(
+    (name): Install =>
+      () => ({
+        name,
+        async start({ port }) {
+          calls.push(`${name} starts, ${port === 0 ? 'before' : 'behind'} the listener`)
+        },
+        drain: code => void calls.push(`${name} drains: ${code}`),
+        stop: () => void calls.push(`${name} stops`),
+      }),
+  )
+  const server = new TunnelServer({ port: 0, host: '127.0.0.1', limits: { drainIdleMs: 0 } }, installs)
+  server.on('start', () => calls.push('started'))
+  server.on('stop', () => calls.push('stopped'))
+  await server.start()
+  await server.stop()
+  expect(calls).toEqual([
+    'one starts, before the listener',
+    'two starts, before the listener',
+    'started',
+    'one drains: SERVER_DRAINING',
+    'two drains: SERVER_DRAINING',
+    'two stops',
+    'one stops',
+    'stopped',
+  ])
+})
+
+test('a part that cannot start keeps its server from listening, and all parts stop', async () => {
+  const calls: string[] = []
+  const part = (name: string, start: Part['start']): Install => {
+    return () => ({ name, start, stop: () => void calls.push(`${name} stops`) })
+  }
+  const server = new TunnelServer({ port: 0, host: '127.0.0.1' }, [
+    part('one', () => Promise.reject(new Error('no'))),
+    part('two', () => Promise.resolve()),
+  ])
+  expect(await server.start().catch(String)).toBe('Error: no')
+  expect([server.port, ...calls]).toEqual([0, 'two stops', 'one stops'])
 })

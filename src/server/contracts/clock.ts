@@ -8,6 +8,8 @@ export interface Deadline {
 }
 
 export interface Clock {
+  /** Counts up while the clock runs. */
+  readonly tick: number
   watch(deadline: Deadline): void
   forget(deadline: Deadline): void
   /** Due after `ms`; 0 means never. Replaces what was armed before. */

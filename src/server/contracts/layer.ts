@@ -7,8 +7,10 @@ import type { ErrorCode } from '../../errors.ts'
 import type { RequestHead } from '../../http/head.ts'
 import type { Guard, Middleware, Outcome, Reading, Refusal } from '../../plugin.ts'
 import type { Account } from '../../unsent.ts'
+import type { Affinity, PoolAnswer } from '../../wire/control.ts'
 import type { TunnelKind } from '../../wire/tunnel-kind.ts'
 import type { Arrival, Route } from '../front.ts'
+import type { Upstream } from '../upstream.ts'
 import type { OwnGuard } from './guarding.ts'
 
 /** Says where a request goes. */
@@ -37,8 +39,19 @@ export interface LayeredTunnel {
   readonly wall: Guard | undefined
   /** Each of its visitors has to be asked about. */
   readonly isGuarded: boolean
+  /** How its clients share it; `undefined`: it is one client's. */
+  readonly pool: { readonly affinity: Affinity; readonly answer: PoolAnswer } | undefined
+  /** Those of its clients that can take requests now. */
+  readonly able: readonly TunnelMember[]
   /** Its layers are made anew, and lanes to it end. */
   routesChanged(): void
+}
+
+/** A client's hold on a tunnel. */
+export interface TunnelMember {
+  readonly upstream: Upstream | undefined
+  /** What its client calls itself. */
+  readonly label: string | undefined
 }
 
 /** A request that is for a tunnel. The same object to its end, also when it is routed once more. */
@@ -67,9 +80,21 @@ export interface TunnelRequest {
   useValve(open: OpenValve): void
   /** What is answered is a refusal with this code. */
   refused(code: ErrorCode, reason?: string): void
-  /** Where it goes when every layer has let it pass. For the last router alone. */
-  arrived(): Route
+  /** This client gets a copy. Returns what is called when that is over. */
+  copyTo(member: TunnelMember): CopyEnd
+  /** Of those that got a copy, this one answers the visitor. */
+  answeredBy(member: TunnelMember): void
+  /** It is on its way to clients. For a layer that does not let it arrive. */
+  sent(): void
+  /**
+   * Where it goes when every layer has let it pass: to a client of its tunnel, perhaps once one is there. `instead`: where it goes
+   * then. For the last layer alone.
+   */
+  arrived(instead?: () => Route): Route
 }
+
+/** `status` 0: there was no answer. */
+export type CopyEnd = (status: number, answerBytes: number, code: ErrorCode | undefined) => void
 
 /**
  * Looks at a piece of a body, framing included, before the app gets it. `bodyBytes`: how much of it came so far, without framing.

@@ -5,8 +5,12 @@ import type { ExchangeCounts, LaneExchange, LaneTerms } from '../../accelerator.
 import type { ErrorCode } from '../../errors.ts'
 import type { RequestHead } from '../../http/head.ts'
 import type { Socket, SocketHandler } from '../../socket.ts'
-import type { ServerLimits } from '../options.ts'
+import type { ClientConnection } from '../clients.ts'
+import type { ServerLimits, TunnelServerEvents } from '../options.ts'
 import type { ServerSettings } from '../settings.ts'
+import type { ServerStats } from '../stats.ts'
+import type { Tunnel } from '../tunnel.ts'
+import type { Upstream } from '../upstream.ts'
 import type { Clock } from './clock.ts'
 import type { Guarding } from './guarding.ts'
 import type { Ending, Layer, LayeredTunnel, ServedBy } from './layer.ts'
@@ -27,9 +31,33 @@ export interface PartServer {
   /** Addresses that the operator keeps away; `undefined`: none. */
   readonly bans: { readonly hasAddresses: boolean } | undefined
   isBanned(address: string): boolean
+  /** The other servers; `undefined`: there are none. */
+  readonly cluster: OtherServers | undefined
   /** `guards`: those of the part that has them. */
   readonly tunnels: { guards: Guarding; find(name: string): LayeredTunnel | undefined }
   failed(error: Error): void
+}
+
+/** What a part may use of a server that is whole, besides. */
+export interface WholeServer {
+  /** Where it listens; until it does: where it is to. */
+  readonly port: number
+  /** Those that are connected. */
+  readonly clients: ReadonlySet<ClientConnection>
+  /** Connections of visitors. */
+  readonly visitorCount: number
+  stats(): ServerStats
+  /** The public URL of a tunnel; `undefined`: of the control host. */
+  urlOf(tunnel: Tunnel | undefined): string
+  on<Event extends keyof TunnelServerEvents>(
+    event: Event,
+    listener: (payload: TunnelServerEvents[Event]) => void,
+  ): void
+}
+
+export interface OtherServers {
+  /** Those that have clients of the name, too, and can be reached. */
+  othersWith(name: string): readonly Upstream[] | Promise<readonly Upstream[]>
 }
 
 export interface Faults {
@@ -62,6 +90,12 @@ export interface Part {
   load?(settings: ServerSettings): Promise<void>
   /** The settings are others: what was made of those before is made anew. */
   reloaded?(): void
+  /** Before the server listens. Rejects: it does not start. */
+  start?(server: WholeServer): Promise<void>
+  /** It takes no more visitors, and ends. `SERVER_REPLACED`: another program goes on with its sockets. */
+  drain?(code: 'SERVER_DRAINING' | 'SERVER_REPLACED'): void
+  /** It has ended, or did not start. Last first; also those that did not start. */
+  stop?(): void | Promise<void>
 }
 
 export interface MissedRequest extends Ending {

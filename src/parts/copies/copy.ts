@@ -3,10 +3,11 @@
 import type { ErrorCode } from '../../errors.ts'
 import type { Hop } from '../../http/forward.ts'
 import type { RequestHead } from '../../http/head.ts'
-import { COUNTS_HEADER, type PeerNote } from '../cluster/peer-wire.ts'
-import type { Exchange, Rewrite, Upstream, Visit } from '../upstream.ts'
+import { COUNTS_HEADER, type PeerNote } from '../../server/cluster/peer-wire.ts'
+import type { CopyEnd } from '../../server/contracts/layer.ts'
+import type { Exchange, Rewrite, Upstream, Visit } from '../../server/upstream.ts'
 import { CopyAnswer } from './copy-answer.ts'
-import type { CopyEnd, Recipient } from './copying.ts'
+import type { Recipient } from './copying.ts'
 import { PiecesSender } from './pieces-sender.ts'
 
 /** Of an answer that does not count: an app that sends without end is cut. */

@@ -8,7 +8,7 @@
 
 import type { RequestHead } from '../../http/head.ts'
 import { reasonOf } from '../../http/pages.ts'
-import type { Visit } from '../upstream.ts'
+import type { Visit } from '../../server/upstream.ts'
 import { Copy } from './copy.ts'
 import type { CopyHost } from './copying.ts'
 

@@ -1,7 +1,7 @@
 // The answer to a copy until it is known whether it counts, and what its head says of that.
 
 import { latin1 } from '../../http/characters.ts'
-import { COUNTS_HEADER } from '../cluster/peer-wire.ts'
+import { COUNTS_HEADER } from '../../server/cluster/peer-wire.ts'
 
 /** Of an answer that may still count; then the app waits. */
 const MAX_KEPT_BYTES = 65_536

@@ -2,9 +2,10 @@
 
 import type { ErrorCode } from '../../errors.ts'
 import { BodyFramer } from '../../http/body.ts'
+import type { CopyEnd } from '../../server/contracts/layer.ts'
+import type { KeptBody } from '../../server/kept-bodies.ts'
+import { DEAD_EXCHANGE, type Exchange, type Upstream, type Visit } from '../../server/upstream.ts'
 import type { PoolAnswer } from '../../wire/control.ts'
-import type { KeptBody } from '../kept-bodies.ts'
-import { DEAD_EXCHANGE, type Exchange, type Upstream, type Visit } from '../upstream.ts'
 import { Copies } from './copies.ts'
 
 /** Who gets a copy: a client, or another server for the clients that it has. */
@@ -14,7 +15,7 @@ export interface Recipient {
   readonly label?: string | undefined
   /** Default: it is a client. */
   readonly isServer?: boolean
-  /** The copy is on its way. Returns what is called when that is over; status 0: there was no answer. */
+  /** The copy is on its way. Returns what is called when that is over. */
   began(): CopyEnd
   /** The visitor gets this answer. */
   won(): void
@@ -31,8 +32,6 @@ export interface CopyHost {
   /** Where the body is kept until all have it. */
   keep(timedOut: () => void): KeptBody
 }
-
-export type CopyEnd = (status: number, answerBytes: number, code: ErrorCode | undefined) => void
 
 const CONTINUE = Buffer.from('HTTP/1.1 100 Continue\r\n\r\n')
 

@@ -1,0 +1,64 @@
+// Copies to all clients of a pool as a part of a server: the last layer of tunnels whose pool is for that, which leads to those that
+// are here and, from the server that has the visitor, to those of other servers.
+
+import type { LayeredTunnel, TunnelRequest } from '../../server/contracts/layer.ts'
+import type { Install } from '../../server/contracts/part.ts'
+import { type Route, routedLater } from '../../server/front.ts'
+import { withoutMarks } from '../../server/inbox/marks.ts'
+import { KeptBodies } from '../../server/kept-bodies.ts'
+import type { Upstream } from '../../server/upstream.ts'
+import { LARGEST_TIMES } from '../../shares.ts'
+import { CopyingUpstream, type Recipient } from './copying.ts'
+
+export const installCopies: Install = server => {
+  const bodies = new KeptBodies(server.deadlines, () => {
+    const { maxCopyBodyBytes, maxCopiedBytes, headTimeoutMs } = server.limits
+    const maxBytes = Math.max(maxCopiedBytes, LARGEST_TIMES * maxCopyBodyBytes)
+    return { maxBodyBytes: maxCopyBodyBytes, maxBytes, pauseMs: headTimeoutMs }
+  })
+  return {
+    name: 'copies',
+    // Without `lane`: a lane leads to one client.
+    layer(next, tunnel) {
+      const { name, pool } = tunnel
+      if (pool?.affinity !== 'all') return next
+      const copied = (request: TunnelRequest, others: readonly Upstream[]): Route => {
+        // The other servers believe this one.
+        if (others.length > 0 && request.arrival.keptFor === undefined) withoutMarks(request.head)
+        request.sent()
+        const upstream = new CopyingUpstream({
+          answer: pool.answer,
+          isForServer: request.arrival.isCopy === true,
+          maxBodyBytes: bodies.maxBodyBytes,
+          recipients: recipientsOf(request, tunnel, others),
+          keep: timedOut => bodies.begin(tunnel.owner, request.address, timedOut),
+        })
+        return { kind: 'upstream', upstream }
+      }
+      return request => {
+        // What switches protocols goes to one of them.
+        if (request.head.upgrade !== '') return next(request)
+        if (request.arrival.isCopy === true) return copied(request, [])
+        const toAll = (others: readonly Upstream[]): Route =>
+          others.length > 0 ? copied(request, others) : request.arrived(() => copied(request, []))
+        const others = server.cluster?.othersWith(name) ?? []
+        return others instanceof Promise ? routedLater(others, toAll) : toAll(others)
+      }
+    },
+  }
+}
+
+function recipientsOf(
+  request: TunnelRequest,
+  { able }: LayeredTunnel,
+  others: readonly Upstream[],
+): readonly Recipient[] {
+  const own = able.map(member => ({
+    upstream: member.upstream,
+    label: member.label,
+    began: () => request.copyTo(member),
+    won: () => request.answeredBy(member),
+  }))
+  const servers = others.map(upstream => ({ upstream, isServer: true, began: () => () => {}, won() {} }))
+  return [...own, ...servers]
+}
