@@ -391,7 +391,7 @@ const SAID: readonly ErrorCode[] = [
   'TOKEN_EXPIRED',
   'NAME_RESERVED',
   'CLIENT_LIMIT',
-  'REFUSED_TOO_OFTEN',
+  'TOO_MANY_REFUSALS',
   'CLUSTER_UNREACHABLE',
 ]
 

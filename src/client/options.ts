@@ -155,7 +155,7 @@ export interface HttpTunnelOptions extends OriginOptions, SharedTunnelOptions {
   readonly pool?: boolean | { readonly affinity: 'none' | 'cookie' | 'address' } | CopyPool
   /**
    * The requests that the app gets, as a filter of `docs/inspector.md`: `POST path:/hooks/* body:"invoice.paid"`. Its keys are those of a
-   * request: `method`, `path`, `host`, `header`, `body`. Others are answered with 404 and `NOT_TAKEN`, or by another client of the pool. With
+   * request: `method`, `path`, `host`, `header`, `body`. Others are answered with 404 and `FILTERED_OUT`, or by another client of the pool. With
    * `body` a request is kept until it is complete, up to 1 MiB; a longer one: `BODY_TOO_LARGE`. Default: all of them. What is no such
    * filter: `OPTION_INVALID`.
    */
@@ -289,7 +289,7 @@ export interface TunnelClientOptions extends HttpTunnelOptions {
   readonly server?: string | readonly (string | OneServer)[]
   /**
    * Shared secret of the server. Default: `TUNNEL_TOKEN` from the environment, else none. Empty: none, whatever the
-   * environment says. To another machine it goes over TLS only, else `TOKEN_IN_CLEAR`.
+   * environment says. To another machine it goes over TLS only, else `TOKEN_UNENCRYPTED`.
    */
   readonly token?: string
   /** `true`: tokens may go to another machine without TLS, where everybody on the way can read them. Default `false`. */

@@ -23,7 +23,7 @@ export interface OriginRequest {
   /** Head and body as they go on the connection. */
   readonly bytes: Uint8Array
   readonly timeoutMs: number
-  /** Longest body of an answer. Above: `ANSWER_TOO_LARGE`. */
+  /** Longest body of an answer. Above: `RESPONSE_TOO_LARGE`. */
   readonly maxBodyBytes: number
   /** It has a login that counts for the connection. */
   readonly logsConnectionIn: boolean
@@ -231,7 +231,7 @@ class OriginConnection implements SocketHandler {
     if (head.status === 101)
       return this.#failInvalid('it is a 101 to a protocol that the visitor did not ask for')
     if (head.contentLength > request.maxBodyBytes && head.body === 'length')
-      return this.#fail('ANSWER_TOO_LARGE')
+      return this.#fail('RESPONSE_TOO_LARGE')
     this.#isInBody = true
     this.#framer.begin(head.body, head.contentLength)
     this.#takeBody(pending, at)
@@ -240,7 +240,7 @@ class OriginConnection implements SocketHandler {
   #takeBody(bytes: Uint8Array, from: number): void {
     const end = this.#framer.complete ? from : this.#framer.feed(bytes, from, bytes.length)
     if (end === -1) return this.#failInvalid(this.#framer.fault)
-    if (this.#framer.payloadBytes > (this.#request?.maxBodyBytes ?? 0)) return this.#fail('ANSWER_TOO_LARGE')
+    if (this.#framer.payloadBytes > (this.#request?.maxBodyBytes ?? 0)) return this.#fail('RESPONSE_TOO_LARGE')
     if (!this.#holds(this.#framer.payloadBytes)) return this.#fail('TUNNEL_BUSY')
     if (this.#framer.complete) this.#complete(this.#head.keepAlive && end === bytes.length)
   }

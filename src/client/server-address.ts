@@ -96,7 +96,7 @@ export function serverOrigin(server: string): string {
 }
 
 /**
- * Refuses with `TOKEN_IN_CLEAR` to send a token where others can read it: without TLS to another machine. A proxy is one,
+ * Refuses with `TOKEN_UNENCRYPTED` to send a token where others can read it: without TLS to another machine. A proxy is one,
  * also on the way to this machine.
  */
 export function guardToken(
@@ -112,7 +112,7 @@ export function guardToken(
   if (isLoopback(server.address.host ?? '') && proxyLabel === undefined) return
   const through = proxyLabel === undefined ? '' : `, through the proxy ${proxyLabel}`
   throw new TunnelError(
-    'TOKEN_IN_CLEAR',
+    'TOKEN_UNENCRYPTED',
     `The token would go to http://${server.host} unencrypted${through}.`,
   )
 }

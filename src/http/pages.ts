@@ -109,7 +109,7 @@ export function wantsHtml(head: RequestHead): boolean {
 /** The body of an answer for programs. */
 export function errorJson(code: ErrorCode, detail?: string): string {
   const { meaning, action, fault, retryable } = ERRORS[code]
-  return `${JSON.stringify({ error: { code, message: detail ?? meaning, action, fault, retryable } })}\n`
+  return `${JSON.stringify({ error: { code, message: detail ?? meaning, action, fault, retryable: retryable === true } })}\n`
 }
 
 const FAULTS: Readonly<Record<ErrorEntry['fault'], string>> = {

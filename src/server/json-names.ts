@@ -76,7 +76,7 @@ export class JsonNames {
 
   #claim(name: string): Member | ErrorCode | Promise<Member | ErrorCode> {
     const { holder, rule } = this.#owner
-    if (holder.isRefusedTooOften(performance.now())) return 'REFUSED_TOO_OFTEN'
+    if (holder.isRefusedTooOften(performance.now())) return 'TOO_MANY_REFUSALS'
     if (this.#registered.size >= this.#host.limits.maxTunnels) return 'CLIENT_LIMIT'
     const refusal = this.#host.refusalOf({ kind: 'http', name }, rule)
     if (refusal !== undefined) return refusal

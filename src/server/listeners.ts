@@ -309,7 +309,7 @@ export class Listeners {
 
   /** The owner of the host decides about its DNS: the clients of its tunnel learn that it leads elsewhere. */
   #tellClients(host: string, error: TunnelError): void {
-    if (error.code !== 'HOST_ELSEWHERE') return
+    if (error.code !== 'HOST_NOT_POINTED_HERE') return
     for (const { tunnel, client, hostNames } of this.#room.tunnels.hostNames.ownerOf(host)?.members ?? [])
       if (hostNames.includes(host)) client?.hostTroubled?.(tunnel, host, error)
   }

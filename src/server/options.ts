@@ -395,7 +395,7 @@ export interface ServerLimits {
   readonly maxTokenBufferedBytes: number
   /**
    * Refused registrations of one token or address a second. Default 1,000, which cost about 1 % of a core. Above: its other
-   * registrations of that second are refused unread with `REFUSED_TOO_OFTEN`.
+   * registrations of that second are refused unread with `TOO_MANY_REFUSALS`.
    */
   readonly maxTokenRefusals: number
   /**

@@ -98,7 +98,7 @@ export class StreamsRegistering {
   }
 
   #claim(message: Register, claiming: Claiming): Member | ErrorCode | Promise<Member | ErrorCode> {
-    if (claiming.holder.isRefusedTooOften(performance.now())) return 'REFUSED_TOO_OFTEN'
+    if (claiming.holder.isRefusedTooOften(performance.now())) return 'TOO_MANY_REFUSALS'
     return this.#isFull ? 'CLIENT_LIMIT' : this.#host.claim(message, claiming)
   }
 

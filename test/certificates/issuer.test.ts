@@ -376,7 +376,7 @@ test('orders under way are bounded; the others wait in line', async () => {
 
 test('a host whose DNS leads elsewhere when its turn comes is not ordered, and asked again a minute later', async () => {
   let isHere = true
-  const refusalOf = async () => (isHere ? undefined : new TunnelError('HOST_ELSEWHERE'))
+  const refusalOf = async () => (isHere ? undefined : new TunnelError('HOST_NOT_POINTED_HERE'))
   const { issuer, authority, clock, failures } = setUp({ maxUnderWay: 1, refusalOf })
   const { promise, resolve } = deferred()
   authority.gate = promise
@@ -387,9 +387,9 @@ test('a host whose DNS leads elsewhere when its turn comes is not ordered, and a
   resolve()
   expect(await first).toBeDefined()
   // Each thing is said once, also to who asks while the time to wait is not over.
-  const { meaning, action } = ERRORS.HOST_ELSEWHERE
+  const { meaning, action } = ERRORS.HOST_NOT_POINTED_HERE
   const reason = `${meaning} It is tried again at 2026-01-01T00:01:00.000Z.`
-  expect(await moved).toMatchObject({ code: 'HOST_ELSEWHERE', message: `${reason} ${action}` })
+  expect(await moved).toMatchObject({ code: 'HOST_NOT_POINTED_HERE', message: `${reason} ${action}` })
   expect(await rejection(Promise.resolve(issuer.find('moved.test')))).toMatchObject({
     code: 'CERTIFICATE_DELAYED',
     message: `${reason} ${ERRORS.CERTIFICATE_DELAYED.action}`,
@@ -403,14 +403,14 @@ test('a host whose DNS leads elsewhere when its turn comes is not ordered, and a
 
 test('a host whose DNS led elsewhere meanwhile is not renewed, and its certificate serves on until it ends', async () => {
   let isHere = true
-  const refusalOf = async () => (isHere ? undefined : new TunnelError('HOST_ELSEWHERE'))
+  const refusalOf = async () => (isHere ? undefined : new TunnelError('HOST_NOT_POINTED_HERE'))
   const { issuer, authority, clock, failures } = setUp({ refusalOf })
   await issuer.start()
   await issuer.find('a.test')
   isHere = false
   await pass(clock, 20 * HOUR)
   expect(authority.wishes).toHaveLength(1)
-  expect(failures.map(({ error }) => error.code)).toContain('HOST_ELSEWHERE')
+  expect(failures.map(({ error }) => error.code)).toContain('HOST_NOT_POINTED_HERE')
   expect(issuer.find('a.test')).toHaveProperty('cert')
   await issuer.stop()
 })

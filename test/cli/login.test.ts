@@ -187,7 +187,7 @@ describe('login', () => {
   })
 
   test.each([
-    ['http://tunnel.example', SECRET, 'TOKEN_IN_CLEAR'],
+    ['http://tunnel.example', SECRET, 'TOKEN_UNENCRYPTED'],
     ['tunnel.example', '', 'OPTION_INVALID'],
     ['tunnel.example', 'two words', 'OPTION_INVALID'],
     ['tunnel.example', 'x'.repeat(300), 'OPTION_INVALID'],
@@ -327,11 +327,11 @@ describe('a token goes only to its server', () => {
     const { url, seen } = thief()
     const proxied = ['3000', '--server', 'http://tunnel.example', '--proxy', url, '--token', SECRET, '--json']
     const refused = await run(proxied)
-    expect(refused.stdout).toContain('"code":"TOKEN_IN_CLEAR"')
+    expect(refused.stdout).toContain('"code":"TOKEN_UNENCRYPTED"')
     expect(refused.exitCode).toBe(2)
     expect(seen).toEqual([])
     const allowed = await run([...proxied, '--insecure-token'])
-    expect(allowed.stdout).toMatch(/"type":"notice",.*"code":"TOKEN_IN_CLEAR"/)
+    expect(allowed.stdout).toMatch(/"type":"notice",.*"code":"TOKEN_UNENCRYPTED"/)
     expect(allowed.exitCode).toBe(3)
   })
 })

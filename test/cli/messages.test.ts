@@ -33,10 +33,10 @@ test('a server with a certificate of its own making: --ca and --insecure are nam
   expect(text).toContain('--insecure')
   expect(exitCode).toBe(3)
   expect(text).toContain('no authority that this system trusts has signed it')
-  expect(text).toContain('add it to those of this system')
+  expect(text).toContain('add it to the authorities of this system')
   const { stdout } = await finish(['doctor', '--server', address])
   expect(stdout).toContain('no authority that this system trusts has signed it')
-  expect(stdout).toContain('add it to those of this system')
+  expect(stdout).toContain('add it to the authorities of this system')
   const ca = await file('ca.pem', own.cert)
   for (const more of [['--ca', ca], ['--insecure']]) {
     await using run = start(['--serve', folder, '--server', address, ...more])
@@ -130,11 +130,15 @@ test('a missing token and a wrong one have messages of their own', async () => {
   const address = `http://localhost:${server.port}`
   for (const wire of ['streams', 'json']) {
     const [missing, exitCode] = await said('3000', '--server', address, '--wire', wire)
-    expect(missing).toStartWith('error TOKEN_REFUSED: The server wants a token, and got none. Give ')
+    expect(missing).toStartWith(
+      'error TOKEN_REFUSED: The server wants a token, and got none. Run: localtunnels login <server>',
+    )
     expect(missing).toContain(': localtunnels login <server>')
     expect(exitCode).toBe(4)
     const [wrong] = await said('3000', '--server', address, '--wire', wire, '--token', 'wrong')
-    expect(wrong).toStartWith('error TOKEN_REFUSED: The server does not accept this token. Give ')
+    expect(wrong).toStartWith(
+      'error TOKEN_REFUSED: The server does not accept this token. Run: localtunnels login <server>',
+    )
   }
   const doctor = await finish(['doctor', '--server', address])
   expect(doctor.stdout).toContain('TOKEN_REFUSED: The server wants a token, and got none.')
@@ -157,7 +161,7 @@ test('--exact without a name says which flag gives one', async () => {
 
 test('a token in clear: the flag is named once', async () => {
   const [text] = await said('3000', '--server', 'http://tunnel.invalid', '--token', 'x')
-  expect(text).toContain('allow it with --insecure-token in a network')
+  expect(text).toContain('allow it with --insecure-token.')
 })
 
 test.each([
@@ -179,16 +183,16 @@ test('a refusal names the name, and the flags with which an operator would allow
     const more = ['--subdomain', 'shop', '--exact', '--wire', wire]
     const [taken] = await said('--serve', folder, '--server', address, ...more)
     expect(taken).toBe(
-      'error NAME_TAKEN: Another client holds the name "shop". Choose another name, or end that client: it may be yours, in another terminal.\n',
+      'error NAME_TAKEN: Another client holds the name "shop". Choose another name, or stop that client: it may be yours, in another terminal.\n',
     )
   }
   const [kind] = await said('tcp', '22', '--server', address)
   expect(kind).toBe(
-    'error KIND_REFUSED: The server has no TCP tunnels. Ask its operator for --tcp-ports, --udp-ports or --tls-port, or use the streams wire.\n',
+    'error KIND_REFUSED: The server has no TCP tunnels. Ask the operator to set --tcp-ports, --udp-ports or --tls-port. If you use the JSON wire, use the streams wire.\n',
   )
   const [inbox] = await said('3000', '--server', address, '--subdomain', 'hooks', '--inbox', '/hooks/*')
   expect(inbox).toBe(
-    'error INBOX_REFUSED: The server has no inbox. Leave out inbox, or ask the operator for a token, and for a server with --inbox.\n',
+    'error INBOX_REFUSED: The server has no inbox. Remove inbox, or ask the operator for a token, and for a server with --inbox.\n',
   )
 })
 

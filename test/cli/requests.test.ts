@@ -90,7 +90,7 @@ test('a request is sent again, and what became worse is an exit code', async () 
 test('what cannot be sent again is refused, with a code and an exit code', async () => {
   await visit('/upload', { method: 'POST', body: 'x'.repeat(300_000) })
   const cut = await finish(['replay', 'latest'], env)
-  expect(cut.stderr).toStartWith('error BODY_CUT: ')
+  expect(cut.stderr).toStartWith('error BODY_TRUNCATED: ')
   expect(cut).toMatchObject({ stdout: '', exitCode: 4 })
   await visit('/unsigned')
   const unsigned = await finish(['replay', 'latest', '--resign'], env)
@@ -136,7 +136,7 @@ test('a script waits for a request, and no longer than it says', async () => {
   clearInterval(visiting)
   expect(await waiting.exited).toBe(0)
   const late = await finish(['wait', '/never', '--timeout', '100ms'], env)
-  expect(late.stderr).toStartWith('error WAIT_TIMEOUT: No exchange that matches the filter ended in time.')
+  expect(late.stderr).toStartWith('error WAIT_TIMEOUT: No request that matches the filter ended in time.')
   expect(late).toMatchObject({ stdout: '', exitCode: 7 })
 })
 

@@ -511,7 +511,7 @@ describe('up', () => {
     const pool = `pool = { to = "all", answer = "bert", label = "anna" }`
     const run = up(await write(`web = { port = ${app('one')}, ${pool}, take = "POST" }`))
     await inForce(run, 1)
-    expect(await visit('web')).toBe('NOT_TAKEN')
+    expect(await visit('web')).toBe('FILTERED_OUT')
     await using _bert = await connectTunnel({
       server: `127.0.0.1:${server.port}`,
       subdomain: 'web',

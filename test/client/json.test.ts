@@ -343,7 +343,7 @@ describe('an answer', () => {
       'too large for a message',
       'HTTP/1.1 200 OK\r\nContent-Length: 60000000\r\n\r\n',
       502,
-      'ANSWER_TOO_LARGE',
+      'RESPONSE_TOO_LARGE',
     ],
   ] as const) {
     test(`${what} is ${status} ${error}`, async () => {

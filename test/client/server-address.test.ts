@@ -81,7 +81,7 @@ describe('a token goes to another machine over TLS only', () => {
       return (error as TunnelError).code // nothing else is thrown, or the test fails
     }
   }
-  const REFUSED = 'TOKEN_IN_CLEAR'
+  const REFUSED = 'TOKEN_UNENCRYPTED'
 
   test.each([
     ['http://tunnel.example', {}, REFUSED],

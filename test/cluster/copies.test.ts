@@ -115,7 +115,7 @@ test('what no client takes at any server is said, and filters hold at each', asy
     expect((await post(server, 'one')).body).toBe('anna')
     expect((await post(server, 'two')).body).toBe('bert')
     const neither = await post(server, 'three')
-    expect([neither.status, neither.code]).toEqual([404, 'NOT_TAKEN'])
+    expect([neither.status, neither.code]).toEqual([404, 'FILTERED_OUT'])
     await team.has('anna POST /paid one', 'bert POST /paid two')
   }
 })

@@ -771,7 +771,7 @@ describe('refused registrations', () => {
     const looked = verdicts.filter(code => code === 'NAME_RESERVED').length
     expect(looked).toBeGreaterThanOrEqual(20)
     expect(looked).toBeLessThanOrEqual(40)
-    expect(verdicts.filter(code => code === 'REFUSED_TOO_OFTEN').length).toBe(100 - looked)
+    expect(verdicts.filter(code => code === 'TOO_MANY_REFUSALS').length).toBe(100 - looked)
     client.close()
   })
 })

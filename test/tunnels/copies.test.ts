@@ -156,7 +156,7 @@ test('each takes what its filter says; what no one takes is 404', async () => {
   expect((await all.post('{"type":"customer.subscription.created"}', '/other')).body).toBe('anna')
   expect((await all.post('{"type":"invoice"}')).body).toBe('bert')
   const none = await all.post('{"type":"refund"}')
-  expect([none.status, none.code]).toEqual([404, 'NOT_TAKEN'])
+  expect([none.status, none.code]).toEqual([404, 'FILTERED_OUT'])
   expect([anna.got.length, bert.got.length]).toEqual([1, 1])
 })
 
@@ -171,7 +171,7 @@ test('a filter works without a pool, also by the head alone', async () => {
     headers,
   })
   expect(answer.body).toBe('anna')
-  expect((await all.post('{}')).code).toBe('NOT_TAKEN')
+  expect((await all.post('{}')).code).toBe('FILTERED_OUT')
   expect(anna.got).toHaveLength(1)
 })
 

@@ -58,7 +58,7 @@ const serverMessages: readonly ServerMessage[] = [
     guarded: true,
     routed: true,
   },
-  { type: 'refused', ref: 1, code: 'NAME_TAKEN', message: 'Another client holds this name.' },
+  { type: 'refused', ref: 1, code: 'NAME_TAKEN', message: 'Another client uses this name.' },
   { type: 'revoked', tunnel: 7, code: 'NAME_RESERVED', message: 'The name is reserved by the server.' },
   { type: 'released', tunnel: 7 },
   { type: 'moved', tunnel: 7, url: 'https://app.other.example' },

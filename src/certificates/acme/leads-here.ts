@@ -32,10 +32,10 @@ export class LeadsHere {
       if (theirs.length > 0 && theirs.every(one => ours.includes(one))) return undefined
       const found = theirs.length === 0 ? 'has no address' : `leads to ${theirs.slice(0, 4).join(', ')}`
       const here = ours.length === 0 ? `${domain} has no address` : `this server is ${ours.join(', ')}`
-      return new TunnelError('HOST_ELSEWHERE', `${host} ${found}, and ${here}.`)
+      return new TunnelError('HOST_NOT_POINTED_HERE', `${host} ${found}, and ${here}.`)
     } catch (cause) {
       const why = cause instanceof Error ? cause.message : String(cause)
-      return new TunnelError('HOST_ELSEWHERE', `Where ${host} leads cannot be found out now: ${why}.`, {
+      return new TunnelError('HOST_NOT_POINTED_HERE', `Where ${host} leads cannot be found out now: ${why}.`, {
         cause,
       })
     }

@@ -6,7 +6,7 @@ import type { ExchangeDetail } from '../../client/inspect/exchange.ts'
 import { TunnelError } from '../../errors.ts'
 import type { InspectorSession } from './inspector-session.ts'
 
-/** Writes a new file; one that is there stays. Rejects with `BODY_CUT`, `REPLAY_IMPOSSIBLE` or `OPTION_INVALID`. */
+/** Writes a new file; one that is there stays. Rejects with `BODY_TRUNCATED`, `REPLAY_IMPOSSIBLE` or `OPTION_INVALID`. */
 export async function saveFixture(
   session: InspectorSession,
   id: string,

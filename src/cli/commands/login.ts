@@ -18,7 +18,7 @@ const REFUSALS: ReadonlySet<string> = new Set([
   'SERVER_REFUSED',
   'SERVER_SCHEME',
   'SERVER_UNTRUSTED',
-  'TOKEN_IN_CLEAR',
+  'TOKEN_UNENCRYPTED',
   'OPTION_INVALID',
 ])
 

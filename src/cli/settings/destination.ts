@@ -38,7 +38,7 @@ export function serverOption(
 }
 
 export interface Notice {
-  readonly code: 'TOKEN_WITHHELD' | 'TOKEN_IN_CLEAR'
+  readonly code: 'TOKEN_WITHHELD' | 'TOKEN_UNENCRYPTED'
   readonly message: string
 }
 
@@ -160,7 +160,7 @@ export function tellNotices(
     const { isSecure, host, address } = parseServer(server)
     if (token === '' || isSecure || isLoopback(address.host ?? '')) continue
     const message = `The token goes to ${host} unencrypted: everybody on the way can read it.`
-    output.event({ type: 'notice', code: 'TOKEN_IN_CLEAR', message })
+    output.event({ type: 'notice', code: 'TOKEN_UNENCRYPTED', message })
   }
 }
 

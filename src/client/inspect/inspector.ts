@@ -107,7 +107,7 @@ export class Inspector extends Events<{ closed: undefined; failed: TunnelError }
   }
 
   /**
-   * Sends a request again to the origin that it went to; `resign` as `ReplayRequest` has it. Rejects with `REPLAY_IMPOSSIBLE`, `BODY_CUT`, or what a dial to the
+   * Sends a request again to the origin that it went to; `resign` as `ReplayRequest` has it. Rejects with `REPLAY_IMPOSSIBLE`, `BODY_TRUNCATED`, or what a dial to the
    * origin rejects with.
    */
   async replay(entry: Entry, edit?: Edit, resign?: boolean): Promise<Entry> {

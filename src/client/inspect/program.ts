@@ -117,10 +117,10 @@ function messageOf(entry: Entry, side: 'request' | 'answer'): SeenMessage {
   const body = isRequest ? entry.requestBody : entry.answerBody
   const fields = fieldsOf(isRequest ? entry.requestHead : entry.answerHead, REVEALING)
   const text = () => {
-    if (body.isCut) throw new TunnelError('BODY_CUT')
+    if (body.isCut) throw new TunnelError('BODY_TRUNCATED')
     const content = contentOf(entry, side, true)
     if (content.fault !== undefined)
-      throw new TunnelError('BODY_CUT', `The body cannot be decoded: ${content.fault}.`)
+      throw new TunnelError('BODY_TRUNCATED', `The body cannot be decoded: ${content.fault}.`)
     return textOfContent(content, headerOf(isRequest ? entry.requestHead : entry.answerHead, 'content-type'))
   }
   return {

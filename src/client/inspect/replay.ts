@@ -33,14 +33,14 @@ const FRAMING = new Set([
 ])
 
 /**
- * The bytes of a request to send again. Throws `REPLAY_IMPOSSIBLE` or `BODY_CUT`, and `OPTION_INVALID` for an edit that makes no
+ * The bytes of a request to send again. Throws `REPLAY_IMPOSSIBLE` or `BODY_TRUNCATED`, and `OPTION_INVALID` for an edit that makes no
  * request.
  */
 export function replayBytes(entry: Entry, edit: Edit = {}, sign?: Signer): Uint8Array {
   const code = whyNotReplayable(entry)
   const isNewBody = edit.body !== undefined || edit.bodyBase64 !== undefined
   // A body that was cut is of no concern when another one is sent.
-  if (code !== undefined && !(code === 'BODY_CUT' && isNewBody)) throw new TunnelError(code)
+  if (code !== undefined && !(code === 'BODY_TRUNCATED' && isNewBody)) throw new TunnelError(code)
   const captured = latin1(entry.requestHead, 0, entry.requestHead.length).split('\r\n')
   const [method, target] = [edit.method ?? entry.method, edit.path ?? entry.path]
   const version = captured[0]!.endsWith('HTTP/1.0') ? 'HTTP/1.0' : 'HTTP/1.1'

@@ -23,9 +23,9 @@ export interface SeenMessage {
   readonly bytes: Uint8Array
   /** There was more of it than is kept. */
   readonly isCut: boolean
-  /** The body with gzip, deflate, br and zstd undone. Throws `BODY_CUT` when there was more, or when it cannot be decoded. */
+  /** The body with gzip, deflate, br and zstd undone. Throws `BODY_TRUNCATED` when there was more, or when it cannot be decoded. */
   text(): string
-  /** The same, parsed. Throws `BODY_CUT`, and a `SyntaxError` for what is no JSON. */
+  /** The same, parsed. Throws `BODY_TRUNCATED`, and a `SyntaxError` for what is no JSON. */
   json(): ReturnType<JSON['parse']>
 }
 

@@ -47,7 +47,7 @@ export function takeJudge(text: string): Judge {
       const isTaken = (path: string) => filter.matches(rowOf(head, path), textOf)
       // However the app reads the path: one that is not taken must not come by another spelling.
       const readings = readsPath ? readingsWithQueryOf(head.path) : [head.path]
-      return readings?.every(isTaken) ? undefined : { code: 'NOT_TAKEN' }
+      return readings?.every(isTaken) ? undefined : { code: 'FILTERED_OUT' }
     },
   }
 }

@@ -99,7 +99,7 @@ export class Copies {
     const failed = answers.find(({ outcome }) => outcome === 'failed')
     // CLUSTER_MOVED: the server that had clients of it has none any more.
     const code = failed?.code === 'CLUSTER_MOVED' ? 'CLIENT_GONE' : failed?.code
-    visitor.fail(code ?? (answers.length === 0 ? 'CLIENT_GONE' : 'NOT_TAKEN'))
+    visitor.fail(code ?? (answers.length === 0 ? 'CLIENT_GONE' : 'FILTERED_OUT'))
   }
 
   /** The answer of a client with this name counts, which may be at another server. */

@@ -6,7 +6,7 @@ import { COUNTS_HEADER } from '../../server/cluster/peer-wire.ts'
 /** Of an answer that may still count; then the app waits. */
 const MAX_KEPT_BYTES = 65_536
 /** How a client says that its filter does not take the request. */
-const NOT_TAKEN = /^x-localtunnels-error:[ \t]*NOT_TAKEN[ \t]*$/im
+const FILTERED_OUT = /^x-localtunnels-error:[ \t]*FILTERED_OUT[ \t]*$/im
 /** How another server says whose its answer is. Its own line is the last one: an app may send others. */
 const COUNTS = new RegExp(`^${COUNTS_HEADER}: ([01])\r\n(?![^]*^${COUNTS_HEADER}:)`, 'im')
 
@@ -34,7 +34,7 @@ export class CopyAnswer {
   /** The client's filter does not take the request. */
   get isNotTaken(): boolean {
     const text = this.#pieces.map(piece => latin1(piece, 0, piece.length)).join('')
-    return NOT_TAKEN.test(text.split('\r\n\r\n', 1)[0] ?? '')
+    return FILTERED_OUT.test(text.split('\r\n\r\n', 1)[0] ?? '')
   }
 
   /** Takes out the line of another server, which says whether this is the named client's answer; `undefined`: it sent none. */

@@ -32,7 +32,7 @@ export const FORMATS = [
 const SAVE_MS = 60_000
 
 const REASONS: Readonly<Record<string, string>> = {
-  BODY_CUT: 'Its body was not kept whole. Edit it to send another one.',
+  BODY_TRUNCATED: 'Its body was not kept whole. Edit it to send another one.',
 }
 
 /** Why it cannot be sent again; `undefined`: it can. */

@@ -100,12 +100,12 @@ describeWith(['pebble', 'knotd', 'openssl'], 'hosts of customers with ACME', () 
     expect(ends.issued.filter(names => names !== DOMAIN)).toEqual([HOST])
     // Its client hears of each host once, and of those that do lead here not at all.
     await eventually(() => told.length === 2, 'what the client is told')
-    expect(told[0]).toContain('HOST_ELSEWHERE')
+    expect(told[0]).toContain('HOST_NOT_POINTED_HERE')
     expect(told[0]).toContain(AWAY)
     expect(told[1]).toContain('nowhere.example')
     // The second visitor within a minute asks no name server again.
-    expect(ends.failed.slice(0, 2)).toEqual([`${AWAY} HOST_ELSEWHERE`, 'nowhere.example HOST_ELSEWHERE'])
-    expect(ends.failed.filter(line => line.endsWith('HOST_ELSEWHERE'))).toHaveLength(2)
+    expect(ends.failed.slice(0, 2)).toEqual([`${AWAY} HOST_NOT_POINTED_HERE`, 'nowhere.example HOST_NOT_POINTED_HERE'])
+    expect(ends.failed.filter(line => line.endsWith('HOST_NOT_POINTED_HERE'))).toHaveLength(2)
   })
 
   test('DNS that changes between the check and the look of the authority: one refused order, and no second within the wait', async () => {
@@ -143,7 +143,7 @@ describeWith(['pebble', 'knotd', 'openssl'], 'hosts of customers with ACME', () 
     await ends.client.http({ ...app, hosts: [AWAY] })
     // All of its addresses are the server's now; where the authority asks first is its own choice.
     await outcome(ends.server.port, AWAY)
-    expect(ends.failed.filter(line => line.endsWith('HOST_ELSEWHERE'))).toEqual([])
+    expect(ends.failed.filter(line => line.endsWith('HOST_NOT_POINTED_HERE'))).toEqual([])
   })
 
   test('with a provider for the own zone, the host of a customer is proved on the own port', async () => {

@@ -54,7 +54,7 @@ test.each([
     const wanted = Buffer.from(piece.subarray(0, MAX_BODY))
     for (const side of ['request', 'answer'])
       expect(wanted.equals(await api.bytes(`exchanges/${row.id}/${side}.body`))).toBe(true)
-    expect((await api.detail(row.id)).replayable).toBe('BODY_CUT')
+    expect((await api.detail(row.id)).replayable).toBe('BODY_TRUNCATED')
     visitor.socket.terminate()
   },
   20_000 + MEGABYTES * 200,

@@ -86,7 +86,7 @@ test('request and answer: fields as sent, secrets too, bodies decoded, a cut one
   const long = await one.client.waitFor('/long')
   expect(long.answer?.isCut).toBe(true)
   expect(long.answer?.bytes.length).toBe(1_000)
-  expect(await codeOf((async () => long.answer?.text())())).toBe('BODY_CUT')
+  expect(await codeOf((async () => long.answer?.text())())).toBe('BODY_TRUNCATED')
 })
 
 test('exchanges: those that are kept, then what comes; the loop ends with the client', async () => {
