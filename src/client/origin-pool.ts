@@ -240,7 +240,8 @@ class OriginConnection implements SocketHandler {
   #takeBody(bytes: Uint8Array, from: number): void {
     const end = this.#framer.complete ? from : this.#framer.feed(bytes, from, bytes.length)
     if (end === -1) return this.#failInvalid(this.#framer.fault)
-    if (this.#framer.payloadBytes > (this.#request?.maxBodyBytes ?? 0)) return this.#fail('RESPONSE_TOO_LARGE')
+    if (this.#framer.payloadBytes > (this.#request?.maxBodyBytes ?? 0))
+      return this.#fail('RESPONSE_TOO_LARGE')
     if (!this.#holds(this.#framer.payloadBytes)) return this.#fail('TUNNEL_BUSY')
     if (this.#framer.complete) this.#complete(this.#head.keepAlive && end === bytes.length)
   }

@@ -126,7 +126,9 @@ test('a page says when to try again, because a person does not see the header', 
     read(errorAnswer(code, { ...options, html: true, ...(headers !== undefined && { headers }) })).body
   expect(pageOf('RATE_LIMITED', [['Retry-After', '58']])).toContain('>Try again in 58 s.</p>')
   const date = 'Fri, 31 Dec 1999 23:59:59 GMT'
-  expect(pageOf('RATE_LIMITED', [['retry-after', date]])).toContain('>Wait for the time in the Retry-After header')
+  expect(pageOf('RATE_LIMITED', [['retry-after', date]])).toContain(
+    '>Wait for the time in the Retry-After header',
+  )
   expect(pageOf('RATE_LIMITED')).toContain('>Try again in 5 s.</p>')
   expect(pageOf('CIRCUIT_OPEN', [['retry-after', '30']])).toContain('>Try again in 30 s.</p>')
   expect(pageOf('CIRCUIT_OPEN')).toContain('>If this is yours: Try again after the time in Retry-After,')

@@ -35,9 +35,13 @@ export class LeadsHere {
       return new TunnelError('HOST_NOT_POINTED_HERE', `${host} ${found}, and ${here}.`)
     } catch (cause) {
       const why = cause instanceof Error ? cause.message : String(cause)
-      return new TunnelError('HOST_NOT_POINTED_HERE', `Where ${host} leads cannot be found out now: ${why}.`, {
-        cause,
-      })
+      return new TunnelError(
+        'HOST_NOT_POINTED_HERE',
+        `Where ${host} leads cannot be found out now: ${why}.`,
+        {
+          cause,
+        },
+      )
     }
   }
 }

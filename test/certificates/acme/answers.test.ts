@@ -72,7 +72,11 @@ const newOrder = (client: AcmeClient) => client.newOrder(['a.test'])
 for (const [what, answer, code] of [
   ['no JSON', () => new Response('<html>'), 'ACME_RESPONSE_INVALID'],
   ['JSON that is no object', () => json([1]), 'ACME_RESPONSE_INVALID'],
-  ['an order of an unknown status', () => json({ status: 'odd', authorizations: [] }), 'ACME_RESPONSE_INVALID'],
+  [
+    'an order of an unknown status',
+    () => json({ status: 'odd', authorizations: [] }),
+    'ACME_RESPONSE_INVALID',
+  ],
   [
     'an order with a URL that is not https',
     () => json({ status: 'pending', authorizations: ['http://ca.test/1'], finalize: 'https://ca.test/2' }),

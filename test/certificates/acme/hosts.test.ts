@@ -104,7 +104,10 @@ describeWith(['pebble', 'knotd', 'openssl'], 'hosts of customers with ACME', () 
     expect(told[0]).toContain(AWAY)
     expect(told[1]).toContain('nowhere.example')
     // The second visitor within a minute asks no name server again.
-    expect(ends.failed.slice(0, 2)).toEqual([`${AWAY} HOST_NOT_POINTED_HERE`, 'nowhere.example HOST_NOT_POINTED_HERE'])
+    expect(ends.failed.slice(0, 2)).toEqual([
+      `${AWAY} HOST_NOT_POINTED_HERE`,
+      'nowhere.example HOST_NOT_POINTED_HERE',
+    ])
     expect(ends.failed.filter(line => line.endsWith('HOST_NOT_POINTED_HERE'))).toHaveLength(2)
   })
 
