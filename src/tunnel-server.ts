@@ -1,5 +1,6 @@
 // The server with all of its parts: the one place that knows them. Their order is that in which a request passes their layers.
 
+import { installBans } from './parts/bans/install.ts'
 import { installCopies } from './parts/copies/install.ts'
 import { installGuards } from './parts/guards/install.ts'
 import { installMetrics } from './parts/metrics/install.ts'
@@ -18,6 +19,7 @@ const PARTS: readonly Install[] = [
   installMetrics,
   installTiming,
   installShaping,
+  installBans,
   installGuards,
   installPressure,
   installMiddlewares,

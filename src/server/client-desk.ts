@@ -79,7 +79,8 @@ export class ClientDesk implements ClientHost {
   /** Why one more client of this rule and address may not connect; `undefined`: it may. */
   refusalOfClient(rule: Rule, address: string): ErrorCode | undefined {
     if (!this.#room.isRunning) return 'SERVER_DRAINING'
-    if (this.#room.isBanned(address)) return 'BLOCKED'
+    const code = this.#room.judge(address)
+    if (code !== undefined) return code
     const holder = this.holderOf(rule, address)
     return holder.hasRoomFor('clients') && this.#ports.hasRoomFor(holder) ? undefined : 'CLIENT_LIMIT'
   }

@@ -5,7 +5,6 @@ import type { AuditNotes } from './admin/audit-notes.ts'
 import type { AdminSettings } from './admin/options.ts'
 import type { Sharing } from './cluster/sharing.ts'
 import type { WholeServer } from './contracts/part.ts'
-import { cutBanned } from './cutting.ts'
 import type { PublicPorts } from './public-ports.ts'
 import { takeBack } from './reload.ts'
 import type { ServerRoom } from './room.ts'
@@ -111,7 +110,6 @@ export class OptionalParts {
       this.sharing = new Sharing(cluster.node, tables, {
         room,
         store: options.tokens ?? room.settings.admin?.tokens,
-        added: ban => cutBanned(room, this.#needs.server.clients, ban),
         changed: () => this.#allowanceChanged(),
         stats: () => this.#needs.server.stats(),
         recent: () => this.admin?.desk.recent,
@@ -133,12 +131,7 @@ export class OptionalParts {
   async openAdmin(settings: AdminSettings | undefined): Promise<void> {
     const room = this.#room
     if (settings === undefined) return
-    const { Admin, AuditNotes, Bans } = await import('./admin/admin.ts')
-    const bans = new Bans(settings.store, {
-      changed: () => room.tunnels.routesChanged(),
-      added: ban => cutBanned(room, this.#needs.server.clients, ban),
-    })
-    room.bans = bans
+    const { Admin, AuditNotes } = await import('./admin/admin.ts')
     if (settings.audit !== undefined)
       this.#audit(new AuditNotes(settings.audit, cause => room.failed(asError(cause))))
     this.admin = new Admin(
@@ -150,7 +143,6 @@ export class OptionalParts {
         urlOf: tunnel => this.#needs.server.urlOf(tunnel),
       },
       settings,
-      bans,
     )
   }
 

@@ -1,5 +1,6 @@
 // The parts of one server, in the order in which requests pass their layers.
 
+import type { ErrorCode } from '../errors.ts'
 import type { Socket } from '../socket.ts'
 import type { LayeredTunnel, Router } from './contracts/layer.ts'
 import type {
@@ -12,6 +13,7 @@ import type {
   WholeServer,
   WrappedSocket,
 } from './contracts/part.ts'
+import type { SharedTables } from './contracts/table.ts'
 import type { ServerSettings } from './settings.ts'
 
 /** Where all layers lead to. */
@@ -35,6 +37,16 @@ export class Parts {
       .flatMap(({ layer }) => layer ?? [])
       .reduceRight((next, layer) => layer(next, tunnel), ARRIVED)
     return tunnel.router
+  }
+
+  judge(address: string): ErrorCode | undefined {
+    let code: ErrorCode | undefined
+    for (const part of this.#all) code ??= part.judge?.(address)
+    return code
+  }
+
+  isBlocked(name: string): boolean {
+    return this.#all.some(part => part.isBlocked?.(name))
   }
 
   missed(request: MissedRequest): void {
@@ -85,6 +97,14 @@ export class Parts {
 
   async start(server: WholeServer): Promise<void> {
     for (const part of this.#all) await part.start?.(server)
+  }
+
+  /** Returns what is called once the tables have what the others have. */
+  share(tables: SharedTables): () => void {
+    const begins = this.#all.flatMap(part => part.share?.(tables) ?? [])
+    return () => {
+      for (const begin of begins) begin()
+    }
   }
 
   drain(code: 'SERVER_DRAINING' | 'SERVER_REPLACED'): void {

@@ -1,11 +1,11 @@
 // What the parts of one server share: its settings as they are now, its clock, its counts, its tunnels, its events.
 
+import type { ErrorCode } from '../errors.ts'
 import { eventLoop } from '../event-loop.ts'
 import { formatUrl } from '../names.ts'
 import { Turns } from '../session/turns.ts'
 import { Shares } from '../shares.ts'
 import type { AddressBounds } from './address-book.ts'
-import type { Bans } from './admin/bans.ts'
 import { clientAddress } from './client-address.ts'
 import type { Cluster } from './cluster/cluster.ts'
 import type { Revocations } from './cluster/revocations.ts'
@@ -43,8 +43,6 @@ export class ServerRoom {
   readonly tunnels: Tunnels = new Tunnels(() => this.limits, this.deadlines)
   /** What is around the routing of requests, installed by who made the server. */
   readonly parts: Parts = new Parts()
-  /** Whom the operator keeps away; `undefined`: there is none who could say. */
-  bans: Bans | undefined
   /** Tokens that any server has taken back; `undefined`: there are no others. */
   revocations: Revocations | undefined
   /** What the servers say of themselves; likewise. */
@@ -56,7 +54,7 @@ export class ServerRoom {
   /** Sockets that listened before the server did; `undefined`: it was given none. */
   inheritance: Inheritance | undefined
   /** The operator takes this tunnel back just now. */
-  closing: string | undefined
+  #closing: string | undefined
   /** What clients hold, by token or address. */
   readonly holdings: Holdings = new Holdings(() => this.limits)
   /** Flows of all UDP tunnels. */
@@ -82,14 +80,27 @@ export class ServerRoom {
     return this.settings.isAddressShareDefault
   }
 
-  /** Whether the operator keeps this visitor or client away. */
-  isBanned(address: string): boolean {
-    return this.bans?.isAddressBanned(address) ?? false
+  /** Why no visitor and no client may come from this address; `undefined`: they may. */
+  judge(address: string): ErrorCode | undefined {
+    return this.parts.judge(address)
   }
 
   /** Whether the operator does not allow this name or port. */
   isBlocked(name: string): boolean {
-    return this.closing === name || (this.bans?.isTunnelBanned(name) ?? false)
+    return this.#closing === name || this.parts.isBlocked(name)
+  }
+
+  /** The operator takes it back: its clients get the reason; one that is away finds it gone. */
+  closeTunnel(name: string): void {
+    const tunnel = this.tunnels.find(name)
+    if (tunnel === undefined) return
+    this.#closing = name
+    try {
+      for (const { client } of [...tunnel.members]) client?.reloaded()
+      tunnel.remove('BLOCKED')
+    } finally {
+      this.#closing = undefined
+    }
   }
 
   /** Whether this is a proxy whose forwarding headers are believed, and whose connections are those of many visitors. */

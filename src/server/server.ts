@@ -273,8 +273,8 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     const { port, cluster } = settings
     const joinsFirst = port !== 0 || cluster?.peerUrl !== undefined
     try {
-      await this.#parts.openAdmin(settings.admin)
       await this.#room.parts.start(this.#whole)
+      await this.#parts.openAdmin(settings.admin)
       if (joinsFirst) await this.#parts.joinCluster(settings)
       await this.#listeners.open()
       if (!joinsFirst) await this.#parts.joinCluster(settings)

@@ -109,7 +109,8 @@ export class Serving implements BookingDesk, BookingHost {
   /** After a restart it may be the host of a tunnel whose client is on its way back. */
   #routeToUnknown(arrival: Arrival, booking: Booking): Route {
     const { host } = arrival.head
-    if (this.#isBanned(arrival)) return refusal('BLOCKED')
+    const banned = this.#judge(arrival)
+    if (banned !== undefined) return banned
     if (!this.#room.settings.policy.opensHosts) return refusal('HOST_UNKNOWN')
     return (
       this.#routeElsewhere(arrival, booking, host, () => this.#routeToAwaited(arrival, booking)) ??
@@ -133,7 +134,8 @@ export class Serving implements BookingDesk, BookingHost {
     const here = () => this.#routeHere(arrival, booking, named)
     const tunnel = this.#room.tunnels.find(name)
     // With its client there, the tunnel's gate judges. Without one nothing waits for it, and no webhook is kept.
-    if (tunnel?.upstream === undefined && this.#isBanned(arrival)) return refusal('BLOCKED')
+    const banned = tunnel?.upstream === undefined ? this.#judge(arrival) : undefined
+    if (banned !== undefined) return banned
     if (tunnel !== undefined || !this.#mayBeClaimed(name)) return here()
     const kept = () => (named.isBelow ? undefined : servedBy(this.#boxing(arrival, name, undefined)))
     return this.#routeElsewhere(arrival, booking, name, here, kept) ?? here()
@@ -184,8 +186,10 @@ export class Serving implements BookingDesk, BookingHost {
     return inbox.upstreamFor(name, owner, arrival.head, this.#room.addressOf(arrival))
   }
 
-  #isBanned(arrival: Arrival): boolean {
-    return this.#room.bans?.hasAddresses === true && this.#room.isBanned(this.#room.addressOf(arrival))
+  /** The operator keeps the visitor away; `undefined`: it may come. */
+  #judge(arrival: Arrival): Route | undefined {
+    const code = this.#room.judge(this.#room.addressOf(arrival))
+    return code && refusal(code)
   }
 
   /** Of the visitor, also behind trusted proxies; `''` where a proxy does not name it. */

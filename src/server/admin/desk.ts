@@ -2,19 +2,18 @@
 
 import { type ErrorCode, TunnelError } from '../../errors.ts'
 import type { AuditEntry, Ban, Span, Traffic } from '../../operations.ts'
+import type { Bans } from '../../parts/bans/bans.ts'
 import type { Metrics } from '../../parts/metrics/metrics.ts'
 import type { Observer } from '../../plugin.ts'
 import type { TokenStore } from '../../tokens.ts'
 import type { ClientConnection } from '../clients.ts'
 import type { ClusterMember } from '../cluster/cluster.ts'
 import type { ServerReport } from '../cluster/roster.ts'
-import { closeTunnel } from '../cutting.ts'
 import { addToken, type NewToken, rotateToken } from '../kept-tokens.ts'
 import type { ServerLimits } from '../options.ts'
 import type { ServerRoom } from '../room.ts'
 import type { ServerStats } from '../stats.ts'
 import type { Tunnel } from '../tunnel.ts'
-import type { Bans } from './bans.ts'
 import type { AdminSettings } from './options.ts'
 import { type Probe, probe } from './probes.ts'
 import { ProcessState } from './process-state.ts'
@@ -202,10 +201,10 @@ export class AdminDesk {
 
   /** Takes the name or port back; its client gets the reason. A client that still runs may ask for it again: ban the name to keep it. */
   closeTunnel(name: string): { readonly closed: string } | undefined {
-    const tunnel = this.#host.room.tunnels.find(name)
-    if (tunnel === undefined) return undefined
+    const { room } = this.#host
+    if (room.tunnels.find(name) === undefined) return undefined
     this.#note('tunnel.close', name)
-    closeTunnel(this.#host.room, tunnel)
+    room.closeTunnel(name)
     return { closed: name }
   }
 

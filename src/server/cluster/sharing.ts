@@ -1,8 +1,6 @@
 // What this server has in common with the others of its cluster: each part is a table.
 
-import { Bans, type BansHost } from '../admin/bans.ts'
 import type { RecentRow } from '../admin/rows.ts'
-import { SharedBans } from '../admin/shared-bans.ts'
 import type { ServerRoom } from '../room.ts'
 import type { ServerStats } from '../stats.ts'
 import { Revocations, type RevocationsHost } from './revocations.ts'
@@ -11,8 +9,6 @@ import type { SharedTable } from './shared-table.ts'
 import type { Tables } from './tables.ts'
 import { SharedMarks } from './used-marks.ts'
 
-/** Those of all servers, with those that were taken back in the last 90 days. */
-const MAX_BANS = 20_000
 /** Tokens that were ever taken back, of about 150 bytes. Above: an `error` event, and each server knows its own. */
 const MAX_REVOCATIONS = 100_000
 /**
@@ -35,7 +31,7 @@ const MAX_SERVERS = 10_000
 /** Answers to checks of certificate authorities: one for each name that is being certified. */
 const MAX_ANSWERS = 10_000
 
-export interface SharingHost extends BansHost, RevocationsHost {
+export interface SharingHost extends RevocationsHost {
   stats(): ServerStats
   /** `undefined`: the server has no admin listener, so it measures nothing. */
   recent(): RecentRow | undefined
@@ -44,7 +40,7 @@ export interface SharingHost extends BansHost, RevocationsHost {
 
 export class Sharing {
   readonly #host: SharingHost
-  readonly #bans: SharedTable
+  readonly #beginParts: () => void
   readonly #revocations: Revocations
   readonly #marks: SharedMarks
   readonly #roster: Roster
@@ -55,7 +51,7 @@ export class Sharing {
   /** Before the tables are read. `node`: this server. */
   constructor(node: string, tables: Tables, host: SharingHost) {
     this.#host = host
-    this.#bans = tables.open('bans', MAX_BANS)
+    this.#beginParts = host.room.parts.share(tables)
     this.#revocations = new Revocations(tables.open('revocations', MAX_REVOCATIONS), host)
     this.#marks = new SharedMarks(tables.open('used', MAX_MARKS), tables.open('ended', MAX_SIGN_OUTS))
     this.answers = new Answers(tables.open('answers', MAX_ANSWERS))
@@ -71,9 +67,7 @@ export class Sharing {
   /** The tables have what the others have. */
   begin(): void {
     const { room } = this.#host
-    // Also without an operator of its own a server keeps away whom the others do.
-    room.bans ??= new Bans(undefined, this.#host)
-    room.bans.share(new SharedBans(this.#bans))
+    this.#beginParts()
     room.tunnels.guards.marks = this.#marks
     room.revocations = this.#revocations
     room.settings.policy.revocations = this.#revocations

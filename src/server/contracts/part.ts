@@ -14,6 +14,7 @@ import type { Upstream } from '../upstream.ts'
 import type { Clock } from './clock.ts'
 import type { Guarding } from './guarding.ts'
 import type { Ending, Layer, LayeredTunnel, ServedBy } from './layer.ts'
+import type { SharedTables } from './table.ts'
 
 /** Makes a part of a server. Called while the server is made: no tunnel exists, and nothing is loaded that is not needed. */
 export type Install = (server: PartServer) => Part
@@ -28,13 +29,19 @@ export interface PartServer {
   readonly faults: Faults
   readonly isSecure: boolean
   readonly isRunning: boolean
-  /** Addresses that the operator keeps away; `undefined`: none. */
-  readonly bans: { readonly hasAddresses: boolean } | undefined
-  isBanned(address: string): boolean
+  /** As `Part.judge`, of all parts. */
+  judge(address: string): ErrorCode | undefined
+  /** Takes a tunnel back, if there is one of this name: its clients get `BLOCKED`. */
+  closeTunnel(name: string): void
   /** The other servers; `undefined`: there are none. */
   readonly cluster: OtherServers | undefined
   /** `guards`: those of the part that has them. */
-  readonly tunnels: { guards: Guarding; find(name: string): LayeredTunnel | undefined }
+  readonly tunnels: {
+    guards: Guarding
+    find(name: string): LayeredTunnel | undefined
+    /** Of all of them. */
+    routesChanged(): void
+  }
   failed(error: Error): void
 }
 
@@ -71,6 +78,10 @@ export interface Part {
   readonly name: string
   /** Around the routing of each request to a tunnel. */
   readonly layer?: Layer
+  /** Why no visitor and no client may come from this address; `undefined`: they may. */
+  judge?(address: string): ErrorCode | undefined
+  /** Whether no client may have this name, or `tcp-20000` and its like. */
+  isBlocked?(name: string): boolean
   /** A request is over that was for no tunnel, and had a code. */
   missed?(request: MissedRequest): void
   /** Something happened that no request has a part in. */
@@ -92,6 +103,11 @@ export interface Part {
   reloaded?(): void
   /** Before the server listens. Rejects: it does not start. */
   start?(server: WholeServer): Promise<void>
+  /**
+   * The server is about to join others, which have tables together: opens those of the part. Returns what is called once they have
+   * what the others have.
+   */
+  share?(tables: SharedTables): () => void
   /** It takes no more visitors, and ends. `SERVER_REPLACED`: another program goes on with its sockets. */
   drain?(code: 'SERVER_DRAINING' | 'SERVER_REPLACED'): void
   /** It has ended, or did not start. Last first; also those that did not start. */
