@@ -9,6 +9,7 @@ import { installObservers } from './parts/observers/install.ts'
 import { installPressure } from './parts/pressure/install.ts'
 import { installShaping } from './parts/shaping/install.ts'
 import { installTiming } from './parts/timing/install.ts'
+import { installCluster } from './server/cluster/install.ts'
 import type { Install } from './server/contracts/part.ts'
 import type { TunnelServerOptions } from './server/options.ts'
 import { TunnelServer as Server } from './server/server.ts'
@@ -24,6 +25,7 @@ const PARTS: readonly Install[] = [
   installPressure,
   installMiddlewares,
   installCopies,
+  installCluster,
 ]
 
 /**

@@ -10,7 +10,7 @@ import { adopt } from './adopt.ts'
 import { type Claiming, claim, claimInCluster, detailOf, refusalOf, type Wish } from './claims.ts'
 import type { ClientHost } from './client-host.ts'
 import type { ClientConnection } from './clients.ts'
-import type { Cluster } from './cluster/cluster.ts'
+import type { Claims } from './contracts/servers.ts'
 import type { Deadlines } from './deadlines.ts'
 import type { Holder } from './holdings.ts'
 import { LinkGate } from './links.ts'
@@ -163,13 +163,13 @@ export class ClientDesk implements ClientHost {
         return room.settings
       },
     }
-    return room.cluster === undefined
+    return room.servers === undefined
       ? claim(wish, claiming, host)
-      : claimInCluster(wish, claiming, host, room.cluster)
+      : claimInCluster(wish, claiming, host, room.servers)
   }
 
-  get cluster(): Cluster | undefined {
-    return this.#room.cluster
+  get servers(): Claims | undefined {
+    return this.#room.servers
   }
 
   urlOf(tunnel: Tunnel): string {

@@ -2,7 +2,7 @@
 
 import type { ErrorCode } from '../errors.ts'
 import type { Socket } from '../socket.ts'
-import type { LayeredTunnel, Router } from './contracts/layer.ts'
+import type { LayeredTunnel, NameRouter, Router } from './contracts/layer.ts'
 import type {
   LaneAsking,
   LaneClause,
@@ -13,7 +13,8 @@ import type {
   WholeServer,
   WrappedSocket,
 } from './contracts/part.ts'
-import type { SharedTables } from './contracts/table.ts'
+import type { OpenTable } from './contracts/tables.ts'
+import type { Arrival, Route } from './front.ts'
 import type { ServerSettings } from './settings.ts'
 
 /** Where all layers lead to. */
@@ -26,9 +27,14 @@ interface RoutedTunnel extends LayeredTunnel {
 
 export class Parts {
   #all: readonly Part[] = []
+  /** What requests for names pass that no tunnel here has. */
+  nameRouter: NameRouter = named => named.here()
 
   use(parts: readonly Part[]): void {
     this.#all = parts
+    this.nameRouter = parts
+      .flatMap(({ nameLayer }) => nameLayer ?? [])
+      .reduceRight((next, layer) => layer(next), this.nameRouter)
   }
 
   /** What requests to this tunnel pass: made once, until something changes. */
@@ -47,6 +53,13 @@ export class Parts {
 
   isBlocked(name: string): boolean {
     return this.#all.some(part => part.isBlocked?.(name))
+  }
+
+  /** As `Part.enter`, of the first whose protocol it is. */
+  enter(arrival: Arrival): Route | undefined {
+    let route: Route | undefined
+    for (const part of this.#all) route ??= part.enter?.(arrival)
+    return route
   }
 
   missed(request: MissedRequest): void {
@@ -100,15 +113,23 @@ export class Parts {
   }
 
   /** Returns what is called once the tables have what the others have. */
-  share(tables: SharedTables): () => void {
-    const begins = this.#all.flatMap(part => part.share?.(tables) ?? [])
+  share(open: OpenTable): () => void {
+    const begins = this.#all.flatMap(part => part.share?.(open) ?? [])
     return () => {
       for (const begin of begins) begin()
     }
   }
 
+  async listening(): Promise<void> {
+    for (const part of this.#all) await part.listening?.()
+  }
+
   drain(code: 'SERVER_DRAINING' | 'SERVER_REPLACED'): void {
     for (const part of this.#all) part.drain?.(code)
+  }
+
+  async idle(ms: number): Promise<void> {
+    await Promise.all(this.#all.map(part => part.idle?.(ms)))
   }
 
   async stop(): Promise<void> {

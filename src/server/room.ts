@@ -7,9 +7,8 @@ import { Turns } from '../session/turns.ts'
 import { Shares } from '../shares.ts'
 import type { AddressBounds } from './address-book.ts'
 import { clientAddress } from './client-address.ts'
-import type { Cluster } from './cluster/cluster.ts'
-import type { Revocations } from './cluster/revocations.ts'
-import type { Roster } from './cluster/roster.ts'
+import type { Servers } from './contracts/servers.ts'
+import type { OpenTable } from './contracts/tables.ts'
 import { Deadlines } from './deadlines.ts'
 import type { Arrival } from './front.ts'
 import { Holdings } from './holdings.ts'
@@ -23,6 +22,9 @@ import type { ServerEvents } from './server-events.ts'
 import type { ServerSettings } from './settings.ts'
 import { Counters } from './stats.ts'
 import { Tunnels } from './tunnels.ts'
+
+/** Names with an inbox, with those that were given up in the last 90 days, of about 200 bytes. Above: only the server where its client was knows of it. */
+const MAX_BOXES = 100_000
 
 export type ServerState = 'idle' | 'starting' | 'running' | 'draining' | 'stopped'
 
@@ -43,12 +45,8 @@ export class ServerRoom {
   readonly tunnels: Tunnels = new Tunnels(() => this.limits, this.deadlines)
   /** What is around the routing of requests, installed by who made the server. */
   readonly parts: Parts = new Parts()
-  /** Tokens that any server has taken back; `undefined`: there are no others. */
-  revocations: Revocations | undefined
-  /** What the servers say of themselves; likewise. */
-  roster: Roster | undefined
-  /** The other servers; `undefined`: there are none. */
-  cluster: Cluster | undefined
+  /** The others of its cluster; `undefined`: there are none. */
+  servers: Servers | undefined
   /** Webhooks that wait for their clients; `undefined`: none do. */
   inbox: Inbox | undefined
   /** Sockets that listened before the server did; `undefined`: it was given none. */
@@ -64,6 +62,9 @@ export class ServerRoom {
   constructor(settings: ServerSettings, events: ServerEvents) {
     this.settings = settings
     this.#events = events
+    const release = (name: string): void => this.servers?.release(name)
+    this.tunnels.freed = release
+    this.tunnels.hostNames.freed = release
   }
 
   // ── Settings ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -173,11 +174,19 @@ export class ServerRoom {
 
   // ── Cluster ────────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** The server has joined: the directory hears of names that are free again. */
-  joined(cluster: Cluster): void {
-    this.cluster = cluster
-    this.tunnels.freed = name => cluster.release(name)
-    this.tunnels.hostNames.freed = host => cluster.release(host)
+  /** What they have together. */
+  share(open: OpenTable): () => void {
+    const [begin, boxes] = [this.parts.share(open), open('boxes', MAX_BOXES)]
+    return () => {
+      begin()
+      this.inbox?.share(boxes)
+    }
+  }
+
+  /** Whether a tunnel of this server has the name, with a client that is there. */
+  isServedHere(name: string): boolean {
+    const { name: tunnel } = this.tunnels.hostNames.destinationOf(name) ?? { name }
+    return this.tunnels.find(tunnel)?.upstream !== undefined
   }
 
   /** Another server holds a name that a tunnel here has. Requests that wait for its client go there. */

@@ -1,8 +1,6 @@
 // Where each request goes: to the control host, to a tunnel's client, into a wait, or to an error page.
 
 import { Booking, type BookingDesk, type BookingHost } from './booking.ts'
-import { NameSearches } from './cluster/name-search.ts'
-import { isPeerProtocol } from './cluster/peer-wire.ts'
 import type { Router } from './contracts/layer.ts'
 import type { MissedRequest, Note } from './contracts/part.ts'
 import { type ControlHost, controlRoute } from './control.ts'
@@ -23,7 +21,6 @@ export class Serving implements BookingDesk, BookingHost {
   readonly #room: ServerRoom
   readonly #startupHold: StartupHold
   readonly #control: ControlHost
-  readonly #searches = new NameSearches()
 
   constructor(
     room: ServerRoom,
@@ -88,19 +85,22 @@ export class Serving implements BookingDesk, BookingHost {
 
   #route(arrival: Arrival, booking: Booking): Route {
     const { head } = arrival
-    const { limits, settings, state } = this.#room
+    const { limits, parts, settings, state } = this.#room
     if (limits.maxBodyBytes > 0 && head.contentLength > limits.maxBodyBytes) return refusal('BODY_TOO_LARGE')
     // While it drains, requests are served on the connections that are there. What could last is not begun.
     if (state === 'stopped') return leaving(arrival, booking)
     const isDraining = state === 'draining'
     const destination = this.#room.destinationOf(head.host)
-    const isClients = head.upgrade !== '' && !isPeerProtocol(head.upgrade)
-    if (isDraining && head.upgrade !== '' && destination.kind !== 'control') return leaving(arrival, booking)
-    if (destination.kind === 'control' && isClients && settings.clientCa && !arrival.isCertified)
-      return refusal('CLIENT_CERTIFICATE_MISSING')
-    if (destination.kind === 'control')
-      // Of the cluster's other servers, visitors still come here.
-      return isDraining && isClients ? refusal('SERVER_DRAINING') : controlRoute(arrival, this.#control)
+    if (destination.kind === 'control') {
+      // Of other servers, visitors still come here.
+      const entered = head.upgrade === '' ? undefined : parts.enter(arrival)
+      if (entered !== undefined) return entered
+      if (head.upgrade !== '' && settings.clientCa && !arrival.isCertified)
+        return refusal('CLIENT_CERTIFICATE_MISSING')
+      if (head.upgrade !== '' && isDraining) return refusal('SERVER_DRAINING')
+      return controlRoute(arrival, this.#control)
+    }
+    if (isDraining && head.upgrade !== '') return leaving(arrival, booking)
     if (arrival.isRefused()) return refusal('VISITOR_LIMIT')
     if (destination.kind === 'unknown') return this.#routeToUnknown(arrival, booking)
     return this.#routeToTunnel(arrival, booking, destination)
@@ -112,10 +112,13 @@ export class Serving implements BookingDesk, BookingHost {
     const banned = this.#judge(arrival)
     if (banned !== undefined) return banned
     if (!this.#room.settings.policy.opensHosts) return refusal('HOST_UNKNOWN')
-    return (
-      this.#routeElsewhere(arrival, booking, host, () => this.#routeToAwaited(arrival, booking)) ??
-      this.#routeToAwaited(arrival, booking)
-    )
+    return this.#room.parts.nameRouter({
+      request: booking,
+      name: host,
+      here: () => this.#routeToAwaited(arrival, booking),
+      again: () => this.#route(arrival, booking),
+      kept: () => undefined,
+    })
   }
 
   #routeToAwaited(arrival: Arrival, booking: Booking): Route {
@@ -131,30 +134,18 @@ export class Serving implements BookingDesk, BookingHost {
 
   #routeToTunnel(arrival: Arrival, booking: Booking, named: NamedTunnel): Route {
     const { name } = named
-    const here = () => this.#routeHere(arrival, booking, named)
     const tunnel = this.#room.tunnels.find(name)
     // With its client there, the tunnel's gate judges. Without one nothing waits for it, and no webhook is kept.
     const banned = tunnel?.upstream === undefined ? this.#judge(arrival) : undefined
     if (banned !== undefined) return banned
-    if (tunnel !== undefined || !this.#mayBeClaimed(name)) return here()
-    const kept = () => (named.isBelow ? undefined : servedBy(this.#boxing(arrival, name, undefined)))
-    return this.#routeElsewhere(arrival, booking, name, here, kept) ?? here()
-  }
-
-  /**
-   * Where a name is asked for that no tunnel here has: at the server that holds it. `here`: no server does. `kept`: where it goes
-   * when no client can be reached. `undefined`: there are no others.
-   */
-  #routeElsewhere(
-    arrival: Arrival,
-    booking: Booking,
-    name: string,
-    here: () => Route,
-    kept: () => Route | undefined = () => undefined,
-  ): Route | undefined {
-    const { cluster } = this.#room
-    const again = () => this.#route(arrival, booking)
-    return cluster && this.#searches.route({ request: booking, name, here, again, kept }, cluster)
+    if (tunnel !== undefined || !this.#mayBeClaimed(name)) return this.#routeHere(arrival, booking, named)
+    return this.#room.parts.nameRouter({
+      request: booking,
+      name,
+      here: () => this.#routeHere(arrival, booking, named),
+      again: () => this.#route(arrival, booking),
+      kept: () => (named.isBelow ? undefined : servedBy(this.#boxing(arrival, name, undefined))),
+    })
   }
 
   #routeHere(arrival: Arrival, booking: Booking, { name, isBelow }: NamedTunnel): Route {

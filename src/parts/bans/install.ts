@@ -41,8 +41,8 @@ export const installBans: Install = server => {
       bans = new Bans(admin.store, host)
       all.set(server, bans)
     },
-    share(tables) {
-      const table = tables.open('bans', MAX_SHARED)
+    share(open) {
+      const table = open('bans', MAX_SHARED)
       return () => {
         // Also without an operator of its own a server keeps away whom the others do.
         bans ??= new Bans(undefined, host)

@@ -1,10 +1,10 @@
 // Bans as all servers of a cluster have them: entries of a table.
 
 import { createHash } from 'node:crypto'
+import { objectIn } from '../../directory.ts'
 import { isNetwork } from '../../networks.ts'
 import type { Ban } from '../../operations.ts'
-import { objectIn } from '../../server/cluster/table-text.ts'
-import type { Table } from '../../server/contracts/table.ts'
+import type { Table } from '../../server/contracts/tables.ts'
 
 /** Ids are numbers that an operator can read out: 12 digits. */
 const IDS = 1_000_000_000_000

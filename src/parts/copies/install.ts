@@ -41,7 +41,7 @@ export const installCopies: Install = server => {
         if (request.arrival.isCopy === true) return copied(request, [])
         const toAll = (others: readonly Upstream[]): Route =>
           others.length > 0 ? copied(request, others) : request.arrived(() => copied(request, []))
-        const others = server.cluster?.othersWith(name) ?? []
+        const others = server.servers?.othersWith(name) ?? []
         return others instanceof Promise ? routedLater(others, toAll) : toAll(others)
       }
     },

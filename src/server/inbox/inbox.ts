@@ -10,7 +10,7 @@ import type { RequestHead } from '../../http/head.ts'
 import { pathMatcher } from '../../http/path-rules.ts'
 import type { Box, NewWebhook } from '../../inbox.ts'
 import type { BookingDesk } from '../booking.ts'
-import type { SharedTable } from '../cluster/shared-table.ts'
+import type { Table } from '../contracts/tables.ts'
 import type { Deadlines } from '../deadlines.ts'
 import { KeptBodies } from '../kept-bodies.ts'
 import type { Upstream } from '../upstream.ts'
@@ -84,7 +84,7 @@ export class Inbox {
   }
 
   /** Servers of a cluster have these boxes together, and each delivers what it has kept to where the clients are. */
-  share(table: SharedTable): void {
+  share(table: Table): void {
     this.#boxes.share(table)
     this.#regularly('search', SEARCH_MS, () => this.#search())
     // Once the server has joined the cluster.
