@@ -3,6 +3,7 @@
 import { installBans } from './parts/bans/install.ts'
 import { installCopies } from './parts/copies/install.ts'
 import { installGuards } from './parts/guards/install.ts'
+import { installInbox } from './parts/inbox/install.ts'
 import { installMetrics } from './parts/metrics/install.ts'
 import { installMiddlewares } from './parts/middlewares/install.ts'
 import { installObservers } from './parts/observers/install.ts'
@@ -14,8 +15,12 @@ import type { Install } from './server/contracts/part.ts'
 import type { TunnelServerOptions } from './server/options.ts'
 import { TunnelServer as Server } from './server/server.ts'
 
-/** First who watches, then who delays, then who refuses, then who changes what is sent, and at last who sends it elsewhere. */
+/**
+ * First who takes away what a visitor may not say, then who watches, who delays, who refuses, who changes what is sent, and at last who
+ * sends it elsewhere.
+ */
 const PARTS: readonly Install[] = [
+  installInbox,
   installObservers,
   installMetrics,
   installTiming,

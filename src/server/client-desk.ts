@@ -182,10 +182,10 @@ export class ClientDesk implements ClientHost {
     const { name, hostNames } = tunnel
     const { wire, remoteAddress } = client
     this.#endWith(client, rule)
+    // Before what waits goes on.
+    if (tunnel.kind === 'http') this.#room.parts.registered(tunnel, rule.id ?? '', inbox)
     this.#startupHold.arrived(name)
     for (const host of hostNames) this.#startupHold.arrived(host)
-    if (tunnel.kind === 'http')
-      this.#room.inbox?.registered(name, rule.id ?? '', inbox, tunnel.pool !== undefined)
     const token = rule.name
     this.#room.emit('connection', {
       subdomain: name,

@@ -1,7 +1,9 @@
 // The parts of one server, in the order in which requests pass their layers.
 
 import type { ErrorCode } from '../errors.ts'
+import type { RequestHead } from '../http/head.ts'
 import type { Socket } from '../socket.ts'
+import type { InboxWish } from '../wire/control.ts'
 import type { LayeredTunnel, NameRouter, Router } from './contracts/layer.ts'
 import type {
   LaneAsking,
@@ -16,6 +18,7 @@ import type {
 import type { OpenTable } from './contracts/tables.ts'
 import type { Arrival, Route } from './front.ts'
 import type { ServerSettings } from './settings.ts'
+import type { Upstream } from './upstream.ts'
 
 /** Where all layers lead to. */
 const ARRIVED: Router = request => request.arrived()
@@ -60,6 +63,20 @@ export class Parts {
     let route: Route | undefined
     for (const part of this.#all) route ??= part.enter?.(arrival)
     return route
+  }
+
+  kept(name: string, token: string | undefined, head: RequestHead, address: string): Upstream | undefined {
+    let upstream: Upstream | undefined
+    for (const part of this.#all) upstream ??= part.kept?.(name, token, head, address)
+    return upstream
+  }
+
+  registered(tunnel: LayeredTunnel, token: string, inbox: InboxWish | undefined): void {
+    for (const part of this.#all) part.registered?.(tunnel, token, inbox)
+  }
+
+  claimedElsewhere(name: string): void {
+    for (const part of this.#all) part.claimedElsewhere?.(name)
   }
 
   missed(request: MissedRequest): void {

@@ -7,12 +7,12 @@ import { Turns } from '../session/turns.ts'
 import { Shares } from '../shares.ts'
 import type { AddressBounds } from './address-book.ts'
 import { clientAddress } from './client-address.ts'
+import type { Note } from './contracts/part.ts'
 import type { Servers } from './contracts/servers.ts'
 import type { OpenTable } from './contracts/tables.ts'
 import { Deadlines } from './deadlines.ts'
 import type { Arrival } from './front.ts'
 import { Holdings } from './holdings.ts'
-import type { Inbox } from './inbox/inbox.ts'
 import type { Inheritance } from './inheritance.ts'
 import type { ServerLimits, TunnelServerEvents } from './options.ts'
 import { Parts } from './parts.ts'
@@ -22,9 +22,6 @@ import type { ServerEvents } from './server-events.ts'
 import type { ServerSettings } from './settings.ts'
 import { Counters } from './stats.ts'
 import { Tunnels } from './tunnels.ts'
-
-/** Names with an inbox, with those that were given up in the last 90 days, of about 200 bytes. Above: only the server where its client was knows of it. */
-const MAX_BOXES = 100_000
 
 export type ServerState = 'idle' | 'starting' | 'running' | 'draining' | 'stopped'
 
@@ -47,8 +44,6 @@ export class ServerRoom {
   readonly parts: Parts = new Parts()
   /** The others of its cluster; `undefined`: there are none. */
   servers: Servers | undefined
-  /** Webhooks that wait for their clients; `undefined`: none do. */
-  inbox: Inbox | undefined
   /** Sockets that listened before the server did; `undefined`: it was given none. */
   inheritance: Inheritance | undefined
   /** The operator takes this tunnel back just now. */
@@ -79,6 +74,10 @@ export class ServerRoom {
 
   get isAddressShareDefault(): boolean {
     return this.settings.isAddressShareDefault
+  }
+
+  noted(note: Note): void {
+    this.parts.noted(note)
   }
 
   /** Why no visitor and no client may come from this address; `undefined`: they may. */
@@ -176,11 +175,7 @@ export class ServerRoom {
 
   /** What they have together. */
   share(open: OpenTable): () => void {
-    const [begin, boxes] = [this.parts.share(open), open('boxes', MAX_BOXES)]
-    return () => {
-      begin()
-      this.inbox?.share(boxes)
-    }
+    return this.parts.share(open)
   }
 
   /** Whether a tunnel of this server has the name, with a client that is there. */

@@ -101,6 +101,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     this.#listeners = new Listeners(room, this.#admission, httpFront, redirectFront, tlsFront)
     const [listeners, admission] = [this.#listeners, this.#admission]
     this.#whole = {
+      desk: serving,
       get port() {
         return listeners.port
       },
@@ -120,14 +121,14 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
         kind === 'tls' ? tlsTunnelOf(room, wanted) : room.tunnels.find(`${kind}-${wanted}`),
       claimedElsewhere: name => {
         this.#startupHold.isElsewhere(name)
-        room.inbox?.claimedElsewhere(name)
+        room.parts.claimedElsewhere(name)
       },
       allowanceChanged: () => {
         takeBack(room.settings, this.#clientDesk.clients, room.tunnels)
         room.tunnels.routesChanged()
       },
     }
-    this.#parts = new OptionalParts(room, serving, this.#whole)
+    this.#parts = new OptionalParts(room, this.#whole)
   }
 
   /** Listens. Rejects with `PORT_IN_USE`, `TLS_INVALID`, or `STATE_INVALID` when it was started before. */
@@ -274,7 +275,6 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
   async #open(): Promise<void> {
     const { settings, parts } = this.#room
     await parts.load(settings)
-    await this.#parts.openInbox(settings)
     try {
       // Who comes by a socket that listens already is there at once: everything else is ready before.
       await parts.start(this.#whole)
@@ -323,8 +323,6 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     for (const client of clients) client.drain(code)
     this.#startupHold.end('SERVER_DRAINING')
     tunnels.drain('SERVER_DRAINING')
-    // What is not delivered waits for the next start.
-    room.inbox?.stop()
     tunnels.routesChanged()
     this.#visitors.drain()
     const until = performance.now() + room.limits.drainTimeoutMs

@@ -12,7 +12,6 @@ import type { NamedTunnel } from './route.ts'
 import type { StartupHold } from './startup-hold.ts'
 import type { Tunnel } from './tunnel.ts'
 import { refusalOfName } from './tunnels.ts'
-import type { Upstream } from './upstream.ts'
 import type { VisitorGate } from './visitor-gate.ts'
 
 export class Serving implements BookingDesk, BookingHost {
@@ -144,7 +143,7 @@ export class Serving implements BookingDesk, BookingHost {
       name,
       here: () => this.#routeHere(arrival, booking, named),
       again: () => this.#route(arrival, booking),
-      kept: () => (named.isBelow ? undefined : servedBy(this.#boxing(arrival, name, undefined))),
+      kept: () => (named.isBelow ? undefined : this.#kept(arrival, name, undefined)),
     })
   }
 
@@ -154,8 +153,8 @@ export class Serving implements BookingDesk, BookingHost {
     // It was kept for another client than the one that has the name by now.
     if (keptFor !== undefined && tunnel !== undefined && tunnel.holder?.rule.id !== keptFor)
       return booking.moved()
-    const boxing = isBelow ? undefined : this.#boxing(arrival, name, tunnel)
-    if (boxing !== undefined) return { kind: 'upstream', upstream: boxing }
+    const kept = isBelow ? undefined : this.#kept(arrival, name, tunnel)
+    if (kept !== undefined) return kept
     if (arrival.isCopy === true && tunnel?.kind === 'http') return booking.to(tunnel, isBelow)
     if (tunnel === undefined && this.#startupHold.isAwaited(name) && this.#mayBeClaimed(name))
       return this.#startupHold.holding(name, this.#ownAddress(arrival), () =>
@@ -168,13 +167,13 @@ export class Serving implements BookingDesk, BookingHost {
     return booking.to(tunnel, isBelow)
   }
 
-  /** Where a webhook goes whose client is away. */
-  #boxing(arrival: Arrival, name: string, tunnel: Tunnel | undefined): Upstream | undefined {
-    const { inbox } = this.#room
-    if (inbox === undefined || arrival.keptFor !== undefined || tunnel?.upstream !== undefined)
-      return undefined
-    const owner = tunnel && (tunnel.holder?.rule.id ?? '')
-    return inbox.upstreamFor(name, owner, arrival.head, this.#room.addressOf(arrival))
+  /** Where it goes while the client of the name is away; `undefined`: it waits. */
+  #kept(arrival: Arrival, name: string, tunnel: Tunnel | undefined): Route | undefined {
+    if (arrival.keptFor !== undefined || tunnel?.upstream !== undefined) return undefined
+    const { parts } = this.#room
+    const token = tunnel && (tunnel.holder?.rule.id ?? '')
+    const upstream = parts.kept(name, token, arrival.head, this.#room.addressOf(arrival))
+    return upstream && { kind: 'upstream', upstream }
   }
 
   /** The operator keeps the visitor away; `undefined`: it may come. */
@@ -193,10 +192,6 @@ export class Serving implements BookingDesk, BookingHost {
   #mayBeClaimed(name: string): boolean {
     return refusalOfName(name) === undefined && !this.#room.settings.reservedNames.has(name)
   }
-}
-
-function servedBy(upstream: Upstream | undefined): Route | undefined {
-  return upstream && { kind: 'upstream', upstream }
 }
 
 /** The server stops. Of the cluster's other servers each finds out where the client goes. */

@@ -4,10 +4,10 @@
 import type { LayeredTunnel, TunnelRequest } from '../../server/contracts/layer.ts'
 import type { Install } from '../../server/contracts/part.ts'
 import { type Route, routedLater } from '../../server/front.ts'
-import { withoutMarks } from '../../server/inbox/marks.ts'
 import { KeptBodies } from '../../server/kept-bodies.ts'
 import type { Upstream } from '../../server/upstream.ts'
 import { LARGEST_TIMES } from '../../shares.ts'
+import { withoutMarks } from '../inbox/marks.ts'
 import { CopyingUpstream, type Recipient } from './copying.ts'
 
 export const installCopies: Install = server => {

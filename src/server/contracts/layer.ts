@@ -61,7 +61,11 @@ export interface LayeredTunnel {
   /** The same for all tunnels of one token, or address. */
   readonly owner: string
   /** Whose it is; of a pool, of the first that is there. The same object for all tunnels of one token, or address. */
-  readonly holder: { readonly rule: { readonly bandwidth?: number | undefined } } | undefined
+  readonly holder:
+    | { readonly rule: { readonly id?: string | undefined; readonly bandwidth?: number | undefined } }
+    | undefined
+  /** Where visitors go that need no choice; `undefined` while every client is away. */
+  readonly upstream: Upstream | undefined
   /** Who may visit, as its client asked for; `undefined`: all visitors may. */
   readonly guard: OwnGuard | undefined
   /** What the rule of its token allows visitors. */

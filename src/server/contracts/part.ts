@@ -7,6 +7,8 @@ import type { RequestHead } from '../../http/head.ts'
 import type { RecentRow } from '../../measures.ts'
 import type { Turns } from '../../session/turns.ts'
 import type { Socket, SocketHandler } from '../../socket.ts'
+import type { InboxWish } from '../../wire/control.ts'
+import type { BookingDesk } from '../booking.ts'
 import type { ClientConnection } from '../clients.ts'
 import type { Arrival, Route } from '../front.ts'
 import type { Entrance } from '../fronts/visitor-hop.ts'
@@ -15,6 +17,7 @@ import type { RawWish } from '../raw-visit.ts'
 import type { ServerSettings } from '../settings.ts'
 import type { ServerStats } from '../stats.ts'
 import type { Tunnel } from '../tunnel.ts'
+import type { Upstream } from '../upstream.ts'
 import type { Clock } from './clock.ts'
 import type { Guarding } from './guarding.ts'
 import type { Ending, Layer, LayeredTunnel, NameLayer, ServedBy } from './layer.ts'
@@ -35,7 +38,8 @@ export interface PartServer {
   readonly faults: Faults
   readonly isSecure: boolean
   readonly isRunning: boolean
-  /** As `Part.judge`, of all parts. */
+  /** As `Part.noted` and `Part.judge`, of all parts. */
+  noted(note: Note): void
   judge(address: string): ErrorCode | undefined
   /** Takes a tunnel back, if there is one of this name: its clients get `BLOCKED`. */
   closeTunnel(name: string): void
@@ -63,6 +67,8 @@ export interface WholeServer {
   readonly port: number
   /** Those that are connected. */
   readonly clients: ReadonlySet<ClientConnection>
+  /** Takes requests that come from no visitor's connection. */
+  readonly desk: BookingDesk
   /** Connections of visitors. */
   readonly visitorCount: number
   stats(): ServerStats
@@ -111,6 +117,15 @@ export interface Part {
   readonly nameLayer?: NameLayer
   /** The control host is asked to switch to a protocol. `undefined`: it is not one of this part. */
   enter?(arrival: Arrival): Route | undefined
+  /**
+   * Takes a request for a name whose client is away. `token`: names the token of the client that holds it, `''` for none; `undefined`: no
+   * client does. `undefined`: the part does not take it.
+   */
+  kept?(name: string, token: string | undefined, head: RequestHead, address: string): Upstream | undefined
+  /** A client holds the tunnel now. `token` likewise; `inbox`: what is to be kept for it while it is away. */
+  registered?(tunnel: LayeredTunnel, token: string, inbox: InboxWish | undefined): void
+  /** Another server holds the name now. */
+  claimedElsewhere?(name: string): void
   /** A request is over that was for no tunnel, and had a code. */
   missed?(request: MissedRequest): void
   /** Something happened that no request has a part in. */

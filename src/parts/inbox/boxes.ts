@@ -2,7 +2,7 @@
 
 import { objectIn } from '../../directory.ts'
 import type { Box, InboxStore } from '../../inbox.ts'
-import type { Table } from '../contracts/tables.ts'
+import type { Table } from '../../server/contracts/tables.ts'
 
 export class Boxes {
   readonly #store: InboxStore
