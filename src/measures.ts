@@ -55,3 +55,14 @@ function bucketOf(bounds: readonly number[], value: number): number {
   while (bucket < bounds.length && value > bounds[bucket]!) bucket++
   return bucket
 }
+
+/** What visitors did in the last five minutes, or since the server began. */
+export interface RecentRow {
+  readonly seconds: number
+  readonly requests: number
+  readonly errors: number
+  readonly bytesIn: number
+  readonly bytesOut: number
+  /** Requests by bucket of their duration, as `/metrics` has them. */
+  readonly durations: readonly number[]
+}

@@ -1,27 +1,36 @@
 // The server with all of its parts: the one place that knows them. Their order is that in which a request passes their layers.
 
+import { installBans } from './parts/bans/install.ts'
 import { installCopies } from './parts/copies/install.ts'
 import { installGuards } from './parts/guards/install.ts'
+import { installInbox } from './parts/inbox/install.ts'
 import { installMetrics } from './parts/metrics/install.ts'
 import { installMiddlewares } from './parts/middlewares/install.ts'
 import { installObservers } from './parts/observers/install.ts'
 import { installPressure } from './parts/pressure/install.ts'
 import { installShaping } from './parts/shaping/install.ts'
 import { installTiming } from './parts/timing/install.ts'
+import { installCluster } from './server/cluster/install.ts'
 import type { Install } from './server/contracts/part.ts'
 import type { TunnelServerOptions } from './server/options.ts'
 import { TunnelServer as Server } from './server/server.ts'
 
-/** First who watches, then who delays, then who refuses, then who changes what is sent, and at last who sends it elsewhere. */
+/**
+ * First who takes away what a visitor may not say, then who watches, who delays, who refuses, who changes what is sent, and at last who
+ * sends it elsewhere.
+ */
 const PARTS: readonly Install[] = [
+  installInbox,
   installObservers,
   installMetrics,
   installTiming,
   installShaping,
+  installBans,
   installGuards,
   installPressure,
   installMiddlewares,
   installCopies,
+  installCluster,
 ]
 
 /**

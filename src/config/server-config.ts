@@ -1,7 +1,7 @@
 // What a server's configuration file means: the options of a TunnelServer.
 
-import type { InboxOptions } from '../server/inbox/options.ts'
 import type { TokenRule, TunnelServerOptions } from '../server/options.ts'
+import type { InboxOptions } from '../server/part-options.ts'
 import type { SharedRates } from '../shared-rates.ts'
 import type { UsedLinks } from '../store.ts'
 import { Check, type CheckOptions } from './check.ts'

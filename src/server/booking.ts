@@ -18,7 +18,6 @@ import type {
 } from './contracts/layer.ts'
 import type { MissedRequest, Note } from './contracts/part.ts'
 import { type Arrival, changed, type Holding, type Route, refusal, type Served } from './front.ts'
-import { withoutMarks } from './inbox/marks.ts'
 import type { Member } from './member.ts'
 import { memberCookie } from './pool.ts'
 import { type RecordHost, RequestRecord, type Result, statusOf } from './request-record.ts'
@@ -119,7 +118,6 @@ export class Booking implements Visitor, TunnelRequest {
     this.#isBelow = isBelow
     // The server that copies it has asked the guards.
     this.isAdmitted = this.arrival.isCopy === true
-    if (tunnel.hasInbox && this.arrival.keptFor === undefined && !this.isAdmitted) withoutMarks(this.head)
     return this.#pass(tunnel)
   }
 

@@ -2,8 +2,8 @@
 
 import { type ErrorCode, TunnelError } from '../errors.ts'
 import type { Register } from '../wire/control.ts'
-import type { Cluster } from './cluster/cluster.ts'
 import type { OwnGuard } from './contracts/guarding.ts'
+import type { Claims } from './contracts/servers.ts'
 import type { Holder } from './holdings.ts'
 import type { Member } from './member.ts'
 import { isRefusing } from './no-guards.ts'
@@ -55,8 +55,8 @@ export interface ClaimHost {
   isBlocked?(name: string): boolean
   /** Opens a tunnel's port. Throws, or rejects with, a TunnelError. */
   readonly open: Readonly<Record<PortKind, (tunnel: Tunnel) => PortFront | Promise<PortFront>>>
-  /** What decides which server has a port. Default: this one has all. */
-  readonly cluster?: Pick<Cluster, 'claim' | 'release'> | undefined
+  /** Decide which of them has a port. Default: this one has all. */
+  readonly servers?: Claims | undefined
 }
 
 /** Why a tunnel of this kind, with this name or port, may not be; `undefined`: it may. Port 0: any. */
@@ -144,10 +144,10 @@ export async function claimInCluster(
   wish: Register,
   claiming: Claiming,
   host: ClaimHost,
-  cluster: Pick<Cluster, 'claim' | 'release'>,
+  servers: Claims,
 ): Promise<Claimed> {
   const { kind, name = '', hostNames = [], pool, resume } = wish
-  if (kind !== 'http' && kind !== 'tls') return claim(wish, claiming, { ...host, cluster })
+  if (kind !== 'http' && kind !== 'tls') return claim(wish, claiming, { ...host, servers })
   // A client that comes back within its lease has its place already.
   const isBack = host.tunnels.find(name)?.memberHeldBy(resume) !== undefined
   const refusal =
@@ -155,14 +155,14 @@ export async function claimInCluster(
     refusalOfName(name) ??
     (isBack || claiming.holder.hasRoomFor('tunnels') ? undefined : 'CLIENT_LIMIT')
   if (refusal !== undefined) return refusal
-  const claimed = await cluster.claim([name, ...hostNames], resume, pool !== undefined, kind === 'tls')
+  const claimed = await servers.claim([name, ...hostNames], resume, pool !== undefined, kind === 'tls')
   if (typeof claimed === 'string') return claimed
   const member = await claim(wish, claiming, host)
   if (typeof member !== 'string') member.giveSecret(claimed.secret)
   else
     for (const one of claimed.names)
       if (host.tunnels.find(one) === undefined && host.tunnels.hostNames.ownerOf(one) === undefined)
-        cluster.release(one)
+        servers.release(one)
   return member
 }
 
@@ -171,14 +171,14 @@ export async function claimNameInCluster(
   name: string,
   holder: Holder,
   tunnels: Tunnels,
-  cluster: Pick<Cluster, 'claim' | 'release'>,
+  servers: Claims,
 ): Promise<Claimed> {
   const refusal = refusalOfName(name) ?? (holder.hasRoomFor('tunnels') ? undefined : 'CLIENT_LIMIT')
   if (refusal !== undefined) return refusal
-  const claimed = await cluster.claim([name], undefined, false)
+  const claimed = await servers.claim([name], undefined, false)
   if (typeof claimed === 'string') return claimed
   const member = tunnels.claim('http', name, { holder })
-  if (typeof member === 'string' && tunnels.find(name) === undefined) cluster.release(name)
+  if (typeof member === 'string' && tunnels.find(name) === undefined) servers.release(name)
   return member
 }
 
@@ -222,14 +222,14 @@ async function claimAnyPort(
 /** In a cluster it is this server's first. */
 async function take(kind: PortKind, port: number, claimant: Claimant, host: ClaimHost): Promise<Claimed> {
   const name = `${kind}-${port}`
-  const { cluster, tunnels } = host
+  const { servers, tunnels } = host
   if (host.isBlocked?.(name)) return 'BLOCKED'
-  if (cluster === undefined) return takeHere(kind, port, claimant, host)
-  const claimed = await cluster.claim([name], claimant.resume, claimant.pool !== undefined)
+  if (servers === undefined) return takeHere(kind, port, claimant, host)
+  const claimed = await servers.claim([name], claimant.resume, claimant.pool !== undefined)
   if (typeof claimed === 'string') return claimed
   const member = await takeHere(kind, port, claimant, host)
   if (typeof member !== 'string') member.giveSecret(claimed.secret)
-  else if (tunnels.find(name) === undefined) cluster.release(name)
+  else if (tunnels.find(name) === undefined) servers.release(name)
   return member
 }
 

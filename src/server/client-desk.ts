@@ -10,7 +10,7 @@ import { adopt } from './adopt.ts'
 import { type Claiming, claim, claimInCluster, detailOf, refusalOf, type Wish } from './claims.ts'
 import type { ClientHost } from './client-host.ts'
 import type { ClientConnection } from './clients.ts'
-import type { Cluster } from './cluster/cluster.ts'
+import type { Claims } from './contracts/servers.ts'
 import type { Deadlines } from './deadlines.ts'
 import type { Holder } from './holdings.ts'
 import { LinkGate } from './links.ts'
@@ -79,7 +79,8 @@ export class ClientDesk implements ClientHost {
   /** Why one more client of this rule and address may not connect; `undefined`: it may. */
   refusalOfClient(rule: Rule, address: string): ErrorCode | undefined {
     if (!this.#room.isRunning) return 'SERVER_DRAINING'
-    if (this.#room.isBanned(address)) return 'BLOCKED'
+    const code = this.#room.judge(address)
+    if (code !== undefined) return code
     const holder = this.holderOf(rule, address)
     return holder.hasRoomFor('clients') && this.#ports.hasRoomFor(holder) ? undefined : 'CLIENT_LIMIT'
   }
@@ -162,13 +163,13 @@ export class ClientDesk implements ClientHost {
         return room.settings
       },
     }
-    return room.cluster === undefined
+    return room.servers === undefined
       ? claim(wish, claiming, host)
-      : claimInCluster(wish, claiming, host, room.cluster)
+      : claimInCluster(wish, claiming, host, room.servers)
   }
 
-  get cluster(): Cluster | undefined {
-    return this.#room.cluster
+  get servers(): Claims | undefined {
+    return this.#room.servers
   }
 
   urlOf(tunnel: Tunnel): string {
@@ -181,10 +182,10 @@ export class ClientDesk implements ClientHost {
     const { name, hostNames } = tunnel
     const { wire, remoteAddress } = client
     this.#endWith(client, rule)
+    // Before what waits goes on.
+    if (tunnel.kind === 'http') this.#room.parts.registered(tunnel, rule.id ?? '', inbox)
     this.#startupHold.arrived(name)
     for (const host of hostNames) this.#startupHold.arrived(host)
-    if (tunnel.kind === 'http')
-      this.#room.inbox?.registered(name, rule.id ?? '', inbox, tunnel.pool !== undefined)
     const token = rule.name
     this.#room.emit('connection', {
       subdomain: name,

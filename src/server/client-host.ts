@@ -5,7 +5,7 @@ import type { Turns } from '../session/turns.ts'
 import type { InboxWish, Register } from '../wire/control.ts'
 import type { Claiming, Wish } from './claims.ts'
 import type { ClientConnection } from './clients.ts'
-import type { Cluster } from './cluster/cluster.ts'
+import type { Claims } from './contracts/servers.ts'
 import type { Deadlines } from './deadlines.ts'
 import type { Holder } from './holdings.ts'
 import type { LinkGate } from './links.ts'
@@ -27,7 +27,7 @@ export interface ClientHost {
   readonly unfinishedMessages: UnfinishedMessages
   readonly tokenGate: TokenGate
   /** `undefined`: the server is alone. */
-  readonly cluster: Cluster | undefined
+  readonly servers: Claims | undefined
   /** Whether this is a proxy, whose address is that of all who come by it. */
   isTrusted(address: string): boolean
   /** What a token opens now that opened `rule` before the server reloaded; `undefined`: nothing. */

@@ -3,7 +3,6 @@
 import type { RequestHead } from '../http/head.ts'
 import { INFO_POLICY, infoPage, wantsHtml } from '../http/pages.ts'
 import { LINK_PROTOCOL } from '../wire/frame.ts'
-import { isPeerProtocol, RAW_PROTOCOL } from './cluster/peer-wire.ts'
 import { type Arrival, type Route, refusal } from './front.ts'
 import type { SessionLinks } from './links.ts'
 import { type UpgradeHost, upgradeRoute } from './upgrade.ts'
@@ -16,10 +15,6 @@ export interface ControlHost extends UpgradeHost {
   isKnownHost(host: string): boolean
   /** The links of the session that gave this secret. */
   linksOf(secret: string): SessionLinks | undefined
-  /** The connection of another server of the cluster. */
-  peerRoute(arrival: Arrival): Route
-  /** A raw visitor of another server of the cluster. */
-  rawRoute(arrival: Arrival): Route
 }
 
 /** Tells a control connection from a request for a page, and refuses what is neither. */
@@ -27,8 +22,6 @@ export function controlRoute(arrival: Arrival, host: ControlHost): Route {
   const { head } = arrival
   if (head.upgrade === LINK_PROTOCOL) return linkRoute(head, host)
   if (head.upgrade === 'websocket') return upgradeRoute(arrival, host)
-  if (head.upgrade === RAW_PROTOCOL) return host.rawRoute(arrival)
-  if (isPeerProtocol(head.upgrade)) return host.peerRoute(arrival)
   return { kind: 'upstream', upstream: new Pages(host) }
 }
 

@@ -50,11 +50,6 @@ export class Draining {
     })
   }
 
-  /** Resolves when something outside of this server is over, or after `timeoutMs`. */
-  async untilOver(over: Promise<void>, timeoutMs: number): Promise<void> {
-    await bounded(timeoutMs, resolve => void over.then(resolve, resolve))
-  }
-
   /** Resolves when all visitors have closed, with their last bytes read: to cut one now could destroy them. Or after a while. */
   async untilEmpty(): Promise<void> {
     if (this.#isEmpty) return
@@ -69,6 +64,11 @@ export function nextTurn(): Promise<void> {
   const { promise, resolve } = deferred<void>()
   eventLoop.soon(() => eventLoop.soon(resolve))
   return promise
+}
+
+/** Resolves when something outside of this server is over, or after `timeoutMs`. */
+export function untilOver(over: Promise<void>, timeoutMs: number): Promise<void> {
+  return bounded(timeoutMs, resolve => void over.then(resolve, resolve))
 }
 
 /** Resolves when `begin`'s callback is called, or after `ms`. */

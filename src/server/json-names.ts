@@ -80,10 +80,10 @@ export class JsonNames {
     if (this.#registered.size >= this.#host.limits.maxTunnels) return 'CLIENT_LIMIT'
     const refusal = this.#host.refusalOf({ kind: 'http', name }, rule)
     if (refusal !== undefined) return refusal
-    const { cluster, tunnels } = this.#host
-    return cluster === undefined
+    const { servers, tunnels } = this.#host
+    return servers === undefined
       ? tunnels.claim('http', name, { holder })
-      : claimNameInCluster(name, holder, tunnels, cluster)
+      : claimNameInCluster(name, holder, tunnels, servers)
   }
 
   /**

@@ -1,7 +1,10 @@
 // The parts of one server, in the order in which requests pass their layers.
 
+import type { ErrorCode } from '../errors.ts'
+import type { RequestHead } from '../http/head.ts'
 import type { Socket } from '../socket.ts'
-import type { LayeredTunnel, Router } from './contracts/layer.ts'
+import type { InboxWish } from '../wire/control.ts'
+import type { LayeredTunnel, NameRouter, Router } from './contracts/layer.ts'
 import type {
   LaneAsking,
   LaneClause,
@@ -12,7 +15,10 @@ import type {
   WholeServer,
   WrappedSocket,
 } from './contracts/part.ts'
+import type { OpenTable } from './contracts/tables.ts'
+import type { Arrival, Route } from './front.ts'
 import type { ServerSettings } from './settings.ts'
+import type { Upstream } from './upstream.ts'
 
 /** Where all layers lead to. */
 const ARRIVED: Router = request => request.arrived()
@@ -24,9 +30,14 @@ interface RoutedTunnel extends LayeredTunnel {
 
 export class Parts {
   #all: readonly Part[] = []
+  /** What requests for names pass that no tunnel here has. */
+  nameRouter: NameRouter = named => named.here()
 
   use(parts: readonly Part[]): void {
     this.#all = parts
+    this.nameRouter = parts
+      .flatMap(({ nameLayer }) => nameLayer ?? [])
+      .reduceRight((next, layer) => layer(next), this.nameRouter)
   }
 
   /** What requests to this tunnel pass: made once, until something changes. */
@@ -35,6 +46,37 @@ export class Parts {
       .flatMap(({ layer }) => layer ?? [])
       .reduceRight((next, layer) => layer(next, tunnel), ARRIVED)
     return tunnel.router
+  }
+
+  judge(address: string): ErrorCode | undefined {
+    let code: ErrorCode | undefined
+    for (const part of this.#all) code ??= part.judge?.(address)
+    return code
+  }
+
+  isBlocked(name: string): boolean {
+    return this.#all.some(part => part.isBlocked?.(name))
+  }
+
+  /** As `Part.enter`, of the first whose protocol it is. */
+  enter(arrival: Arrival): Route | undefined {
+    let route: Route | undefined
+    for (const part of this.#all) route ??= part.enter?.(arrival)
+    return route
+  }
+
+  kept(name: string, token: string | undefined, head: RequestHead, address: string): Upstream | undefined {
+    let upstream: Upstream | undefined
+    for (const part of this.#all) upstream ??= part.kept?.(name, token, head, address)
+    return upstream
+  }
+
+  registered(tunnel: LayeredTunnel, token: string, inbox: InboxWish | undefined): void {
+    for (const part of this.#all) part.registered?.(tunnel, token, inbox)
+  }
+
+  claimedElsewhere(name: string): void {
+    for (const part of this.#all) part.claimedElsewhere?.(name)
   }
 
   missed(request: MissedRequest): void {
@@ -87,8 +129,24 @@ export class Parts {
     for (const part of this.#all) await part.start?.(server)
   }
 
+  /** Returns what is called once the tables have what the others have. */
+  share(open: OpenTable): () => void {
+    const begins = this.#all.flatMap(part => part.share?.(open) ?? [])
+    return () => {
+      for (const begin of begins) begin()
+    }
+  }
+
+  async listening(): Promise<void> {
+    for (const part of this.#all) await part.listening?.()
+  }
+
   drain(code: 'SERVER_DRAINING' | 'SERVER_REPLACED'): void {
     for (const part of this.#all) part.drain?.(code)
+  }
+
+  async idle(ms: number): Promise<void> {
+    await Promise.all(this.#all.map(part => part.idle?.(ms)))
   }
 
   async stop(): Promise<void> {

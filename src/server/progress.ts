@@ -1,6 +1,6 @@
 // Bytes that have to move: what they belong to is given up when none of them moved for a time.
 
-import type { Deadline, Deadlines } from './deadlines.ts'
+import type { Clock, Deadline } from './contracts/clock.ts'
 
 /** Bytes on their way to one side. */
 export interface Movement {
@@ -15,13 +15,13 @@ export interface Movement {
 /** Watched by `Deadlines` only while bytes are expected to move, so that one costs nothing as long as all is well. */
 export class Progress implements Deadline {
   dueTick = 0
-  readonly #deadlines: Deadlines
+  readonly #deadlines: Clock
   readonly #movement: Movement
   /** 0: nothing is expected. */
   #timeoutMs = 0
   #movedAtLook = 0
 
-  constructor(deadlines: Deadlines, movement: Movement) {
+  constructor(deadlines: Clock, movement: Movement) {
     this.#deadlines = deadlines
     this.#movement = movement
   }

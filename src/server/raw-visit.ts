@@ -34,5 +34,18 @@ export interface RawWish {
   find(): Tunnel | undefined
 }
 
+/** What else is known of the way of a raw visitor. */
+export interface RawWay {
+  /** Bytes of the visitor that were read already. */
+  readonly first?: Uint8Array | undefined
+  /** Called once it is joined to a stream. */
+  opened?(): void
+  /**
+   * Called in place of a cut when another server has the tunnel by now: the connection is the caller's again, and nothing of it was
+   * sent. Default: it is cut.
+   */
+  moved?(): void
+}
+
 /** For a connection that has left this server: its events are ignored. */
 export const UNHEARD: SocketHandler = { received() {}, drained() {}, ended() {}, closed() {} }

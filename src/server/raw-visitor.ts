@@ -10,23 +10,10 @@ import type { Judgement } from './contracts/guarding.ts'
 import { keepOpen } from './keep-open.ts'
 import type { Member } from './member.ts'
 import type { Asking } from './pool.ts'
-import type { RawVisit } from './raw-visit.ts'
+import type { RawVisit, RawWay } from './raw-visit.ts'
 import type { RawVisits } from './raw-visits.ts'
 import type { Tunnel } from './tunnel.ts'
 import { refusalCodeOf } from './upstreams/answer.ts'
-
-/** What else is known of its way. */
-export interface RawWay {
-  /** Bytes of the visitor that were read already. */
-  readonly first?: Uint8Array | undefined
-  /** Called once it is joined to a stream. */
-  opened?(): void
-  /**
-   * Called in place of a cut when another server has the tunnel by now: the connection is the caller's again, and nothing of it was
-   * sent. Default: it is cut.
-   */
-  moved?(): void
-}
 
 export class RawVisitor implements RawVisit, Asking {
   readonly tunnel: Tunnel

@@ -2,7 +2,8 @@
 
 import type { ErrorCode } from '../errors.ts'
 import type { Socket } from '../socket.ts'
-import { RawVisitor, type RawWay } from './raw-visitor.ts'
+import type { RawWay } from './raw-visit.ts'
+import { RawVisitor } from './raw-visitor.ts'
 import type { RawVisits } from './raw-visits.ts'
 import type { Tunnel } from './tunnel.ts'
 

@@ -5,10 +5,11 @@ import type { ErrorCode } from '../errors.ts'
 import type { Socket, SocketHandler } from '../socket.ts'
 import type { ClientConnection } from './clients.ts'
 import type { RawFollower, WrappedSocket } from './contracts/part.ts'
+import type { RawTaken, RawTaker, Servers } from './contracts/servers.ts'
 import { msSince } from './exchanges.ts'
 import type { Member } from './member.ts'
 import type { Parts } from './parts.ts'
-import { type RawVisit, type RawWish, UNHEARD } from './raw-visit.ts'
+import { type RawVisit, type RawWay, type RawWish, UNHEARD } from './raw-visit.ts'
 import { RawVisitors } from './raw-visitors.ts'
 import type { ServerEvents } from './server-events.ts'
 import type { Counters } from './stats.ts'
@@ -34,16 +35,12 @@ interface Entry {
 export interface RawVisitsHost extends ServerEvents {
   readonly parts: Pick<Parts, 'wrap' | 'followRaw'>
   readonly counters: Counters
-  /** Takes all visitors, if there are other servers: it finds the one that has the tunnel. */
-  readonly cluster:
-    | {
-        accept(socket: Socket, wish: RawWish, visits: RawVisits, first: Uint8Array | undefined): SocketHandler
-      }
-    | undefined
+  /** Take all visitors: they find the one that has the tunnel. */
+  readonly servers: Pick<Servers, 'accept'> | undefined
 }
 
 /** Each visit begins and ends once; in between it is opened, or waits in vain. */
-export class RawVisits {
+export class RawVisits implements RawTaker {
   /** Where raw visitors find the member that takes them. */
   readonly gate: VisitorGate
   readonly #host: RawVisitsHost
@@ -72,7 +69,6 @@ export class RawVisits {
     return this.#open.size === 0 && this.#passing === 0
   }
 
-  /** So many more are on their way to other servers; negative: fewer. */
   passing(count: number): void {
     this.#passing += count
     if (this.isIdle) this.#host.somethingEnded()
@@ -81,17 +77,22 @@ export class RawVisits {
   /** Takes a connection of a public port. `first`: bytes of the visitor that were read already. */
   accept(socket: Socket, wish: RawWish, first?: Uint8Array): SocketHandler {
     socket.keepAlive?.(KEEP_ALIVE_MS)
-    const { cluster } = this.#host
-    if (cluster !== undefined) return cluster.accept(socket, wish, this, first)
+    const { servers } = this.#host
+    if (servers !== undefined) return servers.accept(socket, wish, this, first)
     const tunnel = wish.find()
     if (tunnel === undefined) {
       socket.terminate()
       return UNHEARD
     }
-    const visitors = this.of(tunnel)
-    const visitor = visitors.add(socket, { first })
-    visitor.start(visitors.refusal)
+    const visitor = this.take(socket, tunnel, { first })
+    visitor.start()
     return visitor.socketHandler
+  }
+
+  take(socket: Socket, tunnel: Tunnel, way: RawWay): RawTaken {
+    const visitors = this.of(tunnel)
+    const visitor = visitors.add(socket, way)
+    return { socketHandler: visitor.socketHandler, start: () => visitor.start(visitors.refusal) }
   }
 
   of(tunnel: Tunnel): RawVisitors {

@@ -1,19 +1,18 @@
 // What the parts of one server share: its settings as they are now, its clock, its counts, its tunnels, its events.
 
+import type { ErrorCode } from '../errors.ts'
 import { eventLoop } from '../event-loop.ts'
 import { formatUrl } from '../names.ts'
 import { Turns } from '../session/turns.ts'
 import { Shares } from '../shares.ts'
 import type { AddressBounds } from './address-book.ts'
-import type { Bans } from './admin/bans.ts'
 import { clientAddress } from './client-address.ts'
-import type { Cluster } from './cluster/cluster.ts'
-import type { Revocations } from './cluster/revocations.ts'
-import type { Roster } from './cluster/roster.ts'
+import type { Note } from './contracts/part.ts'
+import type { Servers } from './contracts/servers.ts'
+import type { OpenTable } from './contracts/tables.ts'
 import { Deadlines } from './deadlines.ts'
 import type { Arrival } from './front.ts'
 import { Holdings } from './holdings.ts'
-import type { Inbox } from './inbox/inbox.ts'
 import type { Inheritance } from './inheritance.ts'
 import type { ServerLimits, TunnelServerEvents } from './options.ts'
 import { Parts } from './parts.ts'
@@ -43,20 +42,12 @@ export class ServerRoom {
   readonly tunnels: Tunnels = new Tunnels(() => this.limits, this.deadlines)
   /** What is around the routing of requests, installed by who made the server. */
   readonly parts: Parts = new Parts()
-  /** Whom the operator keeps away; `undefined`: there is none who could say. */
-  bans: Bans | undefined
-  /** Tokens that any server has taken back; `undefined`: there are no others. */
-  revocations: Revocations | undefined
-  /** What the servers say of themselves; likewise. */
-  roster: Roster | undefined
-  /** The other servers; `undefined`: there are none. */
-  cluster: Cluster | undefined
-  /** Webhooks that wait for their clients; `undefined`: none do. */
-  inbox: Inbox | undefined
+  /** The others of its cluster; `undefined`: there are none. */
+  servers: Servers | undefined
   /** Sockets that listened before the server did; `undefined`: it was given none. */
   inheritance: Inheritance | undefined
   /** The operator takes this tunnel back just now. */
-  closing: string | undefined
+  #closing: string | undefined
   /** What clients hold, by token or address. */
   readonly holdings: Holdings = new Holdings(() => this.limits)
   /** Flows of all UDP tunnels. */
@@ -66,6 +57,9 @@ export class ServerRoom {
   constructor(settings: ServerSettings, events: ServerEvents) {
     this.settings = settings
     this.#events = events
+    const release = (name: string): void => this.servers?.release(name)
+    this.tunnels.freed = release
+    this.tunnels.hostNames.freed = release
   }
 
   // ── Settings ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -82,14 +76,31 @@ export class ServerRoom {
     return this.settings.isAddressShareDefault
   }
 
-  /** Whether the operator keeps this visitor or client away. */
-  isBanned(address: string): boolean {
-    return this.bans?.isAddressBanned(address) ?? false
+  noted(note: Note): void {
+    this.parts.noted(note)
+  }
+
+  /** Why no visitor and no client may come from this address; `undefined`: they may. */
+  judge(address: string): ErrorCode | undefined {
+    return this.parts.judge(address)
   }
 
   /** Whether the operator does not allow this name or port. */
   isBlocked(name: string): boolean {
-    return this.closing === name || (this.bans?.isTunnelBanned(name) ?? false)
+    return this.#closing === name || this.parts.isBlocked(name)
+  }
+
+  /** The operator takes it back: its clients get the reason; one that is away finds it gone. */
+  closeTunnel(name: string): void {
+    const tunnel = this.tunnels.find(name)
+    if (tunnel === undefined) return
+    this.#closing = name
+    try {
+      for (const { client } of [...tunnel.members]) client?.reloaded()
+      tunnel.remove('BLOCKED')
+    } finally {
+      this.#closing = undefined
+    }
   }
 
   /** Whether this is a proxy whose forwarding headers are believed, and whose connections are those of many visitors. */
@@ -162,11 +173,15 @@ export class ServerRoom {
 
   // ── Cluster ────────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** The server has joined: the directory hears of names that are free again. */
-  joined(cluster: Cluster): void {
-    this.cluster = cluster
-    this.tunnels.freed = name => cluster.release(name)
-    this.tunnels.hostNames.freed = host => cluster.release(host)
+  /** What they have together. */
+  share(open: OpenTable): () => void {
+    return this.parts.share(open)
+  }
+
+  /** Whether a tunnel of this server has the name, with a client that is there. */
+  isServedHere(name: string): boolean {
+    const { name: tunnel } = this.tunnels.hostNames.destinationOf(name) ?? { name }
+    return this.tunnels.find(tunnel)?.upstream !== undefined
   }
 
   /** Another server holds a name that a tunnel here has. Requests that wait for its client go there. */

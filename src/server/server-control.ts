@@ -4,20 +4,11 @@ import type { ErrorCode } from '../errors.ts'
 import type { Socket, SocketHandler } from '../socket.ts'
 import { VERSION } from '../version.ts'
 import type { ClientDesk } from './client-desk.ts'
-import { peerRoute } from './cluster/peer-door.ts'
-import type { RawPassenger } from './cluster/peer-wire.ts'
-import { rawRoute } from './cluster/raw-door.ts'
 import type { ControlHost } from './control.ts'
-import { entranceOf } from './entrances.ts'
-import type { Arrival, Route } from './front.ts'
-import type { HttpFront } from './fronts/http.ts'
-import { tlsTunnelOf } from './fronts/tls.ts'
 import type { SessionLinks } from './links.ts'
 import type { Rule } from './policy.ts'
-import type { RawVisits } from './raw-visits.ts'
 import type { ServerRoom } from './room.ts'
 import type { TokenGate } from './token-gate.ts'
-import type { Tunnel } from './tunnel.ts'
 import type { Applicant } from './upgrade.ts'
 
 export class ServerControl implements ControlHost {
@@ -25,13 +16,8 @@ export class ServerControl implements ControlHost {
   readonly tokenGate: TokenGate
   readonly #room: ServerRoom
   readonly #clients: ClientDesk
-  readonly #rawVisits: RawVisits
-  readonly #httpFront: () => HttpFront
 
-  /** `httpFront`: it is made later. */
-  constructor(room: ServerRoom, clients: ClientDesk, rawVisits: RawVisits, httpFront: () => HttpFront) {
-    this.#httpFront = httpFront
-    this.#rawVisits = rawVisits
+  constructor(room: ServerRoom, clients: ClientDesk) {
     this.tokenGate = clients.tokenGate
     this.#room = room
     this.#clients = clients
@@ -56,22 +42,6 @@ export class ServerControl implements ControlHost {
 
   linksOf(secret: string): SessionLinks | undefined {
     return this.#clients.linkGate.find(secret)
-  }
-
-  peerRoute(arrival: Arrival): Route {
-    const room = this.#room
-    return peerRoute(arrival, {
-      cluster: room.cluster,
-      httpFront: this.#httpFront(),
-      entranceOf: proto => entranceOf(room, proto),
-    })
-  }
-
-  rawRoute(arrival: Arrival): Route {
-    const room = this.#room
-    const find = ({ kind, wanted }: RawPassenger): Tunnel | undefined =>
-      kind === 'tls' ? tlsTunnelOf(room, wanted) : room.tunnels.find(`${kind}-${wanted}`)
-    return rawRoute(arrival, { cluster: room.cluster, rawVisits: this.#rawVisits, find })
   }
 
   isKnownHost(host: string): boolean {

@@ -10,9 +10,10 @@ import { Admission } from './admission.ts'
 import { ClientDesk } from './client-desk.ts'
 import type { Install, WholeServer } from './contracts/part.ts'
 import { Draining, nextTurn } from './draining.ts'
+import { entranceOf } from './entrances.ts'
 import { Exchanges } from './exchanges.ts'
 import { HttpFront } from './fronts/http.ts'
-import { TlsFront } from './fronts/tls.ts'
+import { TlsFront, tlsTunnelOf } from './fronts/tls.ts'
 import { LaneDesk } from './lanes/lane-desk.ts'
 import { Listeners } from './listeners.ts'
 import { OptionalParts } from './optional-parts.ts'
@@ -90,7 +91,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
       this.#startupHold,
       { urlOf: tunnel => this.#listeners.urlOf(tunnel) },
     )
-    const control: ServerControl = new ServerControl(room, this.#clientDesk, this.#rawVisits, () => httpFront)
+    const control: ServerControl = new ServerControl(room, this.#clientDesk)
     const serving = new Serving(room, this.#exchanges, gate, this.#startupHold, control)
     const lanes = new LaneDesk(room, serving)
     const httpFront: HttpFront = new HttpFront(room, serving, lanes, this.#visitors)
@@ -98,18 +99,9 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     const redirectFront = new HttpFront(room, redirects, lanes, this.#visitors)
     const tlsFront = new TlsFront(room, this.#rawVisits)
     this.#listeners = new Listeners(room, this.#admission, httpFront, redirectFront, tlsFront)
-    this.#whole = this.#asWhole()
-    this.#parts = new OptionalParts(room, {
-      serving,
-      ports: this.#ports,
-      startupHold: this.#startupHold,
-      server: this.#whole,
-    })
-  }
-
-  #asWhole(): WholeServer {
     const [listeners, admission] = [this.#listeners, this.#admission]
-    return {
+    this.#whole = {
+      desk: serving,
       get port() {
         return listeners.port
       },
@@ -117,10 +109,26 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
         return admission.count
       },
       clients: this.#clientDesk.clients,
+      raw: this.#rawVisits,
+      ports: this.#ports,
       stats: () => this.getStats(),
+      recent: () => this.#parts.admin?.desk.recent,
       urlOf: tunnel => listeners.urlOf(tunnel),
       on: (event, listener) => this.on(event, listener),
+      accept: (socket, entrance) => httpFront.accept(socket, entrance, undefined),
+      entranceOf: proto => entranceOf(room, proto),
+      tunnelFor: (kind, wanted) =>
+        kind === 'tls' ? tlsTunnelOf(room, wanted) : room.tunnels.find(`${kind}-${wanted}`),
+      claimedElsewhere: name => {
+        this.#startupHold.isElsewhere(name)
+        room.parts.claimedElsewhere(name)
+      },
+      allowanceChanged: () => {
+        takeBack(room.settings, this.#clientDesk.clients, room.tunnels)
+        room.tunnels.routesChanged()
+      },
     }
+    this.#parts = new OptionalParts(room, this.#whole)
   }
 
   /** Listens. Rejects with `PORT_IN_USE`, `TLS_INVALID`, or `STATE_INVALID` when it was started before. */
@@ -218,11 +226,11 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
 
   /** As `isKnownHost`, of all servers of the cluster. Rejects when the directory cannot be asked. */
   async isKnownHostAnywhere(host: string): Promise<boolean> {
-    const { cluster } = this.#room
-    if (this.isKnownHost(host) || cluster === undefined) return this.isKnownHost(host)
+    const { servers } = this.#room
+    if (this.isKnownHost(host) || servers === undefined) return this.isKnownHost(host)
     const destination = this.#room.destinationOf(host)
     if (destination.kind === 'control' || (destination.kind === 'tunnel' && destination.isBelow)) return false
-    const nodes = await cluster.find(destination.kind === 'tunnel' ? destination.name : host)
+    const nodes = await servers.find(destination.kind === 'tunnel' ? destination.name : host)
     return nodes !== undefined && nodes.length > 0
   }
 
@@ -234,7 +242,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
         remove(key: string): void
       }
     | undefined {
-    return this.#parts.sharing?.answers
+    return this.#room.servers?.shared?.answers
   }
 
   /** Whose tunnel has `host`: the same text for all tunnels of one token, or address; `undefined`: there is no such tunnel. */
@@ -265,23 +273,17 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
   // ── Start and stop ─────────────────────────────────────────────────────────────────────────────────────────
 
   async #open(): Promise<void> {
-    const { settings } = this.#room
-    await this.#room.parts.load(settings)
-    await this.#parts.openInbox(settings)
-    // Who comes by a socket that listens already is there at once: everything else is ready before. Only a server that takes any
-    // free port must have it first, to say where the others reach it.
-    const { port, cluster } = settings
-    const joinsFirst = port !== 0 || cluster?.peerUrl !== undefined
+    const { settings, parts } = this.#room
+    await parts.load(settings)
     try {
+      // Who comes by a socket that listens already is there at once: everything else is ready before.
+      await parts.start(this.#whole)
       await this.#parts.openAdmin(settings.admin)
-      await this.#room.parts.start(this.#whole)
-      if (joinsFirst) await this.#parts.joinCluster(settings)
       await this.#listeners.open()
-      if (!joinsFirst) await this.#parts.joinCluster(settings)
-      await this.#room.cluster?.openPorts()
+      await parts.listening()
     } catch (error) {
       this.#listeners.close(true)
-      await this.#room.parts.stop()
+      await parts.stop()
       await this.#parts.stop()
       throw error
     }
@@ -295,7 +297,6 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     const showCertificate = await this.#listeners.prepare(next)
     if (!room.isRunning) throw new TunnelError('STATE_INVALID', `The server is ${room.state}.`)
     showCertificate?.()
-    next.policy.revocations = room.revocations
     room.settings = next
     room.parts.reloaded()
     takeBack(next, this.#clientDesk.clients, room.tunnels)
@@ -319,20 +320,14 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     if (code === 'SERVER_REPLACED') this.#parts.admin?.close()
     room.isShut = true
     room.parts.drain(code)
-    const { othersIdle } = room.settings.cluster ?? {}
-    if (othersIdle === undefined) room.cluster?.leave()
     for (const client of clients) client.drain(code)
     this.#startupHold.end('SERVER_DRAINING')
     tunnels.drain('SERVER_DRAINING')
-    // What is not delivered waits for the next start.
-    room.inbox?.stop()
     tunnels.routesChanged()
     this.#visitors.drain()
     const until = performance.now() + room.limits.drainTimeoutMs
     await this.#draining.untilIdle(room.limits.drainTimeoutMs)
-    if (othersIdle !== undefined)
-      await this.#draining.untilOver(othersIdle(), Math.max(0, until - performance.now()))
-    room.cluster?.leave()
+    await room.parts.idle(Math.max(0, until - performance.now()))
     room.state = 'stopped'
     tunnels.clear('SERVER_DRAINING')
     for (const client of [...clients]) client.close('SERVER_DRAINING')

@@ -1,8 +1,6 @@
 // Where each request goes: to the control host, to a tunnel's client, into a wait, or to an error page.
 
 import { Booking, type BookingDesk, type BookingHost } from './booking.ts'
-import { NameSearches } from './cluster/name-search.ts'
-import { isPeerProtocol } from './cluster/peer-wire.ts'
 import type { Router } from './contracts/layer.ts'
 import type { MissedRequest, Note } from './contracts/part.ts'
 import { type ControlHost, controlRoute } from './control.ts'
@@ -14,7 +12,6 @@ import type { NamedTunnel } from './route.ts'
 import type { StartupHold } from './startup-hold.ts'
 import type { Tunnel } from './tunnel.ts'
 import { refusalOfName } from './tunnels.ts'
-import type { Upstream } from './upstream.ts'
 import type { VisitorGate } from './visitor-gate.ts'
 
 export class Serving implements BookingDesk, BookingHost {
@@ -23,7 +20,6 @@ export class Serving implements BookingDesk, BookingHost {
   readonly #room: ServerRoom
   readonly #startupHold: StartupHold
   readonly #control: ControlHost
-  readonly #searches = new NameSearches()
 
   constructor(
     room: ServerRoom,
@@ -88,19 +84,22 @@ export class Serving implements BookingDesk, BookingHost {
 
   #route(arrival: Arrival, booking: Booking): Route {
     const { head } = arrival
-    const { limits, settings, state } = this.#room
+    const { limits, parts, settings, state } = this.#room
     if (limits.maxBodyBytes > 0 && head.contentLength > limits.maxBodyBytes) return refusal('BODY_TOO_LARGE')
     // While it drains, requests are served on the connections that are there. What could last is not begun.
     if (state === 'stopped') return leaving(arrival, booking)
     const isDraining = state === 'draining'
     const destination = this.#room.destinationOf(head.host)
-    const isClients = head.upgrade !== '' && !isPeerProtocol(head.upgrade)
-    if (isDraining && head.upgrade !== '' && destination.kind !== 'control') return leaving(arrival, booking)
-    if (destination.kind === 'control' && isClients && settings.clientCa && !arrival.isCertified)
-      return refusal('CLIENT_CERTIFICATE_MISSING')
-    if (destination.kind === 'control')
-      // Of the cluster's other servers, visitors still come here.
-      return isDraining && isClients ? refusal('SERVER_DRAINING') : controlRoute(arrival, this.#control)
+    if (destination.kind === 'control') {
+      // Of other servers, visitors still come here.
+      const entered = head.upgrade === '' ? undefined : parts.enter(arrival)
+      if (entered !== undefined) return entered
+      if (head.upgrade !== '' && settings.clientCa && !arrival.isCertified)
+        return refusal('CLIENT_CERTIFICATE_MISSING')
+      if (head.upgrade !== '' && isDraining) return refusal('SERVER_DRAINING')
+      return controlRoute(arrival, this.#control)
+    }
+    if (isDraining && head.upgrade !== '') return leaving(arrival, booking)
     if (arrival.isRefused()) return refusal('VISITOR_LIMIT')
     if (destination.kind === 'unknown') return this.#routeToUnknown(arrival, booking)
     return this.#routeToTunnel(arrival, booking, destination)
@@ -109,12 +108,16 @@ export class Serving implements BookingDesk, BookingHost {
   /** After a restart it may be the host of a tunnel whose client is on its way back. */
   #routeToUnknown(arrival: Arrival, booking: Booking): Route {
     const { host } = arrival.head
-    if (this.#isBanned(arrival)) return refusal('BLOCKED')
+    const banned = this.#judge(arrival)
+    if (banned !== undefined) return banned
     if (!this.#room.settings.policy.opensHosts) return refusal('HOST_UNKNOWN')
-    return (
-      this.#routeElsewhere(arrival, booking, host, () => this.#routeToAwaited(arrival, booking)) ??
-      this.#routeToAwaited(arrival, booking)
-    )
+    return this.#room.parts.nameRouter({
+      request: booking,
+      name: host,
+      here: () => this.#routeToAwaited(arrival, booking),
+      again: () => this.#route(arrival, booking),
+      kept: () => undefined,
+    })
   }
 
   #routeToAwaited(arrival: Arrival, booking: Booking): Route {
@@ -130,29 +133,18 @@ export class Serving implements BookingDesk, BookingHost {
 
   #routeToTunnel(arrival: Arrival, booking: Booking, named: NamedTunnel): Route {
     const { name } = named
-    const here = () => this.#routeHere(arrival, booking, named)
     const tunnel = this.#room.tunnels.find(name)
     // With its client there, the tunnel's gate judges. Without one nothing waits for it, and no webhook is kept.
-    if (tunnel?.upstream === undefined && this.#isBanned(arrival)) return refusal('BLOCKED')
-    if (tunnel !== undefined || !this.#mayBeClaimed(name)) return here()
-    const kept = () => (named.isBelow ? undefined : servedBy(this.#boxing(arrival, name, undefined)))
-    return this.#routeElsewhere(arrival, booking, name, here, kept) ?? here()
-  }
-
-  /**
-   * Where a name is asked for that no tunnel here has: at the server that holds it. `here`: no server does. `kept`: where it goes
-   * when no client can be reached. `undefined`: there are no others.
-   */
-  #routeElsewhere(
-    arrival: Arrival,
-    booking: Booking,
-    name: string,
-    here: () => Route,
-    kept: () => Route | undefined = () => undefined,
-  ): Route | undefined {
-    const { cluster } = this.#room
-    const again = () => this.#route(arrival, booking)
-    return cluster && this.#searches.route({ request: booking, name, here, again, kept }, cluster)
+    const banned = tunnel?.upstream === undefined ? this.#judge(arrival) : undefined
+    if (banned !== undefined) return banned
+    if (tunnel !== undefined || !this.#mayBeClaimed(name)) return this.#routeHere(arrival, booking, named)
+    return this.#room.parts.nameRouter({
+      request: booking,
+      name,
+      here: () => this.#routeHere(arrival, booking, named),
+      again: () => this.#route(arrival, booking),
+      kept: () => (named.isBelow ? undefined : this.#kept(arrival, name, undefined)),
+    })
   }
 
   #routeHere(arrival: Arrival, booking: Booking, { name, isBelow }: NamedTunnel): Route {
@@ -161,8 +153,8 @@ export class Serving implements BookingDesk, BookingHost {
     // It was kept for another client than the one that has the name by now.
     if (keptFor !== undefined && tunnel !== undefined && tunnel.holder?.rule.id !== keptFor)
       return booking.moved()
-    const boxing = isBelow ? undefined : this.#boxing(arrival, name, tunnel)
-    if (boxing !== undefined) return { kind: 'upstream', upstream: boxing }
+    const kept = isBelow ? undefined : this.#kept(arrival, name, tunnel)
+    if (kept !== undefined) return kept
     if (arrival.isCopy === true && tunnel?.kind === 'http') return booking.to(tunnel, isBelow)
     if (tunnel === undefined && this.#startupHold.isAwaited(name) && this.#mayBeClaimed(name))
       return this.#startupHold.holding(name, this.#ownAddress(arrival), () =>
@@ -175,17 +167,19 @@ export class Serving implements BookingDesk, BookingHost {
     return booking.to(tunnel, isBelow)
   }
 
-  /** Where a webhook goes whose client is away. */
-  #boxing(arrival: Arrival, name: string, tunnel: Tunnel | undefined): Upstream | undefined {
-    const { inbox } = this.#room
-    if (inbox === undefined || arrival.keptFor !== undefined || tunnel?.upstream !== undefined)
-      return undefined
-    const owner = tunnel && (tunnel.holder?.rule.id ?? '')
-    return inbox.upstreamFor(name, owner, arrival.head, this.#room.addressOf(arrival))
+  /** Where it goes while the client of the name is away; `undefined`: it waits. */
+  #kept(arrival: Arrival, name: string, tunnel: Tunnel | undefined): Route | undefined {
+    if (arrival.keptFor !== undefined || tunnel?.upstream !== undefined) return undefined
+    const { parts } = this.#room
+    const token = tunnel && (tunnel.holder?.rule.id ?? '')
+    const upstream = parts.kept(name, token, arrival.head, this.#room.addressOf(arrival))
+    return upstream && { kind: 'upstream', upstream }
   }
 
-  #isBanned(arrival: Arrival): boolean {
-    return this.#room.bans?.hasAddresses === true && this.#room.isBanned(this.#room.addressOf(arrival))
+  /** The operator keeps the visitor away; `undefined`: it may come. */
+  #judge(arrival: Arrival): Route | undefined {
+    const code = this.#room.judge(this.#room.addressOf(arrival))
+    return code && refusal(code)
   }
 
   /** Of the visitor, also behind trusted proxies; `''` where a proxy does not name it. */
@@ -198,10 +192,6 @@ export class Serving implements BookingDesk, BookingHost {
   #mayBeClaimed(name: string): boolean {
     return refusalOfName(name) === undefined && !this.#room.settings.reservedNames.has(name)
   }
-}
-
-function servedBy(upstream: Upstream | undefined): Route | undefined {
-  return upstream && { kind: 'upstream', upstream }
 }
 
 /** The server stops. Of the cluster's other servers each finds out where the client goes. */

@@ -10,7 +10,6 @@ import type { ServerTls } from '../sockets/bun.ts'
 import type { AddressBounds } from './address-book.ts'
 import type { AdminOptions, AdminSettings } from './admin/options.ts'
 import type { ClusterOptions } from './cluster/options.ts'
-import { type InboxSettings, inboxSettings } from './inbox/options.ts'
 import { SERVER_HINTS, SERVER_NAMES, TOKEN_NAMES } from './option-names.ts'
 import {
   DEFAULT_HOST,
@@ -19,6 +18,7 @@ import {
   type ServerLimits,
   type TunnelServerOptions,
 } from './options.ts'
+import type { InboxOptions } from './part-options.ts'
 import { checkPlugins } from './plugins-for.ts'
 import { Policy } from './policy.ts'
 import { PortRanges } from './ports.ts'
@@ -73,7 +73,7 @@ export interface ServerSettings {
   readonly middlewares: readonly Middleware[]
   readonly admin: AdminSettings | undefined
   readonly cluster: ClusterOptions | undefined
-  readonly inbox: InboxSettings | undefined
+  readonly inbox: InboxOptions | undefined
   readonly tunnelRules: readonly TunnelRule[]
   readonly isTraced: boolean
   readonly hasServerTiming: boolean
@@ -123,7 +123,7 @@ export function serverSettings(options: TunnelServerOptions): ServerSettings {
     ...checkAllPlugins(options),
     admin: checkAdmin(options.admin),
     cluster: checkCluster(options.cluster, options.port),
-    inbox: options.inbox && inboxSettings(options.inbox),
+    inbox: options.inbox,
     isTraced: options.tracing ?? options.observers?.some(observer => observer.trace !== undefined) ?? false,
     hasServerTiming: options.serverTiming ?? false,
     tunnelRules: checkTunnelRules(options.tunnelRules ?? []),

@@ -70,7 +70,6 @@ export class StreamsTunnels {
     member.label = message.poolLabel
     // More would be kept and never be used.
     member.hosts = (message.hosts ?? []).slice(0, host.limits.maxHostsBelow)
-    tunnel.hasInbox ||= message.inbox !== undefined
     member.attach(upstream, owner)
     host.registered(owner, tunnel, rule, message.inbox)
   }

@@ -84,8 +84,6 @@ export class Tunnel {
   readonly #members: Member[] = []
   /** Datagrams of its visitors that were dropped, when it is a UDP tunnel. */
   droppedDatagrams = 0
-  /** Webhooks for it are kept while its client is away, and marked when they are delivered. */
-  hasInbox = false
   /** Those that may have a certificate. */
   readonly hostsBelow: HostsBelow
   readonly #held = new Set<Waiter>()
@@ -126,7 +124,7 @@ export class Tunnel {
 
   /** Each of its visitors has to be asked about. */
   get isGuarded(): boolean {
-    return this.hasInbox || this.wall !== undefined || this.tunnels.guards.isAsked(this.#guard, this.name)
+    return this.wall !== undefined || this.tunnels.guards.isAsked(this.#guard, this.name)
   }
 
   /** What the rule of its token allows visitors. */

@@ -7,7 +7,7 @@ import type { Hop } from '../http/forward.ts'
 import type { RequestHead } from '../http/head.ts'
 import type { Stream, StreamHandler } from '../session/stream.ts'
 import type { Endpoints, Socket, Splice, SpliceDone } from '../socket.ts'
-import type { PeerNote } from './cluster/peer-wire.ts'
+import type { PeerNote } from './contracts/peer-note.ts'
 import type { Reserved } from './lane.ts'
 import type { ConnectionLogins } from './upstreams/connection-logins.ts'
 

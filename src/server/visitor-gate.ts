@@ -23,14 +23,13 @@ export interface Visitor extends Asking {
 
 /** What it needs of the server. */
 export interface GateHost {
-  readonly bans: { readonly hasAddresses: boolean } | undefined
   readonly tunnels: { readonly guards: Guarding }
   readonly isRunning: boolean
-  isBanned(address: string): boolean
+  /** As `Part.judge`. */
+  judge(address: string): ErrorCode | undefined
 }
 
 const UNGUARDED: Judgement = { kind: 'pass', passes: [] }
-const BANNED: Judgement = { kind: 'refusal', refusal: { code: 'BLOCKED' } }
 
 export class VisitorGate {
   readonly #host: GateHost
@@ -41,7 +40,12 @@ export class VisitorGate {
 
   /** What the operator, and the guards of the server and of the tunnel say about a visitor. `undefined`: there is none to ask. */
   judge(tunnel: LayeredTunnel, visitor: Visitor): Judgement | Promise<Judgement> | undefined {
-    if (this.#host.bans?.hasAddresses && this.#host.isBanned(visitor.address)) return BANNED
+    const code = this.#host.judge(visitor.address)
+    return code === undefined ? this.judgeByGuards(tunnel, visitor) : { kind: 'refusal', refusal: { code } }
+  }
+
+  /** The guards alone. */
+  judgeByGuards(tunnel: LayeredTunnel, visitor: Visitor): Judgement | Promise<Judgement> | undefined {
     if (!tunnel.isGuarded) return undefined
     const { kind, name, owner, wall } = tunnel
     const { address, head, isSecure = false, asked } = visitor

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { canSplice, spliceCounts } from '../../src/accelerator/threads.ts'
 import type { TunnelClientOptions } from '../../src/client/options.ts'
-import { accessLog, TunnelClient, TunnelServer } from '../../src/index.ts'
+import { accessLog, openInbox, TunnelClient, TunnelServer } from '../../src/index.ts'
 import type { TunnelServerEvents, TunnelServerOptions } from '../../src/server/options.ts'
 import { dialBun } from '../../src/sockets/bun.ts'
 import { eventually } from '../support/events.ts'
@@ -445,6 +445,26 @@ describe.skipIf(!canSplice())('in a lane', () => {
     const lines = (await Bun.file(file).text()).trimEnd().split('\n')
     const posted = lines.map(line => JSON.parse(line)).filter(({ path }) => path === '/echo/posted')
     expect(posted).toMatchObject([{ method: 'POST', status: 200 }])
+    await rm(folder, { recursive: true })
+  })
+
+  test('no visitor of a tunnel with an inbox says of its own request that it waited', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'localtunnels-lanes-'))
+    const store = await openInbox(join(folder, 'inbox.db'))
+    const token = 'own-token-1234567890'
+    {
+      const inbox = { paths: ['/hooks/*'] }
+      await using here = await site({ tokens: [token], inbox: { store } }, { token, inbox })
+      const visitor = await rawDial(here.port)
+      here.visitors.push(visitor)
+      // A lane would have begun long before.
+      for (let count = 0; count < 300; count++) {
+        const request = get(here.host, '/echo', 'X-Localtunnels-Delivery: 9\r\nX-Own: 1\r\n')
+        const { body } = await ask(visitor, request)
+        expect([body.includes('X-Own: 1'), body.includes('X-Localtunnels-Delivery')]).toEqual([true, false])
+      }
+    }
+    store.close()
     await rm(folder, { recursive: true })
   })
 

@@ -1,17 +1,20 @@
-// The order in which a server asks its layers about a request, from the outside in: the search for a name at other servers, bans,
-// observers and metrics, timing, shaping, guards, pressure, middlewares, copies to a pool. For each pair of neighbours whose order
+// The order in which a server asks its layers about a request, from the outside in: the search for a name at other servers, the inbox,
+// bans, observers and metrics, timing, shaping, guards, pressure, middlewares, copies to a pool. For each pair of neighbours whose order
 // a visitor or an operator can see, a request shows which was first. Observers, metrics and timing only watch: all are outside of
 // what refuses.
 
 import { expect, test } from 'bun:test'
+import { join } from 'node:path'
 import type { TunnelClientOptions } from '../../src/client/options.ts'
 import { deferred } from '../../src/deferred.ts'
+import { openInbox } from '../../src/index.ts'
 import type { Guard, Middleware, Observer } from '../../src/plugin.ts'
 import type { TunnelServerOptions } from '../../src/server/options.ts'
 import { adminOptions, askAdmin, metricsOf, sampleOf } from '../support/admin.ts'
 import { ask } from '../support/ask.ts'
 import { TestCluster } from '../support/clusters.ts'
 import { eventually } from '../support/events.ts'
+import { folder } from '../support/programs.ts'
 import { type LiveTunnel, startTunnel } from '../support/tunnel.ts'
 
 /** What happened to requests, in order: each layer writes its name. */
@@ -59,6 +62,28 @@ test('bans, then guards: a guard is not asked about a banned visitor', async () 
   const headers = { 'x-forwarded-for': '203.0.113.9' }
   expect((await ask(tunnel.port, tunnel.host, { headers })).code).toBe('BLOCKED')
   expect(log).toEqual([])
+})
+
+test('the inbox, then guards: a guard sees no mark that a visitor made', async () => {
+  const seen: (string | undefined)[] = []
+  const looking: Guard = {
+    name: 'looking',
+    admit: ({ head }) => void seen.push(head?.header('x-localtunnels-delivery')),
+  }
+  const dir = await folder('inbox')
+  await using _dir = dir
+  const store = await openInbox(join(dir.path, 'inbox.db'))
+  const token = 'own-token-1234567890'
+  {
+    const inbox = { paths: ['/hooks/*'] }
+    await using tunnel = await start(
+      { guards: [looking], tokens: [token], inbox: { store } },
+      { token, inbox },
+    )
+    await ask(tunnel.port, tunnel.host, { headers: { 'x-localtunnels-delivery': '9' } })
+  }
+  store.close()
+  expect(seen).toEqual([undefined])
 })
 
 test('observers, then guards: what a guard refuses is observed', async () => {

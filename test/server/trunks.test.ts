@@ -45,7 +45,7 @@ class Client {
       tunnels,
       linkGate: new LinkGate(),
       unfinishedMessages: new UnfinishedMessages(),
-      cluster: undefined,
+      servers: undefined,
       tokenGate: new TokenGate({
         limits: () => allLimits,
         scheduler: eventLoop,

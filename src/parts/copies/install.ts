@@ -4,10 +4,10 @@
 import type { LayeredTunnel, TunnelRequest } from '../../server/contracts/layer.ts'
 import type { Install } from '../../server/contracts/part.ts'
 import { type Route, routedLater } from '../../server/front.ts'
-import { withoutMarks } from '../../server/inbox/marks.ts'
 import { KeptBodies } from '../../server/kept-bodies.ts'
 import type { Upstream } from '../../server/upstream.ts'
 import { LARGEST_TIMES } from '../../shares.ts'
+import { withoutMarks } from '../inbox/marks.ts'
 import { CopyingUpstream, type Recipient } from './copying.ts'
 
 export const installCopies: Install = server => {
@@ -41,7 +41,7 @@ export const installCopies: Install = server => {
         if (request.arrival.isCopy === true) return copied(request, [])
         const toAll = (others: readonly Upstream[]): Route =>
           others.length > 0 ? copied(request, others) : request.arrived(() => copied(request, []))
-        const others = server.cluster?.othersWith(name) ?? []
+        const others = server.servers?.othersWith(name) ?? []
         return others instanceof Promise ? routedLater(others, toAll) : toAll(others)
       }
     },

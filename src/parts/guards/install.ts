@@ -19,21 +19,17 @@ export const installGuards: Install = server => {
   return {
     name: 'guards',
     layer(next, tunnel) {
-      if (!tunnel.isGuarded && server.bans?.hasAddresses !== true) return next
+      if (!tunnel.isGuarded) return next
       return request => {
         if (request.isAdmitted) return next(request)
         const { address, head, isSecure, arrival } = request
-        const judgement = gate.judge(tunnel, { address, head, isSecure, asked: arrival.asked })
+        const judgement = gate.judgeByGuards(tunnel, { address, head, isSecure, asked: arrival.asked })
         if (judgement === undefined) return next(request)
         if (!(judgement instanceof Promise)) return judged(gate, judgement, request, next)
         return routedLater(judgement, one => judged(gate, one, request, next))
       }
     },
-    lane(asking) {
-      const { isProxy, address } = asking
-      if (server.bans?.hasAddresses && (isProxy || server.isBanned(address))) return 'none'
-      return allotments.clauseFor(asking)
-    },
+    lane: asking => allotments.clauseFor(asking),
     harvest: () => allotments.renew(),
   }
 }

@@ -1,22 +1,24 @@
 // The admin listener of a server: for the operator alone. Loaded when the server has one.
 
+import { Bans } from '../../parts/bans/bans.ts'
+import { bansOf } from '../../parts/bans/install.ts'
 import { metricsOf } from '../../parts/metrics/install.ts'
 import { Metrics } from '../../parts/metrics/metrics.ts'
 import { AdminApi } from './api.ts'
 import { AuditNotes } from './audit-notes.ts'
-import { Bans } from './bans.ts'
 import { AdminDesk, type AdminHost } from './desk.ts'
 import { AdminSocket } from './listener.ts'
 import type { AdminSettings } from './options.ts'
 
-export { AuditNotes, Bans }
+export { AuditNotes }
 
 export class Admin {
   readonly desk: AdminDesk
   readonly #socket: AdminSocket
 
   /** Listens. Throws `PORT_IN_USE` or `OPTION_INVALID`. */
-  constructor(host: AdminHost, settings: AdminSettings, bans: Bans) {
+  constructor(host: AdminHost, settings: AdminSettings) {
+    const bans = bansOf(host.room) ?? new Bans(settings.store, { changed() {}, added() {} })
     const metrics = metricsOf(host.room) ?? new Metrics(settings.maxMetricTunnels, () => false)
     this.desk = new AdminDesk(host, settings, metrics, bans)
     const { fetch } = new AdminApi(this.desk, settings.token)

@@ -2,19 +2,17 @@
 
 import { type ErrorCode, TunnelError } from '../../errors.ts'
 import type { AuditEntry, Ban, Span, Traffic } from '../../operations.ts'
+import type { Bans } from '../../parts/bans/bans.ts'
 import type { Metrics } from '../../parts/metrics/metrics.ts'
 import type { Observer } from '../../plugin.ts'
 import type { TokenStore } from '../../tokens.ts'
 import type { ClientConnection } from '../clients.ts'
-import type { ClusterMember } from '../cluster/cluster.ts'
-import type { ServerReport } from '../cluster/roster.ts'
-import { closeTunnel } from '../cutting.ts'
+import type { ClusterMember, ServerReport } from '../contracts/servers.ts'
 import { addToken, type NewToken, rotateToken } from '../kept-tokens.ts'
 import type { ServerLimits } from '../options.ts'
 import type { ServerRoom } from '../room.ts'
 import type { ServerStats } from '../stats.ts'
 import type { Tunnel } from '../tunnel.ts'
-import type { Bans } from './bans.ts'
 import type { AdminSettings } from './options.ts'
 import { type Probe, probe } from './probes.ts'
 import { ProcessState } from './process-state.ts'
@@ -143,10 +141,10 @@ export class AdminDesk {
 
   /** Rejects with `CLUSTER_UNREACHABLE`. `undefined`: the server is alone. */
   nodes(): Promise<readonly NodeRow[]> | undefined {
-    const { cluster, roster } = this.#host.room
-    return cluster
+    const { servers } = this.#host.room
+    return servers
       ?.members()
-      .then(members => members.map(member => ({ ...member, ...roster?.reportOf(member.id) })))
+      .then(members => members.map(member => ({ ...member, ...servers.shared?.reportOf(member.id) })))
   }
 
   certificates(): readonly { name: string; notAfter: string; daysLeft: number }[] {
@@ -202,10 +200,10 @@ export class AdminDesk {
 
   /** Takes the name or port back; its client gets the reason. A client that still runs may ask for it again: ban the name to keep it. */
   closeTunnel(name: string): { readonly closed: string } | undefined {
-    const tunnel = this.#host.room.tunnels.find(name)
-    if (tunnel === undefined) return undefined
+    const { room } = this.#host
+    if (room.tunnels.find(name) === undefined) return undefined
     this.#note('tunnel.close', name)
-    closeTunnel(this.#host.room, tunnel)
+    room.closeTunnel(name)
     return { closed: name }
   }
 
@@ -264,7 +262,7 @@ export class AdminDesk {
   /** The secret is shown this once. */
   addToken(token: NewToken): { readonly name: string; readonly token: string } {
     const secret = addToken(this.#tokenStore(), token)
-    this.#host.room.revocations?.look(true)
+    this.#host.room.servers?.shared?.tokensChanged()
     this.#note('token.add', token.name)
     return { name: token.name, token: secret }
   }
@@ -272,14 +270,14 @@ export class AdminDesk {
   rotateToken(name: string): { readonly name: string; readonly token: string } | undefined {
     const secret = rotateToken(this.#tokenStore(), name)
     if (secret === undefined) return undefined
-    this.#host.room.revocations?.look(true)
+    this.#host.room.servers?.shared?.tokensChanged()
     this.#note('token.rotate', name)
     return { name, token: secret }
   }
 
   revokeToken(name: string): { readonly revoked: string } | undefined {
     if (!this.#tokenStore().remove(name)) return undefined
-    this.#host.room.revocations?.look(true)
+    this.#host.room.servers?.shared?.tokensChanged()
     this.#note('token.revoke', name)
     return { revoked: name }
   }
@@ -346,14 +344,10 @@ export class AdminDesk {
 }
 
 /** `undefined`: the server is alone, or one of the workers of a machine. */
-function clusterOf({ cluster, roster }: ServerRoom): ClusterGauges | undefined {
-  if (cluster?.tables === undefined || roster === undefined) return undefined
-  return {
-    servers: roster.count,
-    isInTouch: cluster.isInTouch,
-    inFlight: cluster.inFlight,
-    entries: cluster.tables.sizes(),
-  }
+function clusterOf({ servers }: ServerRoom): ClusterGauges | undefined {
+  if (servers?.shared === undefined) return undefined
+  const { isInTouch, inFlight, shared } = servers
+  return { servers: shared.count, isInTouch, inFlight, entries: shared.sizes }
 }
 
 /** Of access logs; `undefined`: there is none. */

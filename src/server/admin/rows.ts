@@ -1,5 +1,9 @@
 // Rows of the admin API, for the server that makes them and the page that shows them.
 
+import type { RecentRow } from '../../measures.ts'
+
+export type { RecentRow } from '../../measures.ts'
+
 export interface TunnelRow {
   readonly name: string
   readonly kind: 'http' | 'tcp' | 'udp' | 'tls'
@@ -23,17 +27,6 @@ export interface TunnelRow {
   /** When the app last answered a visitor or a probe. Left out: not since the server began. */
   readonly lastProvenAt?: string
   readonly lastProbe?: ProbeView
-}
-
-/** Of the last five minutes, or since the server began. */
-export interface RecentRow {
-  readonly seconds: number
-  readonly requests: number
-  readonly errors: number
-  readonly bytesIn: number
-  readonly bytesOut: number
-  /** Requests by bucket of their duration, as `/metrics` has them. */
-  readonly durations: readonly number[]
 }
 
 export interface ProbeView {

@@ -8,19 +8,26 @@ import { eventLoop } from '../../event-loop.ts'
 import type { Stream, StreamHandler } from '../../session/stream.ts'
 import type { Turns } from '../../session/turns.ts'
 import type { Socket, SocketHandler } from '../../socket.ts'
-import type { Deadlines } from '../deadlines.ts'
+import type { Clock } from '../contracts/clock.ts'
+import type {
+  Claimed,
+  ClusterMember,
+  RawOpening,
+  RawPassenger,
+  RawTaker,
+  Servers,
+  Shared,
+} from '../contracts/servers.ts'
 import type { Arrival } from '../front.ts'
 import type { ServerLimits } from '../options.ts'
 import { hash } from '../pool.ts'
 import type { RawWish } from '../raw-visit.ts'
-import type { RawVisits } from '../raw-visits.ts'
 import type { Upstream } from '../upstream.ts'
 import { FarPorts, type FarPortsHost } from './far-ports.ts'
-import { type Claimed, Holds } from './holds.ts'
+import { Holds } from './holds.ts'
 import { CLUSTER_TIMES, type ClusterOptions, type PeerTls } from './options.ts'
-import type { RawOpening } from './peer-channel.ts'
 import { PeerSecret } from './peer-secret.ts'
-import { NUMBERED, type RawPassenger } from './peer-wire.ts'
+import { NUMBERED } from './peer-wire.ts'
 import { Peers } from './peers.ts'
 import { Places } from './places.ts'
 import { RawArrival } from './raw-arrival.ts'
@@ -31,7 +38,7 @@ const LOOK_AGAIN_MS = 100
 
 export interface ClusterHost {
   readonly limits: ServerLimits
-  readonly deadlines: Deadlines
+  readonly deadlines: Clock
   readonly turns: Turns
   readonly controlHost: string
   /** Another server holds the name: its tunnel here is over. */
@@ -45,23 +52,12 @@ export interface ClusterHost {
   failed(error: Error): void
 }
 
-/** A server of the cluster, for its operator. */
-export interface ClusterMember {
-  readonly id: string
-  /** Where the others reach it. */
-  readonly url: string
-  /** It is the one that was asked. */
-  readonly isSelf: boolean
-  /** The last connection to it could be made, if there was any. */
-  readonly isReachable: boolean
-  /** Requests and raw visitors that were sent on to it, and are under way. */
-  readonly inFlight: number
-}
-
-export class Cluster {
+export class Cluster implements Servers {
   readonly node: string = `${NUMBERED}${randomBytes(9).toString('base64url')}`
   /** What all servers have in memory; `undefined`: they share files instead. */
   readonly tables: Tables | undefined
+  /** Once it is there. */
+  shared: Shared | undefined
   readonly #host: ClusterHost
   readonly #directory: Directory
   readonly #times: DirectoryTimes
@@ -160,7 +156,6 @@ export class Cluster {
     this.#beatLater()
   }
 
-  /** The servers are of one machine, as workers are. */
   get isOneMachine(): boolean {
     return this.#host.ports === undefined
   }
@@ -290,12 +285,10 @@ export class Cluster {
     return promise
   }
 
-  /** No tunnel of this server has the name any more. */
   release(name: string): void {
     this.#holds.release(name)
   }
 
-  /** The servers that live, as this one sees them. Rejects with `CLUSTER_UNREACHABLE`. */
   async members(): Promise<readonly ClusterMember[]> {
     const nodes = await this.#directory.nodes().catch((cause: unknown) => {
       throw this.#unreachable(cause)
@@ -305,19 +298,17 @@ export class Cluster {
     })
   }
 
-  /** The directory answered the last sign of life. */
+  /** As of the last sign of life. */
   get isInTouch(): boolean {
     return !this.#isFailing
   }
 
-  /** Requests and raw visitors that were sent on to others, and are under way. */
   get inFlight(): number {
     return this.#peers.inFlight
   }
 
   // ── Names of other servers ─────────────────────────────────────────────────────────────────────────────────
 
-  /** The servers that hold a name, but for this one. As `Places.find`. */
   find(name: string): readonly Place[] | Promise<readonly Place[]> | undefined {
     const found = this.#places.find(name)
     return found instanceof Promise ? found.then(nodes => this.#others(nodes)) : found && this.#others(found)
@@ -337,14 +328,12 @@ export class Cluster {
     return this.#peers.among(nodes)?.upstream
   }
 
-  /** Takes a raw visitor: to the tunnel here, or on to the server that has it. */
-  accept(socket: Socket, wish: RawWish, visits: RawVisits, first: Uint8Array | undefined): SocketHandler {
-    const arrival = new RawArrival(socket, wish, this, visits, first)
+  accept(socket: Socket, wish: RawWish, raw: RawTaker, first: Uint8Array | undefined): SocketHandler {
+    const arrival = new RawArrival(socket, wish, this, raw, first)
     arrival.start()
     return arrival
   }
 
-  /** As `Peer.pass`, to one of the servers. `undefined`: none of them can be reached just now. */
   pass(
     nodes: readonly Node[],
     passenger: RawPassenger,
@@ -354,7 +343,6 @@ export class Cluster {
     return this.#peers.pass(nodes, passenger, handler, opening)
   }
 
-  /** All of them but this one that hold the name and can be reached. */
   othersWith(name: string): readonly Upstream[] | Promise<readonly Upstream[]> {
     const reach = (nodes: readonly Node[]): readonly Upstream[] =>
       nodes.flatMap(node => this.upstreamTo([node]) ?? [])
@@ -379,7 +367,6 @@ export class Cluster {
     return keeper === undefined || keeper.id === this.node ? undefined : this.upstreamTo([keeper])
   }
 
-  /** Of the servers that hold the name, this one was the first. */
   isFirst(name: string): boolean | Promise<boolean> {
     const found = this.#places.find(name)
     const isFirst = (nodes: readonly Node[] | undefined): boolean => nodes?.[0]?.id === this.node

@@ -10,6 +10,7 @@ import {
   type NameWish,
 } from '../../directory.ts'
 import type { ErrorCode } from '../../errors.ts'
+import type { Claimed } from '../contracts/servers.ts'
 
 /** What holds need of their server. */
 export interface HoldsHost {
@@ -23,13 +24,6 @@ export interface HoldsHost {
   failed(error: Error): void
   /** Resolves after so long. */
   wait(ms: number): Promise<void>
-}
-
-/** Names that a client may have. */
-export interface Claimed {
-  readonly names: readonly string[]
-  /** The resume secret of the client's tunnel. */
-  readonly secret: string
 }
 
 /** A directory that is early says how long; more tries than these find it in another state. */

@@ -3,41 +3,18 @@
 
 import type { Node } from '../../directory.ts'
 import type { ErrorCode } from '../../errors.ts'
-import type { RequestHead } from '../../http/head.ts'
-import { type Arrival, type Holding, type Route, refusal, routedLater } from '../front.ts'
+import type { NamedRequest, NameRouter, SearchedRequest } from '../contracts/layer.ts'
+import { type Holding, type Route, refusal, routedLater } from '../front.ts'
 import type { Upstream } from '../upstream.ts'
 
 /** What a request for a name asks of the other servers; see `Cluster`. */
-export interface Servers {
+export interface SearchedServers {
   find(name: string): readonly Node[] | Promise<readonly Node[]> | undefined
   upstreamTo(nodes: readonly Node[]): Upstream | undefined
   isComing(name: string): boolean
   keeperOf(name: string): Promise<Upstream | undefined>
   awaitName(name: string, since: number, ready: () => void, tooLate: () => void): (() => void) | undefined
   forget(name: string): void
-}
-
-/** The same object from its arrival to its end, also when it is routed once more. */
-export interface SearchedRequest {
-  readonly arrival: Arrival
-  readonly head: RequestHead
-  /** Another server has sent it here in vain: it is answered so that that server looks for the name once more. */
-  moved(): Route
-  /** It is sent once more. */
-  retried(): void
-}
-
-/** A request that asks for a name. */
-export interface NamedRequest {
-  readonly request: SearchedRequest
-  /** A label, or a whole host. */
-  readonly name: string
-  /** Where it goes when no other server has the name. */
-  here(): Route
-  /** Where it goes from the beginning, once that may have changed. */
-  again(): Route
-  /** Where it goes when no client of the name can be reached; `undefined`: nothing keeps it. */
-  kept(): Route | undefined
 }
 
 /** A client moves from one server to another once; a request that meets three servers without the name is refused. */
@@ -47,12 +24,12 @@ export class NameSearches {
   /** A request that is routed once more has tried servers, and waited. */
   readonly #searches = new WeakMap<SearchedRequest, NameSearch>()
 
-  /** Where the request goes: at first to the server that holds the name. */
-  route(named: NamedRequest, servers: Servers): Route {
+  /** Where the request goes: at first to the server that holds the name. `next`: no other server does. */
+  route(named: NamedRequest, servers: SearchedServers, next: NameRouter): Route {
     const { request } = named
     const search = this.#searches.get(request) ?? new NameSearch(request)
     this.#searches.set(request, search)
-    return search.route(named, servers)
+    return search.route(named, servers, next)
   }
 }
 
@@ -66,7 +43,7 @@ class NameSearch {
     this.#request = request
   }
 
-  route(named: NamedRequest, servers: Servers): Route {
+  route(named: NamedRequest, servers: SearchedServers, next: NameRouter): Route {
     // It was sent here by a server that took this one for the holder.
     if (this.#request.arrival.isForwarded) return named.kept() ?? this.#request.moved()
     const routeTo = (nodes: readonly Node[]): Route => {
@@ -74,7 +51,7 @@ class NameSearch {
       if (upstream !== undefined) return this.#toServer(upstream, named, servers)
       const own = named.kept()
       if (nodes.length > 0 || servers.isComing(named.name)) return own ?? this.#awaiting(named, servers)
-      if (own === undefined) return named.here()
+      if (own === undefined) return next(named)
       // One server keeps what comes for a name: so it has them in their order, and knows what it has.
       return routedLater(servers.keeperOf(named.name), keeper =>
         keeper === undefined ? own : this.#toServer(keeper, named, servers),
@@ -88,7 +65,7 @@ class NameSearch {
   }
 
   /** The server that holds the name does the rest: guards, counts and reports are its own. */
-  #toServer(upstream: Upstream, named: NamedRequest, servers: Servers): Route {
+  #toServer(upstream: Upstream, named: NamedRequest, servers: SearchedServers): Route {
     // That server makes the id.
     this.#request.head.requestId = ''
     const instead = (code: ErrorCode) => this.#instead(code, named, servers)
@@ -99,7 +76,7 @@ class NameSearch {
    * The server that had it failed it, without harm: it waits for another, or for that one, as long as requests wait for a client.
    * `undefined`: too many servers did not have the name.
    */
-  #instead(code: ErrorCode, named: NamedRequest, servers: Servers): Holding<Route> | undefined {
+  #instead(code: ErrorCode, named: NamedRequest, servers: SearchedServers): Holding<Route> | undefined {
     if (code === 'CLUSTER_MOVED') {
       if (++this.#tries > MAX_SERVERS_TRIED) return undefined
       this.#request.retried()
@@ -112,7 +89,7 @@ class NameSearch {
   }
 
   /** No server that holds the name can be reached just now: it is routed once more when one can. */
-  #awaiting(named: NamedRequest, servers: Servers): Holding<Route> {
+  #awaiting(named: NamedRequest, servers: SearchedServers): Holding<Route> {
     this.#waitsSince ||= performance.now()
     return {
       kind: 'holding',

@@ -7,6 +7,7 @@ import { latin1 } from '../../http/characters.ts'
 import { Stream, type StreamHandler, type StreamOwner } from '../../session/stream.ts'
 import type { Address, Socket, SocketHandler } from '../../socket.ts'
 import { dial } from '../../sockets/dial.ts'
+import type { RawOpening } from '../contracts/servers.ts'
 import { FramedSocket } from './framed-socket.ts'
 import { MAX_GREETING_BYTES, numberIn, PEER_SILENCE_MS } from './peer-wire.ts'
 
@@ -28,11 +29,6 @@ export interface PeerChannelHost {
   /** It took this one for a peer. */
   greeted(): void
   gone(channel: PeerChannel): void
-}
-
-/** For one raw visitor: it is joined to the tunnel's client once the other server has let it pass. */
-export interface RawOpening {
-  opened(): void
 }
 
 /** As for raw visitors themselves: a silent one may still be there. */

@@ -2,30 +2,19 @@
 
 import type { RequestHead } from '../../http/head.ts'
 import type { Socket } from '../../socket.ts'
-import { type Arrival, type Route, refusal } from '../front.ts'
-import type { HttpFront } from '../fronts/http.ts'
-import { type Entrance, VisitorHop } from '../fronts/visitor-hop.ts'
+import type { WholeServer } from '../contracts/part.ts'
+import type { Arrival, Route } from '../front.ts'
+import { VisitorHop } from '../fronts/visitor-hop.ts'
 import { provedRoute } from './challenge.ts'
 import type { Cluster } from './cluster.ts'
 import { FramedSocket } from './framed-socket.ts'
 import { answerTo, FRAMED_PROTOCOL, PEER_SILENCE_MS, takeVisitor } from './peer-wire.ts'
 
-/** What the door needs of its server. */
-export interface PeerDoorHost {
-  readonly cluster: Cluster | undefined
-  readonly httpFront: HttpFront
-  /** How connections from outside come in that speak this. */
-  entranceOf(proto: Entrance['proto']): Entrance
-}
-
 /** Takes the connection of a server of the same cluster; a stranger's is refused. */
-export function peerRoute(arrival: Arrival, host: PeerDoorHost): Route {
-  const { head } = arrival
-  const { cluster, httpFront } = host
-  if (cluster === undefined || head.method !== 'GET' || head.body !== 'none') return refusal('BAD_REQUEST')
-  const protocol = head.upgrade
+export function peerRoute(arrival: Arrival, cluster: Cluster, whole: WholeServer): Route {
+  const protocol = arrival.head.upgrade
   const isFramed = protocol === FRAMED_PROTOCOL
-  const entrances = { http: host.entranceOf('http'), https: host.entranceOf('https') }
+  const entrances = { http: whole.entranceOf('http'), https: whole.entranceOf('https') }
   const visitorOf = (request: RequestHead): VisitorHop | undefined => {
     const visitor = takeVisitor(request)
     if (visitor === undefined) return undefined
@@ -34,7 +23,7 @@ export function peerRoute(arrival: Arrival, host: PeerDoorHost): Route {
   return provedRoute(arrival, cluster, socket => {
     socket.keepAlive?.(PEER_SILENCE_MS)
     socket.write(answerTo(protocol))
-    const accept = (own: Socket) => httpFront.accept(own, { ...entrances.http, visitorOf }, undefined)
+    const accept = (own: Socket) => whole.accept(own, { ...entrances.http, visitorOf })
     return isFramed ? FramedSocket.over(socket, accept) : accept(socket)
   })
 }

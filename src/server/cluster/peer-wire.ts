@@ -4,7 +4,9 @@ import { createHmac, timingSafeEqual } from 'node:crypto'
 import { ascii } from '../../http/characters.ts'
 import type { RequestHead } from '../../http/head.ts'
 import { parseRequestHead } from '../../http/head.ts'
-import type { Endpoint, Endpoints } from '../../socket.ts'
+import type { Endpoint } from '../../socket.ts'
+import type { PeerNote } from '../contracts/peer-note.ts'
+import type { RawPassenger } from '../contracts/servers.ts'
 
 /** A connection that is upgraded to this carries requests of another server's visitors. */
 export const PEER_PROTOCOL = 'localtunnels-peer'
@@ -27,13 +29,6 @@ export const COUNTS_HEADER = 'localtunnels-counts'
 export const APP_ANSWERED_HEADER = 'localtunnels-app-answered'
 export const APP_ANSWERED_LINE: Uint8Array = ascii(`${APP_ANSWERED_HEADER}: 1\r\n`)
 
-/** What a request is besides. */
-export interface PeerNote {
-  /** A webhook that was kept for the tunnels of this owner. */
-  readonly keptFor?: string
-  /** For the clients that the other server has itself. */
-  readonly isCopy?: boolean
-}
 /** Silence before the system asks whether the other server's machine is there: what is under way may be silent for hours. */
 export const PEER_SILENCE_MS = 10_000
 
@@ -104,14 +99,6 @@ export const RAW_ANSWERS: Readonly<Record<'taken' | 'opened' | 'moved' | 'refuse
   opened: answerTo(RAW_PROTOCOL),
   moved: ascii('HTTP/1.1 421 Misdirected Request\r\nContent-Length: 0\r\n\r\n'),
   refused: ascii('HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n'),
-}
-
-/** A raw visitor, as one server tells another of it. */
-export interface RawPassenger {
-  readonly kind: 'tcp' | 'udp' | 'tls'
-  /** The port, or the host of its TLS hello. */
-  readonly wanted: string
-  readonly endpoints: Endpoints
 }
 
 /** The lines of a greeting that say whose connection it is. */

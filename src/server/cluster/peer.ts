@@ -4,14 +4,15 @@ import type { Node } from '../../directory.ts'
 import type { Stream, StreamHandler } from '../../session/stream.ts'
 import type { Turns } from '../../session/turns.ts'
 import type { Address } from '../../socket.ts'
-import type { Deadlines } from '../deadlines.ts'
+import type { Clock } from '../contracts/clock.ts'
+import type { RawOpening, RawPassenger } from '../contracts/servers.ts'
 import type { ServerLimits } from '../options.ts'
 import type { Upstream, Visit } from '../upstream.ts'
 import { writeHeadWithLine } from '../upstreams/forwarded.ts'
 import { IdleStreams } from '../upstreams/idle-streams.ts'
 import { StreamsUpstream } from '../upstreams/streams.ts'
 import type { PeerTls } from './options.ts'
-import { PeerChannel, type PeerChannelHost, type RawOpening } from './peer-channel.ts'
+import { PeerChannel, type PeerChannelHost } from './peer-channel.ts'
 import {
   asksForNumbers,
   FRAMED_PROTOCOL,
@@ -19,7 +20,6 @@ import {
   PEER_PROTOCOL,
   passengerLines,
   RAW_PROTOCOL,
-  type RawPassenger,
   visitorLine,
 } from './peer-wire.ts'
 
@@ -40,7 +40,7 @@ const NOWHERE: Address = { host: '', port: 0 }
 
 export interface PeerContext {
   readonly limits: ServerLimits
-  readonly deadlines: Deadlines
+  readonly deadlines: Clock
   readonly turns: Turns
   /** Shows that server that this one is of its cluster. `number`: as that of `peerProof`. */
   proof(number: string): string

@@ -3,11 +3,10 @@
 import type { Directory, DirectoryTimes, Node } from '../../directory.ts'
 import type { Stream, StreamHandler } from '../../session/stream.ts'
 import { Shares } from '../../shares.ts'
+import type { RawOpening, RawPassenger } from '../contracts/servers.ts'
 import type { ServerLimits } from '../options.ts'
 import { OlderServers } from './older-servers.ts'
 import { Peer, type PeerContext } from './peer.ts'
-import type { RawOpening } from './peer-channel.ts'
-import type { RawPassenger } from './peer-wire.ts'
 
 /** How long what the directory says of the servers that live is taken for true: many webhooks ask, each time. */
 const ALIVE_MS = 500

@@ -6,8 +6,8 @@ import type { ErrorCode } from '../../errors.ts'
 import { Join } from '../../join.ts'
 import type { Stream, StreamHandler } from '../../session/stream.ts'
 import type { Endpoint, Socket, SocketHandler } from '../../socket.ts'
+import type { RawTaker } from '../contracts/servers.ts'
 import type { RawWish } from '../raw-visit.ts'
-import type { RawVisits } from '../raw-visits.ts'
 import type { Cluster } from './cluster.ts'
 
 /** Servers tried for one connection. A client moves from one to another once. */
@@ -18,7 +18,7 @@ export class RawArrival implements SocketHandler {
   readonly #socket: Socket
   readonly #wish: RawWish
   readonly #cluster: Cluster
-  readonly #visits: RawVisits
+  readonly #raw: RawTaker
   readonly #first: Uint8Array | undefined
   /** What the events of the connection go to once it is joined. */
   #way: SocketHandler | undefined
@@ -31,29 +31,22 @@ export class RawArrival implements SocketHandler {
   #isClosed = false
   #isElsewhere = false
 
-  constructor(
-    socket: Socket,
-    wish: RawWish,
-    cluster: Cluster,
-    visits: RawVisits,
-    first: Uint8Array | undefined,
-  ) {
+  constructor(socket: Socket, wish: RawWish, cluster: Cluster, raw: RawTaker, first: Uint8Array | undefined) {
     this.#socket = socket
     this.#wish = wish
     this.#cluster = cluster
-    this.#visits = visits
+    this.#raw = raw
     this.#first = first
   }
 
   start(): void {
     const tunnel = this.#wish.find()
     if (tunnel === undefined) return this.#seek()
-    const visitors = this.#visits.of(tunnel)
     const way = { first: this.#first, moved: () => this.#moved() }
-    const visitor = visitors.add(this.#socket, way)
+    const visitor = this.#raw.take(this.#socket, tunnel, way)
     this.#way = visitor.socketHandler
     if (this.#hasEnded) this.#way.ended()
-    visitor.start(visitors.refusal)
+    visitor.start()
   }
 
   /** The tunnel here has lost its client to another server. */
@@ -97,7 +90,7 @@ export class RawArrival implements SocketHandler {
     })
     if (stream === undefined) return this.#await()
     if (typeof stream === 'string') return this.#cut()
-    if (!this.#isElsewhere) this.#visits.passing(1)
+    if (!this.#isElsewhere) this.#raw.passing(1)
     this.#isElsewhere = true
     this.#stopWaiting = () => stream.reset('CANCELLED')
   }
@@ -171,6 +164,6 @@ export class RawArrival implements SocketHandler {
     this.#isClosed = true
     this.#stopWaiting?.()
     this.#way?.closed(error)
-    if (this.#isElsewhere) this.#visits.passing(-1)
+    if (this.#isElsewhere) this.#raw.passing(-1)
   }
 }

@@ -1,43 +1,33 @@
 // Where raw visitors come in that other servers send on: joined to the tunnel of this server, and sent on no further.
 
 import type { Endpoints, Socket } from '../../socket.ts'
+import type { WholeServer } from '../contracts/part.ts'
+import type { RawPassenger } from '../contracts/servers.ts'
 import { type Arrival, type Route, refusal } from '../front.ts'
 import { UNHEARD } from '../raw-visit.ts'
-import type { RawVisits } from '../raw-visits.ts'
-import type { Tunnel } from '../tunnel.ts'
 import { provedRoute } from './challenge.ts'
 import type { Cluster } from './cluster.ts'
 import { FramedSocket } from './framed-socket.ts'
-import { passengerOf, RAW_ANSWERS, type RawPassenger } from './peer-wire.ts'
-
-/** What the door needs of its server. */
-export interface RawDoorHost {
-  readonly cluster: Cluster | undefined
-  readonly rawVisits: RawVisits
-  /** The tunnel that the visitor came for, if it is here. */
-  find(passenger: RawPassenger): Tunnel | undefined
-}
+import { passengerOf, RAW_ANSWERS } from './peer-wire.ts'
 
 /** As for raw visitors themselves. */
 const KEEP_ALIVE_MS = 60_000
 
 /** Takes a raw visitor from a server of the same cluster; a stranger's is refused. */
-export function rawRoute(arrival: Arrival, host: RawDoorHost): Route {
-  const { head } = arrival
-  const passenger = passengerOf(head)
-  const isWhole = head.method === 'GET' && head.body === 'none' && passenger !== undefined
-  if (host.cluster === undefined || !isWhole) return refusal('BAD_REQUEST')
-  return provedRoute(arrival, host.cluster, socket => {
+export function rawRoute(arrival: Arrival, cluster: Cluster, whole: WholeServer): Route {
+  const passenger = passengerOf(arrival.head)
+  if (passenger === undefined) return refusal('BAD_REQUEST')
+  return provedRoute(arrival, cluster, socket => {
     socket.write(RAW_ANSWERS.taken)
     socket.keepAlive?.(KEEP_ALIVE_MS)
     const passed = new PassedSocket(socket, passenger.endpoints)
-    enter(passed, passenger, host)
+    enter(passed, passenger, whole)
     return passed
   })
 }
 
-function enter(passed: PassedSocket, passenger: RawPassenger, host: RawDoorHost): void {
-  const tunnel = host.find(passenger)
+function enter(passed: PassedSocket, passenger: RawPassenger, whole: WholeServer): void {
+  const tunnel = whole.tunnelFor(passenger.kind, passenger.wanted)
   if (tunnel === undefined || tunnel.kind !== passenger.kind) return passed.leave('moved')
   if (passenger.kind === 'udp') {
     const { address } = passenger.endpoints.source
@@ -46,10 +36,10 @@ function enter(passed: PassedSocket, passenger: RawPassenger, host: RawDoorHost)
     passed.handler = handler
     return
   }
-  const visitors = host.rawVisits.of(tunnel)
-  const visitor = visitors.add(passed, { opened: () => passed.open(), moved: () => passed.leave('moved') })
+  const way = { opened: () => passed.open(), moved: () => passed.leave('moved') }
+  const visitor = whole.raw.take(passed, tunnel, way)
   passed.handler = visitor.socketHandler
-  visitor.start(visitors.refusal)
+  visitor.start()
 }
 
 /** The connection of a raw visitor who is at another server. */

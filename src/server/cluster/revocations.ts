@@ -1,8 +1,8 @@
 // Tokens that were taken back at one server open nothing at all of them. They are kept by their hashes: a secret is never used again.
 
+import { objectIn } from '../../directory.ts'
 import type { KeptToken, TokenStore } from '../../tokens.ts'
 import type { SharedTable } from './shared-table.ts'
-import { objectIn } from './table-text.ts'
 
 /** How often the store is looked at: another process may have taken a token back. */
 const LOOK_MS = 500

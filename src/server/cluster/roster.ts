@@ -1,23 +1,10 @@
 // What each server of a cluster says of itself, for the operator of any of them.
 
-import type { RecentRow } from '../admin/rows.ts'
+import { objectIn } from '../../directory.ts'
+import type { RecentRow } from '../../measures.ts'
+import type { ServerReport } from '../contracts/servers.ts'
 import type { ServerStats } from '../stats.ts'
 import type { SharedTable } from './shared-table.ts'
-import { objectIn } from './table-text.ts'
-
-/** What a server was doing when it reported last, at most 10 s ago. */
-export interface ServerReport {
-  readonly version: string
-  readonly uptimeSeconds: number
-  readonly clients: number
-  /** Names and ports that are held there. */
-  readonly tunnels: number
-  /** Requests since its start, and those that are under way. */
-  readonly requests: number
-  readonly pending: number
-  /** What its visitors did lately. Left out: it has no admin listener, so it measures nothing. */
-  readonly recent?: RecentRow
-}
 
 const REPORT_MS = 10_000
 /** One that reports no more is forgotten; three reports, so that a lost one means nothing. */
@@ -56,12 +43,10 @@ export class Roster {
     this.#report(Date.now())
   }
 
-  /** How many servers report. */
   get count(): number {
     return this.#table.all().length
   }
 
-  /** `undefined`: it has not reported, or is of a version that does not. */
   reportOf(node: string): ServerReport | undefined {
     // This one knows better than its last report.
     if (node === this.#node) return this.#own()

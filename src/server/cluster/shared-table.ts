@@ -2,11 +2,12 @@
 
 import { randomBytes } from 'node:crypto'
 import type { DirectoryTables, TableEntry } from '../../directory.ts'
+import type { Table } from '../contracts/tables.ts'
 
 /** How long a removal is remembered: a server that was away for longer may bring the entry back. */
 const REMOVED_MS = 90 * 86_400_000
 
-export class SharedTable {
+export class SharedTable implements Table {
   readonly #name: string
   readonly #maxKeys: number
   readonly #directory: DirectoryTables
@@ -25,7 +26,6 @@ export class SharedTable {
     this.#failed = failed
   }
 
-  /** Calls `changed` after other servers have changed something. Returns what stops that. */
   onChange(changed: () => void): () => void {
     this.#listeners.add(changed)
     return () => this.#listeners.delete(changed)
@@ -33,13 +33,11 @@ export class SharedTable {
 
   // ── What is there ──────────────────────────────────────────────────────────────────────────────────────────
 
-  /** `undefined`: nothing, or not any more. */
   get(key: string): string | undefined {
     const entry = this.#entries.get(key)
     return entry !== undefined && isValid(entry) ? entry.value : undefined
   }
 
-  /** Whether any server has ever had the key, as far as it is remembered. */
   knows(key: string): boolean {
     return this.#entries.has(key)
   }
@@ -50,18 +48,15 @@ export class SharedTable {
 
   // ── Changes of this server ─────────────────────────────────────────────────────────────────────────────────
 
-  /** In force here at once. `untilMs`: milliseconds since 1970; 0: until it is removed. */
   set(key: string, value: string, untilMs: number): void {
     this.#write({ key, value, version: this.#nextVersion(), untilMs })
   }
 
-  /** As if its time had come: no server remembers that it was there, as no server brings it back. */
   end(key: string): void {
     const value = this.get(key)
     if (value !== undefined) this.set(key, value, Date.now())
   }
 
-  /** Removes it from all servers. */
   remove(key: string): void {
     if (this.get(key) !== undefined)
       this.#write({ key, value: '', version: this.#nextVersion(), untilMs: Date.now() + REMOVED_MS })
@@ -81,7 +76,6 @@ export class SharedTable {
     return true
   }
 
-  /** An entry of before this server was in the cluster: it stands back behind all that others have done since. */
   bring(key: string, value: string, sinceMs: number, untilMs: number): void {
     if (!this.knows(key)) this.#write({ key, value, version: sinceMs, untilMs })
   }

@@ -1,9 +1,10 @@
 // What this server has in common with the others of its cluster: each part is a table.
 
-import { Bans, type BansHost } from '../admin/bans.ts'
-import type { RecentRow } from '../admin/rows.ts'
-import { SharedBans } from '../admin/shared-bans.ts'
-import type { ServerRoom } from '../room.ts'
+import type { RecentRow } from '../../measures.ts'
+import type { Guarding } from '../contracts/guarding.ts'
+import type { ServerReport, Shared, SharedTexts } from '../contracts/servers.ts'
+import type { OpenTable } from '../contracts/tables.ts'
+import type { Policy } from '../policy.ts'
 import type { ServerStats } from '../stats.ts'
 import { Revocations, type RevocationsHost } from './revocations.ts'
 import { Roster } from './roster.ts'
@@ -11,8 +12,6 @@ import type { SharedTable } from './shared-table.ts'
 import type { Tables } from './tables.ts'
 import { SharedMarks } from './used-marks.ts'
 
-/** Those of all servers, with those that were taken back in the last 90 days. */
-const MAX_BANS = 20_000
 /** Tokens that were ever taken back, of about 150 bytes. Above: an `error` event, and each server knows its own. */
 const MAX_REVOCATIONS = 100_000
 /**
@@ -26,40 +25,40 @@ const MAX_MARKS = 100_000
  */
 const MAX_SIGN_OUTS = 100_000
 
-/** Names with an inbox, with those that were given up in the last 90 days, of about 200 bytes. Above: only the server where its client was knows of it. */
-const MAX_BOXES = 100_000
-
 /** Servers that report, with those that have ended in the last minute. */
 const MAX_SERVERS = 10_000
 
 /** Answers to checks of certificate authorities: one for each name that is being certified. */
 const MAX_ANSWERS = 10_000
 
-export interface SharingHost extends BansHost, RevocationsHost {
+export interface SharingHost extends RevocationsHost {
   stats(): ServerStats
   /** `undefined`: the server has no admin listener, so it measures nothing. */
   recent(): RecentRow | undefined
-  readonly room: ServerRoom
+  readonly guards: Guarding
+  /** Of the tokens, as it is now. */
+  readonly policy: Policy
+  /** As that of `PartServer`. */
+  share(open: OpenTable): () => void
 }
 
-export class Sharing {
+export class Sharing implements Shared {
   readonly #host: SharingHost
-  readonly #bans: SharedTable
+  readonly #tables: Tables
+  readonly #beginParts: () => void
   readonly #revocations: Revocations
   readonly #marks: SharedMarks
   readonly #roster: Roster
-  readonly #boxes: SharedTable
-  /** Answers to checks of a certificate authority, which may come to any server. */
   readonly answers: Answers
 
   /** Before the tables are read. `node`: this server. */
   constructor(node: string, tables: Tables, host: SharingHost) {
     this.#host = host
-    this.#bans = tables.open('bans', MAX_BANS)
+    this.#tables = tables
+    this.#beginParts = host.share((name, maxKeys) => tables.open(name, maxKeys))
     this.#revocations = new Revocations(tables.open('revocations', MAX_REVOCATIONS), host)
     this.#marks = new SharedMarks(tables.open('used', MAX_MARKS), tables.open('ended', MAX_SIGN_OUTS))
     this.answers = new Answers(tables.open('answers', MAX_ANSWERS))
-    this.#boxes = tables.open('boxes', MAX_BOXES)
     this.#roster = new Roster(
       tables.open('servers', MAX_SERVERS),
       node,
@@ -70,27 +69,43 @@ export class Sharing {
 
   /** The tables have what the others have. */
   begin(): void {
-    const { room } = this.#host
-    // Also without an operator of its own a server keeps away whom the others do.
-    room.bans ??= new Bans(undefined, this.#host)
-    room.bans.share(new SharedBans(this.#bans))
-    room.tunnels.guards.marks = this.#marks
-    room.revocations = this.#revocations
-    room.settings.policy.revocations = this.#revocations
-    room.roster = this.#roster
-    room.inbox?.share(this.#boxes)
+    const { guards, changed } = this.#host
+    this.#beginParts()
+    guards.marks = this.#marks
+    this.useInPolicy()
     this.#revocations.begin()
     this.#roster.begin()
-    this.#host.changed()
+    changed()
+  }
+
+  /** Also in that of other settings: tokens that any server has taken back open nothing. */
+  useInPolicy(): void {
+    this.#host.policy.revocations = this.#revocations
   }
 
   stop(): void {
     this.#revocations.stop()
     this.#roster.stop()
   }
+
+  get count(): number {
+    return this.#roster.count
+  }
+
+  get sizes(): ReadonlyMap<string, number> {
+    return this.#tables.sizes()
+  }
+
+  reportOf(server: string): ServerReport | undefined {
+    return this.#roster.reportOf(server)
+  }
+
+  tokensChanged(): void {
+    this.#revocations.look(true)
+  }
 }
 
-class Answers {
+class Answers implements SharedTexts {
   readonly #table: SharedTable
 
   constructor(table: SharedTable) {
@@ -101,7 +116,6 @@ class Answers {
     return this.#table.get(key)
   }
 
-  /** Resolves once the other servers have it. */
   async put(key: string, text: string, untilMs: number): Promise<void> {
     this.#table.set(key, text, untilMs)
     await this.#table.send()

@@ -25,6 +25,35 @@ export type Router = (request: TunnelRequest) => Route
  */
 export type Layer = (next: Router, tunnel: LayeredTunnel) => Router
 
+/** Stands in front of `next` for all requests for names that no tunnel here has. Made once. */
+export type NameLayer = (next: NameRouter) => NameRouter
+
+/** Says where a request goes whose tunnel is not known. */
+export type NameRouter = (named: NamedRequest) => Route
+
+/** A request that asks for a name. */
+export interface NamedRequest {
+  readonly request: SearchedRequest
+  /** A label, or a whole host. */
+  readonly name: string
+  /** Where it goes when no other server has the name. For the last router alone. */
+  here(): Route
+  /** Where it goes from the beginning, once that may have changed. */
+  again(): Route
+  /** Where it goes when no client of the name can be reached; `undefined`: nothing keeps it. */
+  kept(): Route | undefined
+}
+
+/** The same object from its arrival to its end, also when it is routed once more. */
+export interface SearchedRequest {
+  readonly arrival: Arrival
+  readonly head: RequestHead
+  /** Another server has sent it here in vain: it is answered so that that server looks for the name once more. */
+  moved(): Route
+  /** It is sent once more. */
+  retried(): void
+}
+
 /** What layers may know of a tunnel. */
 export interface LayeredTunnel {
   readonly kind: TunnelKind
@@ -32,7 +61,11 @@ export interface LayeredTunnel {
   /** The same for all tunnels of one token, or address. */
   readonly owner: string
   /** Whose it is; of a pool, of the first that is there. The same object for all tunnels of one token, or address. */
-  readonly holder: { readonly rule: { readonly bandwidth?: number | undefined } } | undefined
+  readonly holder:
+    | { readonly rule: { readonly id?: string | undefined; readonly bandwidth?: number | undefined } }
+    | undefined
+  /** Where visitors go that need no choice; `undefined` while every client is away. */
+  readonly upstream: Upstream | undefined
   /** Who may visit, as its client asked for; `undefined`: all visitors may. */
   readonly guard: OwnGuard | undefined
   /** What the rule of its token allows visitors. */

@@ -4,16 +4,25 @@
 import type { ExchangeCounts, LaneExchange, LaneTerms } from '../../accelerator.ts'
 import type { ErrorCode } from '../../errors.ts'
 import type { RequestHead } from '../../http/head.ts'
+import type { RecentRow } from '../../measures.ts'
+import type { Turns } from '../../session/turns.ts'
 import type { Socket, SocketHandler } from '../../socket.ts'
+import type { InboxWish } from '../../wire/control.ts'
+import type { BookingDesk } from '../booking.ts'
 import type { ClientConnection } from '../clients.ts'
+import type { Arrival, Route } from '../front.ts'
+import type { Entrance } from '../fronts/visitor-hop.ts'
 import type { ServerLimits, TunnelServerEvents } from '../options.ts'
+import type { RawWish } from '../raw-visit.ts'
 import type { ServerSettings } from '../settings.ts'
 import type { ServerStats } from '../stats.ts'
 import type { Tunnel } from '../tunnel.ts'
 import type { Upstream } from '../upstream.ts'
 import type { Clock } from './clock.ts'
 import type { Guarding } from './guarding.ts'
-import type { Ending, Layer, LayeredTunnel, ServedBy } from './layer.ts'
+import type { Ending, Layer, LayeredTunnel, NameLayer, ServedBy } from './layer.ts'
+import type { RawTaker, Servers } from './servers.ts'
+import type { OpenTable } from './tables.ts'
 
 /** Makes a part of a server. Called while the server is made: no tunnel exists, and nothing is loaded that is not needed. */
 export type Install = (server: PartServer) => Part
@@ -24,17 +33,31 @@ export interface PartServer {
   readonly settings: ServerSettings
   readonly limits: ServerLimits
   readonly deadlines: Clock
+  readonly turns: Turns
   /** What guards, middlewares and observers throw. */
   readonly faults: Faults
   readonly isSecure: boolean
   readonly isRunning: boolean
-  /** Addresses that the operator keeps away; `undefined`: none. */
-  readonly bans: { readonly hasAddresses: boolean } | undefined
-  isBanned(address: string): boolean
-  /** The other servers; `undefined`: there are none. */
-  readonly cluster: OtherServers | undefined
+  /** As `Part.noted` and `Part.judge`, of all parts. */
+  noted(note: Note): void
+  judge(address: string): ErrorCode | undefined
+  /** Takes a tunnel back, if there is one of this name: its clients get `BLOCKED`. */
+  closeTunnel(name: string): void
+  /** The others of its cluster, set by the part that has joined them; `undefined`: there are none. */
+  servers: Servers | undefined
+  /** As `Part.share`, of all parts. */
+  share(open: OpenTable): () => void
   /** `guards`: those of the part that has them. */
-  readonly tunnels: { guards: Guarding; find(name: string): LayeredTunnel | undefined }
+  readonly tunnels: {
+    guards: Guarding
+    find(name: string): LayeredTunnel | undefined
+    /** Of all of them. */
+    routesChanged(): void
+  }
+  /** Whether a tunnel of this server has the name, with a client that is there. */
+  isServedHere(name: string): boolean
+  /** Another server holds the name: its tunnel here is over. */
+  lost(name: string): void
   failed(error: Error): void
 }
 
@@ -44,20 +67,35 @@ export interface WholeServer {
   readonly port: number
   /** Those that are connected. */
   readonly clients: ReadonlySet<ClientConnection>
+  /** Takes requests that come from no visitor's connection. */
+  readonly desk: BookingDesk
   /** Connections of visitors. */
   readonly visitorCount: number
   stats(): ServerStats
+  /** `undefined`: there is no admin listener, so nothing is measured. */
+  recent(): RecentRow | undefined
   /** The public URL of a tunnel; `undefined`: of the control host. */
   urlOf(tunnel: Tunnel | undefined): string
   on<Event extends keyof TunnelServerEvents>(
     event: Event,
     listener: (payload: TunnelServerEvents[Event]) => void,
   ): void
-}
-
-export interface OtherServers {
-  /** Those that have clients of the name, too, and can be reached. */
-  othersWith(name: string): readonly Upstream[] | Promise<readonly Upstream[]>
+  /** Takes a connection whose requests come in so. */
+  accept(socket: Socket, entrance: Entrance): SocketHandler
+  /** How those come in that speak this to the server itself. */
+  entranceOf(proto: Entrance['proto']): Entrance
+  readonly raw: RawTaker
+  /** The tunnel that a raw visitor wants, if it is here; see `RawWish`. */
+  tunnelFor(kind: RawWish['kind'], wanted: string): Tunnel | undefined
+  /** Public ports of other servers' tunnels. Rejects with `PORT_TAKEN` or `PORT_NOT_ALLOWED`. */
+  readonly ports: {
+    openElsewhere(kind: 'tcp' | 'udp', port: number): Promise<void>
+    closeElsewhere(kind: 'tcp' | 'udp', port: number): void
+  }
+  /** Another server has claimed the name. */
+  claimedElsewhere(name: string): void
+  /** Some visitor, client or token may be another's by now: what is not allowed any more is taken back. */
+  allowanceChanged(): void
 }
 
 export interface Faults {
@@ -71,6 +109,23 @@ export interface Part {
   readonly name: string
   /** Around the routing of each request to a tunnel. */
   readonly layer?: Layer
+  /** Why no visitor and no client may come from this address; `undefined`: they may. */
+  judge?(address: string): ErrorCode | undefined
+  /** Whether no client may have this name, or `tcp-20000` and its like. */
+  isBlocked?(name: string): boolean
+  /** Around the routing of each request for a name that no tunnel here has. */
+  readonly nameLayer?: NameLayer
+  /** The control host is asked to switch to a protocol. `undefined`: it is not one of this part. */
+  enter?(arrival: Arrival): Route | undefined
+  /**
+   * Takes a request for a name whose client is away. `token`: names the token of the client that holds it, `''` for none; `undefined`: no
+   * client does. `undefined`: the part does not take it.
+   */
+  kept?(name: string, token: string | undefined, head: RequestHead, address: string): Upstream | undefined
+  /** A client holds the tunnel now. `token` likewise; `inbox`: what is to be kept for it while it is away. */
+  registered?(tunnel: LayeredTunnel, token: string, inbox: InboxWish | undefined): void
+  /** Another server holds the name now. */
+  claimedElsewhere?(name: string): void
   /** A request is over that was for no tunnel, and had a code. */
   missed?(request: MissedRequest): void
   /** Something happened that no request has a part in. */
@@ -92,8 +147,17 @@ export interface Part {
   reloaded?(): void
   /** Before the server listens. Rejects: it does not start. */
   start?(server: WholeServer): Promise<void>
+  /**
+   * The server is about to join others, which have tables together: opens those of the part. Returns what is called once they have
+   * what the others have.
+   */
+  share?(open: OpenTable): () => void
+  /** It listens. Likewise. */
+  listening?(): Promise<void>
   /** It takes no more visitors, and ends. `SERVER_REPLACED`: another program goes on with its sockets. */
   drain?(code: 'SERVER_DRAINING' | 'SERVER_REPLACED'): void
+  /** Nothing is under way. Resolves when nothing is elsewhere, in so many milliseconds at most. */
+  idle?(ms: number): Promise<void>
   /** It has ended, or did not start. Last first; also those that did not start. */
   stop?(): void | Promise<void>
 }

@@ -21,7 +21,7 @@ export function listenTcp(
       hostname: room.settings.hostname,
       port,
       // Workers: the client may be at this one now, while the one before is about to hear of it; and a pool has clients at several.
-      sharesPort: room.cluster?.isOneMachine === true,
+      sharesPort: room.servers?.isOneMachine === true,
       inherited: room.inheritance?.take(port),
       admit: socket => admission.admit(socket, false),
       accept: (socket, seat) => {

@@ -12,7 +12,7 @@ import { refusalOfName } from '../tunnels.ts'
 
 /** What a TLS front needs of its server. */
 export type TlsRoom = Pick<ServerRoom, 'deadlines' | 'destinationOf' | 'limits' | 'tunnels' | 'turns'> &
-  Partial<Pick<ServerRoom, 'cluster' | 'settings'>>
+  Partial<Pick<ServerRoom, 'servers' | 'settings'>>
 
 /** What ends TLS of connections that are for no TLS tunnel. */
 export interface Terminator extends Pick<HelloHost, 'foreign'> {
@@ -80,10 +80,10 @@ export class TlsFront {
   /** Whether TLS for this host goes to a tunnel as it is; in a cluster that may have to be asked. */
   #isTunnels(host: string): boolean | Promise<boolean> {
     if (tlsTunnelOf(this.#room, host) !== undefined) return true
-    const { cluster, settings } = this.#room
+    const { servers, settings } = this.#room
     const name = directoryNameOf(this.#room, host)
     const isAsked = name !== undefined && (name !== host || settings?.policy.opensHosts === true)
-    const found = isAsked ? cluster?.find(name) : undefined
+    const found = isAsked ? servers?.find(name) : undefined
     if (found === undefined) return false
     const isTls = (places: readonly Place[]) => places.some(place => place.isTls === true)
     // Where the directory does not answer, what is not known to be a tunnel's ends here.

@@ -43,7 +43,7 @@ export async function listenUdp(
 ): Promise<OpenPort> {
   const front = new UdpPort(port, room, gate, turns)
   try {
-    await bindSoon(front, room.cluster?.isOneMachine === true ? BIND_TRIES : 1)
+    await bindSoon(front, room.servers?.isOneMachine === true ? BIND_TRIES : 1)
   } catch (cause) {
     const code = cause instanceof Error && 'code' in cause ? cause.code : undefined
     throw new TunnelError(code === 'EACCES' ? 'PORT_NOT_ALLOWED' : 'PORT_TAKEN', undefined, { cause })
@@ -266,8 +266,7 @@ class UdpPort implements OpenPort {
 
   /** To the server that has the tunnel. The first datagram waits for the directory, others that come meanwhile are lost. */
   #openElsewhere(port: number, address: string, datagram: Uint8Array): VisitorFlow | 'kept' | undefined {
-    const { cluster } = this.#room
-    const found = cluster?.find(this.#name)
+    const found = this.#room.servers?.find(this.#name)
     if (found === undefined) return undefined
     if (!(found instanceof Promise)) return this.#openAt(found, port, address)
     const isKept = this.#later(port, address, found, places => {
@@ -279,8 +278,8 @@ class UdpPort implements OpenPort {
   }
 
   #openAt(places: readonly Place[], port: number, address: string): VisitorFlow | undefined {
-    const { cluster, settings } = this.#room
-    if (cluster === undefined || !this.#mayOpen(this.#name)) return undefined
+    const { servers, settings } = this.#room
+    if (servers === undefined || !this.#mayOpen(this.#name)) return undefined
     const destination = { address: settings.hostname, port: this.#number }
     const passenger = {
       kind: 'udp',
@@ -292,7 +291,7 @@ class UdpPort implements OpenPort {
       address,
       this.#name,
       [],
-      join => cluster.pass(places, passenger, join, { opened() {} }) ?? 'CLIENT_GONE',
+      join => servers.pass(places, passenger, join, { opened() {} }) ?? 'CLIENT_GONE',
     )
   }
 

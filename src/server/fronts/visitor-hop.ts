@@ -4,7 +4,7 @@ import { randomBytes } from 'node:crypto'
 import type { Hop } from '../../http/forward.ts'
 import type { RequestHead } from '../../http/head.ts'
 import type { Tracing } from '../../http/tracing.ts'
-import type { PeerNote } from '../cluster/peer-wire.ts'
+import type { PeerNote } from '../contracts/peer-note.ts'
 import type { Rewrite } from '../upstream.ts'
 
 /** What another server says of a visitor. */

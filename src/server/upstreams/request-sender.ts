@@ -3,7 +3,7 @@
 import { IDEMPOTENT } from '../../http/request-line.ts'
 import type { Stream } from '../../session/stream.ts'
 import type { Socket, Splice, SpliceDone } from '../../socket.ts'
-import type { Deadlines } from '../deadlines.ts'
+import type { Clock } from '../contracts/clock.ts'
 import type { ServerLimits } from '../options.ts'
 import { type Movement, Progress } from '../progress.ts'
 import { scratch } from './forwarded.ts'
@@ -33,7 +33,7 @@ export class RequestSender implements Movement {
   /** Bytes wait for the origin, which takes none of them at the moment. */
   #isBackedUp = false
 
-  constructor(limits: ServerLimits, deadlines: Deadlines, stalled: () => void) {
+  constructor(limits: ServerLimits, deadlines: Clock, stalled: () => void) {
     this.#limits = limits
     this.#progress = new Progress(deadlines, this)
     this.#stalled = stalled

@@ -2,7 +2,7 @@
 
 import type { Session } from '../../session/session.ts'
 import type { Turns } from '../../session/turns.ts'
-import type { Deadlines } from '../deadlines.ts'
+import type { Clock } from '../contracts/clock.ts'
 import type { SessionTrunk } from '../lanes/session-trunk.ts'
 import type { ServerLimits } from '../options.ts'
 import type { Rewrite, Visit } from '../upstream.ts'
@@ -31,7 +31,7 @@ export interface StreamsContext {
   /** The tunnel's number on the session. */
   readonly tunnel: number
   readonly limits: ServerLimits
-  readonly deadlines: Deadlines
+  readonly deadlines: Clock
   readonly turns: Turns
   /** Other clients hold the tunnel, too: what fails here may be tried there. */
   readonly isShared: boolean

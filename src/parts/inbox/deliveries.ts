@@ -2,7 +2,7 @@
 
 import { eventLoop } from '../../event-loop.ts'
 import type { InboxStore, KeptWebhook } from '../../inbox.ts'
-import type { BookingDesk } from '../booking.ts'
+import type { BookingDesk } from '../../server/booking.ts'
 import { type Delivered, DeliveryVisit } from './delivery-visit.ts'
 
 /** Of one name at a time: an app that was away is not overrun. */

@@ -1,18 +1,18 @@
 // Bans as all servers of a cluster have them: entries of a table.
 
 import { createHash } from 'node:crypto'
+import { objectIn } from '../../directory.ts'
 import { isNetwork } from '../../networks.ts'
 import type { Ban } from '../../operations.ts'
-import type { SharedTable } from '../cluster/shared-table.ts'
-import { objectIn } from '../cluster/table-text.ts'
+import type { Table } from '../../server/contracts/tables.ts'
 
 /** Ids are numbers that an operator can read out: 12 digits. */
 const IDS = 1_000_000_000_000
 
 export class SharedBans {
-  readonly #table: SharedTable
+  readonly #table: Table
 
-  constructor(table: SharedTable) {
+  constructor(table: Table) {
     this.#table = table
   }
 

@@ -6,10 +6,12 @@ import type { Ban, OperationsStore } from '../../operations.ts'
 import type { SharedBans } from './shared-bans.ts'
 
 /** Bans at once. Above: `OPTION_INVALID`. */
-export const MAX_BANS = 10_000
+const MAX_BANS = 10_000
+/** Those of all servers, with those that were taken back in the last 90 days. */
+export const MAX_SHARED = 20_000
 
 /** Who acts on changes. */
-export interface BansHost {
+interface BansHost {
   /** Another visitor may be refused, or let in. */
   changed(): void
   /** Visitors and clients that a new one is about are cut. */

@@ -1,13 +1,13 @@
 // Which names have an inbox: on the disk of the server where their client was, and with a cluster in a table that all servers have.
 
+import { objectIn } from '../../directory.ts'
 import type { Box, InboxStore } from '../../inbox.ts'
-import type { SharedTable } from '../cluster/shared-table.ts'
-import { objectIn } from '../cluster/table-text.ts'
+import type { Table } from '../../server/contracts/tables.ts'
 
 export class Boxes {
   readonly #store: InboxStore
   readonly #maxAgeMs: number
-  #table: SharedTable | undefined
+  #table: Table | undefined
 
   /** `maxAgeMs`: how long a box stays whose client is away. */
   constructor(store: InboxStore, maxAgeMs: number) {
@@ -16,7 +16,7 @@ export class Boxes {
   }
 
   /** All servers have the same from now on: the registration that came last counts. */
-  share(table: SharedTable): void {
+  share(table: Table): void {
     this.#table = table
     for (const { seenMs, ...box } of this.#store.boxes())
       table.bring(box.name, textOf(box), seenMs, seenMs + this.#maxAgeMs)

@@ -1,8 +1,6 @@
-// What an operator says of the inbox.
+// Options of parts, as the operator gives them: each part checks its own.
 
-import { TunnelError } from '../../errors.ts'
-import type { InboxStore } from '../../inbox.ts'
-import { LARGEST_TIMES } from '../../shares.ts'
+import type { InboxStore } from '../inbox.ts'
 
 export interface InboxOptions {
   /** Where webhooks wait: `await openInbox('inbox.db')`. The caller closes it after `server.stop()`. */
@@ -27,29 +25,4 @@ export interface InboxOptions {
   readonly maxAgeMs?: number
   /** Answers of the app that ask for another try (408, 425, 429, 5xx), until the webhook is dropped. Default 15: about an hour. */
   readonly maxAttempts?: number
-}
-
-export type InboxSettings = Required<InboxOptions>
-
-const MOST_BODY_BYTES = 67_108_864
-const DAY_MS = 86_400_000
-
-/** Throws `OPTION_INVALID` for what cannot be used. */
-export function inboxSettings(options: InboxOptions): InboxSettings {
-  const settings: InboxSettings = {
-    maxRequests: 10_000,
-    maxBytes: 52_428_800,
-    maxAllBytes: 1_073_741_824,
-    maxBodyBytes: 1_048_576,
-    maxUnwrittenBytes: Math.max(MOST_BODY_BYTES, LARGEST_TIMES * (options.maxBodyBytes ?? 0)),
-    maxAgeMs: 3 * DAY_MS,
-    maxAttempts: 15,
-    ...options,
-  }
-  for (const [name, value] of Object.entries(settings))
-    if (name !== 'store' && !(Number.isSafeInteger(value) && Number(value) >= 1))
-      throw new TunnelError('OPTION_INVALID', `inbox.${name} must be a whole number from 1 up.`)
-  if (settings.maxBodyBytes > MOST_BODY_BYTES)
-    throw new TunnelError('OPTION_INVALID', `inbox.maxBodyBytes must be at most ${MOST_BODY_BYTES}.`)
-  return settings
 }

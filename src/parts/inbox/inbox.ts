@@ -9,11 +9,11 @@ import { eventLoop } from '../../event-loop.ts'
 import type { RequestHead } from '../../http/head.ts'
 import { pathMatcher } from '../../http/path-rules.ts'
 import type { Box, NewWebhook } from '../../inbox.ts'
-import type { BookingDesk } from '../booking.ts'
-import type { SharedTable } from '../cluster/shared-table.ts'
-import type { Deadlines } from '../deadlines.ts'
-import { KeptBodies } from '../kept-bodies.ts'
-import type { Upstream } from '../upstream.ts'
+import type { BookingDesk } from '../../server/booking.ts'
+import type { Clock } from '../../server/contracts/clock.ts'
+import type { Table } from '../../server/contracts/tables.ts'
+import { KeptBodies } from '../../server/kept-bodies.ts'
+import type { Upstream } from '../../server/upstream.ts'
 import { Boxes } from './boxes.ts'
 import { Boxing } from './boxing.ts'
 import { Deliveries } from './deliveries.ts'
@@ -33,7 +33,7 @@ const METHODS: ReadonlySet<string> = new Set(['POST', 'PUT', 'PATCH'])
 
 export interface InboxHost {
   readonly isSecure: boolean
-  readonly deadlines: Deadlines
+  readonly deadlines: Clock
   /** How long the next piece of a body may take, as it is now. */
   readonly pauseMs: number
   /** Whether a client of this owner has the name here and is there. */
@@ -84,7 +84,7 @@ export class Inbox {
   }
 
   /** Servers of a cluster have these boxes together, and each delivers what it has kept to where the clients are. */
-  share(table: SharedTable): void {
+  share(table: Table): void {
     this.#boxes.share(table)
     this.#regularly('search', SEARCH_MS, () => this.#search())
     // Once the server has joined the cluster.

@@ -1,0 +1,53 @@
+// Bans of the operator as a part of a server: a layer while addresses are banned, and an answer about each address and name.
+
+import type { Ban } from '../../operations.ts'
+import type { Install, WholeServer } from '../../server/contracts/part.ts'
+import { Bans, MAX_SHARED } from './bans.ts'
+import { SharedBans } from './shared-bans.ts'
+
+const all = new WeakMap<object, Bans>()
+
+/** Those of this server; `undefined`: no operator could make any. For the operator's view. */
+export function bansOf(server: object): Bans | undefined {
+  return all.get(server)
+}
+
+export const installBans: Install = server => {
+  let bans: Bans | undefined
+  let clients: WholeServer['clients'] = new Set()
+  const isBanned = (address: string): boolean => bans?.isAddressBanned(address) === true
+  /** Visitors and clients that it is about are cut, as far as the server knows them by it. */
+  const added = ({ kind, value }: Ban): void => {
+    if (kind === 'tunnel') server.closeTunnel(value)
+    else for (const client of [...clients]) if (isBanned(client.remoteAddress)) client.close('BLOCKED')
+  }
+  const host = { added, changed: () => server.tunnels.routesChanged() }
+  return {
+    name: 'bans',
+    layer(next) {
+      if (bans?.hasAddresses !== true) return next
+      return request =>
+        !request.isAdmitted && isBanned(request.address) ? request.answer({ code: 'BLOCKED' }) : next(request)
+    },
+    judge: address => (isBanned(address) ? 'BLOCKED' : undefined),
+    isBlocked: name => bans?.isTunnelBanned(name) === true,
+    // Each request of a proxy's connection may be another visitor's.
+    lane: ({ isProxy, address }) =>
+      bans?.hasAddresses === true && (isProxy || isBanned(address)) ? 'none' : undefined,
+    async start(whole) {
+      clients = whole.clients
+      const { admin } = server.settings
+      if (admin === undefined) return
+      bans = new Bans(admin.store, host)
+      all.set(server, bans)
+    },
+    share(open) {
+      const table = open('bans', MAX_SHARED)
+      return () => {
+        // Also without an operator of its own a server keeps away whom the others do.
+        bans ??= new Bans(undefined, host)
+        bans.share(new SharedBans(table))
+      }
+    },
+  }
+}

@@ -1,0 +1,79 @@
+// Webhooks that wait for their clients, as a part of a server: it keeps what comes while a client is away, and a layer takes out of
+// other requests what would mark them as kept.
+
+import type { LayeredTunnel } from '../../server/contracts/layer.ts'
+import type { Install, PartServer } from '../../server/contracts/part.ts'
+import type { Inbox, InboxHost } from './inbox.ts'
+import { withoutMarks } from './marks.ts'
+import { inboxSettings } from './options.ts'
+
+/** Names with an inbox, with those that were given up in the last 90 days, of about 200 bytes. Above: only the server where its client was knows of it. */
+const MAX_BOXES = 100_000
+
+export const installInbox: Install = server => {
+  const settings = server.settings.inbox && inboxSettings(server.settings.inbox)
+  /** Webhooks for them are marked when they are delivered. */
+  const boxed = new WeakSet<LayeredTunnel>()
+  let inbox: Inbox | undefined
+  const stop = (): void => inbox?.stop()
+  return {
+    name: 'inbox',
+    // Without `lane`: lanes take no lines out.
+    layer(next, tunnel) {
+      if (!boxed.has(tunnel)) return next
+      return request => {
+        if (request.arrival.keptFor === undefined && !request.isAdmitted) withoutMarks(request.head)
+        return next(request)
+      }
+    },
+    kept: (name, token, head, address) => inbox?.upstreamFor(name, token, head, address),
+    registered(tunnel, token, wish) {
+      if (wish !== undefined && !boxed.has(tunnel)) {
+        boxed.add(tunnel)
+        tunnel.routesChanged()
+      }
+      inbox?.registered(tunnel.name, token, wish, tunnel.pool !== undefined)
+    },
+    claimedElsewhere: name => inbox?.claimedElsewhere(name),
+    async load({ inbox: next }) {
+      if (next !== undefined) inboxSettings(next)
+    },
+    async start({ desk }) {
+      if (settings === undefined) return
+      const { Inbox } = await import('./inbox.ts')
+      inbox = new Inbox(settings, hostOf(server), desk)
+    },
+    share(open) {
+      const table = open('boxes', MAX_BOXES)
+      return () => inbox?.share(table)
+    },
+    // What is not delivered waits for the next start.
+    drain: stop,
+    stop,
+  }
+}
+
+function hostOf(server: PartServer): InboxHost {
+  return {
+    isSecure: server.isSecure,
+    deadlines: server.deadlines,
+    get pauseMs() {
+      return server.limits.headTimeoutMs
+    },
+    isThere(name, owner) {
+      const tunnel = server.tunnels.find(name)
+      return tunnel?.upstream !== undefined && tunnel.holder?.rule.id === owner
+    },
+    delivers(name) {
+      const { servers } = server
+      const isAlone = servers === undefined || servers.shared !== undefined
+      return isAlone || server.tunnels.find(name)?.pool === undefined || servers.isFirst(name)
+    },
+    isElsewhere(name) {
+      const found = server.servers?.find(name)
+      return found instanceof Promise ? found.then(nodes => nodes.length > 0) : (found?.length ?? 0) > 0
+    },
+    count: outcome => server.noted({ kind: 'webhook', outcome }),
+    failed: error => server.failed(error),
+  }
+}

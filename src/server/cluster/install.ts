@@ -1,0 +1,51 @@
+// The other servers of a cluster as a part of a server: a name that no tunnel here has may be theirs.
+
+import type { Install } from '../contracts/part.ts'
+import { untilOver } from '../draining.ts'
+import { refusal } from '../front.ts'
+import type { Joined } from './joining.ts'
+import { NameSearches } from './name-search.ts'
+import { isPeerProtocol } from './peer-wire.ts'
+
+export const installCluster: Install = server => {
+  let joined: Joined | undefined
+  /** Resolves when this server has joined. */
+  let join: () => Promise<Joined>
+  const searches = new NameSearches()
+  return {
+    name: 'cluster',
+    nameLayer: next => named =>
+      joined === undefined ? next(named) : searches.route(named, joined.cluster, next),
+    enter(arrival) {
+      if (!isPeerProtocol(arrival.head.upgrade)) return undefined
+      return joined?.enter(arrival) ?? refusal('BAD_REQUEST')
+    },
+    async start(whole) {
+      const { cluster, port } = server.settings
+      if (cluster === undefined) return
+      join = async () => (await import('./joining.ts')).join(server, whole, cluster)
+      // Who comes by a socket that listens already is there at once. Only a server that takes any free port must have it first, to say
+      // where the others reach it.
+      if (port !== 0 || cluster.peerUrl !== undefined) joined = await join()
+    },
+    async listening() {
+      if (server.settings.cluster === undefined) return
+      joined ??= await join()
+      await joined.cluster.openPorts()
+    },
+    drain() {
+      if (server.settings.cluster?.othersIdle === undefined) joined?.cluster.leave()
+    },
+    async idle(ms) {
+      const { othersIdle } = server.settings.cluster ?? {}
+      if (othersIdle !== undefined) await untilOver(othersIdle(), ms)
+      joined?.cluster.leave()
+    },
+    stop() {
+      joined?.sharing?.stop()
+      joined?.cluster.stop()
+      joined = undefined
+    },
+    reloaded: () => joined?.sharing?.useInPolicy(),
+  }
+}

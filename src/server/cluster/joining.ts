@@ -1,0 +1,69 @@
+// Makes a server one of a cluster: from then on the others send requests here.
+
+import type { PartServer, WholeServer } from '../contracts/part.ts'
+import { type Arrival, type Route, refusal } from '../front.ts'
+import { Cluster, peerUrlOf } from './cluster.ts'
+import type { ClusterOptions } from './options.ts'
+import { peerRoute } from './peer-door.ts'
+import { RAW_PROTOCOL } from './peer-wire.ts'
+import { rawRoute } from './raw-door.ts'
+import { Sharing } from './sharing.ts'
+
+export interface Joined {
+  readonly cluster: Cluster
+  /** `undefined`: the servers share files instead. */
+  readonly sharing: Sharing | undefined
+  /** A connection of another server. */
+  enter(arrival: Arrival): Route
+}
+
+/** Rejects with `CLUSTER_UNREACHABLE`. */
+export async function join(server: PartServer, whole: WholeServer, options: ClusterOptions): Promise<Joined> {
+  const { domains, hostname, isTls, admin } = server.settings
+  const cluster = new Cluster(options, {
+    get limits() {
+      return server.limits
+    },
+    deadlines: server.deadlines,
+    turns: server.turns,
+    controlHost: domains[0] ?? 'localhost',
+    lost: name => server.lost(name),
+    claimedElsewhere: name => whole.claimedElsewhere(name),
+    isServedHere: name => server.isServedHere(name),
+    // The servers of one machine have the same ports: the one that has the tunnel listens.
+    ports: options.peerUrl?.startsWith('unix:')
+      ? undefined
+      : {
+          isOffered: (kind, port) => server.settings.ports[kind].includes(port),
+          open: (kind, port) => whole.ports.openElsewhere(kind, port),
+          close: (kind, port) => whole.ports.closeElsewhere(kind, port),
+        },
+    failed: error => server.failed(error),
+  })
+  const { tables, node } = cluster
+  const sharing =
+    tables &&
+    new Sharing(node, tables, {
+      store: options.tokens ?? admin?.tokens,
+      guards: server.tunnels.guards,
+      get policy() {
+        return server.settings.policy
+      },
+      share: open => server.share(open),
+      changed: () => whole.allowanceChanged(),
+      stats: () => whole.stats(),
+      recent: () => whole.recent(),
+      failed: error => server.failed(error),
+    })
+  await cluster.start(options.peerUrl ?? peerUrlOf(hostname, whole.port, isTls))
+  sharing?.begin()
+  cluster.shared = sharing
+  server.servers = cluster
+  return { cluster, sharing, enter: arrival => enter(arrival, cluster, whole) }
+}
+
+function enter(arrival: Arrival, cluster: Cluster, whole: WholeServer): Route {
+  const { method, body, upgrade } = arrival.head
+  if (method !== 'GET' || body !== 'none') return refusal('BAD_REQUEST')
+  return upgrade === RAW_PROTOCOL ? rawRoute(arrival, cluster, whole) : peerRoute(arrival, cluster, whole)
+}

@@ -1,0 +1,130 @@
+// Contract between a server and the others of its cluster. Implementation: cluster/. Without it a server is alone.
+
+import type { Place } from '../../directory.ts'
+import type { ErrorCode } from '../../errors.ts'
+import type { RecentRow } from '../../measures.ts'
+import type { Stream, StreamHandler } from '../../session/stream.ts'
+import type { Endpoints, Socket, SocketHandler } from '../../socket.ts'
+import type { RawWay, RawWish } from '../raw-visit.ts'
+import type { Tunnel } from '../tunnel.ts'
+import type { Upstream } from '../upstream.ts'
+
+/** Names that a client may have. */
+export interface Claimed {
+  readonly names: readonly string[]
+  /** The resume secret of the client's tunnel. */
+  readonly secret: string
+}
+
+/** Decides which server has a name. */
+export interface Claims {
+  /** All of the names, or none: then a code says why. `resume`: the secret that the client shows. */
+  claim(
+    names: readonly string[],
+    resume: string | undefined,
+    isShared: boolean,
+    isTls?: boolean,
+  ): Promise<Claimed | ErrorCode>
+  /** No tunnel of this server has the name any more. */
+  release(name: string): void
+}
+
+/** A raw visitor, as one server tells another of it. */
+export interface RawPassenger extends Pick<RawWish, 'kind' | 'wanted'> {
+  readonly endpoints: Endpoints
+}
+
+/** For one raw visitor: it is joined to the tunnel's client once the other server has let it pass. */
+export interface RawOpening {
+  opened(): void
+}
+
+/** Takes raw visitors to tunnels of this server. */
+export interface RawTaker {
+  take(socket: Socket, tunnel: Tunnel, way: RawWay): RawTaken
+  /** So many more are on their way to other servers; negative: fewer. */
+  passing(count: number): void
+}
+
+export interface RawTaken {
+  readonly socketHandler: SocketHandler
+  /** It goes on its way, waits, or is cut. */
+  start(): void
+}
+
+/** A server of the cluster, for its operator. */
+export interface ClusterMember {
+  readonly id: string
+  /** Where the others reach it. */
+  readonly url: string
+  /** It is the one that was asked. */
+  readonly isSelf: boolean
+  /** The last connection to it could be made, if there was any. */
+  readonly isReachable: boolean
+  /** Requests and raw visitors that were sent on to it, and are under way. */
+  readonly inFlight: number
+}
+
+/** What a server was doing when it reported last, at most 10 s ago. */
+export interface ServerReport {
+  readonly version: string
+  readonly uptimeSeconds: number
+  readonly clients: number
+  /** Names and ports that are held there. */
+  readonly tunnels: number
+  /** Requests since its start, and those that are under way. */
+  readonly requests: number
+  readonly pending: number
+  /** What its visitors did lately. Left out: it has no admin listener, so it measures nothing. */
+  readonly recent?: RecentRow
+}
+
+/** A text that all servers have, by its key. */
+export interface SharedTexts {
+  get(key: string): string | undefined
+  /** Resolves once the other servers have it. */
+  put(key: string, text: string, untilMs: number): Promise<void>
+  remove(key: string): void
+}
+
+/** What all servers of a cluster have in memory. */
+export interface Shared {
+  /** Answers to checks of a certificate authority, which may come to any server. */
+  readonly answers: SharedTexts
+  /** How many servers report. */
+  readonly count: number
+  /** Entries of each table, by its name. */
+  readonly sizes: ReadonlyMap<string, number>
+  /** `undefined`: it has not reported, or is of a version that does not. */
+  reportOf(server: string): ServerReport | undefined
+  /** Tokens that this server keeps have changed. */
+  tokensChanged(): void
+}
+
+export interface Servers extends Claims {
+  /** The servers are of one machine, as workers are. */
+  readonly isOneMachine: boolean
+  /** `undefined`: they share files instead. */
+  readonly shared: Shared | undefined
+  /** The servers that hold a name, but for this one. Rejects when that cannot be asked; `undefined`: too much is asked already. */
+  find(name: string): readonly Place[] | Promise<readonly Place[]> | undefined
+  /** Of the servers that hold the name, this one was the first. */
+  isFirst(name: string): boolean | Promise<boolean>
+  /** Those that have clients of the name, too, and can be reached. */
+  othersWith(name: string): readonly Upstream[] | Promise<readonly Upstream[]>
+  /** Takes a raw visitor: to the tunnel here, or on to the server that has it. `first`: bytes of it that were read already. */
+  accept(socket: Socket, wish: RawWish, raw: RawTaker, first: Uint8Array | undefined): SocketHandler
+  /** Sends a raw visitor or a flow to one of these servers. `undefined`: none of them can be reached just now. */
+  pass(
+    places: readonly Place[],
+    passenger: RawPassenger,
+    handler: StreamHandler,
+    opening: RawOpening,
+  ): Stream | 'TUNNEL_BUSY' | undefined
+  /** The servers that live, as this one sees them. Rejects with `CLUSTER_UNREACHABLE`. */
+  members(): Promise<readonly ClusterMember[]>
+  /** They can be asked who has a name. */
+  readonly isInTouch: boolean
+  /** Requests and raw visitors that were sent on to others, and are under way. */
+  readonly inFlight: number
+}

@@ -1,0 +1,24 @@
+// Contract: a table that all servers of a cluster have in memory. Implementation: cluster/shared-table.ts.
+
+import type { TableEntry } from '../../directory.ts'
+
+/** Before the tables are read. `maxKeys`: of all servers together, with those that were removed. */
+export type OpenTable = (name: string, maxKeys: number) => Table
+
+export interface Table {
+  /** `undefined`: nothing, or not any more. */
+  get(key: string): string | undefined
+  /** Whether any server has ever had the key, as far as it is remembered. */
+  knows(key: string): boolean
+  all(): readonly TableEntry[]
+  /** Calls `changed` after other servers have changed something. Returns what stops that. */
+  onChange(changed: () => void): () => void
+  /** In force here at once. `untilMs`: milliseconds since 1970; 0: until it is removed. */
+  set(key: string, value: string, untilMs: number): void
+  /** As if its time had come: no server remembers that it was there, as no server brings it back. */
+  end(key: string): void
+  /** Removes it from all servers. */
+  remove(key: string): void
+  /** An entry of before this server was in the cluster: it stands back behind all that others have done since. */
+  bring(key: string, value: string, sinceMs: number, untilMs: number): void
+}
