@@ -2,6 +2,7 @@
 
 import { installCopies } from './parts/copies/install.ts'
 import { installGuards } from './parts/guards/install.ts'
+import { installJsonWire } from './parts/json-wire/install.ts'
 import { installMetrics } from './parts/metrics/install.ts'
 import { installMiddlewares } from './parts/middlewares/install.ts'
 import { installObservers } from './parts/observers/install.ts'
@@ -12,7 +13,10 @@ import type { Install } from './server/contracts/part.ts'
 import type { TunnelServerOptions } from './server/options.ts'
 import { TunnelServer as Server } from './server/server.ts'
 
-/** First who watches, then who delays, then who refuses, then who changes what is sent, and at last who sends it elsewhere. */
+/**
+ * First who watches, then who delays, then who refuses, then who changes what is sent, and at last who sends it elsewhere. Wires have
+ * no layer.
+ */
 const PARTS: readonly Install[] = [
   installObservers,
   installMetrics,
@@ -22,6 +26,7 @@ const PARTS: readonly Install[] = [
   installPressure,
   installMiddlewares,
   installCopies,
+  installJsonWire,
 ]
 
 /**

@@ -2,7 +2,6 @@
 
 import { type ErrorCode, TunnelError } from '../errors.ts'
 import type { Register } from '../wire/control.ts'
-import type { Cluster } from './cluster/cluster.ts'
 import type { OwnGuard } from './contracts/guarding.ts'
 import type { Holder } from './holdings.ts'
 import type { Member } from './member.ts'
@@ -46,6 +45,18 @@ export interface ClaimTerms {
   readonly domainsByLength: readonly string[]
 }
 
+/** What decides which server of a cluster has a name or port. */
+export interface ClaimsElsewhere {
+  claim(
+    names: readonly string[],
+    resume: string | undefined,
+    isShared: boolean,
+    isTls?: boolean,
+  ): Promise<{ readonly names: readonly string[]; readonly secret: string } | ErrorCode>
+  /** It is free again. */
+  release(name: string): void
+}
+
 /** What claims need of the server. */
 export interface ClaimHost {
   readonly tunnels: Tunnels
@@ -56,7 +67,7 @@ export interface ClaimHost {
   /** Opens a tunnel's port. Throws, or rejects with, a TunnelError. */
   readonly open: Readonly<Record<PortKind, (tunnel: Tunnel) => PortFront | Promise<PortFront>>>
   /** What decides which server has a port. Default: this one has all. */
-  readonly cluster?: Pick<Cluster, 'claim' | 'release'> | undefined
+  readonly cluster?: ClaimsElsewhere | undefined
 }
 
 /** Why a tunnel of this kind, with this name or port, may not be; `undefined`: it may. Port 0: any. */
@@ -144,7 +155,7 @@ export async function claimInCluster(
   wish: Register,
   claiming: Claiming,
   host: ClaimHost,
-  cluster: Pick<Cluster, 'claim' | 'release'>,
+  cluster: ClaimsElsewhere,
 ): Promise<Claimed> {
   const { kind, name = '', hostNames = [], pool, resume } = wish
   if (kind !== 'http' && kind !== 'tls') return claim(wish, claiming, { ...host, cluster })
@@ -163,22 +174,6 @@ export async function claimInCluster(
     for (const one of claimed.names)
       if (host.tunnels.find(one) === undefined && host.tunnels.hostNames.ownerOf(one) === undefined)
         cluster.release(one)
-  return member
-}
-
-/** The same for a name on the JSON wire, which has no secrets. */
-export async function claimNameInCluster(
-  name: string,
-  holder: Holder,
-  tunnels: Tunnels,
-  cluster: Pick<Cluster, 'claim' | 'release'>,
-): Promise<Claimed> {
-  const refusal = refusalOfName(name) ?? (holder.hasRoomFor('tunnels') ? undefined : 'CLIENT_LIMIT')
-  if (refusal !== undefined) return refusal
-  const claimed = await cluster.claim([name], undefined, false)
-  if (typeof claimed === 'string') return claimed
-  const member = tunnels.claim('http', name, { holder })
-  if (typeof member === 'string' && tunnels.find(name) === undefined) cluster.release(name)
   return member
 }
 

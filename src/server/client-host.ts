@@ -3,9 +3,8 @@
 import type { ErrorCode } from '../errors.ts'
 import type { Turns } from '../session/turns.ts'
 import type { InboxWish, Register } from '../wire/control.ts'
-import type { Claiming, Wish } from './claims.ts'
+import type { Claiming, ClaimsElsewhere, Wish } from './claims.ts'
 import type { ClientConnection } from './clients.ts'
-import type { Cluster } from './cluster/cluster.ts'
 import type { Deadlines } from './deadlines.ts'
 import type { Holder } from './holdings.ts'
 import type { LinkGate } from './links.ts'
@@ -15,7 +14,6 @@ import type { Rule } from './policy.ts'
 import type { TokenGate } from './token-gate.ts'
 import type { Tunnel } from './tunnel.ts'
 import type { Tunnels } from './tunnels.ts'
-import type { UnfinishedMessages } from './unfinished-messages.ts'
 
 /** What a client's connection may ask of the server. */
 export interface ClientHost {
@@ -24,10 +22,9 @@ export interface ClientHost {
   readonly turns: Turns
   readonly tunnels: Tunnels
   readonly linkGate: LinkGate
-  readonly unfinishedMessages: UnfinishedMessages
   readonly tokenGate: TokenGate
   /** `undefined`: the server is alone. */
-  readonly cluster: Cluster | undefined
+  readonly cluster: ClaimsElsewhere | undefined
   /** Whether this is a proxy, whose address is that of all who come by it. */
   isTrusted(address: string): boolean
   /** What a token opens now that opened `rule` before the server reloaded; `undefined`: nothing. */

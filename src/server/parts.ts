@@ -12,6 +12,7 @@ import type {
   WholeServer,
   WrappedSocket,
 } from './contracts/part.ts'
+import type { Adopt } from './contracts/wire.ts'
 import type { ServerSettings } from './settings.ts'
 
 /** Where all layers lead to. */
@@ -35,6 +36,11 @@ export class Parts {
       .flatMap(({ layer }) => layer ?? [])
       .reduceRight((next, layer) => layer(next, tunnel), ARRIVED)
     return tunnel.router
+  }
+
+  /** `undefined`: clients have to agree on the streams wire. */
+  get adopt(): Adopt | undefined {
+    return this.#all.find(({ adopt }) => adopt !== undefined)?.adopt
   }
 
   missed(request: MissedRequest): void {

@@ -3,12 +3,14 @@
 import { expect, test } from 'bun:test'
 import { once } from 'node:events'
 import { createConnection, createServer } from 'node:net'
+import { TunnelClient as CoreClient } from '../../src/client/client.ts'
 import { TunnelClient } from '../../src/index.ts'
 import type { Install, Part } from '../../src/server/contracts/part.ts'
 import { TunnelServer } from '../../src/server/server.ts'
 import { ask } from '../support/ask.ts'
 import { DatagramVisitor, datagramApp } from '../support/datagrams.ts'
 import { codeOf } from '../support/events.ts'
+import { NaiveJsonServer } from '../support/json-server.ts'
 
 async function start(): Promise<{ server: TunnelServer; client: TunnelClient }> {
   const server = new TunnelServer({
@@ -59,6 +61,20 @@ test('a server without parts carries datagrams', async () => {
   await visitor.send(Buffer.from('hello'))
   await visitor.received(1)
   expect(String(Buffer.from(visitor.got[0] ?? []))).toBe('hello')
+})
+
+test('a server without the JSON wire refuses its clients', async () => {
+  const { server } = await start()
+  await using _server = server
+  const { port } = server
+  const client = new TunnelClient({ server: `http://127.0.0.1:${port}`, wire: 'json', port: 1 })
+  expect(await codeOf(client.connect())).toBe('WIRE_UNSUPPORTED')
+})
+
+test('a client without the JSON wire leaves a server that agrees on no other', async () => {
+  using server = new NaiveJsonServer()
+  const client = new CoreClient({ server: `http://127.0.0.1:${server.port}`, port: 1 })
+  expect(await codeOf(client.connect())).toBe('SERVER_REFUSED')
 })
 
 test('a server without guards opens no tunnel whose client wants one', async () => {

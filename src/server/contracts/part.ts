@@ -14,6 +14,7 @@ import type { Upstream } from '../upstream.ts'
 import type { Clock } from './clock.ts'
 import type { Guarding } from './guarding.ts'
 import type { Ending, Layer, LayeredTunnel, ServedBy } from './layer.ts'
+import type { Adopt } from './wire.ts'
 
 /** Makes a part of a server. Called while the server is made: no tunnel exists, and nothing is loaded that is not needed. */
 export type Install = (server: PartServer) => Part
@@ -71,6 +72,8 @@ export interface Part {
   readonly name: string
   /** Around the routing of each request to a tunnel. */
   readonly layer?: Layer
+  /** Makes the connections of clients that agree on no subprotocol. Without such a part they are refused. */
+  readonly adopt?: Adopt
   /** A request is over that was for no tunnel, and had a code. */
   missed?(request: MissedRequest): void
   /** Something happened that no request has a part in. */
