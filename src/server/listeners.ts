@@ -1,12 +1,12 @@
 // The ports of a server, and the certificates shown there.
 
 import { isIP } from 'node:net'
-import { pairFault } from '../certificates/pair.ts'
 import { TunnelError } from '../errors.ts'
 import type { Socket, SocketHandler } from '../socket.ts'
 import type { Listening, ServerTls } from '../sockets/bun.ts'
 import type { InheritedSocket } from '../sockets/inherited.ts'
 import { lowPortAdvice } from '../sockets/low-ports.ts'
+import { pairFault } from '../x509/pair.ts'
 import type { Admission, Seat } from './admission.ts'
 import type { PeerTls } from './cluster/options.ts'
 import type { Asking } from './contracts/guarding.ts'

@@ -1,9 +1,9 @@
 // The HTTP/3 front of a server: a UDP port beside its own, and the certificates shown there. Experimental, as the runtime's QUIC is.
 
-import { challengeCertificate } from '../../certificates/acme/challenge-certificate.ts'
 import type { Certificate } from '../../certificates.ts'
 import { TunnelError } from '../../errors.ts'
 import { listenQuic, type QuicListening, type QuicSession, quicFault } from '../../sockets/bun-quic.ts'
+import { selfSigned } from '../../x509/self-signed.ts'
 import type { Admission } from '../admission.ts'
 import type { HttpFront } from './http.ts'
 import { Http3Connection } from './http3-connection.ts'
@@ -34,7 +34,7 @@ export class Http3Front {
 
   /** Rejects with `HTTP3_UNSUPPORTED`, or with what the system says of the port. */
   async open({ hostname, port, certificate }: Http3Options): Promise<void> {
-    const fault = await quicFault(challengeCertificate('localhost', '', Date.now()))
+    const fault = await quicFault(selfSigned('localhost', Date.now()))
     if (fault !== undefined)
       throw new TunnelError(
         'HTTP3_UNSUPPORTED',
