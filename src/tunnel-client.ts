@@ -3,9 +3,10 @@
 import { TunnelClient as Client } from './client/client.ts'
 import type { Install } from './client/contracts/part.ts'
 import type { TunnelClientOptions } from './client/options.ts'
+import { installHttp2 } from './parts/http2/client/install.ts'
 import { installJsonWire } from './parts/json-wire/client/install.ts'
 
-export const CLIENT_PARTS: readonly Install[] = [installJsonWire]
+export const CLIENT_PARTS: readonly Install[] = [installJsonWire, installHttp2]
 
 /**
  * A tunnel client. With `port`, `url`, `unix`, `fetch` or `folder` it has an HTTP tunnel, and `connect()` resolves once

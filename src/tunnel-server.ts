@@ -2,6 +2,8 @@
 
 import { installCopies } from './parts/copies/install.ts'
 import { installGuards } from './parts/guards/install.ts'
+import { installHttp2 } from './parts/http2/install.ts'
+import { installHttp3 } from './parts/http3/install.ts'
 import { installJsonWire } from './parts/json-wire/install.ts'
 import { installMetrics } from './parts/metrics/install.ts'
 import { installMiddlewares } from './parts/middlewares/install.ts'
@@ -14,8 +16,8 @@ import type { TunnelServerOptions } from './server/options.ts'
 import { TunnelServer as Server } from './server/server.ts'
 
 /**
- * First who watches, then who delays, then who refuses, then who changes what is sent, and at last who sends it elsewhere. Wires have
- * no layer.
+ * First who watches, then who delays, then who refuses, then who changes what is sent, and at last who sends it elsewhere. Wires and
+ * versions of HTTP have no layer.
  */
 const PARTS: readonly Install[] = [
   installObservers,
@@ -27,6 +29,8 @@ const PARTS: readonly Install[] = [
   installMiddlewares,
   installCopies,
   installJsonWire,
+  installHttp2,
+  installHttp3,
 ]
 
 /**

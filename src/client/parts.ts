@@ -2,6 +2,7 @@
 
 import type { Install, Part, PartClient } from './contracts/part.ts'
 import type { TextWire } from './contracts/wire.ts'
+import type { Probing } from './health.ts'
 
 export class Parts {
   readonly all: readonly Part[]
@@ -13,5 +14,10 @@ export class Parts {
   /** `undefined`: servers have to agree on the streams wire. */
   get textWire(): TextWire | undefined {
     return this.all.find(({ textWire }) => textWire !== undefined)?.textWire
+  }
+
+  /** `undefined`: no app of HTTP/2 can be checked. */
+  get loadHttp2Probing(): (() => Promise<Probing>) | undefined {
+    return this.all.find(({ loadHttp2Probing }) => loadHttp2Probing !== undefined)?.loadHttp2Probing
   }
 }

@@ -163,6 +163,9 @@ export class ClientDesk implements ClientHost {
   claim(wish: Register, claiming: Claiming): Member | ErrorCode | Promise<Member | ErrorCode> {
     const room = this.#room
     if (room.state === 'draining') return 'SERVER_DRAINING'
+    const { protocol, routes = [] } = wish
+    const isHttp2 = [protocol, ...routes.map(route => route.protocol)].some(one => one !== undefined)
+    if (isHttp2 && this.appsOf === undefined) return 'KIND_REFUSED'
     const host = {
       tunnels: room.tunnels,
       open: this.#ports,
@@ -174,6 +177,10 @@ export class ClientDesk implements ClientHost {
     return room.cluster === undefined
       ? claim(wish, claiming, host)
       : claimInCluster(wish, claiming, host, room.cluster)
+  }
+
+  get appsOf(): ClientHost['appsOf'] {
+    return this.#room.parts.appsOf
   }
 
   get cluster(): ClaimsElsewhere | undefined {

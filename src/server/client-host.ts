@@ -14,6 +14,7 @@ import type { Rule } from './policy.ts'
 import type { TokenGate } from './token-gate.ts'
 import type { Tunnel } from './tunnel.ts'
 import type { Tunnels } from './tunnels.ts'
+import type { AppsTerms, StreamsApps } from './upstreams/streams-context.ts'
 
 /** What a client's connection may ask of the server. */
 export interface ClientHost {
@@ -23,6 +24,8 @@ export interface ClientHost {
   readonly tunnels: Tunnels
   readonly linkGate: LinkGate
   readonly tokenGate: TokenGate
+  /** As `Part.appsOf`. */
+  readonly appsOf?: ((terms: AppsTerms) => StreamsApps) | undefined
   /** `undefined`: the server is alone. */
   readonly cluster: ClaimsElsewhere | undefined
   /** Whether this is a proxy, whose address is that of all who come by it. */

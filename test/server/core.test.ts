@@ -71,6 +71,23 @@ test('a server without the JSON wire refuses its clients', async () => {
   expect(await codeOf(client.connect())).toBe('WIRE_UNSUPPORTED')
 })
 
+test('a server without HTTP/2 opens no tunnel to an app that speaks it', async () => {
+  const { server, client } = await start()
+  await using _server = server
+  await using _client = client
+  expect(await codeOf(client.http({ port: 1, protocol: 'h2c' }))).toBe('KIND_REFUSED')
+})
+
+test('a server without HTTP/2 refuses a visitor that begins with it', async () => {
+  const { server } = await start()
+  await using _server = server
+  const visitor = createConnection(server.port, '127.0.0.1')
+  visitor.write('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n')
+  const [answer] = await once(visitor, 'data')
+  expect(String(answer)).toStartWith('HTTP/1.1 505 ')
+  visitor.destroy()
+})
+
 test('a client without the JSON wire leaves a server that agrees on no other', async () => {
   using server = new NaiveJsonServer()
   const client = new CoreClient({ server: `http://127.0.0.1:${server.port}`, port: 1 })

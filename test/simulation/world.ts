@@ -4,7 +4,7 @@
 // Loaded before: inside, nothing waits for files.
 import '../../src/server/cluster/cluster.ts'
 import '../../src/server/cluster/sharing.ts'
-import '../../src/server/fronts/http2.ts'
+import '../../src/parts/http2/connection.ts'
 import '../../src/sockets/authorities.ts'
 import '../../src/sockets/bun.ts'
 import '../../src/sockets/dial.ts'

@@ -2,6 +2,7 @@
 // which bytes for the app pass them.
 
 import type { TunnelError } from '../../errors.ts'
+import type { Probing } from '../health.ts'
 import type { TunnelClientOptions } from '../options.ts'
 import type { TextWire } from './wire.ts'
 
@@ -22,4 +23,6 @@ export interface PartClient {
 export interface Part {
   /** For servers that agree on no subprotocol. Without it the client leaves them. */
   readonly textWire?: TextWire
+  /** Loads the health checks of apps that speak HTTP/2. Without it a tunnel to such an app cannot have any. */
+  readonly loadHttp2Probing?: () => Promise<Probing>
 }
