@@ -6,7 +6,7 @@ import type { TunnelClientOptions } from './client/options.ts'
 import { installHttp2 } from './parts/http2/client/install.ts'
 import { installJsonWire } from './parts/json-wire/client/install.ts'
 
-export const CLIENT_PARTS: readonly Install[] = [installJsonWire, installHttp2]
+const CLIENT_PARTS: readonly Install[] = [installJsonWire, installHttp2]
 
 /**
  * A tunnel client. With `port`, `url`, `unix`, `fetch` or `folder` it has an HTTP tunnel, and `connect()` resolves once
