@@ -1,6 +1,5 @@
 // The client alone, as `localtunnels/client`: for programs that share a port and never serve one.
 
-export { connectTunnel, TunnelClient } from './client/client.ts'
 export type { InspectOptions } from './client/inspect/options.ts'
 export type { Exchange, SeenMessage, WaitOptions, Watchable } from './client/inspect/seen.ts'
 export type { ClientLimits } from './client/limits.ts'
@@ -26,4 +25,5 @@ export { type Reservation, type ReserveOptions, reserve } from './client/reserve
 export type { Tunnel } from './client/tunnel.ts'
 export type { VerifyOptions } from './client/webhooks/verify-options.ts'
 export { ERRORS, type ErrorCode, type ErrorEntry, TunnelError } from './errors.ts'
+export { connectTunnel, TunnelClient } from './tunnel-client.ts'
 export { VERSION } from './version.ts'

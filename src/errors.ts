@@ -281,7 +281,8 @@ const ROWS = {
     wire: 30,
     status: 501,
     fault: 'client',
-    meaning: 'This client uses the JSON wire, which cannot carry this request.',
+    meaning:
+      'This client uses the JSON wire. The wire cannot carry this request, or the server has no JSON wire.',
     action: 'Use a client with the streams wire.',
   },
   RESPONSE_TOO_LARGE: {

@@ -1,6 +1,5 @@
 // The public API of localtunnels.
 
-export { connectTunnel, TunnelClient } from './client/client.ts'
 export type { InspectOptions } from './client/inspect/options.ts'
 export type { Exchange, SeenMessage, WaitOptions, Watchable } from './client/inspect/seen.ts'
 export type { ClientLimits } from './client/limits.ts'
@@ -91,5 +90,6 @@ export { openInbox } from './stores/open-inbox.ts'
 export { openOperations } from './stores/open-operations.ts'
 export { openUsedLinks } from './stores/open-used-links.ts'
 export type { ReadToken, TokenFault, TokenIdentity, TokenReader, TokenScope } from './tokens.ts'
+export { connectTunnel, TunnelClient } from './tunnel-client.ts'
 export { TunnelServer } from './tunnel-server.ts'
 export { VERSION } from './version.ts'

@@ -3,7 +3,10 @@
 import { installBans } from './parts/bans/install.ts'
 import { installCopies } from './parts/copies/install.ts'
 import { installGuards } from './parts/guards/install.ts'
+import { installHttp2 } from './parts/http2/install.ts'
+import { installHttp3 } from './parts/http3/install.ts'
 import { installInbox } from './parts/inbox/install.ts'
+import { installJsonWire } from './parts/json-wire/install.ts'
 import { installMetrics } from './parts/metrics/install.ts'
 import { installMiddlewares } from './parts/middlewares/install.ts'
 import { installObservers } from './parts/observers/install.ts'
@@ -17,7 +20,7 @@ import { TunnelServer as Server } from './server/server.ts'
 
 /**
  * First who takes away what a visitor may not say, then who watches, who delays, who refuses, who changes what is sent, and at last who
- * sends it elsewhere.
+ * sends it elsewhere. Wires and versions of HTTP have no layer.
  */
 const PARTS: readonly Install[] = [
   installInbox,
@@ -31,6 +34,9 @@ const PARTS: readonly Install[] = [
   installMiddlewares,
   installCopies,
   installCluster,
+  installJsonWire,
+  installHttp2,
+  installHttp3,
 ]
 
 /**

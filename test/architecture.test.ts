@@ -39,7 +39,8 @@ const ALLOWED: Record<string, readonly string[]> = {
   'private-socket': [],
   'file-watch': [],
   'state-folder': [],
-  certificates: ['errors', 'events', 'file-watch', 'store'],
+  certificates: ['errors', 'events', 'file-watch', 'store', 'x509'],
+  x509: ['certificates', 'errors'],
   directory: [],
   'shared-rates': [],
   directories: ['directory', 'shared-rates', 'store', 'private-socket', 'errors'],
@@ -90,12 +91,12 @@ const ALLOWED: Record<string, readonly string[]> = {
   server: [
     'session',
     'http',
-    'http2',
     'wire',
     'names',
     'networks',
     'errors',
     'certificates',
+    'x509',
     'directory',
     'inbox',
     'plugin',
@@ -123,6 +124,8 @@ const ALLOWED: Record<string, readonly string[]> = {
   ],
   parts: [
     'server',
+    'client',
+    'session',
     'wire',
     'http',
     'plugin',
@@ -138,15 +141,34 @@ const ALLOWED: Record<string, readonly string[]> = {
     'directory',
     'event-loop',
     'inbox',
+    'event-loop',
+    'buffers',
+    'names',
+    'bytes',
+    'http2',
+    'sockets',
+    'certificates',
+    'x509',
   ],
   'tunnel-server': ['parts', 'server'],
-  integrations: ['client', 'tunnel-server', 'server', 'errors', 'deferred', 'guard', 'option-names'],
+  'tunnel-client': ['parts', 'client'],
+  integrations: [
+    'client',
+    'tunnel-client',
+    'tunnel-server',
+    'server',
+    'errors',
+    'deferred',
+    'guard',
+    'option-names',
+  ],
   ui: ['client', 'server'],
   config: ['server', 'shared-rates', 'store', 'client', 'errors', 'names', 'words', 'guard', 'option-names'],
   tls: ['certificates', 'store', 'stores'],
   index: [
     'config',
     'tunnel-server',
+    'tunnel-client',
     'server',
     'client',
     'errors',
@@ -163,6 +185,7 @@ const ALLOWED: Record<string, readonly string[]> = {
   ],
   cli: [
     'tunnel-server',
+    'tunnel-client',
     'shared-rates',
     'plugin',
     'directories',
@@ -177,6 +200,7 @@ const ALLOWED: Record<string, readonly string[]> = {
     'file-watch',
     'state-folder',
     'certificates',
+    'x509',
     'config',
     'server',
     'client',
@@ -218,7 +242,8 @@ const codeOf = async (file: string) =>
 test('every room imports only from the floors below it', async () => {
   const broken: string[] = []
   for (const file of files) {
-    const room = roomOf(file)
+    // The entry of that name, beside the room.
+    const room = file === 'client.ts' ? 'index' : roomOf(file)
     for (const [, target] of (await codeOf(file)).matchAll(/(?:from|import)\s*\(?\s*'(\.[^']+)'/g)) {
       const resolved = new URL(target!, `file:///${file}`).pathname.slice(1)
       // What builds the pages of a clone, and is in no package.
@@ -226,6 +251,9 @@ test('every room imports only from the floors below it', async () => {
       const into = roomOf(resolved)
       // A part, wherever it is: the next test judges it.
       if (into === 'parts' && partOf(file) !== undefined) continue
+      // A part has what it is at the client in a folder of its own.
+      const other = /^parts\/[^/]+\/client\//.test(file) ? 'server' : 'client'
+      if (room === 'parts' && into === other) broken.push(`${file} imports ${resolved}`)
       if (into !== room && !ALLOWED[room]?.includes(into)) broken.push(`${file} imports ${resolved}`)
     }
   }
@@ -248,19 +276,16 @@ const PARTS: Record<string, { readonly files: RegExp; readonly imports: number }
   admin: { files: /^server\/admin\//, imports: 6 },
   lanes: { files: /^(?:server|client)\/(?:lanes\/|lane\.ts$)/, imports: 15 },
   'JSON wire': {
-    files: /^(?:wire\/json|(?:server|server\/upstreams|client)\/json(?:-\w+)?)\.ts$/,
-    imports: 4,
+    files: /^(?:wire\/json\.ts$|parts\/json-wire\/)/,
+    imports: 0,
   },
-  'HTTP/2 and HTTP/3': {
-    files:
-      /^(?:http2\/|(?:server\/fronts\/http[23]|server\/upstreams\/http2|client\/health-http2)(?:-[\w-]+)?\.ts$)/,
-    imports: 13,
-  },
-  ACME: { files: /^certificates\//, imports: 3 },
+  'HTTP/2': { files: /^(?:http2|parts\/http2)\//, imports: 0 },
+  'HTTP/3': { files: /^parts\/http3\//, imports: 0 },
+  ACME: { files: /^certificates\//, imports: 0 },
   inspector: { files: /^client\/inspect\//, imports: 11 },
   webhooks: { files: /^client\/webhooks\//, imports: 7 },
 }
-const CORE = ['server', 'client', 'wire', 'session', 'http', 'sockets']
+const CORE = ['server', 'client', 'wire', 'session', 'http', 'sockets', 'x509']
 
 const partOf = (file: string) => Object.keys(PARTS).find(part => PARTS[part]!.files.test(file))
 
@@ -288,12 +313,12 @@ test('contracts are types, and name no class', async () => {
 })
 
 /** Parts that need another one. */
-const PAIRS = ['copies → inbox', 'admin → bans', 'admin → metrics']
+const PAIRS = ['copies → inbox', 'HTTP/3 → HTTP/2', 'admin → bans', 'admin → metrics']
 
 test('a part imports another one only where that is listed', async () => {
   const found = new Set<string>()
   for (const file of files) {
-    if (file === 'tunnel-server.ts') continue
+    if (file === 'tunnel-server.ts' || file === 'tunnel-client.ts') continue
     for (const [, target] of (await codeOf(file)).matchAll(/(?:from|import)\s*\(?\s*'(\.[^']+)'/g)) {
       const resolved = new URL(target!, `file:///${file}`).pathname.slice(1)
       const [from, into] = [partOf(file) ?? file, partOf(resolved) ?? resolved]

@@ -7,8 +7,8 @@ import type { Certificate, Certificates, ListedCertificate } from '../certificat
 import { TunnelError } from '../errors.ts'
 import { Events } from '../events.ts'
 import { FileWatch } from '../file-watch.ts'
+import { pairFault } from '../x509/pair.ts'
 import { isHostName, normalName, wildcardOf } from './names.ts'
-import { pairFault } from './pair.ts'
 
 /** Paths of two PEM files. */
 export interface CertificateFile {

@@ -65,7 +65,7 @@ export interface ServerEnd {
 
 /** Loaded when a command needs them: `--help` and a typing error answer without. */
 export async function createClient(options: TunnelClientOptions): Promise<ClientEnd> {
-  const { TunnelClient } = await import('../client/client.ts')
+  const { TunnelClient } = await import('../tunnel-client.ts')
   return new TunnelClient(options)
 }
 

@@ -1,4 +1,4 @@
-// TunnelClient: gives local services public addresses over one connection and keeps them, whatever happens to the network.
+// The core of a tunnel client: gives local services public addresses over one connection and keeps them, whatever happens to the network.
 /// <reference lib="esnext.disposable" preserve="true" />
 
 import { type ErrorCode, TunnelError } from '../errors.ts'
@@ -9,6 +9,7 @@ import { dial } from '../sockets/dial.ts'
 import { watchWorkers } from '../sockets/worker-faults.ts'
 import { stopped } from './carrier.ts'
 import type { Connection, ConnectionEvents } from './connection.ts'
+import type { Install } from './contracts/part.ts'
 import { httpTunnel } from './http-tunnel.ts'
 import { Inspection, inspectionOf } from './inspect/inspection.ts'
 import type { Exchange, WaitOptions, Watchable } from './inspect/seen.ts'
@@ -33,6 +34,7 @@ import type {
 } from './options.ts'
 import { originOf } from './origin-of.ts'
 import { LateOrigin } from './origins/late.ts'
+import { Parts } from './parts.ts'
 import { probePublicSide } from './probe.ts'
 import { PublicWatch } from './public-watch.ts'
 import { tcpTunnel, tlsTunnel, udpTunnel } from './raw-tunnel.ts'
@@ -63,17 +65,11 @@ const WATCHED: readonly VisitEvent[] = [
 /** Exchanges of every tunnel, until the client ends. */
 const ALL = { tunnel: () => undefined, over: new AbortController().signal }
 
-/**
- * A tunnel client. With `port`, `url`, `unix`, `fetch` or `folder` it has an HTTP tunnel, and `connect()` resolves once
- * its URL is registered; `http()`, `tcp()`, `udp()` add tunnels, on the same connection. A lost connection is made again for ever
- * (unless `reconnect` is false) and names and ports stay. It never throws outside of its own methods and never exits the
- * process; what goes wrong arrives as an `error` event with a stable `code`.
- *
- * Throws `OPTION_INVALID`, `PORT_INVALID` or `NAME_INVALID` for options that cannot be used.
- */
+/** The client without its parts: `src/tunnel-client.ts` installs them. */
 export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDisposable, Watchable {
   readonly #settings: ClientSettings
   readonly #servers: Servers
+  readonly #parts: Parts
   /** Sees what passes, when the client inspects. */
   readonly #inspection: Inspection | undefined
   readonly #tunnels: WantedTunnels
@@ -96,11 +92,16 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
   #draining: Promise<void> | undefined
   #leaving: Promise<void> | undefined
 
-  constructor(options: TunnelClientOptions) {
+  /** `installs`: `Install`s of its parts, in the order in which bytes for an app pass them. Their type is none of the package's. */
+  constructor(options: TunnelClientOptions, installs: readonly object[] = []) {
     super()
     checkNames(options, CLIENT_NAMES, 'TunnelClient', CLIENT_HINTS)
     this.#settings = clientSettings(options, process.env, dial)
-    this.#servers = new Servers(this.#settings)
+    this.#parts = new Parts(installs as readonly Install[], {
+      options,
+      failed: error => this.emit('error', error),
+    })
+    this.#servers = new Servers(this.#settings, this.#parts.textWire)
     this.#tries = new Tries(this.#settings.maxBackoffMs)
     this.#publicWatch = new PublicWatch(
       {
@@ -116,6 +117,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
       emit: (event, payload) => this.emit(event, payload),
       connection: () => this.#connection,
       isClosing: () => this.#state === 'closing',
+      loadHttp2Probing: this.#parts.loadHttp2Probing,
     })
     if (tunnel?.origin instanceof LateOrigin) this.#late = tunnel.origin
   }
@@ -545,14 +547,4 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     for (const stop of this.#stopWatching) stop()
     this.#stopWatching = []
   }
-}
-
-/**
- * Starts a client and resolves once its URL is registered: `const { url } = await connectTunnel(3000)`, or with options. A number is a
- * port of this machine.
- */
-export async function connectTunnel(options: number | TunnelClientOptions): Promise<TunnelClient> {
-  const client = new TunnelClient(typeof options === 'number' ? { port: options } : options)
-  await client.connect()
-  return client
 }

@@ -1,24 +1,24 @@
 // Dials the server and settles which wire to speak, on one connection for either.
 
 import { TunnelError } from '../errors.ts'
-import { STREAMS_SUBPROTOCOL } from '../wire/frame.ts'
-import { JSON_SUBPROTOCOL } from '../wire/json.ts'
+import { STREAMS_SUBPROTOCOL, TEXT_SUBPROTOCOL } from '../wire/frame.ts'
 import { dialCarrier } from './carriers/dial.ts'
 import type { Connect, Connection } from './connection.ts'
-import { JsonConnection } from './json-connection.ts'
+import type { TextConnection, TextWire } from './contracts/wire.ts'
 import type { ClientSettings } from './settings.ts'
 import { StreamsConnection } from './streams-connection.ts'
 
-/** Streams where the server negotiates them; JSON when it negotiates nothing, or when it is forced. */
-export function connector(settings: ClientSettings): Connect {
+/** Streams where the server negotiates them; text messages when it negotiates nothing, or when they are forced. */
+export function connector(settings: ClientSettings, textWire: TextWire | undefined): Connect {
   const protocols = protocolsOf(settings)
   return async (events, signal) => {
     let connection: Connection | undefined
-    let json: JsonConnection | undefined
+    let text: TextConnection | undefined
     await dialCarrier(settings, signal, {
       protocols,
-      text: message => json?.take(message),
-      heard: () => json?.heard(),
+      maxTextBytes: textWire?.maxMessageBytes,
+      text: message => text?.take(message),
+      heard: () => text?.heard(),
       accept(carrier, protocol) {
         if (protocol === STREAMS_SUBPROTOCOL) {
           const streams = new StreamsConnection(settings, events, carrier)
@@ -26,9 +26,9 @@ export function connector(settings: ClientSettings): Connect {
           return streams.carrierHandler
         }
         if (settings.wire === 'streams') return undefined
-        json = new JsonConnection(settings, events, carrier)
-        connection = json
-        return json.carrierHandler
+        text = textWire?.connect(settings, events, carrier)
+        connection = text
+        return text?.carrierHandler
       },
     })
     if (connection !== undefined) return connection
@@ -36,7 +36,7 @@ export function connector(settings: ClientSettings): Connect {
   }
 }
 
-/** What is offered to the server. Existing servers answer with the first: see JSON_SUBPROTOCOL. */
+/** What is offered to the server. Existing servers answer with the first: see TEXT_SUBPROTOCOL. */
 export function protocolsOf({ wire }: ClientSettings): readonly string[] {
-  return wire === 'json' ? [] : [JSON_SUBPROTOCOL, STREAMS_SUBPROTOCOL]
+  return wire === 'json' ? [] : [TEXT_SUBPROTOCOL, STREAMS_SUBPROTOCOL]
 }

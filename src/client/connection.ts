@@ -1,4 +1,4 @@
-// Contract: one connection to the server, from dial to loss. Implementations: streams-connection.ts, json-connection.ts.
+// Contract: one connection to the server, from dial to loss. Implementations: streams-connection.ts, parts/json-wire/client/.
 
 import type { ErrorCode, TunnelError } from '../errors.ts'
 import type { UnreportedRequests } from '../wire/control.ts'

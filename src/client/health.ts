@@ -29,6 +29,9 @@ export interface HealthProbe {
   readonly fault: string
 }
 
+/** `head`: the request as HTTP/1.1 has it. `isSecure`: it goes by TLS. */
+export type Probing = (head: string, isSecure: boolean) => HealthProbe
+
 /** Called when the verdict changes; `error` says why the origin is unwell. */
 export type HealthChanged = (isHealthy: boolean, error?: TunnelError) => void
 
@@ -47,9 +50,18 @@ export class HealthCheck {
   /** The first check decides alone: an app that is down at the start should get no visitors meanwhile. */
   #isFirst = true
   #stop: (() => void) | undefined
-  #probeHttp2: typeof probe | undefined
+  readonly #loadHttp2: (() => Promise<Probing>) | undefined
+  #probeHttp2: Probing | undefined
 
-  constructor(origin: Origin, settings: HealthSettings, scheduler: Scheduler, changed: HealthChanged) {
+  /** `loadHttp2`: for an app that speaks HTTP/2. */
+  constructor(
+    origin: Origin,
+    settings: HealthSettings,
+    scheduler: Scheduler,
+    changed: HealthChanged,
+    loadHttp2?: () => Promise<Probing>,
+  ) {
+    this.#loadHttp2 = loadHttp2
     this.#origin = origin
     this.#settings = settings
     this.#scheduler = scheduler
@@ -86,7 +98,7 @@ export class HealthCheck {
     this.#stop = () => {
       isStopped = true
     }
-    void import('./health-http2.ts').then(({ probeHttp2 }) => {
+    void this.#loadHttp2?.().then(probeHttp2 => {
       this.#probeHttp2 = probeHttp2
       if (!isStopped) this.#ask()
     })
@@ -113,7 +125,7 @@ export class HealthCheck {
 function ask(
   origin: Origin,
   { kind, path, host, timeoutMs }: HealthSettings,
-  probing: typeof probe,
+  probing: Probing,
   scheduler: Scheduler,
   done: (error?: TunnelError) => void,
 ): () => void {

@@ -10,7 +10,7 @@ import type { TunnelKind } from '../wire/tunnel-kind.ts'
 import type { Connection, Registration } from './connection.ts'
 import type { GuardFiles } from './guard-files.ts'
 import { GuardKeeping } from './guard-keeping.ts'
-import { HealthCheck } from './health.ts'
+import { HealthCheck, type Probing } from './health.ts'
 import { type Inspection, inspectionOf } from './inspect/inspection.ts'
 import type { Exchange, WaitOptions } from './inspect/seen.ts'
 import type { Holding, ResumeFiles } from './resume-files.ts'
@@ -26,6 +26,8 @@ export interface TunnelOwner {
   /** What outlives the process, if anything should. */
   readonly resumes: ResumeFiles | undefined
   readonly guards: GuardFiles | undefined
+  /** As `Part.loadHttp2Probing`. */
+  readonly loadHttp2Probing?: (() => Promise<Probing>) | undefined
   /** What passes is captured, if the client inspects. */
   readonly inspection: Inspection | undefined
   /** Something failed that the tunnel goes on after. */
@@ -74,6 +76,8 @@ export class OwnTunnel implements Tunnel {
   constructor(settings: TunnelSettings, owner: TunnelOwner) {
     this.settings = settings
     this.#owner = owner
+    if (settings.health?.isHttp2 === true && owner.loadHttp2Probing === undefined)
+      throw new TunnelError('OPTION_INVALID', 'This client has no health checks of apps that speak HTTP/2.')
     this.#health =
       settings.health &&
       new HealthCheck(
@@ -84,6 +88,7 @@ export class OwnTunnel implements Tunnel {
           this.#tellHealth()
           owner.healthChanged(this, isHealthy, error)
         },
+        owner.loadHttp2Probing,
       )
     const { guard, kind, name, isNamed } = settings
     if (

@@ -2,14 +2,15 @@
 
 import { connector } from './connect.ts'
 import type { Connect } from './connection.ts'
+import type { TextWire } from './contracts/wire.ts'
 import { atEachServer, type ClientSettings } from './settings.ts'
 
 export class Servers {
   readonly #connects: readonly Connect[]
   #at = 0
 
-  constructor(settings: ClientSettings) {
-    this.#connects = atEachServer(settings).map(connector)
+  constructor(settings: ClientSettings, textWire: TextWire | undefined) {
+    this.#connects = atEachServer(settings).map(one => connector(one, textWire))
   }
 
   /** Connects to the first that can be reached, beginning with the one whose turn it is. Rejects as the last one did. */

@@ -3,6 +3,7 @@
 import { TunnelError } from '../errors.ts'
 import type { Connection } from './connection.ts'
 import { GuardFiles } from './guard-files.ts'
+import type { Probing } from './health.ts'
 import type { Inspection } from './inspect/inspection.ts'
 import type { TunnelClientEvents } from './options.ts'
 import { OwnTunnel } from './own-tunnel.ts'
@@ -19,6 +20,8 @@ export interface WantedOwner {
   connection(): Connection | undefined
   /** Nothing is asked for any more. */
   isClosing(): boolean
+  /** As `Part.loadHttp2Probing`. */
+  readonly loadHttp2Probing: (() => Promise<Probing>) | undefined
 }
 
 export class WantedTunnels {
@@ -70,6 +73,7 @@ export class WantedTunnels {
         this.#owner.emit('health', { tunnel: name, isHealthy, ...(error !== undefined && { error }) }),
       resumes: this.#resumes,
       guards: this.#guards,
+      loadHttp2Probing: this.#owner.loadHttp2Probing,
       inspection: this.#inspection,
       failed: error => this.#stateFailed(error),
     })

@@ -3,7 +3,7 @@
 //
 //   bytes ─▶ receive ─▶ decoder ─▶ streams' handlers … FrameSender ─▶ outbox ─▶ owner of the socket
 
-import { Allowance } from './allowance.ts'
+import { Allowance } from '../http/allowance.ts'
 import { ClosedStreams } from './closed-streams.ts'
 import * as Code from './error-codes.ts'
 import { FieldList } from './field-list.ts'

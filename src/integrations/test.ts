@@ -6,9 +6,9 @@
 //   expect((await site.waitFor('POST /hooks')).request?.json()).toMatchObject({ type: 'paid' })
 /// <reference lib="esnext.disposable" preserve="true" />
 
-import { TunnelClient } from '../client/client.ts'
 import type { Exchange, WaitOptions } from '../client/inspect/seen.ts'
 import type { FetchHandler, TunnelClientOptions } from '../client/options.ts'
+import { TunnelClient } from '../tunnel-client.ts'
 import { startLocalServer } from './local-server.ts'
 
 export { type DeliverOptions, deliver } from './deliver.ts'

@@ -166,22 +166,6 @@ export async function claimInCluster(
   return member
 }
 
-/** The same for a name on the JSON wire, which has no secrets. */
-export async function claimNameInCluster(
-  name: string,
-  holder: Holder,
-  tunnels: Tunnels,
-  servers: Claims,
-): Promise<Claimed> {
-  const refusal = refusalOfName(name) ?? (holder.hasRoomFor('tunnels') ? undefined : 'CLIENT_LIMIT')
-  if (refusal !== undefined) return refusal
-  const claimed = await servers.claim([name], undefined, false)
-  if (typeof claimed === 'string') return claimed
-  const member = tunnels.claim('http', name, { holder })
-  if (typeof member === 'string' && tunnels.find(name) === undefined) servers.release(name)
-  return member
-}
-
 export function claim(wish: Register, claiming: Claiming, host: ClaimHost): Claimed | Promise<Claimed> {
   const { kind, name = '', port = 0, resume, pool, poolAnswer, hostNames = [] } = wish
   const refusal = refusalOf(wish, claiming.rule, host.terms)

@@ -2,15 +2,16 @@
 
 import type { ErrorCode } from '../errors.ts'
 import { eventLoop } from '../event-loop.ts'
+import { WebSocketCarrier } from '../session/carriers/websocket.ts'
 import type { Turns } from '../session/turns.ts'
 import type { Socket, SocketHandler } from '../socket.ts'
 import type { InboxWish, Register } from '../wire/control.ts'
 import type { Admission } from './admission.ts'
-import { adopt } from './adopt.ts'
 import { type Claiming, claim, claimInCluster, detailOf, refusalOf, type Wish } from './claims.ts'
 import type { ClientHost } from './client-host.ts'
 import type { ClientConnection } from './clients.ts'
 import type { Claims } from './contracts/servers.ts'
+import type { Adopt } from './contracts/wire.ts'
 import type { Deadlines } from './deadlines.ts'
 import type { Holder } from './holdings.ts'
 import { LinkGate } from './links.ts'
@@ -20,10 +21,10 @@ import type { Rule } from './policy.ts'
 import type { PublicPorts } from './public-ports.ts'
 import type { ServerRoom } from './room.ts'
 import type { StartupHold } from './startup-hold.ts'
+import { StreamsConnection } from './streams-connection.ts'
 import type { TokenGate } from './token-gate.ts'
 import type { Tunnel } from './tunnel.ts'
 import type { Tunnels } from './tunnels.ts'
-import { UnfinishedMessages } from './unfinished-messages.ts'
 import type { Applicant } from './upgrade.ts'
 
 /** A timer may fire before the clock of `Date.now()` is there. */
@@ -43,7 +44,6 @@ export class ClientDesk implements ClientHost {
   readonly tunnels: Tunnels
   readonly linkGate: LinkGate = new LinkGate()
   readonly tokenGate: TokenGate
-  readonly unfinishedMessages: UnfinishedMessages = new UnfinishedMessages()
   /** The clients that are connected. */
   readonly clients: Set<ClientConnection> = new Set()
   readonly #room: ServerRoom
@@ -87,14 +87,16 @@ export class ClientDesk implements ClientHost {
 
   /** Makes the socket a client's connection, with what its token opens. */
   adopt(socket: Socket, applicant: Applicant, rule: Rule): SocketHandler {
-    return adopt(socket, applicant, this, rule, client => {
-      this.#endWith(client, rule)
-      client.number = ++this.#lastNumber
-      client.agent = applicant.agent
-      this.clients.add(client)
-      client.holder.take('clients')
-      this.#room.counters.totalConnections++
-    })
+    const { wire, remoteAddress, agent } = applicant
+    const make = (wire === 'json' ? this.#room.parts.adopt : undefined) ?? adoptStreams
+    const { client, handler } = make(socket, remoteAddress, this, rule)
+    this.#endWith(client, rule)
+    client.number = ++this.#lastNumber
+    client.agent = agent
+    this.clients.add(client)
+    client.holder.take('clients')
+    this.#room.counters.totalConnections++
+    return handler
   }
 
   gone(client: ClientConnection): void {
@@ -155,6 +157,9 @@ export class ClientDesk implements ClientHost {
   claim(wish: Register, claiming: Claiming): Member | ErrorCode | Promise<Member | ErrorCode> {
     const room = this.#room
     if (room.state === 'draining') return 'SERVER_DRAINING'
+    const { protocol, routes = [] } = wish
+    const isHttp2 = [protocol, ...routes.map(route => route.protocol)].some(one => one !== undefined)
+    if (isHttp2 && this.appsOf === undefined) return 'KIND_REFUSED'
     const host = {
       tunnels: room.tunnels,
       open: this.#ports,
@@ -166,6 +171,10 @@ export class ClientDesk implements ClientHost {
     return room.servers === undefined
       ? claim(wish, claiming, host)
       : claimInCluster(wish, claiming, host, room.servers)
+  }
+
+  get appsOf(): ClientHost['appsOf'] {
+    return this.#room.parts.appsOf
   }
 
   get servers(): Claims | undefined {
@@ -207,4 +216,12 @@ export class ClientDesk implements ClientHost {
   failed(error: Error): void {
     this.#room.failed(error)
   }
+}
+
+const adoptStreams: Adopt = (socket, remoteAddress, host, rule) => {
+  const carrier = new WebSocketCarrier(socket, { role: 'server', scheduler: eventLoop, turns: host.turns })
+  const client = new StreamsConnection(carrier, remoteAddress, host, rule)
+  carrier.handler = client.carrierHandler
+  carrier.account = client.use
+  return { client, handler: carrier.socketHandler }
 }

@@ -15,7 +15,7 @@ import type { Rule } from './policy.ts'
 import type { TokenGate } from './token-gate.ts'
 import type { Tunnel } from './tunnel.ts'
 import type { Tunnels } from './tunnels.ts'
-import type { UnfinishedMessages } from './unfinished-messages.ts'
+import type { AppsTerms, StreamsApps } from './upstreams/streams-context.ts'
 
 /** What a client's connection may ask of the server. */
 export interface ClientHost {
@@ -24,8 +24,9 @@ export interface ClientHost {
   readonly turns: Turns
   readonly tunnels: Tunnels
   readonly linkGate: LinkGate
-  readonly unfinishedMessages: UnfinishedMessages
   readonly tokenGate: TokenGate
+  /** As `Part.appsOf`. */
+  readonly appsOf?: ((terms: AppsTerms) => StreamsApps) | undefined
   /** `undefined`: the server is alone. */
   readonly servers: Claims | undefined
   /** Whether this is a proxy, whose address is that of all who come by it. */

@@ -1,18 +1,18 @@
 // The ports of a server, and the certificates shown there.
 
 import { isIP } from 'node:net'
-import { pairFault } from '../certificates/pair.ts'
 import { TunnelError } from '../errors.ts'
 import type { Socket, SocketHandler } from '../socket.ts'
 import type { Listening, ServerTls } from '../sockets/bun.ts'
 import type { InheritedSocket } from '../sockets/inherited.ts'
 import { lowPortAdvice } from '../sockets/low-ports.ts'
-import type { Admission, Seat } from './admission.ts'
+import { pairFault } from '../x509/pair.ts'
+import type { Admission, Admitted, Seat } from './admission.ts'
 import type { PeerTls } from './cluster/options.ts'
 import type { Asking } from './contracts/guarding.ts'
+import type { Door } from './contracts/protocol.ts'
 import { type AcceptVisitor, acceptThrough, entranceOf } from './entrances.ts'
 import type { HttpFront } from './fronts/http.ts'
-import type { Http3Front } from './fronts/http3.ts'
 import type { TlsFront } from './fronts/tls.ts'
 import type { Entrance } from './fronts/visitor-hop.ts'
 import type { Hello } from './hello.ts'
@@ -37,9 +37,8 @@ export class Listeners {
   #http: Listening | undefined
   /** For servers of this machine. */
   #peers: Listening | undefined
-  /** Visitors by UDP, where they may. */
-  #http3: Http3Front | undefined
-  #http3Retry: ReturnType<typeof setTimeout> | undefined
+  /** Of parts. */
+  readonly #doors: Door[] = []
   /** Where hellos are read before TLS begins. */
   #termination: TlsTermination | undefined
 
@@ -97,7 +96,6 @@ export class Listeners {
     const { listenBun } = await import('../sockets/bun.ts')
     const failed = (error: Error) => this.#room.failed(error)
     const own: Entrance['proto'] = isTls ? 'https' : 'http'
-    await this.#loadHttp2(settings)
     const listen = (
       on: number,
       inherited: InheritedSocket | undefined,
@@ -129,7 +127,7 @@ export class Listeners {
       const front =
         (httpFront: HttpFront): AcceptVisitor =>
         (socket, entrance, seat) =>
-          this.#accept(httpFront, socket, entrance, seat)
+          httpFront.accept(socket, entrance, seat)
       this.#peers = await this.#listenForPeers(settings, front(this.#httpFront))
       if (readsHellos(settings)) {
         this.#termination = await this.#terminationOf(settings)
@@ -145,7 +143,7 @@ export class Listeners {
         this.#tls = listen(tlsPort, inheritance?.take(tlsPort), (socket, _entrance, seat) =>
           this.#tlsFront.accept(socket, seat),
         )
-      if (settings.http3) await this.#openHttp3(settings)
+      await this.#openDoors(settings)
       inheritance?.opened()
     } catch (error) {
       this.close(true)
@@ -158,7 +156,6 @@ export class Listeners {
   async prepare(next: ServerSettings): Promise<(() => void) | undefined> {
     const now = this.#room.settings
     const { tls, certificates, challenges } = next
-    await this.#loadHttp2(next)
     const isSame =
       certificates === now.certificates &&
       challenges === now.challenges &&
@@ -171,7 +168,7 @@ export class Listeners {
       const show = tls && (await secured(tls, () => this.#main?.prepareTls(tls)))
       return () => {
         show?.()
-        if (tls !== undefined) this.#http3?.showDefault(tls)
+        if (tls !== undefined) for (const door of this.#doors) door.showDefault(tls)
       }
     }
     const termination = await this.#terminationOf(next)
@@ -185,8 +182,7 @@ export class Listeners {
     this.#main?.stop(closeActive)
     this.#tls?.stop(closeActive)
     this.#http?.stop(closeActive)
-    this.#http3?.close(closeActive)
-    clearTimeout(this.#http3Retry)
+    for (const door of this.#doors) door.close(closeActive)
     this.#room.inheritance?.close()
     if (!closeActive) return
     // Until now: servers that end together serve each other's visitors to the last.
@@ -257,49 +253,38 @@ export class Listeners {
     this.#room.inheritance = new Inheritance(this.#room)
   }
 
-  /** The code for HTTP/2, for a server whose visitors may speak it. */
-  async #loadHttp2({ http2 }: ServerSettings): Promise<void> {
-    if (!http2) return
-    const { acceptHttp2 } = await import('./fronts/http2.ts')
-    this.#httpFront.acceptHttp2 = this.#redirects.acceptHttp2 = acceptHttp2
-  }
-
-  /** QUIC on the UDP port with the number of the server's own. */
-  async #openHttp3(settings: ServerSettings): Promise<void> {
-    const { Http3Front } = await import('./fronts/http3.ts')
-    const { hostname, tls, certificates, domains, inherited, publicUrl } = settings
+  /** Ways in that parts have. */
+  async #openDoors(settings: ServerSettings): Promise<void> {
+    const room = this.#room
     const { port } = this
-    const certificate = tls ?? (await certificates?.find(domains[0] ?? 'localhost'))
-    const front = new Http3Front(this.#httpFront, entranceOf(this.#room, 'https'), this.#admission)
-    try {
-      await front.open({ hostname, port, certificate })
-    } catch (cause) {
-      if (cause instanceof TunnelError) throw cause
-      // The program that this one replaces has the port until it begins to stop.
-      if (inherited.length === 0) throw listenError(cause, hostname, port, tls)
-      this.#http3Retry = setTimeout(() => void this.#openHttp3(settings), HTTP3_RETRY_MS)
-      return
+    const terms = {
+      settings,
+      port,
+      share: this.#httpFront,
+      entrance: entranceOf(room, 'https'),
+      admit: (visitor: Admitted) => this.#admission.admit(visitor, true),
+      announce: (line: Uint8Array) => {
+        room.altSvcLine = line
+      },
     }
-    this.#http3 = front
-    const seen = publicUrl === undefined ? port : Number(publicUrl.port || 443)
-    this.#room.altSvcLine = Buffer.from(`Alt-Svc: h3=":${seen}"; ma=${ALT_SVC_SECONDS}\r\n`)
+    try {
+      await room.parts.open(terms, door => this.#doors.push(door))
+    } catch (cause) {
+      throw cause instanceof TunnelError ? cause : listenError(cause, settings.hostname, port, settings.tls)
+    }
   }
 
   /** What ALPN answers; `undefined`: nothing, which means HTTP/1.1. */
   #chooseProtocol(offered: readonly string[]): string | undefined {
-    if (!this.#room.settings.http2) return undefined
-    if (offered.includes(HTTP2)) return HTTP2
-    return offered.includes(HTTP1) ? HTTP1 : undefined
-  }
-
-  #accept(front: HttpFront, socket: Socket, entrance: Entrance, seat: Seat | undefined): SocketHandler {
-    const accept = socket.protocol === HTTP2 ? front.acceptHttp2 : undefined
-    return accept?.(front, socket, entrance, seat) ?? front.accept(socket, entrance, seat)
+    const { parts } = this.#room
+    if (parts.protocol(() => true) === undefined) return undefined
+    const chosen = parts.protocol(({ name }) => offered.includes(name))
+    return chosen?.name ?? (offered.includes(HTTP1) ? HTTP1 : undefined)
   }
 
   /** TLS for a tunnel goes there as it is; the rest ends here. */
   #acceptTls(socket: Socket, entrance: Entrance, seat: Seat | undefined, sharesPort: boolean): SocketHandler {
-    const accept = (secured: Socket) => this.#accept(this.#httpFront, secured, entrance, seat)
+    const accept = (secured: Socket) => this.#httpFront.accept(secured, entrance, seat)
     return this.#tlsFront.accept(socket, seat, {
       sharesPort,
       read: hello => this.#termination?.read(hello, accept),
@@ -340,7 +325,9 @@ export class Listeners {
       options: tlsTerms,
       askingFor: name => this.#askingFor(name, control),
       chooseProtocol: offered => this.#chooseProtocol(offered),
-      found: (name, found) => this.#http3?.show(name, found),
+      found: (name, found) => {
+        for (const door of this.#doors) door.show(name, found)
+      },
       failed: error => this.#room.failed(error),
       troubled: (name, error) => this.#tellClients(name, error),
     })
@@ -350,12 +337,7 @@ export class Listeners {
   }
 }
 
-/** How long browsers remember that there is HTTP/3: a day. */
-const ALT_SVC_SECONDS = 86_400
-const HTTP3_RETRY_MS = 250
-
-/** As ALPN calls them. */
-const HTTP2 = 'h2'
+/** As ALPN calls it. */
 const HTTP1 = 'http/1.1'
 
 /** The beginning of a request, in the clear. */

@@ -15,10 +15,13 @@ import type {
   WholeServer,
   WrappedSocket,
 } from './contracts/part.ts'
+import type { Door, DoorTerms, Protocol } from './contracts/protocol.ts'
 import type { OpenTable } from './contracts/tables.ts'
+import type { Adopt } from './contracts/wire.ts'
 import type { Arrival, Route } from './front.ts'
 import type { ServerSettings } from './settings.ts'
 import type { Upstream } from './upstream.ts'
+import type { AppsTerms, StreamsApps } from './upstreams/streams-context.ts'
 
 /** Where all layers lead to. */
 const ARRIVED: Router = request => request.arrived()
@@ -77,6 +80,28 @@ export class Parts {
 
   claimedElsewhere(name: string): void {
     for (const part of this.#all) part.claimedElsewhere?.(name)
+  }
+
+  /** `undefined`: clients have to agree on the streams wire. */
+  get adopt(): Adopt | undefined {
+    return this.#all.find(({ adopt }) => adopt !== undefined)?.adopt
+  }
+
+  /** What a version of HTTP besides 1.1 is spoken by that visitors may choose now. */
+  protocol(isIt: (protocol: Protocol) => boolean): Protocol | undefined {
+    return this.#all.find(({ protocol }) => protocol?.isSpoken === true && isIt(protocol))?.protocol
+  }
+
+  async open(terms: DoorTerms, opened: (door: Door) => void): Promise<void> {
+    for (const part of this.#all) {
+      const door = await part.open?.(terms)
+      if (door !== undefined) opened(door)
+    }
+  }
+
+  /** `undefined`: no app of HTTP/2 can be reached. */
+  get appsOf(): ((terms: AppsTerms) => StreamsApps) | undefined {
+    return this.#all.find(({ appsOf }) => appsOf !== undefined)?.appsOf
   }
 
   missed(request: MissedRequest): void {

@@ -36,6 +36,10 @@ export class ServerControl implements ControlHost {
     this.#room.emit('refused', { remoteAddress, wire, code })
   }
 
+  get hasJsonWire(): boolean {
+    return this.#room.parts.adopt !== undefined
+  }
+
   adopt(socket: Socket, applicant: Applicant, rule: Rule): SocketHandler {
     return this.#clients.adopt(socket, applicant, rule)
   }

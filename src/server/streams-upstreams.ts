@@ -5,7 +5,6 @@ import type { HostRewrite, Register } from '../wire/control.ts'
 import type { ClientHost } from './client-host.ts'
 import type { SessionTrunk } from './lanes/session-trunk.ts'
 import type { TunnelUpstream } from './upstream.ts'
-import { Http2Apps } from './upstreams/http2-apps.ts'
 import { IdleStreams } from './upstreams/idle-streams.ts'
 import { RoutedUpstream } from './upstreams/routed.ts'
 import { StreamsUpstream } from './upstreams/streams.ts'
@@ -54,7 +53,7 @@ export class StreamsUpstreams {
       apps:
         protocol === undefined
           ? undefined
-          : new Http2Apps({
+          : host.appsOf?.({
               session,
               get limits() {
                 return host.limits

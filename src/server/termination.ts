@@ -1,7 +1,5 @@
 // Ends TLS of visitors: each gets the certificate for the name in its hello.
 
-import { challengeCertificate } from '../certificates/acme/challenge-certificate.ts'
-import { type ContextOptions, SecureContexts } from '../certificates/contexts.ts'
 import {
   type Certificate,
   type Certificates,
@@ -12,6 +10,8 @@ import { TunnelError } from '../errors.ts'
 import type { ServerHandshake, Socket, SocketHandler } from '../socket.ts'
 import { FORWARD_SECRET_CIPHERS } from '../sockets/bun.ts'
 import { tlsFault } from '../sockets/bun-tls.ts'
+import { type ContextOptions, SecureContexts } from '../x509/contexts.ts'
+import { selfSigned } from '../x509/self-signed.ts'
 import type { Asking } from './contracts/guarding.ts'
 import type { Hello } from './hello.ts'
 
@@ -73,7 +73,7 @@ export class TlsTermination {
    * connection whose first bytes were read.
    */
   static async check(): Promise<void> {
-    const certificate = challengeCertificate('localhost', '', Date.now())
+    const certificate = selfSigned('localhost', Date.now())
     const fault = await tlsFault(new SecureContexts().of(certificate).context)
     if (fault !== undefined)
       throw new TunnelError('RUNTIME_UNSUPPORTED', `${UNSUPPORTED} What happened: ${fault}.`)

@@ -30,6 +30,8 @@ export interface UpgradeHost {
   isTrusted(address: string): boolean
   /** Why one more client of this rule and address may not connect; `undefined`: it may. */
   clientRefusal(rule: Rule, address: string): ErrorCode | undefined
+  /** Clients may agree on no subprotocol. */
+  readonly hasJsonWire: boolean
   /** Takes a control connection over. */
   adopt(socket: Socket, applicant: Applicant, rule: Rule): SocketHandler
   refused(applicant: Applicant, code: ErrorCode): void
@@ -50,6 +52,7 @@ export function upgradeRoute({ head, remoteAddress }: Arrival, host: UpgradeHost
   }
   // Only browsers send Origin: a page must not be able to act as a client from inside its visitor's network.
   if (head.header('origin') !== undefined) return refuse('ORIGIN_HEADER_REFUSED')
+  if (applicant.wire === 'json' && !host.hasJsonWire) return refuse('WIRE_UNSUPPORTED')
   const routeOf = (verdict: Verdict): Route => {
     if (typeof verdict === 'string') return refuse(verdict)
     const code = host.clientRefusal(verdict, applicant.remoteAddress)

@@ -45,6 +45,12 @@ export const MAX_FRAME_TYPE = 11
 /** The WebSocket subprotocol by which both ends agree on this wire and its version. */
 export const STREAMS_SUBPROTOCOL = 'localtunnels.streams.1'
 
+/**
+ * The first subprotocol that our client offers, in front of the streams wire. Servers that negotiate nothing answer
+ * with whatever was offered first (Bun and `ws` both do), and must not be taken for servers of the streams wire.
+ */
+export const TEXT_SUBPROTOCOL = 'localtunnels.json'
+
 /** The Upgrade token by which a client opens a link: raw bytes both ways after the 101. */
 export const LINK_PROTOCOL = 'localtunnels.link.1'
 

@@ -85,12 +85,6 @@ export interface Base64 {
   decode(text: string): Uint8Array
 }
 
-/**
- * The first subprotocol that our client offers, in front of the streams wire. Servers that negotiate nothing answer
- * with whatever was offered first (Bun and `ws` both do), and must not be taken for servers of the streams wire.
- */
-export const JSON_SUBPROTOCOL = 'localtunnels.json'
-
 // ── Writing ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 export const PING = '{"type":"ping"}'

@@ -1,8 +1,8 @@
 // The real bin sharing a TCP service: its port, a line for each connection, outages, the end.
 
 import { afterEach, describe, expect, test } from 'bun:test'
-import { TunnelClient } from '../../src/client/client.ts'
 import { TunnelServer } from '../../src/index.ts'
+import { TunnelClient } from '../../src/tunnel-client.ts'
 import { eventually } from '../support/events.ts'
 import { freePort } from '../support/ports.ts'
 import { type RawConnection, RawOrigin, rawDial } from '../support/raw.ts'

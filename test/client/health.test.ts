@@ -18,6 +18,8 @@ import { RawOrigin } from '../support/raw.ts'
 import { TcpProxy } from '../support/tcp-proxy.ts'
 import { startServer } from '../support/tunnel.ts'
 
+const loadHttp2 = async () => (await import('../../src/parts/http2/client/health.ts')).probeHttp2
+
 const SETTINGS: HealthSettings = {
   kind: 'http',
   path: '/health',
@@ -37,8 +39,12 @@ const originAt = (port: number): Origin =>
 function checking(origin: Origin, more: Partial<HealthSettings> = {}) {
   const clock = new Clock()
   const verdicts: string[] = []
-  const check = new HealthCheck(origin, { ...SETTINGS, ...more }, clock, (isHealthy, error) =>
-    verdicts.push(isHealthy ? 'well' : (error?.code ?? 'unwell')),
+  const check = new HealthCheck(
+    origin,
+    { ...SETTINGS, ...more },
+    clock,
+    (isHealthy, error) => verdicts.push(isHealthy ? 'well' : (error?.code ?? 'unwell')),
+    loadHttp2,
   )
   return { clock, verdicts, check }
 }
@@ -131,8 +137,12 @@ test.each([
 ])('what is wrong with an answer is in the message, %#', async (answer, more, why) => {
   using app = new RawOrigin()
   const { promise: said, resolve } = Promise.withResolvers<string | undefined>()
-  const check = new HealthCheck(originAt(app.port), { ...SETTINGS, ...more }, new Clock(), (_, error) =>
-    resolve(error?.message),
+  const check = new HealthCheck(
+    originAt(app.port),
+    { ...SETTINGS, ...more },
+    new Clock(),
+    (_, error) => resolve(error?.message),
+    loadHttp2,
   )
   check.start()
   const connection = await app.accept()
@@ -364,8 +374,12 @@ test('apps of HTTP/2 are asked in HTTP/2, and what is no answer counts as unwell
     const { promise, resolve } = Promise.withResolvers<void>()
     const clock = new Clock()
     const said: string[] = []
-    const check = new HealthCheck(originAt(port), { ...SETTINGS, ...settings }, clock, (_, error) =>
-      said.push(error?.code ?? 'well'),
+    const check = new HealthCheck(
+      originAt(port),
+      { ...SETTINGS, ...settings },
+      clock,
+      (_, error) => said.push(error?.code ?? 'well'),
+      loadHttp2,
     )
     app.once('session', session => session.once('close', resolve))
     check.start()

@@ -2,9 +2,9 @@
 
 import { describe, expect, test } from 'bun:test'
 import { createServer } from 'node:net'
-import { TunnelClient } from '../../src/client/client.ts'
 import { parseServer, serverOrigin } from '../../src/client/server-address.ts'
 import type { TunnelError } from '../../src/errors.ts'
+import { TunnelClient } from '../../src/tunnel-client.ts'
 
 test.each([
   ['tunnel.example', 'https://tunnel.example'],

@@ -2,9 +2,9 @@
 
 import { afterEach, describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
-import type { TunnelClient } from '../../src/client/client.ts'
 import { MemoryDirectory } from '../../src/directories/memory.ts'
 import { type InboxStore, openInbox } from '../../src/index.ts'
+import type { TunnelClient } from '../../src/tunnel-client.ts'
 import type { TunnelServer } from '../../src/tunnel-server.ts'
 import { ask } from '../support/ask.ts'
 import { TestCluster } from '../support/clusters.ts'

@@ -3,12 +3,14 @@
 import { expect, test } from 'bun:test'
 import { once } from 'node:events'
 import { createConnection, createServer } from 'node:net'
+import { TunnelClient as CoreClient } from '../../src/client/client.ts'
 import { TunnelClient } from '../../src/index.ts'
 import type { Install, Part } from '../../src/server/contracts/part.ts'
 import { TunnelServer } from '../../src/server/server.ts'
 import { ask } from '../support/ask.ts'
 import { DatagramVisitor, datagramApp } from '../support/datagrams.ts'
 import { codeOf } from '../support/events.ts'
+import { NaiveJsonServer } from '../support/json-server.ts'
 
 async function start(): Promise<{ server: TunnelServer; client: TunnelClient }> {
   const server = new TunnelServer({
@@ -59,6 +61,37 @@ test('a server without parts carries datagrams', async () => {
   await visitor.send(Buffer.from('hello'))
   await visitor.received(1)
   expect(String(Buffer.from(visitor.got[0] ?? []))).toBe('hello')
+})
+
+test('a server without the JSON wire refuses its clients', async () => {
+  const { server } = await start()
+  await using _server = server
+  const { port } = server
+  const client = new TunnelClient({ server: `http://127.0.0.1:${port}`, wire: 'json', port: 1 })
+  expect(await codeOf(client.connect())).toBe('WIRE_UNSUPPORTED')
+})
+
+test('a server without HTTP/2 opens no tunnel to an app that speaks it', async () => {
+  const { server, client } = await start()
+  await using _server = server
+  await using _client = client
+  expect(await codeOf(client.http({ port: 1, protocol: 'h2c' }))).toBe('KIND_REFUSED')
+})
+
+test('a server without HTTP/2 refuses a visitor that begins with it', async () => {
+  const { server } = await start()
+  await using _server = server
+  const visitor = createConnection(server.port, '127.0.0.1')
+  visitor.write('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n')
+  const [answer] = await once(visitor, 'data')
+  expect(String(answer)).toStartWith('HTTP/1.1 505 ')
+  visitor.destroy()
+})
+
+test('a client without the JSON wire leaves a server that agrees on no other', async () => {
+  using server = new NaiveJsonServer()
+  const client = new CoreClient({ server: `http://127.0.0.1:${server.port}`, port: 1 })
+  expect(await codeOf(client.connect())).toBe('SERVER_REFUSED')
 })
 
 test('a server without guards opens no tunnel whose client wants one', async () => {

@@ -1,9 +1,9 @@
 // Many requests on many HTTP/2 connections in one turn of the event loop, on a clock of the test.
 
 import { expect, test } from 'bun:test'
+import { acceptHttp2 } from '../../src/parts/http2/connection.ts'
 import { Deadlines } from '../../src/server/deadlines.ts'
 import { HttpFront } from '../../src/server/fronts/http.ts'
-import { acceptHttp2 } from '../../src/server/fronts/http2.ts'
 import { DEFAULT_LIMITS } from '../../src/server/options.ts'
 import type { ServerRoom } from '../../src/server/room.ts'
 import { Turns } from '../../src/session/turns.ts'

@@ -2,7 +2,7 @@
 
 import { expect, test } from 'bun:test'
 import { parseRequestHead, RequestHead } from '../../src/http/head.ts'
-import { StreamRequest } from '../../src/server/fronts/stream-request.ts'
+import { StreamRequest } from '../../src/parts/http2/stream-request.ts'
 import { HeldBytes } from '../../src/server/head-buffer.ts'
 
 const LIMITS = { maxHeadBytes: 65_536, maxHeaderCount: 100, maxTargetBytes: 1_000 }

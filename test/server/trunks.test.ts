@@ -11,7 +11,6 @@ import { ANYTHING } from '../../src/server/policy.ts'
 import { StreamsConnection } from '../../src/server/streams-connection.ts'
 import { TokenGate } from '../../src/server/token-gate.ts'
 import { Tunnels } from '../../src/server/tunnels.ts'
-import { UnfinishedMessages } from '../../src/server/unfinished-messages.ts'
 import type { TunnelUpstream } from '../../src/server/upstream.ts'
 import { Turns } from '../../src/session/turns.ts'
 import type { Affinity } from '../../src/wire/control.ts'
@@ -44,7 +43,6 @@ class Client {
       turns: new Turns(eventLoop, () => {}),
       tunnels,
       linkGate: new LinkGate(),
-      unfinishedMessages: new UnfinishedMessages(),
       servers: undefined,
       tokenGate: new TokenGate({
         limits: () => allLimits,

@@ -9,7 +9,7 @@ import {
   newKey,
   publicKeyInfo,
   signed,
-} from '../../src/certificates/acme/certificate-request.ts'
+} from '../../src/x509/certificate-request.ts'
 import {
   integer,
   objectId,
@@ -19,7 +19,7 @@ import {
   tagged,
   time,
   utf8String,
-} from '../../src/certificates/acme/der.ts'
+} from '../../src/x509/der.ts'
 
 export interface Certificate {
   /** PEM. */

@@ -1,11 +1,11 @@
 // Servers of one cluster in this process, and what visitors see of them.
 
-import { TunnelClient } from '../../src/client/client.ts'
 import type { TunnelClientOptions } from '../../src/client/options.ts'
 import { MemoryDirectory } from '../../src/directories/memory.ts'
 import type { Directory, DirectoryTimes } from '../../src/directory.ts'
 import type { ClusterOptions } from '../../src/server/cluster/options.ts'
 import type { TunnelServerOptions } from '../../src/server/options.ts'
+import { TunnelClient } from '../../src/tunnel-client.ts'
 import { TunnelServer } from '../../src/tunnel-server.ts'
 
 export class TestCluster implements AsyncDisposable {

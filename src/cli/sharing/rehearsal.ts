@@ -73,7 +73,7 @@ function placeOf({ name, options }: ServiceConfig): string {
 async function ofServer(config: ServerConfig): Promise<readonly (Finding | undefined)[]> {
   const { serverSettings } = await import('../../server/settings.ts')
   const { SERVER_NAMES } = await import('../../server/option-names.ts')
-  const { pairFault } = await import('../../certificates/pair.ts')
+  const { pairFault } = await import('../../x509/pair.ts')
   const { tls } = config.options
   // The others are the command's, which makes options of the server of them when it starts.
   const own = Object.entries(serverOptions(config, {})).filter(([name]) => Object.hasOwn(SERVER_NAMES, name))

@@ -1,13 +1,14 @@
 // Dials the server as the settings say.
 
 import type { AcceptCarrier } from '../carrier.ts'
-import { MAX_MESSAGE_BYTES } from '../json-connection.ts'
 import type { ClientSettings } from '../settings.ts'
 import { directCarriers } from './direct.ts'
 
 export interface CarrierUse {
   /** Subprotocols to offer. */
   readonly protocols: readonly string[]
+  /** Longest text message to take, bytes. Default 0: text ends the carrier. */
+  readonly maxTextBytes?: number | undefined
   /** A text message arrived. */
   readonly text: (message: string) => void
   /** Bytes arrived. */
@@ -22,7 +23,7 @@ export async function dialCarrier(
   use: CarrierUse,
 ): Promise<void> {
   const { server, tunnel, token, connectTimeoutMs, agent, dial, proxyLabel } = settings
-  const { protocols, text, heard, accept } = use
+  const { protocols, maxTextBytes = 0, text, heard, accept } = use
   // Loaded only for whom it is of use: most clients do without the package.
   const open = agent === undefined ? directCarriers(dial) : (await import('./ws.ts')).wsCarriers(agent)
   await open(
@@ -36,7 +37,7 @@ export async function dialCarrier(
       timeoutMs: connectTimeoutMs,
       proxyLabel,
       signal,
-      maxTextBytes: MAX_MESSAGE_BYTES,
+      maxTextBytes,
       text,
       heard,
     },

@@ -2,10 +2,10 @@
 
 import { EventEmitter } from 'node:events'
 import { readFileSync } from 'node:fs'
-import { TunnelClient } from '../../client/client.ts'
 import type { OriginOptions } from '../../client/options.ts'
 import { TunnelError } from '../../errors.ts'
 import { checkNames, type Names } from '../../option-names.ts'
+import { TunnelClient } from '../../tunnel-client.ts'
 
 /** What the `localtunnel` package takes. */
 export interface LocaltunnelOptions {

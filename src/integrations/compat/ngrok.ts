@@ -1,8 +1,8 @@
 // `forward` of `@ngrok/ngrok` and what goes with it, over tunnels of ours.
 
-import { TunnelClient } from '../../client/client.ts'
 import { deferred } from '../../deferred.ts'
 import { TunnelError } from '../../errors.ts'
+import { TunnelClient } from '../../tunnel-client.ts'
 import { DEFAULT_ADDR, type ForwardOptions, placeOf, type Wanted, wantedOf } from './ngrok-options.ts'
 
 /** As `@ngrok/ngrok` gives it. */

@@ -18,11 +18,14 @@ import type { ServerSettings } from '../settings.ts'
 import type { ServerStats } from '../stats.ts'
 import type { Tunnel } from '../tunnel.ts'
 import type { Upstream } from '../upstream.ts'
+import type { AppsTerms, StreamsApps } from '../upstreams/streams-context.ts'
 import type { Clock } from './clock.ts'
 import type { Guarding } from './guarding.ts'
 import type { Ending, Layer, LayeredTunnel, NameLayer, ServedBy } from './layer.ts'
+import type { Door, DoorTerms, Protocol } from './protocol.ts'
 import type { RawTaker, Servers } from './servers.ts'
 import type { OpenTable } from './tables.ts'
+import type { Adopt } from './wire.ts'
 
 /** Makes a part of a server. Called while the server is made: no tunnel exists, and nothing is loaded that is not needed. */
 export type Install = (server: PartServer) => Part
@@ -126,6 +129,14 @@ export interface Part {
   registered?(tunnel: LayeredTunnel, token: string, inbox: InboxWish | undefined): void
   /** Another server holds the name now. */
   claimedElsewhere?(name: string): void
+  /** Makes the connections of clients that agree on no subprotocol. Without such a part they are refused. */
+  readonly adopt?: Adopt
+  /** A version of HTTP that visitors may choose. */
+  readonly protocol?: Protocol
+  /** Opens a way in. Rejects: the server does not start. `undefined`: the settings ask for none. */
+  open?(terms: DoorTerms): Promise<Door | undefined>
+  /** Reaches apps that speak HTTP/2. Without such a part no tunnel is opened to them. */
+  appsOf?(terms: AppsTerms): StreamsApps
   /** A request is over that was for no tunnel, and had a code. */
   missed?(request: MissedRequest): void
   /** Something happened that no request has a part in. */

@@ -1,21 +1,13 @@
 // Contract: where the bytes of one visit come from and go to. An HTTP/1.1 connection has one visit after the other; of
 // HTTP/2 each stream is a channel of its own.
 
+import type { ErrorCode } from '../../errors.ts'
 import type { AskedCertificate, Socket, Splice, SpliceDone } from '../../socket.ts'
 import type { Account } from '../../unsent.ts'
-import type { Booking } from '../booking.ts'
-import type { Arrival, Takeover } from '../front.ts'
-import type { Ease, Exchange, Upstream, Visit } from '../upstream.ts'
+import type { Takeover } from '../front.ts'
+import type { Ease } from '../upstream.ts'
 import type { ConnectionLogins } from '../upstreams/connection-logins.ts'
 import type { VisitorHop } from './visitor-hop.ts'
-
-/** A quicker way for the visitor's requests than its upstream, once there is one. */
-export interface Shortcut {
-  /** The booking of a request that went this way already, in part; `undefined`: it did not. */
-  resumed(arrival: Arrival): Booking | undefined
-  /** Begins the exchange on the way that the visitor has to itself, if it leads to the upstream; else as the upstream does. */
-  begin(upstream: Upstream, visit: Visit): Exchange
-}
 
 /** How much of a visit's request is here. */
 export interface RequestProgress {
@@ -48,8 +40,8 @@ export interface AnswerOutput {
 /**
  * What a visit asks of its front. A stream of HTTP/2 implements it so: `write` gets HTTP/1.1 text, which goes through
  * `parseResponseHead` and `BodyFramer` into HEADERS and DATA frames; `pause` and `resume` hold its window back; `over` ends
- * the stream (`goesOn` concerns no other stream, so it is ignored), and `terminate` resets it. It has no `takeOver`, no
- * `writeFrom` and no `shortcut`.
+ * the stream (`goesOn` concerns no other stream, so it is ignored), and `terminate` resets it. It has no `takeOver` and no
+ * `writeFrom`.
  */
 export interface VisitChannel {
   /** Shared by all visits of a connection. */
@@ -57,7 +49,6 @@ export interface VisitChannel {
   readonly request: RequestProgress
   readonly input: RequestInput
   readonly output: AnswerOutput
-  readonly shortcut?: Shortcut | undefined
   /** Whether another request may follow on the connection. */
   readonly keepsAlive: boolean
   /** As `Arrival.isCertified`. Default: not. */
@@ -80,4 +71,23 @@ export interface VisitChannel {
   takeOver?(takeover: Takeover): void
   /** Cuts the visitor off: it must not take what it has for a complete answer. */
   terminate(): void
+}
+
+/** What a channel tells its visit. */
+export interface ChannelVisit {
+  /** The head is complete. */
+  begin(): void
+  /** A piece of the body, framing included; after a switch: any bytes. */
+  body(bytes: Uint8Array): void
+  bodyEnded(): void
+  /** `write` may be called again. */
+  drained(): void
+  /** The request went wrong in the middle: the exchange ends, the visitor gets to know why if it still can. */
+  breakOff(code: ErrorCode): void
+  /** The channel cannot pass the answer on, and nothing of it has left: the visitor gets the page of `code`. */
+  replaceAnswer(code: ErrorCode): void
+  /** The connection is about to be cut for this. */
+  cutOff(code: ErrorCode): void
+  /** The visitor is gone. */
+  abandon(): void
 }

@@ -4,7 +4,6 @@ import type { LaneEnd } from '../../accelerator.ts'
 import { copyOf } from '../../bytes.ts'
 import type { ErrorCode } from '../../errors.ts'
 import { eventLoop } from '../../event-loop.ts'
-import { ascii } from '../../http/characters.ts'
 import type { RequestHead } from '../../http/head.ts'
 import { errorAnswer } from '../../http/pages.ts'
 import type { AskedCertificate, Socket, SocketHandler } from '../../socket.ts'
@@ -16,17 +15,13 @@ import type { ServerLimits } from '../options.ts'
 import type { Ease } from '../upstream.ts'
 import { ConnectionLogins } from '../upstreams/connection-logins.ts'
 import type { Visitor } from '../visitors.ts'
-import type { VisitChannel } from './channel.ts'
 import type { HttpFront } from './http.ts'
 import { HttpInput, type InputReader } from './http-input.ts'
 import { HttpOutput, type OutputOwner } from './http-output.ts'
-import { HttpVisit } from './http-visit.ts'
+import { HttpVisit, type ShortcutChannel } from './http-visit.ts'
 import { IdleTime } from './idle-time.ts'
 import { RequestReader } from './request-reader.ts'
 import { type Entrance, VisitorHop } from './visitor-hop.ts'
-
-/** How a connection begins whose visitor knows that the server speaks HTTP/2 (RFC 9113 section 3.4). The rest is for HTTP/2 to judge. */
-const HTTP2_BEGINNING = ascii('PRI * HTTP/2.0\r\n')
 
 /** After FIN from the visitor an answer that makes no progress is given up: leaving and half-closing look alike. */
 const HALF_CLOSE_GRACE_MS = 1_000
@@ -55,7 +50,7 @@ type Phase =
   | 'closed'
 
 export class HttpConnection
-  implements SocketHandler, VisitChannel, InputReader, OutputOwner, Occupant, Visitor
+  implements SocketHandler, ShortcutChannel, InputReader, OutputOwner, Occupant, Visitor
 {
   readonly #socket: Socket
   readonly #front: HttpFront
@@ -262,7 +257,7 @@ export class HttpConnection
       this.#visit.begin()
       return next
     }
-    if (next === 'VERSION_UNSUPPORTED' && this.#becomesHttp2(this.request.head.bytes)) return bytes.length
+    if (next === 'VERSION_UNSUPPORTED' && this.#becomesOther(this.request.head.bytes)) return bytes.length
     if (next !== undefined) this.#refuseHead(next)
     else if (this.input.keepsTooMuch) this.#refuseHead('BUFFERS_FULL')
     else if (isFirstByte && isDraining) this.drain()
@@ -273,14 +268,13 @@ export class HttpConnection
    * Whether it goes on as HTTP/2: by prior knowledge, as a proxy in front that ended TLS speaks it for gRPC. By TLS that is for
    * ALPN to say. `first`: all that came.
    */
-  #becomesHttp2(first: Uint8Array): boolean {
-    const { acceptHttp2, takesHttp2 } = this.#front
-    const isPossible = takesHttp2 && !this.#hasAsked && !this.#socket.protocol
-    if (acceptHttp2 === undefined || !isPossible || this.#entrance.visitorOf !== undefined) return false
-    if (HTTP2_BEGINNING.some((byte, at) => first[at] !== byte)) return false
+  #becomesOther(first: Uint8Array): boolean {
+    if (this.#hasAsked || this.#socket.protocol || this.#entrance.visitorOf !== undefined) return false
+    const protocol = this.#front.protocolOf(first)
+    if (protocol === undefined) return false
     this.#phase = 'taken'
     this.#idle.stop()
-    const connection = acceptHttp2(this.#front, this.#socket, this.#entrance, this.#seat)
+    const connection = protocol.accept(this.#front, this.#socket, this.#entrance, this.#seat)
     this.#takeover = connection
     this.#front.left(this)
     connection.received(copyOf(first))

@@ -12,12 +12,25 @@ import type { Booking, BookingDesk } from '../booking.ts'
 import { APP_ANSWERED_LINE } from '../cluster/peer-wire.ts'
 import type { Valve } from '../contracts/layer.ts'
 import type { Arrival, Holding, Route, Served } from '../front.ts'
-import type { Ease, Exchange, Rewrite, Visit } from '../upstream.ts'
+import type { Ease, Exchange, Rewrite, Upstream, Visit } from '../upstream.ts'
 import type { ConnectionLogins } from '../upstreams/connection-logins.ts'
-import type { VisitChannel } from './channel.ts'
+import type { ChannelVisit, VisitChannel } from './channel.ts'
+
+/** A quicker way for the visitor's requests than its upstream, once there is one. */
+export interface Shortcut {
+  /** The booking of a request that went this way already, in part; `undefined`: it did not. */
+  resumed(arrival: Arrival): Booking | undefined
+  /** Begins the exchange on the way that the visitor has to itself, if it leads to the upstream; else as the upstream does. */
+  begin(upstream: Upstream, visit: Visit): Exchange
+}
+
+/** A connection that may have one. */
+export interface ShortcutChannel extends VisitChannel {
+  readonly shortcut?: Shortcut | undefined
+}
 
 /** Reused by connections that have one request after the other. */
-export class HttpVisit implements Visit, Arrival {
+export class HttpVisit implements Visit, Arrival, ChannelVisit {
   readonly head: RequestHead
   /** Bytes of the answer so far. */
   answerBytes = 0
@@ -26,7 +39,7 @@ export class HttpVisit implements Visit, Arrival {
   isRequestComplete = false
   /** Why it failed, where the code does not say it all. */
   reason: string | undefined
-  readonly #channel: VisitChannel
+  readonly #channel: ShortcutChannel
   readonly #desk: BookingDesk
   /** `undefined`: no request is under way. */
   #booking: Booking | undefined
@@ -40,7 +53,7 @@ export class HttpVisit implements Visit, Arrival {
   /** Delays its bytes. */
   #valve: Valve | undefined
 
-  constructor(head: RequestHead, channel: VisitChannel, desk: BookingDesk) {
+  constructor(head: RequestHead, channel: ShortcutChannel, desk: BookingDesk) {
     this.head = head
     this.#channel = channel
     this.#desk = desk

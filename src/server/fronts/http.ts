@@ -6,34 +6,26 @@ import type { Turns } from '../../session/turns.ts'
 import type { Socket, SocketHandler } from '../../socket.ts'
 import type { Seat } from '../admission.ts'
 import type { BookingDesk } from '../booking.ts'
+import type { HttpShare, Protocol } from '../contracts/protocol.ts'
 import type { Deadlines } from '../deadlines.ts'
 import { HeldBytes } from '../head-buffer.ts'
 import type { LaneDesk, LaneGrant } from '../lanes/lane-desk.ts'
 import type { ServerLimits } from '../options.ts'
 import type { ServerRoom } from '../room.ts'
 import type { Visitor, Visitors } from '../visitors.ts'
+import type { VisitChannel } from './channel.ts'
 import { HttpConnection } from './http-connection.ts'
-import type { InputShare } from './http-input.ts'
+import { HttpVisit } from './http-visit.ts'
 import type { Entrance } from './visitor-hop.ts'
 
 /** Heads kept for the next connections: enough for those that come and go at once. */
 const MAX_SPARE_HEADS = 256
 
-/** Takes a connection that speaks HTTP/2. */
-type AcceptHttp2 = (
-  front: HttpFront,
-  socket: Socket,
-  entrance: Entrance,
-  seat: Seat | undefined,
-) => SocketHandler
-
-export class HttpFront implements InputShare {
+export class HttpFront implements HttpShare {
   readonly deadlines: Deadlines
   readonly turns: Turns
   readonly heldInput: HeldBytes = new HeldBytes()
   readonly desk: BookingDesk
-  /** Loaded where visitors may speak HTTP/2. */
-  acceptHttp2: AcceptHttp2 | undefined
   readonly #room: ServerRoom
   readonly #lanes: LaneDesk
   readonly #visitors: Visitors
@@ -49,14 +41,15 @@ export class HttpFront implements InputShare {
     this.#visitors = visitors
   }
 
-  /** Takes a connection, TLS taken away. */
-  accept(socket: Socket, entrance: Entrance, seat: Seat | undefined): HttpConnection {
+  /** Takes a connection, TLS taken away: HTTP/1.1, or what ALPN chose. */
+  accept(socket: Socket, entrance: Entrance, seat: Seat | undefined): SocketHandler {
+    const protocol = socket.protocol && this.#room.parts.protocol(({ name }) => name === socket.protocol)
+    if (protocol) return protocol.accept(this, socket, entrance, seat)
     const connection = new HttpConnection(socket, this, entrance, this.takeHead(), seat)
     this.entered(connection)
     return connection
   }
 
-  /** What one request after the other is parsed into; it comes back by `keepHead`. */
   takeHead(): RequestHead {
     return this.#heads.pop() ?? new RequestHead()
   }
@@ -75,12 +68,15 @@ export class HttpFront implements InputShare {
     return this.#room.limits
   }
 
-  /** Whether a connection may begin with HTTP/2 now. */
-  get takesHttp2(): boolean {
-    return this.#room.settings.http2 && this.acceptHttp2 !== undefined
+  /** What a connection goes on with that begins like this; `undefined`: HTTP/1.1. */
+  protocolOf(first: Uint8Array): Protocol | undefined {
+    return this.#room.parts.protocol(({ beginning }) => beginning.every((byte, at) => first[at] === byte))
   }
 
-  /** Each answer that begins now says that it is the last on its connection. */
+  visit(head: RequestHead, channel: VisitChannel): HttpVisit {
+    return new HttpVisit(head, channel, this.desk)
+  }
+
   get isDraining(): boolean {
     return this.#room.isShut
   }
@@ -90,17 +86,14 @@ export class HttpFront implements InputShare {
     return this.#lanes.grant(head, address)
   }
 
-  /** A head is answered with the page of `code`, and begins no visit. */
   refused(code: ErrorCode): void {
     this.#room.parts.noted({ kind: 'refused', code })
   }
 
-  /** The connection takes no more requests. Called at most once. */
   settled(connection: Visitor): void {
     this.#visitors.settled(connection)
   }
 
-  /** The connection is gone. */
   left(connection: Visitor): void {
     this.#visitors.left(connection)
   }

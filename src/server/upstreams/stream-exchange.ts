@@ -1,10 +1,10 @@
 // One request with its answer on a pooled stream: request bytes out, the answer framed strictly on its way back.
 
 import { ERRORS, type ErrorCode } from '../../errors.ts'
+import { Allowance } from '../../http/allowance.ts'
 import { BodyFramer, type Payload } from '../../http/body.ts'
 import type { AnswerStyle } from '../../http/forward.ts'
 import { parseResponseHead, type RequestHead, ResponseHead } from '../../http/head.ts'
-import { Allowance } from '../../http2/allowance.ts'
 import type { Stream } from '../../session/stream.ts'
 import type { Socket, Splice, SpliceDone } from '../../socket.ts'
 import { MOVED_HEADER } from '../cluster/peer-wire.ts'

@@ -20,6 +20,15 @@ export interface StreamsApps extends Pick<Session, 'open' | 'isClosed'> {
   readonly sendsUpgradesApart?: boolean
 }
 
+/** What apps of HTTP/2 are reached by. */
+export interface AppsTerms {
+  readonly session: Pick<Session, 'open' | 'isClosed'>
+  readonly limits: ServerLimits
+  readonly deadlines: Clock
+  readonly turns: Turns
+  readonly scheme: 'http' | 'https'
+}
+
 export interface StreamsContext {
   readonly session: Session
   /** Of all tunnels of the client. */

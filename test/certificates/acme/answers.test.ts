@@ -1,7 +1,6 @@
 // What an authority may answer that is not what was asked for: each is one of our errors, and bounded.
 
 import { expect, test } from 'bun:test'
-import { certificateRequest, keyPem, newKey } from '../../../src/certificates/acme/certificate-request.ts'
 import { AcmeClient } from '../../../src/certificates/acme/client.ts'
 import type { AcmeServer } from '../../../src/certificates/acme/connection.ts'
 import { elementsOf } from '../../../src/certificates/acme/der-reader.ts'
@@ -9,6 +8,7 @@ import { AccountKey } from '../../../src/certificates/acme/jws.ts'
 import { renewalId } from '../../../src/certificates/acme/renewal-id.ts'
 import { retryAfterMs } from '../../../src/certificates/bounded-request.ts'
 import { systemClock } from '../../../src/certificates/clock.ts'
+import { certificateRequest, keyPem, newKey } from '../../../src/x509/certificate-request.ts'
 import { Clock } from '../../support/clock.ts'
 import { testWith } from '../../support/needs.ts'
 import { freePort } from '../../support/ports.ts'

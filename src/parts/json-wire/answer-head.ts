@@ -2,9 +2,9 @@
 
 import { STATUS_CODES } from 'node:http'
 import { latin1Text } from '../../buffers.ts'
+import type { ServerLimits } from '../../server/options.ts'
+import type { Visit } from '../../server/upstream.ts'
 import { type JsonAnswer, LEFT_OUT, nominatedBy } from '../../wire/json.ts'
-import type { ServerLimits } from '../options.ts'
-import type { Visit } from '../upstream.ts'
 
 /** The head in Latin-1, with the right length; `undefined` when it is larger than an origin's may be. */
 export function answerHead(

@@ -12,8 +12,8 @@ import {
 } from '../../http/field-names.ts'
 import { Fields } from '../../http/fields.ts'
 import { forwardRequestHead, maxForwardedBytes } from '../../http/forward.ts'
+import type { Visit } from '../../server/upstream.ts'
 import type { HeaderList } from '../../wire/json.ts'
-import type { Visit } from '../upstream.ts'
 
 /** What a message says of a request, besides its body. */
 export interface RequestParts {

@@ -2,8 +2,8 @@
 
 import { BodyFramer } from '../../http/body.ts'
 import { parseResponseHead, ResponseHead } from '../../http/head.ts'
+import { HeadBuffer } from '../../server/head-buffer.ts'
 import { type Account, Unsent, type Writing } from '../../unsent.ts'
-import { HeadBuffer } from '../head-buffer.ts'
 import type { MultiplexedStream } from './multiplexed.ts'
 
 /** The text was judged when it came from the app, and has got the server's own lines since. */

@@ -1,20 +1,20 @@
 // One visitor's HTTP/3 connection: its bounds, its idle time and its end. Each of its streams is a visit.
 
-import { Allowance } from '../../http2/allowance.ts'
+import { Allowance } from '../../http/allowance.ts'
 import * as Code from '../../http2/error-codes.ts'
 import type { FieldList } from '../../http2/field-list.ts'
+import type { Occupant } from '../../server/admission.ts'
+import type { HttpShare, VisitorSeat } from '../../server/contracts/protocol.ts'
+import { type Deadlines, TICKS_PER_SECOND } from '../../server/deadlines.ts'
+import { IdleTime } from '../../server/fronts/idle-time.ts'
+import { type Entrance, VisitorHop } from '../../server/fronts/visitor-hop.ts'
+import type { ServerLimits } from '../../server/options.ts'
+import type { Visitor } from '../../server/visitors.ts'
 import type { QuicSession, QuicStream } from '../../sockets/bun-quic.ts'
-import type { Occupant, Seat } from '../admission.ts'
-import { type Deadlines, TICKS_PER_SECOND } from '../deadlines.ts'
-import type { ServerLimits } from '../options.ts'
-import type { Visitor } from '../visitors.ts'
-import type { HttpFront } from './http.ts'
-import { FIELD_BYTES } from './http3-fields.ts'
-import { HELD_BYTES, Http3Stream, type StreamHost } from './http3-stream.ts'
-import { IdleTime } from './idle-time.ts'
-import type { MultiplexedConnection } from './multiplexed.ts'
-import { StreamChannel } from './stream-channel.ts'
-import { type Entrance, VisitorHop } from './visitor-hop.ts'
+import type { MultiplexedConnection } from '../http2/multiplexed.ts'
+import { StreamChannel } from '../http2/stream-channel.ts'
+import { FIELD_BYTES } from './fields.ts'
+import { HELD_BYTES, Http3Stream, type StreamHost } from './stream.ts'
 
 /** H3_EXCESSIVE_LOAD (RFC 9114 section 8.1). */
 const EXCESSIVE_LOAD = 0x107
@@ -22,12 +22,12 @@ const EXCESSIVE_LOAD = 0x107
 const TICKS_TO_REFILL = 4 * TICKS_PER_SECOND
 
 export class Http3Connection implements Visitor, Occupant, MultiplexedConnection, StreamHost {
-  readonly front: HttpFront
+  readonly front: HttpShare
   readonly visitor: VisitorHop
   readonly isCertified = false
   readonly maxListBytes: number
   readonly #session: QuicSession
-  readonly #seat: Seat | undefined
+  readonly #seat: VisitorSeat | undefined
   readonly #streams = new Set<Http3Stream>()
   readonly #resets: Allowance
   readonly #idle: IdleTime
@@ -36,10 +36,10 @@ export class Http3Connection implements Visitor, Occupant, MultiplexedConnection
 
   constructor(
     session: QuicSession,
-    front: HttpFront,
+    front: HttpShare,
     entrance: Entrance,
     address: string,
-    seat: Seat | undefined,
+    seat: VisitorSeat | undefined,
   ) {
     this.#session = session
     this.front = front

@@ -1,8 +1,8 @@
 // Where visitors find a tunnel of the JSON wire. Existing servers name a URL without their port, and `http` behind a TLS
 // front; old ones name none.
 
-import { isLoopback } from '../names.ts'
-import type { ServerAddress } from './server-address.ts'
+import type { ServerAddress } from '../../../client/server-address.ts'
+import { isLoopback } from '../../../names.ts'
 
 /** The best guess first: a probe of the public side finds out. `isTrusted`: the server knows its URL. */
 export function publicUrls(

@@ -10,17 +10,17 @@ import {
   type ServerConnectionHost,
 } from '../../http2/server-connection.ts'
 import type { ServerStream } from '../../http2/server-stream.ts'
+import type { Occupant } from '../../server/admission.ts'
+import type { HttpShare, VisitorSeat } from '../../server/contracts/protocol.ts'
+import { HttpInput, type InputReader } from '../../server/fronts/http-input.ts'
+import { HttpOutput, type OutputOwner } from '../../server/fronts/http-output.ts'
+import { IdleTime } from '../../server/fronts/idle-time.ts'
+import { type Entrance, VisitorHop } from '../../server/fronts/visitor-hop.ts'
+import type { ServerLimits } from '../../server/options.ts'
+import type { Visitor } from '../../server/visitors.ts'
 import type { AskedCertificate, Socket, SocketHandler } from '../../socket.ts'
-import type { Occupant, Seat } from '../admission.ts'
-import type { ServerLimits } from '../options.ts'
-import type { Visitor } from '../visitors.ts'
-import type { HttpFront } from './http.ts'
-import { HttpInput, type InputReader } from './http-input.ts'
-import { HttpOutput, type OutputOwner } from './http-output.ts'
-import { IdleTime } from './idle-time.ts'
 import type { MultiplexedConnection } from './multiplexed.ts'
 import { StreamChannel } from './stream-channel.ts'
-import { type Entrance, VisitorHop } from './visitor-hop.ts'
 
 /** Frames handled in one turn, when more have arrived than are handled at once: as many requests as an HTTP/1.1 connection begins. */
 const FRAMES_IN_A_TURN = 16
@@ -55,11 +55,11 @@ export class Http2Connection
     ServerConnectionHost,
     MultiplexedConnection
 {
-  readonly front: HttpFront
+  readonly front: HttpShare
   readonly visitor: VisitorHop
   readonly isCertified: boolean
   readonly #socket: Socket
-  readonly #seat: Seat | undefined
+  readonly #seat: VisitorSeat | undefined
   readonly #input: HttpInput
   readonly #output: HttpOutput
   readonly #idle: IdleTime
@@ -76,7 +76,7 @@ export class Http2Connection
   #waitingBytes = 0
   readonly connection: ServerConnection
 
-  constructor(socket: Socket, front: HttpFront, entrance: Entrance, seat?: Seat) {
+  constructor(socket: Socket, front: HttpShare, entrance: Entrance, seat?: VisitorSeat) {
     this.#socket = socket
     this.front = front
     this.#seat = seat
@@ -369,4 +369,17 @@ export class Http2Connection
   #cutOff(): void {
     this.#socket.terminate()
   }
+}
+
+/** Takes a connection, TLS taken away. */
+export function acceptHttp2(
+  front: HttpShare,
+  socket: Socket,
+  entrance: Entrance,
+  seat: VisitorSeat | undefined,
+): Http2Connection {
+  const connection = new Http2Connection(socket, front, entrance, seat)
+  front.entered(connection)
+  connection.begin()
+  return connection
 }

@@ -1,16 +1,16 @@
 // A health check of an app that speaks HTTP/2: one GET on a connection of its own, of whose answer only the status is read.
 
-import { ascii } from '../http/characters.ts'
-import { parseRequestHead, RequestHead } from '../http/head.ts'
-import { NO_ERROR } from '../http2/error-codes.ts'
-import { FieldList } from '../http2/field-list.ts'
-import * as Frame from '../http2/frame.ts'
-import { FrameDecoder, type FrameHandler } from '../http2/frame-decoder.ts'
-import { encodeRequestHead, maxHeadBlockBytes } from '../http2/head-block.ts'
-import { HpackDecoder } from '../http2/hpack-decoder.ts'
-import { HpackEncoder } from '../http2/hpack-encoder.ts'
-import { ENABLE_PUSH } from '../http2/settings.ts'
-import type { HealthProbe } from './health.ts'
+import type { HealthProbe } from '../../../client/health.ts'
+import { ascii } from '../../../http/characters.ts'
+import { parseRequestHead, RequestHead } from '../../../http/head.ts'
+import { NO_ERROR } from '../../../http2/error-codes.ts'
+import { FieldList } from '../../../http2/field-list.ts'
+import * as Frame from '../../../http2/frame.ts'
+import { FrameDecoder, type FrameHandler } from '../../../http2/frame-decoder.ts'
+import { encodeRequestHead, maxHeadBlockBytes } from '../../../http2/head-block.ts'
+import { HpackDecoder } from '../../../http2/hpack-decoder.ts'
+import { HpackEncoder } from '../../../http2/hpack-encoder.ts'
+import { ENABLE_PUSH } from '../../../http2/settings.ts'
 
 const HEAD_LIMITS = { maxHeadBytes: 16_384, maxHeaderCount: 100, maxTargetBytes: 16_384 }
 /** Of the answer. */

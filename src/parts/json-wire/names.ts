@@ -1,17 +1,17 @@
 // The names of one client on the JSON wire: asked for, granted, taken back, given back.
 
-import { ERRORS, type ErrorCode } from '../errors.ts'
-import { encodeError, encodeRegistered, encodeTaken } from '../wire/json.ts'
-import { claimNameInCluster } from './claims.ts'
-import type { ClientHost } from './client-host.ts'
-import type { ClientConnection } from './clients.ts'
-import type { Deadline } from './deadlines.ts'
-import type { Holder } from './holdings.ts'
-import type { JsonRequests } from './json-requests.ts'
-import type { Member } from './member.ts'
-import type { Rule } from './policy.ts'
-import type { Tunnel } from './tunnel.ts'
-import { JsonUpstream } from './upstreams/json.ts'
+import { ERRORS, type ErrorCode } from '../../errors.ts'
+import type { ClientHost } from '../../server/client-host.ts'
+import type { ClientConnection } from '../../server/clients.ts'
+import type { Deadline } from '../../server/deadlines.ts'
+import type { Holder } from '../../server/holdings.ts'
+import type { Member } from '../../server/member.ts'
+import type { Rule } from '../../server/policy.ts'
+import type { Tunnel } from '../../server/tunnel.ts'
+import { refusalOfName, type Tunnels } from '../../server/tunnels.ts'
+import { encodeError, encodeRegistered, encodeTaken } from '../../wire/json.ts'
+import type { JsonRequests } from './requests.ts'
+import { JsonUpstream } from './upstream.ts'
 
 /** The connection of the client. */
 export interface NamesOwner extends ClientConnection, Deadline {
@@ -190,4 +190,20 @@ function forsake(claimed: Member | ErrorCode): void {
 /** Existing clients give up on an error, and show its text. */
 export function refusalText(code: ErrorCode, detail: string = ERRORS[code].meaning): string {
   return code === 'NAME_INVALID' ? 'Invalid subdomain format' : `${detail} ${ERRORS[code].action}`
+}
+
+/** Where a directory decides which server of a cluster has a name. The wire has no secrets. */
+async function claimNameInCluster(
+  name: string,
+  holder: Holder,
+  tunnels: Tunnels,
+  servers: NonNullable<ClientHost['servers']>,
+): Promise<Member | ErrorCode> {
+  const refusal = refusalOfName(name) ?? (holder.hasRoomFor('tunnels') ? undefined : 'CLIENT_LIMIT')
+  if (refusal !== undefined) return refusal
+  const claimed = await servers.claim([name], undefined, false)
+  if (typeof claimed === 'string') return claimed
+  const member = tunnels.claim('http', name, { holder })
+  if (typeof member === 'string' && tunnels.find(name) === undefined) servers.release(name)
+  return member
 }

@@ -1,21 +1,22 @@
 // One client on the JSON wire: its names, its requests under way, and whether it still lives.
 
-import { deferred } from '../deferred.ts'
-import { ERRORS, type ErrorCode, TunnelError } from '../errors.ts'
-import { eventLoop } from '../event-loop.ts'
-import { WebSocketCarrier } from '../session/carriers/websocket.ts'
-import { Heartbeat } from '../session/heartbeat.ts'
-import { Tolerance } from '../session/tolerance.ts'
-import type { Socket, SocketHandler } from '../socket.ts'
-import { encodeConnected, encodeError, PONG, parseClientMessage } from '../wire/json.ts'
-import type { ClientHost } from './client-host.ts'
-import { ClientUse } from './client-use.ts'
-import { type ClientReports, NO_REPORTS } from './clients.ts'
-import type { Deadline } from './deadlines.ts'
-import type { Holder } from './holdings.ts'
-import { JsonNames, type NamesOwner, refusalText } from './json-names.ts'
-import { JsonRequests } from './json-requests.ts'
-import type { Rule } from './policy.ts'
+import { deferred } from '../../deferred.ts'
+import { ERRORS, type ErrorCode, TunnelError } from '../../errors.ts'
+import { eventLoop } from '../../event-loop.ts'
+import type { ClientHost } from '../../server/client-host.ts'
+import { ClientUse } from '../../server/client-use.ts'
+import { type ClientReports, NO_REPORTS } from '../../server/clients.ts'
+import type { Deadline } from '../../server/deadlines.ts'
+import type { Holder } from '../../server/holdings.ts'
+import type { Rule } from '../../server/policy.ts'
+import { WebSocketCarrier } from '../../session/carriers/websocket.ts'
+import { Heartbeat } from '../../session/heartbeat.ts'
+import { Tolerance } from '../../session/tolerance.ts'
+import type { Socket, SocketHandler } from '../../socket.ts'
+import { encodeConnected, encodeError, PONG, parseClientMessage } from '../../wire/json.ts'
+import { JsonNames, type NamesOwner, refusalText } from './names.ts'
+import { JsonRequests } from './requests.ts'
+import type { UnfinishedMessages } from './unfinished-messages.ts'
 
 /** Bytes before a name is granted: clients send a few hundred. Of an unfinished message, what is not worth a cut. */
 const MAX_BYTES_BEFORE_REGISTRATION = 65_536
@@ -56,6 +57,8 @@ export class JsonConnection implements NamesOwner, Deadline {
   readonly socketHandler: SocketHandler
   dueTick = 0
   readonly #host: ClientHost
+  /** Of all clients of this wire. */
+  readonly #unfinished: UnfinishedMessages
   /** What the token of the connection opens. */
   #rule: Rule
   readonly #use: ClientUse
@@ -71,8 +74,15 @@ export class JsonConnection implements NamesOwner, Deadline {
   readonly #signs = new Set<(isAlive: boolean) => void>()
 
   /** Takes over after the upgrade was answered. */
-  constructor(socket: Socket, remoteAddress: string, host: ClientHost, rule: Rule) {
+  constructor(
+    socket: Socket,
+    remoteAddress: string,
+    host: ClientHost,
+    rule: Rule,
+    unfinished: UnfinishedMessages,
+  ) {
     this.#host = host
+    this.#unfinished = unfinished
     this.#rule = rule
     this.remoteAddress = remoteAddress
     this.#use = new ClientUse(host.holderOf(rule, remoteAddress))
@@ -178,7 +188,7 @@ export class JsonConnection implements NamesOwner, Deadline {
     this.#rule = rule
     const before = this.holder
     this.#use.passTo(this.#host.holderOf(rule, this.remoteAddress), 0)
-    this.#host.unfinishedMessages.moved(before, this.holder, this.#unfinishedBytes)
+    this.#unfinished.moved(before, this.holder, this.#unfinishedBytes)
     this.#names.moveTo(this.holder)
   }
 
@@ -207,39 +217,39 @@ export class JsonConnection implements NamesOwner, Deadline {
     const before = this.#unfinishedBytes
     const bytes = this.isClosed ? 0 : this.#carrier.unfinishedTextBytes
     if (bytes === before) return
-    const { limits, unfinishedMessages } = this.#host
+    const { limits } = this.#host
     const { maxMessageBytes, maxUnfinishedMessageBytes } = limits
     // One message of the largest size has room, whatever the limits are.
     const most = Math.max(maxUnfinishedMessageBytes, maxMessageBytes)
     this.#use.hold(bytes - before)
     this.#unfinishedBytes = bytes
-    const hasRoom = unfinishedMessages.changed(this.holder, before, bytes, most)
+    const hasRoom = this.#unfinished.changed(this.holder, before, bytes, most)
     if (bytes <= MAX_BYTES_BEFORE_REGISTRATION) return
     if (this.#use.isOver) this.#lose('BUFFERS_FULL')
-    else if (!hasRoom && !unfinishedMessages.isFirst(this)) this.#waitForRoom()
+    else if (!hasRoom && !this.#unfinished.isFirst(this)) this.#waitForRoom()
   }
 
   /** Reading on to cut it then would cost more: what was read is in memory until the collector comes. */
   #waitForRoom(): void {
     this.#carrier.pause()
     this.#host.deadlines.arm(this, ROOM_WAIT_MS)
-    this.#host.unfinishedMessages.wait(this)
+    this.#unfinished.wait(this)
   }
 
   /** It is read on. */
   woke(): void {
-    const { deadlines, unfinishedMessages } = this.#host
-    if (unfinishedMessages.isFirst(this)) deadlines.arm(this, ROOM_WAIT_MS)
+    const { deadlines } = this.#host
+    if (this.#unfinished.isFirst(this)) deadlines.arm(this, ROOM_WAIT_MS)
     else deadlines.disarm(this)
     this.#carrier.resume()
   }
 
   /** Its message is complete. */
   #letOthersFirst(): void {
-    const { deadlines, unfinishedMessages } = this.#host
-    if (!unfinishedMessages.isFirst(this)) return
+    const { deadlines } = this.#host
+    if (!this.#unfinished.isFirst(this)) return
     deadlines.disarm(this)
-    unfinishedMessages.over(this)
+    this.#unfinished.over(this)
   }
 
   #sign(isAlive: boolean): void {
@@ -313,7 +323,7 @@ export class JsonConnection implements NamesOwner, Deadline {
     if (this.isClosed) return
     this.#heartbeat.stop()
     this.#host.deadlines.forget(this)
-    this.#host.unfinishedMessages.over(this)
+    this.#unfinished.over(this)
     this.#requests.close()
     this.#sign(false)
     this.#chargeUnfinished()

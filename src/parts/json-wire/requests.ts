@@ -1,11 +1,11 @@
 // The requests that one JSON client was sent, and the answers that it owes.
 
-import type { StreamBudget } from '../session/contract.ts'
-import { encodeCancel, type JsonAnswer, type JsonExtension } from '../wire/json.ts'
-import type { ClientUse } from './client-use.ts'
-import type { Deadlines } from './deadlines.ts'
-import type { ServerLimits } from './options.ts'
-import type { JsonExchange, JsonLink } from './upstreams/json.ts'
+import type { ClientUse } from '../../server/client-use.ts'
+import type { Deadlines } from '../../server/deadlines.ts'
+import type { ServerLimits } from '../../server/options.ts'
+import type { StreamBudget } from '../../session/contract.ts'
+import { encodeCancel, type JsonAnswer, type JsonExtension } from '../../wire/json.ts'
+import type { JsonExchange, JsonLink } from './upstream.ts'
 
 /** Where messages to the client go. */
 interface Messages {

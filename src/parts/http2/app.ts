@@ -2,8 +2,8 @@
 // this side is bounded.
 
 import type { ErrorCode } from '../../errors.ts'
+import { Allowance } from '../../http/allowance.ts'
 import type { RequestHead } from '../../http/head.ts'
-import { Allowance } from '../../http2/allowance.ts'
 import * as Code from '../../http2/error-codes.ts'
 import { FieldList } from '../../http2/field-list.ts'
 import * as Frame from '../../http2/frame.ts'
@@ -19,12 +19,12 @@ import { HpackEncoder } from '../../http2/hpack-encoder.ts'
 import { Outbox } from '../../http2/outbox.ts'
 import * as Settings from '../../http2/settings.ts'
 import { INITIAL_WINDOW_BYTES, ReceiveWindow, SendWindow } from '../../http2/windows.ts'
+import type { Clock, Deadline } from '../../server/contracts/clock.ts'
+import type { ServerLimits } from '../../server/options.ts'
+import { AnswerQueue } from '../../server/upstreams/answer-queue.ts'
 import type { Stream, StreamHandler } from '../../session/stream.ts'
 import type { Turns } from '../../session/turns.ts'
-import type { Deadline, Deadlines } from '../deadlines.ts'
-import type { ServerLimits } from '../options.ts'
-import { AnswerQueue } from './answer-queue.ts'
-import type { Begun, ChannelConnection, Http2Channel, Http2Side, Undecided } from './http2-channel.ts'
+import type { Begun, ChannelConnection, Http2Channel, Http2Side, Undecided } from './app-channel.ts'
 
 /** What may come of an answer before its visitor takes it: 20 Mbit/s over 100 ms. */
 export const STREAM_WINDOW_BYTES = 262_144
@@ -52,7 +52,7 @@ const fields = new FieldList()
 
 export interface AppHost {
   readonly limits: ServerLimits
-  readonly deadlines: Deadlines
+  readonly deadlines: Clock
   readonly turns: Turns
   readonly scheme: 'http' | 'https'
   /** It takes no more requests. */

@@ -2,13 +2,10 @@
 
 import type { ErrorCode } from '../../errors.ts'
 import type { RequestHead } from '../../http/head.ts'
-import type { Session } from '../../session/session.ts'
+import type { AppsTerms, StreamsApps } from '../../server/upstreams/streams-context.ts'
 import type { Stream, StreamHandler } from '../../session/stream.ts'
-import type { Turns } from '../../session/turns.ts'
-import type { Deadlines } from '../deadlines.ts'
-import type { ServerLimits } from '../options.ts'
-import { Http2App } from './http2-app.ts'
-import { type Begun, type ChannelHost, Http2Channel, type Undecided } from './http2-channel.ts'
+import { Http2App } from './app.ts'
+import { type Begun, type ChannelHost, Http2Channel, type Undecided } from './app-channel.ts'
 
 /** Connections to one app: with 100 exchanges each more than a tunnel may have at once, and enough for an app that allows few. */
 export const MAX_CONNECTIONS = 64
@@ -16,22 +13,14 @@ export const MAX_CONNECTIONS = 64
 /** Until the connection is made, which is in the same turn. */
 const NO_HANDLER: StreamHandler = { received() {}, writable() {}, ended() {}, reset() {} }
 
-export interface Http2AppsOptions {
-  readonly session: Pick<Session, 'open' | 'isClosed'>
-  readonly limits: ServerLimits
-  readonly deadlines: Deadlines
-  readonly turns: Turns
-  readonly scheme: 'http' | 'https'
-}
-
-export class Http2Apps implements ChannelHost {
-  readonly #options: Http2AppsOptions
+export class Http2Apps implements ChannelHost, StreamsApps {
+  readonly #options: AppsTerms
   readonly #connections = new Set<Http2App>()
   #tunnel = 0
   /** What the app said last of WebSockets; `undefined` while there is no connection to it. */
   #takesUpgrades: boolean | undefined
 
-  constructor(options: Http2AppsOptions) {
+  constructor(options: AppsTerms) {
     this.#options = options
   }
 

@@ -3,9 +3,9 @@
 
 import type { ResponseHead } from '../../http/head.ts'
 import type { StreamHandler } from '../../http2/server-stream.ts'
+import type { HttpShare } from '../../server/contracts/protocol.ts'
+import type { VisitorHop } from '../../server/fronts/visitor-hop.ts'
 import type { AskedCertificate } from '../../socket.ts'
-import type { HttpFront } from './http.ts'
-import type { VisitorHop } from './visitor-hop.ts'
 
 /** Codes are those of HTTP/2. */
 export interface MultiplexedStream {
@@ -44,7 +44,7 @@ export interface MultiplexedStream {
 }
 
 export interface MultiplexedConnection {
-  readonly front: HttpFront
+  readonly front: HttpShare
   readonly visitor: VisitorHop
   readonly isCertified: boolean
   /** As `Arrival.asked`. */

@@ -6,10 +6,10 @@ import * as Code from '../../http2/error-codes.ts'
 import { FieldList } from '../../http2/field-list.ts'
 import { encodeResponseHead, encodeTrailers } from '../../http2/head-block.ts'
 import type { StreamHandler } from '../../http2/server-stream.ts'
+import type { Deadline, Deadlines } from '../../server/deadlines.ts'
 import { DRAINS, type FieldValues, type QuicStream } from '../../sockets/bun-quic.ts'
-import type { Deadline, Deadlines } from '../deadlines.ts'
-import { FieldCollector, takeFields } from './http3-fields.ts'
-import type { MultiplexedStream } from './multiplexed.ts'
+import type { MultiplexedStream } from '../http2/multiplexed.ts'
+import { FieldCollector, takeFields } from './fields.ts'
 
 /**
  * Bytes of a request's body that its app has not taken. The runtime lets a visitor send as fast as it likes, so what its app does

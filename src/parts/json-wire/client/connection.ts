@@ -1,14 +1,20 @@
 // One connection to a server on the JSON wire, existing servers included: asks for a name, answers requests.
 
 import { createHash, randomBytes } from 'node:crypto'
-import { base64 } from '../buffers.ts'
-import { deferred } from '../deferred.ts'
-import { ERRORS, type ErrorCode, TunnelError } from '../errors.ts'
-import { eventLoop } from '../event-loop.ts'
-import { logsConnectionIn } from '../http/connection-logins.ts'
-import type { CarrierHandler } from '../session/carrier.ts'
-import { Heartbeat } from '../session/heartbeat.ts'
-import { PROBE_HEADER, probeProof, serverProbeProof } from '../wire/control.ts'
+import { base64 } from '../../../buffers.ts'
+import { Budget } from '../../../client/budget.ts'
+import type { TextCarrier } from '../../../client/carrier.ts'
+import type { Connection, ConnectionEvents, Registration, Wish } from '../../../client/connection.ts'
+import { type OriginAnswer, OriginPool, type OriginRequest } from '../../../client/origin-pool.ts'
+import type { ClientSettings } from '../../../client/settings.ts'
+import type { TunnelSettings } from '../../../client/tunnel-settings.ts'
+import { deferred } from '../../../deferred.ts'
+import { ERRORS, type ErrorCode, TunnelError } from '../../../errors.ts'
+import { eventLoop } from '../../../event-loop.ts'
+import { logsConnectionIn } from '../../../http/connection-logins.ts'
+import type { CarrierHandler } from '../../../session/carrier.ts'
+import { Heartbeat } from '../../../session/heartbeat.ts'
+import { PROBE_HEADER, probeProof, serverProbeProof } from '../../../wire/control.ts'
 import {
   encodeBody,
   encodeDisconnect,
@@ -20,15 +26,9 @@ import {
   nominatedBy,
   PING,
   parseServerMessage,
-} from '../wire/json.ts'
-import { Budget } from './budget.ts'
-import type { TextCarrier } from './carrier.ts'
-import type { Connection, ConnectionEvents, Registration, Wish } from './connection.ts'
-import { originRequest } from './json-request.ts'
-import { publicUrls } from './json-urls.ts'
-import { type OriginAnswer, OriginPool, type OriginRequest } from './origin-pool.ts'
-import type { ClientSettings } from './settings.ts'
-import type { TunnelSettings } from './tunnel-settings.ts'
+} from '../../../wire/json.ts'
+import { originRequest } from './origin-request.ts'
+import { publicUrls } from './public-urls.ts'
 
 /** Largest message either way: existing servers close the connection above it. */
 export const MAX_MESSAGE_BYTES = 67_108_864

@@ -11,15 +11,20 @@ import type { FieldList } from '../../http2/field-list.ts'
 import { maxTextBytes } from '../../http2/message-fields.ts'
 import { writeRequestHead } from '../../http2/request-text.ts'
 import type { StreamHandler } from '../../http2/server-stream.ts'
+import type {
+  AnswerOutput,
+  ChannelVisit,
+  RequestInput,
+  RequestProgress,
+  VisitChannel,
+} from '../../server/fronts/channel.ts'
+import type { VisitorHop } from '../../server/fronts/visitor-hop.ts'
+import { type Movement, Progress } from '../../server/progress.ts'
 import type { AskedCertificate } from '../../socket.ts'
 import type { Account } from '../../unsent.ts'
-import { type Movement, Progress } from '../progress.ts'
-import type { AnswerOutput, RequestInput, RequestProgress, VisitChannel } from './channel.ts'
-import { HttpVisit } from './http-visit.ts'
 import type { MultiplexedConnection, MultiplexedStream } from './multiplexed.ts'
 import { type AnswerOwner, StreamAnswer } from './stream-answer.ts'
 import { type BodyTaker, StreamRequest } from './stream-request.ts'
-import type { VisitorHop } from './visitor-hop.ts'
 
 const GUID = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11'
 const KEY_BYTES = 24
@@ -42,7 +47,7 @@ export class StreamChannel
   readonly #connection: MultiplexedConnection
   readonly #stream: MultiplexedStream
   readonly #head: RequestHead
-  readonly #visit: HttpVisit
+  readonly #visit: ChannelVisit
   readonly #request: StreamRequest
   readonly #answer: StreamAnswer
   #progress: Progress | undefined
@@ -69,7 +74,7 @@ export class StreamChannel
     this.#connection = connection
     this.#stream = stream
     this.#head = front.takeHead()
-    this.#visit = new HttpVisit(this.#head, this, front.desk)
+    this.#visit = front.visit(this.#head, this)
     this.#answer = new StreamAnswer(stream, this)
     this.#request = new StreamRequest(this, front.heldInput, count => stream.consumed(count))
     stream.handler = this

@@ -1,8 +1,8 @@
 // A request message as HTTP/1.1 for the origin. The server is a stranger: nothing of it may reach another host.
 
-import { base64 } from '../buffers.ts'
-import { decodeBody, type JsonRequest } from '../wire/json.ts'
-import type { TunnelSettings } from './tunnel-settings.ts'
+import { base64 } from '../../../buffers.ts'
+import type { TunnelSettings } from '../../../client/tunnel-settings.ts'
+import { decodeBody, type JsonRequest } from '../../../wire/json.ts'
 
 /** Framing and this hop's connection are ours to decide. */
 const LEFT_OUT: ReadonlySet<string> = new Set([

@@ -1,0 +1,94 @@
+// The HTTP/3 front of a server: a UDP port beside its own, and the certificates shown there. Experimental, as the runtime's QUIC is.
+
+import type { Certificate } from '../../certificates.ts'
+import { TunnelError } from '../../errors.ts'
+import type { Door, DoorTerms } from '../../server/contracts/protocol.ts'
+import { listenQuic, type QuicListening, type QuicSession, quicFault } from '../../sockets/bun-quic.ts'
+import { selfSigned } from '../../x509/self-signed.ts'
+import { Http3Connection } from './connection.ts'
+
+/** Names whose certificates are known here; those of the oldest are forgotten, and their visitors come by HTTP/2. */
+const MAX_NAMES = 4_096
+/** How long browsers remember that there is HTTP/3: a day. */
+const ALT_SVC_SECONDS = 86_400
+const RETRY_MS = 250
+
+export class Http3Front implements Door {
+  readonly #terms: DoorTerms
+  readonly #shown = new Map<string, Certificate>()
+  #listening: QuicListening | undefined
+  #retry: ReturnType<typeof setTimeout> | undefined
+
+  constructor(terms: DoorTerms) {
+    this.#terms = terms
+  }
+
+  /** Rejects with `HTTP3_UNSUPPORTED`, or with what the system says of the port. */
+  async open(): Promise<void> {
+    const fault = await quicFault(selfSigned('localhost', Date.now()))
+    if (fault !== undefined)
+      throw new TunnelError(
+        'HTTP3_UNSUPPORTED',
+        `Bun ${Bun.version} does not carry HTTP/3 as this server needs it: ${fault}. Leave http3 out.`,
+      )
+    const { settings, port, share, announce } = this.#terms
+    const { hostname, tls, certificates, domains, inherited, publicUrl } = settings
+    const { maxHttp2Streams, maxHeadBytes, maxHeaderCount, maxVisitors, headTimeoutMs } = share.limits
+    const certificate = tls ?? (await certificates?.find(domains[0] ?? 'localhost'))
+    try {
+      this.#listening = await listenQuic(
+        {
+          hostname,
+          port,
+          certificate,
+          maxStreams: maxHttp2Streams,
+          maxHeadBytes,
+          maxHeaderCount,
+          maxConnections: maxVisitors,
+          maxAddressConnections: 0,
+          handshakeMs: headTimeoutMs,
+        },
+        session => this.#accept(session),
+      )
+    } catch (cause) {
+      // The program that this one replaces has the port until it begins to stop.
+      if (inherited.length === 0) throw cause
+      this.#retry = setTimeout(() => void this.open(), RETRY_MS)
+      return
+    }
+    const seen = publicUrl === undefined ? port : Number(publicUrl.port || 443)
+    announce(Buffer.from(`Alt-Svc: h3=":${seen}"; ma=${ALT_SVC_SECONDS}\r\n`))
+  }
+
+  show(name: string, certificate: Certificate): void {
+    if (this.#listening === undefined || name === '' || this.#shown.get(name) === certificate) return
+    this.#shown.delete(name)
+    this.#shown.set(name, certificate)
+    const [oldest] = this.#shown.keys()
+    if (this.#shown.size > MAX_NAMES && oldest !== undefined) this.#shown.delete(oldest)
+    this.#listening.show(name, certificate)
+  }
+
+  showDefault(certificate: Certificate): void {
+    this.#listening?.show('*', certificate)
+  }
+
+  close(closeActive: boolean): void {
+    clearTimeout(this.#retry)
+    if (closeActive) this.#listening?.cut()
+    else this.#listening?.stop()
+  }
+
+  #accept(session: QuicSession): void {
+    // What is wrong with it comes with `closed`.
+    session.onerror = () => {}
+    session.closed.catch(() => {})
+    session.onhandshake = ({ remote }) => {
+      const { address } = remote
+      const { share, entrance, admit } = this.#terms
+      const seat = admit({ remoteAddress: address, terminate: () => session.destroy() })
+      if (seat === undefined) return session.destroy()
+      share.entered(new Http3Connection(session, share, entrance, address, seat))
+    }
+  }
+}

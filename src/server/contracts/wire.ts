@@ -1,0 +1,14 @@
+// Contract between the server and a wire besides that of streams: for clients that agree on no subprotocol.
+
+import type { Socket, SocketHandler } from '../../socket.ts'
+import type { ClientHost } from '../client-host.ts'
+import type { ClientConnection } from '../clients.ts'
+import type { Rule } from '../policy.ts'
+
+/** Makes the socket a client's connection, after the upgrade was answered. `handler`: where the events of the socket go. */
+export type Adopt = (
+  socket: Socket,
+  remoteAddress: string,
+  host: ClientHost,
+  rule: Rule,
+) => { readonly client: ClientConnection; readonly handler: SocketHandler }
