@@ -130,7 +130,7 @@ export class StreamChannel
     let text: Uint8Array | undefined
     if (trailers !== undefined) {
       text = new Uint8Array(maxTextBytes(trailers))
-      const end = this.#isSwitched ? -1 : writeTrailers(trailers, text, 0)
+      const end = this.#isSwitched ? -1 : writeTrailers(trailers, false, text, 0)
       if (end === -1) return this.#stream.refuse(Code.PROTOCOL_ERROR)
       text = text.subarray(0, end)
     }
