@@ -4,7 +4,7 @@
 import { CR, isForbiddenInValue, LF, latin1, SP } from './characters.ts'
 import { Fields } from './fields.ts'
 import type { BodyKind, HeadLimits } from './head.ts'
-import { LooseHead, whyUnwanted } from './loose-head.ts'
+import { LooseHead } from './loose-head.ts'
 import { isLikeStatusLine, isOurVersion } from './request-line.ts'
 
 const EMPTY = new Uint8Array(0)
@@ -94,42 +94,31 @@ export function parseResponseHead(
     if (at !== -1 || !head.isTolerant) return at
     head.loose = new LooseHead()
   }
-  return parseLoosely(head, head.loose, bytes, start, end, limits, requestMethod)
-}
-
-function parseLoosely(
-  head: ResponseHead,
-  loose: LooseHead,
-  bytes: Uint8Array,
-  start: number,
-  end: number,
-  limits: AnswerLimits,
-  requestMethod: string,
-): number {
+  const { loose } = head
   const { maxHeadBytes, maxHeaderCount, isOption = true } = limits
   const stop = Math.min(end, start + maxHeadBytes)
   const length = loose.take(bytes, start, stop)
   if (length === 0 && stop < start + maxHeadBytes) return 0
   head.reset()
-  if (length === 0)
-    head.fault = `its head is longer than ${maxHeadBytes} bytes${isOption ? ' (max-head)' : ''}`
-  else if (length < 0) head.fault = loose.fault
-  else {
-    const text = loose.text()
-    head.fault = ''
-    // The limit was for the bytes of the app: CRLF is longer than LF.
-    const own = { maxHeadBytes: text.length + 1, maxHeaderCount }
-    if (parseStrictly(head, text, 0, text.length, own, requestMethod) === text.length) {
-      head.isAmended = true
-      // RFC 9112 section 6.3: what told its length in two ways may mean the other one.
-      if (loose.hasTwoFramings) head.keepAlive = false
-      return start + length
-    }
-    head.reset()
-    if (head.fields.refusal === 'HEAD_TOO_LARGE')
-      head.fault = `its head has more than ${maxHeaderCount} lines${isOption ? ' (max-header-count)' : ''}`
-    else if (head.fault === '') head.fault = whyUnwanted(loose.lines)
+  head.fault =
+    length === 0
+      ? `its head is longer than ${maxHeadBytes} bytes${isOption ? ' (max-head)' : ''}`
+      : loose.fault
+  if (length <= 0) return -1
+  const text = loose.text()
+  // The limit was for the bytes of the app: CRLF is longer than LF.
+  const own = { maxHeadBytes: text.length + 1, maxHeaderCount }
+  if (parseStrictly(head, text, 0, text.length, own, requestMethod) === text.length) {
+    head.isAmended = true
+    // RFC 9112 section 6.3: what told its length in two ways may mean the other one.
+    if (loose.hasDoubtfulLength) head.keepAlive = false
+    return start + length
   }
+  head.reset()
+  if (head.fields.refusal === 'HEAD_TOO_LARGE')
+    head.fault = `its head has more than ${maxHeaderCount} lines${isOption ? ' (max-header-count)' : ''}`
+  // Of the lines that the strict parser reads once at most, this one alone is left twice.
+  else if (head.fault === '') head.fault = 'it has Transfer-Encoding twice'
   return -1
 }
 
@@ -201,8 +190,7 @@ function isAnswerFramed(head: ResponseHead, requestMethod: string): boolean {
   head.body = 'close'
   head.contentLength = 0
   if (fields.encodingLine >= 0) {
-    if (isOld) return isFault(head, 'it has Transfer-Encoding, and is HTTP/1.0')
-    if (fields.lengthLine >= 0) return false
+    if (isOld || fields.lengthLine >= 0) return false
     if (!fields.isChunked()) return isFault(head, 'its Transfer-Encoding is not just "chunked"')
     head.body = 'chunked'
   } else if (fields.lengthLine >= 0) {
@@ -216,8 +204,7 @@ function isAnswerFramed(head: ResponseHead, requestMethod: string): boolean {
   head.keepAlive = !isOld
   head.upgrade = ''
   if (fields.hasConnection) {
-    if (!fields.readConnection(true))
-      return isFault(head, 'its Connection names a line that frames or routes, or more than 32 lines')
+    if (!fields.readConnection(true)) return isFault(head, 'its Connection names more than 32 lines')
     head.keepAlive = !fields.closes && (!isOld || fields.keepsAlive)
   }
   if (head.body === 'close') head.keepAlive = false

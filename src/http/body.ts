@@ -1,6 +1,6 @@
 // Where a body ends: counts its bytes by the framing that the head announced, and can hand out the payload.
 
-import { copyBytes } from '../bytes.ts'
+import { copyBytes, copyOf } from '../bytes.ts'
 import {
   ascii,
   BACKSLASH,
@@ -8,6 +8,7 @@ import {
   CR,
   EQUALS,
   isForbiddenInValue,
+  joined,
   LF,
   QUOTE,
   SEMICOLON,
@@ -17,9 +18,12 @@ import {
 } from './characters.ts'
 import { isAmong, isBelieved, kindOf, OTHER } from './field-names.ts'
 import type { BodyKind } from './head.ts'
+import { LooseHead, nameOf } from './loose-head.ts'
 
 /** Everything between the size of one chunk and its CRLF. Hardly anything sends extensions but smugglers. */
 const MAX_EXTENSION_BYTES = 256
+/** The same where it is left out. Go's reader, and so Caddy, lets as much pass. */
+const MAX_IGNORED_BYTES = 4_096
 /** Digits of one chunk size, leading zeros included. The value is bounded as well. */
 const MAX_SIZE_DIGITS = 16
 const MAX_TRAILER_BYTES = 8192
@@ -42,7 +46,8 @@ export type Payload = (bytes: Uint8Array, start: number, end: number) => void
 //   SIZE_START 5 SIZE ; EXT_START a EXT_NAME = EXT_VALUE_START b EXT_VALUE \r SIZE_LF \n DATA hello \r DATA_CR \n DATA_LF
 //   0 \r\n LINE Name NAME : VALUE \r VALUE_LF \n LINE \r LAST_LF \n
 //
-// Blanks may stand around `;` and `=`: EXT_NAME_END behind a name, EXT_END behind the size or a value.
+// Blanks may stand around `;` and `=`: EXT_NAME_END behind a name, EXT_END behind the size or a value. A tolerant reader has EXT_IGNORED
+// in place of all of `; a = b`.
 const SIZE_START = 0
 const SIZE = 1
 const EXT_START = 2
@@ -54,15 +59,19 @@ const EXT_QUOTED = 7
 const EXT_ESCAPED = 8
 const EXT_QUOTED_END = 9
 const EXT_END = 10
-const SIZE_LF = 11
-const DATA = 12
-const DATA_CR = 13
-const DATA_LF = 14
-const LINE = 15
-const NAME = 16
-const VALUE = 17
-const VALUE_LF = 18
-const LAST_LF = 19
+const EXT_IGNORED = 11
+const SIZE_LF = 12
+const DATA = 13
+const DATA_CR = 14
+const DATA_LF = 15
+const LINE = 16
+const NAME = 17
+const VALUE = 18
+const VALUE_LF = 19
+const LAST_LF = 20
+
+const EMPTY = new Uint8Array(0)
+const ONE_CR = Uint8Array.of(CR)
 
 /** Frames one body after another. It is a counter: bytes go in, and out comes where the body ends. */
 export class BodyFramer {
@@ -72,9 +81,12 @@ export class BodyFramer {
   payloadBytes = 0
   /** Bytes of chunk framing until `feed` stops, wherever it is then: they cost a hundred times as much as payload does. */
   framingLeft: number = Number.POSITIVE_INFINITY
-  /** Whether blanks may stand between the size of a chunk and its line end: apps send them, and no one reads them in two ways. */
+  /**
+   * Whether it reads what an app means, as real proxies do: behind the size of a chunk anything may stand and is left out, LF alone ends
+   * lines, and trailers may be as loose as heads. A trailer that may not be there is left out.
+   */
   isTolerant = false
-  /** What `feed` took, without the blanks of a tolerant reader's chunk lines; `undefined`: as it is. */
+  /** What `feed` took, as a strict reader wants it; `undefined`: as it is. */
   cleaned: Uint8Array | undefined
 
   readonly #payload: Payload | undefined
@@ -94,12 +106,16 @@ export class BodyFramer {
   #firstEnd = 0
   #gathered: Uint8Array | undefined
   #gatheredBytes = 0
-  // A copy without blanks: its bytes so far, and from where on what was fed is not in it.
+  // The strict copy while it is made: its bytes so far, and from where on what was fed is not in it.
+  #isCleaning = false
+  #cleaning: Uint8Array = EMPTY
   #cleanedBytes = 0
   #uncleanedFrom = 0
-  /** The byte that broke the framing, and the state before it. */
+  /** Trailers of an app that are not complete, with their bytes so far. */
+  #trailing: { readonly loose: LooseHead; readonly text: Uint8Array } | undefined
+  /** The state before the byte that broke the framing. */
   #brokenIn = SIZE_START
-  #brokenBy = 0
+  #trailerFault = ''
 
   /**
    * `trailer`: gets what follows the last chunk in the same way, with the blank line. `forbidden`: names that no trailer may have beside
@@ -120,6 +136,7 @@ export class BodyFramer {
     this.#trailers = 0
     this.payloadBytes = 0
     this.cleaned = undefined
+    this.#trailing = undefined
     this.complete = kind === 'none' || (kind === 'length' && contentLength === 0)
   }
 
@@ -143,17 +160,15 @@ export class BodyFramer {
     return stop
   }
 
-  /** After -1: what is broken, for the owner of what sent it. */
+  /** After -1 of a tolerant reader: what is broken, for the owner of what sent it. */
   get fault(): string {
-    if (this.#brokenIn >= LINE)
-      return 'the trailers behind its last chunk are malformed, too long or not allowed there'
+    if (this.#brokenIn >= LINE) return this.#trailerFault
     if (this.#brokenIn === DATA_CR || this.#brokenIn === DATA_LF)
       return 'a chunk of its body is longer than its size'
-    if (this.#brokenBy === LF) return 'the line with the size of a chunk ends with LF without CR'
     if (this.#brokenIn === SIZE && this.#used > MAX_SIZE_DIGITS)
       return `the size of a chunk has more than ${MAX_SIZE_DIGITS} digits`
-    if (this.#used > MAX_EXTENSION_BYTES)
-      return `the size of a chunk has more than ${MAX_EXTENSION_BYTES} bytes behind it`
+    if (this.#used > MAX_IGNORED_BYTES)
+      return `the size of a chunk has more than ${MAX_IGNORED_BYTES} bytes behind it`
     if (this.#brokenIn <= SIZE) return 'a chunk of its body has no size in hexadecimal digits'
     return 'the line with the size of a chunk is malformed'
   }
@@ -185,28 +200,37 @@ export class BodyFramer {
     this.cleaned = undefined
     const stop = this.#scanChunks(bytes, start, end)
     if (this.#payload !== undefined) this.#handOut(bytes)
-    if (this.cleaned !== undefined)
-      this.cleaned = this.#cleanUntil(bytes, stop).subarray(0, this.#cleanedBytes)
+    if (this.#isCleaning) {
+      this.#isCleaning = false
+      this.cleaned = this.#addCleaned(bytes, this.#uncleanedFrom, stop).subarray(0, this.#cleanedBytes)
+    }
     return stop
   }
 
-  /** The byte at `at` is left out. */
-  #leaveOut(bytes: Uint8Array, start: number, end: number, at: number): void {
-    if (this.cleaned === undefined) {
-      this.cleaned = new Uint8Array(end - start)
+  /** In the strict copy `text` stands for bytes[from, to). `start`: of what is fed. */
+  #replace(bytes: Uint8Array, start: number, from: number, to: number, text: Uint8Array): void {
+    if (!this.#isCleaning) {
+      this.#isCleaning = true
+      this.#cleaning = EMPTY
       this.#cleanedBytes = 0
       this.#uncleanedFrom = start
     }
-    this.#cleanUntil(bytes, at)
-    this.#uncleanedFrom = at + 1
+    this.#addCleaned(bytes, this.#uncleanedFrom, from)
+    this.#addCleaned(text, 0, text.length)
+    this.#uncleanedFrom = to
   }
 
-  #cleanUntil(bytes: Uint8Array, end: number): Uint8Array {
-    const cleaned = this.cleaned!
-    const count = Math.max(0, end - this.#uncleanedFrom)
-    copyBytes(bytes, this.#uncleanedFrom, this.#uncleanedFrom + count, cleaned, this.#cleanedBytes)
-    this.#cleanedBytes += count
-    return cleaned
+  #addCleaned(bytes: Uint8Array, start: number, end: number): Uint8Array {
+    if (end <= start) return this.#cleaning
+    const before = this.#cleaning
+    const needed = this.#cleanedBytes + end - start
+    if (needed > before.length) {
+      this.#cleaning = new Uint8Array(2 * needed)
+      copyBytes(before, 0, this.#cleanedBytes, this.#cleaning, 0)
+    }
+    copyBytes(bytes, start, end, this.#cleaning, this.#cleanedBytes)
+    this.#cleanedBytes = needed
+    return this.#cleaning
   }
 
   #scanChunks(bytes: Uint8Array, start: number, end: number): number {
@@ -225,36 +249,64 @@ export class BodyFramer {
       }
       if (this.#state >= LINE) {
         this.#handOut(bytes)
-        return this.#scanTrailers(bytes, at, end)
+        return this.isTolerant
+          ? this.#readTrailers(bytes, start, at, end)
+          : this.#scanTrailers(bytes, at, end)
       }
       if (framing === most) break
       framing++
       const byte = bytes[at]!
       const state = this.#state
-      if (!this.#takeFraming(byte)) return this.#break(state, byte)
-      if (byte <= SP && this.isTolerant && isBlank(byte) && this.#state !== EXT_QUOTED)
-        this.#leaveOut(bytes, start, end, at)
+      if (byte === LF && this.isTolerant && this.#mayEndLine) {
+        this.#takeFraming(CR)
+        this.#replace(bytes, start, at, at, ONE_CR)
+      }
+      if (!this.#takeFraming(byte)) return this.#break(state)
+      if (this.isTolerant && (this.#state === EXT_END || this.#state === EXT_IGNORED))
+        this.#replace(bytes, start, at, at + 1, EMPTY)
       at++
     }
     this.framingLeft = most - framing
     return at
   }
 
-  #break(state: number, byte: number): -1 {
+  #break(state: number): -1 {
     this.#brokenIn = state
-    this.#brokenBy = byte
     return -1
   }
 
   /** What follows the last chunk. Its length has a bound of its own. */
   #scanTrailers(bytes: Uint8Array, start: number, end: number): number {
     let at = start
-    while (at < end && !this.complete) {
-      if (!this.#takeFraming(bytes[at]!)) return this.#break(LINE, bytes[at]!)
-      at++
-    }
+    while (at < end && !this.complete) if (!this.#takeFraming(bytes[at++]!)) return this.#break(LINE)
     this.#trailer?.(bytes, start, at)
     return at
+  }
+
+  /** The same for an app's: what the trailers mean goes on once they are complete. */
+  #readTrailers(bytes: Uint8Array, start: number, from: number, end: number): number {
+    const isFirst = this.#trailing === undefined
+    // As nearly always.
+    if (isFirst && bytes[from] === CR && bytes[from + 1] === LF && from + 1 < end)
+      return this.#scanTrailers(bytes, from, end)
+    const { loose = new LooseHead('trailers'), text: before = EMPTY } = this.#trailing ?? {}
+    const text = joined([before, bytes.subarray(from, end)])
+    const length = loose.take(text, 0, text.length)
+    this.#trailerFault = loose.fault || `its trailers are longer than ${MAX_TRAILER_BYTES} bytes`
+    if (length < 0 || (length === 0 && text.length > MAX_TRAILER_BYTES)) return this.#break(LINE)
+    if (length === 0) {
+      this.#trailing = { loose, text: copyOf(text) }
+      this.#replace(bytes, start, from, end, EMPTY)
+      return end
+    }
+    this.#trailerFault = `its trailers have more than ${MAX_TRAILERS} lines, or ${MAX_TRAILER_BYTES} bytes`
+    loose.lines = loose.lines.filter(line => this.#mayTrail(ascii(nameOf(line))))
+    const strict = loose.text()
+    if (this.#scanTrailers(strict, 0, strict.length) !== strict.length) return this.#break(LINE)
+    const to = from + length - before.length
+    const isSame = isFirst && length === strict.length && strict.every((byte, at) => byte === text[at])
+    if (!isSame) this.#replace(bytes, start, from, to, strict)
+    return to
   }
 
   /** Hands out a piece of payload, or keeps it for the others of this `feed`. */
@@ -306,7 +358,7 @@ export class BodyFramer {
       case SIZE:
         if (byte === CR) this.#state = SIZE_LF
         else if (byte === SEMICOLON || isBlank(byte)) {
-          this.#state = byte === SEMICOLON ? EXT_START : EXT_END
+          this.#state = byte === SEMICOLON ? this.#extension : EXT_END
           this.#used = 1
         } else return this.#takeDigit(byte)
         return true
@@ -331,15 +383,24 @@ export class BodyFramer {
           this.#state = SIZE_LF
           return true
         }
-        return ++this.#used <= MAX_EXTENSION_BYTES && this.#takeExtension(byte)
+        return (
+          ++this.#used <= (this.isTolerant ? MAX_IGNORED_BYTES : MAX_EXTENSION_BYTES) &&
+          this.#takeExtension(byte)
+        )
     }
   }
 
-  /** Blanks are for what follows: in front of CRLF they are nothing's. */
+  /** Whether CR may come. Blanks are for what follows: in front of CRLF they are nothing's. */
   get #mayEndLine(): boolean {
     const state = this.#state
-    if (state === EXT_NAME || state === EXT_VALUE || state === EXT_QUOTED_END) return true
-    return this.isTolerant && (state === EXT_END || state === EXT_NAME_END)
+    if (this.isTolerant)
+      return state === SIZE || state === EXT_END || state === EXT_IGNORED || state === DATA_CR
+    return state === EXT_NAME || state === EXT_VALUE || state === EXT_QUOTED_END
+  }
+
+  /** Behind the size and its `;`. */
+  get #extension(): number {
+    return this.isTolerant ? EXT_IGNORED : EXT_START
   }
 
   #takeDigit(byte: number): boolean {
@@ -374,6 +435,8 @@ export class BodyFramer {
       case EXT_ESCAPED:
         this.#state = EXT_QUOTED
         return !isForbiddenInValue(byte)
+      case EXT_IGNORED:
+        return byte !== CR && byte !== LF
       default:
         return this.#goOnBehind(byte)
     }
@@ -382,7 +445,7 @@ export class BodyFramer {
   /** One byte in or behind a name or a value, or behind the size. */
   #goOnBehind(byte: number): boolean {
     const isOfName = this.#state === EXT_NAME || this.#state === EXT_NAME_END
-    if (byte === SEMICOLON) this.#state = EXT_START
+    if (byte === SEMICOLON) this.#state = this.#extension
     else if (byte === EQUALS && isOfName) this.#state = EXT_VALUE_START
     else if (isBlank(byte)) this.#state = isOfName ? EXT_NAME_END : EXT_END
     else return (this.#state === EXT_NAME || this.#state === EXT_VALUE) && TOKEN[byte] === 1
@@ -403,11 +466,7 @@ export class BodyFramer {
       case NAME:
         if (byte !== COLON) return this.#takeName(byte)
         this.#state = VALUE
-        return (
-          !isBelieved(this.#name, this.#nameLength) &&
-          !isAmong(this.#forbidden, this.#name, this.#nameLength) &&
-          (this.#nameLength > MAX_KNOWN_NAME || kindOf(this.#name, 0, this.#nameLength) === OTHER)
-        )
+        return this.#mayTrail(this.#name, this.#nameLength)
       case VALUE:
         if (byte === CR) this.#state = VALUE_LF
         else return !isForbiddenInValue(byte)
@@ -419,6 +478,15 @@ export class BodyFramer {
         this.complete = byte === LF
         return this.complete
     }
+  }
+
+  /** Whether a trailer may have the name of `length` bytes, of which `name` holds as many as matter. */
+  #mayTrail(name: Uint8Array, length: number = name.length): boolean {
+    return (
+      !isBelieved(name, length) &&
+      !isAmong(this.#forbidden, name, length) &&
+      (length > MAX_KNOWN_NAME || kindOf(name, 0, length) === OTHER)
+    )
   }
 
   #takeName(byte: number): boolean {

@@ -1,36 +1,46 @@
-// The head of an app's answer that breaks the grammar of HTTP/1.1 without doubt about its meaning, rewritten into what it means.
+// A response head of an app, or trailers of one, that break the grammar of HTTP/1.1 without doubt about their meaning, rewritten into
+// what they mean. Real proxies pass all of it.
 //
-//   HTTP/1.2 200 OK \n          HTTP/1.1 200 OK          RFC 9110 section 2.5: another minor version is read as 1.1
+//   HTTP/2.0  200 OK \n         HTTP/1.1 200 OK          RFC 9110 section 2.5: another version is read as 1.1
 //   Server : ESP32 \n           Server: ESP32            RFC 9112 section 5.1: blanks in front of the colon are removed
 //   X-Long: a \n   b \n         X-Long: a b              section 5.2: a folded line becomes one line
 //   Content-Length: 5, 5 \n     Content-Length: 5        RFC 9110 section 8.6: the same length twice is one
+//   Connection: Content-Length  Connection:              section 7.6.1: what frames a message is not for one connection
+//   Content_Length: 7 \n                                 no framing by any RFC, but some read it as one
+//   Host: a \n Host: b \n       Host: a                  means nothing in a response
 //   \n                          (CRLF)                   RFC 9112 section 2.2: LF alone ends a line
 //
 // It only rewrites lines. Whether the result may be forwarded is for the strict parser to say.
 
 import { ascii, CR, isForbiddenInValue, LF, latin1 } from './characters.ts'
-import { kindOf, LOOKALIKE } from './field-names.ts'
-import { isLikeStatusLine } from './request-line.ts'
+import { CONTENT_LENGTH, HOST, kindOf, LOOKALIKE, TRANSFER_ENCODING } from './field-names.ts'
 
-const STATUS_LINE = /^HTTP\/1\.(\d) ([1-9]\d\d(?: .*)?)$/
+const STATUS_LINE = /^HTTP\/([1-9]\.\d) +([1-9]\d\d(?: .*)?)$/
+/** What may go on to be one. */
+const BEGINNING =
+  /^(?:(?:H|HT|HTT|HTTP|HTTP\/(?:[1-9](?:\.(?:\d(?: +(?:[1-9]\d?)?)?)?)?)?)$|HTTP\/[1-9]\.\d +[1-9]\d\d(?:[ \r]|$))/
+const BEGINNING_BYTES = 40
 const FIELD_LINE = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+)[ \t]*:(.*)$/
-/** The parser reads one of each at most. */
-const SINGLE = ['Transfer-Encoding', 'Host']
-/** Of a name in a sentence. */
-const MAX_NAME_CHARS = 40
+/** Of a value in a sentence. */
+const MAX_SHOWN_CHARS = 40
 
 export class LooseHead {
   /** Without line ends, as far as they are complete. */
   lines: string[] = []
   /** Why it is refused, after -1. */
   fault = ''
-  /** A length was there beside the coding. */
-  hasTwoFramings = false
+  /** It says in two ways how long its body is, or in one that its version does not have. */
+  hasDoubtfulLength = false
+  readonly #where: 'head' | 'trailers'
   /** Lines as they came: a folded one counts for each of its parts. */
   #count = 0
   #takenBytes = 0
   /** No line ends in these, beyond those that were taken. */
   #seenBytes = 0
+
+  constructor(where: 'head' | 'trailers' = 'head') {
+    this.#where = where
+  }
 
   /**
    * Takes the lines that are complete in bytes[start, end), which begin with what it got before. Answers the bytes of the head, 0 when
@@ -45,23 +55,29 @@ export class LooseHead {
       const line = latin1(bytes, from, at > from && bytes[at - 1] === CR ? at - 1 : at)
       this.#takenBytes = at + 1 - start
       this.#count++
-      if (line === '' && this.lines.length > 0) return this.#settleLength() ? this.#takenBytes : -1
+      if (line === '' && !this.#isAtStatusLine) return this.#settle() ? this.#takenBytes : -1
       if (!this.#add(line)) return -1
     }
   }
 
   /** The strict text. */
   text(): Uint8Array {
-    const text = `${this.lines.join('\r\n')}\r\n\r\n`
+    const text = `${this.lines.map(line => `${line}\r\n`).join('')}\r\n`
     const bytes = new Uint8Array(text.length)
     for (let index = 0; index < text.length; index++) bytes[index] = text.charCodeAt(index)
     return bytes
   }
 
+  get #isAtStatusLine(): boolean {
+    return this.#where === 'head' && this.lines.length === 0
+  }
+
   /** Whether the line that begins at `from` may still become one. */
   #mayGoOn(bytes: Uint8Array, from: number, end: number, start: number): boolean {
-    if (this.#count === 0 && !isLikeStatusLine(bytes, from, Math.min(end, from + 12)))
-      return this.#isNoStatusLine()
+    if (this.#isAtStatusLine && end > from) {
+      const beginning = latin1(bytes, from, Math.min(end, from + BEGINNING_BYTES))
+      if (!BEGINNING.test(beginning)) return this.#isNoStatusLine()
+    }
     const unseen = latin1(bytes, start + Math.max(this.#seenBytes, this.#takenBytes), end)
     this.#seenBytes = end - start
     return this.#isFree(unseen, this.#count + 1, true)
@@ -69,14 +85,15 @@ export class LooseHead {
 
   #add(line: string): boolean {
     if (!this.#isFree(line, this.#count, false)) return false
-    if (this.#count === 1) {
-      const [, minor, rest] = STATUS_LINE.exec(line) ?? []
-      if (minor === undefined) return this.#isNoStatusLine()
-      this.lines.push(`HTTP/1.${minor === '0' ? 0 : 1} ${rest}`)
+    if (this.#isAtStatusLine) {
+      const [, version, rest] = STATUS_LINE.exec(line) ?? []
+      if (version === undefined) return this.#isNoStatusLine()
+      this.lines.push(`HTTP/${version === '1.0' ? version : '1.1'} ${rest}`)
       return true
     }
     if (isBlank(line[0])) {
-      if (this.lines.length === 1)
+      if (this.lines.length === 0) return this.#refuse('its trailers begin with a blank')
+      if (this.lines.length === 1 && this.#where === 'head')
         return this.#refuse('the first line behind its status line begins with a blank')
       this.lines.push(`${this.lines.pop()} ${trimmed(line)}`)
       return true
@@ -88,22 +105,47 @@ export class LooseHead {
     }
     const colon = line.indexOf(':')
     if (colon > 0)
-      return this.#refuse(`the name in line ${this.#count} of its head has a character that no name has`)
-    return this.#refuse(`line ${this.#count} of its head has no ${colon === 0 ? 'name' : 'colon'}`)
+      return this.#refuse(
+        `the name in line ${this.#count} of its ${this.#where} has a character that no name has`,
+      )
+    return this.#refuse(`line ${this.#count} of its ${this.#where} has no ${colon === 0 ? 'name' : 'colon'}`)
   }
 
-  /** RFC 9112 section 6.3: a coding wins over a length, which must not be forwarded then; lengths that differ are refused. */
-  #settleLength(): boolean {
-    const lengths = this.lines.filter(line => isNamed(line, 'content-length'))
-    if (lengths.length === 0) return true
-    this.hasTwoFramings = this.lines.some(line => isNamed(line, 'transfer-encoding'))
-    const values = lengths.flatMap(line => line.slice(line.indexOf(':') + 1).split(',')).map(trimmed)
-    const [first = '', ...others] = values
+  /** Decides about the lines that frame. `false`: they say two things. */
+  #settle(): boolean {
+    if (this.#where === 'trailers') return true
+    const [first = '', ...others] = this.lines
+    const lengths: string[] = []
+    let [hasHost, hasCoding] = [false, false]
+    this.lines = [first]
+    for (const line of others) {
+      const name = nameOf(line)
+      const kind = kindOfName(name)
+      if (kind === CONTENT_LENGTH) lengths.push(...valuesOf(line))
+      else if (kind === LOOKALIKE || (kind === HOST && hasHost)) continue
+      else if (isSame(name, 'connection'))
+        this.lines.push(`${name}: ${valuesOf(line).filter(isOption).join(', ')}`)
+      else this.lines.push(line)
+      hasHost ||= kind === HOST
+      hasCoding ||= kind === TRANSFER_ENCODING
+    }
+    return hasCoding ? this.#settleCoding(lengths.length > 0) : this.#settleLength(lengths)
+  }
+
+  /** RFC 9112 section 6.3: a coding wins over a length, which must not be forwarded then; section 6.1: HTTP/1.0 has none. */
+  #settleCoding(hasLength: boolean): true {
+    const [first = '', ...others] = this.lines
+    const isOld = first.startsWith('HTTP/1.0')
+    if (isOld) this.lines = [first.replace('1.0', '1.1'), ...others]
+    this.hasDoubtfulLength = hasLength || isOld
+    return true
+  }
+
+  #settleLength([first, ...others]: readonly string[]): boolean {
+    if (first === undefined) return true
     const other = others.find(value => value !== first)
-    if (other !== undefined && !this.hasTwoFramings)
-      return this.#refuse(`it has two lengths: ${cut(first)} and ${cut(other)}`)
-    this.lines = this.lines.filter(line => !isNamed(line, 'content-length'))
-    if (!this.hasTwoFramings) this.lines.push(`Content-Length: ${first}`)
+    if (other !== undefined) return this.#refuse(`it has two lengths: ${cut(first)} and ${cut(other)}`)
+    this.lines.push(`Content-Length: ${first}`)
     return true
   }
 
@@ -112,9 +154,9 @@ export class LooseHead {
     for (let at = 0; at < text.length; at++) {
       const code = text.charCodeAt(at)
       if (!isForbiddenInValue(code) || (mayEnd && code === CR)) continue
-      if (code === CR) return this.#refuse(`line ${line} of its head has a CR without LF`)
+      if (code === CR) return this.#refuse(`line ${line} of its ${this.#where} has a CR without LF`)
       const shown = code.toString(16).padStart(2, '0')
-      return this.#refuse(`line ${line} of its head has the control character 0x${shown}`)
+      return this.#refuse(`line ${line} of its ${this.#where} has the control character 0x${shown}`)
     }
     return true
   }
@@ -129,16 +171,6 @@ export class LooseHead {
   }
 }
 
-/** Why the strict parser refuses lines whose framing it did not come to judge: one of them may not be there, or not twice. */
-export function whyUnwanted(lines: readonly string[]): string {
-  const names = lines.slice(1).map(line => line.slice(0, line.indexOf(':')))
-  const lookalike = names.find(name => kindOf(ascii(name), 0, name.length) === LOOKALIKE)
-  if (lookalike !== undefined)
-    return `its head has "${cut(lookalike)}", which some read as the one with dashes`
-  const twice = SINGLE.find(single => names.filter(name => isSame(name, single)).length > 1)
-  return twice === undefined ? 'its head cannot be read in one way only' : `it has ${twice} twice`
-}
-
 /** As `trim` of OWS alone, as 0xa0 is no blank here. A regular expression would take quadratic time for blanks in the middle. */
 function trimmed(text: string): string {
   let [start, end] = [0, text.length]
@@ -149,6 +181,15 @@ function trimmed(text: string): string {
 
 const isBlank = (character: string | undefined): boolean => character === ' ' || character === '\t'
 const isSame = (name: string, other: string): boolean => name.toLowerCase() === other.toLowerCase()
-const isNamed = (line: string, name: string): boolean => isSame(line.slice(0, line.indexOf(':')), name)
+export const nameOf = (line: string): string => line.slice(0, line.indexOf(':'))
+const valuesOf = (line: string): string[] =>
+  line
+    .slice(line.indexOf(':') + 1)
+    .split(',')
+    .map(trimmed)
+const kindOfName = (name: string): number => kindOf(ascii(name), 0, name.length)
+/** Whether it may be said of one connection alone. */
+const isOption = (option: string): boolean =>
+  ![HOST, CONTENT_LENGTH, TRANSFER_ENCODING, LOOKALIKE].includes(kindOfName(option))
 const cut = (text: string): string =>
-  text.length > MAX_NAME_CHARS ? `${text.slice(0, MAX_NAME_CHARS)}…` : text
+  text.length > MAX_SHOWN_CHARS ? `${text.slice(0, MAX_SHOWN_CHARS)}…` : text

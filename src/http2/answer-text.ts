@@ -87,9 +87,10 @@ const framer = new BodyFramer()
 
 /**
  * Writes trailers, of a request or an answer, as the end of a chunked body: the last chunk, the lines, the blank line. Answers where
- * it ends, or -1 when they are malformed or none that HTTP/1.1 lets through: see `list.problem`.
+ * it ends, or -1 when they are malformed: see `list.problem`. `isApps`: the reader of the text leaves out what HTTP/1.1 does not let
+ * through; of others this is malformed, too.
  */
-export function writeTrailers(list: FieldList, into: Uint8Array, at: number): number {
+export function writeTrailers(list: FieldList, isApps: boolean, into: Uint8Array, at: number): number {
   let to = write('0\r\n', into, at)
   for (let field = 0; field < list.count; field++) {
     if (!isFieldName(list, field)) return refuse(list, 'a trailer name that is none')
@@ -97,6 +98,7 @@ export function writeTrailers(list: FieldList, into: Uint8Array, at: number): nu
     if (to < 0) return -1
   }
   to = endHead(into, to)
+  if (isApps) return to
   framer.begin('chunked', 0)
   if (framer.feed(into, at, to) !== to || !framer.complete)
     return refuse(list, 'trailers that may not be there, or too many')

@@ -340,7 +340,7 @@ function requestOf(message: Fields): JsonRequest | undefined {
 
 function answerOf(message: Fields): JsonAnswer | undefined {
   const { status, error, reason } = message
-  if (typeof status !== 'number' || !Number.isInteger(status) || status < 200 || status > 599)
+  if (typeof status !== 'number' || !Number.isInteger(status) || status < 200 || status > 999)
     return undefined
   const headers = headersOf(message.headers)
   const body = bodyOf(message)

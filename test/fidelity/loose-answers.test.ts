@@ -22,6 +22,17 @@ const LOOSE = {
   'HTTP/1.2': ok('hello').replace('1.1', '1.2'),
   'a blank in front of the colon': ok('hello').replace(':', ' :'),
   'a folded line': ok('hello', 'X-Folded: a\r\n\tb\r\n'),
+  'an empty chunk extension': chunked('5;\r\nhello\r\n0\r\n\r\n'),
+  'a long chunk extension': chunked(`5;a=${'b'.repeat(4_000)}\r\nhello\r\n0\r\n\r\n`),
+  'a chunk extension beyond ASCII': chunked('5;a=\xc3\xa9\r\nhello\r\n0\r\n\r\n'),
+  'LF alone between chunks': chunked('5\nhello\n0\n\n'),
+  'a length as a trailer': chunked('5\r\nhello\r\n0\r\nContent-Length: 5\r\n\r\n'),
+  'HTTP/2.0': ok('hello').replace('1.1', '2.0'),
+  'two blanks in front of the status': ok('hello').replace(' ', '  '),
+  'Host twice': ok('hello', 'Host: a\r\nHost: b\r\n'),
+  'Connection that names the length': ok('hello', 'Connection: Content-Length\r\n'),
+  'Content_Length beside the length': ok('hello', 'Content_Length: 7\r\n'),
+  'chunks by HTTP/1.0': chunked('5\r\nhello\r\n0\r\n\r\n').replace('1.1', '1.0'),
 }
 
 async function answered(raw: RawTunnel, bytes: string, method = 'GET', cuts = false) {
@@ -48,9 +59,9 @@ for (const [wire, client] of [
         const { head, payload, body } = await answered(raw, bytes)
         expect(statusOf(head)).toBe(200)
         expect(head).toMatch(/^HTTP\/1\.1 200 [^\n]*\r\n(?:[^\s:]+: [^\r\n]*\r\n)+\r\n$/)
-        expect(head.match(/^(?:content-length|transfer-encoding):/gim)).toHaveLength(1)
+        expect(head.match(/^(?:content.length|transfer.encoding):/gim)).toHaveLength(1)
         expect(payload).toBe('hello')
-        expect(body).not.toMatch(/[ \t]\r\n/)
+        expect(body).not.toMatch(/[ \t]\r\n|[^\r]\n|[;:]/)
         if (name === 'a folded line') expect(headerOf(head, 'x-folded')).toBe('a b')
       })
   })
@@ -93,6 +104,25 @@ test.concurrent('HEAD, 204 and 304 have no body, whatever they say of its length
     expect((await readAnswer(visitor)).body).toBe('next')
   }
 })
+
+for (const status of [600, 999])
+  test.concurrent(`the status ${status} passes on both wires, by HTTP/1.1 and by HTTP/2`, async () => {
+    const odd = ok('hello').replace('200', `${status}`)
+    for (const client of [{}, { wire: 'json' }] satisfies TunnelClientOptions[]) {
+      await using raw = await rawTunnel({ client })
+      const { head, payload } = await answered(raw, odd)
+      expect([statusOf(head), payload]).toEqual([status, 'hello'])
+    }
+    using origin = new RawOrigin()
+    await using site = await startHttp2Site(origin.port)
+    await using peer = await H2Peer.connect(site.port)
+    peer.send(head2(1, get2(site.host, '/')))
+    const app = await origin.accept()
+    await app.until('\r\n\r\n')
+    await app.send(odd)
+    const answer = await peer.answered(1)
+    expect([answer.field(1, ':status'), answer.body(1).toString()]).toEqual([`${status}`, 'hello'])
+  })
 
 test.concurrent('a stream whose framing was told in two ways is not used again', async () => {
   await using raw = await rawTunnel()
@@ -154,9 +184,10 @@ const REFUSED = [
   [ok('hello', 'Content-Length: 6\r\n'), 'it has two lengths: 5 and 6'],
   [chunked('0\r\n\r\n', 'Transfer-Encoding: chunked\r\n'), 'it has Transfer-Encoding twice'],
   [chunked('g\r\n'), 'a chunk of its body has no size in hexadecimal digits'],
-  [chunked('5\nhello\n0\n\n'), 'the line with the size of a chunk ends with LF without CR'],
+  [chunked('5\rhello'), 'the line with the size of a chunk is malformed'],
+  [chunked('0\r\nnonsense\r\n\r\n'), 'line 1 of its trailers has no colon'],
   [chunked(`${'0'.repeat(17)}\r\n`), 'the size of a chunk has more than 16 digits'],
-  [chunked(`5;a=${'b'.repeat(300)}\r\n`), 'the size of a chunk has more than 256 bytes behind it'],
+  [chunked(`5;a=${'b'.repeat(5_000)}\r\n`), 'the size of a chunk has more than 4096 bytes behind it'],
 ] as const
 
 for (const [wire, client] of [

@@ -434,6 +434,13 @@ function looselyWritten(random: Random): { readonly text: string; readonly meant
     random.chance(0.5) ? [[name, value] as [string, string]] : [],
   )
   const headers = written.flat()
+  // Lines that frame nothing, and that some would frame by.
+  for (const line of [
+    ['Content_Length', '7'],
+    ['Transfer_encoding', 'chunked'],
+    ['Connection', 'Content-Length, transfer-encoding'],
+  ] as [string, string][])
+    if (random.chance(0.2)) written.splice(random.below(written.length + 1), 0, line)
   const isChunked = random.chance(0.5)
   if (isChunked) {
     written.push(['Transfer-Encoding', 'chunked'])
@@ -449,24 +456,27 @@ function looselyWritten(random: Random): { readonly text: string; readonly meant
   }
   const end = () => (random.chance(0.3) ? '\n' : '\r\n')
   const blank = () => random.pick(['', '', '', ' ', '\t', '  '])
+  const extension = () => random.pick(['', blank(), ';', ' ; a', ';a=b', ';\xe9\x00"', `;${'a'.repeat(400)}`])
   const lines = written.map(([name, value]) => {
     const folded = value.replaceAll(' ', () =>
       random.chance(0.3) ? `${end()}${random.pick([' ', '\t'])}` : ' ',
     )
     return `${name}${blank()}:${blank()}${folded}${blank()}${end()}`
   })
-  const minor = random.pick([1, 1, 1, 2, 7])
+  const version = random.pick(['1.1', '1.1', '1.1', '1.2', '1.7', '2.0'])
   let body = data
   if (isChunked) {
     body = ''
     for (let at = 0; at < data.length; ) {
       const size = Math.min(data.length - at, 1 + random.below(12))
-      body += `${size.toString(16)}${blank()}\r\n${data.slice(at, at + size)}\r\n`
+      body += `${size.toString(16)}${extension()}${end()}${data.slice(at, at + size)}${end()}`
       at += size
     }
-    body += `0${blank()}\r\n${random.pick(['', 'X-Sum: 1\r\n'])}\r\n`
+    const trailers = random.pick(['', 'X-Sum: 1', 'X-Sum : 1', 'Content-Length: 1', 'Host: a', 'Cookie: b'])
+    body += `0${extension()}${end()}${trailers === '' ? '' : trailers + end()}${end()}`
   }
-  const text = `HTTP/1.${minor} 200 OK${end()}${lines.join('')}${end()}${body}`
+  const status = `HTTP/${version}${random.pick([' ', ' ', '  '])}200 OK`
+  const text = `${status}${end()}${lines.join('')}${end()}${body}`
   return { text, meant: { status: 200, reason: 'OK', headers, body: data, isWhole: true, keepAlive: true } }
 }
 

@@ -123,10 +123,26 @@ test('a tolerant reader leaves strict text where it is', () => {
   expect(amended(text)).toMatchObject({ text, head: { isAmended: false } })
 })
 
+test('a tolerant reader leaves out what frames nothing and may be taken for framing', () => {
+  const { head, text } = amended(
+    'HTTP/2.0  200 OK\r\nHost: a\r\nConnection: X, Content-Length\r\nHost: b\r\nContent_Length: 7\r\nContent-Length: 5\r\n\r\n',
+  )
+  expect(text).toBe('HTTP/1.1 200 OK\r\nHost: a\r\nConnection: X\r\nContent-Length: 5\r\n\r\n')
+  expect([head.isAmended, head.keepAlive, head.contentLength]).toEqual([true, true, 5])
+})
+
 test('a coding wins over a length, which is removed, and the connection is not used again', () => {
   const { head, text } = amended('HTTP/1.1 200 OK\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n')
   expect(text).toBe('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n')
   expect([head.body, head.keepAlive]).toEqual(['chunked', false])
+})
+
+test('chunks by HTTP/1.0 are those of HTTP/1.1, and the connection is not used again', () => {
+  const { head, text } = amended(
+    'HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n',
+  )
+  expect(text).toBe('HTTP/1.1 200 OK\r\nConnection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n')
+  expect([head.body, head.keepAlive, head.minorVersion]).toEqual(['chunked', false, 1])
 })
 
 test('one head after the other, strict and not, leaves nothing to the next', () => {
@@ -157,14 +173,20 @@ test('a loose head that arrives byte by byte is not read again and again', () =>
   expect(performance.now() - since).toBeLessThan(5_000)
 })
 
-test('a tolerant framer leaves blanks of chunk lines out, wherever a body is cut', () => {
-  const chunks = '5  \r\nhello\r\n3 ; a = "b c" \r\n\r\n!\r\n0\t\r\nX: y\r\n\r\n'
-  const clean = '5\r\nhello\r\n3;a="b c"\r\n\r\n!\r\n0\r\nX: y\r\n\r\n'
+test('a tolerant framer makes strict chunks of what an app means, wherever a body is cut', () => {
+  const chunks =
+    '5  \r\nhello\r\n3 ; a = "b c" \n\r\n!\n0;\xe9;\t\r\nX :y\nContent-Length: 9\r\nX-Localtunnels-User: a\r\nLong:\r\n z\r\n\n'
+  const clean = '5\r\nhello\r\n3\r\n\r\n!\r\n0\r\nX: y\r\nLong:  z\r\n\r\n'
   for (let size = 1; size <= chunks.length; size++) {
-    let [payload, passed] = ['', '']
-    const framer = new BodyFramer((bytes, start, end) => {
-      payload += Buffer.from(bytes.subarray(start, end)).toString()
-    })
+    let [payload, trailers, passed] = ['', '', '']
+    const framer = new BodyFramer(
+      (bytes, start, end) => {
+        payload += Buffer.from(bytes.subarray(start, end)).toString()
+      },
+      (bytes, start, end) => {
+        trailers += Buffer.from(bytes.subarray(start, end)).toString()
+      },
+    )
     framer.isTolerant = true
     framer.begin('chunked', 0)
     for (let at = 0; at < chunks.length; at += size) {
@@ -173,6 +195,7 @@ test('a tolerant framer leaves blanks of chunk lines out, wherever a body is cut
       passed += Buffer.from(framer.cleaned ?? bytes).toString()
     }
     expect([framer.complete, payload, passed]).toEqual([true, 'hello\r\n!', clean])
+    expect(clean).toEndWith(`0\r\n${trailers}`)
   }
 })
 

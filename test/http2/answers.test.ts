@@ -222,7 +222,7 @@ describe('trailers', () => {
   function trailersOf(fields: readonly NaiveField[]): string {
     const list = listOf(fields)
     const into = new Uint8Array(3 + maxTextBytes(list))
-    const end = writeTrailers(list, into, 3)
+    const end = writeTrailers(list, false, into, 3)
     return end < 0 ? `malformed: ${list.problem}` : Buffer.from(into.subarray(3, end)).toString('latin1')
   }
 

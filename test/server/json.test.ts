@@ -467,7 +467,7 @@ describe('an answer', () => {
 
   for (const [what, message] of [
     ['a status below 200', { status: 101 }],
-    ['a status above 599', { status: 600 }],
+    ['a status above 999', { status: 1000 }],
     ['a status that is no number', { status: '200' }],
     ['no status', {}],
     ['a line end in a value', { status: 200, headers: { a: 'b\r\nc: d' } }],

@@ -8,7 +8,7 @@ import { MAX_NOISE } from '../../src/parts/http2/app.ts'
 import { ask } from '../support/ask.ts'
 import { next } from '../support/events.ts'
 import { frame, SETTINGS, u32 } from '../support/h2-frames.ts'
-import { type RawConnection, RawOrigin } from '../support/raw.ts'
+import { type RawConnection, RawOrigin, rawDial } from '../support/raw.ts'
 import { rejection } from '../support/rejection.ts'
 import { TEST_CERT, TEST_KEY } from '../support/tls.ts'
 import { startServer, startTunnel } from '../support/tunnel.ts'
@@ -246,6 +246,28 @@ for (const [what, bytes] of FAULTS)
     } else await (await firstRequest(origin)).send(Uint8Array.from(answerOf(1, 'fine')))
     expect(await within(another, 'the next answer')).toMatchObject({ status: 200, body: 'fine' })
   })
+
+test('a field that some take for framing is left out, and any status passes', async () => {
+  using origin = new RawOrigin()
+  await using tunnel = await tunnelTo(origin.port)
+  const literal = (name: string, value: string) => [
+    ...[0, name.length, ...Buffer.from(name)],
+    ...[value.length, ...Buffer.from(value)],
+  ]
+  const visitor = await rawDial(tunnel.port)
+  await visitor.send(`GET / HTTP/1.1\r\nHost: ${tunnel.host}\r\n\r\n`)
+  const app = await firstRequest(origin)
+  await app.send(
+    Uint8Array.from([
+      ...frame(1, END_HEADERS, 1, [0x08, 3, ...Buffer.from('999'), ...literal('content_length', '7')]),
+      ...frame(0, 0, 1, 'hello'),
+      ...frame(1, END_HEADERS | END_STREAM, 1, [...literal('content-length', '5'), ...literal('x-sum', '1')]),
+    ]),
+  )
+  expect(await visitor.until('1\r\n\r\n')).toBe(
+    'HTTP/1.1 999 \r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\nx-sum: 1\r\n\r\n',
+  )
+})
 
 test('a visitor that leaves cancels its exchange and nothing else', async () => {
   const cancelled = Promise.withResolvers<number>()

@@ -10,24 +10,45 @@ import { get, H2Peer, head, post } from '../support/h2-peer.ts'
 import { type Http2Site, startHttp2Site } from '../support/http2-site.ts'
 import { describeWith, testWith } from '../support/needs.ts'
 import { folder, run } from '../support/programs.ts'
+import { RawOrigin } from '../support/raw.ts'
 
 const NO_ERROR = 0
+const PROTOCOL_ERROR = 1
 const UPLOAD_BYTES = 30_000_000
 const TRIES = 12
+const LONG_BYTES = 3_000_000
 
 /** Answers 413 as soon as a head is there, and lets the rest come. */
 function startRefusingApp(): { readonly port: number } & Disposable {
-  const app = Bun.listen<{ text: string }>({
+  interface Data {
+    text: string
+    unsent?: Buffer
+  }
+  const flush = (socket: Bun.Socket<Data>): void => {
+    const { unsent } = socket.data
+    if (unsent !== undefined) socket.data.unsent = unsent.subarray(socket.write(unsent))
+  }
+  const app = Bun.listen<Data>({
     hostname: '127.0.0.1',
     port: 0,
     socket: {
       open(socket) {
         socket.data = { text: '' }
       },
+      drain: flush,
       data(socket, bytes) {
         if (socket.data.text.includes('\r\n\r\n')) return
         socket.data.text += bytes.toString('latin1')
         if (!socket.data.text.includes('\r\n\r\n')) return
+        if (socket.data.text.includes('/long')) {
+          socket.data.unsent = Buffer.concat([
+            Buffer.from(
+              `HTTP/1.1 413 Too Large\r\nConnection: close\r\nContent-Length: ${LONG_BYTES}\r\n\r\n`,
+            ),
+            Buffer.alloc(LONG_BYTES, 'e'),
+          ])
+          return flush(socket)
+        }
         const isTrailed = socket.data.text.includes('/trailers')
         socket.write(
           isTrailed
@@ -44,6 +65,7 @@ function startRefusingApp(): { readonly port: number } & Disposable {
 const KINDS = [
   ['the app', 413, 'app', '/'],
   ['the app, with trailers', 413, 'app', '/trailers'],
+  ['the app, with a page of 3 MB', 413, 'app', '/long'],
   ['a guard', 401, 'guarded', '/'],
   ['the limit of a body', 413, 'limited', '/'],
   ['an unknown name', 404, 'nothing', '/'],
@@ -84,9 +106,15 @@ const at = (name: string): string => {
 
 describeWith(['curl'], 'curl reads the status', () => {
   const curl = async (url: string, ...more: readonly string[]) => {
+    const path = new URL(url).pathname
     const upload = ['--data-binary', `@${join(files.path, 'upload')}`]
     const words = ['curl', '-sk', '--http2', '-m', '10', '-o', '/dev/null', ...upload, ...more]
-    return (await run([...words, '-w', '%{http_version} %{http_code} %{exitcode}', url])).out
+    const seen = (
+      await run([...words, '-w', '%{http_version} %{http_code} %{exitcode} %{size_download}', url])
+    ).out
+    return seen.replace(/ \d+$/, size =>
+      path === '/long' && Number(size) !== LONG_BYTES ? ` cut at${size}` : '',
+    )
   }
 
   test.each(KINDS)('of %s', async (_, status, name, path) => {
@@ -256,4 +284,33 @@ test('a visitor that ends its request itself is not reset', async () => {
   peer.send(head(5, get('nothing.localhost')))
   await peer.answered(5)
   expect(peer.seen.resets).toEqual({})
+})
+
+test('an upload that ends short behind the final head is over, and its answer goes on', async () => {
+  using origin = new RawOrigin()
+  await using short = await startHttp2Site(origin.port, { name: 'short' })
+  await using peer = await H2Peer.connect(short.port)
+  const upload = (id: number) => {
+    const fields = [...post(short.host), ['content-length', '100'] as [string, string]]
+    peer.send(head(id, fields, false), frame(0, 0, id, new Uint8Array(10)))
+  }
+  upload(1)
+  const app = await origin.accept()
+  await app.until('\r\n\r\n')
+  await app.send('HTTP/1.1 413 Too Large\r\nContent-Length: 10\r\n\r\nhello')
+  await peer.when(seen => seen.body(1).length === 5, 'half of the answer')
+  peer.send(frame(0, 1, 1, []))
+  // What the frame does is done once the PING behind it is answered.
+  peer.send(frame(6, 0, 0, [1, 2, 3, 4, 5, 6, 7, 8]))
+  await peer.when(seen => seen.of(6).length === 1, 'the answer to a ping')
+  await app.send('world')
+  expect((await peer.answered(1)).body(1).toString()).toBe('helloworld')
+  // The app waits for 90 bytes: nobody else's request may be taken for them.
+  await app.closed()
+  // In front of the head it is a fault.
+  upload(3)
+  await (await origin.accept()).until('\r\n\r\n')
+  peer.send(frame(0, 1, 3, []))
+  await peer.when(({ resets }) => 3 in resets, 'the reset')
+  expect(peer.seen.resets).toEqual({ 3: PROTOCOL_ERROR })
 })

@@ -1,9 +1,10 @@
 // Opens a URL in the browser. Why there is no library for it: docs/decisions/013-opening-a-browser.md.
 
 import { spawn } from 'node:child_process'
-import { rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { deferred } from '../../deferred.ts'
+import { TunnelError } from '../../errors.ts'
 
 const OPENERS: Readonly<Partial<Record<NodeJS.Platform, readonly string[]>>> = {
   darwin: ['open'],
@@ -21,20 +22,30 @@ export function openInBrowser(url: string, platform: NodeJS.Platform): Promise<b
 
 /**
  * Opens a URL that is a secret. All users see the words of commands: the browser gets a file that only this user reads, and that
- * leads to the URL. Resolves to `false` where there is no screen.
+ * leads to the URL. Resolves to `false` where there is no screen. Rejects with `STATE_UNWRITABLE`.
  */
-export function openPrivately(
+export async function openPrivately(
   url: string,
   folder: string | undefined,
   { DISPLAY, WAYLAND_DISPLAY }: Readonly<Record<string, string | undefined>>,
   platform: NodeJS.Platform = process.platform,
 ): Promise<boolean> {
   const hasScreen = platform !== 'linux' || DISPLAY !== undefined || WAYLAND_DISPLAY !== undefined
-  if (!hasScreen || folder === undefined) return Promise.resolve(false)
+  if (!hasScreen || folder === undefined) return false
   const path = join(folder, 'open.html')
-  rmSync(path, { force: true })
   const escaped = url.replaceAll('&', '&amp;').replaceAll('"', '&quot;')
-  writeFileSync(path, `<meta http-equiv="refresh" content="0;url=${escaped}">\n`, { mode: 0o600, flag: 'wx' })
+  const page = `<meta http-equiv="refresh" content="0;url=${escaped}">\n`
+  try {
+    mkdirSync(folder, { recursive: true, mode: 0o700 })
+    rmSync(path, { force: true })
+    writeFileSync(path, page, { mode: 0o600, flag: 'wx' })
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause)
+    throw new TunnelError('STATE_UNWRITABLE', `The page for the browser cannot be written: ${reason}.`, {
+      cause,
+      action: "Check the state folder's permissions, or open the link yourself.",
+    })
+  }
   return start(path, platform)
 }
 

@@ -159,7 +159,7 @@ export class Http2Reader {
 
   #trailers(way: Way, stream: number, fields: FieldList): void {
     const text = new Uint8Array(maxTextBytes(fields))
-    const end = fields.isTooLarge ? -1 : writeTrailers(fields, text, 0)
+    const end = fields.isTooLarge ? -1 : writeTrailers(fields, way === FROM_APP, text, 0)
     this.#messageEnded(way, stream, end < 0 ? LAST_CHUNK : text.subarray(0, end))
   }
 

@@ -4,8 +4,8 @@ import { addPiece, copyOf } from '../../bytes.ts'
 import { TunnelError } from '../../errors.ts'
 import { eventLoop } from '../../event-loop.ts'
 import { BodyFramer } from '../../http/body.ts'
-import { ascii, joined, latin1 } from '../../http/characters.ts'
-import { parseRequestHead, RequestHead } from '../../http/head.ts'
+import { ascii, joined } from '../../http/characters.ts'
+import { parseRequestHead, parseResponseHead, RequestHead, ResponseHead } from '../../http/head.ts'
 import { errorAnswer } from '../../http/pages.ts'
 import { LARGEST_TIMES, Shares } from '../../shares.ts'
 import type { Endpoints, Socket, SocketHandler } from '../../socket.ts'
@@ -27,7 +27,6 @@ const kept = new Shares()
 const NEXT_BYTES_MS = 15_000
 /** All of it: who sends a byte now and then would keep the others for as long as it likes. */
 const ALL_BYTES_MS = 120_000
-const SWITCHED = 'HTTP/1.1 101'
 
 type Phase =
   | 'head'
@@ -74,7 +73,9 @@ class JudgedConnection implements Socket {
   /** On their way to the app. */
   #unsent: Uint8Array[] = []
   #isEndWaiting = false
-  #answer = ''
+  readonly #answer = new ResponseHead(true)
+  /** The response head that is not complete yet, in answer to an upgrade. */
+  #answerText: Uint8Array = EMPTY
 
   constructor(origin: Origin, outer: SocketHandler, judge: Judge) {
     this.#origin = origin
@@ -184,7 +185,6 @@ class JudgedConnection implements Socket {
         return end
       }
       this.#phase = head.upgrade !== '' ? 'asking' : this.#framer.complete ? 'head' : 'passing'
-      this.#answer = ''
       this.#send(text)
     }
     return at + headEnd - before
@@ -251,7 +251,6 @@ class JudgedConnection implements Socket {
     if (refusal !== undefined) return this.#refuse(refusal)
     this.#waitNoMore()
     this.#phase = head.upgrade === '' ? 'head' : 'asking'
-    this.#answer = ''
     for (const piece of [this.#text, ...this.#body]) this.#send(piece)
     this.#text = EMPTY
     this.#body = []
@@ -323,16 +322,31 @@ class JudgedConnection implements Socket {
 
   #answered(bytes: Uint8Array, isScratch: boolean | undefined): void {
     if (this.#phase === 'refused') return
-    if (this.#phase === 'asking') {
-      this.#answer += latin1(bytes, 0, Math.min(bytes.length, SWITCHED.length - this.#answer.length))
-      const isKnown = this.#answer.length === SWITCHED.length
-      // An interim answer in front of it says nothing yet: the next request waits for the final one.
-      if (isKnown) this.#phase = this.#answer === SWITCHED ? 'switched' : 'head'
-      this.#outer.received(bytes, isScratch)
-      if (isKnown) this.#outer.drained()
-      return
-    }
+    const wasAsked = this.#phase === 'asking'
+    if (wasAsked) this.#readAnswer(bytes)
     this.#outer.received(bytes, isScratch)
+    if (wasAsked && this.#phase !== 'asking') this.#outer.drained()
+  }
+
+  /** Reads until the final head says whether the app switches protocols. Interim responses in front of it do not. */
+  #readAnswer(bytes: Uint8Array): void {
+    const head = this.#answer
+    let text = joined([this.#answerText, bytes])
+    for (;;) {
+      const end = parseResponseHead(head, text, 0, text.length, HEAD_LIMITS, this.#head.method)
+      if (end === 0) {
+        this.#answerText = copyOf(text)
+        return
+      }
+      const isSwitch = end > 0 && head.status === 101
+      if (end < 0 || isSwitch || head.status >= 200) {
+        // The server refuses an invalid head.
+        this.#phase = isSwitch ? 'switched' : 'head'
+        this.#answerText = EMPTY
+        return
+      }
+      text = text.subarray(end)
+    }
   }
 
   #send(piece: Uint8Array): void {

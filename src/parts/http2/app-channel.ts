@@ -338,7 +338,7 @@ export class Http2Channel implements StreamOwner {
     // Behind a length there is no place for trailers in HTTP/1.1.
     if (!this.#isChunked) return this.ended()
     const text = new Uint8Array(maxTextBytes(list))
-    const end = list.isTooLarge ? -1 : writeTrailers(list, text, 0)
+    const end = list.isTooLarge ? -1 : writeTrailers(list, true, text, 0)
     if (end < 0) return 'its trailers are malformed'
     this.#finish(text.subarray(0, end))
     return undefined

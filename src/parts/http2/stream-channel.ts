@@ -135,11 +135,13 @@ export class StreamChannel
     let text: Uint8Array | undefined
     if (trailers !== undefined) {
       text = new Uint8Array(maxTextBytes(trailers))
-      const end = this.#isSwitched ? -1 : writeTrailers(trailers, text, 0)
+      const end = this.#isSwitched ? -1 : writeTrailers(trailers, false, text, 0)
       if (end === -1) return this.#stream.refuse(Code.PROTOCOL_ERROR)
       text = text.subarray(0, end)
     }
-    if (!this.#request.ended(text)) this.#stream.refuse(Code.PROTOCOL_ERROR)
+    // curl 7.88 ends its upload when it has read the status of an error: the rest of the answer is for it all the same. To the app the
+    // request stays incomplete.
+    if (!this.#request.ended(text) && this.#answer.isUnsent) this.#stream.refuse(Code.PROTOCOL_ERROR)
   }
 
   reset(): void {

@@ -4,6 +4,7 @@ import { afterEach, expect, jest, test } from 'bun:test'
 import type { Origin } from '../../../src/client/origin.ts'
 import { connectJudged } from '../../../src/client/webhooks/judged-connection.ts'
 import type { SocketHandler } from '../../../src/socket.ts'
+import { get, ok, rawTunnel } from '../../support/exchange.ts'
 
 afterEach(() => {
   jest.useRealTimers()
@@ -114,3 +115,35 @@ test.each([1, 7, 16_384, 100_000])(
     }
   },
 )
+
+for (const interim of ['HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n', 'HTTP/1.1 100 Continue\n\n', ''])
+  for (const cut of [1, 1_000])
+    test(`a switch is one ${interim === '' ? 'at once' : `behind ${interim.slice(9, 12)}`}, in pieces of ${cut} bytes`, async () => {
+      await using raw = await rawTunnel({ client: { take: 'path:/socket' } })
+      const upgrade = 'Connection: Upgrade\r\nUpgrade: tcp\r\n'
+      const visitor = await raw.visit(get(raw.host, '/socket', upgrade))
+      const app = await raw.origin.accept()
+      await app.until('\r\n\r\n')
+      const answer = `${interim}HTTP/1.1 101 Switching Protocols\r\n${upgrade}\r\n`
+      for (let at = 0; at < answer.length; at += cut) {
+        await app.send(answer.slice(at, at + cut))
+        await new Promise(resolve => setImmediate(resolve))
+      }
+      await visitor.until('Upgrade: tcp\r\n')
+      await visitor.send('\0no request')
+      expect(await app.exactly(11)).toBe('\0no request')
+      await app.send('\0no answer')
+      await visitor.until('\0no answer')
+    })
+
+test('behind an interim response and a refused switch, requests are judged again', async () => {
+  await using raw = await rawTunnel({ client: { take: 'path:/socket' } })
+  const visitor = await raw.visit(get(raw.host, '/socket', 'Connection: Upgrade\r\nUpgrade: tcp\r\n'))
+  const app = await raw.origin.accept()
+  await app.until('\r\n\r\n')
+  await app.send(`HTTP/1.1 103 Early Hints\r\n\r\n${ok('no')}`)
+  await visitor.until('no')
+  await visitor.send(get(raw.host, '/other'))
+  expect(await visitor.until('NOT_TAKEN')).toContain('HTTP/1.1 404')
+  expect(app.text).toBe('')
+})
