@@ -212,6 +212,7 @@ test('a kept webhook whose name another owner has by now was not delivered: its 
     owner: 'owner',
     path: '/hook',
     address: '192.0.2.1',
+    sender: '',
     head: 'POST /hook HTTP/1.1\r\nHost: app.localhost\r\n',
     body: Buffer.from('x'),
     attempts: 0,
