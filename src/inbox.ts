@@ -25,6 +25,8 @@ export interface NewWebhook {
   readonly body: Uint8Array
   /** Of the sender. */
   readonly address: string
+  /** Whose share it takes: the network of that address; `''`: nobody's. */
+  readonly sender: string
   readonly receivedMs: number
 }
 
@@ -35,10 +37,10 @@ export interface KeptWebhook extends NewWebhook {
 }
 
 export interface BoxBounds {
-  /** Of one name. */
+  /** Of one name. One sender has no more of them than it leaves free: nothing that was kept gives way later. */
   readonly maxRequests: number
   readonly maxBytes: number
-  /** Of all names. One owner has no more of them than it leaves free: nothing that was kept gives way later. */
+  /** Of all names. Likewise for one owner, and for one sender. */
   readonly maxAllBytes: number
 }
 

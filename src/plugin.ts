@@ -306,6 +306,8 @@ export interface GuardedTunnel {
   readonly kind: Admittance['kind']
   /** As in `Admittance`; of a raw tunnel for which the server still has to choose a port: `tcp-0`, `udp-0`. */
   readonly name: string
+  /** Whose it is: the same for all tunnels of one token. Default nobody's. */
+  readonly owner?: string
   /** What all servers of a cluster know to be used. `undefined`: the server is alone. */
   readonly marks?: UsedMarks
 }
@@ -316,11 +318,11 @@ export interface UsedMarks {
   has(id: string): boolean
   /**
    * It is used now, until then, in milliseconds since 1970. `true` for the first of all servers alone; `false` as well where there is no
-   * room to remember it. Rejects when the others cannot be asked.
+   * room to remember it. Rejects when the others cannot be asked. `owner` has no more of the room than it leaves free.
    */
-  take(id: string, untilMs: number): Promise<boolean>
+  take(id: string, untilMs: number, owner?: string): Promise<boolean>
   /** A session has ended: remembered until then, in milliseconds since 1970. Here at once; the other servers hear of it. */
-  end(id: string, untilMs: number): void
+  end(id: string, untilMs: number, owner?: string): void
   /** As far as this server has heard. */
   hasEnded(id: string): boolean
   /** Calls `changed` after another server has ended a session. Returns what stops that. */

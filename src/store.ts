@@ -115,7 +115,7 @@ export interface CertificateStore {
 export interface UsedLinks {
   /** Whether this one was. */
   has(id: string): boolean
-  /** It is used now. `false`: it was before, or there is no room to remember it. */
-  use(id: string, untilMs: number): boolean
+  /** It is used now. `false`: it was before, or there is no room to remember it: `owner` has no more of it than it leaves free. */
+  use(id: string, untilMs: number, owner?: string): boolean
   close(): void
 }

@@ -78,7 +78,7 @@ class Making {
     this.#keys = keys
     this.#clients = clients
     const { key, sessionMs, revoked } = definition
-    this.#book = new SessionBook(key, sessionMs, revoked, usedLinks, tunnel.marks)
+    this.#book = new SessionBook(key, sessionMs, revoked, usedLinks, tunnel)
   }
 
   async guard(walls: readonly Guard[]): Promise<Guard> {

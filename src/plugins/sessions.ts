@@ -3,7 +3,7 @@
 import { randomBytes } from 'node:crypto'
 import { isSurelyBelow } from '../http/path-rules.ts'
 import { sha256 } from '../own-guard.ts'
-import type { UsedMarks } from '../plugin.ts'
+import type { GuardedTunnel, UsedMarks } from '../plugin.ts'
 import { seal, unseal } from '../seal.ts'
 import type { UsedLinks } from '../store.ts'
 import { Kept } from './kept.ts'
@@ -56,6 +56,8 @@ export class SessionBook {
   readonly #kept: UsedLinks | undefined
   /** The same for all servers of a cluster; `undefined`: the server is alone. */
   readonly #marks: UsedMarks | undefined
+  /** Whose share of these it takes. */
+  readonly #owner: string
   /** Ids are made up by clients: those of another key are other links. */
   readonly #space: string
   /** What sessions, links and other permissions keep open. */
@@ -67,9 +69,10 @@ export class SessionBook {
     sessionMs: number,
     revoked: readonly string[] = [],
     usedLinks?: UsedLinks,
-    marks?: UsedMarks,
+    { marks, owner = '' }: Pick<GuardedTunnel, 'marks' | 'owner'> = {},
   ) {
     this.#kept = usedLinks
+    this.#owner = owner
     this.#marks = marks
     this.kept = new Kept(
       marks && { hasEnded: id => this.hasEnded(id), onEnd: changed => marks.onEnd(changed) },
@@ -126,7 +129,7 @@ export class SessionBook {
     const [oldest] = this.#ended
     if (oldest !== undefined && (this.#ended.size > MAX_ENDED || oldest[1] < Date.now()))
       this.#ended.delete(oldest[0])
-    if (this.#ended.size <= MAX_SHARED_ENDS) this.#marks?.end(this.#wholeOf(id), forgetAt)
+    if (this.#ended.size <= MAX_SHARED_ENDS) this.#marks?.end(this.#wholeOf(id), forgetAt, this.#owner)
     this.kept.end(id)
   }
 
@@ -155,8 +158,8 @@ export class SessionBook {
     if (this.#used.size >= MAX_USED)
       for (const [one, endsAt] of this.#used) if (endsAt < now) this.#used.delete(one)
     if (this.#used.size >= MAX_USED) return false
-    if (this.#marks !== undefined && !(await this.#marks.take(whole, expiresAt))) return false
-    if (this.#used.has(id) || this.#kept?.use(whole, expiresAt) === false) return false
+    if (this.#marks !== undefined && !(await this.#marks.take(whole, expiresAt, this.#owner))) return false
+    if (this.#used.has(id) || this.#kept?.use(whole, expiresAt, this.#owner) === false) return false
     this.#used.set(id, expiresAt)
     return true
   }

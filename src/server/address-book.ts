@@ -78,6 +78,7 @@ export class AddressBook {
   }
 }
 
-function isLoopback(network: string): boolean {
+/** Of a network, as `networkOf` writes it. */
+export function isLoopback(network: string): boolean {
   return network === '::1' || network.startsWith('127.')
 }

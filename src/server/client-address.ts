@@ -2,6 +2,8 @@
 
 import { isIP } from 'node:net'
 import type { RequestHead } from '../http/head.ts'
+import { networkOf } from '../wire/ip-address.ts'
+import type { Rewrite, Visit } from './upstream.ts'
 
 /**
  * The last address in X-Forwarded-For that is no trusted proxy's; without any, that of the connection. Each proxy adds the
@@ -21,6 +23,12 @@ export function clientAddress(
     if (!isTrusted(address)) break
   }
   return address
+}
+
+/** The network of who asks, as the last proxy in front saw it. `rewrite`: what the tunnel's client wants, whose hop is at hand. */
+export function visitorOf(visit: Pick<Visit, 'head' | 'hop'>, rewrite: Rewrite | undefined): string {
+  const { address, trusted } = visit.hop(rewrite)
+  return networkOf(clientAddress(address, visit.head, one => trusted && one === address))
 }
 
 /** All X-Forwarded-For lines as one list. */

@@ -354,10 +354,11 @@ export interface ServerLimits {
   /** Request body, in bytes. Default 0: unlimited. Above: 413 `BODY_TOO_LARGE`. */
   readonly maxBodyBytes: number
   /**
-   * Streams open at once per tunnel, idle ones included. Default 4,096. Above: 503 `TUNNEL_BUSY`, or cut (TCP).
+   * Streams open at once per tunnel, idle ones included. Default 4,096. Above: the address that has most gives its newest up for one
+   * that has fewer; without one, 503 `TUNNEL_BUSY`, or cut (TCP).
    */
   readonly maxStreams: number
-  /** Streams open at once of all tunnels of one client. Default 8,192, as many as a client takes. Above: 503 `TUNNEL_BUSY`. */
+  /** Streams open at once of all tunnels of one client. Default 8,192, as many as a client takes. Above: as `maxStreams`. */
   readonly maxClientStreams: number
   /** Tunnels of one client. Default 256. Above: `CLIENT_LIMIT`. */
   readonly maxTunnels: number
@@ -442,7 +443,8 @@ export interface ServerLimits {
   /**
    * Visitors of one UDP tunnel at once, by address and port: each is a stream here and a socket at the client. Default
    * 1,024, a quarter of `maxStreams`, so that made-up addresses leave the client's other tunnels their streams. Above: one
-   * that was never answered gives way after a second, else the new one's datagrams are dropped and counted.
+   * that was never answered gives way after a second, else the newest of the address that has most; else the new one's datagrams are
+   * dropped and counted.
    */
   readonly maxFlows: number
   /**
@@ -465,7 +467,7 @@ export interface ServerLimits {
   readonly flowIdleMs: number
   /**
    * Raw visitors and UDP flows at once that this server sends on to others of its cluster. Default 8,192, a quarter of
-   * `maxVisitors`: each is a connection there; those of one tunnel have half. Above: cut, and datagrams are dropped.
+   * `maxVisitors`: each is a connection there; those of one tunnel have half, those of one address a fifth. Above: cut, and datagrams are dropped.
    */
   readonly maxPeerStreams: number
   /** How long a name stays with a client whose carrier was lost. Default 30,000. `0`: as short as can be, up to 500. */
@@ -475,7 +477,10 @@ export interface ServerLimits {
    * 503 `CLIENT_RECONNECTING`, or cut. `0`: 502 `CLIENT_GONE`, or cut, at once.
    */
   readonly holdTimeoutMs: number
-  /** Requests and connections of one tunnel that wait for its client. Default 100. Above: 503, or cut, at once. `0`: none waits. */
+  /**
+   * Requests and connections of one tunnel that wait for its client. Default 100. Above: the address that
+   * has most gives one up for one that has fewer; without one, 503, or cut, at once. `0`: none waits.
+   */
   readonly maxHeldRequests: number
   /**
    * How long a guard may take for a visitor. Default 10,000: twice what the guards of this package give an issuer.

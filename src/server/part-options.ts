@@ -5,11 +5,14 @@ import type { InboxStore } from '../inbox.ts'
 export interface InboxOptions {
   /** Where webhooks wait: `await openInbox('inbox.db')`. The caller closes it after `server.stop()`. */
   readonly store: InboxStore
-  /** Webhooks of one name. Default 10,000. Above: the sender gets 503 `INBOX_FULL`, and tries again as it does by itself. */
+  /**
+   * Webhooks of one name, of which one address has no more than it leaves free: half. An IPv6 address counts by its first 64 bits; the
+   * loopback, where a proxy may be, is not counted. Default 10,000. Above: the sender gets 503 `INBOX_FULL`, and tries again as it does by itself.
+   */
   readonly maxRequests?: number
-  /** Bytes of heads and bodies of one name. Default 50 MiB; above likewise. */
+  /** Bytes of heads and bodies of one name, shared as `maxRequests`. Default 50 MiB; above likewise. */
   readonly maxBytes?: number
-  /** Of all names. Default 1 GiB, of which one token has no more than it leaves free: at most half. Above likewise. */
+  /** Of all names. Default 1 GiB, of which one token, and one address, has no more than it leaves free: at most half. Above likewise. */
   readonly maxAllBytes?: number
   /** Longest body, in bytes. Default 1 MiB, at most 64 MiB; above: 413 `BODY_TOO_LARGE`. */
   readonly maxBodyBytes?: number

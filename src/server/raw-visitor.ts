@@ -12,10 +12,11 @@ import type { Member } from './member.ts'
 import type { Asking } from './pool.ts'
 import type { RawVisit, RawWay } from './raw-visit.ts'
 import type { RawVisits } from './raw-visits.ts'
+import type { Taker } from './takers.ts'
 import type { Tunnel } from './tunnel.ts'
 import { refusalCodeOf } from './upstreams/answer.ts'
 
-export class RawVisitor implements RawVisit, Asking {
+export class RawVisitor implements RawVisit, Asking, Taker {
   readonly tunnel: Tunnel
   readonly source: Endpoint
   readonly startedAt: number = performance.now()
@@ -134,9 +135,13 @@ export class RawVisitor implements RawVisit, Asking {
     this.#join.fail(code)
   }
 
+  giveWay(): void {
+    this.cut('TUNNEL_BUSY')
+  }
+
   /** At this member, or, when it has no room, at another one of a pool: nothing was sent yet. */
   #open(member: Member, tried?: Set<Member>): void {
-    const stream = member.upstream?.open(this.#join, this.#endpoints) ?? 'CLIENT_GONE'
+    const stream = member.upstream?.open(this.#join, this.address, this.#endpoints) ?? 'CLIENT_GONE'
     if (typeof stream === 'string') {
       if (this.tunnel.pool === undefined) return this.cut(stream)
       const all = new Set(tried).add(member)

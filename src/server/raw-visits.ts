@@ -92,7 +92,7 @@ export class RawVisits implements RawTaker {
   take(socket: Socket, tunnel: Tunnel, way: RawWay): RawTaken {
     const visitors = this.of(tunnel)
     const visitor = visitors.add(socket, way)
-    return { socketHandler: visitor.socketHandler, start: () => visitor.start(visitors.refusal) }
+    return { socketHandler: visitor.socketHandler, start: () => visitor.start(visitors.refusalOf(visitor)) }
   }
 
   of(tunnel: Tunnel): RawVisitors {

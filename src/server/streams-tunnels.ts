@@ -165,7 +165,9 @@ export class StreamsTunnels {
     guard: GuardFields,
     { kind, name = '', port = 0 }: Pick<Register, 'kind' | 'name' | 'port'>,
   ): Promise<OwnGuard | TunnelError> {
-    const tunnel = { kind: kind === 'unknown' ? 'http' : kind, name: name || `${kind}-${port}` }
+    const { rule, remoteAddress } = this.#owner
+    const { key: owner } = this.#host.holderOf(rule, remoteAddress)
+    const tunnel = { kind: kind === 'unknown' ? 'http' : kind, name: name || `${kind}-${port}`, owner }
     return this.#host.tunnels.guards.make(guard, tunnel)
   }
 

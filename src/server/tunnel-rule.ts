@@ -9,13 +9,18 @@ export interface TunnelRule extends ForTunnels {
   /** Refuses visitors with 503 `CIRCUIT_OPEN` for a while when the app fails. Default none. `{}`: with the defaults. */
   readonly breaker?: BreakerRule
   /**
-   * Requests under way at once; a WebSocket counts until it is one. Default none. Above: they wait, in their order. Tunnels with it have
-   * no lanes.
+   * Requests under way at once; a WebSocket counts until it is one. Default none. Above: they wait. Tunnels with it have no lanes.
    */
   readonly maxInFlight?: number
-  /** Requests that wait like that, at most 10,000. Default 100. Above: 503 `TUNNEL_BUSY` at once. `0`: none waits. */
+  /**
+   * Requests that wait like that, at most 10,000. Default 100. The address with the fewest under way is next. Above: the address with the
+   * most that wait gives one up for one that has fewer; without one, 503 `TUNNEL_BUSY` at once. `0`: none waits.
+   */
   readonly maxQueued?: number
-  /** How long one waits. Milliseconds. Default 10,000. Above: 503 `TUNNEL_BUSY`. */
+  /**
+   * How long one waits. Milliseconds. Default 10,000. Above: the address with the most under way gives one up for one that has fewer; without
+   * one, 503 `TUNNEL_BUSY`.
+   */
   readonly queueTimeoutMs?: number
   /**
    * Length of a request body in bytes, whether the visitor announces it or not. Default that of the server. Above: 413

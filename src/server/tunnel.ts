@@ -4,6 +4,7 @@ import type { ErrorCode } from '../errors.ts'
 import type { Guard } from '../plugin.ts'
 import type { Socket, SocketHandler } from '../socket.ts'
 import type { Affinity, PoolAnswer } from '../wire/control.ts'
+import { networkOf } from '../wire/ip-address.ts'
 import type { TunnelKind } from '../wire/tunnel-kind.ts'
 import type { ClientConnection } from './clients.ts'
 import type { Guarding, OwnGuard } from './contracts/guarding.ts'
@@ -16,6 +17,7 @@ import type { Lanes } from './lanes/lanes.ts'
 import { Member } from './member.ts'
 import type { ServerLimits } from './options.ts'
 import { type Asking, type Choice, MAX_MEMBERS, Pool } from './pool.ts'
+import { type Taker, Takers } from './takers.ts'
 import type { TunnelUpstream } from './upstream.ts'
 
 /** A request or connection waits for a tunnel's client to come back: this member, or a code. Called exactly once. */
@@ -87,6 +89,7 @@ export class Tunnel {
   /** Those that may have a certificate. */
   readonly hostsBelow: HostsBelow
   readonly #held = new Set<Waiter>()
+  readonly #takers = new Takers()
   #guard: OwnGuard | undefined
 
   constructor(
@@ -257,15 +260,22 @@ export class Tunnel {
   }
 
   /**
-   * Waits for the client to come back, bounded in time and number. Returns the function that stops waiting, or a
+   * A visitor from this address waits for the client to come back, bounded in time and number. Returns the function that stops waiting, or a
    * code when nothing more may wait.
    */
-  hold(held: Held): (() => void) | ErrorCode {
+  hold(held: Held, address: string): (() => void) | ErrorCode {
     const { holdTimeoutMs, maxHeldRequests } = this.tunnels.limits
     if (holdTimeoutMs === 0) return 'CLIENT_GONE'
-    if (this.#held.size >= maxHeldRequests) return 'CLIENT_RECONNECTING'
-    const waiter = new Waiter(this.tunnels.deadlines, holdTimeoutMs, held, () => this.#held.delete(waiter))
+    const takers = this.#takers
+    const visitor = networkOf(address)
+    const isFull = this.#held.size >= maxHeldRequests
+    if (takers.isMakingRoom || (isFull && !takers.makeRoomFor(visitor))) return 'CLIENT_RECONNECTING'
+    const waiter = new Waiter(this.tunnels.deadlines, holdTimeoutMs, held, () => {
+      this.#held.delete(waiter)
+      takers.delete(visitor, waiter)
+    })
     this.#held.add(waiter)
+    takers.add(visitor, waiter)
     return () => waiter.stop()
   }
 
@@ -289,7 +299,7 @@ export class Tunnel {
   }
 }
 
-class Waiter implements Deadline {
+class Waiter implements Deadline, Taker {
   dueTick = 0
   readonly #deadlines: Deadlines
   readonly #held: Held
@@ -304,6 +314,10 @@ class Waiter implements Deadline {
   }
 
   expired(): void {
+    this.giveWay()
+  }
+
+  giveWay(): void {
     this.finish('CLIENT_RECONNECTING')
   }
 

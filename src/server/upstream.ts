@@ -112,16 +112,16 @@ export interface Upstream {
    */
   begin(visit: Visit): Exchange
   /** A way to the origin for one visitor alone, if there is one to spare. */
-  reserve?(): Reserved | undefined
+  reserve?(visit: Visit): Reserved | undefined
 }
 
 /** Where a tunnel's exchanges and connections go: what a client offers, whatever wire it speaks. */
 export interface TunnelUpstream extends Upstream {
   /**
-   * Opens bytes both ways to the origin, for a raw visitor; or says with a code why not. `endpoints` is what a PROXY
-   * header says, if the client wants one: it is the first that the stream brings.
+   * Opens bytes both ways to the origin, for a raw visitor from this address; or says with a code why not. `endpoints` is what a
+   * PROXY header says, if the client wants one: it is the first that the stream brings.
    */
-  open(handler: StreamHandler, endpoints: Endpoints | undefined): Stream | ErrorCode
+  open(handler: StreamHandler, address: string, endpoints: Endpoints | undefined): Stream | ErrorCode
   /** What opened the tunnel is taken back: cuts what is under way, and takes nothing more. */
   stop?(): void
 }

@@ -75,6 +75,6 @@ export class VisitorGate {
     if (chosen === 'ORIGIN_UNHEALTHY' || chosen?.upstream !== undefined) return chosen
     // A server that stops grants no tunnel: a visitor that waited for the client would wait in vain.
     if (!this.#host.isRunning) return 'SERVER_DRAINING'
-    return { kind: 'holding', hold: held => tunnel.hold(held) }
+    return { kind: 'holding', hold: held => tunnel.hold(held, asking.address) }
   }
 }

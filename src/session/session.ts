@@ -169,9 +169,7 @@ export class Session implements ArrivalsOwner, StreamOwner {
   resetStreams(first: number, end: number, code: ErrorCode): void {
     for (const stream of [...this.#streams.values()]) {
       if (stream.tunnel < first || stream.tunnel >= end) continue
-      const delivered = stream.sentBytes - stream.queuedBytes
-      stream.reset(code)
-      stream.handler.reset(code, delivered)
+      stream.giveUp(code)
     }
   }
 
@@ -461,6 +459,7 @@ export class Session implements ArrivalsOwner, StreamOwner {
     stream.isClosed = true
     this.#streams.delete(stream.id)
     this.#options.streamBudget?.close()
+    stream.gone?.()
     this.#outbox.forget(stream)
     this.links.leave(stream)
     stream.receivingLink?.forget(stream)

@@ -92,6 +92,8 @@ export class Stream {
   /** END arrived before the last bytes on the link: what it said. */
   earlyEnd: number | undefined
 
+  /** Called once it is gone. */
+  gone: (() => void) | undefined
   /** While it is lent: what waits behind the bytes that come another way. */
   held: Held | undefined
 
@@ -152,6 +154,13 @@ export class Stream {
   /** Gives the stream up both ways: the other side learns the code and drops what is on its way. */
   reset(code: ErrorCode): void {
     if (!this.isClosed) this.#owner.sendReset(this, code)
+  }
+
+  /** The same, and its handler hears of it as of a reset by the other side. */
+  giveUp(code: ErrorCode): void {
+    const delivered = this.sentBytes - this.queuedBytes
+    this.reset(code)
+    this.handler.reset(code, delivered)
   }
 
   /** `count` received bytes went on their way: the other side may send more. */

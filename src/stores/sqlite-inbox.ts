@@ -12,7 +12,7 @@ const SCHEMA = `
   create table if not exists webhooks (
     id integer primary key autoincrement, owner text not null, name text not null, path text not null,
     head text not null, body blob not null, address text not null, receivedMs integer not null,
-    attempts integer not null
+    attempts integer not null, sender text not null default ''
   ) strict;
   create index if not exists webhooksOf on webhooks (owner, name, id);
   create index if not exists webhooksAge on webhooks (receivedMs);
@@ -24,20 +24,32 @@ const SCHEMA = `
 `
 /** What a row takes besides its head and body. */
 const ROW_BYTES = 200
-/** Of each owner and name: counting rows for each webhook would take longer with each. Counted anew by each process that opens the file. */
-const TOTALS = `
-  create table if not exists totals (
-    name text not null, owner text not null, requests integer not null, bytes integer not null,
-    primary key (name, owner)
+/**
+ * Of each owner and name, and of each sender there; the sender '' is all of them. Counting rows for each webhook would take longer with
+ * each. Counted anew by each process that opens the file.
+ */
+const SUMS = `
+  create table if not exists sums (
+    sender text not null, name text not null, owner text not null, requests integer not null, bytes integer not null,
+    primary key (sender, name, owner)
   ) strict, without rowid;
-  delete from totals;
-  insert into totals select name, owner, count(*), sum(length(body) + length(head) + ${ROW_BYTES}) from webhooks
+  delete from sums;
+  insert into sums select '', name, owner, count(*), sum(length(body) + length(head) + ${ROW_BYTES}) from webhooks
     group by name, owner;
+  insert into sums select sender, name, owner, count(*), sum(length(body) + length(head) + ${ROW_BYTES}) from webhooks
+    where sender <> '' group by sender, name, owner;
 `
+/** A file of before there were senders. */
+const SENDER = "alter table webhooks add column sender text not null default ''"
 
 /** Of one owner: names are cheap, and each box stays for days after its client has left. */
 const MAX_BOXES_OF_OWNER = 1_000
-const BOXES_OF = 'create index if not exists boxesOf on boxes (owner, seenMs)'
+/** Ids of one owner's webhooks that are known again. Of more, the oldest are forgotten: who sends, fetches and sends fills no disk. */
+const MAX_KNOWN_OF_OWNER = 100_000
+const INDEXES = `
+  create index if not exists boxesOf on boxes (owner, seenMs);
+  create index if not exists knownOf on known (owner, receivedMs);
+`
 
 interface BoxRow {
   readonly name: string
@@ -47,20 +59,34 @@ interface BoxRow {
   readonly seenMs: number
 }
 
-interface Total {
+interface Sum {
   readonly requests: number
   readonly bytes: number
 }
 
+type Sender = Pick<NewWebhook, 'sender' | 'owner' | 'name'>
+
+const NOTHING: Sum = { requests: 0, bytes: 0 }
+
 /** In one file, with mode 0600. Throws `OPTION_INVALID` when the file cannot be used. */
 export class SqliteInbox implements InboxStore {
   readonly #database: Database
+  readonly #maxKnown: number
+  /** Ids by owner since its oldest were looked for. */
+  readonly #newKnown = new Map<string, number>()
   #version = 0
 
-  constructor(path: string) {
+  constructor(path: string, maxKnown: number = MAX_KNOWN_OF_OWNER) {
+    this.#maxKnown = maxKnown
     try {
       this.#database = openPrivateDatabase(path, { version: 1, schema: SCHEMA, synchronous: 'normal' })
-      this.#database.transaction(() => this.#database.run(`${BOXES_OF}; ${TOTALS}`)).immediate()
+      this.#database
+        .transaction(() => {
+          const hasSenders = "select 1 from pragma_table_info('webhooks') where name = 'sender'"
+          if (this.#one(hasSenders) === undefined) this.#database.run(SENDER)
+          this.#database.run(`${INDEXES}; ${SUMS}`)
+        })
+        .immediate()
       this.hasChanged()
     } catch (cause) {
       if (cause instanceof TunnelError) throw cause
@@ -100,6 +126,7 @@ export class SqliteInbox implements InboxStore {
   keep(webhooks: readonly NewWebhook[], bounds: BoxBounds): readonly Keeping[] {
     return this.#durably(() => {
       const byOwner = new Map<string, number>()
+      const bySender = new Map<string, number>()
       let freeBytes = bounds.maxAllBytes
       for (const { owner, bytes } of this.#bytesByOwner()) {
         byOwner.set(owner, bytes)
@@ -108,10 +135,13 @@ export class SqliteInbox implements InboxStore {
       return webhooks.map(one => {
         const bytes = one.body.length + one.head.length + ROW_BYTES
         const ownBytes = (byOwner.get(one.owner) ?? 0) + bytes
-        // What was acknowledged stays: so there has to be room for other owners before they come.
-        const outcome = ownBytes > freeBytes - bytes ? 'full' : this.#keep(one, bytes, bounds)
+        const sentBytes = bySender.get(one.sender) ?? this.#bytesFrom(one.sender)
+        // What was acknowledged stays: so there has to be room for other owners and senders before they come.
+        const isFull = Math.max(ownBytes, sentBytes) > freeBytes - bytes
+        const outcome = isFull ? 'full' : this.#keep(one, bytes, bounds)
         if (outcome === 'kept') {
           byOwner.set(one.owner, ownBytes)
+          bySender.set(one.sender, one.sender === '' ? 0 : sentBytes + bytes)
           freeBytes -= bytes
         }
         return outcome
@@ -121,10 +151,14 @@ export class SqliteInbox implements InboxStore {
 
   #bytesByOwner(): readonly { readonly owner: string; readonly bytes: number }[] {
     // The columns that were asked for.
-    return this.#database.query('select owner, sum(bytes) as bytes from totals group by owner').all() as {
-      owner: string
-      bytes: number
-    }[]
+    return this.#database
+      .query("select owner, sum(bytes) as bytes from sums where sender = '' group by owner")
+      .all() as { owner: string; bytes: number }[]
+  }
+
+  #bytesFrom(sender: string): number {
+    if (sender === '') return 0
+    return this.#one<Sum>('select sum(bytes) as bytes from sums where sender = ?', sender)?.bytes ?? 0
   }
 
   /** What this writes is there after a power cut. Without it, what was delivered last may be delivered again then. */
@@ -138,34 +172,49 @@ export class SqliteInbox implements InboxStore {
   }
 
   #keep(webhook: NewWebhook, bytes: number, bounds: BoxBounds): Keeping {
-    const { name, owner, path, key, head, body, address, receivedMs } = webhook
-    const total = this.#one<Total>(
-      'select requests, bytes from totals where name = ? and owner = ?',
-      name,
-      owner,
-    )
-    if ((total?.requests ?? 0) >= bounds.maxRequests || (total?.bytes ?? 0) + bytes > bounds.maxBytes)
-      return 'full'
+    const { name, owner, path, key, head, body, address, sender, receivedMs } = webhook
+    const all = this.#sumOf('', name, owner)
+    const own = sender === '' ? NOTHING : this.#sumOf(sender, name, owner)
+    const leftRequests = bounds.maxRequests - all.requests - 1
+    const leftBytes = bounds.maxBytes - all.bytes - bytes
+    if (leftRequests < own.requests || leftBytes < own.bytes) return 'full'
     if (key !== undefined) {
       const { changes } = this.#database
         .query('insert or ignore into known values (?, ?, ?, ?)')
         .run(owner, name, key, receivedMs)
       if (changes === 0) return 'known'
+      this.#boundKnown(owner)
     }
     this.#database
       .query(
-        'insert into webhooks (owner, name, path, head, body, address, receivedMs, attempts) values (?, ?, ?, ?, ?, ?, ?, 0)',
+        'insert into webhooks (owner, name, path, head, body, address, sender, receivedMs, attempts) values (?, ?, ?, ?, ?, ?, ?, ?, 0)',
       )
-      .run(owner, name, path, head, body, address, receivedMs)
-    this.#add(owner, name, 1, bytes)
+      .run(owner, name, path, head, body, address, sender, receivedMs)
+    this.#add(webhook, 1, bytes)
     return 'kept'
+  }
+
+  #boundKnown(owner: string): void {
+    const count = (this.#newKnown.get(owner) ?? 0) + 1
+    this.#newKnown.set(owner, count)
+    if (count * 10 < this.#maxKnown) return
+    this.#newKnown.delete(owner)
+    const oldest = 'select receivedMs from known where owner = ? order by receivedMs desc limit 1 offset ?'
+    this.#database
+      .query(`delete from known where owner = ? and receivedMs <= (${oldest})`)
+      .run(owner, owner, this.#maxKnown)
+  }
+
+  #sumOf(sender: string, name: string, owner: string): Sum {
+    const query = 'select requests, bytes from sums where sender = ? and name = ? and owner = ?'
+    return this.#one<Sum>(query, sender, name, owner) ?? NOTHING
   }
 
   next(owner: string, name: string, exceptPaths: readonly string[]): KeptWebhook | undefined {
     const others = exceptPaths.map(() => '?').join(', ')
     const row = this.#database
       .query(
-        `select id, owner, name, path, head, body, address, receivedMs, attempts from webhooks
+        `select id, owner, name, path, head, body, address, sender, receivedMs, attempts from webhooks
          where owner = ? and name = ? and path not in (${others}) order by id limit 1`,
       )
       .get(owner, name, ...exceptPaths)
@@ -179,11 +228,11 @@ export class SqliteInbox implements InboxStore {
 
   remove(id: number): void {
     this.#database.transaction(() => {
-      const gone = this.#one<{ owner: string; name: string; bytes: number }>(
-        `delete from webhooks where id = ? returning owner, name, length(body) + length(head) + ${ROW_BYTES} as bytes`,
+      const gone = this.#one<Sender & { readonly bytes: number }>(
+        `delete from webhooks where id = ? returning sender, owner, name, length(body) + length(head) + ${ROW_BYTES} as bytes`,
         id,
       )
-      if (gone !== undefined) this.#add(gone.owner, gone.name, -1, -gone.bytes)
+      if (gone !== undefined) this.#add(gone, -1, -gone.bytes)
     })()
   }
 
@@ -194,7 +243,7 @@ export class SqliteInbox implements InboxStore {
   }
 
   ownersOf(name: string): readonly string[] {
-    const query = 'select owner from totals where name = ? and requests > 0'
+    const query = "select owner from sums where sender = '' and name = ? and requests > 0"
     // The column that was asked for.
     return (this.#database.query(query).all(name) as { owner: string }[]).map(({ owner }) => owner)
   }
@@ -207,7 +256,8 @@ export class SqliteInbox implements InboxStore {
   }
 
   counts(): ReadonlyMap<string, number> {
-    const query = 'select name, sum(requests) as requests from totals where requests > 0 group by name'
+    const query =
+      "select name, sum(requests) as requests from sums where sender = '' and requests > 0 group by name"
     // The columns that were asked for.
     const rows = this.#database.query(query).all() as { name: string; requests: number }[]
     return new Map(rows.map(({ name, requests }) => [name, requests]))
@@ -225,7 +275,7 @@ export class SqliteInbox implements InboxStore {
       const gone = this.#database.query('delete from webhooks where receivedMs < ?').run(beforeMs).changes
       this.#database.query('delete from known where receivedMs < ?').run(beforeMs)
       this.#database.query('delete from boxes where seenMs < ?').run(beforeMs)
-      if (gone > 0) this.#database.run(TOTALS)
+      if (gone > 0) this.#database.run(SUMS)
       return gone
     })()
   }
@@ -239,12 +289,16 @@ export class SqliteInbox implements InboxStore {
     return (this.#database.query(query).get(...values) as Row | null) ?? undefined
   }
 
-  #add(owner: string, name: string, requests: number, bytes: number): void {
-    this.#database
-      .query(
-        `insert into totals values (?, ?, ?, ?) on conflict do update
-         set requests = requests + excluded.requests, bytes = bytes + excluded.bytes`,
-      )
-      .run(name, owner, requests, bytes)
+  #add({ sender, owner, name }: Sender, requests: number, bytes: number): void {
+    for (const whose of new Set(['', sender]))
+      this.#database
+        .query(
+          `insert into sums values (?, ?, ?, ?, ?) on conflict do update
+           set requests = requests + excluded.requests, bytes = bytes + excluded.bytes`,
+        )
+        .run(whose, name, owner, requests, bytes)
+    // Senders are many.
+    const empty = 'delete from sums where sender = ? and name = ? and owner = ? and requests = 0'
+    if (requests < 0) this.#database.query(empty).run(sender, name, owner)
   }
 }

@@ -6,11 +6,16 @@ import type { UsedLinks } from '../store.ts'
 import { openPrivateDatabase } from './private-database.ts'
 
 const SCHEMA = `
-  create table if not exists used (id text primary key, untilMs integer not null) strict, without rowid;
+  create table if not exists used (
+    id text primary key, untilMs integer not null, owner text not null default ''
+  ) strict, without rowid;
   create index if not exists usedUntil on used (untilMs);
 `
 /** Above: links that work once are refused, until some of these would have expired. About 100 MB. */
 const MAX_ROWS = 1_000_000
+/** A file of before there were owners. */
+const OWNER = "alter table used add column owner text not null default ''"
+const USED_BY = 'create index if not exists usedBy on used (owner)'
 
 /** In one file, with mode 0600. Throws `OPTION_INVALID` when the file cannot be used. */
 export class SqliteUsedLinks implements UsedLinks {
@@ -22,6 +27,13 @@ export class SqliteUsedLinks implements UsedLinks {
     try {
       // A link that was used stays so after a power cut.
       this.#database = openPrivateDatabase(path, { version: 1, schema: SCHEMA, synchronous: 'full' })
+      const hasOwners = "select 1 from pragma_table_info('used') where name = 'owner'"
+      this.#database
+        .transaction(() => {
+          if (this.#database.query(hasOwners).get() === null) this.#database.run(OWNER)
+          this.#database.run(USED_BY)
+        })
+        .immediate()
     } catch (cause) {
       if (cause instanceof TunnelError) throw cause
       const reason = cause instanceof Error ? cause.message : String(cause)
@@ -37,18 +49,23 @@ export class SqliteUsedLinks implements UsedLinks {
     )
   }
 
-  use(id: string, untilMs: number): boolean {
+  use(id: string, untilMs: number, owner = ''): boolean {
     return this.#database
       .transaction(() => {
         this.#database.query('delete from used where untilMs <= ?').run(Date.now())
-        // The query always answers with one row.
-        const { count } = this.#database.query('select count(*) as count from used').get() as {
-          count: number
-        }
-        if (count >= this.#maxRows) return false
-        return this.#database.query('insert or ignore into used values (?, ?)').run(id, untilMs).changes > 0
+        const left = this.#maxRows - this.#count('select count(*) as count from used')
+        const isCounted = owner !== '' && 2 * left <= this.#maxRows
+        const own = isCounted ? this.#count('select count(*) as count from used where owner = ?', owner) : 0
+        if (left - 1 < own) return false
+        const insert = 'insert or ignore into used (id, untilMs, owner) values (?, ?, ?)'
+        return this.#database.query(insert).run(id, untilMs, owner).changes > 0
       })
       .immediate()
+  }
+
+  #count(query: string, ...values: string[]): number {
+    // The query always answers with one row.
+    return (this.#database.query(query).get(...values) as { count: number }).count
   }
 
   close(): void {

@@ -65,8 +65,8 @@ test('one tunnel tells the others of so many sign-outs at a time, and knows of t
     hasEnded: (id: string) => told.has(id),
     onEnd: () => () => {},
   }
-  const book = new SessionBook('k'.repeat(32), 60_000, [], undefined, marks)
-  const other = new SessionBook('k'.repeat(32), 60_000, [], undefined, marks)
+  const book = new SessionBook('k'.repeat(32), 60_000, [], undefined, { marks })
+  const other = new SessionBook('k'.repeat(32), 60_000, [], undefined, { marks })
   for (let index = 0; index <= MAX_SHARED_ENDS; index++) book.end(`session ${index}`, Date.now() + 60_000)
   expect(told.size).toBe(MAX_SHARED_ENDS)
   const [last, first] = [`session ${MAX_SHARED_ENDS}`, 'session 0']

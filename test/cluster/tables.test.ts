@@ -5,6 +5,7 @@ import { MemoryTables } from '../../src/directories/memory-tables.ts'
 import type { DirectoryTables, TableEntry } from '../../src/directory.ts'
 import type { SharedTable } from '../../src/server/cluster/shared-table.ts'
 import { Tables } from '../../src/server/cluster/tables.ts'
+import { SharedMarks } from '../../src/server/cluster/used-marks.ts'
 import { FUZZ, Random } from '../support/random.ts'
 
 /** A server's way to the directory, which a test cuts, or makes deaf. */
@@ -252,4 +253,28 @@ test('whatever is cut, missed or lost, all servers have the same in the end', as
     await servers[0]?.table.send()
     for (const { table } of servers) expect(table.get('a'), `seed ${seed}`).toBe('last')
   }
+})
+
+test('one owner has half of the room for what works once, at all servers together, and of that for sessions that ended', async () => {
+  const directory = new MemoryTables()
+  const marksOf = async () => {
+    const tables = new Tables(directory, () => {})
+    const marks = new SharedMarks(tables.open('used', 10), tables.open('ended', 10))
+    await tables.start()
+    return marks
+  }
+  const servers = [await marksOf(), await marksOf()]
+  const untilMs = Date.now() + 60_000
+  const take = async (owner: string, count: number) => {
+    let taken = 0
+    for (let at = 0; at < count; at++)
+      if (await servers[at % 2]!.take(`${owner} ${at}`, untilMs, owner)) taken++
+    return taken
+  }
+  expect(await take('greedy', 10)).toBe(5)
+  expect(await take('modest', 2)).toBe(2)
+  const [marks] = servers
+  for (let at = 0; at < 10; at++) marks!.end(`${at}`, untilMs, 'greedy')
+  marks!.end('modest', untilMs, 'modest')
+  expect([marks!.hasEnded('0'), marks!.hasEnded('9'), marks!.hasEnded('modest')]).toEqual([true, false, true])
 })

@@ -3,7 +3,7 @@
 import { expect, test } from 'bun:test'
 import { DEFAULT_LIMITS } from '../../src/server/options.ts'
 
-/** Bounds of one head, connection, tunnel, client, token or address: what is above them harms nobody else. */
+/** Bounds of one head, connection, tunnel, client, token or address: what is above them harms nobody else. Where visitors share one, it has a row. */
 const OF_ONE: ReadonlySet<string> = new Set([
   'maxHeadBytes',
   'maxHeaderCount',
@@ -17,8 +17,6 @@ const OF_ONE: ReadonlySet<string> = new Set([
   'maxAddressRate',
   'maxPipelinedBytes',
   'maxBodyBytes',
-  'maxStreams',
-  'maxClientStreams',
   'maxTunnels',
   'maxTokenTunnels',
   'maxTokenPorts',
@@ -31,10 +29,8 @@ const OF_ONE: ReadonlySet<string> = new Set([
   'maxTokenWaits',
   'maxLinks',
   'maxTokenLinks',
-  'maxFlows',
   'maxFlowRate',
   'maxAskedFlows',
-  'maxHeldRequests',
   'maxAddressStartupHeld',
   'maxHostsBelow',
   'maxCarrierBacklogBytes',

@@ -1,5 +1,6 @@
 // Webhooks that come while their client is away: kept on the disk before they are acknowledged, and delivered once it is back.
 
+import { Database } from 'bun:sqlite'
 import { afterEach, expect, test } from 'bun:test'
 import { createHash } from 'node:crypto'
 import { createServer } from 'node:http'
@@ -16,6 +17,7 @@ import {
   type TunnelServerOptions,
 } from '../../src/index.ts'
 import { guarding } from '../../src/plugins/guarding.ts'
+import { SqliteInbox } from '../../src/stores/sqlite-inbox.ts'
 import { ask } from '../support/ask.ts'
 import { codeOf, eventually } from '../support/events.ts'
 import { folder } from '../support/programs.ts'
@@ -285,6 +287,30 @@ test('uploads that stop take no more of the room than they leave, to others of t
   for (const { socket } of uploads) socket.terminate()
 })
 
+test('one address has at most half of an inbox on the disk, and of all of them; the loopback, where a proxy may be, all', async () => {
+  const post = await Post.start({ maxRequests: 8, maxAllBytes: 30_000 }, behindProxy)
+  await post.left()
+  const send = async (address: string, count: number, path = '/hooks/a', body = 'x') => {
+    const statuses: number[] = []
+    for (let sent = 0; sent < count; sent++) statuses.push(await post.send(body, path, from(address)))
+    return statuses.filter(status => status === 202).length
+  }
+  expect(await send('192.0.2.1', 6)).toBe(4)
+  // A host of IPv6 has all addresses of its network.
+  expect([await send('2001:db8::1', 1), await send('2001:db8::2', 6)]).toEqual([1, 1])
+  expect([await send('192.0.2.3', 2), await send('192.0.2.4', 2)]).toEqual([1, 1])
+  const full = await ask(post.server.port, 'hooks.localhost', {
+    method: 'POST',
+    path: '/hooks/a',
+    body: 'x',
+    headers: from('192.0.2.1'),
+  })
+  expect(full).toMatchObject({ status: 503, code: 'INBOX_FULL' })
+  const local = await Post.start({ maxRequests: 2 })
+  await local.left()
+  expect([await local.send('1'), await local.send('2'), await local.send('3')]).toEqual([202, 202, 503])
+})
+
 test('an upload that stops is over after headTimeoutMs, and one that goes on is not', async () => {
   const post = await Post.start({}, { limits: { headTimeoutMs: 500 } })
   await post.left()
@@ -384,7 +410,7 @@ test('what another process with the same file keeps is delivered here, and count
   const owner = createHash('sha256').update(OWN).digest('base64')
   const other = await openInbox(post.path)
   closing.push(() => other.close())
-  const webhook = { name: 'hooks', owner, path: '/hooks/a', key: undefined, address: '127.0.0.1' }
+  const webhook = { name: 'hooks', owner, path: '/hooks/a', key: undefined, address: '127.0.0.1', sender: '' }
   const head = 'POST /hooks/a HTTP/1.1\r\nHost: hooks.localhost\r\n'
   const bounds = { maxRequests: 2, maxBytes: 10_000, maxAllBytes: 10_000 }
   const body = Buffer.from('from elsewhere')
@@ -412,6 +438,7 @@ test('one owner has no more on the disk than is free for others, however many na
       head,
       body: new Uint8Array(1_000 - 200 - head.length),
       address: '::1',
+      sender: '',
       receivedMs: Date.now(),
     }))
   const kept = (owner: string, count: number) =>
@@ -424,6 +451,99 @@ test('one owner has no more on the disk than is free for others, however many na
   expect([kept('anna', 60), kept('bob', 60)]).toEqual([0, 0])
 })
 
+test('one address has no more on the disk than is free for others, whosever names it sends to, also after a restart', async () => {
+  const dir = await folder('inbox')
+  closing.push(() => dir[Symbol.asyncDispose]())
+  const path = join(dir.path, 'inbox.db')
+  const bounds = { maxRequests: 1_000, maxBytes: 5_000, maxAllBytes: 40_000 }
+  const head = 'POST / HTTP/1.1\r\n'
+  const rows = (sender: string, count: number) =>
+    Array.from({ length: count }, (_, at) => ({
+      name: `name-${at}`,
+      owner: `owner-${at}`,
+      path: '/',
+      key: undefined,
+      head,
+      body: new Uint8Array(1_000 - 200 - head.length),
+      address: '192.0.2.1',
+      sender,
+      receivedMs: Date.now(),
+    }))
+  const kept = async (sender: string, count: number) => {
+    const store = await openInbox(path)
+    const outcomes = store.keep(rows(sender, count), bounds)
+    store.close()
+    return outcomes.filter(outcome => outcome === 'kept').length
+  }
+  expect([await kept('a', 15), await kept('a', 15), await kept('b', 15)]).toEqual([15, 5, 10])
+  const store = await openInbox(path)
+  closing.push(() => store.close())
+  expect(store.keep(rows('a', 1), bounds)).toEqual(['full'])
+  for (let at = 0; at < 15; at++) store.remove(store.next(`owner-${at}`, `name-${at}`, [])?.id ?? 0)
+  expect(store.keep(rows('a', 1), bounds)).toEqual(['kept'])
+})
+
+test('an owner who sends, fetches and sends again fills no disk with ids: the oldest are forgotten, of no other owner', async () => {
+  const dir = await folder('inbox')
+  closing.push(() => dir[Symbol.asyncDispose]())
+  const path = join(dir.path, 'inbox.db')
+  const store = new SqliteInbox(path, 100)
+  closing.push(() => store.close())
+  const bounds = { maxRequests: 1_000, maxBytes: 1_000_000, maxAllBytes: 10_000_000 }
+  const webhook = {
+    name: 'a',
+    path: '/',
+    head: 'POST / HTTP/1.1\r\n',
+    body: new Uint8Array(1),
+    address: '::1',
+    sender: '',
+  }
+  const keep = (owner: string, at: number) =>
+    store.keep([{ ...webhook, owner, key: `${at}`, receivedMs: at }], bounds)[0]
+  expect(keep('patient', 1)).toBe('kept')
+  for (let at = 1; at <= 500; at++) {
+    expect(keep('greedy', at)).toBe('kept')
+    store.remove(store.next('greedy', 'a', [])?.id ?? 0)
+  }
+  const file = new Database(path, { readonly: true })
+  const { count } = file.query('select count(*) as count from known').get() as { count: number }
+  file.close()
+  expect(count).toBeLessThan(115)
+  expect([keep('greedy', 500), keep('patient', 1), keep('greedy', 1)]).toEqual(['known', 'known', 'kept'])
+})
+
+test('a file of before webhooks had a sender is read on', async () => {
+  const dir = await folder('inbox')
+  closing.push(() => dir[Symbol.asyncDispose]())
+  const path = join(dir.path, 'inbox.db')
+  const webhook = {
+    name: 'a',
+    owner: 'o',
+    path: '/',
+    key: undefined,
+    head: 'POST / HTTP/1.1\r\n',
+    address: '192.0.2.1',
+  }
+  const bounds = { maxRequests: 2, maxBytes: 10_000, maxAllBytes: 100_000 }
+  const before = await openInbox(path)
+  before.keep([{ ...webhook, sender: '', body: new Uint8Array(1), receivedMs: Date.now() }], bounds)
+  before.close()
+  const file = new Database(path)
+  file.run('drop table sums; alter table webhooks drop column sender')
+  file.close()
+  const store = await openInbox(path)
+  closing.push(() => store.close())
+  expect(store.counts().get('a')).toBe(1)
+  expect(store.next('o', 'a', [])).toMatchObject({ address: '192.0.2.1', sender: '' })
+  const rows = [1, 2].map(at => ({
+    ...webhook,
+    sender: 's',
+    body: new Uint8Array(at),
+    receivedMs: Date.now(),
+  }))
+  expect(store.keep(rows, bounds)).toEqual(['kept', 'full'])
+})
+
 test('an owner with more boxes than may be forgets the one that was not in use for longest, and no webhook', async () => {
   const dir = await folder('inbox')
   closing.push(() => dir[Symbol.asyncDispose]())
@@ -433,7 +553,14 @@ test('an owner with more boxes than may be forgets the one that was not in use f
   expect(store.saveBox(box('patient', 'other'), 1)).toEqual([])
   for (let at = 0; at < 1_000; at++) store.saveBox(box(`name-${at}`), 10 + at)
   const bounds = { maxRequests: 10, maxBytes: 10_000, maxAllBytes: 100_000 }
-  const webhook = { path: '/x', key: undefined, head: 'POST /x HTTP/1.1\r\n', address: '::1', receivedMs: 5 }
+  const webhook = {
+    path: '/x',
+    key: undefined,
+    head: 'POST /x HTTP/1.1\r\n',
+    address: '::1',
+    sender: '',
+    receivedMs: 5,
+  }
   store.keep([{ ...webhook, name: 'name-1', owner: 'greedy', body: new Uint8Array(1) }], bounds)
   store.touch(['name-0'], 5_000)
   expect(store.saveBox(box('one-more'), 5_000)).toEqual(['name-1'])
@@ -451,7 +578,15 @@ test('what is too old is dropped, and so is the inbox of a client that does not 
   const store = await openInbox(join(dir.path, 'inbox.db'))
   closing.push(() => store.close())
   const bounds = { maxRequests: 10, maxBytes: 10_000, maxAllBytes: 10_000 }
-  const webhook = { name: 'a', owner: 'o', path: '/', key: 'k', head: 'POST / HTTP/1.1\r\n', address: '::1' }
+  const webhook = {
+    name: 'a',
+    owner: 'o',
+    path: '/',
+    key: 'k',
+    head: 'POST / HTTP/1.1\r\n',
+    address: '::1',
+    sender: '',
+  }
   store.saveBox({ name: 'a', owner: 'o', paths: ['/x', '/y/*'], answer: 204 }, 1_000)
   const body = new Uint8Array([1, 2, 3])
   expect(store.keep([{ ...webhook, body, receivedMs: 1_000 }], bounds)).toEqual(['kept'])

@@ -11,7 +11,7 @@ import { ANYTHING } from '../../src/server/policy.ts'
 import { StreamsConnection } from '../../src/server/streams-connection.ts'
 import { TokenGate } from '../../src/server/token-gate.ts'
 import { Tunnels } from '../../src/server/tunnels.ts'
-import type { TunnelUpstream } from '../../src/server/upstream.ts'
+import type { TunnelUpstream, Visit } from '../../src/server/upstream.ts'
 import { Turns } from '../../src/session/turns.ts'
 import type { Affinity } from '../../src/wire/control.ts'
 import { concat } from '../support/link.ts'
@@ -97,18 +97,21 @@ class Client {
   }
 }
 
+/** Nothing of it is asked before there is a trunk. */
+const VISIT = {} as Visit
+
 test('a client is asked for a trunk by who would begin a lane, every 100 ms at most', async () => {
   clockAt(5_000)
   const client = new Client()
   expect(await client.wishes()).toBe(0)
-  for (let visitor = 0; visitor < 50; visitor++) expect(client.upstream.reserve?.()).toBeUndefined()
+  for (let visitor = 0; visitor < 50; visitor++) expect(client.upstream.reserve?.(VISIT)).toBeUndefined()
   expect(await client.wishes()).toBe(1)
   clockAt(5_099)
-  client.upstream.reserve?.()
+  client.upstream.reserve?.(VISIT)
   expect(await client.wishes()).toBe(1)
   clockAt(5_100)
-  client.upstream.reserve?.()
-  client.upstream.reserve?.()
+  client.upstream.reserve?.(VISIT)
+  client.upstream.reserve?.(VISIT)
   expect(await client.wishes()).toBe(2)
   client.close()
 })
@@ -117,15 +120,15 @@ test('a client that brings none is asked ever more rarely, up to once a minute',
   let now = 5_000
   clockAt(now)
   const client = new Client()
-  client.upstream.reserve?.()
+  client.upstream.reserve?.(VISIT)
   let count = 1
   for (const pauseMs of [100, 200, 400, 800, 1_600, 3_200, 6_400, 12_800, 25_600, 51_200, 60_000, 60_000]) {
     clockAt(now + pauseMs - 1)
-    client.upstream.reserve?.()
+    client.upstream.reserve?.(VISIT)
     expect([pauseMs, await client.wishes()]).toEqual([pauseMs, count])
     now += pauseMs
     clockAt(now)
-    client.upstream.reserve?.()
+    client.upstream.reserve?.(VISIT)
     expect([pauseMs, await client.wishes()]).toEqual([pauseMs, ++count])
   }
   client.close()
@@ -133,14 +136,14 @@ test('a client that brings none is asked ever more rarely, up to once a minute',
 
 test('no client is asked for one by a server that takes no links', async () => {
   const client = new Client({ maxLinks: 0 })
-  client.upstream.reserve?.()
+  client.upstream.reserve?.(VISIT)
   expect(await client.wishes()).toBe(0)
   client.close()
 })
 
 test('no client of a pool is: each request there goes where it is its turn', async () => {
   const client = new Client({}, 'none')
-  expect(client.upstream.reserve?.()).toBeUndefined()
+  expect(client.upstream.reserve?.(VISIT)).toBeUndefined()
   expect(await client.wishes()).toBe(0)
   client.close()
 })
@@ -148,17 +151,17 @@ test('no client of a pool is: each request there goes where it is its turn', asy
 test('a client that says that it opens none is asked when it allows that, or never again', async () => {
   clockAt(5_000)
   const client = new Client()
-  client.upstream.reserve?.()
+  client.upstream.reserve?.(VISIT)
   client.say('{"type":"no-trunk","retryMs":70000}')
   clockAt(74_999)
-  client.upstream.reserve?.()
+  client.upstream.reserve?.(VISIT)
   expect(await client.wishes()).toBe(1)
   clockAt(75_000)
-  client.upstream.reserve?.()
+  client.upstream.reserve?.(VISIT)
   expect(await client.wishes()).toBe(2)
   client.say('{"type":"no-trunk"}')
   clockAt(86_400_000)
-  client.upstream.reserve?.()
+  client.upstream.reserve?.(VISIT)
   expect(await client.wishes()).toBe(2)
   client.close()
 })

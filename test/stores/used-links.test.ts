@@ -1,5 +1,6 @@
 // Links that work once: used is used, also in another process, after a restart, and when there is no room.
 
+import { Database } from 'bun:sqlite'
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { statSync } from 'node:fs'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
@@ -78,4 +79,34 @@ test('a link that was used stays so when the server starts again, and one of ano
     expect((await ask(port, 'app.localhost', { path: new URL(url).pathname })).code).toBe('LINK_REFUSED')
     expect((await press(port, link())).status).toBe(303)
   })
+})
+
+test('one token has half of the room for links that were used, whatever their secrets; another one has the rest', async () => {
+  const file = join(folder, 'shares.db')
+  const before = new Database(file)
+  before.run(
+    'create table used (id text primary key, untilMs integer not null) strict, without rowid; pragma user_version = 1',
+  )
+  before.close()
+  const usedLinks = new SqliteUsedLinks(file, 8)
+  await using server = await startServer({
+    tokens: ['greedy-token-1234', 'other-token-12345'],
+    guarding: guarding({ usedLinks: async () => usedLinks }),
+  })
+  const used = async (token: string, count: number) => {
+    const client = new TunnelClient({ server: `http://127.0.0.1:${server.port}`, token })
+    let opened = 0
+    for (let at = 0; at < count; at++) {
+      const guard = { links: true, secret: `${at}`.repeat(32) }
+      const tunnel = await client.http({ subdomain: `app-${at}`, guard, fetch: () => new Response('here') })
+      const path = new URL(tunnel.link({ once: true }).url).pathname
+      const { status } = await ask(server.port, `app-${at}.localhost`, { method: 'POST', path })
+      if (status === 303) opened++
+      await tunnel.close()
+    }
+    await client.disconnect()
+    return opened
+  }
+  expect([await used('greedy-token-1234', 7), await used('other-token-12345', 3)]).toEqual([4, 2])
+  usedLinks.close()
 })

@@ -2,7 +2,7 @@
 
 import type { TunnelClientOptions } from '../../src/client/options.ts'
 import { TunnelClient, type TunnelServer } from '../../src/index.ts'
-import type { ServerLimits } from '../../src/server/options.ts'
+import type { ServerLimits, TunnelServerOptions } from '../../src/server/options.ts'
 import { TcpProxy } from './tcp-proxy.ts'
 import { startServer } from './tunnel.ts'
 
@@ -17,8 +17,9 @@ export interface BehindProxy extends AsyncDisposable {
 export async function startBehindProxy(
   options: TunnelClientOptions,
   limits: Partial<ServerLimits> = {},
+  serverOptions: Omit<TunnelServerOptions, 'limits'> = {},
 ): Promise<BehindProxy> {
-  const server = await startServer({ limits: { drainTimeoutMs: 100, ...limits } })
+  const server = await startServer({ ...serverOptions, limits: { drainTimeoutMs: 100, ...limits } })
   const proxy = new TcpProxy(server.port)
   const client = new TunnelClient({
     server: `http://127.0.0.1:${proxy.port}`,

@@ -61,8 +61,10 @@ export class DatagramVisitor implements AsyncDisposable {
     socket.on('error', () => {})
   }
 
-  static async to(port: number, host = '127.0.0.1'): Promise<DatagramVisitor> {
+  static async to(port: number, host = '127.0.0.1', localAddress?: string): Promise<DatagramVisitor> {
     const socket = createSocket({ type: 'udp4', recvBufferSize: 4_194_304 })
+    if (localAddress !== undefined)
+      await new Promise<void>(resolve => socket.bind(0, localAddress, () => resolve()))
     await new Promise<void>(resolve => socket.connect(port, host, resolve))
     return new DatagramVisitor(socket)
   }

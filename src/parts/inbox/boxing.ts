@@ -5,8 +5,10 @@ import { BodyFramer } from '../../http/body.ts'
 import type { RequestHead } from '../../http/head.ts'
 import { reasonOf } from '../../http/pages.ts'
 import type { Box, Keeping, NewWebhook } from '../../inbox.ts'
+import { isLoopback } from '../../server/address-book.ts'
 import type { KeptBodies } from '../../server/kept-bodies.ts'
 import { DEAD_EXCHANGE, type Exchange, type Upstream, type Visit } from '../../server/upstream.ts'
+import { networkOf } from '../../wire/ip-address.ts'
 import { withoutMarks } from './marks.ts'
 import { fieldsOf, isChallenge, providerIdOf } from './provider-id.ts'
 
@@ -97,6 +99,7 @@ export class Boxing implements Upstream {
 
   #webhookOf(head: RequestHead, fields: Readonly<Record<string, unknown>>, body: Uint8Array): NewWebhook {
     const { name, owner } = this.#box
+    const sender = networkOf(this.#address)
     const nominated = new Set(
       head
         .headers('connection')
@@ -116,6 +119,8 @@ export class Boxing implements Upstream {
       head: text,
       body,
       address: this.#address,
+      // Where a proxy may be, whose webhooks come from many.
+      sender: isLoopback(sender) ? '' : sender,
       receivedMs: Date.now(),
     }
   }

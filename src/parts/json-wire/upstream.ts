@@ -4,13 +4,13 @@ import { base64 } from '../../buffers.ts'
 import { ERRORS, type ErrorCode } from '../../errors.ts'
 import { BodyFramer } from '../../http/body.ts'
 import { logsConnectionIn } from '../../http/connection-logins.ts'
-import { clientAddress } from '../../server/client-address.ts'
+import { visitorOf } from '../../server/client-address.ts'
 import type { Deadline, Deadlines } from '../../server/deadlines.ts'
 import { HeadBuffer } from '../../server/head-buffer.ts'
 import type { ServerLimits } from '../../server/options.ts'
+import { Takers } from '../../server/takers.ts'
 import { DEAD_EXCHANGE, type Exchange, type TunnelUpstream, type Visit } from '../../server/upstream.ts'
 import type { StreamBudget } from '../../session/contract.ts'
-import { networkOf } from '../../wire/ip-address.ts'
 import { decodeBody, encodeBody, encodeRequest, type JsonAnswer } from '../../wire/json.ts'
 import { answerHead, hasBody } from './answer-head.ts'
 import { requestParts } from './request-parts.ts'
@@ -57,6 +57,7 @@ export class JsonUpstream implements TunnelUpstream {
   readonly wire = 'json'
   readonly #link: JsonLink
   readonly #open = new Set<JsonExchange>()
+  readonly #takers = new Takers()
 
   constructor(link: JsonLink) {
     this.#link = link
@@ -67,20 +68,23 @@ export class JsonUpstream implements TunnelUpstream {
   }
 
   begin(visit: Visit): Exchange {
-    const refusal = this.#refusal(visit)
+    const visitor = visitorOf(visit, undefined)
+    const refusal = this.#refusal(visit, visitor)
     if (refusal !== undefined) {
       visit.fail(refusal)
       return DEAD_EXCHANGE
     }
     const { streamBudget } = this.#link
-    const exchange = new JsonExchange(visit, this.#link, {
+    const exchange = new JsonExchange(visit, visitor, this.#link, {
       hasRoom: () => this.#hasRoomFor(exchange),
       ended: () => {
         this.#open.delete(exchange)
+        this.#takers.delete(visitor, exchange)
         streamBudget.close()
       },
     })
     this.#open.add(exchange)
+    this.#takers.add(visitor, exchange)
     return exchange
   }
 
@@ -94,14 +98,21 @@ export class JsonUpstream implements TunnelUpstream {
     for (const exchange of this.#open) exchange.clientGone()
   }
 
-  #refusal({ head }: Visit): ErrorCode | undefined {
+  #refusal({ head }: Visit, visitor: string): ErrorCode | undefined {
     const { limits, isClosed } = this.#link
     if (isClosed) return 'CLIENT_GONE'
     // Bytes both ways have no place in a message, and `docker exec` must not run a command whose output is lost.
     if (head.upgrade !== '') return 'WIRE_UNSUPPORTED'
     if (head.contentLength > maxBodyBytes(limits)) return 'BODY_TOO_LARGE'
-    if (this.#open.size >= limits.maxStreams || !this.#hasRoomFor()) return 'TUNNEL_BUSY'
-    return this.#link.streamBudget.open() ? undefined : 'TUNNEL_BUSY'
+    return this.#hasRoomFor() && this.#takesStream(visitor) ? undefined : 'TUNNEL_BUSY'
+  }
+
+  /** The request counts as a stream from now on. `false`: there is none. */
+  #takesStream(visitor: string): boolean {
+    const { limits, streamBudget } = this.#link
+    const takers = this.#takers
+    const isFree = () => this.#open.size < limits.maxStreams && streamBudget.open()
+    return !takers.isMakingRoom && (isFree() || (takers.makeRoomFor(visitor) && isFree()))
   }
 
   /**
@@ -152,7 +163,6 @@ interface JsonExchangeOwner {
 /** One request and its answer. */
 export class JsonExchange implements Exchange, Deadline {
   dueTick = 0
-  /** The network of who asks, as the last proxy in front saw it. */
   readonly visitor: string
   readonly #visit: Visit
   readonly #link: JsonLink
@@ -166,13 +176,12 @@ export class JsonExchange implements Exchange, Deadline {
   /** What of it is charged: all, until the visitor has all of it. */
   #restBytes = 0
 
-  constructor(visit: Visit, link: JsonLink, owner: JsonExchangeOwner) {
+  constructor(visit: Visit, visitor: string, link: JsonLink, owner: JsonExchangeOwner) {
     this.#visit = visit
+    this.visitor = visitor
     this.#link = link
     this.#owner = owner
     const { head } = visit
-    const { address, trusted } = visit.hop(undefined)
-    this.visitor = networkOf(clientAddress(address, head, one => trusted && one === address))
     if (head.body === 'none') return
     this.#framer = new BodyFramer((bytes, start, end) => this.#keep(bytes.subarray(start, end)))
     this.#framer.begin(head.body, head.contentLength)

@@ -6,16 +6,19 @@ import type { Clock } from '../../server/contracts/clock.ts'
 import type { Ending, Follower, Router, TunnelRequest } from '../../server/contracts/layer.ts'
 import { type Route, refusal } from '../../server/front.ts'
 import { isFailure } from '../../server/reports.ts'
+import { networkOf } from '../../wire/ip-address.ts'
 import { AnswerDeadline } from './answer-deadline.ts'
 import type { Pressure } from './pressure.ts'
+import type { Holder } from './slots.ts'
 
 /** A queue that is full is another one in a second. */
 const QUEUE_RETRY_SECONDS = 1
 
-export class UnderPressure implements Follower {
+export class UnderPressure implements Follower, Holder {
   readonly #pressure: Pressure
   readonly #request: TunnelRequest
   readonly #deadlines: Clock
+  readonly visitor: string
   /** It has its slot. */
   #isInside = false
   /** The breaker, if there is one, waits for its outcome. */
@@ -28,6 +31,7 @@ export class UnderPressure implements Follower {
     this.#pressure = pressure
     this.#request = request
     this.#deadlines = deadlines
+    this.visitor = networkOf(request.address)
   }
 
   route(next: Router): Route {
@@ -39,14 +43,19 @@ export class UnderPressure implements Follower {
     // What is announced was compared already.
     if (head.body === 'chunked' && Number.isFinite(maxContentLength))
       this.#request.checkBody((_, bytes) => (bytes > maxContentLength ? 'BODY_TOO_LARGE' : undefined))
-    if (slots === undefined || slots.take()) return this.#enter(next)
+    if (slots === undefined || slots.take(this)) return this.#enter(next)
     return {
       kind: 'holding',
       hold: held =>
-        slots.wait(code =>
+        slots.wait(this, code =>
           held(code === undefined ? this.#enter(next) : this.#busy(code, QUEUE_RETRY_SECONDS)),
         ),
     }
+  }
+
+  /** Another visitor that has fewer under way has waited for too long. */
+  giveWay(): void {
+    this.#request.arrival.breakOff('TUNNEL_BUSY')
   }
 
   /** It has a slot, if slots are counted. */
@@ -54,7 +63,7 @@ export class UnderPressure implements Follower {
     const { slots, breaker } = this.#pressure
     const waitMs = breaker?.admit() ?? 0
     if (waitMs > 0) {
-      slots?.release()
+      slots?.release(this)
       return this.#busy('CIRCUIT_OPEN', Math.ceil(waitMs / 1_000))
     }
     this.#isInside = this.#isAwaited = true
@@ -104,7 +113,7 @@ export class UnderPressure implements Follower {
     this.#isInside = false
     // First, because who gets the place asks the breaker.
     this.#tell(hasFailed)
-    this.#pressure.slots?.release()
+    this.#pressure.slots?.release(this)
   }
 
   #tell(hasFailed: boolean | undefined): void {

@@ -3,6 +3,8 @@
 import type { Directory, DirectoryTimes, Node } from '../../directory.ts'
 import type { Stream, StreamHandler } from '../../session/stream.ts'
 import { Shares } from '../../shares.ts'
+import { networkOf } from '../../wire/ip-address.ts'
+import { isLoopback } from '../address-book.ts'
 import type { RawOpening, RawPassenger } from '../contracts/servers.ts'
 import type { ServerLimits } from '../options.ts'
 import { OlderServers } from './older-servers.ts'
@@ -82,8 +84,10 @@ export class Peers {
     opening: RawOpening,
   ): Stream | 'TUNNEL_BUSY' | undefined {
     const wanted = `${passenger.kind} ${passenger.wanted}`
-    if (!this.#raw.take(wanted, '', 1, this.#host.limits.maxPeerStreams)) return 'TUNNEL_BUSY'
-    const over = () => this.#raw.give(wanted, '', 1)
+    const network = networkOf(passenger.endpoints.source.address)
+    const visitor = isLoopback(network) ? '' : network
+    if (!this.#raw.take(wanted, visitor, 1, this.#host.limits.maxPeerStreams)) return 'TUNNEL_BUSY'
+    const over = () => this.#raw.give(wanted, visitor, 1)
     const stream = this.among(nodes)?.pass(passenger, handler, opening, over)
     if (stream === undefined) over()
     return stream

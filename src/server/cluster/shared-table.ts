@@ -6,6 +6,8 @@ import type { Table } from '../contracts/tables.ts'
 
 /** How long a removal is remembered: a server that was away for longer may bring the entry back. */
 const REMOVED_MS = 90 * 86_400_000
+/** How often entries are counted by owner, at most. */
+const COUNT_MS = 1_000
 
 export class SharedTable implements Table {
   readonly #name: string
@@ -18,6 +20,9 @@ export class SharedTable implements Table {
   readonly #listeners = new Set<() => void>()
   #sending: Promise<void> | undefined
   #highestVersion = 0
+  /** Entries by owner, while there are many. */
+  #owned: ReadonlyMap<string, number> = new Map()
+  #countedAt = Number.NEGATIVE_INFINITY
 
   constructor(name: string, maxKeys: number, directory: DirectoryTables, failed: (error: Error) => void) {
     this.#name = name
@@ -64,16 +69,34 @@ export class SharedTable implements Table {
 
   /**
    * Takes a key that each server may have taken: `true` for the first alone, until then; `false` as well where there is no room.
-   * Rejects when the directory cannot be asked.
+   * Rejects when the directory cannot be asked. `owner`: as that of `hasRoomFor`.
    */
-  async take(key: string, untilMs: number): Promise<boolean> {
+  async take(key: string, untilMs: number, owner: string): Promise<boolean> {
     if (this.knows(key)) return false
     // All of the same version: the directory writes the first, and no other.
-    const entry = { key, value: randomBytes(6).toString('base64url'), version: 1, untilMs }
+    const value = `${owner} ${randomBytes(6).toString('base64url')}`
+    const entry = { key, value, version: 1, untilMs }
     const [outcome] = await this.#directory.put(this.#name, [entry], this.#maxKeys)
     if (outcome !== 'written') return false
     this.hear([entry])
     return true
+  }
+
+  /** Whether one more leaves as much room as this owner has. Whose an entry is says the first word of its value. */
+  hasRoomFor(owner: string): boolean {
+    const { size } = this.#entries
+    if (2 * size < this.#maxKeys) return true
+    const now = performance.now()
+    if (now - this.#countedAt >= COUNT_MS) {
+      this.#countedAt = now
+      const owned = new Map<string, number>()
+      for (const { value } of this.#entries.values()) {
+        const [whose = ''] = value.split(' ', 1)
+        owned.set(whose, (owned.get(whose) ?? 0) + 1)
+      }
+      this.#owned = owned
+    }
+    return (this.#owned.get(owner) ?? 0) < this.#maxKeys - size
   }
 
   bring(key: string, value: string, sinceMs: number, untilMs: number): void {

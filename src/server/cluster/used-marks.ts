@@ -18,12 +18,14 @@ export class SharedMarks implements UsedMarks {
     return this.#used.get(keyOf(id)) !== undefined
   }
 
-  take(id: string, untilMs: number): Promise<boolean> {
-    return this.#used.take(keyOf(id), untilMs)
+  async take(id: string, untilMs: number, owner = ''): Promise<boolean> {
+    const mark = markOf(owner)
+    return this.#used.hasRoomFor(mark) && this.#used.take(keyOf(id), untilMs, mark)
   }
 
-  end(id: string, untilMs: number): void {
-    this.#ended.set(keyOf(id), '1', untilMs)
+  end(id: string, untilMs: number, owner = ''): void {
+    const mark = markOf(owner)
+    if (this.#ended.hasRoomFor(mark)) this.#ended.set(keyOf(id), mark, untilMs)
   }
 
   hasEnded(id: string): boolean {
@@ -38,4 +40,9 @@ export class SharedMarks implements UsedMarks {
 /** Clients make ids up, of any length. */
 function keyOf(id: string): string {
   return createHash('sha256').update(id).digest('base64url')
+}
+
+/** What entries of one owner begin with. */
+function markOf(owner: string): string {
+  return keyOf(owner).slice(0, 8)
 }

@@ -13,10 +13,12 @@ import type { Turns } from '../../session/turns.ts'
 import type { Socket, SocketHandler } from '../../socket.ts'
 import { type BoundPort, bindBun } from '../../sockets/bun-datagrams.ts'
 import type { SendDatagrams } from '../../wire/datagrams.ts'
+import { networkOf } from '../../wire/ip-address.ts'
 import type { Judgement } from '../contracts/guarding.ts'
 import { keepOpen } from '../keep-open.ts'
 import type { OpenPort } from '../public-ports.ts'
 import type { ServerRoom } from '../room.ts'
+import { Takers } from '../takers.ts'
 import type { Tunnel } from '../tunnel.ts'
 import type { VisitorGate } from '../visitor-gate.ts'
 
@@ -75,6 +77,8 @@ class UdpPort implements OpenPort {
   readonly #passed = new Set<Join>()
   /** Those that the origin has not answered, the oldest first. */
   readonly #unanswered = new Set<VisitorFlow>()
+  /** All of them. */
+  readonly #takers = new Takers()
   /** Those that a guard, or the directory, is being asked about. */
   readonly #judged = new Set<string>()
   /** Whose datagram was the last: often the next one is its, too. */
@@ -82,8 +86,9 @@ class UdpPort implements OpenPort {
   #port: BoundPort | undefined
   /** When the flows opened so far would all have been due, had they come at `maxFlowRate`. */
   #ratedUntil = 0
-  /** The turn in which a new flow was refused: it refuses the others, too, without a look at each. */
+  /** The turn in which a new flow was refused: it refuses the others of that address, too, without a look at each. */
   #refusedTurn = -1
+  #refusedAddress = ''
   /** No new flows: those that are there go on. */
   #isDraining = false
 
@@ -193,11 +198,11 @@ class UdpPort implements OpenPort {
   }
 
   #openWith(tunnel: Tunnel, port: number, address: string, passes: readonly Pass[]): VisitorFlow | undefined {
-    if (!this.#mayOpen(tunnel.owner)) return undefined
+    if (!this.#mayOpen(tunnel.owner, address)) return undefined
     const chosen = this.#gate.choose(tunnel, { address })
     // A datagram does not wait: the visitor sends another one.
     if (typeof chosen === 'string' || chosen.kind === 'holding') return undefined
-    const open = (join: Join) => chosen.upstream?.open(join, undefined) ?? 'CLIENT_GONE'
+    const open = (join: Join) => chosen.upstream?.open(join, address, undefined) ?? 'CLIENT_GONE'
     return this.#begin(port, address, tunnel.owner, passes, open)
   }
 
@@ -219,14 +224,18 @@ class UdpPort implements OpenPort {
       () => {
         this.#flows.delete(visitor)
         this.#unanswered.delete(visitor)
+        this.#takers.delete(network, taker)
         if (this.#last === visitor) this.#last = undefined
         this.#ended(owner, visitor.stream)
         stopKeeping?.()
       },
     )
+    const network = networkOf(address)
+    const taker = { giveWay: () => visitor.flow.end() }
     const stopKeeping = this.#keepOpen(passes, () => visitor.flow.end())
     if (stopKeeping === undefined) return undefined
     this.#flows.add(visitor)
+    this.#takers.add(network, taker)
     this.#unanswered.add(visitor)
     this.#began(owner)
     const stream = open(visitor.join)
@@ -279,7 +288,7 @@ class UdpPort implements OpenPort {
 
   #openAt(places: readonly Place[], port: number, address: string): VisitorFlow | undefined {
     const { servers, settings } = this.#room
-    if (servers === undefined || !this.#mayOpen(this.#name)) return undefined
+    if (servers === undefined || !this.#mayOpen(this.#name, address)) return undefined
     const destination = { address: settings.hostname, port: this.#number }
     const passenger = {
       kind: 'udp',
@@ -302,23 +311,30 @@ class UdpPort implements OpenPort {
     let stopKeeping = (): void => {}
     const join: Join = new Join('CANCELLED', false, () => {
       if (!this.#passed.delete(join)) return
+      this.#takers.delete(network, taker)
       this.#ended(owner, stream)
       stopKeeping()
     })
+    const network = networkOf(address)
+    const taker = { giveWay: () => join.fail('TUNNEL_BUSY') }
     const enter = (judgement: Judgement | undefined): void => {
       if (join.isOver) return
       const passes = judgement === undefined ? [] : judgement.kind === 'pass' ? judgement.passes : undefined
       const isFree =
-        passes !== undefined && tunnel?.upstream !== undefined && !this.#isDraining && this.#mayOpen(owner)
+        passes !== undefined &&
+        tunnel?.upstream !== undefined &&
+        !this.#isDraining &&
+        this.#mayOpen(owner, address)
       const chosen = isFree ? this.#gate.choose(tunnel, { address }) : 'TUNNEL_BUSY'
       if (typeof chosen === 'string' || chosen.kind === 'holding') return join.fail('TUNNEL_BUSY')
-      const granted = chosen.upstream?.open(join, undefined) ?? 'CLIENT_GONE'
+      const granted = chosen.upstream?.open(join, address, undefined) ?? 'CLIENT_GONE'
       if (typeof granted === 'string') return join.fail(granted)
       stream = granted
       const kept = this.#keepOpen(passes ?? [], () => join.fail('GUARD_REFUSED'))
       if (kept === undefined) return join.fail('GUARD_FAILED')
       stopKeeping = kept
       this.#passed.add(join)
+      this.#takers.add(network, taker)
       this.#began(owner)
       opened()
       join.useStream(granted)
@@ -339,11 +355,12 @@ class UdpPort implements OpenPort {
     this.#room.counters.droppedDatagrams += count
   }
 
-  #mayOpen(owner: string): boolean {
+  #mayOpen(owner: string, address: string): boolean {
     const { turnNumber } = this.#share
-    if (this.#refusedTurn === turnNumber) return false
-    if (this.#isInRate() && this.#hasRoom(owner)) return true
+    if (this.#refusedTurn === turnNumber && this.#refusedAddress === address) return false
+    if (this.#isInRate() && this.#hasRoom(owner, address)) return true
     this.#refusedTurn = turnNumber
+    this.#refusedAddress = address
     return false
   }
 
@@ -358,14 +375,14 @@ class UdpPort implements OpenPort {
     return true
   }
 
-  #hasRoom(owner: string): boolean {
+  #hasRoom(owner: string, address: string): boolean {
     const { maxFlows, maxAllFlows } = this.#room.limits
     const isFree = () =>
       this.#flows.size + this.#passed.size < maxFlows && this.#room.flows.hasRoom(owner, '', 1, maxAllFlows)
     if (isFree()) return true
     const [oldest] = this.#unanswered
-    if (oldest === undefined || eventLoop.now() - oldest.openedAt < UNANSWERED_MS) return false
-    oldest.flow.end()
+    if (oldest !== undefined && eventLoop.now() - oldest.openedAt >= UNANSWERED_MS) oldest.flow.end()
+    else if (!this.#takers.makeRoomFor(networkOf(address))) return false
     return isFree()
   }
 }

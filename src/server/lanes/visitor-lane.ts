@@ -81,7 +81,7 @@ export class VisitorLane implements Shortcut {
     this.#lastUpstream = upstream
     this.#hasBodies ||= visit.head.method !== 'GET' || visit.head.body !== 'none'
     if (this.#reserved === undefined && this.#isWanted()) {
-      this.#reserved = upstream.reserve?.()
+      this.#reserved = upstream.reserve?.(visit)
       this.#upstream = upstream
       this.#waited = 0
     }

@@ -1,24 +1,22 @@
 // The streams of one client that wait for their next request. Where it has as many streams as it may, the one that waited longest,
-// of whatever tunnel, gives way to one that is wanted.
+// of whatever tunnel, gives way to one that is wanted; without one, the visitor that has most streams gives one up.
 
 import type { Session } from '../../session/session.ts'
 import type { Stream, StreamHandler } from '../../session/stream.ts'
-
-/** A stream that no exchange uses. */
-export interface Idle {
-  /** Closes it at once. */
-  giveWay(): void
-}
+import type { Taker, Takers } from '../takers.ts'
 
 export class IdleStreams {
   /** The one that waited longest first. */
-  readonly #waiting = new Set<Idle>()
+  readonly #waiting = new Set<Taker>()
+  /** Of each tunnel that has any: who has its streams. */
+  readonly taken: Set<Takers> = new Set<Takers>()
+  #isMakingRoom = false
 
-  add(idle: Idle): void {
+  add(idle: Taker): void {
     this.#waiting.add(idle)
   }
 
-  delete(idle: Idle): void {
+  delete(idle: Taker): void {
     this.#waiting.delete(idle)
   }
 
@@ -27,12 +25,26 @@ export class IdleStreams {
     session: Pick<Session, 'open' | 'isClosed'>,
     tunnel: number,
     handler: StreamHandler,
+    visitor: string,
+    own: Takers,
   ): Stream | undefined {
+    // Who gives way may ask again at once, before the one that it gave way to.
+    if (this.#isMakingRoom) return undefined
     const stream = session.open(tunnel, handler)
     if (stream !== undefined || session.isClosed) return stream
     const [oldest] = this.#waiting
-    if (oldest === undefined) return undefined
-    oldest.giveWay()
+    if (oldest !== undefined) oldest.giveWay()
+    else if (!this.makeRoomFor(visitor, own, this.taken)) return undefined
     return session.open(tunnel, handler)
+  }
+
+  /** As that of `Takers`. */
+  makeRoomFor(visitor: string, own: Takers, among?: Iterable<Takers>): boolean {
+    this.#isMakingRoom = true
+    try {
+      return own.makeRoomFor(visitor, among)
+    } finally {
+      this.#isMakingRoom = false
+    }
   }
 }

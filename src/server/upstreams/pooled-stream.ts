@@ -8,9 +8,9 @@ import type { Socket, Splice, SpliceDone } from '../../socket.ts'
 import type { Deadline } from '../deadlines.ts'
 import type { LaneEvents, Reserved } from '../lane.ts'
 import { StreamLane } from '../lanes/stream-lane.ts'
+import type { Taker, Takers } from '../takers.ts'
 import { DEAD_EXCHANGE, type Exchange, type Rewrite, type Visit } from '../upstream.ts'
 import type { ConnectionLogins, Kept } from './connection-logins.ts'
-import type { Idle } from './idle-streams.ts'
 import { type ExchangeOwner, StreamExchange } from './stream-exchange.ts'
 import type { StreamsContext } from './streams-context.ts'
 
@@ -26,7 +26,7 @@ export interface StreamPool {
   /** It ended while it was idle. */
   dropIdle(pooled: PooledStream): void
   /** It is gone. */
-  closed(): void
+  closed(pooled: PooledStream): void
 }
 
 type Phase =
@@ -38,9 +38,11 @@ type Phase =
   | 'retiring'
   | 'closed'
 
-export class PooledStream implements StreamHandler, ExchangeOwner, Reserved, Deadline, Idle, Kept {
+export class PooledStream implements StreamHandler, ExchangeOwner, Reserved, Deadline, Taker, Kept {
   dueTick = 0
   isReused = false
+  /** Who has it, or had it last. */
+  visitor: string
   /** It speaks HTTP/1.1 to an app that otherwise gets HTTP/2, for one WebSocket. */
   isApart = false
   /** The app took, or asked for, a login of the connection. */
@@ -49,6 +51,7 @@ export class PooledStream implements StreamHandler, ExchangeOwner, Reserved, Dea
   logins: ConnectionLogins | undefined
   readonly #pool: StreamPool
   readonly #context: StreamsContext
+  readonly #takers: Takers
   readonly #exchange: StreamExchange
   #stream: Stream | undefined
   #phase: Phase = 'idle'
@@ -58,9 +61,12 @@ export class PooledStream implements StreamHandler, ExchangeOwner, Reserved, Dea
   /** A lane sent the request that comes next. */
   #wasAsked = false
 
-  constructor(pool: StreamPool, context: StreamsContext) {
+  /** `takers`: of the pool. */
+  constructor(pool: StreamPool, context: StreamsContext, takers: Takers, visitor: string) {
     this.#pool = pool
     this.#context = context
+    this.#takers = takers
+    this.visitor = visitor
     this.#exchange = new StreamExchange(this, context)
   }
 
@@ -69,7 +75,7 @@ export class PooledStream implements StreamHandler, ExchangeOwner, Reserved, Dea
     const { session, apps, tunnel, idle, isStopped } = this.#context
     this.isApart = isApart
     const way = isApart ? session : (apps ?? session)
-    this.#stream = isStopped ? undefined : idle.open(way, tunnel, this)
+    this.#stream = isStopped ? undefined : idle.open(way, tunnel, this, this.visitor, this.#takers)
     if (this.#stream !== undefined) this.#context.deadlines.watch(this)
     return this.#stream
   }
@@ -140,6 +146,8 @@ export class PooledStream implements StreamHandler, ExchangeOwner, Reserved, Dea
 
   /** Another stream of the client is wanted, and there is no room. */
   giveWay(): void {
+    if (this.#phase === 'exchange') return this.#exchange.giveWay()
+    this.#lane?.stop()
     this.#pool.dropIdle(this)
     this.discard()
   }
@@ -205,7 +213,7 @@ export class PooledStream implements StreamHandler, ExchangeOwner, Reserved, Dea
     this.#phase = 'closed'
     this.#stream = undefined
     this.#context.deadlines.forget(this)
-    this.#pool.closed()
+    this.#pool.closed(this)
   }
 
   // ── For one visitor alone ──────────────────────────────────────────────────────────────────────────────────

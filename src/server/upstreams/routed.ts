@@ -39,8 +39,8 @@ export class RoutedUpstream implements TunnelUpstream {
     return this.#pick(visit.head).begin(visit)
   }
 
-  open(handler: StreamHandler, endpoints: Endpoints | undefined): Stream | ErrorCode {
-    return this.#own.open(handler, endpoints)
+  open(handler: StreamHandler, address: string, endpoints: Endpoints | undefined): Stream | ErrorCode {
+    return this.#own.open(handler, address, endpoints)
   }
 
   stop(): void {

@@ -251,6 +251,11 @@ export class StreamExchange implements Exchange {
     if (this.#phase === 'head') this.#fail('ORIGIN_TIMEOUT')
   }
 
+  /** A visitor that has fewer needs the stream. */
+  giveWay(): void {
+    this.#fail('TUNNEL_BUSY')
+  }
+
   #takeHead(bytes: Uint8Array, start: number, end: number): void {
     if (this.#context.peer === undefined) this.#request.forgetReplay()
     if (this.#partialHead.isEmpty) return this.#readHead(bytes, start, end)

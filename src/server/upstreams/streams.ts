@@ -3,8 +3,11 @@
 import type { ErrorCode } from '../../errors.ts'
 import type { Stream, StreamHandler } from '../../session/stream.ts'
 import type { Endpoints } from '../../socket.ts'
+import { networkOf } from '../../wire/ip-address.ts'
 import { encodeProxyV1, encodeProxyV2 } from '../../wire/proxy-protocol.ts'
+import { visitorOf } from '../client-address.ts'
 import type { Reserved } from '../lane.ts'
+import { type Taker, Takers } from '../takers.ts'
 import { DEAD_EXCHANGE, type Exchange, type TunnelUpstream, type Visit } from '../upstream.ts'
 import type { ConnectionLogins } from './connection-logins.ts'
 import { goesApart, PooledStream, type StreamPool } from './pooled-stream.ts'
@@ -17,6 +20,7 @@ export class StreamsUpstream implements TunnelUpstream, StreamPool {
   readonly #idle: PooledStream[] = []
   /** Those that wait for the next request of one visitor's connection; the one that waited longest first. */
   readonly #private = new Map<ConnectionLogins, PooledStream>()
+  readonly #takers = new Takers()
   #openCount = 0
 
   constructor(context: StreamsContext) {
@@ -35,15 +39,17 @@ export class StreamsUpstream implements TunnelUpstream, StreamPool {
 
   begin(visit: Visit): Exchange {
     const isApart = goesApart(visit.head, this.#context)
-    const pooled = (isApart ? undefined : this.#take(visit.logins)) ?? this.#open(isApart)
+    const visitor = visitorOf(visit, this.#context.rewrite)
+    const pooled = (isApart ? undefined : this.#take(visit.logins)) ?? this.#open(visitor, isApart)
     if (pooled === undefined) {
       visit.fail(this.#refusal, [])
       return DEAD_EXCHANGE
     }
+    this.#taken(visitor, pooled)
     return pooled.begin(visit)
   }
 
-  reserve(): Reserved | undefined {
+  reserve(visit: Visit): Reserved | undefined {
     // In a pool each request is its own choice.
     if (this.#context.isShared || this.#context.apps !== undefined) return undefined
     if (this.#context.trunk.current === undefined) {
@@ -52,15 +58,21 @@ export class StreamsUpstream implements TunnelUpstream, StreamPool {
     }
     const fit = this.#idle.findLast(one => one.isLendable)
     if (fit !== undefined) this.dropIdle(fit)
-    const pooled = fit ?? this.#open()
+    const visitor = visitorOf(visit, this.#context.rewrite)
+    const pooled = fit ?? this.#open(visitor)
+    if (pooled !== undefined) this.#taken(visitor, pooled)
     pooled?.reserve()
     return pooled
   }
 
-  open(handler: StreamHandler, endpoints: Endpoints | undefined): Stream | ErrorCode {
+  open(handler: StreamHandler, address: string, endpoints: Endpoints | undefined): Stream | ErrorCode {
     const { session, tunnel, idle, proxyProtocol, isStopped } = this.#context
-    const stream = isStopped ? undefined : idle.open(session, tunnel, handler)
+    const visitor = networkOf(address)
+    const stream = isStopped ? undefined : idle.open(session, tunnel, handler, visitor, this.#takers)
     if (stream === undefined) return this.#refusal
+    const taker = { giveWay: () => stream.giveUp('TUNNEL_BUSY') }
+    this.#taken(visitor, taker)
+    stream.gone = () => this.#left(visitor, taker)
     if (proxyProtocol !== undefined) {
       const route = endpoints && { transport: 'tcp' as const, ...endpoints }
       stream.write(proxyProtocol === 1 ? encodeProxyV1(route) : encodeProxyV2(route))
@@ -72,8 +84,20 @@ export class StreamsUpstream implements TunnelUpstream, StreamPool {
     return this.#context.session.isClosed || this.#context.isStopped ? 'CLIENT_GONE' : 'TUNNEL_BUSY'
   }
 
+  #taken(visitor: string, taker: Taker): void {
+    if (taker instanceof PooledStream) taker.visitor = visitor
+    this.#takers.add(visitor, taker)
+    this.#context.idle.taken.add(this.#takers)
+  }
+
+  #left(visitor: string, taker: Taker): void {
+    this.#takers.delete(visitor, taker)
+    if (this.#takers.isEmpty) this.#context.idle.taken.delete(this.#takers)
+  }
+
   /** The exchange is over and the stream is good for another. */
   release(pooled: PooledStream): void {
+    this.#left(pooled.visitor, pooled)
     this.#context.idle.add(pooled)
     if (!pooled.isPrivate) this.#idle.push(pooled)
     else if (pooled.logins?.keep(pooled) === true) this.#private.set(pooled.logins, pooled)
@@ -94,7 +118,8 @@ export class StreamsUpstream implements TunnelUpstream, StreamPool {
   }
 
   /** The stream is gone. */
-  closed(): void {
+  closed(pooled: PooledStream): void {
+    this.#left(pooled.visitor, pooled)
     this.#openCount--
   }
 
@@ -109,11 +134,15 @@ export class StreamsUpstream implements TunnelUpstream, StreamPool {
     return pooled
   }
 
-  #open(isApart = false): PooledStream | undefined {
-    const [longest] = this.#private.values()
-    if (this.#openCount >= this.#context.limits.maxStreams) longest?.giveWay()
-    if (this.#openCount >= this.#context.limits.maxStreams) return undefined
-    const pooled = new PooledStream(this, this.#context)
+  #open(visitor: string, isApart = false): PooledStream | undefined {
+    const { idle, limits } = this.#context
+    if (this.#openCount >= limits.maxStreams) {
+      const [longest = this.#idle[0]] = this.#private.values()
+      if (longest !== undefined) longest.giveWay()
+      else if (!idle.makeRoomFor(visitor, this.#takers)) return undefined
+    }
+    if (this.#openCount >= limits.maxStreams) return undefined
+    const pooled = new PooledStream(this, this.#context, this.#takers, visitor)
     if (pooled.open(isApart) === undefined) return undefined
     this.#openCount++
     return pooled

@@ -1,0 +1,69 @@
+// Who has some of what there is only so much of, such as streams: where all of it is taken, the visitor that has most gives one up for
+// one that has fewer. So no few visitors keep others out, and one that is alone may have all.
+
+export interface Taker {
+  /** Gives up what it has, at once. */
+  giveWay(): void
+}
+
+export class Takers<One extends Taker = Taker> {
+  /** By the network of its address. */
+  readonly #byVisitor = new Map<string, Set<One>>()
+  /** Nothing is to be had: who gives way may ask again at once, before the one that it gave way to. */
+  isMakingRoom = false
+
+  add(visitor: string, one: One): void {
+    const all = this.#byVisitor.get(visitor)
+    if (all === undefined) this.#byVisitor.set(visitor, new Set([one]))
+    else all.add(one)
+  }
+
+  delete(visitor: string, one: One): void {
+    const all = this.#byVisitor.get(visitor)
+    if (all?.delete(one) === true && all.size === 0) this.#byVisitor.delete(visitor)
+  }
+
+  countOf(visitor: string): number {
+    return this.#byVisitor.get(visitor)?.size ?? 0
+  }
+
+  get isEmpty(): boolean {
+    return this.#byVisitor.size === 0
+  }
+
+  /** The oldest of the visitor with the least weight. */
+  first(weightOf: (visitor: string) => number): One | undefined {
+    let least = Number.POSITIVE_INFINITY
+    let first: One | undefined
+    for (const [visitor, [oldest]] of this.#byVisitor) {
+      const weight = weightOf(visitor)
+      if (weight >= least) continue
+      least = weight
+      first = oldest
+    }
+    return first
+  }
+
+  /** Ends the newest of the visitor that has most. `false`: none has two more than this one; else they would take turns for ever. */
+  makeRoomFor(visitor: string, among: Iterable<Takers> = [this as Takers<Taker>]): boolean {
+    let mostCount = this.countOf(visitor) + 1
+    let most: Set<Taker> | undefined
+    for (const takers of among)
+      for (const all of takers.#byVisitor.values())
+        if (all.size > mostCount) {
+          mostCount = all.size
+          most = all
+        }
+    const newest = most && [...most].at(-1)
+    if (most === undefined || newest === undefined) return false
+    // What it ends may be counted until it is closed.
+    most.delete(newest)
+    this.isMakingRoom = true
+    try {
+      newest.giveWay()
+    } finally {
+      this.isMakingRoom = false
+    }
+    return true
+  }
+}
