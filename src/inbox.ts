@@ -25,7 +25,7 @@ export interface NewWebhook {
   readonly body: Uint8Array
   /** Of the sender. */
   readonly address: string
-  /** Whose share it takes: the network of that address; `''`: nobody's. */
+  /** The network of that address, which takes the share; `''` if no network does. */
   readonly sender: string
   readonly receivedMs: number
 }

@@ -1,5 +1,6 @@
 // The public API of localtunnels.
 
+export type { Branding } from './branding.ts'
 export type { InspectOptions } from './client/inspect/options.ts'
 export type { Exchange, SeenMessage, WaitOptions, Watchable } from './client/inspect/seen.ts'
 export type { ClientLimits } from './client/limits.ts'

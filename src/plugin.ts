@@ -1,5 +1,6 @@
 // Contracts of plugins: a guard refuses, a middleware wraps, an observer watches. Implementations: plugins/.
 
+import type { Branding } from './branding.ts'
 import type { ErrorCode } from './errors.ts'
 
 /** The head of a visitor's request, as guards and observers read it. Valid during the call it is given to. */
@@ -42,6 +43,8 @@ export interface Admittance {
   readonly head?: VisitorHead
   /** What TLS asked the visitor for; left out: nothing. A connection may be for another tunnel's name: compare `clientCa` with your own. */
   readonly asked?: AskedCertificate
+  /** The operator's name, contact and logo, for a page; the logo is a `data:` URL. */
+  readonly branding?: Branding
 }
 
 /** TLS asked the visitor for a certificate. */
@@ -306,7 +309,7 @@ export interface GuardedTunnel {
   readonly kind: Admittance['kind']
   /** As in `Admittance`; of a raw tunnel for which the server still has to choose a port: `tcp-0`, `udp-0`. */
   readonly name: string
-  /** Whose it is: the same for all tunnels of one token. Default nobody's. */
+  /** The owner: the same for all tunnels of one token. Default: no owner. */
   readonly owner?: string
   /** What all servers of a cluster know to be used. `undefined`: the server is alone. */
   readonly marks?: UsedMarks

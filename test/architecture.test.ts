@@ -45,7 +45,7 @@ const ALLOWED: Record<string, readonly string[]> = {
   'shared-rates': [],
   directories: ['directory', 'shared-rates', 'store', 'private-socket', 'errors'],
   cluster: ['directory', 'directories', 'shared-rates'],
-  plugin: ['errors'],
+  plugin: ['errors', 'branding'],
   gcra: ['plugin'],
   guard: [],
   'option-names': ['errors'],
@@ -86,9 +86,11 @@ const ALLOWED: Record<string, readonly string[]> = {
   flow: ['session', 'wire', 'socket'],
   'event-loop': ['session'],
   buffers: ['wire'],
-  http: ['errors', 'bytes'],
+  branding: ['errors'],
+  http: ['errors', 'bytes', 'branding'],
   http2: ['bytes', 'http'],
   server: [
+    'branding',
     'session',
     'http',
     'wire',
@@ -166,6 +168,7 @@ const ALLOWED: Record<string, readonly string[]> = {
   config: ['server', 'shared-rates', 'store', 'client', 'errors', 'names', 'words', 'guard', 'option-names'],
   tls: ['certificates', 'store', 'stores'],
   index: [
+    'branding',
     'config',
     'tunnel-server',
     'tunnel-client',
@@ -248,6 +251,8 @@ test('every room imports only from the floors below it', async () => {
       const resolved = new URL(target!, `file:///${file}`).pathname.slice(1)
       // What builds the pages of a clone, and is in no package.
       if (resolved === 'tools/pages.ts' && file === 'http/built-page.ts') continue
+      // Runs while the file is read; a package has its result.
+      if (resolved === 'tools/page-style.ts' && file === 'http/pages.ts') continue
       const into = roomOf(resolved)
       // A part, wherever it is: the next test judges it.
       if (into === 'parts' && partOf(file) !== undefined) continue

@@ -289,6 +289,15 @@ export interface ServerTls {
   readonly key: string
 }
 
+export interface ServerBranding {
+  /** Name of the operator. Default: none. */
+  readonly name?: string
+  /** Where visitors and users get help: an email address or an `https://` URL. Default: none. */
+  readonly contact?: string
+  /** SVG file of at most 64 KiB, without scripts and without links to other files. Default: none. */
+  readonly logo?: string
+}
+
 export interface ServerAcme {
   /** Mail address of the account. With it you agree to the authority's terms. */
   readonly email: string
@@ -676,6 +685,8 @@ export interface ServerFile {
   readonly tlsPort?: number
   /** Certificate of the server. Default: none: plain HTTP. */
   readonly tls?: ServerTls
+  /** The operator on the pages that visitors see: errors, sign-in, and the page of the server itself. Default: none. */
+  readonly branding?: ServerBranding
   /** PEM file of the authorities that sign certificates of clients: a client without one is refused. Default: none: clients need no certificate. */
   readonly clientCa?: string
   /** Certificates of an ACME authority; then `port` is 443 and `http-port` 80 unless they are given. Default: none. */

@@ -162,6 +162,7 @@ export function checkServer(root: TableNode, options: CheckOptions): Checked<Ser
 /** A file's options with those that win over them; limits one by one. */
 export function serverOptions({ options }: ServerConfig, stronger: ServerConfigOptions): ServerConfigOptions {
   const limits = { ...options.limits, ...stronger.limits }
+  const branding = { ...options.branding, ...stronger.branding }
   const adminListener = { ...options.adminListener, ...stronger.adminListener }
   const { url = '', ...peer } = stronger.clusterOf ?? {}
   const clusterOf = { url: '', ...options.clusterOf, ...peer, ...(url !== '' && { url }) }
@@ -171,6 +172,7 @@ export function serverOptions({ options }: ServerConfig, stronger: ServerConfigO
     ...options,
     ...stronger,
     ...(Object.keys(limits).length > 0 && { limits }),
+    ...(Object.keys(branding).length > 0 && { branding }),
     ...(hasAdmin && { adminListener }),
     ...(hasCluster && { clusterOf }),
   }

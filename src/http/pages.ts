@@ -1,5 +1,7 @@
 // What a visitor gets instead of an answer: a page that says whose doing it is, or the same as JSON.
 
+import { pageParts } from '../../tools/page-style.ts' with { type: 'macro' }
+import type { Branding } from '../branding.ts'
 import { ERRORS, type ErrorCode, type ErrorEntry } from '../errors.ts'
 import type { RequestHead } from './head.ts'
 
@@ -11,6 +13,8 @@ export interface ErrorAnswerOptions {
   readonly keepAlive: boolean
   /** Host that was asked for, shown on the page. */
   readonly host: string
+  /** The operator's name, contact and logo, for a page. */
+  readonly branding?: Branding | undefined
   /** Replaces the meaning of the code. Nothing internal: strangers read it. */
   readonly detail?: string
   readonly retryAfterSeconds?: number
@@ -81,7 +85,7 @@ export function errorAnswer(code: ErrorCode, options: ErrorAnswerOptions): Uint8
     'cache-control: no-store',
     'x-content-type-options: nosniff',
     'referrer-policy: no-referrer',
-    `content-security-policy: ${options.html ? PAGE_POLICY : "default-src 'none'"}`,
+    `content-security-policy: ${options.html ? ERROR_POLICY : "default-src 'none'"}`,
   ]
   if (retryAfterSeconds !== undefined) lines.push(`retry-after: ${retryAfterSeconds}`)
   // RFC 9110 section 15.5.6: a 405 lists what would have been served. Which is everything but CONNECT.
@@ -112,119 +116,222 @@ export function errorJson(code: ErrorCode, detail?: string): string {
   return `${JSON.stringify({ error: { code, message: detail ?? meaning, action, fault, retryable: retryable === true } })}\n`
 }
 
-const FAULTS: Readonly<Record<ErrorEntry['fault'], string>> = {
-  visitor: 'Nothing is broken, but this request did not get to the app.',
-  server: 'The tunnel server has a problem. The app behind it does not.',
-  client:
-    'The tunnel server is fine, and so is your connection. The computer behind the tunnel is not connected.',
-  origin: 'The tunnel is fine, and so is your connection. The app behind it did not answer properly.',
-  user: 'The tunnel server is fine, and so is your connection.',
+/** Title and text for a visitor, who knows the app and its address, and nothing of tunnels. */
+type Words = readonly [title: string, text: string]
+
+const FINE = 'The tunnel works, and so does your connection.'
+
+const FAULTS: Readonly<Record<ErrorEntry['fault'], Words>> = {
+  visitor: ['This request was not accepted', 'Nothing is broken, but the app did not get this request.'],
+  server: [
+    'The tunnel server has a problem',
+    'Your connection is fine, and the app behind the server may be, too.',
+  ],
+  client: ['The app is offline', 'The computer that shares this app is not connected now.'],
+  origin: ['The app has a problem', `${FINE} The app behind it did not respond properly.`],
+  user: ['The app cannot be reached', 'The tunnel server is fine, and so is your connection.'],
 }
 
-// Style and script are constants, so that their hashes can stand in the policy and nothing else may run. They were
-// computed with SHA-256 over the exact text; a test computes them again.
-export const PAGE_STYLE = `
-:root{color-scheme:light dark;--ink:#1c1b19;--soft:#6b6760;--paper:#faf9f6;--line:#e4e1da;--mark:#b4431f}
-@media(prefers-color-scheme:dark){:root{--ink:#ece9e2;--soft:#9d988e;--paper:#171614;--line:#33302b;--mark:#ff9166}}
-*{box-sizing:border-box}
-body{margin:0;min-height:100vh;display:grid;place-items:center;padding:2rem;background:var(--paper);color:var(--ink);
-font:1.0625rem/1.6 system-ui,sans-serif}
-main{max-width:34rem;width:100%}
-p{margin:0 0 1rem}
-.code{font:600 .8125rem/1 ui-monospace,monospace;color:var(--mark);letter-spacing:.04em}
-h1{font-size:1.75rem;line-height:1.25;margin:0 0 1rem;text-wrap:balance}
-.flag{white-space:nowrap}
-.soft{color:var(--soft)}
-.todo{border-left:3px solid var(--mark);padding-left:1rem}
-.dot{display:inline-block;width:.5em;height:.5em;margin-right:.5em;border-radius:50%;background:var(--mark);
-animation:beat 1s infinite}
-@keyframes beat{50%{opacity:.3}}
-footer{margin-top:2rem;padding-top:1rem;border-top:1px solid var(--line);font-size:.875rem;color:var(--soft);
-overflow-wrap:anywhere}
-`
+/** Words for codes that visitors meet often, or can act on. */
+const WORDS: Partial<Record<ErrorCode, Words>> = {
+  TUNNEL_NOT_FOUND: [
+    'No tunnel is open at this address',
+    'The address may have a typing error, or the computer behind it is not connected now.',
+  ],
+  HOST_UNKNOWN: ['Nothing is shared at this address', 'The address may have a typing error.'],
+  TUNNEL_BUSY: ['The app is busy', 'It has as many requests as it can take. Nothing is broken.'],
+  SERVER_STARTING: ['The server has just started', 'The app comes back in a moment, if it was here before.'],
+  SERVER_DRAINING: ['The server restarts', 'It takes no new visitors for a moment.'],
+  ORIGIN_REFUSED: ['The app is not running', `${FINE} The app behind it did not accept the connection.`],
+  ORIGIN_TIMEOUT: ['The app takes too long', `${FINE} The app behind it did not respond in time.`],
+  CIRCUIT_OPEN: ['The app has a problem', 'It failed too often, so the server sends it nothing for a while.'],
+  BODY_TOO_LARGE: ['This upload is too large', 'The address does not take requests of this size.'],
+  ADDRESS_REFUSED: [
+    'You cannot visit this app from here',
+    'It is shared with certain networks. Ask the person who shares it to add yours.',
+  ],
+  BLOCKED: ['This address is blocked', 'The operator of the server does not allow this visit.'],
+  RATE_LIMITED: [
+    'Too many requests',
+    'This address takes a limited number of requests from each visitor. Nothing is broken.',
+  ],
+  ACCESS_REQUIRED: [
+    'This app is protected',
+    'It is shared with people who have a password, a token or a link. Ask the person who shares it.',
+  ],
+  CERTIFICATE_REQUIRED: [
+    'This app asks for a certificate',
+    'Choose yours when the browser asks, or ask the person who shares the app.',
+  ],
+  CREDENTIALS_THROTTLED: ['Too many attempts', 'Too many wrong passwords came from your network.'],
+  LINK_REFUSED: [
+    'This link does not work any more',
+    'It has expired, or was used or revoked. Ask the person who shares the app for a new one.',
+  ],
+  LOGIN_REFUSED: [
+    'You are not signed in',
+    'The login did not succeed, or this account may not visit the app. Ask the person who shares it.',
+  ],
+  LOGIN_UNAVAILABLE: [
+    'Signing in does not work now',
+    'The service that confirms who you are cannot be reached.',
+  ],
+  GUARD_REFUSED: ['You cannot visit this app', 'Ask the person who shares it.'],
+  TUNNEL_EXPIRED: ['This app is no longer shared', 'It was shared for a limited time, which is over.'],
+}
 
-// The beat of the pulsing dot is the clock: it stops by itself while the page is hidden.
+// Style and script are constants, so that their hashes can stand in the policy and nothing else may run.
+const PARTS = pageParts()
+export const PAGE_STYLE: string = PARTS.style
+export const PAGE_STYLE_HASH: string = PARTS.styleHash
+
+// The beat of the pulsing dot is the clock: it stops by itself while the page is hidden. A page that says how long to wait counts.
 export const PAGE_SCRIPT = `
-var beats=0,busy=false
+var left=document.querySelector('.left'),seconds=left&&parseInt(left.textContent),beats=0,busy=false
 function look(){
+if(left&&--seconds>0){left.textContent=seconds+' s';return}
 if(busy||++beats>300&&beats%10)return
 busy=true
+if(left)return location.reload()
 fetch(location.href,{method:'HEAD',cache:'no-store',redirect:'manual'}).then(function(answer){
 busy=false
 if(!answer.headers.has('x-localtunnels-error'))location.reload()},function(){busy=false})}
 document.querySelector('.dot').addEventListener('animationiteration',look)
 `
 
-export const PAGE_STYLE_HASH = 'sha256-WPLdn8OR2F42sN/W6Gl7wet9St0AzGRud7MMvaQBybU='
-export const PAGE_SCRIPT_HASH = 'sha256-ejXW8aLu8mu0STe8v7nBT3IWuUsPtgs8NYL4yELaAFI='
+// SHA-256 over the exact text; a test computes it again.
+export const PAGE_SCRIPT_HASH = 'sha256-u0B8kJTQY7n+aZMaqyDlZIuJwqAM7WtkK9s6w25y9Ww='
 
-const PAGE_POLICY =
-  `default-src 'none'; style-src '${PAGE_STYLE_HASH}'; script-src '${PAGE_SCRIPT_HASH}'; ` +
-  "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+/** The Content-Security-Policy of each page. The mark and the logo are in the page itself. */
+export const PAGE_POLICY: string = `default-src 'none'; style-src '${PAGE_STYLE_HASH}'; img-src data:; base-uri 'none'; frame-ancestors 'none'`
+
+const ERROR_POLICY = `${PAGE_POLICY}; script-src '${PAGE_SCRIPT_HASH}'; connect-src 'self'; form-action 'none'`
+
+/** A page counts seconds up to here; longer waits are said in minutes. */
+const MAX_COUNTED_SECONDS = 120
 
 function page(
   code: ErrorCode,
   entry: ErrorEntry,
   options: ErrorAnswerOptions & { readonly retryAfterSeconds: number | undefined },
 ): string {
-  // A request that was refused for what it is will be refused again; anything else may work in a second.
-  const polls =
-    entry.retryable && (entry.fault === 'client' || entry.fault === 'origin' || entry.fault === 'server')
-  // Visitors read it who cannot do anything about it.
-  const whose = entry.fault === 'visitor' ? '' : 'If this is yours: '
+  const { fault, meaning, action, status, retryable } = entry
+  const [title, text] = WORDS[code] ?? FAULTS[fault]
   // A person does not see that header.
   const [, given] = options.headers?.find(([name]) => name.toLowerCase() === 'retry-after') ?? []
   const seconds = Number(given ?? options.retryAfterSeconds)
   // It may be a date.
   const isTimed = seconds > 0 && TIMED.has(code)
-  const todo = isTimed ? `Try again in ${seconds} s.` : `${whose}${withFlags(entry.action)}`
-  return shell(
-    `${entry.status} ${code}`,
-    `<p class="code">${entry.status} ${escapeHtml(code)}</p>
-<h1>${escapeHtml(options.detail ?? entry.meaning)}</h1>
-<p>${escapeHtml(FAULTS[entry.fault])}</p>
-<p class="todo">${todo}</p>
-${polls ? '<p class="soft" role="status"><i class="dot"></i>This page looks again every second and reloads when it works.</p>' : ''}
-<footer>${escapeHtml(options.host)} · answered by localtunnels, not by the app</footer>`,
-    polls ? `<script>${PAGE_SCRIPT}</script>\n` : '',
-  )
-}
-
-/** What a page of our own that is no error says. Goes with `INFO_POLICY`. */
-export interface Info {
-  readonly title: string
-  readonly text: string
-  readonly footer: string
-}
-
-export const INFO_POLICY: string = `default-src 'none'; style-src '${PAGE_STYLE_HASH}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`
-
-/** A page in the same clothes as the errors. */
-export function infoPage({ title, text, footer }: Info): string {
+  const isCounted = isTimed && seconds <= MAX_COUNTED_SECONDS
+  // A request that was refused for what it is will be refused again; anything else may work in a second.
+  const polls = retryable && !isTimed && (fault === 'client' || fault === 'origin' || fault === 'server')
+  const wait = isCounted ? `<b class="left">${seconds} s</b>` : `<b>${Math.ceil(seconds / 60)} min</b>`
+  const again = isTimed
+    ? `<p class="again">${isCounted ? DOT : ''}<span>You can try again in ${wait}.</span></p>`
+    : polls
+      ? `<p class="again" role="status">${DOT}This page tries again each second, and opens the app when it is back.</p>`
+      : ''
+  // The title of a page for visitors says it already.
+  const what = options.detail ?? (meaning === `${title}.` ? '' : meaning)
+  const isOwners = fault !== 'visitor' || WORDS[code] === undefined
+  const owner = `<div class="todo"><h2>${OWNERS[fault]}</h2><p>${withFlags(`${what} ${action}`.trim())}</p></div>`
   return shell(
     title,
-    `<h1>${escapeHtml(title)}</h1>
-<p>${withFlags(text)}</p>
-<footer>${escapeHtml(footer)}</footer>`,
-    '',
+    `${art(fault)}
+<h1>${escapeHtml(title)}</h1>
+<p>${escapeHtml(text)}</p>
+${again}
+${isOwners ? owner : ''}`,
+    { ...options, code: `${options.status ?? status} ${code}` },
+    isCounted || polls ? `<script>${PAGE_SCRIPT}</script>\n` : '',
   )
+}
+
+const DOT = '<i class="dot"></i>'
+
+/** The heading of the box for the owner. */
+const OWNERS: Readonly<Record<ErrorEntry['fault'], string>> = {
+  visitor: 'Details',
+  server: 'Do you run this server?',
+  client: 'Is it yours?',
+  origin: 'Is it yours?',
+  user: 'Is it yours?',
+}
+
+/** The way from the browser through the tunnel to the app, with the part that is broken. */
+function art(fault: ErrorEntry['fault']): string {
+  const isApp = fault === 'visitor' || fault === 'origin'
+  const light =
+    fault === 'client' || fault === 'user' ? ' class="off" d="M84 39V27a6.5 6.5 0 0 1 13 0v12"' : LIGHT
+  const cross = fault === 'origin' ? 'm113 34 8 8m0-8-8 8' : fault === 'server' ? 'm53 34 8 8m0-8-8 8' : ''
+  return `<svg class="art" width="176" height="44" viewBox="0 0 176 44" aria-hidden="true"><rect x="1" y="11" width="40" height="28" rx="4"/><path d="M1 19h40"/>${
+    cross === '' ? '' : `<path class="cut" d="${cross}"/>`
+  }${fault === 'server' ? '' : '<path class="way" d="M47 39h20"/>'}<path class="arch" d="M72 39V23a15 15 0 0 1 30 0v16"/><path${light}/>${
+    fault === 'visitor' ? '<path class="off" d="M107 39h16"/>' : ''
+  }${isApp ? `<path${fault === 'origin' ? ' class="off"' : ''} d="M137 11h30a3 3 0 0 1 3 3v20h-36V14a3 3 0 0 1 3-3zM129 39h46"/>` : ''}</svg>`
+}
+
+const LIGHT = ' class="light" d="M84 39V27a6.5 6.5 0 0 1 13 0v12z"'
+
+/** The foot of a page, and the operator's name above it. */
+export interface Frame {
+  /** Host that was asked for. */
+  readonly host: string
+  readonly branding?: Branding | undefined
+  /** Status and code of an error. */
+  readonly code?: string
+  /** The text behind our name. Default `, not the app`. */
+  readonly who?: string
+}
+
+/** A page of our own that is not an error. Goes with `INFO_POLICY`. */
+export interface Info extends Frame {
+  readonly title: string
+  readonly text: string
+  /** Commands, each with what it is for. */
+  readonly steps?: readonly (readonly [what: string, command: string])[]
+}
+
+export const INFO_POLICY: string = `${PAGE_POLICY}; form-action 'none'`
+
+/** A page in the same clothes as the errors. */
+export function infoPage({ title, text, steps = [], ...frame }: Info): string {
+  const items = steps.map(
+    ([what, command]) => `<li>${escapeHtml(what)}<code>${escapeHtml(command)}</code></li>\n`,
+  )
+  const list = items.length === 0 ? '' : `<ol>\n${items.join('')}</ol>`
+  return shell(title, `<h1>${escapeHtml(title)}</h1>\n<p>${escapeHtml(text)}</p>\n${list}`, frame)
 }
 
 /** Text whose flags are not broken at their dashes. */
 const withFlags = (text: string): string =>
   escapeHtml(text).replace(/(?<=^|\s)--[a-z-]+/g, '<span class="flag">$&</span>')
 
-function shell(title: string, main: string, script: string): string {
+const MARK =
+  '<svg width="16" height="16" viewBox="0 0 16 16" aria-hidden="true"><path class="a" d="M2 15V8a6 6 0 0 1 12 0v7"/><path class="l" d="M7 15V9.5a2.5 2.5 0 0 1 5 0V15z"/></svg>'
+
+/** A whole page. `main` is HTML. */
+export function shell(title: string, main: string, frame: Frame, script = ''): string {
+  const { host, branding = {}, code, who = ', not the app' } = frame
+  const { name, contact, logo } = branding
+  const picture = logo === undefined ? '' : `<img src="${escapeHtml(logo)}" alt="">`
+  const brand =
+    picture === '' && name === undefined ? '' : `<p class="brand">${picture}${escapeHtml(name ?? '')}</p>\n`
+  const href = contact?.includes('://') ? contact : `mailto:${contact}`
+  const help = contact === undefined ? '' : `<a href="${escapeHtml(href)}">${escapeHtml(contact)}</a>`
+  const parts = [`${MARK}localtunnels${who}`, ...(help === '' ? [] : [help]), escapeHtml(host)]
   return `<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width,initial-scale=1">
 <meta name="robots" content="noindex">
 <title>${escapeHtml(title)}</title>
+<link rel="icon" href="${PARTS.icon}">
 <style>${PAGE_STYLE}</style>
 <main>
-${main}
+${brand}${main}
 </main>
+<footer>${parts.map(part => `<span>${part}</span>`).join('')}${code === undefined ? '' : `<code>${code}</code>`}</footer>
 ${script}</html>
 `
 }

@@ -1,22 +1,9 @@
 // What guards answer themselves: JSON for programs, small pages with a form for people.
 
-import { createHash } from 'node:crypto'
 import { ERRORS, type ErrorCode } from '../errors.ts'
-import { errorJson, escapeHtml, PAGE_STYLE } from '../http/pages.ts'
+import { errorJson, escapeHtml, PAGE_POLICY, shell } from '../http/pages.ts'
 import type { HeaderLine, Refusal } from '../plugin.ts'
 import { isNavigation, type Offer, type Request } from './way.ts'
-
-const STYLE = `${PAGE_STYLE}
-form{display:grid;gap:.75rem;margin:1.5rem 0}
-input,button,a{font:inherit;padding:.6rem .75rem;border:1px solid var(--soft);border-radius:.4rem;background:transparent;color:inherit}
-a{display:block;margin:0 0 .75rem;text-align:center;text-decoration:none;overflow-wrap:anywhere}
-button{background:var(--ink);color:var(--paper);cursor:pointer;border-color:var(--ink)}
-:focus-visible{outline:2px solid var(--mark);outline-offset:2px}
-`
-
-const STYLE_HASH = createHash('sha256').update(STYLE).digest('base64')
-// No form-action: Chromium holds all that a form is redirected to against it, and apps send their visitors on to other sites.
-const POLICY = `default-src 'none'; style-src 'sha256-${STYLE_HASH}'; base-uri 'none'; frame-ancestors 'none'`
 
 /** What every answer of a guard has. */
 const SHARED: readonly HeaderLine[] = [
@@ -63,48 +50,47 @@ export interface Form {
   readonly button?: string
   /** Other ways than this form. */
   readonly offers?: readonly Offer[]
-  readonly host: string
+  readonly visitor: Request
 }
+
+/** The mark as a door with a lock. */
+const DOOR =
+  '<svg class="art" width="48" height="48" viewBox="0 0 48 48" aria-hidden="true"><path class="arch" d="M6 45V24a18 18 0 0 1 36 0v21"/><path class="light" fill-rule="evenodd" d="M21 45V28.500a7.500 7.500 0 0 1 15 0V45zM28.500 32.500a2.500 2.500 0 1 0 0 5 2.500 2.500 0 1 0 0-5z"/></svg>'
 
 /** A page with a form; with a `code` it says why the visitor sees it instead of the app. */
 export function formPage(form: Form, code?: ErrorCode, headers: readonly HeaderLine[] = []): Refusal {
   const hidden = Object.entries(form.hidden ?? {})
     .map(([name, value]) => `<input type="hidden" name="${escapeHtml(name)}" value="${escapeHtml(value)}">`)
     .join('')
+  const invalid = form.warning === undefined ? '' : ' aria-invalid="true" aria-describedby="w"'
   const password = form.hasPassword
-    ? `<label for="p">Password</label><input id="p" type="password" name="password" autocomplete="current-password" required autofocus maxlength="256"${form.warning === undefined ? '' : ' aria-describedby="w"'}>`
+    ? `<label for="p">Password</label><input id="p" type="password" name="password" autocomplete="current-password" required autofocus maxlength="256"${invalid}>`
     : ''
   const warning =
-    form.warning === undefined ? '' : `<p class="todo" role="alert" id="w">${escapeHtml(form.warning)}</p>`
+    form.warning === undefined ? '' : `<p class="fault" role="alert" id="w">${escapeHtml(form.warning)}</p>`
   const offers = (form.offers ?? []).map(
-    ({ text, href }) => `<a href="${escapeHtml(href)}">${escapeHtml(text)}</a>\n`,
+    ({ text, href }) => `<a class="offer" href="${escapeHtml(href)}">${escapeHtml(text)}</a>`,
   )
   const fields =
     form.action === undefined
-      ? ''
-      : `<form method="post" action="${escapeHtml(form.action)}">${hidden}${password}<button>${escapeHtml(form.button ?? '')}</button></form>
-`
-  const body = `<!doctype html>
-<html lang="en">
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width,initial-scale=1">
-<meta name="robots" content="noindex">
-<title>${escapeHtml(form.title)}</title>
-<style>${STYLE}</style>
-<main>
+      ? warning
+      : `<form method="post" action="${escapeHtml(form.action)}">${hidden}${password}${warning}<button>${escapeHtml(form.button ?? '')}</button></form>`
+  const or = form.action === undefined || offers.length === 0 ? '' : '<p class="or">or</p>'
+  const body = shell(
+    form.title,
+    `${DOOR}
 <h1>${escapeHtml(form.title)}</h1>
 <p>${escapeHtml(form.text)}</p>
-${warning}
-${fields}${offers.join('')}<footer>${escapeHtml(form.host)} · asked by localtunnels, not by the app</footer>
-</main>
-</html>
-`
+${fields}${or}${offers.join('')}`,
+    { host: form.visitor.head.host, branding: form.visitor.branding },
+  )
   return {
     ...(code && { code }),
     status: code === undefined ? 200 : ERRORS[code].status,
     headers: [
       ['content-type', 'text/html; charset=utf-8'],
-      ['content-security-policy', POLICY],
+      // No form-action: Chromium holds all that a form is redirected to against it, and apps send their visitors on to other sites.
+      ['content-security-policy', PAGE_POLICY],
       ...SHARED,
       ...headers,
     ],

@@ -39,7 +39,7 @@ export class Links implements Way {
       text: 'This link works once. Press the button to open the app in this browser.',
       action: visitor.head.path,
       button: 'Open',
-      host: visitor.head.host,
+      visitor,
     })
   }
 

@@ -148,7 +148,7 @@ function page(
       hasPassword: true,
       button: 'Open',
       offers,
-      host: visitor.head.host,
+      visitor,
     },
     code,
     headers,

@@ -241,7 +241,7 @@ export class TunnelGuard implements Guard, Sessions {
     const login = this.#wayOf(to, Login)
     if (login === undefined || code !== 'LOGIN_REFUSED') return outcome
     const { meaning: text } = ERRORS[code]
-    const form = { title: 'Not signed in', text, offers: [login.offer(to, code)], host: visitor.head.host }
+    const form = { title: 'Not signed in', text, offers: [login.offer(to, code)], visitor }
     return { ...formPage(form, code, headers), ...why }
   }
 
@@ -267,7 +267,7 @@ export class TunnelGuard implements Guard, Sessions {
       text: 'This browser forgets that it was let in.',
       action: `${GUARD_PATH}logout`,
       button: 'Sign out',
-      host: visitor.head.host,
+      visitor,
     })
   }
 

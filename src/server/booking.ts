@@ -1,6 +1,7 @@
 // One request at the server: where it goes, and which client serves it. What guards let it pass with, the operator's rules for
 // it and what is noted of it are objects of their own; a plain request has the last of them only.
 
+import type { Branding } from '../branding.ts'
 import type { ErrorCode } from '../errors.ts'
 import type { RequestHead } from '../http/head.ts'
 import type { AskedCertificate, Middleware, Reading, Refusal } from '../plugin.ts'
@@ -29,6 +30,8 @@ import type { Chosen, Visitor, VisitorGate } from './visitor-gate.ts'
 
 /** Books requests. */
 export interface BookingDesk {
+  /** The operator's name, contact and logo, for pages. */
+  readonly branding: Branding | undefined
   /** The request counts from now on, until its booking is `finished`: it never throws. */
   book(arrival: Arrival): Booking
   /** A request went on by itself, and that threw: its visitor gets 500 `INTERNAL`. */
@@ -37,6 +40,8 @@ export interface BookingDesk {
 
 /** What a booking needs of the server. */
 export interface BookingHost extends RecordHost {
+  /** The same as that of the desk. */
+  readonly branding: Branding | undefined
   readonly gate: VisitorGate
   /** What requests to the tunnel pass. */
   routerFor(tunnel: Tunnel): Router
@@ -154,6 +159,7 @@ export class Booking implements Visitor, TunnelRequest {
     // The host is not one that the app knows.
     this.#isBelow = false
     const upstream = new AnswerUpstream(answer, {
+      branding: this.#host.branding,
       failed: cause => failed?.(cause) ?? INVALID,
       answered: (code, reason) => {
         this.#record.code = code

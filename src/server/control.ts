@@ -1,5 +1,6 @@
 // The control host: where clients connect, and the server's own small pages. No tunnel's host ever comes here.
 
+import type { Branding } from '../branding.ts'
 import type { RequestHead } from '../http/head.ts'
 import { INFO_POLICY, infoPage, wantsHtml } from '../http/pages.ts'
 import { LINK_PROTOCOL } from '../wire/frame.ts'
@@ -11,6 +12,9 @@ import { DEAD_EXCHANGE, type Exchange, type Upstream, type Visit } from './upstr
 /** What the control host needs of the server. */
 export interface ControlHost extends UpgradeHost {
   readonly version: string
+  readonly branding: Branding | undefined
+  /** No client needs a token. */
+  readonly isOpen: boolean
   /** Whether a certificate for this host should be had: the domains themselves and live tunnels. */
   isKnownHost(host: string): boolean
   /** The links of the session that gave this secret. */
@@ -73,10 +77,17 @@ class Pages implements Upstream {
 
   /** The page for a person who opens the server's address in a browser. */
   #home(host: string): Page {
+    const { branding, isOpen, version } = this.#host
+    const who = branding?.name === undefined ? 'It' : `${branding.name} runs it. It`
+    const ask = branding?.contact ?? 'its operator'
+    const share = ['Share the app on port 3000', `localtunnels 3000 --server ${host}`] as const
     const body = infoPage({
-      title: 'A tunnel server',
-      text: `Apps have names of their own below ${host}. To share one, run: localtunnels 3000 --server ${host}`,
-      footer: `localtunnels ${this.#host.version}`,
+      title: 'This server gives apps a public address',
+      text: `${who} opens tunnels to apps on other machines. ${isOpen ? 'Everybody may use it.' : `Ask ${ask} for a token.`}`,
+      steps: isOpen ? [share] : [['Sign in once', `localtunnels login ${host}`], share],
+      host,
+      branding,
+      who: ` ${version}`,
     })
     return { status: 200, type: 'text/html; charset=utf-8', body, policy: INFO_POLICY }
   }

@@ -8,6 +8,7 @@ export const SERVER_NAMES: Names<TunnelServerOptions> = {
   host: true,
   inherited: true,
   domains: true,
+  branding: true,
   tls: true,
   certificates: true,
   challenges: true,

@@ -1,5 +1,6 @@
 // Everything a TunnelServer can be told, with the defaults.
 
+import type { Branding } from '../branding.ts'
 import type { Certificates, ChallengeAnswers } from '../certificates.ts'
 import type { ErrorCode, TunnelError } from '../errors.ts'
 import type { Guard, GuardMaker, Middleware, Observer } from '../plugin.ts'
@@ -79,6 +80,8 @@ export interface TunnelServerOptions {
   readonly inherited?: readonly number[]
   /** Domains under which tunnels get one label; URLs name the first. Default `['localhost']`. */
   readonly domains?: readonly string[]
+  /** The operator's name, contact and logo on the pages that the server shows to visitors. Default none. Unusable: `OPTION_INVALID`. */
+  readonly branding?: Branding
   /** Certificate chain and private key as PEM text. Default none: plain HTTP. A pair that does not fit: `TLS_INVALID`. */
   readonly tls?: { readonly cert: string; readonly key: string }
   /**

@@ -1,5 +1,6 @@
 // The port for plain HTTP beside https: answers checks of a certificate authority, and sends every other request to https.
 
+import type { Branding } from '../branding.ts'
 import { HTTP_CHALLENGE_PATH } from '../certificates.ts'
 import { Booking, type BookingDesk, type BookingHost } from './booking.ts'
 import { type Arrival, refusal } from './front.ts'
@@ -21,6 +22,10 @@ export class Redirects implements BookingDesk, Upstream {
     this.#room = room
     this.#books = books
     this.#httpsPort = httpsPort
+  }
+
+  get branding(): Branding | undefined {
+    return this.#room.settings.branding
   }
 
   book(arrival: Arrival): Booking {

@@ -1,5 +1,6 @@
 // What the control host may ask of its server.
 
+import type { Branding } from '../branding.ts'
 import type { ErrorCode } from '../errors.ts'
 import type { Socket, SocketHandler } from '../socket.ts'
 import { VERSION } from '../version.ts'
@@ -21,6 +22,14 @@ export class ServerControl implements ControlHost {
     this.tokenGate = clients.tokenGate
     this.#room = room
     this.#clients = clients
+  }
+
+  get branding(): Branding | undefined {
+    return this.#room.settings.branding
+  }
+
+  get isOpen(): boolean {
+    return this.#room.settings.policy.isOpen
   }
 
   isTrusted(address: string): boolean {

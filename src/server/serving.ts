@@ -1,5 +1,6 @@
 // Where each request goes: to the control host, to a tunnel's client, into a wait, or to an error page.
 
+import type { Branding } from '../branding.ts'
 import { Booking, type BookingDesk, type BookingHost } from './booking.ts'
 import type { Router } from './contracts/layer.ts'
 import type { MissedRequest, Note } from './contracts/part.ts'
@@ -52,6 +53,10 @@ export class Serving implements BookingDesk, BookingHost {
 
   failed(cause: unknown): void {
     this.#room.failed(cause instanceof Error ? cause : new Error(String(cause)))
+  }
+
+  get branding(): Branding | undefined {
+    return this.#room.settings.branding
   }
 
   get isSecure(): boolean {

@@ -1,5 +1,6 @@
 // Turns a server's options into what it works with. Everything is checked here, once.
 
+import { type Branding, checkBranding } from '../branding.ts'
 import type { Certificates, ChallengeAnswers } from '../certificates.ts'
 import { TunnelError } from '../errors.ts'
 import { domainHint, isLoopback, isValidPort, isValidSubdomain, noPort } from '../names.ts'
@@ -34,6 +35,7 @@ export interface ServerSettings {
   readonly domains: readonly string[]
   /** The same, those under another one first. */
   readonly domainsByLength: readonly string[]
+  readonly branding: Branding | undefined
   /** One certificate for all names. */
   readonly tls: ServerTls | undefined
   /** Certificates by name. */
@@ -102,6 +104,7 @@ export function serverSettings(options: TunnelServerOptions): ServerSettings {
     hostname: options.host ?? DEFAULT_HOST,
     domains,
     domainsByLength: domains.toSorted((one, other) => other.length - one.length),
+    branding: options.branding && checkBranding(options.branding),
     ...checkTls(options),
     challenges: options.challenges,
     clientCa: checkClientCa(options),

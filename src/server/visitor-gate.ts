@@ -1,6 +1,7 @@
 // Which member of a tunnel takes a visitor. Every visitor passes here once, whatever it speaks: a request of any version of
 // HTTP, an upgrade, a raw connection, a UDP flow. First the guards are asked, then a member is chosen.
 
+import type { Branding } from '../branding.ts'
 import type { ErrorCode } from '../errors.ts'
 import type { AskedCertificate, Refusal } from '../plugin.ts'
 import type { Guarding, Judgement } from './contracts/guarding.ts'
@@ -24,6 +25,7 @@ export interface Visitor extends Asking {
 /** What it needs of the server. */
 export interface GateHost {
   readonly tunnels: { readonly guards: Guarding }
+  readonly settings: { readonly branding: Branding | undefined }
   readonly isRunning: boolean
   /** As `Part.judge`. */
   judge(address: string): ErrorCode | undefined
@@ -49,7 +51,8 @@ export class VisitorGate {
     if (!tunnel.isGuarded) return undefined
     const { kind, name, owner, wall } = tunnel
     const { address, head, isSecure = false, asked } = visitor
-    const request = head && { head, ...(asked && { asked }) }
+    const { branding } = this.#host.settings
+    const request = head && { head, ...(asked && { asked }), ...(branding && { branding }) }
     const admittance = { kind, tunnel: name, owner, address, isSecure, ...request }
     const { guard } = tunnel
     const judgement = this.#guards.judge(guard, admittance, wall)

@@ -335,6 +335,7 @@ const SERVER = {
   'trusted-proxies': '10.0.0.0/8',
   'accept-proxy-protocol': 'true',
   'client-ca': 'cert.pem',
+  branding: { name: 'Acme IT', contact: 'it@acme.example', logo: 'cert.pem' },
   plugins: './audit.ts',
   tracing: 'true',
   rates: [
@@ -436,6 +437,7 @@ const SERVER_MEANS = () => ({
     reservedNames: ['mine', 'ours'],
     trustedProxies: ['10.0.0.0/8'],
     clientCa: 'a certificate',
+    branding: { name: 'Acme IT', contact: 'it@acme.example', logo: 'a certificate' },
     jwtTokens: [
       {
         issuer: 'https://id.example',

@@ -43,7 +43,7 @@ test.concurrent('the control host shows a browser a page, and a program a line',
   const page = await visit('text/html,*/*;q=0.8')
   expect(headerOf(page.head, 'content-type')).toBe('text/html; charset=utf-8')
   expect(headerOf(page.head, 'content-security-policy')).toStartWith("default-src 'none'")
-  expect(page.payload).toContain('<h1>A tunnel server</h1>')
+  expect(page.payload).toContain('<h1>This server gives apps a public address</h1>')
   expect((await visit('*/*')).payload).toMatch(/^localtunnels [\d.]+\n$/)
 })
 

@@ -9,7 +9,7 @@ import { acmeOptions, acmeSettings } from './acme.ts'
 import { adminAddress } from './admin.ts'
 import { under } from './help.ts'
 import { JSON_OPTION, LOG_RATE_OPTION, outputWish, QUIET_OPTION } from './printing.ts'
-import { readAuthority, repeatable, seconds, wholeNumber } from './values.ts'
+import { readAuthority, readText, repeatable, seconds, wholeNumber } from './values.ts'
 import { workerCount } from './worker-count.ts'
 
 export function addServerCommand(program: Command, actions: Actions): void {
@@ -48,6 +48,16 @@ function serverOptions(): Option[] {
         '--origin-timeout <seconds>',
         'time that an app has to respond, 0 for no limit (default: 60)',
       ).env('TUNNEL_SERVER_ORIGIN_TIMEOUT'),
+      new Option('--branding-name <name>', 'your name, on the pages that visitors see').env(
+        'TUNNEL_SERVER_BRANDING_NAME',
+      ),
+      new Option(
+        '--branding-contact <address>',
+        'email address or https:// URL for help, on these pages',
+      ).env('TUNNEL_SERVER_BRANDING_CONTACT'),
+      new Option('--branding-logo <file>', 'your logo on these pages: an SVG of at most 64 KiB').env(
+        'TUNNEL_SERVER_BRANDING_LOGO',
+      ),
       new Option(
         '--workers <count>',
         'processes that share the ports, or auto for one per core (default: 1)',
@@ -191,6 +201,7 @@ function serverSettings(flags: Flags): ServerConfigOptions {
   return {
     ...(acme && { acme }),
     ...adminSettings(flags),
+    ...brandingSettings(flags),
     ...clusterSettings(flags),
     ...(flags.text('inbox') && { inboxOf: { file: flags.text('inbox') ?? '' } }),
     ...(flags.isOn('tracing') && { tracing: true }),
@@ -258,6 +269,22 @@ function clusterSettings(flags: Flags): Pick<ServerConfigOptions, 'clusterOf'> {
   if (url === undefined && peerUrl === undefined) return {}
   // Without a URL it is that of the file.
   return { clusterOf: { url: url ?? '', ...(peerUrl !== undefined && { peerUrl }) } }
+}
+
+function brandingSettings(flags: Flags): Pick<ServerConfigOptions, 'branding'> {
+  const [name, contact, logo] = [
+    flags.text('brandingName'),
+    flags.text('brandingContact'),
+    flags.text('brandingLogo'),
+  ]
+  if (name === undefined && contact === undefined && logo === undefined) return {}
+  return {
+    branding: {
+      ...(name !== undefined && { name }),
+      ...(contact !== undefined && { contact }),
+      ...(logo !== undefined && { logo: readText(logo, flags.label('brandingLogo')) }),
+    },
+  }
 }
 
 function adminSettings(flags: Flags): Pick<ServerConfigOptions, 'adminListener'> {

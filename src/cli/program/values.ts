@@ -41,13 +41,16 @@ export function readKey(path: string, label: string): string {
   return readPem(path, label, 'PRIVATE KEY-----', 'private key')
 }
 
-function readPem(path: string, label: string, mark: string, what: string): string {
-  let pem: string
+export function readText(path: string, label: string): string {
   try {
-    pem = readFileSync(path, 'utf8')
+    return readFileSync(path, 'utf8')
   } catch (cause) {
     throw new TunnelError('OPTION_INVALID', `${label}: ${path} cannot be read.`, { cause })
   }
+}
+
+function readPem(path: string, label: string, mark: string, what: string): string {
+  const pem = readText(path, label)
   if (pem.includes(mark)) return pem
   throw new TunnelError('OPTION_INVALID', `${label}: ${path} holds no ${what} in PEM format.`)
 }

@@ -76,7 +76,7 @@ export function notFoundAnswer({ headers }: Request): Response {
   if (!isPageAccepted(headers)) return plainAnswer(404, 'There is no such file.', vary)
   const title = 'There is no such page'
   const text = 'Check the address. The site is shared from a folder of files, and this one is not among them.'
-  const page = infoPage({ title, text, footer: 'localtunnels' })
+  const page = infoPage({ title, text, host: headers.get('host') ?? '', who: '' })
   return answerOf(404, page, 'text/html', { ...vary, 'content-security-policy': INFO_POLICY })
 }
 

@@ -42,6 +42,20 @@ const ADMIN: Fields = {
   },
 }
 
+const BRANDING: Fields = {
+  name: { value: { type: 'text', form: 'text' }, meaning: 'Name of the operator', default: 'none' },
+  contact: {
+    value: { type: 'text', form: 'text' },
+    meaning: 'Where visitors and users get help: an email address or an `https://` URL',
+    default: 'none',
+  },
+  logo: {
+    value: { type: 'file' },
+    meaning: 'SVG file of at most 64 KiB, without scripts and without links to other files',
+    default: 'none',
+  },
+}
+
 const CLUSTER: Fields = {
   url: {
     value: { type: 'text', form: 'text', isSecret: true },
@@ -515,6 +529,12 @@ export const SERVER_FIELDS: Fields = {
     value: { type: 'table', fields: TLS },
     meaning: 'Certificate of the server',
     default: 'none: plain HTTP',
+  },
+  branding: {
+    value: { type: 'table', fields: BRANDING },
+    meaning:
+      'The operator on the pages that visitors see: errors, sign-in, and the page of the server itself',
+    default: 'none',
   },
   'client-ca': {
     value: { type: 'file' },

@@ -394,7 +394,10 @@ export class HttpVisit implements Visit, Arrival, ChannelVisit {
     this.#booking?.refused(code)
     this.#booking?.answered(this.answerStatus)
     const { host, method } = head
-    this.write(errorAnswer(code, { html: wantsHtml(head), head: method === 'HEAD', keepAlive, host }))
+    const { branding } = this.#desk
+    this.write(
+      errorAnswer(code, { html: wantsHtml(head), head: method === 'HEAD', keepAlive, host, branding }),
+    )
     this.#finish(code)
     this.#channel.over(keepAlive, 'none')
   }

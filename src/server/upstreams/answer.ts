@@ -1,5 +1,6 @@
 // What a guard answers itself, put where an app's answer would be: at once, or when it has read a form.
 
+import type { Branding } from '../../branding.ts'
 import { ERRORS, type ErrorCode } from '../../errors.ts'
 import { headerLine } from '../../http/edit-head.ts'
 import { errorAnswer, reasonOf, wantsHtml } from '../../http/pages.ts'
@@ -8,6 +9,8 @@ import { DEAD_EXCHANGE, type Exchange, type Upstream, type Visit } from '../upst
 
 /** What an answer needs of the exchange that it is for. */
 export interface AnswerHost {
+  /** The operator's name, contact and logo, for pages. */
+  readonly branding: Branding | undefined
   /** Makes a refusal of what a form's reader threw, and in place of an invalid refusal. */
   failed(cause: unknown): Refusal
   /** The visitor is answered, and refused with this code if there is one. */
@@ -75,9 +78,9 @@ export class AnswerUpstream implements Upstream {
 
   #answerOf(visit: Visit, refusal: Refusal, keepAlive: boolean): WholeAnswer {
     try {
-      return answerOf(visit, refusal, keepAlive)
+      return answerOf(visit, refusal, keepAlive, this.#host.branding)
     } catch (cause) {
-      return answerOf(visit, this.#host.failed(cause), keepAlive)
+      return answerOf(visit, this.#host.failed(cause), keepAlive, this.#host.branding)
     }
   }
 }
@@ -97,7 +100,12 @@ interface WholeAnswer {
 }
 
 /** Throws for an invalid status or header. */
-function answerOf({ head }: Visit, refusal: Refusal, keepAlive: boolean): WholeAnswer {
+function answerOf(
+  { head }: Visit,
+  refusal: Refusal,
+  keepAlive: boolean,
+  branding: Branding | undefined,
+): WholeAnswer {
   const { headers = [], body } = refusal
   const given = headers.map(([name, value]) => headerLine(name, value))
   const code = refusalCodeOf(refusal)
@@ -107,7 +115,7 @@ function answerOf({ head }: Visit, refusal: Refusal, keepAlive: boolean): WholeA
   const isHead = head.method === 'HEAD'
   if (body === undefined && code !== undefined) {
     const { host } = head
-    const options = { html: wantsHtml(head), head: isHead, keepAlive, host, status, headers }
+    const options = { html: wantsHtml(head), head: isHead, keepAlive, host, branding, status, headers }
     return { status, bytes: errorAnswer(code, options), code }
   }
   const content = typeof body === 'string' ? Buffer.from(body) : (body ?? new Uint8Array())
