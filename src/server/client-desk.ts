@@ -78,7 +78,7 @@ export class ClientDesk implements ClientHost {
   /** Why one more client of this rule and address may not connect; `undefined`: it may. */
   refusalOfClient(rule: Rule, address: string): ErrorCode | undefined {
     if (!this.#room.isRunning) return 'SERVER_DRAINING'
-    const code = this.#room.judge(address)
+    const code = this.#room.parts.judge(address)
     if (code !== undefined) return code
     const holder = this.holderOf(rule, address)
     return holder.hasRoomFor('clients') && this.#ports.hasRoomFor(holder) ? undefined : 'CLIENT_LIMIT'

@@ -110,7 +110,6 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
       raw: this.#rawVisits,
       ports: this.#ports,
       stats: () => this.getStats(),
-      recent: () => room.parts.recent(),
       urlOf: tunnel => listeners.urlOf(tunnel),
       on: (event, listener) => this.on(event, listener),
       accept: (socket, entrance) => httpFront.accept(socket, entrance, undefined),

@@ -42,15 +42,17 @@ export interface PartServer {
   readonly faults: Faults
   readonly isSecure: boolean
   readonly isRunning: boolean
-  /** As `Part.noted` and `Part.judge`, of all parts. */
-  noted(note: Note): void
-  judge(address: string): ErrorCode | undefined
+  /** All of them: as those members of `Part`. */
+  readonly parts: {
+    noted(note: Note): void
+    judge(address: string): ErrorCode | undefined
+    share(open: OpenTable): () => void
+    recent(): RecentRow | undefined
+  }
   /** Takes a tunnel back, if there is one of this name: its clients get `BLOCKED`. */
   closeTunnel(name: string): void
   /** The others of its cluster, set by the part that has joined them; `undefined`: there are none. */
   servers: Servers | undefined
-  /** As `Part.share`, of all parts. */
-  share(open: OpenTable): () => void
   /** `guards`: those of the part that has them. */
   readonly tunnels: {
     guards: Guarding
@@ -83,8 +85,6 @@ export interface WholeServer {
   /** Connections of visitors. */
   readonly visitorCount: number
   stats(): ServerStats
-  /** As `Part.recent`, of the part that measures. */
-  recent(): RecentRow | undefined
   /** The public URL of a tunnel; `undefined`: of the control host. */
   urlOf(tunnel: Tunnel | undefined): string
   on<Event extends keyof TunnelServerEvents>(
