@@ -1,5 +1,6 @@
 // The server with all of its parts: the one place that knows them. Their order is that in which a request passes their layers.
 
+import { installAdmin } from './parts/admin/install.ts'
 import { installBans } from './parts/bans/install.ts'
 import { installCopies } from './parts/copies/install.ts'
 import { installGuards } from './parts/guards/install.ts'
@@ -33,6 +34,7 @@ const PARTS: readonly Install[] = [
   installPressure,
   installMiddlewares,
   installCopies,
+  installAdmin,
   installCluster,
   installJsonWire,
   installHttp2,

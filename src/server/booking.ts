@@ -12,14 +12,13 @@ import type {
   CopyEnd,
   Follower,
   OpenValve,
-  Router,
   TunnelRequest,
   Valve,
   ValveEnds,
 } from './contracts/layer.ts'
-import type { MissedRequest, Note } from './contracts/part.ts'
 import { type Arrival, changed, type Holding, type Route, refusal, type Served } from './front.ts'
 import type { Member } from './member.ts'
+import type { Parts } from './parts.ts'
 import { memberCookie } from './pool.ts'
 import { type RecordHost, RequestRecord, type Result, statusOf } from './request-record.ts'
 import type { Tunnel } from './tunnel.ts'
@@ -43,11 +42,8 @@ export interface BookingHost extends RecordHost {
   /** The same as that of the desk. */
   readonly branding: Branding | undefined
   readonly gate: VisitorGate
-  /** What requests to the tunnel pass. */
-  routerFor(tunnel: Tunnel): Router
-  /** For the parts of the server. */
-  missed(request: MissedRequest): void
-  noted(note: Note): void
+  /** What requests to tunnels pass. */
+  readonly parts: Pick<Parts, 'routerFor' | 'missed' | 'noted'>
   /** Whether visitors reach tunnels by https. */
   readonly isSecure: boolean
   /** Whether a trusted proxy says that the visitor came by https. */
@@ -128,7 +124,7 @@ export class Booking implements Visitor, TunnelRequest {
 
   #pass(tunnel: Tunnel): Route {
     this.#enter(tunnel)
-    const route = this.#host.routerFor(tunnel)(this)
+    const route = this.#host.parts.routerFor(tunnel)(this)
     if (route.kind === 'upstream' || route.kind === 'refusal') return route
     return changed(route, one => (one.kind === 'again' ? this.#again() : one))
   }
@@ -264,7 +260,7 @@ export class Booking implements Visitor, TunnelRequest {
 
   /** It is sent once more. */
   retried(): void {
-    this.#host.noted({ kind: 'retried' })
+    this.#host.parts.noted({ kind: 'retried' })
   }
 
   /** It became a WebSocket. */
@@ -295,7 +291,7 @@ export class Booking implements Visitor, TunnelRequest {
     const ending = { status, code, reason: this.#record.reason, served, requestBytes, answerBytes }
     if (this.#tunnel === undefined) {
       const { head, address } = this
-      if (code !== undefined) this.#host.missed({ ...ending, code, head, address })
+      if (code !== undefined) this.#host.parts.missed({ ...ending, code, head, address })
       return
     }
     for (const follower of this.#followers) follower.ended?.(ending)

@@ -20,6 +20,7 @@ import type { ServerLimits } from './options.ts'
 import type { Rule } from './policy.ts'
 import type { PublicPorts } from './public-ports.ts'
 import type { ServerRoom } from './room.ts'
+import { MAX_TIMER_MS } from './settings.ts'
 import type { StartupHold } from './startup-hold.ts'
 import { StreamsConnection } from './streams-connection.ts'
 import type { TokenGate } from './token-gate.ts'
@@ -29,8 +30,6 @@ import type { Applicant } from './upgrade.ts'
 
 /** A timer may fire before the clock of `Date.now()` is there. */
 const CLOCK_STEP_MS = 20
-/** What a timer can wait. */
-const MAX_TIMER_MS = 2_147_483_647
 
 /** Where tunnels are reached. */
 export interface Addresses {
@@ -79,7 +78,7 @@ export class ClientDesk implements ClientHost {
   /** Why one more client of this rule and address may not connect; `undefined`: it may. */
   refusalOfClient(rule: Rule, address: string): ErrorCode | undefined {
     if (!this.#room.isRunning) return 'SERVER_DRAINING'
-    const code = this.#room.judge(address)
+    const code = this.#room.parts.judge(address)
     if (code !== undefined) return code
     const holder = this.holderOf(rule, address)
     return holder.hasRoomFor('clients') && this.#ports.hasRoomFor(holder) ? undefined : 'CLIENT_LIMIT'

@@ -29,7 +29,7 @@ const BOUNDS: Readonly<Record<Held, Bound>> = {
   bytes: { perHolder: 'maxTokenBufferedBytes', inTotal: 'maxAllBufferedBytes' },
 }
 
-type Counts = Record<Held, number>
+export type Counts = Record<Held, number>
 
 const none = (): Counts => ({
   tunnels: 0,

@@ -1,6 +1,52 @@
 // Options of parts, as the operator gives them: each part checks its own.
 
 import type { InboxStore } from '../inbox.ts'
+import type { AuditLog, OperationsStore } from '../operations.ts'
+import type { TokenStore } from '../tokens.ts'
+
+/** The operator's own listener: the API at `/api/v1`, and `/metrics` for Prometheus. docs/monitoring.md describes it. */
+export interface AdminOptions {
+  /** Port to listen on. Default 9090. `0` takes any free one; see `server.adminUrl`. In use: `PORT_IN_USE`. */
+  readonly port?: number
+  /** Address to listen on. Default `127.0.0.1`. It speaks plain HTTP: on other addresses put TLS in front. */
+  readonly host?: string
+  /** Path of a Unix socket to listen on in place of `host` and `port`. Default none. */
+  readonly socket?: string
+  /**
+   * What requests must show, as `Authorization: Bearer …`: 16 to 255 characters of visible ASCII. None of the tokens of clients.
+   * Shorter: `OPTION_INVALID`.
+   */
+  readonly token: string
+  /** Keeps traffic and bans. Default none: there is no traffic by the minute, and bans end with the process. */
+  readonly store?: OperationsStore
+  /**
+   * Keeps what was done with the API, registrations of clients and refusals; of these at most 20 a second, and the next line says how many
+   * were left out. Default none.
+   */
+  readonly audit?: AuditLog
+  /**
+   * How long a tunnel may be without a visitor before the server asks its app itself, by `HEAD /` with the user agent
+   * `localtunnels-probe`: what "last proven" of `/api/v1/tunnels` rests on. Milliseconds. Default 60,000. `0`: never.
+   */
+  readonly probeMs?: number
+  /** Tokens that the API may make, list and take back. Default none: it has no tokens. */
+  readonly tokens?: TokenStore
+  /**
+   * What `POST /api/v1/upgrade` calls: starts another program in place of this one. Default none: the API refuses it. With it, the
+   * other program may listen on the same port.
+   */
+  readonly upgrade?: AdminUpgrade
+  /** Tunnels with metrics of their own. Default 1,000, of some 5 KB each. Above: those that are gone give way, then `_other`. */
+  readonly maxMetricTunnels?: number
+}
+
+/** How a server is replaced. */
+export interface AdminUpgrade {
+  /** This program is about to replace another, which has the port still. */
+  readonly isSuccessor: boolean
+  /** Resolves with the number of the process that serves from now on. Rejects with `UPGRADE_FAILED`. */
+  run(): Promise<number>
+}
 
 export interface InboxOptions {
   /** Where webhooks wait: `await openInbox('inbox.db')`. The caller closes it after `server.stop()`. */

@@ -2,6 +2,7 @@
 
 import type { ErrorCode } from '../errors.ts'
 import type { RequestHead } from '../http/head.ts'
+import type { RecentRow } from '../measures.ts'
 import type { Socket } from '../socket.ts'
 import type { InboxWish } from '../wire/control.ts'
 import type { LayeredTunnel, NameRouter, Router } from './contracts/layer.ts'
@@ -102,6 +103,16 @@ export class Parts {
   /** `undefined`: no app of HTTP/2 can be reached. */
   get appsOf(): ((terms: AppsTerms) => StreamsApps) | undefined {
     return this.#all.find(({ appsOf }) => appsOf !== undefined)?.appsOf
+  }
+
+  get url(): string | undefined {
+    return this.#all.find(part => part.url !== undefined)?.url
+  }
+
+  recent(): RecentRow | undefined {
+    let recent: RecentRow | undefined
+    for (const part of this.#all) recent ??= part.recent?.()
+    return recent
   }
 
   missed(request: MissedRequest): void {

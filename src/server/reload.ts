@@ -25,7 +25,6 @@ export function settingsAfter(now: ServerSettings, options: TunnelServerOptions)
     // Where it is read from bytes that Bun's own TLS would take, the port is another kind of port.
     ['acceptProxyProtocol with tls', `${readsHellos(next)}`, `${readsHellos(now)}`],
     ['clientCa', isThere(next.clientCa), isThere(now.clientCa)],
-    ['admin', adminOf(next), adminOf(now)],
     ['cluster', isThere(next.cluster), isThere(now.cluster)],
     ['inbox', isThere(next.inbox), isThere(now.inbox)],
     ['tlsMinVersion', next.tlsTerms.minVersion ?? '1.2', now.tlsTerms.minVersion ?? '1.2'],
@@ -38,8 +37,6 @@ export function settingsAfter(now: ServerSettings, options: TunnelServerOptions)
   return next
 }
 
-const adminOf = ({ admin }: ServerSettings): string =>
-  admin === undefined ? 'none' : `${admin.host}:${admin.port}`
 const isThere = (value: unknown): string => (value === undefined ? 'none' : 'some')
 
 /** Takes back what the new settings do not allow. Nothing else is touched. */

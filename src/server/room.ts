@@ -1,15 +1,12 @@
 // What the parts of one server share: its settings as they are now, its clock, its counts, its tunnels, its events.
 
-import type { ErrorCode } from '../errors.ts'
 import { eventLoop } from '../event-loop.ts'
 import { formatUrl } from '../names.ts'
 import { Turns } from '../session/turns.ts'
 import { Shares } from '../shares.ts'
 import type { AddressBounds } from './address-book.ts'
 import { clientAddress } from './client-address.ts'
-import type { Note } from './contracts/part.ts'
 import type { Servers } from './contracts/servers.ts'
-import type { OpenTable } from './contracts/tables.ts'
 import { Deadlines } from './deadlines.ts'
 import type { Arrival } from './front.ts'
 import { Holdings } from './holdings.ts'
@@ -74,15 +71,6 @@ export class ServerRoom {
 
   get isAddressShareDefault(): boolean {
     return this.settings.isAddressShareDefault
-  }
-
-  noted(note: Note): void {
-    this.parts.noted(note)
-  }
-
-  /** Why no visitor and no client may come from this address; `undefined`: they may. */
-  judge(address: string): ErrorCode | undefined {
-    return this.parts.judge(address)
   }
 
   /** Whether the operator does not allow this name or port. */
@@ -172,11 +160,6 @@ export class ServerRoom {
   }
 
   // ── Cluster ────────────────────────────────────────────────────────────────────────────────────────────────
-
-  /** What they have together. */
-  share(open: OpenTable): () => void {
-    return this.parts.share(open)
-  }
 
   /** Whether a tunnel of this server has the name, with a client that is there. */
   isServedHere(name: string): boolean {

@@ -16,7 +16,6 @@ import { HttpFront } from './fronts/http.ts'
 import { TlsFront, tlsTunnelOf } from './fronts/tls.ts'
 import { LaneDesk } from './lanes/lane-desk.ts'
 import { Listeners } from './listeners.ts'
-import { OptionalParts } from './optional-parts.ts'
 import type { TunnelServerEvents, TunnelServerOptions } from './options.ts'
 import { PublicPorts } from './public-ports.ts'
 import { RawVisits } from './raw-visits.ts'
@@ -45,7 +44,6 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
   readonly #startupHold: StartupHold
   readonly #clientDesk: ClientDesk
   readonly #listeners: Listeners
-  readonly #parts: OptionalParts
   /** For the parts. */
   readonly #whole: WholeServer
   #stopWatchingWorkers: (() => void) | undefined
@@ -112,7 +110,6 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
       raw: this.#rawVisits,
       ports: this.#ports,
       stats: () => this.getStats(),
-      recent: () => this.#parts.admin?.desk.recent,
       urlOf: tunnel => listeners.urlOf(tunnel),
       on: (event, listener) => this.on(event, listener),
       accept: (socket, entrance) => httpFront.accept(socket, entrance, undefined),
@@ -128,7 +125,6 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
         room.tunnels.routesChanged()
       },
     }
-    this.#parts = new OptionalParts(room, this.#whole)
   }
 
   /** Listens. Rejects with `PORT_IN_USE`, `TLS_INVALID`, or `STATE_INVALID` when it was started before. */
@@ -257,7 +253,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
 
   /** Where the admin listener is; `undefined`: there is none, or not yet. */
   get adminUrl(): string | undefined {
-    return this.#parts.admin?.url
+    return this.#room.parts.url
   }
 
   /** Counters now; with `includeSubdomains` also the names held. */
@@ -278,13 +274,11 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     try {
       // Who comes by a socket that listens already is there at once: everything else is ready before.
       await parts.start(this.#whole)
-      await this.#parts.openAdmin(settings.admin)
       await this.#listeners.open()
       await parts.listening()
     } catch (error) {
       this.#listeners.close(true)
       await parts.stop()
-      await this.#parts.stop()
       throw error
     }
   }
@@ -316,8 +310,6 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     // empty. Before, no answer says "close", because its visitor would be in that queue next.
     await nextTurn()
     this.#listeners.close(false)
-    // The operator's questions are for the other program.
-    if (code === 'SERVER_REPLACED') this.#parts.admin?.close()
     room.isShut = true
     room.parts.drain(code)
     for (const client of clients) client.drain(code)
@@ -339,7 +331,6 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     room.deadlines.stop()
     this.#stopWatchingWorkers?.()
     await room.parts.stop()
-    await this.#parts.stop()
     this.#listeners.close(true)
     this.emit('stop', {})
   }

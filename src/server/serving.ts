@@ -2,11 +2,10 @@
 
 import type { Branding } from '../branding.ts'
 import { Booking, type BookingDesk, type BookingHost } from './booking.ts'
-import type { Router } from './contracts/layer.ts'
-import type { MissedRequest, Note } from './contracts/part.ts'
 import { type ControlHost, controlRoute } from './control.ts'
 import type { Exchanges } from './exchanges.ts'
 import { type Arrival, type Route, refusal } from './front.ts'
+import type { Parts } from './parts.ts'
 import { proberOf, probeUpstream } from './probe.ts'
 import type { ServerRoom } from './room.ts'
 import type { NamedTunnel } from './route.ts'
@@ -67,16 +66,8 @@ export class Serving implements BookingDesk, BookingHost {
     return this.#room.isTrusted(remoteAddress) && head.header('x-forwarded-proto')?.toLowerCase() === 'https'
   }
 
-  missed(request: MissedRequest): void {
-    this.#room.parts.missed(request)
-  }
-
-  noted(note: Note): void {
-    this.#room.parts.noted(note)
-  }
-
-  routerFor(tunnel: Tunnel): Router {
-    return this.#room.parts.routerFor(tunnel)
+  get parts(): Parts {
+    return this.#room.parts
   }
 
   addressOf(arrival: Arrival): string {
@@ -89,7 +80,7 @@ export class Serving implements BookingDesk, BookingHost {
 
   #route(arrival: Arrival, booking: Booking): Route {
     const { head } = arrival
-    const { limits, parts, settings, state } = this.#room
+    const { limits, settings, state } = this.#room
     if (limits.maxBodyBytes > 0 && head.contentLength > limits.maxBodyBytes) return refusal('BODY_TOO_LARGE')
     // While it drains, requests are served on the connections that are there. What could last is not begun.
     if (state === 'stopped') return leaving(arrival, booking)
@@ -97,7 +88,7 @@ export class Serving implements BookingDesk, BookingHost {
     const destination = this.#room.destinationOf(head.host)
     if (destination.kind === 'control') {
       // Of other servers, visitors still come here.
-      const entered = head.upgrade === '' ? undefined : parts.enter(arrival)
+      const entered = head.upgrade === '' ? undefined : this.parts.enter(arrival)
       if (entered !== undefined) return entered
       if (head.upgrade !== '' && settings.clientCa && !arrival.isCertified)
         return refusal('CLIENT_CERTIFICATE_MISSING')
@@ -116,7 +107,7 @@ export class Serving implements BookingDesk, BookingHost {
     const banned = this.#judge(arrival)
     if (banned !== undefined) return banned
     if (!this.#room.settings.policy.opensHosts) return refusal('HOST_UNKNOWN')
-    return this.#room.parts.nameRouter({
+    return this.parts.nameRouter({
       request: booking,
       name: host,
       here: () => this.#routeToAwaited(arrival, booking),
@@ -143,7 +134,7 @@ export class Serving implements BookingDesk, BookingHost {
     const banned = tunnel?.upstream === undefined ? this.#judge(arrival) : undefined
     if (banned !== undefined) return banned
     if (tunnel !== undefined || !this.#mayBeClaimed(name)) return this.#routeHere(arrival, booking, named)
-    return this.#room.parts.nameRouter({
+    return this.parts.nameRouter({
       request: booking,
       name,
       here: () => this.#routeHere(arrival, booking, named),
@@ -175,15 +166,14 @@ export class Serving implements BookingDesk, BookingHost {
   /** Where it goes while the client of the name is away; `undefined`: it waits. */
   #kept(arrival: Arrival, name: string, tunnel: Tunnel | undefined): Route | undefined {
     if (arrival.keptFor !== undefined || tunnel?.upstream !== undefined) return undefined
-    const { parts } = this.#room
     const token = tunnel && (tunnel.holder?.rule.id ?? '')
-    const upstream = parts.kept(name, token, arrival.head, this.#room.addressOf(arrival))
+    const upstream = this.parts.kept(name, token, arrival.head, this.#room.addressOf(arrival))
     return upstream && { kind: 'upstream', upstream }
   }
 
   /** The operator keeps the visitor away; `undefined`: it may come. */
   #judge(arrival: Arrival): Route | undefined {
-    const code = this.#room.judge(this.#room.addressOf(arrival))
+    const code = this.parts.judge(this.#room.addressOf(arrival))
     return code && refusal(code)
   }
 

@@ -9,7 +9,6 @@ import { checkNames } from '../option-names.ts'
 import type { Guard, GuardMaker, Middleware, Observer } from '../plugin.ts'
 import type { ServerTls } from '../sockets/bun.ts'
 import type { AddressBounds } from './address-book.ts'
-import type { AdminOptions, AdminSettings } from './admin/options.ts'
 import type { ClusterOptions } from './cluster/options.ts'
 import { SERVER_HINTS, SERVER_NAMES, TOKEN_NAMES } from './option-names.ts'
 import {
@@ -19,7 +18,7 @@ import {
   type ServerLimits,
   type TunnelServerOptions,
 } from './options.ts'
-import type { InboxOptions } from './part-options.ts'
+import type { AdminOptions, InboxOptions } from './part-options.ts'
 import { checkPlugins } from './plugins-for.ts'
 import { Policy } from './policy.ts'
 import { PortRanges } from './ports.ts'
@@ -73,7 +72,7 @@ export interface ServerSettings {
   readonly guarding: GuardMaker | undefined
   readonly observers: readonly Observer[]
   readonly middlewares: readonly Middleware[]
-  readonly admin: AdminSettings | undefined
+  readonly admin: AdminOptions | undefined
   readonly cluster: ClusterOptions | undefined
   readonly inbox: InboxOptions | undefined
   readonly tunnelRules: readonly TunnelRule[]
@@ -124,7 +123,7 @@ export function serverSettings(options: TunnelServerOptions): ServerSettings {
     reportRate: checkReportRate(options.reportRate ?? 0),
     acceptsProxyProtocol: checkProxyProtocol(options),
     ...checkAllPlugins(options),
-    admin: checkAdmin(options.admin),
+    admin: options.admin,
     cluster: checkCluster(options.cluster, options.port),
     inbox: options.inbox,
     isTraced: options.tracing ?? options.observers?.some(observer => observer.trace !== undefined) ?? false,
@@ -169,20 +168,6 @@ function checkInherited(descriptors: readonly number[]): readonly number[] {
     if (!(Number.isInteger(descriptor) && descriptor >= 0))
       throw new TunnelError('OPTION_INVALID', `inherited: ${descriptor} is not a file descriptor.`)
   return descriptors
-}
-
-function checkAdmin(admin: AdminOptions | undefined): AdminSettings | undefined {
-  if (admin === undefined) return undefined
-  const { port = 9090, host = '127.0.0.1', token, probeMs = 60_000, maxMetricTunnels = 1_000 } = admin
-  checkPort('admin.port', port)
-  if (!/^[\x21-\x7e]{16,255}$/.test(token))
-    throw new TunnelError('OPTION_INVALID', 'admin.token must be 16 to 255 characters of visible ASCII.')
-  if (!(Number.isInteger(probeMs) && probeMs >= 0 && probeMs <= MAX_TIMER_MS))
-    throw new TunnelError('OPTION_INVALID', `admin.probeMs must be a number of milliseconds, not ${probeMs}.`)
-  if (!(Number.isSafeInteger(maxMetricTunnels) && maxMetricTunnels >= 1))
-    throw new TunnelError('OPTION_INVALID', `admin.maxMetricTunnels must be from 1, not ${maxMetricTunnels}.`)
-  const { socket, store, audit, tokens, upgrade } = admin
-  return { port, host, socket, token, probeMs, maxMetricTunnels, store, audit, tokens, upgrade }
 }
 
 function checkAllPlugins({
@@ -337,7 +322,7 @@ function checkDomains(domains: readonly string[]): readonly string[] {
 }
 
 /** What a timer can wait; more would fire at once. */
-const MAX_TIMER_MS = 2_147_483_647
+export const MAX_TIMER_MS = 2_147_483_647
 function checkLimits(wished: Partial<ServerLimits>): ServerLimits {
   checkNames(wished, DEFAULT_LIMITS, 'limits')
   for (const [name, value] of Object.entries(wished)) {

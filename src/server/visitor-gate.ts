@@ -27,8 +27,8 @@ export interface GateHost {
   readonly tunnels: { readonly guards: Guarding }
   readonly settings: { readonly branding: Branding | undefined }
   readonly isRunning: boolean
-  /** As `Part.judge`. */
-  judge(address: string): ErrorCode | undefined
+  /** All of them: as `Part.judge`. */
+  readonly parts: { judge(address: string): ErrorCode | undefined }
 }
 
 const UNGUARDED: Judgement = { kind: 'pass', passes: [] }
@@ -42,7 +42,7 @@ export class VisitorGate {
 
   /** What the operator, and the guards of the server and of the tunnel say about a visitor. `undefined`: there is none to ask. */
   judge(tunnel: LayeredTunnel, visitor: Visitor): Judgement | Promise<Judgement> | undefined {
-    const code = this.#host.judge(visitor.address)
+    const code = this.#host.parts.judge(visitor.address)
     return code === undefined ? this.judgeByGuards(tunnel, visitor) : { kind: 'refusal', refusal: { code } }
   }
 

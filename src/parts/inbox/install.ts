@@ -73,7 +73,7 @@ function hostOf(server: PartServer): InboxHost {
       const found = server.servers?.find(name)
       return found instanceof Promise ? found.then(nodes => nodes.length > 0) : (found?.length ?? 0) > 0
     },
-    count: outcome => server.noted({ kind: 'webhook', outcome }),
+    count: outcome => server.parts.noted({ kind: 'webhook', outcome }),
     failed: error => server.failed(error),
   }
 }

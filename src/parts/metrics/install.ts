@@ -1,7 +1,7 @@
 // What is measured for the operator, as a part of a server that has an admin listener.
 
 import type { Install } from '../../server/contracts/part.ts'
-import { Metrics } from './metrics.ts'
+import { DEFAULT_METRIC_TUNNELS, Metrics } from './metrics.ts'
 
 const metrics = new WeakMap<object, Metrics>()
 
@@ -13,7 +13,8 @@ export function metricsOf(server: object): Metrics | undefined {
 export const installMetrics: Install = server => {
   const { admin } = server.settings
   if (admin === undefined) return { name: 'metrics' }
-  const book = new Metrics(admin.maxMetricTunnels, name => server.tunnels.find(name) !== undefined)
+  const { maxMetricTunnels = DEFAULT_METRIC_TUNNELS } = admin
+  const book = new Metrics(maxMetricTunnels, name => server.tunnels.find(name) !== undefined)
   metrics.set(server, book)
   return {
     name: 'metrics',

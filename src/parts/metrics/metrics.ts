@@ -17,6 +17,8 @@ export const METHODS: readonly string[] = [
 ]
 const OTHER_METHOD = METHODS.length - 1
 
+/** Tunnels with series of their own. */
+export const DEFAULT_METRIC_TUNNELS = 1_000
 /** The series of all tunnels beyond the bound. */
 export const OTHER_TUNNEL = '_other'
 

@@ -49,10 +49,10 @@ export async function join(server: PartServer, whole: WholeServer, options: Clus
       get policy() {
         return server.settings.policy
       },
-      share: open => server.share(open),
+      share: open => server.parts.share(open),
       changed: () => whole.allowanceChanged(),
       stats: () => whole.stats(),
-      recent: () => whole.recent(),
+      recent: () => server.parts.recent(),
       failed: error => server.failed(error),
     })
   await cluster.start(options.peerUrl ?? peerUrlOf(hostname, whole.port, isTls))

@@ -12,10 +12,11 @@ import type { BookingDesk } from '../booking.ts'
 import type { ClientConnection } from '../clients.ts'
 import type { Arrival, Route } from '../front.ts'
 import type { Entrance } from '../fronts/visitor-hop.ts'
+import type { Counts } from '../holdings.ts'
 import type { ServerLimits, TunnelServerEvents } from '../options.ts'
 import type { RawWish } from '../raw-visit.ts'
 import type { ServerSettings } from '../settings.ts'
-import type { ServerStats } from '../stats.ts'
+import type { Counters, ServerStats } from '../stats.ts'
 import type { Tunnel } from '../tunnel.ts'
 import type { Upstream } from '../upstream.ts'
 import type { AppsTerms, StreamsApps } from '../upstreams/streams-context.ts'
@@ -41,22 +42,31 @@ export interface PartServer {
   readonly faults: Faults
   readonly isSecure: boolean
   readonly isRunning: boolean
-  /** As `Part.noted` and `Part.judge`, of all parts. */
-  noted(note: Note): void
-  judge(address: string): ErrorCode | undefined
+  /** All of them: as those members of `Part`. */
+  readonly parts: {
+    noted(note: Note): void
+    judge(address: string): ErrorCode | undefined
+    share(open: OpenTable): () => void
+    recent(): RecentRow | undefined
+  }
   /** Takes a tunnel back, if there is one of this name: its clients get `BLOCKED`. */
   closeTunnel(name: string): void
   /** The others of its cluster, set by the part that has joined them; `undefined`: there are none. */
   servers: Servers | undefined
-  /** As `Part.share`, of all parts. */
-  share(open: OpenTable): () => void
   /** `guards`: those of the part that has them. */
   readonly tunnels: {
     guards: Guarding
-    find(name: string): LayeredTunnel | undefined
+    find(name: string): Tunnel | undefined
+    all(): readonly Tunnel[]
     /** Of all of them. */
     routesChanged(): void
+    /** What lanes have served is counted from now on. */
+    readonly lanes: { harvest(): void }
   }
+  readonly counters: Readonly<Counters>
+  /** What clients hold, all together. */
+  readonly holdings: { readonly counts: Readonly<Counts> }
+  emit<Event extends keyof TunnelServerEvents>(event: Event, payload: TunnelServerEvents[Event]): void
   /** Whether a tunnel of this server has the name, with a client that is there. */
   isServedHere(name: string): boolean
   /** Another server holds the name: its tunnel here is over. */
@@ -75,8 +85,6 @@ export interface WholeServer {
   /** Connections of visitors. */
   readonly visitorCount: number
   stats(): ServerStats
-  /** `undefined`: there is no admin listener, so nothing is measured. */
-  recent(): RecentRow | undefined
   /** The public URL of a tunnel; `undefined`: of the control host. */
   urlOf(tunnel: Tunnel | undefined): string
   on<Event extends keyof TunnelServerEvents>(
@@ -137,6 +145,10 @@ export interface Part {
   open?(terms: DoorTerms): Promise<Door | undefined>
   /** Reaches apps that speak HTTP/2. Without such a part no tunnel is opened to them. */
   appsOf?(terms: AppsTerms): StreamsApps
+  /** Where it listens itself; `undefined`: nowhere, or not yet. */
+  readonly url?: string | undefined
+  /** What visitors of this server did lately, for the others of its cluster; `undefined`: it is not measured. */
+  recent?(): RecentRow | undefined
   /** A request is over that was for no tunnel, and had a code. */
   missed?(request: MissedRequest): void
   /** Something happened that no request has a part in. */

@@ -1,6 +1,6 @@
 // Where the page is, as its address says it: #/tunnels/docs-14?sort=-p95&q=anna. Pure.
 
-import { VIEWS, type View } from '../../server/admin/view-rows.ts'
+import { VIEWS, type View } from '../../parts/admin/view-rows.ts'
 
 export { VIEWS, type View }
 

@@ -9,7 +9,7 @@ import type {
   Traffic,
   Tunnels,
   View,
-} from '../../server/admin/view-rows.ts'
+} from '../../parts/admin/view-rows.ts'
 
 export interface BanRow {
   readonly id: number

@@ -1,6 +1,6 @@
 // Clients that are connected.
 
-import type { ClientRow } from '../../server/admin/rows.ts'
+import type { ClientRow } from '../../parts/admin/rows.ts'
 import { duration } from '../parts/format.ts'
 import { Icon } from '../parts/icons.tsx'
 import { Menu, type MenuItem } from '../parts/menu.tsx'

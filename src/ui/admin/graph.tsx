@@ -3,7 +3,7 @@
 
 import { useSignal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
-import type { Point, Series } from '../../server/admin/view-rows.ts'
+import type { Point, Series } from '../../parts/admin/view-rows.ts'
 import { bytes, duration } from '../parts/format.ts'
 import { change, place } from './state.ts'
 

@@ -1,7 +1,7 @@
 // How much, how well, who, what needs the operator, which servers.
 
-import type { TunnelRow } from '../../server/admin/rows.ts'
-import type { Attention, Point, Overview as Seen, ServerRow } from '../../server/admin/view-rows.ts'
+import type { TunnelRow } from '../../parts/admin/rows.ts'
+import type { Attention, Point, Overview as Seen, ServerRow } from '../../parts/admin/view-rows.ts'
 import { bytes, duration } from '../parts/format.ts'
 import { at, hashOf, type Place } from './address.ts'
 import { Ranges, rangeText, Spark } from './graph.tsx'

@@ -1,6 +1,6 @@
 // Tokens of clients and their use: made here, shown once, given another secret, taken back.
 
-import type { TokenUse } from '../../server/admin/view-rows.ts'
+import type { TokenUse } from '../../parts/admin/view-rows.ts'
 import { Icon } from '../parts/icons.tsx'
 import { Menu, type MenuItem } from '../parts/menu.tsx'
 import { api, type TokenSecret } from './api.ts'

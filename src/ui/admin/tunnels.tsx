@@ -1,8 +1,8 @@
 // Tunnels, one sheet each, and what can be done with one.
 
 import { useEffect, useRef } from 'preact/hooks'
-import type { TunnelRow } from '../../server/admin/rows.ts'
-import type { Tunnels as Seen } from '../../server/admin/view-rows.ts'
+import type { TunnelRow } from '../../parts/admin/rows.ts'
+import type { Tunnels as Seen } from '../../parts/admin/view-rows.ts'
 import { duration } from '../parts/format.ts'
 import { Icon } from '../parts/icons.tsx'
 import { Menu, type MenuItem } from '../parts/menu.tsx'

@@ -1,7 +1,7 @@
 // Numbers and facts of the server as an operator reads them.
 
 import { quantile } from '../../measures.ts'
-import type { RecentRow, TunnelRow } from '../../server/admin/rows.ts'
+import type { RecentRow, TunnelRow } from '../../parts/admin/rows.ts'
 import { bytes, duration } from '../parts/format.ts'
 
 const SLOW_MS = 1_000

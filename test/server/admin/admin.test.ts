@@ -5,9 +5,9 @@ import { mkdtemp, rm, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type ErrorCode, TunnelClient, TunnelServer } from '../../../src/index.ts'
+import { AuditNotes } from '../../../src/parts/admin/audit-notes.ts'
+import { OPEN_API } from '../../../src/parts/admin/open-api.ts'
 import { Bans } from '../../../src/parts/bans/bans.ts'
-import { AuditNotes } from '../../../src/server/admin/audit-notes.ts'
-import { OPEN_API } from '../../../src/server/admin/open-api.ts'
 import { SqliteOperations } from '../../../src/stores/sqlite-operations.ts'
 import { ADMIN_TOKEN, adminOptions, askAdmin, metricsOf, sampleOf } from '../../support/admin.ts'
 import { ask } from '../../support/ask.ts'
@@ -337,7 +337,7 @@ test('the number of series is bounded: tunnels that are gone give way, then they
 })
 
 test('the OpenAPI document has every operation, and no other', async () => {
-  const { AdminApi } = await import('../../../src/server/admin/api.ts')
+  const { AdminApi } = await import('../../../src/parts/admin/api.ts')
   const { operations } = new AdminApi({} as never, '')
   const documented = Object.entries(OPEN_API.paths as Record<string, object>).flatMap(([path, methods]) =>
     Object.keys(methods).map(method => `${method.toUpperCase()} ${path}`),

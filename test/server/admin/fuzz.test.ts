@@ -2,7 +2,7 @@
 
 import { expect, test } from 'bun:test'
 import { join } from 'node:path'
-import { OPEN_API } from '../../../src/server/admin/open-api.ts'
+import { OPEN_API } from '../../../src/parts/admin/open-api.ts'
 import { addToken } from '../../../src/server/kept-tokens.ts'
 import { SqliteOperations } from '../../../src/stores/sqlite-operations.ts'
 import { SqliteTokens } from '../../../src/stores/sqlite-tokens.ts'

@@ -1,7 +1,7 @@
 // Wrong tokens at the admin listener: counted, told, written down, and slowed down as those of clients are.
 
 import { expect, test } from 'bun:test'
-import { AdminGateway } from '../../../src/server/admin/gateway.ts'
+import { AdminGateway } from '../../../src/parts/admin/gateway.ts'
 import { DEFAULT_LIMITS } from '../../../src/server/options.ts'
 import { SqliteOperations } from '../../../src/stores/sqlite-operations.ts'
 import { ADMIN_TOKEN, adminOptions, askAdmin, metricsOf, sampleOf } from '../../support/admin.ts'

@@ -1,6 +1,6 @@
 // What tunnels did in the last five minutes: the difference to a mark of that time.
 
-import type { Metrics, Series } from '../../parts/metrics/metrics.ts'
+import type { Metrics, Series } from '../metrics/metrics.ts'
 import type { RecentRow } from './rows.ts'
 import { type Counts, countsOf, difference, NONE } from './traffic-book.ts'
 

@@ -2,17 +2,16 @@
 
 import { type ErrorCode, TunnelError } from '../../errors.ts'
 import type { AuditEntry, Ban, Span, Traffic } from '../../operations.ts'
-import type { Bans } from '../../parts/bans/bans.ts'
-import type { Metrics } from '../../parts/metrics/metrics.ts'
 import type { Observer } from '../../plugin.ts'
+import type { PartServer, WholeServer } from '../../server/contracts/part.ts'
+import type { ClusterMember, ServerReport, Servers } from '../../server/contracts/servers.ts'
+import { addToken, type NewToken, rotateToken } from '../../server/kept-tokens.ts'
+import type { ServerLimits } from '../../server/options.ts'
+import type { ServerStats } from '../../server/stats.ts'
+import type { Tunnel } from '../../server/tunnel.ts'
 import type { TokenStore } from '../../tokens.ts'
-import type { ClientConnection } from '../clients.ts'
-import type { ClusterMember, ServerReport } from '../contracts/servers.ts'
-import { addToken, type NewToken, rotateToken } from '../kept-tokens.ts'
-import type { ServerLimits } from '../options.ts'
-import type { ServerRoom } from '../room.ts'
-import type { ServerStats } from '../stats.ts'
-import type { Tunnel } from '../tunnel.ts'
+import type { Bans } from '../bans/bans.ts'
+import type { Metrics } from '../metrics/metrics.ts'
 import type { AdminSettings } from './options.ts'
 import { type Probe, probe } from './probes.ts'
 import { ProcessState } from './process-state.ts'
@@ -25,16 +24,6 @@ import { clientRow, probeView, tokenRow, tunnelRow } from './view.ts'
 /** A server of the cluster, with what it reported last; without it if its version does not report. */
 export interface NodeRow extends ClusterMember, Partial<ServerReport> {}
 
-/** What the desk needs of its server. */
-export interface AdminHost {
-  readonly room: ServerRoom
-  readonly clients: ReadonlySet<ClientConnection>
-  /** Connections of visitors. */
-  visitorCount(): number
-  stats(): ServerStats
-  urlOf(tunnel: Tunnel): string
-}
-
 /** How often tunnels are looked at that may need a probe, and how many are probed at once. */
 const PROBE_LOOK_MS = 1_000
 /** How often bans are looked for that another worker was given. */
@@ -43,7 +32,8 @@ const MAX_PROBES = 16
 
 export class AdminDesk {
   readonly bans: Bans
-  readonly #host: AdminHost
+  readonly #server: PartServer
+  readonly #whole: WholeServer
   readonly #settings: AdminSettings
   readonly #metrics: Metrics
   readonly #process = new ProcessState()
@@ -53,8 +43,9 @@ export class AdminDesk {
   readonly #probing = new Set<Tunnel>()
   readonly #timers: ReturnType<typeof setInterval>[] = []
 
-  constructor(host: AdminHost, settings: AdminSettings, metrics: Metrics, bans: Bans) {
-    this.#host = host
+  constructor(server: PartServer, whole: WholeServer, settings: AdminSettings, metrics: Metrics, bans: Bans) {
+    this.#server = server
+    this.#whole = whole
     this.#settings = settings
     this.#metrics = metrics
     this.bans = bans
@@ -64,13 +55,7 @@ export class AdminDesk {
       this.#recent.mark()
     })
     const { store, probeMs } = settings
-    if (store !== undefined)
-      this.#book = new TrafficBook(
-        metrics,
-        store,
-        () => this.#harvest(),
-        error => this.failed(error),
-      )
+    if (store !== undefined) this.#book = new TrafficBook(metrics, store, () => this.#harvest(), this.failed)
     if (store !== undefined) this.#every(BANS_LOOK_MS, () => this.#refreshBans())
     if (probeMs > 0) this.#every(Math.min(PROBE_LOOK_MS, probeMs), () => this.#probeSilent())
   }
@@ -87,24 +72,23 @@ export class AdminDesk {
     this.#book?.stop()
   }
 
-  failed(cause: unknown): void {
-    this.#host.room.failed(cause instanceof Error ? cause : new Error(String(cause)))
-  }
+  readonly failed = (cause: unknown): void =>
+    this.#server.failed(cause instanceof Error ? cause : new Error(String(cause)))
 
   /** A token at the listener was not the right one. */
   refused(remoteAddress: string, code: ErrorCode): void {
     this.#metrics.refused(code)
-    this.#host.room.emit('refused', { remoteAddress, wire: 'admin', code, kind: 'admin' })
+    this.#server.emit('refused', { remoteAddress, wire: 'admin', code, kind: 'admin' })
   }
 
   get limits(): ServerLimits {
-    return this.#host.room.limits
+    return this.#server.limits
   }
 
   // ── Looking ────────────────────────────────────────────────────────────────────────────────────────────────
 
   get stats(): ServerStats {
-    return this.#host.stats()
+    return this.#whole.stats()
   }
 
   /** Of all tunnels of this server. */
@@ -115,18 +99,18 @@ export class AdminDesk {
 
   tunnels(): readonly TunnelRow[] {
     this.#harvest()
-    return this.#host.room.tunnels.all().map(tunnel => this.#row(tunnel))
+    return this.#server.tunnels.all().map(tunnel => this.#row(tunnel))
   }
 
   tunnel(name: string): TunnelRow | undefined {
     this.#harvest()
-    const tunnel = this.#host.room.tunnels.find(name)
+    const tunnel = this.#server.tunnels.find(name)
     return tunnel && this.#row(tunnel)
   }
 
   clients(): readonly ClientRow[] {
-    const tunnels = this.#host.room.tunnels.all()
-    return [...this.#host.clients].map(client => clientRow(client, tunnels))
+    const tunnels = this.#server.tunnels.all()
+    return [...this.#whole.clients].map(client => clientRow(client, tunnels))
   }
 
   /** `undefined`: none is kept. */
@@ -141,7 +125,7 @@ export class AdminDesk {
 
   /** Rejects with `CLUSTER_UNREACHABLE`. `undefined`: the server is alone. */
   nodes(): Promise<readonly NodeRow[]> | undefined {
-    const { servers } = this.#host.room
+    const { servers } = this.#server
     return servers
       ?.members()
       .then(members => members.map(member => ({ ...member, ...servers.shared?.reportOf(member.id) })))
@@ -157,37 +141,38 @@ export class AdminDesk {
 
   metricsText(): string {
     this.#harvest()
-    const { room, clients } = this.#host
-    const { counts } = room.holdings
+    const { clients } = this.#whole
+    const { counters, holdings, limits, settings, servers } = this.#server
+    const { counts } = holdings
     const byWire = { streams: 0, json: 0 }
-    let stalls = room.counters.creditStalls
+    let stalls = counters.creditStalls
     for (const client of clients) {
       byWire[client.wire]++
       stalls += client.creditStalls
     }
     const tunnels = { http: 0, tcp: 0, udp: 0, tls: 0 }
-    for (const { kind } of room.tunnels.all()) tunnels[kind]++
-    const { limits } = room
+    for (const { kind } of this.#server.tunnels.all()) tunnels[kind]++
+    const { stats } = this
     return prometheusText(this.#metrics, {
-      stats: this.stats,
+      stats,
       clients: byWire,
       streams: counts.streams,
       bufferedBytes: counts.bytes,
       creditStalls: stalls,
       tunnels,
       limits: {
-        maxVisitors: [this.#host.visitorCount(), limits.maxVisitors],
+        maxVisitors: [this.#whole.visitorCount, limits.maxVisitors],
         maxClients: [clients.size, limits.maxClients],
         maxAllTunnels: [counts.tunnels, limits.maxAllTunnels],
         maxAllStreams: [counts.streams, limits.maxAllStreams],
         maxAllLinks: [counts.links, limits.maxAllLinks],
         maxAllBufferedBytes: [counts.bytes, limits.maxAllBufferedBytes],
-        maxAllFlows: [room.flows.taken, limits.maxAllFlows],
+        maxAllFlows: [stats.flows, limits.maxAllFlows],
       },
       certificates: this.#certificates(),
       process: this.#process,
-      cluster: clusterOf(room),
-      droppedLogLines: droppedLinesOf(room.settings.observers),
+      cluster: clusterOf(servers),
+      droppedLogLines: droppedLinesOf(settings.observers),
     })
   }
 
@@ -200,15 +185,14 @@ export class AdminDesk {
 
   /** Takes the name or port back; its client gets the reason. A client that still runs may ask for it again: ban the name to keep it. */
   closeTunnel(name: string): { readonly closed: string } | undefined {
-    const { room } = this.#host
-    if (room.tunnels.find(name) === undefined) return undefined
+    if (this.#server.tunnels.find(name) === undefined) return undefined
     this.#note('tunnel.close', name)
-    room.closeTunnel(name)
+    this.#server.closeTunnel(name)
     return { closed: name }
   }
 
   closeClient(number: number): { readonly closed: number } | undefined {
-    for (const client of this.#host.clients) {
+    for (const client of this.#whole.clients) {
       if (client.number !== number) continue
       this.#note('client.close', String(number), client.remoteAddress)
       client.close('BLOCKED')
@@ -227,7 +211,7 @@ export class AdminDesk {
   }
 
   async probe(name: string): Promise<ProbeView | undefined> {
-    const tunnel = this.#host.room.tunnels.find(name)
+    const tunnel = this.#server.tunnels.find(name)
     const found = tunnel && (await this.#probe(tunnel))
     return found && probeView(found)
   }
@@ -262,7 +246,7 @@ export class AdminDesk {
   /** The secret is shown this once. */
   addToken(token: NewToken): { readonly name: string; readonly token: string } {
     const secret = addToken(this.#tokenStore(), token)
-    this.#host.room.servers?.shared?.tokensChanged()
+    this.#server.servers?.shared?.tokensChanged()
     this.#note('token.add', token.name)
     return { name: token.name, token: secret }
   }
@@ -270,14 +254,14 @@ export class AdminDesk {
   rotateToken(name: string): { readonly name: string; readonly token: string } | undefined {
     const secret = rotateToken(this.#tokenStore(), name)
     if (secret === undefined) return undefined
-    this.#host.room.servers?.shared?.tokensChanged()
+    this.#server.servers?.shared?.tokensChanged()
     this.#note('token.rotate', name)
     return { name, token: secret }
   }
 
   revokeToken(name: string): { readonly revoked: string } | undefined {
     if (!this.#tokenStore().remove(name)) return undefined
-    this.#host.room.servers?.shared?.tokensChanged()
+    this.#server.servers?.shared?.tokensChanged()
     this.#note('token.revoke', name)
     return { revoked: name }
   }
@@ -300,7 +284,7 @@ export class AdminDesk {
     const { probeMs } = this.#settings
     this.#harvest()
     const now = Date.now()
-    for (const tunnel of this.#host.room.tunnels.all()) {
+    for (const tunnel of this.#server.tunnels.all()) {
       if (this.#probing.size >= MAX_PROBES) return
       const provenAtMs = this.#metrics.series.get(tunnel.name)?.provenAtMs ?? 0
       const probedAtMs = this.#probes.get(tunnel)?.atMs ?? 0
@@ -313,8 +297,8 @@ export class AdminDesk {
     if (tunnel.kind !== 'http' || upstream === undefined || this.#probing.has(tunnel)) return undefined
     this.#probing.add(tunnel)
     try {
-      const host = new URL(this.#host.urlOf(tunnel)).host
-      const result = await probe(upstream, host, serverProbe, this.#host.room.limits)
+      const host = new URL(this.#whole.urlOf(tunnel)).host
+      const result = await probe(upstream, host, serverProbe, this.#server.limits)
       this.#probes.set(tunnel, result)
       if (result.status > 0) this.#metrics.of(tunnel.name).provenAtMs = Date.now()
       return result
@@ -325,12 +309,12 @@ export class AdminDesk {
 
   #row(tunnel: Tunnel): TunnelRow {
     const { name } = tunnel
-    const url = this.#host.urlOf(tunnel)
+    const url = this.#whole.urlOf(tunnel)
     return tunnelRow(tunnel, url, this.#metrics, this.#recent.of(name), this.#probes.get(tunnel))
   }
 
   #certificates(): readonly { name: string; notAfterMs: number }[] {
-    const { tls, certificates, domains } = this.#host.room.settings
+    const { tls, certificates, domains } = this.#server.settings
     if (certificates?.list !== undefined)
       return certificates.list().map(({ names: [name = ''], notAfterMs }) => ({ name, notAfterMs }))
     const notAfterMs = tls && notAfterOf(tls.cert)
@@ -339,12 +323,12 @@ export class AdminDesk {
 
   /** What lanes have served is among the metrics. */
   #harvest(): void {
-    this.#host.room.tunnels.lanes.harvest()
+    this.#server.tunnels.lanes.harvest()
   }
 }
 
 /** `undefined`: the server is alone, or one of the workers of a machine. */
-function clusterOf({ servers }: ServerRoom): ClusterGauges | undefined {
+function clusterOf(servers: Servers | undefined): ClusterGauges | undefined {
   if (servers?.shared === undefined) return undefined
   const { isInTouch, inFlight, shared } = servers
   return { servers: shared.count, isInTouch, inFlight, entries: shared.sizes }

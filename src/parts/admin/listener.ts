@@ -1,8 +1,8 @@
 // Where the admin API listens: a port of its own, or a Unix socket.
 
 import { TunnelError } from '../../errors.ts'
+import type { AdminUpgrade } from '../../server/part-options.ts'
 import { MAX_BODY_BYTES } from './api.ts'
-import type { AdminUpgrade } from './options.ts'
 
 /** More than a new program gets to start. */
 const UPGRADE_ANSWER_S = 60

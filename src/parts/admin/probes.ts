@@ -3,9 +3,9 @@
 import type { ErrorCode } from '../../errors.ts'
 import type { Hop } from '../../http/forward.ts'
 import { parseRequestHead, RequestHead } from '../../http/head.ts'
+import type { ServerLimits } from '../../server/options.ts'
+import type { Exchange, Rewrite, Upstream, Visit } from '../../server/upstream.ts'
 import { PROBE_HEADER } from '../../wire/control.ts'
-import type { ServerLimits } from '../options.ts'
-import type { Exchange, Rewrite, Upstream, Visit } from '../upstream.ts'
 
 /** What apps see in their logs. */
 const AGENT = 'localtunnels-probe'

@@ -9,8 +9,8 @@ import {
   SIZE_BOUNDS,
   STATUS_CLASSES,
 } from '../../measures.ts'
-import { METHODS, type Metrics, type Series } from '../../parts/metrics/metrics.ts'
-import type { ServerStats } from '../stats.ts'
+import type { ServerStats } from '../../server/stats.ts'
+import { METHODS, type Metrics, type Series } from '../metrics/metrics.ts'
 import { openDescriptors, type ProcessState, usedMemory } from './process-state.ts'
 
 export interface ClusterGauges {

@@ -1,9 +1,9 @@
 // What the admin API tells: rows made from the tunnels and clients of a server. Secrets and bodies are never among them.
 
-import type { Metrics } from '../../parts/metrics/metrics.ts'
+import type { ClientConnection } from '../../server/clients.ts'
+import type { Tunnel } from '../../server/tunnel.ts'
 import type { KeptToken } from '../../tokens.ts'
-import type { ClientConnection } from '../clients.ts'
-import type { Tunnel } from '../tunnel.ts'
+import type { Metrics } from '../metrics/metrics.ts'
 import type { Probe } from './probes.ts'
 import type { ClientRow, ProbeView, RecentRow, TokenRow, TunnelRow } from './rows.ts'
 import { countsOf, NONE } from './traffic-book.ts'

@@ -1,12 +1,12 @@
 // The admin APIs of all workers as one: what one of them has is asked there, what each has a part of is added up.
 
 import { TunnelError } from '../../errors.ts'
-import type { ServerStats } from '../stats.ts'
+import type { AdminUpgrade } from '../../server/part-options.ts'
+import type { ServerStats } from '../../server/stats.ts'
 import { type AccessHost, AdminAccess, urlOf } from './access.ts'
 import { failure, json, MethodMissing, Missing, text } from './answers.ts'
 import { ONLY_READ } from './api.ts'
 import { type ByWorker, mergedMetrics, mergedStats, mergedTunnels } from './merged.ts'
-import type { AdminUpgrade } from './options.ts'
 import { pageAnswer } from './page.ts'
 import { addedRecent } from './recent.ts'
 import type { ClientRow, RecentRow, TunnelRow } from './rows.ts'

@@ -4,9 +4,9 @@ import { createHash, timingSafeEqual } from 'node:crypto'
 import { deferred } from '../../deferred.ts'
 import { TunnelError } from '../../errors.ts'
 import { eventLoop } from '../../event-loop.ts'
-import type { ServerLimits } from '../options.ts'
-import { ANYTHING } from '../policy.ts'
-import { TokenGate, type Verdict } from '../token-gate.ts'
+import type { ServerLimits } from '../../server/options.ts'
+import { ANYTHING } from '../../server/policy.ts'
+import { TokenGate, type Verdict } from '../../server/token-gate.ts'
 
 /** Throws `ADMIN_INVALID` where Host and path are no URL together: a caller without a token can send that. */
 export function urlOf(request: Request): URL {

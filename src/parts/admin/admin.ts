@@ -1,0 +1,58 @@
+// The admin listener of a server: for the operator alone. Loaded when the server has one.
+
+import type { PartServer, WholeServer } from '../../server/contracts/part.ts'
+import { Bans } from '../bans/bans.ts'
+import { bansOf } from '../bans/install.ts'
+import { metricsOf } from '../metrics/install.ts'
+import { Metrics } from '../metrics/metrics.ts'
+import { AdminApi } from './api.ts'
+import { AuditNotes } from './audit-notes.ts'
+import { AdminDesk } from './desk.ts'
+import { AdminSocket } from './listener.ts'
+import type { AdminSettings } from './options.ts'
+
+export class Admin {
+  readonly desk: AdminDesk
+  readonly #socket: AdminSocket
+
+  /** Listens. Throws `PORT_IN_USE` or `OPTION_INVALID`. */
+  constructor(server: PartServer, whole: WholeServer, settings: AdminSettings) {
+    const bans = bansOf(server) ?? new Bans(settings.store, { changed() {}, added() {} })
+    const metrics = metricsOf(server) ?? new Metrics(settings.maxMetricTunnels, () => false)
+    this.desk = new AdminDesk(server, whole, settings, metrics, bans)
+    if (settings.audit !== undefined) audit(whole, new AuditNotes(settings.audit, this.desk.failed))
+    const { fetch } = new AdminApi(this.desk, settings.token)
+    try {
+      this.#socket = new AdminSocket({ ...settings, fetch, failed: this.desk.failed })
+    } catch (error) {
+      this.desk.stop()
+      throw error
+    }
+  }
+
+  /** `undefined`: it is a Unix socket. */
+  get url(): string | undefined {
+    return this.#socket.url
+  }
+
+  /** Takes no new connections. */
+  close(): void {
+    this.#socket.close()
+  }
+
+  async stop(): Promise<void> {
+    this.desk.stop()
+    await this.#socket.stop()
+  }
+}
+
+/** Registrations and refusals are written down, with what the operator does. */
+function audit(server: WholeServer, notes: AuditNotes): void {
+  server.on('connection', ({ remoteAddress, subdomain, wire }) =>
+    notes.note('tunnel.open', remoteAddress, subdomain, wire),
+  )
+  server.on('disconnection', ({ subdomain, reason }) => notes.note('tunnel.end', 'server', subdomain, reason))
+  server.on('refused', ({ remoteAddress, kind = '', name = '', code }) =>
+    notes.note('client.refuse', remoteAddress, name || kind, code),
+  )
+}

@@ -1,0 +1,46 @@
+// The operator's listener as a part of a server: it opens before the server does.
+
+import { TunnelError } from '../../errors.ts'
+import type { Install } from '../../server/contracts/part.ts'
+import type { AdminOptions } from '../../server/part-options.ts'
+import type { Admin } from './admin.ts'
+import { adminSettings } from './options.ts'
+
+export const installAdmin: Install = server => {
+  const settings = server.settings.admin && adminSettings(server.settings.admin)
+  const place = placeOf(server.settings.admin)
+  let admin: Admin | undefined
+  return {
+    name: 'admin',
+    get url() {
+      return admin?.url
+    },
+    recent: () => admin?.desk.recent,
+    async load({ admin: next }) {
+      const wanted = placeOf(next)
+      if (wanted === place) return
+      const change = `admin cannot change from ${place} to ${wanted} while the server runs`
+      throw new TunnelError('OPTION_INVALID', `${change}: start it again for that.`)
+    },
+    async start(whole) {
+      if (settings === undefined) return
+      const { Admin } = await import('./admin.ts')
+      admin = new Admin(server, whole, settings)
+    },
+    drain(code) {
+      // The operator's questions are for the other program.
+      if (code === 'SERVER_REPLACED') admin?.close()
+    },
+    async stop() {
+      await admin?.stop()
+      admin = undefined
+    },
+  }
+}
+
+/** Throws `OPTION_INVALID` for what cannot be used. */
+function placeOf(options: AdminOptions | undefined): string {
+  if (options === undefined) return 'none'
+  const { host, port } = adminSettings(options)
+  return `${host}:${port}`
+}
