@@ -2,7 +2,7 @@
 // origin, at the server towards the visitor of a raw tunnel.
 
 import { type ErrorCode, TunnelError } from './errors.ts'
-import type { Stream, StreamHandler } from './session/stream.ts'
+import type { ByteStream, StreamHandler } from './session/byte-stream.ts'
 import type { Socket, SocketHandler, Splice, SpliceDone } from './socket.ts'
 import { type Account, Unsent } from './unsent.ts'
 
@@ -18,7 +18,7 @@ const CONVERSATION_PIECES = 64
  */
 export class Join implements StreamHandler {
   readonly socketHandler: SocketHandler
-  #stream: Stream | undefined
+  #stream: ByteStream | undefined
   #socket: Socket | undefined
   /** Bytes for the socket that its kernel buffer has no room for yet. */
   readonly #unsent: Unsent = new Unsent()
@@ -68,7 +68,7 @@ export class Join implements StreamHandler {
     return this.#isOver
   }
 
-  protected get stream(): Stream | undefined {
+  protected get stream(): ByteStream | undefined {
     return this.#stream
   }
 
@@ -83,7 +83,7 @@ export class Join implements StreamHandler {
     this.#unsent.account = account
   }
 
-  useStream(stream: Stream): void {
+  useStream(stream: ByteStream): void {
     this.#stream = stream
     if (this.#hasSocketEnded) stream.end()
   }

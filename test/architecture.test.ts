@@ -416,6 +416,13 @@ test('of the accelerator, the rest of the code knows the contract and the door',
   expect(broken).toEqual([])
 })
 
+test('of a stream of the session, the rest of the code knows the contract', async () => {
+  const broken: string[] = []
+  for (const file of files)
+    if (roomOf(file) !== 'session' && (await codeOf(file)).includes("session/stream.ts'")) broken.push(file)
+  expect(broken).toEqual([])
+})
+
 test('the client names Bun only through sockets/', async () => {
   const broken: string[] = []
   for (const file of files) {

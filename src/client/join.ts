@@ -1,7 +1,7 @@
 // Dials the origin for a stream that the server opened, and joins the two.
 
 import { TunnelError } from '../errors.ts'
-import type { Stream, StreamHandler } from '../session/stream.ts'
+import type { ByteStream, StreamHandler } from '../session/byte-stream.ts'
 import { OriginJoin } from './lanes/origin-join.ts'
 import type { Origin } from './origin.ts'
 
@@ -10,7 +10,7 @@ import type { Origin } from './origin.ts'
  * `failed` learns why the origin could not be reached, and what a `fetch` handler threw.
  */
 export function join(
-  stream: Stream,
+  stream: ByteStream,
   origin: Origin,
   isRaw: boolean,
   failed: (error: TunnelError) => void,

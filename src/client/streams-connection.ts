@@ -73,8 +73,8 @@ export class StreamsConnection implements Connection {
     this.#events = events
     this.#drainTimeoutMs = settings.drainTimeoutMs
     const handler: SessionHandler = {
-      opened: stream => {
-        const to = this.#origins.get(stream.tunnel)
+      opened: (stream, tunnel) => {
+        const to = this.#origins.get(tunnel)
         if (to === undefined) return 'STREAM_UNKNOWN'
         return join(stream, to.origin, to.isRaw, error => events.error(error))
       },

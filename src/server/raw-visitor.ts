@@ -3,7 +3,7 @@
 import type { ErrorCode } from '../errors.ts'
 import { Join } from '../join.ts'
 import type { Pass } from '../plugin.ts'
-import type { Stream } from '../session/stream.ts'
+import type { ByteStream } from '../session/byte-stream.ts'
 import type { Endpoint, Endpoints, Socket, SocketHandler } from '../socket.ts'
 import type { ClientConnection } from './clients.ts'
 import type { Judgement } from './contracts/guarding.ts'
@@ -28,7 +28,7 @@ export class RawVisitor implements RawVisit, Asking, Taker {
   readonly #left: () => void
   readonly #way: RawWay
   readonly #endpoints: Endpoints | undefined
-  #stream: Stream | undefined
+  #stream: ByteStream | undefined
   /** Bytes on the stream that are not the visitor's: a PROXY header. */
   #headerBytes = 0
   /** Who serves it. */

@@ -5,7 +5,7 @@
 import type { ErrorCode } from '../errors.ts'
 import type { Hop } from '../http/forward.ts'
 import type { RequestHead } from '../http/head.ts'
-import type { Stream, StreamHandler } from '../session/stream.ts'
+import type { ByteStream, StreamHandler } from '../session/byte-stream.ts'
 import type { Endpoints, Socket, Splice, SpliceDone } from '../socket.ts'
 import type { PeerNote } from './contracts/peer-note.ts'
 import type { Reserved } from './lane.ts'
@@ -121,7 +121,7 @@ export interface TunnelUpstream extends Upstream {
    * Opens bytes both ways to the origin, for a raw visitor from this address; or says with a code why not. `endpoints` is what a
    * PROXY header says, if the client wants one: it is the first that the stream brings.
    */
-  open(handler: StreamHandler, address: string, endpoints: Endpoints | undefined): Stream | ErrorCode
+  open(handler: StreamHandler, address: string, endpoints: Endpoints | undefined): ByteStream | ErrorCode
   /** What opened the tunnel is taken back: cuts what is under way, and takes nothing more. */
   stop?(): void
 }

@@ -1,9 +1,9 @@
 // The contract of a session: its options, its handler, and what counts its streams.
 
 import type { ErrorCode } from '../errors.ts'
+import type { ByteStream, StreamHandler } from './byte-stream.ts'
 import type { HeartbeatOptions } from './heartbeat.ts'
 import type { Scheduler } from './scheduler.ts'
-import type { Stream, StreamHandler } from './stream.ts'
 import type { Turns } from './turns.ts'
 import type { WindowLimits } from './windows.ts'
 
@@ -33,7 +33,7 @@ export interface SessionHandler {
    * The server opened a stream (client role only). Returns the stream's handler, or the code to refuse it with.
    * `maxStreams` counts streams: what outlives one that was reset, such as a dial under way, is the handler's to count.
    */
-  opened(stream: Stream): StreamHandler | ErrorCode
+  opened(stream: ByteStream, tunnel: number): StreamHandler | ErrorCode
   /** Tunnels that the other side has, or has asked for and may get (server role only). */
   tunnelCount?(): number
   /** A control message. The bytes are only valid during the call. */

@@ -22,12 +22,13 @@ import {
   writeU48,
 } from '../wire/frame.ts'
 import { Arrivals, type ArrivalsOwner } from './arrivals.ts'
+import type { ByteStream, StreamHandler } from './byte-stream.ts'
 import type { Carrier, CarrierHandler } from './carrier.ts'
 import type { SessionHandler, SessionOptions } from './contract.ts'
 import { Heartbeat } from './heartbeat.ts'
 import { BULK_BYTES, LinkSet } from './link-set.ts'
 import { Outbox } from './outbox.ts'
-import { Stream, type StreamHandler, type StreamOwner } from './stream.ts'
+import { Stream, type StreamOwner } from './stream.ts'
 import { MAX_PINGS_PER_SECOND, Tolerance } from './tolerance.ts'
 import { MAX_CREDIT_BYTES, Windows } from './windows.ts'
 
@@ -131,7 +132,7 @@ export class Session implements ArrivalsOwner, StreamOwner {
    * Opens a stream to a tunnel's origin (server role). `undefined` at `maxStreams`, when the other side is leaving, and
    * after the session closed.
    */
-  open(tunnel: number, handler: StreamHandler): Stream | undefined {
+  open(tunnel: number, handler: StreamHandler): ByteStream | undefined {
     if (this.isClosed || this.#peerIsLeaving || this.#streams.size >= this.#options.maxStreams)
       return undefined
     if (this.#highestStream === MAX_STREAM_ID) {
@@ -373,7 +374,7 @@ export class Session implements ArrivalsOwner, StreamOwner {
     })
     const isFull = this.#streams.size >= this.#options.maxStreams
     this.#streams.set(id, stream)
-    const answer = isFull ? 'STREAM_LIMIT' : this.#handler.opened(stream)
+    const answer = isFull ? 'STREAM_LIMIT' : this.#handler.opened(stream, tunnel)
     if (typeof answer === 'string') return stream.reset(answer)
     stream.handler = answer
     if (orphaned !== undefined) answer.reset(...orphaned)

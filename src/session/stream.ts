@@ -3,31 +3,9 @@
 import type { ErrorCode } from '../errors.ts'
 import type { Socket, Splice, SpliceDone } from '../socket.ts'
 import { INITIAL_CREDIT_BYTES } from '../wire/frame.ts'
+import type { ByteStream, LendableStream, StreamHandler } from './byte-stream.ts'
 import { Held } from './held.ts'
 import type { Link } from './link.ts'
-
-/** What happens on a stream. After `reset` and after both ends nothing follows. */
-export interface StreamHandler {
-  /**
-   * bytes[start, end) arrived: at least one, in an array that may be kept. Tell `stream.consumed` once they went on
-   * their way. A small piece that has to wait is to be copied: it keeps the whole read that it was part of.
-   */
-  received(bytes: Uint8Array, start: number, end: number): void
-  /** What `write` had to queue is gone: write again. */
-  writable(): void
-  /** The other side sends no more. `delivered` is how many of our bytes had gone on their way there by then. */
-  ended(delivered: number): void
-  /**
-   * The stream failed, there or with its carrier; it is gone both ways. `delivered` is how many of our bytes may have
-   * gone on their way: exact when the other side said so, all that were sent when the carrier was lost. `reason`: what an app of HTTP/2 did wrong.
-   */
-  reset(code: ErrorCode, delivered: number, reason?: string): void
-  /**
-   * Bytes come in bulk on a socket that carries nothing else: moves up to `limitBytes` of them to where they go, in
-   * place of `received` and `consumed`, if that is possible.
-   */
-  receivedFrom?(from: Socket, limitBytes: number, done: SpliceDone): Splice | undefined
-}
 
 /** What a stream asks of its session. */
 export interface StreamOwner {
@@ -48,7 +26,7 @@ export interface StreamOwner {
  * A stream. Sending is bounded by the other side's credit: what lacks it is queued, at most one piece per `write`
  * that returned `true` before, because a caller stops at `false`.
  */
-export class Stream {
+export class Stream implements ByteStream, LendableStream {
   readonly id: number
   /** The tunnel that the stream was opened for. */
   readonly tunnel: number
@@ -106,10 +84,6 @@ export class Stream {
     this.handler = handler
   }
 
-  /**
-   * Sends bytes[start, end). `false`: they are queued, wait for `writable`. The stream may keep the array, so do not
-   * change it, unless `isScratch` says that it is reused: then what is queued gets copied.
-   */
   write(bytes: Uint8Array, isScratch = false, start = 0, end: number = bytes.length): boolean {
     if (this.isClosed || this.hasEnded) return true
     const count = end - start
@@ -120,10 +94,6 @@ export class Stream {
     return this.#owner.sendData(this, bytes, isScratch, start, end)
   }
 
-  /**
-   * Sends up to `limitBytes` of what comes on a socket without seeing it, if the stream has a link to itself. Nothing
-   * may be written until `done`. The other side's turn stops it: what it asked for may be small.
-   */
   writeFrom(from: Pick<Socket, 'spliceTo'>, limitBytes: number, done: SpliceDone): Splice | undefined {
     if (this.isClosed || this.hasEnded || this.#outgoing !== undefined) return undefined
     this.#outgoing = this.sendingLink?.sendFrom(from, limitBytes, movedBytes => {
@@ -139,31 +109,26 @@ export class Stream {
     if (!this.isClosed && !this.hasEnded && this.sendingLink === undefined) this.#owner.moveToLink(this)
   }
 
-  /** What comes from the other side may be moved on, if it comes on a link: see `Socket.requestSplice`. */
   requestSplice(): void {
     this.receivingLink?.requestSplice()
   }
 
-  /** No more bytes this way; what was written still arrives. */
   end(): void {
     if (this.isClosed || this.hasEnded) return
     this.hasEnded = true
     this.#owner.sendEnd(this)
   }
 
-  /** Gives the stream up both ways: the other side learns the code and drops what is on its way. */
   reset(code: ErrorCode): void {
     if (!this.isClosed) this.#owner.sendReset(this, code)
   }
 
-  /** The same, and its handler hears of it as of a reset by the other side. */
   giveUp(code: ErrorCode): void {
     const delivered = this.sentBytes - this.queuedBytes
     this.reset(code)
     this.handler.reset(code, delivered)
   }
 
-  /** `count` received bytes went on their way: the other side may send more. */
   consumed(count: number): void {
     this.#consumedBytes += count
     if (this.isClosed || this.peerEnded) return
@@ -174,7 +139,6 @@ export class Stream {
     if (this.unacknowledged * 2 >= this.window) this.#owner.giveCredit(this)
   }
 
-  /** Bytes given to `write` so far. While bytes are moved it is the most that can have been sent. */
   get sentBytes(): number {
     return this.#outgoing === undefined ? this.#writtenBytes : this.#writtenBytes + this.#outgoing.takenBytes
   }
@@ -188,24 +152,20 @@ export class Stream {
 
   // ── Lent ───────────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** From here on bytes come and go another way: frames of the other side wait. */
   lend(): void {
     this.held ??= new Held()
   }
 
-  /** So many bytes were sent another way, and so many that came that way went on theirs. */
   moved(sentBytes: number, receivedBytes: number): void {
     this.#writtenBytes += sentBytes
     this.#consumedBytes += receivedBytes
     this.receivedBytes += receivedBytes
   }
 
-  /** Bytes that came another way and are the handler's, behind `moved`. */
   brought(bytes: Uint8Array): void {
     this.#owner.broughtElsewhere(this, bytes)
   }
 
-  /** No more come another way: what waited arrives now, unless bytes in front of it are missing (`isTorn`). */
   giveBack(isTorn: boolean): void {
     this.#owner.giveBack(this, isTorn)
   }
@@ -228,12 +188,19 @@ export class Stream {
     return this.#incoming
   }
 
-  /** Whether bytes are queued here for lack of credit or room on the carrier. */
+  get lendable(): LendableStream {
+    return this
+  }
+
   get isBackedUp(): boolean {
     return this.queue.length > 0
   }
 
-  /** Bytes given to `write` that wait for the other side: for credit, or for room on the carrier or link. */
+  get isAtRest(): boolean {
+    const isOnLink = this.sendingLink !== undefined || this.receivingLink !== undefined
+    return !this.isBackedUp && !isOnLink && !this.peerEnded && this.held === undefined
+  }
+
   get waitingBytes(): number {
     return this.queuedBytes + (this.sendingLink?.unsentBytes ?? 0)
   }

@@ -2,9 +2,10 @@
 
 import { expect } from 'bun:test'
 import type { ErrorCode } from '../../src/errors.ts'
+import type { StreamHandler } from '../../src/session/byte-stream.ts'
 import type { SessionHandler, SessionOptions } from '../../src/session/contract.ts'
 import { Session } from '../../src/session/session.ts'
-import type { Stream, StreamHandler } from '../../src/session/stream.ts'
+import type { Stream } from '../../src/session/stream.ts'
 import { Clock } from './clock.ts'
 import { concat, Link, type LinkOptions } from './link.ts'
 import { type NaiveFrame, naiveDecode } from './naive.ts'
@@ -135,7 +136,8 @@ export class Pair {
 
   open(tunnel = 7): StreamLog {
     const log = new StreamLog()
-    log.stream = this.server.open(tunnel, log)
+    // A session has no others.
+    log.stream = this.server.open(tunnel, log) as Stream | undefined
     if (log.stream === undefined) throw new Error('the session opens no stream')
     this.opened.push(log)
     return log
@@ -217,7 +219,7 @@ export class Loner {
   /** Opens a stream of a server session. */
   open(): StreamLog {
     const log = new StreamLog()
-    log.stream = this.session.open(7, log)
+    log.stream = this.session.open(7, log) as Stream | undefined // likewise
     if (log.stream === undefined) throw new Error('the session opens no stream')
     this.opened.push(log)
     return log

@@ -15,7 +15,7 @@ export class OriginJoin extends Join {
       return
     }
     this.#isInLane = true
-    this.stream?.lend()
+    this.stream?.lendable?.lend()
     const handler = this.#laneHandler()
     const socket = this.idleSocket
     if (socket?.isLendable !== true) return trunk.refuse(lane, handler)
@@ -29,7 +29,7 @@ export class OriginJoin extends Join {
   }
 
   #laneHandler(): LaneHandler {
-    const { stream } = this
+    const stream = this.stream?.lendable
     return {
       over: ({ sentBytes, receivedBytes }) => {
         stream?.moved(sentBytes, receivedBytes)

@@ -11,7 +11,8 @@ import * as Code from '../../http2/error-codes.ts'
 import type { FieldList } from '../../http2/field-list.ts'
 import { maxTextBytes } from '../../http2/message-fields.ts'
 import type { ReceiveWindow, SendWindow } from '../../http2/windows.ts'
-import { Stream, type StreamHandler, type StreamOwner } from '../../session/stream.ts'
+import type { StreamHandler } from '../../session/byte-stream.ts'
+import { QueuedStream } from '../../session/queued-stream.ts'
 
 /** The head was bounded and built here: whatever it has is sent. */
 const ANY_HEAD = { maxHeadBytes: 16_777_216, maxHeaderCount: 100_000, maxTargetBytes: 16_777_216 }
@@ -63,8 +64,7 @@ export interface Begun {
   readonly side: Http2Side
 }
 
-export class Http2Channel implements StreamOwner {
-  readonly stream: Stream
+export class Http2Channel extends QueuedStream {
   readonly #host: ChannelHost
   readonly #head: RequestHead = new RequestHead()
   readonly #framer: BodyFramer
@@ -92,11 +92,9 @@ export class Http2Channel implements StreamOwner {
   #payloadBytes = 0
   #creditedBytes = 0
 
-  constructor(host: ChannelHost, tunnel: number, handler: StreamHandler) {
+  constructor(host: ChannelHost, handler: StreamHandler) {
+    super(handler)
     this.#host = host
-    this.stream = new Stream(this, 0, tunnel, handler)
-    // Each piece that went on its way is reported at once: the windows of HTTP/2 are the flow control.
-    this.stream.window = 1
     this.#framer = new BodyFramer(
       (bytes, start, end) => this.#push(bytes, start, end),
       (bytes, start, end) => this.#pushTrailers(bytes, start, end),
@@ -105,54 +103,44 @@ export class Http2Channel implements StreamOwner {
 
   // ── From the pool ──────────────────────────────────────────────────────────────────────────────────────────
 
-  sendData(stream: Stream, bytes: Uint8Array, isScratch: boolean, start: number, end: number): boolean {
+  protected send(bytes: Uint8Array, isScratch: boolean, start: number, end: number): boolean {
     this.#isScratch = isScratch
     const at = this.#phase === 'none' ? this.#begin(bytes, start, end) : start
     if (this.#phase === 'switched') this.#push(bytes, at, end)
-    else if (
-      at < end &&
-      !stream.isClosed &&
-      !this.#framer.complete &&
-      this.#framer.feed(bytes, at, end) === -1
-    )
+    else if (at < end && !this.isClosed && !this.#framer.complete && this.#framer.feed(bytes, at, end) === -1)
       this.fail('INTERNAL', Code.INTERNAL_ERROR)
     return this.flush()
   }
 
-  sendEnd(stream: Stream): void {
+  protected sendEnd(): void {
     if (this.#phase === 'switched') {
       this.#isEnding = true
       this.flush()
       return
     }
-    this.#drop(Code.CANCEL)
-    stream.isClosed = true
+    this.sendReset()
   }
 
-  sendReset(stream: Stream): void {
+  protected sendReset(): void {
     this.#drop(Code.CANCEL)
-    stream.isClosed = true
+    this.isClosed = true
   }
 
-  giveCredit(stream: Stream): void {
-    stream.unacknowledged = 0
+  /** Each piece that went on its way is reported at once: the windows of HTTP/2 are the flow control. */
+  protected giveCredit(): void {
     const begun = this.#begun
     if (begun === undefined) return
-    const waiting = Math.max(0, this.#handedBytes - stream.deliveredBytes)
+    const waiting = Math.max(0, this.#handedBytes - this.deliveredBytes)
     const due = Math.max(0, this.#payloadBytes - waiting) - this.#creditedBytes
     if (due <= 0) return
     this.#creditedBytes += due
     begun.connection.consumed(begun.side, due)
   }
 
-  moveToLink(): void {}
-  broughtElsewhere(): void {}
-  giveBack(): void {}
-
   /** Where the request ends and its body begins. */
   #begin(bytes: Uint8Array, start: number, end: number): number {
     const head = this.#head
-    this.#sentBefore = this.stream.sentBytes - (end - start)
+    this.#sentBefore = this.sentBytes - (end - start)
     const at = parseRequestHead(head, bytes, start, end, ANY_HEAD)
     if (at <= 0) {
       this.fail('INTERNAL', Code.INTERNAL_ERROR)
@@ -197,7 +185,7 @@ export class Http2Channel implements StreamOwner {
   }
 
   #push(bytes: Uint8Array, start: number, end: number): void {
-    if (end > start) this.stream.queue.push(bytes.subarray(start, end))
+    if (end > start) this.queue.push(bytes.subarray(start, end))
   }
 
   #pushTrailers(bytes: Uint8Array, start: number, end: number): void {
@@ -211,24 +199,24 @@ export class Http2Channel implements StreamOwner {
 
   /** Sends what waits, as far as there is room. `false`: not all of it. */
   flush(): boolean {
-    const { stream } = this
+    const { queue } = this
     const begun = this.#begun
-    if (begun === undefined || this.#isRequestSent) return stream.queue.length === 0
+    if (begun === undefined || this.#isRequestSent) return queue.length === 0
     const { connection, side } = begun
     const isComplete = this.#isUpgrade ? this.#isEnding : this.#framer.complete
     const hasTrailers = this.#trailers !== undefined && this.#trailers.length > 2
-    while (stream.queue.length > 0) {
-      const [piece] = stream.queue
+    while (queue.length > 0) {
+      const [piece] = queue
       if (piece === undefined) break
-      const isLast = isComplete && !hasTrailers && stream.queue.length === 1
-      stream.queueOffset += connection.sendData(side, piece, stream.queueOffset, piece.length, isLast)
-      if (stream.queueOffset < piece.length) {
+      const isLast = isComplete && !hasTrailers && queue.length === 1
+      this.queueOffset += connection.sendData(side, piece, this.queueOffset, piece.length, isLast)
+      if (this.queueOffset < piece.length) {
         this.#keep()
         connection.wait(this)
         return false
       }
-      stream.queue.shift()
-      stream.queueOffset = 0
+      queue.shift()
+      this.queueOffset = 0
       if (isLast) this.#sentAll()
     }
     if (!isComplete || this.#isRequestSent) return true
@@ -240,19 +228,19 @@ export class Http2Channel implements StreamOwner {
 
   #sentAll(): void {
     this.#isRequestSent = true
-    if (this.#phase === 'switched' && this.stream.peerEnded) this.#closeSwitched()
+    if (this.#phase === 'switched' && this.peerEnded) this.#closeSwitched()
   }
 
   /** There is room again: what waits goes on, and then the pool may write again. */
   resume(): void {
-    if (this.flush()) this.stream.handler.writable()
+    if (this.flush()) this.handler.writable()
   }
 
   /** What is in an array that is reused has to be copied before this call ends. */
   #keep(): void {
     if (!this.#isScratch) return
     this.#isScratch = false
-    const { queue } = this.stream
+    const { queue } = this
     for (const [index, piece] of queue.entries()) queue[index] = piece.slice()
   }
 
@@ -313,10 +301,9 @@ export class Http2Channel implements StreamOwner {
   /** The answer ends without trailers. */
   ended(): string | undefined {
     if (this.#phase === 'switched') {
-      const { stream } = this
-      stream.peerEnded = true
+      this.peerEnded = true
       if (this.#isRequestSent) this.#closeSwitched()
-      stream.handler.ended(stream.sentBytes - stream.queuedBytes)
+      this.handler.ended(this.sentBytes - this.waitingBytes)
       return undefined
     }
     if (this.#phase !== 'body') return NO_HEAD
@@ -330,7 +317,7 @@ export class Http2Channel implements StreamOwner {
     const begun = this.#begun
     this.#begun = undefined
     this.#phase = 'over'
-    this.stream.isClosed = true
+    this.isClosed = true
     begun?.connection.leave(begun.side, undefined)
   }
 
@@ -361,21 +348,19 @@ export class Http2Channel implements StreamOwner {
   }
 
   #hand(bytes: Uint8Array, start = 0, end: number = bytes.length): void {
-    if (this.stream.isClosed) return
+    if (this.isClosed) return
     this.#handedBytes += end - start
-    this.stream.receivedBytes += end - start
-    this.stream.handler.received(bytes, start, end)
+    this.handler.received(bytes, start, end)
   }
 
   /** The app, or its connection, gave the exchange up. `isUntouched`: it did nothing with the request. `reason`: what it did wrong. */
   lost(code: ErrorCode, isUntouched: boolean, reason?: string): void {
     this.#begun = undefined
     this.#undecided = undefined
-    const { stream } = this
-    if (stream.isClosed) return
-    stream.isClosed = true
-    stream.queue.length = 0
-    stream.handler.reset(code, isUntouched ? this.#sentBefore : stream.sentBytes, reason)
+    if (this.isClosed) return
+    this.isClosed = true
+    this.queue.length = 0
+    this.handler.reset(code, isUntouched ? this.#sentBefore : this.sentBytes, reason)
   }
 
   /** Ends the exchange from here. */
@@ -390,7 +375,7 @@ export class Http2Channel implements StreamOwner {
     this.#undecided?.forget(this)
     this.#undecided = undefined
     this.#phase = 'over'
-    this.stream.queue.length = 0
+    this.queue.length = 0
     begun?.connection.leave(begun.side, code)
   }
 }

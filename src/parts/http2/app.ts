@@ -22,7 +22,7 @@ import { INITIAL_WINDOW_BYTES, ReceiveWindow, SendWindow } from '../../http2/win
 import type { Clock, Deadline } from '../../server/contracts/clock.ts'
 import type { ServerLimits } from '../../server/options.ts'
 import { AnswerQueue } from '../../server/upstreams/answer-queue.ts'
-import type { Stream, StreamHandler } from '../../session/stream.ts'
+import type { ByteStream, StreamHandler } from '../../session/byte-stream.ts'
 import type { Turns } from '../../session/turns.ts'
 import type { Begun, ChannelConnection, Http2Channel, Http2Side, Undecided } from './app-channel.ts'
 
@@ -77,7 +77,7 @@ class Side implements Http2Side {
 export class Http2App implements FrameHandler, ChannelConnection, Undecided, Deadline {
   dueTick = 0
   readonly #host: AppHost
-  readonly #stream: Stream
+  readonly #stream: ByteStream
   readonly #decoder: FrameDecoder
   readonly #queue: AnswerQueue
   readonly #hpackDecoder: HpackDecoder
@@ -103,7 +103,7 @@ export class Http2App implements FrameHandler, ChannelConnection, Undecided, Dea
   #isOver = false
 
   /** `stream`: of the session, just opened. */
-  constructor(host: AppHost, stream: Stream) {
+  constructor(host: AppHost, stream: ByteStream) {
     const { limits, deadlines } = host
     this.#host = host
     this.#stream = stream

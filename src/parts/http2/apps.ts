@@ -3,7 +3,7 @@
 import type { ErrorCode } from '../../errors.ts'
 import type { RequestHead } from '../../http/head.ts'
 import type { AppsTerms, StreamsApps } from '../../server/upstreams/streams-context.ts'
-import type { Stream, StreamHandler } from '../../session/stream.ts'
+import type { ByteStream, StreamHandler } from '../../session/byte-stream.ts'
 import { Http2App } from './app.ts'
 import { type Begun, type ChannelHost, Http2Channel, type Undecided } from './app-channel.ts'
 
@@ -29,10 +29,10 @@ export class Http2Apps implements ChannelHost, StreamsApps {
   }
 
   /** As `Session.open`. What is opened costs nothing until it has a request. */
-  open(tunnel: number, handler: StreamHandler): Stream | undefined {
+  open(tunnel: number, handler: StreamHandler): ByteStream | undefined {
     if (this.isClosed) return undefined
     this.#tunnel = tunnel
-    return new Http2Channel(this, tunnel, handler).stream
+    return new Http2Channel(this, handler)
   }
 
   request(channel: Http2Channel, head: RequestHead, isLast: boolean): Begun | ErrorCode {

@@ -5,7 +5,7 @@ import { networkInterfaces } from 'node:os'
 import type { Directory, DirectoryTimes, Node, Place } from '../../directory.ts'
 import { type ErrorCode, TunnelError } from '../../errors.ts'
 import { eventLoop } from '../../event-loop.ts'
-import type { Stream, StreamHandler } from '../../session/stream.ts'
+import type { ByteStream, StreamHandler } from '../../session/byte-stream.ts'
 import type { Turns } from '../../session/turns.ts'
 import type { Socket, SocketHandler } from '../../socket.ts'
 import type { Clock } from '../contracts/clock.ts'
@@ -339,7 +339,7 @@ export class Cluster implements Servers {
     passenger: RawPassenger,
     handler: StreamHandler,
     opening: RawOpening,
-  ): Stream | 'TUNNEL_BUSY' | undefined {
+  ): ByteStream | 'TUNNEL_BUSY' | undefined {
     return this.#peers.pass(nodes, passenger, handler, opening)
   }
 

@@ -4,7 +4,8 @@
 import type { ErrorCode } from '../../errors.ts'
 import { eventLoop } from '../../event-loop.ts'
 import { latin1 } from '../../http/characters.ts'
-import { Stream, type StreamHandler, type StreamOwner } from '../../session/stream.ts'
+import type { StreamHandler } from '../../session/byte-stream.ts'
+import { QueuedStream } from '../../session/queued-stream.ts'
 import type { Address, Socket, SocketHandler } from '../../socket.ts'
 import { dial } from '../../sockets/dial.ts'
 import type { RawOpening } from '../contracts/servers.ts'
@@ -34,8 +35,7 @@ export interface PeerChannelHost {
 /** As for raw visitors themselves: a silent one may still be there. */
 const KEEP_ALIVE_MS = 60_000
 
-export class PeerChannel implements StreamOwner, SocketHandler {
-  readonly stream: Stream
+export class PeerChannel extends QueuedStream implements SocketHandler {
   readonly #host: PeerChannelHost
   readonly #greet: (number: string) => Uint8Array
   /** It has got the number of this connection. */
@@ -47,7 +47,8 @@ export class PeerChannel implements StreamOwner, SocketHandler {
   #socket: Socket | undefined
   #isGreeted = false
   #answer: Uint8Array = new Uint8Array(0)
-  #hasEnded = false
+  /** Went on its way, and the connection is not read for it yet. */
+  #consumedBytes = 0
   #isPaused = false
   readonly #dialling = new AbortController()
   #stopTimer: () => void
@@ -60,11 +61,10 @@ export class PeerChannel implements StreamOwner, SocketHandler {
     handler: StreamHandler,
     raw?: RawOpening,
   ) {
+    super(handler)
     this.#host = host
     this.#greet = greet
     this.#raw = raw
-    this.stream = new Stream(this, 0, 0, handler)
-    this.stream.window = MAX_WAITING_BYTES
     this.#stopTimer = eventLoop.after(GREETING_MS, () => {
       this.#socket?.terminate()
       this.#lose(new Error('it does not answer'), 'CLIENT_GONE', true)
@@ -75,7 +75,7 @@ export class PeerChannel implements StreamOwner, SocketHandler {
   async #dial(): Promise<void> {
     try {
       const socket = await dial(this.#host.address, this, this.#dialling.signal)
-      if (this.stream.isClosed) return socket.terminate()
+      if (this.isClosed) return socket.terminate()
       this.#socket = socket
       socket.keepAlive?.(PEER_SILENCE_MS)
       socket.write(this.#greet(''))
@@ -92,45 +92,43 @@ export class PeerChannel implements StreamOwner, SocketHandler {
 
   // ── From the pool ──────────────────────────────────────────────────────────────────────────────────────────
 
-  sendData(stream: Stream, bytes: Uint8Array, isScratch: boolean, start: number, end: number): boolean {
-    const isFree = this.#isGreeted && stream.queue.length === 0
+  protected send(bytes: Uint8Array, isScratch: boolean, start: number, end: number): boolean {
+    const isFree = this.#isGreeted && this.queue.length === 0
     const taken = isFree ? (this.#socket?.write(bytes, start, end) ?? 0) : 0
     if (taken === end - start) return true
     const rest = bytes.subarray(start + taken, end)
-    stream.queue.push(isScratch ? rest.slice() : rest)
+    this.queue.push(isScratch ? rest.slice() : rest)
     return false
   }
 
-  sendEnd(): void {
-    this.#hasEnded = true
+  protected sendEnd(): void {
     this.#flush()
   }
 
-  sendReset(stream: Stream): void {
-    stream.isClosed = true
-    stream.queue.length = 0
+  protected sendReset(): void {
+    this.isClosed = true
+    this.queue.length = 0
     this.#stopTimer()
     this.#dialling.abort()
     this.#socket?.terminate()
     this.#host.gone(this)
   }
 
-  giveCredit(stream: Stream): void {
-    this.#waitingBytes -= stream.unacknowledged
-    stream.unacknowledged = 0
+  protected giveCredit(count: number): void {
+    this.#consumedBytes += count
+    // Half of the room at a time: few pauses, and the connection still never runs dry.
+    if (this.#consumedBytes * 2 < MAX_WAITING_BYTES) return
+    this.#waitingBytes -= this.#consumedBytes
+    this.#consumedBytes = 0
     if (!this.#isPaused || this.#waitingBytes >= MAX_WAITING_BYTES) return
     this.#isPaused = false
     this.#socket?.resume()
   }
 
-  moveToLink(): void {}
-  broughtElsewhere(): void {}
-  giveBack(): void {}
-
   // ── From the connection ────────────────────────────────────────────────────────────────────────────────────
 
   received(bytes: Uint8Array, isScratch?: boolean): void {
-    if (this.stream.isClosed) return
+    if (this.isClosed) return
     if (!this.#isGreeted) return this.#takeGreeting(bytes)
     if (this.#framed !== undefined) return this.#framed.received(bytes, isScratch)
     this.#hand(isScratch === true ? bytes.slice() : bytes)
@@ -201,9 +199,8 @@ export class PeerChannel implements StreamOwner, SocketHandler {
 
   #hand(bytes: Uint8Array): void {
     this.#waitingBytes += bytes.length
-    this.stream.receivedBytes += bytes.length
-    this.stream.handler.received(bytes, 0, bytes.length)
-    if (this.#waitingBytes < MAX_WAITING_BYTES || this.#isPaused || this.stream.isClosed) return
+    this.handler.received(bytes, 0, bytes.length)
+    if (this.#waitingBytes < MAX_WAITING_BYTES || this.#isPaused || this.isClosed) return
     this.#isPaused = true
     this.#socket?.pause()
   }
@@ -215,18 +212,18 @@ export class PeerChannel implements StreamOwner, SocketHandler {
 
   /** Sends what waits; then the pool may write again. */
   #flush(): void {
-    const { stream } = this
+    const { queue } = this
     const socket = this.#socket
     if (socket === undefined || !this.#isGreeted) return
-    const hadQueue = stream.queue.length > 0
-    for (let [piece] = stream.queue; piece !== undefined; [piece] = stream.queue) {
-      stream.queueOffset += socket.write(piece, stream.queueOffset)
-      if (stream.queueOffset < piece.length) return
-      stream.queue.shift()
-      stream.queueOffset = 0
+    const hadQueue = queue.length > 0
+    for (let [piece] = queue; piece !== undefined; [piece] = queue) {
+      this.queueOffset += socket.write(piece, this.queueOffset)
+      if (this.queueOffset < piece.length) return
+      queue.shift()
+      this.queueOffset = 0
     }
-    if (this.#hasEnded) socket.end()
-    else if (hadQueue) stream.handler.writable()
+    if (this.hasEnded) socket.end()
+    else if (hadQueue) this.handler.writable()
   }
 
   ended(): void {
@@ -235,11 +232,10 @@ export class PeerChannel implements StreamOwner, SocketHandler {
   }
 
   #answerEnded(): void {
-    const { stream } = this
-    if (stream.isClosed) return
-    stream.peerEnded = true
+    if (this.isClosed) return
+    this.peerEnded = true
     if (!this.#isGreeted) return this.#lose(new Error('it closed the connection'))
-    stream.handler.ended(stream.sentBytes)
+    this.handler.ended(this.sentBytes)
   }
 
   closed(error?: Error): void {
@@ -248,24 +244,23 @@ export class PeerChannel implements StreamOwner, SocketHandler {
   }
 
   #closed(error: Error | undefined): void {
-    if (!this.stream.isClosed && this.stream.peerEnded && this.stream.hasEnded && error === undefined) {
-      this.stream.isClosed = true
+    if (!this.isClosed && this.peerEnded && this.hasEnded && error === undefined) {
+      this.isClosed = true
       return this.#host.gone(this)
     }
     this.#lose(error)
   }
 
   #lose(error: Error | undefined, code: ErrorCode = 'CLIENT_GONE', isSilent = false): void {
-    const { stream } = this
-    if (stream.isClosed) return
-    stream.isClosed = true
-    stream.queue.length = 0
+    if (this.isClosed) return
+    this.isClosed = true
+    this.queue.length = 0
     this.#stopTimer()
     this.#dialling.abort()
     this.#host.gone(this)
     // Nothing was sent before the greeting: the request may go anywhere else.
-    const delivered = this.#isGreeted ? stream.sentBytes : 0
+    const delivered = this.#isGreeted ? this.sentBytes : 0
     if (!this.#isTaken) this.#host.failed(error, isSilent)
-    stream.handler.reset(code, delivered)
+    this.handler.reset(code, delivered)
   }
 }

@@ -1,7 +1,7 @@
 // Another server of the cluster: what requests for the names that it holds go through.
 
 import type { Node } from '../../directory.ts'
-import type { Stream, StreamHandler } from '../../session/stream.ts'
+import type { ByteStream, StreamHandler } from '../../session/byte-stream.ts'
 import type { Turns } from '../../session/turns.ts'
 import type { Address } from '../../socket.ts'
 import type { Clock } from '../contracts/clock.ts'
@@ -114,12 +114,12 @@ export class Peer implements PeerChannelHost {
     return performance.now() < this.#downUntil
   }
 
-  #open(handler: StreamHandler): Stream | undefined {
+  #open(handler: StreamHandler): ByteStream | undefined {
     if (this.#isGone) return undefined
     const protocol = this.isFramed ? FRAMED_PROTOCOL : PEER_PROTOCOL
     const channel = new PeerChannel(this, this.#greeter(protocol), handler)
     this.#channels.add(channel)
-    return channel.stream
+    return channel
   }
 
   /**
@@ -131,13 +131,13 @@ export class Peer implements PeerChannelHost {
     handler: StreamHandler,
     raw: RawOpening,
     over: () => void,
-  ): Stream | undefined {
+  ): ByteStream | undefined {
     if (this.#isGone) return undefined
     const greet = this.#greeter(RAW_PROTOCOL, passengerLines(passenger))
     const channel = new PeerChannel(this, greet, handler, raw)
     this.#channels.add(channel)
     this.#raw.set(channel, over)
-    return channel.stream
+    return channel
   }
 
   /** What it is greeted with: a server of an earlier version with its proof at once. */

@@ -1,7 +1,7 @@
 // The other servers of a cluster as this one reaches them: connections to them, which of them live, and which are of an earlier version.
 
 import type { Directory, DirectoryTimes, Node } from '../../directory.ts'
-import type { Stream, StreamHandler } from '../../session/stream.ts'
+import type { ByteStream, StreamHandler } from '../../session/byte-stream.ts'
 import { Shares } from '../../shares.ts'
 import { networkOf } from '../../wire/ip-address.ts'
 import { isLoopback } from '../address-book.ts'
@@ -82,7 +82,7 @@ export class Peers {
     passenger: RawPassenger,
     handler: StreamHandler,
     opening: RawOpening,
-  ): Stream | 'TUNNEL_BUSY' | undefined {
+  ): ByteStream | 'TUNNEL_BUSY' | undefined {
     const wanted = `${passenger.kind} ${passenger.wanted}`
     const network = networkOf(passenger.endpoints.source.address)
     const visitor = isLoopback(network) ? '' : network

@@ -4,7 +4,7 @@
 import type { Place } from '../../directory.ts'
 import type { ErrorCode } from '../../errors.ts'
 import { Join } from '../../join.ts'
-import type { Stream, StreamHandler } from '../../session/stream.ts'
+import type { ByteStream, StreamHandler } from '../../session/byte-stream.ts'
 import type { Endpoint, Socket, SocketHandler } from '../../socket.ts'
 import type { RawTaker } from '../contracts/servers.ts'
 import type { RawWish } from '../raw-visit.ts'
@@ -102,7 +102,7 @@ export class RawArrival implements SocketHandler {
   }
 
   /** The other server has joined it to the tunnel's client. */
-  #join(stream: Stream): void {
+  #join(stream: ByteStream): void {
     this.#stopWaiting = undefined
     const join = new Join('CANCELLED', true)
     this.#way = join.socketHandler

@@ -3,7 +3,7 @@
 import type { Place } from '../../directory.ts'
 import type { ErrorCode } from '../../errors.ts'
 import type { RecentRow } from '../../measures.ts'
-import type { Stream, StreamHandler } from '../../session/stream.ts'
+import type { ByteStream, StreamHandler } from '../../session/byte-stream.ts'
 import type { Endpoints, Socket, SocketHandler } from '../../socket.ts'
 import type { RawWay, RawWish } from '../raw-visit.ts'
 import type { Tunnel } from '../tunnel.ts'
@@ -120,7 +120,7 @@ export interface Servers extends Claims {
     passenger: RawPassenger,
     handler: StreamHandler,
     opening: RawOpening,
-  ): Stream | 'TUNNEL_BUSY' | undefined
+  ): ByteStream | 'TUNNEL_BUSY' | undefined
   /** The servers that live, as this one sees them. Rejects with `CLUSTER_UNREACHABLE`. */
   members(): Promise<readonly ClusterMember[]>
   /** They can be asked who has a name. */

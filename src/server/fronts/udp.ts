@@ -8,7 +8,7 @@ import { Flow } from '../../flow/flow.ts'
 import { FlowShare } from '../../flow/share.ts'
 import { Join } from '../../join.ts'
 import type { Pass } from '../../plugin.ts'
-import type { Stream } from '../../session/stream.ts'
+import type { ByteStream } from '../../session/byte-stream.ts'
 import type { Turns } from '../../session/turns.ts'
 import type { Socket, SocketHandler } from '../../socket.ts'
 import { type BoundPort, bindBun } from '../../sockets/bun-datagrams.ts'
@@ -211,7 +211,7 @@ class UdpPort implements OpenPort {
     address: string,
     owner: string,
     passes: readonly Pass[],
-    open: (join: Join) => Stream | ErrorCode,
+    open: (join: Join) => ByteStream | ErrorCode,
   ): VisitorFlow | undefined {
     const visitor: VisitorFlow = new VisitorFlow(
       port,
@@ -264,7 +264,7 @@ class UdpPort implements OpenPort {
   }
 
   /** One flow less. */
-  #ended(owner: string, stream: Stream | undefined): void {
+  #ended(owner: string, stream: ByteStream | undefined): void {
     const { counters, flows } = this.#room
     flows.give(owner, '', 1)
     counters.bytesIn += stream?.sentBytes ?? 0
@@ -307,7 +307,7 @@ class UdpPort implements OpenPort {
   takeFlow(socket: Socket, address: string, opened: () => void): SocketHandler {
     const tunnel = this.#tunnel
     const owner = tunnel?.owner ?? this.#name
-    let stream: Stream | undefined
+    let stream: ByteStream | undefined
     let stopKeeping = (): void => {}
     const join: Join = new Join('CANCELLED', false, () => {
       if (!this.#passed.delete(join)) return
@@ -423,7 +423,7 @@ class VisitorFlow {
   readonly openedAt: number = eventLoop.now()
   readonly join: Join
   readonly flow: Flow
-  stream: Stream | undefined
+  stream: ByteStream | undefined
 
   constructor(port: number, address: string, share: FlowShare, send: SendDatagrams, closed: () => void) {
     this.port = port
@@ -433,7 +433,7 @@ class VisitorFlow {
     this.join.useSocket(this.flow)
   }
 
-  useStream(stream: Stream): void {
+  useStream(stream: ByteStream): void {
     this.stream = stream
     this.join.useStream(stream)
   }

@@ -2,8 +2,8 @@
 
 import type { Lane, LaneEnd, LaneTerms } from '../../accelerator.ts'
 import { eventLoop } from '../../event-loop.ts'
+import type { LendableStream } from '../../session/byte-stream.ts'
 import type { Session } from '../../session/session.ts'
-import type { Stream } from '../../session/stream.ts'
 import type { Socket } from '../../socket.ts'
 import { encodeControl } from '../../wire/control.ts'
 import type { LaneEvents } from '../lane.ts'
@@ -12,7 +12,7 @@ import type { SessionTrunk } from './session-trunk.ts'
 export class StreamLane {
   readonly #session: Session
   readonly #opened: Pick<SessionTrunk, 'current'>
-  readonly #stream: Stream
+  readonly #stream: LendableStream
   readonly #left: (end: LaneEnd | undefined) => void
   readonly #events: LaneEvents
   #isStopped = false
@@ -25,7 +25,7 @@ export class StreamLane {
   constructor(
     session: Session,
     opened: Pick<SessionTrunk, 'current'>,
-    stream: Stream,
+    stream: LendableStream,
     visitor: Socket,
     terms: LaneTerms,
     events: LaneEvents,

@@ -1,8 +1,8 @@
 // The streams of one client that wait for their next request. Where it has as many streams as it may, the one that waited longest,
 // of whatever tunnel, gives way to one that is wanted; without one, the visitor that has most streams gives one up.
 
+import type { ByteStream, StreamHandler } from '../../session/byte-stream.ts'
 import type { Session } from '../../session/session.ts'
-import type { Stream, StreamHandler } from '../../session/stream.ts'
 import type { Taker, Takers } from '../takers.ts'
 
 export class IdleStreams {
@@ -27,7 +27,7 @@ export class IdleStreams {
     handler: StreamHandler,
     visitor: string,
     own: Takers,
-  ): Stream | undefined {
+  ): ByteStream | undefined {
     // Who gives way may ask again at once, before the one that it gave way to.
     if (this.#isMakingRoom) return undefined
     const stream = session.open(tunnel, handler)

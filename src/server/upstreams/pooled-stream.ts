@@ -3,7 +3,7 @@
 import type { LaneEnd, LaneTerms } from '../../accelerator.ts'
 import type { ErrorCode } from '../../errors.ts'
 import type { RequestHead } from '../../http/head.ts'
-import type { Stream, StreamHandler } from '../../session/stream.ts'
+import type { ByteStream, StreamHandler } from '../../session/byte-stream.ts'
 import type { Socket, Splice, SpliceDone } from '../../socket.ts'
 import type { Deadline } from '../deadlines.ts'
 import type { LaneEvents, Reserved } from '../lane.ts'
@@ -53,7 +53,7 @@ export class PooledStream implements StreamHandler, ExchangeOwner, Reserved, Dea
   readonly #context: StreamsContext
   readonly #takers: Takers
   readonly #exchange: StreamExchange
-  #stream: Stream | undefined
+  #stream: ByteStream | undefined
   #phase: Phase = 'idle'
   /** One visitor has it to itself. */
   #isReserved = false
@@ -71,7 +71,7 @@ export class PooledStream implements StreamHandler, ExchangeOwner, Reserved, Dea
   }
 
   /** Opens the stream. `undefined` when the session has no room or is gone. */
-  open(isApart: boolean): Stream | undefined {
+  open(isApart: boolean): ByteStream | undefined {
     const { session, apps, tunnel, idle, isStopped } = this.#context
     this.isApart = isApart
     const way = isApart ? session : (apps ?? session)
@@ -169,7 +169,7 @@ export class PooledStream implements StreamHandler, ExchangeOwner, Reserved, Dea
     if (logins !== undefined) logins.hasBegun = true
   }
 
-  reopen(head: RequestHead): Stream | undefined {
+  reopen(head: RequestHead): ByteStream | undefined {
     this.#stream?.reset('CANCELLED')
     this.isReused = false
     return this.open(goesApart(head, this.#context))
@@ -238,14 +238,11 @@ export class PooledStream implements StreamHandler, ExchangeOwner, Reserved, Dea
   }
 
   get isLendable(): boolean {
-    const stream = this.#stream
-    if (this.#phase !== 'idle' || this.isPrivate || stream === undefined || stream.isBackedUp) return false
-    const isOnLink = stream.sendingLink !== undefined || stream.receivingLink !== undefined
-    return !isOnLink && !stream.peerEnded && stream.held === undefined
+    return this.#phase === 'idle' && !this.isPrivate && this.#stream?.lendable?.isAtRest === true
   }
 
   lend(visitor: Socket, terms: LaneTerms, events: LaneEvents): void {
-    const stream = this.#stream
+    const stream = this.#stream?.lendable
     if (stream === undefined) return events.ended(undefined)
     this.#phase = 'lent'
     this.#context.deadlines.disarm(this)

@@ -1,7 +1,7 @@
 // The request of an exchange on a stream: its bytes on their way out, kept for as long as it could be sent once more.
 
 import { IDEMPOTENT } from '../../http/request-line.ts'
-import type { Stream } from '../../session/stream.ts'
+import type { ByteStream } from '../../session/byte-stream.ts'
 import type { Socket, Splice, SpliceDone } from '../../socket.ts'
 import type { Clock } from '../contracts/clock.ts'
 import type { ServerLimits } from '../options.ts'
@@ -20,7 +20,7 @@ export class RequestSender implements Movement {
   /** The origin does not read as fast as the visitor sends: bounds how long it may take nothing at all. */
   readonly #progress: Progress
   readonly #stalled: () => void
-  #stream: Stream | undefined
+  #stream: ByteStream | undefined
   /** Bytes sent on the stream before this request: the origin had received at most so many of them then. */
   #sentBefore = 0
   /** The origin has all of the request already. */
@@ -43,7 +43,7 @@ export class RequestSender implements Movement {
    * Sends the head that `forwarded.ts` has built, up to `headEnd`. `mayRepeat`: the body is kept for a second try. `sentBytes`: so
    * many are with the origin already, head and body. `false`: the visitor has to wait.
    */
-  begin(stream: Stream, headEnd: number, mayRepeat: boolean, sentBytes: number): boolean {
+  begin(stream: ByteStream, headEnd: number, mayRepeat: boolean, sentBytes: number): boolean {
     this.#stream = stream
     this.isDone = false
     this.#sentBefore = stream.sentBytes - sentBytes

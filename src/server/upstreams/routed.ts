@@ -3,7 +3,7 @@
 import type { ErrorCode } from '../../errors.ts'
 import { ascii, QUESTION, SLASH } from '../../http/characters.ts'
 import type { RequestHead } from '../../http/head.ts'
-import type { Stream, StreamHandler } from '../../session/stream.ts'
+import type { ByteStream, StreamHandler } from '../../session/byte-stream.ts'
 import type { Endpoints } from '../../socket.ts'
 import type { Exchange, TunnelUpstream, Visit } from '../upstream.ts'
 
@@ -39,7 +39,7 @@ export class RoutedUpstream implements TunnelUpstream {
     return this.#pick(visit.head).begin(visit)
   }
 
-  open(handler: StreamHandler, address: string, endpoints: Endpoints | undefined): Stream | ErrorCode {
+  open(handler: StreamHandler, address: string, endpoints: Endpoints | undefined): ByteStream | ErrorCode {
     return this.#own.open(handler, address, endpoints)
   }
 

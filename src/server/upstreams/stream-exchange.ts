@@ -5,7 +5,7 @@ import { Allowance } from '../../http/allowance.ts'
 import { BodyFramer, type Payload } from '../../http/body.ts'
 import type { AnswerStyle } from '../../http/forward.ts'
 import { parseResponseHead, type RequestHead, ResponseHead } from '../../http/head.ts'
-import type { Stream } from '../../session/stream.ts'
+import type { ByteStream } from '../../session/byte-stream.ts'
 import type { Socket, Splice, SpliceDone } from '../../socket.ts'
 import { MOVED_HEADER } from '../cluster/peer-wire.ts'
 import { TICKS_PER_SECOND } from '../deadlines.ts'
@@ -45,7 +45,7 @@ export interface ExchangeOwner {
   /** Calls `originTimedOut` after `ms`; 0: never. Replaces what was set before. */
   expectAnswer(ms: number): void
   /** Opens a fresh stream in place of the one that failed; `undefined`: the session has no room, or is gone. */
-  reopen(head: RequestHead): Stream | undefined
+  reopen(head: RequestHead): ByteStream | undefined
   /** The exchange is over, and the stream good for another one. */
   giveBack(): void
   /** The exchange is over, and the stream ends in good order. */
@@ -72,7 +72,7 @@ export class StreamExchange implements Exchange {
   #framer: BodyFramer
   #phase: Phase = 'over'
   #visit: Visit | undefined
-  #stream: Stream | undefined
+  #stream: ByteStream | undefined
   /** Answer bytes that the visitor does not take yet: their credit is held back, which stops the origin. */
   #unconsumed = 0
   #isVisitorFull = false
@@ -102,12 +102,12 @@ export class StreamExchange implements Exchange {
   }
 
   /** Sends the head of a visit's request. `wasSent`: the origin has all of it already, and its body is only looked at. */
-  begin(visit: Visit, stream: Stream, wasSent: boolean): void {
+  begin(visit: Visit, stream: ByteStream, wasSent: boolean): void {
     this.#isSecondTry = false
     this.#start(visit, stream, wasSent)
   }
 
-  #start(visit: Visit, stream: Stream, wasSent: boolean): void {
+  #start(visit: Visit, stream: ByteStream, wasSent: boolean): void {
     this.#visit = visit
     this.#stream = stream
     this.#phase = 'head'

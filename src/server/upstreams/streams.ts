@@ -1,7 +1,7 @@
 // Upstream over a session: a pool of byte streams to one tunnel's origin, kept between requests.
 
 import type { ErrorCode } from '../../errors.ts'
-import type { Stream, StreamHandler } from '../../session/stream.ts'
+import type { ByteStream, StreamHandler } from '../../session/byte-stream.ts'
 import type { Endpoints } from '../../socket.ts'
 import { networkOf } from '../../wire/ip-address.ts'
 import { encodeProxyV1, encodeProxyV2 } from '../../wire/proxy-protocol.ts'
@@ -65,7 +65,7 @@ export class StreamsUpstream implements TunnelUpstream, StreamPool {
     return pooled
   }
 
-  open(handler: StreamHandler, address: string, endpoints: Endpoints | undefined): Stream | ErrorCode {
+  open(handler: StreamHandler, address: string, endpoints: Endpoints | undefined): ByteStream | ErrorCode {
     const { session, tunnel, idle, proxyProtocol, isStopped } = this.#context
     const visitor = networkOf(address)
     const stream = isStopped ? undefined : idle.open(session, tunnel, handler, visitor, this.#takers)

@@ -1,0 +1,86 @@
+// Contract: one virtual connection: bytes both ways, half-close, failure apart from end. Implementations: stream.ts (of a session), and
+// on queued-stream.ts a request to an app of HTTP/2 and a connection to another server.
+
+import type { ErrorCode } from '../errors.ts'
+import type { Socket, Splice, SpliceDone } from '../socket.ts'
+
+/** What happens on a stream. After `reset` and after both ends nothing follows. */
+export interface StreamHandler {
+  /**
+   * bytes[start, end) arrived: at least one, in an array that may be kept. Tell `stream.consumed` once they went on
+   * their way. A small piece that has to wait is to be copied: it keeps the whole read that it was part of.
+   */
+  received(bytes: Uint8Array, start: number, end: number): void
+  /** What `write` had to queue is gone: write again. */
+  writable(): void
+  /** The other side sends no more. `delivered` is how many of our bytes had gone on their way there by then. */
+  ended(delivered: number): void
+  /**
+   * The stream failed, there or with its carrier; it is gone both ways. `delivered` is how many of our bytes may have
+   * gone on their way: exact when the other side said so, all that were sent when the carrier was lost. `reason`: what an app of HTTP/2 did wrong.
+   */
+  reset(code: ErrorCode, delivered: number, reason?: string): void
+  /**
+   * Bytes come in bulk on a socket that carries nothing else: moves up to `limitBytes` of them to where they go, in
+   * place of `received` and `consumed`, if that is possible.
+   */
+  receivedFrom?(from: Socket, limitBytes: number, done: SpliceDone): Splice | undefined
+}
+
+/** One of them, for the code at this end. */
+export interface ByteStream {
+  handler: StreamHandler
+  /** Nothing comes or goes any more. */
+  readonly isClosed: boolean
+  /** The other side sends no more. */
+  readonly peerEnded: boolean
+  /**
+   * Sends bytes[start, end). `false`: they are queued, wait for `writable`. The stream may keep the array, so do not
+   * change it, unless `isScratch` says that it is reused: then what is queued gets copied.
+   */
+  write(bytes: Uint8Array, isScratch?: boolean, start?: number, end?: number): boolean
+  /**
+   * Sends up to `limitBytes` that come on a socket without seeing them, if the stream can. Nothing may be written until `done`.
+   * The other side's turn stops it: what it asked for may be small.
+   */
+  writeFrom(from: Pick<Socket, 'spliceTo'>, limitBytes: number, done: SpliceDone): Splice | undefined
+  /** Bytes go on a connection that carries no other stream from now on, if there is one. */
+  moveToLink(): void
+  /** What comes from the other side may be moved on unseen, if it comes on such a connection: see `Socket.requestSplice`. */
+  requestSplice(): void
+  /** No more bytes this way; what was written still arrives. */
+  end(): void
+  /** Gives the stream up both ways: the other side learns the code and drops what is on its way. */
+  reset(code: ErrorCode): void
+  /** The same, and its handler hears of it as of a reset by the other side. */
+  giveUp(code: ErrorCode): void
+  /** Called once it is closed. Only a session's streams do so. */
+  gone?: (() => void) | undefined
+  /** `count` received bytes went on their way: the other side may send more. */
+  consumed(count: number): void
+  /** Bytes given to `write` so far. While bytes are moved it is the most that can have been sent. */
+  readonly sentBytes: number
+  /** Bytes of the other side that went on their way here. While bytes are moved: the most that can have. */
+  readonly deliveredBytes: number
+  /** Whether bytes are queued here for lack of credit or room. */
+  readonly isBackedUp: boolean
+  /** Bytes given to `write` that wait for the other side: for credit, or for room on the connection. */
+  readonly waitingBytes: number
+  /** For lanes. Default: its bytes go no other way. */
+  readonly lendable?: LendableStream
+}
+
+/** A stream whose bytes may go another way for a while. */
+export interface LendableStream extends Pick<ByteStream, 'isClosed' | 'isBackedUp'> {
+  readonly id: number
+  /** Nothing of it is queued, moved, held or at its end. */
+  readonly isAtRest: boolean
+  /** From here on bytes come and go another way: frames of the other side wait. */
+  lend(): void
+  /** So many bytes were sent another way, and so many that came that way went on theirs. */
+  moved(sentBytes: number, receivedBytes: number): void
+  /** Bytes that came another way and are the handler's, behind `moved`. */
+  brought(bytes: Uint8Array): void
+  /** No more come another way: what waited arrives now, unless bytes in front of it are missing (`isTorn`). */
+  giveBack(isTorn: boolean): void
+}

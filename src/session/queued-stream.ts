@@ -1,0 +1,73 @@
+// A stream over something else than a session: what has been written and consumed, and what waits to be sent.
+
+import type { ErrorCode } from '../errors.ts'
+import type { ByteStream, StreamHandler } from './byte-stream.ts'
+
+export abstract class QueuedStream implements ByteStream {
+  handler: StreamHandler
+  isClosed = false
+  sentBytes = 0
+  peerEnded = false
+  protected hasEnded = false
+  deliveredBytes = 0
+  protected readonly queue: Uint8Array[] = []
+  /** Bytes of `queue[0]` already sent. */
+  protected queueOffset = 0
+
+  constructor(handler: StreamHandler) {
+    this.handler = handler
+  }
+
+  write(bytes: Uint8Array, isScratch = false, start = 0, end: number = bytes.length): boolean {
+    if (this.isClosed || this.hasEnded) return true
+    if (start === end) return this.queue.length === 0
+    this.sentBytes += end - start
+    return this.send(bytes, isScratch, start, end)
+  }
+
+  end(): void {
+    if (this.isClosed || this.hasEnded) return
+    this.hasEnded = true
+    this.sendEnd()
+  }
+
+  reset(_code: ErrorCode): void {
+    if (!this.isClosed) this.sendReset()
+  }
+
+  giveUp(code: ErrorCode): void {
+    const delivered = this.sentBytes - this.waitingBytes
+    this.reset(code)
+    this.handler.reset(code, delivered)
+  }
+
+  consumed(count: number): void {
+    this.deliveredBytes += count
+    if (!this.isClosed && !this.peerEnded) this.giveCredit(count)
+  }
+
+  /** No socket's bytes go here unseen. */
+  writeFrom(): undefined {}
+
+  moveToLink(): void {}
+
+  requestSplice(): void {}
+
+  get isBackedUp(): boolean {
+    return this.queue.length > 0
+  }
+
+  get waitingBytes(): number {
+    let bytes = -this.queueOffset
+    for (const piece of this.queue) bytes += piece.length
+    return bytes
+  }
+
+  /** Sends bytes[start, end), or queues what there is no room for: `false`. */
+  protected abstract send(bytes: Uint8Array, isScratch: boolean, start: number, end: number): boolean
+  protected abstract sendEnd(): void
+  /** Closes it both ways. */
+  protected abstract sendReset(): void
+  /** So many bytes more went on their way here. */
+  protected abstract giveCredit(count: number): void
+}
