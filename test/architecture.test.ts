@@ -269,7 +269,7 @@ const PARTS: Record<string, { readonly files: RegExp; readonly imports: number }
   metrics: { files: /^parts\/metrics\//, imports: 0 },
   middlewares: { files: /^parts\/middlewares\//, imports: 0 },
   guards: { files: /^parts\/guards\//, imports: 0 },
-  cluster: { files: /^server\/cluster\//, imports: 6 },
+  cluster: { files: /^server\/cluster\//, imports: 3 },
   copies: { files: /^parts\/copies\//, imports: 0 },
   inbox: { files: /^parts\/inbox\//, imports: 0 },
   bans: { files: /^parts\/bans\//, imports: 0 },

@@ -210,7 +210,7 @@ export class Listeners {
       troubled() {},
     })
     await secured(peerTls, () => termination.check(certificate))
-    const entrance: Entrance = { ...entranceOf(this.#room, 'https'), isPeers: true }
+    const entrance: Entrance = { ...entranceOf(this.#room, 'https'), from: { isPeers: true } }
     const enter = (socket: Socket): SocketHandler => {
       if (socket.isCertified === true) return this.#httpFront.accept(socket, entrance, undefined)
       socket.terminate()

@@ -412,8 +412,8 @@ export class Cluster implements Servers {
   // ── From other servers ─────────────────────────────────────────────────────────────────────────────────────
 
   /** Whether servers of the cluster come in where the request did. */
-  mayBePeer({ isPeers }: Pick<Arrival, 'isPeers'>): boolean {
-    return this.#peerTls === undefined || isPeers === true
+  mayBePeer({ from }: Pick<Arrival, 'from'>): boolean {
+    return this.#peerTls === undefined || from?.isPeers === true
   }
 
   /** Whether a server of the cluster has made the proof for the connection that got this number. */

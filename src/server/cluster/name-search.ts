@@ -45,7 +45,7 @@ class NameSearch {
 
   route(named: NamedRequest, servers: SearchedServers, next: NameRouter): Route {
     // It was sent here by a server that took this one for the holder.
-    if (this.#request.arrival.isForwarded) return named.kept() ?? this.#request.moved()
+    if (this.#request.arrival.from?.moved !== undefined) return named.kept() ?? this.#request.moved()
     const routeTo = (nodes: readonly Node[]): Route => {
       const upstream = servers.upstreamTo(nodes)
       if (upstream !== undefined) return this.#toServer(upstream, named, servers)

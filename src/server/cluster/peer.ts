@@ -17,6 +17,7 @@ import {
   asksForNumbers,
   FRAMED_PROTOCOL,
   greeting,
+  isMoved,
   PEER_PROTOCOL,
   passengerLines,
   RAW_PROTOCOL,
@@ -99,7 +100,7 @@ export class Peer implements PeerChannelHost {
       isShared: true,
       rewrite: undefined,
       proxyProtocol: undefined,
-      peer: { writeHead },
+      peer: { writeHead, isMoved },
       idle: new IdleStreams(),
       isStopped: false,
     })
@@ -196,7 +197,7 @@ function writeHead(visit: Visit): number {
   const { address, proto } = visit.hop(undefined)
   return writeHeadWithLine(
     visit,
-    visitorLine({ ...visit.peerNote, address, proto, isCertified: visit.isCertified === true }),
+    visitorLine({ ...visit.from, address, proto, isCertified: visit.isCertified === true }),
   )
 }
 
