@@ -1,6 +1,7 @@
 // The server with all of its parts: the one place that knows them. Their order is that in which a request passes their layers.
 
 import { installBans } from './parts/bans/install.ts'
+import { installCluster } from './parts/cluster/install.ts'
 import { installCopies } from './parts/copies/install.ts'
 import { installGuards } from './parts/guards/install.ts'
 import { installHttp2 } from './parts/http2/install.ts'
@@ -13,7 +14,6 @@ import { installObservers } from './parts/observers/install.ts'
 import { installPressure } from './parts/pressure/install.ts'
 import { installShaping } from './parts/shaping/install.ts'
 import { installTiming } from './parts/timing/install.ts'
-import { installCluster } from './server/cluster/install.ts'
 import type { Install } from './server/contracts/part.ts'
 import type { TunnelServerOptions } from './server/options.ts'
 import { TunnelServer as Server } from './server/server.ts'

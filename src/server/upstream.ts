@@ -1,6 +1,6 @@
 // Contract: anything the server can put a visitor's exchange on. Implementations: upstreams/streams.ts (pooled byte
 // streams to our own clients, with HTTP/2 on them where the app speaks it), parts/json-wire/upstream.ts (one message per request and answer). Another server of a cluster
-// takes the first as well (cluster/peer.ts).
+// takes the first as well (parts/cluster/peer.ts).
 
 import type { ErrorCode } from '../errors.ts'
 import type { Hop } from '../http/forward.ts'

@@ -2,12 +2,12 @@
 
 import { beforeEach, expect, test } from 'bun:test'
 import { parseRequestHead, RequestHead } from '../../src/http/head.ts'
+import { DeliveryVisit } from '../../src/parts/inbox/delivery-visit.ts'
 import { Exchanges } from '../../src/server/exchanges.ts'
 import type { VisitChannel } from '../../src/server/fronts/channel.ts'
 import { HttpVisit } from '../../src/server/fronts/http-visit.ts'
 import { VisitorHop } from '../../src/server/fronts/visitor-hop.ts'
 import { Holdings } from '../../src/server/holdings.ts'
-import { DeliveryVisit } from '../../src/parts/inbox/delivery-visit.ts'
 import type { Member } from '../../src/server/member.ts'
 import { DEFAULT_LIMITS } from '../../src/server/options.ts'
 import { ANYTHING } from '../../src/server/policy.ts'

@@ -10,16 +10,7 @@ import {
   publicKeyInfo,
   signed,
 } from '../../src/x509/certificate-request.ts'
-import {
-  integer,
-  objectId,
-  pem,
-  sequence,
-  set,
-  tagged,
-  time,
-  utf8String,
-} from '../../src/x509/der.ts'
+import { integer, objectId, pem, sequence, set, tagged, time, utf8String } from '../../src/x509/der.ts'
 
 export interface Certificate {
   /** PEM. */

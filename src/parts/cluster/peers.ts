@@ -1,10 +1,10 @@
 // The other servers of a cluster as this one reaches them: connections to them, which of them live, and which are of an earlier version.
 
 import type { Directory, DirectoryTimes, Node } from '../../directory.ts'
+import type { RawOpening, RawPassenger } from '../../server/contracts/servers.ts'
+import type { ServerLimits } from '../../server/options.ts'
 import type { Stream, StreamHandler } from '../../session/stream.ts'
 import { Shares } from '../../shares.ts'
-import type { RawOpening, RawPassenger } from '../contracts/servers.ts'
-import type { ServerLimits } from '../options.ts'
 import { OlderServers } from './older-servers.ts'
 import { Peer, type PeerContext } from './peer.ts'
 

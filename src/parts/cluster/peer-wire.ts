@@ -6,9 +6,9 @@ import { ascii } from '../../http/characters.ts'
 import { parseRequestHead, type RequestHead, type ResponseHead } from '../../http/head.ts'
 import { APP_ANSWERED_HEADER } from '../../http/pages.ts'
 import type { Refusal } from '../../plugin.ts'
+import type { PeerNote } from '../../server/contracts/peer-note.ts'
+import type { RawPassenger } from '../../server/contracts/servers.ts'
 import type { Endpoint } from '../../socket.ts'
-import type { PeerNote } from '../contracts/peer-note.ts'
-import type { RawPassenger } from '../contracts/servers.ts'
 
 /** A connection that is upgraded to this carries requests of another server's visitors. */
 export const PEER_PROTOCOL = 'localtunnels-peer'
