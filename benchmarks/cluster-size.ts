@@ -5,7 +5,7 @@
 // `--quick` measures at small sizes, which says little; `--write` puts the first table into docs/cluster.md.
 
 import { join } from 'node:path'
-import { CLUSTER_TIMES } from '../src/server/cluster/options.ts'
+import { CLUSTER_TIMES } from '../src/parts/cluster/options.ts'
 import { measureConstants, type Points, type Use } from './cluster-size/constants.ts'
 import { environment } from './measure/environment.ts'
 import { readFlags } from './measure/flags.ts'

@@ -4,7 +4,7 @@ import { randomBytes } from 'node:crypto'
 import { Redis as Connection } from 'ioredis'
 import { RedisDirectory } from '../../src/directories/redis.ts'
 import type { Hold } from '../../src/directory.ts'
-import { CLUSTER_TIMES } from '../../src/server/cluster/options.ts'
+import { CLUSTER_TIMES } from '../../src/parts/cluster/options.ts'
 import { Redis } from '../../test/support/redis.ts'
 import { median } from '../measure/samples.ts'
 

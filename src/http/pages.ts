@@ -66,6 +66,9 @@ const TIMED: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
 /** When a caller may try again that asked too often. */
 const THROTTLED_SECONDS = 5
 
+/** Between servers, in an answer that the app gave to a kept webhook: `x-localtunnels-error` in it is the app's own. */
+export const APP_ANSWERED_HEADER = 'localtunnels-app-answered'
+
 const encoder = new TextEncoder()
 
 /** A whole HTTP/1.1 answer for a failed exchange. */

@@ -6,7 +6,6 @@ import type { ErrorCode } from '../errors.ts'
 import type { RequestHead } from '../http/head.ts'
 import type { AskedCertificate, Middleware, Reading, Refusal } from '../plugin.ts'
 import type { Account } from '../unsent.ts'
-import { MOVED_HEADER } from './cluster/peer-wire.ts'
 import type {
   BodyCheck,
   CopyEnd,
@@ -57,6 +56,7 @@ export interface BookingHost extends RecordHost {
 }
 
 const INVALID: Refusal = { code: 'INTERNAL' }
+const MOVED: Refusal = { code: 'CLUSTER_MOVED' }
 const NO_MIDDLEWARES: readonly Middleware[] = []
 
 export class Booking implements Visitor, TunnelRequest {
@@ -118,7 +118,7 @@ export class Booking implements Visitor, TunnelRequest {
   to(tunnel: Tunnel, isBelow: boolean): Route {
     this.#isBelow = isBelow
     // The server that copies it has asked the guards.
-    this.isAdmitted = this.arrival.isCopy === true
+    this.isAdmitted = this.arrival.from?.isCopy === true
     return this.#pass(tunnel)
   }
 
@@ -240,7 +240,7 @@ export class Booking implements Visitor, TunnelRequest {
 
   /** Another server sent the request here, and no tunnel of this one has the name any more. */
   moved(): Route {
-    return this.answer({ code: 'CLUSTER_MOVED', headers: [[MOVED_HEADER, '1']] })
+    return this.answer(this.arrival.from?.moved ?? MOVED)
   }
 
   /** It came for another server's tunnel, or another owner's: what is answered is `CLUSTER_MOVED`. */
@@ -332,7 +332,7 @@ export class Booking implements Visitor, TunnelRequest {
 
   #routeTo(chosen: Chosen, instead?: () => Route): Route {
     if (chosen === 'CLUSTER_MOVED') return { kind: 'again' }
-    if (chosen === 'SERVER_DRAINING' && this.arrival.isForwarded) return this.moved()
+    if (chosen === 'SERVER_DRAINING' && this.arrival.from?.moved !== undefined) return this.moved()
     if (typeof chosen === 'string') return refusal(chosen)
     if (chosen.kind === 'holding') {
       for (const follower of this.#followers) follower.held?.()

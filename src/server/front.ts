@@ -5,6 +5,7 @@
 import type { ErrorCode } from '../errors.ts'
 import type { RequestHead } from '../http/head.ts'
 import type { AskedCertificate, Socket, SocketHandler } from '../socket.ts'
+import type { PeerNote } from './contracts/peer-note.ts'
 import type { Upstream } from './upstream.ts'
 import type { ConnectionLogins } from './upstreams/connection-logins.ts'
 
@@ -17,14 +18,8 @@ export interface Arrival {
   readonly isCertified: boolean
   /** As `Socket.asked`. Default: nothing was asked. */
   readonly asked?: AskedCertificate | undefined
-  /** Another server of the cluster sent it here: it is forwarded to no other. */
-  readonly isForwarded: boolean
-  /** It is a webhook that was kept for the tunnels of this owner. Default: no kept webhook. */
-  readonly keptFor?: string | undefined
-  /** Another server copies it to the clients of a pool that are here, and has asked the guards. Default: it is no copy. */
-  readonly isCopy?: boolean
-  /** It came where servers of the cluster come in, with the certificate of one. Default: it did not. */
-  readonly isPeers?: boolean
+  /** As that of `Visit`. */
+  readonly from?: PeerNote | undefined
   /** As that of `Visit`. */
   readonly logins?: ConnectionLogins | undefined
   /** Whether only the control host may serve it, because the server is full. Asks again: some visitors may have left. */

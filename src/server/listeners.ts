@@ -8,7 +8,6 @@ import type { InheritedSocket } from '../sockets/inherited.ts'
 import { lowPortAdvice } from '../sockets/low-ports.ts'
 import { pairFault } from '../x509/pair.ts'
 import type { Admission, Admitted, Seat } from './admission.ts'
-import type { PeerTls } from './cluster/options.ts'
 import type { Asking } from './contracts/guarding.ts'
 import type { Door } from './contracts/protocol.ts'
 import { type AcceptVisitor, acceptThrough, entranceOf } from './entrances.ts'
@@ -16,6 +15,7 @@ import type { HttpFront } from './fronts/http.ts'
 import type { TlsFront } from './fronts/tls.ts'
 import type { Entrance } from './fronts/visitor-hop.ts'
 import type { Hello } from './hello.ts'
+import type { PeerTls } from './part-options.ts'
 import { UNHEARD } from './raw-visit.ts'
 import type { ServerRoom } from './room.ts'
 import type { ServerSettings } from './settings.ts'
@@ -210,7 +210,7 @@ export class Listeners {
       troubled() {},
     })
     await secured(peerTls, () => termination.check(certificate))
-    const entrance: Entrance = { ...entranceOf(this.#room, 'https'), isPeers: true }
+    const entrance: Entrance = { ...entranceOf(this.#room, 'https'), from: { isPeers: true } }
     const enter = (socket: Socket): SocketHandler => {
       if (socket.isCertified === true) return this.#httpFront.accept(socket, entrance, undefined)
       socket.terminate()

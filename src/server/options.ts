@@ -6,8 +6,7 @@ import type { ErrorCode, TunnelError } from '../errors.ts'
 import type { Guard, GuardMaker, Middleware, Observer } from '../plugin.ts'
 import type { TokenReader } from '../tokens.ts'
 import type { TunnelKind } from '../wire/tunnel-kind.ts'
-import type { ClusterOptions } from './cluster/options.ts'
-import type { AdminOptions, InboxOptions } from './part-options.ts'
+import type { AdminOptions, ClusterOptions, InboxOptions } from './part-options.ts'
 import type { TunnelRule } from './tunnel-rule.ts'
 
 /** A token, and what it opens. */

@@ -1,5 +1,6 @@
 // Options of parts, as the operator gives them: each part checks its own.
 
+import type { Directory, DirectoryTimes } from '../directory.ts'
 import type { InboxStore } from '../inbox.ts'
 import type { AuditLog, OperationsStore } from '../operations.ts'
 import type { TokenStore } from '../tokens.ts'
@@ -74,4 +75,47 @@ export interface InboxOptions {
   readonly maxAgeMs?: number
   /** Answers of the app that ask for another try (408, 425, 429, 5xx), until the webhook is dropped. Default 15: about an hour. */
   readonly maxAttempts?: number
+}
+
+/** PEM: what servers of a cluster know each other by, besides the secret. */
+export interface PeerTls {
+  /** Of the authority that signs certificates for the servers of the cluster only. */
+  readonly ca: string
+  /** Of this server, for the first of its domains; it is shown by both sides. */
+  readonly cert: string
+  readonly key: string
+}
+
+export interface ClusterOptions {
+  /** Where the servers keep who holds which name: `openRedisDirectory(url)` of `localtunnels/cluster`. The caller closes it. */
+  readonly directory: Directory
+  /**
+   * Where the other servers reach this one, with its scheme and port: `http://10.0.0.2:8080`. Use `https:` where strangers can
+   * read along. `unix:/path` for servers of one machine: it listens there, too, for this user alone. Default: the address it listens on, or the first of this machine that is not loopback.
+   */
+  readonly peerUrl?: string
+  /**
+   * Mutual TLS between servers, on the port of `peerUrl`, which is `https:` and has a port that nothing else has: a server without
+   * such a certificate is refused. Default: none; the servers know each other by the secret alone.
+   */
+  readonly peerTls?: PeerTls
+  /** What the servers know each other by, at least 32 characters. Default: one is made, and kept in the directory. */
+  readonly secret?: string
+  /**
+   * Tokens that are kept, as `tokens` of `admin`: one that is taken back in this store, or gets another secret, opens nothing at all
+   * servers from then on, and what others have done so with leaves it. Default: that of `admin`.
+   */
+  readonly tokens?: TokenStore
+  /**
+   * A client that registers while the directory cannot be reached: `refuse` it with `CLUSTER_UNREACHABLE`, so that it tries
+   * again, or `grant` it the name at this server, which loses it if another server holds it. Default `refuse`.
+   */
+  readonly whenUnreachable?: 'refuse' | 'grant'
+  /**
+   * For servers that end together, such as workers: called when this one has nothing under way, resolves when that is so at all
+   * of them. Until then it serves what their visitors ask of its tunnels; at most `drainTimeoutMs`. Default: it leaves alone.
+   */
+  readonly othersIdle?: () => Promise<void>
+  /** How long things last; the same at all servers. Default: `CLUSTER_TIMES`. */
+  readonly times?: Partial<DirectoryTimes>
 }

@@ -145,13 +145,13 @@ export class Serving implements BookingDesk, BookingHost {
 
   #routeHere(arrival: Arrival, booking: Booking, { name, isBelow }: NamedTunnel): Route {
     const tunnel = this.#room.tunnels.find(name)
-    const { keptFor } = arrival
+    const { keptFor, isCopy } = arrival.from ?? {}
     // It was kept for another client than the one that has the name by now.
     if (keptFor !== undefined && tunnel !== undefined && tunnel.holder?.rule.id !== keptFor)
       return booking.moved()
     const kept = isBelow ? undefined : this.#kept(arrival, name, tunnel)
     if (kept !== undefined) return kept
-    if (arrival.isCopy === true && tunnel?.kind === 'http') return booking.to(tunnel, isBelow)
+    if (isCopy === true && tunnel?.kind === 'http') return booking.to(tunnel, isBelow)
     if (tunnel === undefined && this.#startupHold.isAwaited(name) && this.#mayBeClaimed(name))
       return this.#startupHold.holding(name, this.#ownAddress(arrival), () =>
         this.#routeToTunnel(arrival, booking, { name, isBelow }),
@@ -165,7 +165,7 @@ export class Serving implements BookingDesk, BookingHost {
 
   /** Where it goes while the client of the name is away; `undefined`: it waits. */
   #kept(arrival: Arrival, name: string, tunnel: Tunnel | undefined): Route | undefined {
-    if (arrival.keptFor !== undefined || tunnel?.upstream !== undefined) return undefined
+    if (arrival.from?.keptFor !== undefined || tunnel?.upstream !== undefined) return undefined
     const token = tunnel && (tunnel.holder?.rule.id ?? '')
     const upstream = this.parts.kept(name, token, arrival.head, this.#room.addressOf(arrival))
     return upstream && { kind: 'upstream', upstream }
@@ -191,5 +191,5 @@ export class Serving implements BookingDesk, BookingHost {
 
 /** The server stops. Of the cluster's other servers each finds out where the client goes. */
 function leaving(arrival: Arrival, booking: Booking): Route {
-  return arrival.isForwarded ? booking.moved() : refusal('SERVER_DRAINING')
+  return arrival.from?.moved === undefined ? refusal('SERVER_DRAINING') : booking.moved()
 }

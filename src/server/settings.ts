@@ -9,7 +9,6 @@ import { checkNames } from '../option-names.ts'
 import type { Guard, GuardMaker, Middleware, Observer } from '../plugin.ts'
 import type { ServerTls } from '../sockets/bun.ts'
 import type { AddressBounds } from './address-book.ts'
-import type { ClusterOptions } from './cluster/options.ts'
 import { SERVER_HINTS, SERVER_NAMES, TOKEN_NAMES } from './option-names.ts'
 import {
   DEFAULT_HOST,
@@ -18,7 +17,7 @@ import {
   type ServerLimits,
   type TunnelServerOptions,
 } from './options.ts'
-import type { AdminOptions, InboxOptions } from './part-options.ts'
+import type { AdminOptions, ClusterOptions, InboxOptions } from './part-options.ts'
 import { checkPlugins } from './plugins-for.ts'
 import { Policy } from './policy.ts'
 import { PortRanges } from './ports.ts'
@@ -124,7 +123,7 @@ export function serverSettings(options: TunnelServerOptions): ServerSettings {
     acceptsProxyProtocol: checkProxyProtocol(options),
     ...checkAllPlugins(options),
     admin: options.admin,
-    cluster: checkCluster(options.cluster, options.port),
+    cluster: options.cluster,
     inbox: options.inbox,
     isTraced: options.tracing ?? options.observers?.some(observer => observer.trace !== undefined) ?? false,
     hasServerTiming: options.serverTiming ?? false,
@@ -139,28 +138,6 @@ export function serverSettings(options: TunnelServerOptions): ServerSettings {
     },
     isAddressShareDefault: options.limits?.maxAddressVisitors === undefined,
   }
-}
-
-function checkCluster(cluster: ClusterOptions | undefined, port = 0): ClusterOptions | undefined {
-  if (cluster === undefined) return undefined
-  const { peerUrl, peerTls, secret } = cluster
-  if (secret !== undefined && secret.length < 32)
-    throw new TunnelError('OPTION_INVALID', 'cluster.secret must have at least 32 characters.')
-  const url = peerUrl === undefined ? undefined : URL.parse(peerUrl)
-  if (peerTls !== undefined && (url?.protocol !== 'https:' || Number(url.port || 443) === port))
-    throw new TunnelError(
-      'OPTION_INVALID',
-      'cluster.peerTls needs a cluster.peerUrl like https://10.0.0.2:8443, whose port is not that of the server.',
-    )
-  // A socket of this machine.
-  if (url?.protocol === 'unix:' && url.pathname.startsWith('/')) return cluster
-  const isUrl = url !== null && (url === undefined || /^https?:$/.test(url.protocol))
-  if (!isUrl || (url !== undefined && url.pathname !== '/'))
-    throw new TunnelError(
-      'OPTION_INVALID',
-      `cluster.peerUrl must be like http://10.0.0.2:8080, not "${peerUrl}".`,
-    )
-  return cluster
 }
 
 function checkInherited(descriptors: readonly number[]): readonly number[] {

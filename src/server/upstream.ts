@@ -1,6 +1,6 @@
 // Contract: anything the server can put a visitor's exchange on. Implementations: upstreams/streams.ts (pooled byte
 // streams to our own clients, with HTTP/2 on them where the app speaks it), parts/json-wire/upstream.ts (one message per request and answer). Another server of a cluster
-// takes the first as well (cluster/peer.ts).
+// takes the first as well (parts/cluster/peer.ts).
 
 import type { ErrorCode } from '../errors.ts'
 import type { Hop } from '../http/forward.ts'
@@ -43,8 +43,8 @@ export interface Visit {
   readonly isCertified?: boolean
   /** The server itself asks, for no visitor. Default: it does not. */
   readonly isProbe?: boolean
-  /** What another server has to know of it. Default: nothing. */
-  readonly peerNote?: PeerNote
+  /** What servers of a cluster say to each other of it. Default: it is a visitor's of this server, and nothing else. */
+  readonly from?: PeerNote | undefined
   /** Of its connection, when that is one visitor's alone. Default: what an app takes for a login is lost behind the exchange. */
   readonly logins?: ConnectionLogins | undefined
   /** Whether the connection may go on after this exchange, as far as the visitor is concerned. */

@@ -1,7 +1,7 @@
 // A raw visitor's connection between two servers: whatever pieces the bytes come in, and however little the kernel takes.
 
 import { expect, test } from 'bun:test'
-import { FramedSocket } from '../../src/server/cluster/framed-socket.ts'
+import { FramedSocket } from '../../src/parts/cluster/framed-socket.ts'
 import type { Socket, SocketHandler } from '../../src/socket.ts'
 import { Unsent } from '../../src/unsent.ts'
 import { FUZZ, Random } from '../support/random.ts'

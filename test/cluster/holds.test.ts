@@ -3,7 +3,7 @@
 import { expect, test } from 'bun:test'
 import { MemoryDirectory } from '../../src/directories/memory.ts'
 import type { Directory, DirectoryTimes } from '../../src/directory.ts'
-import { Holds } from '../../src/server/cluster/holds.ts'
+import { Holds } from '../../src/parts/cluster/holds.ts'
 
 const TIMES: DirectoryTimes = { nodeMs: 60_000, leaseMs: 60_000, earlyMs: 0, holdMs: 60_000 }
 

@@ -2,8 +2,8 @@
 
 import { expect, test } from 'bun:test'
 import { MemoryDirectory } from '../../src/directories/memory.ts'
-import { CLUSTER_TIMES } from '../../src/server/cluster/options.ts'
-import { answerTo, PEER_PROTOCOL, peerProof } from '../../src/server/cluster/peer-wire.ts'
+import { CLUSTER_TIMES } from '../../src/parts/cluster/options.ts'
+import { answerTo, PEER_PROTOCOL, peerProof } from '../../src/parts/cluster/peer-wire.ts'
 import type { TunnelServer } from '../../src/tunnel-server.ts'
 import { ask } from '../support/ask.ts'
 import { TestCluster } from '../support/clusters.ts'

@@ -4,7 +4,7 @@
 import { expect, test } from 'bun:test'
 import { MemoryDirectory } from '../../src/directories/memory.ts'
 import type { Directory, DirectoryTimes } from '../../src/directory.ts'
-import { Holds } from '../../src/server/cluster/holds.ts'
+import { Holds } from '../../src/parts/cluster/holds.ts'
 import { FUZZ, Random } from '../support/random.ts'
 
 // Each number is told apart by a step of the clock.

@@ -3,7 +3,7 @@
 import { expect, test } from 'bun:test'
 import { MemoryDirectory } from '../../src/directories/memory.ts'
 import type { Node } from '../../src/directory.ts'
-import { Places } from '../../src/server/cluster/places.ts'
+import { Places } from '../../src/parts/cluster/places.ts'
 import { eventually } from '../support/events.ts'
 
 const A: Node = { id: 'a', url: 'http://a' }

@@ -3,9 +3,9 @@
 import { expect, test } from 'bun:test'
 import { MemoryTables } from '../../src/directories/memory-tables.ts'
 import type { DirectoryTables, TableEntry } from '../../src/directory.ts'
-import type { SharedTable } from '../../src/server/cluster/shared-table.ts'
-import { Tables } from '../../src/server/cluster/tables.ts'
-import { SharedMarks } from '../../src/server/cluster/used-marks.ts'
+import type { SharedTable } from '../../src/parts/cluster/shared-table.ts'
+import { Tables } from '../../src/parts/cluster/tables.ts'
+import { SharedMarks } from '../../src/parts/cluster/used-marks.ts'
 import { FUZZ, Random } from '../support/random.ts'
 
 /** A server's way to the directory, which a test cuts, or makes deaf. */

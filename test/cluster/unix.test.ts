@@ -6,7 +6,7 @@ import { Lines } from '../../src/directories/lines.ts'
 import { MemoryDirectory } from '../../src/directories/memory.ts'
 import { UnixDirectory } from '../../src/directories/unix.ts'
 import { DirectoryDoor } from '../../src/directories/unix-door.ts'
-import { CLUSTER_TIMES } from '../../src/server/cluster/options.ts'
+import { CLUSTER_TIMES } from '../../src/parts/cluster/options.ts'
 import { folder } from '../support/programs.ts'
 import { within } from '../support/within.ts'
 

@@ -17,7 +17,7 @@ interface Mutation {
 const MUTATIONS: readonly Mutation[] = [
   {
     name: 'a lower epoch does not give up when another server is granted the name',
-    file: 'src/server/cluster/holds.ts',
+    file: 'src/parts/cluster/holds.ts',
     from: 'if (epoch < hold.epoch) return\n    this.#lose(name)',
     to: 'if (epoch < hold.epoch) return',
   },
@@ -35,7 +35,7 @@ const MUTATIONS: readonly Mutation[] = [
   },
   {
     name: 'what is remembered of a name stays behind an answer that it moved',
-    file: 'src/server/cluster/places.ts',
+    file: 'src/parts/cluster/places.ts',
     from: 'this.#known.delete(name)\n    this.#asked.delete(name)',
     to: '',
   },
@@ -47,25 +47,25 @@ const MUTATIONS: readonly Mutation[] = [
   },
   {
     name: 'holds are not restored to a directory that lost its data',
-    file: 'src/server/cluster/cluster.ts',
+    file: 'src/parts/cluster/cluster.ts',
     from: 'if (isDoubtful || isDue || this.#holds.isBehind) await this.#restore()',
     to: 'if (isDue) await this.#restore()',
   },
   {
     name: 'a claim whose answer was lost is not released',
-    file: 'src/server/cluster/holds.ts',
+    file: 'src/parts/cluster/holds.ts',
     from: 'if (isAsked)',
     to: 'if (isAsked && name === "")',
   },
   {
     name: 'a name is not given back when its lease is over',
-    file: 'src/server/cluster/cluster.ts',
+    file: 'src/parts/cluster/cluster.ts',
     from: 'this.#holds.release(name)',
     to: 'void name',
   },
   {
     name: 'a request that another server may have taken is sent once more',
-    file: 'src/server/cluster/peer-channel.ts',
+    file: 'src/parts/cluster/peer-channel.ts',
     from: 'const delivered = this.#isGreeted ? stream.sentBytes : 0',
     to: 'const delivered = 0',
   },
@@ -77,13 +77,13 @@ const MUTATIONS: readonly Mutation[] = [
   },
   {
     name: 'what is under way to a server that is frozen is never cut',
-    file: 'src/server/cluster/cluster.ts',
+    file: 'src/parts/cluster/peers.ts',
     from: '(isIdle || peer.isSilent)',
     to: 'isIdle',
   },
   {
     name: 'connections between servers are never found dead',
-    file: 'src/server/cluster/peer-door.ts',
+    file: 'src/parts/cluster/peer-door.ts',
     from: 'socket.keepAlive?.(PEER_SILENCE_MS)',
     to: '',
   },

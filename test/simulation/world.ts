@@ -2,8 +2,7 @@
 // things that can happen to them.
 
 // Loaded before: inside, nothing waits for files.
-import '../../src/server/cluster/cluster.ts'
-import '../../src/server/cluster/sharing.ts'
+import '../../src/parts/cluster/joining.ts'
 import '../../src/parts/http2/connection.ts'
 import '../../src/sockets/authorities.ts'
 import '../../src/sockets/bun.ts'

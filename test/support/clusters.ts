@@ -3,8 +3,8 @@
 import type { TunnelClientOptions } from '../../src/client/options.ts'
 import { MemoryDirectory } from '../../src/directories/memory.ts'
 import type { Directory, DirectoryTimes } from '../../src/directory.ts'
-import type { ClusterOptions } from '../../src/server/cluster/options.ts'
 import type { TunnelServerOptions } from '../../src/server/options.ts'
+import type { ClusterOptions } from '../../src/server/part-options.ts'
 import { TunnelClient } from '../../src/tunnel-client.ts'
 import { TunnelServer } from '../../src/tunnel-server.ts'
 

@@ -1,8 +1,9 @@
 // The answer to a copy until it is known whether it counts, and what its head says of that.
 
 import { latin1 } from '../../http/characters.ts'
-import { COUNTS_HEADER } from '../../server/cluster/peer-wire.ts'
 
+/** In the answer to a copy of another server's: 1, it is that of the client whose answer counts, or 0. */
+export const COUNTS_HEADER = 'localtunnels-counts'
 /** Of an answer that may still count; then the app waits. */
 const MAX_KEPT_BYTES = 65_536
 /** How a client says that its filter does not take the request. */

@@ -3,11 +3,10 @@
 import type { ErrorCode } from '../../errors.ts'
 import type { Hop } from '../../http/forward.ts'
 import type { RequestHead } from '../../http/head.ts'
-import { COUNTS_HEADER } from '../../server/cluster/peer-wire.ts'
 import type { CopyEnd } from '../../server/contracts/layer.ts'
 import type { PeerNote } from '../../server/contracts/peer-note.ts'
 import type { Exchange, Rewrite, Upstream, Visit } from '../../server/upstream.ts'
-import { CopyAnswer } from './copy-answer.ts'
+import { COUNTS_HEADER, CopyAnswer } from './copy-answer.ts'
 import type { Recipient } from './copying.ts'
 import { PiecesSender } from './pieces-sender.ts'
 
@@ -22,7 +21,7 @@ export interface CopyListener {
 
 export class Copy implements Visit {
   readonly recipient: Recipient
-  readonly peerNote: PeerNote = { isCopy: true }
+  readonly from: PeerNote = { isCopy: true }
   readonly head: RequestHead
   readonly answerLines: Uint8Array | undefined
   readonly hstsLine: Uint8Array | undefined

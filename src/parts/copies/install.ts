@@ -24,11 +24,11 @@ export const installCopies: Install = server => {
       if (pool?.affinity !== 'all') return next
       const copied = (request: TunnelRequest, others: readonly Upstream[]): Route => {
         // The other servers believe this one.
-        if (others.length > 0 && request.arrival.keptFor === undefined) withoutMarks(request.head)
+        if (others.length > 0 && request.arrival.from?.keptFor === undefined) withoutMarks(request.head)
         request.sent()
         const upstream = new CopyingUpstream({
           answer: pool.answer,
-          isForServer: request.arrival.isCopy === true,
+          isForServer: request.arrival.from?.isCopy === true,
           maxBodyBytes: bodies.maxBodyBytes,
           recipients: recipientsOf(request, tunnel, others),
           keep: timedOut => bodies.begin(tunnel.owner, request.address, timedOut),
@@ -38,7 +38,7 @@ export const installCopies: Install = server => {
       return request => {
         // What switches protocols goes to one of them.
         if (request.head.upgrade !== '') return next(request)
-        if (request.arrival.isCopy === true) return copied(request, [])
+        if (request.arrival.from?.isCopy === true) return copied(request, [])
         const toAll = (others: readonly Upstream[]): Route =>
           others.length > 0 ? copied(request, others) : request.arrived(() => copied(request, []))
         const others = server.servers?.othersWith(name) ?? []

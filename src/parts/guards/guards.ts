@@ -18,11 +18,11 @@ import type {
   UsedMarks,
   Verdict,
 } from '../../plugin.ts'
-import type { ClusterOptions } from '../../server/cluster/options.ts'
 import type { Asking, Guarding, Judgement, OwnGuard } from '../../server/contracts/guarding.ts'
 import type { Faults } from '../../server/contracts/part.ts'
 import { isRefusing } from '../../server/no-guards.ts'
 import type { ServerLimits } from '../../server/options.ts'
+import type { ClusterOptions } from '../../server/part-options.ts'
 import { pluginsFor } from '../../server/plugins-for.ts'
 
 /** What guards need of the settings of their server, as they are now. */

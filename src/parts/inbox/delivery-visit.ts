@@ -4,9 +4,9 @@ import { ERRORS, type ErrorCode } from '../../errors.ts'
 import { latin1 } from '../../http/characters.ts'
 import type { Hop } from '../../http/forward.ts'
 import { parseRequestHead, RequestHead } from '../../http/head.ts'
+import { APP_ANSWERED_HEADER } from '../../http/pages.ts'
 import type { KeptWebhook } from '../../inbox.ts'
 import type { Booking, BookingDesk } from '../../server/booking.ts'
-import { APP_ANSWERED_HEADER } from '../../server/cluster/peer-wire.ts'
 import type { PeerNote } from '../../server/contracts/peer-note.ts'
 import type { Arrival, Route } from '../../server/front.ts'
 import type { Exchange, Rewrite, Visit } from '../../server/upstream.ts'
@@ -40,10 +40,8 @@ export class DeliveryVisit implements Visit, Arrival {
   readonly answerLines = undefined
   readonly hstsLine = undefined
   readonly keepsAlive = true
-  readonly isForwarded = false
   readonly isCertified = false
-  readonly keptFor: string
-  readonly peerNote: PeerNote
+  readonly from: PeerNote
   readonly remoteAddress: string
   readonly #webhook: KeptWebhook
   readonly #isSecure: boolean
@@ -62,8 +60,7 @@ export class DeliveryVisit implements Visit, Arrival {
     this.#webhook = webhook
     this.#isSecure = isSecure
     this.remoteAddress = webhook.address
-    this.keptFor = webhook.owner
-    this.peerNote = { keptFor: webhook.owner }
+    this.from = { keptFor: webhook.owner }
     const { head, body, attempts, receivedMs } = webhook
     const bytes = Buffer.from(
       `${head}Content-Length: ${body.length}\r\n${DELIVERY_HEADER}: ${attempts + 1}\r\n${RECEIVED_HEADER}: ${new Date(receivedMs).toISOString()}\r\n\r\n`,

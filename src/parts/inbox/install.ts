@@ -22,7 +22,7 @@ export const installInbox: Install = server => {
     layer(next, tunnel) {
       if (!boxed.has(tunnel)) return next
       return request => {
-        if (request.arrival.keptFor === undefined && !request.isAdmitted) withoutMarks(request.head)
+        if (request.arrival.from?.keptFor === undefined && !request.isAdmitted) withoutMarks(request.head)
         return next(request)
       }
     },

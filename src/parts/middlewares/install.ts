@@ -19,7 +19,7 @@ export const installMiddlewares: Install = server => {
       if (own.length === 0 && !tunnel.isGuarded) return next
       return request => {
         const middlewares = [...own, ...request.middlewares]
-        if (middlewares.length === 0 || request.arrival.isCopy === true) return next(request)
+        if (middlewares.length === 0 || request.arrival.from?.isCopy === true) return next(request)
         const wrapping = {
           tunnel: name,
           address: request.address,

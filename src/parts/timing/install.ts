@@ -14,7 +14,7 @@ export const installTiming: Install = server => ({
           sentAt = performance.now()
         },
       })
-      if (request.arrival.keptFor === undefined)
+      if (request.arrival.from?.keptFor === undefined)
         request.addAnswerLines(() => (sentAt === 0 ? undefined : timingLine(request.startedAt, sentAt)))
       return next(request)
     }

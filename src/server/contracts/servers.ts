@@ -1,4 +1,4 @@
-// Contract between a server and the others of its cluster. Implementation: cluster/. Without it a server is alone.
+// Contract between a server and the others of its cluster. Implementation: parts/cluster/. Without it a server is alone.
 
 import type { Place } from '../../directory.ts'
 import type { ErrorCode } from '../../errors.ts'

@@ -1,4 +1,4 @@
-// Contract: a table that all servers of a cluster have in memory. Implementation: cluster/shared-table.ts.
+// Contract: a table that all servers of a cluster have in memory. Implementation: parts/cluster/shared-table.ts.
 
 import type { TableEntry } from '../../directory.ts'
 

@@ -345,8 +345,7 @@ export class HttpConnection
     this.output.expectAnswer(0)
     if (!goesOn) return this.#close()
     // A lane has one visitor.
-    if (ease !== 'none' && this.visitor.forwarded === undefined)
-      this.#lane ??= new VisitorLane(this.#laneSite())
+    if (ease !== 'none' && this.visitor.from === undefined) this.#lane ??= new VisitorLane(this.#laneSite())
     this.#lane?.exchanged(ease)
     this.#nextRequest()
   }

@@ -9,8 +9,8 @@ import { errorAnswer, wantsHtml } from '../../http/pages.ts'
 import { identify, requestIdLine } from '../../http/tracing.ts'
 import type { AskedCertificate, Socket, Splice, SpliceDone } from '../../socket.ts'
 import type { Booking, BookingDesk } from '../booking.ts'
-import { APP_ANSWERED_LINE } from '../cluster/peer-wire.ts'
 import type { Valve } from '../contracts/layer.ts'
+import type { PeerNote } from '../contracts/peer-note.ts'
 import type { Arrival, Holding, Route, Served } from '../front.ts'
 import type { Ease, Exchange, Rewrite, Upstream, Visit } from '../upstream.ts'
 import type { ConnectionLogins } from '../upstreams/connection-logins.ts'
@@ -152,28 +152,16 @@ export class HttpVisit implements Visit, Arrival, ChannelVisit {
     return this.#channel.visitor.address
   }
 
-  get isCertified(): boolean {
-    return this.#channel.visitor.forwarded?.isCertified ?? this.#channel.isCertified === true
+  get from(): PeerNote | undefined {
+    return this.#channel.visitor.from
   }
 
-  get isPeers(): boolean {
-    return this.#channel.visitor.isPeers
+  get isCertified(): boolean {
+    return this.from?.isCertified ?? this.#channel.isCertified === true
   }
 
   get asked(): AskedCertificate | undefined {
-    return this.isForwarded ? undefined : this.#channel.asked
-  }
-
-  get isForwarded(): boolean {
-    return this.#channel.visitor.forwarded !== undefined
-  }
-
-  get keptFor(): string | undefined {
-    return this.#channel.visitor.forwarded?.keptFor
-  }
-
-  get isCopy(): boolean {
-    return this.#channel.visitor.forwarded?.isCopy === true
+    return this.from?.moved === undefined ? this.#channel.asked : undefined
   }
 
   isRefused(): boolean {
@@ -275,12 +263,13 @@ export class HttpVisit implements Visit, Arrival, ChannelVisit {
   }
 
   get answerLines(): Uint8Array | undefined {
+    const { from, head } = this
     // The server that has the visitor adds its own.
-    if (this.isCopy) return undefined
-    const { requestId } = this.head
+    if (from?.isCopy === true) return undefined
+    const { requestId } = head
     return joined(
       joined(this.#booking?.answerLines, requestId === '' ? undefined : requestIdLine(requestId)),
-      this.keptFor === undefined ? undefined : APP_ANSWERED_LINE,
+      from?.answerLine,
     )
   }
 

@@ -7,11 +7,6 @@ import type { Tracing } from '../../http/tracing.ts'
 import type { PeerNote } from '../contracts/peer-note.ts'
 import type { Rewrite } from '../upstream.ts'
 
-/** What another server says of a visitor. */
-export interface Forwarded extends PeerNote {
-  readonly isCertified: boolean
-}
-
 /** How a connection came in. */
 export interface Entrance {
   /** What its visitor speaks to this server. */
@@ -22,8 +17,8 @@ export interface Entrance {
   hstsLine(): Uint8Array | undefined
   /** The same: another way to the server (RFC 7838). Default: none. */
   altSvcLine?(): Uint8Array | undefined
-  /** Only servers of the cluster come in here, by their certificates. Default: not. */
-  readonly isPeers?: boolean
+  /** Of all that comes in here. Default: only visitors do. */
+  readonly from?: PeerNote
   /** Whether requests get ids. Default: not. */
   isTraced?(): boolean
   /** It is the connection of another server: whose the request is. `undefined`: the request does not say. */
@@ -34,20 +29,16 @@ export class VisitorHop {
   readonly #entrance: Entrance
   /** Of the connection, without port. */
   readonly address: string
-  /** Another server has the visitor's connection, and says whether it showed a certificate. */
-  readonly forwarded: Forwarded | undefined
+  /** What its requests are besides. */
+  readonly from: PeerNote | undefined
   #hop: Hop | undefined
   #rewrite: Rewrite | undefined
   #tracing: Tracing | undefined
 
-  constructor(entrance: Entrance, address: string, forwarded?: Forwarded) {
+  constructor(entrance: Entrance, address: string, from: PeerNote | undefined = entrance.from) {
     this.#entrance = entrance
     this.address = address
-    this.forwarded = forwarded
-  }
-
-  get isPeers(): boolean {
-    return this.#entrance.isPeers === true
+    this.from = from
   }
 
   /** The same object as long as nothing of it changes. */

@@ -7,7 +7,6 @@ import type { AnswerStyle } from '../../http/forward.ts'
 import { parseResponseHead, type RequestHead, ResponseHead } from '../../http/head.ts'
 import type { ByteStream } from '../../session/byte-stream.ts'
 import type { Socket, Splice, SpliceDone } from '../../socket.ts'
-import { MOVED_HEADER } from '../cluster/peer-wire.ts'
 import { TICKS_PER_SECOND } from '../deadlines.ts'
 import { HeadBuffer } from '../head-buffer.ts'
 import type { Ease, Exchange, Visit } from '../upstream.ts'
@@ -282,9 +281,10 @@ export class StreamExchange implements Exchange {
       if (this.#phase !== 'head') return
     }
     this.#partialHead.clear()
-    if (this.#context.peer !== undefined) {
+    const { peer } = this.#context
+    if (peer !== undefined) {
       // No client has seen the request.
-      if (isMoved(answer)) return this.#fail('CLUSTER_MOVED', this.#request.piecesUnlessDelivered(0))
+      if (peer.isMoved(answer)) return this.#fail('CLUSTER_MOVED', this.#request.piecesUnlessDelivered(0))
       this.#request.forgetReplay()
     }
     this.#owner.expectAnswer(0)
@@ -528,9 +528,4 @@ function isOffered(chosen: string, offered: string): boolean {
   if (chosen === offered) return offered !== ''
   const offers = new Set(offered.split(',').map(one => one.trim()))
   return offered !== '' && chosen.split(',').every(one => offers.has(one.trim()))
-}
-
-/** Another server of the cluster does not hold the name any more. */
-function isMoved(answer: ResponseHead): boolean {
-  return answer.status === ERRORS.CLUSTER_MOVED.status && answer.header(MOVED_HEADER) !== undefined
 }

@@ -1,5 +1,6 @@
 // What the streams of one tunnel at one client share.
 
+import type { ResponseHead } from '../../http/head.ts'
 import type { Session } from '../../session/session.ts'
 import type { Turns } from '../../session/turns.ts'
 import type { Clock } from '../contracts/clock.ts'
@@ -12,6 +13,8 @@ import type { IdleStreams } from './idle-streams.ts'
 export interface PeerTerms {
   /** Writes the head as `forwarded.ts` does. */
   writeHead(visit: Visit): number
+  /** The answer says that the other server does not hold the name any more. */
+  isMoved(answer: ResponseHead): boolean
 }
 
 /** Apps of HTTP/2, or another server, in the place of a session. */

@@ -1,22 +1,23 @@
 // Another server of the cluster: what requests for the names that it holds go through.
 
 import type { Node } from '../../directory.ts'
+import type { Clock } from '../../server/contracts/clock.ts'
+import type { RawOpening, RawPassenger } from '../../server/contracts/servers.ts'
+import type { ServerLimits } from '../../server/options.ts'
+import type { PeerTls } from '../../server/part-options.ts'
+import type { Upstream, Visit } from '../../server/upstream.ts'
+import { writeHeadWithLine } from '../../server/upstreams/forwarded.ts'
+import { IdleStreams } from '../../server/upstreams/idle-streams.ts'
+import { StreamsUpstream } from '../../server/upstreams/streams.ts'
 import type { ByteStream, StreamHandler } from '../../session/byte-stream.ts'
 import type { Turns } from '../../session/turns.ts'
 import type { Address } from '../../socket.ts'
-import type { Clock } from '../contracts/clock.ts'
-import type { RawOpening, RawPassenger } from '../contracts/servers.ts'
-import type { ServerLimits } from '../options.ts'
-import type { Upstream, Visit } from '../upstream.ts'
-import { writeHeadWithLine } from '../upstreams/forwarded.ts'
-import { IdleStreams } from '../upstreams/idle-streams.ts'
-import { StreamsUpstream } from '../upstreams/streams.ts'
-import type { PeerTls } from './options.ts'
 import { PeerChannel, type PeerChannelHost } from './peer-channel.ts'
 import {
   asksForNumbers,
   FRAMED_PROTOCOL,
   greeting,
+  isMoved,
   PEER_PROTOCOL,
   passengerLines,
   RAW_PROTOCOL,
@@ -99,7 +100,7 @@ export class Peer implements PeerChannelHost {
       isShared: true,
       rewrite: undefined,
       proxyProtocol: undefined,
-      peer: { writeHead },
+      peer: { writeHead, isMoved },
       idle: new IdleStreams(),
       isStopped: false,
     })
@@ -196,7 +197,7 @@ function writeHead(visit: Visit): number {
   const { address, proto } = visit.hop(undefined)
   return writeHeadWithLine(
     visit,
-    visitorLine({ ...visit.peerNote, address, proto, isCertified: visit.isCertified === true }),
+    visitorLine({ ...visit.from, address, proto, isCertified: visit.isCertified === true }),
   )
 }
 

@@ -1,10 +1,12 @@
 // The other servers of a cluster as a part of a server: a name that no tunnel here has may be theirs.
 
-import type { Install } from '../contracts/part.ts'
-import { untilOver } from '../draining.ts'
-import { refusal } from '../front.ts'
+import type { Install } from '../../server/contracts/part.ts'
+import { untilOver } from '../../server/draining.ts'
+import { refusal } from '../../server/front.ts'
+import type { ServerSettings } from '../../server/settings.ts'
 import type { Joined } from './joining.ts'
 import { NameSearches } from './name-search.ts'
+import { checkCluster } from './options.ts'
 import { isPeerProtocol } from './peer-wire.ts'
 
 export const installCluster: Install = server => {
@@ -12,6 +14,8 @@ export const installCluster: Install = server => {
   /** Resolves when this server has joined. */
   let join: () => Promise<Joined>
   const searches = new NameSearches()
+  const check = ({ cluster, port }: ServerSettings): void => cluster && checkCluster(cluster, port)
+  check(server.settings)
   return {
     name: 'cluster',
     nameLayer: next => named =>
@@ -19,6 +23,9 @@ export const installCluster: Install = server => {
     enter(arrival) {
       if (!isPeerProtocol(arrival.head.upgrade)) return undefined
       return joined?.enter(arrival) ?? refusal('BAD_REQUEST')
+    },
+    async load(settings) {
+      check(settings)
     },
     async start(whole) {
       const { cluster, port } = server.settings

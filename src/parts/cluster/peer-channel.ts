@@ -4,11 +4,11 @@
 import type { ErrorCode } from '../../errors.ts'
 import { eventLoop } from '../../event-loop.ts'
 import { latin1 } from '../../http/characters.ts'
+import type { RawOpening } from '../../server/contracts/servers.ts'
 import type { StreamHandler } from '../../session/byte-stream.ts'
 import { QueuedStream } from '../../session/queued-stream.ts'
 import type { Address, Socket, SocketHandler } from '../../socket.ts'
 import { dial } from '../../sockets/dial.ts'
-import type { RawOpening } from '../contracts/servers.ts'
 import { FramedSocket } from './framed-socket.ts'
 import { MAX_GREETING_BYTES, numberIn, PEER_SILENCE_MS } from './peer-wire.ts'
 

@@ -1,11 +1,11 @@
 // What this server has in common with the others of its cluster: each part is a table.
 
 import type { RecentRow } from '../../measures.ts'
-import type { Guarding } from '../contracts/guarding.ts'
-import type { ServerReport, Shared, SharedTexts } from '../contracts/servers.ts'
-import type { OpenTable } from '../contracts/tables.ts'
-import type { Policy } from '../policy.ts'
-import type { ServerStats } from '../stats.ts'
+import type { Guarding } from '../../server/contracts/guarding.ts'
+import type { ServerReport, Shared, SharedTexts } from '../../server/contracts/servers.ts'
+import type { OpenTable } from '../../server/contracts/tables.ts'
+import type { Policy } from '../../server/policy.ts'
+import type { ServerStats } from '../../server/stats.ts'
 import { Revocations, type RevocationsHost } from './revocations.ts'
 import { Roster } from './roster.ts'
 import type { SharedTable } from './shared-table.ts'

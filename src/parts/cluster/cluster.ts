@@ -5,10 +5,7 @@ import { networkInterfaces } from 'node:os'
 import type { Directory, DirectoryTimes, Node, Place } from '../../directory.ts'
 import { type ErrorCode, TunnelError } from '../../errors.ts'
 import { eventLoop } from '../../event-loop.ts'
-import type { ByteStream, StreamHandler } from '../../session/byte-stream.ts'
-import type { Turns } from '../../session/turns.ts'
-import type { Socket, SocketHandler } from '../../socket.ts'
-import type { Clock } from '../contracts/clock.ts'
+import type { Clock } from '../../server/contracts/clock.ts'
 import type {
   Claimed,
   ClusterMember,
@@ -17,16 +14,21 @@ import type {
   RawTaker,
   Servers,
   Shared,
-} from '../contracts/servers.ts'
-import type { Arrival } from '../front.ts'
-import type { ServerLimits } from '../options.ts'
-import { hash } from '../pool.ts'
-import type { RawWish } from '../raw-visit.ts'
-import type { Upstream } from '../upstream.ts'
+} from '../../server/contracts/servers.ts'
+import type { Arrival } from '../../server/front.ts'
+import type { ServerLimits } from '../../server/options.ts'
+import type { ClusterOptions, PeerTls } from '../../server/part-options.ts'
+import { hash } from '../../server/pool.ts'
+import type { RawWish } from '../../server/raw-visit.ts'
+import type { Upstream } from '../../server/upstream.ts'
+import type { ByteStream, StreamHandler } from '../../session/byte-stream.ts'
+import type { Turns } from '../../session/turns.ts'
+import type { Socket, SocketHandler } from '../../socket.ts'
 import { FarPorts, type FarPortsHost } from './far-ports.ts'
 import { Holds } from './holds.ts'
-import { CLUSTER_TIMES, type ClusterOptions, type PeerTls } from './options.ts'
+import { CLUSTER_TIMES } from './options.ts'
 import { PeerSecret } from './peer-secret.ts'
+
 import { NUMBERED } from './peer-wire.ts'
 import { Peers } from './peers.ts'
 import { Places } from './places.ts'
@@ -412,8 +414,8 @@ export class Cluster implements Servers {
   // ── From other servers ─────────────────────────────────────────────────────────────────────────────────────
 
   /** Whether servers of the cluster come in where the request did. */
-  mayBePeer({ isPeers }: Pick<Arrival, 'isPeers'>): boolean {
-    return this.#peerTls === undefined || isPeers === true
+  mayBePeer({ from }: Pick<Arrival, 'from'>): boolean {
+    return this.#peerTls === undefined || from?.isPeers === true
   }
 
   /** Whether a server of the cluster has made the proof for the connection that got this number. */

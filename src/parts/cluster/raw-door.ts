@@ -1,10 +1,10 @@
 // Where raw visitors come in that other servers send on: joined to the tunnel of this server, and sent on no further.
 
+import type { WholeServer } from '../../server/contracts/part.ts'
+import type { RawPassenger } from '../../server/contracts/servers.ts'
+import { type Arrival, type Route, refusal } from '../../server/front.ts'
+import { UNHEARD } from '../../server/raw-visit.ts'
 import type { Endpoints, Socket } from '../../socket.ts'
-import type { WholeServer } from '../contracts/part.ts'
-import type { RawPassenger } from '../contracts/servers.ts'
-import { type Arrival, type Route, refusal } from '../front.ts'
-import { UNHEARD } from '../raw-visit.ts'
 import { provedRoute } from './challenge.ts'
 import type { Cluster } from './cluster.ts'
 import { FramedSocket } from './framed-socket.ts'

@@ -1,12 +1,12 @@
 // The other servers of a cluster as this one reaches them: connections to them, which of them live, and which are of an earlier version.
 
 import type { Directory, DirectoryTimes, Node } from '../../directory.ts'
+import { isLoopback } from '../../server/address-book.ts'
+import type { RawOpening, RawPassenger } from '../../server/contracts/servers.ts'
+import type { ServerLimits } from '../../server/options.ts'
 import type { ByteStream, StreamHandler } from '../../session/byte-stream.ts'
 import { Shares } from '../../shares.ts'
 import { networkOf } from '../../wire/ip-address.ts'
-import { isLoopback } from '../address-book.ts'
-import type { RawOpening, RawPassenger } from '../contracts/servers.ts'
-import type { ServerLimits } from '../options.ts'
 import { OlderServers } from './older-servers.ts'
 import { Peer, type PeerContext } from './peer.ts'
 

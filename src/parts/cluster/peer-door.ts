@@ -1,10 +1,10 @@
 // Where the connections of other servers come in: behind their greeting they bring requests of their visitors.
 
 import type { RequestHead } from '../../http/head.ts'
+import type { WholeServer } from '../../server/contracts/part.ts'
+import type { Arrival, Route } from '../../server/front.ts'
+import { VisitorHop } from '../../server/fronts/visitor-hop.ts'
 import type { Socket } from '../../socket.ts'
-import type { WholeServer } from '../contracts/part.ts'
-import type { Arrival, Route } from '../front.ts'
-import { VisitorHop } from '../fronts/visitor-hop.ts'
 import { provedRoute } from './challenge.ts'
 import type { Cluster } from './cluster.ts'
 import { FramedSocket } from './framed-socket.ts'

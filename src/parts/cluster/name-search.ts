@@ -3,9 +3,9 @@
 
 import type { Node } from '../../directory.ts'
 import type { ErrorCode } from '../../errors.ts'
-import type { NamedRequest, NameRouter, SearchedRequest } from '../contracts/layer.ts'
-import { type Holding, type Route, refusal, routedLater } from '../front.ts'
-import type { Upstream } from '../upstream.ts'
+import type { NamedRequest, NameRouter, SearchedRequest } from '../../server/contracts/layer.ts'
+import { type Holding, type Route, refusal, routedLater } from '../../server/front.ts'
+import type { Upstream } from '../../server/upstream.ts'
 
 /** What a request for a name asks of the other servers; see `Cluster`. */
 export interface SearchedServers {
@@ -45,7 +45,7 @@ class NameSearch {
 
   route(named: NamedRequest, servers: SearchedServers, next: NameRouter): Route {
     // It was sent here by a server that took this one for the holder.
-    if (this.#request.arrival.isForwarded) return named.kept() ?? this.#request.moved()
+    if (this.#request.arrival.from?.moved !== undefined) return named.kept() ?? this.#request.moved()
     const routeTo = (nodes: readonly Node[]): Route => {
       const upstream = servers.upstreamTo(nodes)
       if (upstream !== undefined) return this.#toServer(upstream, named, servers)

@@ -4,10 +4,10 @@
 import type { Place } from '../../directory.ts'
 import type { ErrorCode } from '../../errors.ts'
 import { Join } from '../../join.ts'
+import type { RawTaker } from '../../server/contracts/servers.ts'
+import type { RawWish } from '../../server/raw-visit.ts'
 import type { ByteStream, StreamHandler } from '../../session/byte-stream.ts'
 import type { Endpoint, Socket, SocketHandler } from '../../socket.ts'
-import type { RawTaker } from '../contracts/servers.ts'
-import type { RawWish } from '../raw-visit.ts'
 import type { Cluster } from './cluster.ts'
 
 /** Servers tried for one connection. A client moves from one to another once. */

@@ -1,12 +1,14 @@
 // What servers of a cluster say to each other in front of HTTP/1.1: who they are, and whose each request is.
 
 import { createHmac, timingSafeEqual } from 'node:crypto'
+import { ERRORS } from '../../errors.ts'
 import { ascii } from '../../http/characters.ts'
-import type { RequestHead } from '../../http/head.ts'
-import { parseRequestHead } from '../../http/head.ts'
+import { parseRequestHead, type RequestHead, type ResponseHead } from '../../http/head.ts'
+import { APP_ANSWERED_HEADER } from '../../http/pages.ts'
+import type { Refusal } from '../../plugin.ts'
+import type { PeerNote } from '../../server/contracts/peer-note.ts'
+import type { RawPassenger } from '../../server/contracts/servers.ts'
 import type { Endpoint } from '../../socket.ts'
-import type { PeerNote } from '../contracts/peer-note.ts'
-import type { RawPassenger } from '../contracts/servers.ts'
 
 /** A connection that is upgraded to this carries requests of another server's visitors. */
 export const PEER_PROTOCOL = 'localtunnels-peer'
@@ -21,13 +23,9 @@ const ENDPOINTS_HEADER = 'localtunnels-endpoints'
 /** In front of each request: scheme, whether the visitor showed a certificate, its address, and what else it is. */
 const VISITOR_HEADER = 'localtunnels-visitor'
 /** The server that is asked does not hold the name. */
-export const MOVED_HEADER = 'localtunnels-moved'
-
-/** In the answer to a copy: 1, it is that of the client whose answer counts, or 0. */
-export const COUNTS_HEADER = 'localtunnels-counts'
-/** In an answer that the app gave to a kept webhook: an error code in it is the app's own. */
-export const APP_ANSWERED_HEADER = 'localtunnels-app-answered'
-export const APP_ANSWERED_LINE: Uint8Array = ascii(`${APP_ANSWERED_HEADER}: 1\r\n`)
+const MOVED_HEADER = 'localtunnels-moved'
+const MOVED: Refusal = { code: 'CLUSTER_MOVED', headers: [[MOVED_HEADER, '1']] }
+const APP_ANSWERED_LINE: Uint8Array = ascii(`${APP_ANSWERED_HEADER}: 1\r\n`)
 
 /** Silence before the system asks whether the other server's machine is there: what is under way may be silent for hours. */
 export const PEER_SILENCE_MS = 10_000
@@ -125,6 +123,11 @@ export function isSameProof(shown: string, proof: string): boolean {
   return a.length === b.length && timingSafeEqual(a, b)
 }
 
+/** The other server does not hold the name any more. */
+export function isMoved(answer: ResponseHead): boolean {
+  return answer.status === ERRORS.CLUSTER_MOVED.status && answer.header(MOVED_HEADER) !== undefined
+}
+
 /** The line that `takeVisitor` reads, with its CRLF. */
 export function visitorLine({ proto, isCertified, address, keptFor, isCopy }: PeerVisitor): Uint8Array {
   const note = isCopy === true ? ' copy' : keptFor === undefined ? '' : ` kept=${keptFor}`
@@ -152,7 +155,8 @@ export function takeVisitor(head: RequestHead): PeerVisitor | undefined {
     proto,
     isCertified: certified === '1',
     address,
+    moved: MOVED,
     ...(note === ' copy' && { isCopy: true }),
-    ...(note.startsWith(' kept=') && { keptFor: note.slice(' kept='.length) }),
+    ...(note.startsWith(' kept=') && { keptFor: note.slice(' kept='.length), answerLine: APP_ANSWERED_LINE }),
   }
 }

@@ -2,7 +2,7 @@
 
 import { randomBytes } from 'node:crypto'
 import type { DirectoryTables, TableEntry } from '../../directory.ts'
-import type { Table } from '../contracts/tables.ts'
+import type { Table } from '../../server/contracts/tables.ts'
 
 /** How long a removal is remembered: a server that was away for longer may bring the entry back. */
 const REMOVED_MS = 90 * 86_400_000

@@ -2,8 +2,8 @@
 // frame is the end of one way. A connection that closes before both ends were said was cut, whatever carries it: TLS and unix
 // sockets have no reset.
 
+import { UNHEARD } from '../../server/raw-visit.ts'
 import type { Endpoints, Socket, SocketHandler } from '../../socket.ts'
-import { UNHEARD } from '../raw-visit.ts'
 
 const HEADER_BYTES = 2
 const MAX_FRAME_BYTES = 0xffff

@@ -10,7 +10,7 @@ import {
   type NameWish,
 } from '../../directory.ts'
 import type { ErrorCode } from '../../errors.ts'
-import type { Claimed } from '../contracts/servers.ts'
+import type { Claimed } from '../../server/contracts/servers.ts'
 
 /** What holds need of their server. */
 export interface HoldsHost {

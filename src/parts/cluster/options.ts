@@ -1,0 +1,36 @@
+// What an operator says of the cluster is checked here; and how long things last there.
+
+import type { DirectoryTimes } from '../../directory.ts'
+import { TunnelError } from '../../errors.ts'
+import type { ClusterOptions } from '../../server/part-options.ts'
+
+/** Throws `OPTION_INVALID` for what cannot be used. `port`: of the server. */
+export function checkCluster({ peerUrl, peerTls, secret }: ClusterOptions, port: number): void {
+  if (secret !== undefined && secret.length < 32)
+    throw new TunnelError('OPTION_INVALID', 'cluster.secret must have at least 32 characters.')
+  const url = peerUrl === undefined ? undefined : URL.parse(peerUrl)
+  if (peerTls !== undefined && (url?.protocol !== 'https:' || Number(url.port || 443) === port))
+    throw new TunnelError(
+      'OPTION_INVALID',
+      'cluster.peerTls needs a cluster.peerUrl like https://10.0.0.2:8443, whose port is not that of the server.',
+    )
+  // A socket of this machine.
+  if (url?.protocol === 'unix:' && url.pathname.startsWith('/')) return
+  const isUrl = url !== null && (url === undefined || /^https?:$/.test(url.protocol))
+  if (!isUrl || (url !== undefined && url.pathname !== '/'))
+    throw new TunnelError(
+      'OPTION_INVALID',
+      `cluster.peerUrl must be like http://10.0.0.2:8080, not "${peerUrl}".`,
+    )
+}
+
+/**
+ * A server beats three times in `nodeMs`: two lost messages do not make it look dead, and a dead one gets no visitors after
+ * that time, even if no connection to it failed. `leaseMs` is that of a single server. `earlyMs`: two beats of the slowest.
+ */
+export const CLUSTER_TIMES: DirectoryTimes = {
+  nodeMs: 6_000,
+  leaseMs: 30_000,
+  earlyMs: 2_500,
+  holdMs: 600_000,
+}
