@@ -180,7 +180,7 @@ export interface ExchangeContext {
  * Wraps an exchange: may change the request, answer itself, or change the answer. Runs behind the guards. Costs the tunnels
  * that have one, because `Request` and `Response` are made for each exchange; bodies stream. One that throws, or rejects, gives
  * that visitor a 500 `MIDDLEWARE_FAILED` and affects no other. Raw connections pass it by. A request to
- * switch protocols, such as a WebSocket, has the header `upgrade`; if the app agrees, its answer has status 101, and what follows passes by.
+ * switch protocols, such as a WebSocket, has the header `upgrade`; if the app agrees, the `Response` has status 101, and later bytes pass by.
  *
  * The first of the list is the outermost. `next` gives the request to the next one, and at last to the app; it may be called
  * once. The URL of the request may change its path and query; the host stays the visitor's.

@@ -56,7 +56,7 @@ export async function probePublicSide(
   return head.startsWith('http/1.1 204') && head.includes(`\r\n${PROBE_HEADER}: ok\r\n`)
 }
 
-/** As proofs want it. */
+/** Hashes a text as the proofs of probes want it. */
 export function sha256(text: string): string {
   return createHash('sha256').update(text).digest('base64url')
 }

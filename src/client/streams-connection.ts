@@ -42,7 +42,7 @@ interface Granted {
   readonly origins: readonly Origin[]
 }
 
-/** What streams lead to. */
+/** The app that streams lead to. */
 interface Dialled {
   readonly origin: Origin
   readonly isRaw: boolean

@@ -55,7 +55,7 @@ export class InnerVisit implements Visit {
   #isRequestSent = false
   #resume: (() => void) | undefined
   #isPaused = false
-  /** After a 101: what the app does, until the middlewares have agreed. */
+  /** The calls of the app since its 101, until the middlewares have agreed to that. */
   readonly #sinceSwitch: (() => unknown)[] = []
   #isJoined = false
 
@@ -100,7 +100,7 @@ export class InnerVisit implements Visit {
     return this.#answer.upgrade
   }
 
-  /** All of the request is on its way. */
+  /** Whether the app's side has all of the request. */
   get isRequestSent(): boolean {
     return this.#isRequestSent
   }

@@ -80,7 +80,7 @@ class WrappedExchange implements Exchange, Deadline {
   readonly #framer: BodyFramer
   #body: RequestBody | undefined
   #inner: InnerVisit | undefined
-  /** After a 101: where the visitor's bytes go. */
+  /** The exchange that gets the visitor's bytes behind a 101. */
   #switched: Exchange | undefined
   #owesContinue: boolean
   #isOver = false
@@ -296,7 +296,7 @@ class WrappedExchange implements Exchange, Deadline {
   }
 }
 
-/** The protocols that a request offers to switch to, as they are spelled. */
+/** The protocols that a request offers to switch to, in its spelling. */
 function offerOf(head: RequestHead): string {
   const lines = head.headerList().filter(([name]) => name.toLowerCase() === 'upgrade')
   return lines.map(([, value]) => value).join(', ')
