@@ -68,6 +68,11 @@ export class Join implements StreamHandler {
     return this.#isOver
   }
 
+  /** The first bytes that wait for the socket. */
+  get firstUnsent(): Uint8Array | undefined {
+    return this.#unsent.first
+  }
+
   protected get stream(): ByteStream | undefined {
     return this.#stream
   }

@@ -82,7 +82,7 @@ export interface Pass {
   readonly requestHeaders?: readonly HeaderLine[]
   /** Header lines for the visitor, added to the app's answer. */
   readonly answerHeaders?: readonly HeaderLine[]
-  /** Wraps this exchange, behind the middlewares of the server. A request to switch protocols is refused: it could not be wrapped. */
+  /** Wraps this exchange, behind the middlewares of the server. A request to switch protocols is refused: what follows a switch is not wrapped. */
   readonly middleware?: Middleware
   /**
    * Called when what was let in begins: a request with its answer, however long, a WebSocket, a raw connection, a flow. The guard calls
@@ -179,7 +179,8 @@ export interface ExchangeContext {
 /**
  * Wraps an exchange: may change the request, answer itself, or change the answer. Runs behind the guards. Costs the tunnels
  * that have one, because `Request` and `Response` are made for each exchange; bodies stream. One that throws, or rejects, gives
- * that visitor a 500 `MIDDLEWARE_FAILED` and affects no other. Upgrades (WebSockets) and raw connections pass it by.
+ * that visitor a 500 `MIDDLEWARE_FAILED` and affects no other. Raw connections pass it by. A request to
+ * switch protocols, such as a WebSocket, has the header `upgrade`; if the app agrees, the `Response` has status 101, and later bytes pass by.
  *
  * The first of the list is the outermost. `next` gives the request to the next one, and at last to the app; it may be called
  * once. The URL of the request may change its path and query; the host stays the visitor's.

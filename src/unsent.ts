@@ -39,6 +39,11 @@ export class Unsent {
     this.#account = account
   }
 
+  /** The first bytes that wait. */
+  get first(): Uint8Array | undefined {
+    return this.#pieces[0]
+  }
+
   get isEmpty(): boolean {
     return this.#pieces.length === 0
   }

@@ -4,15 +4,18 @@ import { TunnelError } from '../errors.ts'
 import type { ByteStream, StreamHandler } from '../session/byte-stream.ts'
 import { OriginJoin } from './lanes/origin-join.ts'
 import type { Origin } from './origin.ts'
+import { isServersProbe } from './probe.ts'
 
 /**
  * Dials the origin for a stream. What the server sends meanwhile waits, bounded by the stream's first credit.
- * `failed` learns why the origin could not be reached, and what a `fetch` handler threw.
+ * `failed` learns why the origin could not be reached for a visitor, and what a `fetch` handler threw. `probeProof`: how the server
+ * marks its own probes, which report to its operator.
  */
 export function join(
   stream: ByteStream,
   origin: Origin,
   isRaw: boolean,
+  probeProof: string,
   failed: (error: TunnelError) => void,
 ): StreamHandler {
   const joined = new OriginJoin('ORIGIN_CLOSED', isRaw, error => {
@@ -26,8 +29,9 @@ export function join(
       if (joined.isOver) return
       const error =
         cause instanceof TunnelError ? cause : new TunnelError('ORIGIN_UNREACHABLE', undefined, { cause })
+      const isProbe = isServersProbe(joined.firstUnsent, probeProof)
       joined.fail(error.code)
-      failed(error)
+      if (!isProbe) failed(error)
     },
   )
   return joined

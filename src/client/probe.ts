@@ -36,7 +36,7 @@ export async function probePublicSide(
     closed: () => resolve(text),
   }
   const { host, hostname } = new URL(url)
-  const proof = probeProof(secret, text => createHash('sha256').update(text).digest('base64url'))
+  const proof = probeProof(secret, sha256)
   const dialled = dial(addressOf(url, hostname), handler, dialling.signal)
   const request = `HEAD / HTTP/1.1\r\nHost: ${host}\r\n${PROBE_HEADER}: ${proof}\r\nConnection: close\r\n\r\n`
   dialled.then(
@@ -54,6 +54,17 @@ export async function probePublicSide(
     () => {},
   )
   return head.startsWith('http/1.1 204') && head.includes(`\r\n${PROBE_HEADER}: ok\r\n`)
+}
+
+/** Hashes a text as the proofs of probes want it. */
+export function sha256(text: string): string {
+  return createHash('sha256').update(text).digest('base64url')
+}
+
+/** Whether the first bytes for an app of HTTP/1.1 are a probe by the server. No visitor knows the proof. */
+export function isServersProbe(first: Uint8Array | undefined, proof: string): boolean {
+  const text = Buffer.from(first ?? []).toString('latin1')
+  return text.startsWith('HEAD / ') && text.includes(`\r\n${PROBE_HEADER}: ${proof}\r\n`)
 }
 
 function addressOf(url: string, hostname: string): Address {

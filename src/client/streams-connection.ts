@@ -14,6 +14,7 @@ import {
   parseServerMessage,
   type RegisterRoute,
   type ServerMessage,
+  serverProbeProof,
 } from '../wire/control.ts'
 import { MAX_FRAME_BYTES } from '../wire/frame.ts'
 import type { Connection, ConnectionEvents, Registration, Wish } from './connection.ts'
@@ -22,6 +23,7 @@ import { OriginJoin } from './lanes/origin-join.ts'
 import { Links } from './links.ts'
 import type { Origin } from './origin.ts'
 import { bounded } from './origins/bounded.ts'
+import { sha256 } from './probe.ts'
 import type { ClientSettings } from './settings.ts'
 import type { RouteSettings, TunnelSettings } from './tunnel-settings.ts'
 import { turns } from './turns.ts'
@@ -38,6 +40,14 @@ interface Granted {
   readonly name: string
   /** What the OPEN frames of its number lead to, and those of the numbers that follow it. */
   readonly origins: readonly Origin[]
+}
+
+/** The app that streams lead to. */
+interface Dialled {
+  readonly origin: Origin
+  readonly isRaw: boolean
+  /** How the server marks its own probes. */
+  readonly probeProof: string
 }
 
 /** A tunnel that was given back, until the server says that no visitor of it is left. */
@@ -62,7 +72,7 @@ export class StreamsConnection implements Connection {
   readonly #leaving = new Map<number, Leaving>()
   readonly #drainTimeoutMs: number
   /** By the number in OPEN frames: a tunnel's own, and one for each of its routes. */
-  readonly #origins = new Map<number, { readonly origin: Origin; readonly isRaw: boolean }>()
+  readonly #origins = new Map<number, Dialled>()
   /** Why the server said that it leaves. */
   #leavingCode: ErrorCode | undefined
   #closedWith: TunnelError | undefined
@@ -76,7 +86,7 @@ export class StreamsConnection implements Connection {
       opened: (stream, tunnel) => {
         const to = this.#origins.get(tunnel)
         if (to === undefined) return 'STREAM_UNKNOWN'
-        return join(stream, to.origin, to.isRaw, error => events.error(error))
+        return join(stream, to.origin, to.isRaw, to.probeProof, error => events.error(error))
       },
       control: json => this.#control(json),
       leaving: code => {
@@ -340,8 +350,9 @@ export class StreamsConnection implements Connection {
     const isRaw = kind === 'tcp' || kind === 'tls'
     const origins = [origin, ...routes.map(route => route.origin)].map(one => bounded(one, this.#maxStreams))
     this.#granted.set(message.tunnel, { name: message.name, origins })
+    const probeProof = serverProbeProof(message.resume, sha256)
     for (const [index, one] of origins.entries())
-      this.#origins.set(message.tunnel + index, { origin: one, isRaw })
+      this.#origins.set(message.tunnel + index, { origin: one, isRaw, probeProof })
     registering.resolve({
       ...message,
       isGuarded: message.guarded === true,

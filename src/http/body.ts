@@ -207,7 +207,7 @@ export class BodyFramer {
     return stop
   }
 
-  /** In the strict copy `text` stands for bytes[from, to). `start`: of what is fed. */
+  /** Puts `text` in the place of bytes[from, to) in the strict copy. `start`: where the fed bytes begin. */
   #replace(bytes: Uint8Array, start: number, from: number, to: number, text: Uint8Array): void {
     if (!this.#isCleaning) {
       this.#isCleaning = true
@@ -283,7 +283,7 @@ export class BodyFramer {
     return at
   }
 
-  /** The same for an app's: what the trailers mean goes on once they are complete. */
+  /** Reads the trailers of an app. They go on once they are complete. */
   #readTrailers(bytes: Uint8Array, start: number, from: number, end: number): number {
     const isFirst = this.#trailing === undefined
     // As nearly always.
@@ -398,7 +398,7 @@ export class BodyFramer {
     return state === EXT_NAME || state === EXT_VALUE || state === EXT_QUOTED_END
   }
 
-  /** Behind the size and its `;`. */
+  /** The state behind the `;` of a size. */
   get #extension(): number {
     return this.isTolerant ? EXT_IGNORED : EXT_START
   }

@@ -133,6 +133,11 @@ function lengthOf(response: Response): number | undefined {
   return Number(text)
 }
 
+/** The head of a response that switches to one of these protocols. */
+export function switchHeadOf(response: Response, upgrade: string): Uint8Array {
+  return latin1Bytes(`${linesOf(response)}connection: upgrade\r\nupgrade: ${upgrade}\r\n\r\n`)
+}
+
 function headOf(
   response: Response,
   to: AnswerTo,
@@ -140,17 +145,23 @@ function headOf(
   isChunked: boolean,
   keepAlive: boolean,
 ): Uint8Array {
-  let text = `HTTP/1.1 ${response.status} ${response.statusText}\r\n`
-  for (const [name, value] of response.headers)
-    if (name !== 'content-length' && name !== 'set-cookie' && !OWN_NAMES.has(name))
-      text += `${name}: ${value}\r\n`
-  // Cookies cannot be joined by commas as other headers can.
-  for (const cookie of response.headers.getSetCookie()) text += `set-cookie: ${cookie}\r\n`
+  let text = linesOf(response)
   if (isChunked) text += 'transfer-encoding: chunked\r\n'
   else if (length !== undefined) text += `content-length: ${length}\r\n`
   if (!keepAlive) text += 'connection: close\r\n'
   else if (to.minorVersion === 0) text += 'connection: keep-alive\r\n'
   return latin1Bytes(`${text}\r\n`)
+}
+
+/** The status line, and the lines that are not of one connection. */
+function linesOf({ status, statusText, headers }: Response): string {
+  let text = `HTTP/1.1 ${status} ${statusText}\r\n`
+  for (const [name, value] of headers)
+    if (name !== 'content-length' && name !== 'set-cookie' && !OWN_NAMES.has(name))
+      text += `${name}: ${value}\r\n`
+  // Cookies cannot be joined by commas as other headers can.
+  for (const cookie of headers.getSetCookie()) text += `set-cookie: ${cookie}\r\n`
+  return text
 }
 
 /** Web headers hold bytes as the characters of the same number; UTF-8 would make two of one. */

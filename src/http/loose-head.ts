@@ -16,7 +16,7 @@ import { ascii, CR, isForbiddenInValue, LF, latin1 } from './characters.ts'
 import { CONTENT_LENGTH, HOST, kindOf, LOOKALIKE, TRANSFER_ENCODING } from './field-names.ts'
 
 const STATUS_LINE = /^HTTP\/([1-9]\.\d) +([1-9]\d\d(?: .*)?)$/
-/** What may go on to be one. */
+/** The beginning of one. */
 const BEGINNING =
   /^(?:(?:H|HT|HTT|HTTP|HTTP\/(?:[1-9](?:\.(?:\d(?: +(?:[1-9]\d?)?)?)?)?)?)$|HTTP\/[1-9]\.\d +[1-9]\d\d(?:[ \r]|$))/
 const BEGINNING_BYTES = 40
@@ -29,7 +29,7 @@ export class LooseHead {
   lines: string[] = []
   /** Why it is refused, after -1. */
   fault = ''
-  /** It says in two ways how long its body is, or in one that its version does not have. */
+  /** Whether the body has two lengths, or a coding that its version does not have. */
   hasDoubtfulLength = false
   readonly #where: 'head' | 'trailers'
   /** Lines as they came: a folded one counts for each of its parts. */

@@ -4,7 +4,9 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { createHash, randomBytes } from 'node:crypto'
 import type { Middleware, TunnelServerOptions } from '../../src/index.ts'
 import { ask } from '../support/ask.ts'
-import { eventually } from '../support/events.ts'
+import { eventually, next } from '../support/events.ts'
+import { get as get1, headerOf, ok, rawTunnel } from '../support/exchange.ts'
+import { frame } from '../support/h2-frames.ts'
 import { get, H2Peer, head } from '../support/h2-peer.ts'
 import { startHttp2Site } from '../support/http2-site.ts'
 import { rawDial } from '../support/raw.ts'
@@ -237,18 +239,133 @@ test('a small answer on a connection whose visitor takes nothing is over when it
   await eventually(() => server.getStats().pendingResponses === 0, 'nothing to be left')
 })
 
-test('upgrades pass it by, and other tunnels do without it', async () => {
+test('a request to switch protocols is one like others: it may be refused, and other tunnels do without it', async () => {
   const refusing: Middleware = { ...handles(() => new Response('no', { status: 403 })), tunnels: ['app'] }
   await using tunnel = await start([refusing])
   const other = await tunnel.client.http({ port: app.port ?? 0, subdomain: 'other' })
   expect(await ask(tunnel.port, tunnel.host)).toMatchObject({ status: 403 })
   expect(await ask(tunnel.port, `${other.name}.localhost`)).toMatchObject({ status: 200 })
-  const socket = new WebSocket(`ws://127.0.0.1:${tunnel.port}/`, { headers: { host: tunnel.host } })
-  const answer = await new Promise((resolve, reject) => {
+  expect(await echoed(tunnel.port, tunnel.host)).toBe('closed')
+  expect(await echoed(tunnel.port, `${other.name}.localhost`)).toBe('hello')
+})
+
+/** What a WebSocket of the app says to `hello`. */
+function echoed(port: number, host: string): Promise<unknown> {
+  const socket = new WebSocket(`ws://127.0.0.1:${port}/`, { headers: { host } })
+  return new Promise(resolve => {
     socket.onopen = () => socket.send('hello')
-    socket.onmessage = ({ data }) => resolve(data)
-    socket.onerror = reject
+    socket.onmessage = ({ data }) => {
+      resolve(data)
+      socket.close()
+    }
+    socket.onclose = () => resolve('closed')
   })
-  socket.close()
-  expect(answer).toBe('hello')
+}
+
+const upgrade = (to: string) => `Connection: Upgrade\r\nUpgrade: ${to}\r\n`
+
+for (const [method, lines, body] of [
+  ['GET', '', ''],
+  ['POST', 'Content-Length: 7\r\n', '{"a":1}'],
+] as const)
+  test(`behind ${method} the 101 of the app passes, with what the middleware says, and bytes both ways`, async () => {
+    const seen: unknown[] = []
+    const stamp = handles(async (request, next) => {
+      request.headers.set('x-checked', 'yes')
+      const answer = await next(request)
+      seen.push([request.headers.get('upgrade'), answer.status, answer.headers.get('x-app')])
+      const stamped = new Response(answer.body, answer)
+      stamped.headers.set('x-served-by', 'tunnel')
+      return stamped
+    })
+    await using raw = await rawTunnel({ server: { middlewares: [stamp] } })
+    const report = next(raw.tunnel.server, 'request')
+    const visitor = await raw.visit(
+      get1(raw.host, '/exec', upgrade('SPDY/3.1, tcp') + lines).replace('GET', method) + body,
+    )
+    const origin = await raw.origin.accept()
+    const head = await origin.until('\r\n\r\n')
+    expect([headerOf(head, 'upgrade'), headerOf(head, 'connection'), headerOf(head, 'x-checked')]).toEqual([
+      'SPDY/3.1, tcp',
+      'Upgrade',
+      'yes',
+    ])
+    expect(await origin.exactly(body.length)).toBe(body)
+    await origin.send(
+      `HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 101 Switching Protocols\r\n${upgrade('tcp')}X-App: 1\r\n\r\n\0ready`,
+    )
+    const answer = await visitor.until('\r\n\r\n')
+    expect(answer).toStartWith('HTTP/1.1 101 Switching Protocols\r\n')
+    expect([headerOf(answer, 'upgrade'), headerOf(answer, 'x-app'), headerOf(answer, 'x-served-by')]).toEqual(
+      ['tcp', '1', 'tunnel'],
+    )
+    expect(await visitor.exactly(6)).toBe('\0ready')
+    expect(seen).toEqual([['SPDY/3.1, tcp', 101, '1']])
+    await visitor.send('GET / HTTP/1.1\n')
+    expect(await origin.exactly(15)).toBe('GET / HTTP/1.1\n')
+    const large = 'x'.repeat(1_000_000)
+    void origin.send(large)
+    expect(await visitor.exactly(large.length)).toBe(large)
+    // Half-closed.
+    visitor.socket.end()
+    await origin.end()
+    await origin.send('the rest')
+    origin.socket.end()
+    expect(await visitor.end()).toBe('the rest')
+    expect(await report).toMatchObject({ method, status: 101 })
+  })
+
+test('an app that does not switch answers, what ends at once ends, and a refused switch is cut at the app', async () => {
+  const deciding = handles(async (request, next) => {
+    const { pathname } = new URL(request.url)
+    if (pathname === '/plain') request.headers.delete('upgrade')
+    const answer = await next(request)
+    if (pathname === '/own') return new Response(null, { status: 101 })
+    return pathname === '/refused' ? new Response('not here', { status: 403 }) : answer
+  })
+  await using raw = await rawTunnel({ server: { middlewares: [deciding] } })
+  raw.tunnel.server.on('error', () => {})
+  const last = 'Connection: close\r\n'
+  const switching = `HTTP/1.1 101 Switching Protocols\r\n${upgrade('tcp')}\r\n`
+  const answered = async (path: string, bytes: string, ends = false) => {
+    const visitor = await raw.visit(get1(raw.host, path, upgrade('tcp')))
+    const origin = await raw.origin.accept()
+    const head = await origin.until('\r\n\r\n')
+    await origin.send(bytes)
+    if (ends) origin.socket.end()
+    return { visitor, origin, upgrade: headerOf(head, 'upgrade'), answer: await visitor.until('\r\n\r\n') }
+  }
+  const plain = await answered('/plain', ok('plain', last))
+  expect([plain.upgrade, plain.answer.slice(9, 12)]).toEqual([undefined, '200'])
+  const unwilling = await answered('/', ok('no', last))
+  expect([unwilling.upgrade, unwilling.answer.slice(9, 12)]).toEqual(['tcp', '200'])
+  const short = await answered('/', `${switching}bye`, true)
+  expect(await short.visitor.exactly(3)).toBe('bye')
+  short.visitor.socket.end()
+  await short.visitor.closed()
+  const refused = await answered('/refused', switching)
+  expect(refused.answer.slice(9, 12)).toBe('403')
+  await refused.origin.closed()
+  const own = await answered('/own', ok('no', last))
+  expect(own.answer).toContain('MIDDLEWARE_FAILED')
+  const odd = await answered('/', ok('odd').replace('200', '999'))
+  expect(odd.answer).toContain('ORIGIN_INVALID')
+})
+
+test('a visitor of HTTP/2 has its WebSocket through a middleware', async () => {
+  const stamp = handles(async (request, next) => {
+    const answer = await next(request)
+    answer.headers.set('x-served-by', 'tunnel')
+    return answer
+  })
+  await using site = await startHttp2Site(app.port ?? 0, { server: { middlewares: [stamp] } })
+  await using peer = await H2Peer.connect(site.port)
+  const fields = get(site.host).filter(([name]) => name !== ':method')
+  peer.send(head(1, [[':method', 'CONNECT'], [':protocol', 'websocket'], ...fields], false))
+  await peer.when(seen => seen.field(1, ':status') !== undefined, 'the answer')
+  expect([peer.seen.field(1, ':status'), peer.seen.field(1, 'x-served-by')]).toEqual(['200', 'tunnel'])
+  // A masked text of one letter, by a mask of zeros.
+  peer.send(frame(0, 0, 1, [0x81, 0x81, 0, 0, 0, 0, 0x68]))
+  await peer.when(seen => seen.body(1).length >= 3, 'the echo')
+  expect([...peer.seen.body(1)]).toEqual([0x81, 1, 0x68])
 })

@@ -1,9 +1,9 @@
 // What a client knows of its inspector: taps on its origins, which cost nothing until the inspector is loaded.
 
-import { createHash } from 'node:crypto'
 import { TunnelError } from '../../errors.ts'
 import { serverProbeProof } from '../../wire/control.ts'
 import type { Origin } from '../origin.ts'
+import { sha256 } from '../probe.ts'
 import type { TunnelSettings } from '../tunnel-settings.ts'
 import type { Inspected, Inspector } from './inspector.ts'
 import type { InspectSettings } from './options.ts'
@@ -71,10 +71,7 @@ export class Inspection {
   granted(origin: Origin, name: string, url: string, secret: string | undefined): void {
     for (const one of this.#tunnels) {
       if (one.settings.origin !== origin.untapped) continue
-      one.serverProbe =
-        secret === undefined
-          ? undefined
-          : serverProbeProof(secret, text => createHash('sha256').update(text).digest('base64url'))
+      one.serverProbe = secret === undefined ? undefined : serverProbeProof(secret, sha256)
       one.tunnel = name
       one.url = url
     }

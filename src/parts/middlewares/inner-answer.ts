@@ -19,6 +19,8 @@ export interface AnswerReader {
 export class InnerAnswer {
   /** The head came, and `response` is there. */
   hasBegun = false
+  /** The protocols that a 101 switches to; empty: it is another response. */
+  upgrade = ''
   readonly #limits: ServerLimits
   readonly #method: string
   readonly #reader: AnswerReader
@@ -63,7 +65,9 @@ export class InnerAnswer {
     if (headEnd < 0) return false
     if (headEnd === 0) this.#partial = all
     // A middleware sees one answer for each request.
-    else if (this.#head.status < 200) return this.take(all, headEnd, all.length)
+    else if (this.#head.status < 200 && this.#head.status !== 101) return this.take(all, headEnd, all.length)
+    // A Response cannot have it.
+    else if (this.#head.status > 599) return false
     else this.#begin(this.#head, all, headEnd)
     return true
   }
@@ -82,6 +86,7 @@ export class InnerAnswer {
 
   #begin(head: ResponseHead, bytes: Uint8Array, at: number): void {
     this.hasBegun = true
+    this.upgrade = head.upgrade
     this.#framer.begin(head.body, head.contentLength)
     const hasBody = head.body !== 'none' && head.status !== 204 && head.status !== 205 && head.status !== 304
     const body = hasBody ? this.#bodyStream() : null

@@ -1,5 +1,6 @@
 // The app's side of an exchange that middlewares wrap: a Request on its way to an upstream, and its answer as a Response.
 
+import { copyOf } from '../../bytes.ts'
 import { deferred } from '../../deferred.ts'
 import type { ErrorCode } from '../../errors.ts'
 import type { Hop } from '../../http/forward.ts'
@@ -7,7 +8,7 @@ import { parseRequestHead, RequestHead } from '../../http/head.ts'
 import { errorAnswer } from '../../http/pages.ts'
 import type { Served } from '../../server/front.ts'
 import type { ServerLimits } from '../../server/options.ts'
-import type { Exchange, Rewrite, Visit } from '../../server/upstream.ts'
+import { DEAD_EXCHANGE, type Exchange, type Rewrite, type Visit } from '../../server/upstream.ts'
 import { InnerAnswer } from './inner-answer.ts'
 import type { Wrapping } from './middleware.ts'
 
@@ -54,6 +55,9 @@ export class InnerVisit implements Visit {
   #isRequestSent = false
   #resume: (() => void) | undefined
   #isPaused = false
+  /** The calls of the app since its 101, until the middlewares have agreed to that. */
+  readonly #sinceSwitch: (() => unknown)[] = []
+  #isJoined = false
 
   constructor(
     outer: Visit,
@@ -89,6 +93,30 @@ export class InnerVisit implements Visit {
     this.head.traceparent = this.#outer.head.traceparent
     this.#beginAt(served)
     return this.#answer.response
+  }
+
+  /** The protocols that the app switches to; empty: it does not. */
+  get upgrade(): string {
+    return this.#answer.upgrade
+  }
+
+  /** Whether the app's side has all of the request. */
+  get isRequestSent(): boolean {
+    return this.#isRequestSent
+  }
+
+  get exchange(): Exchange {
+    return this.#exchange ?? DEAD_EXCHANGE
+  }
+
+  /** The visitor has the 101: what the app did since then follows, and bytes go both ways. */
+  join(): void {
+    let isTaking = true
+    for (let act = this.#sinceSwitch.shift(); act !== undefined; act = this.#sinceSwitch.shift())
+      isTaking = act() !== false
+    this.#isJoined = true
+    // The app waits since its 101.
+    if (isTaking) this.exchange.drained()
   }
 
   /** The visitor does not want the answer any more. */
@@ -150,8 +178,14 @@ export class InnerVisit implements Visit {
     return this.#outer.hop(rewrite)
   }
 
-  write(bytes: Uint8Array, _isScratch = false, start = 0, end: number = bytes.length): boolean {
+  write(bytes: Uint8Array, isScratch = false, start = 0, end: number = bytes.length): boolean {
     if (this.#isOver) return true
+    if (this.#isJoined) return this.#outer.write(bytes, isScratch, start, end)
+    if (this.upgrade !== '') {
+      const piece = copyOf(bytes, start, end)
+      this.#sinceSwitch.push(() => this.#outer.write(piece))
+      return false
+    }
     if (this.#answer.take(bytes, start, end)) return this.#answer.hasRoom
     this.#over()
     this.failure = 'ORIGIN_INVALID'
@@ -161,21 +195,23 @@ export class InnerVisit implements Visit {
 
   answered(): void {}
 
-  switched(): void {
-    // The head that was sent asks for no other protocol.
-    this.#outer.fail('ORIGIN_INVALID')
-  }
+  /** The middlewares have the response. */
+  switched(): void {}
 
-  endAnswer(): void {}
+  endAnswer(): void {
+    this.#sinceSwitched(() => this.#outer.endAnswer())
+  }
 
   done(): void {
     if (this.#isOver) return
+    if (this.upgrade !== '') return this.#sinceSwitched(() => this.#outer.done(false))
     this.#over()
     this.#answer.end()
   }
 
   fail(code: ErrorCode, again?: readonly Uint8Array[], reason?: string): void {
     if (this.#isOver) return
+    if (this.upgrade !== '') return this.#sinceSwitched(() => this.#outer.fail(code))
     const other = again === undefined || this.#answer.hasBegun ? undefined : this.#served?.instead?.(code)
     if (other?.kind === 'upstream' && again !== undefined) return this.#sendAgain(other, again)
     if (this.#answer.hasBegun) {
@@ -191,14 +227,21 @@ export class InnerVisit implements Visit {
   }
 
   pause(): void {
+    if (this.#isJoined) return this.#outer.pause()
     this.#isPaused = true
   }
 
   resume(): void {
+    if (this.#isJoined) return this.#outer.resume()
     this.#isPaused = false
     const resume = this.#resume
     this.#resume = undefined
     resume?.()
+  }
+
+  #sinceSwitched(act: () => void): void {
+    if (this.#isJoined) act()
+    else this.#sinceSwitch.push(act)
   }
 
   /** The request goes to another client from its beginning; what of the body is still to come follows by itself. */
@@ -227,6 +270,8 @@ function headOf(request: Request, visitor: RequestHead, keepsLength: boolean): U
   if (request.body !== null)
     text += keepsLength ? `content-length: ${visitor.contentLength}\r\n` : 'transfer-encoding: chunked\r\n'
   else if (visitor.body !== 'none' || !BODILESS.has(request.method)) text += 'content-length: 0\r\n'
+  const upgrade = visitor.upgrade === '' ? null : request.headers.get('upgrade')
+  if (upgrade !== null) text += `connection: upgrade\r\nupgrade: ${upgrade}\r\n`
   return Buffer.from(`${text}\r\n`, 'latin1')
 }
 

@@ -8,8 +8,9 @@
 import { deferred } from '../../deferred.ts'
 import type { ErrorCode } from '../../errors.ts'
 import { BodyFramer } from '../../http/body.ts'
-import { sendAnswer } from '../../http/handler-answer.ts'
+import { sendAnswer, switchHeadOf } from '../../http/handler-answer.ts'
 import { RequestBody, requestOf } from '../../http/handler-request.ts'
+import type { RequestHead } from '../../http/head.ts'
 import type { Middleware } from '../../plugin.ts'
 import type { Clock, Deadline } from '../../server/contracts/clock.ts'
 import type { Faults } from '../../server/contracts/part.ts'
@@ -61,8 +62,6 @@ class MiddlewareUpstream implements Upstream {
   }
 
   begin(visit: Visit): Exchange {
-    // After a switch there are no requests and answers that could be wrapped.
-    if (visit.head.upgrade !== '') return this.#served.upstream.begin(visit)
     const exchange = new WrappedExchange(this.#room, this.#middlewares, this.#served, this.#wrapping, visit)
     return exchange.start() ? exchange : DEAD_EXCHANGE
   }
@@ -81,6 +80,8 @@ class WrappedExchange implements Exchange, Deadline {
   readonly #framer: BodyFramer
   #body: RequestBody | undefined
   #inner: InnerVisit | undefined
+  /** The exchange that gets the visitor's bytes behind a 101. */
+  #switched: Exchange | undefined
   #owesContinue: boolean
   #isOver = false
   /** The head of the answer went out. */
@@ -122,6 +123,7 @@ class WrappedExchange implements Exchange, Deadline {
       visit.fail('METHOD_REFUSED')
       return false
     }
+    if (head.upgrade !== '') request.headers.set('upgrade', offerOf(head))
     void this.#answer(request, head.method, head.minorVersion)
     return true
   }
@@ -129,10 +131,12 @@ class WrappedExchange implements Exchange, Deadline {
   // ── From the visitor ───────────────────────────────────────────────────────────────────────────────────────
 
   body(bytes: Uint8Array): void {
-    if (!this.#isOver) this.#framer.feed(bytes, 0, bytes.length)
+    if (this.#switched !== undefined) this.#switched.body(bytes)
+    else if (!this.#isOver) this.#framer.feed(bytes, 0, bytes.length)
   }
 
   bodyEnded(): void {
+    if (this.#switched !== undefined) return this.#switched.bodyEnded()
     this.#isRequestComplete = true
     if (this.#isOver) return
     this.#body?.close()
@@ -143,12 +147,14 @@ class WrappedExchange implements Exchange, Deadline {
   }
 
   drained(): void {
+    if (this.#switched !== undefined) return this.#switched.drained()
     const waiting = this.#waiting
     this.#waiting = undefined
     waiting?.resolve()
   }
 
   abandoned(): void {
+    if (this.#switched !== undefined) return this.#switched.abandoned()
     const inner = this.#inner
     this.#finish(new Error('the visitor left'))
     inner?.abandon()
@@ -186,6 +192,9 @@ class WrappedExchange implements Exchange, Deadline {
         return
       }
       if (!(response instanceof Response)) throw new TypeError('what it returned is no Response')
+      if (response.status === 101) return this.#switch(response)
+      // It does not want what the app switches to.
+      if (this.#inner?.upgrade) this.#inner.abandon()
       const keepAlive = this.#visit.keepsAlive && this.#isRequestComplete
       const goesOn = await sendAnswer(response, { method, minorVersion, keepAlive }, bytes =>
         this.#send(bytes, response.status),
@@ -196,6 +205,22 @@ class WrappedExchange implements Exchange, Deadline {
     } catch (error) {
       this.#fail(error)
     }
+  }
+
+  /** The app switches protocols, and the middlewares let it: they see nothing of what follows. */
+  #switch(response: Response): void {
+    const inner = this.#inner
+    if (!inner?.upgrade) throw new RangeError('its 101 is not that of the app')
+    if (!inner.isRequestSent) throw new RangeError('the app switches before it has the request')
+    const visit = this.#visit
+    this.#isAnswered = true
+    this.#finish()
+    visit.answered(101)
+    visit.write(withLines(switchHeadOf(response, inner.upgrade), visit))
+    // The visitor's bytes follow at once.
+    this.#switched = inner.exchange
+    visit.switched()
+    inner.join()
   }
 
   async #call(index: number, request: Request): Promise<Response> {
@@ -269,6 +294,12 @@ class WrappedExchange implements Exchange, Deadline {
     this.#waiting = undefined
     waiting?.reject(error)
   }
+}
+
+/** The protocols that a request offers to switch to, in its spelling. */
+function offerOf(head: RequestHead): string {
+  const lines = head.headerList().filter(([name]) => name.toLowerCase() === 'upgrade')
+  return lines.map(([, value]) => value).join(', ')
 }
 
 /** The head with lines of the server in front of its blank line; the first piece of an answer holds all of its head. */

@@ -4,10 +4,13 @@ import { afterEach, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { TunnelClientOptions } from '../../../src/client/options.ts'
 import { TunnelClient, type TunnelServer } from '../../../src/index.ts'
 import { adminOptions, askAdmin } from '../../support/admin.ts'
 import { ask } from '../../support/ask.ts'
+import { next } from '../../support/events.ts'
 import { InspectorApi } from '../../support/inspector.ts'
+import { freePort } from '../../support/ports.ts'
 import { startServer } from '../../support/tunnel.ts'
 
 const AGENT = 'localtunnels-probe'
@@ -113,3 +116,34 @@ test('a probe that is kept in a file stays one', async () => {
   expect(await second.api.rows()).toEqual([])
   expect(await second.api.rows('?filter=is:probe')).toHaveLength(1)
 })
+
+for (const [how, options] of [
+  ['streams', { wire: 'streams' }],
+  ['json', { wire: 'json' }],
+  ['a socket', { unix: '/nowhere/app.sock' }],
+] satisfies [string, TunnelClientOptions][])
+  test(`${how}: a probe of an app that is away is nothing to report, and a visit of it is`, async () => {
+    const server = await startServer({ admin: adminOptions() })
+    closing.push(() => server.stop())
+    const client = new TunnelClient({
+      server: server.url,
+      ...(!('unix' in options) && { host: '127.0.0.1', port: freePort() }),
+      subdomain: 'shop',
+      ...options,
+    })
+    closing.push(() => client.disconnect())
+    const seen: string[] = []
+    client.on('error', error => seen.push('code' in error ? String(error.code) : error.message))
+    client.on('request', ({ method }) => seen.push(method))
+    client.on('response', ({ error }) => seen.push(error ?? ''))
+    await client.connect()
+    for (let count = 0; count < 2; count++) {
+      const { body } = await askAdmin(server, '/tunnels/shop/probe', { method: 'POST' })
+      expect(body).toMatchObject({ status: 0, code: expect.stringMatching(/^ORIGIN_/) })
+    }
+    const over = next(client, 'response')
+    await visit(server, 'GET', '/real')
+    await over
+    expect([...new Set(seen)].sort()).toEqual(['GET', seen.find(one => one.startsWith('ORIGIN_')) ?? ''])
+    expect(seen).toHaveLength(3)
+  })

@@ -1,11 +1,12 @@
 // One connection to a server on the JSON wire, existing servers included: asks for a name, answers requests.
 
-import { createHash, randomBytes } from 'node:crypto'
+import { randomBytes } from 'node:crypto'
 import { base64 } from '../../../buffers.ts'
 import { Budget } from '../../../client/budget.ts'
 import type { TextCarrier } from '../../../client/carrier.ts'
 import type { Connection, ConnectionEvents, Registration, Wish } from '../../../client/connection.ts'
 import { type OriginAnswer, OriginPool, type OriginRequest } from '../../../client/origin-pool.ts'
+import { sha256 } from '../../../client/probe.ts'
 import type { ClientSettings } from '../../../client/settings.ts'
 import type { TunnelSettings } from '../../../client/tunnel-settings.ts'
 import { deferred } from '../../../deferred.ts'
@@ -232,7 +233,7 @@ export class JsonConnection implements Connection {
       this.#asked.delete(request.id)
       if (!(outcome instanceof TunnelError)) return this.#send(request, report, outcome)
       if (outcome.code === 'CANCELLED') return this.#finish(report, 0, 0, { error: 'CANCELLED' })
-      this.#events.error(outcome)
+      if (!isServersProbe(request)) this.#events.error(outcome)
       this.#fail(request, report, outcome.code, reason)
     })
   }
@@ -289,9 +290,11 @@ export class JsonConnection implements Connection {
     this.#finish(report, status, text.length, { error: code, ...(reason !== undefined && { reason }) })
   }
 
-  #begin({ method, path }: JsonRequest): Report {
+  #begin(request: JsonRequest): Report {
     this.#requests++
-    const report = { id: ++this.#lastReport, startedAt: performance.now(), isWatched: this.#isWatched }
+    const { method, path } = request
+    const isWatched = this.#isWatched && !isServersProbe(request)
+    const report = { id: ++this.#lastReport, startedAt: performance.now(), isWatched }
     if (report.isWatched) this.#events.request({ id: report.id, tunnel: this.#name, method, path })
     return report
   }
@@ -355,6 +358,11 @@ const NOT_REACHED: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'ORIGIN_SPEAKS_PLAIN',
 ])
 
+/** The server asks for its operator. It can hide no other request than this one. */
+function isServersProbe({ isProbe, method, path, body }: JsonRequest): boolean {
+  return isProbe === true && method === 'HEAD' && path === '/' && body === undefined
+}
+
 const NO_BODY = { text: '', isBase64: false }
 
 interface Report {
@@ -404,8 +412,4 @@ function refusal(message: string): TunnelError {
   if (/limit/i.test(message)) return new TunnelError('CLIENT_LIMIT', `The server says: ${message}.`)
   if (/reserved/i.test(message)) return new TunnelError('NAME_RESERVED', `The server says: ${message}`)
   return new TunnelError('SERVER_REFUSED', `The server says: ${message}`)
-}
-
-function sha256(text: string): string {
-  return createHash('sha256').update(text).digest('base64url')
 }
