@@ -1,5 +1,5 @@
-// Shares of one budget: who takes some of it leaves a multiple to others. So it is never used up by a few, however often they ask. Where
-// many have used it up, what is not complete yet gives way to what is smaller.
+// Shares of one budget: who takes some of it leaves a multiple to others. So it is never used up by a few, however often they ask. When
+// many have used it up, the visitor with the most gives way to a visitor with less.
 
 /** One visitor leaves four times of what it has: a fifth of an empty budget is the most that it gets. */
 const LEFT_BY_VISITOR = 4
@@ -17,7 +17,7 @@ export interface Portion {
 
 export class Shares {
   #taken = 0
-  /** Those that may still give way. */
+  /** Portions that may still give way. */
   readonly #portions = new Map<Portion, number>()
   readonly #byKey = new Map<string, number>()
 
@@ -47,7 +47,7 @@ export class Shares {
     return hasRoom
   }
 
-  /** It does not give way any more. */
+  /** The portion does not give way any more. */
   settle(portion: Portion): void {
     this.#portions.delete(portion)
   }
