@@ -1,5 +1,5 @@
-// Shares of one budget: who takes some of it leaves a multiple to others. So it is never used up by a few, however often they ask, and
-// nothing has to be taken away again.
+// Shares of one budget: who takes some of it leaves a multiple to others. So it is never used up by a few, however often they ask. When
+// many have used it up, the visitor with the most gives way to a visitor with less.
 
 /** One visitor leaves four times of what it has: a fifth of an empty budget is the most that it gets. */
 const LEFT_BY_VISITOR = 4
@@ -7,8 +7,18 @@ const LEFT_BY_VISITOR = 4
 /** What one visitor can have of an empty budget, in parts of it: a budget for so many of the largest piece has room for one. */
 export const LARGEST_TIMES: number = LEFT_BY_VISITOR + 1
 
+/** Some of the budget that one visitor takes piece by piece. */
+export interface Portion {
+  readonly owner: string
+  readonly visitor: string
+  /** Gives up all of it, at once. */
+  giveWay(): void
+}
+
 export class Shares {
   #taken = 0
+  /** Portions that may still give way. */
+  readonly #portions = new Map<Portion, number>()
   readonly #byKey = new Map<string, number>()
 
   /**
@@ -27,6 +37,43 @@ export class Shares {
     const hasRoom = this.hasRoom(owner, visitor, count, most)
     if (hasRoom) this.#change(owner, visitor, count)
     return hasRoom
+  }
+
+  /** The same for a portion. Without room it takes that of the visitor that has most with this owner, if this one has less. */
+  grow(portion: Portion, count: number, most: number): boolean {
+    const { owner, visitor } = portion
+    const hasRoom = this.take(owner, visitor, count, most) || this.#takeFromMost(portion, count)
+    if (hasRoom) this.#portions.set(portion, (this.#portions.get(portion) ?? 0) + count)
+    return hasRoom
+  }
+
+  /** The portion does not give way any more. */
+  settle(portion: Portion): void {
+    this.#portions.delete(portion)
+  }
+
+  #takeFromMost({ owner, visitor }: Portion, count: number): boolean {
+    const others = [...this.#portions].filter(([one]) => one.owner === owner)
+    const totals = new Map<string, number>()
+    for (const [one, taken] of others) totals.set(one.visitor, (totals.get(one.visitor) ?? 0) + taken)
+    let most = (totals.get(visitor) ?? 0) + count
+    let whose: string | undefined
+    for (const [one, total] of totals)
+      if (total > most) {
+        most = total
+        whose = one
+      }
+    if (whose === undefined) return false
+    // All of its portions are more than is wanted.
+    let freed = 0
+    for (const [one, taken] of others.sort(([, a], [, b]) => b - a)) {
+      if (one.visitor !== whose || freed >= count) continue
+      freed += taken
+      this.#portions.delete(one)
+      one.giveWay()
+    }
+    this.#change(owner, visitor, count)
+    return true
   }
 
   get taken(): number {

@@ -1,7 +1,7 @@
 // Bodies of requests that are kept until they are complete: a share of the room for each owner and visitor, and a time for each next piece.
 
 import { addPiece, copyOf } from '../bytes.ts'
-import { Shares } from '../shares.ts'
+import { type Portion, Shares } from '../shares.ts'
 import { networkOf } from '../wire/ip-address.ts'
 import type { Clock, Deadline } from './contracts/clock.ts'
 import { TICKS_PER_SECOND } from './deadlines.ts'
@@ -33,21 +33,21 @@ export class KeptBodies {
     return this.#boundsNow().maxBodyBytes
   }
 
-  /** Begins one. `owner`: whose tunnel it is for; `timedOut`: the next piece did not come in time. */
-  begin(owner: string, address: string, timedOut: () => void): KeptBody {
-    return new KeptBody(this.#deadlines, this.#shares, this.#boundsNow, owner, networkOf(address), timedOut)
+  /** Begins one. `owner`: whose tunnel it is for; `failed`: the next piece did not come in time, or the room is another one's now. */
+  begin(owner: string, address: string, failed: (code: 'BODY_TIMEOUT' | 'full') => void): KeptBody {
+    return new KeptBody(this.#deadlines, this.#shares, this.#boundsNow, owner, networkOf(address), failed)
   }
 }
 
-export class KeptBody implements Deadline {
+export class KeptBody implements Deadline, Portion {
   dueTick = 0
   readonly pieces: Uint8Array[] = []
-  readonly expired: () => void
+  readonly owner: string
+  readonly visitor: string
+  readonly #failed: (code: 'BODY_TIMEOUT' | 'full') => void
   readonly #deadlines: Clock
   readonly #shares: Shares
   readonly #boundsNow: () => KeptBounds
-  readonly #owner: string
-  readonly #visitor: string
   readonly #beganAt: number
   #bytes = 0
 
@@ -57,17 +57,25 @@ export class KeptBody implements Deadline {
     boundsNow: () => KeptBounds,
     owner: string,
     visitor: string,
-    timedOut: () => void,
+    failed: (code: 'BODY_TIMEOUT' | 'full') => void,
   ) {
     this.#deadlines = deadlines
     this.#shares = shares
     this.#boundsNow = boundsNow
-    this.#owner = owner
-    this.#visitor = visitor
-    this.expired = timedOut
+    this.owner = owner
+    this.visitor = visitor
+    this.#failed = failed
     this.#beganAt = deadlines.tick
     deadlines.watch(this)
     deadlines.arm(this, boundsNow().pauseMs)
+  }
+
+  expired(): void {
+    this.#failed('BODY_TIMEOUT')
+  }
+
+  giveWay(): void {
+    this.#failed('full')
   }
 
   /** Copies bytes[start, end). A code: it did not. */
@@ -75,7 +83,7 @@ export class KeptBody implements Deadline {
     const { maxBodyBytes, maxBytes, pauseMs } = this.#boundsNow()
     const count = end - start
     if (this.#bytes + count > maxBodyBytes) return 'BODY_TOO_LARGE'
-    if (!this.#shares.take(this.#owner, this.#visitor, count, maxBytes)) return 'full'
+    if (!this.#shares.grow(this, count, maxBytes)) return 'full'
     this.#bytes += count
     addPiece(this.pieces, copyOf(bytes, start, end))
     const tookMs = ((this.#deadlines.tick - this.#beganAt) * 1_000) / TICKS_PER_SECOND
@@ -87,11 +95,12 @@ export class KeptBody implements Deadline {
   /** No more comes. It counts until it is dropped. */
   complete(): void {
     this.#deadlines.forget(this)
+    this.#shares.settle(this)
   }
 
   drop(): void {
     this.complete()
-    this.#shares.give(this.#owner, this.#visitor, this.#bytes)
+    this.#shares.give(this.owner, this.visitor, this.#bytes)
     this.#bytes = 0
   }
 }

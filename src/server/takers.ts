@@ -1,5 +1,5 @@
-// Who has some of what there is only so much of, such as streams: where all of it is taken, the visitor that has most gives one up for
-// one that has fewer. So no few visitors keep others out, and one that is alone may have all.
+// Places that visitors take, such as streams: when all are taken, the visitor with the most gives one up for a visitor with fewer.
+// A few visitors keep no other one out, and a visitor that is alone may have all.
 
 export interface Taker {
   /** Gives up what it has, at once. */
@@ -9,7 +9,7 @@ export interface Taker {
 export class Takers<One extends Taker = Taker> {
   /** By the network of its address. */
   readonly #byVisitor = new Map<string, Set<One>>()
-  /** Nothing is to be had: who gives way may ask again at once, before the one that it gave way to. */
+  /** The place is for the visitor that asked: the one that gives way may ask again at once. */
   isMakingRoom = false
 
   add(visitor: string, one: One): void {
@@ -44,7 +44,7 @@ export class Takers<One extends Taker = Taker> {
     return first
   }
 
-  /** Ends the newest of the visitor that has most. `false`: none has two more than this one; else they would take turns for ever. */
+  /** Ends the newest of the visitor that has most. `false`: no visitor has two more than this one. With one more they would take turns. */
   makeRoomFor(visitor: string, among: Iterable<Takers> = [this as Takers<Taker>]): boolean {
     let mostCount = this.countOf(visitor) + 1
     let most: Set<Taker> | undefined
@@ -56,7 +56,7 @@ export class Takers<One extends Taker = Taker> {
         }
     const newest = most && [...most].at(-1)
     if (most === undefined || newest === undefined) return false
-    // What it ends may be counted until it is closed.
+    // It may stay until its connection is closed.
     most.delete(newest)
     this.isMakingRoom = true
     try {

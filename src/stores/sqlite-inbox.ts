@@ -44,7 +44,7 @@ const SENDER = "alter table webhooks add column sender text not null default ''"
 
 /** Of one owner: names are cheap, and each box stays for days after its client has left. */
 const MAX_BOXES_OF_OWNER = 1_000
-/** Ids of one owner's webhooks that are known again. Of more, the oldest are forgotten: who sends, fetches and sends fills no disk. */
+/** Ids of one owner. The store forgets the oldest above that: an owner cannot fill the disk by sending and fetching. */
 const MAX_KNOWN_OF_OWNER = 100_000
 const INDEXES = `
   create index if not exists boxesOf on boxes (owner, seenMs);

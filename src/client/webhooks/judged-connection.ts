@@ -7,7 +7,7 @@ import { BodyFramer } from '../../http/body.ts'
 import { ascii, joined } from '../../http/characters.ts'
 import { parseRequestHead, parseResponseHead, RequestHead, ResponseHead } from '../../http/head.ts'
 import { errorAnswer } from '../../http/pages.ts'
-import { LARGEST_TIMES, Shares } from '../../shares.ts'
+import { LARGEST_TIMES, type Portion, Shares } from '../../shares.ts'
 import type { Endpoints, Socket, SocketHandler } from '../../socket.ts'
 import { networkOf } from '../../wire/ip-address.ts'
 import type { Origin } from '../origin.ts'
@@ -46,7 +46,10 @@ export function connectJudged(origin: Origin, handler: SocketHandler, judge: Jud
   return new JudgedConnection(origin, handler, judge)
 }
 
-class JudgedConnection implements Socket {
+class JudgedConnection implements Socket, Portion {
+  /** All tunnels of this process are one user's. */
+  readonly owner = ''
+  visitor = ''
   readonly #origin: Origin
   readonly #outer: SocketHandler
   readonly #judge: Judge
@@ -67,7 +70,6 @@ class JudgedConnection implements Socket {
   #bodyBytes = 0
   /** Counted for this visitor. */
   #keptBytes = 0
-  #visitor = ''
   #stopWaiting: (() => void) | undefined
   #stopCollecting: (() => void) | undefined
   /** On their way to the app. */
@@ -172,7 +174,7 @@ class JudgedConnection implements Socket {
     if (isJudged && judge.readsBody) {
       this.#text = text
       this.#phase = 'collecting'
-      this.#visitor = visitorOf(head)
+      this.visitor = visitorOf(head)
       this.#stopCollecting = eventLoop.after(ALL_BYTES_MS, () => this.#refuse({ code: 'BODY_TIMEOUT' }))
       if (!this.#hasRoomFor(text.length)) return end
       if (head.contentLength > judge.maxBodyBytes) this.#refuse({ code: 'BODY_TOO_LARGE' })
@@ -215,14 +217,18 @@ class JudgedConnection implements Socket {
   #hasRoomFor(count: number): boolean {
     const largest = this.#judge.maxBodyBytes + HEAD_LIMITS.maxHeadBytes
     const most = Math.max(MAX_KEPT_BYTES, LARGEST_TIMES * largest)
-    const hasRoom = kept.take('', this.#visitor, count, most)
+    const hasRoom = kept.grow(this, count, most)
     if (hasRoom) this.#keptBytes += count
-    else this.#refuse({ code: 'TUNNEL_BUSY', detail: 'Too many requests are kept until they are complete.' })
+    else this.giveWay()
     this.#stopWaiting?.()
     this.#stopWaiting = hasRoom
       ? eventLoop.after(NEXT_BYTES_MS, () => this.#refuse({ code: 'BODY_TIMEOUT' }))
       : undefined
     return hasRoom
+  }
+
+  giveWay(): void {
+    this.#refuse({ code: 'TUNNEL_BUSY', detail: 'Too many requests are kept until they are complete.' })
   }
 
   /** Nothing is kept any more. */
@@ -240,7 +246,8 @@ class JudgedConnection implements Socket {
   }
 
   #giveBack(): void {
-    kept.give('', this.#visitor, this.#keptBytes)
+    kept.settle(this)
+    kept.give('', this.visitor, this.#keptBytes)
     this.#keptBytes = 0
   }
 
@@ -250,6 +257,7 @@ class JudgedConnection implements Socket {
     const refusal = this.#judge.refusalOf(head, this.#keptBody())
     if (refusal !== undefined) return this.#refuse(refusal)
     this.#waitNoMore()
+    kept.settle(this)
     this.#phase = head.upgrade === '' ? 'head' : 'asking'
     for (const piece of [this.#text, ...this.#body]) this.#send(piece)
     this.#text = EMPTY

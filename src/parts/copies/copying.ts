@@ -30,7 +30,7 @@ export interface CopyHost {
   /** The visitor is another server, which has to know whether the answer is the named client's. */
   readonly isForServer: boolean
   /** Where the body is kept until all have it. */
-  keep(timedOut: () => void): KeptBody
+  keep(failed: (code: 'BODY_TIMEOUT' | 'full') => void): KeptBody
 }
 
 const CONTINUE = Buffer.from('HTTP/1.1 100 Continue\r\n\r\n')
@@ -59,18 +59,18 @@ export class CopyingUpstream implements Upstream {
       isOver = true
       kept.drop()
     }
-    const fail = (code: ErrorCode): void => {
+    const fail = (code: ErrorCode | 'full'): void => {
       giveUp()
-      visit.fail(code)
+      visit.fail(code === 'full' ? 'TUNNEL_BUSY' : code)
     }
     // The pieces are kept as they came, so that chunks and trailers reach every app.
-    const kept = host.keep(() => fail('BODY_TIMEOUT'))
+    const kept = host.keep(fail)
     if (head.expectsContinue) visit.write(CONTINUE)
     return {
       body(piece) {
         if (isOver || copies !== undefined) return
         const code = kept.keep(piece)
-        if (code !== undefined) fail(code === 'full' ? 'TUNNEL_BUSY' : code)
+        if (code !== undefined) fail(code)
         else if (framer.feed(piece, 0, piece.length) < 0) fail('BAD_REQUEST')
       },
       bodyEnded() {

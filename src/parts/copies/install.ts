@@ -31,7 +31,7 @@ export const installCopies: Install = server => {
           isForServer: request.arrival.from?.isCopy === true,
           maxBodyBytes: bodies.maxBodyBytes,
           recipients: recipientsOf(request, tunnel, others),
-          keep: timedOut => bodies.begin(tunnel.owner, request.address, timedOut),
+          keep: failed => bodies.begin(tunnel.owner, request.address, failed),
         })
         return { kind: 'upstream', upstream }
       }

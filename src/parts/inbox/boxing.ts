@@ -58,15 +58,15 @@ export class Boxing implements Upstream {
       isOver = true
       kept.drop()
     }
-    const fail = (code: ErrorCode): void => {
+    const fail = (code: ErrorCode | 'full'): void => {
       if (isOver) return
       over()
-      visit.fail(code)
+      visit.fail(code === 'full' ? 'INBOX_FULL' : code)
     }
-    const kept = bodies.begin(this.#box.owner, this.#address, () => fail('BODY_TIMEOUT'))
+    const kept = bodies.begin(this.#box.owner, this.#address, fail)
     const collect = (piece: Uint8Array, start: number, end: number): void => {
       const code = isOver ? undefined : kept.keep(piece, start, end)
-      if (code !== undefined) fail(code === 'full' ? 'INBOX_FULL' : code)
+      if (code !== undefined) fail(code)
     }
     const framer = new BodyFramer(collect)
     framer.begin(head.body, head.contentLength)

@@ -24,9 +24,9 @@ export class Slots {
   readonly #rule: SlotRule
   readonly #deadlines: Clock
   readonly #queue = new Takers<Waiting>()
-  /** Those that have a place. */
+  /** Requests that have a place. */
   readonly #inside = new Takers()
-  /** Those that wait. */
+  /** Requests that wait. */
   queued = 0
   #taken = 0
   /** Places that are free and not handed on yet, while one after the other is called. */
@@ -85,7 +85,7 @@ export class Slots {
 }
 
 interface WaitingOwner {
-  /** It has waited for too long, and still does. */
+  /** The request has waited for too long, and still waits. */
   expired(): void
   left(): void
 }

@@ -9,7 +9,7 @@ import { TunnelClient, TunnelServer } from '../../../src/index.ts'
 import { ask } from '../../support/ask.ts'
 import { eventually } from '../../support/events.ts'
 import { InspectorApi } from '../../support/inspector.ts'
-import { rawDial } from '../../support/raw.ts'
+import { type RawConnection, rawDial } from '../../support/raw.ts'
 import { within } from '../../support/within.ts'
 
 const SECRET = 'a github secret'
@@ -152,6 +152,36 @@ test('one visitor has a fifth of what may be kept for all: above it is 503, and 
   const headers = { ...signatureOf(body), 'x-forwarded-for': '192.0.2.2' }
   const answer = await ask(front.port, 'large.localhost', { method: 'POST', body, headers })
   expect(answer.body).toBe('ok 1000000')
+  for (const { socket } of uploads) socket.terminate()
+})
+
+test('many visitors who stop do not keep out one with less: the visitor that has most gives way', async () => {
+  await using front = new TunnelServer({ port: 0, host: '127.0.0.1', trustedProxies: ['127.0.0.1'] })
+  await front.start()
+  await using behind = new TunnelClient({
+    server: front.url,
+    subdomain: 'many',
+    port: (app.address() as AddressInfo).port,
+    verify: { provider: 'github', secret: SECRET, require: true },
+  })
+  await behind.connect()
+  const uploads: RawConnection[] = []
+  const sizes = [1_000_000, 250_000, 60_000, 15_000, 4_000]
+  for (const [at, bytes] of sizes.entries())
+    for (let one = 0; one < (at === 0 ? 30 : 14); one++) {
+      const upload = await rawDial(front.port)
+      uploads.push(upload)
+      const lines = `X-Forwarded-For: 10.${at}.0.${one}\r\nContent-Length: ${bytes + 1}\r\nExpect: 100-continue\r\n`
+      await upload.send(`POST / HTTP/1.1\r\nHost: many.localhost\r\n${lines}\r\n`)
+      await upload.until('\r\n\r\n')
+      await upload.send('x'.repeat(bytes))
+    }
+  const body = 'y'.repeat(20_000)
+  const headers = { ...signatureOf(body), 'x-forwarded-for': '192.0.2.2' }
+  const answer = await ask(front.port, 'many.localhost', { method: 'POST', body, headers })
+  expect(answer.body).toBe('ok 20000')
+  const isCut = ({ text }: RawConnection) => text.includes('TUNNEL_BUSY')
+  expect(uploads.slice(30).filter(isCut)).toEqual([])
   for (const { socket } of uploads) socket.terminate()
 })
 
