@@ -160,9 +160,11 @@ const ALLOWED: Record<string, readonly string[]> = {
   ],
   'tunnel-server': ['parts', 'server'],
   'tunnel-client': ['parts', 'client'],
+  reserve: ['tunnel-client', 'client'],
   integrations: [
     'client',
     'tunnel-client',
+    'reserve',
     'tunnel-server',
     'server',
     'errors',
@@ -174,6 +176,7 @@ const ALLOWED: Record<string, readonly string[]> = {
   config: ['server', 'shared-rates', 'store', 'client', 'errors', 'names', 'words', 'guard', 'option-names'],
   tls: ['certificates', 'store', 'stores'],
   index: [
+    'reserve',
     'branding',
     'config',
     'tunnel-server',

@@ -24,7 +24,7 @@ if [ ${#command[@]} = 0 ]; then
   # The code of this action's own tag, in a folder in which no settings and programs of the checked out project count.
   program="$(mktemp -d "${RUNNER_TEMP:-/tmp}/localtunnels-XXXXXX")"
   own="$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)"
-  cp -R "$own/bin" "$own/src" "$own/package.json" "$own/bun.lock" "$program"
+  cp -R "$own/bin" "$own/src" "$own/tools" "$own/package.json" "$own/bun.lock" "$program"
   case "$(bun --version 2>/dev/null || true)" in
     1.[4-9].* | 1.[1-9][0-9].* | [2-9].*) ;;
     *)

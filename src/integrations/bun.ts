@@ -4,7 +4,7 @@
 //   const { url } = await share(Bun.serve({ fetch: () => new Response('hello') }), { server: 'https://tunnel.example' })
 
 import type { OriginOptions } from '../client/options.ts'
-import type { ReserveOptions } from '../client/reserve.ts'
+import type { ReserveOptions } from '../reserve.ts'
 import { HeldTunnel } from './held-tunnel.ts'
 
 /** What is read of the result of `Bun.serve`. */

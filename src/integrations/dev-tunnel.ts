@@ -2,7 +2,7 @@
 
 import type { AddressInfo } from 'node:net'
 import pc from 'picocolors'
-import type { ReserveOptions } from '../client/reserve.ts'
+import type { ReserveOptions } from '../reserve.ts'
 import type { HeldTunnel } from './held-tunnel.ts'
 
 export interface DevTunnelOptions extends ReserveOptions {

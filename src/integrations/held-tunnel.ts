@@ -1,8 +1,8 @@
 // A tunnel of a dev server that restarts within its process: the name stays, and nothing is asked for twice.
 
 import type { OriginOptions } from '../client/options.ts'
-import { type Reservation, type ReserveOptions, reserve } from '../client/reserve.ts'
 import { TunnelError } from '../errors.ts'
+import { type Reservation, type ReserveOptions, reserve } from '../reserve.ts'
 
 /** The configuration, and this file with it, may be loaded anew at a restart. */
 const HELD = Symbol.for('localtunnels.held')

@@ -182,7 +182,7 @@ export class Parts {
   }
 
   async idle(ms: number): Promise<void> {
-    await Promise.all(this.#all.map(part => part.idle?.(ms)))
+    await Promise.all(this.#all.flatMap(part => part.idle?.(ms) ?? []))
   }
 
   async stop(): Promise<void> {

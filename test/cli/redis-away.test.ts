@@ -110,7 +110,7 @@ describeWith(['redis-server'], 'redis-server', () => {
     const server = serve(redis.url)
     expect(await server.exited).toBe(3)
     expect(server.stderr).toMatch(
-      /error CLUSTER_UNREACHABLE: The Redis of the cluster, redis:\S+, says: NOPERM .+\. Try again; /,
+      /error CLUSTER_UNREACHABLE: The Redis of the cluster, redis:\S+, says: NOPERM .+\. Try again\. /,
     )
     const wrong = serve(redis.url.replace('//', '//anna:wrong@'))
     expect(await wrong.exited).toBe(3)

@@ -67,7 +67,7 @@ describe('an app in the other scheme', () => {
       const run = open(start([target]))
       const answer = await visit(await run.printed(URL_LINE), '/', { headers: { accept: 'text/html' } })
       expect(answer.status).toBe(502)
-      expect(await answer.text()).toMatch(/speaks? TLS on this port/)
+      expect(await answer.text()).toMatch(/expects https on this port|does not use TLS on this port/)
       await run.printed(new RegExp(hint.replaceAll('.', '\\.')))
     }
   })

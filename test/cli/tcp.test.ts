@@ -111,7 +111,7 @@ describe('in a pipe', () => {
       ...['--server', `http://127.0.0.1:${tunnels.port}`],
     ])
     expect(stderr).toContain(
-      `error PORT_TAKEN: The public port ${second} is in use on the server. Ask for another port`,
+      `error PORT_TAKEN: The public port ${second} is in use on the server. Request another port`,
     )
   })
 

@@ -218,7 +218,7 @@ test('a tunnel alone: 503 with a page of its own while the app is unwell, and th
   })
   expect(await ask(server.port, HOST)).toMatchObject({ status: 503, code: 'ORIGIN_UNHEALTHY' })
   const page = await ask(server.port, HOST, { headers: { Accept: 'text/html' } })
-  expect(page.body).toContain('The app is unwell')
+  expect(page.body).toContain('The app is unhealthy')
   expect(await one.become(true)).toEqual({ tunnel: 'app', isHealthy: true })
   expect(await ask(server.port, HOST)).toMatchObject({ status: 200, body: 'one' })
   expect(server.getStats()).toMatchObject({ pendingResponses: 0 })

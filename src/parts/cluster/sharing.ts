@@ -69,13 +69,13 @@ export class Sharing implements Shared {
 
   /** The tables have what the others have. */
   begin(): void {
-    const { guards, changed } = this.#host
+    const { guards } = this.#host
     this.#beginParts()
     guards.marks = this.#marks
     this.useInPolicy()
     this.#revocations.begin()
     this.#roster.begin()
-    changed()
+    this.#host.changed()
   }
 
   /** Also in that of other settings: tokens that any server has taken back open nothing. */

@@ -144,7 +144,7 @@ export interface Part {
   /** Opens a way in. Rejects: the server does not start. `undefined`: the settings ask for none. */
   open?(terms: DoorTerms): Promise<Door | undefined>
   /** Reaches apps that speak HTTP/2. Without such a part no tunnel is opened to them. */
-  appsOf?(terms: AppsTerms): StreamsApps
+  readonly appsOf?: (terms: AppsTerms) => StreamsApps
   /** Where it listens itself; `undefined`: nowhere, or not yet. */
   readonly url?: string | undefined
   /** What visitors of this server did lately, for the others of its cluster; `undefined`: it is not measured. */

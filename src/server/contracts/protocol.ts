@@ -72,7 +72,7 @@ export interface DoorTerms {
   readonly share: HttpShare
   readonly entrance: Entrance
   /** `undefined`: the connection is to be cut at once. */
-  admit(visitor: { readonly remoteAddress: string; terminate(): void }): VisitorSeat | undefined
+  readonly admit: (visitor: { readonly remoteAddress: string; terminate(): void }) => VisitorSeat | undefined
   /** Answers over TLS name the door from now on, by this header line with its CRLF. */
-  announce(line: Uint8Array): void
+  readonly announce: (line: Uint8Array) => void
 }

@@ -1,8 +1,8 @@
 // A public URL before there is an app: for programs that start one, and have to tell it where it is visited.
 /// <reference lib="esnext.disposable" preserve="true" />
 
-import { TunnelClient } from './client.ts'
-import type { OriginOptions, TunnelClientOptions } from './options.ts'
+import type { OriginOptions, TunnelClientOptions } from './client/options.ts'
+import { TunnelClient } from './tunnel-client.ts'
 
 /** All that `TunnelClient` can be told, without where the app is. */
 export type ReserveOptions = Omit<
