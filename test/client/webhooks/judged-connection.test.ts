@@ -144,6 +144,6 @@ test('behind an interim response and a refused switch, requests are judged again
   await app.send(`HTTP/1.1 103 Early Hints\r\n\r\n${ok('no')}`)
   await visitor.until('no')
   await visitor.send(get(raw.host, '/other'))
-  expect(await visitor.until('NOT_TAKEN')).toContain('HTTP/1.1 404')
+  expect(await visitor.until('FILTERED_OUT')).toContain('HTTP/1.1 404')
   expect(app.text).toBe('')
 })
