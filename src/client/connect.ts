@@ -4,7 +4,7 @@ import { TunnelError } from '../errors.ts'
 import { STREAMS_SUBPROTOCOL, TEXT_SUBPROTOCOL } from '../wire/frame.ts'
 import { dialCarrier } from './carriers/dial.ts'
 import type { Connect, Connection } from './connection.ts'
-import type { TextConnection, TextWire } from './contracts/wire.ts'
+import type { TextConnecting, TextWire } from './contracts/wire.ts'
 import type { ClientSettings } from './settings.ts'
 import { StreamsConnection } from './streams-connection.ts'
 
@@ -13,7 +13,7 @@ export function connector(settings: ClientSettings, textWire: TextWire | undefin
   const protocols = protocolsOf(settings)
   return async (events, signal) => {
     let connection: Connection | undefined
-    let text: TextConnection | undefined
+    let text: TextConnecting | undefined
     await dialCarrier(settings, signal, {
       protocols,
       maxTextBytes: textWire?.maxMessageBytes,
@@ -27,10 +27,10 @@ export function connector(settings: ClientSettings, textWire: TextWire | undefin
         }
         if (settings.wire === 'streams') return undefined
         text = textWire?.connect(settings, events, carrier)
-        connection = text
         return text?.carrierHandler
       },
     })
+    connection ??= await text?.ready
     if (connection !== undefined) return connection
     throw new TunnelError('SERVER_REFUSED', 'The server does not speak the streams wire.')
   }

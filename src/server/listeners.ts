@@ -253,7 +253,7 @@ export class Listeners {
     this.#room.inheritance = new Inheritance(this.#room)
   }
 
-  /** Ways in that parts have. */
+  /** Opens the doors of all parts. */
   async #openDoors(settings: ServerSettings): Promise<void> {
     const room = this.#room
     const { port } = this

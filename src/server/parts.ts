@@ -88,7 +88,7 @@ export class Parts {
     return this.#all.find(({ adopt }) => adopt !== undefined)?.adopt
   }
 
-  /** What a version of HTTP besides 1.1 is spoken by that visitors may choose now. */
+  /** Finds a version of HTTP besides 1.1 that visitors may use now. */
   protocol(isIt: (protocol: Protocol) => boolean): Protocol | undefined {
     return this.#all.find(({ protocol }) => protocol?.isSpoken === true && isIt(protocol))?.protocol
   }

@@ -27,10 +27,10 @@ export interface StreamHandler {
   receivedFrom?(from: Socket, limitBytes: number, done: SpliceDone): Splice | undefined
 }
 
-/** One of them, for the code at this end. */
+/** A stream, for the code at this end. */
 export interface ByteStream {
   handler: StreamHandler
-  /** Nothing comes or goes any more. */
+  /** Whether it is closed both ways. */
   readonly isClosed: boolean
   /** The other side sends no more. */
   readonly peerEnded: boolean
@@ -46,7 +46,7 @@ export interface ByteStream {
   writeFrom(from: Pick<Socket, 'spliceTo'>, limitBytes: number, done: SpliceDone): Splice | undefined
   /** Bytes go on a connection that carries no other stream from now on, if there is one. */
   moveToLink(): void
-  /** What comes from the other side may be moved on unseen, if it comes on such a connection: see `Socket.requestSplice`. */
+  /** Lets another thread move the bytes of the other side, if they come on such a connection: see `Socket.requestSplice`. */
   requestSplice(): void
   /** No more bytes this way; what was written still arrives. */
   end(): void
@@ -60,20 +60,20 @@ export interface ByteStream {
   consumed(count: number): void
   /** Bytes given to `write` so far. While bytes are moved it is the most that can have been sent. */
   readonly sentBytes: number
-  /** Bytes of the other side that went on their way here. While bytes are moved: the most that can have. */
+  /** Bytes of the other side that were consumed here. While another thread moves bytes: the most that it can be. */
   readonly deliveredBytes: number
   /** Whether bytes are queued here for lack of credit or room. */
   readonly isBackedUp: boolean
   /** Bytes given to `write` that wait for the other side: for credit, or for room on the connection. */
   readonly waitingBytes: number
-  /** For lanes. Default: its bytes go no other way. */
+  /** The same stream for a lane. Default: a lane cannot have its bytes. */
   readonly lendable?: LendableStream
 }
 
 /** A stream whose bytes may go another way for a while. */
 export interface LendableStream extends Pick<ByteStream, 'isClosed' | 'isBackedUp'> {
   readonly id: number
-  /** Nothing of it is queued, moved, held or at its end. */
+  /** Whether nothing is queued, moved or held, and neither side has ended. */
   readonly isAtRest: boolean
   /** From here on bytes come and go another way: frames of the other side wait. */
   lend(): void

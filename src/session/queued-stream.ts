@@ -1,4 +1,4 @@
-// A stream over something else than a session: what has been written and consumed, and what waits to be sent.
+// A stream without a session below it: counts written and consumed bytes, and keeps a queue of bytes to send.
 
 import type { ErrorCode } from '../errors.ts'
 import type { ByteStream, StreamHandler } from './byte-stream.ts'
@@ -46,7 +46,6 @@ export abstract class QueuedStream implements ByteStream {
     if (!this.isClosed && !this.peerEnded) this.giveCredit(count)
   }
 
-  /** No socket's bytes go here unseen. */
   writeFrom(): undefined {}
 
   moveToLink(): void {}
@@ -68,6 +67,6 @@ export abstract class QueuedStream implements ByteStream {
   protected abstract sendEnd(): void
   /** Closes it both ways. */
   protected abstract sendReset(): void
-  /** So many bytes more went on their way here. */
+  /** The handler consumed `count` more bytes. */
   protected abstract giveCredit(count: number): void
 }

@@ -143,7 +143,6 @@ export class Stream implements ByteStream, LendableStream {
     return this.#outgoing === undefined ? this.#writtenBytes : this.#writtenBytes + this.#outgoing.takenBytes
   }
 
-  /** Bytes of the other side that went on their way here. While bytes are moved: the most that can have. */
   get deliveredBytes(): number {
     return this.#incoming === undefined
       ? this.#consumedBytes

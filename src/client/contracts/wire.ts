@@ -8,14 +8,17 @@ import type { ClientSettings } from '../settings.ts'
 export interface TextWire {
   /** Longest message to take, bytes. */
   readonly maxMessageBytes: number
-  connect(settings: ClientSettings, events: ConnectionEvents, carrier: TextCarrier): TextConnection
+  connect(settings: ClientSettings, events: ConnectionEvents, carrier: TextCarrier): TextConnecting
 }
 
-export interface TextConnection extends Connection {
-  /** Where the carrier's events go. */
+/** A connection whose code may still have to be loaded. */
+export interface TextConnecting {
+  /** Rejects where the carrier is lost before. */
+  readonly ready: Promise<Connection>
+  /** Gets the events of the carrier. */
   readonly carrierHandler: CarrierHandler
   /** A text message arrived. */
   take(text: string): void
-  /** Bytes arrived, of whatever. */
+  /** Bytes arrived, of any kind. */
   heard(): void
 }

@@ -10,9 +10,10 @@ import { writeResponseHead, writeTrailers } from '../../http2/answer-text.ts'
 import * as Code from '../../http2/error-codes.ts'
 import type { FieldList } from '../../http2/field-list.ts'
 import { maxTextBytes } from '../../http2/message-fields.ts'
-import type { ReceiveWindow, SendWindow } from '../../http2/windows.ts'
 import type { StreamHandler } from '../../session/byte-stream.ts'
 import { QueuedStream } from '../../session/queued-stream.ts'
+import type { Http2App, Http2Side } from './app.ts'
+import type { Http2Apps } from './apps.ts'
 
 /** The head was bounded and built here: whatever it has is sent. */
 const ANY_HEAD = { maxHeadBytes: 16_777_216, maxHeaderCount: 100_000, maxTargetBytes: 16_777_216 }
@@ -24,53 +25,20 @@ const MAX_UPGRADE_BYTES = 256
 /** Trailers of a request: as many bytes as `BodyFramer` lets through, and more than any. */
 const MAX_TRAILER_BYTES = 16_384
 
-/** A stream of HTTP/2, as the connection keeps it. */
-export interface Http2Side {
-  readonly id: number
-  readonly sending: SendWindow
-  readonly receiving: ReceiveWindow
-}
-
 const NO_HEAD = 'its body came before its head'
 
-/** What a channel asks of the connection that its request went to. */
-export interface ChannelConnection {
-  /** Sends as much of bytes[start, end) as there is room for, and says how much. */
-  sendData(side: Http2Side, bytes: Uint8Array, start: number, end: number, isLast: boolean): number
-  sendEnd(side: Http2Side): void
-  sendTrailers(side: Http2Side, bytes: Uint8Array): void
-  /** The channel waits for room: `flush` follows. */
-  wait(channel: Http2Channel): void
-  consumed(side: Http2Side, count: number): void
-  /** The stream is over; `code`: reset. */
-  leave(side: Http2Side, code: number | undefined): void
-}
-
-export interface ChannelHost {
-  /** Begins a request on a connection with room; or says why not. */
-  request(channel: Http2Channel, head: RequestHead, isLast: boolean): Begun | ErrorCode
-  /** The same for a WebSocket. While it is not known whether the app takes them: what `upgradeKnown` follows. */
-  upgrade(channel: Http2Channel, head: RequestHead): Begun | ErrorCode | Undecided | 'apart'
-}
-
-/** A connection whose app has not said yet whether it takes WebSockets. */
-export interface Undecided {
-  /** The channel asks no more. */
-  forget(channel: Http2Channel): void
-}
-
 export interface Begun {
-  readonly connection: ChannelConnection
+  readonly connection: Http2App
   readonly side: Http2Side
 }
 
 export class Http2Channel extends QueuedStream {
-  readonly #host: ChannelHost
+  readonly #host: Http2Apps
   readonly #head: RequestHead = new RequestHead()
   readonly #framer: BodyFramer
   #begun: Begun | undefined
   /** A WebSocket waits for the settings of this connection. */
-  #undecided: Undecided | undefined
+  #undecided: Http2App | undefined
   #isUpgrade = false
   /** After an upgrade: the visitor sends no more. */
   #isEnding = false
@@ -92,7 +60,7 @@ export class Http2Channel extends QueuedStream {
   #payloadBytes = 0
   #creditedBytes = 0
 
-  constructor(host: ChannelHost, handler: StreamHandler) {
+  constructor(host: Http2Apps, handler: StreamHandler) {
     super(handler)
     this.#host = host
     this.#framer = new BodyFramer(

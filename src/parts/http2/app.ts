@@ -24,7 +24,7 @@ import type { ServerLimits } from '../../server/options.ts'
 import { AnswerQueue } from '../../server/upstreams/answer-queue.ts'
 import type { ByteStream, StreamHandler } from '../../session/byte-stream.ts'
 import type { Turns } from '../../session/turns.ts'
-import type { Begun, ChannelConnection, Http2Channel, Http2Side, Undecided } from './app-channel.ts'
+import type { Begun, Http2Channel } from './app-channel.ts'
 
 /** What may come of an answer before its visitor takes it: 20 Mbit/s over 100 ms. */
 export const STREAM_WINDOW_BYTES = 262_144
@@ -61,7 +61,8 @@ export interface AppHost {
   known(takesUpgrades: boolean): void
 }
 
-class Side implements Http2Side {
+/** A stream of HTTP/2, and whose it is. */
+export class Http2Side {
   readonly id: number
   readonly channel: Http2Channel
   readonly sending: SendWindow
@@ -74,7 +75,7 @@ class Side implements Http2Side {
   }
 }
 
-export class Http2App implements FrameHandler, ChannelConnection, Undecided, Deadline {
+export class Http2App implements FrameHandler, Deadline {
   dueTick = 0
   readonly #host: AppHost
   readonly #stream: ByteStream
@@ -86,7 +87,7 @@ export class Http2App implements FrameHandler, ChannelConnection, Undecided, Dea
   readonly #outbox: Outbox = new Outbox()
   readonly #window: SendWindow = new SendWindow(INITIAL_WINDOW_BYTES)
   readonly #receiving: ReceiveWindow = new ReceiveWindow(INITIAL_WINDOW_BYTES)
-  readonly #sides = new Map<number, Side>()
+  readonly #sides = new Map<number, Http2Side>()
   /** Channels that wait for room, the next one first. */
   readonly #waiting = new Set<Http2Channel>()
   /** WebSockets that wait for the settings of the app. */
@@ -137,7 +138,7 @@ export class Http2App implements FrameHandler, ChannelConnection, Undecided, Dea
   // ── Requests ───────────────────────────────────────────────────────────────────────────────────────────────
 
   request(channel: Http2Channel, head: RequestHead, isLast: boolean): Begun {
-    const side = new Side(this.#nextId, channel, this.#peer.initialWindowSize)
+    const side = new Http2Side(this.#nextId, channel, this.#peer.initialWindowSize)
     this.#nextId += 2
     this.#sides.set(side.id, side)
     this.#host.deadlines.disarm(this)
@@ -158,16 +159,18 @@ export class Http2App implements FrameHandler, ChannelConnection, Undecided, Dea
   }
 
   /** The channel hears when the settings come. */
-  decideLater(channel: Http2Channel): Undecided {
+  decideLater(channel: Http2Channel): this {
     this.#undecided.add(channel)
     this.#send()
     return this
   }
 
+  /** The channel asks no more. */
   forget(channel: Http2Channel): void {
     this.#undecided.delete(channel)
   }
 
+  /** Sends as much of bytes[start, end) as there is room for, and says how much. */
   sendData(side: Http2Side, bytes: Uint8Array, start: number, end: number, isLast: boolean): number {
     let from = start
     while (from < end && !this.#isBlocked) {
@@ -210,6 +213,7 @@ export class Http2App implements FrameHandler, ChannelConnection, Undecided, Dea
     this.#send()
   }
 
+  /** The channel waits for room: `flush` follows. */
   wait(channel: Http2Channel): void {
     this.#waiting.add(channel)
   }
@@ -219,6 +223,7 @@ export class Http2App implements FrameHandler, ChannelConnection, Undecided, Dea
     this.#giveWindow(side.id, side.receiving.consume(count))
   }
 
+  /** The stream is over; `code`: reset. */
   leave(side: Http2Side, code: number | undefined): void {
     const known = this.#sides.get(side.id)
     if (known === undefined) return
@@ -448,12 +453,12 @@ export class Http2App implements FrameHandler, ChannelConnection, Undecided, Dea
     else if (stream >= this.#nextId) this.#decoder.fail(code, reason)
   }
 
-  #judge(side: Side, fault: string | undefined): void {
+  #judge(side: Http2Side, fault: string | undefined): void {
     if (fault !== undefined) this.#refuse(side, Code.PROTOCOL_ERROR, fault)
   }
 
   /** What the app sent is no answer. */
-  #refuse(side: Side, code: number, reason: string): void {
+  #refuse(side: Http2Side, code: number, reason: string): void {
     this.leave(side, code)
     side.channel.lost('ORIGIN_INVALID', false, reason)
   }

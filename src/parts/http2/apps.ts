@@ -5,7 +5,7 @@ import type { RequestHead } from '../../http/head.ts'
 import type { AppsTerms, StreamsApps } from '../../server/upstreams/streams-context.ts'
 import type { ByteStream, StreamHandler } from '../../session/byte-stream.ts'
 import { Http2App } from './app.ts'
-import { type Begun, type ChannelHost, Http2Channel, type Undecided } from './app-channel.ts'
+import { type Begun, Http2Channel } from './app-channel.ts'
 
 /** Connections to one app: with 100 exchanges each more than a tunnel may have at once, and enough for an app that allows few. */
 export const MAX_CONNECTIONS = 64
@@ -13,7 +13,7 @@ export const MAX_CONNECTIONS = 64
 /** Until the connection is made, which is in the same turn. */
 const NO_HANDLER: StreamHandler = { received() {}, writable() {}, ended() {}, reset() {} }
 
-export class Http2Apps implements ChannelHost, StreamsApps {
+export class Http2Apps implements StreamsApps {
   readonly #options: AppsTerms
   readonly #connections = new Set<Http2App>()
   #tunnel = 0
@@ -35,6 +35,7 @@ export class Http2Apps implements ChannelHost, StreamsApps {
     return new Http2Channel(this, handler)
   }
 
+  /** Begins a request on a connection with room; or says why not. */
   request(channel: Http2Channel, head: RequestHead, isLast: boolean): Begun | ErrorCode {
     for (const connection of this.#connections)
       if (connection.hasRoom) return connection.request(channel, head, isLast)
@@ -48,7 +49,8 @@ export class Http2Apps implements ChannelHost, StreamsApps {
     return this.#takesUpgrades === false && this.#options.scheme === 'http'
   }
 
-  upgrade(channel: Http2Channel, head: RequestHead): Begun | ErrorCode | Undecided | 'apart' {
+  /** The same for a WebSocket. While it is not known whether the app takes them: the connection, and `upgradeKnown` follows. */
+  upgrade(channel: Http2Channel, head: RequestHead): Begun | ErrorCode | Http2App | 'apart' {
     for (const connection of this.#connections) {
       if (!connection.isKnown || !connection.hasRoom) continue
       if (connection.takesUpgrades) return connection.request(channel, head, false)

@@ -5,6 +5,7 @@ import { parseResponseHead, ResponseHead } from '../../http/head.ts'
 import { HeadBuffer } from '../../server/head-buffer.ts'
 import { type Account, Unsent, type Writing } from '../../unsent.ts'
 import type { MultiplexedStream } from './multiplexed.ts'
+import type { StreamChannel } from './stream-channel.ts'
 
 /** The text was judged when it came from the app, and has got the server's own lines since. */
 const LIMITS = { maxHeadBytes: 1_048_576, maxHeaderCount: 4_096, maxTargetBytes: 0 }
@@ -12,19 +13,11 @@ const LIMITS = { maxHeadBytes: 1_048_576, maxHeaderCount: 4_096, maxTargetBytes:
 /** Heads are parsed and encoded in one go, so one object serves all streams. */
 const head = new ResponseHead()
 
-/** What an answer needs of its stream. */
-export interface AnswerOwner {
-  /** Of the request. */
-  readonly method: string
-  /** The head of the final answer came. `false`: it does not fit the request, and the answer is given up. */
-  judge(head: ResponseHead): boolean
-}
-
 type Phase = 'head' | 'length' | 'chunked' | 'raw' | 'complete'
 
 export class StreamAnswer implements Writing {
   readonly #stream: MultiplexedStream
-  readonly #owner: AnswerOwner
+  readonly #owner: StreamChannel
   readonly #unsent: Unsent = new Unsent()
   #phase: Phase = 'head'
   /** Of a body of known length: what is still to come. */
@@ -39,7 +32,7 @@ export class StreamAnswer implements Writing {
   /** Bytes given to DATA frames. */
   sentBytes = 0
 
-  constructor(stream: MultiplexedStream, owner: AnswerOwner) {
+  constructor(stream: MultiplexedStream, owner: StreamChannel) {
     this.#stream = stream
     this.#owner = owner
   }

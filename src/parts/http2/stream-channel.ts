@@ -23,7 +23,7 @@ import { type Movement, Progress } from '../../server/progress.ts'
 import type { AskedCertificate } from '../../socket.ts'
 import type { Account } from '../../unsent.ts'
 import type { MultiplexedConnection, MultiplexedStream } from './multiplexed.ts'
-import { type AnswerOwner, StreamAnswer } from './stream-answer.ts'
+import { StreamAnswer } from './stream-answer.ts'
 import { type BodyTaker, StreamRequest } from './stream-request.ts'
 
 const GUID = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11'
@@ -34,15 +34,7 @@ const LINGER_MS = 2_000
 let webSocketKey = randomBytes(16).toString('base64')
 
 export class StreamChannel
-  implements
-    VisitChannel,
-    StreamHandler,
-    RequestInput,
-    RequestProgress,
-    AnswerOutput,
-    AnswerOwner,
-    BodyTaker,
-    Movement
+  implements VisitChannel, StreamHandler, RequestInput, RequestProgress, AnswerOutput, BodyTaker, Movement
 {
   readonly #connection: MultiplexedConnection
   readonly #stream: MultiplexedStream
@@ -297,7 +289,10 @@ export class StreamChannel
     return this.#head.method
   }
 
-  /** After a request for a WebSocket, 2xx would say that there is one. A login of the connection needs HTTP/1.1. */
+  /**
+   * The head of the final answer came. `false`: it does not fit the request, and the answer is given up. After a request for a WebSocket,
+   * 2xx would say that there is one. A login of the connection needs HTTP/1.1.
+   */
   judge(head: ResponseHead): boolean {
     this.#wantsHttp1 = head.status === 401 && head.fields.onlyLogsConnectionIn
     if (this.#wantsHttp1) return false

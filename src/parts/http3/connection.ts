@@ -14,17 +14,18 @@ import type { QuicSession, QuicStream } from '../../sockets/bun-quic.ts'
 import type { MultiplexedConnection } from '../http2/multiplexed.ts'
 import { StreamChannel } from '../http2/stream-channel.ts'
 import { FIELD_BYTES } from './fields.ts'
-import { HELD_BYTES, Http3Stream, type StreamHost } from './stream.ts'
+import { HELD_BYTES, Http3Stream } from './stream.ts'
 
 /** H3_EXCESSIVE_LOAD (RFC 9114 section 8.1). */
 const EXCESSIVE_LOAD = 0x107
 /** As for HTTP/2: what was given up comes back within four seconds. */
 const TICKS_TO_REFILL = 4 * TICKS_PER_SECOND
 
-export class Http3Connection implements Visitor, Occupant, MultiplexedConnection, StreamHost {
+export class Http3Connection implements Visitor, Occupant, MultiplexedConnection {
   readonly front: HttpShare
   readonly visitor: VisitorHop
   readonly isCertified = false
+  /** Of the fields of a head, or of trailers. */
   readonly maxListBytes: number
   readonly #session: QuicSession
   readonly #seat: VisitorSeat | undefined
@@ -73,14 +74,16 @@ export class Http3Connection implements Visitor, Occupant, MultiplexedConnection
     this.#streams.add(new Http3Stream(this, quic))
   }
 
-  // ── StreamHost ─────────────────────────────────────────────────────────────────────────────────────────────
+  // ── From its streams ───────────────────────────────────────────────────────────────────────────────────────
 
+  /** A head came. `bodyBytes`: what it says of its body's length, -1 when it says nothing. */
   requested(stream: Http3Stream, fields: FieldList, isLast: boolean, bodyBytes: number): void {
     const channel = new StreamChannel(this, stream)
     if (bodyBytes > HELD_BYTES) channel.refuse('HTTP3_BODY_TOO_LARGE')
     else channel.begin(fields, isLast)
   }
 
+  /** The stream is closed. `isGivenUp`: by a reset, or for the visitor's fault. */
   left(stream: Http3Stream, isGivenUp: boolean): void {
     if (!this.#streams.delete(stream)) return
     if (isGivenUp && !this.#isOver) this.#countReset()

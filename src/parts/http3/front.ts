@@ -31,7 +31,7 @@ export class Http3Front implements Door {
         'HTTP3_UNSUPPORTED',
         `Bun ${Bun.version} does not carry HTTP/3 as this server needs it: ${fault}. Leave http3 out.`,
       )
-    const { settings, port, share, announce } = this.#terms
+    const { settings, port, share } = this.#terms
     const { hostname, tls, certificates, domains, inherited, publicUrl } = settings
     const { maxHttp2Streams, maxHeadBytes, maxHeaderCount, maxVisitors, headTimeoutMs } = share.limits
     const certificate = tls ?? (await certificates?.find(domains[0] ?? 'localhost'))
@@ -57,7 +57,7 @@ export class Http3Front implements Door {
       return
     }
     const seen = publicUrl === undefined ? port : Number(publicUrl.port || 443)
-    announce(Buffer.from(`Alt-Svc: h3=":${seen}"; ma=${ALT_SVC_SECONDS}\r\n`))
+    this.#terms.announce(Buffer.from(`Alt-Svc: h3=":${seen}"; ma=${ALT_SVC_SECONDS}\r\n`))
   }
 
   show(name: string, certificate: Certificate): void {
@@ -85,8 +85,8 @@ export class Http3Front implements Door {
     session.closed.catch(() => {})
     session.onhandshake = ({ remote }) => {
       const { address } = remote
-      const { share, entrance, admit } = this.#terms
-      const seat = admit({ remoteAddress: address, terminate: () => session.destroy() })
+      const { share, entrance } = this.#terms
+      const seat = this.#terms.admit({ remoteAddress: address, terminate: () => session.destroy() })
       if (seat === undefined) return session.destroy()
       share.entered(new Http3Connection(session, share, entrance, address, seat))
     }

@@ -6,9 +6,10 @@ import * as Code from '../../http2/error-codes.ts'
 import { FieldList } from '../../http2/field-list.ts'
 import { encodeResponseHead, encodeTrailers } from '../../http2/head-block.ts'
 import type { StreamHandler } from '../../http2/server-stream.ts'
-import type { Deadline, Deadlines } from '../../server/deadlines.ts'
+import type { Deadline } from '../../server/deadlines.ts'
 import { DRAINS, type FieldValues, type QuicStream } from '../../sockets/bun-quic.ts'
 import type { MultiplexedStream } from '../http2/multiplexed.ts'
+import type { Http3Connection } from './connection.ts'
 import { FieldCollector, takeFields } from './fields.ts'
 
 /**
@@ -33,18 +34,6 @@ const CODES: Readonly<Record<number, bigint>> = {
 const fields = new FieldList()
 const collector = new FieldCollector()
 
-/** What a stream needs of its connection. */
-export interface StreamHost {
-  readonly deadlines: Deadlines
-  readonly limits: { readonly headTimeoutMs: number }
-  /** Of the fields of a head, or of trailers. */
-  readonly maxListBytes: number
-  /** A head came. `bodyBytes`: what it says of its body's length, -1 when it says nothing. */
-  requested(stream: Http3Stream, fields: FieldList, isLast: boolean, bodyBytes: number): void
-  /** The stream is closed. `isGivenUp`: by a reset, or for the visitor's fault. */
-  left(stream: Http3Stream, isGivenUp: boolean): void
-}
-
 const NOT_YET: StreamHandler = { data() {}, ended() {}, reset() {}, writable() {} }
 
 export class Http3Stream implements MultiplexedStream, Deadline {
@@ -56,7 +45,7 @@ export class Http3Stream implements MultiplexedStream, Deadline {
   readonly isBlocked = false
   readonly isAwaited = false
   dueTick = 0
-  readonly #host: StreamHost
+  readonly #host: Http3Connection
   readonly #quic: QuicStream
   #head: FieldValues | undefined
   #trailers: FieldValues | undefined
@@ -65,7 +54,7 @@ export class Http3Stream implements MultiplexedStream, Deadline {
   #heldBytes = 0
   #isAwaitingRoom = false
 
-  constructor(host: StreamHost, quic: QuicStream) {
+  constructor(host: Http3Connection, quic: QuicStream) {
     this.#host = host
     this.#quic = quic
     // The runtime answers a stream that is cut with an error that nothing else hears.

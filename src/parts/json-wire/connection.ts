@@ -5,7 +5,7 @@ import { ERRORS, type ErrorCode, TunnelError } from '../../errors.ts'
 import { eventLoop } from '../../event-loop.ts'
 import type { ClientHost } from '../../server/client-host.ts'
 import { ClientUse } from '../../server/client-use.ts'
-import { type ClientReports, NO_REPORTS } from '../../server/clients.ts'
+import { type ClientConnection, type ClientReports, NO_REPORTS } from '../../server/clients.ts'
 import type { Deadline } from '../../server/deadlines.ts'
 import type { Holder } from '../../server/holdings.ts'
 import type { Rule } from '../../server/policy.ts'
@@ -14,7 +14,7 @@ import { Heartbeat } from '../../session/heartbeat.ts'
 import { Tolerance } from '../../session/tolerance.ts'
 import type { Socket, SocketHandler } from '../../socket.ts'
 import { encodeConnected, encodeError, PONG, parseClientMessage } from '../../wire/json.ts'
-import { JsonNames, type NamesOwner, refusalText } from './names.ts'
+import { JsonNames, refusalText } from './names.ts'
 import { JsonRequests } from './requests.ts'
 import type { UnfinishedMessages } from './unfinished-messages.ts'
 
@@ -43,7 +43,7 @@ const CLOSE_CODES: Partial<Record<ErrorCode, number>> = {
 }
 const CLOSE_NORMAL = 1000
 
-export class JsonConnection implements NamesOwner, Deadline {
+export class JsonConnection implements ClientConnection, Deadline {
   readonly wire = 'json'
   /** Clients of this wire see their requests themselves. */
   readonly reports: ClientReports = NO_REPORTS

@@ -2,25 +2,15 @@
 
 import { ERRORS, type ErrorCode } from '../../errors.ts'
 import type { ClientHost } from '../../server/client-host.ts'
-import type { ClientConnection } from '../../server/clients.ts'
-import type { Deadline } from '../../server/deadlines.ts'
 import type { Holder } from '../../server/holdings.ts'
 import type { Member } from '../../server/member.ts'
 import type { Rule } from '../../server/policy.ts'
 import type { Tunnel } from '../../server/tunnel.ts'
 import { refusalOfName, type Tunnels } from '../../server/tunnels.ts'
 import { encodeError, encodeRegistered, encodeTaken } from '../../wire/json.ts'
+import type { JsonConnection } from './connection.ts'
 import type { JsonRequests } from './requests.ts'
 import { JsonUpstream } from './upstream.ts'
-
-/** The connection of the client. */
-export interface NamesOwner extends ClientConnection, Deadline {
-  readonly isClosed: boolean
-  readonly holder: Holder
-  /** What its token opens. */
-  readonly rule: Rule
-  sendText(text: string): void
-}
 
 interface Registered {
   readonly member: Member
@@ -31,13 +21,13 @@ export class JsonNames {
   /** A name was granted, now or before. */
   hasRegistered = false
   readonly #host: ClientHost
-  readonly #owner: NamesOwner
+  readonly #owner: JsonConnection
   readonly #requests: JsonRequests
   readonly #registered = new Map<string, Registered>()
   /** Of names that were given or taken back: what is under way goes on. */
   readonly #leaving: JsonUpstream[] = []
 
-  constructor(host: ClientHost, owner: NamesOwner, requests: JsonRequests) {
+  constructor(host: ClientHost, owner: JsonConnection, requests: JsonRequests) {
     this.#host = host
     this.#owner = owner
     this.#requests = requests

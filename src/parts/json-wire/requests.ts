@@ -1,30 +1,19 @@
 // The requests that one JSON client was sent, and the answers that it owes.
 
+import type { ClientHost } from '../../server/client-host.ts'
 import type { ClientUse } from '../../server/client-use.ts'
 import type { Deadlines } from '../../server/deadlines.ts'
 import type { ServerLimits } from '../../server/options.ts'
+import type { WebSocketCarrier } from '../../session/carriers/websocket.ts'
 import type { StreamBudget } from '../../session/contract.ts'
 import { encodeCancel, type JsonAnswer, type JsonExtension } from '../../wire/json.ts'
-import type { JsonExchange, JsonLink } from './upstream.ts'
+import type { JsonExchange } from './upstream.ts'
 
-/** Where messages to the client go. */
-interface Messages {
-  sendText(text: string): void
-  /** Bytes that the client did not take yet. */
-  readonly unsentBytes: number
-}
-
-/** What is needed of the server. */
-interface RequestsHost {
-  readonly limits: ServerLimits
-  readonly deadlines: Deadlines
-}
-
-export class JsonRequests implements JsonLink {
+export class JsonRequests {
   /** Nothing is sent any more. */
   isClosed = false
-  readonly #host: RequestsHost
-  readonly #messages: Messages
+  readonly #host: ClientHost
+  readonly #carrier: WebSocketCarrier
   readonly #use: ClientUse
   /** Requests sent and not answered. */
   readonly #waiting = new Map<number, JsonExchange>()
@@ -35,9 +24,9 @@ export class JsonRequests implements JsonLink {
   #lastId = 0
   #collectedBytes = 0
 
-  constructor(host: RequestsHost, messages: Messages, use: ClientUse) {
+  constructor(host: ClientHost, carrier: WebSocketCarrier, use: ClientUse) {
     this.#host = host
-    this.#messages = messages
+    this.#carrier = carrier
     this.#use = use
   }
 
@@ -79,7 +68,7 @@ export class JsonRequests implements JsonLink {
     this.#waiting.clear()
   }
 
-  // ── JsonLink ───────────────────────────────────────────────────────────────────────────────────────────────
+  // ── For its exchanges ──────────────────────────────────────────────────────────────────────────────────────
 
   get limits(): ServerLimits {
     return this.#host.limits
@@ -89,50 +78,61 @@ export class JsonRequests implements JsonLink {
     return this.#host.deadlines
   }
 
+  /** Bytes sent that the client did not take yet, and bytes of requests that are being collected. */
   get heldBytes(): number {
-    return this.#collectedBytes + this.#messages.unsentBytes
+    return this.#collectedBytes + this.#carrier.unsentBytes
   }
 
+  /** The latter alone. */
   get collectedBytes(): number {
     return this.#collectedBytes
   }
 
+  /** Counts bytes of a request that are kept; negative when they are not any more. */
   hold(bytes: number): void {
     this.#collectedBytes += bytes
     this.#use.hold(bytes)
   }
 
+  /** Counts bytes for the token of the client; negative when they do not wait any more. */
   charge(bytes: number): void {
     this.#use.hold(bytes)
   }
 
+  /** More bytes wait for readers of this token, or of all, than may. */
   get isOver(): boolean {
     return this.#use.isOver
   }
 
+  /** Requests count as streams. */
   get streamBudget(): StreamBudget {
     return this.#use.streamBudget
   }
 
+  /** The number for the next request: no other exchange of this client ever had it. */
   nextId(): number {
     return ++this.#lastId
   }
 
+  /** Sends a request; its answer goes to `exchange.answered`. */
   send(id: number, message: string, exchange: JsonExchange): void {
     this.#waiting.set(id, exchange)
     this.#owedAnswers++
-    this.#messages.sendText(message)
+    this.#carrier.sendText(message)
   }
 
+  /** The answer is not wanted any more. A client that understands it stops its work on it. */
   forget(id: number): void {
     if (this.#waiting.delete(id) && this.#accepts.has('cancel') && !this.isClosed)
-      this.#messages.sendText(encodeCancel(id))
+      this.#carrier.sendText(encodeCancel(id))
   }
 
+  /** Paths keep their bytes above ASCII: the client understands them. */
   get keepsRawPaths(): boolean {
     return this.#accepts.has('raw-path')
   }
 
+  /** It keeps an app's connection for one visitor's: it understands which one a request is of. */
   get keepsLogins(): boolean {
     return this.#accepts.has('connection')
   }

@@ -5,15 +5,15 @@ import { ERRORS, type ErrorCode } from '../../errors.ts'
 import { BodyFramer } from '../../http/body.ts'
 import { logsConnectionIn } from '../../http/connection-logins.ts'
 import { visitorOf } from '../../server/client-address.ts'
-import type { Deadline, Deadlines } from '../../server/deadlines.ts'
+import type { Deadline } from '../../server/deadlines.ts'
 import { HeadBuffer } from '../../server/head-buffer.ts'
 import type { ServerLimits } from '../../server/options.ts'
 import { Takers } from '../../server/takers.ts'
 import { DEAD_EXCHANGE, type Exchange, type TunnelUpstream, type Visit } from '../../server/upstream.ts'
-import type { StreamBudget } from '../../session/contract.ts'
 import { decodeBody, encodeBody, encodeRequest, type JsonAnswer } from '../../wire/json.ts'
 import { answerHead, hasBody } from './answer-head.ts'
 import { requestParts } from './request-parts.ts'
+import type { JsonRequests } from './requests.ts'
 
 /** Answers up to this size leave with their head in one write; larger ones go in pieces of it. */
 const PIECE_BYTES = 262_144
@@ -24,43 +24,14 @@ const MAX_HELD_MESSAGES = 2
 
 const CONTINUE = new TextEncoder().encode('HTTP/1.1 100 Continue\r\n\r\n')
 
-/** What the exchanges of a JSON client need of its connection. */
-export interface JsonLink {
-  readonly limits: ServerLimits
-  readonly deadlines: Deadlines
-  readonly isClosed: boolean
-  /** Bytes sent that the client did not take yet, and bytes of requests that are being collected. */
-  readonly heldBytes: number
-  /** The latter alone. */
-  readonly collectedBytes: number
-  /** Counts bytes of a request that are kept; negative when they are not any more. */
-  hold(bytes: number): void
-  /** Counts bytes for the token of the client; negative when they do not wait any more. */
-  charge(bytes: number): void
-  /** More bytes wait for readers of this token, or of all, than may. */
-  readonly isOver: boolean
-  /** Requests count as streams. */
-  readonly streamBudget: StreamBudget
-  /** The number for the next request: no other exchange of this client ever had it. */
-  nextId(): number
-  /** Sends a request; its answer goes to `exchange.answered`. */
-  send(id: number, message: string, exchange: JsonExchange): void
-  /** The answer is not wanted any more. A client that understands it stops its work on it. */
-  forget(id: number): void
-  /** Paths keep their bytes above ASCII: the client understands them. */
-  readonly keepsRawPaths: boolean
-  /** It keeps an app's connection for one visitor's: it understands which one a request is of. */
-  readonly keepsLogins: boolean
-}
-
 export class JsonUpstream implements TunnelUpstream {
   readonly wire = 'json'
-  readonly #link: JsonLink
+  readonly #requests: JsonRequests
   readonly #open = new Set<JsonExchange>()
   readonly #takers = new Takers()
 
-  constructor(link: JsonLink) {
-    this.#link = link
+  constructor(requests: JsonRequests) {
+    this.#requests = requests
   }
 
   get inFlight(): number {
@@ -74,8 +45,8 @@ export class JsonUpstream implements TunnelUpstream {
       visit.fail(refusal)
       return DEAD_EXCHANGE
     }
-    const { streamBudget } = this.#link
-    const exchange = new JsonExchange(visit, visitor, this.#link, {
+    const { streamBudget } = this.#requests
+    const exchange = new JsonExchange(visit, visitor, this.#requests, {
       hasRoom: () => this.#hasRoomFor(exchange),
       ended: () => {
         this.#open.delete(exchange)
@@ -99,7 +70,7 @@ export class JsonUpstream implements TunnelUpstream {
   }
 
   #refusal({ head }: Visit, visitor: string): ErrorCode | undefined {
-    const { limits, isClosed } = this.#link
+    const { limits, isClosed } = this.#requests
     if (isClosed) return 'CLIENT_GONE'
     // Bytes both ways have no place in a message, and `docker exec` must not run a command whose output is lost.
     if (head.upgrade !== '') return 'WIRE_UNSUPPORTED'
@@ -109,7 +80,7 @@ export class JsonUpstream implements TunnelUpstream {
 
   /** The request counts as a stream from now on. `false`: there is none. */
   #takesStream(visitor: string): boolean {
-    const { limits, streamBudget } = this.#link
+    const { limits, streamBudget } = this.#requests
     const takers = this.#takers
     const isFree = () => this.#open.size < limits.maxStreams && streamBudget.open()
     return !takers.isMakingRoom && (isFree() || (takers.makeRoomFor(visitor) && isFree()))
@@ -120,15 +91,15 @@ export class JsonUpstream implements TunnelUpstream {
    * what a few do not finish.
    */
   #hasRoomFor(asking?: JsonExchange): boolean {
-    const mostBytes = MAX_HELD_MESSAGES * this.#link.limits.maxMessageBytes
-    while (this.#link.heldBytes > mostBytes) {
+    const mostBytes = MAX_HELD_MESSAGES * this.#requests.limits.maxMessageBytes
+    while (this.#requests.heldBytes > mostBytes) {
       // No visitor can give back what the client does not take.
-      const isClients = this.#link.heldBytes - this.#link.collectedBytes > mostBytes
+      const isClients = this.#requests.heldBytes - this.#requests.collectedBytes > mostBytes
       const largest = isClients ? undefined : this.#largest()
       if (largest === undefined || largest === asking) return false
       largest.giveWay()
     }
-    return !this.#link.isOver
+    return !this.#requests.isOver
   }
 
   #largest(): JsonExchange | undefined {
@@ -165,7 +136,7 @@ export class JsonExchange implements Exchange, Deadline {
   dueTick = 0
   readonly visitor: string
   readonly #visit: Visit
-  readonly #link: JsonLink
+  readonly #requests: JsonRequests
   readonly #owner: JsonExchangeOwner
   #phase: Phase = 'collecting'
   #framer: BodyFramer | undefined
@@ -176,17 +147,17 @@ export class JsonExchange implements Exchange, Deadline {
   /** What of it is charged: all, until the visitor has all of it. */
   #restBytes = 0
 
-  constructor(visit: Visit, visitor: string, link: JsonLink, owner: JsonExchangeOwner) {
+  constructor(visit: Visit, visitor: string, requests: JsonRequests, owner: JsonExchangeOwner) {
     this.#visit = visit
     this.visitor = visitor
-    this.#link = link
+    this.#requests = requests
     this.#owner = owner
     const { head } = visit
     if (head.body === 'none') return
     this.#framer = new BodyFramer((bytes, start, end) => this.#keep(bytes.subarray(start, end)))
     this.#framer.begin(head.body, head.contentLength)
-    link.deadlines.watch(this)
-    link.deadlines.arm(this, link.limits.headTimeoutMs)
+    requests.deadlines.watch(this)
+    requests.deadlines.arm(this, requests.limits.headTimeoutMs)
     // The app cannot decide before it has the body: the message holds both.
     if (head.expectsContinue) visit.write(CONTINUE)
   }
@@ -196,7 +167,7 @@ export class JsonExchange implements Exchange, Deadline {
   body(bytes: Uint8Array): void {
     if (this.#phase !== 'collecting' || this.#framer === undefined) return
     this.#framer.feed(bytes, 0, bytes.length)
-    const { limits, deadlines } = this.#link
+    const { limits, deadlines } = this.#requests
     deadlines.arm(this, limits.headTimeoutMs)
     if (this.#framer.payloadBytes > maxBodyBytes(limits)) return this.#fail('BODY_TOO_LARGE')
     if (!this.#owner.hasRoom()) this.#fail('TUNNEL_BUSY')
@@ -215,30 +186,30 @@ export class JsonExchange implements Exchange, Deadline {
   bodyEnded(): void {
     if (this.#phase !== 'collecting') return
     const { head } = this.#visit
-    const parts = requestParts(this.#visit, this.#link.keepsRawPaths)
+    const parts = requestParts(this.#visit, this.#requests.keepsRawPaths)
     const bodyBytes = this.#body?.take()
     const isBodiless = head.method === 'GET' || head.method === 'HEAD'
     // Existing clients pass no body on with these methods: without it, it would be another request.
     if (parts === undefined || (isBodiless && bodyBytes !== undefined)) return this.#fail('WIRE_UNSUPPORTED')
     const { path, headers } = parts
     const body = isBodiless ? undefined : this.#encoded(bodyBytes)
-    const id = this.#link.nextId()
+    const id = this.#requests.nextId()
     const connection = this.#connection
     const probe = this.#visit.isProbe === true && { isProbe: true as const }
     const request = { type: 'request', id, method: head.method, path, headers, connection, ...probe } as const
     let message = encodeRequest(body === undefined ? request : { ...request, body })
-    if (bodyBytes !== undefined && message.length * 3 > this.#link.limits.maxMessageBytes) {
+    if (bodyBytes !== undefined && message.length * 3 > this.#requests.limits.maxMessageBytes) {
       // Escapes and characters of several bytes can make text several times as long; base64 always fits.
-      const isTooLong = Buffer.byteLength(message) > this.#link.limits.maxMessageBytes
+      const isTooLong = Buffer.byteLength(message) > this.#requests.limits.maxMessageBytes
       if (isTooLong)
         message = encodeRequest({ ...request, body: { text: base64.encode(bodyBytes), isBase64: true } })
     }
     this.#id = id
     this.#phase = 'waiting'
-    const { limits, deadlines } = this.#link
+    const { limits, deadlines } = this.#requests
     deadlines.watch(this)
     deadlines.arm(this, limits.originTimeoutMs)
-    this.#link.send(id, message, this)
+    this.#requests.send(id, message, this)
     this.#release()
   }
 
@@ -262,10 +233,10 @@ export class JsonExchange implements Exchange, Deadline {
     const visit = this.#visit
     if (visit.logins !== undefined && answer.headers.some(logsConnectionIn)) visit.logins.hasBegun = true
     const sent = hasBody(answer.status, visit.head.method) ? body : body.subarray(0, 0)
-    const head = answerHead(answer, visit, sent.length, this.#link.limits)
+    const head = answerHead(answer, visit, sent.length, this.#requests.limits)
     if (head === undefined) return this.#fail('ORIGIN_INVALID')
     this.#phase = 'answering'
-    this.#link.deadlines.forget(this)
+    this.#requests.deadlines.forget(this)
     visit.answered(answer.status)
     const first = Math.min(sent.length, PIECE_BYTES)
     const bytes = Buffer.allocUnsafe(head.length + first)
@@ -273,7 +244,7 @@ export class JsonExchange implements Exchange, Deadline {
     bytes.set(first === sent.length ? sent : sent.subarray(0, first), head.length)
     this.#rest = first === sent.length ? undefined : sent.subarray(first)
     this.#restBytes = sent.length - first
-    this.#link.charge(this.#restBytes)
+    this.#requests.charge(this.#restBytes)
     if (visit.write(bytes)) this.#pump()
     else if (this.#rest === undefined) this.#done()
   }
@@ -294,13 +265,13 @@ export class JsonExchange implements Exchange, Deadline {
     const { head, logins } = this.#visit
     if (logins === undefined) return undefined
     if (head.fields.logsConnectionIn) logins.hasBegun = true
-    return logins.hasBegun && this.#link.keepsLogins ? logins.number : undefined
+    return logins.hasBegun && this.#requests.keepsLogins ? logins.number : undefined
   }
 
   #keep(bytes: Uint8Array): void {
     this.#body ??= new HeadBuffer()
     this.#body.add(bytes)
-    this.#link.hold(bytes.length)
+    this.#requests.hold(bytes.length)
   }
 
   #encoded(bytes: Uint8Array | undefined): ReturnType<typeof encodeBody> {
@@ -330,11 +301,11 @@ export class JsonExchange implements Exchange, Deadline {
 
   #end(): void {
     if (this.#phase === 'over') return
-    if (this.#phase === 'waiting') this.#link.forget(this.#id)
+    if (this.#phase === 'waiting') this.#requests.forget(this.#id)
     this.#phase = 'over'
-    this.#link.deadlines.forget(this)
+    this.#requests.deadlines.forget(this)
     this.#release()
-    this.#link.charge(-this.#restBytes)
+    this.#requests.charge(-this.#restBytes)
     this.#restBytes = 0
     this.#rest = undefined
     this.#owner.ended()
@@ -342,7 +313,7 @@ export class JsonExchange implements Exchange, Deadline {
 
   #release(): void {
     const held = this.#framer?.payloadBytes ?? 0
-    if (held > 0) this.#link.hold(-held)
+    if (held > 0) this.#requests.hold(-held)
     this.#framer = undefined
     this.#body = undefined
   }

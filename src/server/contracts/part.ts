@@ -141,7 +141,7 @@ export interface Part {
   readonly adopt?: Adopt
   /** A version of HTTP that visitors may choose. */
   readonly protocol?: Protocol
-  /** Opens a way in. Rejects: the server does not start. `undefined`: the settings ask for none. */
+  /** Opens a door, if the settings ask for one. Where this rejects, the server does not start. */
   open?(terms: DoorTerms): Promise<Door | undefined>
   /** Reaches apps that speak HTTP/2. Without such a part no tunnel is opened to them. */
   readonly appsOf?: (terms: AppsTerms) => StreamsApps

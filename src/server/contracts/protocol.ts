@@ -14,26 +14,26 @@ import type { Visitor } from '../visitors.ts'
 
 /** A version that visitors choose on a port of the server. */
 export interface Protocol {
-  /** As ALPN calls it. */
+  /** The name in ALPN. */
   readonly name: string
-  /** Visitors may speak it now. */
+  /** Whether visitors may use it now. */
   readonly isSpoken: boolean
-  /** How a connection begins whose visitor knows that the server speaks it. No head of HTTP/1.1 begins like that. */
+  /** First bytes of a connection without ALPN. No head of HTTP/1.1 begins with these bytes. */
   readonly beginning: Uint8Array
   /** Takes a connection, TLS taken away. */
   accept(share: HttpShare, socket: Socket, entrance: Entrance, seat: VisitorSeat | undefined): SocketHandler
 }
 
-/** What connections of visitors share. */
+/** The state that all connections of visitors share. */
 export interface HttpShare extends InputShare {
   readonly deadlines: Deadlines
   readonly limits: ServerLimits & HeadLimits
-  /** Each answer that begins now says that it is the last on its connection. */
+  /** Whether each response that begins now is the last on its connection. */
   readonly isDraining: boolean
-  /** What one request after the other is parsed into; it comes back by `keepHead`. */
+  /** Returns an object to parse requests into. The connection returns it with `keepHead`. */
   takeHead(): RequestHead
   keepHead(head: RequestHead): void
-  /** For requests of this channel, one after the other. */
+  /** Makes the visit for this channel, which may have one request after the other. */
   visit(head: RequestHead, channel: VisitChannel): ChannelVisit
   /** A head is answered with the page of `code`, and begins no visit. */
   refused(code: ErrorCode): void
@@ -44,9 +44,9 @@ export interface HttpShare extends InputShare {
   left(connection: Visitor): void
 }
 
-/** Where a connection is counted. */
+/** The place of a connection among those that the server counts. */
 export interface VisitorSeat {
-  /** Who uses the connection, once it is known. */
+  /** The user of the connection, once the server knows it. */
   occupant: { giveWay(): boolean } | undefined
   isRefused(): boolean
   mayGiveUp(): boolean
@@ -55,24 +55,24 @@ export interface VisitorSeat {
   left(): void
 }
 
-/** A way in for visitors besides the ports of the server. */
+/** An entrance for visitors besides the ports of the server. */
 export interface Door {
-  /** Visitors who come by TCP get this certificate for `name`. */
+  /** The server shows this certificate for `name` on its own ports. */
   show(name: string, certificate: Certificate): void
-  /** For names that have no other. */
+  /** The certificate for names without one of their own. */
   showDefault(certificate: Certificate): void
-  /** Takes no more connections. `closeActive`: those that are open are cut. */
+  /** Accepts no more connections. `closeActive`: cuts the open ones. */
   close(closeActive: boolean): void
 }
 
 export interface DoorTerms {
   readonly settings: ServerSettings
-  /** Where the server listens. */
+  /** The port of the server. */
   readonly port: number
   readonly share: HttpShare
   readonly entrance: Entrance
-  /** `undefined`: the connection is to be cut at once. */
+  /** Returns `undefined` for a connection that has to be cut at once. */
   readonly admit: (visitor: { readonly remoteAddress: string; terminate(): void }) => VisitorSeat | undefined
-  /** Answers over TLS name the door from now on, by this header line with its CRLF. */
+  /** Adds this header line, with its CRLF, to all responses over TLS. */
   readonly announce: (line: Uint8Array) => void
 }

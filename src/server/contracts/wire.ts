@@ -5,7 +5,7 @@ import type { ClientHost } from '../client-host.ts'
 import type { ClientConnection } from '../clients.ts'
 import type { Rule } from '../policy.ts'
 
-/** Makes the socket a client's connection, after the upgrade was answered. `handler`: where the events of the socket go. */
+/** Makes the socket a client's connection, after the upgrade was answered. `handler` gets the events of the socket. */
 export type Adopt = (
   socket: Socket,
   remoteAddress: string,

@@ -68,7 +68,7 @@ export class HttpFront implements HttpShare {
     return this.#room.limits
   }
 
-  /** What a connection goes on with that begins like this; `undefined`: HTTP/1.1. */
+  /** Returns the protocol of a connection with these first bytes; `undefined`: HTTP/1.1. */
   protocolOf(first: Uint8Array): Protocol | undefined {
     return this.#room.parts.protocol(({ beginning }) => beginning.every((byte, at) => first[at] === byte))
   }

@@ -11,23 +11,14 @@ import { StreamLane } from '../lanes/stream-lane.ts'
 import type { Taker, Takers } from '../takers.ts'
 import { DEAD_EXCHANGE, type Exchange, type Rewrite, type Visit } from '../upstream.ts'
 import type { ConnectionLogins, Kept } from './connection-logins.ts'
-import { type ExchangeOwner, StreamExchange } from './stream-exchange.ts'
+import { StreamExchange } from './stream-exchange.ts'
+import type { StreamsUpstream } from './streams.ts'
 import type { StreamsContext } from './streams-context.ts'
 
 /** How long a lane may be idle before it is handed back. */
 const LANE_IDLE_MS = 1_000
 /** How long the origin may take to end after a stream was ended from here. */
 const RETIRE_MS = 5_000
-
-/** What a stream needs of its pool. */
-export interface StreamPool {
-  /** It is good for another exchange. */
-  release(pooled: PooledStream): void
-  /** It ended while it was idle. */
-  dropIdle(pooled: PooledStream): void
-  /** It is gone. */
-  closed(pooled: PooledStream): void
-}
 
 type Phase =
   | 'idle'
@@ -38,8 +29,9 @@ type Phase =
   | 'retiring'
   | 'closed'
 
-export class PooledStream implements StreamHandler, ExchangeOwner, Reserved, Deadline, Taker, Kept {
+export class PooledStream implements StreamHandler, Reserved, Deadline, Taker, Kept {
   dueTick = 0
+  /** An exchange was complete on it before: the origin may have closed it meanwhile. */
   isReused = false
   /** Who has it, or had it last. */
   visitor: string
@@ -49,7 +41,7 @@ export class PooledStream implements StreamHandler, ExchangeOwner, Reserved, Dea
   isPrivate = false
   /** Of the visitor's connection that has it alone; `undefined`: none can have it again. */
   logins: ConnectionLogins | undefined
-  readonly #pool: StreamPool
+  readonly #pool: StreamsUpstream
   readonly #context: StreamsContext
   readonly #takers: Takers
   readonly #exchange: StreamExchange
@@ -62,7 +54,7 @@ export class PooledStream implements StreamHandler, ExchangeOwner, Reserved, Dea
   #wasAsked = false
 
   /** `takers`: of the pool. */
-  constructor(pool: StreamPool, context: StreamsContext, takers: Takers, visitor: string) {
+  constructor(pool: StreamsUpstream, context: StreamsContext, takers: Takers, visitor: string) {
     this.#pool = pool
     this.#context = context
     this.#takers = takers
@@ -159,22 +151,26 @@ export class PooledStream implements StreamHandler, ExchangeOwner, Reserved, Dea
 
   // ── From its exchange ──────────────────────────────────────────────────────────────────────────────────────
 
+  /** Calls `originTimedOut` after `ms`; 0: never. Replaces what was set before. */
   expectAnswer(ms: number): void {
     this.#context.deadlines.arm(this, ms)
   }
 
+  /** It is this visitor's connection's alone from now on; `undefined`: it serves no more exchange. */
   becomePrivate(logins: ConnectionLogins | undefined): void {
     this.isPrivate = true
     this.logins = logins
     if (logins !== undefined) logins.hasBegun = true
   }
 
+  /** Opens a fresh stream in place of the one that failed; `undefined`: the session has no room, or is gone. */
   reopen(head: RequestHead): ByteStream | undefined {
     this.#stream?.reset('CANCELLED')
     this.isReused = false
     return this.open(goesApart(head, this.#context))
   }
 
+  /** The exchange is over, and the stream good for another one. */
   giveBack(): void {
     // The next request of the pool speaks HTTP/2.
     if (this.isApart) return this.retire()
@@ -195,6 +191,7 @@ export class PooledStream implements StreamHandler, ExchangeOwner, Reserved, Dea
     else this.#context.deadlines.arm(this, RETIRE_MS)
   }
 
+  /** The exchange is over, and the stream is reset. */
   discard(): void {
     this.#reset('CANCELLED')
   }

@@ -4,15 +4,15 @@ import { ERRORS, type ErrorCode } from '../../errors.ts'
 import { Allowance } from '../../http/allowance.ts'
 import { BodyFramer, type Payload } from '../../http/body.ts'
 import type { AnswerStyle } from '../../http/forward.ts'
-import { parseResponseHead, type RequestHead, ResponseHead } from '../../http/head.ts'
+import { parseResponseHead, ResponseHead } from '../../http/head.ts'
 import type { ByteStream } from '../../session/byte-stream.ts'
 import type { Socket, Splice, SpliceDone } from '../../socket.ts'
 import { TICKS_PER_SECOND } from '../deadlines.ts'
 import { HeadBuffer } from '../head-buffer.ts'
 import type { Ease, Exchange, Visit } from '../upstream.ts'
 import { AnswerQueue } from './answer-queue.ts'
-import type { ConnectionLogins } from './connection-logins.ts'
 import { addBody, scratch, writeAnswerHead, writeInterimHead, writeRequestHead } from './forwarded.ts'
+import type { PooledStream } from './pooled-stream.ts'
 import { MIN_SPLICED_BYTES, RequestSender } from './request-sender.ts'
 import type { StreamsContext } from './streams-context.ts'
 
@@ -31,28 +31,6 @@ const CLOSE_PLAIN: AnswerStyle = { close: true, keepAlive10: false, dropsChunks:
 const STAY_OPEN: AnswerStyle = { close: false, keepAlive10: false, dropsChunks: false }
 const STAY_OPEN_10: AnswerStyle = { close: false, keepAlive10: true, dropsChunks: false }
 
-/** What an exchange needs of the pooled stream that it runs on. */
-export interface ExchangeOwner {
-  /** An exchange was complete on this stream before: the origin may have closed it meanwhile. */
-  readonly isReused: boolean
-  /** The stream speaks HTTP/1.1 to an app that is known to speak HTTP/2. */
-  readonly isApart: boolean
-  /** The app took, or asked for, a login of the connection. */
-  readonly isPrivate: boolean
-  /** It is this visitor's connection's alone from now on; `undefined`: it serves no more exchange. */
-  becomePrivate(logins: ConnectionLogins | undefined): void
-  /** Calls `originTimedOut` after `ms`; 0: never. Replaces what was set before. */
-  expectAnswer(ms: number): void
-  /** Opens a fresh stream in place of the one that failed; `undefined`: the session has no room, or is gone. */
-  reopen(head: RequestHead): ByteStream | undefined
-  /** The exchange is over, and the stream good for another one. */
-  giveBack(): void
-  /** The exchange is over, and the stream ends in good order. */
-  retire(): void
-  /** The exchange is over, and the stream is reset. */
-  discard(): void
-}
-
 type Phase =
   | 'over'
   /** The request goes out, the head of the answer is awaited. */
@@ -63,7 +41,7 @@ type Phase =
 
 /** Reused: a stream has one exchange after the other. */
 export class StreamExchange implements Exchange {
-  readonly #owner: ExchangeOwner
+  readonly #owner: PooledStream
   readonly #context: StreamsContext
   readonly #request: RequestSender
   readonly #answer: ResponseHead
@@ -91,7 +69,7 @@ export class StreamExchange implements Exchange {
   /** Bytes that follow and whose credit was given back with the head that came with them. */
   #accountedBytes = 0
 
-  constructor(owner: ExchangeOwner, context: StreamsContext) {
+  constructor(owner: PooledStream, context: StreamsContext) {
     this.#owner = owner
     this.#context = context
     this.#answer = new ResponseHead(this.#isApps)

@@ -10,10 +10,10 @@ import type { Reserved } from '../lane.ts'
 import { type Taker, Takers } from '../takers.ts'
 import { DEAD_EXCHANGE, type Exchange, type TunnelUpstream, type Visit } from '../upstream.ts'
 import type { ConnectionLogins } from './connection-logins.ts'
-import { goesApart, PooledStream, type StreamPool } from './pooled-stream.ts'
+import { goesApart, PooledStream } from './pooled-stream.ts'
 import type { StreamsContext } from './streams-context.ts'
 
-export class StreamsUpstream implements TunnelUpstream, StreamPool {
+export class StreamsUpstream implements TunnelUpstream {
   readonly wire = 'streams'
   readonly #context: StreamsContext
   /** Idle streams, the most recently used last: the least used ones run into their idle time and close. */

@@ -28,11 +28,10 @@ import {
   PING,
   parseServerMessage,
 } from '../../../wire/json.ts'
+import { MAX_MESSAGE_BYTES } from './install.ts'
 import { originRequest } from './origin-request.ts'
 import { publicUrls } from './public-urls.ts'
 
-/** Largest message either way: existing servers close the connection above it. */
-export const MAX_MESSAGE_BYTES = 67_108_864
 /** Body of an answer that fits a message in base64, whatever is in it. */
 const MAX_BODY_BYTES = Math.floor(((MAX_MESSAGE_BYTES - 524_288) * 3) / 4)
 /** Existing servers cut a visitor's request without a body after 10 s, and give up on any after 30 s. */

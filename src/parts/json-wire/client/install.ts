@@ -1,11 +1,64 @@
-// The JSON wire at the client, for servers that speak no other.
+// The JSON wire at the client, for servers that speak no other. Most clients never need its code.
 
+import type { TextCarrier } from '../../../client/carrier.ts'
+import type { ConnectionEvents } from '../../../client/connection.ts'
 import type { Install } from '../../../client/contracts/part.ts'
-import { JsonConnection, MAX_MESSAGE_BYTES } from './connection.ts'
+import type { TextConnecting } from '../../../client/contracts/wire.ts'
+import type { ClientSettings } from '../../../client/settings.ts'
+import { TunnelError } from '../../../errors.ts'
+import type { CarrierHandler } from '../../../session/carrier.ts'
+import type { JsonConnection } from './connection.ts'
+
+/** Largest message either way: existing servers close the connection above it. */
+export const MAX_MESSAGE_BYTES = 67_108_864
+/** Messages of a server before it was asked anything: an honest one sends a greeting. */
+const MAX_EARLY_MESSAGES = 16
+
+class Connecting implements TextConnecting {
+  readonly ready: Promise<JsonConnection>
+  readonly carrierHandler: CarrierHandler = {
+    received() {},
+    drained() {},
+    closed: error => {
+      this.#lost ??=
+        error instanceof TunnelError ? error : new TunnelError('CARRIER_LOST', undefined, { cause: error })
+      this.#connection?.carrierHandler.closed(error)
+    },
+  }
+  readonly #carrier: TextCarrier
+  #connection: JsonConnection | undefined
+  readonly #early: string[] = []
+  #lost: TunnelError | undefined
+
+  constructor(settings: ClientSettings, events: ConnectionEvents, carrier: TextCarrier) {
+    this.#carrier = carrier
+    this.ready = this.#load(settings, events)
+    // A dial that fails after it awaits nothing.
+    this.ready.catch(() => {})
+  }
+
+  async #load(settings: ClientSettings, events: ConnectionEvents): Promise<JsonConnection> {
+    const { JsonConnection } = await import('./connection.ts')
+    if (this.#lost !== undefined) throw this.#lost
+    const connection = new JsonConnection(settings, events, this.#carrier)
+    this.#connection = connection
+    for (const text of this.#early.splice(0)) connection.take(text)
+    return connection
+  }
+
+  take(text: string): void {
+    if (this.#connection !== undefined) this.#connection.take(text)
+    else if (this.#early.push(text) > MAX_EARLY_MESSAGES) this.#carrier.terminate()
+  }
+
+  heard(): void {
+    this.#connection?.heard()
+  }
+}
 
 export const installJsonWire: Install = () => ({
   textWire: {
     maxMessageBytes: MAX_MESSAGE_BYTES,
-    connect: (settings, events, carrier) => new JsonConnection(settings, events, carrier),
+    connect: (settings, events, carrier) => new Connecting(settings, events, carrier),
   },
 })
