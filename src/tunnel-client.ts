@@ -4,9 +4,17 @@ import { TunnelClient as Client } from './client/client.ts'
 import type { Install } from './client/contracts/part.ts'
 import type { TunnelClientOptions } from './client/options.ts'
 import { installHttp2 } from './parts/http2/client/install.ts'
+import { installInspector } from './parts/inspect/install.ts'
 import { installJsonWire } from './parts/json-wire/client/install.ts'
+import { installWebhooks } from './parts/webhooks/install.ts'
 
-const CLIENT_PARTS: readonly Install[] = [installJsonWire, installHttp2]
+/** First the part that watches, then the part that refuses, then what the core has of the wire and of apps. */
+export const CLIENT_PARTS: readonly Install[] = [
+  installInspector,
+  installWebhooks,
+  installJsonWire,
+  installHttp2,
+]
 
 /**
  * A tunnel client. With `port`, `url`, `unix`, `fetch` or `folder` it has an HTTP tunnel, and `connect()` resolves once

@@ -10,9 +10,8 @@ import { watchWorkers } from '../sockets/worker-faults.ts'
 import { stopped } from './carrier.ts'
 import type { Connection, ConnectionEvents } from './connection.ts'
 import type { Install } from './contracts/part.ts'
+import type { Exchange, WaitOptions, Watchable } from './contracts/watching.ts'
 import { httpTunnel } from './http-tunnel.ts'
-import { Inspection, inspectionOf } from './inspect/inspection.ts'
-import type { Exchange, WaitOptions, Watchable } from './inspect/seen.ts'
 import {
   CLIENT_HINTS,
   CLIENT_NAMES,
@@ -70,8 +69,6 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
   readonly #settings: ClientSettings
   readonly #servers: Servers
   readonly #parts: Parts
-  /** Sees what passes, when the client inspects. */
-  readonly #inspection: Inspection | undefined
   readonly #tunnels: WantedTunnels
   /** Of an app that comes later. */
   readonly #late: LateOrigin | undefined
@@ -111,9 +108,12 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
       },
       this.#settings.probeIntervalMs,
     )
-    const { tunnel, inspect } = this.#settings
-    this.#inspection = inspect && new Inspection(inspect, error => this.emit('error', error))
-    this.#tunnels = new WantedTunnels(this.#settings, this.#inspection, {
+    const { tunnel } = this.#settings
+    this.#parts = new Parts(installs as readonly Install[], {
+      options,
+      failed: error => this.emit('error', error),
+    })
+    this.#tunnels = new WantedTunnels(this.#settings, this.#parts, {
       emit: (event, payload) => this.emit(event, payload),
       connection: () => this.#connection,
       isClosing: () => this.#state === 'closing',
@@ -150,14 +150,14 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     this.#stopWatching = [watchWorkers(error => this.emit('error', error))]
     this.#publicWatch.set(this.hasListeners('reach'))
     try {
-      await this.#inspection?.start()
+      for (const part of this.#parts.all) await part.start?.()
       await this.#establish()
     } catch (error) {
       // `disconnect` and another `connect` may have come meanwhile: the state is theirs then.
       if (!stopping.signal.aborted) {
         this.#state = 'idle'
         this.#endWatching()
-        this.#inspection?.stop()
+        this.#stopParts()
       }
       throw error
     }
@@ -273,15 +273,15 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
    * `inspect`, or with `port: false`, and while the client is not connecting or connected.
    */
   get inspectorUrl(): string | undefined {
-    return this.#inspection?.inspector?.url
+    return this.#parts.all.find(part => part.url !== undefined)?.url
   }
 
   get exchanges(): AsyncIterable<Exchange> {
-    return inspectionOf(this.#inspection).exchanges(ALL)
+    return this.#parts.watch(ALL).exchanges
   }
 
   async waitFor(filter: string, options?: WaitOptions): Promise<Exchange> {
-    return await inspectionOf(this.#inspection).waitFor(ALL, filter, options)
+    return await this.#parts.watch(ALL).waitFor(filter, options)
   }
 
   /** What the client is doing; every change comes with an event. */
@@ -324,13 +324,12 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
   }
 
   get #isWatched(): boolean {
-    return this.#inspection !== undefined || WATCHED.some(event => this.hasListeners(event))
+    return this.#parts.reportRate !== undefined || WATCHED.some(event => this.hasListeners(event))
   }
 
-  /** The inspector alone wants no more reports than it captures requests. */
   get #reportRate(): number {
     const isHeard = WATCHED.some(event => this.hasListeners(event))
-    return isHeard ? this.#settings.reportRate : (this.#inspection?.settings.rate ?? 0)
+    return isHeard ? this.#settings.reportRate : (this.#parts.reportRate ?? 0)
   }
 
   async #add(settingsOf: () => TunnelSettings): Promise<Tunnel> {
@@ -430,7 +429,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
   #newReports(): VisitReports {
     return new VisitReports(this.#firstId, {
       emit: (event, payload) => this.emit(event, payload),
-      reports: () => this.#inspection?.inspector?.reports,
+      parts: this.#parts.all,
     })
   }
 
@@ -478,7 +477,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
   }
 
   #lost(error: TunnelError): void {
-    if (this.#retired.size === 0) this.#inspection?.inspector?.reports.forget()
+    if (this.#retired.size === 0) for (const { reports } of this.#parts.all) reports?.forget()
     if (this.#state === 'connected') this.#servers.goOn()
     this.#comeBack(error)
   }
@@ -535,11 +534,15 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     this.#stopping.abort()
     for (const retired of this.#retired.keys()) retired.terminate()
     this.#retired.clear()
-    this.#inspection?.stop()
+    this.#stopParts()
     this.#tries.goOn()
     this.#endWatching()
     this.#tunnels.end(error ?? stopped())
     this.emit('close', error === undefined ? {} : { error })
+  }
+
+  #stopParts(): void {
+    for (const part of this.#parts.all) part.stop?.()
   }
 
   #endWatching(): void {

@@ -8,11 +8,12 @@ import { alternativeNames, isValidSubdomain } from '../names.ts'
 import { makeLink } from '../own-guard.ts'
 import type { TunnelKind } from '../wire/tunnel-kind.ts'
 import type { Connection, Registration } from './connection.ts'
+import type { TunnelPart, Watched } from './contracts/part.ts'
+import type { Exchange, WaitOptions, Watchable } from './contracts/watching.ts'
 import type { GuardFiles } from './guard-files.ts'
 import { GuardKeeping } from './guard-keeping.ts'
 import { HealthCheck, type Probing } from './health.ts'
-import { type Inspection, inspectionOf } from './inspect/inspection.ts'
-import type { Exchange, WaitOptions } from './inspect/seen.ts'
+import type { FollowedTunnel } from './parts.ts'
 import type { Holding, ResumeFiles } from './resume-files.ts'
 import type { Tunnel } from './tunnel.ts'
 import type { TunnelSettings } from './tunnel-settings.ts'
@@ -28,8 +29,8 @@ export interface TunnelOwner {
   readonly guards: GuardFiles | undefined
   /** As `Part.loadHttp2Probing`. */
   readonly loadHttp2Probing?: (() => Promise<Probing>) | undefined
-  /** What passes is captured, if the client inspects. */
-  readonly inspection: Inspection | undefined
+  /** Throws `STATE_INVALID` where nothing is captured. */
+  watch(watched: Watched): Watchable
   /** Something failed that the tunnel goes on after. */
   failed(error: TunnelError): void
 }
@@ -55,6 +56,9 @@ const REFUSED_FOR_GOOD: ReadonlySet<string> = new Set([
 
 export class OwnTunnel implements Tunnel {
   readonly settings: TunnelSettings
+  readonly parts: readonly TunnelPart[]
+  /** With parts in front of its origins. */
+  readonly #wrapped: TunnelSettings
   /** Resolves with the first grant; rejects with the refusal that came instead. */
   readonly #ready = deferred()
   readonly #owner: TunnelOwner
@@ -73,15 +77,17 @@ export class OwnTunnel implements Tunnel {
   readonly #over = new AbortController()
   readonly #watched = { tunnel: () => this.registration?.name, over: this.#over.signal }
 
-  constructor(settings: TunnelSettings, owner: TunnelOwner) {
+  constructor({ settings, parts, wrapped }: FollowedTunnel, owner: TunnelOwner) {
     this.settings = settings
+    this.parts = parts
+    this.#wrapped = wrapped
     this.#owner = owner
     if (settings.health?.isHttp2 === true && owner.loadHttp2Probing === undefined)
       throw new TunnelError('OPTION_INVALID', 'This client has no health checks of apps that speak HTTP/2.')
     this.#health =
       settings.health &&
       new HealthCheck(
-        settings.origin.untapped ?? settings.origin,
+        settings.origin,
         settings.health,
         eventLoop,
         (isHealthy, error) => {
@@ -143,11 +149,11 @@ export class OwnTunnel implements Tunnel {
   }
 
   get exchanges(): AsyncIterable<Exchange> {
-    return inspectionOf(this.#owner.inspection).exchanges(this.#watched)
+    return this.#owner.watch(this.#watched).exchanges
   }
 
   async waitFor(filter: string, options?: WaitOptions): Promise<Exchange> {
-    return await inspectionOf(this.#owner.inspection).waitFor(this.#watched, filter, options)
+    return await this.#owner.watch(this.#watched).waitFor(filter, options)
   }
 
   async revokeLink(id: string): Promise<void> {
@@ -252,14 +258,13 @@ export class OwnTunnel implements Tunnel {
     port: number | undefined,
     resume: string | undefined,
   ): Promise<Registration> {
-    const { settings } = this
     const { resumes } = this.#owner
     if (resume !== undefined || resumes === undefined)
-      return connection.register(settings, { name, port, resume })
+      return connection.register(this.#wrapped, { name, port, resume })
     const holding = this.#holdingOf({ name, port })
     const left = holding && (await this.#leftFor(holding, resumes))
     try {
-      return await connection.register(settings, { name, port, resume: left })
+      return await connection.register(this.#wrapped, { name, port, resume: left })
     } catch (error) {
       if (holding !== undefined && (isCode(error, 'NAME_TAKEN') || isCode(error, 'PORT_TAKEN'))) {
         this.#left = undefined
@@ -324,7 +329,7 @@ export class OwnTunnel implements Tunnel {
       !isPooled &&
       this.registration !== undefined
     )
-      return connection.register(settings, { name: undefined, port: undefined, resume: undefined })
+      return connection.register(this.#wrapped, { name: undefined, port: undefined, resume: undefined })
     // Of a range, one of many.
     if (isCode(error, 'PORT_TAKEN') && settings.port !== undefined)
       throw new TunnelError('PORT_TAKEN', `The public port ${settings.port} is in use on the server.`, {

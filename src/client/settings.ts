@@ -4,7 +4,6 @@ import type { Agent } from 'node:http'
 import { TunnelError } from '../errors.ts'
 import type { Dial } from '../socket.ts'
 import { httpTunnel } from './http-tunnel.ts'
-import { type InspectSettings, inspectSettings } from './inspect/options.ts'
 import { type ClientLimits, clientLimits } from './limits.ts'
 import { positive } from './milliseconds.ts'
 import type { OneServer, OriginOptions, TunnelClientOptions } from './options.ts'
@@ -43,7 +42,6 @@ export interface ClientSettings {
   /** Requests a second that are reported one by one; `0`: all. */
   readonly reportRate: number
   readonly stateFolder: string | undefined
-  readonly inspect: InspectSettings | undefined
   readonly limits: ClientLimits
 }
 
@@ -120,7 +118,6 @@ export function clientSettings(
     drainTimeoutMs: positive('drainTimeoutMs', options.drainTimeoutMs ?? 10_000),
     reportRate: reportRate(options.reportRate ?? 0),
     stateFolder: options.stateFolder,
-    inspect: inspectSettings(options.inspect),
     limits: clientLimits(options.limits ?? {}),
   }
 }

@@ -4,9 +4,9 @@ import { TunnelError } from '../errors.ts'
 import type { Connection } from './connection.ts'
 import { GuardFiles } from './guard-files.ts'
 import type { Probing } from './health.ts'
-import type { Inspection } from './inspect/inspection.ts'
 import type { TunnelClientEvents } from './options.ts'
 import { OwnTunnel } from './own-tunnel.ts'
+import type { Parts } from './parts.ts'
 import { ResumeFiles } from './resume-files.ts'
 import type { ClientSettings } from './settings.ts'
 import type { TunnelSettings } from './tunnel-settings.ts'
@@ -26,7 +26,7 @@ export interface WantedOwner {
 
 export class WantedTunnels {
   readonly #owner: WantedOwner
-  readonly #inspection: Inspection | undefined
+  readonly #parts: Parts
   readonly #resumes: ResumeFiles | undefined
   readonly #guards: GuardFiles | undefined
   readonly #all = new Set<OwnTunnel>()
@@ -35,9 +35,9 @@ export class WantedTunnels {
   #askAgain: ReturnType<typeof setTimeout> | undefined
   #hasStateFailed = false
 
-  constructor(settings: ClientSettings, inspection: Inspection | undefined, owner: WantedOwner) {
+  constructor(settings: ClientSettings, parts: Parts, owner: WantedOwner) {
     this.#owner = owner
-    this.#inspection = inspection
+    this.#parts = parts
     const { stateFolder, server, tunnel } = settings
     if (stateFolder !== undefined) {
       const origin = `${server.isSecure ? 'https' : 'http'}://${server.host}`
@@ -67,14 +67,14 @@ export class WantedTunnels {
   }
 
   want(settings: TunnelSettings): OwnTunnel {
-    const tunnel: OwnTunnel = new OwnTunnel(this.#inspection?.tap(settings) ?? settings, {
+    const tunnel: OwnTunnel = new OwnTunnel(this.#parts.follow(settings), {
       closed: () => this.#closed(tunnel),
       healthChanged: ({ name }, isHealthy, error) =>
         this.#owner.emit('health', { tunnel: name, isHealthy, ...(error !== undefined && { error }) }),
       resumes: this.#resumes,
       guards: this.#guards,
       loadHttp2Probing: this.#owner.loadHttp2Probing,
-      inspection: this.#inspection,
+      watch: watched => this.#parts.watch(watched),
       failed: error => this.#stateFailed(error),
     })
     this.#all.add(tunnel)
@@ -84,7 +84,7 @@ export class WantedTunnels {
   /** It is not asked for any more. */
   drop(tunnel: OwnTunnel): void {
     this.#all.delete(tunnel)
-    this.#inspection?.forget(tunnel.settings.origin)
+    for (const part of tunnel.parts) part.dropped?.()
   }
 
   /** Registers all tunnels. Rejects when the client's own is refused for the first time, or none is granted. */
@@ -199,8 +199,8 @@ export class WantedTunnels {
     }, ASK_AGAIN_MS)
   }
 
-  #reportRegistered({ kind, name, url, settings, granted }: OwnTunnel): void {
-    this.#inspection?.granted(settings.origin, name, url, granted.probeSecret ?? granted.resume)
+  #reportRegistered({ kind, name, url, parts, granted }: OwnTunnel): void {
+    for (const part of parts) part.granted?.(name, url, granted.probeSecret ?? granted.resume)
     this.#owner.emit('registered', { kind, name, url })
   }
 

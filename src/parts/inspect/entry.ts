@@ -2,8 +2,8 @@
 
 import { copyOf } from '../../bytes.ts'
 import type { ErrorCode } from '../../errors.ts'
+import type { ExchangeKind, ExchangeState, Frame, Verified } from '../../exchange.ts'
 import { joined } from '../../http/characters.ts'
-import type { ExchangeKind, ExchangeState, Frame, Verified } from './exchange.ts'
 
 /** The first bytes of something, up to a bound, and the number of all. */
 export class KeptBytes {

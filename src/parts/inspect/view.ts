@@ -1,10 +1,10 @@
 // Entries as the API shows them.
 
 import { ERRORS, type ErrorCode } from '../../errors.ts'
+import type { ExchangeDetail, ExchangeRow, Kept, Message, Times } from '../../exchange.ts'
+import type { Part } from '../../exchange-filter.ts'
 import { contentOf, SEARCHED_FLOOR_BYTES, textOfContent } from './content.ts'
 import type { Entry, KeptBytes } from './entry.ts'
-import type { ExchangeDetail, ExchangeRow, Kept, Message, Times } from './exchange.ts'
-import type { Part } from './filter.ts'
 import { maskedForm } from './form-secrets.ts'
 import { whyNotReplayable } from './replayable.ts'
 import { fieldsOf, headerOf, headText, type Showing, trailersOf } from './secrets.ts'

@@ -1,8 +1,8 @@
 // How two exchanges differ.
 
+import type { Diff, DiffPart, MessageDiff, ReplayResult } from '../../exchange.ts'
 import { type Content, contentOf, textOfContent } from './content.ts'
 import type { Entry } from './entry.ts'
-import type { Diff, DiffPart, MessageDiff, ReplayResult } from './exchange.ts'
 import { maskedForm } from './form-secrets.ts'
 import { formatJson } from './json-text.ts'
 import { fieldsOf, headerOf, type Showing } from './secrets.ts'

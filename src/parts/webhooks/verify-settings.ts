@@ -1,7 +1,8 @@
-// What a service says of the webhooks that it gets.
+// The webhooks that a service gets, as its options say.
 
+import type { HttpTunnelOptions, VerifyOptions } from '../../client/options.ts'
 import { TunnelError } from '../../errors.ts'
-import type { PathWaysIn, WebhookRule } from '../../guard.ts'
+import type { PathWaysIn } from '../../guard.ts'
 import { PathRules, pathMatcher } from '../../http/path-rules.ts'
 
 export const PROVIDERS = ['standard', 'stripe', 'github', 'slack', 'shopify'] as const
@@ -13,13 +14,6 @@ export interface Verdict {
   readonly isValid: boolean
   /** Why not, in a few words: `no signature`, `too old`, `from the future`, `does not match`, `the body was cut`. */
   readonly reason?: string
-}
-
-export interface VerifyOptions extends WebhookRule {
-  /** The paths that webhooks come to; `*` at the end stands for anything. Default `/*`. At most 32. */
-  readonly paths?: readonly string[]
-  /** `true`: a request to these paths without a valid signature is answered with 401 and does not reach the app. Default `false`. */
-  readonly require?: boolean
 }
 
 export interface VerifySettings {
@@ -66,6 +60,15 @@ export function verifySettings(options: VerifyOptions, mayWait = false): VerifyS
     // An app that may take it for a webhook must not get it unchecked.
     matches: target => matches(target) !== false,
   }
+}
+
+/** Of an HTTP tunnel and of its guard. Of several for a path the first counts. */
+export function webhooksOf({ verify, guard, inbox }: HttpTunnelOptions = {}): readonly VerifySettings[] {
+  const mayWait = inbox !== undefined
+  return [
+    ...(verify === undefined ? [] : [verifySettings(verify, mayWait)]),
+    ...guardedWebhooks(guard?.paths ?? {}, mayWait),
+  ]
 }
 
 /** The webhooks that a guard names, by path. Throws `OPTION_INVALID`, and `GUARD_INVALID` for what is no path. */

@@ -1,7 +1,7 @@
 // Which fields are secrets, and heads with their values masked.
 
+import { type Field, MASK } from '../../exchange.ts'
 import { latin1 } from '../../http/characters.ts'
-import { type Field, MASK } from './exchange.ts'
 
 /** How secrets of an answer are shown. */
 export interface Showing {

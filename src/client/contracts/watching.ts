@@ -1,6 +1,6 @@
 // Contract: exchanges as programs read them. Implementation: program.ts.
 
-import type { ExchangeRow, Field, Frame } from './exchange.ts'
+import type { ExchangeRow, Field, Frame } from '../../exchange.ts'
 
 /** A request with its answer, or a connection, once it has ended. Nothing of it is masked: the program is its owner. */
 export interface Exchange extends ExchangeRow {

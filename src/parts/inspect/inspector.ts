@@ -1,21 +1,20 @@
 // The inspector of one client: what it keeps, and what it offers of that. Loaded when a client with `inspect` connects.
 
+import type { Origin } from '../../client/origin.ts'
 import { TunnelError } from '../../errors.ts'
 import { Events } from '../../events.ts'
+import type { Edit, Session } from '../../exchange.ts'
+import type { Filter } from '../../exchange-filter.ts'
 import { VERSION } from '../../version.ts'
 import type { TunnelKind } from '../../wire/tunnel-kind.ts'
-import type { Origin } from '../origin.ts'
-import type { TunnelSettings } from '../tunnel-settings.ts'
 import { signed, verdictOf } from '../webhooks/signatures.ts'
-import { receivedAt, type VerifySettings } from '../webhooks/verify-options.ts'
+import { receivedAt, type VerifySettings } from '../webhooks/verify-settings.ts'
 import { Capture } from './capture.ts'
 import type { Entry } from './entry.ts'
 import { eventNameOf } from './event-name.ts'
-import type { Edit, Session } from './exchange.ts'
-import type { Filter } from './filter.ts'
-import type { InspectSettings } from './options.ts'
 import { replayBytes, type Signer, sendAgain, signedOf } from './replay.ts'
 import { Reports } from './reports.ts'
+import type { InspectSettings } from './settings.ts'
 import { Slices } from './slices.ts'
 import { ExchangeStore } from './store.ts'
 import type { StoreFile } from './store-file.ts'
@@ -30,7 +29,7 @@ export interface Inspected {
   /** The value of the header by which the server marks its probes of the app. */
   serverProbe: string | undefined
   readonly service: string
-  readonly settings: TunnelSettings
+  readonly webhooks: readonly VerifySettings[]
   /** By label, without a tap: for replays. */
   readonly origins: ReadonlyMap<string, Origin>
 }
@@ -156,7 +155,7 @@ export class Inspector extends Events<{ closed: undefined; failed: TunnelError }
 
   /** What is known of webhooks that come to this path; `undefined`: none do. */
   #webhookAt(entry: Entry, path: string): VerifySettings | undefined {
-    return this.#inspectedOf(entry)?.settings.webhooks?.find(one => one.matches(path))
+    return this.#inspectedOf(entry)?.webhooks.find(one => one.matches(path))
   }
 
   #inspectedOf({ place }: Entry): Inspected | undefined {

@@ -1,10 +1,10 @@
 // An exchange as text for use elsewhere. Secrets are left out unless they are asked for.
 
+import { type Field, MASK } from '../../exchange.ts'
 import { joined } from '../../http/characters.ts'
 import { VERSION } from '../../version.ts'
 import { contentOf } from './content.ts'
 import type { Entry } from './entry.ts'
-import { type Field, MASK } from './exchange.ts'
 import { maskedForm } from './form-secrets.ts'
 import { fieldsOf, headerOf, headText, type Showing } from './secrets.ts'
 import { rowOf } from './view.ts'

@@ -1,7 +1,7 @@
 // What only the server knows of exchanges, put to the entries that the capture made: refusals, codes, and who the visitor is.
 
+import type { RequestSeen, ResponseSeen, VisitorGone, VisitorSeen } from '../../client/connection.ts'
 import { ERRORS, type ErrorCode } from '../../errors.ts'
-import type { RequestSeen, ResponseSeen, VisitorGone, VisitorSeen } from '../connection.ts'
 import type { Capture } from './capture.ts'
 import type { Entry } from './entry.ts'
 import type { ExchangeStore } from './store.ts'

@@ -1,14 +1,14 @@
 // The inspector's API: requests to answers. open-api.ts describes it, exchange.ts has its types.
 
 import { ERRORS, TunnelError } from '../../errors.ts'
+import type { Edit } from '../../exchange.ts'
+import { type Filter, isFilterFault, parseFilter } from '../../exchange-filter.ts'
 import { proofOf, refusalOf, SAFE_HEADERS } from './access.ts'
 import { compare, verdictOf } from './compare.ts'
 import { contentOf } from './content.ts'
 import type { Entry } from './entry.ts'
 import { eventStream } from './event-stream.ts'
-import type { Edit } from './exchange.ts'
 import { exported, harEntry, harOf, hidesSecrets, isFormat } from './export.ts'
-import { type Filter, isFilterFault, parseFilter } from './filter.ts'
 import { maskedForm } from './form-secrets.ts'
 import type { Inspector } from './inspector.ts'
 import { loadPage } from './page.ts'

@@ -1,40 +1,8 @@
-// What the inspector can be told, and what it works with.
+// What the inspector works with, from its options.
 
+import type { InspectOptions } from '../../client/options.ts'
 import { TunnelError } from '../../errors.ts'
-import type { Bounds } from './exchange.ts'
-
-/** Options of the inspector. Sizes are bytes; `0` is refused with `OPTION_INVALID` unless said otherwise. */
-export interface InspectOptions {
-  /**
-   * All that is kept in memory. Default 33,554,432 (32 MiB): a day of webhooks. At least 1,048,576. At the limit the oldest
-   * exchange that is not pinned is dropped; pinned ones use at most half.
-   */
-  readonly memory?: number
-  /** Of each body, WebSocket message and server-sent event. Default 262,144 (256 KiB): most JSON and HTML. What is beyond is counted. */
-  readonly maxBody?: number
-  /** Exchanges kept. Default 1,000. At the limit the oldest that is not pinned is dropped. */
-  readonly maxExchanges?: number
-  /** WebSocket messages and server-sent events kept, of all exchanges together. Default 10,000. At the limit the oldest is dropped. */
-  readonly maxFrames?: number
-  /**
-   * Requests a second, behind a burst of `maxExchanges`, above which only some are captured: a person reads no more, and
-   * the others are as fast as without the inspector. Default 50. `0`: every request is captured, whatever it costs.
-   */
-  readonly rate?: number
-  /** Names of fields besides Authorization, Proxy-Authorization, Cookie and Set-Cookie whose values are shown only when asked for. */
-  readonly secrets?: readonly string[]
-  /**
-   * Port of the page and the API on 127.0.0.1 and ::1. Default 4040, else the next that is free. `0`: any free one. `false`: neither,
-   * for programs that read `tunnel.exchanges`. One that is given and in use: `PORT_IN_USE`.
-   */
-  readonly port?: number | false
-  /**
-   * Path of a SQLite file (mode 0600) in which exchanges are kept across restarts, within the same bounds. Bodies and secrets are in
-   * it as they came. Default none: nothing is written to disk. In use by another client, or not usable: `INSPECT_STORE_FAILED`. On
-   * Node it needs 22.13.
-   */
-  readonly store?: string
-}
+import type { Bounds } from '../../exchange.ts'
 
 /** With every default in place. */
 export interface InspectSettings extends Bounds {

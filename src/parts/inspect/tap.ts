@@ -1,9 +1,9 @@
 // A decorator of an origin: bytes of its connections pass as before, and a flow of the capture sees them. It holds nothing back:
 // what the capture does with them, it does later.
 
+import type { Origin } from '../../client/origin.ts'
 import { TunnelError } from '../../errors.ts'
 import type { Endpoints, LentWays, Loan, Socket, SocketHandler, Splice, SpliceDone } from '../../socket.ts'
-import type { Origin } from '../origin.ts'
 import { type Flow, type Flows, FROM_APP, TO_APP } from './flow.ts'
 
 /** The same origin, whose connections are captured while `flowsOf` gives something to capture them with. */
@@ -11,7 +11,6 @@ export function tapped(origin: Origin, flowsOf: () => Flows | undefined): Origin
   return {
     label: origin.label,
     url: origin.url,
-    untapped: origin,
     get droppedDatagrams() {
       return origin.droppedDatagrams ?? 0
     },

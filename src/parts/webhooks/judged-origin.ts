@@ -1,9 +1,9 @@
 // A decorator of an origin: a request reaches it only when a judge lets it. Other requests pass as they come.
 
+import type { Origin } from '../../client/origin.ts'
 import type { ErrorCode } from '../../errors.ts'
 import type { RequestHead } from '../../http/head.ts'
 import type { Socket, SocketHandler } from '../../socket.ts'
-import type { Origin } from '../origin.ts'
 
 /** Decides which requests the app gets. */
 export interface Judge {

@@ -1,7 +1,7 @@
 // How providers of webhooks sign what they send: each scheme can check a request, and sign one as the provider would.
 
 import { createHmac, timingSafeEqual } from 'node:crypto'
-import type { Provider, Verdict } from './verify-options.ts'
+import type { Provider, Verdict } from './verify-settings.ts'
 
 /** What a signature is about. */
 export interface Signed {

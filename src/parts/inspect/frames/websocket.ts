@@ -3,8 +3,8 @@
 
 import { constants, inflateRawSync } from 'node:zlib'
 import { copyOf } from '../../../bytes.ts'
+import type { Frame } from '../../../exchange.ts'
 import { joined } from '../../../http/characters.ts'
-import type { Frame } from '../exchange.ts'
 
 /** What one direction agreed on. */
 export interface Deflate {

@@ -1,11 +1,11 @@
 // The filter of the requests that an app gets: those of the inspector's grammar whose keys are about a request.
 
 import { TunnelError } from '../../errors.ts'
+import type { ExchangeRow } from '../../exchange.ts'
+import { isFilterFault, parseFilter } from '../../exchange-filter.ts'
 import { latin1 } from '../../http/characters.ts'
 import type { RequestHead } from '../../http/head.ts'
 import { hasOneReading, readingsOf } from '../../http/path-readings.ts'
-import type { ExchangeRow } from '../inspect/exchange.ts'
-import { isFilterFault, parseFilter } from '../inspect/filter.ts'
 import type { Judge } from './judged-origin.ts'
 
 /** What is known when a request is judged. */

@@ -1,7 +1,7 @@
 // Fields of forms whose names the user calls secret: their values are masked wherever a body is shown, and sent when it is replayed.
 
+import { MASK } from '../../exchange.ts'
 import { latin1 } from '../../http/characters.ts'
-import { MASK } from './exchange.ts'
 
 /** A field of a form: its text, and where its value is in that. */
 interface Piece {

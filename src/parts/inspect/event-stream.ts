@@ -1,9 +1,9 @@
 // `GET events`: lines of JSON for one reader. Changes of an exchange are put together; a reader that is too slow misses frames, and
 // learns that it did.
 
+import type { Frame, InspectEvent } from '../../exchange.ts'
+import type { Filter } from '../../exchange-filter.ts'
 import type { Entry } from './entry.ts'
-import type { Frame, InspectEvent } from './exchange.ts'
-import type { Filter } from './filter.ts'
 import type { Inspector } from './inspector.ts'
 import { Slices } from './slices.ts'
 import { rowOf } from './view.ts'

@@ -2,8 +2,8 @@
 
 import { TunnelError } from '../../errors.ts'
 import { Events } from '../../events.ts'
+import type { Bounds, ExchangeKind, Frame } from '../../exchange.ts'
 import { Entry, type Place } from './entry.ts'
-import type { Bounds, ExchangeKind, Frame } from './exchange.ts'
 
 export interface StoreEvents {
   /** It is new, or something of it changed. */

@@ -1,14 +1,14 @@
 // Sends a captured request again: to the origin that it went to, and nowhere else. Redirects are answers like any other.
 
+import type { Origin } from '../../client/origin.ts'
 import { TunnelError } from '../../errors.ts'
+import { type Edit, MASK } from '../../exchange.ts'
 import { ascii, joined, latin1 } from '../../http/characters.ts'
 import { parseRequestHead, RequestHead } from '../../http/head.ts'
 import type { Socket, SocketHandler } from '../../socket.ts'
-import type { Origin } from '../origin.ts'
 import type { SignatureHeaders, Signed } from '../webhooks/signatures.ts'
 import type { Capture } from './capture.ts'
 import type { Entry } from './entry.ts'
-import { type Edit, MASK } from './exchange.ts'
 import { unmaskedForm } from './form-secrets.ts'
 import { HEAD_LIMITS } from './http-reader.ts'
 import { whyNotReplayable } from './replayable.ts'

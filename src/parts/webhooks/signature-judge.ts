@@ -2,7 +2,7 @@
 
 import type { Judge } from './judged-origin.ts'
 import { verdictOf } from './signatures.ts'
-import { receivedAt, type VerifySettings } from './verify-options.ts'
+import { receivedAt, type VerifySettings } from './verify-settings.ts'
 
 export function signatureJudge(settings: VerifySettings): Judge {
   const { provider, secrets, toleranceS, maxBodyBytes } = settings

@@ -1,22 +1,15 @@
 // What programs read of an inspector: exchanges as they end, and the wait for one.
 
+import type { Watched } from '../../client/contracts/part.ts'
+import type { Exchange, SeenMessage, WaitOptions } from '../../client/contracts/watching.ts'
 import { TunnelError } from '../../errors.ts'
 import { filterOf } from './api.ts'
 import { contentOf, textOfContent } from './content.ts'
 import type { Entry } from './entry.ts'
 import type { Inspector } from './inspector.ts'
 import { fieldsOf, headerOf, type Showing, trailersOf } from './secrets.ts'
-import type { Exchange, SeenMessage, WaitOptions } from './seen.ts'
 import { rowOf } from './view.ts'
 import { MAX_WAIT_MS, waitForExchange } from './wait.ts'
-
-/** Whose exchanges, and until when. */
-export interface Watched {
-  /** Of one tunnel; else those of all. */
-  readonly tunnel: () => string | undefined
-  /** Aborted when the tunnel is closed. */
-  readonly over: AbortSignal
-}
 
 const REVEALING: Showing = { secrets: new Set(), reveals: true }
 const DEFAULT_TIMEOUT_MS = 30_000

@@ -1,7 +1,7 @@
 // Contract: what the inspector's API shows of an exchange. The page, the commands and programs read these types; the
 // store keeps entries of its own (entry.ts). Everything here is JSON.
 
-import type { ErrorCode } from '../../errors.ts'
+import type { ErrorCode } from './errors.ts'
 
 /** `http` until its answer shows what it is: 101 to a WebSocket, or `text/event-stream`. Connections and flows are rows. */
 export type ExchangeKind = 'http' | 'websocket' | 'sse' | 'tcp' | 'tls' | 'udp'

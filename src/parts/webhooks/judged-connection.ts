@@ -1,6 +1,7 @@
 // One connection to an app whose requests are judged first: by their head, or when they are complete.
 
 import { addPiece, copyOf } from '../../bytes.ts'
+import type { Origin } from '../../client/origin.ts'
 import { TunnelError } from '../../errors.ts'
 import { eventLoop } from '../../event-loop.ts'
 import { BodyFramer } from '../../http/body.ts'
@@ -10,7 +11,6 @@ import { errorAnswer } from '../../http/pages.ts'
 import { LARGEST_TIMES, type Portion, Shares } from '../../shares.ts'
 import type { Endpoints, Socket, SocketHandler } from '../../socket.ts'
 import { networkOf } from '../../wire/ip-address.ts'
-import type { Origin } from '../origin.ts'
 import type { Judge, JudgeRefusal } from './judged-origin.ts'
 
 /** Heads were bounded by the server: this is more than any server lets through by default. */
