@@ -9,7 +9,6 @@ import { dial } from '../sockets/dial.ts'
 import { watchWorkers } from '../sockets/worker-faults.ts'
 import { stopped } from './carrier.ts'
 import type { Connection, ConnectionEvents } from './connection.ts'
-import type { Install } from './contracts/part.ts'
 import type { Exchange, WaitOptions, Watchable } from './contracts/watching.ts'
 import { httpTunnel } from './http-tunnel.ts'
 import {
@@ -89,15 +88,17 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
   #draining: Promise<void> | undefined
   #leaving: Promise<void> | undefined
 
-  /** `installs`: `Install`s of its parts, in the order in which bytes for an app pass them. Their type is none of the package's. */
+  /** `installs`: of its parts, in the order in which bytes for an app pass them. */
   constructor(options: TunnelClientOptions, installs: readonly object[] = []) {
     super()
     checkNames(options, CLIENT_NAMES, 'TunnelClient', CLIENT_HINTS)
-    this.#settings = clientSettings(options, process.env, dial)
-    this.#parts = new Parts(installs as readonly Install[], {
+    const settings = clientSettings(options, process.env, dial)
+    this.#parts = new Parts(installs, {
       options,
       failed: error => this.emit('error', error),
     })
+    const lanes = this.#parts.all.find(part => part.lanes !== undefined)?.lanes
+    this.#settings = { ...settings, lanes }
     this.#servers = new Servers(this.#settings, this.#parts.textWire)
     this.#tries = new Tries(this.#settings.maxBackoffMs)
     this.#publicWatch = new PublicWatch(
@@ -108,11 +109,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
       },
       this.#settings.probeIntervalMs,
     )
-    const { tunnel } = this.#settings
-    this.#parts = new Parts(installs as readonly Install[], {
-      options,
-      failed: error => this.emit('error', error),
-    })
+    const { tunnel } = settings
     this.#tunnels = new WantedTunnels(this.#settings, this.#parts, {
       emit: (event, payload) => this.emit(event, payload),
       connection: () => this.#connection,

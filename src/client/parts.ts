@@ -20,8 +20,9 @@ export interface FollowedTunnel {
 export class Parts {
   readonly all: readonly Part[]
 
-  constructor(installs: readonly Install[], client: PartClient) {
-    this.all = installs.flatMap(install => install(client) ?? [])
+  /** `installs`: `Install`s. */
+  constructor(installs: readonly object[], client: PartClient) {
+    this.all = (installs as readonly Install[]).flatMap(install => install(client) ?? [])
   }
 
   /** `undefined`: servers have to agree on the streams wire. */

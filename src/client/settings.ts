@@ -3,6 +3,7 @@
 import type { Agent } from 'node:http'
 import { TunnelError } from '../errors.ts'
 import type { Dial } from '../socket.ts'
+import type { Laning } from './contracts/laning.ts'
 import { httpTunnel } from './http-tunnel.ts'
 import { type ClientLimits, clientLimits } from './limits.ts'
 import { positive } from './milliseconds.ts'
@@ -43,6 +44,8 @@ export interface ClientSettings {
   readonly reportRate: number
   readonly stateFolder: string | undefined
   readonly limits: ClientLimits
+  /** Of the part that has them. */
+  readonly lanes?: Laning | undefined
 }
 
 /** One of several servers, and the token that goes there. */

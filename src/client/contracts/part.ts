@@ -7,6 +7,7 @@ import type { Probing } from '../health.ts'
 import type { TunnelClientOptions } from '../options.ts'
 import type { Origin } from '../origin.ts'
 import type { TunnelSettings } from '../tunnel-settings.ts'
+import type { Laning } from './laning.ts'
 import type { Watchable } from './watching.ts'
 import type { TextWire } from './wire.ts'
 
@@ -31,6 +32,8 @@ export interface Part {
   readonly loadHttp2Probing?: () => Promise<Probing>
   /** The client wants this tunnel. Throws `OPTION_INVALID` for what cannot be used. `undefined`: nothing is to be done for it. */
   follow?(tunnel: TunnelSettings): TunnelPart | undefined
+  /** Lanes of its connections. */
+  readonly lanes?: Laning
   /** Before the client dials. Rejects with what the client cannot connect without. */
   start?(): Promise<void>
   /** The client ends; it may start again. */

@@ -2,11 +2,11 @@
 
 import type { Lane, LaneEnd, LaneTerms } from '../../accelerator.ts'
 import { eventLoop } from '../../event-loop.ts'
+import type { LaneEvents } from '../../server/contracts/lane.ts'
 import type { LendableStream } from '../../session/byte-stream.ts'
 import type { Session } from '../../session/session.ts'
 import type { Socket } from '../../socket.ts'
 import { encodeControl } from '../../wire/control.ts'
-import type { LaneEvents } from '../lane.ts'
 import type { SessionTrunk } from './session-trunk.ts'
 
 export class StreamLane {
@@ -18,10 +18,7 @@ export class StreamLane {
   #isStopped = false
   #running: Lane | undefined
 
-  /**
-   * Begins a lane that serves the visitor on the stream, in a moment. `left`: the stream is its handler's again, before
-   * `events.ended`; `undefined`: it never was the lane's.
-   */
+  /** As `SessionLanes.lend`. */
   constructor(
     session: Session,
     opened: Pick<SessionTrunk, 'current'>,

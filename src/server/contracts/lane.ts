@@ -1,8 +1,8 @@
 // Contract between the lanes of a server (lanes/) and the rest of it: what is lent to one, and on what grant.
 
-import type { Lane, LaneEnd, LaneExchange, LaneTerms } from '../accelerator.ts'
-import type { Socket } from '../socket.ts'
-import type { Exchange, Rewrite, Visit } from './upstream.ts'
+import type { Lane, LaneEnd, LaneExchange, LaneTerms } from '../../accelerator.ts'
+import type { Socket } from '../../socket.ts'
+import type { Exchange, Rewrite, Visit } from '../upstream.ts'
 
 /** A way to the origin that one visitor has to itself, until it releases it. */
 export interface Reserved {

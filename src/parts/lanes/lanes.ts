@@ -1,6 +1,7 @@
 // The lanes of a server, by tunnel: when they have to end, what they have served, and how much of it they report.
 
 import type { ExchangeCounts, Lane, LaneCounts, LaneEnd, LaneTerms } from '../../accelerator.ts'
+import type { LaneServed } from '../../server/contracts/laning.ts'
 
 /** What the lanes of a tunnel see as well. */
 type Shared = Pick<LaneTerms, 'routingEpoch' | 'reportsLeft'>
@@ -11,17 +12,21 @@ export interface LaneTicket extends Shared, Pick<LaneTerms, 'grantedEpoch'> {
   ended(lane: Lane, end: LaneEnd): void
 }
 
-/** What the server counts of a lane. */
-export type Served = Pick<LaneCounts, 'requests' | 'bytesIn' | 'bytesOut'>
-
 /** Gets what was measured, and how many bytes visitors sent and got, since the last time. */
 type Measured = (measures: Float64Array, bytesIn: number, bytesOut: number) => void
 
-interface Running {
+/** How the server follows a lane. */
+interface Following {
+  /** Exchanges of a second that are to be reported one by one. */
+  readonly reportRate: () => number
   /** Gets what the lane served and did not report one by one. */
   readonly counted: (counts: ExchangeCounts) => void
+  readonly ended: (served: LaneServed) => void
   /** Gets what was measured since the last time; `undefined`: nothing is. */
   readonly measured: Measured | undefined
+}
+
+interface Running extends Following {
   /** What was passed on of these. */
   unreported: ExchangeCounts
   /** What was passed on of what is measured. */
@@ -41,22 +46,15 @@ export class Lanes<Tunnel extends object> {
     return this.#running.size
   }
 
-  /**
-   * On what terms a lane to the tunnel may begin. `counted` gets what it does not report one by one, `measured` what is measured of
-   * all.
-   */
-  grant(
-    tunnel: Tunnel,
-    counted: (counts: ExchangeCounts) => void,
-    ended: (counts: LaneCounts) => void,
-    measured?: Measured,
-  ): LaneTicket {
+  /** On what terms a lane to the tunnel may begin. */
+  grant(tunnel: Tunnel, following: Following): LaneTicket {
     const shared = this.#sharedOf(tunnel)
+    allow(shared, following)
     return {
       ...shared,
       grantedEpoch: Atomics.load(shared.routingEpoch, 0),
       began: lane => {
-        this.#running.set(lane, { counted, measured, unreported: NOTHING, passed: undefined })
+        this.#running.set(lane, { ...following, unreported: NOTHING, passed: undefined })
         const lanes = this.#ofTunnels.get(tunnel)
         if (lanes === undefined) this.#ofTunnels.set(tunnel, new Set([lane]))
         else lanes.add(lane)
@@ -68,24 +66,21 @@ export class Lanes<Tunnel extends object> {
         lanes?.delete(lane)
         if (lanes?.size === 0) this.#ofTunnels.delete(tunnel)
         if (running !== undefined) passOn(running, counts)
-        ended(counts)
+        following.ended(counts)
       },
     }
   }
 
-  /** Passes on what lanes have served and not reported. */
   harvest(): void {
     for (const [lane, running] of this.#running) passOn(running, lane.counts)
   }
 
-  /** Lets the lanes of a tunnel report so many exchanges one by one from now on. */
-  allowReports(tunnel: Tunnel, count: number): void {
-    Atomics.store(this.#sharedOf(tunnel).reportsLeft, 0, count)
-  }
-
-  /** The tunnels that have lanes. */
-  get tunnels(): Iterable<Tunnel> {
-    return this.#ofTunnels.keys()
+  /** Lets lanes report as many exchanges one by one as are wanted now. */
+  allowReports(): void {
+    for (const [tunnel, [first]] of this.#ofTunnels) {
+      const running = first && this.#running.get(first)
+      if (running !== undefined) allow(this.#sharedOf(tunnel), running)
+    }
   }
 
   #sharedOf(tunnel: Tunnel): Shared {
@@ -98,10 +93,6 @@ export class Lanes<Tunnel extends object> {
     return shared
   }
 
-  /**
-   * Requests to these tunnels may have to go elsewhere: those that a lane takes from now on, or one that was granted and
-   * is about to begin, come back to the main thread. Those that were sent are still answered.
-   */
   recall(tunnels: readonly Tunnel[]): void {
     for (const tunnel of tunnels) {
       const shared = this.#shared.get(tunnel)
@@ -110,8 +101,7 @@ export class Lanes<Tunnel extends object> {
     }
   }
 
-  /** What those under way have served so far, and this. */
-  addedTo({ requests, bytesIn, bytesOut }: Served): Served {
+  addedTo({ requests, bytesIn, bytesOut }: LaneServed): LaneServed {
     const sum = { requests, bytesIn, bytesOut }
     for (const { counts } of this.#running.keys()) {
       sum.requests += counts.requests
@@ -120,6 +110,11 @@ export class Lanes<Tunnel extends object> {
     }
     return sum
   }
+}
+
+function allow({ reportsLeft }: Shared, { reportRate }: Following): void {
+  const rate = reportRate()
+  Atomics.store(reportsLeft, 0, Number.isFinite(rate) ? rate : 0)
 }
 
 function passOn(running: Running, counts: LaneCounts): void {

@@ -1,40 +1,47 @@
-// A join towards the origin, whose bytes may travel on a lane for a while: then a worker thread has the origin's connection.
+// A join towards the origin whose bytes travel on a lane for a while: then a worker thread has the origin's connection.
 
-import type { LaneHandler, Trunk } from '../../accelerator.ts'
-import { eventLoop } from '../../event-loop.ts'
-import { Join } from '../../join.ts'
+import type { LaneHandler, Trunk } from '../../../accelerator.ts'
+import { eventLoop } from '../../../event-loop.ts'
+import type { Join } from '../../../join.ts'
 
-export class OriginJoin extends Join {
+export class JoinLane {
+  readonly #join: Join
   #isInLane = false
   /** A lane that began before the last one was back. */
   #nextLane: (() => void) | undefined
 
-  laneBegan(trunk: Trunk, lane: number): void {
+  constructor(join: Join) {
+    this.#join = join
+  }
+
+  begin(trunk: Trunk, lane: number): void {
     if (this.#isInLane) {
-      this.#nextLane = () => this.laneBegan(trunk, lane)
+      this.#nextLane = () => this.begin(trunk, lane)
       return
     }
     this.#isInLane = true
-    this.stream?.lendable?.lend()
-    const handler = this.#laneHandler()
-    const socket = this.idleSocket
+    const join = this.#join
+    join.stream?.lendable?.lend()
+    const handler = this.#handler()
+    const socket = join.idleSocket
     if (socket?.isLendable !== true) return trunk.refuse(lane, handler)
     socket.pause()
     // What was read in this tick has arrived by then.
     eventLoop.soon(() => {
-      const isPossible = this.idleSocket === socket
+      const isPossible = join.idleSocket === socket
       if (isPossible && trunk.enter(socket, lane, undefined, handler) !== undefined) return
       trunk.refuse(lane, handler)
     })
   }
 
-  #laneHandler(): LaneHandler {
-    const stream = this.stream?.lendable
+  #handler(): LaneHandler {
+    const join = this.#join
+    const stream = join.stream?.lendable
     return {
       over: ({ sentBytes, receivedBytes }) => {
         stream?.moved(sentBytes, receivedBytes)
         // Else `writable` follows.
-        if (stream?.isBackedUp !== true) this.writable()
+        if (stream?.isBackedUp !== true) join.writable()
       },
       more: bytes => stream?.brought(bytes),
       back: isTorn => {

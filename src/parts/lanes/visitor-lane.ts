@@ -1,16 +1,12 @@
 // A visitor's way to a lane: a stream of its own once its requests come easy, and when to give it up.
 
-import type { Lane, LaneEnd, RequestLimits } from '../../accelerator.ts'
-import type { Hop } from '../../http/forward.ts'
+import type { Lane } from '../../accelerator.ts'
 import { IDEMPOTENT } from '../../http/request-line.ts'
-import type { Tracing } from '../../http/tracing.ts'
-import type { Socket } from '../../socket.ts'
-import type { Booking } from '../booking.ts'
-import type { Arrival } from '../front.ts'
-import type { Shortcut } from '../fronts/http-visit.ts'
-import type { Reserved } from '../lane.ts'
-import type { Ease, Exchange, Rewrite, Upstream, Visit } from '../upstream.ts'
-import type { LaneGrant } from './lane-desk.ts'
+import type { Reserved } from '../../server/contracts/lane.ts'
+import type { LaneSite, VisitorShortcut } from '../../server/contracts/laning.ts'
+import type { Arrival } from '../../server/front.ts'
+import type { Ease, Exchange, Upstream, Visit } from '../../server/upstream.ts'
+import type { LaneGrant } from './install.ts'
 
 /** So many easy exchanges within `SOON_MS` make a visitor that a lane is for. */
 const EASY_EXCHANGES = 8
@@ -21,26 +17,14 @@ const MAX_WANTED_EASY = 65_536
 /** Exchanges after which a stream that is not fit for a lane, such as one whose last lane is not back yet, is given back. */
 const MAX_WAITED = 8
 
-/** What a lane needs of its visitor's connection. */
-export interface LaneSite {
-  readonly socket: Socket
-  /** On what terms a lane for the host that the visitor asked last may begin; `undefined`: it may not. */
-  grant(): LaneGrant | undefined
-  /** What origins get to know of the visitor. */
-  hop(rewrite: Rewrite | undefined): Hop
-  /** What ids of its requests are made of. */
-  tracing(): Tracing | undefined
-  /** What the visitor asked last. */
-  hostWithPort(): string
-  limits(): RequestLimits
-  /** Whether nothing has arrived since the lane was entered. */
-  isUndisturbed(): boolean
-  /** The connection is no longer the lane's, later; `undefined`: it never was. */
-  left(end: LaneEnd | undefined): void
+/** A visitor's connection, and on what terms a lane for it may begin now. */
+interface Site<Booked> extends Omit<LaneSite<Booked>, 'offer'> {
+  /** `undefined`: it may not. */
+  grant(): LaneGrant<Booked> | undefined
 }
 
-export class VisitorLane implements Shortcut {
-  readonly #site: LaneSite
+export class VisitorLane<Booked> implements VisitorShortcut<Booked> {
+  readonly #site: Site<Booked>
   #easyCount = 0
   #easySince = 0
   #wantedEasy = EASY_EXCHANGES
@@ -52,15 +36,14 @@ export class VisitorLane implements Shortcut {
   #reserved: Reserved | undefined
   #waited = 0
   /** For the lane that is about to begin. */
-  #grant: LaneGrant | undefined
+  #grant: LaneGrant<Booked> | undefined
   /** What the lane left in the middle. */
-  #unfinished: LaneGrant | undefined
+  #unfinished: LaneGrant<Booked> | undefined
 
-  constructor(site: LaneSite) {
+  constructor(site: Site<Booked>) {
     this.#site = site
   }
 
-  /** An exchange is over, and the connection stays open. */
   exchanged(ease: Ease): void {
     if (this.#reserved !== undefined) {
       if (ease !== 'none' && ++this.#waited <= MAX_WAITED) return
@@ -70,7 +53,6 @@ export class VisitorLane implements Shortcut {
     else if (ease === 'easy' && this.#easyCount++ === 0) this.#easySince = performance.now()
   }
 
-  /** Where a request that was routed to an upstream goes: to the visitor's own way there, if it has one. */
   begin(upstream: Upstream, visit: Visit): Exchange {
     const isResumed = this.#unfinished !== undefined
     this.#unfinished = undefined
@@ -92,14 +74,12 @@ export class VisitorLane implements Shortcut {
     return this.#reserved?.isLendable === true
   }
 
-  /** Whether a lane may begin now. Without one, what was reserved for it is given up. */
   isGranted(): boolean {
     this.#grant = this.#site.grant()
     if (this.#grant === undefined) this.giveUp()
     return this.#grant !== undefined
   }
 
-  /** Begins a lane, in a moment. To be called behind `isGranted`. */
   enter(): void {
     const site = this.#site
     const reserved = this.#reserved
@@ -144,7 +124,7 @@ export class VisitorLane implements Shortcut {
     })
   }
 
-  resumed(arrival: Arrival): Booking | undefined {
+  resumed(arrival: Arrival): Booked | undefined {
     const grant = this.#unfinished
     const upstream = this.#upstream
     if (grant === undefined || upstream === undefined) return undefined
@@ -154,10 +134,9 @@ export class VisitorLane implements Shortcut {
       this.giveUp()
       return undefined
     }
-    return grant.resumedByMain(arrival, upstream)
+    return grant.resume(arrival, upstream)
   }
 
-  /** The visitor is gone, or its stream is not what it needs. */
   giveUp(): void {
     const reserved = this.#reserved
     this.#reserved = undefined
