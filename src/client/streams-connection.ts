@@ -7,6 +7,7 @@ import type { OwnGuard } from '../own-guard.ts'
 import type { Carrier, CarrierHandler } from '../session/carrier.ts'
 import type { SessionHandler } from '../session/contract.ts'
 import { Session } from '../session/session.ts'
+import { Turns } from '../session/turns.ts'
 import {
   encodeControl,
   type GuardFields,
@@ -25,7 +26,13 @@ import { bounded } from './origins/bounded.ts'
 import { sha256 } from './probe.ts'
 import type { ClientSettings } from './settings.ts'
 import type { RouteSettings, TunnelSettings } from './tunnel-settings.ts'
-import { turns } from './turns.ts'
+
+export const turns: Turns = new Turns(eventLoop, error => {
+  // A fault of this program. It is reported as one that is thrown anywhere else.
+  queueMicrotask(() => {
+    throw error
+  })
+})
 
 const LEAVE_TIMEOUT_MS = 2_000
 

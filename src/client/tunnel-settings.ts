@@ -14,7 +14,7 @@ import {
 } from '../wire/control.ts'
 import type { TunnelKind } from '../wire/tunnel-kind.ts'
 import type { HealthSettings } from './health.ts'
-import { positive } from './milliseconds.ts'
+import { positive } from './limits.ts'
 import type { HealthOptions, HttpTunnelOptions } from './options.ts'
 import type { Origin } from './origin.ts'
 

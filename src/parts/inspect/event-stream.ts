@@ -5,8 +5,8 @@ import type { Frame, InspectEvent } from '../../exchange.ts'
 import type { Filter } from '../../exchange-filter.ts'
 import type { Entry } from './entry.ts'
 import type { Inspector } from './inspector.ts'
-import { Slices } from './slices.ts'
 import { rowOf } from './view.ts'
+import { Slices } from './wait.ts'
 
 /** Changes within this time are one line. */
 const LINE_EVERY_MS = 100

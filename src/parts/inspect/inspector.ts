@@ -15,10 +15,10 @@ import { eventNameOf } from './event-name.ts'
 import { replayBytes, type Signer, sendAgain, signedOf } from './replay.ts'
 import { Reports } from './reports.ts'
 import type { InspectSettings } from './settings.ts'
-import { Slices } from './slices.ts'
 import { ExchangeStore } from './store.ts'
 import type { StoreFile } from './store-file.ts'
 import { partOf, rowOf } from './view.ts'
+import { Slices } from './wait.ts'
 
 /** A tunnel of the client, as the inspector knows it. */
 export interface Inspected {

@@ -11,9 +11,9 @@ import type { Capture } from './capture.ts'
 import type { Entry } from './entry.ts'
 import { unmaskedForm } from './form-secrets.ts'
 import { HEAD_LIMITS } from './http-reader.ts'
-import { whyNotReplayable } from './replayable.ts'
 import { fieldsOf, headerOf } from './secrets.ts'
 import { connectTapped } from './tap.ts'
+import { whyNotReplayable } from './view.ts'
 
 /** Longest wait for the end of an answer. A stream that goes on is cut then; what came of it is kept. */
 const ANSWER_TIMEOUT_MS = 60_000

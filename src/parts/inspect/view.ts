@@ -6,7 +6,6 @@ import type { Part } from '../../exchange-filter.ts'
 import { contentOf, SEARCHED_FLOOR_BYTES, textOfContent } from './content.ts'
 import type { Entry, KeptBytes } from './entry.ts'
 import { maskedForm } from './form-secrets.ts'
-import { whyNotReplayable } from './replayable.ts'
 import { fieldsOf, headerOf, headText, type Showing, trailersOf } from './secrets.ts'
 
 export function rowOf(entry: Entry): ExchangeRow {
@@ -131,4 +130,12 @@ function timesOf(entry: Entry): Times {
       totalMs: between(startMark, Math.max(endMark, requestEndMark ?? endMark)),
     }),
   }
+}
+
+/** `undefined`: it can be. */
+export function whyNotReplayable(entry: Entry): ErrorCode | undefined {
+  const isHttp = entry.kind === 'http' || entry.kind === 'sse'
+  if (entry.place.isHttp2 === true) return 'REPLAY_IMPOSSIBLE'
+  if (!isHttp || entry.requestHead.length === 0 || !entry.requestBody.isComplete) return 'REPLAY_IMPOSSIBLE'
+  return entry.requestBody.isCut ? 'BODY_TRUNCATED' : undefined
 }

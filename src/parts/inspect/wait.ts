@@ -3,7 +3,6 @@
 import { TunnelError } from '../../errors.ts'
 import type { Entry } from './entry.ts'
 import type { Inspector } from './inspector.ts'
-import { Slices } from './slices.ts'
 import type { ExchangeStore } from './store.ts'
 
 export const MAX_WAIT_MS = 600_000
@@ -61,4 +60,20 @@ export function waitForExchange(
 
 function endedBehind(store: ExchangeStore, after: number): number[] {
   return [...store.entries()].flatMap(({ id, state }) => (id > after && state !== 'open' ? id : []))
+}
+
+const SLICE_MS = 4
+
+export class Slices {
+  #until = performance.now() + SLICE_MS
+
+  get isOver(): boolean {
+    return performance.now() > this.#until
+  }
+
+  /** The event loop takes a turn, and another slice begins. */
+  async rest(): Promise<void> {
+    await new Promise(resolve => setImmediate(resolve))
+    this.#until = performance.now() + SLICE_MS
+  }
 }

@@ -29,7 +29,7 @@ export const installWebhooks: Install = () => ({
 })
 
 function signedOnly(origin: Origin, webhook: VerifySettings): Origin {
-  return judged(origin, async () => (await import('./signature-judge.ts')).signatureJudge(webhook))
+  return judged(origin, async () => (await import('./signatures.ts')).signatureJudge(webhook))
 }
 
 function takeOf({ take, protocol = 'http/1.1' }: HttpTunnelOptions = {}) {
