@@ -46,7 +46,7 @@ test('a health check is no request that it judges', async () => {
   while (seen.length < 3) await new Promise(resolve => setImmediate(resolve))
   await tunnel.client.probe()
   expect(new Set(seen)).toEqual(new Set(['GET /health']))
-  expect(await ask(tunnel.port, tunnel.host, { path: '/x' })).toMatchObject({ code: 'NOT_TAKEN' })
+  expect(await ask(tunnel.port, tunnel.host, { path: '/x' })).toMatchObject({ code: 'FILTERED_OUT' })
   expect(await ask(tunnel.port, tunnel.host, { method: 'POST', path: '/hooks' })).toMatchObject({
     status: 200,
   })
@@ -55,6 +55,6 @@ test('a health check is no request that it judges', async () => {
 test('an app that comes later has one, too', async () => {
   await using tunnel = await startTunnel({ later: true, take: 'path:/hooks' })
   tunnel.client.forward({ fetch: () => new Response('app') })
-  expect(await ask(tunnel.port, tunnel.host, { path: '/x' })).toMatchObject({ code: 'NOT_TAKEN' })
+  expect(await ask(tunnel.port, tunnel.host, { path: '/x' })).toMatchObject({ code: 'FILTERED_OUT' })
   expect(await ask(tunnel.port, tunnel.host, { path: '/hooks' })).toMatchObject({ body: 'app' })
 })
