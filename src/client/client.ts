@@ -114,7 +114,6 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
       emit: (event, payload) => this.emit(event, payload),
       connection: () => this.#connection,
       isClosing: () => this.#state === 'closing',
-      loadHttp2Probing: this.#parts.loadHttp2Probing,
     })
     if (tunnel?.origin instanceof LateOrigin) this.#late = tunnel.origin
   }

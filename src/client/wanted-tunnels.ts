@@ -3,7 +3,6 @@
 import { TunnelError } from '../errors.ts'
 import type { Connection } from './connection.ts'
 import { GuardFiles } from './guard-files.ts'
-import type { Probing } from './health.ts'
 import type { TunnelClientEvents } from './options.ts'
 import { OwnTunnel } from './own-tunnel.ts'
 import type { Parts } from './parts.ts'
@@ -20,15 +19,14 @@ export interface WantedOwner {
   connection(): Connection | undefined
   /** Nothing is asked for any more. */
   isClosing(): boolean
-  /** As `Part.loadHttp2Probing`. */
-  readonly loadHttp2Probing: (() => Promise<Probing>) | undefined
 }
 
 export class WantedTunnels {
   readonly #owner: WantedOwner
-  readonly #parts: Parts
-  readonly #resumes: ResumeFiles | undefined
-  readonly #guards: GuardFiles | undefined
+  readonly parts: Parts
+  /** Outlive the process, if anything should. */
+  readonly resumes: ResumeFiles | undefined
+  readonly guards: GuardFiles | undefined
   readonly #all = new Set<OwnTunnel>()
   /** The tunnel that the client's options describe. */
   readonly #own: OwnTunnel | undefined
@@ -37,12 +35,12 @@ export class WantedTunnels {
 
   constructor(settings: ClientSettings, parts: Parts, owner: WantedOwner) {
     this.#owner = owner
-    this.#parts = parts
+    this.parts = parts
     const { stateFolder, server, tunnel } = settings
     if (stateFolder !== undefined) {
       const origin = `${server.isSecure ? 'https' : 'http'}://${server.host}`
-      this.#resumes = new ResumeFiles(stateFolder, origin)
-      this.#guards = new GuardFiles(stateFolder, origin)
+      this.resumes = new ResumeFiles(stateFolder, origin)
+      this.guards = new GuardFiles(stateFolder, origin)
     }
     this.#own = tunnel && this.want(tunnel)
   }
@@ -67,16 +65,7 @@ export class WantedTunnels {
   }
 
   want(settings: TunnelSettings): OwnTunnel {
-    const tunnel: OwnTunnel = new OwnTunnel(this.#parts.follow(settings), {
-      closed: () => this.#closed(tunnel),
-      healthChanged: ({ name }, isHealthy, error) =>
-        this.#owner.emit('health', { tunnel: name, isHealthy, ...(error !== undefined && { error }) }),
-      resumes: this.#resumes,
-      guards: this.#guards,
-      loadHttp2Probing: this.#owner.loadHttp2Probing,
-      watch: watched => this.#parts.watch(watched),
-      failed: error => this.#stateFailed(error),
-    })
+    const tunnel = new OwnTunnel(this.parts.follow(settings), this)
     this.#all.add(tunnel)
     return tunnel
   }
@@ -165,7 +154,7 @@ export class WantedTunnels {
 
   /** The client ends. Those that were granted, and the client's own, are asked for when it connects again. */
   end(error: TunnelError): void {
-    this.#resumes?.leave()
+    this.resumes?.leave()
     clearTimeout(this.#askAgain)
     this.#askAgain = undefined
     for (const tunnel of this.#all) {
@@ -204,8 +193,13 @@ export class WantedTunnels {
     this.#owner.emit('registered', { kind, name, url })
   }
 
+  /** The health checks of a tunnel came to another verdict. */
+  healthChanged({ name }: OwnTunnel, isHealthy: boolean, error?: TunnelError): void {
+    this.#owner.emit('health', { tunnel: name, isHealthy, ...(error !== undefined && { error }) })
+  }
+
   /** The program closed it. */
-  #closed(tunnel: OwnTunnel): void {
+  closed(tunnel: OwnTunnel): void {
     this.drop(tunnel)
     if (!tunnel.isRegistered) return
     void tunnel.dropResume()
@@ -213,7 +207,7 @@ export class WantedTunnels {
   }
 
   /** Reported once: it will fail in the same way for each name. */
-  #stateFailed(error: TunnelError): void {
+  stateFailed(error: TunnelError): void {
     if (!this.#hasStateFailed) this.#owner.emit('error', error)
     this.#hasStateFailed = true
   }

@@ -1,12 +1,14 @@
 // The capture of a client: which connections are read, when what waits is read, and what happens when it falls behind.
 
+import type { Origin } from '../../client/origin.ts'
+import type { Socket, SocketHandler } from '../../socket.ts'
 import type { TunnelKind } from '../../wire/tunnel-kind.ts'
 import type { Entry, Place } from './entry.ts'
-import type { Flow, Flows } from './flow.ts'
 import { HttpFlow } from './http-flow.ts'
 import { RawFlow } from './raw-flow.ts'
 import { Sampler } from './sampler.ts'
 import type { ExchangeStore } from './store.ts'
+import { connectTapped } from './tap.ts'
 
 /** Bytes that wait to be read here, of all connections. Above: those of the connection that brings more are dropped. */
 const MAX_WAITING_BYTES = 16_777_216
@@ -14,26 +16,6 @@ const MAX_WAITING_BYTES = 16_777_216
 const READ_FOR_MS = 2
 /** How often it looks whether a flood is over. */
 const CALM_CHECK_MS = 500
-
-/** What connections share. */
-export interface CaptureRoom {
-  readonly store: ExchangeStore
-  /** Connections that another thread has. */
-  readonly lent: Set<HttpFlow>
-  /** Whether a request would be captured now; `isReplay`: it is the user's own. */
-  mayCapture(isReplay: boolean): boolean
-  /** A request begins: whether it is captured. */
-  takesRequest(at: number, isReplay: boolean): boolean
-  /** So many bytes more wait. `false`: that is too much. */
-  queued(flow: HttpFlow, count: number): boolean
-  /** So many are read, or dropped. */
-  read(count: number): void
-  /** The capture fell behind with one connection, whose waiting bytes are dropped. */
-  behind(count: number): void
-  began(entry: Entry): void
-  requestEnded(entry: Entry): void
-  ended(entry: Entry): void
-}
 
 /** What wants to know of entries beyond the store. */
 export interface CaptureEvents {
@@ -43,8 +25,9 @@ export interface CaptureEvents {
   requestEnded(entry: Entry): void
 }
 
-export class Capture implements CaptureRoom {
+export class Capture {
   readonly store: ExchangeStore
+  /** Connections that another thread has. */
   readonly lent: Set<HttpFlow> = new Set()
   readonly sampler: Sampler
   /** Bytes that came faster than they could be read here. */
@@ -62,14 +45,19 @@ export class Capture implements CaptureRoom {
     this.sampler = new Sampler(rate, Math.max(maxExchanges, rate), performance.now())
   }
 
-  /** Captures connections to a service. */
-  flows(kind: TunnelKind, place: Place, replayOf?: number): Flows {
-    return {
-      begin: (): Flow =>
-        kind === 'http'
-          ? new HttpFlow(this, place, replayOf)
-          : new RawFlow(this.#beginRow(kind, place), this.store),
-    }
+  /** Opens a connection to a service, and captures it. */
+  connect(
+    origin: Origin,
+    handler: SocketHandler,
+    kind: TunnelKind,
+    place: Place,
+    replayOf?: number,
+  ): Promise<Socket> {
+    const flow =
+      kind === 'http'
+        ? new HttpFlow(this, place, replayOf)
+        : new RawFlow(this.#beginRow(kind, place), this.store)
+    return connectTapped(origin, handler, flow)
   }
 
   #beginRow(kind: Exclude<TunnelKind, 'http'>, place: Place): Entry {
@@ -98,16 +86,19 @@ export class Capture implements CaptureRoom {
 
   // ── For connections ────────────────────────────────────────────────────────────────────────────────────────
 
+  /** Whether a request would be captured now; `isReplay`: it is the user's own. */
   mayCapture(isReplay: boolean): boolean {
     return isReplay || this.sampler.hasRoom(performance.now())
   }
 
+  /** A request begins: whether it is captured. */
   takesRequest(at: number, isReplay: boolean): boolean {
     if (isReplay || this.sampler.take(at)) return true
     this.#checkCalm()
     return false
   }
 
+  /** So many bytes more wait. `false`: that is too much. */
   queued(flow: HttpFlow, count: number): boolean {
     this.#waitingBytes += count
     this.#unread.add(flow)
@@ -116,10 +107,12 @@ export class Capture implements CaptureRoom {
     return this.#waitingBytes <= MAX_WAITING_BYTES
   }
 
+  /** So many are read, or dropped. */
   read(count: number): void {
     this.#waitingBytes -= count
   }
 
+  /** The capture fell behind with one connection, whose waiting bytes are dropped. */
   behind(count: number): void {
     this.droppedBytes += count
   }

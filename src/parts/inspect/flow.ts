@@ -36,8 +36,3 @@ export interface Flow {
   /** `isCut`: this side cut it. */
   closed(error: Error | undefined, isCut: boolean): void
 }
-
-/** Makes flows for connections. */
-export interface Flows {
-  begin(): Flow
-}

@@ -4,7 +4,7 @@
 import { copyOf } from '../../bytes.ts'
 import { TunnelError } from '../../errors.ts'
 import { parseRequestHead, RequestHead } from '../../http/head.ts'
-import type { CaptureRoom } from './capture.ts'
+import type { Capture } from './capture.ts'
 import type { Place } from './entry.ts'
 import { type Flow, FROM_APP, type Piece, TO_APP, type Way } from './flow.ts'
 import { HEAD_LIMITS, HttpReader } from './http-reader.ts'
@@ -17,7 +17,7 @@ import { Http2Reader, isPreface } from './http2-reader.ts'
 const PORTION_BYTES = 8_192
 
 export class HttpFlow implements Flow {
-  readonly #room: CaptureRoom
+  readonly #room: Capture
   readonly #place: Place
   readonly #replayOf: number | undefined
   #queue: Piece[] = []
@@ -30,7 +30,7 @@ export class HttpFlow implements Flow {
   #stopLoan: (() => void) | undefined
   #closed: { readonly at: number; readonly error: Error | undefined; readonly isCut: boolean } | undefined
 
-  constructor(room: CaptureRoom, place: Place, replayOf?: number) {
+  constructor(room: Capture, place: Place, replayOf?: number) {
     this.#room = room
     this.#place = place
     this.#replayOf = replayOf

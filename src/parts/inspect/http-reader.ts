@@ -12,7 +12,7 @@ import {
   ResponseHead,
 } from '../../http/head.ts'
 import { PROBE_HEADER } from '../../wire/control.ts'
-import type { CaptureRoom } from './capture.ts'
+import type { Capture } from './capture.ts'
 import { type Entry, type KeptBytes, NOTHING, type Place } from './entry.ts'
 import { FROM_APP, TO_APP, type Way } from './flow.ts'
 import { EventsReader } from './frames/events.ts'
@@ -43,7 +43,7 @@ interface BodyPart {
 }
 
 export class HttpReader {
-  readonly #room: CaptureRoom
+  readonly #room: Capture
   readonly #place: Place
   readonly #replayOf: number | undefined
   /** Of both ways: the beginning of a head. */
@@ -67,7 +67,7 @@ export class HttpReader {
   /** The next request is not to be captured, or what came is no HTTP. */
   isOver = false
 
-  constructor(room: CaptureRoom, place: Place, replayOf: number | undefined) {
+  constructor(room: Capture, place: Place, replayOf: number | undefined) {
     this.#room = room
     this.#place = place
     this.#replayOf = replayOf

@@ -9,7 +9,7 @@ import { FrameDecoder, type FrameHandler } from '../../http2/frame-decoder.ts'
 import { HpackDecoder } from '../../http2/hpack-decoder.ts'
 import { maxTextBytes } from '../../http2/message-fields.ts'
 import { writeRequestHead } from '../../http2/request-text.ts'
-import type { CaptureRoom } from './capture.ts'
+import type { Capture } from './capture.ts'
 import type { Place } from './entry.ts'
 import { FROM_APP, TO_APP, type Way } from './flow.ts'
 import { HEAD_LIMITS, HttpReader } from './http-reader.ts'
@@ -36,7 +36,7 @@ interface Exchange {
 }
 
 export class Http2Reader {
-  readonly #room: CaptureRoom
+  readonly #room: Capture
   readonly #place: Place
   readonly #exchanges = new Map<number, Exchange>()
   readonly #decoders: readonly [FrameDecoder, FrameDecoder]
@@ -44,7 +44,7 @@ export class Http2Reader {
   /** What came is no HTTP/2. */
   isOver = false
 
-  constructor(room: CaptureRoom, place: Place) {
+  constructor(room: Capture, place: Place) {
     this.#room = room
     this.#place = place
     const bounds = { maxBlockBytes: HEAD_LIMITS.maxHeadBytes, maxContinuations: MAX_CONTINUATIONS }

@@ -16,7 +16,6 @@ import { serverProbeProof } from '../../wire/control.ts'
 import { webhooksOf } from '../webhooks/verify-settings.ts'
 import type { Inspected, Inspector } from './inspector.ts'
 import { type InspectSettings, inspectSettings } from './settings.ts'
-import { tapped } from './tap.ts'
 
 export const installInspector: Install = client => {
   const settings = inspectSettings(client.options.inspect)
@@ -74,7 +73,12 @@ class Inspection implements Part {
           service: one.label,
           ...(protocol !== undefined && { isHttp2: true }),
         }
-        return tapped(one, () => this.#inspector?.capture.flows(kind, place))
+        return {
+          label: one.label,
+          url: one.url,
+          connect: handler =>
+            this.#inspector?.capture.connect(one, handler, kind, place) ?? one.connect(handler),
+        }
       },
       granted(tunnel, url, secret) {
         inspected.tunnel = tunnel

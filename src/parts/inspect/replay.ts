@@ -12,7 +12,6 @@ import type { Entry } from './entry.ts'
 import { unmaskedForm } from './form-secrets.ts'
 import { HEAD_LIMITS } from './http-reader.ts'
 import { fieldsOf, headerOf } from './secrets.ts'
-import { connectTapped } from './tap.ts'
 import { whyNotReplayable } from './view.ts'
 
 /** Longest wait for the end of an answer. A stream that goes on is cut then; what came of it is kept. */
@@ -135,9 +134,8 @@ export async function sendAgain(
     if (entry.replayOf === original.id && entry.place === place) replay ??= entry
   })
   try {
-    const flow = capture.flows('http', place, original.id).begin()
     const sender = new Sender(bytes)
-    const socket = await connectTapped(origin, sender, flow)
+    const socket = await capture.connect(origin, sender, 'http', place, original.id)
     await sender.send(socket)
     capture.flush()
     if (replay === undefined) throw new TunnelError('ORIGIN_CLOSED')

@@ -1,25 +1,10 @@
-// A decorator of an origin: bytes of its connections pass as before, and a flow of the capture sees them. It holds nothing back:
+// A connection to an origin, tapped: its bytes pass as before, and a flow of the capture sees them. It holds nothing back:
 // what the capture does with them, it does later.
 
 import type { Origin } from '../../client/origin.ts'
 import { TunnelError } from '../../errors.ts'
 import type { Endpoints, LentWays, Loan, Socket, SocketHandler, Splice, SpliceDone } from '../../socket.ts'
-import { type Flow, type Flows, FROM_APP, TO_APP } from './flow.ts'
-
-/** The same origin, whose connections are captured while `flowsOf` gives something to capture them with. */
-export function tapped(origin: Origin, flowsOf: () => Flows | undefined): Origin {
-  return {
-    label: origin.label,
-    url: origin.url,
-    get droppedDatagrams() {
-      return origin.droppedDatagrams ?? 0
-    },
-    connect(handler) {
-      const flow = flowsOf()?.begin()
-      return flow === undefined ? origin.connect(handler) : connectTapped(origin, handler, flow)
-    },
-  }
-}
+import { type Flow, FROM_APP, TO_APP } from './flow.ts'
 
 /** Opens a connection that this flow sees. */
 export async function connectTapped(origin: Origin, handler: SocketHandler, flow: Flow): Promise<Socket> {

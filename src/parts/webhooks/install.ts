@@ -4,7 +4,8 @@ import type { Install } from '../../client/contracts/part.ts'
 import type { HttpTunnelOptions } from '../../client/options.ts'
 import type { Origin } from '../../client/origin.ts'
 import { TunnelError } from '../../errors.ts'
-import { judged } from './judged-origin.ts'
+import type { Socket, SocketHandler } from '../../socket.ts'
+import type { Judge } from './judged-connection.ts'
 import { takeJudge } from './take.ts'
 import { type VerifySettings, webhooksOf } from './verify-settings.ts'
 
@@ -37,4 +38,16 @@ function takeOf({ take, protocol = 'http/1.1' }: HttpTunnelOptions = {}) {
   const judge = takeJudge(take)
   if (protocol === 'http/1.1') return judge
   throw new TunnelError('OPTION_INVALID', 'take and protocol exclude each other: filters read HTTP/1.1.')
+}
+
+/** The same origin; the code that judges is loaded with the first connection. */
+function judged(origin: Origin, judge: () => Judge | Promise<Judge>): Origin {
+  return {
+    label: origin.label,
+    url: origin.url,
+    async connect(handler: SocketHandler): Promise<Socket> {
+      const { connectJudged } = await import('./judged-connection.ts')
+      return connectJudged(origin, handler, await judge())
+    },
+  }
 }

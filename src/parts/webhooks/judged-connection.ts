@@ -2,7 +2,7 @@
 
 import { addPiece, copyOf } from '../../bytes.ts'
 import type { Origin } from '../../client/origin.ts'
-import { TunnelError } from '../../errors.ts'
+import { type ErrorCode, TunnelError } from '../../errors.ts'
 import { eventLoop } from '../../event-loop.ts'
 import { BodyFramer } from '../../http/body.ts'
 import { ascii, joined } from '../../http/characters.ts'
@@ -11,7 +11,24 @@ import { errorAnswer } from '../../http/pages.ts'
 import { LARGEST_TIMES, type Portion, Shares } from '../../shares.ts'
 import type { Endpoints, Socket, SocketHandler } from '../../socket.ts'
 import { networkOf } from '../../wire/ip-address.ts'
-import type { Judge, JudgeRefusal } from './judged-origin.ts'
+
+/** Decides which requests the app gets. */
+export interface Judge {
+  /** Whether it decides about requests to this path, which may have a query. */
+  matches(target: string): boolean
+  /** Whether it reads the body: then a request is kept until it is complete. */
+  readonly readsBody: boolean
+  /** Bytes of a body that are kept for it; a longer one is answered with 413. */
+  readonly maxBodyBytes: number
+  /** Why the app does not get the request; `undefined`: it does. */
+  refusalOf(head: RequestHead, body: Uint8Array): JudgeRefusal | undefined
+}
+
+export interface JudgeRefusal {
+  readonly code: ErrorCode
+  /** In place of the meaning of the code. */
+  readonly detail?: string
+}
 
 /** Heads were bounded by the server: this is more than any server lets through by default. */
 const HEAD_LIMITS = { maxHeadBytes: 1_048_576, maxHeaderCount: 10_000, maxTargetBytes: 1_048_576 }

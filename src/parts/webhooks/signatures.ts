@@ -1,7 +1,7 @@
 // How providers of webhooks sign what they send: each scheme can check a request, and sign one as the provider would.
 
 import { createHmac, timingSafeEqual } from 'node:crypto'
-import type { Judge } from './judged-origin.ts'
+import type { Judge } from './judged-connection.ts'
 import { type Provider, receivedAt, type Verdict, type VerifySettings } from './verify-settings.ts'
 
 /** What a signature is about. */

@@ -6,7 +6,7 @@ import { isFilterFault, parseFilter } from '../../exchange-filter.ts'
 import { latin1 } from '../../http/characters.ts'
 import type { RequestHead } from '../../http/head.ts'
 import { hasOneReading, readingsOf } from '../../http/path-readings.ts'
-import type { Judge } from './judged-origin.ts'
+import type { Judge } from './judged-connection.ts'
 
 /** What is known when a request is judged. */
 const KEYS: ReadonlySet<string> = new Set([

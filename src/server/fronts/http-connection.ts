@@ -427,7 +427,7 @@ export class HttpConnection
   #laneSite(): LaneSite<Booking> {
     return {
       socket: this.#socket,
-      offer: () => this.#front.laneOffer(this.#visit.head, this.visitor.address),
+      offer: () => this.#front.lanes.offer(this.#visit.head, this.visitor.address),
       hop: rewrite => this.visitor.hop(rewrite),
       tracing: () => this.visitor.tracing,
       hostWithPort: () => this.#visit.head.hostWithPort,

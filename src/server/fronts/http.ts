@@ -6,7 +6,7 @@ import type { Turns } from '../../session/turns.ts'
 import type { Socket, SocketHandler } from '../../socket.ts'
 import type { Seat } from '../admission.ts'
 import type { Booking, BookingDesk } from '../booking.ts'
-import type { LaneOffer, LaneSite, VisitorShortcut } from '../contracts/laning.ts'
+import type { LaneSite, VisitorShortcut } from '../contracts/laning.ts'
 import type { HttpShare, Protocol } from '../contracts/protocol.ts'
 import type { Deadlines } from '../deadlines.ts'
 import { HeldBytes } from '../head-buffer.ts'
@@ -28,7 +28,7 @@ export class HttpFront implements HttpShare {
   readonly heldInput: HeldBytes = new HeldBytes()
   readonly desk: BookingDesk
   readonly #room: ServerRoom
-  readonly #lanes: LaneOffers
+  readonly lanes: LaneOffers
   readonly #visitors: Visitors
   /** Heads not in use: a connection needs one only while it is open, and they are not small. */
   readonly #heads: RequestHead[] = []
@@ -38,7 +38,7 @@ export class HttpFront implements HttpShare {
     this.turns = room.turns
     this.desk = desk
     this.#room = room
-    this.#lanes = lanes
+    this.lanes = lanes
     this.#visitors = visitors
   }
 
@@ -85,11 +85,6 @@ export class HttpFront implements HttpShare {
   /** `undefined`: the server has no lanes. */
   laneFor(site: LaneSite<Booking>): VisitorShortcut<Booking> | undefined {
     return this.#room.tunnels.lanes.forVisitor(site)
-  }
-
-  /** For a lane to the host of this request; `undefined`: it may not begin. */
-  laneOffer(head: RequestHead, address: string): LaneOffer<Booking> | undefined {
-    return this.#lanes.offer(head, address)
   }
 
   refused(code: ErrorCode): void {
