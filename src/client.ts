@@ -1,13 +1,13 @@
 // The client alone, as `localtunnels/client`: for programs that share a port and never serve one.
 
-export type { InspectOptions } from './client/inspect/options.ts'
-export type { Exchange, SeenMessage, WaitOptions, Watchable } from './client/inspect/seen.ts'
+export type { Exchange, SeenMessage, WaitOptions, Watchable } from './client/contracts/watching.ts'
 export type { ClientLimits } from './client/limits.ts'
 export type {
   FetchHandler,
   HealthOptions,
   HttpTunnelOptions,
   InboxWishOptions,
+  InspectOptions,
   OneServer,
   OriginOptions,
   RouteOptions,
@@ -18,11 +18,11 @@ export type {
   TunnelClientOptions,
   TunnelState,
   UdpTunnelOptions,
+  VerifyOptions,
 } from './client/options.ts'
 export { AppWebSocket, type Message, type WebSocketHandlers } from './client/origins/app-websocket.ts'
 export { type HandlerServer, upgradeWebSocket } from './client/origins/upgrades.ts'
 export type { Tunnel } from './client/tunnel.ts'
-export type { VerifyOptions } from './client/webhooks/verify-options.ts'
 export { ERRORS, type ErrorCode, type ErrorEntry, TunnelError } from './errors.ts'
 export { type Reservation, type ReserveOptions, reserve } from './reserve.ts'
 export { connectTunnel, TunnelClient } from './tunnel-client.ts'

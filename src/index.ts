@@ -1,14 +1,14 @@
 // The public API of localtunnels.
 
 export type { Branding } from './branding.ts'
-export type { InspectOptions } from './client/inspect/options.ts'
-export type { Exchange, SeenMessage, WaitOptions, Watchable } from './client/inspect/seen.ts'
+export type { Exchange, SeenMessage, WaitOptions, Watchable } from './client/contracts/watching.ts'
 export type { ClientLimits } from './client/limits.ts'
 export type {
   FetchHandler,
   HealthOptions,
   HttpTunnelOptions,
   InboxWishOptions,
+  InspectOptions,
   OneServer,
   OriginOptions,
   RouteOptions,
@@ -19,11 +19,11 @@ export type {
   TunnelClientOptions,
   TunnelState,
   UdpTunnelOptions,
+  VerifyOptions,
 } from './client/options.ts'
 export { AppWebSocket, type Message, type WebSocketHandlers } from './client/origins/app-websocket.ts'
 export { type HandlerServer, upgradeWebSocket } from './client/origins/upgrades.ts'
 export type { Tunnel } from './client/tunnel.ts'
-export type { VerifyOptions } from './client/webhooks/verify-options.ts'
 export { defineConfig } from './config/define.ts'
 export type { ClientFile, ServerFile } from './config/input.ts'
 export { ERRORS, type ErrorCode, type ErrorEntry, TunnelError } from './errors.ts'

@@ -73,12 +73,12 @@ export class Join implements StreamHandler {
     return this.#unsent.first
   }
 
-  protected get stream(): ByteStream | undefined {
+  get stream(): ByteStream | undefined {
     return this.#stream
   }
 
   /** The socket, when nothing waits here either way. */
-  protected get idleSocket(): Socket | undefined {
+  get idleSocket(): Socket | undefined {
     const isIdle = !this.#isOver && this.#unsent.isEmpty && this.#stream?.isBackedUp === false
     return isIdle ? this.#socket : undefined
   }

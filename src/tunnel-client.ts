@@ -4,9 +4,19 @@ import { TunnelClient as Client } from './client/client.ts'
 import type { Install } from './client/contracts/part.ts'
 import type { TunnelClientOptions } from './client/options.ts'
 import { installHttp2 } from './parts/http2/client/install.ts'
+import { installInspector } from './parts/inspect/install.ts'
 import { installJsonWire } from './parts/json-wire/client/install.ts'
+import { installLanes } from './parts/lanes/client/install.ts'
+import { installWebhooks } from './parts/webhooks/install.ts'
 
-const CLIENT_PARTS: readonly Install[] = [installJsonWire, installHttp2]
+/** First the part that watches, then the part that refuses, then the rest. Their type is none of the package's. */
+export const CLIENT_PARTS: readonly object[] = [
+  installInspector,
+  installWebhooks,
+  installJsonWire,
+  installHttp2,
+  installLanes,
+] satisfies readonly Install[]
 
 /**
  * A tunnel client. With `port`, `url`, `unix`, `fetch` or `folder` it has an HTTP tunnel, and `connect()` resolves once

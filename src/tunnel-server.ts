@@ -9,6 +9,7 @@ import { installHttp2 } from './parts/http2/install.ts'
 import { installHttp3 } from './parts/http3/install.ts'
 import { installInbox } from './parts/inbox/install.ts'
 import { installJsonWire } from './parts/json-wire/install.ts'
+import { installLanes } from './parts/lanes/install.ts'
 import { installMetrics } from './parts/metrics/install.ts'
 import { installMiddlewares } from './parts/middlewares/install.ts'
 import { installObservers } from './parts/observers/install.ts'
@@ -39,6 +40,7 @@ const PARTS: readonly Install[] = [
   installJsonWire,
   installHttp2,
   installHttp3,
+  installLanes,
 ]
 
 /**

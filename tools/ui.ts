@@ -2,7 +2,7 @@
 //
 //   bun run ui [--still]      prints two addresses; --still: nothing comes behind the morning's requests
 
-import { proofOf } from '../src/client/inspect/access.ts'
+import { proofOf } from '../src/parts/inspect/access.ts'
 import admin from '../src/ui/admin/index.html'
 import inspector from '../src/ui/inspector/index.html'
 import { ADMIN_TOKEN, openShop } from './shop.ts'

@@ -11,7 +11,6 @@ const COUNTED = [
   'StreamExchange',
   'Stream',
   'Join',
-  'OriginJoin',
   'OpenTrunk',
   'RunningLane',
   'Session',

@@ -8,11 +8,10 @@ import { associate } from '../sockets/associate.ts'
 import { dial } from '../sockets/dial.ts'
 import { watchWorkers } from '../sockets/worker-faults.ts'
 import { stopped } from './carrier.ts'
+import { Servers } from './connect.ts'
 import type { Connection, ConnectionEvents } from './connection.ts'
-import type { Install } from './contracts/part.ts'
+import type { Exchange, WaitOptions, Watchable } from './contracts/watching.ts'
 import { httpTunnel } from './http-tunnel.ts'
-import { Inspection, inspectionOf } from './inspect/inspection.ts'
-import type { Exchange, WaitOptions, Watchable } from './inspect/seen.ts'
 import {
   CLIENT_HINTS,
   CLIENT_NAMES,
@@ -39,7 +38,6 @@ import { probePublicSide } from './probe.ts'
 import { PublicWatch } from './public-watch.ts'
 import { tcpTunnel, tlsTunnel, udpTunnel } from './raw-tunnel.ts'
 import { guardToken } from './server-address.ts'
-import { Servers } from './servers.ts'
 import { atEachServer, type ClientSettings, clientSettings } from './settings.ts'
 import { Tries } from './tries.ts'
 import type { Tunnel } from './tunnel.ts'
@@ -70,8 +68,6 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
   readonly #settings: ClientSettings
   readonly #servers: Servers
   readonly #parts: Parts
-  /** Sees what passes, when the client inspects. */
-  readonly #inspection: Inspection | undefined
   readonly #tunnels: WantedTunnels
   /** Of an app that comes later. */
   readonly #late: LateOrigin | undefined
@@ -92,15 +88,17 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
   #draining: Promise<void> | undefined
   #leaving: Promise<void> | undefined
 
-  /** `installs`: `Install`s of its parts, in the order in which bytes for an app pass them. Their type is none of the package's. */
+  /** `installs`: of its parts, in the order in which bytes for an app pass them. */
   constructor(options: TunnelClientOptions, installs: readonly object[] = []) {
     super()
     checkNames(options, CLIENT_NAMES, 'TunnelClient', CLIENT_HINTS)
-    this.#settings = clientSettings(options, process.env, dial)
-    this.#parts = new Parts(installs as readonly Install[], {
+    const settings = clientSettings(options, process.env, dial)
+    this.#parts = new Parts(installs, {
       options,
       failed: error => this.emit('error', error),
     })
+    const lanes = this.#parts.all.find(part => part.lanes !== undefined)?.lanes
+    this.#settings = { ...settings, lanes }
     this.#servers = new Servers(this.#settings, this.#parts.textWire)
     this.#tries = new Tries(this.#settings.maxBackoffMs)
     this.#publicWatch = new PublicWatch(
@@ -111,13 +109,11 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
       },
       this.#settings.probeIntervalMs,
     )
-    const { tunnel, inspect } = this.#settings
-    this.#inspection = inspect && new Inspection(inspect, error => this.emit('error', error))
-    this.#tunnels = new WantedTunnels(this.#settings, this.#inspection, {
+    const { tunnel } = settings
+    this.#tunnels = new WantedTunnels(this.#settings, this.#parts, {
       emit: (event, payload) => this.emit(event, payload),
       connection: () => this.#connection,
       isClosing: () => this.#state === 'closing',
-      loadHttp2Probing: this.#parts.loadHttp2Probing,
     })
     if (tunnel?.origin instanceof LateOrigin) this.#late = tunnel.origin
   }
@@ -150,14 +146,14 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     this.#stopWatching = [watchWorkers(error => this.emit('error', error))]
     this.#publicWatch.set(this.hasListeners('reach'))
     try {
-      await this.#inspection?.start()
+      for (const part of this.#parts.all) await part.start?.()
       await this.#establish()
     } catch (error) {
       // `disconnect` and another `connect` may have come meanwhile: the state is theirs then.
       if (!stopping.signal.aborted) {
         this.#state = 'idle'
         this.#endWatching()
-        this.#inspection?.stop()
+        this.#stopParts()
       }
       throw error
     }
@@ -273,15 +269,15 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
    * `inspect`, or with `port: false`, and while the client is not connecting or connected.
    */
   get inspectorUrl(): string | undefined {
-    return this.#inspection?.inspector?.url
+    return this.#parts.all.find(part => part.url !== undefined)?.url
   }
 
   get exchanges(): AsyncIterable<Exchange> {
-    return inspectionOf(this.#inspection).exchanges(ALL)
+    return this.#parts.watch(ALL).exchanges
   }
 
   async waitFor(filter: string, options?: WaitOptions): Promise<Exchange> {
-    return await inspectionOf(this.#inspection).waitFor(ALL, filter, options)
+    return await this.#parts.watch(ALL).waitFor(filter, options)
   }
 
   /** What the client is doing; every change comes with an event. */
@@ -324,13 +320,12 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
   }
 
   get #isWatched(): boolean {
-    return this.#inspection !== undefined || WATCHED.some(event => this.hasListeners(event))
+    return this.#parts.reportRate !== undefined || WATCHED.some(event => this.hasListeners(event))
   }
 
-  /** The inspector alone wants no more reports than it captures requests. */
   get #reportRate(): number {
     const isHeard = WATCHED.some(event => this.hasListeners(event))
-    return isHeard ? this.#settings.reportRate : (this.#inspection?.settings.rate ?? 0)
+    return isHeard ? this.#settings.reportRate : (this.#parts.reportRate ?? 0)
   }
 
   async #add(settingsOf: () => TunnelSettings): Promise<Tunnel> {
@@ -430,7 +425,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
   #newReports(): VisitReports {
     return new VisitReports(this.#firstId, {
       emit: (event, payload) => this.emit(event, payload),
-      reports: () => this.#inspection?.inspector?.reports,
+      parts: this.#parts.all,
     })
   }
 
@@ -478,7 +473,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
   }
 
   #lost(error: TunnelError): void {
-    if (this.#retired.size === 0) this.#inspection?.inspector?.reports.forget()
+    if (this.#retired.size === 0) for (const { reports } of this.#parts.all) reports?.forget()
     if (this.#state === 'connected') this.#servers.goOn()
     this.#comeBack(error)
   }
@@ -535,11 +530,15 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     this.#stopping.abort()
     for (const retired of this.#retired.keys()) retired.terminate()
     this.#retired.clear()
-    this.#inspection?.stop()
+    this.#stopParts()
     this.#tries.goOn()
     this.#endWatching()
     this.#tunnels.end(error ?? stopped())
     this.emit('close', error === undefined ? {} : { error })
+  }
+
+  #stopParts(): void {
+    for (const part of this.#parts.all) part.stop?.()
   }
 
   #endWatching(): void {

@@ -5,7 +5,7 @@ import { STREAMS_SUBPROTOCOL, TEXT_SUBPROTOCOL } from '../wire/frame.ts'
 import { dialCarrier } from './carriers/dial.ts'
 import type { Connect, Connection } from './connection.ts'
 import type { TextConnecting, TextWire } from './contracts/wire.ts'
-import type { ClientSettings } from './settings.ts'
+import { atEachServer, type ClientSettings } from './settings.ts'
 import { StreamsConnection } from './streams-connection.ts'
 
 /** Streams where the server negotiates them; text messages when it negotiates nothing, or when they are forced. */
@@ -39,4 +39,39 @@ export function connector(settings: ClientSettings, textWire: TextWire | undefin
 /** What is offered to the server. Existing servers answer with the first: see TEXT_SUBPROTOCOL. */
 export function protocolsOf({ wire }: ClientSettings): readonly string[] {
   return wire === 'json' ? [] : [TEXT_SUBPROTOCOL, STREAMS_SUBPROTOCOL]
+}
+
+export class Servers {
+  readonly #connects: readonly Connect[]
+  #at = 0
+
+  constructor(settings: ClientSettings, textWire: TextWire | undefined) {
+    this.#connects = atEachServer(settings).map(one => connector(one, textWire))
+  }
+
+  /** Connects to the first that can be reached, beginning with the one whose turn it is. Rejects as the last one did. */
+  connect: Connect = async (events, signal) => {
+    for (let left = this.#connects.length - 1; ; left--) {
+      try {
+        return await this.#current(events, signal)
+      } catch (error) {
+        this.goOn()
+        if (left === 0 || signal.aborted) throw error
+      }
+    }
+  }
+
+  /** There is another one to go to. */
+  get areSeveral(): boolean {
+    return this.#connects.length > 1
+  }
+
+  /** The next one has its turn: the connection to this one is lost, or it leaves. */
+  goOn(): void {
+    this.#at = (this.#at + 1) % this.#connects.length
+  }
+
+  get #current(): Connect {
+    return this.#connects[this.#at]!
+  }
 }

@@ -29,34 +29,12 @@ import {
   type RouteSettings,
   type TunnelSettings,
 } from './tunnel-settings.ts'
-import { judged } from './webhooks/judged-origin.ts'
-import { takeJudge } from './webhooks/take.ts'
-import { guardedWebhooks, type VerifySettings, verifySettings } from './webhooks/verify-options.ts'
 
 /** An HTTP tunnel. Throws `OPTION_INVALID`, `PORT_INVALID` or `NAME_INVALID` for what cannot be used. */
 export function httpTunnel(options: HttpTunnelOptions, environment: Environment, dial: Dial): TunnelSettings {
   const origin = originOf(options, dial, options.protocol)
-  const webhooks = webhooksOf(options)
   const routes = routesOf(options.routes ?? {}, dial)
   const own = protocolOf(options)
-  const isAnyHttp2 = [own, ...routes].some(({ protocol }) => protocol !== undefined)
-  if (webhooks.length > 0 && isAnyHttp2)
-    throw new TunnelError(
-      'OPTION_INVALID',
-      'verify (or a webhook of the guard) and protocol exclude each other: webhooks are HTTP/1.1.',
-    )
-  const take = options.take === undefined ? undefined : takeJudge(options.take)
-  if (take !== undefined && options.protocol !== undefined && options.protocol !== 'http/1.1')
-    throw new TunnelError('OPTION_INVALID', 'take and protocol exclude each other: filters read HTTP/1.1.')
-  const checked = (one: Origin) => {
-    const required = webhooks.filter(({ isRequired }) => isRequired)
-    const signed = required.reduce(
-      (origin, webhook) =>
-        judged(origin, async () => (await import('./webhooks/signature-judge.ts')).signatureJudge(webhook)),
-      one,
-    )
-    return take === undefined ? signed : judged(signed, () => take)
-  }
   const isNamed = isNameGiven(options, environment)
   if (options.exact && !isNamed)
     throw new TunnelError('OPTION_INVALID', 'exact is for a name that is asked for: there is no subdomain.')
@@ -67,11 +45,11 @@ export function httpTunnel(options: HttpTunnelOptions, environment: Environment,
     isExact: options.exact ?? false,
     port: undefined,
     token: checkToken(options.token),
-    origin: checked(origin),
+    origin,
     rewrite: rewriteOf(options.hostHeader, origin),
     proxyProtocol: undefined,
-    routes: routes.map(route => ({ ...route, origin: checked(route.origin) })),
-    ...(webhooks.length > 0 && { webhooks }),
+    routes,
+    options,
     isWildcard: options.wildcard ?? false,
     ...(options.wildcardHosts && { hosts: hostsOf(options.wildcardHosts, options.wildcard ?? false) }),
     ...hostNamesOf(options.hosts),
@@ -84,15 +62,6 @@ export function httpTunnel(options: HttpTunnelOptions, environment: Environment,
     },
     guard: guardOf(options.guard),
   }
-}
-
-/** Of the service, and of its guard. */
-function webhooksOf({ verify, guard, inbox }: HttpTunnelOptions): readonly VerifySettings[] {
-  const mayWait = inbox !== undefined
-  return [
-    ...(verify === undefined ? [] : [verifySettings(verify, mayWait)]),
-    ...guardedWebhooks(guard?.paths ?? {}, mayWait),
-  ]
 }
 
 function inboxOf({ inbox }: HttpTunnelOptions, isNamed: boolean): Pick<TunnelSettings, 'inbox'> {

@@ -1,8 +1,8 @@
 // Dials the origin for a stream that the server opened, and joins the two.
 
 import { TunnelError } from '../errors.ts'
+import { Join } from '../join.ts'
 import type { ByteStream, StreamHandler } from '../session/byte-stream.ts'
-import { OriginJoin } from './lanes/origin-join.ts'
 import type { Origin } from './origin.ts'
 import { isServersProbe } from './probe.ts'
 
@@ -18,7 +18,7 @@ export function join(
   probeProof: string,
   failed: (error: TunnelError) => void,
 ): StreamHandler {
-  const joined = new OriginJoin('ORIGIN_CLOSED', isRaw, error => {
+  const joined = new Join('ORIGIN_CLOSED', isRaw, error => {
     if (error instanceof TunnelError) failed(error)
   })
   joined.useStream(stream)

@@ -1,6 +1,5 @@
 // Opens links beside the carrier, as many as bulk needs, and closes those that are not used any more.
 
-import type { Accelerator } from '../accelerator.ts'
 import { deferred } from '../deferred.ts'
 import { eventLoop } from '../event-loop.ts'
 import { Link } from '../session/link.ts'
@@ -9,7 +8,7 @@ import type { Dial, Socket, SocketHandler } from '../socket.ts'
 import { encodeControl } from '../wire/control.ts'
 import { LINK_PROTOCOL } from '../wire/frame.ts'
 import { endOfHead, MAX_ANSWER_HEAD_BYTES, parseAnswerHead } from '../wire/handshake.ts'
-import { SessionTrunk } from './lanes/session-trunk.ts'
+import type { TrunkLinks } from './contracts/laning.ts'
 import type { ServerAddress } from './server-address.ts'
 
 /** Dials at once: a burst of bulk must not look like an attack. */
@@ -27,18 +26,15 @@ export interface LinkWay {
   readonly dial: Dial
   /** As many downloads at once as go each its own way. */
   readonly maxLinks: number
-  /** What moves bytes without the main thread, once it runs. `undefined`: not here, or not now. */
-  readonly accelerator: () => Promise<Accelerator | undefined>
 }
 
-export class Links {
+export class Links implements TrunkLinks {
   readonly #session: Session
   readonly #way: LinkWay | undefined
   #secret: string | undefined
   #nextNumber = 1
   #dialling = 0
   #refusedUntil = 0
-  readonly trunk: SessionTrunk
   #cancelSweep: (() => void) | undefined
   readonly #stopping = new AbortController()
   /** Links that were idle at the last sweep. */
@@ -48,15 +44,6 @@ export class Links {
   constructor(session: Session, way: LinkWay | undefined) {
     this.#session = session
     this.#way = way
-    // A thread does not know TLS.
-    const accelerator = way?.server.address.tls === undefined ? way?.accelerator : undefined
-    this.trunk = new SessionTrunk({
-      accelerator,
-      dial: (opened, done) => this.#dial(opened, done),
-      add: link => this.#add(link, true),
-      refuse: retryMs =>
-        session.sendControl(encodeControl({ type: 'no-trunk', ...(retryMs !== undefined && { retryMs }) })),
-    })
   }
 
   /** The server takes links that show this secret. */
@@ -66,10 +53,14 @@ export class Links {
 
   /** A stream of either side sends in bulk: opens one more, if that is allowed and of use. */
   want(): void {
-    this.#dial(link => this.#add(link, false))
+    this.dial(link => this.add(link, false))
   }
 
-  #add(link: Link, isTrunk: boolean): void {
+  get isPlain(): boolean {
+    return this.#way !== undefined && this.#way.server.address.tls === undefined
+  }
+
+  add(link: Link, isTrunk: boolean): void {
     this.#session.links.add(link)
     if (link.isClosed) return
     const { number } = link
@@ -79,8 +70,7 @@ export class Links {
     this.#cancelSweep ??= this.#planSweep()
   }
 
-  /** Whether it dials. `opened`, if it succeeds, and `done` are called later. */
-  #dial(opened: (link: Link) => void, done: () => void = () => {}): boolean {
+  dial(opened: (link: Link) => void, done: () => void = () => {}): boolean {
     const secret = this.#secret
     const way = this.#way
     if (way === undefined || secret === undefined || this.#session.isClosed) return false

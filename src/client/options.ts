@@ -1,11 +1,9 @@
 // Everything a TunnelClient can be told, with the defaults.
 
-import type { GuardOptions } from '../guard.ts'
-import type { InspectOptions } from './inspect/options.ts'
+import type { GuardOptions, WebhookRule } from '../guard.ts'
 import type { ClientLimits } from './limits.ts'
 import type { WebSocketHandlers } from './origins/app-websocket.ts'
 import type { HandlerServer } from './origins/upgrades.ts'
-import type { VerifyOptions } from './webhooks/verify-options.ts'
 
 /**
  * Answers a request in process: the `fetch` of Hono, Elysia, or a plain function. Bodies stream both ways and
@@ -104,7 +102,14 @@ export interface HealthOptions {
   readonly unhealthyAfter?: number
 }
 
-/** An HTTP tunnel: `client.http(…)`. */
+/** Webhooks whose signatures are checked. */
+export interface VerifyOptions extends WebhookRule {
+  /** The paths that webhooks come to; `*` at the end stands for anything. Default `/*`. At most 32. */
+  readonly paths?: readonly string[]
+  /** `true`: a request to these paths without a valid signature is answered with 401 and does not reach the app. Default `false`. */
+  readonly require?: boolean
+}
+
 /**
  * Every client that shares the name gets a copy of each request, and the visitor one answer. Bodies are bounded by the server's
  * `maxCopyBodyBytes`. A WebSocket goes to one client.
@@ -121,6 +126,7 @@ export interface CopyPool {
   readonly label?: string
 }
 
+/** An HTTP tunnel: `client.http(…)`. */
 export interface HttpTunnelOptions extends OriginOptions, SharedTunnelOptions {
   /**
    * The app gets webhooks, whose signatures are checked on this machine: the inspector shows what came of it, and with `require` a request
@@ -262,6 +268,39 @@ export interface UdpTunnelOptions extends SharedTunnelOptions {
    * 60,000 ms. Above: the flow ends at both ends, and the next datagram begins another, from another port to the service.
    */
   readonly idleTimeoutMs?: number
+}
+
+/** Options of the inspector. Sizes are bytes; `0` is refused with `OPTION_INVALID` unless said otherwise. */
+export interface InspectOptions {
+  /**
+   * All that is kept in memory. Default 33,554,432 (32 MiB): a day of webhooks. At least 1,048,576. At the limit the oldest
+   * exchange that is not pinned is dropped; pinned ones use at most half.
+   */
+  readonly memory?: number
+  /** Of each body, WebSocket message and server-sent event. Default 262,144 (256 KiB): most JSON and HTML. What is beyond is counted. */
+  readonly maxBody?: number
+  /** Exchanges kept. Default 1,000. At the limit the oldest that is not pinned is dropped. */
+  readonly maxExchanges?: number
+  /** WebSocket messages and server-sent events kept, of all exchanges together. Default 10,000. At the limit the oldest is dropped. */
+  readonly maxFrames?: number
+  /**
+   * Requests a second, behind a burst of `maxExchanges`, above which only some are captured: a person reads no more, and
+   * the others are as fast as without the inspector. Default 50. `0`: every request is captured, whatever it costs.
+   */
+  readonly rate?: number
+  /** Names of fields besides Authorization, Proxy-Authorization, Cookie and Set-Cookie whose values are shown only when asked for. */
+  readonly secrets?: readonly string[]
+  /**
+   * Port of the page and the API on 127.0.0.1 and ::1. Default 4040, else the next that is free. `0`: any free one. `false`: neither,
+   * for programs that read `tunnel.exchanges`. One that is given and in use: `PORT_IN_USE`.
+   */
+  readonly port?: number | false
+  /**
+   * Path of a SQLite file (mode 0600) in which exchanges are kept across restarts, within the same bounds. Bodies and secrets are in
+   * it as they came. Default none: nothing is written to disk. In use by another client, or not usable: `INSPECT_STORE_FAILED`. On
+   * Node it needs 22.13.
+   */
+  readonly store?: string
 }
 
 /** One of several servers, with what the others do not get. */

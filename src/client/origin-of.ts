@@ -3,7 +3,7 @@
 import { TunnelError } from '../errors.ts'
 import { isValidPort, noPort, parseHost, unusedPart } from '../names.ts'
 import type { Address, Dial, TlsOptions } from '../socket.ts'
-import { positive } from './milliseconds.ts'
+import { positive } from './limits.ts'
 import type { HttpTunnelOptions, OriginOptions } from './options.ts'
 import type { Origin } from './origin.ts'
 import { AddressOrigin } from './origins/address.ts'

@@ -11,8 +11,6 @@ export interface Origin {
   readonly url: string
   /** Datagrams of a service that were dropped so far, because the way to the server was full. */
   readonly droppedDatagrams?: number
-  /** The origin without a tap on its connections: for what is no visitor's, such as health checks. */
-  readonly untapped?: Origin
   /** Opens one connection. Rejects with a TunnelError of an ORIGIN_* code. */
   connect(handler: SocketHandler): Promise<Socket>
 }

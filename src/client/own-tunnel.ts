@@ -8,31 +8,15 @@ import { alternativeNames, isValidSubdomain } from '../names.ts'
 import { makeLink } from '../own-guard.ts'
 import type { TunnelKind } from '../wire/tunnel-kind.ts'
 import type { Connection, Registration } from './connection.ts'
-import type { GuardFiles } from './guard-files.ts'
+import type { TunnelPart } from './contracts/part.ts'
+import type { Exchange, WaitOptions } from './contracts/watching.ts'
 import { GuardKeeping } from './guard-keeping.ts'
-import { HealthCheck, type Probing } from './health.ts'
-import { type Inspection, inspectionOf } from './inspect/inspection.ts'
-import type { Exchange, WaitOptions } from './inspect/seen.ts'
+import { HealthCheck } from './health.ts'
+import type { FollowedTunnel } from './parts.ts'
 import type { Holding, ResumeFiles } from './resume-files.ts'
 import type { Tunnel } from './tunnel.ts'
 import type { TunnelSettings } from './tunnel-settings.ts'
-
-/** What a tunnel needs of its client. */
-export interface TunnelOwner {
-  /** It is not wanted any more. */
-  closed(tunnel: OwnTunnel): void
-  /** Its health checks came to another verdict. */
-  healthChanged(tunnel: OwnTunnel, isHealthy: boolean, error?: TunnelError): void
-  /** What outlives the process, if anything should. */
-  readonly resumes: ResumeFiles | undefined
-  readonly guards: GuardFiles | undefined
-  /** As `Part.loadHttp2Probing`. */
-  readonly loadHttp2Probing?: (() => Promise<Probing>) | undefined
-  /** What passes is captured, if the client inspects. */
-  readonly inspection: Inspection | undefined
-  /** Something failed that the tunnel goes on after. */
-  failed(error: TunnelError): void
-}
+import type { WantedTunnels } from './wanted-tunnels.ts'
 
 /** Codes that end reconnecting. Not SERVER_REFUSED: some proxies answer 404 while the server behind them restarts. */
 const REFUSED_FOR_GOOD: ReadonlySet<string> = new Set([
@@ -55,9 +39,12 @@ const REFUSED_FOR_GOOD: ReadonlySet<string> = new Set([
 
 export class OwnTunnel implements Tunnel {
   readonly settings: TunnelSettings
+  readonly parts: readonly TunnelPart[]
+  /** With parts in front of its origins. */
+  readonly #wrapped: TunnelSettings
   /** Resolves with the first grant; rejects with the refusal that came instead. */
   readonly #ready = deferred()
-  readonly #owner: TunnelOwner
+  readonly #owner: WantedTunnels
   readonly #health: HealthCheck | undefined
   /** Of a guard whose sessions and links outlive the process. */
   readonly #keeping: GuardKeeping | undefined
@@ -73,22 +60,24 @@ export class OwnTunnel implements Tunnel {
   readonly #over = new AbortController()
   readonly #watched = { tunnel: () => this.registration?.name, over: this.#over.signal }
 
-  constructor(settings: TunnelSettings, owner: TunnelOwner) {
+  constructor({ settings, parts, wrapped }: FollowedTunnel, owner: WantedTunnels) {
     this.settings = settings
+    this.parts = parts
+    this.#wrapped = wrapped
     this.#owner = owner
-    if (settings.health?.isHttp2 === true && owner.loadHttp2Probing === undefined)
+    if (settings.health?.isHttp2 === true && owner.parts.loadHttp2Probing === undefined)
       throw new TunnelError('OPTION_INVALID', 'This client has no health checks of apps that speak HTTP/2.')
     this.#health =
       settings.health &&
       new HealthCheck(
-        settings.origin.untapped ?? settings.origin,
+        settings.origin,
         settings.health,
         eventLoop,
         (isHealthy, error) => {
           this.#tellHealth()
           owner.healthChanged(this, isHealthy, error)
         },
-        owner.loadHttp2Probing,
+        owner.parts.loadHttp2Probing,
       )
     const { guard, kind, name, isNamed } = settings
     if (
@@ -100,7 +89,7 @@ export class OwnTunnel implements Tunnel {
     )
       this.#keeping = new GuardKeeping(guard, owner.guards, kind, name ?? '', {
         revoked: () => void this.#sendGuard(),
-        failed: error => owner.failed(error),
+        failed: error => owner.stateFailed(error),
       })
     // Callers that wait get the rejection; without one it is no unhandled rejection.
     this.#ready.promise.catch(() => {})
@@ -143,11 +132,11 @@ export class OwnTunnel implements Tunnel {
   }
 
   get exchanges(): AsyncIterable<Exchange> {
-    return inspectionOf(this.#owner.inspection).exchanges(this.#watched)
+    return this.#owner.parts.watch(this.#watched).exchanges
   }
 
   async waitFor(filter: string, options?: WaitOptions): Promise<Exchange> {
-    return await inspectionOf(this.#owner.inspection).waitFor(this.#watched, filter, options)
+    return await this.#owner.parts.watch(this.#watched).waitFor(filter, options)
   }
 
   async revokeLink(id: string): Promise<void> {
@@ -252,14 +241,13 @@ export class OwnTunnel implements Tunnel {
     port: number | undefined,
     resume: string | undefined,
   ): Promise<Registration> {
-    const { settings } = this
     const { resumes } = this.#owner
     if (resume !== undefined || resumes === undefined)
-      return connection.register(settings, { name, port, resume })
+      return connection.register(this.#wrapped, { name, port, resume })
     const holding = this.#holdingOf({ name, port })
     const left = holding && (await this.#leftFor(holding, resumes))
     try {
-      return await connection.register(settings, { name, port, resume: left })
+      return await connection.register(this.#wrapped, { name, port, resume: left })
     } catch (error) {
       if (holding !== undefined && (isCode(error, 'NAME_TAKEN') || isCode(error, 'PORT_TAKEN'))) {
         this.#left = undefined
@@ -282,7 +270,7 @@ export class OwnTunnel implements Tunnel {
     try {
       await this.#owner.resumes?.keep(holding, resume)
     } catch (cause) {
-      this.#owner.failed(new TunnelError('STATE_UNWRITABLE', undefined, { cause }))
+      this.#owner.stateFailed(new TunnelError('STATE_UNWRITABLE', undefined, { cause }))
     }
   }
 
@@ -324,7 +312,7 @@ export class OwnTunnel implements Tunnel {
       !isPooled &&
       this.registration !== undefined
     )
-      return connection.register(settings, { name: undefined, port: undefined, resume: undefined })
+      return connection.register(this.#wrapped, { name: undefined, port: undefined, resume: undefined })
     // Of a range, one of many.
     if (isCode(error, 'PORT_TAKEN') && settings.port !== undefined)
       throw new TunnelError('PORT_TAKEN', `The public port ${settings.port} is in use on the server.`, {

@@ -1,14 +1,28 @@
 // The parts of one client, in the order in which bytes for its apps pass them.
 
-import type { Install, Part, PartClient } from './contracts/part.ts'
+import { TunnelError } from '../errors.ts'
+import type { Install, Part, PartClient, TunnelPart, Watched } from './contracts/part.ts'
+import type { Watchable } from './contracts/watching.ts'
 import type { TextWire } from './contracts/wire.ts'
 import type { Probing } from './health.ts'
+import type { Origin } from './origin.ts'
+import type { TunnelSettings } from './tunnel-settings.ts'
+
+/** A tunnel with its parts. */
+export interface FollowedTunnel {
+  /** With the bare origins: health checks ask them. */
+  readonly settings: TunnelSettings
+  readonly parts: readonly TunnelPart[]
+  /** The same tunnel, with all parts in front of its origins. */
+  readonly wrapped: TunnelSettings
+}
 
 export class Parts {
   readonly all: readonly Part[]
 
-  constructor(installs: readonly Install[], client: PartClient) {
-    this.all = installs.flatMap(install => install(client) ?? [])
+  /** `installs`: `Install`s. */
+  constructor(installs: readonly object[], client: PartClient) {
+    this.all = (installs as readonly Install[]).flatMap(install => install(client) ?? [])
   }
 
   /** `undefined`: servers have to agree on the streams wire. */
@@ -19,5 +33,32 @@ export class Parts {
   /** `undefined`: no app of HTTP/2 can be checked. */
   get loadHttp2Probing(): (() => Promise<Probing>) | undefined {
     return this.all.find(({ loadHttp2Probing }) => loadHttp2Probing !== undefined)?.loadHttp2Probing
+  }
+
+  /** Throws `OPTION_INVALID` for what a part cannot use. */
+  follow(settings: TunnelSettings): FollowedTunnel {
+    const parts = this.all.flatMap(part => part.follow?.(settings) ?? [])
+    const wrap = (origin: Origin, protocol: TunnelSettings['protocol']) =>
+      parts.reduceRight((inner, part) => part.wrap?.(inner, protocol) ?? inner, origin)
+    const { origin, routes, protocol } = settings
+    const wrapped = {
+      ...settings,
+      origin: wrap(origin, protocol),
+      routes: routes.map(route => ({ ...route, origin: wrap(route.origin, route.protocol) })),
+    }
+    return { settings, parts, wrapped }
+  }
+
+  /** Reports that parts want in a second, `0`: all; `undefined`: they want none. */
+  get reportRate(): number | undefined {
+    const rates = this.all.flatMap(part => part.reportRate ?? [])
+    if (rates.length === 0) return undefined
+    return rates.includes(0) ? 0 : Math.max(...rates)
+  }
+
+  /** Throws `STATE_INVALID` where no part captures anything. */
+  watch(watched: Watched): Watchable {
+    for (const part of this.all) if (part.watch !== undefined) return part.watch(watched)
+    throw new TunnelError('STATE_INVALID', 'The client captures nothing: it was made without inspect: true.')
   }
 }

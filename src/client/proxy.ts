@@ -106,3 +106,13 @@ function loginOf(
   } else if (user.includes(':')) throw invalid('has a user with a colon, which Basic cannot carry')
   return { user, password }
 }
+
+/** The proxy works; the server behind it does not answer it. */
+export function cannotReach({ label }: ProxySettings, why: string): TunnelError {
+  return new TunnelError('SERVER_UNREACHABLE', `The proxy ${label} cannot reach the tunnel server: ${why}.`)
+}
+
+export function notAProxy({ label, scheme }: ProxySettings, why: string): TunnelError {
+  const kind = scheme.startsWith('http') ? 'an HTTP' : 'a SOCKS5'
+  return new TunnelError('PROXY_REFUSED', `${label} is not ${kind} proxy, or it is broken: ${why}.`)
+}

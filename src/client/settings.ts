@@ -3,10 +3,9 @@
 import type { Agent } from 'node:http'
 import { TunnelError } from '../errors.ts'
 import type { Dial } from '../socket.ts'
+import type { Laning } from './contracts/laning.ts'
 import { httpTunnel } from './http-tunnel.ts'
-import { type InspectSettings, inspectSettings } from './inspect/options.ts'
-import { type ClientLimits, clientLimits } from './limits.ts'
-import { positive } from './milliseconds.ts'
+import { type ClientLimits, clientLimits, positive } from './limits.ts'
 import type { OneServer, OriginOptions, TunnelClientOptions } from './options.ts'
 import { dialOutward } from './outward.ts'
 import { dialThrough } from './proxies/dial.ts'
@@ -43,8 +42,9 @@ export interface ClientSettings {
   /** Requests a second that are reported one by one; `0`: all. */
   readonly reportRate: number
   readonly stateFolder: string | undefined
-  readonly inspect: InspectSettings | undefined
   readonly limits: ClientLimits
+  /** Of the part that has them. */
+  readonly lanes?: Laning | undefined
 }
 
 /** One of several servers, and the token that goes there. */
@@ -120,7 +120,6 @@ export function clientSettings(
     drainTimeoutMs: positive('drainTimeoutMs', options.drainTimeoutMs ?? 10_000),
     reportRate: reportRate(options.reportRate ?? 0),
     stateFolder: options.stateFolder,
-    inspect: inspectSettings(options.inspect),
     limits: clientLimits(options.limits ?? {}),
   }
 }

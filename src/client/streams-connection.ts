@@ -7,7 +7,7 @@ import type { OwnGuard } from '../own-guard.ts'
 import type { Carrier, CarrierHandler } from '../session/carrier.ts'
 import type { SessionHandler } from '../session/contract.ts'
 import { Session } from '../session/session.ts'
-import { readyAccelerator } from '../sockets/ready-accelerator.ts'
+import { Turns } from '../session/turns.ts'
 import {
   encodeControl,
   type GuardFields,
@@ -18,15 +18,21 @@ import {
 } from '../wire/control.ts'
 import { MAX_FRAME_BYTES } from '../wire/frame.ts'
 import type { Connection, ConnectionEvents, Registration, Wish } from './connection.ts'
+import type { SessionLanes } from './contracts/laning.ts'
 import { join } from './join.ts'
-import { OriginJoin } from './lanes/origin-join.ts'
 import { Links } from './links.ts'
 import type { Origin } from './origin.ts'
 import { bounded } from './origins/bounded.ts'
 import { sha256 } from './probe.ts'
 import type { ClientSettings } from './settings.ts'
 import type { RouteSettings, TunnelSettings } from './tunnel-settings.ts'
-import { turns } from './turns.ts'
+
+export const turns: Turns = new Turns(eventLoop, error => {
+  // A fault of this program. It is reported as one that is thrown anywhere else.
+  queueMicrotask(() => {
+    throw error
+  })
+})
 
 const LEAVE_TIMEOUT_MS = 2_000
 
@@ -62,6 +68,8 @@ export class StreamsConnection implements Connection {
   readonly #carrier: Carrier
   readonly #session: Session
   readonly #links: Links
+  /** `undefined`: the client has none. */
+  readonly #lanes: SessionLanes | undefined
   /** Of the origin, dials under way included. */
   readonly #maxStreams: number
   /** Registrations under way, by `ref`. */
@@ -108,10 +116,9 @@ export class StreamsConnection implements Connection {
     this.#maxStreams = limits.maxStreams
     this.#links = new Links(
       this.#session,
-      agent === undefined
-        ? { server, dial, maxLinks: limits.maxLinks, accelerator: readyAccelerator }
-        : undefined,
+      agent === undefined ? { server, dial, maxLinks: limits.maxLinks } : undefined,
     )
+    this.#lanes = settings.lanes?.forSession(this.#session, this.#links)
   }
 
   /** What the carrier's events go to. */
@@ -288,9 +295,10 @@ export class StreamsConnection implements Connection {
       case 'link-wanted':
         return this.#links.want()
       case 'trunk-wanted':
-        return this.#links.trunk.wanted()
+        if (this.#lanes !== undefined) return this.#lanes.wanted()
+        return this.#session.sendControl(encodeControl({ type: 'no-trunk' }))
       case 'lane':
-        return this.#beginLane(message)
+        return this.#lanes?.begin(this.#session.stream(message.stream)?.handler, message.link, message.lane)
       case 'granted':
         return this.#grant(message)
       case 'refused':
@@ -326,15 +334,6 @@ export class StreamsConnection implements Connection {
       case 'visitor-disconnected':
         return this.#events.visitorDisconnected(message)
     }
-  }
-
-  #beginLane({ stream: id, link, lane }: Extract<ServerMessage, { type: 'lane' }>): void {
-    const trunk = this.#links.trunk.on(link)
-    // Lost meanwhile: the server finds that out as well.
-    if (trunk === undefined) return
-    const handler = this.#session.stream(id)?.handler
-    if (handler instanceof OriginJoin) return handler.laneBegan(trunk, lane)
-    trunk.refuse(lane, { over() {}, more() {}, back() {} })
   }
 
   #nameOf(tunnel: number): string {

@@ -14,10 +14,9 @@ import {
 } from '../wire/control.ts'
 import type { TunnelKind } from '../wire/tunnel-kind.ts'
 import type { HealthSettings } from './health.ts'
-import { positive } from './milliseconds.ts'
-import type { HealthOptions } from './options.ts'
+import { positive } from './limits.ts'
+import type { HealthOptions, HttpTunnelOptions } from './options.ts'
 import type { Origin } from './origin.ts'
-import type { VerifySettings } from './webhooks/verify-options.ts'
 
 /** The part of the environment that a client reads. */
 export type Environment = Readonly<Record<string, string | undefined>>
@@ -67,8 +66,8 @@ export interface TunnelSettings {
   /** With `all`: what this client calls itself. */
   readonly poolLabel?: string
   readonly health: HealthSettings | undefined
-  /** `http`: the app gets webhooks. Of several for a path the first counts. */
-  readonly webhooks?: readonly VerifySettings[]
+  /** `http`: the given options, for parts. */
+  readonly options?: HttpTunnelOptions
   /** Who may visit. */
   readonly guard?: OwnGuard | undefined
 }

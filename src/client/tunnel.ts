@@ -3,7 +3,7 @@
 
 import type { LinkOptions } from '../guard.ts'
 import type { TunnelKind } from '../wire/tunnel-kind.ts'
-import type { Watchable } from './inspect/seen.ts'
+import type { Watchable } from './contracts/watching.ts'
 
 /** A tunnel, as `client.http`, `client.tcp` and the others return it. */
 export interface Tunnel extends AsyncDisposable, Watchable {

@@ -1,7 +1,7 @@
-// What the server reports of visitors on one connection, as events of the client and rows of its inspector.
+// What the server reports of visitors on one connection, as events of the client, and for its parts.
 
 import type { ConnectionEvents, RequestSeen, ResponseSeen, VisitorGone, VisitorSeen } from './connection.ts'
-import type { Reports } from './inspect/reports.ts'
+import type { Part, ReportsFollower } from './contracts/part.ts'
 import type { TunnelClientEvents } from './options.ts'
 import { UnderWay } from './under-way.ts'
 
@@ -19,8 +19,7 @@ export type VisitEvent =
 
 export interface ReportsOwner {
   emit<Name extends VisitEvent>(event: Name, payload: TunnelClientEvents[Name]): void
-  /** Of the inspector, while it runs. */
-  reports(): Reports | undefined
+  readonly parts: readonly Part[]
 }
 
 export class VisitReports {
@@ -45,7 +44,7 @@ export class VisitReports {
       switched: id => this.#switched(first + id),
       response: report => this.#ended({ ...report, id: first + report.id }),
       requests: ({ begun, requests, errors, bytes, underWay }) => {
-        this.#owner.reports()?.counted(begun)
+        this.#tell(reports => reports.counted(begun))
         this.#unreported = underWay
         this.#owner.emit('requests', { begun, requests, errors, bytes, underWay })
       },
@@ -74,8 +73,12 @@ export class VisitReports {
     this.#visitors.forget()
   }
 
+  #tell(tell: (reports: ReportsFollower) => void): void {
+    for (const { reports } of this.#owner.parts) if (reports !== undefined) tell(reports)
+  }
+
   #began(report: RequestSeen): void {
-    this.#owner.reports()?.requested(report)
+    this.#tell(reports => reports.requested(report))
     const { host = '', method, path } = report
     this.#requests.begin(report, host.length + method.length + path.length)
     this.#owner.emit('request', requestEvent(report))
@@ -87,7 +90,7 @@ export class VisitReports {
   }
 
   #ended(report: ResponseSeen): void {
-    this.#owner.reports()?.responded(report)
+    this.#tell(reports => reports.responded(report))
     const request = this.#requests.end(report.id)
     if (request === undefined) return
     const { status, durationMs, bytes, error, reason } = report
@@ -99,12 +102,12 @@ export class VisitReports {
   #connected({ id, tunnel, remoteAddress, remotePort }: VisitorSeen): void {
     const visitor = { id, tunnel, remoteAddress, remotePort }
     this.#visitors.begin(visitor, remoteAddress.length)
-    this.#owner.reports()?.visitorConnected(visitor)
+    this.#tell(reports => reports.visitorConnected(visitor))
     this.#owner.emit('visitorConnected', visitor)
   }
 
   #disconnected({ id, durationMs, bytesIn, bytesOut, error }: VisitorGone): void {
-    this.#owner.reports()?.visitorLeft({ id, durationMs, bytesIn, bytesOut })
+    this.#tell(reports => reports.visitorLeft({ id, durationMs, bytesIn, bytesOut }))
     const visitor = this.#visitors.end(id)
     if (visitor === undefined) return
     const end = { durationMs, bytesIn, bytesOut, ...(error !== undefined && { error }) }

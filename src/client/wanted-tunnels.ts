@@ -3,10 +3,9 @@
 import { TunnelError } from '../errors.ts'
 import type { Connection } from './connection.ts'
 import { GuardFiles } from './guard-files.ts'
-import type { Probing } from './health.ts'
-import type { Inspection } from './inspect/inspection.ts'
 import type { TunnelClientEvents } from './options.ts'
 import { OwnTunnel } from './own-tunnel.ts'
+import type { Parts } from './parts.ts'
 import { ResumeFiles } from './resume-files.ts'
 import type { ClientSettings } from './settings.ts'
 import type { TunnelSettings } from './tunnel-settings.ts'
@@ -20,29 +19,28 @@ export interface WantedOwner {
   connection(): Connection | undefined
   /** Nothing is asked for any more. */
   isClosing(): boolean
-  /** As `Part.loadHttp2Probing`. */
-  readonly loadHttp2Probing: (() => Promise<Probing>) | undefined
 }
 
 export class WantedTunnels {
   readonly #owner: WantedOwner
-  readonly #inspection: Inspection | undefined
-  readonly #resumes: ResumeFiles | undefined
-  readonly #guards: GuardFiles | undefined
+  readonly parts: Parts
+  /** Outlive the process, if anything should. */
+  readonly resumes: ResumeFiles | undefined
+  readonly guards: GuardFiles | undefined
   readonly #all = new Set<OwnTunnel>()
   /** The tunnel that the client's options describe. */
   readonly #own: OwnTunnel | undefined
   #askAgain: ReturnType<typeof setTimeout> | undefined
   #hasStateFailed = false
 
-  constructor(settings: ClientSettings, inspection: Inspection | undefined, owner: WantedOwner) {
+  constructor(settings: ClientSettings, parts: Parts, owner: WantedOwner) {
     this.#owner = owner
-    this.#inspection = inspection
+    this.parts = parts
     const { stateFolder, server, tunnel } = settings
     if (stateFolder !== undefined) {
       const origin = `${server.isSecure ? 'https' : 'http'}://${server.host}`
-      this.#resumes = new ResumeFiles(stateFolder, origin)
-      this.#guards = new GuardFiles(stateFolder, origin)
+      this.resumes = new ResumeFiles(stateFolder, origin)
+      this.guards = new GuardFiles(stateFolder, origin)
     }
     this.#own = tunnel && this.want(tunnel)
   }
@@ -67,16 +65,7 @@ export class WantedTunnels {
   }
 
   want(settings: TunnelSettings): OwnTunnel {
-    const tunnel: OwnTunnel = new OwnTunnel(this.#inspection?.tap(settings) ?? settings, {
-      closed: () => this.#closed(tunnel),
-      healthChanged: ({ name }, isHealthy, error) =>
-        this.#owner.emit('health', { tunnel: name, isHealthy, ...(error !== undefined && { error }) }),
-      resumes: this.#resumes,
-      guards: this.#guards,
-      loadHttp2Probing: this.#owner.loadHttp2Probing,
-      inspection: this.#inspection,
-      failed: error => this.#stateFailed(error),
-    })
+    const tunnel = new OwnTunnel(this.parts.follow(settings), this)
     this.#all.add(tunnel)
     return tunnel
   }
@@ -84,7 +73,7 @@ export class WantedTunnels {
   /** It is not asked for any more. */
   drop(tunnel: OwnTunnel): void {
     this.#all.delete(tunnel)
-    this.#inspection?.forget(tunnel.settings.origin)
+    for (const part of tunnel.parts) part.dropped?.()
   }
 
   /** Registers all tunnels. Rejects when the client's own is refused for the first time, or none is granted. */
@@ -165,7 +154,7 @@ export class WantedTunnels {
 
   /** The client ends. Those that were granted, and the client's own, are asked for when it connects again. */
   end(error: TunnelError): void {
-    this.#resumes?.leave()
+    this.resumes?.leave()
     clearTimeout(this.#askAgain)
     this.#askAgain = undefined
     for (const tunnel of this.#all) {
@@ -199,13 +188,18 @@ export class WantedTunnels {
     }, ASK_AGAIN_MS)
   }
 
-  #reportRegistered({ kind, name, url, settings, granted }: OwnTunnel): void {
-    this.#inspection?.granted(settings.origin, name, url, granted.probeSecret ?? granted.resume)
+  #reportRegistered({ kind, name, url, parts, granted }: OwnTunnel): void {
+    for (const part of parts) part.granted?.(name, url, granted.probeSecret ?? granted.resume)
     this.#owner.emit('registered', { kind, name, url })
   }
 
+  /** The health checks of a tunnel came to another verdict. */
+  healthChanged({ name }: OwnTunnel, isHealthy: boolean, error?: TunnelError): void {
+    this.#owner.emit('health', { tunnel: name, isHealthy, ...(error !== undefined && { error }) })
+  }
+
   /** The program closed it. */
-  #closed(tunnel: OwnTunnel): void {
+  closed(tunnel: OwnTunnel): void {
     this.drop(tunnel)
     if (!tunnel.isRegistered) return
     void tunnel.dropResume()
@@ -213,7 +207,7 @@ export class WantedTunnels {
   }
 
   /** Reported once: it will fail in the same way for each name. */
-  #stateFailed(error: TunnelError): void {
+  stateFailed(error: TunnelError): void {
     if (!this.#hasStateFailed) this.#owner.emit('error', error)
     this.#hasStateFailed = true
   }

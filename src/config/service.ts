@@ -1,6 +1,6 @@
 // A service of a client's configuration file: its kind, and the options of the client's function of that name.
 
-import type { VerifyOptions } from '../client/webhooks/verify-options.ts'
+import type { VerifyOptions } from '../client/options.ts'
 import type { GuardOptions } from '../guard.ts'
 import type { RouteTarget } from './target.ts'
 

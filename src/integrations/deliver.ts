@@ -1,9 +1,9 @@
 // A captured webhook, delivered to an app in a test: signed as its provider would sign it now.
 
 import { readFile } from 'node:fs/promises'
-import { signed } from '../client/webhooks/signatures.ts'
-import { PROVIDERS, type Provider } from '../client/webhooks/verify-options.ts'
 import { TunnelError } from '../errors.ts'
+import { signed } from '../parts/webhooks/signatures.ts'
+import { PROVIDERS, type Provider } from '../parts/webhooks/verify-settings.ts'
 
 export interface DeliverOptions {
   /** The provider and the secret with which the app checks: `{ stripe: 'whsec_…' }`. Default: the signature of the file. */

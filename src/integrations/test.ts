@@ -6,7 +6,7 @@
 //   expect((await site.waitFor('POST /hooks')).request?.json()).toMatchObject({ type: 'paid' })
 /// <reference lib="esnext.disposable" preserve="true" />
 
-import type { Exchange, WaitOptions } from '../client/inspect/seen.ts'
+import type { Exchange, WaitOptions } from '../client/contracts/watching.ts'
 import type { FetchHandler, TunnelClientOptions } from '../client/options.ts'
 import { TunnelClient } from '../tunnel-client.ts'
 import { startLocalServer } from './local-server.ts'

@@ -5,17 +5,9 @@ import type { RequestHead } from '../http/head.ts'
 import type { RecentRow } from '../measures.ts'
 import type { Socket } from '../socket.ts'
 import type { InboxWish } from '../wire/control.ts'
+import type { LaneAsking, LaneClause } from './contracts/laning.ts'
 import type { LayeredTunnel, NameRouter, Router } from './contracts/layer.ts'
-import type {
-  LaneAsking,
-  LaneClause,
-  MissedRequest,
-  Note,
-  Part,
-  RawFollower,
-  WholeServer,
-  WrappedSocket,
-} from './contracts/part.ts'
+import type { MissedRequest, Note, Part, RawFollower, WholeServer, WrappedSocket } from './contracts/part.ts'
 import type { Door, DoorTerms, Protocol } from './contracts/protocol.ts'
 import type { OpenTable } from './contracts/tables.ts'
 import type { Adopt } from './contracts/wire.ts'

@@ -14,7 +14,7 @@ import { entranceOf } from './entrances.ts'
 import { Exchanges } from './exchanges.ts'
 import { HttpFront } from './fronts/http.ts'
 import { TlsFront, tlsTunnelOf } from './fronts/tls.ts'
-import { LaneDesk } from './lanes/lane-desk.ts'
+import { LaneOffers } from './lane-offers.ts'
 import { Listeners } from './listeners.ts'
 import type { TunnelServerEvents, TunnelServerOptions } from './options.ts'
 import { PublicPorts } from './public-ports.ts'
@@ -91,7 +91,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     )
     const control: ServerControl = new ServerControl(room, this.#clientDesk)
     const serving = new Serving(room, this.#exchanges, gate, this.#startupHold, control)
-    const lanes = new LaneDesk(room, serving)
+    const lanes = new LaneOffers(room, serving)
     const httpFront: HttpFront = new HttpFront(room, serving, lanes, this.#visitors)
     const redirects = new Redirects(room, serving, () => this.port)
     const redirectFront = new HttpFront(room, redirects, lanes, this.#visitors)

@@ -9,8 +9,8 @@ import { Tolerance } from '../session/tolerance.ts'
 import { encodeControl, parseClientMessage } from '../wire/control.ts'
 import type { ClientHost } from './client-host.ts'
 import { ClientUse } from './client-use.ts'
+import type { SessionLanes } from './contracts/laning.ts'
 import type { Holder } from './holdings.ts'
-import { SessionTrunk } from './lanes/session-trunk.ts'
 import type { SessionLinks } from './links.ts'
 import type { Rule } from './policy.ts'
 import { StreamsRegistering } from './streams-registering.ts'
@@ -43,7 +43,7 @@ export class StreamsConnection implements TunnelsOwner {
   readonly #tunnels: StreamsTunnels
   readonly #registering: StreamsRegistering
   readonly #links: SessionLinks
-  readonly #trunk = new SessionTrunk(() => this.send({ type: 'trunk-wanted' }))
+  readonly #lanes: SessionLanes | undefined
   /** When a link was asked for, and none has come since. */
   #linkWantedAt = Number.NEGATIVE_INFINITY
   readonly #changes = new Tolerance(MAX_CHANGES_PER_SECOND)
@@ -84,10 +84,11 @@ export class StreamsConnection implements TunnelsOwner {
       closed: () => this.holder.give('links'),
     })
     this.reports = new StreamsReports(this.#session, host)
-    const upstreams = new StreamsUpstreams(this.#session, host, this.#trunk)
+    this.#lanes = host.tunnels.lanes.forSession(this.#session)
+    const upstreams = new StreamsUpstreams(this.#session, host, this.#lanes)
     this.#tunnels = new StreamsTunnels(host, this, upstreams)
     this.#registering = new StreamsRegistering(host, this, this.#tunnels)
-    if (limits.maxLinks === 0) this.#trunk.refused(undefined)
+    if (limits.maxLinks === 0) this.#lanes?.refused(undefined)
     deadlines.watch(this)
     deadlines.arm(this, limits.registerTimeoutMs)
   }
@@ -181,11 +182,12 @@ export class StreamsConnection implements TunnelsOwner {
           this.#tunnels.routesChanged()
         return
       case 'linked':
-        if (message.trunk === true) return this.#links.linked(message.link, link => this.#trunk.take(link))
+        if (message.trunk === true)
+          return this.#links.linked(message.link, link => this.#lanes?.take(link) === true)
         this.#linkWantedAt = Number.NEGATIVE_INFINITY
         return this.#links.linked(message.link)
       case 'no-trunk':
-        return this.#trunk.refused(message.retryMs)
+        return this.#lanes?.refused(message.retryMs)
       case 'link-retired':
         return this.#links.retired(message.link)
       case 'release':

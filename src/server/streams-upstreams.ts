@@ -3,7 +3,7 @@
 import type { Session } from '../session/session.ts'
 import type { HostRewrite, Register } from '../wire/control.ts'
 import type { ClientHost } from './client-host.ts'
-import type { SessionTrunk } from './lanes/session-trunk.ts'
+import type { SessionLanes } from './contracts/laning.ts'
 import type { TunnelUpstream } from './upstream.ts'
 import { IdleStreams } from './upstreams/idle-streams.ts'
 import { RoutedUpstream } from './upstreams/routed.ts'
@@ -12,14 +12,14 @@ import { StreamsUpstream } from './upstreams/streams.ts'
 export class StreamsUpstreams {
   readonly #session: Session
   readonly #host: ClientHost
-  readonly #trunk: SessionTrunk
+  readonly #lanes: SessionLanes | undefined
   readonly #idle = new IdleStreams()
   #nextTunnel = 1
 
-  constructor(session: Session, host: ClientHost, trunk: SessionTrunk) {
+  constructor(session: Session, host: ClientHost, lanes: SessionLanes | undefined) {
     this.#session = session
     this.#host = host
-    this.#trunk = trunk
+    this.#lanes = lanes
   }
 
   /** For what a client registered. `isShared`: other clients hold the tunnel, too. Its routes have the numbers behind the tunnel's. */
@@ -62,7 +62,7 @@ export class StreamsUpstreams {
               turns: host.turns,
               scheme: protocol === 'h2' ? 'https' : 'http',
             }),
-      trunk: this.#trunk,
+      lanes: this.#lanes,
       tunnel,
       get limits() {
         return host.limits

@@ -8,12 +8,12 @@ import { networkOf } from '../wire/ip-address.ts'
 import type { TunnelKind } from '../wire/tunnel-kind.ts'
 import type { ClientConnection } from './clients.ts'
 import type { Guarding, OwnGuard } from './contracts/guarding.ts'
+import type { Laning } from './contracts/laning.ts'
 import type { Router } from './contracts/layer.ts'
 import type { Deadline, Deadlines } from './deadlines.ts'
 import type { Holder } from './holdings.ts'
 import type { HostNames } from './host-names.ts'
 import { HostsBelow, isHostName } from './hosts-below.ts'
-import type { Lanes } from './lanes/lanes.ts'
 import { Member } from './member.ts'
 import type { ServerLimits } from './options.ts'
 import { type Asking, type Choice, MAX_MEMBERS, Pool } from './pool.ts'
@@ -61,7 +61,7 @@ export interface TunnelBook {
   readonly limits: ServerLimits
   readonly deadlines: Deadlines
   readonly guards: Guarding
-  readonly lanes: Pick<Lanes<Tunnel>, 'recall'>
+  readonly lanes: Pick<Laning, 'recall'>
   readonly hostNames: HostNames<Tunnel>
   /** It is given back for good. */
   remove(tunnel: Tunnel): void

@@ -5,12 +5,13 @@ import type { ErrorCode } from '../errors.ts'
 import { isReservedName, isValidSubdomain } from '../names.ts'
 import type { Affinity } from '../wire/control.ts'
 import type { Guarding } from './contracts/guarding.ts'
+import type { Laning } from './contracts/laning.ts'
 import type { Deadlines } from './deadlines.ts'
 import { FreePorts } from './free-ports.ts'
 import { HostNames } from './host-names.ts'
-import { Lanes } from './lanes/lanes.ts'
 import type { Member } from './member.ts'
 import { NoGuards } from './no-guards.ts'
+import { NO_LANES } from './no-lanes.ts'
 import type { ServerLimits } from './options.ts'
 import { type Claimant, Tunnel, type TunnelBook } from './tunnel.ts'
 
@@ -18,7 +19,7 @@ export class Tunnels implements TunnelBook {
   readonly deadlines: Deadlines
   /** Those of the part that has them. */
   guards: Guarding = new NoGuards()
-  readonly lanes: Lanes<Tunnel> = new Lanes()
+  lanes: Laning = NO_LANES
   /** Which ports have no tunnel. */
   readonly ports: Readonly<Record<'tcp' | 'udp', FreePorts>> = { tcp: new FreePorts(), udp: new FreePorts() }
   /** Hosts of customers. */

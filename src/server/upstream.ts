@@ -7,8 +7,8 @@ import type { Hop } from '../http/forward.ts'
 import type { RequestHead } from '../http/head.ts'
 import type { ByteStream, StreamHandler } from '../session/byte-stream.ts'
 import type { Endpoints, Socket, Splice, SpliceDone } from '../socket.ts'
+import type { Reserved } from './contracts/lane.ts'
 import type { PeerNote } from './contracts/peer-note.ts'
-import type { Reserved } from './lane.ts'
 import type { ConnectionLogins } from './upstreams/connection-logins.ts'
 
 /** What a tunnel's client wants instead of the visitor's Host and Origin. */

@@ -6,8 +6,9 @@ import type { Accelerator, Trunk } from '../../src/accelerator.ts'
 import { Links } from '../../src/client/links.ts'
 import { eventLoop } from '../../src/event-loop.ts'
 import { TunnelClient } from '../../src/index.ts'
+import { SessionTrunk as ClientTrunk } from '../../src/parts/lanes/client/session-trunk.ts'
+import { SessionTrunk } from '../../src/parts/lanes/session-trunk.ts'
 import { type Deadline, Deadlines } from '../../src/server/deadlines.ts'
-import { SessionTrunk } from '../../src/server/lanes/session-trunk.ts'
 import { LinkGate } from '../../src/server/links.ts'
 import { Link } from '../../src/session/link.ts'
 import type { Address, Dial, Socket } from '../../src/socket.ts'
@@ -274,6 +275,7 @@ class Dialler {
   readonly loner: Loner = new Loner('client')
   readonly ends: WireEnd[] = []
   readonly keeper: Links
+  readonly trunk: ClientTrunk
   /** How often it was asked to start what carries lanes. */
   readyAsked = 0
   hasAccelerator = true
@@ -292,7 +294,8 @@ class Dialler {
       this.readyAsked++
       return Promise.resolve(this.hasAccelerator ? ACCELERATOR : undefined)
     }
-    this.keeper = new Links(this.loner.session, { server, dial, maxLinks: 8, accelerator })
+    this.keeper = new Links(this.loner.session, { server, dial, maxLinks: 8 })
+    this.trunk = new ClientTrunk(this.loner.session, this.keeper, accelerator)
     this.keeper.allow('secret')
   }
 
@@ -318,15 +321,11 @@ describe('a trunk', () => {
   test('is dialled and announced as one, and never retired', async () => {
     const client = new Dialler()
     client.knowsLanes = true
-    client.keeper.trunk.wanted()
+    client.trunk.wanted()
     await client.answer()
     expect(client.messages).toEqual(['{"type":"linked","link":1,"trunk":true}'])
     const link = client.loner.session.links.get(1)
-    expect([client.keeper.trunk.on(1), client.keeper.trunk.on(2), link?.isClosed]).toEqual([
-      TRUNK,
-      undefined,
-      false,
-    ])
+    expect([client.trunk.on(1), client.trunk.on(2), link?.isClosed]).toEqual([TRUNK, undefined, false])
     client.keeper.sweep()
     client.keeper.sweep()
     expect([client.messages.length, link?.isRetired]).toEqual([1, false])
@@ -335,7 +334,7 @@ describe('a trunk', () => {
 
   test('is not dialled over TLS, where links are', async () => {
     const client = new Dialler({ port: 1, tls: {} })
-    client.keeper.trunk.wanted()
+    client.trunk.wanted()
     await turn()
     expect([client.ends.length, client.readyAsked]).toEqual([0, 0])
     expect(client.messages).toEqual(['{"type":"no-trunk"}'])
@@ -347,7 +346,7 @@ describe('a trunk', () => {
   test('is dialled one at a time, beside links', async () => {
     const client = new Dialler()
     client.knowsLanes = true
-    for (let wishes = 0; wishes < 5; wishes++) client.keeper.trunk.wanted()
+    for (let wishes = 0; wishes < 5; wishes++) client.trunk.wanted()
     await turn()
     expect(client.ends.length).toBe(1)
     await client.answer()
@@ -355,7 +354,7 @@ describe('a trunk', () => {
     await client.answer()
     expect(client.messages).toEqual(['{"type":"linked","link":1,"trunk":true}', '{"type":"linked","link":2}'])
     client.ends[0]?.handler?.closed(new Error('reset'))
-    client.keeper.trunk.wanted()
+    client.trunk.wanted()
     await turn()
     expect(client.ends.length).toBe(3)
     client.keeper.close()
@@ -364,14 +363,14 @@ describe('a trunk', () => {
   test('that the server refuses is not asked for again for a minute', async () => {
     clockAt(1_000)
     const client = new Dialler()
-    client.keeper.trunk.wanted()
+    client.trunk.wanted()
     await client.answer(NO_ANSWER)
     clockAt(60_999)
-    client.keeper.trunk.wanted()
+    client.trunk.wanted()
     await turn()
     expect([client.ends.length, client.ends[0]?.isOpen]).toEqual([1, false])
     clockAt(61_000)
-    client.keeper.trunk.wanted()
+    client.trunk.wanted()
     await turn()
     expect(client.ends.length).toBe(2)
     client.keeper.close()
@@ -384,7 +383,7 @@ describe('a trunk', () => {
       now += ms
       clockAt(now)
       const before = client.ends.length
-      client.keeper.trunk.wanted()
+      client.trunk.wanted()
       await turn()
       return client.ends.length - before
     }
@@ -414,12 +413,12 @@ describe('a trunk', () => {
   test('that comes up when its session is over is closed', async () => {
     const client = new Dialler()
     client.knowsLanes = true
-    client.keeper.trunk.wanted()
+    client.trunk.wanted()
     await turn()
     client.loner.session.close('CANCELLED')
     await client.answer()
     expect([client.ends[0]?.isOpen, client.loner.session.links.size]).toEqual([false, 0])
-    client.keeper.trunk.wanted()
+    client.trunk.wanted()
     await turn()
     expect(client.ends.length).toBe(1)
   })
@@ -496,7 +495,7 @@ describe('the gate of links', () => {
   test('takes a trunk of a client whose end here can be one, and closes any other', () => {
     const { session } = new Loner('server')
     const links = new LinkGate().open(session, new Deadlines(() => {}), 64)
-    const trunk = new SessionTrunk(() => {}, ACCELERATOR)
+    const trunk = new SessionTrunk(session, ACCELERATOR)
     const announced = (number: number, end: WireEnd) => {
       end.handler = links.accept(number, end)
       links.linked(number, link => trunk.take(link))

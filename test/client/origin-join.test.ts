@@ -2,7 +2,8 @@
 
 import { describe, expect, test } from 'bun:test'
 import type { Lane, LaneEnd, LaneHandler, Trunk } from '../../src/accelerator.ts'
-import { OriginJoin } from '../../src/client/lanes/origin-join.ts'
+import { Join } from '../../src/join.ts'
+import { JoinLane } from '../../src/parts/lanes/client/join-lane.ts'
 import type { Stream } from '../../src/session/stream.ts'
 import type { Socket } from '../../src/socket.ts'
 import { Pair, type StreamLog } from '../support/sessions.ts'
@@ -77,7 +78,8 @@ class AppSocket extends WireEnd {
 interface Joined {
   readonly pair: Pair
   readonly trunk: Lanes
-  readonly join: OriginJoin
+  readonly join: Join
+  readonly lane: JoinLane
   readonly app: AppSocket
   readonly stream: Stream
   /** The server's end of the stream. */
@@ -87,7 +89,7 @@ interface Joined {
 /** A client's stream that is joined to an app, or is still to be. */
 function joined(hasSocket = true): Joined {
   const pair = new Pair()
-  const join = new OriginJoin('ORIGIN_CLOSED', false)
+  const join = new Join('ORIGIN_CLOSED', false)
   pair.clientLog.onOpened = (_, stream) => {
     join.useStream(stream)
     return join
@@ -97,13 +99,13 @@ function joined(hasSocket = true): Joined {
   app.handler = join.socketHandler
   if (hasSocket) join.useSocket(app)
   if (far.stream === undefined) throw new Error('the stream is not there')
-  return { pair, trunk: new Lanes(), join, app, stream: far.stream, server }
+  return { pair, trunk: new Lanes(), join, lane: new JoinLane(join), app, stream: far.stream, server }
 }
 
 /** As `joined`, and in lane 5. */
 async function inLane(): Promise<Joined> {
   const all = joined()
-  all.join.laneBegan(all.trunk, 5)
+  all.lane.begin(all.trunk, 5)
   await turn()
   expect([all.trunk.entered, all.trunk.refused]).toEqual([[5], []])
   return all
@@ -145,9 +147,9 @@ describe('a lane is refused', () => {
   for (const [reason, prepare] of reasons) {
     test(`${reason}, and both go on as before, behind what it brought`, async () => {
       const all = joined()
-      const { join, trunk, app, pair, server } = all
+      const { join, lane, trunk, app, pair, server } = all
       prepare(all)
-      join.laneBegan(trunk, 5)
+      lane.begin(trunk, 5)
       await turn()
       expect([trunk.entered, trunk.refused]).toEqual([[], [5]])
       app.isFull = false
@@ -167,8 +169,8 @@ describe('a lane is refused', () => {
   }
 
   test('for a socket that said too much in the same turn of the event loop', async () => {
-    const { join, trunk } = joined()
-    join.laneBegan(trunk, 5)
+    const { join, lane, trunk } = joined()
+    lane.begin(trunk, 5)
     expect(trunk.refused).toEqual([])
     join.socketHandler.received(new Uint8Array(262_144))
     join.socketHandler.received(bytesOf('and more'))
@@ -177,13 +179,13 @@ describe('a lane is refused', () => {
   })
 
   test('on a stream that waits for credit, and the app waits as well', async () => {
-    const { join, trunk, app, server, stream, pair } = joined()
+    const { join, lane, trunk, app, server, stream, pair } = joined()
     server.isReading = false
     join.socketHandler.received(new Uint8Array(262_144))
     join.socketHandler.received(bytesOf('and more'))
     pair.settle()
     expect([stream.isBackedUp, app.isPaused]).toEqual([true, true])
-    join.laneBegan(trunk, 5)
+    lane.begin(trunk, 5)
     trunk.handler.over(END)
     trunk.handler.back(false)
     expect([stream.isBackedUp, app.isPaused]).toEqual([true, true])
@@ -194,7 +196,7 @@ describe('a lane is refused', () => {
 
   test('while there is no socket yet, which gets all of it in order', async () => {
     const all = joined(false)
-    all.join.laneBegan(all.trunk, 5)
+    all.lane.begin(all.trunk, 5)
     await turn()
     expect(all.trunk.refused).toEqual([5])
     say(all, ' carried')
@@ -213,7 +215,7 @@ describe('a lane is refused', () => {
     ]
     for (const end of ends) {
       const all = joined()
-      all.join.laneBegan(all.trunk, 5)
+      all.lane.begin(all.trunk, 5)
       end(all)
       await turn()
       expect([all.trunk.entered, all.trunk.refused]).toEqual([[], [5]])
@@ -256,10 +258,10 @@ describe('in a lane', () => {
 
   test('the next one begins once it is back, and not before', async () => {
     const all = await inLane()
-    const { join, trunk, app } = all
+    const { lane, trunk, app } = all
     const [first] = trunk.handlers
     first?.over(END)
-    join.laneBegan(trunk, 6)
+    lane.begin(trunk, 6)
     await turn()
     expect([trunk.entered, app.isPaused]).toEqual([[5], false])
     first?.more(bytesOf('of the first'))

@@ -2,6 +2,7 @@
 
 import { expect, test } from 'bun:test'
 import { once } from 'node:events'
+import { Agent } from 'node:http'
 import { createConnection, createServer } from 'node:net'
 import { TunnelClient as CoreClient } from '../../src/client/client.ts'
 import { TunnelClient } from '../../src/index.ts'
@@ -11,6 +12,7 @@ import { ask } from '../support/ask.ts'
 import { DatagramVisitor, datagramApp } from '../support/datagrams.ts'
 import { codeOf } from '../support/events.ts'
 import { NaiveJsonServer } from '../support/json-server.ts'
+import { startServer } from '../support/tunnel.ts'
 
 async function start(): Promise<{ server: TunnelServer; client: TunnelClient }> {
   const server = new TunnelServer({
@@ -34,6 +36,18 @@ test('a server without parts answers HTTP', async () => {
   await using _client = client
   await client.connect()
   expect((await ask(server.port, 'app.localhost', { path: '/' })).body).toBe('hello')
+})
+
+test('a client without parts serves a server with all of them: many requests of one visitor, and none captured', async () => {
+  await using server = await startServer()
+  const fetch = () => new Response('hello')
+  await using client = new CoreClient({ server: server.url, subdomain: 'app', fetch })
+  await client.connect()
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 })
+  for (let count = 0; count < 30; count++)
+    expect((await ask(server.port, 'app.localhost', { agent })).body).toBe('hello')
+  agent.destroy()
+  expect(() => client.exchanges).toThrow('captures nothing')
 })
 
 test('a server without parts joins TCP connections', async () => {

@@ -3,7 +3,7 @@
 import { afterAll, beforeAll, beforeEach, expect, spyOn, test } from 'bun:test'
 import { connect } from 'node:net'
 import { guarding, TunnelClient, type TunnelServer } from '../../src/index.ts'
-import { Lanes } from '../../src/server/lanes/lanes.ts'
+import { Lanes } from '../../src/parts/lanes/lanes.ts'
 import { ask } from '../support/ask.ts'
 import { eventually, next } from '../support/events.ts'
 import { rawDial } from '../support/raw.ts'

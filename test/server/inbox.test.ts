@@ -6,7 +6,6 @@ import { createHash } from 'node:crypto'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
-import { signed } from '../../src/client/webhooks/signatures.ts'
 import {
   type InboxOptions,
   type InboxStore,
@@ -16,6 +15,7 @@ import {
   TunnelServer,
   type TunnelServerOptions,
 } from '../../src/index.ts'
+import { signed } from '../../src/parts/webhooks/signatures.ts'
 import { guarding } from '../../src/plugins/guarding.ts'
 import { SqliteInbox } from '../../src/stores/sqlite-inbox.ts'
 import { ask } from '../support/ask.ts'

@@ -1,6 +1,7 @@
 // When the lanes of a server have to end: also those that were granted and did not begin yet.
 
 import { expect, test } from 'bun:test'
+import { ServerLanes } from '../../src/parts/lanes/install.ts'
 import { Deadlines } from '../../src/server/deadlines.ts'
 import { Holdings } from '../../src/server/holdings.ts'
 import { DEFAULT_LIMITS } from '../../src/server/options.ts'
@@ -8,16 +9,19 @@ import { ANYTHING } from '../../src/server/policy.ts'
 import type { Tunnel } from '../../src/server/tunnel.ts'
 import { Tunnels } from '../../src/server/tunnels.ts'
 
+const NOTHING = { reportRate: () => 0, counted() {}, ended() {}, measured: undefined }
 const holder = new Holdings(() => DEFAULT_LIMITS).of(ANYTHING, '127.0.0.1')
 
-function tunnelsNamed(...names: string[]): { tunnels: Tunnels; all: Tunnel[] } {
+function tunnelsNamed(...names: string[]): { tunnels: Tunnels; lanes: ServerLanes; all: Tunnel[] } {
   const tunnels = new Tunnels(() => DEFAULT_LIMITS, new Deadlines(() => {}))
+  const lanes = new ServerLanes({ deadlines: tunnels.deadlines, parts: { harvest() {} } })
+  tunnels.lanes = lanes
   const all = names.map(name => {
     const member = tunnels.claim('http', name, { holder })
     if (typeof member === 'string') throw new Error(member)
     return member.tunnel
   })
-  return { tunnels, all }
+  return { tunnels, lanes, all }
 }
 
 /** Whether a lane that was granted would still serve. */
@@ -25,14 +29,8 @@ const isGood = (grant: { routingEpoch: Int32Array; grantedEpoch: number } | unde
   grant !== undefined && Atomics.load(grant.routingEpoch, 0) === grant.grantedEpoch
 
 test('a lane that is about to begin is recalled with its tunnel, and with no other', () => {
-  const { tunnels, all } = tunnelsNamed('one', 'two')
-  const [one, two] = all.map(tunnel =>
-    tunnels.lanes.grant(
-      tunnel,
-      () => {},
-      () => {},
-    ),
-  )
+  const { tunnels, lanes, all } = tunnelsNamed('one', 'two')
+  const [one, two] = all.map(tunnel => lanes.grant(tunnel, NOTHING))
   expect([isGood(one), isGood(two)]).toEqual([true, true])
   all[0]!.routesChanged()
   expect([isGood(one), isGood(two)]).toEqual([false, true])
@@ -41,14 +39,8 @@ test('a lane that is about to begin is recalled with its tunnel, and with no oth
 })
 
 test('a tunnel that is given back recalls it, and so does one more client', () => {
-  const { tunnels, all } = tunnelsNamed('one', 'two')
-  const [one, two] = all.map(tunnel =>
-    tunnels.lanes.grant(
-      tunnel,
-      () => {},
-      () => {},
-    ),
-  )
+  const { lanes, all } = tunnelsNamed('one', 'two')
+  const [one, two] = all.map(tunnel => lanes.grant(tunnel, NOTHING))
   all[0]!.remove('CLIENT_GONE')
   expect(isGood(one)).toBe(false)
   all[1]!.join(holder)
@@ -56,7 +48,7 @@ test('a tunnel that is given back recalls it, and so does one more client', () =
 })
 
 test('a recall costs nothing for the lanes of others', () => {
-  const { tunnels, all } = tunnelsNamed('one', 'two')
+  const { lanes, all } = tunnelsNamed('one', 'two')
   const [one, two] = all
   const recallMs = () => {
     const { user } = process.cpuUsage()
@@ -67,11 +59,7 @@ test('a recall costs nothing for the lanes of others', () => {
   const alone = recallMs()
   let stopped = 0
   for (let count = 0; count < 20_000; count++) {
-    const ticket = tunnels.lanes.grant(
-      two!,
-      () => {},
-      () => {},
-    )
+    const ticket = lanes.grant(two!, NOTHING)
     const counts = { requests: 0, bytesIn: 0, bytesOut: 0, unreported: { requests: 0, errors: 0, bytes: 0 } }
     ticket.began({ counts, stop: () => stopped++ } as never) // all that is asked of a lane
   }

@@ -3,7 +3,7 @@
 import { afterEach, expect, mock, spyOn, test } from 'bun:test'
 import type { Trunk } from '../../src/accelerator.ts'
 import { eventLoop } from '../../src/event-loop.ts'
-import { SessionTrunk } from '../../src/server/lanes/session-trunk.ts'
+import { SessionTrunk } from '../../src/parts/lanes/session-trunk.ts'
 import { Link } from '../../src/session/link.ts'
 import { Loner } from '../support/sessions.ts'
 import { WireEnd } from '../support/wires.ts'
@@ -19,7 +19,7 @@ class Wanting {
   readonly trunk: SessionTrunk
 
   constructor(openTrunk: () => Trunk | undefined = () => TRUNK) {
-    this.trunk = new SessionTrunk(() => this.asked++, { openTrunk })
+    this.trunk = new SessionTrunk({ sendControl: () => this.asked++ } as never, { openTrunk }) // only this is asked
     this.after(0)
   }
 

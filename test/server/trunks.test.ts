@@ -2,6 +2,7 @@
 
 import { afterEach, expect, mock, spyOn, test } from 'bun:test'
 import { eventLoop } from '../../src/event-loop.ts'
+import { ServerLanes } from '../../src/parts/lanes/install.ts'
 import type { ClientHost } from '../../src/server/client-host.ts'
 import { Deadlines } from '../../src/server/deadlines.ts'
 import { Holdings } from '../../src/server/holdings.ts'
@@ -34,6 +35,7 @@ class Client {
     const allLimits = { ...DEFAULT_LIMITS, ...limits }
     const deadlines = new Deadlines(() => {})
     const tunnels = new Tunnels(() => allLimits, deadlines)
+    tunnels.lanes = new ServerLanes({ deadlines, parts: { harvest() {} } })
     const holder = new Holdings(() => allLimits).of(ANYTHING, '192.0.2.7')
     const member = tunnels.claim('http', 'app', { holder, pool })
     if (typeof member === 'string') throw new Error(member)

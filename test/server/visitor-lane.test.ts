@@ -1,7 +1,7 @@
 // Which visitors get a stream of their own for a lane: those that ask one upstream again and again.
 
 import { expect, test } from 'bun:test'
-import { VisitorLane } from '../../src/server/lanes/visitor-lane.ts'
+import { VisitorLane } from '../../src/parts/lanes/visitor-lane.ts'
 import { DEFAULT_LIMITS } from '../../src/server/options.ts'
 import type { Exchange, Upstream, Visit } from '../../src/server/upstream.ts'
 
@@ -18,7 +18,7 @@ class CountingUpstream {
   }
 }
 
-function lane(isForGets: boolean): VisitorLane {
+function lane(isForGets: boolean): VisitorLane<never> {
   return new VisitorLane({
     socket: { isLendable: true } as never, // only this is asked
     grant: () => ({ isForGets }) as never, // only this is asked

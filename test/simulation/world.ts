@@ -4,6 +4,7 @@
 // Loaded before: inside, nothing waits for files.
 import '../../src/parts/cluster/joining.ts'
 import '../../src/parts/http2/connection.ts'
+import '../../src/parts/lanes/client/session-trunk.ts'
 import '../../src/sockets/authorities.ts'
 import '../../src/sockets/bun.ts'
 import '../../src/sockets/dial.ts'

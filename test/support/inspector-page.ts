@@ -2,8 +2,7 @@
 
 import { resolve } from 'node:path'
 import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core'
-import type { InspectOptions } from '../../src/client/inspect/options.ts'
-import type { HttpTunnelOptions } from '../../src/client/options.ts'
+import type { HttpTunnelOptions, InspectOptions } from '../../src/client/options.ts'
 import { TunnelClient, type TunnelServer } from '../../src/index.ts'
 import { ask } from './ask.ts'
 import { startServer } from './tunnel.ts'

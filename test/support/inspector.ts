@@ -1,6 +1,6 @@
 // A client of an inspector's API, as a command or the page is one.
 
-import type { ExchangeDetail, ExchangeRow, InspectEvent } from '../../src/client/inspect/exchange.ts'
+import type { ExchangeDetail, ExchangeRow, InspectEvent } from '../../src/exchange.ts'
 import type { TunnelClient } from '../../src/index.ts'
 import { within } from './within.ts'
 

@@ -1,6 +1,6 @@
 // How two exchanges differ, as lines for a person: - is of the first, + of the second.
 
-import type { Diff, MessageDiff } from '../../client/inspect/exchange.ts'
+import type { Diff, MessageDiff } from '../../exchange.ts'
 import { visible } from '../terminal/format.ts'
 
 /** Lines around a change that are shown with it. */

@@ -1,7 +1,7 @@
 // A captured request as a text for an editor, and what the user made of it. Masked values stay masks: they stand for what was sent.
 
-import type { Edit, ExchangeDetail } from '../../client/inspect/exchange.ts'
 import { TunnelError } from '../../errors.ts'
+import type { Edit, ExchangeDetail } from '../../exchange.ts'
 
 const GUIDE = [
   '# Edit, save and close: this is sent to the app. Lines that begin with # above the request are left out.',

@@ -2,8 +2,8 @@
 
 import { mkdir, writeFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import type { ExchangeDetail } from '../../client/inspect/exchange.ts'
 import { TunnelError } from '../../errors.ts'
+import type { ExchangeDetail } from '../../exchange.ts'
 import type { InspectorSession } from './inspector-session.ts'
 
 /** Writes a new file; one that is there stays. Rejects with `BODY_TRUNCATED`, `REPLAY_IMPOSSIBLE` or `OPTION_INVALID`. */

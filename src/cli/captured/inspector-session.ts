@@ -1,8 +1,8 @@
 // The inspector of a session that runs in another terminal, as commands ask it.
 
-import { type Found, findInspectors } from '../../client/inspect/discovery.ts'
-import type { ApiError, InspectEvent } from '../../client/inspect/exchange.ts'
 import { ERRORS, type ErrorCode, TunnelError } from '../../errors.ts'
+import type { ApiError, InspectEvent } from '../../exchange.ts'
+import { type Found, findInspectors } from '../../parts/inspect/discovery.ts'
 
 type Environment = Readonly<Record<string, string | undefined>>
 
@@ -30,7 +30,7 @@ export class InspectorSession {
   }
 
   async ask<Value>(path: string, body?: object, signal?: AbortSignal): Promise<Value> {
-    return (await this.#ask(path, body, signal)).json() as Promise<Value> // as the API has it: client/inspect/exchange.ts
+    return (await this.#ask(path, body, signal)).json() as Promise<Value> // as the API has it: src/exchange.ts
   }
 
   async text(path: string, signal?: AbortSignal): Promise<string> {

@@ -1,7 +1,7 @@
 // The keys of a session whose inspector runs: `i` opens its page, `r` replays the last request.
 
-import type { ExchangeRow, ReplayResult } from '../../client/inspect/exchange.ts'
 import { TunnelError } from '../../errors.ts'
+import type { ExchangeRow, ReplayResult } from '../../exchange.ts'
 import { InspectorSession } from '../captured/inspector-session.ts'
 import type { Run } from '../run.ts'
 import { visible } from '../terminal/format.ts'

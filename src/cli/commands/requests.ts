@@ -1,6 +1,6 @@
 // `localtunnels requests`, `replay` and `wait`: the inspector of a session that runs, from another terminal or a script.
 
-import type { Diff, Edit, ExchangeDetail, ExchangeRow, ReplayResult } from '../../client/inspect/exchange.ts'
+import type { Diff, Edit, ExchangeDetail, ExchangeRow, ReplayResult } from '../../exchange.ts'
 import { diffLines } from '../captured/diff-lines.ts'
 import { editableText, editOf } from '../captured/edited-request.ts'
 import { saveFixture } from '../captured/fixture.ts'

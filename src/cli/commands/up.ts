@@ -2,7 +2,7 @@
 
 import { isDeepStrictEqual } from 'node:util'
 import type { TunnelClientEvents } from '../../client/options.ts'
-import { pauseBefore } from '../../client/patience.ts'
+import { pauseBefore } from '../../client/tries.ts'
 import type { ClientConfig } from '../../config/client-config.ts'
 import { loadClientConfig } from '../../config/load.ts'
 import { deferred } from '../../deferred.ts'

@@ -1,7 +1,7 @@
 // What became of an exchange, in sentences of our own: nothing in them is a visitor's text.
 
-import type { ExchangeDetail, ExchangeRow } from '../../client/inspect/exchange.ts'
 import { ERRORS } from '../../errors.ts'
+import type { ExchangeDetail, ExchangeRow } from '../../exchange.ts'
 import { formatBytes, formatDuration } from '../terminal/format.ts'
 
 /** An answer that took longer is worth a word. */

@@ -1,7 +1,7 @@
 // Tools that look at what came, and change nothing.
 
-import type { Diff, ExchangeDetail, ExchangeRow, Frame, Session } from '../../client/inspect/exchange.ts'
 import { TunnelError } from '../../errors.ts'
+import type { Diff, ExchangeDetail, ExchangeRow, Frame, Session } from '../../exchange.ts'
 import { diffLines } from '../captured/diff-lines.ts'
 import type { InspectorSession } from '../captured/inspector-session.ts'
 import { bytesOf, cutAt } from './answer.ts'

@@ -2,8 +2,8 @@
 
 import { realpath } from 'node:fs/promises'
 import { basename, dirname, isAbsolute, join, relative, resolve } from 'node:path'
-import type { Diff, Edit, ExchangeDetail, ReplayResult } from '../../client/inspect/exchange.ts'
 import { TunnelError } from '../../errors.ts'
+import type { Diff, Edit, ExchangeDetail, ReplayResult } from '../../exchange.ts'
 import { diffLines } from '../captured/diff-lines.ts'
 import { saveFixture } from '../captured/fixture.ts'
 import { checkPath, shortRow } from './reading.ts'

@@ -1,6 +1,6 @@
 // The sessions that an agent can look at: those of this user that run with an inspector, and the one that it shares ports in.
 
-import { findInspectors } from '../../client/inspect/discovery.ts'
+import { findInspectors } from '../../parts/inspect/discovery.ts'
 import { InspectorSession } from '../captured/inspector-session.ts'
 import type { Given } from './tool.ts'
 

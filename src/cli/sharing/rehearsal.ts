@@ -1,6 +1,7 @@
 // What starting would find wrong with a configuration whose every value reads well: a folder that is missing, a key of
 // another certificate. Nothing is dialled and nothing listens.
 
+import type { TunnelClientOptions } from '../../client/options.ts'
 import { guardToken } from '../../client/server-address.ts'
 import type { ClientSettings } from '../../client/settings.ts'
 import { pathOf } from '../../config/check.ts'
@@ -39,19 +40,25 @@ async function ofClient(
   const server = destination && serverOption(destination, connection.ca)
   const { clientSettings } = await import('../../client/settings.ts')
   const { httpTunnel } = await import('../../client/http-tunnel.ts')
+  const { Parts } = await import('../../client/parts.ts')
+  const { CLIENT_PARTS } = await import('../../tunnel-client.ts')
   const { tcpTunnel, tlsTunnel, udpTunnel } = await import('../../client/raw-tunnel.ts')
   const associate = () => {
     throw new Error('nothing is sent here')
   }
+  const partsFor = (options: TunnelClientOptions) => new Parts(CLIENT_PARTS, { options, failed() {} })
+  const parts = partsFor({})
   const tunnels = {
-    http: (options: Parameters<typeof httpTunnel>[0]) => httpTunnel(options, {}, dial),
+    http: (options: Parameters<typeof httpTunnel>[0]) => parts.follow(httpTunnel(options, {}, dial)).settings,
     tcp: (options: Parameters<typeof tcpTunnel>[0]) => tcpTunnel(options, dial),
     tls: (options: Parameters<typeof tlsTunnel>[0]) => tlsTunnel(options, dial),
     udp: (options: Parameters<typeof udpTunnel>[0]) => udpTunnel(options, associate, () => {}),
   }
   let settings: ClientSettings | undefined
   const own = finding('', () => {
-    settings = clientSettings({ ...connection, ...(server && { server }), token: '' }, environment, dial)
+    const options = { ...connection, ...(server && { server }), token: '' }
+    settings = clientSettings(options, environment, dial)
+    partsFor(options)
   })
   return [
     own,

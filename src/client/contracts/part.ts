@@ -2,8 +2,13 @@
 // which bytes for the app pass them.
 
 import type { TunnelError } from '../../errors.ts'
+import type { RequestSeen, ResponseSeen, VisitorGone, VisitorSeen } from '../connection.ts'
 import type { Probing } from '../health.ts'
 import type { TunnelClientOptions } from '../options.ts'
+import type { Origin } from '../origin.ts'
+import type { TunnelSettings } from '../tunnel-settings.ts'
+import type { Laning } from './laning.ts'
+import type { Watchable } from './watching.ts'
 import type { TextWire } from './wire.ts'
 
 /**
@@ -12,7 +17,7 @@ import type { TextWire } from './wire.ts'
  */
 export type Install = (client: PartClient) => Part | undefined
 
-/** What a part may use of its client. */
+/** The client as its parts know it. */
 export interface PartClient {
   readonly options: TunnelClientOptions
   /** Something failed that the part goes on after. */
@@ -25,4 +30,50 @@ export interface Part {
   readonly textWire?: TextWire
   /** Loads the health checks of apps that speak HTTP/2. Without it a tunnel to such an app cannot have any. */
   readonly loadHttp2Probing?: () => Promise<Probing>
+  /** The client wants this tunnel. Throws `OPTION_INVALID` for what cannot be used. `undefined`: nothing is to be done for it. */
+  follow?(tunnel: TunnelSettings): TunnelPart | undefined
+  /** Lanes of its connections. */
+  readonly lanes?: Laning
+  /** Before the client dials. Rejects with what the client cannot connect without. */
+  start?(): Promise<void>
+  /** The client ends; it may start again. */
+  stop?(): void
+  /** Reports of visitors that the part wants, in a second; `undefined`: none. */
+  readonly reportRate?: number
+  /** Gets them; `undefined`: not yet. */
+  readonly reports?: ReportsFollower | undefined
+  /** Where the user of this machine finds its page. */
+  readonly url?: string | undefined
+  /** For programs: exchanges that came through. */
+  watch?(watched: Watched): Watchable
+}
+
+/** A part at work for one tunnel. */
+export interface TunnelPart {
+  /** Puts the part before one of its origins. `protocol`: of the app, if it is not HTTP/1.1. */
+  wrap?(origin: Origin, protocol: TunnelSettings['protocol']): Origin
+  /** The server granted it, or moved it to another URL. `probeSecret`: the server proves its own probes with it. */
+  granted?(name: string, url: string, probeSecret: string | undefined): void
+  /** The client does not want it any more. */
+  dropped?(): void
+}
+
+/** Whose exchanges, and until when. */
+export interface Watched {
+  /** Of one tunnel; else those of all. */
+  readonly tunnel: () => string | undefined
+  /** Aborted when the tunnel is closed. */
+  readonly over: AbortSignal
+}
+
+/** Learns what the server reports of visitors. */
+export interface ReportsFollower {
+  requested(report: RequestSeen): void
+  /** Requests that the server counted. */
+  counted(begun: number): void
+  responded(report: ResponseSeen): void
+  visitorConnected(report: VisitorSeen): void
+  visitorLeft(report: VisitorGone): void
+  /** The connection to the server is gone: there will be no further reports of these. */
+  forget(): void
 }

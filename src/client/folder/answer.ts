@@ -1,10 +1,10 @@
 // A file as an answer: all of it, a part of it, or word that the visitor has it already.
 
+import { extname } from 'node:path'
+import { mimes } from 'mrmime'
 import { INFO_POLICY, infoPage } from '../../http/pages.ts'
-import { conditionalStatus, lastModified, mayBeRange } from './conditions.ts'
-import { contentTypeOf } from './content-type.ts'
+import { conditionalStatus, lastModified, mayBeRange, rangeOf } from './conditions.ts'
 import { bytesOf, type OpenFile, openFile, type Place } from './file.ts'
-import { rangeOf } from './range.ts'
 
 type Fields = Readonly<Record<string, string>>
 
@@ -100,4 +100,13 @@ function answerOf(status: number, text: string, type: string, more: Fields): Res
 /** In every answer. Files change while their author works on them: a browser has to ask, and gets 304 if they did not. */
 function common(nowMs: number): Fields {
   return { date: new Date(nowMs).toUTCString(), 'cache-control': 'no-cache' }
+}
+
+/** The value of Content-Type. Text is UTF-8: for anything else a browser would guess. */
+export function contentTypeOf(path: string): string {
+  const extension = extname(path).slice(1).toLowerCase()
+  // Not `lookup`: it takes a file named `html` for one, and finds `constructor` in the object's prototype.
+  const type = Object.hasOwn(mimes, extension) ? mimes[extension] : undefined
+  if (type === undefined) return 'application/octet-stream'
+  return type.startsWith('text/') ? `${type}; charset=utf-8` : type
 }

@@ -7,7 +7,7 @@ import { Flow } from '../../flow/flow.ts'
 import { FlowShare } from '../../flow/share.ts'
 import type { Socket, SocketHandler } from '../../socket.ts'
 import type { Origin } from '../origin.ts'
-import { turns } from '../turns.ts'
+import { turns } from '../streams-connection.ts'
 
 export interface DatagramOriginOptions {
   readonly host: string

@@ -90,7 +90,6 @@ export class Peer implements PeerChannelHost {
       // It has no session: its connections are in the place of the session's streams.
       session: connections as never,
       apps: connections,
-      trunk: { current: undefined, request() {} },
       tunnel: 0,
       get limits() {
         return limitsOf(context.limits)

@@ -1,7 +1,8 @@
 // What guards let pass of plain GETs without being asked about each: lanes take from it.
 
 import type { Allotment } from '../../plugin.ts'
-import type { LaneAsking, LaneClause, PartServer } from '../../server/contracts/part.ts'
+import type { LaneAsking, LaneClause } from '../../server/contracts/laning.ts'
+import type { PartServer } from '../../server/contracts/part.ts'
 import type { Guards } from './guards.ts'
 
 export class Allotments {

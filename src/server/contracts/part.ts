@@ -1,7 +1,6 @@
 // Contract between the server and its optional parts. The server knows no part by name: who makes it installs them, in the order in
 // which requests pass their layers.
 
-import type { ExchangeCounts, LaneExchange, LaneTerms } from '../../accelerator.ts'
 import type { ErrorCode } from '../../errors.ts'
 import type { RequestHead } from '../../http/head.ts'
 import type { RecentRow } from '../../measures.ts'
@@ -22,6 +21,7 @@ import type { Upstream } from '../upstream.ts'
 import type { AppsTerms, StreamsApps } from '../upstreams/streams-context.ts'
 import type { Clock } from './clock.ts'
 import type { Guarding } from './guarding.ts'
+import type { LaneAsking, LaneClause, Laning } from './laning.ts'
 import type { Ending, Layer, LayeredTunnel, NameLayer, ServedBy } from './layer.ts'
 import type { Door, DoorTerms, Protocol } from './protocol.ts'
 import type { RawTaker, Servers } from './servers.ts'
@@ -48,20 +48,20 @@ export interface PartServer {
     judge(address: string): ErrorCode | undefined
     share(open: OpenTable): () => void
     recent(): RecentRow | undefined
+    harvest(): void
   }
   /** Takes a tunnel back, if there is one of this name: its clients get `BLOCKED`. */
   closeTunnel(name: string): void
   /** The others of its cluster, set by the part that has joined them; `undefined`: there are none. */
   servers: Servers | undefined
-  /** `guards`: those of the part that has them. */
+  /** `guards`, `lanes`: those of the parts that have them. */
   readonly tunnels: {
     guards: Guarding
+    lanes: Laning
     find(name: string): Tunnel | undefined
     all(): readonly Tunnel[]
     /** Of all of them. */
     routesChanged(): void
-    /** What lanes have served is counted from now on. */
-    readonly lanes: { harvest(): void }
   }
   readonly counters: Readonly<Counters>
   /** What clients hold, all together. */
@@ -213,29 +213,4 @@ export interface WrappedSocket {
   readonly socket: Socket
   /** What the events of the bare socket go to, and from there to `handler`. */
   handlerFor(handler: SocketHandler): SocketHandler
-}
-
-/** Who asks for a lane. */
-export interface LaneAsking {
-  readonly tunnel: LayeredTunnel
-  readonly head: RequestHead
-  /** Of the connection: a trusted proxy's, where `isProxy` says so. */
-  readonly address: string
-  readonly isProxy: boolean
-  readonly served: ServedBy
-}
-
-/** What one part wants of a lane. The lane keeps to the clauses of all parts. */
-export interface LaneClause {
-  readonly terms?: Partial<Pick<LaneTerms, 'isForGets' | 'isMeasured' | 'isReported' | 'allotted' | 'log'>>
-  began?(): void
-  ended?(): void
-  /** Exchanges that are over and were not reported one by one. */
-  tally?(counts: ExchangeCounts): void
-  /** One exchange is over, if exchanges are reported one by one. */
-  exchanged?(exchange: LaneExchange): void
-  /** Only with `isMeasured`: what was measured since the last time. */
-  measured?(measures: Float64Array, bytesIn: number, bytesOut: number): void
-  /** Only with a `log`. */
-  logged?(lines: Uint8Array, count: number): void
 }

@@ -9,8 +9,9 @@ import { errorAnswer } from '../../http/pages.ts'
 import type { AskedCertificate, Socket, SocketHandler } from '../../socket.ts'
 import type { Account } from '../../unsent.ts'
 import type { Occupant, Seat } from '../admission.ts'
+import type { Booking } from '../booking.ts'
+import type { LaneSite, VisitorShortcut } from '../contracts/laning.ts'
 import type { Takeover } from '../front.ts'
-import { type LaneSite, VisitorLane } from '../lanes/visitor-lane.ts'
 import type { ServerLimits } from '../options.ts'
 import type { Ease } from '../upstream.ts'
 import { ConnectionLogins } from '../upstreams/connection-logins.ts'
@@ -68,7 +69,7 @@ export class HttpConnection
   /** It has had a request. */
   #hasAsked = false
   /** Once there was an easy request. */
-  #lane: VisitorLane | undefined
+  #lane: VisitorShortcut<Booking> | undefined
 
   constructor(socket: Socket, front: HttpFront, entrance: Entrance, head: RequestHead, seat?: Seat) {
     this.#socket = socket
@@ -318,7 +319,7 @@ export class HttpConnection
 
   // ── VisitChannel: what the visit does ──────────────────────────────────────────────────────────────────────
 
-  get shortcut(): VisitorLane | undefined {
+  get shortcut(): VisitorShortcut<Booking> | undefined {
     return this.#lane
   }
 
@@ -345,7 +346,8 @@ export class HttpConnection
     this.output.expectAnswer(0)
     if (!goesOn) return this.#close()
     // A lane has one visitor.
-    if (ease !== 'none' && this.visitor.from === undefined) this.#lane ??= new VisitorLane(this.#laneSite())
+    if (ease !== 'none' && this.visitor.from === undefined)
+      this.#lane ??= this.#front.laneFor(this.#laneSite())
     this.#lane?.exchanged(ease)
     this.#nextRequest()
   }
@@ -422,10 +424,10 @@ export class HttpConnection
 
   // ── Lent ───────────────────────────────────────────────────────────────────────────────────────────────────
 
-  #laneSite(): LaneSite {
+  #laneSite(): LaneSite<Booking> {
     return {
       socket: this.#socket,
-      grant: () => this.#front.laneGrant(this.#visit.head, this.visitor.address),
+      offer: () => this.#front.lanes.offer(this.#visit.head, this.visitor.address),
       hop: rewrite => this.visitor.hop(rewrite),
       tracing: () => this.visitor.tracing,
       hostWithPort: () => this.#visit.head.hostWithPort,
@@ -435,7 +437,7 @@ export class HttpConnection
     }
   }
 
-  #lend(lane: VisitorLane): void {
+  #lend(lane: VisitorShortcut<Booking>): void {
     if (!lane.isGranted()) return
     this.#phase = 'lent'
     this.#idle.stop()

@@ -5,11 +5,12 @@ import { type HeadLimits, RequestHead } from '../../http/head.ts'
 import type { Turns } from '../../session/turns.ts'
 import type { Socket, SocketHandler } from '../../socket.ts'
 import type { Seat } from '../admission.ts'
-import type { BookingDesk } from '../booking.ts'
+import type { Booking, BookingDesk } from '../booking.ts'
+import type { LaneSite, VisitorShortcut } from '../contracts/laning.ts'
 import type { HttpShare, Protocol } from '../contracts/protocol.ts'
 import type { Deadlines } from '../deadlines.ts'
 import { HeldBytes } from '../head-buffer.ts'
-import type { LaneDesk, LaneGrant } from '../lanes/lane-desk.ts'
+import type { LaneOffers } from '../lane-offers.ts'
 import type { ServerLimits } from '../options.ts'
 import type { ServerRoom } from '../room.ts'
 import type { Visitor, Visitors } from '../visitors.ts'
@@ -27,17 +28,17 @@ export class HttpFront implements HttpShare {
   readonly heldInput: HeldBytes = new HeldBytes()
   readonly desk: BookingDesk
   readonly #room: ServerRoom
-  readonly #lanes: LaneDesk
+  readonly lanes: LaneOffers
   readonly #visitors: Visitors
   /** Heads not in use: a connection needs one only while it is open, and they are not small. */
   readonly #heads: RequestHead[] = []
 
-  constructor(room: ServerRoom, desk: BookingDesk, lanes: LaneDesk, visitors: Visitors) {
+  constructor(room: ServerRoom, desk: BookingDesk, lanes: LaneOffers, visitors: Visitors) {
     this.deadlines = room.deadlines
     this.turns = room.turns
     this.desk = desk
     this.#room = room
-    this.#lanes = lanes
+    this.lanes = lanes
     this.#visitors = visitors
   }
 
@@ -81,9 +82,9 @@ export class HttpFront implements HttpShare {
     return this.#room.isShut
   }
 
-  /** On what terms a lane may begin for the host of this request; `undefined`: it may not. */
-  laneGrant(head: RequestHead, address: string): LaneGrant | undefined {
-    return this.#lanes.grant(head, address)
+  /** `undefined`: the server has no lanes. */
+  laneFor(site: LaneSite<Booking>): VisitorShortcut<Booking> | undefined {
+    return this.#room.tunnels.lanes.forVisitor(site)
   }
 
   refused(code: ErrorCode): void {

@@ -5,9 +5,8 @@ import type { ErrorCode } from '../../errors.ts'
 import type { RequestHead } from '../../http/head.ts'
 import type { ByteStream, StreamHandler } from '../../session/byte-stream.ts'
 import type { Socket, Splice, SpliceDone } from '../../socket.ts'
+import type { LaneEvents, Reserved } from '../contracts/lane.ts'
 import type { Deadline } from '../deadlines.ts'
-import type { LaneEvents, Reserved } from '../lane.ts'
-import { StreamLane } from '../lanes/stream-lane.ts'
 import type { Taker, Takers } from '../takers.ts'
 import { DEAD_EXCHANGE, type Exchange, type Rewrite, type Visit } from '../upstream.ts'
 import type { ConnectionLogins, Kept } from './connection-logins.ts'
@@ -49,7 +48,7 @@ export class PooledStream implements StreamHandler, Reserved, Deadline, Taker, K
   #phase: Phase = 'idle'
   /** One visitor has it to itself. */
   #isReserved = false
-  #lane: StreamLane | undefined
+  #lane: { stop(): void } | undefined
   /** A lane sent the request that comes next. */
   #wasAsked = false
 
@@ -240,18 +239,11 @@ export class PooledStream implements StreamHandler, Reserved, Deadline, Taker, K
 
   lend(visitor: Socket, terms: LaneTerms, events: LaneEvents): void {
     const stream = this.#stream?.lendable
-    if (stream === undefined) return events.ended(undefined)
+    const { lanes, deadlines } = this.#context
+    if (stream === undefined || lanes === undefined) return events.ended(undefined)
     this.#phase = 'lent'
-    this.#context.deadlines.disarm(this)
-    this.#lane = new StreamLane(
-      this.#context.session,
-      this.#context.trunk,
-      stream,
-      visitor,
-      terms,
-      events,
-      end => this.#returned(end),
-    )
+    deadlines.disarm(this)
+    this.#lane = lanes.lend(stream, visitor, terms, events, end => this.#returned(end))
   }
 
   #returned(end: LaneEnd | undefined): void {

@@ -4,7 +4,7 @@ import type { ResponseHead } from '../../http/head.ts'
 import type { Session } from '../../session/session.ts'
 import type { Turns } from '../../session/turns.ts'
 import type { Clock } from '../contracts/clock.ts'
-import type { SessionTrunk } from '../lanes/session-trunk.ts'
+import type { SessionLanes } from '../contracts/laning.ts'
 import type { ServerLimits } from '../options.ts'
 import type { Rewrite, Visit } from '../upstream.ts'
 import type { IdleStreams } from './idle-streams.ts'
@@ -38,8 +38,8 @@ export interface StreamsContext {
   readonly idle: IdleStreams
   /** The app speaks HTTP/2, or it is another server's: these are in the place of the session, and there are no lanes. */
   readonly apps?: StreamsApps | undefined
-  /** Of the session. */
-  readonly trunk: Pick<SessionTrunk, 'current' | 'request'>
+  /** Of the session. `undefined`: none. */
+  readonly lanes?: SessionLanes | undefined
   /** The tunnel's number on the session. */
   readonly tunnel: number
   readonly limits: ServerLimits

@@ -6,7 +6,7 @@ import type { Endpoints } from '../../socket.ts'
 import { networkOf } from '../../wire/ip-address.ts'
 import { encodeProxyV1, encodeProxyV2 } from '../../wire/proxy-protocol.ts'
 import { visitorOf } from '../client-address.ts'
-import type { Reserved } from '../lane.ts'
+import type { Reserved } from '../contracts/lane.ts'
 import { type Taker, Takers } from '../takers.ts'
 import { DEAD_EXCHANGE, type Exchange, type TunnelUpstream, type Visit } from '../upstream.ts'
 import type { ConnectionLogins } from './connection-logins.ts'
@@ -51,11 +51,8 @@ export class StreamsUpstream implements TunnelUpstream {
 
   reserve(visit: Visit): Reserved | undefined {
     // In a pool each request is its own choice.
-    if (this.#context.isShared || this.#context.apps !== undefined) return undefined
-    if (this.#context.trunk.current === undefined) {
-      this.#context.trunk.request()
-      return undefined
-    }
+    const { isShared, apps, lanes } = this.#context
+    if (isShared || apps !== undefined || lanes?.isReady() !== true) return undefined
     const fit = this.#idle.findLast(one => one.isLendable)
     if (fit !== undefined) this.dropIdle(fit)
     const visitor = visitorOf(visit, this.#context.rewrite)

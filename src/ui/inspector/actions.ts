@@ -1,6 +1,6 @@
 // What a user can do with the exchange that is shown, by a button or a key.
 
-import type { Edit, ExchangeDetail, ExchangeRow } from '../../client/inspect/exchange.ts'
+import type { Edit, ExchangeDetail, ExchangeRow } from '../../exchange.ts'
 import { api, type Side } from './api.ts'
 import { isPaused, isRemoved, release, selectedIndex, showOwn, visible } from './held.ts'
 import {

@@ -10,7 +10,7 @@ import type {
   Frame,
   InspectEvent,
   ReplayResult,
-} from '../../client/inspect/exchange.ts'
+} from '../../exchange.ts'
 
 export type Side = 'request' | 'answer'
 

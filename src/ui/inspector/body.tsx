@@ -2,7 +2,7 @@
 
 import { useComputed, useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
-import type { Message } from '../../client/inspect/exchange.ts'
+import type { Message } from '../../exchange.ts'
 import { bytes } from '../parts/format.ts'
 import { Hex } from '../parts/hex.tsx'
 import { Icon } from '../parts/icons.tsx'

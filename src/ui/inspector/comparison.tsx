@@ -2,7 +2,7 @@
 
 import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
-import type { Diff, DiffPart, ExchangeRow, MessageDiff } from '../../client/inspect/exchange.ts'
+import type { Diff, DiffPart, ExchangeRow, MessageDiff } from '../../exchange.ts'
 import { clock } from '../parts/format.ts'
 import { Icon } from '../parts/icons.tsx'
 import { api } from './api.ts'

@@ -2,7 +2,7 @@
 
 import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
-import type { ExchangeDetail, Times } from '../../client/inspect/exchange.ts'
+import type { ExchangeDetail, Times } from '../../exchange.ts'
 import { bytes, duration } from '../parts/format.ts'
 import { Body } from './body.tsx'
 import { Comparison } from './comparison.tsx'

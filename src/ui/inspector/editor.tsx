@@ -2,8 +2,8 @@
 
 import { useSignal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
-import type { ExchangeDetail } from '../../client/inspect/exchange.ts'
-import { formatJson, isJsonFault, parseJson } from '../../client/inspect/json-text.ts'
+import type { ExchangeDetail } from '../../exchange.ts'
+import { formatJson, isJsonFault, parseJson } from '../../parts/inspect/json-text.ts'
 import { duration } from '../parts/format.ts'
 import { Icon } from '../parts/icons.tsx'
 import { replay } from './actions.ts'

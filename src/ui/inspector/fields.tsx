@@ -2,7 +2,7 @@
 
 import { useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
-import type { Field } from '../../client/inspect/exchange.ts'
+import type { Field } from '../../exchange.ts'
 import { Icon } from '../parts/icons.tsx'
 import { copyText } from './actions.ts'
 import { isRevealed } from './signals.ts'

@@ -2,7 +2,7 @@
 
 import { computed, useSignal } from '@preact/signals'
 import { useRef } from 'preact/hooks'
-import { FILTER_KEYS, FILTER_STATES, isFilterFault, parseFilter } from '../../client/inspect/filter.ts'
+import { FILTER_KEYS, FILTER_STATES, isFilterFault, parseFilter } from '../../exchange-filter.ts'
 import { Icon } from '../parts/icons.tsx'
 import { visible } from './held.ts'
 import {

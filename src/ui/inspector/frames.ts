@@ -1,7 +1,7 @@
 // Messages of the selected exchange: the newest ones, and earlier ones as they are asked for.
 
 import { batch, signal } from '@preact/signals'
-import type { Frame } from '../../client/inspect/exchange.ts'
+import type { Frame } from '../../exchange.ts'
 import { api, FRAMES_AT_ONCE } from './api.ts'
 import { detail, selectedId } from './signals.ts'
 

@@ -2,7 +2,7 @@
 
 import { useSignal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
-import type { Diff, ExchangeDetail } from '../../client/inspect/exchange.ts'
+import type { Diff, ExchangeDetail } from '../../exchange.ts'
 import { clock, duration, moment } from '../parts/format.ts'
 import { Icon } from '../parts/icons.tsx'
 import { Menu, type MenuItem } from '../parts/menu.tsx'

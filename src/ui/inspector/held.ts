@@ -1,7 +1,7 @@
 // Which rows the list shows. While a user aims at one, reads on or has paused it, no row moves: those that come wait.
 
 import { batch, computed, effect, signal } from '@preact/signals'
-import type { ExchangeRow } from '../../client/inspect/exchange.ts'
+import type { ExchangeRow } from '../../exchange.ts'
 import { filter, rows, rowsFilter, selectedId } from './signals.ts'
 
 export const isPaused = signal(false)

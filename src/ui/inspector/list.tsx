@@ -1,7 +1,7 @@
 // The requests, newest first: one line each.
 
 import { computed } from '@preact/signals'
-import type { ExchangeRow } from '../../client/inspect/exchange.ts'
+import type { ExchangeRow } from '../../exchange.ts'
 import { bytes, clock, duration, moment } from '../parts/format.ts'
 import { VirtualList } from '../parts/virtual-list.tsx'
 import { isAimed, isScrolled, release, replayed, selectedIndex, visible, waitingCount } from './held.ts'

@@ -1,7 +1,7 @@
 // What the page shows, as values that its parts follow.
 
 import { batch, computed, signal } from '@preact/signals'
-import type { ExchangeDetail, ExchangeRow, Session } from '../../client/inspect/exchange.ts'
+import type { ExchangeDetail, ExchangeRow, Session } from '../../exchange.ts'
 import { hashOf, type Mode, type Place, placeOf } from './address.ts'
 
 export const session = signal<Session | undefined>(undefined)

@@ -1,7 +1,7 @@
 // Follows the server: the list is its, in its order; changes come as events and are put in once a frame.
 
 import { batch, effect } from '@preact/signals'
-import type { ExchangeRow, Frame, InspectEvent } from '../../client/inspect/exchange.ts'
+import type { ExchangeRow, Frame, InspectEvent } from '../../exchange.ts'
 import { api, listen, Refused, Unproven } from './api.ts'
 import { addFrames, forgetFrames, frames, hasNewest, readNewestFrames } from './frames.ts'
 import { leaveLater, stays } from './held.ts'

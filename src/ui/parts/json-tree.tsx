@@ -2,7 +2,7 @@
 
 import { useComputed, useSignal } from '@preact/signals'
 import { useRef } from 'preact/hooks'
-import { isJsonFault, type JsonNode, parseJson } from '../../client/inspect/json-text.ts'
+import { isJsonFault, type JsonNode, parseJson } from '../../parts/inspect/json-text.ts'
 import { Icon } from './icons.tsx'
 
 /** Entries of one array or object that are shown at once. */

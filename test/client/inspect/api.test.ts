@@ -12,7 +12,7 @@ import {
   gzipSync,
   zstdCompressSync,
 } from 'node:zlib'
-import type { InspectOptions } from '../../../src/client/inspect/options.ts'
+import type { InspectOptions } from '../../../src/client/options.ts'
 import type { FetchHandler } from '../../../src/index.ts'
 import { type AskInit, InspectorApi } from '../../support/inspector.ts'
 import { RawOrigin, rawDial } from '../../support/raw.ts'
@@ -385,7 +385,7 @@ test('the document describes every operation, and no other', async () => {
   const described = Object.entries<object>(paths).flatMap(([path, operations]) =>
     Object.keys(operations).map(method => `${method.toUpperCase()} ${path}`),
   )
-  const { InspectApi } = await import('../../../src/client/inspect/api.ts')
+  const { InspectApi } = await import('../../../src/parts/inspect/api.ts')
   // Only its list is looked at.
   const { operations } = new InspectApi(undefined as never, '', () => 0)
   expect(described.sort()).toEqual(Object.keys(operations).sort())
@@ -396,7 +396,7 @@ test('a file with the URL and the token is there while the inspector is, for thi
   const { XDG_RUNTIME_DIR } = process.env
   process.env.XDG_RUNTIME_DIR = folder
   try {
-    const { findInspectors } = await import('../../../src/client/inspect/discovery.ts')
+    const { findInspectors } = await import('../../../src/parts/inspect/discovery.ts')
     {
       await using one = await inspected(() => new Response('hi'))
       const [name] = await readdir(join(folder, 'localtunnels'))

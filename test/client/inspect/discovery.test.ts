@@ -3,7 +3,7 @@
 import { expect, test } from 'bun:test'
 import { join } from 'node:path'
 
-const MODULE = join(import.meta.dir, '../../../src/client/inspect/discovery.ts')
+const MODULE = join(import.meta.dir, '../../../src/parts/inspect/discovery.ts')
 
 test.skipIf(process.platform === 'win32')(
   'the folder is that of the user, also where no variable names the user',

@@ -3,8 +3,8 @@
 
 import { expect, test } from 'bun:test'
 import { join } from 'node:path'
-import { InspectApi } from '../../../src/client/inspect/api.ts'
-import { isFilterFault, parseFilter } from '../../../src/client/inspect/filter.ts'
+import { isFilterFault, parseFilter } from '../../../src/exchange-filter.ts'
+import { InspectApi } from '../../../src/parts/inspect/api.ts'
 import { ConfigFiles } from '../../support/config-files.ts'
 import { unknownWords } from '../../support/documented-commands.ts'
 

@@ -2,7 +2,7 @@
 // LT_FUZZ=N makes N times as many exchanges; LT_FUZZ=40 makes 10,000.
 
 import { expect, test } from 'bun:test'
-import type { ExchangeDetail, Frame } from '../../../src/client/inspect/exchange.ts'
+import type { ExchangeDetail, Frame } from '../../../src/exchange.ts'
 import { ExactApp, type Saw, visit } from '../../support/exact-ends.ts'
 import { type Plan, planOf } from '../../support/exact-plans.ts'
 import { InspectorApi } from '../../support/inspector.ts'

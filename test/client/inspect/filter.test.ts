@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
-import type { ExchangeRow } from '../../../src/client/inspect/exchange.ts'
-import { FILTER_KEYS, isFilterFault, type Part, parseFilter } from '../../../src/client/inspect/filter.ts'
+import type { ExchangeRow } from '../../../src/exchange.ts'
+import { FILTER_KEYS, isFilterFault, type Part, parseFilter } from '../../../src/exchange-filter.ts'
 
 const none = { totalBytes: 0, keptBytes: 0 }
 const row: ExchangeRow = {

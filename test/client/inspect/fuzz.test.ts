@@ -2,7 +2,7 @@
 // is wrong, and none breaks anything.
 
 import { expect, test } from 'bun:test'
-import { OPEN_API } from '../../../src/client/inspect/open-api.ts'
+import { OPEN_API } from '../../../src/parts/inspect/open-api.ts'
 import { InspectorApi } from '../../support/inspector.ts'
 import { OddRequests } from '../../support/odd-requests.ts'
 import { FUZZ, Random } from '../../support/random.ts'

@@ -1,7 +1,7 @@
 // JSON from its source text: what JSON.parse takes is taken, and every token stays as it was sent.
 
 import { expect, test } from 'bun:test'
-import { formatJson, isJsonFault, parseJson } from '../../../src/client/inspect/json-text.ts'
+import { formatJson, isJsonFault, parseJson } from '../../../src/parts/inspect/json-text.ts'
 import { Random } from '../../support/random.ts'
 
 const PIECES = '{ } [ ] , : "a" "b\\u00e9" 1 -0 1.5e3 1. true null \n 01 "\\x" tru " \u0001'.split(' ')

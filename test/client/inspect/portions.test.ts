@@ -1,12 +1,12 @@
 // What the capture reads at a time: a flood of tiny frames must not hold up what else the client does.
 
 import { expect, test } from 'bun:test'
-import { Capture } from '../../../src/client/inspect/capture.ts'
-import type { Entry } from '../../../src/client/inspect/entry.ts'
-import { FROM_APP } from '../../../src/client/inspect/flow.ts'
-import { HttpFlow } from '../../../src/client/inspect/http-flow.ts'
-import { inspectSettings } from '../../../src/client/inspect/options.ts'
-import { ExchangeStore } from '../../../src/client/inspect/store.ts'
+import { Capture } from '../../../src/parts/inspect/capture.ts'
+import type { Entry } from '../../../src/parts/inspect/entry.ts'
+import { FROM_APP } from '../../../src/parts/inspect/flow.ts'
+import { HttpFlow } from '../../../src/parts/inspect/http-flow.ts'
+import { inspectSettings } from '../../../src/parts/inspect/settings.ts'
+import { ExchangeStore } from '../../../src/parts/inspect/store.ts'
 
 const UPGRADE = 'Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n'
 

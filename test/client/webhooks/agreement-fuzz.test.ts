@@ -1,10 +1,10 @@
 // Server and client read paths each on their own: what the server lets pass as a webhook, the client checks as one.
 
 import { expect, test } from 'bun:test'
-import { guardedWebhooks } from '../../../src/client/webhooks/verify-options.ts'
 import { parseRequestHead, RequestHead } from '../../../src/http/head.ts'
 import { type GuardOptions, guarding } from '../../../src/index.ts'
 import { OwnGuard } from '../../../src/own-guard.ts'
+import { guardedWebhooks } from '../../../src/parts/webhooks/verify-settings.ts'
 import { countInputs, FUZZ, Random } from '../../support/random.ts'
 
 const webhook = { provider: 'github', secret: 'x' } as const

@@ -2,7 +2,7 @@
 
 import { afterEach, expect, jest, test } from 'bun:test'
 import type { Origin } from '../../../src/client/origin.ts'
-import { connectJudged } from '../../../src/client/webhooks/judged-connection.ts'
+import { connectJudged } from '../../../src/parts/webhooks/judged-connection.ts'
 import type { SocketHandler } from '../../../src/socket.ts'
 import { get, ok, rawTunnel } from '../../support/exchange.ts'
 

@@ -1,8 +1,10 @@
 // The filter of the requests that an app gets, and the spellings of a path.
 
 import { expect, test } from 'bun:test'
-import { takeJudge } from '../../../src/client/webhooks/take.ts'
 import { parseRequestHead, RequestHead } from '../../../src/http/head.ts'
+import { takeJudge } from '../../../src/parts/webhooks/take.ts'
+import { ask } from '../../support/ask.ts'
+import { startTunnel } from '../../support/tunnel.ts'
 
 const LIMITS = { maxHeadBytes: 4_096, maxHeaderCount: 9, maxTargetBytes: 4_096 }
 
@@ -31,4 +33,28 @@ test('a path is taken if it is however the app reads it', () => {
 
 test('a filter of other things does not look at the path', () => {
   expect(codeOf('method:post', `/${'%41'.repeat(65)}`)).toBe('taken')
+})
+
+test('a health check is no request that it judges', async () => {
+  const seen: string[] = []
+  const fetch = (request: Request) => {
+    seen.push(`${request.method} ${new URL(request.url).pathname}`)
+    return new Response('app')
+  }
+  const health = { path: '/health', intervalMs: 5, unhealthyAfter: 1 }
+  await using tunnel = await startTunnel({ fetch, take: 'POST path:/hooks', health })
+  while (seen.length < 3) await new Promise(resolve => setImmediate(resolve))
+  await tunnel.client.probe()
+  expect(new Set(seen)).toEqual(new Set(['GET /health']))
+  expect(await ask(tunnel.port, tunnel.host, { path: '/x' })).toMatchObject({ code: 'FILTERED_OUT' })
+  expect(await ask(tunnel.port, tunnel.host, { method: 'POST', path: '/hooks' })).toMatchObject({
+    status: 200,
+  })
+})
+
+test('an app that comes later has one, too', async () => {
+  await using tunnel = await startTunnel({ later: true, take: 'path:/hooks' })
+  tunnel.client.forward({ fetch: () => new Response('app') })
+  expect(await ask(tunnel.port, tunnel.host, { path: '/x' })).toMatchObject({ code: 'FILTERED_OUT' })
+  expect(await ask(tunnel.port, tunnel.host, { path: '/hooks' })).toMatchObject({ body: 'app' })
 })

@@ -1,0 +1,54 @@
+// Contract: exchanges as programs read them. Implementation: program.ts.
+
+import type { ExchangeRow, Field, Frame } from '../../exchange.ts'
+
+/** A request with its answer, or a connection, once it has ended. Nothing of it is masked: the program is its owner. */
+export interface Exchange extends ExchangeRow {
+  /** `undefined` for what the server refused, and for connections. */
+  readonly request: SeenMessage | undefined
+  /** `undefined` where no answer came, too. */
+  readonly answer: SeenMessage | undefined
+  /** WebSocket messages and server-sent events, as far as they are kept. */
+  readonly messages: readonly Frame[]
+}
+
+/** A request or an answer. */
+export interface SeenMessage {
+  /** Names in any case; values of a name that comes more than once are joined. */
+  readonly headers: Headers
+  /** The same as sent: order, case and repeats. */
+  readonly fields: readonly Field[]
+  readonly trailers: readonly Field[]
+  /** The body as sent, without chunk framing, as far as it is kept. */
+  readonly bytes: Uint8Array
+  /** There was more of it than is kept. */
+  readonly isCut: boolean
+  /** The body with gzip, deflate, br and zstd undone. Throws `BODY_TRUNCATED` when there was more, or when it cannot be decoded. */
+  text(): string
+  /** The same, parsed. Throws `BODY_TRUNCATED`, and a `SyntaxError` for what is no JSON. */
+  json(): ReturnType<JSON['parse']>
+}
+
+export interface WaitOptions {
+  /** Milliseconds, from 1 to 600,000. Default 30,000. Above: `WAIT_TIMEOUT`, which says what came instead. */
+  readonly timeout?: number
+  /** `true`: only what ends from now on. Default `false`: also what is here already. */
+  readonly fresh?: boolean
+  /** Ends the wait with `CANCELLED`. */
+  readonly signal?: AbortSignal
+}
+
+/** What programs can ask of a tunnel that is inspected. */
+export interface Watchable {
+  /**
+   * What came through, each exchange once it has ended: those that are kept first, then what comes. The loop ends with the
+   * tunnel. One that is slower than visitors misses what is dropped meanwhile. Throws `STATE_INVALID` without `inspect`.
+   */
+  readonly exchanges: AsyncIterable<Exchange>
+  /**
+   * The oldest exchange that has ended, matches the filter (`POST /hooks`, `status:5xx`: docs/inspector.md) and was not the
+   * result of an earlier call with the same filter; waits for one. Rejects with `WAIT_TIMEOUT`, `FILTER_INVALID`, `CANCELLED`
+   * at the end of the tunnel, and `STATE_INVALID` without `inspect`.
+   */
+  waitFor(filter: string, options?: WaitOptions): Promise<Exchange>
+}

@@ -1,0 +1,151 @@
+// The capture of a client: which connections are read, when what waits is read, and what happens when it falls behind.
+
+import type { Origin } from '../../client/origin.ts'
+import type { Socket, SocketHandler } from '../../socket.ts'
+import type { TunnelKind } from '../../wire/tunnel-kind.ts'
+import type { Entry, Place } from './entry.ts'
+import { HttpFlow } from './http-flow.ts'
+import { RawFlow } from './raw-flow.ts'
+import { Sampler } from './sampler.ts'
+import type { ExchangeStore } from './store.ts'
+import { connectTapped } from './tap.ts'
+
+/** Bytes that wait to be read here, of all connections. Above: those of the connection that brings more are dropped. */
+const MAX_WAITING_BYTES = 16_777_216
+/** So long at a time: what visitors and apps send goes first. */
+const READ_FOR_MS = 2
+/** How often it looks whether a flood is over. */
+const CALM_CHECK_MS = 500
+
+/** What wants to know of entries beyond the store. */
+export interface CaptureEvents {
+  /** Its head is here. */
+  began(entry: Entry): void
+  /** Its whole request is here. */
+  requestEnded(entry: Entry): void
+}
+
+export class Capture {
+  readonly store: ExchangeStore
+  /** Connections that another thread has. */
+  readonly lent: Set<HttpFlow> = new Set()
+  readonly sampler: Sampler
+  /** Bytes that came faster than they could be read here. */
+  droppedBytes = 0
+  readonly #events: CaptureEvents
+  #waitingBytes = 0
+  readonly #unread = new Set<HttpFlow>()
+  #planned: ReturnType<typeof setImmediate> | undefined
+  #calmCheck: ReturnType<typeof setTimeout> | undefined
+
+  constructor(store: ExchangeStore, events: CaptureEvents) {
+    this.store = store
+    this.#events = events
+    const { rate, maxExchanges } = store.bounds
+    this.sampler = new Sampler(rate, Math.max(maxExchanges, rate), performance.now())
+  }
+
+  /** Opens a connection to a service, and captures it. */
+  connect(
+    origin: Origin,
+    handler: SocketHandler,
+    kind: TunnelKind,
+    place: Place,
+    replayOf?: number,
+  ): Promise<Socket> {
+    const flow =
+      kind === 'http'
+        ? new HttpFlow(this, place, replayOf)
+        : new RawFlow(this.#beginRow(kind, place), this.store)
+    return connectTapped(origin, handler, flow)
+  }
+
+  #beginRow(kind: Exclude<TunnelKind, 'http'>, place: Place): Entry {
+    const entry = this.store.begin(kind, place, performance.now())
+    this.#events.began(entry)
+    return entry
+  }
+
+  get isSampling(): boolean {
+    return this.sampler.isSampling(performance.now())
+  }
+
+  /** Reads all that waits. */
+  flush(): void {
+    for (const flow of this.#unread) flow.read(Number.POSITIVE_INFINITY)
+    this.#unread.clear()
+  }
+
+  close(): void {
+    this.flush()
+    if (this.#planned !== undefined) clearImmediate(this.#planned)
+    this.#planned = undefined
+    clearTimeout(this.#calmCheck)
+    this.#calmCheck = undefined
+  }
+
+  // ── For connections ────────────────────────────────────────────────────────────────────────────────────────
+
+  /** Whether a request would be captured now; `isReplay`: it is the user's own. */
+  mayCapture(isReplay: boolean): boolean {
+    return isReplay || this.sampler.hasRoom(performance.now())
+  }
+
+  /** A request begins: whether it is captured. */
+  takesRequest(at: number, isReplay: boolean): boolean {
+    if (isReplay || this.sampler.take(at)) return true
+    this.#checkCalm()
+    return false
+  }
+
+  /** So many bytes more wait. `false`: that is too much. */
+  queued(flow: HttpFlow, count: number): boolean {
+    this.#waitingBytes += count
+    this.#unread.add(flow)
+    // A timer of its own turn: this one belongs to the bytes.
+    this.#planned ??= setImmediate(() => this.#read())
+    return this.#waitingBytes <= MAX_WAITING_BYTES
+  }
+
+  /** So many are read, or dropped. */
+  read(count: number): void {
+    this.#waitingBytes -= count
+  }
+
+  /** The capture fell behind with one connection, whose waiting bytes are dropped. */
+  behind(count: number): void {
+    this.droppedBytes += count
+  }
+
+  began(entry: Entry): void {
+    this.#events.began(entry)
+  }
+
+  requestEnded(entry: Entry): void {
+    this.#events.requestEnded(entry)
+  }
+
+  ended(entry: Entry): void {
+    this.store.ended(entry)
+  }
+
+  #read(): void {
+    this.#planned = undefined
+    const deadline = performance.now() + READ_FOR_MS
+    for (const flow of this.#unread) {
+      if (!flow.read(deadline)) break
+      this.#unread.delete(flow)
+      if (performance.now() > deadline) break
+    }
+    if (this.#unread.size > 0) this.#planned = setImmediate(() => this.#read())
+  }
+
+  /** Connections that other threads have come back once few enough requests come again. */
+  #checkCalm(): void {
+    this.#calmCheck ??= setTimeout(() => {
+      this.#calmCheck = undefined
+      if (this.isSampling) return this.#checkCalm()
+      for (const flow of this.lent) flow.recall()
+    }, CALM_CHECK_MS)
+  }
+}

@@ -1,0 +1,126 @@
+// How two exchanges differ.
+
+import type { Diff, DiffPart, MessageDiff, ReplayResult } from '../../exchange.ts'
+import { type Content, contentOf, textOfContent } from './content.ts'
+import type { Entry } from './entry.ts'
+import { maskedForm } from './form-secrets.ts'
+import { formatJson } from './json-text.ts'
+import { fieldsOf, headerOf, type Showing } from './secrets.ts'
+import { rowOf } from './view.ts'
+
+type Side = 'request' | 'answer'
+type Verdict = ReplayResult['replays'][number]['verdict']
+
+/** Longer texts are compared as a whole: lines of two megabytes in a row keep the client busy for seconds. */
+const MAX_TEXT_CHARS = 1_000_000
+/** So long may finding the differing lines take; then the texts count as different as a whole. */
+const DIFF_TIMEOUT_MS = 500
+
+/** What became of a request that was sent again. An error is a status of 500 or above, or no answer. */
+export function verdictOf(before: Entry, after: Entry): Verdict {
+  const [was, is] = [isError(before), isError(after)]
+  if (was && !is) return 'fixed'
+  if (!was && is) return 'regressed'
+  return before.status === after.status && isSameBody(before, after, 'answer') ? 'same' : 'different'
+}
+
+function isError({ status, state }: Entry): boolean {
+  return state === 'failed' || status === 0 || status >= 500
+}
+
+export async function compare(a: Entry, b: Entry, showing: Showing): Promise<Diff> {
+  return {
+    a: rowOf(a),
+    b: rowOf(b),
+    verdict: verdictOf(a, b),
+    request: await compareMessages(a, b, 'request', showing),
+    answer: await compareMessages(a, b, 'answer', showing),
+  }
+}
+
+async function compareMessages(a: Entry, b: Entry, side: Side, showing: Showing): Promise<MessageDiff> {
+  const first = (entry: Entry) =>
+    side === 'request' ? `${entry.method} ${entry.path}` : `${entry.status || ''} ${entry.reason}`.trim()
+  return {
+    first: { a: first(a), b: first(b), isSame: first(a) === first(b) },
+    fields: compareFields(headOf(a, side), headOf(b, side), showing),
+    body: await compareBodies(a, b, side, showing),
+  }
+}
+
+function headOf(entry: Entry, side: Side): Uint8Array {
+  return side === 'request' ? entry.requestHead : entry.answerHead
+}
+
+function compareFields(a: Uint8Array, b: Uint8Array, { secrets }: Showing): MessageDiff['fields'] {
+  // Real values are compared, and masked ones shown.
+  const real: Showing = { secrets, reveals: true }
+  const masked: Showing = { secrets, reveals: false }
+  const list = (head: Uint8Array) => {
+    const shown = fieldsOf(head, masked)
+    return fieldsOf(head, real).map((field, index) => ({ ...field, shown: shown[index]!.value }))
+  }
+  const rest = list(b)
+  const both = list(a).map(({ name, value, shown }) => {
+    const index = rest.findIndex(other => other.name.toLowerCase() === name.toLowerCase())
+    const [other] = index < 0 ? [] : rest.splice(index, 1)
+    return { name, a: shown, b: other?.shown ?? null, isSame: other?.value === value }
+  })
+  return [...both, ...rest.map(({ name, shown }) => ({ name, a: null, b: shown, isSame: false }))]
+}
+
+function isSameBody(a: Entry, b: Entry, side: Side): boolean {
+  const [one, other] = [a, b].map(entry => (side === 'request' ? entry.requestBody : entry.answerBody))
+  if (one!.totalBytes !== other!.totalBytes) return false
+  return Buffer.compare(contentOf(a, side, true).bytes, contentOf(b, side, true).bytes) === 0
+}
+
+async function compareBodies(
+  a: Entry,
+  b: Entry,
+  side: Side,
+  { secrets }: Showing,
+): Promise<MessageDiff['body']> {
+  const bodyOf = (entry: Entry) => (side === 'request' ? entry.requestBody : entry.answerBody)
+  const isCut = bodyOf(a).isCut || bodyOf(b).isCut
+  const [one, other] = [contentOf(a, side, true), contentOf(b, side, true)]
+  const isSame = Buffer.compare(one.bytes, other.bytes) === 0 && bodyOf(a).totalBytes === bodyOf(b).totalBytes
+  const textOf = (entry: Entry, { bytes }: Content) => {
+    const type = headerOf(headOf(entry, side), 'content-type')
+    return textOfContent({ bytes: maskedForm(bytes, type, secrets) }, type)
+  }
+  const [text, otherText] = [textOf(a, one), textOf(b, other)]
+  if (isBinary(text) || isBinary(otherText)) return { isSame, kind: isCut ? 'cut' : 'binary', parts: [] }
+  const [json, otherJson] = [formatJson(text), formatJson(otherText)]
+  const isJson = json !== undefined && otherJson !== undefined
+  const parts = await linesOf(isJson ? `${json}\n` : text, isJson ? `${otherJson}\n` : otherText)
+  return { isSame, kind: isCut ? 'cut' : isJson ? 'json' : 'text', parts }
+}
+
+async function linesOf(a: string, b: string): Promise<DiffPart[]> {
+  if (a === b) return a === '' ? [] : [{ op: 'same', text: a }]
+  const whole: DiffPart[] = [
+    { op: 'removed', text: a },
+    { op: 'added', text: b },
+  ]
+  if (a.length + b.length > MAX_TEXT_CHARS) return whole
+  const { diffLines } = await import('diff')
+  // Without a timeout two texts that have nothing in common take the square of their lines.
+  const parts = diffLines(a, b, { timeout: DIFF_TIMEOUT_MS })
+  return (
+    parts?.map(({ added, removed, value }) => ({
+      op: added ? 'added' : removed ? 'removed' : 'same',
+      text: value,
+    })) ?? whole
+  )
+}
+
+/** A byte here and there that is no character does not make bytes of a text. */
+function isBinary(text: string): boolean {
+  return text.includes('\u0000') || (text.match(/\ufffd/g)?.length ?? 0) > text.length / 10
+}
+
+/** Content-Type without parameters, lower-case. */
+export function typeOf(head: Uint8Array): string {
+  return headerOf(head, 'content-type').split(';')[0]!.trim().toLowerCase()
+}

@@ -1,0 +1,132 @@
+// An exchange as the inspector keeps it: bytes and marks. What the API shows of it is made in view.ts.
+
+import { copyOf } from '../../bytes.ts'
+import type { ErrorCode } from '../../errors.ts'
+import type { ExchangeKind, ExchangeState, Frame, Verified } from '../../exchange.ts'
+import { joined } from '../../http/characters.ts'
+
+/** The first bytes of something, up to a bound, and the number of all. */
+export class KeptBytes {
+  totalBytes = 0
+  keptBytes = 0
+  isComplete = false
+  #pieces: Uint8Array[] = []
+
+  /** Counts bytes[start, end) and copies what fits below `maxBytes`. Returns how many bytes it copied. */
+  add(bytes: Uint8Array, start: number, end: number, maxBytes: number): number {
+    this.totalBytes += end - start
+    const room = Math.min(end - start, maxBytes - this.keptBytes)
+    // What came behind a gap cannot be kept.
+    if (room <= 0 || this.totalBytes - (end - start) > this.keptBytes) return 0
+    this.#pieces.push(copyOf(bytes, start, start + room))
+    this.keptBytes += room
+    return room
+  }
+
+  /** So many bytes passed without being seen. */
+  skip(count: number): void {
+    this.totalBytes += count
+  }
+
+  /** What is kept. */
+  get bytes(): Uint8Array {
+    if (this.#pieces.length !== 1) this.#pieces = [joined(this.#pieces)]
+    return this.#pieces[0]!
+  }
+
+  get isCut(): boolean {
+    return this.keptBytes < this.totalBytes
+  }
+
+  /** As it was kept before, in a file. */
+  static of(bytes: Uint8Array, totalBytes: number, isComplete: boolean): KeptBytes {
+    const kept = new KeptBytes()
+    kept.#pieces = [bytes]
+    kept.keptBytes = bytes.length
+    kept.totalBytes = totalBytes
+    kept.isComplete = isComplete
+    return kept
+  }
+}
+
+export const NOTHING: Uint8Array = new Uint8Array(0)
+
+/** What an entry without content counts: its object, strings and place in the maps. Measured in Bun 1.4.5: 900 to 1,300. */
+const ENTRY_BYTES = 1_200
+
+/** Where an entry came from. */
+export interface Place {
+  /** The tunnel's public name, which the server decides. */
+  readonly tunnel: string
+  readonly service: string
+  /** The app speaks HTTP/2: what is shown as HTTP/1.1 was none, and cannot be sent to it again. */
+  readonly isHttp2?: boolean
+  /** The value of the header by which the server marks its probes. */
+  readonly serverProbe?: string | undefined
+}
+
+export class Entry {
+  readonly id: number
+  readonly place: Place
+  kind: ExchangeKind
+  state: ExchangeState = 'open'
+  /** Milliseconds of the wall clock, and of the one that `marks` are on. */
+  startedAt: number
+  readonly startMark: number
+  method = ''
+  path = ''
+  host = ''
+  status = 0
+  reason = ''
+  code: ErrorCode | undefined
+  /** What was wrong with the app's answer, where the code does not say it all. */
+  fault: string | undefined
+  isRefused = false
+  /** The server asked whether the app answers; no visitor did. */
+  isProbe = false
+  visitor: string | undefined
+  requestHead: Uint8Array = NOTHING
+  answerHead: Uint8Array = NOTHING
+  readonly interim: Uint8Array[] = []
+  requestBody: KeptBytes = new KeptBytes()
+  answerBody: KeptBytes = new KeptBytes()
+  /** The lines behind the last chunk, without the blank one. */
+  requestTrailers: Uint8Array = NOTHING
+  answerTrailers: Uint8Array = NOTHING
+  /** `undefined`: not yet. */
+  requestEndMark: number | undefined
+  answerStartMark: number | undefined
+  endMark: number | undefined
+  waitingMs: number | undefined
+  /** The kept ones; the first has the index `droppedFrames`. */
+  frames: Frame[] = []
+  droppedFrames = 0
+  framesTotalBytes = 0
+  framesKeptBytes = 0
+  websocket: { readonly protocol: string; readonly isCompressed: boolean } | undefined
+  bytesIn = 0
+  bytesOut = 0
+  replayOf: number | undefined
+  isPinned = false
+  note = ''
+  verified: Verified | undefined
+  /** Of a webhook's event, or an operation of GraphQL. */
+  event: string | undefined
+  isIncomplete = false
+  /** What it counts in the store's memory. */
+  memoryBytes: number = ENTRY_BYTES
+  /** The store does not have it any more: nothing is kept of it. */
+  isDropped = false
+
+  constructor(id: number, kind: ExchangeKind, place: Place, startMark: number) {
+    this.id = id
+    this.kind = kind
+    this.place = place
+    this.startMark = startMark
+    this.startedAt = Date.now() - (performance.now() - startMark)
+  }
+
+  get totalFrames(): number {
+    return this.droppedFrames + this.frames.length
+  }
+}

@@ -1,0 +1,77 @@
+// Fields of forms whose names the user calls secret: their values are masked wherever a body is shown, and sent when it is replayed.
+
+import { MASK } from '../../exchange.ts'
+import { latin1 } from '../../http/characters.ts'
+
+/** A field of a form: its text, and where its value is in that. */
+interface Piece {
+  readonly text: string
+  readonly name: string
+  readonly from: number
+  readonly to: number
+}
+
+/** The mask as a form has it: bytes of UTF-8, each a character. */
+const MASK_BYTES = Buffer.from(MASK).toString('latin1')
+
+/** The same bytes where nothing is hidden. */
+export function maskedForm(bytes: Uint8Array, type: string, secrets: ReadonlySet<string>): Uint8Array {
+  return changed(bytes, type, ({ name, text, from, to }) =>
+    secrets.has(name) ? `${text.slice(0, from)}${MASK_BYTES}${text.slice(to)}` : text,
+  )
+}
+
+/** A value that still is the mask stands for the captured one: the n-th of a name for the n-th. */
+export function unmaskedForm(edited: Uint8Array, captured: Uint8Array, type: string): Uint8Array {
+  const form = piecesOf(captured, type)
+  if (form === undefined) return edited
+  const taken = new Map<string, number>()
+  return changed(edited, type, ({ name, text, from, to }) => {
+    const index = taken.get(name) ?? 0
+    taken.set(name, index + 1)
+    const before = form.pieces.filter(piece => piece.name === name)[index]
+    if (text.slice(from, to) !== MASK_BYTES || before === undefined) return text
+    return `${text.slice(0, from)}${before.text.slice(before.from, before.to)}${text.slice(to)}`
+  })
+}
+
+function changed(bytes: Uint8Array, type: string, change: (piece: Piece) => string): Uint8Array {
+  const form = piecesOf(bytes, type)
+  if (form === undefined) return bytes
+  const texts = form.pieces.map(change)
+  if (texts.every((text, index) => text === form.pieces[index]!.text)) return bytes
+  return Buffer.from(texts.join(form.between), 'latin1')
+}
+
+function piecesOf(
+  bytes: Uint8Array,
+  type: string,
+): { readonly pieces: readonly Piece[]; readonly between: string } | undefined {
+  const mime = type.split(';')[0]!.trim().toLowerCase()
+  if (mime === 'application/x-www-form-urlencoded')
+    return { pieces: latin1(bytes, 0, bytes.length).split('&').map(pairOf), between: '&' }
+  if (mime !== 'multipart/form-data') return undefined
+  const [, quoted, plain] = /boundary=(?:"([^"]+)"|([^;\s]+))/i.exec(type) ?? []
+  const boundary = quoted ?? plain
+  if (boundary === undefined) return undefined
+  const between = `--${boundary}`
+  return { pieces: latin1(bytes, 0, bytes.length).split(between).map(partOf), between }
+}
+
+function pairOf(text: string): Piece {
+  const equals = text.indexOf('=')
+  const [name] = [...new URLSearchParams(equals < 0 ? text : text.slice(0, equals)).keys()]
+  return {
+    text,
+    name: name?.toLowerCase() ?? '',
+    from: equals < 0 ? text.length : equals + 1,
+    to: text.length,
+  }
+}
+
+function partOf(text: string): Piece {
+  const head = text.indexOf('\r\n\r\n')
+  const [, name = ''] = head < 0 ? [] : (/[; ]name="([^"]*)"/i.exec(text.slice(0, head)) ?? [])
+  const from = head < 0 ? text.length : head + 4
+  return { text, name: name.toLowerCase(), from, to: Math.max(from, text.length - 2) }
+}

@@ -1,0 +1,436 @@
+// Frames what passes on one HTTP connection into entries: requests and their answers, in turn.
+
+import { copyOf } from '../../bytes.ts'
+import type { ErrorCode } from '../../errors.ts'
+import { BodyFramer } from '../../http/body.ts'
+import { joined } from '../../http/characters.ts'
+import {
+  type BodyKind,
+  parseRequestHead,
+  parseResponseHead,
+  RequestHead,
+  ResponseHead,
+} from '../../http/head.ts'
+import { PROBE_HEADER } from '../../wire/control.ts'
+import type { Capture } from './capture.ts'
+import { type Entry, type KeptBytes, NOTHING, type Place } from './entry.ts'
+import { FROM_APP, TO_APP, type Way } from './flow.ts'
+import { EventsReader } from './frames/events.ts'
+import { agreedDeflate, type FoundFrame, WebSocketReader } from './frames/websocket.ts'
+
+/** The server has bounds of its own in front; an origin is the user's own app. */
+export const HEAD_LIMITS = {
+  maxHeadBytes: 1_048_576,
+  maxHeaderCount: 10_000,
+  maxTargetBytes: 1_048_576,
+  isOption: false,
+}
+
+/** Interim answers of one request that are kept. */
+const MAX_INTERIM = 32
+/** Bytes behind an upgrade request that wait for its answer. */
+const MAX_EARLY_BYTES = 65_536
+/** An answer that goes on is shown again this often. */
+const SHOWN_EVERY_MS = 500
+
+/** A body as it passes. */
+interface BodyPart {
+  readonly framer: BodyFramer
+  /** What came behind the last chunk: its trailers and the blank line. */
+  tail: Uint8Array
+  kept: KeptBytes | undefined
+  isOfKnownLength: boolean
+}
+
+export class HttpReader {
+  readonly #room: Capture
+  readonly #place: Place
+  readonly #replayOf: number | undefined
+  /** Of both ways: the beginning of a head. */
+  readonly #partial: [Uint8Array, Uint8Array] = [NOTHING, NOTHING]
+  readonly #requestHead = new RequestHead()
+  readonly #responseHead = new ResponseHead(true)
+  readonly #bodies: readonly [BodyPart, BodyPart]
+  /** The request that is being sent, or was sent last. */
+  #asking: Entry | undefined
+  /** Those whose answers are not over, in their order. */
+  readonly #waiting: Entry[] = []
+  #upgrade: { readonly entry: Entry; early: Uint8Array[]; earlyBytes: number } | undefined
+  /** Behind a 101: what reads each way. */
+  #switched:
+    | { readonly entry: Entry; readonly readers?: readonly [WebSocketReader, WebSocketReader] }
+    | undefined
+  #events: EventsReader | undefined
+  #shownAt = 0
+  /** When the bytes came that are read now. */
+  #now = 0
+  /** The next request is not to be captured, or what came is no HTTP. */
+  isOver = false
+
+  constructor(room: Capture, place: Place, replayOf: number | undefined) {
+    this.#room = room
+    this.#place = place
+    this.#replayOf = replayOf
+    const part = (way: Way): BodyPart => {
+      const framer = new BodyFramer(
+        (bytes, start, end) => this.#payload(way, bytes, start, end),
+        (bytes, start, end) => {
+          body.tail = joined([body.tail, bytes.subarray(start, end)])
+        },
+      )
+      const body: BodyPart = { framer, tail: NOTHING, kept: undefined, isOfKnownLength: false }
+      return body
+    }
+    this.#bodies = [part(TO_APP), part(FROM_APP)]
+    this.#bodies[FROM_APP].framer.isTolerant = true
+  }
+
+  // ── Bytes ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+  take(way: Way, bytes: Uint8Array, at: number): void {
+    if (bytes.length === 0) return
+    this.#now = at
+    if (this.#switched !== undefined) this.#takeSwitched(way, bytes)
+    else if (way === TO_APP) this.#takeRequest(bytes, at)
+    else this.#takeAnswer(bytes, at)
+  }
+
+  #takeRequest(bytes: Uint8Array, at: number): void {
+    let from = 0
+    while (from < bytes.length && !this.isOver) {
+      const { framer } = this.#bodies[TO_APP]
+      if (!framer.complete) {
+        const next = this.#feed(TO_APP, bytes, from)
+        if (next < 0) return this.lose(at)
+        from = next
+        if (framer.complete) this.#requestEnded(at)
+        continue
+      }
+      if (this.#upgrade !== undefined) return this.#keepEarly(bytes.subarray(from), at)
+      if (this.#partial[TO_APP].length === 0 && !this.#room.takesRequest(at, this.#replayOf !== undefined)) {
+        // What waits for its answer still gets it from the server's report, without bytes.
+        if (this.#waiting.length > 0) this.lose(at)
+        this.isOver = true
+        return
+      }
+      const next = this.#readRequestHead(bytes, from, at)
+      if (next < 0) return this.lose(at)
+      if (next === 0) return
+      from = next
+    }
+  }
+
+  /** Index behind the head in `bytes`; 0: the head goes on; -1: it is invalid. */
+  #readRequestHead(bytes: Uint8Array, from: number, at: number): number {
+    const before = this.#partial[TO_APP]
+    const whole = before.length === 0 ? bytes : joined([before, bytes.subarray(from)])
+    const start = before.length === 0 ? from : 0
+    const head = this.#requestHead
+    head.reset()
+    const end = parseRequestHead(head, whole, start, whole.length, HEAD_LIMITS)
+    if (end < 0) return -1
+    if (end === 0) {
+      this.#partial[TO_APP] = copyOf(whole, start)
+      return 0
+    }
+    this.#partial[TO_APP] = NOTHING
+    this.#beginRequest(head, at)
+    return before.length === 0 ? end : end - before.length + from
+  }
+
+  #beginRequest(head: RequestHead, at: number): void {
+    const { store } = this.#room
+    const entry = store.begin('http', this.#place, at)
+    entry.method = head.method
+    entry.path = head.target
+    entry.host = head.hostWithPort
+    entry.requestHead = copyOf(head.bytes, head.start, head.end)
+    entry.visitor = visitorOf(head)
+    entry.replayOf = this.#replayOf
+    entry.isProbe = isProbe(head, this.#place, this.#replayOf)
+    this.#asking = entry
+    this.#waiting.push(entry)
+    this.#beginBody(TO_APP, entry.requestBody, head.body, head.contentLength)
+    if (head.upgrade !== '') this.#upgrade = { entry, early: [], earlyBytes: 0 }
+    store.grew(entry, entry.requestHead.length)
+    this.#room.began(entry)
+    if (this.#bodies[TO_APP].framer.complete) this.#requestEnded(at)
+    store.changed(entry)
+  }
+
+  #requestEnded(at: number): void {
+    const entry = this.#asking
+    if (entry === undefined) return
+    entry.requestEndMark = at
+    entry.requestBody.isComplete = true
+    entry.requestTrailers = this.#takeTrailers(TO_APP)
+    this.#room.store.grew(entry, entry.requestTrailers.length)
+    this.#room.requestEnded(entry)
+    // The answer came before the last byte of the request did.
+    if (entry.endMark !== undefined) this.#finish(entry)
+  }
+
+  #takeAnswer(bytes: Uint8Array, at: number): void {
+    let from = 0
+    while (from < bytes.length && !this.isOver) {
+      if (this.#switched !== undefined) return this.#takeSwitched(FROM_APP, bytes.subarray(from))
+      const { framer } = this.#bodies[FROM_APP]
+      if (!framer.complete) {
+        const next = this.#feed(FROM_APP, bytes, from)
+        if (next < 0) return this.#loseAnswer(framer.fault, at)
+        from = next
+        if (framer.complete) this.#answerEnded(at)
+        else this.#show(at)
+        continue
+      }
+      const [entry] = this.#waiting
+      // An answer without a request: a connection that says 408 before it closes.
+      if (entry === undefined || entry.endMark !== undefined) return this.lose(at)
+      entry.answerStartMark ??= at
+      const next = this.#readAnswerHead(entry, bytes, from, at)
+      if (next < 0) return this.#loseAnswer(this.#responseHead.fault, at)
+      if (next === 0) return
+      from = next
+    }
+  }
+
+  #readAnswerHead(entry: Entry, bytes: Uint8Array, from: number, at: number): number {
+    const before = this.#partial[FROM_APP]
+    const whole = before.length === 0 ? bytes : joined([before, bytes.subarray(from)])
+    const start = before.length === 0 ? from : 0
+    const head = this.#responseHead
+    head.reset()
+    const end = parseResponseHead(head, whole, start, whole.length, HEAD_LIMITS, entry.method)
+    if (end < 0) return -1
+    if (end === 0) {
+      this.#partial[FROM_APP] = copyOf(whole, start)
+      return 0
+    }
+    this.#partial[FROM_APP] = NOTHING
+    this.#beginAnswer(entry, head, at)
+    return before.length === 0 ? end : end - before.length + from
+  }
+
+  #beginAnswer(entry: Entry, head: ResponseHead, at: number): void {
+    const { store } = this.#room
+    const bytes = copyOf(head.bytes, head.start, head.end)
+    if (head.status < 200 && head.status !== 101) {
+      if (entry.interim.length < MAX_INTERIM) entry.interim.push(bytes)
+      else entry.isIncomplete = true
+      entry.answerStartMark = undefined
+      return store.grew(entry, bytes.length)
+    }
+    entry.status = head.status
+    entry.reason = head.reason
+    entry.answerHead = bytes
+    store.grew(entry, bytes.length)
+    if (head.status === 101) return this.#switch(entry, head, at)
+    this.#leaveUpgrade(at)
+    const isEvents = /^text\/event-stream(?:$|[; ])/i.test(head.header('content-type') ?? '')
+    if (isEvents && entry.method !== 'HEAD') {
+      entry.kind = 'sse'
+      const isPlain = head.header('content-encoding') === undefined
+      const { maxBodyBytes } = store.bounds
+      if (isPlain) this.#events = new EventsReader(maxBodyBytes, frame => this.#frame(entry, FROM_APP, frame))
+    }
+    this.#beginBody(FROM_APP, entry.answerBody, head.body, head.contentLength)
+    if (this.#bodies[FROM_APP].framer.complete) this.#answerEnded(at)
+    else store.changed(entry)
+  }
+
+  #answerEnded(at: number): void {
+    const entry = this.#waiting[0]
+    if (entry === undefined) return
+    entry.endMark = at
+    entry.answerBody.isComplete = true
+    this.#events = undefined
+    entry.answerTrailers = this.#takeTrailers(FROM_APP)
+    this.#room.store.grew(entry, entry.answerTrailers.length)
+    if (entry.requestEndMark !== undefined) this.#finish(entry)
+  }
+
+  #finish(entry: Entry): void {
+    this.#waiting.splice(this.#waiting.indexOf(entry), 1)
+    entry.state = 'done'
+    this.#room.ended(entry)
+  }
+
+  // ── Bodies ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+  #beginBody(way: Way, kept: KeptBytes, kind: BodyKind, length: number): void {
+    const body = this.#bodies[way]
+    body.framer.begin(kind, length)
+    body.tail = NOTHING
+    body.kept = kept
+    body.isOfKnownLength = kind === 'length'
+  }
+
+  #feed(way: Way, bytes: Uint8Array, from: number): number {
+    return this.#bodies[way].framer.feed(bytes, from, bytes.length)
+  }
+
+  /** The lines of the trailers of a body that is complete, each with its line end. */
+  #takeTrailers(way: Way): Uint8Array {
+    const body = this.#bodies[way]
+    const { tail } = body
+    body.tail = NOTHING
+    // A blank line is behind them.
+    return tail.length > 2 ? tail.subarray(0, tail.length - 2) : NOTHING
+  }
+
+  #payload(way: Way, bytes: Uint8Array, start: number, end: number): void {
+    const entry = way === TO_APP ? this.#asking : this.#waiting[0]
+    const { kept } = this.#bodies[way]
+    if (entry === undefined || kept === undefined) return
+    const { store } = this.#room
+    const maxBytes = entry.isDropped ? 0 : store.bounds.maxBodyBytes
+    store.grew(entry, kept.add(bytes, start, end, maxBytes))
+    if (way === FROM_APP) this.#events?.take(bytes, start, end)
+  }
+
+  /** Bytes of a body whose length is known and of which enough is kept. */
+  unseenBytes(way: Way): number {
+    const { framer, kept, isOfKnownLength } = this.#bodies[way]
+    const isKept = isOfKnownLength && !framer.complete && kept?.isCut === true
+    // The last byte is seen: what ends there is done in one place.
+    return isKept && this.#events === undefined ? Math.max(0, framer.leftBytes - 1) : 0
+  }
+
+  passed(way: Way, count: number, at: number): void {
+    const { framer, kept } = this.#bodies[way]
+    framer.skip(count)
+    kept?.skip(count)
+    if (way === FROM_APP) this.#show(at)
+  }
+
+  #show(at: number): void {
+    const [entry] = this.#waiting
+    if (entry === undefined || at - this.#shownAt < SHOWN_EVERY_MS) return
+    this.#shownAt = at
+    this.#room.store.changed(entry)
+  }
+
+  // ── Behind an upgrade ──────────────────────────────────────────────────────────────────────────────────────
+
+  #keepEarly(bytes: Uint8Array, at: number): void {
+    const upgrade = this.#upgrade!
+    upgrade.early.push(bytes)
+    upgrade.earlyBytes += bytes.length
+    if (upgrade.earlyBytes > MAX_EARLY_BYTES) this.lose(at)
+  }
+
+  /** The app did not switch: what came behind the request is another one. */
+  #leaveUpgrade(at: number): void {
+    const early = this.#upgrade?.early ?? []
+    this.#upgrade = undefined
+    for (const bytes of early) this.#takeRequest(bytes, at)
+  }
+
+  #switch(entry: Entry, head: ResponseHead, at: number): void {
+    const early = this.#upgrade?.early ?? []
+    this.#upgrade = undefined
+    entry.requestEndMark ??= at
+    if (head.upgrade === 'websocket') {
+      const deflate = agreedDeflate(valuesOf(head, 'sec-websocket-extensions').join(','))
+      const reader = (way: Way) =>
+        new WebSocketReader(
+          this.#room.store.bounds.maxBodyBytes,
+          way === TO_APP ? deflate?.toApp : deflate?.fromApp,
+          frame => this.#frame(entry, way, frame),
+        )
+      entry.kind = 'websocket'
+      entry.websocket = {
+        protocol: head.header('sec-websocket-protocol') ?? '',
+        isCompressed: deflate !== undefined,
+      }
+      this.#switched = { entry, readers: [reader(TO_APP), reader(FROM_APP)] }
+    } else this.#switched = { entry }
+    this.#room.store.changed(entry)
+    for (const bytes of early) this.#takeSwitched(TO_APP, bytes)
+  }
+
+  #takeSwitched(way: Way, bytes: Uint8Array): void {
+    const { entry, readers } = this.#switched!
+    if (way === TO_APP) entry.bytesIn += bytes.length
+    else entry.bytesOut += bytes.length
+    readers?.[way].take(bytes)
+    if (readers?.[way].isBroken === true) entry.isIncomplete = true
+  }
+
+  #frame(entry: Entry, way: Way, found: FoundFrame): void {
+    const frame = {
+      ...found,
+      index: entry.totalFrames,
+      atMs: Math.round((this.#now - entry.startMark) * 100) / 100,
+      from: way === TO_APP ? ('visitor' as const) : ('app' as const),
+    }
+    this.#room.store.addFrame(entry, frame, frame.keptBytes)
+    this.#room.store.changed(entry)
+  }
+
+  // ── The end ────────────────────────────────────────────────────────────────────────────────────────────────
+
+  /** FIN of either side. */
+  ended(way: Way, at: number): void {
+    if (way === FROM_APP && this.#switched === undefined && !this.#bodies[FROM_APP].framer.complete) {
+      if (this.#bodies[FROM_APP].framer.ended()) this.#answerEnded(at)
+    }
+  }
+
+  closed(at: number, code: ErrorCode | undefined): void {
+    const switched = this.#switched?.entry
+    this.#switched = undefined
+    if (switched !== undefined) {
+      this.#waiting.splice(this.#waiting.indexOf(switched), 1)
+      switched.endMark = at
+      switched.state = code === undefined ? 'done' : 'failed'
+      if (code !== undefined) switched.code ??= code
+      this.#room.ended(switched)
+    }
+    for (const entry of this.#waiting.splice(0)) {
+      entry.endMark ??= at
+      entry.state = 'failed'
+      entry.code ??= code ?? 'ORIGIN_CLOSED'
+      this.#room.ended(entry)
+    }
+  }
+
+  /** The app's answer is invalid, and the server refuses it, too. */
+  #loseAnswer(fault: string, at: number): void {
+    const [entry] = this.#waiting
+    if (entry !== undefined) {
+      entry.code = 'ORIGIN_INVALID'
+      entry.fault = fault
+    }
+    this.lose(at)
+  }
+
+  /** Bytes are missing, or cannot be read: what goes on is not seen any more. */
+  lose(at: number): void {
+    this.isOver = true
+    this.#upgrade = undefined
+    const entries = this.#waiting.splice(0)
+    for (const entry of entries) {
+      entry.isIncomplete = true
+      entry.endMark ??= at
+      entry.state = entry.code === undefined ? 'done' : 'failed'
+      this.#room.ended(entry)
+    }
+  }
+}
+
+function valuesOf(head: ResponseHead, name: string): string[] {
+  return head.headerList().flatMap(([one, value]) => (one.toLowerCase() === name ? [value] : []))
+}
+
+/** A visitor does not know the proof; and who learns it from the app can hide no more than this one request. */
+function isProbe(head: RequestHead, { serverProbe }: Place, replayOf: number | undefined): boolean {
+  if (serverProbe === undefined || replayOf !== undefined || head.method !== 'HEAD' || head.target !== '/')
+    return false
+  return head.header(PROBE_HEADER) === serverProbe
+}
+
+/** As the server wrote it: the first of X-Forwarded-For. */
+function visitorOf(head: RequestHead): string | undefined {
+  return head.header('x-forwarded-for')?.split(',')[0]?.trim() || undefined
+}

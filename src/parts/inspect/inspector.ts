@@ -1,0 +1,203 @@
+// The inspector of one client: what it keeps, and what it offers of that. Loaded when a client with `inspect` connects.
+
+import type { Origin } from '../../client/origin.ts'
+import { TunnelError } from '../../errors.ts'
+import { Events } from '../../events.ts'
+import type { Edit, Session } from '../../exchange.ts'
+import type { Filter } from '../../exchange-filter.ts'
+import { VERSION } from '../../version.ts'
+import type { TunnelKind } from '../../wire/tunnel-kind.ts'
+import { signed, verdictOf } from '../webhooks/signatures.ts'
+import { receivedAt, type VerifySettings } from '../webhooks/verify-settings.ts'
+import { Capture } from './capture.ts'
+import type { Entry } from './entry.ts'
+import { eventNameOf } from './event-name.ts'
+import { replayBytes, type Signer, sendAgain, signedOf } from './replay.ts'
+import { Reports } from './reports.ts'
+import type { InspectSettings } from './settings.ts'
+import { ExchangeStore } from './store.ts'
+import type { StoreFile } from './store-file.ts'
+import { partOf, rowOf } from './view.ts'
+import { Slices } from './wait.ts'
+
+/** A tunnel of the client, as the inspector knows it. */
+export interface Inspected {
+  readonly kind: TunnelKind
+  /** As granted last; what was wished for before that. */
+  tunnel: string
+  url: string
+  /** The value of the header by which the server marks its probes of the app. */
+  serverProbe: string | undefined
+  readonly service: string
+  readonly webhooks: readonly VerifySettings[]
+  /** By label, without a tap: for replays. */
+  readonly origins: ReadonlyMap<string, Origin>
+}
+
+/** Its page and API. */
+export interface Desk {
+  /** `http://127.0.0.1:4040` */
+  readonly url: string
+  readonly token: string
+  close(): void
+}
+
+export class Inspector extends Events<{ closed: undefined; failed: TunnelError }> {
+  readonly settings: InspectSettings
+  readonly store: ExchangeStore
+  readonly capture: Capture
+  readonly reports: Reports
+  readonly tunnels: ReadonlySet<Inspected>
+  readonly startedAt: Date = new Date()
+  /** Nothing comes any more, until the client connects again. */
+  isClosed = false
+  /** Where page and API are, while they are. */
+  #desk: Desk | undefined
+  #file: StoreFile | undefined
+
+  constructor(settings: InspectSettings, tunnels: ReadonlySet<Inspected>) {
+    super()
+    this.settings = settings
+    this.tunnels = tunnels
+    this.store = new ExchangeStore(settings)
+    this.capture = new Capture(this.store, {
+      began: entry => this.reports.began(entry),
+      requestEnded: entry => {
+        entry.event = eventNameOf(entry)
+        this.#check(entry)
+      },
+    })
+    this.reports = new Reports(this.store, this.capture)
+  }
+
+  /** Opens page and API, unless the options say not to. Rejects with `PORT_IN_USE` and `INSPECT_STORE_FAILED`. */
+  async open(): Promise<void> {
+    this.isClosed = false
+    await this.#openFile()
+    if (this.settings.port === undefined || this.#desk !== undefined) return
+    const { openDesk } = await import('./desk.ts')
+    this.#desk = await openDesk(this, this.settings.port)
+  }
+
+  async #openFile(): Promise<void> {
+    const { store: path } = this.settings
+    if (path === undefined || this.#file !== undefined) return
+    const { StoreFile: Loaded } = await import('./store-file.ts')
+    this.#file = await Loaded.open(path, this.store, error => this.emit('failed', error))
+  }
+
+  /** With the token behind `#`; `undefined`: it has no page. */
+  get url(): string | undefined {
+    return this.#desk && `${this.#desk.url}/#${this.#desk.token}`
+  }
+
+  matches(filter: Filter, entry: Entry): boolean {
+    return filter.matches(rowOf(entry), part => partOf(entry, part, this.settings.secrets))
+  }
+
+  /** Those that the filter matches. Bodies take time: what visitors send goes between. */
+  async *matching(filter: Filter, entries: Iterable<Entry>, signal: AbortSignal): AsyncGenerator<Entry> {
+    const slices = new Slices()
+    for (const entry of entries) {
+      if (signal.aborted) return
+      if (!entry.isDropped && this.matches(filter, entry)) yield entry
+      if (slices.isOver) await slices.rest()
+    }
+  }
+
+  /**
+   * Sends a request again to the origin that it went to; `resign` as `ReplayRequest` has it. Rejects with `REPLAY_IMPOSSIBLE`, `BODY_TRUNCATED`, or what a dial to the
+   * origin rejects with.
+   */
+  async replay(entry: Entry, edit?: Edit, resign?: boolean): Promise<Entry> {
+    const bytes = replayBytes(entry, edit, this.#signerOf(entry, edit, resign))
+    const origin = this.#inspectedOf(entry)?.origins.get(entry.place.service)
+    if (origin === undefined) {
+      const { tunnel, service } = entry.place
+      const detail = `The tunnel ${tunnel} to ${service || 'its app'} is not open any more.`
+      throw new TunnelError('REPLAY_IMPOSSIBLE', detail)
+    }
+    return await sendAgain(this.capture, entry, origin, bytes)
+  }
+
+  /** Of the service, as the client reaches it: for exports. */
+  urlOf(entry: Entry): string {
+    const origin = this.#inspectedOf(entry)?.origins.get(entry.place.service)
+    return origin?.url ?? `http://${entry.place.service || 'localhost'}`
+  }
+
+  /** The signature of a webhook. */
+  #check(entry: Entry): void {
+    const verify = this.#webhookAt(entry, entry.path)
+    if (verify === undefined) return
+    const { provider, secrets, toleranceS } = verify
+    const signed = signedOf(entry)
+    const now = Math.min(
+      Math.floor(entry.startedAt / 1_000),
+      receivedAt(name => signed.header(name), verify),
+    )
+    entry.verified = entry.requestBody.isCut
+      ? { provider, isValid: false, reason: 'the body was cut' }
+      : verdictOf(provider, secrets, signed, { now, toleranceS })
+  }
+
+  /** What the signature of a replay is made with; `undefined`: none is. */
+  #signerOf(entry: Entry, edit: Edit | undefined, resign: boolean | undefined): Signer | undefined {
+    const verify = this.#webhookAt(entry, edit?.path ?? entry.path)
+    const secret = verify?.secrets[0]
+    if (resign === true && secret === undefined)
+      throw new TunnelError('REPLAY_IMPOSSIBLE', 'It is no webhook whose secret this client has (verify).')
+    // One that was refused for its signature fails again, unless it is asked for.
+    const isWanted = resign ?? entry.verified?.isValid === true
+    if (!isWanted || verify === undefined || secret === undefined) return undefined
+    return request => signed(verify.provider, request, { secret, now: Math.floor(Date.now() / 1_000) })
+  }
+
+  /** What is known of webhooks that come to this path; `undefined`: none do. */
+  #webhookAt(entry: Entry, path: string): VerifySettings | undefined {
+    return this.#inspectedOf(entry)?.webhooks.find(one => one.matches(path))
+  }
+
+  #inspectedOf({ place }: Entry): Inspected | undefined {
+    return [...this.tunnels].find(one => one.tunnel === place.tunnel && one.origins.has(place.service))
+  }
+
+  get session(): Session {
+    const { memoryBytes, maxBodyBytes, maxExchanges, maxFrames, rate } = this.settings
+    return {
+      version: VERSION,
+      startedAt: this.startedAt.toISOString(),
+      tunnels: [...this.tunnels].map(({ tunnel, kind, url, service }) => ({
+        name: tunnel,
+        kind,
+        url,
+        service,
+      })),
+      bounds: { memoryBytes, maxBodyBytes, maxExchanges, maxFrames, rate },
+      used: {
+        memoryBytes: this.store.memoryBytes,
+        exchanges: this.store.size,
+        frames: this.store.frames,
+        pinned: this.store.pinned,
+      },
+      dropped: {
+        exchanges: this.store.dropped,
+        bytes: this.capture.droppedBytes,
+        unsampled: this.capture.sampler.skipped,
+      },
+      isSampling: this.capture.isSampling,
+      ...(this.settings.store !== undefined && { store: this.settings.store }),
+    }
+  }
+
+  /** Page and API end; what is kept stays, for the next connection of the client. */
+  close(): void {
+    this.capture.close()
+    this.isClosed = true
+    this.emit('closed', undefined)
+    this.#file?.close()
+    this.#file = undefined
+    this.#desk?.close()
+    this.#desk = undefined
+  }
+}

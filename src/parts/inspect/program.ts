@@ -1,0 +1,128 @@
+// What programs read of an inspector: exchanges as they end, and the wait for one.
+
+import type { Watched } from '../../client/contracts/part.ts'
+import type { Exchange, SeenMessage, WaitOptions } from '../../client/contracts/watching.ts'
+import { TunnelError } from '../../errors.ts'
+import { filterOf } from './api.ts'
+import { contentOf, textOfContent } from './content.ts'
+import type { Entry } from './entry.ts'
+import type { Inspector } from './inspector.ts'
+import { fieldsOf, headerOf, type Showing, trailersOf } from './secrets.ts'
+import { rowOf } from './view.ts'
+import { MAX_WAIT_MS, waitForExchange } from './wait.ts'
+
+const REVEALING: Showing = { secrets: new Set(), reveals: true }
+const DEFAULT_TIMEOUT_MS = 30_000
+/** What came instead, as a message of a wait that was in vain names it. */
+const MAX_NAMED = 5
+
+/** Until the inspector closes, or the tunnel. */
+export async function* exchangesOf(
+  inspector: Inspector,
+  { tunnel, over }: Watched,
+): AsyncGenerator<Exchange, void, undefined> {
+  const { store, capture } = inspector
+  capture.flush()
+  const isOurs = (entry: Entry) =>
+    !entry.isProbe && (tunnel() === undefined || entry.place.tunnel === tunnel())
+  /** Ids, so that what waits here holds no memory beyond the store's. Bound: as many as the store keeps. */
+  const waiting = [...store.entries()].filter(one => one.state !== 'open' && isOurs(one)).map(({ id }) => id)
+  let wake = () => {}
+  const stops = [
+    store.on('ended', entry => {
+      if (!isOurs(entry)) return
+      waiting.push(entry.id)
+      if (waiting.length > store.bounds.maxExchanges) waiting.shift()
+      wake()
+    }),
+    inspector.on('closed', () => wake()),
+  ]
+  const end = () => wake()
+  over.addEventListener('abort', end)
+  try {
+    for (;;) {
+      const id = waiting.shift()
+      const entry = id === undefined ? undefined : store.get(id)
+      if (entry !== undefined) yield exchangeOf(entry)
+      else if (id === undefined && (over.aborted || inspector.isClosed)) return
+      else if (id === undefined)
+        await new Promise<void>(resolve => {
+          wake = resolve
+        })
+    }
+  } finally {
+    for (const stop of stops) stop()
+    over.removeEventListener('abort', end)
+  }
+}
+
+/** Which filters an entry was the result of. */
+const taken = new WeakMap<Entry, Set<string>>()
+
+export async function waitFor(
+  inspector: Inspector,
+  { tunnel, over }: Watched,
+  text: string,
+  { timeout = DEFAULT_TIMEOUT_MS, fresh = false, signal }: WaitOptions = {},
+): Promise<Exchange> {
+  if (!(timeout >= 1 && timeout <= MAX_WAIT_MS))
+    throw new TunnelError('OPTION_INVALID', `timeout must be from 1 to ${MAX_WAIT_MS} ms, not ${timeout}.`)
+  const filter = filterOf(text)
+  const key = `${tunnel() ?? ''} ${text}`
+  const takes = (entry: Entry) => {
+    if (tunnel() !== undefined && entry.place.tunnel !== tunnel()) return false
+    if (taken.get(entry)?.has(key) === true || !inspector.matches(filter, entry)) return false
+    const keys = taken.get(entry) ?? new Set()
+    taken.set(entry, keys.add(key))
+    return true
+  }
+  inspector.capture.flush()
+  const ends = [over, ...(signal === undefined ? [] : [signal])]
+  const after = fresh ? undefined : 0
+  try {
+    const wait = { takes, timeoutMs: timeout, ...(after !== undefined && { after }) }
+    return exchangeOf(await waitForExchange(inspector, { ...wait, signal: AbortSignal.any(ends) }))
+  } catch (error) {
+    if (!(error instanceof TunnelError) || error.code !== 'WAIT_TIMEOUT') throw error
+    const seen = inspector.store
+      .newestFirst()
+      .filter(entry => tunnel() === undefined || entry.place.tunnel === tunnel())
+      .slice(0, MAX_NAMED)
+      .map(({ method, kind, path, status, state }) =>
+        `${method || kind} ${path} ${status || (state === 'open' ? 'under way' : 'no answer')}`.slice(0, 200),
+      )
+    const instead = seen.length === 0 ? 'Nothing came.' : `Last came: ${seen.join(', ')}.`
+    throw new TunnelError('WAIT_TIMEOUT', `Nothing that matches "${text}" ended in ${timeout} ms. ${instead}`)
+  }
+}
+
+export function exchangeOf(entry: Entry): Exchange {
+  return {
+    ...rowOf(entry),
+    request: entry.requestHead.length > 0 ? messageOf(entry, 'request') : undefined,
+    answer: entry.answerHead.length > 0 ? messageOf(entry, 'answer') : undefined,
+    messages: [...entry.frames],
+  }
+}
+
+function messageOf(entry: Entry, side: 'request' | 'answer'): SeenMessage {
+  const isRequest = side === 'request'
+  const body = isRequest ? entry.requestBody : entry.answerBody
+  const fields = fieldsOf(isRequest ? entry.requestHead : entry.answerHead, REVEALING)
+  const text = () => {
+    if (body.isCut) throw new TunnelError('BODY_TRUNCATED')
+    const content = contentOf(entry, side, true)
+    if (content.fault !== undefined)
+      throw new TunnelError('BODY_TRUNCATED', `The body cannot be decoded: ${content.fault}.`)
+    return textOfContent(content, headerOf(isRequest ? entry.requestHead : entry.answerHead, 'content-type'))
+  }
+  return {
+    headers: new Headers(fields.map(({ name, value }): [string, string] => [name, value])),
+    fields,
+    trailers: trailersOf(isRequest ? entry.requestTrailers : entry.answerTrailers, REVEALING),
+    bytes: body.bytes,
+    isCut: body.isCut,
+    text,
+    json: () => JSON.parse(text()),
+  }
+}

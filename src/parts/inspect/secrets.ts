@@ -1,0 +1,61 @@
+// Which fields are secrets, and heads with their values masked.
+
+import { type Field, MASK } from '../../exchange.ts'
+import { latin1 } from '../../http/characters.ts'
+
+/** How secrets of an answer are shown. */
+export interface Showing {
+  /** Lower-case names. */
+  readonly secrets: ReadonlySet<string>
+  readonly reveals: boolean
+}
+
+/** The fields behind the first line, in order. */
+export function fieldsOf(head: Uint8Array, showing: Showing): Field[] {
+  return linesOf(head)
+    .slice(1)
+    .flatMap(line => fieldOf(line, showing) ?? [])
+}
+
+/** The lines of trailers, which have no first line. */
+export function trailersOf(lines: Uint8Array, showing: Showing): Field[] {
+  return linesOf(lines).flatMap(line => fieldOf(line, showing) ?? [])
+}
+
+/** The head as text, each character a byte. */
+export function headText(head: Uint8Array, { secrets, reveals }: Showing): string {
+  const text = latin1(head, 0, head.length)
+  if (reveals) return text
+  return text
+    .split('\r\n')
+    .map((line, index) => {
+      const colon = line.indexOf(':')
+      if (index === 0 || colon < 0 || !secrets.has(line.slice(0, colon).toLowerCase())) return line
+      const blank = /^[ \t]*/.exec(line.slice(colon + 1))?.[0] ?? ''
+      return `${line.slice(0, colon + 1)}${blank}${MASK}`
+    })
+    .join('\r\n')
+}
+
+function linesOf(bytes: Uint8Array): string[] {
+  return latin1(bytes, 0, bytes.length)
+    .split('\r\n')
+    .filter(line => line !== '')
+}
+
+function fieldOf(line: string, { secrets, reveals }: Showing): Field | undefined {
+  const colon = line.indexOf(':')
+  if (colon < 0) return undefined
+  const name = line.slice(0, colon)
+  const value = line.slice(colon + 1).replace(/^[ \t]+|[ \t]+$/g, '')
+  if (!secrets.has(name.toLowerCase())) return { name, value }
+  return { name, value: reveals ? value : MASK, isSecret: true }
+}
+
+const REVEALING: Showing = { secrets: new Set(), reveals: true }
+
+/** First value of a field of a head; empty without one. `name` is lower-case. */
+export function headerOf(head: Uint8Array, name: string): string {
+  if (head.length === 0) return ''
+  return fieldsOf(head, REVEALING).find(field => field.name.toLowerCase() === name)?.value ?? ''
+}

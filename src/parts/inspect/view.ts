@@ -1,0 +1,141 @@
+// Entries as the API shows them.
+
+import { ERRORS, type ErrorCode } from '../../errors.ts'
+import type { ExchangeDetail, ExchangeRow, Kept, Message, Times } from '../../exchange.ts'
+import type { Part } from '../../exchange-filter.ts'
+import { contentOf, SEARCHED_FLOOR_BYTES, textOfContent } from './content.ts'
+import type { Entry, KeptBytes } from './entry.ts'
+import { maskedForm } from './form-secrets.ts'
+import { fieldsOf, headerOf, headText, type Showing, trailersOf } from './secrets.ts'
+
+export function rowOf(entry: Entry): ExchangeRow {
+  return {
+    id: String(entry.id),
+    kind: entry.kind,
+    state: entry.state,
+    startedAt: new Date(entry.startedAt).toISOString(),
+    tunnel: entry.place.tunnel,
+    service: entry.place.service,
+    method: entry.method,
+    path: entry.path,
+    host: entry.host,
+    status: entry.status,
+    reason: entry.reason,
+    ...(entry.code !== undefined && { code: entry.code }),
+    isRefused: entry.isRefused,
+    isProbe: entry.isProbe,
+    ...(entry.visitor !== undefined && { visitor: entry.visitor }),
+    requestBody: keptOf(entry.requestBody),
+    answerBody: keptOf(entry.answerBody),
+    type: headerOf(entry.answerHead, 'content-type'),
+    times: timesOf(entry),
+    frames: {
+      total: entry.totalFrames,
+      kept: entry.frames.length,
+      totalBytes: entry.framesTotalBytes,
+      keptBytes: entry.framesKeptBytes,
+    },
+    bytesIn: entry.bytesIn,
+    bytesOut: entry.bytesOut,
+    ...(entry.replayOf !== undefined && { replayOf: String(entry.replayOf) }),
+    isPinned: entry.isPinned,
+    note: entry.note,
+    ...(entry.verified !== undefined && { verified: entry.verified }),
+    isIncomplete: entry.isIncomplete,
+    ...(entry.event !== undefined && { event: entry.event }),
+  }
+}
+
+export function detailOf(entry: Entry, showing: Showing): ExchangeDetail {
+  const { requestHead, answerHead, websocket } = entry
+  return {
+    ...rowOf(entry),
+    ...(requestHead.length > 0 && {
+      request: messageOf(requestHead, entry.requestBody, entry.requestTrailers, showing),
+    }),
+    interim: entry.interim.map(head => headText(head, showing)),
+    ...(answerHead.length > 0 && {
+      answer: messageOf(answerHead, entry.answerBody, entry.answerTrailers, showing),
+    }),
+    ...(websocket !== undefined && { websocket }),
+    ...(entry.code !== undefined && { explanation: explanationOf(entry.code, entry.fault) }),
+    replayable: whyNotReplayable(entry) ?? true,
+  }
+}
+
+function explanationOf(code: ErrorCode, fault: string | undefined): string {
+  const { meaning, action } = ERRORS[code]
+  return fault === undefined ? `${meaning} ${action}` : `${meaning.slice(0, -1)}: ${fault}. ${action}`
+}
+
+function messageOf(head: Uint8Array, body: KeptBytes, trailers: Uint8Array, showing: Showing): Message {
+  return {
+    head: headText(head, showing),
+    fields: fieldsOf(head, showing),
+    body: {
+      ...keptOf(body),
+      isComplete: body.isComplete,
+      type: headerOf(head, 'content-type'),
+      encoding: headerOf(head, 'content-encoding'),
+    },
+    trailers: trailersOf(trailers, showing),
+  }
+}
+
+/** The text of a part, for filters. Secrets are not part of it: who may not see a value must not guess it. */
+export function partOf(entry: Entry, part: Part, secrets: ReadonlySet<string>): string {
+  const showing = { secrets, reveals: false }
+  switch (part) {
+    case 'request.head':
+      return headText(entry.requestHead, showing)
+    case 'answer.head':
+      return headText(entry.answerHead, showing)
+    case 'request.body':
+      return searchedBody(entry, 'request', entry.requestHead, secrets)
+    case 'answer.body':
+      return searchedBody(entry, 'answer', entry.answerHead, secrets)
+    case 'frames':
+      return entry.frames.map(({ text = '' }) => text).join('\n')
+  }
+}
+
+function searchedBody(
+  entry: Entry,
+  side: 'request' | 'answer',
+  head: Uint8Array,
+  secrets: ReadonlySet<string>,
+): string {
+  const type = headerOf(head, 'content-type')
+  const bytes = maskedForm(contentOf(entry, side, true, SEARCHED_FLOOR_BYTES).bytes, type, secrets)
+  return textOfContent({ bytes }, type)
+}
+
+function keptOf({ totalBytes, keptBytes }: KeptBytes): Kept {
+  return { totalBytes, keptBytes }
+}
+
+function timesOf(entry: Entry): Times {
+  const { startMark, requestEndMark, answerStartMark, endMark, waitingMs } = entry
+  const between = (from: number, to: number) => Math.max(0, Math.round((to - from) * 100) / 100)
+  const askedMark = requestEndMark ?? startMark
+  return {
+    ...(requestEndMark !== undefined && { requestMs: between(startMark, requestEndMark) }),
+    ...(waitingMs !== undefined && { waitingMs }),
+    ...(answerStartMark !== undefined && {
+      appMs: between(askedMark > answerStartMark ? startMark : askedMark, answerStartMark),
+    }),
+    ...(answerStartMark !== undefined &&
+      endMark !== undefined && { transferMs: between(answerStartMark, endMark) }),
+    ...(endMark !== undefined && {
+      totalMs: between(startMark, Math.max(endMark, requestEndMark ?? endMark)),
+    }),
+  }
+}
+
+/** `undefined`: it can be. */
+export function whyNotReplayable(entry: Entry): ErrorCode | undefined {
+  const isHttp = entry.kind === 'http' || entry.kind === 'sse'
+  if (entry.place.isHttp2 === true) return 'REPLAY_IMPOSSIBLE'
+  if (!isHttp || entry.requestHead.length === 0 || !entry.requestBody.isComplete) return 'REPLAY_IMPOSSIBLE'
+  return entry.requestBody.isCut ? 'BODY_TRUNCATED' : undefined
+}

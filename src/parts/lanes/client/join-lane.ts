@@ -1,0 +1,56 @@
+// A join towards the origin whose bytes travel on a lane for a while: then a worker thread has the origin's connection.
+
+import type { LaneHandler, Trunk } from '../../../accelerator.ts'
+import { eventLoop } from '../../../event-loop.ts'
+import type { Join } from '../../../join.ts'
+
+export class JoinLane {
+  readonly #join: Join
+  #isInLane = false
+  /** A lane that began before the last one was back. */
+  #nextLane: (() => void) | undefined
+
+  constructor(join: Join) {
+    this.#join = join
+  }
+
+  begin(trunk: Trunk, lane: number): void {
+    if (this.#isInLane) {
+      this.#nextLane = () => this.begin(trunk, lane)
+      return
+    }
+    this.#isInLane = true
+    const join = this.#join
+    join.stream?.lendable?.lend()
+    const handler = this.#handler()
+    const socket = join.idleSocket
+    if (socket?.isLendable !== true) return trunk.refuse(lane, handler)
+    socket.pause()
+    // What was read in this tick has arrived by then.
+    eventLoop.soon(() => {
+      const isPossible = join.idleSocket === socket
+      if (isPossible && trunk.enter(socket, lane, undefined, handler) !== undefined) return
+      trunk.refuse(lane, handler)
+    })
+  }
+
+  #handler(): LaneHandler {
+    const join = this.#join
+    const stream = join.stream?.lendable
+    return {
+      over: ({ sentBytes, receivedBytes }) => {
+        stream?.moved(sentBytes, receivedBytes)
+        // Else `writable` follows.
+        if (stream?.isBackedUp !== true) join.writable()
+      },
+      more: bytes => stream?.brought(bytes),
+      back: isTorn => {
+        this.#isInLane = false
+        stream?.giveBack(isTorn)
+        const next = this.#nextLane
+        this.#nextLane = undefined
+        next?.()
+      },
+    }
+  }
+}

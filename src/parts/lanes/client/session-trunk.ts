@@ -1,0 +1,103 @@
+// The trunk of one session, at the client: dialled when the server asks for it; where that is not possible, the server learns
+// when it may ask again.
+
+import type { Accelerator, Trunk } from '../../../accelerator.ts'
+import type { SessionLanes, TrunkLinks } from '../../../client/contracts/laning.ts'
+import { eventLoop } from '../../../event-loop.ts'
+import { Join } from '../../../join.ts'
+import type { StreamHandler } from '../../../session/byte-stream.ts'
+import type { Link } from '../../../session/link.ts'
+import type { Session } from '../../../session/session.ts'
+import { readyAccelerator } from '../../../sockets/ready-accelerator.ts'
+import { encodeControl } from '../../../wire/control.ts'
+import { JoinLane } from './join-lane.ts'
+
+/** Where a trunk is not possible now, the next try is after this long, and twice as long each time. */
+const FIRST_PAUSE_MS = 50
+const MAX_PAUSE_MS = 60_000
+
+/** Gets what moves bytes without the main thread, once it runs. `undefined`: not here, or not now. */
+type ReadyAccelerator = () => Promise<Accelerator | undefined>
+
+export class SessionTrunk implements SessionLanes {
+  readonly #session: Session
+  readonly #links: TrunkLinks
+  readonly #accelerator: ReadyAccelerator
+  readonly #joins = new WeakMap<Join, JoinLane>()
+  #opened: { readonly link: Link; readonly trunk: Trunk } | undefined
+  #isDialling = false
+  #notBefore = 0
+  #pauseMs = FIRST_PAUSE_MS
+
+  constructor(session: Session, links: TrunkLinks, accelerator: ReadyAccelerator = readyAccelerator) {
+    this.#session = session
+    this.#links = links
+    this.#accelerator = accelerator
+  }
+
+  /** The trunk on the link with this number. */
+  on(link: number): Trunk | undefined {
+    return this.#opened?.link.number === link ? this.#opened.trunk : undefined
+  }
+
+  begin(handler: StreamHandler | undefined, link: number, lane: number): void {
+    const trunk = this.on(link)
+    // Lost meanwhile: the server finds that out as well.
+    if (trunk === undefined) return
+    if (!(handler instanceof Join)) return trunk.refuse(lane, { over() {}, more() {}, back() {} })
+    const joined = this.#joins.get(handler) ?? new JoinLane(handler)
+    this.#joins.set(handler, joined)
+    joined.begin(trunk, lane)
+  }
+
+  wanted(): void {
+    // The wish and the trunk may meet on their way.
+    if (this.#isDialling || this.#opened?.link.isClosed === false) return
+    // A thread does not know TLS.
+    if (!this.#links.isPlain) return this.#refuse(undefined)
+    const leftMs = this.#notBefore - eventLoop.now()
+    if (leftMs > 0) return this.#refuse(Math.ceil(leftMs))
+    this.#isDialling = true
+    void this.#accelerator().then(ready => this.#dial(ready))
+  }
+
+  #dial(accelerator: Accelerator | undefined): void {
+    if (accelerator === undefined) this.#pause()
+    const isDialling =
+      accelerator !== undefined &&
+      this.#links.dial(
+        link => this.#use(link, accelerator),
+        () => this.#dialled(),
+      )
+    if (!isDialling) this.#dialled()
+  }
+
+  #dialled(): void {
+    this.#isDialling = false
+    const leftMs = Math.ceil(this.#notBefore - eventLoop.now())
+    if (this.#opened?.link.isClosed !== false) this.#refuse(Math.max(leftMs, FIRST_PAUSE_MS))
+  }
+
+  /** There will be no trunk before `retryMs`, or never. */
+  #refuse(retryMs: number | undefined): void {
+    const message = { type: 'no-trunk', ...(retryMs !== undefined && { retryMs }) } as const
+    this.#session.sendControl(encodeControl(message))
+  }
+
+  /** It is not possible now. */
+  #pause(): void {
+    this.#notBefore = eventLoop.now() + this.#pauseMs
+    this.#pauseMs = Math.min(2 * this.#pauseMs, MAX_PAUSE_MS)
+  }
+
+  #use(link: Link, accelerator: Accelerator): void {
+    const trunk = link.lend(socket => accelerator.openTrunk(socket, true))
+    if (trunk === undefined) {
+      this.#pause()
+      return link.close()
+    }
+    this.#pauseMs = FIRST_PAUSE_MS
+    this.#opened = { link, trunk }
+    this.#links.add(link, true)
+  }
+}

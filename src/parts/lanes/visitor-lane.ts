@@ -1,0 +1,165 @@
+// A visitor's way to a lane: a stream of its own once its requests come easy, and when to give it up.
+
+import type { Lane } from '../../accelerator.ts'
+import { IDEMPOTENT } from '../../http/request-line.ts'
+import type { Reserved } from '../../server/contracts/lane.ts'
+import type { LaneSite, VisitorShortcut } from '../../server/contracts/laning.ts'
+import type { Arrival } from '../../server/front.ts'
+import type { Ease, Exchange, Upstream, Visit } from '../../server/upstream.ts'
+import type { LaneGrant } from './install.ts'
+
+/** So many easy exchanges within `SOON_MS` make a visitor that a lane is for. */
+const EASY_EXCHANGES = 8
+const SOON_MS = 1_000
+/** A lane that served fewer was not worth its while: the next one has to wait for twice as many easy exchanges. */
+const WORTHWHILE_REQUESTS = 64
+const MAX_WANTED_EASY = 65_536
+/** Exchanges after which a stream that is not fit for a lane, such as one whose last lane is not back yet, is given back. */
+const MAX_WAITED = 8
+
+/** A visitor's connection, and on what terms a lane for it may begin now. */
+interface Site<Booked> extends Omit<LaneSite<Booked>, 'offer'> {
+  /** `undefined`: it may not. */
+  grant(): LaneGrant<Booked> | undefined
+}
+
+export class VisitorLane<Booked> implements VisitorShortcut<Booked> {
+  readonly #site: Site<Booked>
+  #easyCount = 0
+  #easySince = 0
+  #wantedEasy = EASY_EXCHANGES
+  /** Not all of them were plain GETs. */
+  #hasBodies = false
+  /** Where the visitor asked last. */
+  #lastUpstream: Upstream | undefined
+  #upstream: Upstream | undefined
+  #reserved: Reserved | undefined
+  #waited = 0
+  /** For the lane that is about to begin. */
+  #grant: LaneGrant<Booked> | undefined
+  /** What the lane left in the middle. */
+  #unfinished: LaneGrant<Booked> | undefined
+
+  constructor(site: Site<Booked>) {
+    this.#site = site
+  }
+
+  exchanged(ease: Ease): void {
+    if (this.#reserved !== undefined) {
+      if (ease !== 'none' && ++this.#waited <= MAX_WAITED) return
+      if (ease !== 'none') this.#wantedEasy = Math.min(2 * this.#wantedEasy, MAX_WANTED_EASY)
+      this.giveUp()
+    } else if (ease === 'none') this.#forget()
+    else if (ease === 'easy' && this.#easyCount++ === 0) this.#easySince = performance.now()
+  }
+
+  begin(upstream: Upstream, visit: Visit): Exchange {
+    const isResumed = this.#unfinished !== undefined
+    this.#unfinished = undefined
+    const isFit = isResumed || (this.#upstream === upstream && this.#reserved?.isOpen === true)
+    if (this.#reserved !== undefined && !isFit) this.giveUp()
+    // A lane serves one host: a proxy in front, whose requests are for a tunnel each, would begin and end one all the time.
+    if (this.#lastUpstream !== upstream) this.#forget()
+    this.#lastUpstream = upstream
+    this.#hasBodies ||= visit.head.method !== 'GET' || visit.head.body !== 'none'
+    if (this.#reserved === undefined && this.#isWanted()) {
+      this.#reserved = upstream.reserve?.(visit)
+      this.#upstream = upstream
+      this.#waited = 0
+    }
+    return (this.#reserved ?? upstream).begin(visit)
+  }
+
+  get isReady(): boolean {
+    return this.#reserved?.isLendable === true
+  }
+
+  isGranted(): boolean {
+    this.#grant = this.#site.grant()
+    if (this.#grant === undefined) this.giveUp()
+    return this.#grant !== undefined
+  }
+
+  enter(): void {
+    const site = this.#site
+    const reserved = this.#reserved
+    const grant = this.#grant
+    this.#grant = undefined
+    if (reserved === undefined || grant === undefined) return site.left(undefined)
+    const { routingEpoch, grantedEpoch, reportsLeft, isReported, isMeasured, isForGets, allotted, log } =
+      grant
+    const terms = {
+      routingEpoch,
+      grantedEpoch,
+      reportsLeft,
+      hostWithPort: site.hostWithPort(),
+      hop: site.hop(reserved.rewrite),
+      limits: site.limits(),
+      isReported,
+      isMeasured,
+      isForGets,
+      allotted,
+      log,
+      tracing: site.tracing(),
+    }
+    let lane: Lane | undefined
+    reserved.lend(site.socket, terms, {
+      isUndisturbed: () => site.isUndisturbed(),
+      began: begun => {
+        lane = begun
+        grant.began(begun)
+      },
+      exchanged: exchange => grant.exchanged(exchange),
+      logged: (lines, count) => grant.logged(lines, count),
+      ended: end => {
+        const isWorthwhile = end !== undefined && end.counts.requests >= WORTHWHILE_REQUESTS
+        this.#wantedEasy = isWorthwhile ? EASY_EXCHANGES : Math.min(2 * this.#wantedEasy, MAX_WANTED_EASY)
+        // An exchange that the lane began continues here. The stream goes back to the pool after it.
+        if (end?.isAsked) this.#unfinished = grant
+        else this.giveUp()
+        site.left(end)
+        this.giveUp()
+        if (lane !== undefined && end !== undefined) grant.ended(lane, end)
+      },
+    })
+  }
+
+  resumed(arrival: Arrival): Booked | undefined {
+    const grant = this.#unfinished
+    const upstream = this.#upstream
+    if (grant === undefined || upstream === undefined) return undefined
+    // The app may have had the request. One that does no harm twice is asked anew, as if it had just come; any other fails on the
+    // way that is closed.
+    if (this.#reserved?.isOpen !== true && IDEMPOTENT.has(arrival.head.method)) {
+      this.giveUp()
+      return undefined
+    }
+    return grant.resume(arrival, upstream)
+  }
+
+  giveUp(): void {
+    const reserved = this.#reserved
+    this.#reserved = undefined
+    this.#upstream = undefined
+    this.#unfinished = undefined
+    this.#lastUpstream = undefined
+    this.#forget()
+    reserved?.release()
+  }
+
+  #forget(): void {
+    this.#easyCount = 0
+    this.#hasBodies = false
+  }
+
+  #isWanted(): boolean {
+    if (this.#easyCount < this.#wantedEasy) return false
+    // Slow as they come, a stream of their own would save nothing.
+    const isSoon = performance.now() - this.#easySince < (SOON_MS * this.#wantedEasy) / EASY_EXCHANGES
+    const { socket } = this.#site
+    const grant = isSoon && socket.isLendable === true ? this.#site.grant() : undefined
+    const isWanted = grant !== undefined && !(grant.isForGets && this.#hasBodies)
+    this.#forget()
+    return isWanted
+  }
+}

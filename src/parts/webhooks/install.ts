@@ -1,0 +1,53 @@
+// The requests that an app gets, as a part of a client: webhooks with a valid signature, and those that `take` says.
+
+import type { Install } from '../../client/contracts/part.ts'
+import type { HttpTunnelOptions } from '../../client/options.ts'
+import type { Origin } from '../../client/origin.ts'
+import { TunnelError } from '../../errors.ts'
+import type { Socket, SocketHandler } from '../../socket.ts'
+import type { Judge } from './judged-connection.ts'
+import { takeJudge } from './take.ts'
+import { type VerifySettings, webhooksOf } from './verify-settings.ts'
+
+export const installWebhooks: Install = () => ({
+  follow({ options, protocol, routes }) {
+    const webhooks = webhooksOf(options)
+    if (webhooks.length > 0 && [protocol, ...routes.map(route => route.protocol)].some(Boolean))
+      throw new TunnelError(
+        'OPTION_INVALID',
+        'verify (or a webhook of the guard) and protocol exclude each other: webhooks are HTTP/1.1.',
+      )
+    const required = webhooks.filter(({ isRequired }) => isRequired)
+    const take = takeOf(options)
+    if (take === undefined && required.length === 0) return undefined
+    return {
+      wrap(origin) {
+        const signed = required.reduce(signedOnly, origin)
+        return take === undefined ? signed : judged(signed, () => take)
+      },
+    }
+  },
+})
+
+function signedOnly(origin: Origin, webhook: VerifySettings): Origin {
+  return judged(origin, async () => (await import('./signatures.ts')).signatureJudge(webhook))
+}
+
+function takeOf({ take, protocol = 'http/1.1' }: HttpTunnelOptions = {}) {
+  if (take === undefined) return undefined
+  const judge = takeJudge(take)
+  if (protocol === 'http/1.1') return judge
+  throw new TunnelError('OPTION_INVALID', 'take and protocol exclude each other: filters read HTTP/1.1.')
+}
+
+/** The same origin; the code that judges is loaded with the first connection. */
+function judged(origin: Origin, judge: () => Judge | Promise<Judge>): Origin {
+  return {
+    label: origin.label,
+    url: origin.url,
+    async connect(handler: SocketHandler): Promise<Socket> {
+      const { connectJudged } = await import('./judged-connection.ts')
+      return connectJudged(origin, handler, await judge())
+    },
+  }
+}

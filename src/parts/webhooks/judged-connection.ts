@@ -1,0 +1,412 @@
+// One connection to an app whose requests are judged first: by their head, or when they are complete.
+
+import { addPiece, copyOf } from '../../bytes.ts'
+import type { Origin } from '../../client/origin.ts'
+import { type ErrorCode, TunnelError } from '../../errors.ts'
+import { eventLoop } from '../../event-loop.ts'
+import { BodyFramer } from '../../http/body.ts'
+import { ascii, joined } from '../../http/characters.ts'
+import { parseRequestHead, parseResponseHead, RequestHead, ResponseHead } from '../../http/head.ts'
+import { errorAnswer } from '../../http/pages.ts'
+import { LARGEST_TIMES, type Portion, Shares } from '../../shares.ts'
+import type { Endpoints, Socket, SocketHandler } from '../../socket.ts'
+import { networkOf } from '../../wire/ip-address.ts'
+
+/** Decides which requests the app gets. */
+export interface Judge {
+  /** Whether it decides about requests to this path, which may have a query. */
+  matches(target: string): boolean
+  /** Whether it reads the body: then a request is kept until it is complete. */
+  readonly readsBody: boolean
+  /** Bytes of a body that are kept for it; a longer one is answered with 413. */
+  readonly maxBodyBytes: number
+  /** Why the app does not get the request; `undefined`: it does. */
+  refusalOf(head: RequestHead, body: Uint8Array): JudgeRefusal | undefined
+}
+
+export interface JudgeRefusal {
+  readonly code: ErrorCode
+  /** In place of the meaning of the code. */
+  readonly detail?: string
+}
+
+/** Heads were bounded by the server: this is more than any server lets through by default. */
+const HEAD_LIMITS = { maxHeadBytes: 1_048_576, maxHeaderCount: 10_000, maxTargetBytes: 1_048_576 }
+const CONTINUE = ascii('HTTP/1.1 100 Continue\r\n\r\n')
+const EMPTY = new Uint8Array(0)
+/**
+ * Requests that are kept for their judges, of all tunnels of this process: 32 bodies of the default bound, or five of the largest. One
+ * visitor has a fifth of them.
+ */
+const MAX_KEPT_BYTES = 33_554_432
+const kept = new Shares()
+/** How long the next bytes of such a request may take. */
+const NEXT_BYTES_MS = 15_000
+/** All of it: who sends a byte now and then would keep the others for as long as it likes. */
+const ALL_BYTES_MS = 120_000
+
+type Phase =
+  | 'head'
+  /** A request that the judge lets pass, or does not look at: its body passes. */
+  | 'passing'
+  /** Kept until it is complete, for the judge. */
+  | 'collecting'
+  /** The app is asked to switch protocols; nothing more is taken until it answers. */
+  | 'asking'
+  /** It did: bytes both ways. */
+  | 'switched'
+  /** Nothing more is taken. */
+  | 'refused'
+
+/** The app is dialled for the first request that it gets. */
+export function connectJudged(origin: Origin, handler: SocketHandler, judge: Judge): Socket {
+  return new JudgedConnection(origin, handler, judge)
+}
+
+class JudgedConnection implements Socket, Portion {
+  /** All tunnels of this process are one user's. */
+  readonly owner = ''
+  visitor = ''
+  readonly #origin: Origin
+  readonly #outer: SocketHandler
+  readonly #judge: Judge
+  readonly #head = new RequestHead()
+  readonly #framer = new BodyFramer((_bytes, start, end) => {
+    this.#bodyBytes += end - start
+  })
+  /** `undefined`: no request was for the app yet, or it is being dialled. */
+  #inner: Socket | undefined
+  #isDialled = false
+  #isOver = false
+  #isPaused = false
+  #phase: Phase = 'head'
+  /** What of the head came so far; all of it, where the body is kept. */
+  #text: Uint8Array = EMPTY
+  /** The body where it is kept, framing included. */
+  #body: Uint8Array[] = []
+  #bodyBytes = 0
+  /** Counted for this visitor. */
+  #keptBytes = 0
+  #stopWaiting: (() => void) | undefined
+  #stopCollecting: (() => void) | undefined
+  /** On their way to the app. */
+  #unsent: Uint8Array[] = []
+  #isEndWaiting = false
+  readonly #answer = new ResponseHead(true)
+  /** The response head that is not complete yet, in answer to an upgrade. */
+  #answerText: Uint8Array = EMPTY
+
+  constructor(origin: Origin, outer: SocketHandler, judge: Judge) {
+    this.#origin = origin
+    this.#outer = outer
+    this.#judge = judge
+  }
+
+  // ── The app ────────────────────────────────────────────────────────────────────────────────────────────────
+
+  #dial(): void {
+    this.#isDialled = true
+    const handler: SocketHandler = {
+      received: (bytes, isScratch) => this.#answered(bytes, isScratch),
+      drained: () => this.#drained(),
+      ended: () => this.#phase !== 'refused' && this.#outer.ended(),
+      // The answer in place of the app's was complete.
+      closed: error => this.#close(this.#phase === 'refused' ? undefined : error),
+    }
+    this.#origin.connect(handler).then(
+      socket => {
+        this.#inner = socket
+        if (this.#isOver) return socket.terminate()
+        if (this.#isPaused) socket.pause()
+        this.#drained()
+      },
+      (cause: unknown) =>
+        this.#close(
+          cause instanceof TunnelError ? cause : new TunnelError('ORIGIN_UNREACHABLE', undefined, { cause }),
+        ),
+    )
+  }
+
+  #close(error?: Error): void {
+    if (this.#isOver) return
+    this.#isOver = true
+    this.#forget()
+    this.#outer.closed(error)
+  }
+
+  /** Without a connection to the app there is none whose end would be told. */
+  #closeAlone(): void {
+    if (this.#isDialled) this.#inner?.end()
+    else queueMicrotask(() => this.#close())
+  }
+
+  // ── From the visitor ───────────────────────────────────────────────────────────────────────────────────────
+
+  write(bytes: Uint8Array, start = 0, end: number = bytes.length): number {
+    let at = start
+    while (at < end && this.#unsent.length === 0 && this.#phase !== 'asking') {
+      const next = this.#take(bytes, at, end)
+      if (next === at) break
+      at = next
+    }
+    return at - start
+  }
+
+  /** Takes some of the bytes; what is kept of them is a copy. Returns where to go on. */
+  #take(bytes: Uint8Array, at: number, end: number): number {
+    switch (this.#phase) {
+      case 'head':
+        return this.#takeHead(bytes, at, end)
+      case 'passing':
+      case 'collecting':
+        return this.#takeBody(bytes, at, end)
+      case 'switched':
+        this.#send(copyOf(bytes, at, end))
+        return end
+      default:
+        return end
+    }
+  }
+
+  #takeHead(bytes: Uint8Array, at: number, end: number): number {
+    const before = this.#text.length
+    const pending = joined([this.#text, bytes.subarray(at, end)])
+    const headEnd = parseRequestHead(this.#head, pending, 0, pending.length, HEAD_LIMITS)
+    if (headEnd === 0) {
+      this.#text = copyOf(pending)
+      return end
+    }
+    if (headEnd < 0) {
+      // The server lets no such head through.
+      this.terminate()
+      return end
+    }
+    const head = this.#head
+    this.#framer.begin(head.body, head.contentLength)
+    this.#bodyBytes = 0
+    const text = copyOf(pending, 0, headEnd)
+    this.#text = EMPTY
+    const judge = this.#judge
+    const isJudged = judge.matches(head.path)
+    if (isJudged && judge.readsBody) {
+      this.#text = text
+      this.#phase = 'collecting'
+      this.visitor = visitorOf(head)
+      this.#stopCollecting = eventLoop.after(ALL_BYTES_MS, () => this.#refuse({ code: 'BODY_TIMEOUT' }))
+      if (!this.#hasRoomFor(text.length)) return end
+      if (head.contentLength > judge.maxBodyBytes) this.#refuse({ code: 'BODY_TOO_LARGE' })
+      else if (head.expectsContinue) this.#outer.received(CONTINUE.slice())
+      if (this.#phase === 'collecting' && this.#framer.complete) this.#decide()
+    } else {
+      const refusal = isJudged ? judge.refusalOf(head, EMPTY) : undefined
+      if (refusal !== undefined) {
+        this.#refuse(refusal)
+        return end
+      }
+      this.#phase = head.upgrade !== '' ? 'asking' : this.#framer.complete ? 'head' : 'passing'
+      this.#send(text)
+    }
+    return at + headEnd - before
+  }
+
+  #takeBody(bytes: Uint8Array, at: number, end: number): number {
+    const isKept = this.#phase === 'collecting'
+    const bodyEnd = this.#framer.feed(bytes, at, end)
+    if (bodyEnd === -1) {
+      this.terminate()
+      return end
+    }
+    if (isKept && this.#bodyBytes > this.#judge.maxBodyBytes) {
+      this.#refuse({ code: 'BODY_TOO_LARGE' })
+      return end
+    }
+    if (isKept && !this.#hasRoomFor(bodyEnd - at)) return end
+    const piece = copyOf(bytes, at, bodyEnd)
+    if (isKept) addPiece(this.#body, piece)
+    else this.#send(piece)
+    if (!this.#framer.complete) return bodyEnd
+    if (isKept) this.#decide()
+    else this.#phase = 'head'
+    return bodyEnd
+  }
+
+  /** Counts so many bytes that are kept. `false`: there is no room, and the request is refused. */
+  #hasRoomFor(count: number): boolean {
+    const largest = this.#judge.maxBodyBytes + HEAD_LIMITS.maxHeadBytes
+    const most = Math.max(MAX_KEPT_BYTES, LARGEST_TIMES * largest)
+    const hasRoom = kept.grow(this, count, most)
+    if (hasRoom) this.#keptBytes += count
+    else this.giveWay()
+    this.#stopWaiting?.()
+    this.#stopWaiting = hasRoom
+      ? eventLoop.after(NEXT_BYTES_MS, () => this.#refuse({ code: 'BODY_TIMEOUT' }))
+      : undefined
+    return hasRoom
+  }
+
+  giveWay(): void {
+    this.#refuse({ code: 'TUNNEL_BUSY', detail: 'Too many requests are kept until they are complete.' })
+  }
+
+  /** Nothing is kept any more. */
+  #forget(): void {
+    this.#text = EMPTY
+    this.#body = []
+    this.#waitNoMore()
+    this.#giveBack()
+  }
+
+  #waitNoMore(): void {
+    this.#stopWaiting?.()
+    this.#stopCollecting?.()
+    this.#stopWaiting = this.#stopCollecting = undefined
+  }
+
+  #giveBack(): void {
+    kept.settle(this)
+    kept.give('', this.visitor, this.#keptBytes)
+    this.#keptBytes = 0
+  }
+
+  /** The request is complete. */
+  #decide(): void {
+    const head = this.#head
+    const refusal = this.#judge.refusalOf(head, this.#keptBody())
+    if (refusal !== undefined) return this.#refuse(refusal)
+    this.#waitNoMore()
+    kept.settle(this)
+    this.#phase = head.upgrade === '' ? 'head' : 'asking'
+    for (const piece of [this.#text, ...this.#body]) this.#send(piece)
+    this.#text = EMPTY
+    this.#body = []
+    // It counts until the app has it.
+    if (this.#unsent.length === 0) this.#giveBack()
+  }
+
+  /** Without its framing. */
+  #keptBody(): Uint8Array {
+    const { body, contentLength } = this.#head
+    if (body !== 'chunked') return joined(this.#body)
+    const parts: Uint8Array[] = []
+    const framer = new BodyFramer((bytes, start, end) => parts.push(bytes.subarray(start, end)))
+    framer.begin(body, contentLength)
+    for (const piece of this.#body) framer.feed(piece, 0, piece.length)
+    return joined(parts)
+  }
+
+  /** Answers in place of the app, and ends the connection: the rest of the request is not wanted. */
+  #refuse({ code, detail }: JudgeRefusal): void {
+    this.#phase = 'refused'
+    this.#forget()
+    const isHead = this.#head.method === 'HEAD'
+    const { host } = this.#head
+    this.#outer.received(
+      errorAnswer(code, {
+        html: false,
+        head: isHead,
+        keepAlive: false,
+        host,
+        ...(detail !== undefined && { detail }),
+      }),
+    )
+    this.#outer.ended()
+    this.#closeAlone()
+  }
+
+  end(): void {
+    if (this.#unsent.length > 0) this.#isEndWaiting = true
+    else this.#closeAlone()
+  }
+
+  terminate(): void {
+    this.#forget()
+    if (this.#inner !== undefined) return this.#inner.terminate()
+    // One that is being dialled is cut once it is there.
+    queueMicrotask(() => this.#close())
+  }
+
+  pause(): void {
+    this.#isPaused = true
+    this.#inner?.pause()
+  }
+
+  resume(): void {
+    this.#isPaused = false
+    this.#inner?.resume()
+  }
+
+  get remoteAddress(): string {
+    return this.#inner?.remoteAddress ?? ''
+  }
+
+  endpoints(): Endpoints | undefined {
+    return this.#inner?.endpoints()
+  }
+
+  // ── From the app ───────────────────────────────────────────────────────────────────────────────────────────
+
+  #answered(bytes: Uint8Array, isScratch: boolean | undefined): void {
+    if (this.#phase === 'refused') return
+    const wasAsked = this.#phase === 'asking'
+    if (wasAsked) this.#readAnswer(bytes)
+    this.#outer.received(bytes, isScratch)
+    if (wasAsked && this.#phase !== 'asking') this.#outer.drained()
+  }
+
+  /** Reads until the final head says whether the app switches protocols. Interim responses in front of it do not. */
+  #readAnswer(bytes: Uint8Array): void {
+    const head = this.#answer
+    let text = joined([this.#answerText, bytes])
+    for (;;) {
+      const end = parseResponseHead(head, text, 0, text.length, HEAD_LIMITS, this.#head.method)
+      if (end === 0) {
+        this.#answerText = copyOf(text)
+        return
+      }
+      const isSwitch = end > 0 && head.status === 101
+      if (end < 0 || isSwitch || head.status >= 200) {
+        // The server refuses an invalid head.
+        this.#phase = isSwitch ? 'switched' : 'head'
+        this.#answerText = EMPTY
+        return
+      }
+      text = text.subarray(end)
+    }
+  }
+
+  #send(piece: Uint8Array): void {
+    if (piece.length === 0) return
+    const inner = this.#inner
+    const taken = inner === undefined || this.#unsent.length > 0 ? 0 : inner.write(piece)
+    if (taken < piece.length) this.#unsent.push(piece.subarray(taken))
+    if (!this.#isDialled) this.#dial()
+  }
+
+  #drained(): void {
+    const inner = this.#inner
+    if (inner === undefined) return
+    for (let [piece] = this.#unsent; piece !== undefined; [piece] = this.#unsent) {
+      const taken = inner.write(piece)
+      if (taken < piece.length) {
+        this.#unsent[0] = piece.subarray(taken)
+        return
+      }
+      this.#unsent.shift()
+    }
+    if (this.#phase !== 'collecting') this.#giveBack()
+    if (this.#isEndWaiting) inner.end()
+    else this.#outer.drained()
+  }
+}
+
+/**
+ * As the last proxy saw it. A proxy that the server trusts puts the address that it sees behind what came, and the server the proxy's own
+ * behind that: what stands in front is the visitor's own words.
+ */
+function visitorOf(head: RequestHead): string {
+  const hops = (head.header('x-forwarded-for') || '-').split(',')
+  const hop = (hops.at(-2) ?? hops[0]!).trim()
+  // Some proxies add the port, which is another one for each connection.
+  const [, bracketed, plain] = /^(?:\[([^\]]+)\]|([\d.]+))(?::\d+)?$/.exec(hop) ?? []
+  return networkOf(bracketed ?? plain ?? (hop || '-'))
+}

@@ -1,0 +1,134 @@
+// Contract: lanes, the quicker way for easy requests of one visitor. Implementation: parts/lanes/. Without it: no-lanes.ts.
+
+import type {
+  ExchangeCounts,
+  LaneCounts,
+  LaneEnd,
+  LaneExchange,
+  LaneTerms,
+  RequestLimits,
+} from '../../accelerator.ts'
+import type { Hop } from '../../http/forward.ts'
+import type { RequestHead } from '../../http/head.ts'
+import type { Tracing } from '../../http/tracing.ts'
+import type { LendableStream } from '../../session/byte-stream.ts'
+import type { Link } from '../../session/link.ts'
+import type { Session } from '../../session/session.ts'
+import type { Socket } from '../../socket.ts'
+import type { Arrival } from '../front.ts'
+import type { Ease, Exchange, Rewrite, Upstream, Visit } from '../upstream.ts'
+import type { LaneEvents } from './lane.ts'
+import type { LayeredTunnel, ServedBy } from './layer.ts'
+
+/** Lanes of a server. */
+export interface Laning {
+  /** How many there are. */
+  readonly count: number
+  /**
+   * Requests to these tunnels may have to go elsewhere: those that a lane takes from now on, or one that was granted and
+   * is about to begin, come back to the main thread. Those that were sent are still answered.
+   */
+  recall(tunnels: readonly LayeredTunnel[]): void
+  /** Passes on what lanes have served and not reported. */
+  harvest(): void
+  /** The sum with all that open lanes have served so far. */
+  addedTo(served: LaneServed): LaneServed
+  /** For a visitor whose requests have begun to come easy; `undefined`: there is none. */
+  forVisitor<Booked>(site: LaneSite<Booked>): VisitorShortcut<Booked> | undefined
+  /** For a client on the streams wire; `undefined`: there are none. */
+  forSession(session: Session): SessionLanes | undefined
+}
+
+/** A visitor's connection. `Booked`: a booking, of which lanes know nothing. */
+export interface LaneSite<Booked> {
+  readonly socket: Socket
+  /** For the host that the visitor asked last; `undefined`: a lane may not begin. */
+  offer(): LaneOffer<Booked> | undefined
+  /** What origins get to know of the visitor. */
+  hop(rewrite: Rewrite | undefined): Hop
+  /** What ids of its requests are made of. */
+  tracing(): Tracing | undefined
+  /** What the visitor asked last. */
+  hostWithPort(): string
+  limits(): RequestLimits
+  /** Whether nothing has arrived since the lane was entered. */
+  isUndisturbed(): boolean
+  /** The connection is no longer the lane's, later; `undefined`: it never was. */
+  left(end: LaneEnd | undefined): void
+}
+
+/** A lane may begin, on these terms. */
+export interface LaneOffer<Booked> {
+  readonly tunnel: LayeredTunnel
+  readonly clauses: readonly LaneClause[]
+  /** The lane left the visitor's exchange to the main thread, in the middle: a booking as of any other. */
+  resume(arrival: Arrival, upstream: Upstream): Booked
+}
+
+/** A visitor's way to a lane. */
+export interface VisitorShortcut<Booked> {
+  /** The booking of a request that went this way already, in part; `undefined`: it did not. */
+  resumed(arrival: Arrival): Booked | undefined
+  /** Begins the exchange on the visitor's own way to the upstream, or as the upstream does where there is none. */
+  begin(upstream: Upstream, visit: Visit): Exchange
+  /** An exchange is over, and the connection stays open. */
+  exchanged(ease: Ease): void
+  readonly isReady: boolean
+  /** Whether a lane may begin now. Without one, what was reserved for it is given up. */
+  isGranted(): boolean
+  /** Begins a lane, in a moment. To be called behind `isGranted`. */
+  enter(): void
+  /** The visitor is gone, or its stream is not what it needs. */
+  giveUp(): void
+}
+
+/** Lanes to one client. */
+export interface SessionLanes {
+  /** Whether a lane can begin now. If not, asks the client for a link now and then. */
+  isReady(): boolean
+  /** The client opens no link for lanes; it may be asked again after `retryMs`, or never. */
+  refused(retryMs: number | undefined): void
+  /** The client opened a link for lanes, which has carried nothing. `false`: it cannot be used. */
+  take(link: Link): boolean
+  /**
+   * Begins a lane that serves the visitor on the stream, in a moment. `left`: the stream is its handler's again, before
+   * `events.ended`; `undefined`: it never was the lane's.
+   */
+  lend(
+    stream: LendableStream,
+    visitor: Socket,
+    terms: LaneTerms,
+    events: LaneEvents,
+    left: (end: LaneEnd | undefined) => void,
+  ): { stop(): void }
+}
+
+/** Who asks for a lane. */
+export interface LaneAsking {
+  readonly tunnel: LayeredTunnel
+  readonly head: RequestHead
+  /** Of the connection: a trusted proxy's, where `isProxy` says so. */
+  readonly address: string
+  readonly isProxy: boolean
+  readonly served: ServedBy
+}
+
+/** All that a lane served. */
+export type LaneServed = Pick<LaneCounts, 'requests' | 'bytesIn' | 'bytesOut'>
+
+/** What one part wants of a lane. The lane keeps to the clauses of all parts. */
+export interface LaneClause {
+  readonly terms?: Partial<Pick<LaneTerms, 'isForGets' | 'isMeasured' | 'isReported' | 'allotted' | 'log'>>
+  /** Exchanges of a second that it wants reported one by one. Default 0. */
+  reportRate?(): number
+  began?(): void
+  ended?(served: LaneServed): void
+  /** Exchanges that are over and were not reported one by one. */
+  tally?(counts: ExchangeCounts): void
+  /** One exchange is over, if exchanges are reported one by one. */
+  exchanged?(exchange: LaneExchange): void
+  /** Only with `isMeasured`: what was measured since the last time. */
+  measured?(measures: Float64Array, bytesIn: number, bytesOut: number): void
+  /** Only with a `log`. */
+  logged?(lines: Uint8Array, count: number): void
+}
