@@ -8,13 +8,12 @@ import { AddressBook, type AddressBounds, narrowed } from './address-book.ts'
 import { type Deadline, type Deadlines, TICKS_PER_SECOND } from './deadlines.ts'
 import type { ServerLimits } from './options.ts'
 import type { Parts } from './parts.ts'
+import type { ServerSettings } from './settings.ts'
 
 /** What admission needs of its server. */
 export interface AdmissionHost {
   readonly limits: ServerLimits
-  readonly addressBounds: AddressBounds
-  /** One address has at most half of the places, however many there are. */
-  readonly isAddressShareDefault: boolean
+  readonly settings: Pick<ServerSettings, 'addressBounds' | 'isAddressShareDefault'>
   readonly deadlines: Deadlines
   readonly parts?: Pick<Parts, 'noted'>
   /** Whether this is a proxy, whose connections are those of many visitors. */
@@ -224,7 +223,9 @@ export class Admission implements Deadline {
   }
 
   get #addressBounds(): AddressBounds {
-    const { addressBounds, isAddressShareDefault, limits } = this.#host
+    const { settings, limits } = this.#host
+    const { addressBounds, isAddressShareDefault } = settings
+    // Else one address has at most half of the places, however many there are.
     if (!isAddressShareDefault) return addressBounds
     const places = Math.min(limits.maxVisitors, this.#limit - this.#reserve)
     return narrowed(addressBounds, Math.max(1, Math.floor(places / 2)))

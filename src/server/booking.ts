@@ -15,11 +15,12 @@ import type {
   Valve,
   ValveEnds,
 } from './contracts/layer.ts'
+import type { Exchanges } from './exchanges.ts'
 import { type Arrival, changed, type Holding, type Route, refusal, type Served } from './front.ts'
 import type { Member } from './member.ts'
 import type { Parts } from './parts.ts'
 import { memberCookie } from './pool.ts'
-import { type RecordHost, RequestRecord, type Result, statusOf } from './request-record.ts'
+import { RequestRecord, type Result, statusOf } from './request-record.ts'
 import type { Tunnel } from './tunnel.ts'
 import type { Upstream } from './upstream.ts'
 import { AnswerUpstream } from './upstreams/answer.ts'
@@ -37,22 +38,25 @@ export interface BookingDesk {
 }
 
 /** What a booking needs of the server. */
-export interface BookingHost extends RecordHost {
-  /** The same as that of the desk. */
-  readonly branding: Branding | undefined
+export interface BookingHost extends BookingDesk {
+  readonly books: Exchanges
   readonly gate: VisitorGate
+  readonly room: BookingRoom
+  /** What throws is an `error` event, and the route a refusal. */
+  routeSafely(route: () => Route): Route
+  /** The tunnel is another server's since the request began to wait for it: where it goes now. */
+  routeAgain(booking: Booking): Route
+}
+
+/** The slice of the room that bookings use. */
+interface BookingRoom {
   /** What requests to tunnels pass. */
   readonly parts: Pick<Parts, 'routerFor' | 'missed' | 'noted'>
   /** Whether visitors reach tunnels by https. */
   readonly isSecure: boolean
-  /** Whether a trusted proxy says that the visitor came by https. */
-  isSecureBefore(arrival: Arrival): boolean
-  /** As that of the desk. */
-  failed(cause: unknown): void
-  /** What throws is an `error` event, and the route a refusal. */
-  routeSafely(route: () => Route): Route
-  /** The tunnel is another server's since the request began to wait for it: where it goes now. */
-  routeAgain(arrival: Arrival, booking: Booking): Route
+  /** Whether this is a proxy whose forwarding headers are believed. */
+  isTrusted(address: string): boolean
+  addressOf(arrival: Arrival): string
 }
 
 const INVALID: Refusal = { code: 'INTERNAL' }
@@ -87,13 +91,13 @@ export class Booking implements Visitor, TunnelRequest {
   constructor(arrival: Arrival, host: BookingHost) {
     this.arrival = arrival
     this.#host = host
-    this.#record = new RequestRecord(arrival, host, this.startedAt)
+    this.#record = new RequestRecord(this, host.books)
   }
 
   // ── Visitor ────────────────────────────────────────────────────────────────────────────────────────────────
 
   get address(): string {
-    return this.#host.addressOf(this.arrival)
+    return this.#host.room.addressOf(this.arrival)
   }
 
   get head(): RequestHead {
@@ -109,7 +113,10 @@ export class Booking implements Visitor, TunnelRequest {
   }
 
   get isSecure(): boolean {
-    return this.#host.isSecure || this.#host.isSecureBefore(this.arrival)
+    const { room } = this.#host
+    const { head, remoteAddress } = this.arrival
+    if (room.isSecure || !room.isTrusted(remoteAddress)) return room.isSecure
+    return head.header('x-forwarded-proto')?.toLowerCase() === 'https'
   }
 
   // ── For the server ─────────────────────────────────────────────────────────────────────────────────────────
@@ -124,7 +131,7 @@ export class Booking implements Visitor, TunnelRequest {
 
   #pass(tunnel: Tunnel): Route {
     this.#enter(tunnel)
-    const route = this.#host.parts.routerFor(tunnel)(this)
+    const route = this.#host.room.parts.routerFor(tunnel)(this)
     if (route.kind === 'upstream' || route.kind === 'refusal') return route
     return changed(route, one => (one.kind === 'again' ? this.#again() : one))
   }
@@ -132,7 +139,7 @@ export class Booking implements Visitor, TunnelRequest {
   /** What it was booked for is undone. */
   #again(): Route {
     this.#leave()
-    return this.#host.routeSafely(() => this.#host.routeAgain(this.arrival, this))
+    return this.#host.routeSafely(() => this.#host.routeAgain(this))
   }
 
   follow(follower: Follower): void {
@@ -260,7 +267,7 @@ export class Booking implements Visitor, TunnelRequest {
 
   /** It is sent once more. */
   retried(): void {
-    this.#host.parts.noted({ kind: 'retried' })
+    this.#host.room.parts.noted({ kind: 'retried' })
   }
 
   /** It became a WebSocket. */
@@ -291,7 +298,7 @@ export class Booking implements Visitor, TunnelRequest {
     const ending = { status, code, reason: this.#record.reason, served, requestBytes, answerBytes }
     if (this.#tunnel === undefined) {
       const { head, address } = this
-      if (code !== undefined) this.#host.parts.missed({ ...ending, code, head, address })
+      if (code !== undefined) this.#host.room.parts.missed({ ...ending, code, head, address })
       return
     }
     for (const follower of this.#followers) follower.ended?.(ending)
@@ -321,12 +328,12 @@ export class Booking implements Visitor, TunnelRequest {
   }
 
   #choose(tunnel: Tunnel): Chosen {
-    const { gate, isSecure } = this.#host
+    const { gate, room } = this.#host
     const chosen = gate.choose(tunnel, this, this.#tried)
     this.#cookie = undefined
     if (tunnel.pool?.affinity !== 'cookie' || typeof chosen === 'string' || chosen.kind === 'holding')
       return chosen
-    if (!tunnel.pool.isShown(chosen, this.head)) this.#cookie = memberCookie(chosen, isSecure)
+    if (!tunnel.pool.isShown(chosen, this.head)) this.#cookie = memberCookie(chosen, room.isSecure)
     return chosen
   }
 

@@ -2,19 +2,21 @@
 
 import { ERRORS, type ErrorCode } from '../errors.ts'
 import { shownTarget } from '../guard.ts'
+import type { RequestHead } from '../http/head.ts'
 import type { Asked, AskedBy, ClientReports } from './clients.ts'
 import type { CopyEnd } from './contracts/layer.ts'
 import { type Exchanges, msSince } from './exchanges.ts'
-import type { Arrival } from './front.ts'
 import type { Member } from './member.ts'
 import { isFailure } from './reports.ts'
 import type { Tunnel } from './tunnel.ts'
 
-/** What a record needs of the server. */
-export interface RecordHost {
-  readonly books: Exchanges
-  /** Address of the visitor, also behind trusted proxies. */
-  addressOf(arrival: Arrival): string
+/** What is noted of. */
+export interface Recorded {
+  readonly head: RequestHead
+  /** Of the visitor, also behind trusted proxies. */
+  readonly address: string
+  /** On the clock of `performance.now()`. */
+  readonly startedAt: number
 }
 
 /** What became of a request. */
@@ -32,29 +34,27 @@ export class RequestRecord {
   code: ErrorCode | undefined
   /** More of why: as the guard says it, or as `Visit.fail` takes it of an exchange that middlewares wrap. */
   reason: string | undefined
-  readonly #arrival: Arrival
-  readonly #host: RecordHost
-  readonly #startedAt: number
+  readonly #request: Recorded
+  readonly #books: Exchanges
   #isSent = false
   /** Where its client gets reports of it, and its number there; 0: the client wants none. */
   #reports: ClientReports | undefined
   #report = 0
 
-  constructor(arrival: Arrival, host: RecordHost, startedAt: number) {
-    this.#startedAt = startedAt
-    this.#arrival = arrival
-    this.#host = host
-    host.books.begun()
+  constructor(request: Recorded, books: Exchanges) {
+    this.#request = request
+    this.#books = books
+    books.begun()
   }
 
   /** It counts for a tunnel. */
   routed(): void {
-    this.#host.books.routed()
+    this.#books.routed()
   }
 
   /** It goes to another tunnel or server after all. */
   left(): void {
-    this.#host.books.left()
+    this.#books.left()
   }
 
   /** It is on its way to a client. */
@@ -70,7 +70,7 @@ export class RequestRecord {
 
   /** At the member that had it, it is over: another one gets it. */
   failedAt(tunnel: Tunnel, code: ErrorCode): void {
-    const durationMs = msSince(this.#startedAt)
+    const durationMs = msSince(this.#request.startedAt)
     this.#reports?.finished(tunnel, this.#report, ERRORS[code].status, durationMs, 0, code)
   }
 
@@ -79,7 +79,7 @@ export class RequestRecord {
     const reports = client?.reports
     const report = this.#begunAt(reports, tunnel)
     return (status, answerBytes, code) => {
-      const durationMs = msSince(this.#startedAt)
+      const durationMs = msSince(this.#request.startedAt)
       reports?.finished(tunnel, report, status || statusOf(code), durationMs, answerBytes, code)
     }
   }
@@ -94,14 +94,14 @@ export class RequestRecord {
   /** For its client and the server's listeners. */
   report(tunnel: Tunnel | undefined, { requestBytes, answerBytes, reason }: Result, status: number): void {
     const { code } = this
-    const { books } = this.#host
+    const books = this.#books
     books.ended(tunnel, requestBytes, answerBytes)
     if (tunnel === undefined) return
     if (!this.#isSent && code !== undefined && code !== 'CANCELLED') this.#reportRefusal(tunnel)
     const { isHeard } = books
     if (this.#report === 0 && !isHeard) return
     const isAlone = isHeard && books.takeReport()
-    const durationMs = isAlone || this.#report > 0 ? msSince(this.#startedAt) : 0
+    const durationMs = isAlone || this.#report > 0 ? msSince(this.#request.startedAt) : 0
     this.#reports?.finished(tunnel, this.#report, status, durationMs, answerBytes, code, reason)
     const outcome = { status, durationMs, bytes: answerBytes }
     if (isAlone) books.report(tunnel, this.#asked, outcome, code, reason ?? this.reason)
@@ -121,14 +121,14 @@ export class RequestRecord {
   }
 
   get #asked(): Asked {
-    const { host, method, target } = this.#arrival.head
+    const { host, method, target } = this.#request.head
     return { host, method, target: shownTarget(target) }
   }
 
   /** `undefined`: the client does not watch. */
   #askedBy(reports: ClientReports): AskedBy | undefined {
     if (!reports.isWatching) return undefined
-    return { address: this.#host.addressOf(this.#arrival), waitedMs: msSince(this.#startedAt) }
+    return { address: this.#request.address, waitedMs: msSince(this.#request.startedAt) }
   }
 }
 

@@ -4,7 +4,6 @@ import { eventLoop } from '../event-loop.ts'
 import { formatUrl } from '../names.ts'
 import { Turns } from '../session/turns.ts'
 import { Shares } from '../shares.ts'
-import type { AddressBounds } from './address-book.ts'
 import { clientAddress } from './client-address.ts'
 import type { Servers } from './contracts/servers.ts'
 import { Deadlines } from './deadlines.ts'
@@ -63,14 +62,6 @@ export class ServerRoom {
 
   get limits(): ServerLimits {
     return this.settings.limits
-  }
-
-  get addressBounds(): AddressBounds {
-    return this.settings.addressBounds
-  }
-
-  get isAddressShareDefault(): boolean {
-    return this.settings.isAddressShareDefault
   }
 
   /** Whether the operator does not allow this name or port. */

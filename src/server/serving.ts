@@ -1,11 +1,10 @@
 // Where each request goes: to the control host, to a tunnel's client, into a wait, or to an error page.
 
 import type { Branding } from '../branding.ts'
-import { Booking, type BookingDesk, type BookingHost } from './booking.ts'
+import { Booking, type BookingHost } from './booking.ts'
 import { type ControlHost, controlRoute } from './control.ts'
 import type { Exchanges } from './exchanges.ts'
 import { type Arrival, type Route, refusal } from './front.ts'
-import type { Parts } from './parts.ts'
 import { proberOf, probeUpstream } from './probe.ts'
 import type { ServerRoom } from './room.ts'
 import type { NamedTunnel } from './route.ts'
@@ -14,10 +13,10 @@ import type { Tunnel } from './tunnel.ts'
 import { refusalOfName } from './tunnels.ts'
 import type { VisitorGate } from './visitor-gate.ts'
 
-export class Serving implements BookingDesk, BookingHost {
+export class Serving implements BookingHost {
   readonly books: Exchanges
   readonly gate: VisitorGate
-  readonly #room: ServerRoom
+  readonly room: ServerRoom
   readonly #startupHold: StartupHold
   readonly #control: ControlHost
 
@@ -28,7 +27,7 @@ export class Serving implements BookingDesk, BookingHost {
     startupHold: StartupHold,
     control: ControlHost,
   ) {
-    this.#room = room
+    this.room = room
     this.books = books
     this.gate = gate
     this.#startupHold = startupHold
@@ -37,7 +36,7 @@ export class Serving implements BookingDesk, BookingHost {
 
   book(arrival: Arrival): Booking {
     const booking = new Booking(arrival, this)
-    booking.route = this.routeSafely(() => this.#route(arrival, booking))
+    booking.route = this.routeSafely(() => this.#route(booking))
     return booking
   }
 
@@ -51,145 +50,130 @@ export class Serving implements BookingDesk, BookingHost {
   }
 
   failed(cause: unknown): void {
-    this.#room.failed(cause instanceof Error ? cause : new Error(String(cause)))
+    this.room.failed(cause instanceof Error ? cause : new Error(String(cause)))
   }
 
   get branding(): Branding | undefined {
-    return this.#room.settings.branding
+    return this.room.settings.branding
   }
 
-  get isSecure(): boolean {
-    return this.#room.isSecure
+  routeAgain(booking: Booking): Route {
+    return this.#route(booking)
   }
 
-  isSecureBefore({ head, remoteAddress }: Arrival): boolean {
-    return this.#room.isTrusted(remoteAddress) && head.header('x-forwarded-proto')?.toLowerCase() === 'https'
-  }
-
-  get parts(): Parts {
-    return this.#room.parts
-  }
-
-  addressOf(arrival: Arrival): string {
-    return this.#room.addressOf(arrival)
-  }
-
-  routeAgain(arrival: Arrival, booking: Booking): Route {
-    return this.#route(arrival, booking)
-  }
-
-  #route(arrival: Arrival, booking: Booking): Route {
-    const { head } = arrival
-    const { limits, settings, state } = this.#room
+  #route(booking: Booking): Route {
+    const { arrival, head } = booking
+    const { limits, settings, state } = this.room
     if (limits.maxBodyBytes > 0 && head.contentLength > limits.maxBodyBytes) return refusal('BODY_TOO_LARGE')
     // While it drains, requests are served on the connections that are there. What could last is not begun.
-    if (state === 'stopped') return leaving(arrival, booking)
+    if (state === 'stopped') return leaving(booking)
     const isDraining = state === 'draining'
-    const destination = this.#room.destinationOf(head.host)
+    const destination = this.room.destinationOf(head.host)
     if (destination.kind === 'control') {
       // Of other servers, visitors still come here.
-      const entered = head.upgrade === '' ? undefined : this.parts.enter(arrival)
+      const entered = head.upgrade === '' ? undefined : this.room.parts.enter(arrival)
       if (entered !== undefined) return entered
       if (head.upgrade !== '' && settings.clientCa && !arrival.isCertified)
         return refusal('CLIENT_CERTIFICATE_MISSING')
       if (head.upgrade !== '' && isDraining) return refusal('SERVER_DRAINING')
       return controlRoute(arrival, this.#control)
     }
-    if (isDraining && head.upgrade !== '') return leaving(arrival, booking)
+    if (isDraining && head.upgrade !== '') return leaving(booking)
     if (arrival.isRefused()) return refusal('VISITOR_LIMIT')
-    if (destination.kind === 'unknown') return this.#routeToUnknown(arrival, booking)
-    return this.#routeToTunnel(arrival, booking, destination)
+    if (destination.kind === 'unknown') return this.#routeToUnknown(booking)
+    return this.#routeToTunnel(booking, destination)
   }
 
   /** After a restart it may be the host of a tunnel whose client is on its way back. */
-  #routeToUnknown(arrival: Arrival, booking: Booking): Route {
-    const { host } = arrival.head
-    const banned = this.#judge(arrival)
+  #routeToUnknown(booking: Booking): Route {
+    const { host } = booking.head
+    const banned = this.#judge(booking)
     if (banned !== undefined) return banned
-    if (!this.#room.settings.policy.opensHosts) return refusal('HOST_UNKNOWN')
-    return this.parts.nameRouter({
+    if (!this.room.settings.policy.opensHosts) return refusal('HOST_UNKNOWN')
+    return this.room.parts.nameRouter({
       request: booking,
       name: host,
-      here: () => this.#routeToAwaited(arrival, booking),
-      again: () => this.#route(arrival, booking),
+      here: () => this.#routeToAwaited(booking),
+      again: () => this.#route(booking),
       kept: () => undefined,
     })
   }
 
-  #routeToAwaited(arrival: Arrival, booking: Booking): Route {
-    const { host } = arrival.head
+  #routeToAwaited(booking: Booking): Route {
+    const { host } = booking.head
     if (!this.#startupHold.isAwaited(host)) return refusal('HOST_UNKNOWN')
-    return this.#startupHold.holding(host, this.#ownAddress(arrival), () => {
-      const destination = this.#room.destinationOf(host)
+    return this.#startupHold.holding(host, this.#ownAddress(booking), () => {
+      const destination = this.room.destinationOf(host)
       return destination.kind === 'tunnel'
-        ? this.#routeToTunnel(arrival, booking, destination)
+        ? this.#routeToTunnel(booking, destination)
         : refusal('HOST_UNKNOWN')
     })
   }
 
-  #routeToTunnel(arrival: Arrival, booking: Booking, named: NamedTunnel): Route {
+  #routeToTunnel(booking: Booking, named: NamedTunnel): Route {
     const { name } = named
-    const tunnel = this.#room.tunnels.find(name)
+    const tunnel = this.room.tunnels.find(name)
     // With its client there, the tunnel's gate judges. Without one nothing waits for it, and no webhook is kept.
-    const banned = tunnel?.upstream === undefined ? this.#judge(arrival) : undefined
+    const banned = tunnel?.upstream === undefined ? this.#judge(booking) : undefined
     if (banned !== undefined) return banned
-    if (tunnel !== undefined || !this.#mayBeClaimed(name)) return this.#routeHere(arrival, booking, named)
-    return this.parts.nameRouter({
+    if (tunnel !== undefined || !this.#mayBeClaimed(name)) return this.#routeHere(booking, named)
+    return this.room.parts.nameRouter({
       request: booking,
       name,
-      here: () => this.#routeHere(arrival, booking, named),
-      again: () => this.#route(arrival, booking),
-      kept: () => (named.isBelow ? undefined : this.#kept(arrival, name, undefined)),
+      here: () => this.#routeHere(booking, named),
+      again: () => this.#route(booking),
+      kept: () => (named.isBelow ? undefined : this.#kept(booking, name, undefined)),
     })
   }
 
-  #routeHere(arrival: Arrival, booking: Booking, { name, isBelow }: NamedTunnel): Route {
-    const tunnel = this.#room.tunnels.find(name)
+  #routeHere(booking: Booking, { name, isBelow }: NamedTunnel): Route {
+    const { arrival, head } = booking
+    const tunnel = this.room.tunnels.find(name)
     const { keptFor, isCopy } = arrival.from ?? {}
     // It was kept for another client than the one that has the name by now.
     if (keptFor !== undefined && tunnel !== undefined && tunnel.holder?.rule.id !== keptFor)
       return booking.moved()
-    const kept = isBelow ? undefined : this.#kept(arrival, name, tunnel)
+    const kept = isBelow ? undefined : this.#kept(booking, name, tunnel)
     if (kept !== undefined) return kept
     if (isCopy === true && tunnel?.kind === 'http') return booking.to(tunnel, isBelow)
     if (tunnel === undefined && this.#startupHold.isAwaited(name) && this.#mayBeClaimed(name))
-      return this.#startupHold.holding(name, this.#ownAddress(arrival), () =>
-        this.#routeToTunnel(arrival, booking, { name, isBelow }),
+      return this.#startupHold.holding(name, this.#ownAddress(booking), () =>
+        this.#routeToTunnel(booking, { name, isBelow }),
       )
     if (isBelow && tunnel?.isWildcard !== true) return refusal('HOST_UNKNOWN')
     if (tunnel?.kind !== 'http') return refusal('TUNNEL_NOT_FOUND')
-    const prober = proberOf(arrival.head, tunnel)
+    const prober = proberOf(head, tunnel)
     if (prober !== undefined) return { kind: 'upstream', upstream: probeUpstream(prober) }
     return booking.to(tunnel, isBelow)
   }
 
   /** Where it goes while the client of the name is away; `undefined`: it waits. */
-  #kept(arrival: Arrival, name: string, tunnel: Tunnel | undefined): Route | undefined {
+  #kept(booking: Booking, name: string, tunnel: Tunnel | undefined): Route | undefined {
+    const { arrival, head, address } = booking
     if (arrival.from?.keptFor !== undefined || tunnel?.upstream !== undefined) return undefined
     const token = tunnel && (tunnel.holder?.rule.id ?? '')
-    const upstream = this.parts.kept(name, token, arrival.head, this.#room.addressOf(arrival))
+    const upstream = this.room.parts.kept(name, token, head, address)
     return upstream && { kind: 'upstream', upstream }
   }
 
   /** The operator keeps the visitor away; `undefined`: it may come. */
-  #judge(arrival: Arrival): Route | undefined {
-    const code = this.parts.judge(this.#room.addressOf(arrival))
+  #judge({ address }: Booking): Route | undefined {
+    const code = this.room.parts.judge(address)
     return code && refusal(code)
   }
 
   /** Of the visitor, also behind trusted proxies; `''` where a proxy does not name it. */
-  #ownAddress(arrival: Arrival): string {
-    const address = this.#room.addressOf(arrival)
-    return this.#room.isTrusted(address) ? '' : address
+  #ownAddress({ address }: Booking): string {
+    return this.room.isTrusted(address) ? '' : address
   }
 
   /** Whether a client could have this name: for no other it is worth while to wait. */
   #mayBeClaimed(name: string): boolean {
-    return refusalOfName(name) === undefined && !this.#room.settings.reservedNames.has(name)
+    return refusalOfName(name) === undefined && !this.room.settings.reservedNames.has(name)
   }
 }
 
 /** The server stops. Of the cluster's other servers each finds out where the client goes. */
-function leaving(arrival: Arrival, booking: Booking): Route {
-  return arrival.from?.moved === undefined ? refusal('SERVER_DRAINING') : booking.moved()
+function leaving(booking: Booking): Route {
+  return booking.arrival.from?.moved === undefined ? refusal('SERVER_DRAINING') : booking.moved()
 }

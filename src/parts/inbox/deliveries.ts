@@ -1,9 +1,10 @@
 // Webhooks on their way to a client that is back: those of one path one after the other, in the order in which they came.
 
 import { eventLoop } from '../../event-loop.ts'
-import type { InboxStore, KeptWebhook } from '../../inbox.ts'
+import type { KeptWebhook } from '../../inbox.ts'
 import type { BookingDesk } from '../../server/booking.ts'
 import { type Delivered, DeliveryVisit } from './delivery-visit.ts'
+import type { InboxSettings } from './options.ts'
 
 /** Of one name at a time: an app that was away is not overrun. */
 const MAX_UNDER_WAY = 4
@@ -20,13 +21,10 @@ const MAX_AWAY = 5
 /** The app did not get it: that is no answer, and another try is always worth while. */
 const AGAIN: ReadonlySet<number> = new Set([0, 408, 425, 429])
 
+/** The inbox that they are of. */
 export interface DeliveriesHost {
-  readonly store: InboxStore
-  readonly maxAttempts: number
-  readonly isSecure: boolean
-  /** Whether a client of this owner has the name and is there. */
   isThere(name: string, owner: string): boolean
-  over(outcome: 'delivered' | 'dropped'): void
+  count(outcome: 'delivered' | 'dropped'): void
   failed(error: Error): void
 }
 
@@ -47,14 +45,18 @@ interface Round {
 }
 
 export class Deliveries {
+  readonly #settings: InboxSettings
   readonly #host: DeliveriesHost
+  readonly #isSecure: boolean
   readonly #desk: BookingDesk
   /** By owner and name. */
   readonly #rounds = new Map<string, Round>()
   #isOver = false
 
-  constructor(host: DeliveriesHost, desk: BookingDesk) {
+  constructor(settings: InboxSettings, host: DeliveriesHost, isSecure: boolean, desk: BookingDesk) {
+    this.#settings = settings
     this.#host = host
+    this.#isSecure = isSecure
     this.#desk = desk
   }
 
@@ -108,7 +110,7 @@ export class Deliveries {
     while (round.underWay < MAX_UNDER_WAY && round.busy.size - round.underWay < MAX_PAUSED) {
       const webhook = this.#next(round)
       if (webhook === undefined) break
-      const visit = new DeliveryVisit(webhook, this.#host.isSecure)
+      const visit = new DeliveryVisit(webhook, this.#isSecure)
       round.busy.set(webhook.path, visit)
       round.underWay++
       void visit.deliver(this.#desk).then(delivered => {
@@ -126,7 +128,7 @@ export class Deliveries {
 
   #next({ name, owner, busy }: Round): KeptWebhook | undefined {
     try {
-      return this.#host.store.next(owner, name, [...busy.keys()])
+      return this.#settings.store.next(owner, name, [...busy.keys()])
     } catch (error) {
       this.#host.failed(error as Error)
       return undefined
@@ -144,14 +146,14 @@ export class Deliveries {
     round.away = 0
     try {
       const isAgain = AGAIN.has(status) || status >= 500
-      if (isAgain && (status === 0 || webhook.attempts + 1 < this.#host.maxAttempts)) {
+      if (isAgain && (status === 0 || webhook.attempts + 1 < this.#settings.maxAttempts)) {
         // A webhook that did not reach the app has not been tried.
-        if (status !== 0) this.#host.store.tried(webhook.id)
+        if (status !== 0) this.#settings.store.tried(webhook.id)
         return this.#pause(round, webhook.path)
       }
-      this.#host.store.remove(webhook.id)
+      this.#settings.store.remove(webhook.id)
       round.failures.delete(webhook.path)
-      this.#host.over(status < 400 ? 'delivered' : 'dropped')
+      this.#host.count(status < 400 ? 'delivered' : 'dropped')
     } catch (error) {
       this.#host.failed(error as Error)
       return this.#pause(round, webhook.path)

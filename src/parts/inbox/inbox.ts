@@ -10,7 +10,7 @@ import type { RequestHead } from '../../http/head.ts'
 import { pathMatcher } from '../../http/path-rules.ts'
 import type { Box, NewWebhook } from '../../inbox.ts'
 import type { BookingDesk } from '../../server/booking.ts'
-import type { Clock } from '../../server/contracts/clock.ts'
+import type { PartServer } from '../../server/contracts/part.ts'
 import type { Table } from '../../server/contracts/tables.ts'
 import { KeptBodies } from '../../server/kept-bodies.ts'
 import type { Upstream } from '../../server/upstream.ts'
@@ -31,24 +31,9 @@ const MAX_SEARCHED = 1_000
 /** Requests that carry webhooks. A GET is a question, which only the app can answer. */
 const METHODS: ReadonlySet<string> = new Set(['POST', 'PUT', 'PATCH'])
 
-export interface InboxHost {
-  readonly isSecure: boolean
-  readonly deadlines: Clock
-  /** How long the next piece of a body may take, as it is now. */
-  readonly pauseMs: number
-  /** Whether a client of this owner has the name here and is there. */
-  isThere(name: string, owner: string): boolean
-  /** Of the processes with this store that have the name's clients, whether this one delivers to them. */
-  delivers(name: string): boolean | Promise<boolean>
-  /** Whether another server that has a store of its own has the name. Rejects when that cannot be asked. */
-  isElsewhere(name: string): boolean | Promise<boolean>
-  count(outcome: 'kept' | 'delivered' | 'dropped' | 'full'): void
-  failed(error: Error): void
-}
-
 export class Inbox {
   readonly #settings: InboxSettings
-  readonly #host: InboxHost
+  readonly #server: PartServer
   readonly #boxes: Boxes
   readonly #writer: Writer
   readonly #deliveries: Deliveries
@@ -58,24 +43,16 @@ export class Inbox {
   readonly #stops = new Map<string, () => void>()
 
   /** Throws what the store throws. */
-  constructor(settings: InboxSettings, host: InboxHost, desk: BookingDesk) {
+  constructor(settings: InboxSettings, server: PartServer, desk: BookingDesk) {
     this.#settings = settings
-    this.#host = host
-    const { store, maxAttempts, maxAgeMs, maxBodyBytes, maxUnwrittenBytes: maxBytes } = settings
-    this.bodies = new KeptBodies(host.deadlines, () => ({ maxBodyBytes, maxBytes, pauseMs: host.pauseMs }))
+    this.#server = server
+    const { store, maxAgeMs, maxBodyBytes, maxUnwrittenBytes: maxBytes } = settings
+    this.bodies = new KeptBodies(server.deadlines, () => {
+      return { maxBodyBytes, maxBytes, pauseMs: server.limits.headTimeoutMs }
+    })
     this.#boxes = new Boxes(store, maxAgeMs)
     this.#writer = new Writer(store, settings)
-    this.#deliveries = new Deliveries(
-      {
-        store,
-        maxAttempts,
-        isSecure: host.isSecure,
-        isThere: (name, owner) => host.isThere(name, owner),
-        over: outcome => host.count(outcome),
-        failed: error => host.failed(error),
-      },
-      desk,
-    )
+    this.#deliveries = new Deliveries(settings, this, server.isSecure, desk)
     this.#regularly('prune', PRUNE_MS, () => this.#prune())
     this.#regularly('look', LOOK_MS, () => {
       if (store.hasChanged()) this.#beginPresent()
@@ -89,11 +66,6 @@ export class Inbox {
     this.#regularly('search', SEARCH_MS, () => this.#search())
     // Once the server has joined the cluster.
     eventLoop.soon(() => this.#safely(() => this.#search()))
-  }
-
-  /** How many webhooks wait, by name. */
-  counts(): ReadonlyMap<string, number> {
-    return this.#settings.store.counts()
   }
 
   /** A client has the name now, perhaps with others. `wish`: which paths it wants kept; `undefined`: none. */
@@ -118,7 +90,7 @@ export class Inbox {
     if (!this.#stops.has('search')) return
     this.#safely(() => {
       for (const owner of this.#settings.store.ownersOf(name))
-        if (!this.#host.isThere(name, owner)) this.#deliveries.begin(name, owner, true)
+        if (!this.isThere(name, owner)) this.#deliveries.begin(name, owner, true)
     })
   }
 
@@ -142,14 +114,30 @@ export class Inbox {
 
   async keep(webhook: NewWebhook): Promise<'kept' | 'known' | 'full' | Error> {
     const outcome = await this.#writer.keep(webhook)
-    if (outcome instanceof Error) this.#host.failed(outcome)
-    else if (outcome !== 'known') this.#host.count(outcome)
+    if (outcome instanceof Error) this.failed(outcome)
+    else if (outcome !== 'known') this.count(outcome)
     if (outcome !== 'kept') return outcome
     // The client may have come while it was written.
     const { name, owner } = webhook
-    if (this.#host.isThere(name, owner)) this.#begin(name, owner)
+    if (this.isThere(name, owner)) this.#begin(name, owner)
     else this.#seek(name, owner)
     return outcome
+  }
+
+  // ── For Deliveries ─────────────────────────────────────────────────────────────────────────────────────────
+
+  /** Whether a client of this owner has the name here and is there. */
+  isThere(name: string, owner: string): boolean {
+    const tunnel = this.#server.tunnels.find(name)
+    return tunnel?.upstream !== undefined && tunnel.holder?.rule.id === owner
+  }
+
+  count(outcome: 'kept' | 'delivered' | 'dropped' | 'full'): void {
+    this.#server.parts.noted({ kind: 'webhook', outcome })
+  }
+
+  failed(error: Error): void {
+    this.#server.failed(error)
   }
 
   // ── Its end ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -165,11 +153,11 @@ export class Inbox {
 
   /** The client is here. */
   #begin(name: string, owner: string): void {
-    const delivers = this.#host.delivers(name)
+    const delivers = this.#delivers(name)
     const go = (does: boolean): void => {
       if (does) this.#deliveries.begin(name, owner)
     }
-    if (delivers instanceof Promise) delivers.then(go, (error: Error) => this.#host.failed(error))
+    if (delivers instanceof Promise) delivers.then(go, (error: Error) => this.failed(error))
     else go(delivers)
   }
 
@@ -177,12 +165,12 @@ export class Inbox {
   #seek(name: string, owner: string): void {
     if (this.#isOver || !this.#stops.has('search')) return
     const go = (is: boolean): void => {
-      if (!is || this.#isOver || this.#host.isThere(name, owner)) return
+      if (!is || this.#isOver || this.isThere(name, owner)) return
       const box = this.#safely(() => this.#boxes.find(name))
       // The other server knows whose client it has; most often this one does, too.
       if (box === undefined || box.owner === owner) this.#deliveries.begin(name, owner, true)
     }
-    const isElsewhere = this.#host.isElsewhere(name)
+    const isElsewhere = this.#isElsewhere(name)
     // Without an answer it is looked for again soon.
     if (isElsewhere instanceof Promise) isElsewhere.then(go, () => {})
     else go(isElsewhere)
@@ -194,23 +182,36 @@ export class Inbox {
 
   #beginPresent(): void {
     for (const { name, owner } of this.#settings.store.waiting(MAX_SEARCHED))
-      if (this.#host.isThere(name, owner)) this.#begin(name, owner)
+      if (this.isThere(name, owner)) this.#begin(name, owner)
   }
 
   #prune(): void {
     const { store, maxAgeMs } = this.#settings
     this.#safely(() => {
-      this.#boxes.touch(this.#boxes.own().filter(({ name, owner }) => this.#host.isThere(name, owner)))
-      for (let gone = store.prune(Date.now() - maxAgeMs); gone > 0; gone--) this.#host.count('dropped')
+      this.#boxes.touch(this.#boxes.own().filter(({ name, owner }) => this.isThere(name, owner)))
+      for (let gone = store.prune(Date.now() - maxAgeMs); gone > 0; gone--) this.count('dropped')
       this.#beginPresent()
     })
+  }
+
+  /** Of the processes with this store that have the name's clients, whether this one delivers to them. */
+  #delivers(name: string): boolean | Promise<boolean> {
+    const { servers, tunnels } = this.#server
+    const isAlone = servers === undefined || servers.shared !== undefined
+    return isAlone || tunnels.find(name)?.pool === undefined || servers.isFirst(name)
+  }
+
+  /** Whether another server that has a store of its own has the name. Rejects when that cannot be asked. */
+  #isElsewhere(name: string): boolean | Promise<boolean> {
+    const found = this.#server.servers?.find(name)
+    return found instanceof Promise ? found.then(nodes => nodes.length > 0) : (found?.length ?? 0) > 0
   }
 
   #safely<Outcome>(act: () => Outcome): Outcome | undefined {
     try {
       return act()
     } catch (error) {
-      this.#host.failed(error as Error)
+      this.failed(error as Error)
       return undefined
     }
   }

@@ -2,8 +2,8 @@
 // other requests what would mark them as kept.
 
 import type { LayeredTunnel } from '../../server/contracts/layer.ts'
-import type { Install, PartServer } from '../../server/contracts/part.ts'
-import type { Inbox, InboxHost } from './inbox.ts'
+import type { Install } from '../../server/contracts/part.ts'
+import type { Inbox } from './inbox.ts'
 import { withoutMarks } from './marks.ts'
 import { inboxSettings } from './options.ts'
 
@@ -41,7 +41,7 @@ export const installInbox: Install = server => {
     async start({ desk }) {
       if (settings === undefined) return
       const { Inbox } = await import('./inbox.ts')
-      inbox = new Inbox(settings, hostOf(server), desk)
+      inbox = new Inbox(settings, server, desk)
     },
     share(open) {
       const table = open('boxes', MAX_BOXES)
@@ -50,30 +50,5 @@ export const installInbox: Install = server => {
     // What is not delivered waits for the next start.
     drain: stop,
     stop,
-  }
-}
-
-function hostOf(server: PartServer): InboxHost {
-  return {
-    isSecure: server.isSecure,
-    deadlines: server.deadlines,
-    get pauseMs() {
-      return server.limits.headTimeoutMs
-    },
-    isThere(name, owner) {
-      const tunnel = server.tunnels.find(name)
-      return tunnel?.upstream !== undefined && tunnel.holder?.rule.id === owner
-    },
-    delivers(name) {
-      const { servers } = server
-      const isAlone = servers === undefined || servers.shared !== undefined
-      return isAlone || server.tunnels.find(name)?.pool === undefined || servers.isFirst(name)
-    },
-    isElsewhere(name) {
-      const found = server.servers?.find(name)
-      return found instanceof Promise ? found.then(nodes => nodes.length > 0) : (found?.length ?? 0) > 0
-    },
-    count: outcome => server.parts.noted({ kind: 'webhook', outcome }),
-    failed: error => server.failed(error),
   }
 }
