@@ -21,7 +21,7 @@ export interface InspectOptions {
    * the others are as fast as without the inspector. Default 50. `0`: every request is captured, whatever it costs.
    */
   readonly rate?: number
-  /** Names of fields besides Authorization, Proxy-Authorization, Cookie and Set-Cookie whose values are shown only when asked for. */
+  /** Names of fields of headers, forms and JSON whose values are shown only when asked for, as those of Authorization, Cookie and `password` are. Default none. */
   readonly secrets?: readonly string[]
   /**
    * Port of the page and the API on 127.0.0.1 and ::1. Default 4040, else the next that is free. `0`: any free one. `false`: neither,
@@ -45,7 +45,8 @@ export interface InspectSettings extends Bounds {
   readonly store: string | undefined
 }
 
-const SECRETS = ['authorization', 'proxy-authorization', 'cookie', 'set-cookie']
+/** Header fields, and the field of forms and JSON that must not be in a bug report. */
+const SECRETS = ['authorization', 'proxy-authorization', 'cookie', 'set-cookie', 'password']
 
 /** Where developers look for it. */
 const FIRST_PORT = 4_040
