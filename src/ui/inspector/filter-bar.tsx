@@ -226,7 +226,7 @@ const counts = computed(() => {
   const found = new Map<string, number>()
   if (hasMore.value || isSearching.value) return found
   for (const [text] of chips.value) {
-    // It would take the place of another tunnel's.
+    // The chip of another tunnel takes its place.
     if (text.startsWith('tunnel:') && /(?:^|\s)tunnel:/.test(filter.value)) continue
     const test = parseFilter(text)
     if (!isFilterFault(test)) found.set(text, rows.value.filter(row => test.matches(row)).length)
