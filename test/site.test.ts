@@ -6,6 +6,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { chromium } from 'playwright-core'
+import { VERSION } from '../src/version.ts'
 import { finish } from './cli/bin.ts'
 import { unknownWords } from './support/documented-commands.ts'
 import { testWith } from './support/needs.ts'
@@ -62,6 +63,22 @@ test('every page is built, no link in it is dead, and it reads without JavaScrip
   )
   expect(dead).toEqual([])
 }, 300_000)
+
+test('the first page has one command, the repository and the version; each page has what social networks show, and no face', async () => {
+  const home = await Bun.file(join(out, 'index.html')).text()
+  expect(home).toContain('bun bin/localtunnels.ts 3000')
+  expect(home).toContain('href="https://github.com/acme/tunnels"')
+  expect(home).toContain(`>${VERSION}<`)
+  expect(home).toContain('property="og:image" content="https://acme.github.io/tunnels/images/inspector.png"')
+  expect(existsSync(join(out, 'images/inspector.png'))).toBeTrue()
+  const share = await Bun.file(join(out, 'start/share.html')).text()
+  expect(share).toContain('property="og:url" content="https://acme.github.io/tunnels/start/share"')
+  expect(share).toMatch(/<img src="[^"]+" alt="A terminal/)
+  const faces: string[] = []
+  for (const name of pages)
+    if (/[\u{1f600}-\u{1f64f}]/u.test(await Bun.file(join(out, name)).text())) faces.push(name)
+  expect(faces).toEqual([])
+})
 
 const served = () =>
   Bun.serve({
@@ -122,6 +139,33 @@ testWith(
       '[...document.querySelectorAll("tbody tr:first-child td")].map(one => getComputedStyle(one, "::before").content)',
     )
     expect(labels).toEqual(['none', '"HTTP: "', '"Whose fault: "', '"Retry: "', '"Number: "'])
+  },
+  300_000,
+)
+
+testWith(
+  ['chromium'],
+  'the site has the colours of the tokens, in both themes, and the ways to install need no script',
+  async () => {
+    using site = served()
+    await using browser = await launched()
+    for (const [colorScheme, colours] of [
+      ['light', ['rgb(255, 255, 255)', 'rgb(23, 30, 34)']],
+      ['dark', ['rgb(15, 21, 23)', 'rgb(230, 234, 235)']],
+    ] as const) {
+      const page = await browser.newPage({ colorScheme })
+      await page.goto(`${site.url.href}tunnels/index.html`)
+      const found = await page.evaluate(
+        '[document.body, document.querySelector("h1 .text")].map((one, at) => getComputedStyle(one)[at ? "color" : "backgroundColor"])',
+      )
+      expect(found).toEqual([...colours])
+      expect(await page.locator('.picture img:visible').count()).toBe(1)
+    }
+    const plain = await browser.newPage({ javaScriptEnabled: false })
+    await plain.goto(`${site.url.href}tunnels/index.html`)
+    await plain.getByText('Docker', { exact: true }).click()
+    await plain.getByText('docker build').waitFor()
+    expect(await plain.locator('.install pre:visible').count()).toBe(1)
   },
   300_000,
 )

@@ -2,7 +2,7 @@
 //
 //   bun tools/terminal-picture.ts        writes docs/images/terminal.svg. Needs openssl
 
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { type IBufferCell, Terminal } from '@xterm/headless'
@@ -10,11 +10,25 @@ import { TunnelServer } from '../src/index.ts'
 import { makeCertificate } from '../test/support/certificates.ts'
 
 const root = resolve(import.meta.dir, '..')
-const [COLUMNS, ROWS] = [78, 14]
+const [COLUMNS, ROWS] = [80, 18]
 /** Of one cell, in px: what monospaced fonts of 14 px come close to. */
 const [CELL_WIDTH, CELL_HEIGHT, MARGIN] = [8.43, 20, 18]
 /** Classes of the first colours of the palette; others are drawn as text. */
 const COLOURS = ['', 'red', 'green', 'yellow', 'blue', 'magenta', 'cyan', ''] as const
+
+/** Names in the picture, and whose colours they have. */
+const TOKENS = {
+  text: 'text',
+  dim: 'text-3',
+  red: 'bad',
+  green: 'ok',
+  yellow: 'warn',
+  blue: 'info',
+  magenta: 'info',
+  cyan: 'accent-text',
+  back: 'canvas',
+  line: 'line',
+}
 
 const ANSWERS: Readonly<Record<string, () => Response>> = {
   '/': () => new Response('x'.repeat(4_100), { headers: { 'content-type': 'text/html' } }),
@@ -82,6 +96,7 @@ const tidy = (line: string) =>
   line
     .replace(/\.localhost:\d+/, '.tunnel.example')
     .replace(`localhost:${app.port}`, 'localhost:3000')
+    .replace(`localhost:${server.port}`, 'tunnel.example')
     .replace(/^(http:\/\/127\.0\.0\.1:)\d+\/#.*/, (_, start: string) => `${start}4040/#8kqT…`)
 writeFileSync(join(root, 'docs/images/terminal.svg'), drawn())
 child.kill('SIGTERM')
@@ -102,8 +117,8 @@ function drawn(): string {
   const height = MARGIN * 2 + (lastRow(buffer.length) + 1) * CELL_HEIGHT
   return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" width="${width}" height="${height}" role="img" aria-label="A terminal: the public URL, the inspector's, and a line for each request">
 <style>
-svg{--text:#1f2328;--dim:#59636e;--red:#cf222e;--green:#1a7f37;--yellow:#9a6700;--blue:#0969da;--magenta:#8250df;--cyan:#1b7c83;--back:#f6f8fa;--line:#d1d9e0}
-@media(prefers-color-scheme:dark){svg{--text:#e6edf3;--dim:#9198a1;--red:#ff7b72;--green:#3fb950;--yellow:#d29922;--blue:#58a6ff;--magenta:#bc8cff;--cyan:#39c5cf;--back:#0d1117;--line:#3d444d}}
+svg{${coloursOf(1)}}
+@media(prefers-color-scheme:dark){svg{${coloursOf(2)}}}
 rect{fill:var(--back);stroke:var(--line)}
 text{font:14px ui-monospace,SFMono-Regular,Menlo,Consolas,"DejaVu Sans Mono",monospace;fill:var(--text);white-space:pre}
 .bold{font-weight:600}.dim{fill:var(--dim)}${COLOURS.filter(one => one !== '')
@@ -114,6 +129,17 @@ text{font:14px ui-monospace,SFMono-Regular,Menlo,Consolas,"DejaVu Sans Mono",mon
 ${lines.join('\n')}
 </svg>
 `
+}
+
+/** Colours of a theme, light or dark, as the pages of the product have them. */
+function coloursOf(theme: 1 | 2): string {
+  const tokens = readFileSync(join(root, 'src/ui/tokens.css'), 'utf8')
+  return Object.entries(TOKENS)
+    .map(
+      ([name, token]) =>
+        `--${name}:${new RegExp(`--${token}: light-dark\\((.+?), (.+?)\\)`).exec(tokens)?.[theme]}`,
+    )
+    .join(';')
 }
 
 /** A `tspan` for each run of cells that look alike. Each word has a place of its own, whatever the font. */

@@ -1,9 +1,10 @@
 // The documentation as a site: `bun run site` builds it into docs/.vitepress/dist. Every page is readable without JavaScript.
 
-import { readdirSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { cp } from 'node:fs/promises'
 import { join } from 'node:path'
 import { defineConfig, type MarkdownRenderer } from 'vitepress'
+import { VERSION } from '../../src/version.ts'
 
 /** The way of a newcomer, one page each. */
 const PATH = [
@@ -45,12 +46,17 @@ const MEASURED = readdirSync(join(import.meta.dirname, '../benchmarks'))
   .filter(file => file.endsWith('.md'))
   .map(file => `benchmarks/${file.slice(0, -3)}`)
 
-/** A tunnel, seen from the front. */
-const ICON =
-  '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><path d="M4 29V16a12 12 0 0 1 24 0v13h-7V16a5 5 0 0 0-10 0v13z" fill="#3451b2"/></svg>'
+/** The mark of the product: dark by the preference of the browser, or by the switch of the site. */
+const MARK = readFileSync(join(import.meta.dirname, '../../src/ui/mark.svg'), 'utf8')
+const [, LIGHT = '', DARK = ''] = /<style>(.*?)@media[^{]*\{(.*?\})\}/.exec(MARK) ?? []
+const urlOf = (svg: string) => `data:image/svg+xml,${encodeURIComponent(svg)}`
+const markIn = (style: string) => urlOf(MARK.replace(/<style>.*<\/style>/, `<style>${style}</style>`))
 
 /** What is outside of the site is read there. A workflow knows where it runs. */
-const REPOSITORY = `https://github.com/${process.env.GITHUB_REPOSITORY ?? 'localtunnels/localtunnels'}/blob/main`
+const [OWNER = '', NAME = ''] = (process.env.GITHUB_REPOSITORY ?? 'localtunnels/localtunnels').split('/')
+const REPOSITORY = `https://github.com/${OWNER}/${NAME}/blob/main`
+/** Social networks take addresses that are complete. */
+const SITE = `https://${OWNER}.github.io/${NAME}/`
 
 /** Where a link of a page leads in the repository, when the site has no such page. */
 function inRepository(href: string): string | undefined {
@@ -134,15 +140,27 @@ export default defineConfig({
   lang: 'en',
   cleanUrls: true,
   head: [
-    ['link', { rel: 'icon', href: `data:image/svg+xml,${encodeURIComponent(ICON)}` }],
+    ['link', { rel: 'icon', href: urlOf(MARK) }],
     ['style', {}, STYLE],
     ['noscript', {}, PLAIN],
   ],
   // Decisions are for who changes the code.
+  transformHead: ({ title, description, pageData: { relativePath } }) =>
+    Object.entries({
+      'og:type': 'website',
+      'og:site_name': 'localtunnels',
+      'og:title': title,
+      'og:description': description,
+      'og:url': SITE + relativePath.replace(/(?:index)?\.md$/, ''),
+      'og:image': `${SITE}images/inspector.png`,
+      'twitter:card': 'summary_large_image',
+    }).map(([property, content]) => ['meta', { property, content }]),
   srcExclude: ['decisions/**', 'tour.md', 'testing.md'],
   ignoreDeadLinks: [/operating\//, /localhost/],
   markdown: {
     anchor: { slugify: idOf },
+    // `http(s)://` has `:/`, which is a face to the plug-in.
+    emoji: { shortcuts: {} },
     // The usual themes are too pale for axe.
     theme: { light: 'github-light-high-contrast', dark: 'github-dark-high-contrast' },
     languageAlias: { caddy: 'nginx', haproxy: 'nginx' },
@@ -177,6 +195,11 @@ export default defineConfig({
         enforce: 'pre',
         transform(text: string, id: string) {
           if (id.endsWith('.md')) return text.replace(/^<!-- .*? -->$/gm, '')
+          // The first page has no main landmark of its own.
+          if (id.endsWith('/VPHome.vue'))
+            return text
+              .replace(/<div(?=\s+class="VPHome")/, '<main')
+              .replace(/<\/div>(?=\s*<\/template>\s*<style)/, '</main>')
           // The name of the button is "Search": its second key is drawn as the first is, and is no text.
           return id.endsWith('/VPNavBarSearchButton.vue') ? text.replace('>K</kbd>', '></kbd>') : undefined
         },
@@ -186,7 +209,13 @@ export default defineConfig({
   // Files that pages lead to, besides pages and pictures.
   buildEnd: async ({ srcDir, outDir }) => {
     const isData = (path: string) => !path.endsWith('.md')
-    for (const name of ['operating', 'benchmarks', 'security', 'localtunnels.schema.json'])
+    for (const name of [
+      'operating',
+      'benchmarks',
+      'security',
+      'images/inspector.png',
+      'localtunnels.schema.json',
+    ])
       await cp(join(srcDir, name), join(outDir, name), { recursive: true, filter: isData })
   },
   themeConfig: {
@@ -197,10 +226,15 @@ export default defineConfig({
       quote: 'The search finds what you look for.',
       linkText: 'To the first page',
     },
+    logo: { light: markIn(LIGHT), dark: markIn(DARK), alt: '' },
     nav: [
       { text: 'Start', link: '/start/share' },
+      { text: 'Guides', link: '/inspector' },
       { text: 'Reference', link: '/cli' },
+      { text: VERSION, link: `${REPOSITORY}/CHANGELOG.md` },
     ],
+    socialLinks: [{ icon: 'github', link: `https://github.com/${OWNER}/${NAME}` }],
+    editLink: { pattern: `https://github.com/${OWNER}/${NAME}/edit/main/docs/:path`, text: 'Edit this page' },
     sidebar: [
       {
         text: 'Get started',

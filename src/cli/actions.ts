@@ -56,7 +56,7 @@ export interface Actions {
 /** What the commands are run with. */
 export interface Stage {
   /** Chooses the output, and begins. */
-  readonly start: (wish: OutputWish) => Run
+  readonly start: (wish: OutputWish) => Promise<Run>
   /** Writes to standard output. */
   readonly write: (text: string) => void
   /** Writes to standard error. */
@@ -71,10 +71,13 @@ export function createActions({ start, write, log, stop, ended }: Stage): Action
   const around = { environment: process.env, write, log }
   const inspection: RequestsDesk = { ...around, stop }
   return {
-    share: async (settings, wish) => (await import('./commands/share.ts')).shareApp(settings, start(wish)),
-    shareRaw: async (settings, wish) => (await import('./commands/raw.ts')).shareRaw(settings, start(wish)),
-    serve: async (settings, wish) => (await import('./commands/server.ts')).serve(settings, start(wish)),
-    up: async (settings, wish) => (await import('./commands/up.ts')).up(settings, start(wish)),
+    share: async (settings, wish) =>
+      (await import('./commands/share.ts')).shareApp(settings, await start(wish)),
+    shareRaw: async (settings, wish) =>
+      (await import('./commands/raw.ts')).shareRaw(settings, await start(wish)),
+    serve: async (settings, wish) =>
+      (await import('./commands/server.ts')).serve(settings, await start(wish)),
+    up: async (settings, wish) => (await import('./commands/up.ts')).up(settings, await start(wish)),
     run: async settings => {
       const { runCommand } = await import('./commands/run.ts')
       const { dim } = paletteFor(process.stderr.isTTY, process.env)

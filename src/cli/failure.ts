@@ -34,14 +34,26 @@ export function fail(error: unknown, { chosen, log, words, command }: Failed): n
   chosen?.output.close()
   if (chosen?.isJson) chosen.last({ type: 'error', code: known.code, message })
   const { red, bold } = paletteFor(process.stderr.isTTY, process.env)
-  const text = `error ${known.code}: ${visible(message)}`
-  const lines = process.stderr.isTTY ? wrapped(text, log.columns) : [text]
-  const coloured = lines.join('\n').replace(/^error (\w+)/, (_, code) => `${red('error')} ${bold(code)}`)
-  log.write(`${coloured}\n`)
+  const shown = visible(message)
+  log.write(
+    process.stderr.isTTY
+      ? `${onTerminal(known.code, shown, log.columns)}\n`
+      : `${red('error')} ${bold(known.code)}: ${shown}\n`,
+  )
   const page = pageOf(known.code)
-  if (page !== undefined) log.write(`  ${page}\n`)
+  if (page !== undefined) log.write(`${process.stderr.isTTY ? '    ' : '  '}${page}\n`)
   if (process.env.LOCALTUNNELS_DEBUG === '1') log.write(`${inspect(error)}\n`)
   return exitCodeOf(known.code)
+}
+
+/** Two paragraphs for a terminal: the fault with its code, and the next step. */
+function onTerminal(code: string, message: string, columns: number): string {
+  const { red, bold, dim } = paletteFor(true, process.env)
+  const [, what = '', todo = ''] = /^(.*?[.!])(?: (?=[A-Z`"-])(.*))?$/s.exec(message) ?? [message, message]
+  const [first = '', ...more] = wrapped(`✗ ${what}  ${code}`, columns - 4)
+  const head = [first, ...more].join('\n    ').replace(new RegExp(`${code}$`), dim(code))
+  const below = todo === '' ? [] : wrapped(todo, columns - 4)
+  return [`  ${bold(red(head))}`, ...below.map(line => `    ${line}`)].join('\n')
 }
 
 /** The command that only has commands below it, of which none was named. */

@@ -48,8 +48,8 @@ async function runCommand(argv: readonly string[], out: GatheredSink, log: Gathe
     unwritten = error
   })
   process.stderr.on('error', () => {})
-  const start = (wish: OutputWish): Run => {
-    chosen = chooseOutput(wish, out, log)
+  const start = async (wish: OutputWish): Promise<Run> => {
+    chosen = await chooseOutput(wish, out, log)
     const { output, reportRate } = chosen
     onReaderGone(() => stop.abort())
     const terminal = process.stdout.isTTY ? (sequence: string) => out.write(sequence) : undefined
@@ -86,7 +86,7 @@ async function runCommand(argv: readonly string[], out: GatheredSink, log: Gathe
     if (chosen !== undefined && !hasServed && stop.signal.reason === 'SIGINT') exitCode = EXIT.interrupted
   } catch (error) {
     // A program that reads events reads this one too, however early it comes.
-    if (isJsonAsked(words)) chosen ??= chooseOutput(JSON_WISH, out, log)
+    if (isJsonAsked(words)) chosen ??= await chooseOutput(JSON_WISH, out, log)
     const { fail } = await import('./failure.ts')
     exitCode = fail(error, { chosen, log, words, command })
   }

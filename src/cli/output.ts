@@ -221,10 +221,15 @@ export interface OutputWish {
   readonly isQuiet: boolean
 }
 
+/** `['o', 'open']`. */
+export type OfferedKey = readonly [key: string, what: string]
+
 export interface Output {
   event(event: CliEvent): void
   /** Lines that are ready to be shown to a human, such as a QR code. */
   block(text: string): void
+  /** Shows keys and what they do, as long as the run lasts. Only a terminal does. */
+  offer?(keys: readonly OfferedKey[]): void
   /** Leaves the screen as a shell expects it. No call follows. */
   close(): void
 }

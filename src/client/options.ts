@@ -288,7 +288,7 @@ export interface InspectOptions {
    * the others are as fast as without the inspector. Default 50. `0`: every request is captured, whatever it costs.
    */
   readonly rate?: number
-  /** Names of fields besides Authorization, Proxy-Authorization, Cookie and Set-Cookie whose values are shown only when asked for. */
+  /** Names of fields of headers, forms and JSON that are masked besides Authorization, Cookie, `password` and similar ones. Default none. */
   readonly secrets?: readonly string[]
   /**
    * Port of the page and the API on 127.0.0.1 and ::1. Default 4040, else the next that is free. `0`: any free one. `false`: neither,

@@ -11,7 +11,7 @@ export interface ClientInspect {
   readonly maxFrames?: number
   /** Requests a second above which only some are captured; 0: all. Default: 50. */
   readonly rate?: number
-  /** Header fields that are masked besides Authorization, Cookie and their like. Default: none. */
+  /** Fields of headers, forms and JSON that are masked in addition to Authorization, Cookie and password. Default: none. */
   readonly secrets?: readonly string[]
   /** Port of the page and the API on 127.0.0.1 and ::1; 0: any free one. Default: 0. */
   readonly port?: number

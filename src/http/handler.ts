@@ -4,10 +4,10 @@ import type { ErrorCode } from '../errors.ts'
 import { Backlog } from './backlog.ts'
 import { BodyFramer } from './body.ts'
 import { ascii } from './characters.ts'
+import { errorAnswer } from './error-answer.ts'
 import { sendAnswer } from './handler-answer.ts'
 import { RequestBody, requestOf, type Scheme } from './handler-request.ts'
 import { type HeadLimits, parseRequestHead, RequestHead } from './head.ts'
-import { errorAnswer } from './pages.ts'
 
 /** Answers a request in process: the `fetch` of Hono, Elysia, Bun.serve, or a plain function. Nothing: the request was upgraded. */
 export type Handler = (request: Request) => Response | undefined | Promise<Response | undefined>
@@ -290,7 +290,7 @@ export class HandlerConnection {
 
   #refuse(code: ErrorCode, detail?: string): void {
     const head = this.#head
-    const page = { html: false, head: head.method === 'HEAD', keepAlive: false, host: head.host }
+    const page = { head: head.method === 'HEAD', keepAlive: false, host: head.host }
     this.#write(errorAnswer(code, detail === undefined ? page : { ...page, detail }))
     this.#end(new Error('the request was refused'))
   }

@@ -1,7 +1,8 @@
 // What guards answer themselves: JSON for programs, small pages with a form for people.
 
 import { ERRORS, type ErrorCode } from '../errors.ts'
-import { errorJson, escapeHtml, PAGE_POLICY, shell } from '../http/pages.ts'
+import { errorJson } from '../http/error-answer.ts'
+import { escapeHtml, PAGE_POLICY, shell } from '../http/pages.ts'
 import type { HeaderLine, Refusal } from '../plugin.ts'
 import { isNavigation, type Offer, type Request } from './way.ts'
 

@@ -1,8 +1,9 @@
 // The control host: where clients connect, and the server's own small pages. No tunnel's host ever comes here.
 
 import type { Branding } from '../branding.ts'
+import { wantsHtml } from '../http/error-answer.ts'
 import type { RequestHead } from '../http/head.ts'
-import { INFO_POLICY, infoPage, wantsHtml } from '../http/pages.ts'
+import { INFO_POLICY, infoPage } from '../http/pages.ts'
 import { LINK_PROTOCOL } from '../wire/frame.ts'
 import { type Arrival, type Route, refusal } from './front.ts'
 import type { SessionLinks } from './links.ts'

@@ -134,7 +134,7 @@ test('the status line of a terminal counts those without a line', () => {
   }
   jest.advanceTimersByTime(1_000)
   expect(paper.text).toContain('… and 70 more requests')
-  expect(paper.text).toEndWith('● live  100 requests, 100 connections, 100 open')
+  expect(paper.text).toMatch(/● live {2}100 requests, 100 connections, 100 open +p95 18 ms$/)
   output.close()
 })
 

@@ -23,7 +23,7 @@ const app = () => {
   return `127.0.0.1:${server.port}`
 }
 
-const INSPECT = /inspect: (http:\/\/127\.0\.0\.1:\d+\/#[\w-]{43})/
+const INSPECT = /Inspect +\S*?(http:\/\/127\.0\.0\.1:\d+\/#[\w-]{43})/
 
 /** What the API of the inspector lists. */
 async function paths(inspector: string): Promise<readonly string[]> {
@@ -95,7 +95,7 @@ test('up keeps what its file says, with an address, keys and a file that outlive
   for (const path of ['/first', '/second']) {
     const running = open(startOnTerminal(up, { NO_COLOR: '1' }))
     const inspector = await running.printed(INSPECT)
-    await running.printed(/keys: i opens/)
+    await running.printed(/i inspect {2}r replay/)
     const url = new URL(await running.printed(/(http:\/\/web\.localhost:\d+)/))
     await (await fetch(`http://127.0.0.1:${url.port}${path}`, { headers: { host: url.host } })).text()
     await running.printed(new RegExp(`GET .*${path}`))

@@ -45,7 +45,7 @@ async function setUp(status = 200) {
   return { app, answers, seen, env, folder }
 }
 
-const KEYS = /keys: i opens the inspector, r replays the last request/
+const KEYS = /i inspect {2}r replay {2}h help/
 
 async function visit(run: Running, path: string, body = ''): Promise<number> {
   const url = new URL(await run.printed(/ (http:\/\/\S+\.localhost:\d+)\r\n/))
@@ -60,7 +60,7 @@ test('r replays the last request into the app, and says what came of it', async 
   run.type('r')
   await run.printed(/There is no request to replay yet/)
   expect(await visit(run, '/hooks', 'paid')).toBe(500)
-  await run.printed(/POST +500/)
+  await run.printed(/500 {2}POST/)
   answers.status = 200
   run.type('r')
   await run.printed(/↻ POST \/hooks {2}500 → 200 {2}fixed/)
@@ -83,7 +83,7 @@ test('r replays the last request into the app, and says what came of it', async 
 testWith(['sh'], 'i opens the page in the browser', async () => {
   const { app, env, folder } = await setUp()
   const run = open(startOnTerminal([`${app.port}`, '--local', '--inspect'], env))
-  const page = await run.printed(/inspect: (\S+)/)
+  const page = await run.printed(/Inspect +(\S+)/)
   await run.printed(KEYS)
   run.type('i')
   const file = join(folder, 'opened')

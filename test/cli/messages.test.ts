@@ -226,7 +226,7 @@ test('login does not tell to log in', async () => {
   await run.printed(/\(empty: none\): /)
   run.type('wrong\r')
   expect(await run.exited).toBe(4)
-  expect(run.stdout).toContain('TOKEN_REFUSED: ')
+  expect(run.stdout).toContain('✗ The server does not accept this token.  TOKEN_REFUSED\r\n    Check it')
   expect(run.stdout).not.toContain('localtunnels login')
   await mkdir(join(config, 'localtunnels'), { recursive: true })
   await Bun.write(join(config, 'localtunnels/logins.json'), '{}')

@@ -1,6 +1,7 @@
 // What each output makes of the same events.
 
 import { expect, test } from 'bun:test'
+import { Terminal } from '@xterm/headless'
 import type { CliEvent, Output, ReadyEvent, Sink } from '../../src/cli/output.ts'
 import { JsonOutput } from '../../src/cli/outputs/json.ts'
 import { PlainOutput } from '../../src/cli/outputs/plain.ts'
@@ -8,6 +9,7 @@ import { TerminalOutput } from '../../src/cli/outputs/terminal.ts'
 import { tellReach } from '../../src/cli/sharing/reach.ts'
 import { Totals } from '../../src/cli/sharing/totals.ts'
 import { paletteFor } from '../../src/cli/terminal/palette.ts'
+import { VERSION } from '../../src/version.ts'
 
 class Paper implements Sink {
   text = ''
@@ -59,8 +61,9 @@ test('a terminal shows the URL as being checked before it answers, then the URL 
   output.event(CONNECTED)
   expect(paper.screen).toEqual(['  ◐ https://calm-otter.tunnel.example  checking'])
   output.event(READY)
-  expect(paper.screen).toContain('  https://calm-otter.tunnel.example')
-  expect(paper.screen).toContain('  → http://localhost:3000')
+  expect(paper.screen).toContain('  Public    https://calm-otter.tunnel.example')
+  expect(paper.screen).toContain('  App       http://localhost:3000')
+  expect(paper.screen).toContain('  Server    tunnel.example')
   expect(paper.screen.at(-1)).toBe('  ● live')
   output.close()
   expect(paper.screen.at(-1)).toBe('')
@@ -164,9 +167,9 @@ test('a terminal shows one line per request above the status line', () => {
     }),
   )
   expect(paper.screen.slice(-3)).toEqual([
-    '  12:01:07  GET      200   18 ms    4.1 kB  /',
-    '  12:01:07  POST     502   1.2 s     312 B  /api  ORIGIN_CLOSED',
-    '  ● live  2 requests',
+    '  12:01:07  200  GET    /                                         18 ms   4.1 kB',
+    '  12:01:07  502  POST   /api  ORIGIN_CLOSED                       1.2 s    312 B',
+    '  ● live  2 requests  1 error',
   ])
   output.close()
 })
@@ -176,12 +179,12 @@ test('a WebSocket has a line when it opens and one when it is closed; the status
   output.event(READY)
   output.event({ type: 'upgraded', id: 7, method: 'GET', path: '/chat' })
   expect(paper.screen.slice(-2)).toEqual([
-    '  12:01:07  GET      101    open            /chat',
+    '  12:01:07  101  GET    /chat                                      open',
     '  ● live  1 open',
   ])
   output.event(response({ id: 7, status: 101, path: '/chat', durationMs: 61_000 }))
   expect(paper.screen.slice(-2)).toEqual([
-    '  12:01:07  GET      101    61 s    4.1 kB  /chat',
+    '  12:01:07  101  GET    /chat                                      61 s   4.1 kB',
     '  ● live  1 request',
   ])
   output.close()
@@ -191,7 +194,9 @@ test('a visitor that leaves is no error', () => {
   const { paper, output } = terminal()
   output.event(READY)
   output.event(response({ status: 0, bytes: 0, error: 'CANCELLED' }))
-  expect(paper.screen.at(-2)).toBe('  12:01:07  GET        —   18 ms       0 B  /  visitor left')
+  expect(paper.screen.at(-2)).toBe(
+    '  12:01:07    —  GET    /  visitor left                           18 ms      0 B',
+  )
   output.close()
   const totals = new Totals()
   totals.ended({ id: 1, status: 0, bytes: 0, error: 'CANCELLED' })
@@ -219,7 +224,7 @@ test('at 40 columns a failed request keeps its path and a sentence its words', (
   const { paper, output } = terminal(40)
   output.event({ ...READY, isEmbedded: true })
   output.event(response({ path: '/api/orders/17', status: 502, error: 'ORIGIN_UNREACHABLE' }))
-  expect(paper.screen.at(-2)).toBe('  GET      502  /api/orders…  ORIGIN_UN…')
+  expect(paper.screen.at(-2)).toBe('  502  GET    /api/orders…  ORIGIN_UNRE…')
   output.event({
     type: 'notice',
     code: 'UNPROVEN',
@@ -243,7 +248,7 @@ test('services that are granted together line up', () => {
   output.event(service('database', 'tcp://tunnel.example:20017'))
   output.event(service('api', 'https://a.tunnel.example'))
   output.event({ type: 'configured', file: 'localtunnels.toml', services: 3 })
-  expect(paper.screen.filter(line => line.includes('→')).map(line => line.indexOf('→'))).toEqual([42, 42, 42])
+  expect(paper.screen.filter(line => line.includes('→')).map(line => line.indexOf('→'))).toEqual([40, 40, 40])
   output.close()
 })
 
@@ -356,7 +361,7 @@ test('in a pipe stdout has the URL alone, again only when it changed', () => {
   output.event({ ...CONNECTED, url: 'https://other.tunnel.example' })
   output.event({ type: 'totals', requests: 142, errors: 2, bytes: 1, durationMs: 31 * 60_000 })
   expect(out.text).toBe('https://calm-otter.tunnel.example\nhttps://other.tunnel.example\n')
-  expect(log.text).toContain('GET      200   18 ms    4.1 kB  /\n')
+  expect(log.text).toContain('200  GET      18 ms   4.1 kB  /\n')
   expect(log.text).toEndWith('12:01:07  142 requests, 2 errors, 31 min\n')
 })
 
@@ -423,4 +428,121 @@ test('a file of which a service was refused says how many there are', () => {
   output.event({ type: 'configured', file: 'localtunnels.toml', services: 2, refused: 1 })
   expect(paper.screen).toContain('  localtunnels.toml: 2 of 3 services')
   output.close()
+})
+
+/** The lines of a real terminal's screen. */
+async function shownOn(
+  columns: number,
+  tell: (output: Output, setTime: (ms: number) => void) => void,
+): Promise<string[]> {
+  const screen = new Terminal({ cols: columns, rows: 24, allowProposedApi: true, convertEol: true })
+  let ms = now().getTime()
+  const output = new TerminalOutput({ columns, write: text => screen.write(text) }, plain, () => new Date(ms))
+  tell(output, time => {
+    ms = time
+  })
+  await new Promise<void>(resolve => screen.write('', resolve))
+  const lines = Array.from({ length: screen.buffer.active.length }, (_, row) =>
+    (screen.buffer.active.getLine(row)?.translateToString(true) ?? '').trimEnd(),
+  )
+  output.close()
+  return lines.slice(0, lines.findLastIndex(line => line !== '') + 1)
+}
+
+const KEYS = [
+  ['o', 'open'],
+  ['c', 'copy'],
+  ['q', 'QR'],
+  ['i', 'inspect'],
+  ['r', 'replay'],
+  ['h', 'help'],
+] as const
+const PAGE = `http://127.0.0.1:4040/#${'k'.repeat(43)}`
+
+test('the keys stay below the status, and what happens comes above both', async () => {
+  const tell = (output: Output) => {
+    output.offer?.(KEYS)
+    output.event(CONNECTED)
+    output.event({ ...READY, inspector: PAGE })
+    for (let id = 1; id <= 10; id++)
+      output.event(response({ id, durationMs: id * 10, path: `/${'long/'.repeat(20)}` }))
+    output.event(response({ id: 11, status: 500, path: '/hooks' }))
+  }
+  const wide = await shownOn(80, tell)
+  expect(wide.slice(0, 8)).toEqual([
+    '',
+    `  localtunnels ${VERSION}`,
+    '',
+    '  Public    https://calm-otter.tunnel.example',
+    '  App       http://localhost:3000',
+    `  Inspect   ${PAGE}`,
+    '  Server    tunnel.example',
+    '',
+  ])
+  expect(wide.slice(-4)).toEqual([
+    '  12:01:07  200  GET    /long/long/long/long/long/long/long/l…   100 ms   4.1 kB',
+    '  12:01:07  500  GET    /hooks                                    18 ms   4.1 kB',
+    '  ● live  11 requests  1 error                                       p95 100 ms',
+    '  o open  c copy  q QR  i inspect  r replay  h help  Ctrl+C quit',
+  ])
+  expect(wide).toHaveLength(21)
+  const narrow = await shownOn(60, tell)
+  // In two lines it would be no link.
+  expect(narrow).toContain('  Inspect   http://127.0.0.1:4040, i opens it')
+  expect(narrow.slice(-2)).toEqual([
+    '  ● live  11 requests  1 error                   p95 100 ms',
+    '  o open  c copy  q QR  i inspect  r replay  h help',
+  ])
+  expect(narrow).toHaveLength(21)
+})
+
+test('services fit 80 and 60 columns, and a URL stays whole', async () => {
+  const services = [
+    ['shop', 'https://shop.tunnel.example', 'http://localhost:3000'],
+    ['chat-preview-22', 'https://chat-preview-22.tunnel.example', 'http://localhost:5000'],
+    ['db', 'tcp://tunnel.example:15432', 'localhost:5432'],
+  ] as const
+  const tell = (output: Output) => {
+    for (const [service, url, origin] of services)
+      output.event({ type: 'service', service, kind: 'http', url, origin })
+    output.event({ type: 'configured', file: 'lt.toml', services: 3, inspector: PAGE })
+    output.event(response({ service: 'chat-preview-22', path: '/rooms' }))
+  }
+  expect((await shownOn(80, tell)).slice(3, 10)).toEqual([
+    '  shop             https://shop.tunnel.example             → :3000',
+    '  chat-preview-22  https://chat-preview-22.tunnel.example  → :5000',
+    '  db               tcp://tunnel.example:15432              → localhost:5432',
+    '',
+    '  lt.toml: 3 services',
+    `  Inspect   ${PAGE}`,
+    '',
+  ])
+  const narrow = await shownOn(60, tell)
+  expect(narrow.slice(3, 6)).toEqual([
+    '  shop  → http://localhost:3000',
+    '    https://shop.tunnel.example',
+    '  chat-preview-22  → http://localhost:5000',
+  ])
+  expect(narrow.at(-2)).toBe('  12:01:07  chat-preview-22  200  GET    /rooms        18 ms')
+})
+
+test('that the app went and came back are lines, and the status says for how long it is away', async () => {
+  const begin = now().getTime()
+  const away: CliEvent = { type: 'origin', origin: ':3000', isUp: false }
+  const tell = (output: Output, setTime: (ms: number) => void) => {
+    output.event(READY)
+    output.event(away)
+    setTime(begin + 12_000)
+    output.event(response())
+  }
+  expect((await shownOn(80, tell)).slice(-3)).toEqual([
+    '  12:01:07  nothing listens on :3000',
+    expect.stringContaining('  12:01:19  200  GET    /'),
+    '  ○ nothing on :3000 yet, 12 s',
+  ])
+  const back = await shownOn(80, (output, setTime) => {
+    tell(output, setTime)
+    output.event({ ...away, isUp: true })
+  })
+  expect(back.slice(-2)).toEqual(['  12:01:19  the app on :3000 is back after 12 s', '  ● live  1 request'])
 })

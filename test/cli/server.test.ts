@@ -35,7 +35,7 @@ describe('server', () => {
     await run.printed(/\+ shop from 127\.0\.0\.1 \(streams\)/)
     const answer = await fetch(`http://127.0.0.1:${tunnel.port}/x`, { headers: { host: tunnel.host } })
     expect(await answer.text()).toBe('hi')
-    await run.printed(/GET +200 .* shop {2}\/x/)
+    await run.printed(/shop +200 {2}GET .* \/x/)
     client.kill('SIGINT')
     await run.printed(/- shop /)
     run.kill('SIGTERM')

@@ -196,7 +196,7 @@ describe('on a terminal', () => {
     using service = new RawOrigin()
     const run = open(startOnTerminal(['tcp', `127.0.0.1:${service.port}`], { NO_COLOR: '1' }))
     const port = Number(await run.printed(/ tcp:\/\/localhost:(\d+)\r\n/))
-    await run.printed(new RegExp(`→ 127\\.0\\.0\\.1:${service.port}\r\n`))
+    await run.printed(new RegExp(`App +127\\.0\\.0\\.1:${service.port}\r\n`))
     await run.printed(/● live/)
     const visitor = await rawDial(port)
     await visitor.send('x')

@@ -141,7 +141,7 @@ describe('up', () => {
     await run.printed(/ raw {2}127\.0\.0\.1:\d+ .* in .* out\n/)
     expect(await visit('asleep')).toBe('ORIGIN_REFUSED')
     expect(await visit('ours')).not.toBe('one')
-    await run.printed(/GET +200 .* one {2}\/\n/)
+    await run.printed(/one +200 {2}GET .* \/\n/)
     run.kill('SIGINT')
     expect(await run.exited).toBe(0)
     expect(run.stderr).toMatch(/\d requests, 1 connection, 1 error, /)
@@ -198,7 +198,7 @@ describe('up', () => {
     expect(await visit('tenant.web')).toBe('rest')
     const headers = { host: 'web.localhost' }
     expect(await (await fetch(`http://127.0.0.1:${server.port}/api/x`, { headers })).text()).toBe('api')
-    await run.printed(/ web {2}tenant\.web\.localhost\/\n/)
+    await run.printed(/web +200 {2}GET .* tenant\.web\.localhost\/\n/)
   })
 
   test('loses no request of a service that stays, while others come, go and change', async () => {
@@ -489,7 +489,7 @@ describe('up', () => {
       (await fetch(`http://127.0.0.1:${server.port}${path}`, { headers: { host } })).text()
     expect(await visit('web.localhost', '/api/x')).toBe('api')
     expect(await visit('a.b.web.localhost', '/x')).toBe('whole')
-    await run.printed(/web {2}a\.b\.web\.localhost\/x\n/)
+    await run.printed(/web +200 {2}GET .* a\.b\.web\.localhost\/x\n/)
   })
 
   test('takes pools and health checks', async () => {

@@ -2,20 +2,20 @@
 
 import { expect, test } from 'bun:test'
 import { ERRORS, type ErrorCode } from '../../src/errors.ts'
+import { errorAnswer, wantsHtml } from '../../src/http/error-answer.ts'
 import { parseRequestHead, parseResponseHead, RequestHead, ResponseHead } from '../../src/http/head.ts'
 import {
-  errorAnswer,
+  errorPage,
   INFO_POLICY,
   infoPage,
   PAGE_SCRIPT,
   PAGE_SCRIPT_HASH,
   PAGE_STYLE,
   PAGE_STYLE_HASH,
-  wantsHtml,
 } from '../../src/http/pages.ts'
 
 const limits = { maxHeadBytes: 65_536, maxHeaderCount: 200, maxTargetBytes: 16_384 }
-const options = { html: false, head: false, keepAlive: true, host: 'a.example' }
+const options = { head: false, keepAlive: true, host: 'a.example' }
 
 function read(bytes: Uint8Array, method = 'GET'): { head: ResponseHead; body: string } {
   const head = new ResponseHead()
@@ -27,7 +27,7 @@ function read(bytes: Uint8Array, method = 'GET'): { head: ResponseHead; body: st
 test('every code has an answer that is framed right, as JSON and as a page', () => {
   for (const code of Object.keys(ERRORS) as ErrorCode[]) {
     for (const html of [false, true]) {
-      const bytes = errorAnswer(code, { ...options, html })
+      const bytes = errorAnswer(code, { ...options, page: html ? errorPage : undefined })
       const { head } = read(bytes)
       expect(head.status).toBe(ERRORS[code].status)
       expect(head.header('x-localtunnels-error')).toBe(code)
@@ -48,8 +48,8 @@ test('JSON says what, whose fault, and what to do', () => {
 })
 
 test('HEAD gets the same head and no body', () => {
-  const whole = errorAnswer('TUNNEL_NOT_FOUND', { ...options, html: true })
-  const short = errorAnswer('TUNNEL_NOT_FOUND', { ...options, html: true, head: true })
+  const whole = errorAnswer('TUNNEL_NOT_FOUND', { ...options, page: errorPage })
+  const short = errorAnswer('TUNNEL_NOT_FOUND', { ...options, page: errorPage, head: true })
   expect(Buffer.from(whole).toString()).toStartWith(Buffer.from(short).toString())
   expect(read(short, 'HEAD').body).toBe('')
 })
@@ -63,7 +63,7 @@ test('the connection and the pause before another try are said', () => {
 
 test('nothing that came from outside is markup', () => {
   const evil = `"><script>alert('1')</script>&`
-  const { body } = read(errorAnswer('BAD_REQUEST', { ...options, html: true, host: evil, detail: evil }))
+  const { body } = read(errorAnswer('BAD_REQUEST', { ...options, page: errorPage, host: evil, detail: evil }))
   expect(body).not.toContain('<script>')
   expect(body).toContain('&quot;&gt;&lt;script&gt;alert(&#39;1&#39;)&lt;/script&gt;&amp;')
 })
@@ -73,7 +73,7 @@ test('a page may run its own style and script and load nothing', async () => {
     `sha256-${Buffer.from(await crypto.subtle.digest('SHA-256', new TextEncoder().encode(text))).toString('base64')}`
   expect(PAGE_STYLE_HASH).toBe(await hash(PAGE_STYLE))
   expect(PAGE_SCRIPT_HASH).toBe(await hash(PAGE_SCRIPT))
-  const { head, body } = read(errorAnswer('CLIENT_GONE', { ...options, html: true }))
+  const { head, body } = read(errorAnswer('CLIENT_GONE', { ...options, page: errorPage }))
   const policy = head.header('content-security-policy')
   expect(policy).toContain("default-src 'none'")
   expect(policy).toContain(PAGE_STYLE_HASH)
@@ -85,7 +85,7 @@ test('a page may run its own style and script and load nothing', async () => {
 
 test('only what may work in a moment looks again', () => {
   const looks = (code: ErrorCode): boolean =>
-    read(errorAnswer(code, { ...options, html: true })).body.includes('<script>')
+    read(errorAnswer(code, { ...options, page: errorPage })).body.includes('<script>')
   for (const code of ['CLIENT_GONE', 'ORIGIN_REFUSED', 'TUNNEL_NOT_FOUND'] as const)
     expect(looks(code)).toBeTrue()
   for (const code of ['BAD_REQUEST', 'ORIGIN_INVALID', 'HEAD_TIMEOUT'] as const)
@@ -116,7 +116,7 @@ test('a page that is no error has the same style, no script, and shows no markup
 })
 
 test('what to do is said to the owner of a tunnel, not to its visitors', () => {
-  const bodyOf = (code: ErrorCode) => read(errorAnswer(code, { ...options, html: true })).body
+  const bodyOf = (code: ErrorCode) => read(errorAnswer(code, { ...options, page: errorPage })).body
   expect(bodyOf('ORIGIN_REFUSED')).toContain('<h1>The app is not running</h1>')
   expect(bodyOf('ORIGIN_REFUSED')).toContain('<h2>Is it yours?</h2><p>Start the app')
   expect(bodyOf('HOST_UNKNOWN')).not.toContain('Is it yours')
@@ -124,7 +124,7 @@ test('what to do is said to the owner of a tunnel, not to its visitors', () => {
 
 test('a page says when to try again, because a person does not see the header', () => {
   const pageOf = (code: ErrorCode, headers?: readonly (readonly [string, string])[]) =>
-    read(errorAnswer(code, { ...options, html: true, ...(headers !== undefined && { headers }) })).body
+    read(errorAnswer(code, { ...options, page: errorPage, ...(headers !== undefined && { headers }) })).body
   expect(pageOf('RATE_LIMITED', [['Retry-After', '58']])).toContain(
     'You can try again in <b class="left">58 s</b>.',
   )
@@ -137,6 +137,6 @@ test('a page says when to try again, because a person does not see the header', 
 })
 
 test('a flag in what to do is one word on a narrow screen', () => {
-  const { body } = read(errorAnswer('ORIGIN_TIMEOUT', { ...options, html: true }))
+  const { body } = read(errorAnswer('ORIGIN_TIMEOUT', { ...options, page: errorPage }))
   expect(body).toContain('raise <span class="flag">--origin-timeout</span> on the server')
 })

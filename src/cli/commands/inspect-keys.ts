@@ -1,40 +1,50 @@
-// The keys of a session whose inspector runs: `i` opens its page, `r` replays the last request.
+// The keys of a session on a terminal: its URL, the inspector, and what all of them do.
 
 import { TunnelError } from '../../errors.ts'
 import type { ExchangeRow, ReplayResult } from '../../exchange.ts'
 import { InspectorSession } from '../captured/inspector-session.ts'
+import type { OfferedKey } from '../output.ts'
 import type { Run } from '../run.ts'
 import { visible } from '../terminal/format.ts'
 import { listenForKeys } from '../terminal/keys.ts'
 import { openInBrowser } from '../terminal/open.ts'
+import { copyUrl, openUrl, showQr } from './offers.ts'
 
 /** Requests that have an answer, and could be sent again. */
 const LAST = new URLSearchParams({ filter: 'is:http,sse -is:refused -is:open', limit: '1' }).toString()
 
+/** Addresses of a session, as they are when a key is pressed. */
+export interface Addresses {
+  /** The public URL; the first one of several. */
+  readonly url?: () => string | undefined
+  /** The page of the inspector, with its token. */
+  readonly page?: () => string | undefined
+}
+
+/** A key with its name in the line of keys, and the sentence of the help. */
+type Deed = readonly [key: string, what: string, help: string, press: () => unknown]
+
 /**
- * Listens from now on, and says so. Without an inspector it only keeps what is typed off the screen; without a terminal it does
- * nothing. `page`: with its token, as it is then.
+ * Listens from now on, and says for what. Without an address it only keeps what is typed off the screen; without a terminal it does
+ * nothing.
  */
-export function offerKeys(
-  { output, stop, terminal }: Run,
-  page: () => string | undefined = () => undefined,
-): void {
+export function offerKeys(run: Run, { url, page }: Addresses = {}): void {
+  const { output, stop, terminal } = run
   if (terminal === undefined) return
   const notice = (code: string, message: string) => output.event({ type: 'notice', code, message })
   const open = async () => {
-    const url = page()
-    if (url === undefined) return
-    if (!(await openInBrowser(url, process.platform)))
-      notice('OPEN_FAILED', `No browser was opened: no program to open a URL was found. Open ${url}`)
+    const address = page?.()
+    if (address !== undefined && !(await openInBrowser(address, process.platform)))
+      notice('OPEN_FAILED', `No browser was opened: no program to open a URL was found. Open ${address}`)
   }
   let isReplaying = false
   const replay = async () => {
     // One at a time: a key that is held down comes thirty times a second.
-    const url = page()
-    if (isReplaying || url === undefined) return
+    const address = page?.()
+    if (isReplaying || address === undefined) return
     isReplaying = true
     try {
-      output.block(`  ${await replayLast(InspectorSession.at(url))}\n`)
+      output.block(`  ${await replayLast(InspectorSession.at(address))}`)
     } catch (error) {
       const { code, message } = error instanceof TunnelError ? error : new TunnelError('INTERNAL')
       notice(code, message)
@@ -42,9 +52,43 @@ export function offerKeys(
       isReplaying = false
     }
   }
-  const keys = { i: () => void open(), r: () => void replay(), '\r': () => output.block('') }
-  if (listenForKeys(process.stdin, keys, stop) && page() !== undefined)
-    output.block('  keys: i opens the inspector, r replays the last request\n')
+  const known = url?.()
+  const isWeb = known?.startsWith('http') ?? false
+  const deeds: readonly Deed[] = [
+    ...(isWeb
+      ? [['o', 'open', 'opens the public URL in a browser', () => openUrl(url?.() ?? '', run)] as const]
+      : []),
+    ...(known === undefined
+      ? []
+      : [['c', 'copy', 'copies the public URL', () => copyUrl(url?.() ?? '', run)] as const]),
+    ...(isWeb
+      ? [['q', 'QR', 'draws the public URL as a QR code', () => showQr(url?.() ?? '', run)] as const]
+      : []),
+    ...(page?.() === undefined
+      ? []
+      : ([
+          ['i', 'inspect', 'opens the inspector in a browser', open],
+          ['r', 'replay', 'sends the last request again', replay],
+        ] as const)),
+  ]
+  const help = () => {
+    const lines = deeds.map(([key, , text]) => `  ${key}       ${text}`)
+    output.block(
+      [
+        '',
+        ...lines,
+        '  Enter   leaves a blank line',
+        '  Ctrl+C  ends it, when open requests are done',
+        '',
+      ].join('\n'),
+    )
+  }
+  const isEmpty = deeds.length === 0
+  const keys: Record<string, () => void> = { '\r': () => output.block('') }
+  for (const [key, , , press] of deeds) keys[key] = () => void press()
+  if (!isEmpty) keys.h = help
+  const offered: readonly OfferedKey[] = [...deeds.map(([key, what]) => [key, what] as const), ['h', 'help']]
+  if (listenForKeys(process.stdin, keys, stop) && !isEmpty) output.offer?.(offered)
 }
 
 /** `↻ POST /hooks  500 → 200  fixed`. */

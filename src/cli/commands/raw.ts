@@ -33,7 +33,10 @@ export function shareRaw(settings: RawSettings, run: Run): Promise<void> {
         tunnels = await open(client)
       },
       async ready({ announce }) {
-        if (run.terminal !== undefined) (await import('./inspect-keys.ts')).offerKeys(run)
+        if (run.terminal !== undefined) {
+          const { offerKeys } = await import('./inspect-keys.ts')
+          offerKeys(run, { url: () => tunnels[0]?.url })
+        }
         for (const [index, { kind, url, name: subdomain }] of tunnels.entries())
           announce({ kind, url, subdomain, origin: targets[index]?.label ?? '' })
       },

@@ -52,8 +52,10 @@ export function shareApp(settings: ShareSettings, run: Run): Promise<void> {
 /** Shows the URL once a request through the public side came back. */
 async function becomeReady({ client, run, announce }: Shared, settings: ShareSettings): Promise<void> {
   // Before anything is shown: the terminal echoes keys into the status line until the program reads them.
-  const keys = run.terminal === undefined ? undefined : await import('./inspect-keys.ts')
-  if (client.inspectorUrl === undefined) keys?.offerKeys(run)
+  if (run.terminal !== undefined) {
+    const { offerKeys } = await import('./inspect-keys.ts')
+    offerKeys(run, { url: () => client.getTunnelUrl(), page: () => client.inspectorUrl })
+  }
   const startedAt = performance.now()
   while (!(await client.probe())) {
     if (run.stop.aborted) return
@@ -82,11 +84,10 @@ async function becomeReady({ client, run, announce }: Shared, settings: ShareSet
   await offer(url, settings, run)
   if (inspector === undefined && settings.inspect === undefined && run.terminal !== undefined) {
     const message =
-      'The inspector is off, because this is a container. --inspect 4040 switches it on, at a port to forward.'
+      'The inspector is off, because this is a container. To use it, forward port 4040 and start with --inspect 4040.'
     run.output.event({ type: 'notice', code: 'INSPECTOR_OFF', message })
   }
   client.on('reach', async reach => (await import('../sharing/reach.ts')).tellReach(reach, run.output))
-  if (inspector !== undefined) keys?.offerKeys(run, () => client.inspectorUrl)
 }
 
 /** A person is at the terminal. In a container the port of the inspector would be one that no browser reaches. */
@@ -95,26 +96,9 @@ function isWatched({ terminal, environment }: Run): boolean {
 }
 
 async function offer(url: string, settings: ShareSettings, run: Run): Promise<void> {
-  const notice = (code: string, message: string) => run.output.event({ type: 'notice', code, message })
-  if (settings.isQrWanted) {
-    const { qrCode } = await import('../terminal/qr.ts')
-    run.output.block(`${qrCode(url)}\n`)
-  }
-  if (settings.isCopyWanted) {
-    const { clipboardSequence, copyWithTool } = await import('../terminal/clipboard.ts')
-    run.terminal?.(clipboardSequence(url))
-    const isCopied = await copyWithTool(url, process.platform, run.environment)
-    if (isCopied) notice('COPIED', 'copied to the clipboard')
-    else if (run.terminal !== undefined) notice('COPIED', 'asked the terminal to copy the URL')
-    else
-      notice(
-        'COPY_FAILED',
-        'The URL was not copied: no clipboard tool (pbcopy, wl-copy, xclip, clip) was found.',
-      )
-  }
-  if (!settings.isOpenWanted) return
-  const { openInBrowser } = await import('../terminal/open.ts')
-  if (!(await openInBrowser(url, process.platform))) {
-    notice('OPEN_FAILED', 'The browser was not opened: no program to open a URL (xdg-open) was found.')
-  }
+  if (!settings.isQrWanted && !settings.isCopyWanted && !settings.isOpenWanted) return
+  const { copyUrl, openUrl, showQr } = await import('./offers.ts')
+  if (settings.isQrWanted) await showQr(url, run)
+  if (settings.isCopyWanted) await copyUrl(url, run)
+  if (settings.isOpenWanted) await openUrl(url, run)
 }

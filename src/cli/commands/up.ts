@@ -201,7 +201,7 @@ class Up {
   async #offerKeys(): Promise<void> {
     this.#hasKeys = true
     const { offerKeys } = await import('./inspect-keys.ts')
-    offerKeys(this.#run, () => this.#line?.client.inspectorUrl)
+    offerKeys(this.#run, { url: () => this.#line?.services.url, page: () => this.#line?.client.inspectorUrl })
   }
 }
 

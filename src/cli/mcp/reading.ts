@@ -132,7 +132,7 @@ export function readingTools(sessions: Sessions): readonly Tool[] {
         const bodyOf = async (side: 'request' | 'answer') => {
           const { body } = detail[side] ?? {}
           if (body === undefined || body.totalBytes === 0) return undefined
-          const bytes = await session.bytes(`exchanges/${detail.id}/${side}.body?decoded=1`)
+          const bytes = await session.bytes(`exchanges/${detail.id}/${side}.body?decoded=1&${reveal}`)
           return excerpt(bytes, body, offset, maxBytes, sessions.reveals)
         }
         if (part === 'messages') {

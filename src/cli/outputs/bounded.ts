@@ -1,6 +1,6 @@
 // An output with at most so many lines a second. Events beyond that are counted, and become one line at the end of the second.
 
-import type { CliEvent, MoreEvent, Output } from '../output.ts'
+import type { CliEvent, MoreEvent, OfferedKey, Output } from '../output.ts'
 
 const SECOND_MS = 1_000
 
@@ -43,6 +43,10 @@ export class BoundedOutput implements Output {
 
   block(text: string): void {
     this.inner.block(text)
+  }
+
+  offer(keys: readonly OfferedKey[]): void {
+    this.inner.offer?.(keys)
   }
 
   close(): void {

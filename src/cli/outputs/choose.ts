@@ -3,10 +3,7 @@
 import type { CliEvent, Output, OutputWish, Sink } from '../output.ts'
 import { paletteFor } from '../terminal/palette.ts'
 import { BoundedOutput } from './bounded.ts'
-import { JsonOutput } from './json.ts'
-import { PlainOutput } from './plain.ts'
 import { QuietOutput } from './quiet.ts'
-import { TerminalOutput } from './terminal.ts'
 
 /** Lines a second: more than a person reads, and what a log file can be searched for. A program gets every event. */
 const TERMINAL_RATE = 30
@@ -24,16 +21,22 @@ export interface ChosenOutput {
   last(event: CliEvent): void
 }
 
-export function chooseOutput(wish: OutputWish, out: Sink, log: Sink): ChosenOutput {
+/** Loads the output that it chooses, and no other. */
+export async function chooseOutput(wish: OutputWish, out: Sink, log: Sink): Promise<ChosenOutput> {
   const { isJson, isQuiet } = wish
   const now = () => new Date()
   const isTerminal = !isJson && process.stdout.isTTY && process.env.TERM !== 'dumb'
   const rate = wish.logRate ?? (isJson ? 0 : isTerminal ? TERMINAL_RATE : LOG_RATE)
   const whole = isJson
-    ? new JsonOutput(out, now)
+    ? new (await import('./json.ts')).JsonOutput(out, now)
     : isTerminal
-      ? new TerminalOutput(out, paletteFor(true, process.env), now)
-      : new PlainOutput(out, log, paletteFor(process.stderr.isTTY, process.env), now)
+      ? new (await import('./terminal.ts')).TerminalOutput(out, paletteFor(true, process.env), now)
+      : new (await import('./plain.ts')).PlainOutput(
+          out,
+          log,
+          paletteFor(process.stderr.isTTY, process.env),
+          now,
+        )
   const shown = isQuiet ? new QuietOutput(whole) : whole
   const output = rate === 0 ? shown : new BoundedOutput(shown, rate, isJson)
   return { output, reportRate: isQuiet ? LEAST_RATE : rate, isJson, last: event => whole.event(event) }

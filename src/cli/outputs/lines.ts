@@ -16,47 +16,81 @@ import { widthOf } from '../terminal/width.ts'
 
 /** UTF-16 units that a column may be made of: what is longer is cut before it is looked at. */
 const MAX_UNITS = 4
-/** Below this width, time and size give way to the path, and of a failed request its duration. */
+/** If the terminal is narrower, lines have no time and no size. */
 const NARROW_COLUMNS = 60
-/** Of a path this much stays, whatever is said behind it. */
+/** The least width of a path and of a reason: size, and then duration, give way. */
 const MIN_PATH_COLUMNS = 12
+const MIN_REASON_COLUMNS = 12
 /** An IPv4 address with its port. */
 const ADDRESS_COLUMNS = 21
-/** Addresses of services with names up to this length stand below each other. */
+/** The least and the largest width of a service's name. */
+const [NAME_COLUMNS, MAX_NAME_COLUMNS] = [6, 16]
+/** The least width of a service's name in a log, so that most URLs line up. */
 const SERVICE_COLUMNS = 10
 
-/** `12:01:07  GET   200   18 ms   4.1 kB  /path`, never wider than `columns`. */
-export function responseLine(event: ResponseEvent, now: Date, palette: Palette, columns: number): string {
-  const isNarrow = columns < NARROW_COLUMNS
-  const time = isNarrow ? '' : `${formatTime(now)}  `
-  const method = cut(visible(event.method), 7).padEnd(7)
-  // 0: the visitor left before there was one.
-  const status = (event.status === 0 ? '—' : String(event.status)).padStart(3)
-  const isShort = isNarrow && event.error !== undefined
-  const duration = isShort ? '' : formatDuration(event.durationMs).padStart(8)
-  const size = isNarrow ? '' : `  ${formatBytes(event.bytes).padStart(8)}`
-  const left = columns - `  ${time}${method}  ${status}${duration}${size}  `.length
-  const whose = event.service ?? event.subdomain
-  const name = (whose === undefined ? '' : `${whose}  `) + (event.host ?? '')
-  const whole = visible((name + event.path).slice(0, MAX_UNITS * Math.max(columns, 0)))
-  const minPath = Math.min(widthOf(whole), MIN_PATH_COLUMNS)
-  const reason = event.error === undefined ? '' : cut(reasonOf(event.error, event.reason), left - minPath)
-  const path = cut(whole, left - widthOf(reason))
-  const { dim } = palette
-  const coloured = statusColour(event.status, palette)(status)
-  return `  ${dim(time)}${method}  ${coloured}${dim(duration + size)}  ${path}${reasonColour(event.error, palette)(reason)}`
+/** Where a line goes. */
+export interface Place {
+  readonly now: Date
+  readonly palette: Palette
+  /** Width of the terminal, or the most that a log takes. */
+  readonly columns: number
+  /** A log has no right edge: duration and size come before the path. */
+  readonly isLog?: boolean
 }
 
-/** `12:01:07  GET   101    open          /chat`: a WebSocket, which has a line of its own when it is closed. */
-export function upgradedLine(event: UpgradedEvent, now: Date, palette: Palette, columns: number): string {
+/** `12:01:07  200  GET    /path       18 ms   4.1 kB`, never wider than the place. */
+export function responseLine(event: ResponseEvent, place: Place): string {
+  const { status, durationMs, bytes } = event
+  // 0: the visitor left before there was one.
+  return requestLine(
+    event,
+    status === 0 ? '—' : String(status),
+    formatDuration(durationMs),
+    formatBytes(bytes),
+    place,
+  )
+}
+
+/** `12:01:07  101  GET    /chat        open`: a WebSocket, which has a line of its own when it is closed. */
+export function upgradedLine(event: UpgradedEvent, place: Place): string {
+  return requestLine(event, '101', 'open', '', place)
+}
+
+function requestLine(
+  event: UpgradedEvent | ResponseEvent,
+  status: string,
+  duration: string,
+  size: string,
+  { now, palette, columns, isLog = false }: Place,
+): string {
+  const {
+    error,
+    reason: why,
+    subdomain,
+  } = event.type === 'response'
+    ? event
+    : { ...event, error: undefined, reason: undefined, subdomain: undefined }
+  const { dim, bold } = palette
   const isNarrow = columns < NARROW_COLUMNS
   const time = isNarrow ? '' : `${formatTime(now)}  `
-  const before = `${'open'.padStart(8)}${isNarrow ? '' : ' '.repeat(10)}  `
-  const method = cut(visible(event.method), 7).padEnd(7)
-  const name = (event.service === undefined ? '' : `${event.service}  `) + (event.host ?? '')
-  const left = columns - `  ${time}${method}  101${before}`.length
-  const { dim } = palette
-  return `  ${dim(time)}${method}  ${statusColour(101, palette)('101')}${dim(before)}${cut(visible((name + event.path).slice(0, MAX_UNITS * Math.max(left, 0))), left)}`
+  const whose = event.service ?? subdomain
+  const name = whose === undefined ? '' : `${cut(visible(whose), MAX_NAME_COLUMNS).padEnd(NAME_COLUMNS)}  `
+  const method = `${cut(visible(event.method), 7).padEnd(5)}  `
+  const head = `  ${time}${name}${status.padStart(3)}  ${method}`
+  const whole = visible(`${event.host ?? ''}${event.path}`.slice(0, MAX_UNITS * Math.max(columns, 0)))
+  const minPath = Math.min(widthOf(whole), MIN_PATH_COLUMNS)
+  const needed = minPath + (error === undefined ? 0 : MIN_REASON_COLUMNS)
+  const leftBeside = (tail: string) => columns - widthOf(head) - (tail === '' ? 0 : tail.length + 2)
+  const numbers = [`${duration.padStart(7)}  ${size.padStart(7)}`, duration.padStart(7)]
+  const tail = numbers.slice(isNarrow ? 1 : 0).find(one => leftBeside(one) >= needed) ?? ''
+  const left = leftBeside(tail)
+  const reason = error === undefined ? '' : cut(reasonOf(error, why), left - minPath)
+  const path = cut(whole, left - widthOf(reason))
+  const shown = path + reasonColour(error, palette)(reason)
+  const start = `  ${dim(time)}${bold(name)}${statusColour(status, palette)(status.padStart(3))}  ${method}`
+  if (isLog) return `${start}${dim(tail)}  ${shown}`
+  const gap = tail === '' ? '' : ' '.repeat(Math.max(0, left - widthOf(path + reason)) + 2)
+  return `${start}${shown}${gap}${dim(tail)}`.trimEnd()
 }
 
 /** That a visitor left is no failure of ours. */
@@ -69,10 +103,10 @@ function reasonColour(code: string | undefined, { dim, red }: Palette): (text: s
   return code === 'CANCELLED' ? dim : red
 }
 
-function statusColour(status: number, palette: Palette): (text: string) => string {
-  if (status >= 500) return palette.red
-  if (status >= 400) return palette.yellow
-  return status >= 300 ? palette.cyan : palette.green
+/** Colour means that something went other than well. */
+function statusColour(status: string, { bold, dim, red, yellow }: Palette): (text: string) => string {
+  if (status >= '5') return text => bold(red(text))
+  return status >= '4' && status < '5' ? text => bold(yellow(text)) : dim
 }
 
 /**
@@ -127,18 +161,15 @@ function counts(requests: number, connections: number | undefined): readonly str
   return [...(requests > 0 ? [count(requests, 'request')] : []), count(connections, 'connection')]
 }
 
-/**
- * What the outputs for humans say in the same words; `undefined` for events that they show in their own way. `urlColumns`:
- * of the longest URL of services that are shown together, so that what is behind stands below each other.
- */
-export function eventText(event: CliEvent, urlColumns = 0): string | undefined {
+/** The text of events that all outputs for humans word alike; `undefined` for events that they show in their own way. */
+export function eventText(event: CliEvent): string | undefined {
   switch (event.type) {
     case 'notice':
       return visible(event.message)
     case 'error':
       return `${event.service === undefined ? '' : `${event.service}: `}${event.code}: ${visible(event.message)}`
     case 'service':
-      return `${event.service.padEnd(SERVICE_COLUMNS)}  ${visible(event.url).padEnd(urlColumns)}  → ${visible(event.origin)}`
+      return `${event.service.padEnd(SERVICE_COLUMNS)}  ${visible(event.url)}  → ${visible(event.origin)}`
     case 'removed':
       return `${event.service}: removed`
     case 'configured':

@@ -3,7 +3,7 @@
 import type { CliEvent, ListeningEvent, Output, Sink } from '../output.ts'
 import { cut, formatTime, visible } from '../terminal/format.ts'
 import type { Palette } from '../terminal/palette.ts'
-import { connectionLine, eventText, responseLine, totalsLine, upgradedLine } from './lines.ts'
+import { connectionLine, eventText, type Place, responseLine, totalsLine, upgradedLine } from './lines.ts'
 
 /** A log has no width, but a target may have 16 KB. */
 const MAX_LOG_COLUMNS = 1_000
@@ -45,9 +45,9 @@ export class PlainOutput implements Output {
         this.#announce(event.url)
         return this.#line(listeningLine(event))
       case 'upgraded':
-        return this.#log.write(`${upgradedLine(event, this.#now(), this.#palette, MAX_LOG_COLUMNS).trim()}\n`)
+        return this.#log.write(`${upgradedLine(event, this.#place).trim()}\n`)
       case 'response':
-        return this.#log.write(`${responseLine(event, this.#now(), this.#palette, MAX_LOG_COLUMNS).trim()}\n`)
+        return this.#log.write(`${responseLine(event, this.#place).trim()}\n`)
       case 'visitorDisconnected':
         return this.#log.write(
           `${connectionLine(event, this.#isServer, this.#now(), this.#palette, MAX_LOG_COLUMNS).trim()}\n`,
@@ -89,6 +89,10 @@ export class PlainOutput implements Output {
   }
 
   close(): void {}
+
+  get #place(): Place {
+    return { now: this.#now(), palette: this.#palette, columns: MAX_LOG_COLUMNS, isLog: true }
+  }
 
   #announce(url: string): void {
     this.#url = url

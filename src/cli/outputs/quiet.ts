@@ -1,6 +1,6 @@
 // An output without what visitors cause: no line for a request, a connection of a visitor or of a client.
 
-import type { CliEvent, Output } from '../output.ts'
+import type { CliEvent, OfferedKey, Output } from '../output.ts'
 
 const LEFT_OUT: ReadonlySet<CliEvent['type']> = new Set([
   'request',
@@ -26,6 +26,10 @@ export class QuietOutput implements Output {
 
   block(text: string): void {
     this.inner.block(text)
+  }
+
+  offer(keys: readonly OfferedKey[]): void {
+    this.inner.offer?.(keys)
   }
 
   close(): void {

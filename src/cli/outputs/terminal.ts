@@ -1,18 +1,29 @@
-// Output for a human at a terminal: lines that stay, and below them one status line that is drawn again in place.
+// Output for a human at a terminal: lines that stay, and below them the status and the keys, which are drawn again in place.
 //
-//   https://calm-otter.localhost:8080
-//   → http://localhost:3000
+//   Public    https://calm-otter.tunnel.example
+//   App       http://localhost:3000
 //
-//   12:01:07  GET      200   18 ms    4.1 kB  /
-//   ● live  1 request                              ← the status line
+//   12:01:07  200  GET    /                                  18 ms   4.1 kB
+//   ● live  1 request
+//   o open  c copy  h help  Ctrl+C quit
 //
-// No full screen and no cursor addressing: what scrolled up can be read and copied, and a crash leaves a usable shell.
+// No full screen: what scrolled up can be read and copied, and a crash leaves a usable shell.
 
 import { VERSION } from '../../version.ts'
-import type { CliEvent, ListeningEvent, Output, ReadyEvent, ServiceEvent, Sink } from '../output.ts'
+import type {
+  CliEvent,
+  ListeningEvent,
+  OfferedKey,
+  Output,
+  ReadyEvent,
+  ResponseEvent,
+  ServiceEvent,
+  Sink,
+} from '../output.ts'
 import { count, cut, formatDuration, formatTime, visible, wrapped } from '../terminal/format.ts'
 import type { Palette } from '../terminal/palette.ts'
-import { connectionLine, eventText, responseLine, totalsLine, upgradedLine } from './lines.ts'
+import { widthOf } from '../terminal/width.ts'
+import { connectionLine, eventText, type Place, responseLine, totalsLine, upgradedLine } from './lines.ts'
 
 /** Services of one file are granted within this time, unless the server is far away: then each is shown as it comes. */
 const GATHER_MS = 100
@@ -24,6 +35,14 @@ const NARROW_COLUMNS = 60
 const UNTIMED: ReadonlySet<CliEvent['type']> = new Set(['service', 'configured', 'fault', 'draining', 'more'])
 
 const CLEAR_LINE = '\r\x1b[2K'
+const CLEAR_BOTH_LINES = `${CLEAR_LINE}\x1b[1A\x1b[2K`
+
+/** The width of a label in the head. */
+const LABEL_COLUMNS = 10
+/** Names of services, up to this width. */
+const MAX_SERVICE_COLUMNS = 20
+/** Requests whose duration counts, and how many there are before it is shown. */
+const [MAX_DURATIONS, MIN_DURATIONS] = [200, 10]
 
 export class TerminalOutput implements Output {
   readonly #out: Sink
@@ -36,8 +55,13 @@ export class TerminalOutput implements Output {
   #isListening = false
   #url = ''
   #lostAt: number | undefined
-  #downOrigin: string | undefined
+  /** Apps that accept no connection, by their services, and since when. */
+  readonly #down = new Map<string | undefined, { readonly origin: string; readonly atMs: number }>()
+  readonly #known = new Set<string>()
   #requests = 0
+  #errors = 0
+  /** Durations of the newest requests, in milliseconds. */
+  readonly #durations: number[] = []
   #connections = 0
   #openConnections = 0
   #isDraining = false
@@ -46,7 +70,6 @@ export class TerminalOutput implements Output {
   /** Granted, and not shown yet. */
   readonly #services: ServiceEvent[] = []
   #gathering: ReturnType<typeof setTimeout> | undefined
-  #urlColumns = 0
   /** WebSockets that are open, by the number of their request. */
   readonly #webSockets = new Set<number>()
   /** What certificates that are ordered wait for, by their names. */
@@ -55,6 +78,7 @@ export class TerminalOutput implements Output {
   readonly #missing = new Map<string, { readonly name: string; readonly retryAtMs: number }>()
   #domains: readonly string[] = []
   #lastError = ''
+  #keys: readonly OfferedKey[] = []
   #drawn = ''
 
   constructor(out: Sink, palette: Palette, now: () => Date) {
@@ -88,7 +112,13 @@ export class TerminalOutput implements Output {
         }, GATHER_MS)
         return
       case 'configured':
+        this.#printText({ ...event, inspector: undefined })
+        if (event.inspector !== undefined) this.#print(this.#inspectLine(event.inspector))
+        this.#print('')
+        break
       case 'removed':
+        this.#known.delete(event.service)
+        this.#down.delete(event.service)
         this.#printText(event)
         break
       case 'listening':
@@ -98,17 +128,18 @@ export class TerminalOutput implements Output {
         break
       case 'upgraded':
         this.#webSockets.add(event.id)
-        this.#print(upgradedLine(event, this.#now(), this.#palette, this.#out.columns))
+        this.#print(upgradedLine(event, this.#place))
         break
       case 'response':
         this.#webSockets.delete(event.id)
-        this.#requests++
-        this.#print(responseLine(event, this.#now(), this.#palette, this.#out.columns))
+        this.#count(event)
+        this.#print(responseLine(event, this.#place))
         break
       case 'request':
         return
       case 'more':
         this.#requests += event.requests
+        this.#errors += event.errors
         this.#connections += event.opened
         this.#openConnections += event.opened - event.connections
         this.#printText(event)
@@ -140,14 +171,8 @@ export class TerminalOutput implements Output {
         this.#url = event.url
         break
       case 'origin':
-        if (event.service !== undefined) {
-          const text = `${event.service}: ${event.isUp ? 'the app answers' : 'nothing answers yet'}: ${visible(event.origin)}`
-          const { dim, yellow } = this.#palette
-          this.#print(`  ${dim(this.#time)}${event.isUp ? text : yellow(text)}`)
-          break
-        }
-        this.#downOrigin = event.isUp ? undefined : visible(event.origin)
-        this.#lastError = ''
+        this.#tellOrigin(event.service, visible(event.origin), event.isUp)
+        if (event.service === undefined) this.#lastError = ''
         break
       case 'draining':
         this.#isDraining = true
@@ -193,10 +218,60 @@ export class TerminalOutput implements Output {
     this.#gathering = undefined
     const services = this.#services.splice(0)
     if (services.length === 0) return
-    if (!this.#isReady) this.#print(`\n  ${this.#palette.dim(`localtunnels ${VERSION}`)}\n`)
+    if (!this.#isReady) this.#print(`\n  ${this.#brand} ${this.#palette.dim(VERSION)}\n`)
     this.#isReady = true
-    this.#urlColumns = Math.max(this.#urlColumns, ...services.map(({ url }) => visible(url).length))
-    for (const service of services) this.#printText(service)
+    for (const { service } of services) this.#known.add(service)
+    this.#print(`${this.#serviceLines(services)}\n`)
+  }
+
+  /** Name, URL and app of each, below each other; a URL that does not fit next to its name has a line of its own, as it must stay whole. */
+  #serviceLines(services: readonly ServiceEvent[]): string {
+    const { bold, cyan, dim } = this.#palette
+    const names = services.map(({ service }) => cut(visible(service), MAX_SERVICE_COLUMNS))
+    const nameColumns = Math.max(...names.map(widthOf))
+    const urls = services.map(({ url }) => visible(url))
+    const urlColumns = Math.max(...urls.map(widthOf))
+    const apps = services.map(({ origin }) => visible(origin))
+    const left = this.#out.columns - `  ${' '.repeat(nameColumns)}  ${' '.repeat(urlColumns)}  → `.length
+    return services
+      .map((_, at) => {
+        const [name = '', url = '', app = ''] = [names[at], urls[at], apps[at]]
+        if (left < SHORTEST_APP_COLUMNS) return `  ${bold(name)}  ${dim(`→ ${app}`)}\n    ${cyan(url)}`
+        return `  ${bold(padded(name, nameColumns))}  ${cyan(padded(url, urlColumns))}  ${dim(`→ ${cut(shortOf(app, left), left)}`)}`
+      })
+      .join('\n')
+  }
+
+  /** Says that an app went, or came back; the status line shows those that are away. */
+  #tellOrigin(service: string | undefined, origin: string, isUp: boolean): void {
+    const atMs = this.#now().getTime()
+    const { dim, yellow } = this.#palette
+    const down = this.#down.get(service)
+    const whose = service === undefined ? '' : `${visible(service)}: `
+    if (isUp) {
+      this.#down.delete(service)
+      if (down === undefined || !this.#isReady) return
+      const after = formatDuration(atMs - down.atMs)
+      return this.#print(`  ${dim(`${this.#time}${whose}the app on ${origin} is back after ${after}`)}`)
+    }
+    if (down !== undefined) return
+    this.#down.set(service, { origin, atMs })
+    // Until then the status line alone says it.
+    if (this.#isReady) this.#print(`  ${dim(this.#time)}${yellow(`${whose}nothing listens on ${origin}`)}`)
+  }
+
+  #count({ status, durationMs, error }: ResponseEvent): void {
+    this.#requests++
+    if (status >= 500 || (error !== undefined && error !== 'CANCELLED')) this.#errors++
+    // The end of a WebSocket says nothing of how fast the app is.
+    if (status === 101) return
+    this.#durations.push(durationMs)
+    if (this.#durations.length > MAX_DURATIONS) this.#durations.shift()
+  }
+
+  offer(keys: readonly OfferedKey[]): void {
+    this.#keys = keys
+    this.#drawStatus()
   }
 
   block(text: string): void {
@@ -225,19 +300,20 @@ export class TerminalOutput implements Output {
 
   #header(event: ReadyEvent): string {
     const { dim } = this.#palette
-    const lines = [
+    const hint = 'this machine only; to share it, name a server: --server'
+    return [
       '',
-      `  ${dim(`localtunnels ${VERSION}`)}`,
+      `  ${this.#brand} ${dim(VERSION)}`,
       '',
-      `  ${this.#bold(event.url)}`,
-      `  → ${visible(event.origin)}`,
-      ...(event.inspector === undefined ? [] : [`  ${dim(`inspect: ${event.inspector}`)}`]),
-    ]
-    if (event.isEmbedded) {
-      const hint = 'Only this machine can open it. To share it, name a server: --server'
-      lines.push('', ...wrapped(hint, this.#out.columns - 2).map(line => `  ${dim(line)}`))
-    }
-    return [...lines, ''].join('\n')
+      this.#labelled('Public', event.url, text => this.#bold(text)),
+      this.#labelled('App', event.origin),
+      ...(event.inspector === undefined ? [] : [this.#inspectLine(event.inspector)]),
+      this.#labelled(
+        'Server',
+        event.isEmbedded ? hint : event.server.replace(/^https?:\/\/([^/]+)\/?$/, '$1'),
+      ),
+      '',
+    ].join('\n')
   }
 
   #listeningHeader({ url, port, tlsPort, domains }: ListeningEvent): string {
@@ -245,13 +321,36 @@ export class TerminalOutput implements Output {
     const hasOther = tlsPort !== undefined && tlsPort !== port
     return [
       '',
-      `  ${dim(`localtunnels server ${VERSION}`)}`,
+      `  ${this.#brand} ${dim(`server ${VERSION}`)}`,
       '',
-      `  ${this.#bold(url)}  ${dim(`names: ${domains.map(domain => `*.${domain}`).join(', ')}`)}`,
-      ...(hasOther ? [`  ${dim(`TLS tunnels: port ${tlsPort}`)}`] : []),
-      `  ${dim('clients:')} localtunnels --port 3000 --server ${visible(url)}`,
+      this.#labelled('Public', url, text => this.#bold(text)),
+      this.#labelled('Names', domains.map(domain => `*.${domain}`).join(', ')),
+      ...(hasOther ? [this.#labelled('TLS', `tunnels on port ${tlsPort}`)] : []),
+      this.#labelled('Clients', `localtunnels 3000 --server ${visible(url)}`),
       '',
     ].join('\n')
+  }
+
+  get #brand(): string {
+    return this.#palette.bold(this.#palette.cyan('localtunnels'))
+  }
+
+  /** A label, and what it names: words are wrapped next to it, and a URL that is too long for that has a line of its own. */
+  #labelled(label: string, value: string, colour = (text: string) => text): string {
+    const lines = wrapped(visible(value), this.#out.columns - 2 - LABEL_COLUMNS)
+    const isLong = widthOf(lines[0] ?? '') > this.#out.columns - 2 - LABEL_COLUMNS
+    if (isLong) return `  ${this.#palette.dim(label)}\n  ${colour(visible(value))}`
+    return lines
+      .map(
+        (line, at) => `  ${this.#palette.dim((at === 0 ? label : '').padEnd(LABEL_COLUMNS))}${colour(line)}`,
+      )
+      .join('\n')
+  }
+
+  /** The page's URL has its token, and two lines would not be one link: if it does not fit, a key opens it. */
+  #inspectLine(url: string): string {
+    const isWhole = widthOf(url) + 2 + LABEL_COLUMNS <= this.#out.columns
+    return this.#labelled('Inspect', isWhole ? url : `${url.replace(/\/?#.*/, '')}, i opens it`)
   }
 
   #bold(url: string): string {
@@ -259,14 +358,14 @@ export class TerminalOutput implements Output {
   }
 
   #printText(event: CliEvent): void {
-    const text = eventText(event, this.#urlColumns)
+    const text = eventText(event)
     if (text === undefined) return
     const { red, yellow } = this.#palette
     const isBad = event.type === 'error' || event.type === 'fault'
-    const isPlain = event.type === 'service' || event.type === 'configured' || event.type === 'removed'
+    const isPlain = event.type === 'configured' || event.type === 'removed'
     const colour = isBad ? red : isPlain ? (line: string) => line : yellow
     const time = UNTIMED.has(event.type) ? '' : this.#time
-    const lines = isPlain ? [text] : wrapped(text, this.#out.columns - 2 - time.length)
+    const lines = wrapped(text, this.#out.columns - 2 - time.length)
     const margin = ' '.repeat(time.length)
     this.#print(
       lines.map((line, at) => `  ${at === 0 ? this.#palette.dim(time) : margin}${colour(line)}`).join('\n'),
@@ -278,32 +377,69 @@ export class TerminalOutput implements Output {
     this.#out.write(`${text}\n`)
   }
 
+  get #place(): Place {
+    return { now: this.#now(), palette: this.#palette, columns: this.#out.columns }
+  }
+
   #clearStatus(): void {
-    if (this.#drawn !== '') this.#out.write(CLEAR_LINE)
+    if (this.#drawn !== '') this.#out.write(this.#clear)
     this.#drawn = ''
+  }
+
+  get #clear(): string {
+    return this.#drawn.includes('\n') ? CLEAR_BOTH_LINES : CLEAR_LINE
   }
 
   #drawStatus(): void {
     const { green, yellow, dim } = this.#palette
-    const [mark, text] = this.#status()
+    const [mark, text, bad = '', right = ''] = this.#status()
     if (mark === '') return this.#clearStatus()
     // One column stays free: a full line would wrap, and a wrapped line cannot be cleared as one.
-    const shown = cut(text, this.#out.columns - 5)
-    const line = `  ${mark === '●' ? green(mark) : yellow(mark)} ${mark === '●' ? dim(shown) : shown}`
-    if (line === this.#drawn) return
-    this.#out.write(this.#drawn === '' ? line : CLEAR_LINE + line)
-    this.#drawn = line
+    const columns = this.#out.columns - 5
+    const shown = cut(text + bad, columns)
+    const [plain, red] = [shown.slice(0, text.length), shown.slice(text.length)]
+    const gap = columns - widthOf(shown) - right.length
+    const end = right === '' || gap < 2 ? '' : ' '.repeat(gap) + dim(right)
+    const line = `  ${mark === '●' ? green(mark) : yellow(mark)} ${mark === '●' ? dim(plain) : plain}${red === '' ? '' : this.#palette.red(red)}${end}`
+    const both = this.#keys.length === 0 || !this.#isReady ? line : `${line}\n${this.#keyLine}`
+    if (both === this.#drawn) return
+    this.#out.write(this.#drawn === '' ? both : this.#clear + both)
+    this.#drawn = both
   }
 
-  #status(): readonly [mark: '●' | '◐' | '○' | '', text: string] {
+  /** The keys that fit, the first ones first. */
+  get #keyLine(): string {
+    const { cyan, dim } = this.#palette
+    const keys = [...this.#keys, ['Ctrl+C', 'quit'] as const]
+    const widths = keys.map(([key, what]) => key.length + what.length + 3)
+    while (widths.length > 1 && widths.reduce((sum, one) => sum + one, 0) > this.#out.columns) widths.pop()
+    return `  ${keys
+      .slice(0, widths.length)
+      .map(([key, what]) => `${cyan(key)} ${dim(what)}`)
+      .join('  ')}`
+  }
+
+  /** `p95 24 ms`: of 20 of the newest requests, 19 were as fast. */
+  get #percentile(): string {
+    if (this.#durations.length < MIN_DURATIONS) return ''
+    const sorted = this.#durations.toSorted((one, other) => one - other)
+    return `p95 ${formatDuration(sorted[Math.ceil((sorted.length * 95) / 100) - 1] ?? 0)}`
+  }
+
+  #status(): readonly [mark: '●' | '◐' | '○' | '', text: string, bad?: string, right?: string] {
     if (this.#isDraining) return ['', '']
     if (this.#lostAt !== undefined) {
       const outageMs = this.#now().getTime() - this.#lostAt
       const what = this.#isReady ? 'reconnecting' : 'server unreachable, retrying'
       return ['◐', `${what}${outageMs < 1_000 ? '' : `, ${formatDuration(outageMs)}`}`]
     }
-    if (this.#downOrigin !== undefined && this.#isReady) {
-      return ['○', `nothing on ${this.#downOrigin} yet`]
+    const [[service, down] = []] = this.#down
+    if (down !== undefined && this.#isReady) {
+      const forMs = this.#now().getTime() - down.atMs
+      const since = forMs < 1_000 ? '' : `, ${formatDuration(forMs)}`
+      const live =
+        service === undefined ? '' : `${this.#known.size - this.#down.size} of ${this.#known.size} live  `
+      return ['○', `${live}nothing on ${down.origin} yet${since}`]
     }
     const [order] = this.#orders.values()
     if (order !== undefined) return ['◐', `${firstOf(this.#orders)}${visible(order)}`]
@@ -319,11 +455,25 @@ export class TerminalOutput implements Output {
       ...(this.#connections === 0 ? [] : [count(this.#connections, 'connection')]),
       ...(open === 0 ? [] : [`${open} open`]),
     ].join(', ')
-    if (this.#isReady || this.#isListening) return ['●', seen === '' ? 'live' : `live  ${seen}`]
+    const bad = this.#errors === 0 ? '' : `  ${count(this.#errors, 'error')}`
+    if (this.#isReady || this.#isListening)
+      return ['●', seen === '' ? 'live' : `live  ${seen}`, bad, this.#percentile]
     // Registered, and a request through the public side is on its way.
     if (this.#url.startsWith('http')) return ['◐', `${visible(this.#url)}  checking`]
     return this.#connecting === undefined ? ['', ''] : ['◐', `connecting to ${this.#connecting}`]
   }
+}
+
+/** The least width for an app next to its URL; with less, the URL has a line of its own. */
+const SHORTEST_APP_COLUMNS = 6
+
+function padded(text: string, columns: number): string {
+  return text + ' '.repeat(columns - widthOf(text))
+}
+
+/** `:3000` in place of `http://localhost:3000` where that does not fit. */
+function shortOf(app: string, columns: number): string {
+  return widthOf(app) <= columns ? app : app.replace(/^(?:https?:\/\/)?localhost(?=:\d+$)/, '')
 }
 
 /** `(1 of 2) ` in front of what is said of the first. */

@@ -122,6 +122,12 @@ export class Services {
     if (service !== undefined) void this.#running.get(service)?.watch?.check()
   }
 
+  /** The URL of the first service that browsers can open; without one, of the first service. */
+  get url(): string | undefined {
+    const urls = [...this.#running.values()].flatMap(({ tunnel }) => tunnel?.url ?? [])
+    return urls.find(url => url.startsWith('http')) ?? urls[0]
+  }
+
   /** Those that have an address. */
   get size(): number {
     return [...this.#running.values()].filter(({ tunnel }) => tunnel !== undefined).length

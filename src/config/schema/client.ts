@@ -124,7 +124,8 @@ const INSPECT: Fields = {
   },
   secrets: {
     value: { type: 'list', of: { type: 'text', form: 'header' }, isUnique: true },
-    meaning: 'Header fields that are masked besides Authorization, Cookie and their like',
+    meaning:
+      'Fields of headers, forms and JSON that are masked in addition to Authorization, Cookie and password',
     default: 'none',
   },
   port: {

@@ -6,8 +6,8 @@
 // once. Copies whose answers do not count are delivered all the same. Another server gets one copy for all clients that it has, and
 // answers with the one of them that counts there; it says whether that is the named client's.
 
+import { reasonOf } from '../../http/error-answer.ts'
 import type { RequestHead } from '../../http/head.ts'
-import { reasonOf } from '../../http/pages.ts'
 import type { Visit } from '../../server/upstream.ts'
 import { Copy } from './copy.ts'
 import type { CopyHost } from './copying.ts'

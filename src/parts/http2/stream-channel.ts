@@ -3,8 +3,8 @@
 import { createHash, randomBytes } from 'node:crypto'
 import type { ErrorCode } from '../../errors.ts'
 import { eventLoop } from '../../event-loop.ts'
+import { errorAnswer } from '../../http/error-answer.ts'
 import { parseRequestHead, type RequestHead, type ResponseHead } from '../../http/head.ts'
-import { errorAnswer } from '../../http/pages.ts'
 import { writeTrailers } from '../../http2/answer-text.ts'
 import * as Code from '../../http2/error-codes.ts'
 import type { FieldList } from '../../http2/field-list.ts'
@@ -103,7 +103,7 @@ export class StreamChannel
   /** Answers with the page of `code`, in place of a visit. */
   refuse(code: ErrorCode): void {
     this.#connection.front.refused(code)
-    this.write(errorAnswer(code, { html: false, head: false, keepAlive: true, host: '' }))
+    this.write(errorAnswer(code, { head: false, keepAlive: true, host: '' }))
     this.#end()
   }
 

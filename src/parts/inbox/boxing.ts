@@ -2,8 +2,8 @@
 
 import type { ErrorCode } from '../../errors.ts'
 import { BodyFramer } from '../../http/body.ts'
+import { reasonOf } from '../../http/error-answer.ts'
 import type { RequestHead } from '../../http/head.ts'
-import { reasonOf } from '../../http/pages.ts'
 import type { Box, Keeping, NewWebhook } from '../../inbox.ts'
 import { isLoopback } from '../../server/address-book.ts'
 import type { KeptBodies } from '../../server/kept-bodies.ts'

@@ -2,9 +2,9 @@
 
 import { ERRORS, type ErrorCode } from '../../errors.ts'
 import { latin1 } from '../../http/characters.ts'
+import { APP_ANSWERED_HEADER } from '../../http/error-answer.ts'
 import type { Hop } from '../../http/forward.ts'
 import { parseRequestHead, RequestHead } from '../../http/head.ts'
-import { APP_ANSWERED_HEADER } from '../../http/pages.ts'
 import type { KeptWebhook } from '../../inbox.ts'
 import type { Booking, BookingDesk } from '../../server/booking.ts'
 import type { PeerNote } from '../../server/contracts/peer-note.ts'

@@ -70,7 +70,7 @@ function textBody(bytes: Uint8Array): string | undefined {
   }
 }
 
-/** As captured; fields of a form that are secrets are masked. */
+/** The captured bytes; fields of a form or of JSON that are secrets are masked. */
 function bodyOf(entry: Entry, { secrets, reveals }: Showing): Uint8Array {
   const { bytes } = entry.requestBody
   return reveals ? bytes : maskedForm(bytes, headerOf(entry.requestHead, 'content-type'), secrets)

@@ -1,9 +1,9 @@
-// Fields of forms whose names the user calls secret: their values are masked wherever a body is shown, and sent when it is replayed.
+// Fields of forms and of JSON that are called a secret: their values are masked wherever a body is shown, and sent when it is replayed.
 
 import { MASK } from '../../exchange.ts'
 import { latin1 } from '../../http/characters.ts'
 
-/** A field of a form: its text, and where its value is in that. */
+/** A field of a form or of JSON: its text, and where its value is in that. */
 interface Piece {
   readonly text: string
   readonly name: string
@@ -50,6 +50,7 @@ function piecesOf(
   const mime = type.split(';')[0]!.trim().toLowerCase()
   if (mime === 'application/x-www-form-urlencoded')
     return { pieces: latin1(bytes, 0, bytes.length).split('&').map(pairOf), between: '&' }
+  if (/[/+]json$/.test(mime)) return { pieces: membersOf(latin1(bytes, 0, bytes.length)), between: '' }
   if (mime !== 'multipart/form-data') return undefined
   const [, quoted, plain] = /boundary=(?:"([^"]+)"|([^;\s]+))/i.exec(type) ?? []
   const boundary = quoted ?? plain
@@ -67,6 +68,26 @@ function pairOf(text: string): Piece {
     from: equals < 0 ? text.length : equals + 1,
     to: text.length,
   }
+}
+
+/** A string of JSON, which may be cut, and the colon behind it if it is a name. */
+const JSON_STRING = /"([^"\\]*(?:\\.[^"\\]*)*)("|$)(\s*:\s*)?/gs
+
+/** Each ends with a text that has a name; the last one is the rest. Not parsed as a whole: a body may be cut. */
+function membersOf(json: string): Piece[] {
+  const pieces: Piece[] = []
+  let start = 0
+  let last: { readonly name: string; readonly end: number } | undefined
+  for (const { 0: whole, 1: content = '', 2: quote = '', 3: colon, index } of json.matchAll(JSON_STRING)) {
+    const end = index + whole.length
+    if (colon === undefined && last?.end === index) {
+      const text = json.slice(start, end)
+      pieces.push({ text, name: last.name, from: index + 1 - start, to: text.length - quote.length })
+      start = end
+    }
+    last = colon === undefined ? undefined : { name: content.toLowerCase(), end }
+  }
+  return [...pieces, { text: json.slice(start), name: '', from: 0, to: 0 }]
 }
 
 function partOf(text: string): Piece {

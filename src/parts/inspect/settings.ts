@@ -13,7 +13,8 @@ export interface InspectSettings extends Bounds {
   readonly store: string | undefined
 }
 
-const SECRETS = ['authorization', 'proxy-authorization', 'cookie', 'set-cookie']
+/** Header fields, and the field of forms and JSON that must not be in a bug report. */
+const SECRETS = ['authorization', 'proxy-authorization', 'cookie', 'set-cookie', 'password']
 
 /** Where developers look for it. */
 const FIRST_PORT = 4_040

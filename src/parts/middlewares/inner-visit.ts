@@ -3,9 +3,9 @@
 import { copyOf } from '../../bytes.ts'
 import { deferred } from '../../deferred.ts'
 import type { ErrorCode } from '../../errors.ts'
+import { errorAnswer } from '../../http/error-answer.ts'
 import type { Hop } from '../../http/forward.ts'
 import { parseRequestHead, RequestHead } from '../../http/head.ts'
-import { errorAnswer } from '../../http/pages.ts'
 import type { Served } from '../../server/front.ts'
 import type { ServerLimits } from '../../server/options.ts'
 import { DEAD_EXCHANGE, type Exchange, type Rewrite, type Visit } from '../../server/upstream.ts'
@@ -221,7 +221,7 @@ export class InnerVisit implements Visit {
     }
     this.#wrapping.refused(code, reason)
     const { host, method } = this.head
-    const page = errorAnswer(code, { html: false, head: method === 'HEAD', keepAlive: true, host })
+    const page = errorAnswer(code, { head: method === 'HEAD', keepAlive: true, host })
     this.#answer.take(page, 0, page.length)
     this.done()
   }

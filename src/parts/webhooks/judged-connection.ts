@@ -6,8 +6,8 @@ import { type ErrorCode, TunnelError } from '../../errors.ts'
 import { eventLoop } from '../../event-loop.ts'
 import { BodyFramer } from '../../http/body.ts'
 import { ascii, joined } from '../../http/characters.ts'
+import { errorAnswer } from '../../http/error-answer.ts'
 import { parseRequestHead, parseResponseHead, RequestHead, ResponseHead } from '../../http/head.ts'
-import { errorAnswer } from '../../http/pages.ts'
 import { LARGEST_TIMES, type Portion, Shares } from '../../shares.ts'
 import type { Endpoints, Socket, SocketHandler } from '../../socket.ts'
 import { networkOf } from '../../wire/ip-address.ts'
@@ -302,7 +302,6 @@ class JudgedConnection implements Socket, Portion {
     const { host } = this.#head
     this.#outer.received(
       errorAnswer(code, {
-        html: false,
         head: isHead,
         keepAlive: false,
         host,

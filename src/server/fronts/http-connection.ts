@@ -4,8 +4,8 @@ import type { LaneEnd } from '../../accelerator.ts'
 import { copyOf } from '../../bytes.ts'
 import type { ErrorCode } from '../../errors.ts'
 import { eventLoop } from '../../event-loop.ts'
+import { errorAnswer } from '../../http/error-answer.ts'
 import type { RequestHead } from '../../http/head.ts'
-import { errorAnswer } from '../../http/pages.ts'
 import type { AskedCertificate, Socket, SocketHandler } from '../../socket.ts'
 import type { Account } from '../../unsent.ts'
 import type { Occupant, Seat } from '../admission.ts'
@@ -385,7 +385,7 @@ export class HttpConnection
   #refuseHead(code: ErrorCode): void {
     this.#front.refused(code)
     this.#visit.isRequestComplete = false
-    this.output.write(errorAnswer(code, { html: false, head: false, keepAlive: false, host: '' }))
+    this.output.write(errorAnswer(code, { head: false, keepAlive: false, host: '' }))
     this.#close()
   }
 

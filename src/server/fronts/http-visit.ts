@@ -3,9 +3,10 @@
 
 import { EASY_REQUEST_BYTES } from '../../accelerator.ts'
 import { ERRORS, type ErrorCode } from '../../errors.ts'
+import { errorAnswer, wantsHtml } from '../../http/error-answer.ts'
 import type { Hop } from '../../http/forward.ts'
 import type { RequestHead } from '../../http/head.ts'
-import { errorAnswer, wantsHtml } from '../../http/pages.ts'
+import { errorPage } from '../../http/pages.ts'
 import { identify, requestIdLine } from '../../http/tracing.ts'
 import type { AskedCertificate, Socket, Splice, SpliceDone } from '../../socket.ts'
 import type { Booking, BookingDesk } from '../booking.ts'
@@ -385,7 +386,13 @@ export class HttpVisit implements Visit, Arrival, ChannelVisit {
     const { host, method } = head
     const { branding } = this.#desk
     this.write(
-      errorAnswer(code, { html: wantsHtml(head), head: method === 'HEAD', keepAlive, host, branding }),
+      errorAnswer(code, {
+        page: wantsHtml(head) ? errorPage : undefined,
+        head: method === 'HEAD',
+        keepAlive,
+        host,
+        branding,
+      }),
     )
     this.#finish(code)
     this.#channel.over(keepAlive, 'none')

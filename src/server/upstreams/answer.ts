@@ -3,7 +3,8 @@
 import type { Branding } from '../../branding.ts'
 import { ERRORS, type ErrorCode } from '../../errors.ts'
 import { headerLine } from '../../http/edit-head.ts'
-import { errorAnswer, reasonOf, wantsHtml } from '../../http/pages.ts'
+import { errorAnswer, reasonOf, wantsHtml } from '../../http/error-answer.ts'
+import { errorPage } from '../../http/pages.ts'
 import type { HeaderLine, Reading, Refusal } from '../../plugin.ts'
 import { DEAD_EXCHANGE, type Exchange, type Upstream, type Visit } from '../upstream.ts'
 
@@ -115,7 +116,15 @@ function answerOf(
   const isHead = head.method === 'HEAD'
   if (body === undefined && code !== undefined) {
     const { host } = head
-    const options = { html: wantsHtml(head), head: isHead, keepAlive, host, branding, status, headers }
+    const options = {
+      page: wantsHtml(head) ? errorPage : undefined,
+      head: isHead,
+      keepAlive,
+      host,
+      branding,
+      status,
+      headers,
+    }
     return { status, bytes: errorAnswer(code, options), code }
   }
   const content = typeof body === 'string' ? Buffer.from(body) : (body ?? new Uint8Array())

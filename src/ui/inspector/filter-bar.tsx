@@ -221,11 +221,13 @@ const chips = computed(
     ] as readonly (readonly [string, string])[],
 )
 
-/** Of the rows that are here, as long as they are all there is. */
+/** How many of the rows match, with the filter as it is, as long as all of them are here. */
 const counts = computed(() => {
   const found = new Map<string, number>()
-  if (filter.value !== '' || hasMore.value) return found
+  if (hasMore.value || isSearching.value) return found
   for (const [text] of chips.value) {
+    // The chip of another tunnel takes its place.
+    if (text.startsWith('tunnel:') && /(?:^|\s)tunnel:/.test(filter.value)) continue
     const test = parseFilter(text)
     if (!isFilterFault(test)) found.set(text, rows.value.filter(row => test.matches(row)).length)
   }

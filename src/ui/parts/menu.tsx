@@ -2,7 +2,7 @@
 
 import { useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
-import { useEffect, useRef } from 'preact/hooks'
+import { useLayoutEffect, useRef } from 'preact/hooks'
 import { Icon } from './icons.tsx'
 
 export interface MenuItem {
@@ -41,7 +41,8 @@ export function Menu({
     isOpen.value = false
     if (returns) button.current?.focus()
   }
-  useEffect(() => {
+  // Before the next key: it is for the menu already.
+  useLayoutEffect(() => {
     if (!isOpen.value) return undefined
     list.current?.querySelector('button')?.focus()
     const leave = (event: Event) => {

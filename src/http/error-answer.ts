@@ -1,0 +1,118 @@
+// The response to a visitor whose request failed: JSON that says whose doing it is, or a page with the same.
+
+import type { Branding } from '../branding.ts'
+import { ERRORS, type ErrorCode } from '../errors.ts'
+import type { RequestHead } from './head.ts'
+
+export interface ErrorAnswerOptions {
+  /** Makes a page for people, if `wantsHtml` says so; otherwise the response is JSON. */
+  readonly page?: ErrorPage | undefined
+  /** The request was HEAD: the same head, no body. */
+  readonly head: boolean
+  readonly keepAlive: boolean
+  /** Host that was asked for, shown on the page. */
+  readonly host: string
+  /** The operator's name, contact and logo, for a page. */
+  readonly branding?: Branding | undefined
+  /** Replaces the meaning of the code. Nothing internal: strangers read it. */
+  readonly detail?: string
+  readonly retryAfterSeconds?: number
+  /** Replaces the status of the code. */
+  readonly status?: number
+  /** More lines, or others for those that an answer has anyway. */
+  readonly headers?: readonly (readonly [name: string, value: string])[]
+}
+
+/** A page in place of JSON, with its Content-Security-Policy. */
+export type ErrorPage = (
+  code: ErrorCode,
+  options: ErrorAnswerOptions & { readonly retryAfterSeconds: number | undefined },
+) => { readonly html: string; readonly policy: string }
+
+/** The reason phrase of a status; empty for one that this server has no words for. */
+export function reasonOf(status: number): string {
+  return REASONS[status] ?? ''
+}
+
+const REASONS: Readonly<Record<number, string>> = {
+  200: 'OK',
+  303: 'See Other',
+  400: 'Bad Request',
+  401: 'Unauthorized',
+  403: 'Forbidden',
+  404: 'Not Found',
+  405: 'Method Not Allowed',
+  408: 'Request Timeout',
+  409: 'Conflict',
+  410: 'Gone',
+  413: 'Content Too Large',
+  414: 'URI Too Long',
+  429: 'Too Many Requests',
+  431: 'Request Header Fields Too Large',
+  500: 'Internal Server Error',
+  501: 'Not Implemented',
+  502: 'Bad Gateway',
+  503: 'Service Unavailable',
+  504: 'Gateway Timeout',
+  505: 'HTTP Version Not Supported',
+}
+
+/** When waiting helps, as far as it is known. */
+const RETRY_AFTER_SECONDS: Partial<Record<ErrorCode, number>> = {
+  SERVER_STARTING: 5,
+  VISITOR_LIMIT: 5,
+}
+/** When a caller may try again that asked too often. */
+const THROTTLED_SECONDS = 5
+
+/** Between servers, in an answer that the app gave to a kept webhook: `x-localtunnels-error` in it is the app's own. */
+export const APP_ANSWERED_HEADER = 'localtunnels-app-answered'
+
+const encoder = new TextEncoder()
+
+/** A whole HTTP/1.1 answer for a failed exchange. */
+export function errorAnswer(code: ErrorCode, options: ErrorAnswerOptions): Uint8Array {
+  const entry = ERRORS[code]
+  const { status = entry.status, headers = [] } = options
+  const standard = entry.status === 429 ? THROTTLED_SECONDS : RETRY_AFTER_SECONDS[code]
+  const { retryAfterSeconds = standard } = options
+  const page = options.page?.(code, { ...options, retryAfterSeconds })
+  const body = encoder.encode(page?.html ?? errorJson(code, options.detail))
+  const lines = [
+    `HTTP/1.1 ${status} ${reasonOf(status)}`,
+    `content-type: ${page === undefined ? 'application/json' : 'text/html'}; charset=utf-8`,
+    `content-length: ${body.length}`,
+    `x-localtunnels-error: ${code}`,
+    'cache-control: no-store',
+    'x-content-type-options: nosniff',
+    'referrer-policy: no-referrer',
+    `content-security-policy: ${page?.policy ?? "default-src 'none'"}`,
+  ]
+  if (retryAfterSeconds !== undefined) lines.push(`retry-after: ${retryAfterSeconds}`)
+  // RFC 9110 section 15.5.6: a 405 lists what would have been served. Which is everything but CONNECT.
+  if (entry.status === 405) lines.push('allow: GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS')
+  lines.push(options.keepAlive ? 'connection: keep-alive' : 'connection: close')
+  const names = headers.map(([name]) => `${name.toLowerCase()}:`)
+  const own = names.length === 0 ? lines : lines.filter(line => !names.some(name => line.startsWith(name)))
+  const given = headers.map(([name, value]) => `${name}: ${value}`)
+  const head = encoder.encode([...own, ...given, '', ''].join('\r\n'))
+  if (options.head) return head
+  const answer = new Uint8Array(head.length + body.length)
+  answer.set(head)
+  answer.set(body, head.length)
+  return answer
+}
+
+/** Whether the visitor is a browser that will show the answer as a page. */
+export function wantsHtml(head: RequestHead): boolean {
+  // Browsers say it outright; a script's fetch or an image of the same browser wants no page.
+  const mode = head.header('sec-fetch-mode')
+  if (mode !== undefined) return mode === 'navigate'
+  return head.header('accept')?.toLowerCase().includes('text/html') ?? false
+}
+
+/** The body of an answer for programs. */
+export function errorJson(code: ErrorCode, detail?: string): string {
+  const { meaning, action, fault, retryable } = ERRORS[code]
+  return `${JSON.stringify({ error: { code, message: detail ?? meaning, action, fault, retryable: retryable === true } })}\n`
+}
