@@ -74,7 +74,8 @@ export class ServerLanes extends Lanes<LayeredTunnel> implements Laning, Deadlin
     return new SessionTrunk(session)
   }
 
-  #granted<Booked>({ tunnel, clauses, resume }: LaneOffer<Booked>): LaneGrant<Booked> {
+  #granted<Booked>(offer: LaneOffer<Booked>): LaneGrant<Booked> {
+    const { tunnel, clauses } = offer
     const terms = clauses.flatMap(clause => clause.terms ?? [])
     const isMeasured = terms.some(one => one.isMeasured)
     const reportRate = () => Math.max(...clauses.map(clause => clause.reportRate?.() ?? 0))
@@ -94,7 +95,7 @@ export class ServerLanes extends Lanes<LayeredTunnel> implements Laning, Deadlin
     })
     return {
       ...ticket,
-      resume,
+      resume: (arrival, upstream) => offer.resume(arrival, upstream),
       began: lane => {
         ticket.began(lane)
         for (const clause of clauses) clause.began?.()

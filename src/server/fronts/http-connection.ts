@@ -346,8 +346,7 @@ export class HttpConnection
     this.output.expectAnswer(0)
     if (!goesOn) return this.#close()
     // A lane has one visitor.
-    if (ease !== 'none' && this.visitor.from === undefined)
-      this.#lane ??= this.#front.laneFor(this.#laneSite())
+    if (ease !== 'none' && this.visitor.from === undefined) this.#lane ??= this.#front.laneFor(this.#site())
     this.#lane?.exchanged(ease)
     this.#nextRequest()
   }
@@ -424,7 +423,7 @@ export class HttpConnection
 
   // ── Lent ───────────────────────────────────────────────────────────────────────────────────────────────────
 
-  #laneSite(): LaneSite<Booking> {
+  #site(): LaneSite<Booking> {
     return {
       socket: this.#socket,
       offer: () => this.#front.lanes.offer(this.#visit.head, this.visitor.address),

@@ -20,15 +20,14 @@ export class JoinLane {
       return
     }
     this.#isInLane = true
-    const join = this.#join
-    join.stream?.lendable?.lend()
+    this.#join.stream?.lendable?.lend()
     const handler = this.#handler()
-    const socket = join.idleSocket
+    const socket = this.#join.idleSocket
     if (socket?.isLendable !== true) return trunk.refuse(lane, handler)
     socket.pause()
     // What was read in this tick has arrived by then.
     eventLoop.soon(() => {
-      const isPossible = join.idleSocket === socket
+      const isPossible = this.#join.idleSocket === socket
       if (isPossible && trunk.enter(socket, lane, undefined, handler) !== undefined) return
       trunk.refuse(lane, handler)
     })
