@@ -5,8 +5,7 @@ import { Check, type CheckOptions } from './check.ts'
 import { type CheckedService, checkServices, Taken } from './check-service.ts'
 import type { Fault, Place } from './fault.ts'
 import type { TableNode } from './node.ts'
-import { CLIENT_FIELDS, SERVICE_FIELDS } from './schema/client.ts'
-import { SERVER_FIELDS } from './schema/server.ts'
+import { CLIENT_FIELDS, SERVER_FIELDS, SERVICE_FIELDS } from './schema/fields.ts'
 import type { ServiceConfig } from './service.ts'
 
 export interface ClientConfig {
