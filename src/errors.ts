@@ -520,7 +520,7 @@ const ROWS = {
     retryable: true,
     meaning: 'Too many bytes wait for slow readers of this token or address, or of all visitors.',
     action:
-      'Read or send faster, or raise maxTokenBufferedBytes, maxAllBufferedBytes or maxAllInputBytes on the server.',
+      'Read or send faster, or try again in a moment.',
   },
   OPEN_SERVER: {
     wire: 121,

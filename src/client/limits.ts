@@ -41,7 +41,11 @@ export const DEFAULT_CLIENT_LIMITS: ClientLimits = {
 }
 
 /** Limits that leave nothing to work with at 0. */
-export const NEVER_ZERO_OF_CLIENTS: ReadonlySet<string> = new Set(['maxStreams', 'maxCarrierBacklogBytes', 'maxCollectedBytes'])
+export const NEVER_ZERO_OF_CLIENTS: ReadonlySet<string> = new Set([
+  'maxStreams',
+  'maxCarrierBacklogBytes',
+  'maxCollectedBytes',
+])
 
 export function clientLimits(wished: Partial<ClientLimits>): ClientLimits {
   checkNames(wished, DEFAULT_CLIENT_LIMITS, 'limits')

@@ -9,6 +9,7 @@ import { checkNames } from '../option-names.ts'
 import type { Guard, GuardMaker, Middleware, Observer } from '../plugin.ts'
 import type { ServerTls } from '../sockets/bun.ts'
 import type { AddressBounds } from './address-book.ts'
+import { type Bounds, boundsOf, type FixedBounds } from './bounds.ts'
 import { SERVER_HINTS, SERVER_NAMES, TOKEN_NAMES } from './option-names.ts'
 import {
   DEFAULT_HOST,
@@ -77,7 +78,9 @@ export interface ServerSettings {
   readonly tunnelRules: readonly TunnelRule[]
   readonly isTraced: boolean
   readonly hasServerTiming: boolean
-  readonly limits: ServerLimits
+  readonly limits: Bounds
+  /** Fixed bounds that tests have made small. */
+  readonly fixed: Partial<FixedBounds>
   readonly addressBounds: AddressBounds
   /** Nothing was said about `maxAddressVisitors`: a server with few places gives one address fewer. */
   readonly isAddressShareDefault: boolean
@@ -87,14 +90,17 @@ export interface ServerSettings {
 
 const DEFAULT_PORTS = '20000-29999'
 
-/** Throws `OPTION_INVALID` or `PORT_INVALID` for what cannot be used. */
-export function serverSettings(options: TunnelServerOptions): ServerSettings {
+/** Throws `OPTION_INVALID` or `PORT_INVALID` for what cannot be used. `fixed`: for tests. */
+export function serverSettings(
+  options: TunnelServerOptions,
+  fixed: Partial<FixedBounds> = {},
+): ServerSettings {
   checkNames(options, SERVER_NAMES, 'TunnelServer', SERVER_HINTS)
   for (const token of options.tokens ?? [])
     if (typeof token === 'object') checkNames(token, TOKEN_NAMES, 'A token of tokens')
   const { port = 8080 } = options
   checkPort('port', port)
-  const limits = checkLimits(options.limits ?? {})
+  const limits = boundsOf(checkLimits(options.limits ?? {}), fixed)
   const domains = checkDomains(options.domains ?? ['localhost'])
   return {
     port,
@@ -130,11 +136,12 @@ export function serverSettings(options: TunnelServerOptions): ServerSettings {
     tunnelRules: checkTunnelRules(options.tunnelRules ?? []),
     guarding: options.guarding,
     limits,
+    fixed,
     addressBounds: addressBounds(limits, options.limits),
     startupBounds: {
       maxOpen: limits.maxAddressStartupHeld,
       maxPerSecond: 0,
-      includesLoopback: options.limits?.maxAddressStartupHeld !== undefined,
+      includesLoopback: fixed.maxAddressStartupHeld !== undefined,
     },
     isAddressShareDefault: options.limits?.maxAddressVisitors === undefined,
   }
@@ -305,7 +312,7 @@ function checkLimits(wished: Partial<ServerLimits>): ServerLimits {
   for (const [name, value] of Object.entries(wished)) {
     if (value === undefined) continue
     const least = NEVER_ZERO.has(name) ? 1 : 0
-    const most = name.endsWith('Ms') ? MAX_TIMER_MS : name.endsWith('Percent') ? 100 : Number.MAX_SAFE_INTEGER
+    const most = name.endsWith('Ms') ? MAX_TIMER_MS : Number.MAX_SAFE_INTEGER
     if (!(value >= least && value <= most)) {
       throw new TunnelError(
         'OPTION_INVALID',

@@ -22,9 +22,6 @@ function limitField(option: string, amount: number, least: number, meaning: stri
     ? [{ type: 'duration', least }, formatDuration(amount)]
     : option.endsWith('Bytes')
       ? [{ type: 'size', least }, formatSize(amount)]
-      : [
-          { type: 'number', least, most: option.endsWith('Percent') ? 100 : Number.MAX_SAFE_INTEGER },
-          String(amount),
-        ]
+      : [{ type: 'number', least, most: Number.MAX_SAFE_INTEGER }, String(amount)]
   return { value, option, meaning, default: amount === 0 ? '0' : `\`${shown}\`` }
 }
