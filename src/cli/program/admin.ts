@@ -5,6 +5,7 @@ import { TunnelError } from '../../errors.ts'
 import type { Actions } from '../actions.ts'
 import type { AdminSettings, Row } from '../commands/admin.ts'
 import { timeOf } from './guard.ts'
+import { flagOptions } from './values.ts'
 
 type Question = Omit<AdminSettings, 'url' | 'token' | 'isJson'>
 
@@ -220,18 +221,21 @@ function scopeText(scope: unknown): string {
     : parts.map(([name, value]) => `${name} ${String(value)}`).join(', ')
 }
 
-function accessOptions(): Option[] {
-  return [
-    new Option(
-      '--url <url>',
-      'address of the admin listener (default: of the server that you started last on this machine)',
-    ).env('TUNNEL_ADMIN_URL'),
-    new Option('--admin-token <token>', 'token of the admin listener (default: of the same server)').env(
-      'TUNNEL_ADMIN_TOKEN',
-    ),
-    new Option('--json', 'print JSON'),
-  ]
-}
+const accessOptions = (): Option[] => [
+  ...flagOptions(
+    {
+      '': {
+        '--url <url>':
+          'address of the admin listener (default: of the server that you started last on this machine)',
+      },
+    },
+    'TUNNEL_ADMIN_',
+  ),
+  ...flagOptions({
+    '': { '--admin-token <token>': 'token of the admin listener (default: of the same server)' },
+  }),
+  new Option('--json', 'print JSON'),
+]
 
 /** What the API gives as a text or a number. */
 function shown(value: unknown): string {
