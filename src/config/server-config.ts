@@ -3,8 +3,7 @@
 import type { TunnelServerOptions } from '../server/options.ts'
 import type { SharedRates } from '../shared-rates.ts'
 import type { UsedLinks } from '../store.ts'
-import { Check, type CheckOptions } from './check.ts'
-import type { Checked } from './client-config.ts'
+import { Check, type Checked, type CheckOptions } from './check.ts'
 import type { TableNode } from './node.ts'
 import { CLIENT_FIELDS, SERVER_FIELDS } from './schema/fields.ts'
 import type { Output } from './schema/inferred.ts'
@@ -75,13 +74,7 @@ export function checkServer(root: TableNode, options: CheckOptions): Checked<Ser
       check.fault(`tokens[${index}]`, `tokens[${index}] has the same token as tokens[${first}]`)
     }
   }
-  const config: ServerConfig = { kind: 'server', options: values }
-  return {
-    config: check.faults.length === 0 ? config : undefined,
-    faults: check.faults,
-    shown: check.shown,
-    places: check.places,
-  }
+  return check.checked({ kind: 'server', options: values })
 }
 
 /** A file's options with those that win over them; limits one by one. */

@@ -7,109 +7,96 @@ import type { CLIENT_ROWS } from './client.ts'
 import type { GUARD_ROWS } from './guard.ts'
 import type { SERVER_ROWS } from './server.ts'
 
+/** A table as a TypeScript file writes it. */
+export type Input<Name extends string> = Table<Name, 'file'>
+
+/** A table as `Check` returns it. */
+export type Output<Name extends string> = Table<Name, 'options'>
+
+/** Keys differ, and so do values with a unit, which a file may write as a text. */
+type As = 'file' | 'options'
+
 type AllRows = typeof CLIENT_ROWS & typeof GUARD_ROWS & typeof SERVER_ROWS
-type Name = keyof AllRows
 
 /** The rows of a table, with those of the table that `...` names and whose keys it does not have. */
-type RowsOf<Table extends Name> = Omit<AllRows[Table], '...'> &
-  (AllRows[Table] extends { readonly '...': infer Other extends Name }
-    ? Omit<RowsOf<Other>, keyof AllRows[Table]>
+type RowsOf<Name extends keyof AllRows> = Omit<AllRows[Name], '...'> &
+  (AllRows[Name] extends { readonly '...': infer Other extends keyof AllRows }
+    ? Omit<RowsOf<Other>, keyof AllRows[Name]>
     : unknown)
+
+type Table<Name extends string, To extends As> = Name extends keyof AllRows
+  ? Options<RowsOf<Name>, To>
+  : Name extends 'limits'
+    ? Limits<ServerLimits, To>
+    : Name extends 'client-limits'
+      ? Limits<ClientLimits, To>
+      : never
+
+type Options<Rows, To extends As> = Plain<
+  {
+    readonly [Key in keyof Rows & string as IsRequired<Rows[Key]> extends true
+      ? Option<Key, Rows[Key], To>
+      : never]: Value<Text<Rows[Key]>, To>
+  } & {
+    readonly [Key in keyof Rows & string as IsRequired<Rows[Key]> extends true
+      ? never
+      : Option<Key, Rows[Key], To>]?: Value<Text<Rows[Key]>, To>
+  }
+>
 
 /** Flattens an intersection: an editor then shows one object. */
 type Plain<Type> = { readonly [Key in keyof Type]: Type[Key] }
+
+type Text<Row> = Row extends readonly [infer First, ...unknown[]] ? First : never
+type IsRequired<Row> = Row extends readonly [string, string, 'required', ...unknown[]] ? true : false
+
+/** The key in camelCase. An option also has its unit, or a name of its own. */
+type Option<Key extends string, Row, To extends As> = To extends 'file'
+  ? Camel<Key>
+  : Row extends readonly [string, string, string, { readonly option: infer Own extends string }]
+    ? Own
+    : `${Camel<Key>}${Text<Row> extends `duration${string}` ? 'Ms' : Text<Row> extends `bytes${string}` ? 'Bytes' : ''}`
 
 type Camel<Key extends string> = Key extends `${infer First}-${infer Rest}`
   ? `${First}${Capitalize<Camel<Rest>>}`
   : Key
 
-type Text<R> = R extends readonly [infer Value, ...unknown[]] ? Value : never
-type IsRequired<R> = R extends readonly [string, string, 'required', ...unknown[]] ? true : false
+type Limits<All, To extends As> = To extends 'options'
+  ? Partial<All>
+  : {
+      readonly [Key in keyof All & string as Key extends `${infer Bare}${'Ms' | 'Bytes'}`
+        ? Bare
+        : Key]?: Key extends `${string}${'Ms' | 'Bytes'}` ? number | string : number
+    }
 
-/** A table as a TypeScript file writes it. */
-export type Input<Table extends string> = Table extends 'limits'
-  ? InputLimits<ServerLimits>
-  : Table extends 'client-limits'
-    ? InputLimits<ClientLimits>
-    : Table extends Name
-      ? Plain<
-          {
-            readonly [Key in keyof RowsOf<Table> & string as IsRequired<RowsOf<Table>[Key]> extends true
-              ? Camel<Key>
-              : never]: InputOf<Text<RowsOf<Table>[Key]>>
-          } & {
-            readonly [Key in keyof RowsOf<Table> & string as IsRequired<RowsOf<Table>[Key]> extends true
-              ? never
-              : Camel<Key>]?: InputOf<Text<RowsOf<Table>[Key]>>
-          }
-        >
-      : never
-
-type InputLimits<Limits> = {
-  readonly [Key in keyof Limits & string as Key extends `${infer Bare}${'Ms' | 'Bytes'}`
-    ? Bare
-    : Key]?: Key extends `${string}${'Ms' | 'Bytes'}` ? number | string : number
-}
-
-type InputOf<Value> = Value extends `list of (${infer Items})`
-  ? readonly InputOf<Items>[]
-  : Value extends `${infer One} | ${infer Others}`
-    ? InputOf<One> | InputOf<Others>
-    : Value extends `'${infer Choice}'`
+/** What the first text of a row says, as `rows.ts` reads it. */
+type Value<Words, To extends As> = Words extends `list of (${infer Items})`
+  ? readonly Value<Items, To>[]
+  : Words extends `${infer One} | ${infer Others}`
+    ? Value<One, To> | Value<Others, To>
+    : Words extends `'${infer Choice}'`
       ? Choice
-      : Value extends `${'list' | 'set'} of ${infer Items}`
-        ? readonly InputOf<Items>[]
-        : Value extends `map ${string} of ${infer Each}`
-          ? Readonly<Record<string, InputOf<Each>>>
-          : Value extends `table ${infer Table}`
-            ? Input<Table>
-            : Value extends 'flag'
+      : Words extends `${'list' | 'set'} of ${infer Items}`
+        ? readonly Value<Items, To>[]
+        : Words extends `map ${string} of ${infer Each}`
+          ? ByName<Value<Each, To>, To>
+          : Words extends `table ${infer Name}`
+            ? Table<Name, To>
+            : Words extends 'flag'
               ? boolean
-              : Value extends `${number}-${number}` | `${number}+`
+              : Words extends `${number}-${number}` | `${number}+`
                 ? number
-                : Value extends `${'duration' | 'size' | 'bytes' | 'port-range' | 'ports' | 'target'}${string}`
-                  ? number | string
-                  : string
+                : Words extends `${'duration' | 'size' | 'bytes'}${string}`
+                  ? Read<number, To>
+                  : Words extends 'port-range'
+                    ? number | string
+                    : Words extends 'ports'
+                      ? Read<string, To>
+                      : Words extends 'target'
+                        ? Read<RouteTarget, To>
+                        : string
 
-/** A table as `Check` returns it. */
-export type Output<Table extends string> = Table extends Name
-  ? Plain<
-      {
-        readonly [Key in keyof RowsOf<Table> & string as IsRequired<RowsOf<Table>[Key]> extends true
-          ? Option<Key, RowsOf<Table>[Key]>
-          : never]: OutputOf<Text<RowsOf<Table>[Key]>>
-      } & {
-        readonly [Key in keyof RowsOf<Table> & string as IsRequired<RowsOf<Table>[Key]> extends true
-          ? never
-          : Option<Key, RowsOf<Table>[Key]>]?: OutputOf<Text<RowsOf<Table>[Key]>>
-      }
-    >
-  : never
-
-/** The name of an option: the key in camelCase, with its unit. */
-type Option<Key extends string, R> = R extends readonly [
-  string,
-  string,
-  string,
-  { readonly option: infer Own extends string },
-]
-  ? Own
-  : `${Camel<Key>}${Text<R> extends `duration${string}` ? 'Ms' : Text<R> extends `bytes${string}` ? 'Bytes' : ''}`
-
-type OutputOf<Value> = Value extends `list of (${infer Items})`
-  ? readonly OutputOf<Items>[]
-  : Value extends `${infer One} | ${infer Others}`
-    ? OutputOf<One> | OutputOf<Others>
-    : Value extends `${'list' | 'set'} of ${infer Items}`
-      ? readonly OutputOf<Items>[]
-      : Value extends `map ${string} of ${infer Each}`
-        ? ReadonlyMap<string, OutputOf<Each>>
-        : Value extends `table ${infer Table}`
-          ? Output<Table>
-          : Value extends `${'duration' | 'size' | 'bytes'}${string}`
-            ? number
-            : Value extends 'target'
-              ? RouteTarget
-              : Value extends 'ports'
-                ? string
-                : InputOf<Value>
+type ByName<Each, To extends As> = To extends 'file'
+  ? Readonly<Record<string, Each>>
+  : ReadonlyMap<string, Each>
+type Read<Result, To extends As> = To extends 'file' ? number | string : Result

@@ -33,8 +33,10 @@ export class FieldTables {
   of(name: string): Fields {
     const made = this.#made.get(name)
     if (made !== undefined) return made
+    const rows = this.#tables[name]
+    if (rows === undefined) throw new Error(`no table is called ${name}`)
     const fields: Record<string, Field> = {}
-    for (const [key, row] of Object.entries(this.#tables[name] ?? {}))
+    for (const [key, row] of Object.entries(rows))
       if (typeof row === 'string') Object.assign(fields, this.of(row))
       else fields[key] = this.#field(key, row)
     this.#made.set(name, fields)
