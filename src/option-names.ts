@@ -2,8 +2,21 @@
 
 import { TunnelError } from './errors.ts'
 
-/** Every option of an interface: the compiler refuses a list that lacks one. */
+/** Every option of an interface. */
 export type Names<Options> = Readonly<Record<keyof Options, true>>
+
+type Words<Text> = Text extends `${infer First} ${infer Rest}` ? First | Words<Rest> : Text & string
+
+/** Names with spaces in between. The compiler refuses texts that lack an option of the interface, or have another word. */
+export function namesOf<Options>(): <const Texts extends readonly string[]>(
+  ...texts: Texts
+) => [Exclude<Words<Texts[number]>, keyof Options>] extends [never]
+  ? Readonly<Record<Words<Texts[number]>, true>>
+  : { readonly noOptions: Exclude<Words<Texts[number]>, keyof Options> } {
+  // The keys are the words.
+  return (...texts) =>
+    Object.fromEntries(texts.flatMap(text => text.split(' ')).map(name => [name, true])) as never
+}
 
 /** An option whose name is misspelled would not be there. Throws `OPTION_INVALID`, which names all such options. `hints`: names that other packages use. */
 export function checkNames(

@@ -90,6 +90,8 @@ export interface ServerSettings {
 
 const DEFAULT_PORTS = '20000-29999'
 
+const invalid = (text: string): TunnelError => new TunnelError('OPTION_INVALID', text)
+
 /** Throws `OPTION_INVALID` or `PORT_INVALID` for what cannot be used. `fixed`: for tests. */
 export function serverSettings(
   options: TunnelServerOptions,
@@ -150,7 +152,7 @@ export function serverSettings(
 function checkInherited(descriptors: readonly number[]): readonly number[] {
   for (const descriptor of descriptors)
     if (!(Number.isInteger(descriptor) && descriptor >= 0))
-      throw new TunnelError('OPTION_INVALID', `inherited: ${descriptor} is not a file descriptor.`)
+      throw invalid(`inherited: ${descriptor} is not a file descriptor.`)
   return descriptors
 }
 
@@ -169,7 +171,7 @@ function checkAllPlugins({
 
 function checkReportRate(rate: number): number {
   if (Number.isSafeInteger(rate) && rate >= 0) return rate
-  throw new TunnelError('OPTION_INVALID', `reportRate must be a whole number from 0, not ${rate}.`)
+  throw invalid(`reportRate must be a whole number from 0, not ${rate}.`)
 }
 
 /** By default the loopback has none: a proxy, a load test or the app itself may be behind it. */
@@ -191,41 +193,33 @@ function trustedList(ranges: readonly string[]): Networks | undefined {
   if (ranges.length === 0) return undefined
   const list = new Networks()
   for (const range of ranges)
-    if (!list.add(range))
-      throw new TunnelError('OPTION_INVALID', `"${range}" is not an address or a CIDR range.`)
+    if (!list.add(range)) throw invalid(`"${range}" is not an address or a CIDR range.`)
   return list
 }
 
 function checkProxyProtocol({ acceptProxyProtocol, trustedProxies }: TunnelServerOptions): boolean {
   if (!acceptProxyProtocol) return false
   if (trustedProxies === undefined || trustedProxies.length === 0) {
-    throw new TunnelError(
-      'OPTION_INVALID',
-      'acceptProxyProtocol needs trustedProxies: who may send the header.',
-    )
+    throw invalid('acceptProxyProtocol needs trustedProxies: who may send the header.')
   }
   return true
 }
 
 function checkHttp2({ http2 }: TunnelServerOptions): boolean {
   if (http2 !== undefined && typeof http2 !== 'boolean')
-    throw new TunnelError('OPTION_INVALID', `http2 must be true or false, not ${String(http2)}.`)
+    throw invalid(`http2 must be true or false, not ${String(http2)}.`)
   return http2 !== false
 }
 
 function checkHttp3(options: TunnelServerOptions): boolean {
   const { http3, tls, certificates, acceptProxyProtocol } = options
   if (http3 !== undefined && typeof http3 !== 'boolean')
-    throw new TunnelError('OPTION_INVALID', `http3 must be true or false, not ${String(http3)}.`)
+    throw invalid(`http3 must be true or false, not ${String(http3)}.`)
   if (http3 !== true) return false
   if ((tls ?? certificates) === undefined)
-    throw new TunnelError(
-      'OPTION_INVALID',
-      'http3 needs tls or certificates: there is no HTTP/3 without TLS.',
-    )
+    throw invalid('http3 needs tls or certificates: there is no HTTP/3 without TLS.')
   if (acceptProxyProtocol === true)
-    throw new TunnelError(
-      'OPTION_INVALID',
+    throw invalid(
       'http3 and acceptProxyProtocol do not go together: a PROXY header cannot name visitors who come by UDP.',
     )
   return true
@@ -233,18 +227,12 @@ function checkHttp3(options: TunnelServerOptions): boolean {
 
 function checkTls({ tls, certificates, tlsMinVersion, tlsCiphers }: TunnelServerOptions) {
   if (tlsMinVersion !== undefined && tlsMinVersion !== '1.2' && tlsMinVersion !== '1.3')
-    throw new TunnelError(
-      'OPTION_INVALID',
-      `tlsMinVersion "${String(tlsMinVersion)}" is neither 1.2 nor 1.3.`,
-    )
+    throw invalid(`tlsMinVersion "${String(tlsMinVersion)}" is neither 1.2 nor 1.3.`)
   const isTls = tls !== undefined || certificates !== undefined
   if (!isTls && (tlsMinVersion ?? tlsCiphers) !== undefined)
-    throw new TunnelError(
-      'OPTION_INVALID',
-      'tlsMinVersion and tlsCiphers need tls or certificates: there is no TLS without them.',
-    )
+    throw invalid('tlsMinVersion and tlsCiphers need tls or certificates: there is no TLS without them.')
   if (tls !== undefined && certificates !== undefined)
-    throw new TunnelError('OPTION_INVALID', 'tls and certificates do not go together: leave one of them out.')
+    throw invalid('tls and certificates do not go together: leave one of them out.')
   const tlsTerms = {
     ...(tlsMinVersion && { minVersion: tlsMinVersion }),
     ...(tlsCiphers !== undefined && { ciphers: tlsCiphers }),
@@ -255,9 +243,9 @@ function checkTls({ tls, certificates, tlsMinVersion, tlsCiphers }: TunnelServer
 function checkClientCa({ clientCa, tls, certificates }: TunnelServerOptions): string | undefined {
   if (clientCa === undefined) return undefined
   if (tls === undefined && certificates === undefined)
-    throw new TunnelError('OPTION_INVALID', 'clientCa needs tls or certificates: clients show theirs in TLS.')
+    throw invalid('clientCa needs tls or certificates: clients show theirs in TLS.')
   if (clientCa.includes('-----BEGIN CERTIFICATE-----')) return clientCa
-  throw new TunnelError('OPTION_INVALID', 'clientCa holds no certificate in PEM format.')
+  throw invalid('clientCa holds no certificate in PEM format.')
 }
 
 function checkHttpPort({
@@ -269,9 +257,9 @@ function checkHttpPort({
   if (httpPort === undefined) return undefined
   checkPort('httpPort', httpPort)
   if (tls === undefined && certificates === undefined)
-    throw new TunnelError('OPTION_INVALID', 'httpPort needs tls or certificates: it sends visitors to https.')
+    throw invalid('httpPort needs tls or certificates: it sends visitors to https.')
   if (httpPort === port && port !== 0)
-    throw new TunnelError('OPTION_INVALID', `httpPort and port are both ${port}: give them different ones.`)
+    throw invalid(`httpPort and port are both ${port}: give them different ones.`)
   return httpPort
 }
 
@@ -280,7 +268,7 @@ const MAX_HSTS_SECONDS = 10_000_000_000
 
 function hstsLine(seconds: number): Uint8Array | undefined {
   if (!(Number.isInteger(seconds) && seconds >= 0 && seconds <= MAX_HSTS_SECONDS))
-    throw new TunnelError('OPTION_INVALID', `hsts must be a number of seconds, not ${seconds}.`)
+    throw invalid(`hsts must be a number of seconds, not ${seconds}.`)
   return seconds === 0 ? undefined : Buffer.from(`Strict-Transport-Security: max-age=${seconds}\r\n`)
 }
 
@@ -288,7 +276,7 @@ function checkTlsPort({ tlsPort, tls, certificates }: TunnelServerOptions, port:
   if (tlsPort !== undefined) checkPort('tlsPort', tlsPort)
   const sharesTlsPort = tlsPort !== undefined && tlsPort === port && port !== 0
   if (sharesTlsPort && tls === undefined && certificates === undefined)
-    throw new TunnelError('OPTION_INVALID', 'tlsPort and port are the same: that needs tls, for the others.')
+    throw invalid('tlsPort and port are the same: that needs tls, for the others.')
   return { tlsPort, hasTlsPort: tlsPort !== undefined, sharesTlsPort }
 }
 
@@ -297,11 +285,11 @@ function checkPort(option: string, port: number): void {
 }
 
 function checkDomains(domains: readonly string[]): readonly string[] {
-  if (domains.length === 0) throw new TunnelError('OPTION_INVALID', 'A server needs at least one domain.')
+  if (domains.length === 0) throw invalid('A server needs at least one domain.')
   return domains.map(domain => {
     const lower = domain.toLowerCase().replace(/\.$/, '')
     if (lower.split('.').every(isValidSubdomain)) return lower
-    throw new TunnelError('OPTION_INVALID', `"${domain}" is not a domain name${domainHint(domain)}.`)
+    throw invalid(`"${domain}" is not a domain name${domainHint(domain)}.`)
   })
 }
 
@@ -314,16 +302,13 @@ function checkLimits(wished: Partial<ServerLimits>): ServerLimits {
     const least = NEVER_ZERO.has(name) ? 1 : 0
     const most = name.endsWith('Ms') ? MAX_TIMER_MS : Number.MAX_SAFE_INTEGER
     if (!(value >= least && value <= most)) {
-      throw new TunnelError(
-        'OPTION_INVALID',
-        `limits.${name} must be from ${least} to ${most}, not ${value}.`,
-      )
+      throw invalid(`limits.${name} must be from ${least} to ${most}, not ${value}.`)
     }
   }
   const given = Object.entries(wished).filter(([, value]) => value !== undefined)
   const limits: ServerLimits = { ...DEFAULT_LIMITS, ...Object.fromEntries(given) }
   if (limits.deadAfterMs <= limits.pingIntervalMs) {
-    throw new TunnelError('OPTION_INVALID', 'limits.deadAfterMs must be more than limits.pingIntervalMs.')
+    throw invalid('limits.deadAfterMs must be more than limits.pingIntervalMs.')
   }
   return limits
 }
@@ -331,5 +316,5 @@ function checkLimits(wished: Partial<ServerLimits>): ServerLimits {
 function checkPublicUrl(publicUrl: string | undefined): URL | undefined {
   if (publicUrl === undefined) return undefined
   if (URL.canParse(publicUrl) && /^https?:$/.test(new URL(publicUrl).protocol)) return new URL(publicUrl)
-  throw new TunnelError('OPTION_INVALID', `publicUrl "${publicUrl}" is not an http:// or https:// URL.`)
+  throw invalid(`publicUrl "${publicUrl}" is not an http:// or https:// URL.`)
 }
