@@ -41,17 +41,13 @@ export const DEFAULT_CLIENT_LIMITS: ClientLimits = {
 }
 
 /** Limits that leave nothing to work with at 0. */
-export const NEVER_ZERO_OF_CLIENTS: ReadonlySet<string> = new Set([
-  'maxStreams',
-  'maxCarrierBacklogBytes',
-  'maxCollectedBytes',
-])
+const NEVER_ZERO: ReadonlySet<string> = new Set(['maxStreams', 'maxCarrierBacklogBytes', 'maxCollectedBytes'])
 
 export function clientLimits(wished: Partial<ClientLimits>): ClientLimits {
   checkNames(wished, DEFAULT_CLIENT_LIMITS, 'limits')
   const given = Object.entries(wished).filter(([, value]) => value !== undefined)
   for (const [name, value] of given) {
-    const least = NEVER_ZERO_OF_CLIENTS.has(name) ? 1 : 0
+    const least = NEVER_ZERO.has(name) ? 1 : 0
     if (!(Number.isSafeInteger(value) && value >= least))
       throw new TunnelError(
         'OPTION_INVALID',

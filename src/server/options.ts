@@ -309,8 +309,8 @@ export interface ServerLimits {
   /**
    * Visitors of one UDP tunnel at once, by address and port: each is a stream here and a socket at the client. Default
    * 1,024, a quarter of `maxStreams`, so that made-up addresses leave the client's other tunnels their streams. Above: one
-   * that was never answered gives way after a second, otherwise the newest of the address that has most; else the new one's datagrams are
-   * dropped and counted.
+   * that was never answered gives way after a second, or the newest of the address that has most; otherwise the new one's
+   * datagrams are dropped and counted.
    */
   readonly maxFlows: number
   /** How long a name stays with a client whose carrier was lost. Default 30,000. `0`: as short as can be, up to 500. */

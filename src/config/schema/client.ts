@@ -66,6 +66,14 @@ export const CLIENT_ROWS = {
     guard: ['table guard', 'Who may visit: all walls must let a visitor pass, and one of the ways in is enough', 'everybody'],
     token: ['secret credential', 'Token for this service alone', "the file's `token`"],
   },
+  'client-limits': {
+    'max-streams': ['1+', 'Streams open at once, which are connections to the app; on the JSON wire requests', '`8192`'],
+    'max-links': ['0+', 'Connections beside the carrier for bulk', '`32`'],
+    'max-stream-window': ['bytes 0+', 'Receive window that one stream may grow to from 256 KiB', '`4MiB`'],
+    'max-session-window': ['bytes 0+', 'Growth of windows allowed in all streams together', '`64MiB`'],
+    'max-carrier-backlog': ['bytes 1+', 'Answers to the server (PONG, RESET, CREDIT and their like) that may wait while it does not read; data waits at its source', '`4MiB`'],
+    'max-collected': ['bytes 1+', 'Answers of the app that are being collected, all requests together: the JSON wire carries whole ones only', '`256MiB`'],
+  },
   client: {
     server: ['server | set of server', 'The tunnel server: `wss://`, `https://`, `ws://`, `http://` or `host[:port]`, which is https unless it is this machine; or several of one cluster', '`TUNNEL_SERVER`, else the default server, else one in the same process'],
     token: ['secret credential', 'Token of the server', 'that of `localtunnels login`; `TUNNEL_TOKEN`, if the server is that of `TUNNEL_SERVER`'],

@@ -1,22 +1,12 @@
 // The tables of configuration files, made of their rows.
 
-import { DEFAULT_CLIENT_LIMITS, NEVER_ZERO_OF_CLIENTS } from '../../client/limits.ts'
-import { DEFAULT_LIMITS, NEVER_ZERO } from '../../server/options.ts'
 import type { Fields } from '../field.ts'
 import { CLIENT_ROWS } from './client.ts'
 import { GUARD_ROWS } from './guard.ts'
-import { CLIENT_LIMITS, SERVER_LIMITS } from './limit-meanings.ts'
-import { limitFields } from './limits.ts'
 import { FieldTables } from './rows.ts'
 import { SERVER_ROWS } from './server.ts'
 
-const tables = new FieldTables(
-  { ...GUARD_ROWS, ...CLIENT_ROWS, ...SERVER_ROWS },
-  {
-    'client-limits': limitFields(DEFAULT_CLIENT_LIMITS, NEVER_ZERO_OF_CLIENTS, CLIENT_LIMITS),
-    limits: limitFields(DEFAULT_LIMITS, NEVER_ZERO, SERVER_LIMITS),
-  },
-)
+const tables = new FieldTables({ ...GUARD_ROWS, ...CLIENT_ROWS, ...SERVER_ROWS })
 
 export const CLIENT_FIELDS: Fields = tables.of('client')
 export const SERVICE_FIELDS: Fields = tables.of('service')

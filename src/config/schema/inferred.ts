@@ -1,7 +1,5 @@
 // The types of the rows: for a TypeScript file, and for the options that a checked file becomes.
 
-import type { ClientLimits } from '../../client/limits.ts'
-import type { ServerLimits } from '../../server/options.ts'
 import type { RouteTarget } from '../target.ts'
 import type { CLIENT_ROWS } from './client.ts'
 import type { GUARD_ROWS } from './guard.ts'
@@ -26,11 +24,7 @@ type RowsOf<Name extends keyof AllRows> = Omit<AllRows[Name], '...'> &
 
 type Table<Name extends string, To extends As> = Name extends keyof AllRows
   ? Options<RowsOf<Name>, To>
-  : Name extends 'limits'
-    ? Limits<ServerLimits, To>
-    : Name extends 'client-limits'
-      ? Limits<ClientLimits, To>
-      : never
+  : never
 
 type Options<Rows, To extends As> = Plain<
   {
@@ -60,14 +54,6 @@ type Option<Key extends string, Row, To extends As> = To extends 'file'
 type Camel<Key extends string> = Key extends `${infer First}-${infer Rest}`
   ? `${First}${Capitalize<Camel<Rest>>}`
   : Key
-
-type Limits<All, To extends As> = To extends 'options'
-  ? Partial<All>
-  : {
-      readonly [Key in keyof All & string as Key extends `${infer Bare}${'Ms' | 'Bytes'}`
-        ? Bare
-        : Key]?: Key extends `${string}${'Ms' | 'Bytes'}` ? number | string : number
-    }
 
 /** What the first text of a row says, as `rows.ts` reads it. */
 type Value<Words, To extends As> = Words extends `list of (${infer Items})`

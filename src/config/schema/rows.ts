@@ -22,12 +22,10 @@ export type Tables = Readonly<Record<string, Readonly<Record<string, Row | strin
 /** Makes fields of the rows. A table that several rows name is one object. */
 export class FieldTables {
   readonly #tables: Tables
-  readonly #made: Map<string, Fields>
+  readonly #made = new Map<string, Fields>()
 
-  /** `made`: tables that have no rows. */
-  constructor(tables: Tables, made: Readonly<Record<string, Fields>>) {
+  constructor(tables: Tables) {
     this.#tables = tables
-    this.#made = new Map(Object.entries(made))
   }
 
   of(name: string): Fields {
