@@ -1,4 +1,4 @@
-// Refuses options that do not exist, and finds the known word that a mistyped one was meant to be.
+// Refuses options that do not exist and numbers that are out of range, and finds the known word that a mistyped one was meant to be.
 
 import { TunnelError } from './errors.ts'
 
@@ -37,6 +37,18 @@ export function checkNames(
   const names = others.map(name => JSON.stringify(name.slice(0, 64))).join(', ')
   const what = `${where} has no option ${names}.`
   throw new TunnelError('OPTION_INVALID', [what, ...others.flatMap(name => hintOf(name) ?? [])].join(' '))
+}
+
+/** Throws `OPTION_INVALID` for a number outside, or with a fraction. */
+export function whole(
+  name: string,
+  value: number,
+  least: number,
+  most: number = Number.MAX_SAFE_INTEGER,
+): number {
+  if (Number.isSafeInteger(value) && value >= least && value <= most) return value
+  const range = most === Number.MAX_SAFE_INTEGER ? `from ${least}` : `from ${least} to ${most}`
+  throw new TunnelError('OPTION_INVALID', `${name} must be a whole number ${range}, not ${value}.`)
 }
 
 /** `undefined` when none is near: one slip, and from eight letters on two. A word of two letters is near to anything. */

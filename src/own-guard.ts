@@ -15,7 +15,7 @@ import {
   type WaysDefinition,
   type WaysIn,
 } from './guard.ts'
-import { checkNames, type Names, namesOf } from './option-names.ts'
+import { checkNames, type Names, namesOf, whole } from './option-names.ts'
 import { seal } from './seal.ts'
 
 const MAX_LINK_MS = 2_592_000_000
@@ -180,8 +180,7 @@ function checkGuard(options: GuardOptions): void {
   }
   if (secret !== undefined && !(typeof secret === 'string' && /^[\x21-\x7e]{32,255}$/.test(secret)))
     throw new TunnelError('OPTION_INVALID', 'guard.secret must be 32 to 255 characters of visible ASCII.')
-  if (ttlMs !== undefined && !(Number.isSafeInteger(ttlMs) && ttlMs >= 1))
-    throw new TunnelError('OPTION_INVALID', `guard.ttlMs must be a whole number from 1, not ${ttlMs}.`)
+  if (ttlMs !== undefined) whole('guard.ttlMs', ttlMs, 1)
 }
 
 const WAYS: Names<WaysIn> = namesOf<WaysIn>()('password bearer jwt links login certificate')
