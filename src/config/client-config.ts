@@ -22,7 +22,7 @@ export function checkClient(root: TableNode, options: CheckOptions): Checked<Cli
   const values = check.table(root, CLIENT_FIELDS, '', [
     { fields: SERVICE_FIELDS, where: 'in a service, such as [services.web]' },
     { fields: SERVER_FIELDS, where: "in a server's file" },
-  ]) as Output<'client'> // a fault says what is missing
+  ]) as Partial<Output<'client'>> // the rows say so; a fault names what is missing
   const { services: checked = new Map<string, CheckedService>(), ...connection } = values
   const { pingIntervalMs = 10_000, deadAfterMs = 20_000 } = connection
   if (deadAfterMs <= pingIntervalMs) {

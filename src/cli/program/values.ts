@@ -20,7 +20,10 @@ export function flagOptions(texts: FlagTexts, prefix = 'TUNNEL_'): Option[] {
       const option = new Option(flags, text)
       const { long = '' } = option
       if (text.includes('repeatable'))
-        option.argParser((value: string, earlier: readonly string[] = []) => [...earlier, value])
+        option.argParser((value: string, earlier: readonly string[] | undefined) => [
+          ...(earlier ?? []),
+          value,
+        ])
       if (heading !== '') option.helpGroup(heading)
       return prefix === '' ? option : option.env(prefix + long.slice(2).replaceAll('-', '_').toUpperCase())
     }),
