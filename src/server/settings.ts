@@ -157,7 +157,7 @@ export function serverSettings(
   }
 }
 
-/** What is wrong with an option by itself, or beside another one. The first fault counts. */
+/** Throws for the first option that is wrong, alone or with another one. */
 function checkTogether(options: TunnelServerOptions, port: number): void {
   const { tls, certificates, clientCa, httpPort, tlsPort, tlsMinVersion, tlsCiphers, http2, http3 } = options
   const { acceptProxyProtocol, trustedProxies = [], inherited = [] } = options

@@ -36,7 +36,7 @@ type Given<Values> = { readonly [Key in keyof Values]?: Exclude<Values[Key], und
 export function given<Values extends object>(values: Values): Given<Values> {
   const isGiven = (value: unknown) =>
     value !== undefined && value !== false && !(Array.isArray(value) && value.length === 0)
-  // What is left has the types of its keys.
+  // The values that are left have the types of their keys.
   return Object.fromEntries(Object.entries(values).filter(([, value]) => isGiven(value))) as Given<Values>
 }
 

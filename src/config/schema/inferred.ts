@@ -55,7 +55,7 @@ type Camel<Key extends string> = Key extends `${infer First}-${infer Rest}`
   ? `${First}${Capitalize<Camel<Rest>>}`
   : Key
 
-/** What the first text of a row says, as `rows.ts` reads it. */
+/** The type of the first text of a row, as `rows.ts` reads it. */
 type Value<Words, To extends As> = Words extends `list of (${infer Items})`
   ? readonly Value<Items, To>[]
   : Words extends `${infer One} | ${infer Others}`
