@@ -1,5 +1,6 @@
 // Every bound of a client, with the defaults.
 
+import { TunnelError } from '../errors.ts'
 import { checkNames, whole } from '../option-names.ts'
 
 /**
