@@ -519,8 +519,7 @@ const ROWS = {
     fault: 'server',
     retryable: true,
     meaning: 'Too many bytes wait for slow readers of this token or address, or of all visitors.',
-    action:
-      'Read or send faster, or raise maxTokenBufferedBytes, maxAllBufferedBytes or maxAllInputBytes on the server.',
+    action: 'Read or send faster, or try again in a moment.',
   },
   OPEN_SERVER: {
     wire: 121,

@@ -1,9 +1,22 @@
-// Refuses options that do not exist, and finds the known word that a mistyped one was meant to be.
+// Refuses options that do not exist and numbers that are out of range, and finds the known word that a mistyped one was meant to be.
 
 import { TunnelError } from './errors.ts'
 
-/** Every option of an interface: the compiler refuses a list that lacks one. */
+/** Every option of an interface. */
 export type Names<Options> = Readonly<Record<keyof Options, true>>
+
+type Words<Text> = Text extends `${infer First} ${infer Rest}` ? First | Words<Rest> : Text & string
+
+/** Names with spaces in between. The compiler refuses texts that lack an option of the interface, or have another word. */
+export function namesOf<Options>(): <const Texts extends readonly string[]>(
+  ...texts: Texts
+) => [Exclude<Words<Texts[number]>, keyof Options>] extends [never]
+  ? Readonly<Record<Words<Texts[number]>, true>>
+  : { readonly noOptions: Exclude<Words<Texts[number]>, keyof Options> } {
+  // The keys are the words.
+  return (...texts) =>
+    Object.fromEntries(texts.flatMap(text => text.split(' ')).map(name => [name, true])) as never
+}
 
 /** An option whose name is misspelled would not be there. Throws `OPTION_INVALID`, which names all such options. `hints`: names that other packages use. */
 export function checkNames(
@@ -24,6 +37,18 @@ export function checkNames(
   const names = others.map(name => JSON.stringify(name.slice(0, 64))).join(', ')
   const what = `${where} has no option ${names}.`
   throw new TunnelError('OPTION_INVALID', [what, ...others.flatMap(name => hintOf(name) ?? [])].join(' '))
+}
+
+/** Throws `OPTION_INVALID` for a number outside, or with a fraction. */
+export function whole(
+  name: string,
+  value: number,
+  least: number,
+  most: number = Number.MAX_SAFE_INTEGER,
+): number {
+  if (Number.isSafeInteger(value) && value >= least && value <= most) return value
+  const range = most === Number.MAX_SAFE_INTEGER ? `from ${least}` : `from ${least} to ${most}`
+  throw new TunnelError('OPTION_INVALID', `${name} must be a whole number ${range}, not ${value}.`)
 }
 
 /** `undefined` when none is near: one slip, and from eight letters on two. A word of two letters is near to anything. */

@@ -15,7 +15,7 @@ import {
   type WaysDefinition,
   type WaysIn,
 } from './guard.ts'
-import { checkNames, type Names } from './option-names.ts'
+import { checkNames, type Names, namesOf, whole } from './option-names.ts'
 import { seal } from './seal.ts'
 
 const MAX_LINK_MS = 2_592_000_000
@@ -180,32 +180,16 @@ function checkGuard(options: GuardOptions): void {
   }
   if (secret !== undefined && !(typeof secret === 'string' && /^[\x21-\x7e]{32,255}$/.test(secret)))
     throw new TunnelError('OPTION_INVALID', 'guard.secret must be 32 to 255 characters of visible ASCII.')
-  if (ttlMs !== undefined && !(Number.isSafeInteger(ttlMs) && ttlMs >= 1))
-    throw new TunnelError('OPTION_INVALID', `guard.ttlMs must be a whole number from 1, not ${ttlMs}.`)
+  if (ttlMs !== undefined) whole('guard.ttlMs', ttlMs, 1)
 }
 
-const WAYS: Names<WaysIn> = {
-  password: true,
-  bearer: true,
-  jwt: true,
-  links: true,
-  login: true,
-  certificate: true,
-}
+const WAYS: Names<WaysIn> = namesOf<WaysIn>()('password bearer jwt links login certificate')
 const PATH_OPTIONS: Names<PathWaysIn> = { ...WAYS, webhook: true }
 const OPTIONS: Names<GuardOptions> = {
   ...WAYS,
-  allow: true,
-  deny: true,
-  rate: true,
-  ttlMs: true,
-  open: true,
-  paths: true,
-  cors: true,
-  requestHeaders: true,
-  answerHeaders: true,
-  sessionMs: true,
-  secret: true,
+  ...namesOf<Omit<GuardOptions, keyof WaysIn>>()(
+    'allow deny rate ttlMs open paths cors requestHeaders answerHeaders sessionMs secret',
+  ),
 }
 
 /** The server does not look at webhooks: what else it would let in, or ask for, would be looked at by the client all the same. */

@@ -50,7 +50,8 @@ const PARTS: readonly Install[] = [
  * Throws `OPTION_INVALID`, `PORT_INVALID` for options that cannot be used and `RUNTIME_UNSUPPORTED` outside of Bun.
  */
 export class TunnelServer extends Server {
-  constructor(options: TunnelServerOptions = {}) {
-    super(options, PARTS)
+  /** `fixed`: for the tests of localtunnels. */
+  constructor(options: TunnelServerOptions = {}, fixed: object = {}) {
+    super(options, PARTS, fixed)
   }
 }

@@ -16,6 +16,7 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { basename, dirname, join, relative, resolve } from 'node:path'
+import { inputTypes } from './config-types.ts'
 import { builtPages } from './pages.ts'
 import { withPageUrls } from './repository.ts'
 
@@ -182,8 +183,9 @@ function restoreFirstLines(): void {
   chmodSync(path, 0o755)
 }
 
-/** Keeps the declarations that the package's entries name, each by way of others; answers how many. */
+/** Keeps the declarations that the package's entries name, each by way of others; answers how many. Those of files get comments. */
 function dropDeclarations(): number {
+  writeFileSync(join(dist, 'src/config/input.d.ts'), inputTypes())
   const kept = new Set(entries.map(path => join(dist, path.replace(/\.ts$/, '.d.ts'))))
   const exported = new Set(kept)
   for (const path of kept)

@@ -2,8 +2,7 @@
 
 import { type Command, CommanderError } from 'commander'
 import type { Fields, Value } from '../config/field.ts'
-import { CLIENT_FIELDS } from '../config/schema/client.ts'
-import { SERVER_FIELDS } from '../config/schema/server.ts'
+import { CLIENT_FIELDS, SERVER_FIELDS } from '../config/schema/fields.ts'
 import { TunnelError } from '../errors.ts'
 import { translate } from './words.ts'
 

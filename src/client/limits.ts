@@ -1,7 +1,7 @@
 // Every bound of a client, with the defaults.
 
 import { TunnelError } from '../errors.ts'
-import { checkNames } from '../option-names.ts'
+import { checkNames, whole } from '../option-names.ts'
 
 /**
  * Every bound of a client that can be changed. Whole numbers; the least is 1 unless `0` is explained. A value outside, or
@@ -46,14 +46,7 @@ const NEVER_ZERO: ReadonlySet<string> = new Set(['maxStreams', 'maxCarrierBacklo
 export function clientLimits(wished: Partial<ClientLimits>): ClientLimits {
   checkNames(wished, DEFAULT_CLIENT_LIMITS, 'limits')
   const given = Object.entries(wished).filter(([, value]) => value !== undefined)
-  for (const [name, value] of given) {
-    const least = NEVER_ZERO.has(name) ? 1 : 0
-    if (!(Number.isSafeInteger(value) && value >= least))
-      throw new TunnelError(
-        'OPTION_INVALID',
-        `limits.${name} must be a whole number from ${least}, not ${value}.`,
-      )
-  }
+  for (const [name, value] of given) whole(`limits.${name}`, value, NEVER_ZERO.has(name) ? 1 : 0)
   return { ...DEFAULT_CLIENT_LIMITS, ...Object.fromEntries(given) }
 }
 

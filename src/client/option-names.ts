@@ -1,6 +1,6 @@
 // The options of clients and their tunnels, by name.
 
-import type { Names } from '../option-names.ts'
+import { type Names, namesOf } from '../option-names.ts'
 import type {
   HttpTunnelOptions,
   OriginOptions,
@@ -11,52 +11,26 @@ import type {
   UdpTunnelOptions,
 } from './options.ts'
 
-const SHARED: Names<SharedTunnelOptions> = { token: true, guard: true }
+const SHARED: Names<SharedTunnelOptions> = namesOf<SharedTunnelOptions>()('token guard')
 
-export const ORIGIN_NAMES: Names<OriginOptions> = {
-  port: true,
-  host: true,
-  url: true,
-  unix: true,
-  fetch: true,
-  websocket: true,
-  folder: true,
-  spa: true,
-  later: true,
-  appInsecure: true,
-  appCa: true,
-  appServerName: true,
-  originConnectTimeoutMs: true,
-  hostHeader: true,
-}
+export const ORIGIN_NAMES: Names<OriginOptions> = namesOf<OriginOptions>()(
+  'port host url unix fetch websocket folder spa later appInsecure appCa appServerName',
+  'originConnectTimeoutMs hostHeader',
+)
 
 export const HTTP_NAMES: Names<HttpTunnelOptions> = {
   ...ORIGIN_NAMES,
   ...SHARED,
-  verify: true,
-  subdomain: true,
-  exact: true,
-  routes: true,
-  pool: true,
-  take: true,
-  health: true,
-  wildcard: true,
-  wildcardHosts: true,
-  hosts: true,
-  protocol: true,
-  inbox: true,
+  ...namesOf<Omit<HttpTunnelOptions, keyof OriginOptions | keyof SharedTunnelOptions>>()(
+    'verify subdomain exact routes pool take health wildcard wildcardHosts hosts protocol inbox',
+  ),
 }
 
 export const TCP_NAMES: Names<TcpTunnelOptions> = {
   ...SHARED,
-  port: true,
-  host: true,
-  unix: true,
-  remotePort: true,
-  pool: true,
-  health: true,
-  proxyProtocol: true,
-  originConnectTimeoutMs: true,
+  ...namesOf<Omit<TcpTunnelOptions, keyof SharedTunnelOptions>>()(
+    'port host unix remotePort pool health proxyProtocol originConnectTimeoutMs',
+  ),
 }
 
 const { remotePort: _remotePort, ...RAW } = TCP_NAMES
@@ -64,35 +38,16 @@ export const TLS_NAMES: Names<TlsTunnelOptions> = { ...RAW, subdomain: true, wil
 
 export const UDP_NAMES: Names<UdpTunnelOptions> = {
   ...SHARED,
-  port: true,
-  host: true,
-  remotePort: true,
-  idleTimeoutMs: true,
+  ...namesOf<Omit<UdpTunnelOptions, keyof SharedTunnelOptions>>()('port host remotePort idleTimeoutMs'),
 }
 
 export const CLIENT_NAMES: Names<TunnelClientOptions> = {
   ...HTTP_NAMES,
-  server: true,
-  insecureToken: true,
-  wire: true,
-  verifyServer: true,
-  ca: true,
-  cert: true,
-  key: true,
-  pin: true,
-  proxy: true,
-  agent: true,
-  connectTimeoutMs: true,
-  reconnect: true,
-  maxBackoffMs: true,
-  pingIntervalMs: true,
-  deadAfterMs: true,
-  probeIntervalMs: true,
-  drainTimeoutMs: true,
-  stateFolder: true,
-  reportRate: true,
-  inspect: true,
-  limits: true,
+  ...namesOf<Omit<TunnelClientOptions, keyof HttpTunnelOptions>>()(
+    'server insecureToken wire verifyServer ca cert key pin proxy agent connectTimeoutMs reconnect',
+    'maxBackoffMs pingIntervalMs deadAfterMs probeIntervalMs drainTimeoutMs stateFolder reportRate',
+    'inspect limits',
+  ),
 }
 
 /** Options of the packages `localtunnels` 0.2 and `localtunnel`, in our words. */

@@ -176,7 +176,7 @@ export interface HttpTunnelOptions extends OriginOptions, SharedTunnelOptions {
   /**
    * Which of those hosts a proxy in front of the server may get certificates for, however many others strangers ask for:
    * the labels in front of the name, such as `['anna', 'a.b']`. Default none: hosts that the app answers for. At most 100,
-   * of which the server takes its `maxHostsBelow`. Anything else, or without `wildcard`: `OPTION_INVALID`.
+   * of which the server takes 20. Anything else, or without `wildcard`: `OPTION_INVALID`.
    */
   readonly wildcardHosts?: readonly string[]
   /**

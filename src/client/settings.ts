@@ -2,6 +2,7 @@
 
 import type { Agent } from 'node:http'
 import { TunnelError } from '../errors.ts'
+import { whole } from '../option-names.ts'
 import type { Dial } from '../socket.ts'
 import type { Laning } from './contracts/laning.ts'
 import { httpTunnel } from './http-tunnel.ts'
@@ -118,7 +119,7 @@ export function clientSettings(
     pingIntervalMs,
     deadAfterMs,
     drainTimeoutMs: positive('drainTimeoutMs', options.drainTimeoutMs ?? 10_000),
-    reportRate: reportRate(options.reportRate ?? 0),
+    reportRate: whole('reportRate', options.reportRate ?? 0, 0),
     stateFolder: options.stateFolder,
     limits: clientLimits(options.limits ?? {}),
   }
@@ -145,11 +146,6 @@ function serversOf(
 /** The same client at each of its servers, in their order. */
 export function atEachServer(settings: ClientSettings): readonly ClientSettings[] {
   return [settings, ...settings.otherServers.map(one => ({ ...settings, ...one }))]
-}
-
-function reportRate(rate: number): number {
-  if (Number.isSafeInteger(rate) && rate >= 0) return rate
-  throw new TunnelError('OPTION_INVALID', `reportRate must be a whole number from 0, not ${rate}.`)
 }
 
 function isTunnelGiven({ port, url, unix, fetch, folder, spa, later }: OriginOptions): boolean {

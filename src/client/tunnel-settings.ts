@@ -3,6 +3,7 @@
 import { TunnelError } from '../errors.ts'
 import type { GuardOptions } from '../guard.ts'
 import { generateSubdomain, isValidSubdomain, slugOf } from '../names.ts'
+import { whole } from '../option-names.ts'
 import { OwnGuard } from '../own-guard.ts'
 import {
   type Affinity,
@@ -121,14 +122,9 @@ export function healthOf(
     host: hostHeader ?? new URL(origin.url).host,
     intervalMs: positive('health.intervalMs', options.intervalMs ?? 10_000),
     timeoutMs: positive('health.timeoutMs', options.timeoutMs ?? 3_000),
-    healthyAfter: checks('health.healthyAfter', options.healthyAfter ?? 1),
-    unhealthyAfter: checks('health.unhealthyAfter', options.unhealthyAfter ?? 3),
+    healthyAfter: whole('health.healthyAfter', options.healthyAfter ?? 1, 1),
+    unhealthyAfter: whole('health.unhealthyAfter', options.unhealthyAfter ?? 3, 1),
   }
-}
-
-function checks(name: string, value: number): number {
-  if (Number.isSafeInteger(value) && value >= 1) return value
-  throw new TunnelError('OPTION_INVALID', `${name} must be a whole number from 1, not ${value}.`)
 }
 
 export function affinityOf(

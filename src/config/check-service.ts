@@ -4,38 +4,13 @@ import { isReservedName, parseHost, unusedPart } from '../names.ts'
 import { type Check, pathOf } from './check.ts'
 import { FORMS } from './forms.ts'
 import { portsOf } from './port-range.ts'
-import { SERVICE_FIELDS } from './schema/client.ts'
-import { GUARD_FIELDS, RAW_GUARD_KEYS } from './schema/guard.ts'
-import type { HealthOptions, ServiceConfig, ServiceKind } from './service.ts'
-import type { RouteTarget } from './target.ts'
+import { GUARD_FIELDS, RAW_GUARD_KEYS, SERVICE_FIELDS } from './schema/fields.ts'
+import type { Output } from './schema/inferred.ts'
+import type { ServiceConfig, ServiceKind } from './service.ts'
 
 /** What the table says of one service. */
-export interface CheckedService {
-  readonly kind?: 'http' | 'tcp' | 'udp' | 'tls' | 'folder'
-  /** A range as text. */
-  readonly port?: number | string
-  readonly host?: string
-  readonly url?: string
-  readonly unix?: string
-  readonly folder?: string
-  readonly spa?: boolean
-  readonly subdomain?: string
-  readonly exact?: boolean
-  readonly wildcard?: boolean
-  readonly hosts?: readonly string[]
-  readonly remotePort?: number | string
-  readonly routes?: ReadonlyMap<string, RouteTarget>
-  readonly pool?: boolean | GivenPool
-  readonly health?: Partial<HealthOptions>
-  readonly guard?: unknown
-}
-
-interface GivenPool {
-  readonly affinity?: 'none' | 'cookie' | 'address'
-  readonly to?: 'one' | 'all'
-  readonly answer?: string | number
-  readonly label?: string
-}
+export type CheckedService = Output<'service'>
+type GivenPool = Exclude<CheckedService['pool'], boolean | undefined>
 
 /** A service, or one for each port of a range, named `game:27015`. */
 export function checkServices(

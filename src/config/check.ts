@@ -25,6 +25,17 @@ export interface Elsewhere {
   readonly where: string
 }
 
+/** What a file means, and what is wrong with it. */
+export interface Checked<Config> {
+  /** `undefined` when there are faults. */
+  readonly config: Config | undefined
+  readonly faults: readonly Fault[]
+  /** The meaning of each key in words, by its path, without secrets. */
+  readonly shown: ReadonlyMap<string, string>
+  /** The place of each key, by its path. */
+  readonly places: ReadonlyMap<string, Place | undefined>
+}
+
 /** Values by the names of their options. What could not be used is left out, and a fault says why. */
 export type Values = Readonly<Record<string, unknown>>
 
@@ -32,7 +43,7 @@ export class Check {
   readonly faults: Fault[] = []
   readonly #options: CheckOptions
   readonly #places = new Map<string, Place | undefined>()
-  /** Texts of the file as they were written, by path: for `explain`. */
+  /** By path: for `explain`. */
   readonly #shown = new Map<string, string>()
 
   constructor(options: CheckOptions) {
@@ -63,14 +74,15 @@ export class Check {
     return place !== undefined && this.faults.some(({ at }) => at === place)
   }
 
-  /** Where the keys of the file stand, by path. */
-  get places(): ReadonlyMap<string, Place | undefined> {
-    return this.#places
-  }
-
-  /** What the keys of the file mean, in words, by path. Secrets are not among the words. */
-  get shown(): ReadonlyMap<string, string> {
-    return this.#shown
+  /** `config` counts if there is no fault. */
+  checked<Config>(config: Config): Checked<Config> {
+    const { faults } = this
+    return {
+      config: faults.length === 0 ? config : undefined,
+      faults,
+      shown: this.#shown,
+      places: this.#places,
+    }
   }
 
   table(node: TableNode, fields: Fields, path = '', elsewhere: readonly Elsewhere[] = []): Values {

@@ -1,12 +1,10 @@
 // What a client's configuration file means: the connection, and the services that go over it.
 
-import type { TunnelClientOptions } from '../client/options.ts'
-import { Check, type CheckOptions } from './check.ts'
+import { Check, type Checked, type CheckOptions } from './check.ts'
 import { type CheckedService, checkServices, Taken } from './check-service.ts'
-import type { Fault, Place } from './fault.ts'
 import type { TableNode } from './node.ts'
-import { CLIENT_FIELDS, SERVICE_FIELDS } from './schema/client.ts'
-import { SERVER_FIELDS } from './schema/server.ts'
+import { CLIENT_FIELDS, SERVER_FIELDS, SERVICE_FIELDS } from './schema/fields.ts'
+import type { Output } from './schema/inferred.ts'
 import type { ServiceConfig } from './service.ts'
 
 export interface ClientConfig {
@@ -16,47 +14,15 @@ export interface ClientConfig {
   readonly services: readonly ServiceConfig[]
 }
 
-/** How to reach the server. What is not there has the client's default. */
-export interface ConnectionOptions
-  extends Pick<
-    TunnelClientOptions,
-    | 'token'
-    | 'insecureToken'
-    | 'wire'
-    | 'verifyServer'
-    | 'ca'
-    | 'cert'
-    | 'key'
-    | 'pin'
-    | 'connectTimeoutMs'
-    | 'reconnect'
-    | 'maxBackoffMs'
-    | 'pingIntervalMs'
-    | 'deadAfterMs'
-    | 'proxy'
-    | 'inspect'
-    | 'limits'
-  > {
-  readonly server?: string | readonly string[]
-}
-
-export interface Checked<Config> {
-  /** `undefined` when there are faults. */
-  readonly config: Config | undefined
-  readonly faults: readonly Fault[]
-  /** What each key means, in words, by its path. Secrets are not among the words. */
-  readonly shown: ReadonlyMap<string, string>
-  /** Where each key stands, by its path. */
-  readonly places: ReadonlyMap<string, Place | undefined>
-}
+/** How to reach the server. A missing option has the client's default. */
+export type ConnectionOptions = Omit<Output<'client'>, 'services'>
 
 export function checkClient(root: TableNode, options: CheckOptions): Checked<ClientConfig> {
   const check = new Check(options)
-  // The names and types of CLIENT_FIELDS, as test/config/syntaxes.test.ts goes through them.
   const values = check.table(root, CLIENT_FIELDS, '', [
     { fields: SERVICE_FIELDS, where: 'in a service, such as [services.web]' },
     { fields: SERVER_FIELDS, where: "in a server's file" },
-  ]) as ConnectionOptions & { readonly services?: ReadonlyMap<string, CheckedService> }
+  ]) as Partial<Output<'client'>> // the rows say so; a fault names what is missing
   const { services: checked = new Map<string, CheckedService>(), ...connection } = values
   const { pingIntervalMs = 10_000, deadAfterMs = 20_000 } = connection
   if (deadAfterMs <= pingIntervalMs) {
@@ -74,11 +40,5 @@ export function checkClient(root: TableNode, options: CheckOptions): Checked<Cli
     check.fault('services', 'services has none: add one, such as [services.web]')
   const taken = new Taken(check)
   const services = [...checked].flatMap(([name, service]) => checkServices(name, service, check, taken))
-  const config: ClientConfig = { kind: 'client', connection, services }
-  return {
-    config: check.faults.length === 0 ? config : undefined,
-    faults: check.faults,
-    shown: check.shown,
-    places: check.places,
-  }
+  return check.checked({ kind: 'client', connection, services })
 }

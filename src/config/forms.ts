@@ -20,7 +20,7 @@ export type Form =
   | 'credential'
   | 'own-host'
   | 'host-pattern'
-  | 'path'
+  | 'url-path'
   | 'route'
   | 'service'
   | 'email-pattern'
@@ -93,7 +93,7 @@ export const FORMS: Readonly<Record<Form, FormEntry>> = {
     fits: text => /^[a-z0-9.*-]{1,253}$/i.test(text),
     what: 'a host or a pattern such as "*.customer.example"',
   },
-  path: { fits: text => /^\/[^\s#]{0,1023}$/.test(text), what: 'a path such as "/up"' },
+  'url-path': { fits: text => /^\/[^\s#]{0,1023}$/.test(text), what: 'a path such as "/up"' },
   route: {
     fits: isRoute,
     what: 'a path such as "/api", without "?" and "#"',
@@ -111,6 +111,10 @@ export const FORMS: Readonly<Record<Form, FormEntry>> = {
     fits: text => /^[\x20-\x7e]{0,1024}$/.test(text),
     what: 'a header value: visible ASCII, at most 1,024 of it',
   },
+}
+
+export function isForm(name: string): name is Form {
+  return Object.hasOwn(FORMS, name)
 }
 
 /** With two labels at least, and no address. */

@@ -6,7 +6,7 @@ import { basename, dirname, isAbsolute, join, relative, resolve, sep } from 'nod
 import type { Value } from './field.ts'
 import { spellingsOf } from './field.ts'
 import type { TableNode } from './node.ts'
-import { CLIENT_FIELDS } from './schema/client.ts'
+import { CLIENT_FIELDS } from './schema/fields.ts'
 import { parseRouteTarget } from './target.ts'
 import { type Environment, setVariables } from './variables.ts'
 

@@ -1,8 +1,7 @@
 // The tables of schema/ as a JSON Schema, for editors that complete and check while one types.
 
 import { camelOf, type Field, type Fields, spellingsOf, type Value } from './field.ts'
-import { CLIENT_FIELDS } from './schema/client.ts'
-import { SERVER_FIELDS } from './schema/server.ts'
+import { CLIENT_FIELDS, SERVER_FIELDS } from './schema/fields.ts'
 
 export type Json = string | number | boolean | readonly Json[] | { readonly [key: string]: Json }
 

@@ -1,15 +1,15 @@
 // Loads a configuration file: finds its syntax, reads it, checks it. Faults are values; nothing is thrown.
 
 import { dirname, resolve } from 'node:path'
+import type { Checked } from './check.ts'
 import { type ClientConfig, checkClient } from './client-config.ts'
-import { type Fault, type Place, sortFaults } from './fault.ts'
+import { type Fault, sortFaults } from './fault.ts'
 import { type Fields, spellingsOf } from './field.ts'
 import { EXTENSIONS, type Extension, extensionOf, readConfigText, whole } from './file.ts'
 import { FoundFile, type TrustsServer } from './found.ts'
 import type { Read, TableNode } from './node.ts'
 import { otherFile, otherName } from './other-files.ts'
-import { CLIENT_FIELDS } from './schema/client.ts'
-import { SERVER_FIELDS } from './schema/server.ts'
+import { CLIENT_FIELDS, SERVER_FIELDS } from './schema/fields.ts'
 import { checkServer, type ServerConfig } from './server-config.ts'
 import type { Environment } from './variables.ts'
 
@@ -21,39 +21,31 @@ export interface LoadOptions {
   readonly found?: TrustsServer | undefined
 }
 
-export interface Loaded<Config> {
-  /** `undefined` when there are faults. */
-  readonly config: Config | undefined
-  /** In the order of the file. */
-  readonly faults: readonly Fault[]
-  /** What each key means, in words, by its path. Secrets are not among the words. */
-  readonly shown: ReadonlyMap<string, string>
-  /** Where each key stands, by its path. */
-  readonly places: ReadonlyMap<string, Place | undefined>
-}
+const refused = (...faults: readonly Fault[]): Checked<never> => ({
+  config: undefined,
+  faults,
+  shown: new Map(),
+  places: new Map(),
+})
 
-const NOTHING: ReadonlyMap<string, never> = new Map<string, never>()
 /** Faults of one file that are reported; a user who has more reads the first ones first. */
 const MAX_FAULTS = 100
 
 export async function loadConfig(
   path: string,
   options: LoadOptions,
-): Promise<Loaded<ClientConfig | ServerConfig>> {
+): Promise<Checked<ClientConfig | ServerConfig>> {
   if (options.found !== undefined && extensionOf(path) === '.ts') {
-    const fault = whole(`is a program, and was found: it is only run when it is named, with --config ${path}`)
-    return { config: undefined, faults: [fault], shown: NOTHING, places: NOTHING }
+    return refused(
+      whole(`is a program, and was found: it is only run when it is named, with --config ${path}`),
+    )
   }
   const read = await readFile(path)
-  if ('faults' in read)
-    return { config: undefined, faults: trim(read.faults), shown: NOTHING, places: NOTHING }
+  if ('faults' in read) return refused(...trim(read.faults))
   const root = withoutExtensions(read.root)
-  if (root.entries.size === 0) {
-    const fault = whole('is empty: it names no service')
-    return { config: undefined, faults: [fault], shown: NOTHING, places: NOTHING }
-  }
+  if (root.entries.size === 0) return refused(whole('is empty: it names no service'))
   const other = otherFile(root)
-  if (other !== undefined) return { config: undefined, faults: [other], shown: NOTHING, places: NOTHING }
+  if (other !== undefined) return refused(other)
   const check = {
     folder: dirname(resolve(path)),
     environment: extensionOf(path) === '.ts' ? undefined : options.environment,
@@ -68,17 +60,17 @@ export async function loadClientConfig(
   path: string,
   environment: Environment,
   found?: TrustsServer,
-): Promise<Loaded<ClientConfig>> {
+): Promise<Checked<ClientConfig>> {
   // The kind says which.
-  return (await loadConfig(path, { environment, kind: 'client', found })) as Loaded<ClientConfig>
+  return (await loadConfig(path, { environment, kind: 'client', found })) as Checked<ClientConfig>
 }
 
 export async function loadServerConfig(
   path: string,
   environment: Environment,
-): Promise<Loaded<ServerConfig>> {
+): Promise<Checked<ServerConfig>> {
   // The kind says which.
-  return (await loadConfig(path, { environment, kind: 'server' })) as Loaded<ServerConfig>
+  return (await loadConfig(path, { environment, kind: 'server' })) as Checked<ServerConfig>
 }
 
 /** Reads a text in one of the syntaxes. Only the parser that is needed is loaded. */

@@ -1,14 +1,12 @@
 // What a server's configuration file means: the options of a TunnelServer.
 
-import type { TokenRule, TunnelServerOptions } from '../server/options.ts'
-import type { InboxOptions } from '../server/part-options.ts'
+import type { TunnelServerOptions } from '../server/options.ts'
 import type { SharedRates } from '../shared-rates.ts'
 import type { UsedLinks } from '../store.ts'
-import { Check, type CheckOptions } from './check.ts'
-import type { Checked } from './client-config.ts'
+import { Check, type Checked, type CheckOptions } from './check.ts'
 import type { TableNode } from './node.ts'
-import { CLIENT_FIELDS } from './schema/client.ts'
-import { SERVER_FIELDS } from './schema/server.ts'
+import { CLIENT_FIELDS, SERVER_FIELDS } from './schema/fields.ts'
+import type { Output } from './schema/inferred.ts'
 
 export interface ServerConfig {
   readonly kind: 'server'
@@ -16,111 +14,37 @@ export interface ServerConfig {
 }
 
 /** The table `acme`, for the command alone: a program makes its `AcmeCertificates` itself. */
-export interface AcmeSettings {
-  readonly email: string
-  readonly directory?: string
-  /** PEM. */
-  readonly ca?: string
-  readonly staging?: boolean
-  readonly challenge?: 'http-01' | 'tls-alpn-01'
-  readonly dns?: string
-  readonly resolvers?: readonly string[]
-  readonly addresses?: readonly string[]
-  readonly keyId?: string
-  readonly hmacKey?: string
-}
-
+export type AcmeSettings = Output<'acme'>
 /** The table `admin`, for the command: a program gives its server a token and a store. */
-export interface AdminConfig {
-  readonly port?: number
-  readonly host?: string
-  /** Default: one for this start, which the commands of this user find. */
-  readonly token?: string
-  /** Path of the file for traffic, bans and what was done. Default: in the state folder of this user. */
-  readonly store?: string
-  readonly probeMs?: number
-}
+export type AdminConfig = Output<'admin'>
+export type RateConfig = Output<'server-rate'>
+export type JwtTokenConfig = Output<'jwt-token'>
+export type ClusterConfig = Output<'cluster'>
 
-/** A table of `rates`. */
-export interface RateConfig {
-  readonly tunnels?: readonly string[]
-  readonly limit: number
-  readonly windowMs: number
-  readonly by?: 'address' | 'tunnel' | 'token'
-  readonly shared?: boolean
-  readonly whenUnreachable?: 'local' | 'open' | 'closed'
-}
-
-/** A table of `jwt-tokens`. */
-export interface JwtTokenConfig extends Omit<TokenRule, 'token' | 'tokenHash' | 'reserve'> {
-  readonly issuer: string
-  readonly audience: string
-  readonly claims?: ReadonlyMap<string, string>
-  readonly sessionMs?: number
-  readonly jwksUrl?: string
-}
-
-/** The table `access-log`. */
-export interface AccessLogConfig {
-  readonly file?: string
-  readonly samplePercent?: number
-  readonly query?: boolean
-  readonly maxFileBytes?: number
-  readonly maxFiles?: number
-}
-
-/** The table `inbox`. */
-export interface InboxConfig extends Omit<InboxOptions, 'store'> {
-  readonly file: string
-}
-
-/** The table `cluster`. */
-export interface ClusterConfig {
-  readonly url: string
-  readonly prefix?: string
-  readonly ca?: string
-  readonly peerUrl?: string
-  readonly peerCa?: string
-  readonly peerCert?: string
-  readonly peerKey?: string
-  readonly secret?: string
-  readonly whenUnreachable?: 'refuse' | 'grant'
-}
+/** Keys that the command makes options of. */
+type OwnKeys =
+  | 'open'
+  | 'adminListener'
+  | 'clusterOf'
+  | 'inboxOf'
+  | 'rates'
+  | 'jwtTokens'
+  | 'pluginFiles'
+  | 'accessLog'
+  | 'acme'
+  | 'jwtIssuers'
+  | 'login'
 
 /** What is not there has the server's default. */
-export interface ServerConfigOptions extends TunnelServerOptions {
+export interface ServerConfigOptions extends TunnelServerOptions, Pick<Output<'server'>, OwnKeys> {
   /** File of the tokens of `localtunnels token`; `true`: the one in the state folder. */
   readonly tokensFile?: string | true
-  readonly tlsPort?: number
-  /** Everybody may have a tunnel. For the command alone: a program that makes a server decides for itself. */
-  readonly open?: boolean
   /** PEM files of certificates, as flags name them. */
   readonly tlsFiles?: readonly { readonly cert: string; readonly key: string }[]
-  readonly adminListener?: AdminConfig
-  readonly clusterOf?: ClusterConfig
-  readonly inboxOf?: InboxConfig
-  readonly rates?: readonly RateConfig[]
   /** Keeps the rates that are `shared`; the command opens it. */
   readonly sharedRates?: SharedRates
   /** Opens where used links are kept; the command has it. */
   readonly usedLinks?: () => Promise<UsedLinks | undefined>
-  readonly jwtTokens?: readonly JwtTokenConfig[]
-  /** Paths of modules. */
-  readonly pluginFiles?: readonly string[]
-  readonly accessLog?: AccessLogConfig
-  /** Certificates of an authority. */
-  readonly acme?: AcmeSettings
-  /** Issuers that the guards of tunnels may ask for. For the command, which makes a server's `guarding` of them. */
-  readonly jwtIssuers?: readonly string[]
-  readonly login?: ReadonlyMap<string, LoginConfig>
-}
-
-/** An issuer at which visitors can sign in. */
-export interface LoginConfig {
-  readonly issuer: string
-  readonly clientId: string
-  readonly clientSecret: string
-  readonly scope?: string
 }
 
 export function checkServer(root: TableNode, options: CheckOptions): Checked<ServerConfig> {
@@ -150,13 +74,7 @@ export function checkServer(root: TableNode, options: CheckOptions): Checked<Ser
       check.fault(`tokens[${index}]`, `tokens[${index}] has the same token as tokens[${first}]`)
     }
   }
-  const config: ServerConfig = { kind: 'server', options: values }
-  return {
-    config: check.faults.length === 0 ? config : undefined,
-    faults: check.faults,
-    shown: check.shown,
-    places: check.places,
-  }
+  return check.checked({ kind: 'server', options: values })
 }
 
 /** A file's options with those that win over them; limits one by one. */

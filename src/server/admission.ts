@@ -5,14 +5,14 @@ import { descriptorLimit, freeDescriptors } from '../descriptors.ts'
 import { type ErrorCode, TunnelError } from '../errors.ts'
 import type { Socket } from '../socket.ts'
 import { AddressBook, type AddressBounds, narrowed } from './address-book.ts'
+import type { Bounds } from './bounds.ts'
 import { type Deadline, type Deadlines, TICKS_PER_SECOND } from './deadlines.ts'
-import type { ServerLimits } from './options.ts'
 import type { Parts } from './parts.ts'
 import type { ServerSettings } from './settings.ts'
 
 /** What admission needs of its server. */
 export interface AdmissionHost {
-  readonly limits: ServerLimits
+  readonly limits: Bounds
   readonly settings: Pick<ServerSettings, 'addressBounds' | 'isAddressShareDefault'>
   readonly deadlines: Deadlines
   readonly parts?: Pick<Parts, 'noted'>

@@ -7,6 +7,7 @@ import type { Turns } from '../session/turns.ts'
 import type { Socket, SocketHandler } from '../socket.ts'
 import type { InboxWish, Register } from '../wire/control.ts'
 import type { Admission } from './admission.ts'
+import type { Bounds } from './bounds.ts'
 import { type Claiming, claim, claimInCluster, detailOf, refusalOf, type Wish } from './claims.ts'
 import type { ClientHost } from './client-host.ts'
 import type { ClientConnection } from './clients.ts'
@@ -16,7 +17,6 @@ import type { Deadlines } from './deadlines.ts'
 import type { Holder } from './holdings.ts'
 import { LinkGate } from './links.ts'
 import type { Member } from './member.ts'
-import type { ServerLimits } from './options.ts'
 import type { Rule } from './policy.ts'
 import type { PublicPorts } from './public-ports.ts'
 import type { ServerRoom } from './room.ts'
@@ -121,7 +121,7 @@ export class ClientDesk implements ClientHost {
 
   // ── What they may have ─────────────────────────────────────────────────────────────────────────────────────
 
-  get limits(): ServerLimits {
+  get limits(): Bounds {
     return this.#room.limits
   }
 

@@ -3,6 +3,7 @@
 import type { ErrorCode } from '../errors.ts'
 import type { Turns } from '../session/turns.ts'
 import type { InboxWish, Register } from '../wire/control.ts'
+import type { Bounds } from './bounds.ts'
 import type { Claiming, Wish } from './claims.ts'
 import type { ClientConnection } from './clients.ts'
 import type { Claims } from './contracts/servers.ts'
@@ -10,7 +11,6 @@ import type { Deadlines } from './deadlines.ts'
 import type { Holder } from './holdings.ts'
 import type { LinkGate } from './links.ts'
 import type { Member } from './member.ts'
-import type { ServerLimits } from './options.ts'
 import type { Rule } from './policy.ts'
 import type { TokenGate } from './token-gate.ts'
 import type { Tunnel } from './tunnel.ts'
@@ -19,7 +19,7 @@ import type { AppsTerms, StreamsApps } from './upstreams/streams-context.ts'
 
 /** What a client's connection may ask of the server. */
 export interface ClientHost {
-  readonly limits: ServerLimits
+  readonly limits: Bounds
   readonly deadlines: Deadlines
   readonly turns: Turns
   readonly tunnels: Tunnels

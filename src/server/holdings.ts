@@ -4,7 +4,7 @@
 
 import type { Account } from '../unsent.ts'
 import { networkOf } from '../wire/ip-address.ts'
-import type { ServerLimits } from './options.ts'
+import type { Bounds } from './bounds.ts'
 import type { Rule } from './policy.ts'
 import { TokenWall } from './token-wall.ts'
 
@@ -14,9 +14,9 @@ export type Held = 'tunnels' | 'ports' | 'hosts' | 'clients' | 'links' | 'stream
 interface Bound {
   /** Wins over `perHolder`, where a token has it. */
   readonly rule?: 'maxTunnels' | 'maxPorts' | 'maxHosts' | 'maxClients'
-  readonly perHolder: keyof ServerLimits
+  readonly perHolder: keyof Bounds
   /** `undefined`: the ranges of ports are the bound. */
-  readonly inTotal: keyof ServerLimits | undefined
+  readonly inTotal: keyof Bounds | undefined
 }
 
 const BOUNDS: Readonly<Record<Held, Bound>> = {
@@ -194,17 +194,17 @@ export class Holdings {
   /** Of all holders together. */
   readonly counts: Counts = none()
   readonly #byKey = new Map<string, Holder>()
-  readonly #limits: () => ServerLimits
+  readonly #limits: () => Bounds
   #sweepAt = FIRST_SWEEP
   /** Holders for whose readers bytes wait. */
   #waitingCount = 0
 
   /** `limits`: those of now. */
-  constructor(limits: () => ServerLimits) {
+  constructor(limits: () => Bounds) {
     this.#limits = limits
   }
 
-  get limits(): ServerLimits {
+  get limits(): Bounds {
     return this.#limits()
   }
 

@@ -1,18 +1,18 @@
 // Which hosts below a wildcard tunnel may have a certificate. A visitor can ask for any host by TLS, and
 // authorities give out only so many certificates, so a question alone must not count: docs/decisions/042.
 
-import type { ServerLimits } from './options.ts'
+import type { Bounds } from './bounds.ts'
 
 /** An app that answered for a host is remembered for a day: a certificate is ordered once in weeks. */
 const MEMORY_MS = 86_400_000
 
 export class HostsBelow {
-  readonly #limits: () => ServerLimits
+  readonly #limits: () => Bounds
   readonly #now: () => number
   /** When the app last answered for it. */
   readonly #answered = new Map<string, number>()
 
-  constructor(limits: () => ServerLimits, now: () => number = Date.now) {
+  constructor(limits: () => Bounds, now: () => number = Date.now) {
     this.#limits = limits
     this.#now = now
   }

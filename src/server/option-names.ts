@@ -1,65 +1,19 @@
 // The options of a server, by name.
 
-import type { Names } from '../option-names.ts'
+import { type Names, namesOf } from '../option-names.ts'
 import type { TokenRule, TunnelServerOptions } from './options.ts'
 
-export const SERVER_NAMES: Names<TunnelServerOptions> = {
-  port: true,
-  host: true,
-  inherited: true,
-  domains: true,
-  branding: true,
-  tls: true,
-  certificates: true,
-  challenges: true,
-  httpPort: true,
-  clientCa: true,
-  tlsMinVersion: true,
-  tlsCiphers: true,
-  http2: true,
-  http3: true,
-  hsts: true,
-  publicUrl: true,
-  tcpPorts: true,
-  udpPorts: true,
-  tlsPort: true,
-  tokens: true,
-  tokenReader: true,
-  reservedNames: true,
-  trustedProxies: true,
-  acceptProxyProtocol: true,
-  reportRate: true,
-  guards: true,
-  observers: true,
-  middlewares: true,
-  tunnelRules: true,
-  tracing: true,
-  serverTiming: true,
-  admin: true,
-  cluster: true,
-  inbox: true,
-  guarding: true,
-  limits: true,
-}
+export const SERVER_NAMES: Names<TunnelServerOptions> = namesOf<TunnelServerOptions>()(
+  'port host inherited domains branding tls certificates challenges httpPort clientCa',
+  'tlsMinVersion tlsCiphers http2 http3 hsts publicUrl tcpPorts udpPorts tlsPort tokens',
+  'tokenReader reservedNames trustedProxies acceptProxyProtocol reportRate guards observers',
+  'middlewares tunnelRules tracing serverTiming admin cluster inbox guarding limits',
+)
 
-export const TOKEN_NAMES: Names<TokenRule> = {
-  token: true,
-  tokenHash: true,
-  name: true,
-  reserve: true,
-  names: true,
-  kinds: true,
-  tcpPorts: true,
-  udpPorts: true,
-  maxTunnels: true,
-  maxPorts: true,
-  requireGuard: true,
-  maxClients: true,
-  hosts: true,
-  maxHosts: true,
-  rate: true,
-  bandwidth: true,
-}
+export const TOKEN_NAMES: Names<TokenRule> = namesOf<TokenRule>()(
+  'token tokenHash name reserve names kinds tcpPorts udpPorts maxTunnels maxPorts requireGuard',
+  'maxClients hosts maxHosts rate bandwidth',
+)
 
 /** Options of the package `localtunnels` 0.2, in our words. */
 export const SERVER_HINTS: Readonly<Record<string, string>> = {

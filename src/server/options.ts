@@ -31,22 +31,22 @@ export interface TokenRule {
   /** Public UDP ports that the token may have, as `tcpPorts`. */
   readonly udpPorts?: string
   /**
-   * Tunnels of all its clients together, those whose client is away for no longer than the lease included. Default
-   * `maxTokenTunnels` of the limits. Above: `CLIENT_LIMIT`.
+   * Tunnels of all its clients together, those whose client is away for no longer than the lease included. Default 32,768.
+   * Above: `CLIENT_LIMIT`.
    */
   readonly maxTunnels?: number
-  /** Public ports, TCP and UDP, of all its clients together, leases included. Default `maxTokenPorts`. Above: `CLIENT_LIMIT`. */
+  /** Public ports, TCP and UDP, of all its clients together, leases included. Default 5,000. Above: `CLIENT_LIMIT`. */
   readonly maxPorts?: number
   /** `true`: tunnels without a guard are refused with `NOT_ALLOWED`. Default `false`. */
   readonly requireGuard?: boolean
-  /** Clients connected at once with it. Default `maxTokenClients`. Above: `CLIENT_LIMIT`, at the upgrade. */
+  /** Clients connected at once with it. Default half of the limit `maxClients`. Above: `CLIENT_LIMIT`, at the upgrade. */
   readonly maxClients?: number
   /**
    * Hosts outside of the server's domains that its tunnels may answer: `www.customer.example`, `*.customer.example`, `*` for any.
    * Default none; of a token that is a text alone, any. Others: `HOST_NOT_ALLOWED`.
    */
   readonly hosts?: readonly string[]
-  /** Such hosts of all its clients together, leases included. Default `maxTokenHosts`. Above: `CLIENT_LIMIT`. */
+  /** Such hosts of all its clients together, leases included. Default 256. Above: `CLIENT_LIMIT`. */
   readonly maxHosts?: number
   /**
    * Requests, and connections of raw tunnels, of all visitors of all its tunnels together: `limit` in `windowMs`. Default no bound.
@@ -241,7 +241,7 @@ export interface TunnelServerOptions {
 }
 
 /**
- * Every bound of the server. Times are milliseconds up to 2,147,483,647, sizes bytes. What `0` means is said where `0` is
+ * Bounds of the server that operators change; `bounds.ts` has the others. Times are milliseconds up to 2,147,483,647, sizes bytes. What `0` means is said where `0` is
  * allowed; elsewhere the least is 1. A value outside, or a name that is not here: `OPTION_INVALID`.
  */
 export interface ServerLimits {
@@ -251,28 +251,6 @@ export interface ServerLimits {
   readonly maxHeaderCount: number
   /** Request target. Default 16,384. Above: 414. */
   readonly maxTargetBytes: number
-  /**
-   * Requests under way on one HTTP/2 connection. Default 100, as much as browsers use. Above: `REFUSED_STREAM`, and the visitor
-   * asks again. A reload changes it for later connections.
-   */
-  readonly maxHttp2Streams: number
-  /**
-   * Requests of one HTTP/2 connection that the visitor resets, or the server for the visitor's faults, before their answer is
-   * complete. Default 256 at once; a quarter of it comes back each second. A page that the visitor leaves resets fewer. Above:
-   * the connection ends with `ENHANCE_YOUR_CALM`.
-   */
-  readonly maxHttp2Resets: number
-  /**
-   * Frames of one HTTP/2 connection that say nothing: PING, SETTINGS (counted 8 times), PRIORITY, empty DATA and the like.
-   * Default 1,024 at once; a quarter of it comes back each second, and requests and bodies add some. Above: the connection ends
-   * with `ENHANCE_YOUR_CALM`.
-   */
-  readonly maxHttp2Noise: number
-  /**
-   * 1xx answers of an app to one request. Default 100 at once; as many come back each second. No app needs more to show that it
-   * is alive. Above: 502 `ORIGIN_INVALID`.
-   */
-  readonly maxInterimAnswers: number
   /**
    * First byte to blank line of a request head, and the next bytes of a body that is kept until it is complete: for an inbox, for all
    * clients of a pool, or on the JSON wire. Default 15,000. Above: 408. `0`: none.
@@ -284,16 +262,6 @@ export interface ServerLimits {
    */
   readonly maxCopyBodyBytes: number
   /**
-   * Such bodies in memory, all requests together. Default 67,108,864, at least five times `maxCopyBodyBytes`, whatever is given: one
-   * address has at most a fifth of them, one token half. Above: `TUNNEL_BUSY`.
-   */
-  readonly maxCopiedBytes: number
-  /**
-   * Connections to `tlsPort` whose first message is not complete; it has `headTimeoutMs`. Default 4,096, of at most 32 KiB
-   * each. Above: the oldest is cut.
-   */
-  readonly maxHellos: number
-  /**
    * Connections of visitors at once, of all kinds, from `accept` on. Default 32,768: idle ones cost about 4 KB each, so that is
    * some 130 MB. Fewer where the process may not open as many descriptors. Above, a new connection that sends a request
    * replaces one that has been idle for a second; if none is, the request gets 503 `VISITOR_LIMIT`, and raw connections are
@@ -303,7 +271,7 @@ export interface ServerLimits {
   /**
    * Connections of one address at once, and likewise its requests under way by HTTP/2 and HTTP/3. An IPv6 address counts by its first 64 bits. A connection with a PROXY header is the
    * visitor's, others of `trustedProxies` are not counted. Default 8,192, a quarter of `maxVisitors`: offices and mobile
-   * networks share addresses; at most half of `maxVisitors`, and half of the descriptors beyond `reservedDescriptors`, so that
+   * networks share addresses; at most half of `maxVisitors`, and half of the descriptors that visitors may take, so that
    * one address cannot fill a small server. The loopback is not counted, unless a value is given here or in `maxAddressRate`.
    * Above: cut at once, or 503, with `ADDRESS_LIMIT` as an `error` event once a minute. `0`: none.
    */
@@ -314,23 +282,6 @@ export interface ServerLimits {
    * one core accepts. Above: as `maxAddressVisitors`. `0`: none.
    */
   readonly maxAddressRate: number
-  /**
-   * Descriptors that visitors leave free, for the control host, clients and the process itself. Default 64, at most a quarter
-   * of what the process may have. With fewer free: as above `maxVisitors`, and the `error` event has the code
-   * `DESCRIPTORS_SHORT`. `0`: 4.
-   */
-  readonly reservedDescriptors: number
-  /**
-   * Part of the descriptors beyond `reservedDescriptors` that connections, links and ports of clients may take, in percent, up
-   * to 100. Default 75: a visitor needs one only while it is there, a client keeps its own for days. Above: `CLIENT_LIMIT`, and
-   * an `error` event with `DESCRIPTORS_SHORT` at most once a minute; a link is refused without one.
-   */
-  readonly clientDescriptorsPercent: number
-  /**
-   * Part of `clientDescriptorsPercent` that one token or address may take, in percent, up to 100. Default 50: one leaves the
-   * other half to the others. A server of one user may give it 100. Above: as `clientDescriptorsPercent`.
-   */
-  readonly tokenDescriptorsPercent: number
   /** A kept-alive visitor connection without a request. Default 75,000. Above: closed. `0`: none. */
   readonly idleTimeoutMs: number
   /** End of the request to the head of the answer. Default 60,000. Above: 504. `0`: none. */
@@ -341,17 +292,6 @@ export interface ServerLimits {
    * Above: cut with `VISITOR_STALLED`, or `ORIGIN_TIMEOUT`. `0`: none.
    */
   readonly sendTimeoutMs: number
-  /**
-   * Request bytes read ahead of the exchange under way. Default 65,536. Above: reading stops until it is done.
-   * `0`: at the first byte.
-   */
-  readonly maxPipelinedBytes: number
-  /**
-   * Request bytes of all visitors that wait here: incomplete heads, and requests ahead of their turn. Default 256 MiB, 8 KiB
-   * for each of `maxVisitors`. Above: connections with more than an equal share end, with 503 `BUFFERS_FULL` where nothing was
-   * answered yet.
-   */
-  readonly maxAllInputBytes: number
   /** Request body, in bytes. Default 0: unlimited. Above: 413 `BODY_TOO_LARGE`. */
   readonly maxBodyBytes: number
   /**
@@ -359,83 +299,8 @@ export interface ServerLimits {
    * that has fewer; without one, 503 `TUNNEL_BUSY`, or cut (TCP).
    */
   readonly maxStreams: number
-  /** Streams open at once of all tunnels of one client. Default 8,192, as many as a client takes. Above: as `maxStreams`. */
-  readonly maxClientStreams: number
   /** Tunnels of one client. Default 256. Above: `CLIENT_LIMIT`. */
   readonly maxTunnels: number
-  /**
-   * Tunnels of one token, over all its clients and leases included; on a server without tokens, of one address. An IPv6 address
-   * counts by its first 64 bits. Default 32,768, half of `maxAllTunnels`: one token leaves the other half to the others. A
-   * token's own `maxTunnels` wins. Above: `CLIENT_LIMIT`.
-   */
-  readonly maxTokenTunnels: number
-  /**
-   * Public ports, TCP and UDP, of one token or address, leases included. Default 5,000, half of the ports that the server has by
-   * default of either kind. A token's own `maxPorts` wins. Above: `CLIENT_LIMIT`.
-   */
-  readonly maxTokenPorts: number
-  /**
-   * Hosts outside of the server's domains of one token, leases included. Default 256: as many as one client has tunnels. A
-   * token's own `maxHosts` wins. Above: `CLIENT_LIMIT`. `0`: none.
-   */
-  readonly maxTokenHosts: number
-  /**
-   * Clients of one token or address connected at once. Default 5,000, half of `maxClients`. A token's own `maxClients`
-   * wins. Above: `CLIENT_LIMIT`.
-   */
-  readonly maxTokenClients: number
-  /**
-   * Streams open at once of one token or address, over all its clients; a request on the JSON wire counts as one. Default
-   * 32,768, as many as `maxVisitors`. Above: 503 `TUNNEL_BUSY`, or cut (TCP).
-   */
-  readonly maxTokenStreams: number
-  /**
-   * Bytes in this process that wait for slow readers of one token or address: answers that visitors do not take, and incomplete
-   * messages of the JSON wire. Default 512 MiB, half of `maxAllBufferedBytes`: 2,048 visitors of streams that did not grow.
-   * Above: the next answer that has to wait is cut with `BUFFERS_FULL`, and so is a client in the middle of a JSON message.
-   */
-  readonly maxTokenBufferedBytes: number
-  /**
-   * Refused registrations of one token or address a second. Default 1,000, which cost about 1 % of a core. Above: its other
-   * registrations of that second are refused unread with `TOO_MANY_REFUSALS`.
-   */
-  readonly maxTokenRefusals: number
-  /**
-   * Refused tokens of one address before its tokens have to wait. An IPv6 address counts by its first 64 bits. Default 10: a
-   * client that was configured wrongly tries a few times. A connection with as many registrations refused for their tokens is
-   * closed. Half of those counted are forgotten in each minute without another one.
-   */
-  readonly maxTokenGuesses: number
-  /**
-   * Longest wait of a token because others of its address were refused: 100 ms after `maxTokenGuesses`, doubled by each further
-   * one. Good ones wait too, and get in. Default 5,000, half of what a client gives a dial. `0`: none waits.
-   */
-  readonly tokenDelayMs: number
-  /**
-   * Tokens of one address that wait like that. Default 64: at most 13 are looked at in a second. Above: refused unread with
-   * `TOKEN_THROTTLED`.
-   */
-  readonly maxTokenWaits: number
-  /** Tunnels of all clients, leases included. Default 65,536, of some 2 KiB each. Above: `CLIENT_LIMIT`. */
-  readonly maxAllTunnels: number
-  /** Hosts outside of the server's domains of all clients, leases included. Default 16,384, of some 300 bytes each. Above: `CLIENT_LIMIT`. `0`: none. */
-  readonly maxAllHosts: number
-  /** Streams open at once of all clients. Default 65,536: those of visitors and flows, idle ones included. Above: 503 `TUNNEL_BUSY`, or cut. */
-  readonly maxAllStreams: number
-  /** `maxTokenBufferedBytes` of all clients together. Default 1024 MiB. Above: as `maxTokenBufferedBytes`. */
-  readonly maxAllBufferedBytes: number
-  /**
-   * Links of one client: connections beside its carrier for bulk. Default 32. Above: refused, and bulk shares the carrier. `0`:
-   * none are offered.
-   */
-  readonly maxLinks: number
-  /**
-   * Links of one token or address, over all its clients. Default 4,096, half of `maxAllLinks`: those of 128 clients that have
-   * all of theirs. Above: as `maxLinks`.
-   */
-  readonly maxTokenLinks: number
-  /** Links of all clients. Default 8,192, a quarter of `maxVisitors`: each is a connection. Above: as `maxLinks`. */
-  readonly maxAllLinks: number
   /**
    * How long an idle stream is kept for the next request. Default 4,000, below the 5 s of Node's keep-alive. `0`: until
    * the app closes it.
@@ -444,33 +309,10 @@ export interface ServerLimits {
   /**
    * Visitors of one UDP tunnel at once, by address and port: each is a stream here and a socket at the client. Default
    * 1,024, a quarter of `maxStreams`, so that made-up addresses leave the client's other tunnels their streams. Above: one
-   * that was never answered gives way after a second, otherwise the newest of the address that has most; else the new one's datagrams are
-   * dropped and counted.
+   * that was never answered gives way after a second, or the newest of the address that has most; otherwise the new one's
+   * datagrams are dropped and counted.
    */
   readonly maxFlows: number
-  /**
-   * New visitors of one UDP tunnel a second, a tenth of them at once. Default 2,000: each opens a stream here and a socket at
-   * the client, which made-up addresses could have busy with nothing else. Above: their datagrams are dropped and counted. `0`:
-   * no bound.
-   */
-  readonly maxFlowRate: number
-  /** Visitors of all UDP tunnels at once. Default 16,384, of which those of one token have half. Above: as `maxFlows`. */
-  readonly maxAllFlows: number
-  /**
-   * New visitors of one UDP port at once that wait for a guard, or for the directory of a cluster. Default 1,000, about
-   * `maxFlows`: made-up addresses cost a question each. Above: their datagrams are dropped and counted.
-   */
-  readonly maxAskedFlows: number
-  /**
-   * How long a visitor of a UDP tunnel is known without datagrams either way. Default 300,000: the client's
-   * `idleTimeoutMs` comes first, and this is for clients that have none.
-   */
-  readonly flowIdleMs: number
-  /**
-   * Raw visitors and UDP flows at once that this server sends on to others of its cluster. Default 8,192, a quarter of
-   * `maxVisitors`: each is a connection there; those of one tunnel have half, those of one address a fifth. Above: cut, and datagrams are dropped.
-   */
-  readonly maxPeerStreams: number
   /** How long a name stays with a client whose carrier was lost. Default 30,000. `0`: as short as can be, up to 500. */
   readonly leaseMs: number
   /**
@@ -478,11 +320,6 @@ export interface ServerLimits {
    * 503 `CLIENT_RECONNECTING`, or cut. `0`: 502 `CLIENT_GONE`, or cut, at once.
    */
   readonly holdTimeoutMs: number
-  /**
-   * Requests and connections of one tunnel that wait for its client. Default 100. Above: the address that
-   * has most gives one up for one that has fewer; without one, 503, or cut, at once. `0`: none waits.
-   */
-  readonly maxHeldRequests: number
   /**
    * How long a guard may take for a visitor. Default 10,000: twice what the guards of this package give an issuer.
    * Above: 500 `GUARD_FAILED`, or cut.
@@ -494,52 +331,14 @@ export interface ServerLimits {
    * is over they get 503 `SERVER_STARTING` with Retry-After, and later ones 404. HTTP only. `0`: 404 at once.
    */
   readonly startupHoldMs: number
-  /** Requests that wait like that, for all names together. Default 1,000, of at most 64 KiB each. Above: 503 at once. */
-  readonly maxStartupHeld: number
-  /**
-   * Those of one address; a visitor behind `trustedProxies` counts by its own address. An IPv6 address counts by its first 64 bits.
-   * Default 100, a tenth of `maxStartupHeld`: one address leaves places to the others. The loopback, where a proxy may be, is
-   * not counted, unless a value is given. Above: 503 at once. `0`: no bound.
-   */
-  readonly maxAddressStartupHeld: number
-  /**
-   * Hosts below one wildcard tunnel that `/tls-check` confirms: so many that its client names (`wildcardHosts`), and so many
-   * for which the app answered without an error within a day. Default 20: authorities give out some 50 certificates for a
-   * domain in a week. Above: 404. A question alone takes no place. `0`: none.
-   */
-  readonly maxHostsBelow: number
-  /** Control connection open to first registration. Default 2,000. Above: closed, `REGISTER_TIMEOUT`. `0`: none. */
-  readonly registerTimeoutMs: number
   /** Clients connected at once. Default 10,000. Above: `CLIENT_LIMIT`. */
   readonly maxClients: number
-  /**
-   * Answers to a client (PONG, RESET, CREDIT and the like) that wait while it does not read; data waits at its source. Default
-   * 4 MiB. Above: the client is cut with `FLOOD`.
-   */
-  readonly maxCarrierBacklogBytes: number
   /** Silence on a carrier before it is pinged. Default 10,000. */
   readonly pingIntervalMs: number
   /** Silence on a carrier before it is given up. Default 25,000. More than `pingIntervalMs`, or `OPTION_INVALID`. */
   readonly deadAfterMs: number
-  /**
-   * The same while a visitor waits: such a carrier is pinged as soon as it is silent. Default 10,000: a client that hangs is
-   * given up within 13 s of the request, as a look is taken every quarter of it, and one that is busy for 7 s is not. One without visitors has
-   * `deadAfterMs`, so that a client that changes networks has more time.
-   */
-  readonly hungAfterMs: number
   /** Largest JSON wire message either way. Default 64 MiB, what existing clients accept. Above: 413 or 502. */
   readonly maxMessageBytes: number
-  /**
-   * Bytes of incomplete JSON wire messages, of all clients together. Default 128 MiB, two of the largest: an answer is only
-   * kept while it arrives. At least `maxMessageBytes`, whatever is given. Above: a client that has sent more than an equal
-   * share, and whose token or address has, is not read until there is room, but for the first of them; after 5 s it is cut with
-   * `BUFFERS_FULL`. A client that owes no answer may send 256 KiB at a time.
-   */
-  readonly maxUnfinishedMessageBytes: number
-  /** Receive window that one stream may grow to from 256 KiB. Default 4 MiB: what a stalled reader can cost. `0`: no growth. */
-  readonly maxStreamWindowBytes: number
-  /** Growth of windows allowed in all streams of a session together. Default 64 MiB. Above: none grows. `0`: no growth. */
-  readonly maxSessionWindowBytes: number
   /** How long `stop()` waits for what is under way. Default 30,000. Above: it is cut. `0`: at once. */
   readonly drainTimeoutMs: number
   /**
@@ -554,71 +353,27 @@ export const DEFAULT_LIMITS: ServerLimits = {
   maxHeadBytes: 65_536,
   maxHeaderCount: 200,
   maxTargetBytes: 16_384,
-  maxHttp2Streams: 100,
-  maxHttp2Resets: 256,
-  maxHttp2Noise: 1_024,
-  maxInterimAnswers: 100,
   headTimeoutMs: 15_000,
   maxCopyBodyBytes: 1_048_576,
-  maxCopiedBytes: 67_108_864,
-  maxHellos: 4_096,
   maxVisitors: 32_768,
   maxAddressVisitors: 8_192,
   maxAddressRate: 1_000,
-  reservedDescriptors: 64,
-  clientDescriptorsPercent: 75,
-  tokenDescriptorsPercent: 50,
   idleTimeoutMs: 75_000,
   originTimeoutMs: 60_000,
   sendTimeoutMs: 300_000,
-  maxPipelinedBytes: 65_536,
-  maxAllInputBytes: 268_435_456,
   maxBodyBytes: 0,
   maxStreams: 4_096,
-  maxClientStreams: 8_192,
   maxTunnels: 256,
-  maxTokenTunnels: 32_768,
-  maxTokenPorts: 5_000,
-  maxTokenHosts: 256,
-  maxTokenClients: 5_000,
-  maxTokenStreams: 32_768,
-  maxTokenBufferedBytes: 536_870_912,
-  maxTokenRefusals: 1_000,
-  maxTokenGuesses: 10,
-  tokenDelayMs: 5_000,
-  maxTokenWaits: 64,
-  maxAllTunnels: 65_536,
-  maxAllHosts: 16_384,
-  maxAllStreams: 65_536,
-  maxAllBufferedBytes: 1_073_741_824,
-  maxLinks: 32,
-  maxTokenLinks: 4_096,
-  maxAllLinks: 8_192,
   streamIdleMs: 4_000,
   maxFlows: 1_024,
-  maxFlowRate: 2_000,
-  maxAllFlows: 16_384,
-  maxAskedFlows: 1_000,
-  flowIdleMs: 300_000,
-  maxPeerStreams: 8_192,
   leaseMs: 30_000,
   holdTimeoutMs: 10_000,
   guardTimeoutMs: 10_000,
-  maxHeldRequests: 100,
   startupHoldMs: 5_000,
-  maxStartupHeld: 1_000,
-  maxAddressStartupHeld: 100,
-  maxHostsBelow: 20,
-  registerTimeoutMs: 2_000,
   maxClients: 10_000,
-  maxCarrierBacklogBytes: 4_194_304,
   pingIntervalMs: 10_000,
   deadAfterMs: 25_000,
-  hungAfterMs: 10_000,
   maxMessageBytes: 67_108_864,
-  maxUnfinishedMessageBytes: 134_217_728,
-  maxStreamWindowBytes: 4_194_304,
-  maxSessionWindowBytes: 67_108_864,
   drainTimeoutMs: 30_000,
   drainIdleMs: 1_000,
 }
@@ -629,45 +384,15 @@ export const NEVER_ZERO: ReadonlySet<string> = new Set<keyof ServerLimits>([
   'maxHeadBytes',
   'maxHeaderCount',
   'maxTargetBytes',
-  'maxHttp2Streams',
-  'maxHttp2Resets',
-  'maxHttp2Noise',
-  'maxInterimAnswers',
   'maxStreams',
-  'maxClientStreams',
   'maxTunnels',
-  'maxTokenTunnels',
-  'maxTokenPorts',
-  'maxTokenClients',
-  'maxTokenStreams',
-  'maxTokenBufferedBytes',
-  'maxTokenRefusals',
-  'maxTokenGuesses',
-  'maxTokenWaits',
-  'maxAllTunnels',
-  'maxAllStreams',
-  'maxTokenLinks',
-  'maxAllLinks',
-  'clientDescriptorsPercent',
-  'tokenDescriptorsPercent',
-  'maxAllBufferedBytes',
-  'maxAllInputBytes',
   'maxClients',
   'maxCopyBodyBytes',
-  'maxCopiedBytes',
-  'maxHellos',
   'maxVisitors',
-  'maxCarrierBacklogBytes',
   'maxFlows',
-  'maxAllFlows',
-  'maxAskedFlows',
-  'flowIdleMs',
-  'maxPeerStreams',
   'pingIntervalMs',
   'deadAfterMs',
-  'hungAfterMs',
   'maxMessageBytes',
-  'maxUnfinishedMessageBytes',
 ])
 
 /** What a TunnelServer tells its listeners. */

@@ -12,7 +12,7 @@ import type { Tunnels } from './tunnels.ts'
 /** The settings that these options give a server that works by `now`. Throws what `server.reload` throws. */
 export function settingsAfter(now: ServerSettings, options: TunnelServerOptions): ServerSettings {
   const { port = now.port, host = now.hostname } = options
-  const next = serverSettings({ ...options, port, host })
+  const next = serverSettings({ ...options, port, host }, now.fixed)
   // To listen anew, the old listener has to go: connections that wait in it would be refused.
   for (const [name, is, was] of [
     ['port', next.port, now.port],

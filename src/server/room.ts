@@ -4,13 +4,14 @@ import { eventLoop } from '../event-loop.ts'
 import { formatUrl } from '../names.ts'
 import { Turns } from '../session/turns.ts'
 import { Shares } from '../shares.ts'
+import type { Bounds } from './bounds.ts'
 import { clientAddress } from './client-address.ts'
 import type { Servers } from './contracts/servers.ts'
 import { Deadlines } from './deadlines.ts'
 import type { Arrival } from './front.ts'
 import { Holdings } from './holdings.ts'
 import type { Inheritance } from './inheritance.ts'
-import type { ServerLimits, TunnelServerEvents } from './options.ts'
+import type { TunnelServerEvents } from './options.ts'
 import { Parts } from './parts.ts'
 import { PluginFaults } from './plugin-faults.ts'
 import { type Destination, destinationOf } from './route.ts'
@@ -60,7 +61,7 @@ export class ServerRoom {
 
   // ── Settings ───────────────────────────────────────────────────────────────────────────────────────────────
 
-  get limits(): ServerLimits {
+  get limits(): Bounds {
     return this.settings.limits
   }
 

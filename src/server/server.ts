@@ -52,11 +52,11 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
   /** One after the other: each is compared with what the one before it left. */
   #reloading: Promise<void> = Promise.resolve()
 
-  /** `installs`: `Install`s of its parts, in the order in which requests pass their layers. Their type is none of the package's. */
-  constructor(options: TunnelServerOptions = {}, installs: readonly object[] = []) {
+  /** `installs`: `Install`s of its parts, in the order in which requests pass their layers; `fixed`: `FixedBounds` that tests make small. Their types are none of the package's. */
+  constructor(options: TunnelServerOptions = {}, installs: readonly object[] = [], fixed: object = {}) {
     super()
     if (typeof Bun === 'undefined') throw new TunnelError('RUNTIME_UNSUPPORTED')
-    const room = new ServerRoom(serverSettings(options), {
+    const room = new ServerRoom(serverSettings(options, fixed), {
       emit: (event, payload) => this.emit(event, payload),
       isHeard: event => this.hasListeners(event),
       somethingEnded: () => this.#draining.somethingEnded(),

@@ -5,10 +5,11 @@ import type { Certificates, ChallengeAnswers } from '../certificates.ts'
 import { TunnelError } from '../errors.ts'
 import { domainHint, isLoopback, isValidPort, isValidSubdomain, noPort } from '../names.ts'
 import { Networks } from '../networks.ts'
-import { checkNames } from '../option-names.ts'
+import { checkNames, whole } from '../option-names.ts'
 import type { Guard, GuardMaker, Middleware, Observer } from '../plugin.ts'
 import type { ServerTls } from '../sockets/bun.ts'
 import type { AddressBounds } from './address-book.ts'
+import { type Bounds, boundsOf, type FixedBounds } from './bounds.ts'
 import { SERVER_HINTS, SERVER_NAMES, TOKEN_NAMES } from './option-names.ts'
 import {
   DEFAULT_HOST,
@@ -77,7 +78,9 @@ export interface ServerSettings {
   readonly tunnelRules: readonly TunnelRule[]
   readonly isTraced: boolean
   readonly hasServerTiming: boolean
-  readonly limits: ServerLimits
+  readonly limits: Bounds
+  /** Fixed bounds that tests have made small. */
+  readonly fixed: Partial<FixedBounds>
   readonly addressBounds: AddressBounds
   /** Nothing was said about `maxAddressVisitors`: a server with few places gives one address fewer. */
   readonly isAddressShareDefault: boolean
@@ -87,28 +90,39 @@ export interface ServerSettings {
 
 const DEFAULT_PORTS = '20000-29999'
 
-/** Throws `OPTION_INVALID` or `PORT_INVALID` for what cannot be used. */
-export function serverSettings(options: TunnelServerOptions): ServerSettings {
+const invalid = (text: string): TunnelError => new TunnelError('OPTION_INVALID', text)
+
+/** Throws `OPTION_INVALID` or `PORT_INVALID` for what cannot be used. `fixed`: for tests. */
+export function serverSettings(
+  options: TunnelServerOptions,
+  fixed: Partial<FixedBounds> = {},
+): ServerSettings {
   checkNames(options, SERVER_NAMES, 'TunnelServer', SERVER_HINTS)
   for (const token of options.tokens ?? [])
     if (typeof token === 'object') checkNames(token, TOKEN_NAMES, 'A token of tokens')
-  const { port = 8080 } = options
-  checkPort('port', port)
-  const limits = checkLimits(options.limits ?? {})
+  const { port = 8080, httpPort, tlsPort, tls, tlsMinVersion: minVersion, tlsCiphers: ciphers } = options
+  for (const [option, number = 0] of Object.entries({ port, httpPort, tlsPort }))
+    if (number !== 0 && !isValidPort(number)) throw noPort(`${option} ${number}`, 0)
+  checkTogether(options, port)
+  const tlsTerms = { ...(minVersion && { minVersion }), ...(ciphers !== undefined && { ciphers }) }
+  const limits = boundsOf(checkLimits(options.limits ?? {}), fixed)
   const domains = checkDomains(options.domains ?? ['localhost'])
   return {
     port,
-    inherited: checkInherited(options.inherited ?? []),
+    inherited: options.inherited ?? [],
     hostname: options.host ?? DEFAULT_HOST,
     domains,
     domainsByLength: domains.toSorted((one, other) => other.length - one.length),
     branding: options.branding && checkBranding(options.branding),
-    ...checkTls(options),
+    isTls: (tls ?? options.certificates) !== undefined,
+    tlsTerms,
+    certificates: options.certificates,
+    tls: tls && { cert: tls.cert, key: tls.key, ...tlsTerms },
     challenges: options.challenges,
-    clientCa: checkClientCa(options),
-    http2: checkHttp2(options),
-    http3: checkHttp3(options),
-    httpPort: checkHttpPort(options),
+    clientCa: options.clientCa,
+    http2: options.http2 !== false,
+    http3: options.http3 === true,
+    httpPort,
     hstsLine: hstsLine(options.hsts ?? 0),
     publicUrl: checkPublicUrl(options.publicUrl),
     policy: new Policy(options.tokens ?? [], options.tokenReader),
@@ -116,11 +130,13 @@ export function serverSettings(options: TunnelServerOptions): ServerSettings {
       tcp: new PortRanges(options.tcpPorts ?? DEFAULT_PORTS, 'tcpPorts'),
       udp: new PortRanges(options.udpPorts ?? DEFAULT_PORTS, 'udpPorts'),
     },
-    ...checkTlsPort(options, port),
+    tlsPort,
+    hasTlsPort: tlsPort !== undefined,
+    sharesTlsPort: tlsPort === port && port !== 0,
     reservedNames: new Set(options.reservedNames?.map(name => name.toLowerCase())),
     trusted: trustedList(options.trustedProxies ?? []),
-    reportRate: checkReportRate(options.reportRate ?? 0),
-    acceptsProxyProtocol: checkProxyProtocol(options),
+    reportRate: whole('reportRate', options.reportRate ?? 0, 0),
+    acceptsProxyProtocol: options.acceptProxyProtocol === true,
     ...checkAllPlugins(options),
     admin: options.admin,
     cluster: options.cluster,
@@ -130,21 +146,63 @@ export function serverSettings(options: TunnelServerOptions): ServerSettings {
     tunnelRules: checkTunnelRules(options.tunnelRules ?? []),
     guarding: options.guarding,
     limits,
+    fixed,
     addressBounds: addressBounds(limits, options.limits),
     startupBounds: {
       maxOpen: limits.maxAddressStartupHeld,
       maxPerSecond: 0,
-      includesLoopback: options.limits?.maxAddressStartupHeld !== undefined,
+      includesLoopback: fixed.maxAddressStartupHeld !== undefined,
     },
     isAddressShareDefault: options.limits?.maxAddressVisitors === undefined,
   }
 }
 
-function checkInherited(descriptors: readonly number[]): readonly number[] {
-  for (const descriptor of descriptors)
-    if (!(Number.isInteger(descriptor) && descriptor >= 0))
-      throw new TunnelError('OPTION_INVALID', `inherited: ${descriptor} is not a file descriptor.`)
-  return descriptors
+/** Throws for the first option that is wrong, alone or with another one. */
+function checkTogether(options: TunnelServerOptions, port: number): void {
+  const { tls, certificates, clientCa, httpPort, tlsPort, tlsMinVersion, tlsCiphers, http2, http3 } = options
+  const { acceptProxyProtocol, trustedProxies = [], inherited = [] } = options
+  const isFlag = (value: unknown) => value === undefined || typeof value === 'boolean'
+  const notDescriptor = inherited.find(one => !(Number.isInteger(one) && one >= 0))
+  const isPlain = (tls ?? certificates) === undefined
+  const faults: readonly (readonly [isWrong: boolean, text: string])[] = [
+    [notDescriptor !== undefined, `inherited: ${notDescriptor} is not a file descriptor.`],
+    [
+      tlsMinVersion !== undefined && tlsMinVersion !== '1.2' && tlsMinVersion !== '1.3',
+      `tlsMinVersion "${String(tlsMinVersion)}" is neither 1.2 nor 1.3.`,
+    ],
+    [
+      isPlain && (tlsMinVersion ?? tlsCiphers) !== undefined,
+      'tlsMinVersion and tlsCiphers need tls or certificates: there is no TLS without them.',
+    ],
+    [
+      tls !== undefined && certificates !== undefined,
+      'tls and certificates do not go together: leave one of them out.',
+    ],
+    [isPlain && clientCa !== undefined, 'clientCa needs tls or certificates: clients show theirs in TLS.'],
+    [
+      clientCa?.includes('-----BEGIN CERTIFICATE-----') === false,
+      'clientCa holds no certificate in PEM format.',
+    ],
+    [!isFlag(http2), `http2 must be true or false, not ${String(http2)}.`],
+    [!isFlag(http3), `http3 must be true or false, not ${String(http3)}.`],
+    [http3 === true && isPlain, 'http3 needs tls or certificates: there is no HTTP/3 without TLS.'],
+    [
+      http3 === true && acceptProxyProtocol === true,
+      'http3 and acceptProxyProtocol do not go together: a PROXY header cannot name visitors who come by UDP.',
+    ],
+    [isPlain && httpPort !== undefined, 'httpPort needs tls or certificates: it sends visitors to https.'],
+    [httpPort === port && port !== 0, `httpPort and port are both ${port}: give them different ones.`],
+    [
+      isPlain && tlsPort === port && port !== 0,
+      'tlsPort and port are the same: that needs tls, for the others.',
+    ],
+    [
+      acceptProxyProtocol === true && trustedProxies.length === 0,
+      'acceptProxyProtocol needs trustedProxies: who may send the header.',
+    ],
+  ]
+  const fault = faults.find(([isWrong]) => isWrong)
+  if (fault !== undefined) throw invalid(fault[1])
 }
 
 function checkAllPlugins({
@@ -158,11 +216,6 @@ function checkAllPlugins({
   checkPlugins(observers, 'observers')
   checkPlugins(middlewares, 'middlewares')
   return { guards, observers, middlewares }
-}
-
-function checkReportRate(rate: number): number {
-  if (Number.isSafeInteger(rate) && rate >= 0) return rate
-  throw new TunnelError('OPTION_INVALID', `reportRate must be a whole number from 0, not ${rate}.`)
 }
 
 /** By default the loopback has none: a proxy, a load test or the app itself may be behind it. */
@@ -184,88 +237,8 @@ function trustedList(ranges: readonly string[]): Networks | undefined {
   if (ranges.length === 0) return undefined
   const list = new Networks()
   for (const range of ranges)
-    if (!list.add(range))
-      throw new TunnelError('OPTION_INVALID', `"${range}" is not an address or a CIDR range.`)
+    if (!list.add(range)) throw invalid(`"${range}" is not an address or a CIDR range.`)
   return list
-}
-
-function checkProxyProtocol({ acceptProxyProtocol, trustedProxies }: TunnelServerOptions): boolean {
-  if (!acceptProxyProtocol) return false
-  if (trustedProxies === undefined || trustedProxies.length === 0) {
-    throw new TunnelError(
-      'OPTION_INVALID',
-      'acceptProxyProtocol needs trustedProxies: who may send the header.',
-    )
-  }
-  return true
-}
-
-function checkHttp2({ http2 }: TunnelServerOptions): boolean {
-  if (http2 !== undefined && typeof http2 !== 'boolean')
-    throw new TunnelError('OPTION_INVALID', `http2 must be true or false, not ${String(http2)}.`)
-  return http2 !== false
-}
-
-function checkHttp3(options: TunnelServerOptions): boolean {
-  const { http3, tls, certificates, acceptProxyProtocol } = options
-  if (http3 !== undefined && typeof http3 !== 'boolean')
-    throw new TunnelError('OPTION_INVALID', `http3 must be true or false, not ${String(http3)}.`)
-  if (http3 !== true) return false
-  if ((tls ?? certificates) === undefined)
-    throw new TunnelError(
-      'OPTION_INVALID',
-      'http3 needs tls or certificates: there is no HTTP/3 without TLS.',
-    )
-  if (acceptProxyProtocol === true)
-    throw new TunnelError(
-      'OPTION_INVALID',
-      'http3 and acceptProxyProtocol do not go together: a PROXY header cannot name visitors who come by UDP.',
-    )
-  return true
-}
-
-function checkTls({ tls, certificates, tlsMinVersion, tlsCiphers }: TunnelServerOptions) {
-  if (tlsMinVersion !== undefined && tlsMinVersion !== '1.2' && tlsMinVersion !== '1.3')
-    throw new TunnelError(
-      'OPTION_INVALID',
-      `tlsMinVersion "${String(tlsMinVersion)}" is neither 1.2 nor 1.3.`,
-    )
-  const isTls = tls !== undefined || certificates !== undefined
-  if (!isTls && (tlsMinVersion ?? tlsCiphers) !== undefined)
-    throw new TunnelError(
-      'OPTION_INVALID',
-      'tlsMinVersion and tlsCiphers need tls or certificates: there is no TLS without them.',
-    )
-  if (tls !== undefined && certificates !== undefined)
-    throw new TunnelError('OPTION_INVALID', 'tls and certificates do not go together: leave one of them out.')
-  const tlsTerms = {
-    ...(tlsMinVersion && { minVersion: tlsMinVersion }),
-    ...(tlsCiphers !== undefined && { ciphers: tlsCiphers }),
-  }
-  return { isTls, tlsTerms, certificates, tls: tls && { cert: tls.cert, key: tls.key, ...tlsTerms } }
-}
-
-function checkClientCa({ clientCa, tls, certificates }: TunnelServerOptions): string | undefined {
-  if (clientCa === undefined) return undefined
-  if (tls === undefined && certificates === undefined)
-    throw new TunnelError('OPTION_INVALID', 'clientCa needs tls or certificates: clients show theirs in TLS.')
-  if (clientCa.includes('-----BEGIN CERTIFICATE-----')) return clientCa
-  throw new TunnelError('OPTION_INVALID', 'clientCa holds no certificate in PEM format.')
-}
-
-function checkHttpPort({
-  httpPort,
-  port = 8080,
-  tls,
-  certificates,
-}: TunnelServerOptions): number | undefined {
-  if (httpPort === undefined) return undefined
-  checkPort('httpPort', httpPort)
-  if (tls === undefined && certificates === undefined)
-    throw new TunnelError('OPTION_INVALID', 'httpPort needs tls or certificates: it sends visitors to https.')
-  if (httpPort === port && port !== 0)
-    throw new TunnelError('OPTION_INVALID', `httpPort and port are both ${port}: give them different ones.`)
-  return httpPort
 }
 
 /** RFC 6797 section 6.1: delta-seconds, of which browsers take any. */
@@ -273,28 +246,16 @@ const MAX_HSTS_SECONDS = 10_000_000_000
 
 function hstsLine(seconds: number): Uint8Array | undefined {
   if (!(Number.isInteger(seconds) && seconds >= 0 && seconds <= MAX_HSTS_SECONDS))
-    throw new TunnelError('OPTION_INVALID', `hsts must be a number of seconds, not ${seconds}.`)
+    throw invalid(`hsts must be a number of seconds, not ${seconds}.`)
   return seconds === 0 ? undefined : Buffer.from(`Strict-Transport-Security: max-age=${seconds}\r\n`)
 }
 
-function checkTlsPort({ tlsPort, tls, certificates }: TunnelServerOptions, port: number) {
-  if (tlsPort !== undefined) checkPort('tlsPort', tlsPort)
-  const sharesTlsPort = tlsPort !== undefined && tlsPort === port && port !== 0
-  if (sharesTlsPort && tls === undefined && certificates === undefined)
-    throw new TunnelError('OPTION_INVALID', 'tlsPort and port are the same: that needs tls, for the others.')
-  return { tlsPort, hasTlsPort: tlsPort !== undefined, sharesTlsPort }
-}
-
-function checkPort(option: string, port: number): void {
-  if (port !== 0 && !isValidPort(port)) throw noPort(`${option} ${port}`, 0)
-}
-
 function checkDomains(domains: readonly string[]): readonly string[] {
-  if (domains.length === 0) throw new TunnelError('OPTION_INVALID', 'A server needs at least one domain.')
+  if (domains.length === 0) throw invalid('A server needs at least one domain.')
   return domains.map(domain => {
     const lower = domain.toLowerCase().replace(/\.$/, '')
     if (lower.split('.').every(isValidSubdomain)) return lower
-    throw new TunnelError('OPTION_INVALID', `"${domain}" is not a domain name${domainHint(domain)}.`)
+    throw invalid(`"${domain}" is not a domain name${domainHint(domain)}.`)
   })
 }
 
@@ -305,18 +266,15 @@ function checkLimits(wished: Partial<ServerLimits>): ServerLimits {
   for (const [name, value] of Object.entries(wished)) {
     if (value === undefined) continue
     const least = NEVER_ZERO.has(name) ? 1 : 0
-    const most = name.endsWith('Ms') ? MAX_TIMER_MS : name.endsWith('Percent') ? 100 : Number.MAX_SAFE_INTEGER
+    const most = name.endsWith('Ms') ? MAX_TIMER_MS : Number.MAX_SAFE_INTEGER
     if (!(value >= least && value <= most)) {
-      throw new TunnelError(
-        'OPTION_INVALID',
-        `limits.${name} must be from ${least} to ${most}, not ${value}.`,
-      )
+      throw invalid(`limits.${name} must be from ${least} to ${most}, not ${value}.`)
     }
   }
   const given = Object.entries(wished).filter(([, value]) => value !== undefined)
   const limits: ServerLimits = { ...DEFAULT_LIMITS, ...Object.fromEntries(given) }
   if (limits.deadAfterMs <= limits.pingIntervalMs) {
-    throw new TunnelError('OPTION_INVALID', 'limits.deadAfterMs must be more than limits.pingIntervalMs.')
+    throw invalid('limits.deadAfterMs must be more than limits.pingIntervalMs.')
   }
   return limits
 }
@@ -324,5 +282,5 @@ function checkLimits(wished: Partial<ServerLimits>): ServerLimits {
 function checkPublicUrl(publicUrl: string | undefined): URL | undefined {
   if (publicUrl === undefined) return undefined
   if (URL.canParse(publicUrl) && /^https?:$/.test(new URL(publicUrl).protocol)) return new URL(publicUrl)
-  throw new TunnelError('OPTION_INVALID', `publicUrl "${publicUrl}" is not an http:// or https:// URL.`)
+  throw invalid(`publicUrl "${publicUrl}" is not an http:// or https:// URL.`)
 }

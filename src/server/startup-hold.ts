@@ -3,9 +3,9 @@
 
 import type { ErrorCode } from '../errors.ts'
 import { AddressBook, type AddressBounds } from './address-book.ts'
+import type { Bounds } from './bounds.ts'
 import type { Deadline, Deadlines } from './deadlines.ts'
 import { type Holding, type Route, refusal } from './front.ts'
-import type { ServerLimits } from './options.ts'
 
 type Held = (route: Route) => void
 
@@ -20,7 +20,7 @@ interface Waiting {
 /** What it needs of the server. */
 interface StartupRoom {
   readonly settings: { readonly startupBounds: AddressBounds }
-  readonly limits: ServerLimits
+  readonly limits: Bounds
   readonly deadlines: Deadlines
 }
 

@@ -5,9 +5,9 @@ import type { ErrorCode } from '../errors.ts'
 import type { Session } from '../session/session.ts'
 import type { Endpoint } from '../socket.ts'
 import { encodeControl } from '../wire/control.ts'
+import type { Bounds } from './bounds.ts'
 import type { Asked, AskedBy, ClientReports, RawEnd } from './clients.ts'
 import type { Deadlines } from './deadlines.ts'
-import type { ServerLimits } from './options.ts'
 import { isFailure, Reports } from './reports.ts'
 import type { Tunnel } from './tunnel.ts'
 
@@ -22,7 +22,7 @@ const MIN_WAIT_MS = 1
 
 /** What reports need of the server. */
 interface ReportsHost {
-  readonly limits: ServerLimits
+  readonly limits: Bounds
   readonly deadlines: Deadlines
 }
 

@@ -4,7 +4,7 @@ import type { ErrorCode } from '../errors.ts'
 import type { Scheduler } from '../session/scheduler.ts'
 import type { TokenFault } from '../tokens.ts'
 import { networkOf } from '../wire/ip-address.ts'
-import type { ServerLimits } from './options.ts'
+import type { Bounds } from './bounds.ts'
 import type { Rule } from './policy.ts'
 
 /** The delay of the first refusal that is one too many; each further one doubles it, up to `tokenDelayMs`. */
@@ -23,7 +23,7 @@ export type Verdict = Rule | TokenRefusal
 /** What the gate needs of the server. */
 export interface TokenGateHost {
   /** Those of now. */
-  limits(): ServerLimits
+  limits(): Bounds
   readonly scheduler: Scheduler
   /** What a token opens; `undefined`: nothing. */
   ruleOf(token: string | undefined): Rule | undefined

@@ -6,6 +6,7 @@ import type { Socket, SocketHandler } from '../socket.ts'
 import type { Affinity, PoolAnswer } from '../wire/control.ts'
 import { networkOf } from '../wire/ip-address.ts'
 import type { TunnelKind } from '../wire/tunnel-kind.ts'
+import type { Bounds } from './bounds.ts'
 import type { ClientConnection } from './clients.ts'
 import type { Guarding, OwnGuard } from './contracts/guarding.ts'
 import type { Laning } from './contracts/laning.ts'
@@ -15,7 +16,6 @@ import type { Holder } from './holdings.ts'
 import type { HostNames } from './host-names.ts'
 import { HostsBelow, isHostName } from './hosts-below.ts'
 import { Member } from './member.ts'
-import type { ServerLimits } from './options.ts'
 import { type Asking, type Choice, MAX_MEMBERS, Pool } from './pool.ts'
 import { type Taker, Takers } from './takers.ts'
 import type { TunnelUpstream } from './upstream.ts'
@@ -58,7 +58,7 @@ export interface PortFront {
 
 /** What a tunnel needs of all tunnels of its server. */
 export interface TunnelBook {
-  readonly limits: ServerLimits
+  readonly limits: Bounds
   readonly deadlines: Deadlines
   readonly guards: Guarding
   readonly lanes: Pick<Laning, 'recall'>

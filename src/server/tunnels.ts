@@ -4,6 +4,7 @@ import { isPortName } from '../directory.ts'
 import type { ErrorCode } from '../errors.ts'
 import { isReservedName, isValidSubdomain } from '../names.ts'
 import type { Affinity } from '../wire/control.ts'
+import type { Bounds } from './bounds.ts'
 import type { Guarding } from './contracts/guarding.ts'
 import type { Laning } from './contracts/laning.ts'
 import type { Deadlines } from './deadlines.ts'
@@ -12,7 +13,6 @@ import { HostNames } from './host-names.ts'
 import type { Member } from './member.ts'
 import { NoGuards } from './no-guards.ts'
 import { NO_LANES } from './no-lanes.ts'
-import type { ServerLimits } from './options.ts'
 import { type Claimant, Tunnel, type TunnelBook } from './tunnel.ts'
 
 export class Tunnels implements TunnelBook {
@@ -27,15 +27,15 @@ export class Tunnels implements TunnelBook {
   /** A name or port has no tunnel any more. */
   freed: ((name: string) => void) | undefined
   readonly #byName = new Map<string, Tunnel>()
-  readonly #limits: () => ServerLimits
+  readonly #limits: () => Bounds
 
   /** `limits`: those of now. */
-  constructor(limits: () => ServerLimits, deadlines: Deadlines) {
+  constructor(limits: () => Bounds, deadlines: Deadlines) {
     this.#limits = limits
     this.deadlines = deadlines
   }
 
-  get limits(): ServerLimits {
+  get limits(): Bounds {
     return this.#limits()
   }
 

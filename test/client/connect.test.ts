@@ -2,9 +2,9 @@
 
 import { afterEach, expect, test } from 'bun:test'
 import { connectTunnel, TunnelClient, type TunnelClientOptions, TunnelServer } from '../../src/index.ts'
-import type { TunnelServerOptions } from '../../src/server/options.ts'
 import { STREAMS_SUBPROTOCOL } from '../../src/wire/frame.ts'
 import { ask } from '../support/ask.ts'
+import type { BoundedOptions } from '../support/bounded-server.ts'
 import { codeOf, eventually, next } from '../support/events.ts'
 import { RawOrigin, rawDial } from '../support/raw.ts'
 import { control, frame, speakingServer } from '../support/speaker.ts'
@@ -16,7 +16,7 @@ afterEach(async () => {
   for (const thing of open.splice(0).reverse()) await thing[Symbol.asyncDispose]()
 })
 
-async function server(options: TunnelServerOptions = {}): Promise<TunnelServer> {
+async function server(options: BoundedOptions = {}): Promise<TunnelServer> {
   const started = await startServer(options)
   open.push(started)
   return started

@@ -1,21 +1,33 @@
-// docs/configuration.md, the editors' schema and the types of TypeScript files are those of the tables. LT_WRITE_DOCS=1
-// writes them anew.
+// docs/configuration.md and the editors' schema are those of the tables. LT_WRITE_DOCS=1 writes them anew.
 
 import { expect, test } from 'bun:test'
 import { join } from 'node:path'
+import { DEFAULT_CLIENT_LIMITS } from '../../src/client/limits.ts'
+import { jsonSchema } from '../../src/config/json-schema.ts'
+import { parseDuration, parseSize } from '../../src/config/quantity.ts'
+import { CLIENT_FIELDS, SERVER_FIELDS } from '../../src/config/schema/fields.ts'
+import { DEFAULT_LIMITS } from '../../src/server/options.ts'
+import { docTables, tableIn } from '../support/config-tables.ts'
 import { limitMeanings } from '../support/limit-meanings.ts'
 
 const root = join(import.meta.dir, '../..')
 const isWriting = process.env.LT_WRITE_DOCS !== undefined
-const meanings = Bun.file(join(root, 'src/config/schema/limit-meanings.ts'))
-// Before the tables that have them are loaded.
-if (isWriting) await meanings.write(await limitMeanings())
-const { jsonSchema } = await import('../../src/config/json-schema.ts')
-const { docTables, inputTypes } = await import('../support/config-tables.ts')
 
-test('the meanings of limits are the beginnings of their docstrings', async () => {
-  expect(await meanings.text()).toBe(await limitMeanings())
-})
+test.each([
+  ['client', CLIENT_FIELDS, DEFAULT_CLIENT_LIMITS],
+  ['server', SERVER_FIELDS, DEFAULT_LIMITS],
+] as const)(
+  'the limits of a %s have the beginnings of their docstrings, and their defaults',
+  async (end, fields, defaults) => {
+    const limits = Object.values((fields.limits && tableIn(fields.limits.value)) ?? {})
+    const meanings = Object.fromEntries(limits.map(({ option = '', meaning }) => [option, meaning]))
+    expect(meanings).toEqual((await limitMeanings())[end])
+    const shown = limits.map(one => [one.option ?? '', String(one.default).replaceAll('`', '')] as const)
+    const amount = ([option, text]: readonly [string, string]) =>
+      option.endsWith('Ms') ? parseDuration(text) : option.endsWith('Bytes') ? parseSize(text) : Number(text)
+    expect(Object.fromEntries(shown.map(one => [one[0], amount(one)]))).toEqual({ ...defaults })
+  },
+)
 
 test('every key says what it means', () => {
   const silent = [...docTables().values()].flat().filter(row => row.endsWith(': '))
@@ -38,11 +50,9 @@ for (const [name, table] of docTables()) {
   })
 }
 
-test.each([
-  ['docs/localtunnels.schema.json', () => `${JSON.stringify(jsonSchema(), null, 2)}\n`],
-  ['src/config/input.ts', inputTypes],
-])('%s is that of the tables', async (path, wanted) => {
-  const file = Bun.file(join(root, path))
-  if (isWriting) await file.write(wanted())
-  else expect(await file.text()).toBe(wanted())
+test('docs/localtunnels.schema.json is that of the tables', async () => {
+  const file = Bun.file(join(root, 'docs/localtunnels.schema.json'))
+  const wanted = `${JSON.stringify(jsonSchema(), null, 2)}\n`
+  if (isWriting) await file.write(wanted)
+  else expect(await file.text()).toBe(wanted)
 })

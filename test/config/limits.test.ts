@@ -3,8 +3,7 @@
 import { expect, test } from 'bun:test'
 import { clientLimits, DEFAULT_CLIENT_LIMITS } from '../../src/client/limits.ts'
 import { type Fields, optionOf } from '../../src/config/field.ts'
-import { CLIENT_FIELDS } from '../../src/config/schema/client.ts'
-import { SERVER_FIELDS } from '../../src/config/schema/server.ts'
+import { CLIENT_FIELDS, SERVER_FIELDS } from '../../src/config/schema/fields.ts'
 import { DEFAULT_LIMITS } from '../../src/server/options.ts'
 import { TunnelServer } from '../../src/tunnel-server.ts'
 

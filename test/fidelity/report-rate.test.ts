@@ -4,7 +4,7 @@ import { expect, test } from 'bun:test'
 import { canSplice, spliceCounts } from '../../src/accelerator/threads.ts'
 import type { TunnelClientOptions } from '../../src/client/options.ts'
 import { TunnelClient, TunnelServer } from '../../src/index.ts'
-import type { ServerLimits } from '../../src/server/options.ts'
+import type { Bounds } from '../../src/server/bounds.ts'
 import { ask } from '../support/ask.ts'
 import { eventually } from '../support/events.ts'
 import { get, readAnswer } from '../support/exchange.ts'
@@ -51,7 +51,7 @@ class Books {
 
 const bothBooks = (tunnel: LiveTunnel) => [new Books(tunnel, 'server'), new Books(tunnel, 'client')] as const
 
-const limited = (more: TunnelClientOptions = {}, limits: Partial<ServerLimits> = {}) =>
+const limited = (more: TunnelClientOptions = {}, limits: Partial<Bounds> = {}) =>
   startTunnel(
     {
       fetch: request => new Response('x', { status: request.url.endsWith('/bad') ? 503 : 200 }),

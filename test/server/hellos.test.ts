@@ -3,11 +3,11 @@
 import { expect, test } from 'bun:test'
 import { Deadlines } from '../../src/server/deadlines.ts'
 import { TlsFront } from '../../src/server/fronts/tls.ts'
-import { DEFAULT_LIMITS } from '../../src/server/options.ts'
 import type { RawVisits } from '../../src/server/raw-visits.ts'
 import type { Tunnels } from '../../src/server/tunnels.ts'
 import { Turns } from '../../src/session/turns.ts'
 import type { Socket, SocketHandler } from '../../src/socket.ts'
+import { DEFAULT_BOUNDS } from '../support/bounded-server.ts'
 import { clientHello } from '../support/client-hello.ts'
 import { Clock } from '../support/clock.ts'
 import { Recorder } from '../support/recorder.ts'
@@ -28,7 +28,7 @@ class Rig {
     const room = {
       deadlines: new Deadlines(error => this.failures.push(error)),
       destinationOf: () => ({ kind: 'unknown' }) as const,
-      limits: { ...DEFAULT_LIMITS, maxHellos },
+      limits: { ...DEFAULT_BOUNDS, maxHellos },
       tunnels,
       turns: new Turns(this.clock, error => this.failures.push(error)),
     }

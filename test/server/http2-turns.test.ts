@@ -4,10 +4,10 @@ import { expect, test } from 'bun:test'
 import { acceptHttp2 } from '../../src/parts/http2/connection.ts'
 import { Deadlines } from '../../src/server/deadlines.ts'
 import { HttpFront } from '../../src/server/fronts/http.ts'
-import { DEFAULT_LIMITS } from '../../src/server/options.ts'
 import type { ServerRoom } from '../../src/server/room.ts'
 import { Turns } from '../../src/session/turns.ts'
 import type { Socket } from '../../src/socket.ts'
+import { DEFAULT_BOUNDS } from '../support/bounded-server.ts'
 import { Clock } from '../support/clock.ts'
 import { frame, PREFACE, SETTINGS } from '../support/h2-frames.ts'
 
@@ -42,7 +42,7 @@ test('of connections that each send many requests at once, one of each is begun 
   const room = {
     deadlines: new Deadlines(failed),
     turns: new Turns(clock, failed),
-    limits: DEFAULT_LIMITS,
+    limits: DEFAULT_BOUNDS,
     isShut: false,
   }
   const visitors = { add() {}, left() {}, settled() {} }

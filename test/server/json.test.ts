@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from 'bun:test'
 import type { TunnelServer } from '../../src/index.ts'
-import type { ServerLimits } from '../../src/server/options.ts'
+import type { Bounds } from '../../src/server/bounds.ts'
 import { type Answers, echo, type Message, NaiveJsonClient } from '../support/json-client.ts'
 import { type RawConnection, rawDial } from '../support/raw.ts'
 import { startServer } from '../support/tunnel.ts'
@@ -14,7 +14,7 @@ interface Ends extends AsyncDisposable {
   visit(head: string, body?: string): Promise<string>
 }
 
-async function start(answers: Answers = echo, limits: Partial<ServerLimits> = {}): Promise<Ends> {
+async function start(answers: Answers = echo, limits: Partial<Bounds> = {}): Promise<Ends> {
   const server = await startServer({ limits })
   const client = new NaiveJsonClient(server.port, answers)
   await client.register('app')

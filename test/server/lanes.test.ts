@@ -4,16 +4,16 @@ import { expect, test } from 'bun:test'
 import { ServerLanes } from '../../src/parts/lanes/install.ts'
 import { Deadlines } from '../../src/server/deadlines.ts'
 import { Holdings } from '../../src/server/holdings.ts'
-import { DEFAULT_LIMITS } from '../../src/server/options.ts'
 import { ANYTHING } from '../../src/server/policy.ts'
 import type { Tunnel } from '../../src/server/tunnel.ts'
 import { Tunnels } from '../../src/server/tunnels.ts'
+import { DEFAULT_BOUNDS } from '../support/bounded-server.ts'
 
 const NOTHING = { reportRate: () => 0, counted() {}, ended() {}, measured: undefined }
-const holder = new Holdings(() => DEFAULT_LIMITS).of(ANYTHING, '127.0.0.1')
+const holder = new Holdings(() => DEFAULT_BOUNDS).of(ANYTHING, '127.0.0.1')
 
 function tunnelsNamed(...names: string[]): { tunnels: Tunnels; lanes: ServerLanes; all: Tunnel[] } {
-  const tunnels = new Tunnels(() => DEFAULT_LIMITS, new Deadlines(() => {}))
+  const tunnels = new Tunnels(() => DEFAULT_BOUNDS, new Deadlines(() => {}))
   const lanes = new ServerLanes({ deadlines: tunnels.deadlines, parts: { harvest() {} } })
   tunnels.lanes = lanes
   const all = names.map(name => {

@@ -219,7 +219,7 @@ describe('ports', () => {
     const deadlines = new Deadlines(error => {
       throw error
     })
-    const settings = serverSettings({ limits: { maxAllTunnels: 20_000, maxTokenPorts: 20_000 } })
+    const settings = serverSettings({}, { maxAllTunnels: 20_000, maxTokenPorts: 20_000 })
     const tunnels = new Tunnels(() => settings.limits, deadlines)
     const holder = new Holdings(() => settings.limits).of(ANYTHING, '127.0.0.1')
     for (let port = 20_000; port < 30_000; port++) {
@@ -394,7 +394,7 @@ describe('links', () => {
     const { client, secret } = await session(server, 'app', 't')
     const first = await link(server, secret, 1)
     // From the address to the token, which now counts.
-    await server.reload({ tokens: ['t'], limits: { maxTokenLinks: 2 } })
+    await server.reload({ tokens: ['t'] })
     expect((await link(server, secret, 2)).status).toBe(101)
     expect((await link(server, secret, 3)).status).toBe(503)
     first.raw.socket.terminate()

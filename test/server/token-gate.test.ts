@@ -2,9 +2,10 @@
 
 import { describe, expect, test } from 'bun:test'
 import { TunnelClient, type TunnelServer } from '../../src/index.ts'
-import { DEFAULT_LIMITS, type TunnelServerEvents } from '../../src/server/options.ts'
+import type { TunnelServerEvents } from '../../src/server/options.ts'
 import { Policy } from '../../src/server/policy.ts'
 import { TokenGate, type Verdict } from '../../src/server/token-gate.ts'
+import { DEFAULT_BOUNDS } from '../support/bounded-server.ts'
 import { Clock } from '../support/clock.ts'
 import { codeOf, eventually, next } from '../support/events.ts'
 import { NaiveJsonClient } from '../support/json-client.ts'
@@ -15,12 +16,12 @@ import { within } from '../support/within.ts'
 
 const here = () => new Response('here')
 
-function gateAt(limits: Partial<typeof DEFAULT_LIMITS> = {}) {
+function gateAt(limits: Partial<typeof DEFAULT_BOUNDS> = {}) {
   const errors: Error[] = []
   const clock = new Clock()
   const policy = new Policy(['good'])
   const gate = new TokenGate({
-    limits: () => ({ ...DEFAULT_LIMITS, ...limits }),
+    limits: () => ({ ...DEFAULT_BOUNDS, ...limits }),
     scheduler: clock,
     ruleOf: token => policy.ruleOf(token),
     failed: error => errors.push(error),
@@ -32,7 +33,7 @@ test('where looking at a token fails, the verdict says so, now and later, and th
   const errors: Error[] = []
   const clock = new Clock()
   const gate = new TokenGate({
-    limits: () => ({ ...DEFAULT_LIMITS, maxTokenGuesses: 1 }),
+    limits: () => ({ ...DEFAULT_BOUNDS, maxTokenGuesses: 1 }),
     scheduler: clock,
     ruleOf: () => {
       throw new Error('the store is locked')

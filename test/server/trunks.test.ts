@@ -3,11 +3,11 @@
 import { afterEach, expect, mock, spyOn, test } from 'bun:test'
 import { eventLoop } from '../../src/event-loop.ts'
 import { ServerLanes } from '../../src/parts/lanes/install.ts'
+import type { Bounds } from '../../src/server/bounds.ts'
 import type { ClientHost } from '../../src/server/client-host.ts'
 import { Deadlines } from '../../src/server/deadlines.ts'
 import { Holdings } from '../../src/server/holdings.ts'
 import { LinkGate } from '../../src/server/links.ts'
-import { DEFAULT_LIMITS, type ServerLimits } from '../../src/server/options.ts'
 import { ANYTHING } from '../../src/server/policy.ts'
 import { StreamsConnection } from '../../src/server/streams-connection.ts'
 import { TokenGate } from '../../src/server/token-gate.ts'
@@ -15,6 +15,7 @@ import { Tunnels } from '../../src/server/tunnels.ts'
 import type { TunnelUpstream, Visit } from '../../src/server/upstream.ts'
 import { Turns } from '../../src/session/turns.ts'
 import type { Affinity } from '../../src/wire/control.ts'
+import { DEFAULT_BOUNDS } from '../support/bounded-server.ts'
 import { concat } from '../support/link.ts'
 import { frameOf, naiveDecode } from '../support/naive.ts'
 
@@ -31,8 +32,8 @@ class Client {
   readonly #connection: StreamsConnection
   readonly upstream: TunnelUpstream
 
-  constructor(limits: Partial<ServerLimits> = {}, pool?: Affinity) {
-    const allLimits = { ...DEFAULT_LIMITS, ...limits }
+  constructor(limits: Partial<Bounds> = {}, pool?: Affinity) {
+    const allLimits = { ...DEFAULT_BOUNDS, ...limits }
     const deadlines = new Deadlines(() => {})
     const tunnels = new Tunnels(() => allLimits, deadlines)
     tunnels.lanes = new ServerLanes({ deadlines, parts: { harvest() {} } })

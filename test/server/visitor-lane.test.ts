@@ -2,8 +2,8 @@
 
 import { expect, test } from 'bun:test'
 import { VisitorLane } from '../../src/parts/lanes/visitor-lane.ts'
-import { DEFAULT_LIMITS } from '../../src/server/options.ts'
 import type { Exchange, Upstream, Visit } from '../../src/server/upstream.ts'
+import { DEFAULT_BOUNDS } from '../support/bounded-server.ts'
 
 /** Counts how often a stream is asked for, and has none. */
 class CountingUpstream {
@@ -25,7 +25,7 @@ function lane(isForGets: boolean): VisitorLane<never> {
     hop: () => ({ address: '192.0.2.1', proto: 'http', trusted: false, hostHeader: '', origin: '' }),
     tracing: () => undefined,
     hostWithPort: () => 'app.localhost',
-    limits: () => DEFAULT_LIMITS,
+    limits: () => DEFAULT_BOUNDS,
     isUndisturbed: () => true,
     left: () => {},
   })

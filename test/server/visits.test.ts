@@ -9,7 +9,6 @@ import { HttpVisit } from '../../src/server/fronts/http-visit.ts'
 import { VisitorHop } from '../../src/server/fronts/visitor-hop.ts'
 import { Holdings } from '../../src/server/holdings.ts'
 import type { Member } from '../../src/server/member.ts'
-import { DEFAULT_LIMITS } from '../../src/server/options.ts'
 import { ANYTHING } from '../../src/server/policy.ts'
 import { ServerRoom } from '../../src/server/room.ts'
 import { Serving } from '../../src/server/serving.ts'
@@ -17,8 +16,9 @@ import { serverSettings } from '../../src/server/settings.ts'
 import { StartupHold } from '../../src/server/startup-hold.ts'
 import type { Exchange, TunnelUpstream, Visit } from '../../src/server/upstream.ts'
 import { VisitorGate } from '../../src/server/visitor-gate.ts'
+import { DEFAULT_BOUNDS } from '../support/bounded-server.ts'
 
-const LIMITS = { ...DEFAULT_LIMITS, maxHeadBytes: 4_096 }
+const LIMITS = { ...DEFAULT_BOUNDS, maxHeadBytes: 4_096 }
 
 /** Keeps every exchange that it is given. */
 class KeptUpstream implements TunnelUpstream {

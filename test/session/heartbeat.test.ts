@@ -1,8 +1,8 @@
 // Signs of life: when a PING leaves, when a carrier is given up, and what the round trip is.
 
 import { describe, expect, test } from 'bun:test'
-import { DEFAULT_LIMITS } from '../../src/server/options.ts'
 import { Heartbeat, type HeartbeatOptions } from '../../src/session/heartbeat.ts'
+import { DEFAULT_BOUNDS } from '../support/bounded-server.ts'
 import { Clock } from '../support/clock.ts'
 
 function heart(
@@ -45,7 +45,7 @@ describe('heartbeat', () => {
   })
 
   describe('with a visitor that waits', () => {
-    const { pingIntervalMs, deadAfterMs, hungAfterMs } = DEFAULT_LIMITS
+    const { pingIntervalMs, deadAfterMs, hungAfterMs } = DEFAULT_BOUNDS
     const options = { pingIntervalMs, deadAfterMs, hungAfterMs }
 
     test.each([0, 1, 1_700, 2_499, 9_000, 13_000])(

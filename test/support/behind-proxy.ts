@@ -2,7 +2,8 @@
 
 import type { TunnelClientOptions } from '../../src/client/options.ts'
 import { TunnelClient, type TunnelServer } from '../../src/index.ts'
-import type { ServerLimits, TunnelServerOptions } from '../../src/server/options.ts'
+import type { Bounds } from '../../src/server/bounds.ts'
+import type { TunnelServerOptions } from '../../src/server/options.ts'
 import { TcpProxy } from './tcp-proxy.ts'
 import { startServer } from './tunnel.ts'
 
@@ -16,7 +17,7 @@ export interface BehindProxy extends AsyncDisposable {
 
 export async function startBehindProxy(
   options: TunnelClientOptions,
-  limits: Partial<ServerLimits> = {},
+  limits: Partial<Bounds> = {},
   serverOptions: Omit<TunnelServerOptions, 'limits'> = {},
 ): Promise<BehindProxy> {
   const server = await startServer({ ...serverOptions, limits: { drainTimeoutMs: 100, ...limits } })

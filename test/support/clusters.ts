@@ -3,10 +3,10 @@
 import type { TunnelClientOptions } from '../../src/client/options.ts'
 import { MemoryDirectory } from '../../src/directories/memory.ts'
 import type { Directory, DirectoryTimes } from '../../src/directory.ts'
-import type { TunnelServerOptions } from '../../src/server/options.ts'
 import type { ClusterOptions } from '../../src/server/part-options.ts'
 import { TunnelClient } from '../../src/tunnel-client.ts'
-import { TunnelServer } from '../../src/tunnel-server.ts'
+import type { TunnelServer } from '../../src/tunnel-server.ts'
+import { type BoundedOptions, boundedServer } from './bounded-server.ts'
 
 export class TestCluster implements AsyncDisposable {
   readonly servers: TunnelServer[] = []
@@ -24,9 +24,9 @@ export class TestCluster implements AsyncDisposable {
 
   /** Starts one more server. */
   async server(
-    options: Omit<TunnelServerOptions, 'cluster'> & { readonly cluster?: Partial<ClusterOptions> } = {},
+    options: Omit<BoundedOptions, 'cluster'> & { readonly cluster?: Partial<ClusterOptions> } = {},
   ): Promise<TunnelServer> {
-    const server = new TunnelServer({
+    const server = boundedServer({
       port: 0,
       host: '127.0.0.1',
       ...options,

@@ -3,9 +3,10 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { Checked } from '../../src/config/check.ts'
 import type { ClientConfig } from '../../src/config/client-config.ts'
 import { faultLine } from '../../src/config/fault.ts'
-import { type Loaded, loadConfig } from '../../src/config/load.ts'
+import { loadConfig } from '../../src/config/load.ts'
 import type { ServerConfig } from '../../src/config/server-config.ts'
 
 export class ConfigFiles implements AsyncDisposable {
@@ -33,7 +34,7 @@ export class ConfigFiles implements AsyncDisposable {
     content: string | Uint8Array,
     environment: Readonly<Record<string, string>> = {},
     kind?: 'client' | 'server',
-  ): Promise<Loaded<ClientConfig | ServerConfig>> {
+  ): Promise<Checked<ClientConfig | ServerConfig>> {
     return loadConfig(await this.write(name, content), { environment, kind })
   }
 

@@ -1,7 +1,7 @@
 // Exchanges over raw sockets for tests: reads messages naively, answers as an origin, and sets up a tunnel in between.
 
 import type { TunnelClientOptions } from '../../src/client/options.ts'
-import type { TunnelServerOptions } from '../../src/server/options.ts'
+import type { BoundedOptions } from './bounded-server.ts'
 import { type RawConnection, RawOrigin, rawDial } from './raw.ts'
 import { type LiveTunnel, startTunnel } from './tunnel.ts'
 
@@ -88,7 +88,7 @@ export interface RawTunnel extends AsyncDisposable {
 }
 
 export async function rawTunnel(
-  options: { server?: TunnelServerOptions; client?: TunnelClientOptions } = {},
+  options: { server?: BoundedOptions; client?: TunnelClientOptions } = {},
 ): Promise<RawTunnel> {
   const origin = new RawOrigin()
   const tunnel = await startTunnel(

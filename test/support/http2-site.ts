@@ -2,7 +2,7 @@
 
 import type { TunnelClientOptions } from '../../src/client/options.ts'
 import { TunnelClient, type TunnelServer } from '../../src/index.ts'
-import type { TunnelServerOptions } from '../../src/server/options.ts'
+import type { BoundedOptions } from './bounded-server.ts'
 import { TEST_CERT, TEST_KEY } from './tls.ts'
 import { startServer } from './tunnel.ts'
 
@@ -15,7 +15,7 @@ export interface Http2Site extends AsyncDisposable {
 }
 
 export interface Http2SiteSetup {
-  readonly server?: TunnelServerOptions
+  readonly server?: BoundedOptions
   readonly client?: TunnelClientOptions
   /** The server reads hellos itself, as where certificates depend on the name. */
   readonly readsHellos?: boolean

@@ -4,23 +4,21 @@ import { join } from 'node:path'
 
 const root = join(import.meta.dir, '../..')
 
-/** The text of src/config/schema/limit-meanings.ts. */
-export async function limitMeanings(): Promise<string> {
-  const client = await recordOf('CLIENT_LIMITS', 'src/client/limits.ts', 'ClientLimits')
-  const server = await recordOf('SERVER_LIMITS', 'src/server/options.ts', 'ServerLimits')
-  return `// What each limit bounds: the beginning of its docstring. Written by LT_WRITE_DOCS=1 bun test test/config/docs.test.ts.
-// biome-ignore-all format: one line each
-
-${client}
-${server}`
-}
-
-async function recordOf(name: string, file: string, type: string): Promise<string> {
-  const lines = [...(await docstringsOf(file, type))].map(([option, text]) => {
-    const meaning = text.split(' Default')[0]?.replace(/\.$/, '') ?? ''
-    return `  ${option}: ${quoted(meaning)},\n`
-  })
-  return `export const ${name}: Readonly<Record<string, string>> = {\n${lines.join('')}}\n`
+/** The beginning of each docstring. */
+export async function limitMeanings(): Promise<
+  Readonly<Record<'client' | 'server', Readonly<Record<string, string>>>>
+> {
+  const beginnings = async (file: string, type: string) =>
+    Object.fromEntries(
+      [...(await docstringsOf(file, type))].map(([option, text]) => [
+        option,
+        text.split(' Default')[0]?.replace(/\.$/, '') ?? '',
+      ]),
+    )
+  return {
+    client: await beginnings('src/client/limits.ts', 'ClientLimits'),
+    server: await beginnings('src/server/options.ts', 'ServerLimits'),
+  }
 }
 
 /** The docstring of each limit, in one line. */
@@ -63,8 +61,4 @@ export async function limitTexts(): Promise<
     client: without(await docstringsOf('src/client/limits.ts', 'ClientLimits')),
     server: without(await docstringsOf('src/server/options.ts', 'ServerLimits')),
   }
-}
-
-function quoted(text: string): string {
-  return text.includes("'") ? JSON.stringify(text) : `'${text}'`
 }

@@ -1,7 +1,7 @@
 // A server in a process of its own, with as few descriptors as a test wants. Speaks JSON lines; takes words on stdin.
 
 import { closeSync, openSync, readFileSync } from 'node:fs'
-import { TunnelServer, type TunnelServerOptions } from '../../src/index.ts'
+import { type BoundedOptions, boundedServer } from './bounded-server.ts'
 import { deferred, within } from './within.ts'
 
 /** What the process prints. */
@@ -12,9 +12,9 @@ type Line =
 
 if (import.meta.main) await run(JSON.parse(process.argv[2] ?? '{}'))
 
-async function run(options: TunnelServerOptions): Promise<void> {
+async function run(options: BoundedOptions): Promise<void> {
   const tell = (line: Line) => process.stdout.write(`${JSON.stringify(line)}\n`)
-  const server = new TunnelServer({ port: 0, host: '127.0.0.1', ...options })
+  const server = boundedServer({ port: 0, host: '127.0.0.1', ...options })
   server.on('error', error =>
     tell({ event: 'error', code: String(Reflect.get(error, 'code')), message: error.message }),
   )
@@ -47,7 +47,7 @@ export class ServerProcess implements AsyncDisposable {
   #heard = deferred()
   #cpuMs = 0
 
-  private constructor(options: TunnelServerOptions, descriptors: number) {
+  private constructor(options: BoundedOptions, descriptors: number) {
     this.#child = Bun.spawn({
       cmd: [
         'sh',
@@ -65,7 +65,7 @@ export class ServerProcess implements AsyncDisposable {
   }
 
   /** `descriptors`: as many as it may open. */
-  static async start(options: TunnelServerOptions, descriptors: number): Promise<ServerProcess> {
+  static async start(options: BoundedOptions, descriptors: number): Promise<ServerProcess> {
     const server = new ServerProcess(options, descriptors)
     await server.when(() => server.port !== 0, 'the server process to start')
     return server

@@ -2,7 +2,7 @@
 
 import type { TcpTunnelOptions, TunnelClientOptions } from '../../src/client/options.ts'
 import { type Tunnel, TunnelClient, type TunnelServer } from '../../src/index.ts'
-import type { TunnelServerOptions } from '../../src/server/options.ts'
+import type { BoundedOptions } from './bounded-server.ts'
 import { startServer } from './tunnel.ts'
 
 export interface TcpTunnel extends AsyncDisposable {
@@ -14,7 +14,7 @@ export interface TcpTunnel extends AsyncDisposable {
 }
 
 export interface TcpTunnelSetup {
-  readonly server?: TunnelServerOptions
+  readonly server?: BoundedOptions
   readonly client?: TunnelClientOptions
   readonly tcp?: TcpTunnelOptions
   /** Port at which the client finds the server: that of a proxy in between. */

@@ -1,8 +1,8 @@
 // A live server and client for tests, on port 0, gone when the test is.
 
 import type { TunnelClientOptions } from '../../src/client/options.ts'
-import { TunnelClient, TunnelServer } from '../../src/index.ts'
-import type { TunnelServerOptions } from '../../src/server/options.ts'
+import { TunnelClient, type TunnelServer } from '../../src/index.ts'
+import { type BoundedOptions, boundedServer } from './bounded-server.ts'
 
 export interface LiveTunnel extends AsyncDisposable {
   readonly server: TunnelServer
@@ -13,17 +13,17 @@ export interface LiveTunnel extends AsyncDisposable {
   readonly host: string
 }
 
-export async function startServer(options: TunnelServerOptions = {}): Promise<TunnelServer> {
+export async function startServer(options: BoundedOptions = {}): Promise<TunnelServer> {
   // Names without a tunnel are 404 at once: a test is no server that was started again.
   const limits = { startupHoldMs: 0, drainIdleMs: 0, ...options.limits }
-  const server = new TunnelServer({ port: 0, host: '127.0.0.1', ...options, limits })
+  const server = boundedServer({ port: 0, host: '127.0.0.1', ...options, limits })
   await server.start()
   return server
 }
 
 export async function startTunnel(
   origin: TunnelClientOptions,
-  options: { server?: TunnelServerOptions; wire?: 'streams' | 'json' } = {},
+  options: { server?: BoundedOptions; wire?: 'streams' | 'json' } = {},
 ): Promise<LiveTunnel> {
   const server = await startServer(options.server)
   const client = new TunnelClient({

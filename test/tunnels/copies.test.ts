@@ -3,8 +3,8 @@
 import { expect, test } from 'bun:test'
 import { request } from 'node:http'
 import { TunnelClient, type TunnelClientOptions } from '../../src/index.ts'
-import type { TunnelServerOptions } from '../../src/server/options.ts'
 import { ask } from '../support/ask.ts'
+import type { BoundedOptions } from '../support/bounded-server.ts'
 import { eventually, next } from '../support/events.ts'
 import { type RawConnection, rawDial } from '../support/raw.ts'
 import { startServer } from '../support/tunnel.ts'
@@ -27,7 +27,7 @@ interface Developer extends AsyncDisposable {
 
 type Answer = (request: Request) => Response | Promise<Response>
 
-async function team(options: TunnelServerOptions = {}) {
+async function team(options: BoundedOptions = {}) {
   const server = await startServer(options)
   const developers: Developer[] = []
   const join = async (answer: Answer, more: Partial<TunnelClientOptions> = {}): Promise<Developer> => {

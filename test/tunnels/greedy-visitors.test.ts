@@ -3,10 +3,9 @@
 import { afterEach, expect, test } from 'bun:test'
 import { Agent } from 'node:http'
 import { createConnection, type Socket } from 'node:net'
-import type { ServerLimits } from '../../src/index.ts'
-import type { TunnelServerOptions } from '../../src/server/options.ts'
 import { type Answer, ask } from '../support/ask.ts'
 import { startBehindProxy } from '../support/behind-proxy.ts'
+import type { BoundedOptions } from '../support/bounded-server.ts'
 import { TestCluster } from '../support/clusters.ts'
 import { DatagramVisitor, datagramApp } from '../support/datagrams.ts'
 import { eventually, next } from '../support/events.ts'
@@ -42,7 +41,7 @@ function startApp() {
   return { port: app.port ?? 0, waiting }
 }
 
-const limited = (limits: Partial<ServerLimits>): TunnelServerOptions => ({
+const limited = (limits: BoundedOptions['limits']): BoundedOptions => ({
   trustedProxies: ['127.0.0.1'],
   limits: { drainTimeoutMs: 0, ...limits },
 })

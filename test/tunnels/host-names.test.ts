@@ -3,9 +3,10 @@
 import { expect, test } from 'bun:test'
 import type { HttpTunnelOptions } from '../../src/client/options.ts'
 import { TunnelClient, type TunnelServer } from '../../src/index.ts'
-import type { TokenRule, TunnelServerOptions } from '../../src/server/options.ts'
+import type { TokenRule } from '../../src/server/options.ts'
 import { encodeControl, parseClientMessage, type Register } from '../../src/wire/control.ts'
 import { ask } from '../support/ask.ts'
+import type { BoundedOptions } from '../support/bounded-server.ts'
 import { rejection } from '../support/rejection.ts'
 import { TcpProxy } from '../support/tcp-proxy.ts'
 import { startServer } from '../support/tunnel.ts'
@@ -21,7 +22,7 @@ interface Ends extends AsyncDisposable {
 
 async function start(
   rules: readonly (string | TokenRule)[] = ['mine'],
-  options: TunnelServerOptions = {},
+  options: BoundedOptions = {},
 ): Promise<Ends> {
   const server = await startServer({ tokens: rules, ...options })
   const clients: TunnelClient[] = []

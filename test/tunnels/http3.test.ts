@@ -7,6 +7,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { guarding, TunnelError, TunnelServer } from '../../src/index.ts'
 import type { TunnelServerOptions } from '../../src/server/options.ts'
+import type { BoundedOptions } from '../support/bounded-server.ts'
 import { makeCertificate } from '../support/certificates.ts'
 import { startHttp2Site } from '../support/http2-site.ts'
 import { buildVisitor, GO, Http3Visitor } from '../support/http3.ts'
@@ -18,7 +19,7 @@ import { within } from '../support/within.ts'
 const tls = { cert: TEST_CERT, key: TEST_KEY }
 const MIB = 1_048_576
 
-const site = (port: number, server: TunnelServerOptions = {}) =>
+const site = (port: number, server: BoundedOptions = {}) =>
   startHttp2Site(port, { server: { http3: true, ...server } })
 
 /** An app that reads all of a request's body, or some of it. */

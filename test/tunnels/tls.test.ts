@@ -7,6 +7,7 @@ import { createServer as createTlsServer, connect as secure, type TLSSocket, typ
 import type { TunnelClientOptions } from '../../src/client/options.ts'
 import { guarding, TunnelClient, type TunnelServer } from '../../src/index.ts'
 import type { TunnelServerOptions } from '../../src/server/options.ts'
+import type { BoundedOptions } from '../support/bounded-server.ts'
 import { type Certificate, makeCertificate } from '../support/certificates.ts'
 import { eventually } from '../support/events.ts'
 import { freePort } from '../support/ports.ts'
@@ -63,10 +64,7 @@ interface Ends extends AsyncDisposable {
   readonly port: number
 }
 
-async function start(
-  options: TunnelServerOptions = {},
-  clientOptions: TunnelClientOptions = {},
-): Promise<Ends> {
+async function start(options: BoundedOptions = {}, clientOptions: TunnelClientOptions = {}): Promise<Ends> {
   const server = await startServer({ tlsPort: 0, ...options })
   const client = new TunnelClient({ server: `http://${HOST}:${server.port}`, ...clientOptions })
   return {

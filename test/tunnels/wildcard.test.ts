@@ -2,10 +2,11 @@
 
 import { expect, test } from 'bun:test'
 import { type HttpTunnelOptions, TunnelClient } from '../../src/index.ts'
+import type { Bounds } from '../../src/server/bounds.ts'
 import { HostsBelow } from '../../src/server/hosts-below.ts'
-import { DEFAULT_LIMITS, type ServerLimits } from '../../src/server/options.ts'
 import { destinationOf } from '../../src/server/route.ts'
 import { ask } from '../support/ask.ts'
+import { DEFAULT_BOUNDS } from '../support/bounded-server.ts'
 import { next } from '../support/events.ts'
 import { FUZZ, Random } from '../support/random.ts'
 import { TcpProxy } from '../support/tcp-proxy.ts'
@@ -84,7 +85,7 @@ test('a host below waits for a client that reconnects', async () => {
   expect(await ask(server.port, 'a.app.localhost')).toMatchObject({ status: 200 })
 })
 
-async function certifying(limits: Partial<ServerLimits>, options: HttpTunnelOptions) {
+async function certifying(limits: Partial<Bounds>, options: HttpTunnelOptions) {
   const server = await startServer({ domains: ['example.test'], limits })
   const client = new TunnelClient({ server: `127.0.0.1:${server.port}` })
   const wild = await client.http({ subdomain: 'wild', wildcard: true, ...options })
@@ -167,7 +168,7 @@ test('a host below is forgotten a day after its last answer', () => {
   let now = 1
   const DAY_MS = 86_400_000
   const hosts = new HostsBelow(
-    () => ({ ...DEFAULT_LIMITS, maxHostsBelow: 1 }),
+    () => ({ ...DEFAULT_BOUNDS, maxHostsBelow: 1 }),
     () => now,
   )
   hosts.answered('a')

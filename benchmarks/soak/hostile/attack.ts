@@ -57,13 +57,18 @@ export interface Evidence {
   readonly serverCores: number
 }
 
+/** As those of the library; `limits` may have fixed bounds as well. */
+export interface AttackedOptions extends Omit<TunnelServerOptions, 'limits'> {
+  readonly limits?: Readonly<Record<string, number | undefined>> | undefined
+}
+
 export interface Attack {
   /** Unique, short: what `--only` matches. */
   readonly name: string
   /** One line for the table: who does what, with how many. */
   readonly does: string
   /** Options of the server that differ from those of the scene. Limits that the source under test does not know are left out. */
-  readonly server?: Partial<TunnelServerOptions>
+  readonly server?: AttackedOptions
   /** The server's port speaks TLS, and so do the honest visitors and their client. */
   readonly isTls?: true
   /** `ulimit -n` of the server. Default: that of the runner. */

@@ -2,11 +2,10 @@
 
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { TunnelServerOptions } from '../../../src/index.ts'
 import { type Child, launch } from '../../measure/children.ts'
 import { cpuSeconds, openFiles, residentBytes } from '../../measure/proc.ts'
 import { certificate } from '../../peers/certificate.ts'
-import { type Attack, HONEST_TOKEN, HOSTILE_TOKEN, type Target } from './attack.ts'
+import { type Attack, type AttackedOptions, HONEST_TOKEN, HOSTILE_TOKEN, type Target } from './attack.ts'
 import type { ClientSpec } from './client-process.ts'
 import type { Report, VisitorsSpec } from './visitors-process.ts'
 
@@ -258,7 +257,7 @@ export function program(
 /** The defaults, but given: here everyone comes from the loopback, which is else not counted. */
 const LIMITS = { maxAddressVisitors: 8_192, maxAddressRate: 1_000, drainTimeoutMs: 1_000 }
 
-function serverOptions(ports: string, own: Partial<TunnelServerOptions> = {}): TunnelServerOptions {
+function serverOptions(ports: string, own: AttackedOptions = {}): AttackedOptions {
   return {
     port: 0,
     host: '127.0.0.1',

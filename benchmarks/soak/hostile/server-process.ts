@@ -5,7 +5,7 @@
 // `no thread`.
 
 import type { Worker } from 'node:worker_threads'
-import type { TunnelServerOptions } from '../../../src/index.ts'
+import type { AttackedOptions } from './attack.ts'
 import { knownLimits, libraryAt } from './source.ts'
 
 const TELL_MS = 200
@@ -19,14 +19,14 @@ process.on('worker', thread => {
 // The runner wrote it.
 const { source, options } = JSON.parse(process.argv[2] ?? '') as {
   readonly source: string
-  readonly options: TunnelServerOptions
+  readonly options: AttackedOptions
 }
 const { TunnelServer, guarding } = await libraryAt(source)
-const server = new TunnelServer({
-  ...options,
-  guarding: guarding(),
-  limits: await knownLimits(source, options.limits),
-})
+const server = new TunnelServer(
+  { ...options, guarding: guarding(), limits: await knownLimits(source, options.limits) },
+  // The fixed bounds; a tree in which they are limits takes no such argument.
+  options.limits,
+)
 let told: Record<string, number> = {}
 function count(what: string): void {
   told[what] = (told[what] ?? 0) + 1

@@ -13,7 +13,7 @@ export async function libraryAt(source: string): Promise<typeof Library> {
 /** Those of these limits that the tree has. */
 export async function knownLimits(
   source: string,
-  limits: Partial<ServerLimits> = {},
+  limits: Readonly<Record<string, number | undefined>> = {},
 ): Promise<Partial<ServerLimits>> {
   const { DEFAULT_LIMITS } = (await import(join(source, 'src/server/options.ts'))) as typeof ServerOptions // likewise
   return Object.fromEntries(Object.entries(limits).filter(([name]) => name in DEFAULT_LIMITS))

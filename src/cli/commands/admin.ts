@@ -14,9 +14,9 @@ export interface AdminSettings {
   /** Below `/api/v1`. */
   readonly path: string
   readonly body?: Readonly<Record<string, unknown>>
-  /** The list in the answer, and its columns: a heading, and where its text is. Without: the answer has one sentence. */
+  /** The list in the answer, and its columns by heading. Without: the answer has one sentence. */
   readonly list?: string
-  readonly columns?: readonly (readonly [heading: string, text: (row: Row) => unknown])[]
+  readonly columns?: Columns
   /** What is said when the list is empty. Default: that there are none. */
   readonly none?: string
   /** What is said when it is done. */
@@ -27,6 +27,8 @@ export interface AdminSettings {
 }
 
 export type Row = Readonly<Record<string, unknown>>
+/** The key of a row, or a function that makes a text of it. */
+type Columns = Readonly<Record<string, string | ((row: Row) => unknown)>>
 
 export interface AdminWork {
   readonly environment: Readonly<Record<string, string | undefined>>
@@ -125,13 +127,13 @@ function plain(text: string): string {
   return text.replace(/[\p{Cc}\p{Cf}]/gu, '�')
 }
 
-function tableOf(
-  columns: readonly (readonly [heading: string, text: (row: Row) => unknown])[],
-  rows: readonly Row[],
-): string {
-  const cells = rows.map(row => columns.map(([, text]) => plain(textOf(text(row)))))
-  const all = [columns.map(([heading]) => heading), ...cells]
-  const widths = columns.map((_, column) => Math.max(...all.map(row => widthOf(row[column] ?? ''))))
+function tableOf(columns: Columns, rows: readonly Row[]): string {
+  const texts = Object.values(columns)
+  const cells = rows.map(row =>
+    texts.map(text => plain(textOf(typeof text === 'string' ? row[text] : text(row)))),
+  )
+  const all = [Object.keys(columns), ...cells]
+  const widths = texts.map((_, column) => Math.max(...all.map(row => widthOf(row[column] ?? ''))))
   return all
     .map(row =>
       row

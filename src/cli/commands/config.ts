@@ -6,7 +6,6 @@ import { pathOf } from '../../config/check.ts'
 import { type Fault, faultLine, sortFaults } from '../../config/fault.ts'
 import { EXTENSIONS, extensionOf, findFiles } from '../../config/file.ts'
 import { loadConfig } from '../../config/load.ts'
-import { notYet } from '../../config/not-yet.ts'
 import type { ServerConfig } from '../../config/server-config.ts'
 import type { ServiceConfig } from '../../config/service.ts'
 import { TunnelError } from '../../errors.ts'
@@ -71,7 +70,6 @@ export async function checkConfig(
   }
   const notes = [
     ...(destination?.notices ?? []).map(({ message }) => message),
-    ...services.flatMap(notYet),
     ...(config.kind === 'server' ? openNotes(config, environment) : []),
   ]
   if (notes.length > 0) around.write(`\n${notes.map(text => `  note: ${visible(text)}\n`).join('')}`)

@@ -5,6 +5,7 @@ import { TunnelError } from '../../errors.ts'
 import type { Actions } from '../actions.ts'
 import type { AdminSettings, Row } from '../commands/admin.ts'
 import { timeOf } from './guard.ts'
+import { flagOptions } from './values.ts'
 
 type Question = Omit<AdminSettings, 'url' | 'token' | 'isJson'>
 
@@ -41,16 +42,16 @@ export function addAdminCommand(program: Command, actions: Actions): void {
     method: 'GET',
     path: '/tunnels',
     list: 'tunnels',
-    columns: [
-      ['NAME', row => row.name],
-      ['STATE', row => row.state],
-      ['LAST PROVEN', row => row.lastProvenAt],
-      ['REQUESTS', row => row.requests],
-      ['ERRORS', row => row.errors],
-      ['IN', row => row.bytesIn],
-      ['OUT', row => row.bytesOut],
-      ['URL', row => row.url],
-    ],
+    columns: {
+      NAME: 'name',
+      STATE: 'state',
+      'LAST PROVEN': 'lastProvenAt',
+      REQUESTS: 'requests',
+      ERRORS: 'errors',
+      IN: 'bytesIn',
+      OUT: 'bytesOut',
+      URL: 'url',
+    },
   }))
   add('close <tunnel>', 'close a tunnel; ban its name to keep it closed', name => ({
     method: 'DELETE',
@@ -67,15 +68,15 @@ export function addAdminCommand(program: Command, actions: Actions): void {
     method: 'GET',
     path: '/clients',
     list: 'clients',
-    columns: [
-      ['NUMBER', row => row.number],
-      ['ADDRESS', row => row.address],
-      ['WIRE', row => row.wire],
-      ['AGENT', row => row.agent],
-      ['ROUND TRIP', row => (row.roundTripMs === undefined ? undefined : `${shown(row.roundTripMs)} ms`)],
-      ['SINCE', row => row.connectedAt],
-      ['TUNNELS', row => (Array.isArray(row.tunnels) ? row.tunnels.join(' ') : '')],
-    ],
+    columns: {
+      NUMBER: 'number',
+      ADDRESS: 'address',
+      WIRE: 'wire',
+      AGENT: 'agent',
+      'ROUND TRIP': row => (row.roundTripMs === undefined ? undefined : `${shown(row.roundTripMs)} ms`),
+      SINCE: 'connectedAt',
+      TUNNELS: row => (Array.isArray(row.tunnels) ? row.tunnels.join(' ') : ''),
+    },
   }))
   add('disconnect <client>', 'disconnect a client, by its number', number => ({
     method: 'DELETE',
@@ -89,13 +90,7 @@ export function addAdminCommand(program: Command, actions: Actions): void {
       method: 'GET',
       path: `/traffic?${queryOf({ by, tunnel, limit })}`,
       list: 'traffic',
-      columns: [
-        ['AT', row => row.at],
-        ['REQUESTS', row => row.requests],
-        ['ERRORS', row => row.errors],
-        ['IN', row => row.bytesIn],
-        ['OUT', row => row.bytesOut],
-      ],
+      columns: { AT: 'at', REQUESTS: 'requests', ERRORS: 'errors', IN: 'bytesIn', OUT: 'bytesOut' },
     }),
     [
       new Option('--by <span>', 'minute, hour or day (default: minute)')
@@ -109,13 +104,13 @@ export function addAdminCommand(program: Command, actions: Actions): void {
     method: 'GET',
     path: '/bans',
     list: 'bans',
-    columns: [
-      ['ID', row => row.id],
-      ['KIND', row => row.kind],
-      ['VALUE', row => row.value],
-      ['UNTIL', row => row.until ?? 'for ever'],
-      ['REASON', row => row.reason],
-    ],
+    columns: {
+      ID: 'id',
+      KIND: 'kind',
+      VALUE: 'value',
+      UNTIL: row => row.until ?? 'for ever',
+      REASON: 'reason',
+    },
   }))
   add(
     'ban <value>',
@@ -147,39 +142,35 @@ export function addAdminCommand(program: Command, actions: Actions): void {
     method: 'GET',
     path: '/tokens',
     list: 'tokens',
-    columns: [
-      ['NAME', row => row.name],
-      ['MADE', row => row.createdAt],
-      ['LAST USED', row => row.lastUsedAt ?? 'never'],
-      ['ENDS', row => row.expiresAt ?? 'never'],
-      ['OPENS', row => scopeText(row.scope)],
-    ],
+    columns: {
+      NAME: 'name',
+      MADE: 'createdAt',
+      'LAST USED': row => row.lastUsedAt ?? 'never',
+      ENDS: row => row.expiresAt ?? 'never',
+      OPENS: row => scopeText(row.scope),
+    },
   }))
   add('nodes', 'list the servers of the cluster', () => ({
     method: 'GET',
     path: '/nodes',
     list: 'nodes',
     none: 'The server is alone: it was started without --cluster.',
-    columns: [
-      ['ID', row => row.id],
-      ['URL', row => row.url],
-      ['STATE', row => (row.isSelf === true ? 'this one' : row.isReachable === true ? 'up' : 'unreachable')],
-      ['IN FLIGHT', row => row.inFlight],
-      ['VERSION', row => row.version],
-      ['CLIENTS', row => row.clients],
-      ['TUNNELS', row => row.tunnels],
-      ['REQUESTS', row => row.requests],
-    ],
+    columns: {
+      ID: 'id',
+      URL: 'url',
+      STATE: row => (row.isSelf === true ? 'this one' : row.isReachable === true ? 'up' : 'unreachable'),
+      'IN FLIGHT': 'inFlight',
+      VERSION: 'version',
+      CLIENTS: 'clients',
+      TUNNELS: 'tunnels',
+      REQUESTS: 'requests',
+    },
   }))
   add('certificates', 'list the certificates of the server', () => ({
     method: 'GET',
     path: '/certificates',
     list: 'certificates',
-    columns: [
-      ['NAME', row => row.name],
-      ['DAYS LEFT', row => row.daysLeft],
-      ['UNTIL', row => row.notAfter],
-    ],
+    columns: { NAME: 'name', 'DAYS LEFT': 'daysLeft', UNTIL: 'notAfter' },
   }))
   add(
     'log',
@@ -188,13 +179,7 @@ export function addAdminCommand(program: Command, actions: Actions): void {
       method: 'GET',
       path: `/audit?${queryOf({ limit })}`,
       list: 'entries',
-      columns: [
-        ['AT', row => row.at],
-        ['ACTOR', row => row.actor],
-        ['ACTION', row => row.action],
-        ['SUBJECT', row => row.subject],
-        ['DETAIL', row => row.detail],
-      ],
+      columns: { AT: 'at', ACTOR: 'actor', ACTION: 'action', SUBJECT: 'subject', DETAIL: 'detail' },
     }),
     [new Option('--limit <rows>', 'number of entries (default: 100)')],
   )
@@ -220,18 +205,21 @@ function scopeText(scope: unknown): string {
     : parts.map(([name, value]) => `${name} ${String(value)}`).join(', ')
 }
 
-function accessOptions(): Option[] {
-  return [
-    new Option(
-      '--url <url>',
-      'address of the admin listener (default: of the server that you started last on this machine)',
-    ).env('TUNNEL_ADMIN_URL'),
-    new Option('--admin-token <token>', 'token of the admin listener (default: of the same server)').env(
-      'TUNNEL_ADMIN_TOKEN',
-    ),
-    new Option('--json', 'print JSON'),
-  ]
-}
+const accessOptions = (): Option[] => [
+  ...flagOptions(
+    {
+      '': {
+        '--url <url>':
+          'address of the admin listener (default: of the server that you started last on this machine)',
+      },
+    },
+    'TUNNEL_ADMIN_',
+  ),
+  ...flagOptions({
+    '': { '--admin-token <token>': 'token of the admin listener (default: of the same server)' },
+  }),
+  new Option('--json', 'print JSON'),
+]
 
 /** What the API gives as a text or a number. */
 function shown(value: unknown): string {

@@ -1,47 +1,34 @@
 // Flags that say where the app is.
 
-import { Option } from 'commander'
 import { TunnelError } from '../../errors.ts'
 import type { Flags } from '../settings/flags.ts'
 import { type AppTls, parseTarget, type Target } from '../settings/target.ts'
 import { isBareWord, unknownWord } from '../words.ts'
-import { connectionOptions } from './connection.ts'
-import { under } from './help.ts'
-import { readAuthority } from './values.ts'
+import { CONNECTION_FLAGS } from './connection.ts'
+import { type FlagTexts, given, readAuthority } from './values.ts'
 
-/** Options that say where the app is and where the server is. */
-export function appOptions(): Option[] {
-  return [
-    ...under('App:', [
-      new Option('-p, --port <port>', 'port of the app (default: 3000)').env('TUNNEL_PORT'),
-      new Option('--host <host>', 'host of the app (default: localhost)').env('TUNNEL_HOST'),
-      new Option('--serve <folder>', 'share a folder of files instead of an app').env('TUNNEL_SERVE'),
-      new Option(
-        '--app-ca <file>',
-        "trust an https app's certificate if these authorities signed it, PEM (default: the usual authorities)",
-      ).env('TUNNEL_APP_CA'),
-      new Option(
-        '--app-server-name <name>',
-        "name that an https app's certificate must have (default: the app's host)",
-      ).env('TUNNEL_APP_SERVER_NAME'),
-      new Option(
-        '--app-insecure',
-        'accept any certificate of an https app (default: only if the app is on this machine)',
-      ).env('TUNNEL_APP_INSECURE'),
-    ]),
-    ...connectionOptions(),
-  ]
+/** Where the app is, and where the server is. */
+export const APP_FLAGS: FlagTexts = {
+  'App:': {
+    '-p, --port <port>': 'port of the app (default: 3000)',
+    '--host <host>': 'host of the app (default: localhost)',
+    '--serve <folder>': 'share a folder of files instead of an app',
+    '--app-ca <file>':
+      "trust an https app's certificate if these authorities signed it, PEM (default: the usual authorities)",
+    '--app-server-name <name>': "name that an https app's certificate must have (default: the app's host)",
+    '--app-insecure': 'accept any certificate of an https app (default: only if the app is on this machine)',
+  },
+  ...CONNECTION_FLAGS,
 }
 
 /** How TLS is spoken with apps that have an https URL. */
 export function appTls(flags: Flags): AppTls {
   const ca = flags.text('appCa')
-  const serverName = flags.text('appServerName')
-  return {
-    ...(flags.isOn('appInsecure') && { appInsecure: true }),
-    ...(ca !== undefined && { appCa: readAuthority(ca, flags.label('appCa')) }),
-    ...(serverName !== undefined && { appServerName: serverName }),
-  }
+  return given({
+    appInsecure: flags.isOn('appInsecure'),
+    appCa: ca === undefined ? undefined : readAuthority(ca, flags.label('appCa')),
+    appServerName: flags.text('appServerName'),
+  })
 }
 
 /** Refuses flags for https apps that no app here would hear of. */

@@ -1,45 +1,32 @@
 // Flags about the way to the server.
 
-import { Option } from 'commander'
 import { TunnelError } from '../../errors.ts'
 import type { LoginSettings } from '../commands/login.ts'
 import type { ShareSettings } from '../commands/share.ts'
 import { destinationOf } from '../settings/destination.ts'
 import type { Flags } from '../settings/flags.ts'
 import { Logins } from '../settings/logins.ts'
-import { under } from './help.ts'
-import { readAuthority, readKey, repeatable } from './values.ts'
+import { type FlagTexts, given, readAuthority, readKey, type Texts } from './values.ts'
 
-export function connectionOptions(): Option[] {
-  return under('Server connection:', [
-    repeatable(
-      '--server <address>',
+export const LOCAL_FLAG: Texts = { '--local': 'start a server in this process, and ignore the saved login' }
+
+export const CONNECTION_FLAGS: FlagTexts = {
+  'Server connection:': {
+    '--server <address>':
       'tunnel server: host[:port] or a URL (default: from the login); repeatable, for the servers of one cluster',
-    ).env('TUNNEL_SERVER'),
-    new Option('--token <token>', 'token (default: from the login); prefer TUNNEL_TOKEN').env('TUNNEL_TOKEN'),
-    localOption(),
-    new Option(
-      '--proxy <url>',
+    '--token <token>': 'token (default: from the login); prefer TUNNEL_TOKEN',
+    ...LOCAL_FLAG,
+    '--proxy <url>':
       'proxy to the server: http://, https://, socks5:// or socks5h://, or empty for none (default: HTTPS_PROXY and similar variables)',
-    ).env('TUNNEL_PROXY'),
-    new Option(
-      '--ca <file>',
+    '--ca <file>':
       "trust the server's certificate if these authorities signed it, PEM (default: the usual authorities)",
-    ).env('TUNNEL_CA'),
-    new Option('--cert <file>', 'client certificate, if the server requires one, PEM').env('TUNNEL_CERT'),
-    new Option('--key <file>', 'private key of the client certificate, PEM').env('TUNNEL_KEY'),
-    new Option('--pin <key>', "public key that the server's certificate must have: sha256//…").env(
-      'TUNNEL_PIN',
-    ),
-    new Option('--insecure', 'accept any certificate of the server').env('TUNNEL_INSECURE'),
-    new Option('--insecure-token', 'send the token to another machine even without TLS').env(
-      'TUNNEL_INSECURE_TOKEN',
-    ),
-  ])
+    '--cert <file>': 'client certificate, if the server requires one, PEM',
+    '--key <file>': 'private key of the client certificate, PEM',
+    '--pin <key>': "public key that the server's certificate must have: sha256//…",
+    '--insecure': 'accept any certificate of the server',
+    '--insecure-token': 'send the token to another machine even without TLS',
+  },
 }
-
-export const localOption = (): Option =>
-  new Option('--local', 'start a server in this process, and ignore the saved login').env('TUNNEL_LOCAL')
 
 export function connection(flags: Flags): Pick<ShareSettings, 'destination' | 'client'> {
   const given = { servers: flags.allGiven('server'), token: flags.given('token'), isLocal: isLocal(flags) }
@@ -49,19 +36,17 @@ export function connection(flags: Flags): Pick<ShareSettings, 'destination' | 'c
 
 /** How the server is reached. */
 export function way(flags: Flags): LoginSettings['client'] {
-  const proxy = flags.text('proxy')
-  const ca = flags.text('ca')
-  const cert = flags.text('cert')
-  const key = flags.text('key')
-  const pin = flags.text('pin')
+  const [ca, cert, key] = [flags.text('ca'), flags.text('cert'), flags.text('key')]
   return {
-    ...(ca !== undefined && { ca: readAuthority(ca, flags.label('ca')) }),
-    ...(cert !== undefined && { cert: readAuthority(cert, flags.label('cert')) }),
-    ...(key !== undefined && { key: readKey(key, flags.label('key')) }),
-    ...(pin !== undefined && { pin }),
-    ...(proxy !== undefined && { proxy }),
+    ...given({
+      ca: ca === undefined ? undefined : readAuthority(ca, flags.label('ca')),
+      cert: cert === undefined ? undefined : readAuthority(cert, flags.label('cert')),
+      key: key === undefined ? undefined : readKey(key, flags.label('key')),
+      pin: flags.text('pin'),
+      proxy: flags.text('proxy'),
+      insecureToken: flags.isOn('insecureToken'),
+    }),
     ...(flags.isOn('insecure') && { verifyServer: false }),
-    ...(flags.isOn('insecureToken') && { insecureToken: true }),
   }
 }
 

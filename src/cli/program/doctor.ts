@@ -3,17 +3,17 @@
 import type { Command } from 'commander'
 import type { Actions } from '../actions.ts'
 import { Flags } from '../settings/flags.ts'
-import { appOptions, needHttps, targetOf } from './app.ts'
+import { APP_FLAGS, needHttps, targetOf } from './app.ts'
 import { connection } from './connection.ts'
-import { under } from './help.ts'
-import { jsonOption } from './printing.ts'
+import { JSON_FLAG } from './printing.ts'
+import { flagOptions } from './values.ts'
 
 export function addDoctorCommand(program: Command, actions: Actions): void {
   const doctor = program
     .command('doctor')
     .description('check app, DNS, ports, certificate and token')
     .argument('[port]', 'where the app is: 3000, host:3000, https://host:3000 or unix:/path')
-  for (const option of [...appOptions(), ...under('Output:', [jsonOption()])]) doctor.addOption(option)
+  for (const option of flagOptions({ ...APP_FLAGS, 'Output:': JSON_FLAG })) doctor.addOption(option)
   doctor.action((positional: string | undefined) => {
     const flags = new Flags(doctor)
     const isAppGiven = [positional, flags.text('port'), flags.text('serve')].some(one => one !== undefined)

@@ -17,10 +17,6 @@ const COMMON: readonly string[] = [
   '--help',
 ]
 
-/** Puts options under one heading of --help. */
-export const under = (heading: string, options: readonly Option[]): Option[] =>
-  options.map(option => option.helpGroup(heading))
-
 const standard = new Help()
 
 export const LAYOUT: Partial<Help> = {

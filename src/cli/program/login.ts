@@ -3,7 +3,8 @@
 import type { Command } from 'commander'
 import type { Actions } from '../actions.ts'
 import { Flags } from '../settings/flags.ts'
-import { connectionOptions, way } from './connection.ts'
+import { CONNECTION_FLAGS, way } from './connection.ts'
+import { flagOptions } from './values.ts'
 
 export function addLoginCommands(program: Command, actions: Actions): void {
   const login = program
@@ -13,8 +14,7 @@ export function addLoginCommands(program: Command, actions: Actions): void {
     .option('--token-stdin', 'read the token from standard input (default: only if that is a pipe)')
     .option('--default', 'make a server with a saved token the default, and ask for nothing')
     .option('--force', 'save the token even if the server requires none')
-  const options = connectionOptions()
-  for (const option of options)
+  for (const option of flagOptions(CONNECTION_FLAGS))
     if (['proxy', 'ca', 'insecure', 'insecureToken'].includes(option.attributeName())) login.addOption(option)
   login.action((server: string) => {
     const flags = new Flags(login)

@@ -1,16 +1,15 @@
 // Flags of `localtunnels mcp`.
 
-import { type Command, Option } from 'commander'
+import type { Command } from 'commander'
 import type { Actions } from '../actions.ts'
 import { Flags } from '../settings/flags.ts'
-import { connection, connectionOptions } from './connection.ts'
+import { CONNECTION_FLAGS, connection } from './connection.ts'
+import { flagOptions } from './values.ts'
 
 export function addMcpCommand(program: Command, actions: Actions): void {
   const command = program.command('mcp').description('give an AI agent access to requests (docs/agents.md)')
-  for (const option of connectionOptions()) command.addOption(option)
-  command.addOption(
-    new Option('--reveal', 'show secrets to the agent').env('TUNNEL_REVEAL').helpGroup('Agent:'),
-  )
+  const texts = { ...CONNECTION_FLAGS, 'Agent:': { '--reveal': 'show secrets to the agent' } }
+  for (const option of flagOptions(texts)) command.addOption(option)
   command.action(() => {
     const flags = new Flags(command)
     return actions.mcp({ ...connection(flags), reveals: flags.isOn('reveal') })

@@ -1,6 +1,6 @@
 // `localtunnels tcp`, `udp` and `tls`: services that do not speak HTTP.
 
-import { type Command, Option } from 'commander'
+import type { Command } from 'commander'
 import { TunnelError } from '../../errors.ts'
 import type { GuardOptions } from '../../guard.ts'
 import type { Actions } from '../actions.ts'
@@ -8,12 +8,11 @@ import type { RawSettings } from '../commands/raw.ts'
 import type { TunnelEnd } from '../ends.ts'
 import { Flags } from '../settings/flags.ts'
 import { parseServices, type Service } from '../settings/target.ts'
-import { connection, connectionOptions } from './connection.ts'
-import { guardSettings, ruleOptions } from './guard.ts'
-import { under } from './help.ts'
-import { hostOption, hostsOf, subdomainOf, subdomainOption, wildcardOption } from './names.ts'
-import { outputWish, printingOptions } from './printing.ts'
-import { seconds } from './values.ts'
+import { CONNECTION_FLAGS, connection } from './connection.ts'
+import { guardSettings, RULE_FLAGS } from './guard.ts'
+import { HOST_NAME_FLAG, hostsOf, subdomainFlag, subdomainOf, WILDCARD_FLAG } from './names.ts'
+import { outputWish, PRINTING_FLAGS } from './printing.ts'
+import { flagOptions, seconds, type Texts } from './values.ts'
 
 /** With what its flags say of visitors. */
 interface GuardedService extends Service {
@@ -26,8 +25,8 @@ interface RawCommand {
   readonly description: string
   /** What to say of its argument. */
   readonly argument: string
-  /** Its own options, besides those of the connection. */
-  options(): Option[]
+  /** Its own flags, besides those of the connection. */
+  readonly flags: Texts
   /** `services`: one, or one for each port of a range. */
   settings(
     flags: Flags,
@@ -35,21 +34,27 @@ interface RawCommand {
   ): Pick<RawSettings, 'open' | 'embedded' | 'isWatched'>
 }
 
+const REMOTE_PORT_FLAG = {
+  '--remote-port <port>': 'public port to request, or a range (default: any free port)',
+}
+const PROXY_PROTOCOL_FLAG = {
+  '--proxy-protocol <version>':
+    'send the service a PROXY header with the address of the visitor: v1 or v2 (default: none)',
+}
+
 const RAW_COMMANDS: readonly RawCommand[] = [
   {
     name: 'tcp',
     description: 'share a TCP service on a public port',
     argument: 'where the service is: 5432, host:5432, unix:/path or a range of ports, 27015-27030',
-    options: () => [
-      remotePortOption(),
-      new Option(
-        '--tls',
+    flags: {
+      ...REMOTE_PORT_FLAG,
+      '--tls':
         'use a public name instead of a port, for a service that speaks TLS; the same as "localtunnels tls"',
-      ).env('TUNNEL_TCP_TLS'),
-      subdomainOption('random; with --tls'),
-      wildcardOption(),
-      proxyProtocolOption(),
-    ],
+      ...subdomainFlag('random; with --tls'),
+      ...WILDCARD_FLAG,
+      ...PROXY_PROTOCOL_FLAG,
+    },
     settings(flags, services) {
       if (flags.isOn('tls')) {
         if (flags.text('remotePort') !== undefined)
@@ -80,7 +85,10 @@ const RAW_COMMANDS: readonly RawCommand[] = [
     name: 'udp',
     description: 'share a UDP service on a public port',
     argument: 'where the service is: 53, host:53 or a range of ports, 27015-27030',
-    options: () => [remotePortOption(), idleTimeoutOption()],
+    flags: {
+      ...REMOTE_PORT_FLAG,
+      '--idle-timeout <seconds>': 'forget a visitor that has been silent for this time (default: 60)',
+    },
     settings(flags, services) {
       const idleTimeoutMs = seconds(flags, 'idleTimeout', 0.001)
       const more = idleTimeoutMs !== undefined && { idleTimeoutMs }
@@ -100,7 +108,7 @@ const RAW_COMMANDS: readonly RawCommand[] = [
     name: 'tls',
     description: 'share a service that speaks TLS on a public name',
     argument: 'where the service is: 8443, host:8443 or unix:/path',
-    options: () => [subdomainOption('random'), wildcardOption(), hostOption(), proxyProtocolOption()],
+    flags: { ...subdomainFlag('random'), ...WILDCARD_FLAG, ...HOST_NAME_FLAG, ...PROXY_PROTOCOL_FLAG },
     settings: tlsSettings,
   },
 ]
@@ -154,13 +162,15 @@ export function addRawCommands(program: Command, actions: Actions): void {
 
 function addRawCommand(program: Command, raw: RawCommand, actions: Actions): void {
   const command = program.command(raw.name).description(raw.description).argument('<port>', raw.argument)
-  const options = [
-    ...under('Public port or name:', raw.options()),
-    ...connectionOptions(),
-    ...ruleOptions(),
-    ...printingOptions(),
-  ]
-  for (const option of options) command.addOption(option)
+  const texts = {
+    'Public port or name:': raw.flags,
+    ...CONNECTION_FLAGS,
+    ...RULE_FLAGS,
+    'Output:': PRINTING_FLAGS,
+  }
+  // Alone among the flags: `TUNNEL_TLS` would be one of every command.
+  for (const option of flagOptions(texts))
+    command.addOption(option.long === '--tls' ? option.env('TUNNEL_TCP_TLS') : option)
   command.action((positional: string) => {
     const flags = new Flags(command)
     const targets = parseServices(positional)
@@ -169,27 +179,6 @@ function addRawCommand(program: Command, raw: RawCommand, actions: Actions): voi
     const settings = { targets, ...connection(flags), ...raw.settings(flags, services) }
     return actions.shareRaw(settings, outputWish(flags))
   })
-}
-
-function remotePortOption(): Option {
-  return new Option(
-    '--remote-port <port>',
-    'public port to request, or a range (default: any free port)',
-  ).env('TUNNEL_REMOTE_PORT')
-}
-
-function idleTimeoutOption(): Option {
-  return new Option(
-    '--idle-timeout <seconds>',
-    'forget a visitor that has been silent for this time (default: 60)',
-  ).env('TUNNEL_IDLE_TIMEOUT')
-}
-
-function proxyProtocolOption(): Option {
-  return new Option(
-    '--proxy-protocol <version>',
-    'send the service a PROXY header with the address of the visitor: v1 or v2 (default: none)',
-  ).env('TUNNEL_PROXY_PROTOCOL')
 }
 
 export function proxyProtocol(flags: Flags): 'v1' | 'v2' | undefined {

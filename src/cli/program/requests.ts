@@ -1,31 +1,33 @@
 // `localtunnels requests`, `replay` and `wait`.
 
-import { type Command, Option } from 'commander'
+import type { Command } from 'commander'
 import type { Actions } from '../actions.ts'
 import { Flags } from '../settings/flags.ts'
 import { timeOf } from './guard.ts'
-import { wholeNumber } from './values.ts'
+import { flagOptions, type Texts, wholeNumber } from './values.ts'
 
 export function addRequestCommands(program: Command, actions: Actions): void {
   const add = (
     name: string,
     description: string,
     argument: readonly [string, string],
-    ...options: Option[]
+    flags: Texts,
   ): Command => {
     const command = program
       .command(name)
       .description(description)
       .argument(...argument)
-    for (const option of [...options, ...sessionOptions()]) command.addOption(option)
+    for (const option of flagOptions({ '': { ...flags, ...SESSION_FLAGS } })) command.addOption(option)
     return command
   }
   const list = add(
     'requests',
     'list the captured requests of a running tunnel',
     ['[filter]', 'such as "POST /hooks status:5xx" (docs/inspector.md)'],
-    new Option('-f, --follow', 'keep printing new requests').env('TUNNEL_FOLLOW'),
-    new Option('--limit <count>', 'maximum number of requests (default: 20)').env('TUNNEL_LIMIT'),
+    {
+      '-f, --follow': 'keep printing new requests',
+      '--limit <count>': 'maximum number of requests (default: 20)',
+    },
   )
   list.action((filter = '') => {
     const flags = new Flags(list)
@@ -36,13 +38,13 @@ export function addRequestCommands(program: Command, actions: Actions): void {
     'replay',
     'send a captured request to the app again',
     ['<id>', 'number of the request, or: latest'],
-    new Option('--times <count>', 'how many times to send it (default: 1)').env('TUNNEL_TIMES'),
-    new Option('--edit', 'edit the request first, in $VISUAL or $EDITOR').env('TUNNEL_EDIT'),
-    new Option('--diff', 'compare the new response with the captured one').env('TUNNEL_DIFF'),
-    new Option('--resign', 'sign the webhook again (default: if its signature was valid)').env(
-      'TUNNEL_RESIGN',
-    ),
-    new Option('--no-resign', 'send the captured signature').env('TUNNEL_NO_RESIGN'),
+    {
+      '--times <count>': 'how many times to send it (default: 1)',
+      '--edit': 'edit the request first, in $VISUAL or $EDITOR',
+      '--diff': 'compare the new response with the captured one',
+      '--resign': 'sign the webhook again (default: if its signature was valid)',
+      '--no-resign': 'send the captured signature',
+    },
   )
   again.action((id: string) => {
     const flags = new Flags(again)
@@ -62,13 +64,13 @@ export function addRequestCommands(program: Command, actions: Actions): void {
     )
     .argument('<id>', 'number of the request, or: latest')
     .argument('<file>', 'such as test/hooks/paid.http')
-  for (const option of sessionOptions()) save.addOption(option)
+  for (const option of flagOptions({ '': SESSION_FLAGS })) save.addOption(option)
   save.action((id: string, file: string) => actions.saveFixture({ id, file, ...sessionOf(new Flags(save)) }))
   const until = add(
     'wait',
     'wait for a request that matches',
     ['[filter]', 'such as "POST /hooks" (docs/inspector.md)'],
-    new Option('--timeout <time>', 'maximum time to wait (default: 30s)').env('TUNNEL_TIMEOUT'),
+    { '--timeout <time>': 'maximum time to wait (default: 30s)' },
   )
   until.action((filter = '') => {
     const flags = new Flags(until)
@@ -77,10 +79,10 @@ export function addRequestCommands(program: Command, actions: Actions): void {
   })
 }
 
-const sessionOptions = (): readonly Option[] => [
-  new Option('--pid <pid>', 'process id of the tunnel command (default: the last started)').env('TUNNEL_PID'),
-  new Option('--json', 'print one JSON object per line').env('TUNNEL_JSON'),
-]
+const SESSION_FLAGS = {
+  '--pid <pid>': 'process id of the tunnel command (default: the last started)',
+  '--json': 'print one JSON object per line',
+}
 
 function sessionOf(flags: Flags): { readonly pid: number | undefined; readonly isJson: boolean } {
   return { pid: wholeNumber(flags, 'pid'), isJson: flags.isOn('json') }

@@ -1,12 +1,22 @@
 // `localtunnels run`.
 
-import { type Command, Option } from 'commander'
+import type { Command } from 'commander'
 import type { Actions } from '../actions.ts'
 import { Flags } from '../settings/flags.ts'
-import { connection, connectionOptions } from './connection.ts'
-import { accessOptions, guardSettings } from './guard.ts'
-import { under } from './help.ts'
-import { subdomainOf, subdomainOption } from './names.ts'
+import { CONNECTION_FLAGS, connection } from './connection.ts'
+import { ACCESS_FLAGS, guardSettings } from './guard.ts'
+import { subdomainFlag, subdomainOf } from './names.ts'
+import { type FlagTexts, flagOptions } from './values.ts'
+
+const RUN_FLAGS: FlagTexts = {
+  'App:': {
+    '-p, --port <port>': 'port that the command opens, also its PORT (default: detected)',
+    '--required': 'do not start the command without a tunnel',
+  },
+  ...CONNECTION_FLAGS,
+  'Name:': subdomainFlag('from APP_NAME, or random'),
+  ...ACCESS_FLAGS,
+}
 
 export function addRunCommand(program: Command, actions: Actions): void {
   const run = program
@@ -16,18 +26,7 @@ export function addRunCommand(program: Command, actions: Actions): void {
     .argument('<command...>', 'such as: npm run dev; it gets its public URL in PUBLIC_URL')
     // Flags behind the command belong to it.
     .passThroughOptions()
-  for (const option of [
-    ...under('App:', [
-      new Option('-p, --port <port>', 'port that the command opens, also its PORT (default: detected)').env(
-        'TUNNEL_PORT',
-      ),
-      new Option('--required', 'do not start the command without a tunnel').env('TUNNEL_REQUIRED'),
-    ]),
-    ...connectionOptions(),
-    ...under('Name:', [subdomainOption('from APP_NAME, or random')]),
-    ...accessOptions(),
-  ])
-    run.addOption(option)
+  for (const option of flagOptions(RUN_FLAGS)) run.addOption(option)
   run.action((command: readonly [string, ...string[]]) => {
     const flags = new Flags(run)
     const { destination, client } = connection(flags)

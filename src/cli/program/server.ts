@@ -1,20 +1,27 @@
 // `localtunnels server`.
 
-import { type Command, Option } from 'commander'
+import type { Command } from 'commander'
 import type { ServerConfigOptions } from '../../config/server-config.ts'
 import { TunnelError } from '../../errors.ts'
 import type { Actions } from '../actions.ts'
 import { Flags } from '../settings/flags.ts'
-import { acmeOptions, acmeSettings } from './acme.ts'
+import { ACME_FLAGS, acmeSettings } from './acme.ts'
 import { adminAddress } from './admin.ts'
-import { under } from './help.ts'
-import { JSON_OPTION, LOG_RATE_OPTION, outputWish, QUIET_OPTION } from './printing.ts'
-import { readAuthority, readText, repeatable, seconds, wholeNumber } from './values.ts'
+import { outputWish, PRINTING_FLAGS } from './printing.ts'
+import {
+  type FlagTexts,
+  flagOptions,
+  given,
+  readAuthority,
+  readText,
+  seconds,
+  wholeNumber,
+} from './values.ts'
 import { workerCount } from './worker-count.ts'
 
 export function addServerCommand(program: Command, actions: Actions): void {
   const server = program.command('server').description('run a tunnel server').addHelpText('after', VARIABLES)
-  for (const option of serverOptions()) server.addOption(option)
+  for (const option of flagOptions(FLAGS, 'TUNNEL_SERVER_')) server.addOption(option)
   server.action(async () => {
     const flags = new Flags(server)
     const text = flags.text('workers')
@@ -27,152 +34,67 @@ export function addServerCommand(program: Command, actions: Actions): void {
   })
 }
 
-function serverOptions(): Option[] {
-  return [
-    ...under('General:', [
-      new Option('--config <file>', 'read settings from this file; options and variables override it').env(
-        'TUNNEL_SERVER_CONFIG',
-      ),
-      new Option(
-        '-p, --port <port>',
-        'port for visitors and clients, 0 for any free port (default: 8080, with --acme 443)',
-      ).env('TUNNEL_SERVER_PORT'),
-      new Option('--host <address>', 'address to listen on (default: 0.0.0.0)').env('TUNNEL_SERVER_HOST'),
-      repeatable('--domain <domain>', 'tunnels get names below it (default: localhost); repeatable').env(
-        'TUNNEL_SERVER_DOMAIN',
-      ),
-      new Option('--public-url <url>', 'URL that visitors use, if a proxy is in front of the server').env(
-        'TUNNEL_SERVER_PUBLIC_URL',
-      ),
-      new Option(
-        '--origin-timeout <seconds>',
-        'time that an app has to respond, 0 for no limit (default: 60)',
-      ).env('TUNNEL_SERVER_ORIGIN_TIMEOUT'),
-      new Option('--branding-name <name>', 'your name, on the pages that visitors see').env(
-        'TUNNEL_SERVER_BRANDING_NAME',
-      ),
-      new Option(
-        '--branding-contact <address>',
-        'email address or https:// URL for help, on these pages',
-      ).env('TUNNEL_SERVER_BRANDING_CONTACT'),
-      new Option('--branding-logo <file>', 'your logo on these pages: an SVG of at most 64 KiB').env(
-        'TUNNEL_SERVER_BRANDING_LOGO',
-      ),
-      new Option(
-        '--workers <count>',
-        'processes that share the ports, or auto for one per core (default: 1)',
-      ).env('TUNNEL_SERVER_WORKERS'),
-    ]),
-    ...under('Certificates from an authority (ACME):', acmeOptions()),
-    ...under('TLS:', [
-      repeatable('--tls-cert <file>', 'certificate chain, PEM; repeatable, for other names').env(
-        'TUNNEL_SERVER_TLS_CERT',
-      ),
-      repeatable('--tls-key <file>', 'its private key, PEM; repeatable, in the same order').env(
-        'TUNNEL_SERVER_TLS_KEY',
-      ),
-      new Option(
-        '--tls-min-version <version>',
-        'oldest accepted version of TLS: 1.2 or 1.3 (default: 1.2)',
-      ).env('TUNNEL_SERVER_TLS_MIN_VERSION'),
-      new Option(
-        '--tls-ciphers <list>',
-        'ciphers of TLS 1.2, names of OpenSSL (default: ciphers with forward secrecy and authentication)',
-      ).env('TUNNEL_SERVER_TLS_CIPHERS'),
-      new Option(
-        '--client-ca <file>',
-        'require a certificate from every client, signed by these authorities, PEM',
-      ).env('TUNNEL_SERVER_CLIENT_CA'),
-      new Option(
-        '--http-port <port>',
-        'port that redirects to https and serves the checks of ACME (default: none, with --acme 80)',
-      ).env('TUNNEL_SERVER_HTTP_PORT'),
-      new Option('--no-http2', 'do not offer HTTP/2 to visitors').env('TUNNEL_SERVER_NO_HTTP2'),
-      new Option('--http3', 'offer HTTP/3 to visitors (experimental)').env('TUNNEL_SERVER_HTTP3'),
-      new Option(
-        '--hsts <seconds>',
-        'send Strict-Transport-Security with this max-age (default: do not send it)',
-      ).env('TUNNEL_SERVER_HSTS'),
-    ]),
-    ...under('Clients and tokens:', [
-      new Option(
-        '--tokens-db [file]',
-        'accept the tokens of "localtunnels token" (default file: tokens.db in the state folder)',
-      ).env('TUNNEL_SERVER_TOKENS_DB'),
-      repeatable('--token <token>', 'accept this token; repeatable').env('TUNNEL_SERVER_TOKEN'),
-      new Option('--token-issuer <url>', 'accept JSON Web Tokens of this issuer, such as a CI system').env(
-        'TUNNEL_SERVER_TOKEN_ISSUER',
-      ),
-      new Option('--token-audience <text>', 'audience ("aud") that these tokens must have').env(
-        'TUNNEL_SERVER_TOKEN_AUDIENCE',
-      ),
-      repeatable(
-        '--token-claim <name=value>',
-        'claim that these tokens must have, such as repository=me/shop; * matches any characters; repeatable',
-      ).env('TUNNEL_SERVER_TOKEN_CLAIM'),
-      repeatable(
-        '--token-names <pattern>',
-        'subdomains that these tokens may use, such as ci-* or {repository_owner}--* (default: all); repeatable',
-      ).env('TUNNEL_SERVER_TOKEN_NAMES'),
-      new Option(
-        '--open',
-        'accept clients without a token from other machines too; anyone can then open tunnels',
-      ).env('TUNNEL_SERVER_OPEN'),
-    ]),
-    ...under('Tunnels:', [
-      new Option('--tcp-ports <ports>', 'ports of TCP tunnels, or none (default: 20000-29999)').env(
-        'TUNNEL_SERVER_TCP_PORTS',
-      ),
-      new Option('--udp-ports <ports>', 'ports of UDP tunnels, or none (default: 20000-29999)').env(
-        'TUNNEL_SERVER_UDP_PORTS',
-      ),
-      new Option('--tls-port <port>', 'port of all TLS tunnels, which have names (default: none)').env(
-        'TUNNEL_SERVER_TLS_PORT',
-      ),
-      new Option('--inbox <file>', 'store webhooks in this file while their client is offline').env(
-        'TUNNEL_SERVER_INBOX',
-      ),
-    ]),
-    ...under('Behind a proxy:', [
-      repeatable(
-        '--trusted-proxy <address>',
-        'trust X-Forwarded-* headers from this address or range; repeatable',
-      ).env('TUNNEL_SERVER_TRUSTED_PROXY'),
-      new Option('--proxy-protocol', 'expect a PROXY header from trusted proxies').env(
-        'TUNNEL_SERVER_PROXY_PROTOCOL',
-      ),
-    ]),
-    ...under('Several servers:', [
-      new Option(
-        '--cluster <url>',
-        'Redis or Valkey that all servers of the domain use: redis://host:6379',
-      ).env('TUNNEL_SERVER_CLUSTER'),
-      new Option(
-        '--peer-url <url>',
-        'URL at which the other servers reach this one (default: the address it listens on)',
-      ).env('TUNNEL_SERVER_PEER_URL'),
-    ]),
-    ...under('Operation:', [
-      new Option(
-        '--admin <address>',
-        'serve the admin page, its API and metrics there, such as 127.0.0.1:9090',
-      ).env('TUNNEL_SERVER_ADMIN'),
-      new Option(
-        '--admin-token <token>',
-        'token for it (default: a new one per start, which "localtunnels admin" finds)',
-      ).env('TUNNEL_SERVER_ADMIN_TOKEN'),
-      new Option(
-        '--access-log <file>',
-        'write one JSON line per request or connection; - for standard output',
-      ).env('TUNNEL_SERVER_ACCESS_LOG'),
-      new Option('--tracing', 'add X-Request-Id and traceparent headers to requests').env(
-        'TUNNEL_SERVER_TRACING',
-      ),
-      new Option('--json', JSON_OPTION).env('TUNNEL_SERVER_JSON'),
-      new Option('--log-rate <lines>', LOG_RATE_OPTION).env('TUNNEL_SERVER_LOG_RATE'),
-      new Option('-q, --quiet', QUIET_OPTION).env('TUNNEL_SERVER_QUIET'),
-    ]),
-  ]
+const FLAGS: FlagTexts = {
+  'General:': {
+    '--config <file>': 'read settings from this file; options and variables override it',
+    '-p, --port <port>':
+      'port for visitors and clients, 0 for any free port (default: 8080, with --acme 443)',
+    '--host <address>': 'address to listen on (default: 0.0.0.0)',
+    '--domain <domain>': 'tunnels get names below it (default: localhost); repeatable',
+    '--public-url <url>': 'URL that visitors use, if a proxy is in front of the server',
+    '--origin-timeout <seconds>': 'time that an app has to respond, 0 for no limit (default: 60)',
+    '--branding-name <name>': 'your name, on the pages that visitors see',
+    '--branding-contact <address>': 'email address or https:// URL for help, on these pages',
+    '--branding-logo <file>': 'your logo on these pages: an SVG of at most 64 KiB',
+    '--workers <count>': 'processes that share the ports, or auto for one per core (default: 1)',
+  },
+  'Certificates from an authority (ACME):': ACME_FLAGS,
+  'TLS:': {
+    '--tls-cert <file>': 'certificate chain, PEM; repeatable, for other names',
+    '--tls-key <file>': 'its private key, PEM; repeatable, in the same order',
+    '--tls-min-version <version>': 'oldest accepted version of TLS: 1.2 or 1.3 (default: 1.2)',
+    '--tls-ciphers <list>':
+      'ciphers of TLS 1.2, names of OpenSSL (default: ciphers with forward secrecy and authentication)',
+    '--client-ca <file>': 'require a certificate from every client, signed by these authorities, PEM',
+    '--http-port <port>':
+      'port that redirects to https and serves the checks of ACME (default: none, with --acme 80)',
+    '--no-http2': 'do not offer HTTP/2 to visitors',
+    '--http3': 'offer HTTP/3 to visitors (experimental)',
+    '--hsts <seconds>': 'send Strict-Transport-Security with this max-age (default: do not send it)',
+  },
+  'Clients and tokens:': {
+    '--tokens-db [file]':
+      'accept the tokens of "localtunnels token" (default file: tokens.db in the state folder)',
+    '--token <token>': 'accept this token; repeatable',
+    '--token-issuer <url>': 'accept JSON Web Tokens of this issuer, such as a CI system',
+    '--token-audience <text>': 'audience ("aud") that these tokens must have',
+    '--token-claim <name=value>':
+      'claim that these tokens must have, such as repository=me/shop; * matches any characters; repeatable',
+    '--token-names <pattern>':
+      'subdomains that these tokens may use, such as ci-* or {repository_owner}--* (default: all); repeatable',
+    '--open': 'accept clients without a token from other machines too; anyone can then open tunnels',
+  },
+  'Tunnels:': {
+    '--tcp-ports <ports>': 'ports of TCP tunnels, or none (default: 20000-29999)',
+    '--udp-ports <ports>': 'ports of UDP tunnels, or none (default: 20000-29999)',
+    '--tls-port <port>': 'port of all TLS tunnels, which have names (default: none)',
+    '--inbox <file>': 'store webhooks in this file while their client is offline',
+  },
+  'Behind a proxy:': {
+    '--trusted-proxy <address>': 'trust X-Forwarded-* headers from this address or range; repeatable',
+    '--proxy-protocol': 'expect a PROXY header from trusted proxies',
+  },
+  'Several servers:': {
+    '--cluster <url>': 'Redis or Valkey that all servers of the domain use: redis://host:6379',
+    '--peer-url <url>': 'URL at which the other servers reach this one (default: the address it listens on)',
+  },
+  'Operation:': {
+    '--admin <address>': 'serve the admin page, its API and metrics there, such as 127.0.0.1:9090',
+    '--admin-token <token>': 'token for it (default: a new one per start, which "localtunnels admin" finds)',
+    '--access-log <file>': 'write one JSON line per request or connection; - for standard output',
+    '--tracing': 'add X-Request-Id and traceparent headers to requests',
+    ...PRINTING_FLAGS,
+  },
 }
 
 const VARIABLES = `
@@ -180,58 +102,46 @@ Each option is also a variable: --tls-cert is TUNNEL_SERVER_TLS_CERT.
 Options on the command line override variables, and both override the file.`
 
 function serverSettings(flags: Flags): ServerConfigOptions {
-  const host = flags.text('host')
-  const port = flags.port('port', 0)
-  const domains = flags.list('domain')
-  const tokens = flags.list('token')
-  const trustedProxies = flags.list('trustedProxy')
-  const publicUrl = flags.text('publicUrl')
-  const tcpPorts = flags.text('tcpPorts')
-  const udpPorts = flags.text('udpPorts')
-  const originTimeoutMs = seconds(flags, 'originTimeout')
-  const files = tlsFiles(flags)
-  const tlsMinVersion = tlsVersion(flags)
-  const tlsCiphers = flags.text('tlsCiphers')
-  const hsts = wholeNumber(flags, 'hsts')
-  const tlsPort = flags.port('tlsPort', 0)
-  const httpPort = flags.port('httpPort', 0)
-  const acme = acmeSettings(flags)
+  const inbox = flags.text('inbox')
   const clientCa = flags.text('clientCa')
   const accessLog = flags.text('accessLog')
+  const originTimeoutMs = seconds(flags, 'originTimeout')
   return {
-    ...(acme && { acme }),
     ...adminSettings(flags),
     ...brandingSettings(flags),
     ...clusterSettings(flags),
-    ...(flags.text('inbox') && { inboxOf: { file: flags.text('inbox') ?? '' } }),
-    ...(flags.isOn('tracing') && { tracing: true }),
+    ...jwtSettings(flags),
+    ...(inbox && { inboxOf: { file: inbox } }),
     ...(accessLog !== undefined && { accessLog: accessLog === '-' ? {} : { file: accessLog } }),
     ...(clientCa !== undefined && { clientCa: readAuthority(clientCa, flags.label('clientCa')) }),
-    ...(httpPort !== undefined && { httpPort }),
-    ...(host !== undefined && { host }),
-    ...(port !== undefined && { port }),
-    ...(domains.length > 0 && { domains }),
-    ...(tokens.length > 0 && { tokens }),
-    ...(flags.isOn('tokensDb')
-      ? { tokensFile: true as const }
-      : flags.text('tokensDb') && { tokensFile: flags.text('tokensDb') ?? true }),
-    ...jwtSettings(flags),
-    ...(flags.isOn('open') && { open: true }),
-    ...(tcpPorts !== undefined && { tcpPorts: tcpPorts === 'none' ? '' : tcpPorts }),
-    ...(udpPorts !== undefined && { udpPorts: udpPorts === 'none' ? '' : udpPorts }),
-    ...(trustedProxies.length > 0 && { trustedProxies }),
-    ...(flags.isOn('proxyProtocol') && { acceptProxyProtocol: true }),
-    ...(publicUrl !== undefined && { publicUrl }),
     ...(originTimeoutMs !== undefined && { limits: { originTimeoutMs } }),
-    ...(files.length > 0 && { tlsFiles: files }),
-    ...(tlsMinVersion !== undefined && { tlsMinVersion }),
-    ...(tlsCiphers !== undefined && { tlsCiphers }),
     ...(flags.isOff('http2') && { http2: false }),
-    ...(flags.isOn('http3') && { http3: true }),
-    ...(hsts !== undefined && { hsts }),
-    ...(tlsPort !== undefined && { tlsPort }),
+    ...given({
+      acme: acmeSettings(flags),
+      tracing: flags.isOn('tracing'),
+      httpPort: flags.port('httpPort', 0),
+      host: flags.text('host'),
+      port: flags.port('port', 0),
+      domains: flags.list('domain'),
+      tokens: flags.list('token'),
+      tokensFile: flags.isOn('tokensDb') || flags.text('tokensDb') || undefined,
+      open: flags.isOn('open'),
+      tcpPorts: portsOf(flags.text('tcpPorts')),
+      udpPorts: portsOf(flags.text('udpPorts')),
+      trustedProxies: flags.list('trustedProxy'),
+      acceptProxyProtocol: flags.isOn('proxyProtocol'),
+      publicUrl: flags.text('publicUrl'),
+      tlsFiles: tlsFiles(flags),
+      tlsMinVersion: tlsVersion(flags),
+      tlsCiphers: flags.text('tlsCiphers'),
+      http3: flags.isOn('http3'),
+      hsts: wholeNumber(flags, 'hsts'),
+      tlsPort: flags.port('tlsPort', 0),
+    }),
   }
 }
+
+const portsOf = (text: string | undefined): string | undefined => (text === 'none' ? '' : text)
 
 /** One rule; a file has any number of them. */
 function jwtSettings(flags: Flags): Pick<ServerConfigOptions, 'jwtTokens'> {
@@ -272,19 +182,13 @@ function clusterSettings(flags: Flags): Pick<ServerConfigOptions, 'clusterOf'> {
 }
 
 function brandingSettings(flags: Flags): Pick<ServerConfigOptions, 'branding'> {
-  const [name, contact, logo] = [
-    flags.text('brandingName'),
-    flags.text('brandingContact'),
-    flags.text('brandingLogo'),
-  ]
-  if (name === undefined && contact === undefined && logo === undefined) return {}
-  return {
-    branding: {
-      ...(name !== undefined && { name }),
-      ...(contact !== undefined && { contact }),
-      ...(logo !== undefined && { logo: readText(logo, flags.label('brandingLogo')) }),
-    },
-  }
+  const logo = flags.text('brandingLogo')
+  const branding = given({
+    name: flags.text('brandingName'),
+    contact: flags.text('brandingContact'),
+    logo: logo === undefined ? undefined : readText(logo, flags.label('brandingLogo')),
+  })
+  return Object.keys(branding).length === 0 ? {} : { branding }
 }
 
 function adminSettings(flags: Flags): Pick<ServerConfigOptions, 'adminListener'> {

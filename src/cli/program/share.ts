@@ -1,23 +1,22 @@
 // Flags of `localtunnels [port]` and `localtunnels http [port]`, which are the same.
 
-import { type Command, Option } from 'commander'
+import type { Command } from 'commander'
 import { TunnelError } from '../../errors.ts'
 import { parseHost } from '../../names.ts'
 import type { Actions } from '../actions.ts'
 import type { ShareSettings } from '../commands/share.ts'
 import { Flags } from '../settings/flags.ts'
 import { parseRoutes } from '../settings/target.ts'
-import { appOptions, appTls, needHttps, targetOf } from './app.ts'
+import { APP_FLAGS, appTls, needHttps, targetOf } from './app.ts'
 import { connection } from './connection.ts'
-import { accessOptions, guardSettings } from './guard.ts'
-import { under } from './help.ts'
-import { hostOption, hostsOf, subdomainOf, subdomainOption, wildcardOption } from './names.ts'
-import { outputWish, printingOptions } from './printing.ts'
-import { repeatable } from './values.ts'
+import { ACCESS_FLAGS, guardSettings } from './guard.ts'
+import { HOST_NAME_FLAG, hostsOf, subdomainFlag, subdomainOf, WILDCARD_FLAG } from './names.ts'
+import { outputWish, PRINTING_FLAGS } from './printing.ts'
+import { type FlagTexts, flagOptions, given } from './values.ts'
 
 /** Makes a command share an app. */
 export function addSharing(command: Command, actions: Actions): void {
-  for (const option of [...appOptions(), ...shareOptions()]) command.addOption(option)
+  for (const option of [...flagOptions(APP_FLAGS), ...flagOptions(SHARE_FLAGS)]) command.addOption(option)
   command.action((positional: string | undefined) => {
     const flags = new Flags(command)
     return actions.share(shareSettings(flags, positional), outputWish(flags))
@@ -37,64 +36,41 @@ const VARIABLES = `
 Each option is also a variable: --host-header is TUNNEL_HOST_HEADER.
 Options on the command line override variables (docs/cli.md).`
 
-function shareOptions(): Option[] {
-  return [
-    ...under('App:', [
-      new Option('--spa', 'with --serve: send /index.html for pages that do not exist').env('TUNNEL_SPA'),
-      new Option(
-        '--host-header <host>',
-        'Host header that the app gets: preserve, rewrite, or a host (default: preserve)',
-      ).env('TUNNEL_HOST_HEADER'),
-      repeatable('--route <path=app>', 'send a path to another app, such as /api=8080; repeatable').env(
-        'TUNNEL_ROUTE',
-      ),
-      new Option('--protocol <protocol>', 'protocol of the app: http/1.1, h2c or h2 (default: http/1.1)').env(
-        'TUNNEL_PROTOCOL',
-      ),
-    ]),
-    ...under('Server connection:', [
-      new Option('--wire <wire>', 'wire protocol: auto, streams or json (default: auto)').env('TUNNEL_WIRE'),
-    ]),
-    ...under('Name:', [
-      subdomainOption('from APP_NAME, or random'),
-      new Option('--exact', 'fail if the requested name is in use (default: take "name-2")').env(
-        'TUNNEL_EXACT',
-      ),
-      wildcardOption(),
-      repeatable(
-        '--wildcard-host <labels>',
-        'with --wildcard: a host below the name that may get a certificate, such as anna; repeatable',
-      ).env('TUNNEL_WILDCARD_HOST'),
-      hostOption(),
-      new Option(
-        '--pool [kind]',
-        'share the name with other clients; affinity of a visitor to one client: none, cookie or address (default: none); all sends each request to every client',
-      ).env('TUNNEL_POOL'),
-      new Option(
-        '--pool-answer <whose>',
-        'with --pool all: response that the visitor gets: first, the label of a client, or a status',
-      ).env('TUNNEL_POOL_ANSWER'),
-      new Option('--pool-label <label>', 'with --pool all: label of this client').env('TUNNEL_POOL_LABEL'),
-    ]),
-    ...accessOptions(),
-    ...under('Inspector and webhooks:', [
-      new Option('--inspect [port]', 'run the inspector (default: in a terminal)').env('TUNNEL_INSPECT'),
-      new Option('--no-inspect', 'do not run the inspector').env('TUNNEL_NO_INSPECT'),
-      repeatable(
-        '--inbox <path>',
-        'the server stores webhooks to this path while this command is not running, such as /hooks/*; needs a token; repeatable',
-      ).env('TUNNEL_INBOX'),
-      new Option('--take <filter>', 'forward only requests that match, such as POST body:"invoice.paid"').env(
-        'TUNNEL_TAKE',
-      ),
-    ]),
-    ...under('Output:', [
-      new Option('--qr', 'show the URL as a QR code').env('TUNNEL_QR'),
-      new Option('--open', 'open the URL in the browser').env('TUNNEL_OPEN'),
-      new Option('--copy', 'copy the URL to the clipboard').env('TUNNEL_COPY'),
-      ...printingOptions(),
-    ]),
-  ]
+const SHARE_FLAGS: FlagTexts = {
+  'App:': {
+    '--spa': 'with --serve: send /index.html for pages that do not exist',
+    '--host-header <host>': 'Host header that the app gets: preserve, rewrite, or a host (default: preserve)',
+    '--route <path=app>': 'send a path to another app, such as /api=8080; repeatable',
+    '--protocol <protocol>': 'protocol of the app: http/1.1, h2c or h2 (default: http/1.1)',
+  },
+  'Server connection:': { '--wire <wire>': 'wire protocol: auto, streams or json (default: auto)' },
+  'Name:': {
+    ...subdomainFlag('from APP_NAME, or random'),
+    '--exact': 'fail if the requested name is in use (default: take "name-2")',
+    ...WILDCARD_FLAG,
+    '--wildcard-host <labels>':
+      'with --wildcard: a host below the name that may get a certificate, such as anna; repeatable',
+    ...HOST_NAME_FLAG,
+    '--pool [kind]':
+      'share the name with other clients; affinity of a visitor to one client: none, cookie or address (default: none); all sends each request to every client',
+    '--pool-answer <whose>':
+      'with --pool all: response that the visitor gets: first, the label of a client, or a status',
+    '--pool-label <label>': 'with --pool all: label of this client',
+  },
+  ...ACCESS_FLAGS,
+  'Inspector and webhooks:': {
+    '--inspect [port]': 'run the inspector (default: in a terminal)',
+    '--no-inspect': 'do not run the inspector',
+    '--inbox <path>':
+      'the server stores webhooks to this path while this command is not running, such as /hooks/*; needs a token; repeatable',
+    '--take <filter>': 'forward only requests that match, such as POST body:"invoice.paid"',
+  },
+  'Output:': {
+    '--qr': 'show the URL as a QR code',
+    '--open': 'open the URL in the browser',
+    '--copy': 'copy the URL to the clipboard',
+    ...PRINTING_FLAGS,
+  },
 }
 
 const AFFINITIES = ['none', 'cookie', 'address'] as const
@@ -152,12 +128,9 @@ function shareSettings(flags: Flags, positional: string | undefined): ShareSetti
   }
   const hostHeader = flags.text('hostHeader')
   if (hostHeader !== undefined) parseHost(hostHeader)
-  const take = flags.text('take')
   if (flags.isOn('exact') && subdomain === undefined)
     throw new TunnelError('OPTION_INVALID', `${flags.label('exact')} needs a name: --subdomain <name>.`)
-  const wildcardHosts = flags.list('wildcardHost')
   const inbox = flags.list('inbox')
-  const guard = guardSettings(flags)
   const routes = parseRoutes(flags.list('route'), appTls(flags))
   const target = targetOf(flags, positional)
   needHttps(flags, [target.options, ...Object.values(routes ?? {})])
@@ -167,18 +140,20 @@ function shareSettings(flags: Flags, positional: string | undefined): ShareSetti
     client: {
       ...client,
       wire,
-      ...(subdomain !== undefined && { subdomain }),
-      ...(flags.isOn('exact') && { exact: true }),
-      ...(hostHeader && { hostHeader }),
-      ...(routes && { routes }),
-      ...(flags.isOn('wildcard') && { wildcard: true }),
-      ...(wildcardHosts.length > 0 && { wildcardHosts }),
+      ...given({
+        subdomain,
+        exact: flags.isOn('exact'),
+        hostHeader: hostHeader || undefined,
+        routes,
+        wildcard: flags.isOn('wildcard'),
+        wildcardHosts: flags.list('wildcardHost'),
+        take: flags.text('take') || undefined,
+        guard: guardSettings(flags),
+      }),
       ...hostsOf(flags),
       ...protocolOf(flags),
       ...(inbox.length > 0 && { inbox: { paths: inbox } }),
       ...poolOf(flags),
-      ...(take && { take }),
-      ...(guard && { guard }),
     },
     inspect: inspectOf(flags),
     isQrWanted: flags.isOn('qr'),

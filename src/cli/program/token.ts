@@ -8,7 +8,7 @@ import type { Actions } from '../actions.ts'
 import type { TokenSettings } from '../commands/token.ts'
 import { Flags } from '../settings/flags.ts'
 import { rateOf, timeOf } from './guard.ts'
-import { repeatable, wholeNumber } from './values.ts'
+import { flagOptions, given, type Texts, wholeNumber } from './values.ts'
 
 export function addTokenCommands(program: Command, actions: Actions): void {
   const token = program
@@ -31,7 +31,7 @@ export function addTokenCommands(program: Command, actions: Actions): void {
       return actions.token({ action, name, file, isJson: flags.isOn('json'), ...scope(flags) })
     })
   }
-  add('add', 'create a token, and show it once', scopeOptions(), flags => ({
+  add('add', 'create a token, and show it once', flagOptions({ '': SCOPE_FLAGS }, ''), flags => ({
     scope: scopeOf(flags),
     forMs: flags.text('for') === undefined ? undefined : timeOf(flags.text('for') ?? '', '--for'),
   }))
@@ -42,63 +42,52 @@ export function addTokenCommands(program: Command, actions: Actions): void {
 }
 
 const COMMON = (): readonly Option[] => [
-  new Option(
-    '--tokens-db <file>',
-    'file of the tokens, the same as for "localtunnels server" (default: tokens.db in the state folder)',
-  ).env('TUNNEL_SERVER_TOKENS_DB'),
+  ...flagOptions(
+    {
+      '': {
+        '--tokens-db <file>':
+          'file of the tokens, the same as for "localtunnels server" (default: tokens.db in the state folder)',
+      },
+    },
+    'TUNNEL_SERVER_',
+  ),
   new Option('--json', 'print JSON'),
 ]
 
-const scopeOptions = (): readonly Option[] => [
-  repeatable(
-    '--names <pattern>',
-    'subdomains that the token may use, such as shop or team-*; repeatable (default: all)',
-  ),
-  repeatable(
-    '--kinds <kind>',
-    'kinds of tunnels that it may open: http, tcp, udp or tls; repeatable (default: all)',
-  ),
-  repeatable('--hosts <pattern>', 'custom domains that it may use; repeatable (default: none)'),
-  new Option('--tcp-ports <ports>', 'public TCP ports that it may use (default: all of the server)'),
-  new Option('--udp-ports <ports>', 'public UDP ports that it may use (default: all of the server)'),
-  new Option('--max-tunnels <count>', 'maximum number of open tunnels'),
-  new Option('--max-clients <count>', 'maximum number of connected clients'),
-  new Option('--max-ports <count>', 'maximum number of open public ports'),
-  new Option(
-    '--rate <limit>',
-    'limit of requests or connections to all its tunnels together, such as 600/1m',
-  ),
-  new Option(
-    '--bandwidth <size>',
+const SCOPE_FLAGS: Texts = {
+  '--names <pattern>': 'subdomains that the token may use, such as shop or team-*; repeatable (default: all)',
+  '--kinds <kind>': 'kinds of tunnels that it may open: http, tcp, udp or tls; repeatable (default: all)',
+  '--hosts <pattern>': 'custom domains that it may use; repeatable (default: none)',
+  '--tcp-ports <ports>': 'public TCP ports that it may use (default: all of the server)',
+  '--udp-ports <ports>': 'public UDP ports that it may use (default: all of the server)',
+  '--max-tunnels <count>': 'maximum number of open tunnels',
+  '--max-clients <count>': 'maximum number of connected clients',
+  '--max-ports <count>': 'maximum number of open public ports',
+  '--rate <limit>': 'limit of requests or connections to all its tunnels together, such as 600/1m',
+  '--bandwidth <size>':
     'limit of bytes per second to all its tunnels together, in each direction, such as 10MB',
-  ),
-  new Option('--require-guard', 'refuse tunnels without access control'),
-  new Option('--reserve', 'reserve its --names for this token, even while no client uses them'),
-  new Option('--for <time>', 'lifetime of the token, such as 30d (default: until you revoke it)'),
-]
+  '--require-guard': 'refuse tunnels without access control',
+  '--reserve': 'reserve its --names for this token, even while no client uses them',
+  '--for <time>': 'lifetime of the token, such as 30d (default: until you revoke it)',
+}
 
 const KINDS = ['http', 'tcp', 'udp', 'tls'] as const
 
 function scopeOf(flags: Flags): TokenScope {
-  const [names, kinds, hosts] = [flags.list('names'), flags.list('kinds'), flags.list('hosts')]
-  const [tcpPorts, udpPorts] = [flags.text('tcpPorts'), flags.text('udpPorts')]
-  const [maxTunnels, maxClients] = [wholeNumber(flags, 'maxTunnels'), wholeNumber(flags, 'maxClients')]
-  const bandwidth = bandwidthOf(flags)
-  const [maxPorts, rate] = [wholeNumber(flags, 'maxPorts'), rateOf(flags)]
-  return {
-    ...(names.length > 0 && { names: names.map(name => name.toLowerCase()) }),
-    ...(kinds.length > 0 && { kinds: kinds.map(kindOf) }),
-    ...(hosts.length > 0 && { hosts }),
-    ...(tcpPorts !== undefined && { tcpPorts }),
-    ...(udpPorts !== undefined && { udpPorts }),
-    ...(maxTunnels !== undefined && { maxTunnels }),
-    ...(maxClients !== undefined && { maxClients }),
-    ...(maxPorts !== undefined && { maxPorts }),
-    ...(rate && { rate }),
-    ...(bandwidth !== undefined && { bandwidth }),
-    ...(flags.isOn('requireGuard') && { requireGuard: true }),
-    ...(flags.isOn('reserve') && { reserve: true }),
-  }
+  return given({
+    names: flags.list('names').map(name => name.toLowerCase()),
+    kinds: flags.list('kinds').map(kindOf),
+    hosts: flags.list('hosts'),
+    tcpPorts: flags.text('tcpPorts'),
+    udpPorts: flags.text('udpPorts'),
+    maxTunnels: wholeNumber(flags, 'maxTunnels'),
+    maxClients: wholeNumber(flags, 'maxClients'),
+    maxPorts: wholeNumber(flags, 'maxPorts'),
+    rate: rateOf(flags),
+    bandwidth: bandwidthOf(flags),
+    requireGuard: flags.isOn('requireGuard'),
+    reserve: flags.isOn('reserve'),
+  })
 }
 
 function bandwidthOf(flags: Flags): number | undefined {

@@ -5,11 +5,39 @@ import { Option } from 'commander'
 import { TunnelError } from '../../errors.ts'
 import type { Flags } from '../settings/flags.ts'
 
-export function repeatable(flags: string, description: string): Option {
-  return new Option(flags, description).argParser((value: string, earlier: readonly string[] | undefined) => [
-    ...(earlier ?? []),
-    value,
-  ])
+/** Texts by flag. */
+export type Texts = Readonly<Record<string, string>>
+/** The same by heading of --help. */
+export type FlagTexts = Readonly<Record<string, Texts>>
+
+/**
+ * Makes options of texts. Each is also a variable: with the prefix of a server `--tls-cert` is `TUNNEL_SERVER_TLS_CERT`; without
+ * a prefix there are no variables. An option collects its values if its text says that it is repeatable.
+ */
+export function flagOptions(texts: FlagTexts, prefix = 'TUNNEL_'): Option[] {
+  return Object.entries(texts).flatMap(([heading, group]) =>
+    Object.entries(group).map(([flags, text]) => {
+      const option = new Option(flags, text)
+      const { long = '' } = option
+      if (text.includes('repeatable'))
+        option.argParser((value: string, earlier: readonly string[] | undefined) => [
+          ...(earlier ?? []),
+          value,
+        ])
+      if (heading !== '') option.helpGroup(heading)
+      return prefix === '' ? option : option.env(prefix + long.slice(2).replaceAll('-', '_').toUpperCase())
+    }),
+  )
+}
+
+type Given<Values> = { readonly [Key in keyof Values]?: Exclude<Values[Key], undefined | false> }
+
+/** Values without those that no flag gave: `undefined`, `false`, an empty list. */
+export function given<Values extends object>(values: Values): Given<Values> {
+  const isGiven = (value: unknown) =>
+    value !== undefined && value !== false && !(Array.isArray(value) && value.length === 0)
+  // The values that are left have the types of their keys.
+  return Object.fromEntries(Object.entries(values).filter(([, value]) => isGiven(value))) as Given<Values>
 }
 
 export function wholeNumber(flags: Flags, name: string): number | undefined {

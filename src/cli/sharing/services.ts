@@ -7,7 +7,6 @@ import type {
   TlsTunnelOptions,
   UdpTunnelOptions,
 } from '../../client/options.ts'
-import { notYet } from '../../config/not-yet.ts'
 import type { HttpServiceOptions, ServiceConfig } from '../../config/service.ts'
 import { TunnelError } from '../../errors.ts'
 import type { ClientEnd, TunnelEnd } from '../ends.ts'
@@ -168,8 +167,6 @@ export class Services {
   async #open(running: Running): Promise<undefined> {
     const { config, target } = running
     if (running.isGone) return
-    const [missing] = notYet(config)
-    if (missing !== undefined) throw new TunnelError('OPTION_INVALID', missing)
     const tunnel = await openTunnel(this.#client, config, target)
     // Gone while it was asked for.
     if (running.isGone) return tunnel.close().then(() => undefined)

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import type { AdminConfig } from '../../config/server-config.ts'
 import { AdminGateway } from '../../parts/admin/gateway.ts'
 import { AdminSocket } from '../../parts/admin/listener.ts'
+import { boundsOf } from '../../server/bounds.ts'
 import { DEFAULT_LIMITS } from '../../server/options.ts'
 import type { AdminUpgrade } from '../../server/part-options.ts'
 import type { Run } from '../run.ts'
@@ -48,7 +49,7 @@ export class WorkersAdmin {
       token,
       memberToken: this.#memberToken,
       upgrade,
-      limits: () => DEFAULT_LIMITS,
+      limits: () => boundsOf(DEFAULT_LIMITS),
       refused: (remoteAddress, code) => refusals.refused({ remoteAddress, wire: 'admin', code }),
       failed,
     })

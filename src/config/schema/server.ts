@@ -1,694 +1,187 @@
-// Every key of a server's configuration file. Checking, documentation, editor schema and types come from this table.
+// Every key of a server's configuration file, as rows of `rows.ts`.
+// biome-ignore-all format: one line each
 
-import { DEFAULT_LIMITS, NEVER_ZERO } from '../../server/options.ts'
-import type { Fields } from '../field.ts'
-import { LOGIN_PROVIDER } from './guard.ts'
-import { SERVER_LIMITS } from './limit-meanings.ts'
-import { limitFields } from './limits.ts'
-
-const LIMITS: Fields = limitFields(DEFAULT_LIMITS, NEVER_ZERO, SERVER_LIMITS)
-
-const TLS: Fields = {
-  cert: { value: { type: 'file' }, isRequired: true, meaning: 'PEM file of the certificate chain' },
-  key: { value: { type: 'file' }, isRequired: true, meaning: 'PEM file of its private key' },
-}
-
-const ADMIN: Fields = {
-  port: {
-    value: { type: 'number', least: 0, most: 65_535 },
-    meaning: 'Port of the admin listener; `0` takes any free one',
-    default: '9090',
-  },
-  host: {
-    value: { type: 'text', form: 'host' },
-    meaning: 'Address that it listens on. It speaks plain HTTP',
-    default: '`127.0.0.1`',
-  },
-  token: {
-    value: { type: 'text', form: 'token', isSecret: true },
-    meaning: 'What requests must show, 16 characters at least',
-    default: 'one for this start, which `localtunnels admin` of the same user finds',
-  },
-  store: {
-    value: { type: 'path' },
-    meaning: 'SQLite file for traffic, bans and what was done',
-    default: '`admin.db` in the state folder of the user',
-  },
-  probe: {
-    value: { type: 'duration', least: 0 },
-    option: 'probeMs',
-    meaning: 'How long a tunnel may be without a visitor before its app is asked for `HEAD /`; `0`: never',
-    default: '`60s`',
-  },
-}
-
-const BRANDING: Fields = {
-  name: { value: { type: 'text', form: 'text' }, meaning: 'Name of the operator', default: 'none' },
-  contact: {
-    value: { type: 'text', form: 'text' },
-    meaning: 'Where visitors and users get help: an email address or an `https://` URL',
-    default: 'none',
-  },
-  logo: {
-    value: { type: 'file' },
-    meaning: 'SVG file of at most 64 KiB, without scripts and without links to other files',
-    default: 'none',
-  },
-}
-
-const CLUSTER: Fields = {
-  url: {
-    value: { type: 'text', form: 'text', isSecret: true },
-    isRequired: true,
-    meaning:
-      'The Redis or Valkey that the servers share: `redis://user:password@host:6379`, `rediss://host`, `unix:/path` or `sentinel://a:26379,b:26379/name`',
-  },
-  prefix: {
-    value: { type: 'text', form: 'text' },
-    meaning: 'What the names of all keys there begin with',
-    default: '`localtunnels`',
-  },
-  ca: {
-    value: { type: 'file' },
-    meaning:
-      'PEM file of the authority that signs its certificate, in place of the usual ones, for `rediss://`',
-    default: 'none',
-  },
-  'peer-url': {
-    value: { type: 'text', form: 'url' },
-    option: 'peerUrl',
-    meaning: 'Where the other servers reach this one, such as `http://10.0.0.2:8080`',
-    default: 'the address that it listens on, or the first of this machine that is not loopback',
-  },
-  'peer-ca': {
-    value: { type: 'file' },
-    option: 'peerCa',
-    meaning:
-      'PEM file of the authority that signs `peer-cert` of all servers: they show each other certificates on the port of `peer-url`, which is `https:` and theirs alone',
-    default: 'none: the secret is enough',
-  },
-  'peer-cert': {
-    value: { type: 'file' },
-    option: 'peerCert',
-    meaning: 'PEM file of the certificate of this server, for the first of its domains',
-    default: 'none',
-  },
-  'peer-key': {
-    value: { type: 'file' },
-    option: 'peerKey',
-    meaning: 'PEM file of its key',
-    default: 'none',
-  },
-  secret: {
-    value: { type: 'text', form: 'token', isSecret: true },
-    meaning: 'What the servers know each other by, 32 characters at least',
-    default: 'one that is made, and kept in Redis',
-  },
-  'when-unreachable': {
-    value: { type: 'choice', choices: ['refuse', 'grant'] },
-    option: 'whenUnreachable',
-    meaning: 'What a client gets that registers while Redis cannot be reached',
-    default: '`refuse`',
-  },
-}
-
-const BREAKER: Fields = {
-  'error-percent': {
-    value: { type: 'number', least: 1, most: 100 },
-    meaning: 'Failed requests of a window, in percent, from which it opens',
-    default: '50',
-  },
-  'min-requests': {
-    value: { type: 'number', least: 1, most: 2_147_483_647 },
-    meaning: 'Requests of a window below which it does not open',
-    default: '20',
-  },
-  window: {
-    value: { type: 'duration', least: 1 },
-    option: 'windowMs',
-    meaning: 'How long a window is',
-    default: '`10s`',
-  },
-  open: {
-    value: { type: 'duration', least: 1 },
-    option: 'openMs',
-    meaning: 'How long it is open before one visitor tries; doubled by each failed try',
-    default: '`5s`',
-  },
-}
-
-const SERVER_RATE: Fields = {
-  tunnels: {
-    value: { type: 'list', of: { type: 'text', form: 'name-pattern' } },
-    meaning: 'Names, or patterns such as `team-*`',
-    default: 'all tunnels',
-  },
-  limit: {
-    value: { type: 'number', least: 1, most: 1_000_000 },
-    isRequired: true,
-    meaning: 'Requests, or connections, in a window; above: 429',
-  },
-  window: {
-    value: { type: 'duration', least: 1_000 },
-    option: 'windowMs',
-    isRequired: true,
-    meaning: 'How long a window is, up to a day',
-  },
-  by: {
-    value: { type: 'choice', choices: ['address', 'tunnel', 'token'] },
-    meaning: "Each address has its own, or all visitors of a tunnel, or of a token's tunnels, share one",
-    default: '`address`',
-  },
-  shared: {
-    value: { type: 'flag' },
-    meaning: 'All servers of the `cluster` keep it together',
-    default: '`false`: each by itself',
-  },
-  'when-unreachable': {
-    value: { type: 'choice', choices: ['local', 'open', 'closed'] },
-    meaning: 'While Redis does not answer each server counts by itself, every visitor passes, or none (503)',
-    default: '`local`',
-  },
-}
-
-const TUNNEL_RULE: Fields = {
-  tunnels: {
-    value: { type: 'list', of: { type: 'text', form: 'name-pattern' } },
-    meaning: 'Names, or patterns such as `team-*`',
-    default: 'all tunnels',
-  },
-  breaker: {
-    value: { type: 'table', fields: BREAKER },
-    meaning: 'Circuit breaker: refuses visitors at once for a while when the app fails',
-    default: 'none',
-  },
-  'max-in-flight': {
-    value: { type: 'number', least: 1, most: 2_147_483_647 },
-    meaning: 'Requests under way at once; others wait in their order',
-    default: 'no bound',
-  },
-  'max-queued': {
-    value: { type: 'number', least: 0, most: 10_000 },
-    meaning: 'Requests that wait like that; above: 503',
-    default: '100',
-  },
-  'queue-timeout': {
-    value: { type: 'duration', least: 1 },
-    option: 'queueTimeoutMs',
-    meaning: 'How long one waits',
-    default: '`10s`',
-  },
-  'max-content-length': {
-    value: { type: 'size', least: 0 },
-    meaning: 'Length of a request body, announced or not; above: 413',
-    default: 'that of the server',
-  },
-  'answer-timeout': {
-    value: { type: 'duration', least: 1 },
-    option: 'answerTimeoutMs',
-    meaning: 'From when a request goes to its client to the head of the answer, uploads included; above: 504',
-    default: '`limits.origin-timeout` alone',
-  },
-  'max-head': {
-    value: { type: 'size', least: 1 },
-    option: 'maxHeadBytes',
-    meaning: 'Length of a request head; above: 431',
-    default: 'that of the server',
-  },
-  bandwidth: {
-    value: { type: 'size', least: 1_024 },
-    meaning: 'Bytes a second, each way, of all visitors of a tunnel; above, bytes wait',
-    default: 'no bound',
-  },
-  'address-bandwidth': {
-    value: { type: 'size', least: 1_024 },
-    meaning: 'The same for each address of a visitor',
-    default: 'no bound',
-  },
-}
-
-const INBOX: Fields = {
-  file: { value: { type: 'path' }, isRequired: true, meaning: 'SQLite file, with mode 0600' },
-  'max-requests': {
-    value: { type: 'number', least: 1, most: 10_000_000 },
-    meaning: 'Webhooks of one name; above, the sender gets 503',
-    default: '10000',
-  },
-  'max-bytes': {
-    value: { type: 'size', least: 1 },
-    meaning: 'All of one name; above likewise',
-    default: '`50MiB`',
-  },
-  'max-all-bytes': {
-    value: { type: 'size', least: 1 },
-    meaning: 'All of all names; above likewise',
-    default: '`1GiB`',
-  },
-  'max-body': {
-    value: { type: 'size', least: 1 },
-    option: 'maxBodyBytes',
-    meaning: 'Longest body, up to `64MiB`; above, the sender gets 413',
-    default: '`1MiB`',
-  },
-  'max-age': {
-    value: { type: 'duration', least: 1 },
-    option: 'maxAgeMs',
-    meaning: 'Older webhooks are dropped',
-    default: '`3d`',
-  },
-  'max-attempts': {
-    value: { type: 'number', least: 1, most: 1_000_000 },
-    meaning: 'Answers that ask for another try, until a webhook is dropped',
-    default: '15',
-  },
-}
-
-const ACCESS_LOG: Fields = {
-  file: { value: { type: 'path' }, meaning: 'The file, with mode 0600', default: 'stdout' },
-  sample: {
-    value: { type: 'number', least: 0, most: 100 },
-    option: 'samplePercent',
-    meaning: 'Part of the visits that have a line, in percent; what failed always has one',
-    default: '100',
-  },
-  query: {
-    value: { type: 'flag' },
-    meaning: 'Lines have the query, which may hold secrets',
-    default: '`false`',
-  },
-  'max-file': {
-    value: { type: 'size', least: 0 },
-    option: 'maxFileBytes',
-    meaning: 'Size at which the file is renamed to `.1`, that one to `.2`, and so on; `0`: never',
-    default: '`100MiB`',
-  },
-  'max-files': {
-    value: { type: 'number', least: 0, most: 1_000 },
-    meaning: 'Renamed files that are kept',
-    default: '5',
-  },
-}
-
-const ACME: Fields = {
-  email: {
-    value: { type: 'text', form: 'text' },
-    isRequired: true,
-    meaning: "Mail address of the account. With it you agree to the authority's terms",
-  },
-  directory: {
-    value: { type: 'text', form: 'url' },
-    meaning: "URL of the authority's directory",
-    default: "Let's Encrypt's",
-  },
-  ca: {
-    value: { type: 'file' },
-    meaning: "PEM file of the roots that sign the directory's own certificate",
-    default: 'those of the system',
-  },
-  staging: {
-    value: { type: 'flag' },
-    meaning: "Let's Encrypt's staging is used, whose certificates no browser trusts",
-    default: '`false`',
-  },
-  challenge: {
-    value: { type: 'choice', choices: ['http-01', 'tls-alpn-01'] },
-    meaning:
-      'How names are proved without `dns`: on `http-port`, or on `port`, which visitors then have to reach as 443',
-    default: '`http-01`',
-  },
-  dns: {
-    value: { type: 'text', form: 'text' },
-    meaning:
-      'Who sets DNS records, for one certificate of all names: `cloudflare`, `route53`, `rfc2136://key-name@name-server/zone`, `exec:/path`, `acme-dns:/path`',
-    default: 'none: each tunnel has a certificate of its own',
-  },
-  resolvers: {
-    value: { type: 'list', of: { type: 'text', form: 'text' } },
-    meaning:
-      'Name servers, `address` or `address:port`, that are asked where the records of `dns` belong, and where hosts of customers lead',
-    default: 'those of the system',
-  },
-  addresses: {
-    value: { type: 'list', of: { type: 'text', form: 'text' } },
-    meaning:
-      'Addresses of this server: a host of a customer gets a certificate only if DNS leads it to these alone',
-    default: 'those that the first domain leads to',
-  },
-  'key-id': {
-    value: { type: 'text', form: 'text' },
-    meaning: 'External account: its name, for authorities that want one',
-    default: 'none',
-  },
-  'hmac-key': {
-    value: { type: 'text', form: 'text', isSecret: true },
-    meaning: 'External account: its key, base64url',
-    default: 'none',
-  },
-}
-
-const TOKEN_RATE: Fields = {
-  limit: {
-    value: { type: 'number', least: 1, most: 1_000_000 },
-    isRequired: true,
-    meaning: 'Requests, or connections, in a window',
-  },
-  window: {
-    value: { type: 'duration', least: 1_000 },
-    option: 'windowMs',
-    isRequired: true,
-    meaning: 'How long a window is, up to a day',
-  },
-}
-
-/** What any token may open. */
-const SCOPE: Fields = {
-  names: {
-    value: { type: 'list', of: { type: 'text', form: 'name-pattern' } },
-    meaning: 'Names that it may have; `*` stands for any letters, digits and `-`',
-    default: 'all',
-  },
-  kinds: {
-    value: { type: 'list', of: { type: 'choice', choices: ['http', 'tcp', 'udp', 'tls'] } },
-    meaning: 'Kinds of tunnel that it may have',
-    default: 'all; with `names`: `http`, `tls`, and those of `tcp-ports` and `udp-ports` if given',
-  },
-  'tcp-ports': {
-    value: { type: 'ports' },
-    meaning: 'Public TCP ports that it may have',
-    default: "the server's",
-  },
-  'udp-ports': {
-    value: { type: 'ports' },
-    meaning: 'Public UDP ports that it may have',
-    default: "the server's",
-  },
-  hosts: {
-    value: { type: 'list', of: { type: 'text', form: 'host-pattern' } },
-    meaning:
-      "Hosts outside of the server's domains that its tunnels may answer: `www.customer.example`, `*.customer.example`, `*`",
-    default: 'none; of a token that is a text alone, any',
-  },
-  'require-guard': {
-    value: { type: 'flag' },
-    meaning: 'Tunnels without a guard are refused',
-    default: '`false`',
-  },
-  bandwidth: {
-    value: { type: 'size', least: 1_024 },
-    meaning: 'Bytes a second, each way, of all visitors of all its tunnels; above, bytes wait',
-    default: 'no bound',
-  },
-  rate: {
-    value: { type: 'table', fields: TOKEN_RATE },
-    meaning: 'How often all visitors of all its tunnels may ask; above: 429',
-    default: 'no bound',
-  },
-  'max-tunnels': {
-    value: { type: 'number', least: 1, most: 1_000_000 },
-    meaning: 'Tunnels of all its clients together, leases included',
-    default: '`limits.max-token-tunnels`',
-  },
-  'max-ports': {
-    value: { type: 'number', least: 1, most: 1_000_000 },
-    meaning: 'Public ports of all its clients together, leases included',
-    default: '`limits.max-token-ports`',
-  },
-  'max-hosts': {
-    value: { type: 'number', least: 1, most: 1_000_000 },
-    meaning: 'Such hosts of all its clients together, leases included',
-    default: '`limits.max-token-hosts`',
-  },
-  'max-clients': {
-    value: { type: 'number', least: 1, most: 1_000_000 },
-    meaning: 'Clients connected at once with it',
-    default: '`limits.max-token-clients`',
-  },
-}
-
-const TOKEN: Fields = {
-  token: {
-    value: { type: 'text', form: 'token', isSecret: true },
-    isRequired: true,
-    meaning: 'The secret itself',
-  },
-  name: {
-    value: { type: 'text', form: 'service' },
-    meaning: "Its name in the server's output and access logs",
-    default: 'nothing',
-  },
-  ...SCOPE,
-  reserve: {
-    value: { type: 'flag' },
-    meaning: 'Its `names` without a `*` are kept from all other tokens, also while no client has them',
-    default: '`false`',
-  },
-}
-
-const JWT_TOKEN: Fields = {
-  issuer: {
-    value: { type: 'text', form: 'url' },
-    isRequired: true,
-    meaning: 'Who makes the tokens, as in their `iss`',
-  },
-  audience: {
-    value: { type: 'text', form: 'text' },
-    isRequired: true,
-    meaning: 'Whom they are for, as in their `aud`: something of this server alone, such as its URL',
-  },
-  claims: {
-    value: { type: 'map', keys: 'text', each: 'claim', of: { type: 'text', form: 'text' } },
-    meaning: 'Claims that they must have; `*` stands for any characters',
-    default: 'any: all to whom the issuer gives tokens get in',
-  },
-  name: {
-    value: { type: 'text', form: 'service' },
-    meaning: "Name of such a token in the server's output and access logs",
-    default: 'its `sub`',
-  },
-  session: {
-    value: { type: 'duration', least: 0 },
-    option: 'sessionMs',
-    meaning: 'How long a client may stay, and come back, with one token; `0`: as long as the token is good',
-    default: '`1h`',
-  },
-  'jwks-url': {
-    value: { type: 'text', form: 'url' },
-    meaning: "Where the issuer's keys are",
-    default: 'as its `/.well-known/openid-configuration` says',
-  },
-  ...SCOPE,
-  names: {
-    value: { type: 'list', of: { type: 'text', form: 'name-template' } },
-    meaning: 'Names that they may have, as of `tokens`; `{claim}` stands for that claim of the token',
-    default: 'all',
-  },
-  hosts: {
-    value: { type: 'list', of: { type: 'text', form: 'host-template' } },
-    meaning: "Hosts outside of the server's domains, likewise",
-    default: 'none',
-  },
-}
-
-export const SERVER_FIELDS: Fields = {
-  domains: {
-    value: { type: 'list', of: { type: 'text', form: 'domain' }, isUnique: true },
-    meaning: 'Domains under which tunnels get a name; URLs have the first',
-    default: '`localhost`',
-  },
-  port: {
-    value: { type: 'number', least: 0, most: 65_535 },
-    meaning: 'Port for visitors and clients; `0` takes any free one',
-    default: '8080',
-  },
-  host: {
-    value: { type: 'text', form: 'host' },
-    meaning: 'Address to listen on',
-    default: '`0.0.0.0`, all of them',
-  },
-  'public-url': {
-    value: { type: 'text', form: 'url' },
-    meaning: 'Where visitors reach the server, if a proxy stands in front: scheme and port of the URLs',
-    default: 'as it listens',
-  },
-  'tcp-ports': {
-    value: { type: 'ports' },
-    meaning: 'Public ports for tcp tunnels; `""`: no such tunnels',
-    default: '`20000-29999`',
-  },
-  'udp-ports': {
-    value: { type: 'ports' },
-    meaning: 'Public ports for udp tunnels; `""`: no such tunnels',
-    default: '`20000-29999`',
-  },
-  'tls-port': {
-    value: { type: 'number', least: 0, most: 65_535 },
-    meaning: 'Port for tls tunnels, told apart by the name that the visitor asks for; `0` takes any free one',
-    default: 'none: no tls tunnels',
-  },
+export const SERVER_ROWS = {
   tls: {
-    value: { type: 'table', fields: TLS },
-    meaning: 'Certificate of the server',
-    default: 'none: plain HTTP',
-  },
-  branding: {
-    value: { type: 'table', fields: BRANDING },
-    meaning:
-      'The operator on the pages that visitors see: errors, sign-in, and the page of the server itself',
-    default: 'none',
-  },
-  'client-ca': {
-    value: { type: 'file' },
-    meaning: 'PEM file of the authorities that sign certificates of clients: a client without one is refused',
-    default: 'none: clients need no certificate',
-  },
-  acme: {
-    value: { type: 'table', fields: ACME },
-    meaning: 'Certificates of an ACME authority; then `port` is 443 and `http-port` 80 unless they are given',
-    default: 'none',
+    cert: ['file', 'PEM file of the certificate chain', 'required'],
+    key: ['file', 'PEM file of its private key', 'required'],
   },
   admin: {
-    value: { type: 'table', fields: ADMIN },
-    option: 'adminListener',
-    meaning: 'A listener for the operator alone: API, metrics, bans. A reload cannot change it',
-    default: 'none',
+    port: ['0-65535', 'Port of the admin listener; `0` takes any free one', '9090'],
+    host: ['host', 'Address that it listens on. It speaks plain HTTP', '`127.0.0.1`'],
+    token: ['secret token', 'What requests must show, 16 characters at least', 'one for this start, which `localtunnels admin` of the same user finds'],
+    store: ['path', 'SQLite file for traffic, bans and what was done', '`admin.db` in the state folder of the user'],
+    probe: ['duration 0+', 'How long a tunnel may be without a visitor before its app is asked for `HEAD /`; `0`: never', '`60s`'],
+  },
+  branding: {
+    name: ['text', 'Name of the operator', 'none'],
+    contact: ['text', 'Where visitors and users get help: an email address or an `https://` URL', 'none'],
+    logo: ['file', 'SVG file of at most 64 KiB, without scripts and without links to other files', 'none'],
   },
   cluster: {
-    value: { type: 'table', fields: CLUSTER },
-    option: 'clusterOf',
-    meaning: 'The other servers of the same domains. A reload cannot change it',
-    default: 'none',
+    url: ['secret text', 'The Redis or Valkey that the servers share: `redis://user:password@host:6379`, `rediss://host`, `unix:/path` or `sentinel://a:26379,b:26379/name`', 'required'],
+    prefix: ['text', 'What the names of all keys there begin with', '`localtunnels`'],
+    ca: ['file', 'PEM file of the authority that signs its certificate, in place of the usual ones, for `rediss://`', 'none'],
+    'peer-url': ['url', 'Where the other servers reach this one, such as `http://10.0.0.2:8080`', 'the address that it listens on, or the first of this machine that is not loopback'],
+    'peer-ca': ['file', 'PEM file of the authority that signs `peer-cert` of all servers: they show each other certificates on the port of `peer-url`, which is `https:` and theirs alone', 'none: the secret is enough'],
+    'peer-cert': ['file', 'PEM file of the certificate of this server, for the first of its domains', 'none'],
+    'peer-key': ['file', 'PEM file of its key', 'none'],
+    secret: ['secret token', 'What the servers know each other by, 32 characters at least', 'one that is made, and kept in Redis'],
+    'when-unreachable': ["'refuse' | 'grant'", 'What a client gets that registers while Redis cannot be reached', '`refuse`'],
   },
-  plugins: {
-    value: { type: 'list', of: { type: 'path' } },
-    option: 'pluginFiles',
-    meaning:
-      'Modules whose default export is a guard, a middleware, an observer, or a list of these. A reload cannot change them',
-    default: 'none',
+  breaker: {
+    'error-percent': ['1-100', 'Failed requests of a window, in percent, from which it opens', '50'],
+    'min-requests': ['1-2147483647', 'Requests of a window below which it does not open', '20'],
+    window: ['duration', 'How long a window is', '`10s`'],
+    open: ['duration', 'How long it is open before one visitor tries; doubled by each failed try', '`5s`'],
   },
-  tracing: {
-    value: { type: 'flag' },
-    meaning: 'Requests get an id (`X-Request-Id`) and a trace (`traceparent`)',
-    default: '`false`',
+  'server-rate': {
+    tunnels: ['list of name-pattern', 'Names, or patterns such as `team-*`', 'all tunnels'],
+    limit: ['1-1000000', 'Requests, or connections, in a window; above: 429', 'required'],
+    window: ['duration 1000+', 'How long a window is, up to a day', 'required'],
+    by: ["'address' | 'tunnel' | 'token'", "Each address has its own, or all visitors of a tunnel, or of a token's tunnels, share one", '`address`'],
+    shared: ['flag', 'All servers of the `cluster` keep it together', '`false`: each by itself'],
+    'when-unreachable': ["'local' | 'open' | 'closed'", 'While Redis does not answer each server counts by itself, every visitor passes, or none (503)', '`local`'],
   },
-  'server-timing': {
-    value: { type: 'flag' },
-    meaning: 'Answers say how long they took (Server-Timing)',
-    default: '`false`',
-  },
-  rates: {
-    value: { type: 'list', of: { type: 'table', fields: SERVER_RATE } },
-    meaning: "The operator's own rates, besides those that clients ask for",
-    default: 'none',
-  },
-  'tunnel-rules': {
-    value: { type: 'list', of: { type: 'table', fields: TUNNEL_RULE } },
-    meaning: 'What tunnels may do under pressure; the first rule that names a tunnel counts',
-    default: 'none',
+  'tunnel-rule': {
+    tunnels: ['list of name-pattern', 'Names, or patterns such as `team-*`', 'all tunnels'],
+    breaker: ['table breaker', 'Circuit breaker: refuses visitors at once for a while when the app fails', 'none'],
+    'max-in-flight': ['1-2147483647', 'Requests under way at once; others wait in their order', 'no bound'],
+    'max-queued': ['0-10000', 'Requests that wait like that; above: 503', '100'],
+    'queue-timeout': ['duration', 'How long one waits', '`10s`'],
+    'max-content-length': ['size 0+', 'Length of a request body, announced or not; above: 413', 'that of the server'],
+    'answer-timeout': ['duration', 'From when a request goes to its client to the head of the answer, uploads included; above: 504', '`limits.origin-timeout` alone'],
+    'max-head': ['bytes 1+', 'Length of a request head; above: 431', 'that of the server'],
+    bandwidth: ['size 1024+', 'Bytes a second, each way, of all visitors of a tunnel; above, bytes wait', 'no bound'],
+    'address-bandwidth': ['size 1024+', 'The same for each address of a visitor', 'no bound'],
   },
   inbox: {
-    value: { type: 'table', fields: INBOX },
-    option: 'inboxOf',
-    meaning:
-      'Keeps webhooks for clients with a token that are away, on the paths that their services name. A reload cannot change it',
-    default: 'none are kept',
+    file: ['path', 'SQLite file, with mode 0600', 'required'],
+    'max-requests': ['1-10000000', 'Webhooks of one name; above, the sender gets 503', '10000'],
+    'max-bytes': ['size 1+', 'All of one name; above likewise', '`50MiB`'],
+    'max-all-bytes': ['size 1+', 'All of all names; above likewise', '`1GiB`'],
+    'max-body': ['bytes 1+', 'Longest body, up to `64MiB`; above, the sender gets 413', '`1MiB`'],
+    'max-age': ['duration', 'Older webhooks are dropped', '`3d`'],
+    'max-attempts': ['1-1000000', 'Answers that ask for another try, until a webhook is dropped', '15'],
   },
   'access-log': {
-    value: { type: 'table', fields: ACCESS_LOG },
-    meaning: 'One JSON line for each visit. A reload cannot change it',
-    default: 'none',
+    file: ['path', 'The file, with mode 0600', 'stdout'],
+    sample: ['0-100', 'Part of the visits that have a line, in percent; what failed always has one', '100', { option: 'samplePercent' }],
+    query: ['flag', 'Lines have the query, which may hold secrets', '`false`'],
+    'max-file': ['bytes 0+', 'Size at which the file is renamed to `.1`, that one to `.2`, and so on; `0`: never', '`100MiB`'],
+    'max-files': ['0-1000', 'Renamed files that are kept', '5'],
   },
-  'http-port': {
-    value: { type: 'number', least: 0, most: 65_535 },
-    meaning: 'Second port for plain HTTP: checks of the authority, and redirects to https',
-    default: 'none; with `acme` 80',
+  acme: {
+    email: ['text', "Mail address of the account. With it you agree to the authority's terms", 'required'],
+    directory: ['url', "URL of the authority's directory", "Let's Encrypt's"],
+    ca: ['file', "PEM file of the roots that sign the directory's own certificate", 'those of the system'],
+    staging: ['flag', "Let's Encrypt's staging is used, whose certificates no browser trusts", '`false`'],
+    challenge: ["'http-01' | 'tls-alpn-01'", 'How names are proved without `dns`: on `http-port`, or on `port`, which visitors then have to reach as 443', '`http-01`'],
+    dns: ['text', 'Who sets DNS records, for one certificate of all names: `cloudflare`, `route53`, `rfc2136://key-name@name-server/zone`, `exec:/path`, `acme-dns:/path`', 'none: each tunnel has a certificate of its own'],
+    resolvers: ['list of text', 'Name servers, `address` or `address:port`, that are asked where the records of `dns` belong, and where hosts of customers lead', 'those of the system'],
+    addresses: ['list of text', 'Addresses of this server: a host of a customer gets a certificate only if DNS leads it to these alone', 'those that the first domain leads to'],
+    'key-id': ['text', 'External account: its name, for authorities that want one', 'none'],
+    'hmac-key': ['secret text', 'External account: its key, base64url', 'none'],
   },
-  'tls-min-version': {
-    value: { type: 'choice', choices: ['1.2', '1.3'] },
-    meaning: 'Oldest version of TLS, as a text',
-    default: '`"1.2"`',
+  'token-rate': {
+    limit: ['1-1000000', 'Requests, or connections, in a window', 'required'],
+    window: ['duration 1000+', 'How long a window is, up to a day', 'required'],
   },
-  'tls-ciphers': {
-    value: { type: 'text', form: 'text' },
-    meaning: 'Ciphers of TLS 1.2 by their OpenSSL names, with `:` in between',
-    default: 'those with forward secrecy and authenticated encryption',
+  scope: {
+    names: ['list of name-pattern', 'Names that it may have; `*` stands for any letters, digits and `-`', 'all'],
+    kinds: ["list of ('http' | 'tcp' | 'udp' | 'tls')", 'Kinds of tunnel that it may have', 'all; with `names`: `http`, `tls`, and those of `tcp-ports` and `udp-ports` if given'],
+    'tcp-ports': ['ports', 'Public TCP ports that it may have', "the server's"],
+    'udp-ports': ['ports', 'Public UDP ports that it may have', "the server's"],
+    hosts: ['list of host-pattern', "Hosts outside of the server's domains that its tunnels may answer: `www.customer.example`, `*.customer.example`, `*`", 'none; of a token that is a text alone, any'],
+    'require-guard': ['flag', 'Tunnels without a guard are refused', '`false`'],
+    bandwidth: ['size 1024+', 'Bytes a second, each way, of all visitors of all its tunnels; above, bytes wait', 'no bound'],
+    rate: ['table token-rate', 'How often all visitors of all its tunnels may ask; above: 429', 'no bound'],
+    'max-tunnels': ['1-1000000', 'Tunnels of all its clients together, leases included', '32768'],
+    'max-ports': ['1-1000000', 'Public ports of all its clients together, leases included', '5000'],
+    'max-hosts': ['1-1000000', 'Such hosts of all its clients together, leases included', '256'],
+    'max-clients': ['1-1000000', 'Clients connected at once with it', 'half of `limits.max-clients`'],
   },
-  http2: {
-    value: { type: 'flag' },
-    meaning: 'Visitors may speak HTTP/2: by TLS, and by prior knowledge without it',
-    default: '`true`',
+  token: {
+    token: ['secret token', 'The secret itself', 'required'],
+    name: ['service', "Its name in the server's output and access logs", 'nothing'],
+    '...': 'scope',
+    reserve: ['flag', 'Its `names` without a `*` are kept from all other tokens, also while no client has them', '`false`'],
   },
-  http3: {
-    value: { type: 'flag' },
-    meaning:
-      'Visitors may speak HTTP/3, too, on the UDP port with the number of `port`. Experimental. Not with `accept-proxy-protocol` or `workers`. A reload cannot change it',
-    default: '`false`',
-  },
-  hsts: {
-    value: { type: 'number', least: 0, most: 10_000_000_000 },
-    meaning:
-      'Seconds for which browsers use https only (Strict-Transport-Security), if the app does not say it; `0`: not sent',
-    default: '0',
-  },
-  tokens: {
-    value: {
-      type: 'list',
-      of: {
-        type: 'either',
-        of: [
-          { type: 'text', form: 'token', isSecret: true },
-          { type: 'table', fields: TOKEN },
-        ],
-      },
-    },
-    meaning: 'Who may connect: texts, or tables that say what each token may have',
-    default: 'none: needs `open`, or a `host` of this machine alone',
-  },
-  'tokens-db': {
-    value: { type: 'path' },
-    option: 'tokensFile',
-    meaning:
-      'SQLite file of more tokens: `localtunnels token` makes and revokes them while the server runs. A reload cannot change it',
-    default: 'none',
-  },
-  'jwt-tokens': {
-    value: { type: 'list', of: { type: 'table', fields: JWT_TOKEN } },
-    meaning:
-      'Who may connect with a token of an issuer, such as a CI system; the first rule that fits counts',
-    default: 'none',
-  },
-  open: {
-    value: { type: 'flag' },
-    meaning: "The server may listen beyond this machine's own addresses without tokens",
-    default: '`false`: refused with `OPEN_SERVER`',
-  },
-  login: {
-    value: { type: 'map', keys: 'service', each: 'login', of: { type: 'table', fields: LOGIN_PROVIDER } },
-    meaning: 'OpenID Connect issuers at which visitors of guarded tunnels can sign in, named as you like',
-    default: 'none',
-  },
-  'jwt-issuers': {
-    value: { type: 'list', of: { type: 'text', form: 'url' }, isUnique: true },
-    meaning: 'Issuers whose tokens the guards of tunnels may ask for, besides those of `login`',
-    default: 'none',
-  },
-  'reserved-names': {
-    value: { type: 'list', of: { type: 'text', form: 'subdomain' }, isUnique: true },
-    meaning: 'Names that no client may have, besides those that are always reserved',
-    default: 'none',
-  },
-  'trusted-proxies': {
-    value: { type: 'list', of: { type: 'text', form: 'network' } },
-    meaning: 'Addresses or ranges of proxies whose X-Forwarded-* and Forwarded headers are believed',
-    default: 'none',
-  },
-  'accept-proxy-protocol': {
-    value: { type: 'flag' },
-    meaning: 'Connections of trusted proxies begin with a PROXY header that names the visitor',
-    default: '`false`',
+  'jwt-token': {
+    issuer: ['url', 'Who makes the tokens, as in their `iss`', 'required'],
+    audience: ['text', 'Whom they are for, as in their `aud`: something of this server alone, such as its URL', 'required'],
+    claims: ['map text/claim of text', 'Claims that they must have; `*` stands for any characters', 'any: all to whom the issuer gives tokens get in'],
+    name: ['service', "Name of such a token in the server's output and access logs", 'its `sub`'],
+    session: ['duration 0+', 'How long a client may stay, and come back, with one token; `0`: as long as the token is good', '`1h`'],
+    'jwks-url': ['url', "Where the issuer's keys are", 'as its `/.well-known/openid-configuration` says'],
+    '...': 'scope',
+    names: ['list of name-template', 'Names that they may have, as of `tokens`; `{claim}` stands for that claim of the token', 'all'],
+    hosts: ['list of host-template', "Hosts outside of the server's domains, likewise", 'none'],
   },
   limits: {
-    value: { type: 'table', fields: LIMITS },
-    meaning: 'Bounds to change',
-    default: 'those of the table below',
+    'max-head': ['bytes 1+', 'Request or answer head', '`64KiB`'],
+    'max-header-count': ['1+', 'Header lines of one head', '`200`'],
+    'max-target': ['bytes 1+', 'Request target', '`16KiB`'],
+    'head-timeout': ['duration 0+', 'First byte to blank line of a request head, and the next bytes of a body that is kept until it is complete: for an inbox, for all clients of a pool, or on the JSON wire', '`15s`'],
+    'max-copy-body': ['bytes 1+', 'Body, framing included, of a request that every client of a pool gets: the server keeps it until all have taken it', '`1MiB`'],
+    'max-visitors': ['1+', 'Connections of visitors at once, of all kinds, from `accept` on', '`32768`'],
+    'max-address-visitors': ['0+', "Connections of one address at once, and likewise its requests under way by HTTP/2 and HTTP/3. An IPv6 address counts by its first 64 bits. A connection with a PROXY header is the visitor's, others of `trustedProxies` are not counted", '`8192`'],
+    'max-address-rate': ['0+', 'New connections of one address a second, and HTTP/2 requests that it gives up, by a reset or with the connection; addresses count as in `maxAddressVisitors`. So many at once, and they come back evenly over a second', '`1000`'],
+    'idle-timeout': ['duration 0+', 'A kept-alive visitor connection without a request', '`75s`'],
+    'origin-timeout': ['duration 0+', 'End of the request to the head of the answer', '`1m`'],
+    'send-timeout': ['duration 0+', 'How long bytes may wait while their reader takes none: an answer for its visitor, or a request for the app', '`5m`'],
+    'max-body': ['bytes 0+', 'Request body, in bytes', '0'],
+    'max-streams': ['1+', 'Streams open at once per tunnel, idle ones included', '`4096`'],
+    'max-tunnels': ['1+', 'Tunnels of one client', '`256`'],
+    'stream-idle': ['duration 0+', 'How long an idle stream is kept for the next request', '`4s`'],
+    'max-flows': ['1+', 'Visitors of one UDP tunnel at once, by address and port: each is a stream here and a socket at the client', '`1024`'],
+    lease: ['duration 0+', 'How long a name stays with a client whose carrier was lost', '`30s`'],
+    'hold-timeout': ['duration 0+', 'How long a request or TCP connection waits for a client that reconnects', '`10s`'],
+    'guard-timeout': ['duration', 'How long a guard may take for a visitor', '`10s`'],
+    'startup-hold': ['duration 0+', 'How long after its start the server holds requests for names that no client has, because clients need a moment to come back', '`5s`'],
+    'max-clients': ['1+', 'Clients connected at once', '`10000`'],
+    'ping-interval': ['duration', 'Silence on a carrier before it is pinged', '`10s`'],
+    'dead-after': ['duration', 'Silence on a carrier before it is given up', '`25s`'],
+    'max-message': ['bytes 1+', 'Largest JSON wire message either way', '`64MiB`'],
+    'drain-timeout': ['duration 0+', 'How long `stop()` waits for what is under way', '`30s`'],
+    'drain-idle': ['duration 0+', 'How long a kept-alive connection may have been without a request when `stop()` closes it; an earlier request is served, as the last one there', '`1s`'],
   },
-}
+  server: {
+    domains: ['set of domain', 'Domains under which tunnels get a name; URLs have the first', '`localhost`'],
+    port: ['0-65535', 'Port for visitors and clients; `0` takes any free one', '8080'],
+    host: ['host', 'Address to listen on', '`0.0.0.0`, all of them'],
+    'public-url': ['url', 'Where visitors reach the server, if a proxy stands in front: scheme and port of the URLs', 'as it listens'],
+    'tcp-ports': ['ports', 'Public ports for tcp tunnels; `""`: no such tunnels', '`20000-29999`'],
+    'udp-ports': ['ports', 'Public ports for udp tunnels; `""`: no such tunnels', '`20000-29999`'],
+    'tls-port': ['0-65535', 'Port for tls tunnels, told apart by the name that the visitor asks for; `0` takes any free one', 'none: no tls tunnels'],
+    tls: ['table tls', 'Certificate of the server', 'none: plain HTTP'],
+    branding: ['table branding', 'The operator on the pages that visitors see: errors, sign-in, and the page of the server itself', 'none'],
+    'client-ca': ['file', 'PEM file of the authorities that sign certificates of clients: a client without one is refused', 'none: clients need no certificate'],
+    acme: ['table acme', 'Certificates of an ACME authority; then `port` is 443 and `http-port` 80 unless they are given', 'none'],
+    admin: ['table admin', 'A listener for the operator alone: API, metrics, bans. A reload cannot change it', 'none', { option: 'adminListener' }],
+    cluster: ['table cluster', 'The other servers of the same domains. A reload cannot change it', 'none', { option: 'clusterOf' }],
+    plugins: ['list of path', 'Modules whose default export is a guard, a middleware, an observer, or a list of these. A reload cannot change them', 'none', { option: 'pluginFiles' }],
+    tracing: ['flag', 'Requests get an id (`X-Request-Id`) and a trace (`traceparent`)', '`false`'],
+    'server-timing': ['flag', 'Answers say how long they took (Server-Timing)', '`false`'],
+    rates: ['list of table server-rate', "The operator's own rates, besides those that clients ask for", 'none'],
+    'tunnel-rules': ['list of table tunnel-rule', 'What tunnels may do under pressure; the first rule that names a tunnel counts', 'none'],
+    inbox: ['table inbox', 'Keeps webhooks for clients with a token that are away, on the paths that their services name. A reload cannot change it', 'none are kept', { option: 'inboxOf' }],
+    'access-log': ['table access-log', 'One JSON line for each visit. A reload cannot change it', 'none'],
+    'http-port': ['0-65535', 'Second port for plain HTTP: checks of the authority, and redirects to https', 'none; with `acme` 80'],
+    'tls-min-version': ["'1.2' | '1.3'", 'Oldest version of TLS, as a text', '`"1.2"`'],
+    'tls-ciphers': ['text', 'Ciphers of TLS 1.2 by their OpenSSL names, with `:` in between', 'those with forward secrecy and authenticated encryption'],
+    http2: ['flag', 'Visitors may speak HTTP/2: by TLS, and by prior knowledge without it', '`true`'],
+    http3: ['flag', 'Visitors may speak HTTP/3, too, on the UDP port with the number of `port`. Experimental. Not with `accept-proxy-protocol` or `workers`. A reload cannot change it', '`false`'],
+    hsts: ['0-10000000000', 'Seconds for which browsers use https only (Strict-Transport-Security), if the app does not say it; `0`: not sent', '0'],
+    tokens: ['list of (secret token | table token)', 'Who may connect: texts, or tables that say what each token may have', 'none: needs `open`, or a `host` of this machine alone'],
+    'tokens-db': ['path', 'SQLite file of more tokens: `localtunnels token` makes and revokes them while the server runs. A reload cannot change it', 'none', { option: 'tokensFile' }],
+    'jwt-tokens': ['list of table jwt-token', 'Who may connect with a token of an issuer, such as a CI system; the first rule that fits counts', 'none'],
+    open: ['flag', "The server may listen beyond this machine's own addresses without tokens", '`false`: refused with `OPEN_SERVER`'],
+    login: ['map service/login of table login-provider', 'OpenID Connect issuers at which visitors of guarded tunnels can sign in, named as you like', 'none'],
+    'jwt-issuers': ['set of url', 'Issuers whose tokens the guards of tunnels may ask for, besides those of `login`', 'none'],
+    'reserved-names': ['set of subdomain', 'Names that no client may have, besides those that are always reserved', 'none'],
+    'trusted-proxies': ['list of network', 'Addresses or ranges of proxies whose X-Forwarded-* and Forwarded headers are believed', 'none'],
+    'accept-proxy-protocol': ['flag', 'Connections of trusted proxies begin with a PROXY header that names the visitor', '`false`'],
+    limits: ['table limits', 'Bounds to change', 'those of the table below'],
+  },
+} as const

@@ -4,7 +4,7 @@ import { EventEmitter } from 'node:events'
 import { readFileSync } from 'node:fs'
 import type { OriginOptions } from '../../client/options.ts'
 import { TunnelError } from '../../errors.ts'
-import { checkNames, type Names } from '../../option-names.ts'
+import { checkNames, type Names, namesOf } from '../../option-names.ts'
 import { TunnelClient } from '../../tunnel-client.ts'
 
 /** What the `localtunnel` package takes. */
@@ -60,17 +60,9 @@ export class LocaltunnelTunnel extends EventEmitter {
   }
 }
 
-const NAMES: Names<LocaltunnelOptions> = {
-  port: true,
-  host: true,
-  subdomain: true,
-  local_host: true,
-  local_https: true,
-  local_cert: true,
-  local_key: true,
-  local_ca: true,
-  allow_invalid_cert: true,
-}
+const NAMES: Names<LocaltunnelOptions> = namesOf<LocaltunnelOptions>()(
+  'port host subdomain local_host local_https local_cert local_key local_ca allow_invalid_cert',
+)
 
 type Done = (error: Error | null, tunnel?: LocaltunnelTunnel) => void
 

@@ -8,7 +8,7 @@ import type {
 } from '../../client/options.ts'
 import { TunnelError } from '../../errors.ts'
 import type { GuardOptions } from '../../guard.ts'
-import { checkNames, type Names } from '../../option-names.ts'
+import { checkNames, type Names, namesOf } from '../../option-names.ts'
 
 type Several = string | readonly string[]
 
@@ -65,34 +65,13 @@ export type Wanted =
   | { readonly kind: 'tcp'; readonly client: TunnelClientOptions; readonly tunnel: TcpTunnelOptions }
   | { readonly kind: 'tls'; readonly client: TunnelClientOptions; readonly tunnel: TlsTunnelOptions }
 
-const TAKEN: Names<ForwardOptions> = {
-  addr: true,
-  proto: true,
-  authtoken: true,
-  authtoken_from_env: true,
-  domain: true,
-  hostname: true,
-  remote_addr: true,
-  server_addr: true,
-  session_ca_cert: true,
-  basic_auth: true,
-  ip_restriction_allow_cidrs: true,
-  ip_restriction_deny_cidrs: true,
-  oauth_provider: true,
-  oauth_allow_domains: true,
-  oauth_allow_emails: true,
-  oidc_issuer_url: true,
-  oidc_allow_domains: true,
-  oidc_allow_emails: true,
-  app_protocol: true,
-  proxy_proto: true,
-  verify_upstream_tls: true,
-  pooling_enabled: true,
-  metadata: true,
-  forwards_to: true,
-  onStatusChange: true,
-  on_status_change: true,
-}
+const TAKEN: Names<ForwardOptions> = namesOf<ForwardOptions>()(
+  'addr proto authtoken authtoken_from_env domain hostname remote_addr server_addr session_ca_cert',
+  'basic_auth ip_restriction_allow_cidrs ip_restriction_deny_cidrs oauth_provider',
+  'oauth_allow_domains oauth_allow_emails oidc_issuer_url oidc_allow_domains oidc_allow_emails',
+  'app_protocol proxy_proto verify_upstream_tls pooling_enabled metadata forwards_to',
+  'onStatusChange on_status_change',
+)
 /** They change nothing of who may visit and where visitors go. */
 const IDLE = { session_metadata: true, compression: true, force_new_session: true }
 /** What an app without an `addr` is expected at. */

@@ -4,7 +4,7 @@ import { createHash, timingSafeEqual } from 'node:crypto'
 import { deferred } from '../../deferred.ts'
 import { TunnelError } from '../../errors.ts'
 import { eventLoop } from '../../event-loop.ts'
-import type { ServerLimits } from '../../server/options.ts'
+import type { Bounds } from '../../server/bounds.ts'
 import { ANYTHING } from '../../server/policy.ts'
 import { TokenGate, type Verdict } from '../../server/token-gate.ts'
 
@@ -19,7 +19,7 @@ export function urlOf(request: Request): URL {
 export interface AccessHost {
   readonly token: string
   /** Those of now. */
-  limits(): ServerLimits
+  limits(): Bounds
   /** Another token came from this address, or too many wait. */
   refused(address: string, code: 'ADMIN_REFUSED' | 'TOKEN_THROTTLED'): void
   failed(cause: unknown): void

@@ -3,10 +3,10 @@
 import { type ErrorCode, TunnelError } from '../../errors.ts'
 import type { AuditEntry, Ban, Span, Traffic } from '../../operations.ts'
 import type { Observer } from '../../plugin.ts'
+import type { Bounds } from '../../server/bounds.ts'
 import type { PartServer, WholeServer } from '../../server/contracts/part.ts'
 import type { ClusterMember, ServerReport, Servers } from '../../server/contracts/servers.ts'
 import { addToken, type NewToken, rotateToken } from '../../server/kept-tokens.ts'
-import type { ServerLimits } from '../../server/options.ts'
 import type { ServerStats } from '../../server/stats.ts'
 import type { Tunnel } from '../../server/tunnel.ts'
 import type { TokenStore } from '../../tokens.ts'
@@ -81,7 +81,7 @@ export class AdminDesk {
     this.#server.emit('refused', { remoteAddress, wire: 'admin', code, kind: 'admin' })
   }
 
-  get limits(): ServerLimits {
+  get limits(): Bounds {
     return this.#server.limits
   }
 

@@ -3,7 +3,7 @@
 import type { ErrorCode } from '../../errors.ts'
 import type { Hop } from '../../http/forward.ts'
 import { parseRequestHead, RequestHead } from '../../http/head.ts'
-import type { ServerLimits } from '../../server/options.ts'
+import type { Bounds } from '../../server/bounds.ts'
 import type { Exchange, Rewrite, Upstream, Visit } from '../../server/upstream.ts'
 import { PROBE_HEADER } from '../../wire/control.ts'
 
@@ -26,7 +26,7 @@ export function probe(
   upstream: Upstream,
   host: string,
   proof: string | undefined,
-  limits: ServerLimits,
+  limits: Bounds,
 ): Promise<Probe> {
   return new Promise(resolve => {
     const visit = new ProbeVisit(host, proof, limits, resolve)
@@ -45,7 +45,7 @@ class ProbeVisit implements Visit {
   readonly #ended: (probe: Probe) => void
   #status = 0
 
-  constructor(host: string, proof: string | undefined, limits: ServerLimits, ended: (probe: Probe) => void) {
+  constructor(host: string, proof: string | undefined, limits: Bounds, ended: (probe: Probe) => void) {
     this.#ended = ended
     const mark = proof === undefined ? '' : `${PROBE_HEADER}: ${proof}\r\n`
     const bytes = Buffer.from(

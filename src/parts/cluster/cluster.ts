@@ -5,6 +5,7 @@ import { networkInterfaces } from 'node:os'
 import type { Directory, DirectoryTimes, Node, Place } from '../../directory.ts'
 import { type ErrorCode, TunnelError } from '../../errors.ts'
 import { eventLoop } from '../../event-loop.ts'
+import type { Bounds } from '../../server/bounds.ts'
 import type { Clock } from '../../server/contracts/clock.ts'
 import type {
   Claimed,
@@ -16,7 +17,6 @@ import type {
   Shared,
 } from '../../server/contracts/servers.ts'
 import type { Arrival } from '../../server/front.ts'
-import type { ServerLimits } from '../../server/options.ts'
 import type { ClusterOptions, PeerTls } from '../../server/part-options.ts'
 import { hash } from '../../server/pool.ts'
 import type { RawWish } from '../../server/raw-visit.ts'
@@ -39,7 +39,7 @@ import { Tables } from './tables.ts'
 const LOOK_AGAIN_MS = 100
 
 export interface ClusterHost {
-  readonly limits: ServerLimits
+  readonly limits: Bounds
   readonly deadlines: Clock
   readonly turns: Turns
   readonly controlHost: string

@@ -1,9 +1,9 @@
 // Another server of the cluster: what requests for the names that it holds go through.
 
 import type { Node } from '../../directory.ts'
+import type { Bounds } from '../../server/bounds.ts'
 import type { Clock } from '../../server/contracts/clock.ts'
 import type { RawOpening, RawPassenger } from '../../server/contracts/servers.ts'
-import type { ServerLimits } from '../../server/options.ts'
 import type { PeerTls } from '../../server/part-options.ts'
 import type { Upstream, Visit } from '../../server/upstream.ts'
 import { writeHeadWithLine } from '../../server/upstreams/forwarded.ts'
@@ -40,7 +40,7 @@ const UNHEARD: StreamHandler = { received() {}, writable() {}, ended() {}, reset
 const NOWHERE: Address = { host: '', port: 0 }
 
 export interface PeerContext {
-  readonly limits: ServerLimits
+  readonly limits: Bounds
   readonly deadlines: Clock
   readonly turns: Turns
   /** Shows that server that this one is of its cluster. `number`: as that of `peerProof`. */
@@ -75,9 +75,9 @@ export class Peer implements PeerChannelHost {
     }
     this.address = address ?? NOWHERE
     this.isFramed = this.address.unix !== undefined
-    let given: ServerLimits | undefined
+    let given: Bounds | undefined
     let own = context.limits
-    const limitsOf = (limits: ServerLimits): ServerLimits => {
+    const limitsOf = (limits: Bounds): Bounds => {
       if (limits !== given) own = { ...limits, streamIdleMs: Math.min(limits.streamIdleMs, IDLE_MS) }
       given = limits
       return own

@@ -2,8 +2,8 @@
 
 import type { Directory, DirectoryTimes, Node } from '../../directory.ts'
 import { isLoopback } from '../../server/address-book.ts'
+import type { Bounds } from '../../server/bounds.ts'
 import type { RawOpening, RawPassenger } from '../../server/contracts/servers.ts'
-import type { ServerLimits } from '../../server/options.ts'
 import type { ByteStream, StreamHandler } from '../../session/byte-stream.ts'
 import { Shares } from '../../shares.ts'
 import { networkOf } from '../../wire/ip-address.ts'
@@ -14,7 +14,7 @@ import { Peer, type PeerContext } from './peer.ts'
 const ALIVE_MS = 500
 
 export interface PeersHost extends Omit<PeerContext, 'proof' | 'limits'> {
-  readonly limits: ServerLimits
+  readonly limits: Bounds
   readonly directory: Directory
   readonly times: DirectoryTimes
   /** Shows that server that this one is of its cluster. `number`: as that of `peerProof`. */

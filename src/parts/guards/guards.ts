@@ -18,10 +18,10 @@ import type {
   UsedMarks,
   Verdict,
 } from '../../plugin.ts'
+import type { Bounds } from '../../server/bounds.ts'
 import type { Asking, Guarding, Judgement, OwnGuard } from '../../server/contracts/guarding.ts'
 import type { Faults } from '../../server/contracts/part.ts'
 import { isRefusing } from '../../server/no-guards.ts'
-import type { ServerLimits } from '../../server/options.ts'
 import type { ClusterOptions } from '../../server/part-options.ts'
 import { pluginsFor } from '../../server/plugins-for.ts'
 
@@ -31,7 +31,7 @@ export interface GuardSettings {
   readonly guards: readonly Guard[]
   /** Makes those that clients ask for; `undefined`: clients cannot have any. */
   readonly guarding: GuardMaker | undefined
-  readonly limits: Pick<ServerLimits, 'guardTimeoutMs'>
+  readonly limits: Pick<Bounds, 'guardTimeoutMs'>
   /** Of a server that shares its tunnels with others, or with other workers. */
   readonly cluster: ClusterOptions | undefined
 }

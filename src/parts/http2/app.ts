@@ -19,8 +19,8 @@ import { HpackEncoder } from '../../http2/hpack-encoder.ts'
 import { Outbox } from '../../http2/outbox.ts'
 import * as Settings from '../../http2/settings.ts'
 import { INITIAL_WINDOW_BYTES, ReceiveWindow, SendWindow } from '../../http2/windows.ts'
+import type { Bounds } from '../../server/bounds.ts'
 import type { Clock, Deadline } from '../../server/contracts/clock.ts'
-import type { ServerLimits } from '../../server/options.ts'
 import { AnswerQueue } from '../../server/upstreams/answer-queue.ts'
 import type { ByteStream, StreamHandler } from '../../session/byte-stream.ts'
 import type { Turns } from '../../session/turns.ts'
@@ -51,7 +51,7 @@ const IDLE_MS = 60_000
 const fields = new FieldList()
 
 export interface AppHost {
-  readonly limits: ServerLimits
+  readonly limits: Bounds
   readonly deadlines: Clock
   readonly turns: Turns
   readonly scheme: 'http' | 'https'

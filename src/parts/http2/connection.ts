@@ -11,12 +11,12 @@ import {
 } from '../../http2/server-connection.ts'
 import type { ServerStream } from '../../http2/server-stream.ts'
 import type { Occupant } from '../../server/admission.ts'
+import type { Bounds } from '../../server/bounds.ts'
 import type { HttpShare, VisitorSeat } from '../../server/contracts/protocol.ts'
 import { HttpInput, type InputReader } from '../../server/fronts/http-input.ts'
 import { HttpOutput, type OutputOwner } from '../../server/fronts/http-output.ts'
 import { IdleTime } from '../../server/fronts/idle-time.ts'
 import { type Entrance, VisitorHop } from '../../server/fronts/visitor-hop.ts'
-import type { ServerLimits } from '../../server/options.ts'
 import type { Visitor } from '../../server/visitors.ts'
 import type { AskedCertificate, Socket, SocketHandler } from '../../socket.ts'
 import type { MultiplexedConnection } from './multiplexed.ts'
@@ -106,7 +106,7 @@ export class Http2Connection
     this.#flush()
   }
 
-  get limits(): ServerLimits {
+  get limits(): Bounds {
     return this.front.limits
   }
 

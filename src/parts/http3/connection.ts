@@ -4,11 +4,11 @@ import { Allowance } from '../../http/allowance.ts'
 import * as Code from '../../http2/error-codes.ts'
 import type { FieldList } from '../../http2/field-list.ts'
 import type { Occupant } from '../../server/admission.ts'
+import type { Bounds } from '../../server/bounds.ts'
 import type { HttpShare, VisitorSeat } from '../../server/contracts/protocol.ts'
 import { type Deadlines, TICKS_PER_SECOND } from '../../server/deadlines.ts'
 import { IdleTime } from '../../server/fronts/idle-time.ts'
 import { type Entrance, VisitorHop } from '../../server/fronts/visitor-hop.ts'
-import type { ServerLimits } from '../../server/options.ts'
 import type { Visitor } from '../../server/visitors.ts'
 import type { QuicSession, QuicStream } from '../../sockets/bun-quic.ts'
 import type { MultiplexedConnection } from '../http2/multiplexed.ts'
@@ -60,7 +60,7 @@ export class Http3Connection implements Visitor, Occupant, MultiplexedConnection
     if (front.isDraining) this.drain()
   }
 
-  get limits(): ServerLimits {
+  get limits(): Bounds {
     return this.front.limits
   }
 

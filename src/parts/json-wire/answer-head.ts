@@ -2,7 +2,7 @@
 
 import { STATUS_CODES } from 'node:http'
 import { latin1Text } from '../../buffers.ts'
-import type { ServerLimits } from '../../server/options.ts'
+import type { Bounds } from '../../server/bounds.ts'
 import type { Visit } from '../../server/upstream.ts'
 import { type JsonAnswer, LEFT_OUT, nominatedBy } from '../../wire/json.ts'
 
@@ -11,7 +11,7 @@ export function answerHead(
   answer: JsonAnswer,
   visit: Visit,
   bodyBytes: number,
-  limits: ServerLimits,
+  limits: Bounds,
 ): string | undefined {
   const { status, headers } = answer
   if (headers.length > limits.maxHeaderCount) return undefined

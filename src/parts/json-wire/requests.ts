@@ -1,9 +1,9 @@
 // The requests that one JSON client was sent, and the answers that it owes.
 
+import type { Bounds } from '../../server/bounds.ts'
 import type { ClientHost } from '../../server/client-host.ts'
 import type { ClientUse } from '../../server/client-use.ts'
 import type { Deadlines } from '../../server/deadlines.ts'
-import type { ServerLimits } from '../../server/options.ts'
 import type { WebSocketCarrier } from '../../session/carriers/websocket.ts'
 import type { StreamBudget } from '../../session/contract.ts'
 import { encodeCancel, type JsonAnswer, type JsonExtension } from '../../wire/json.ts'
@@ -70,7 +70,7 @@ export class JsonRequests {
 
   // ── For its exchanges ──────────────────────────────────────────────────────────────────────────────────────
 
-  get limits(): ServerLimits {
+  get limits(): Bounds {
     return this.#host.limits
   }
 

@@ -4,10 +4,10 @@ import { base64 } from '../../buffers.ts'
 import { ERRORS, type ErrorCode } from '../../errors.ts'
 import { BodyFramer } from '../../http/body.ts'
 import { logsConnectionIn } from '../../http/connection-logins.ts'
+import type { Bounds } from '../../server/bounds.ts'
 import { visitorOf } from '../../server/client-address.ts'
 import type { Deadline } from '../../server/deadlines.ts'
 import { HeadBuffer } from '../../server/head-buffer.ts'
-import type { ServerLimits } from '../../server/options.ts'
 import { Takers } from '../../server/takers.ts'
 import { DEAD_EXCHANGE, type Exchange, type TunnelUpstream, type Visit } from '../../server/upstream.ts'
 import { decodeBody, encodeBody, encodeRequest, type JsonAnswer } from '../../wire/json.ts'
@@ -322,7 +322,7 @@ export class JsonExchange implements Exchange, Deadline {
 const NOTHING = new Uint8Array(0)
 
 /** Longest request body that fits a message in base64, whatever is in it. */
-function maxBodyBytes(limits: ServerLimits): number {
+function maxBodyBytes(limits: Bounds): number {
   return Math.max(0, Math.floor(((limits.maxMessageBytes - ENVELOPE_BYTES) * 3) / 4))
 }
 

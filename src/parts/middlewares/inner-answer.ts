@@ -3,7 +3,7 @@
 import { deferred } from '../../deferred.ts'
 import { BodyFramer } from '../../http/body.ts'
 import { parseResponseHead, ResponseHead } from '../../http/head.ts'
-import type { ServerLimits } from '../../server/options.ts'
+import type { Bounds } from '../../server/bounds.ts'
 
 /** Pieces of the answer that wait for the middleware; then the app waits. */
 const MAX_QUEUED_BYTES = 262_144
@@ -21,7 +21,7 @@ export class InnerAnswer {
   hasBegun = false
   /** The protocols that a 101 switches to; empty: it is another response. */
   upgrade = ''
-  readonly #limits: ServerLimits
+  readonly #limits: Bounds
   readonly #method: string
   readonly #reader: AnswerReader
   readonly #response = deferred<Response>()
@@ -32,7 +32,7 @@ export class InnerAnswer {
   #isBackedUp = false
 
   /** `method`: of the request. */
-  constructor(limits: ServerLimits, method: string, reader: AnswerReader) {
+  constructor(limits: Bounds, method: string, reader: AnswerReader) {
     this.#limits = limits
     this.#method = method
     this.#reader = reader

@@ -6,8 +6,8 @@ import type { ErrorCode } from '../../errors.ts'
 import { errorAnswer } from '../../http/error-answer.ts'
 import type { Hop } from '../../http/forward.ts'
 import { parseRequestHead, RequestHead } from '../../http/head.ts'
+import type { Bounds } from '../../server/bounds.ts'
 import type { Served } from '../../server/front.ts'
-import type { ServerLimits } from '../../server/options.ts'
 import { DEAD_EXCHANGE, type Exchange, type Rewrite, type Visit } from '../../server/upstream.ts'
 import { InnerAnswer } from './inner-answer.ts'
 import type { Wrapping } from './middleware.ts'
@@ -43,7 +43,7 @@ export class InnerVisit implements Visit {
   failure: ErrorCode | undefined
   readonly #outer: Visit
   readonly #wrapping: Wrapping
-  readonly #limits: ServerLimits
+  readonly #limits: Bounds
   readonly #request: Request
   /** The visitor's body has a length and comes untouched: the app gets the length, too. */
   readonly #keepsLength: boolean
@@ -62,7 +62,7 @@ export class InnerVisit implements Visit {
   constructor(
     outer: Visit,
     wrapping: Wrapping,
-    limits: ServerLimits,
+    limits: Bounds,
     request: Request,
     body: ReadableStream<Uint8Array> | undefined,
   ) {

@@ -12,17 +12,17 @@ import { sendAnswer, switchHeadOf } from '../../http/handler-answer.ts'
 import { RequestBody, requestOf } from '../../http/handler-request.ts'
 import type { RequestHead } from '../../http/head.ts'
 import type { Middleware } from '../../plugin.ts'
+import type { Bounds } from '../../server/bounds.ts'
 import type { Clock, Deadline } from '../../server/contracts/clock.ts'
 import type { Faults } from '../../server/contracts/part.ts'
 import type { Served } from '../../server/front.ts'
-import type { ServerLimits } from '../../server/options.ts'
 import type { Exchange, Upstream, Visit } from '../../server/upstream.ts'
 import { DEAD_EXCHANGE } from '../../server/upstream.ts'
 import { InnerVisit } from './inner-visit.ts'
 
 /** What middlewares need of their server. */
 export interface MiddlewareRoom {
-  readonly limits: ServerLimits
+  readonly limits: Bounds
   readonly deadlines: Clock
   readonly faults: Faults
 }

@@ -8,11 +8,12 @@ import type { Turns } from '../../session/turns.ts'
 import type { Socket, SocketHandler } from '../../socket.ts'
 import type { InboxWish } from '../../wire/control.ts'
 import type { BookingDesk } from '../booking.ts'
+import type { Bounds } from '../bounds.ts'
 import type { ClientConnection } from '../clients.ts'
 import type { Arrival, Route } from '../front.ts'
 import type { Entrance } from '../fronts/visitor-hop.ts'
 import type { Counts } from '../holdings.ts'
-import type { ServerLimits, TunnelServerEvents } from '../options.ts'
+import type { TunnelServerEvents } from '../options.ts'
 import type { RawWish } from '../raw-visit.ts'
 import type { ServerSettings } from '../settings.ts'
 import type { Counters, ServerStats } from '../stats.ts'
@@ -35,7 +36,7 @@ export type Install = (server: PartServer) => Part
 export interface PartServer {
   /** As they are now. */
   readonly settings: ServerSettings
-  readonly limits: ServerLimits
+  readonly limits: Bounds
   readonly deadlines: Clock
   readonly turns: Turns
   /** What guards, middlewares and observers throw. */

@@ -4,11 +4,11 @@ import type { Certificate } from '../../certificates.ts'
 import type { ErrorCode } from '../../errors.ts'
 import type { HeadLimits, RequestHead } from '../../http/head.ts'
 import type { Socket, SocketHandler } from '../../socket.ts'
+import type { Bounds } from '../bounds.ts'
 import type { Deadlines } from '../deadlines.ts'
 import type { ChannelVisit, VisitChannel } from '../fronts/channel.ts'
 import type { InputShare } from '../fronts/http-input.ts'
 import type { Entrance } from '../fronts/visitor-hop.ts'
-import type { ServerLimits } from '../options.ts'
 import type { ServerSettings } from '../settings.ts'
 import type { Visitor } from '../visitors.ts'
 
@@ -27,7 +27,7 @@ export interface Protocol {
 /** The state that all connections of visitors share. */
 export interface HttpShare extends InputShare {
   readonly deadlines: Deadlines
-  readonly limits: ServerLimits & HeadLimits
+  readonly limits: Bounds & HeadLimits
   /** Whether each response that begins now is the last on its connection. */
   readonly isDraining: boolean
   /** Returns an object to parse requests into. The connection returns it with `keepHead`. */

@@ -10,9 +10,9 @@ import type { AskedCertificate, Socket, SocketHandler } from '../../socket.ts'
 import type { Account } from '../../unsent.ts'
 import type { Occupant, Seat } from '../admission.ts'
 import type { Booking } from '../booking.ts'
+import type { Bounds } from '../bounds.ts'
 import type { LaneSite, VisitorShortcut } from '../contracts/laning.ts'
 import type { Takeover } from '../front.ts'
-import type { ServerLimits } from '../options.ts'
 import type { Ease } from '../upstream.ts'
 import { ConnectionLogins } from '../upstreams/connection-logins.ts'
 import type { Visitor } from '../visitors.ts'
@@ -85,7 +85,7 @@ export class HttpConnection
     this.#idle = new IdleTime(front, () => this.#waitedTooLong())
   }
 
-  get limits(): ServerLimits {
+  get limits(): Bounds {
     return this.#front.limits
   }
 

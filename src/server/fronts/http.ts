@@ -6,12 +6,12 @@ import type { Turns } from '../../session/turns.ts'
 import type { Socket, SocketHandler } from '../../socket.ts'
 import type { Seat } from '../admission.ts'
 import type { Booking, BookingDesk } from '../booking.ts'
+import type { Bounds } from '../bounds.ts'
 import type { LaneSite, VisitorShortcut } from '../contracts/laning.ts'
 import type { HttpShare, Protocol } from '../contracts/protocol.ts'
 import type { Deadlines } from '../deadlines.ts'
 import { HeldBytes } from '../head-buffer.ts'
 import type { LaneOffers } from '../lane-offers.ts'
-import type { ServerLimits } from '../options.ts'
 import type { ServerRoom } from '../room.ts'
 import type { Visitor, Visitors } from '../visitors.ts'
 import type { VisitChannel } from './channel.ts'
@@ -65,7 +65,7 @@ export class HttpFront implements HttpShare {
     this.#visitors.add(connection)
   }
 
-  get limits(): ServerLimits & HeadLimits {
+  get limits(): Bounds & HeadLimits {
     return this.#room.limits
   }
 

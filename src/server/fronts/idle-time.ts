@@ -1,12 +1,12 @@
 // How long a connection may wait: for a request, for the rest of its head, or for its visitor to leave.
 
+import type { Bounds } from '../bounds.ts'
 import { type Deadline, type Deadlines, TICKS_PER_SECOND } from '../deadlines.ts'
-import type { ServerLimits } from '../options.ts'
 
 /** What all connections share. */
 interface IdleShare {
   readonly deadlines: Deadlines
-  readonly limits: ServerLimits
+  readonly limits: Bounds
   /** Each answer that begins now says that it is the last on its connection. */
   readonly isDraining: boolean
 }

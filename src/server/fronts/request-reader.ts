@@ -3,7 +3,7 @@
 import type { ErrorCode } from '../../errors.ts'
 import { BodyFramer } from '../../http/body.ts'
 import { parseRequestHead, type RequestHead } from '../../http/head.ts'
-import type { ServerLimits } from '../options.ts'
+import type { Bounds } from '../bounds.ts'
 import type { HttpInput } from './http-input.ts'
 
 /** A body in chunks is looked through in such pieces: chunks of one byte take some 100 ns each. */
@@ -22,12 +22,7 @@ export class RequestReader {
    * Reads a head from `bytes` at `at`, behind what the input has kept of it. Returns where to go on; a code: it is refused;
    * `undefined`: it is not complete, and kept.
    */
-  readHead(
-    bytes: Uint8Array,
-    at: number,
-    input: HttpInput,
-    limits: ServerLimits,
-  ): number | ErrorCode | undefined {
+  readHead(bytes: Uint8Array, at: number, input: HttpInput, limits: Bounds): number | ErrorCode | undefined {
     const before = input.keptBytes
     const pending = input.headWith(at === 0 ? bytes : bytes.subarray(at))
     const end = parseRequestHead(this.head, pending, 0, pending.length, limits)
@@ -42,7 +37,7 @@ export class RequestReader {
   }
 
   /** Reads body from `bytes` at `at`. Returns where it ends, or goes on another time; a code: the request went wrong. */
-  readBody(bytes: Uint8Array, at: number, { maxBodyBytes }: ServerLimits): number | ErrorCode {
+  readBody(bytes: Uint8Array, at: number, { maxBodyBytes }: Bounds): number | ErrorCode {
     const most = this.head.body === 'chunked' ? at + CHUNKED_BYTES_AT_ONCE : bytes.length
     const end = this.#framer.feed(bytes, at, Math.min(most, bytes.length))
     if (end === -1) return 'BAD_REQUEST'

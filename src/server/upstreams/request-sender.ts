@@ -3,8 +3,8 @@
 import { IDEMPOTENT } from '../../http/request-line.ts'
 import type { ByteStream } from '../../session/byte-stream.ts'
 import type { Socket, Splice, SpliceDone } from '../../socket.ts'
+import type { Bounds } from '../bounds.ts'
 import type { Clock } from '../contracts/clock.ts'
-import type { ServerLimits } from '../options.ts'
 import { type Movement, Progress } from '../progress.ts'
 import { scratch } from './forwarded.ts'
 
@@ -16,7 +16,7 @@ export const MIN_SPLICED_BYTES = 262_144
 export class RequestSender implements Movement {
   /** The request is complete; after a switch: the visitor sent FIN. */
   isDone = false
-  readonly #limits: ServerLimits
+  readonly #limits: Bounds
   /** The origin does not read as fast as the visitor sends: bounds how long it may take nothing at all. */
   readonly #progress: Progress
   readonly #stalled: () => void
@@ -33,7 +33,7 @@ export class RequestSender implements Movement {
   /** Bytes wait for the origin, which takes none of them at the moment. */
   #isBackedUp = false
 
-  constructor(limits: ServerLimits, deadlines: Clock, stalled: () => void) {
+  constructor(limits: Bounds, deadlines: Clock, stalled: () => void) {
     this.#limits = limits
     this.#progress = new Progress(deadlines, this)
     this.#stalled = stalled

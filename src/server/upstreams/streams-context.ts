@@ -3,9 +3,9 @@
 import type { ResponseHead } from '../../http/head.ts'
 import type { Session } from '../../session/session.ts'
 import type { Turns } from '../../session/turns.ts'
+import type { Bounds } from '../bounds.ts'
 import type { Clock } from '../contracts/clock.ts'
 import type { SessionLanes } from '../contracts/laning.ts'
-import type { ServerLimits } from '../options.ts'
 import type { Rewrite, Visit } from '../upstream.ts'
 import type { IdleStreams } from './idle-streams.ts'
 
@@ -26,7 +26,7 @@ export interface StreamsApps extends Pick<Session, 'open' | 'isClosed'> {
 /** What apps of HTTP/2 are reached by. */
 export interface AppsTerms {
   readonly session: Pick<Session, 'open' | 'isClosed'>
-  readonly limits: ServerLimits
+  readonly limits: Bounds
   readonly deadlines: Clock
   readonly turns: Turns
   readonly scheme: 'http' | 'https'
@@ -42,7 +42,7 @@ export interface StreamsContext {
   readonly lanes?: SessionLanes | undefined
   /** The tunnel's number on the session. */
   readonly tunnel: number
-  readonly limits: ServerLimits
+  readonly limits: Bounds
   readonly deadlines: Clock
   readonly turns: Turns
   /** Other clients hold the tunnel, too: what fails here may be tried there. */

@@ -2,12 +2,12 @@
 
 import { expect, test } from 'bun:test'
 import { AdminGateway } from '../../../src/parts/admin/gateway.ts'
-import { DEFAULT_LIMITS } from '../../../src/server/options.ts'
 import { SqliteOperations } from '../../../src/stores/sqlite-operations.ts'
 import { ADMIN_TOKEN, adminOptions, askAdmin, metricsOf, sampleOf } from '../../support/admin.ts'
+import { DEFAULT_BOUNDS } from '../../support/bounded-server.ts'
 import { startServer } from '../../support/tunnel.ts'
 
-const limits = { ...DEFAULT_LIMITS, maxTokenGuesses: 3, tokenDelayMs: 300, maxTokenWaits: 2 }
+const limits = { ...DEFAULT_BOUNDS, maxTokenGuesses: 3, tokenDelayMs: 300, maxTokenWaits: 2 }
 
 test('they are counted and written down, and then each token of the address waits, the right one too', async () => {
   const audit = new SqliteOperations(':memory:')
