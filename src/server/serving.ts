@@ -129,13 +129,13 @@ export class Serving implements BookingHost {
   #routeHere(booking: Booking, { name, isBelow }: NamedTunnel): Route {
     const { arrival, head } = booking
     const tunnel = this.room.tunnels.find(name)
-    const { keptFor, isCopy } = arrival.from ?? {}
+    const keptFor = arrival.from?.keptFor
     // It was kept for another client than the one that has the name by now.
     if (keptFor !== undefined && tunnel !== undefined && tunnel.holder?.rule.id !== keptFor)
       return booking.moved()
     const kept = isBelow ? undefined : this.#kept(booking, name, tunnel)
     if (kept !== undefined) return kept
-    if (isCopy === true && tunnel?.kind === 'http') return booking.to(tunnel, isBelow)
+    if (arrival.from?.isCopy === true && tunnel?.kind === 'http') return booking.to(tunnel, isBelow)
     if (tunnel === undefined && this.#startupHold.isAwaited(name) && this.#mayBeClaimed(name))
       return this.#startupHold.holding(name, this.#ownAddress(booking), () =>
         this.#routeToTunnel(booking, { name, isBelow }),
@@ -149,10 +149,10 @@ export class Serving implements BookingHost {
 
   /** Where it goes while the client of the name is away; `undefined`: it waits. */
   #kept(booking: Booking, name: string, tunnel: Tunnel | undefined): Route | undefined {
-    const { arrival, head, address } = booking
-    if (arrival.from?.keptFor !== undefined || tunnel?.upstream !== undefined) return undefined
+    if (booking.arrival.from?.keptFor !== undefined || tunnel?.upstream !== undefined) return undefined
     const token = tunnel && (tunnel.holder?.rule.id ?? '')
-    const upstream = this.room.parts.kept(name, token, head, address)
+    // Its address is looked for only here: requests whose client is there do not need it.
+    const upstream = this.room.parts.kept(name, token, booking.head, booking.address)
     return upstream && { kind: 'upstream', upstream }
   }
 
