@@ -173,6 +173,8 @@ await take(
 )
 // What the page shows until the list is here.
 await take('loading', async page => {
+  // By then it has kept its token.
+  await page.getByText('Waiting for the first request').waitFor()
   await page.route('**/api/v1/**', () => {})
   await page.reload()
   await page.getByText('Loading requests').waitFor()
