@@ -159,13 +159,18 @@ function art(fault: ErrorEntry['fault']): string {
   const light =
     fault === 'client' || fault === 'user' ? ' class="off" d="M84 39V27a6.5 6.5 0 0 1 13 0v12"' : LIGHT
   const cross = fault === 'origin' ? 'm113 34 8 8m0-8-8 8' : fault === 'server' ? 'm53 34 8 8m0-8-8 8' : ''
-  return `<svg class="art" width="176" height="44" viewBox="0 0 176 44" aria-hidden="true"><rect x="1" y="11" width="40" height="28" rx="4"/><path d="M1 19h40"/>${
-    cross === '' ? '' : `<path class="cut" d="${cross}"/>`
-  }${fault === 'server' ? '' : '<path class="way" d="M47 39h20"/>'}<path class="arch" d="M72 39V23a15 15 0 0 1 30 0v16"/><path${light}/>${
-    fault === 'visitor' ? '<path class="off" d="M107 39h16"/>' : ''
-  }${isApp ? `<path${fault === 'origin' ? ' class="off"' : ''} d="M137 11h30a3 3 0 0 1 3 3v20h-36V14a3 3 0 0 1 3-3zM129 39h46"/>` : ''}</svg>`
+  const parts = [
+    '<rect x="1" y="11" width="40" height="28" rx="4"/><path d="M1 19h40"/>',
+    cross === '' ? '' : `<path class="cut" d="${cross}"/>`,
+    fault === 'server' ? '' : '<path class="way" d="M47 39h20"/>',
+    `<path class="arch" d="M72 39V23a15 15 0 0 1 30 0v16"/><path${light}/>`,
+    fault === 'visitor' ? '<path class="off" d="M107 39h16"/>' : '',
+    isApp ? `<path${fault === 'origin' ? ' class="off"' : ''} ${BROWSER}/>` : '',
+  ]
+  return `<svg class="art" width="176" height="44" viewBox="0 0 176 44" aria-hidden="true">${parts.join('')}</svg>`
 }
 
+const BROWSER = 'd="M137 11h30a3 3 0 0 1 3 3v20h-36V14a3 3 0 0 1 3-3zM129 39h46"'
 const LIGHT = ' class="light" d="M84 39V27a6.5 6.5 0 0 1 13 0v12z"'
 
 /** The foot of a page, and the operator's name above it. */

@@ -17,6 +17,8 @@ async function withoutFolder(): Promise<AsyncDisposable & { readonly path: strin
   await mkdir(join(path, 'test/support'), { recursive: true })
   await cp(join(ROOT, 'test/support/whole-product.ts'), join(path, 'test/support/whole-product.ts'))
   await cp(join(ROOT, 'package.json'), join(path, 'package.json'))
+  // The style of the pages is made when they are read.
+  await cp(join(ROOT, 'tools'), join(path, 'tools'), { recursive: true })
   await symlink(join(ROOT, 'node_modules'), join(path, 'node_modules'))
   return { path, [Symbol.asyncDispose]: () => rm(path, { recursive: true }) }
 }
