@@ -217,7 +217,12 @@ describeWith(['chromium'], 'in a browser', () => {
     bodies.length = 0
     await own.choose('/untouched/form')
     await page.keyboard.press('e')
-    await page.getByLabel('Body', { exact: true }).fill('password=••••••&a=1')
+    const editor = page.getByLabel('Body', { exact: true })
+    await page.waitForFunction(
+      field => (field as unknown as { value: string }).value.startsWith('password='),
+      await editor.elementHandle(),
+    )
+    await editor.fill('password=••••••&a=1')
     await page.keyboard.press('Control+Enter')
     await page.locator('.banner', { hasText: 'The response is' }).waitFor()
     expect(String(bodies[0])).toBe('password=hunter2&a=1')

@@ -136,6 +136,8 @@ describeWith(['chromium'], 'in a browser', () => {
     const { page } = own
     await own.visit('/one')
     await own.visit('/two')
+    // Rows that come while the pointer is over the list wait.
+    await own.row('/two').waitFor()
     await own.choose('/one')
     const { promise: released, resolve: release } = Promise.withResolvers<void>()
     const isDetail = (url: URL) => /\/exchanges\/\d+$/.test(url.pathname)
