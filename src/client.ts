@@ -22,7 +22,7 @@ export type {
 } from './client/options.ts'
 export { AppWebSocket, type Message, type WebSocketHandlers } from './client/origins/app-websocket.ts'
 export { type HandlerServer, upgradeWebSocket } from './client/origins/upgrades.ts'
-export type { Tunnel } from './client/tunnel.ts'
+export type { Tunnel } from './client/tunnels/tunnel.ts'
 export { ERRORS, type ErrorCode, type ErrorEntry, TunnelError } from './errors.ts'
 export { type Reservation, type ReserveOptions, reserve } from './reserve.ts'
 export { connectTunnel, TunnelClient } from './tunnel-client.ts'

@@ -23,7 +23,7 @@ export type {
 } from './client/options.ts'
 export { AppWebSocket, type Message, type WebSocketHandlers } from './client/origins/app-websocket.ts'
 export { type HandlerServer, upgradeWebSocket } from './client/origins/upgrades.ts'
-export type { Tunnel } from './client/tunnel.ts'
+export type { Tunnel } from './client/tunnels/tunnel.ts'
 export { defineConfig } from './config/define.ts'
 export type { ClientFile, ServerFile } from './config/input.ts'
 export { ERRORS, type ErrorCode, type ErrorEntry, TunnelError } from './errors.ts'
@@ -81,10 +81,15 @@ export { type JwtTokenRule, jwtTokens } from './plugins/jwt-tokens.ts'
 export { type OpenTelemetryOptions, openTelemetry } from './plugins/open-telemetry.ts'
 export { type RateOptions, rate } from './plugins/rate.ts'
 export { type Reservation, type ReserveOptions, reserve } from './reserve.ts'
-export type { ServerLimits, TokenRule, TunnelServerEvents, TunnelServerOptions } from './server/options.ts'
-export type { AdminOptions, InboxOptions } from './server/part-options.ts'
-export type { ServerStats } from './server/stats.ts'
-export type { BreakerRule, TunnelRule } from './server/tunnel-rule.ts'
+export type {
+  ServerLimits,
+  TokenRule,
+  TunnelServerEvents,
+  TunnelServerOptions,
+} from './server/settings/options.ts'
+export type { AdminOptions, InboxOptions } from './server/settings/part-options.ts'
+export type { ServerStats } from './server/settings/stats.ts'
+export type { BreakerRule, TunnelRule } from './server/settings/tunnel-rule.ts'
 export type { UsedLinks } from './store.ts'
 export { openInbox } from './stores/open-inbox.ts'
 export { openOperations } from './stores/open-operations.ts'

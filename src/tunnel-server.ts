@@ -17,8 +17,8 @@ import { installPressure } from './parts/pressure/install.ts'
 import { installShaping } from './parts/shaping/install.ts'
 import { installTiming } from './parts/timing/install.ts'
 import type { Install } from './server/contracts/part.ts'
-import type { TunnelServerOptions } from './server/options.ts'
 import { TunnelServer as Server } from './server/server.ts'
+import type { TunnelServerOptions } from './server/settings/options.ts'
 
 /**
  * First who takes away what a visitor may not say, then who watches, who delays, who refuses, who changes what is sent, and at last who

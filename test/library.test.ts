@@ -7,7 +7,7 @@ import { DEFAULT_CLIENT_LIMITS } from '../src/client/limits.ts'
 import { camelOf, type Fields } from '../src/config/field.ts'
 import { CLIENT_FIELDS, GUARD_FIELDS, SERVER_FIELDS, SERVICE_FIELDS } from '../src/config/schema/fields.ts'
 import * as api from '../src/index.ts'
-import { DEFAULT_LIMITS } from '../src/server/options.ts'
+import { DEFAULT_LIMITS } from '../src/server/settings/options.ts'
 import { tableIn } from './support/config-tables.ts'
 
 const root = join(import.meta.dir, '..')
@@ -96,7 +96,7 @@ const fieldsOf = (fields: Fields, key: string): Fields => {
 }
 
 const CLIENT = 'src/client/options.ts'
-const SERVER = 'src/server/options.ts'
+const SERVER = 'src/server/settings/options.ts'
 
 const tables: readonly (readonly [string, string, string, (members: readonly Member[]) => string[]])[] = [
   ['client options', CLIENT, 'TunnelClientOptions', besides(CLIENT_FIELDS, 'a-clients-file')],
@@ -114,7 +114,7 @@ const tables: readonly (readonly [string, string, string, (members: readonly Mem
   ['server options', SERVER, 'TunnelServerOptions', besides(SERVER_FIELDS, 'a-servers-file')],
   ['token rules', SERVER, 'TokenRule', besides(fieldsOf(SERVER_FIELDS, 'tokens'), 'tokens')],
   ['server events', SERVER, 'TunnelServerEvents', eventList],
-  ['server statistics', 'src/server/stats.ts', 'ServerStats', optionList],
+  ['server statistics', 'src/server/settings/stats.ts', 'ServerStats', optionList],
 ]
 
 /** In the list of docs/configuration.md. */

@@ -8,11 +8,11 @@ import type {
   TunnelClientOptions,
   UdpTunnelOptions,
 } from '../client/options.ts'
-import type { Tunnel } from '../client/tunnel.ts'
+import type { Tunnel } from '../client/tunnels/tunnel.ts'
 import type { JwtTokenConfig, RateConfig, ServerConfigOptions } from '../config/server-config.ts'
 import { TunnelError } from '../errors.ts'
 import type { Guard } from '../plugin.ts'
-import type { TunnelServerEvents, TunnelServerOptions } from '../server/options.ts'
+import type { TunnelServerEvents, TunnelServerOptions } from '../server/settings/options.ts'
 import type { SharedRates } from '../shared-rates.ts'
 import type { TokenReader } from '../tokens.ts'
 
@@ -71,7 +71,7 @@ export async function createClient(options: TunnelClientOptions): Promise<Client
 
 /** Whether the server takes a client with these options. Rejects with why not. */
 export async function reachServer(options: TunnelClientOptions): Promise<void> {
-  const { reach } = await import('../client/reach.ts')
+  const { reach } = await import('../client/reach/reach.ts')
   await reach(options)
 }
 

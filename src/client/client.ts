@@ -7,11 +7,13 @@ import { checkNames } from '../option-names.ts'
 import { associate } from '../sockets/associate.ts'
 import { dial } from '../sockets/dial.ts'
 import { watchWorkers } from '../sockets/worker-faults.ts'
-import { stopped } from './carrier.ts'
-import { Servers } from './connect.ts'
-import type { Connection, ConnectionEvents } from './connection.ts'
+import { stopped } from './carriers/carrier.ts'
+import { Servers } from './carriers/connect.ts'
+import type { Connection, ConnectionEvents } from './carriers/connection.ts'
+import { guardToken } from './carriers/server-address.ts'
+import { Tries } from './carriers/tries.ts'
+import { watchForWake } from './carriers/wake.ts'
 import type { Exchange, WaitOptions, Watchable } from './contracts/watching.ts'
-import { httpTunnel } from './http-tunnel.ts'
 import {
   CLIENT_HINTS,
   CLIENT_NAMES,
@@ -31,20 +33,18 @@ import type {
   TunnelState,
   UdpTunnelOptions,
 } from './options.ts'
-import { originOf } from './origin-of.ts'
 import { LateOrigin } from './origins/late.ts'
+import { originOf } from './origins/origin-of.ts'
 import { Parts } from './parts.ts'
-import { probePublicSide } from './probe.ts'
-import { PublicWatch } from './public-watch.ts'
-import { tcpTunnel, tlsTunnel, udpTunnel } from './raw-tunnel.ts'
-import { guardToken } from './server-address.ts'
+import { probePublicSide } from './reach/probe.ts'
+import { PublicWatch } from './reach/public-watch.ts'
 import { atEachServer, type ClientSettings, clientSettings } from './settings.ts'
-import { Tries } from './tries.ts'
-import type { Tunnel } from './tunnel.ts'
-import type { TunnelSettings } from './tunnel-settings.ts'
-import { IDS_OF_A_CONNECTION, type VisitEvent, VisitReports } from './visit-reports.ts'
-import { watchForWake } from './wake.ts'
-import { WantedTunnels } from './wanted-tunnels.ts'
+import { httpTunnel } from './tunnels/http-tunnel.ts'
+import { tcpTunnel, tlsTunnel, udpTunnel } from './tunnels/raw-tunnel.ts'
+import type { Tunnel } from './tunnels/tunnel.ts'
+import type { TunnelSettings } from './tunnels/tunnel-settings.ts'
+import { IDS_OF_A_CONNECTION, type VisitEvent, VisitReports } from './tunnels/visit-reports.ts'
+import { WantedTunnels } from './tunnels/wanted-tunnels.ts'
 
 /** After the machine woke, how long the old connection has to prove that it lives. */
 const WAKE_CHECK_MS = 3_000

@@ -4,9 +4,9 @@ import { TunnelError } from '../errors.ts'
 import type { Install, Part, PartClient, TunnelPart, Watched } from './contracts/part.ts'
 import type { Watchable } from './contracts/watching.ts'
 import type { TextWire } from './contracts/wire.ts'
-import type { Probing } from './health.ts'
-import type { Origin } from './origin.ts'
-import type { TunnelSettings } from './tunnel-settings.ts'
+import type { Origin } from './origins/origin.ts'
+import type { Probing } from './tunnels/health.ts'
+import type { TunnelSettings } from './tunnels/tunnel-settings.ts'
 
 /** A tunnel with its parts. */
 export interface FollowedTunnel {

@@ -1,6 +1,6 @@
 // What a server's configuration file means: the options of a TunnelServer.
 
-import type { TunnelServerOptions } from '../server/options.ts'
+import type { TunnelServerOptions } from '../server/settings/options.ts'
 import type { SharedRates } from '../shared-rates.ts'
 import type { UsedLinks } from '../store.ts'
 import { Check, type Checked, type CheckOptions } from './check.ts'

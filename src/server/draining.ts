@@ -2,9 +2,9 @@
 
 import { deferred } from '../deferred.ts'
 import { eventLoop } from '../event-loop.ts'
-import type { Exchanges } from './exchanges.ts'
-import type { RawVisits } from './raw-visits.ts'
-import type { Visitors } from './visitors.ts'
+import type { RawVisits } from './fronts/raw-visits.ts'
+import type { Visitors } from './fronts/visitors.ts'
+import type { Exchanges } from './routing/exchanges.ts'
 
 /** How long connections may take to close by themselves at the very end of `stop()`. */
 const LAST_WORDS_MS = 1_000

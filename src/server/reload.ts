@@ -1,13 +1,13 @@
 // What other settings mean for a server that runs: what cannot change then, and what it takes back.
 
 import { TunnelError } from '../errors.ts'
-import { refusalOf } from './claims.ts'
-import type { ClientConnection } from './clients.ts'
-import { readsHellos } from './listeners.ts'
-import type { TunnelServerOptions } from './options.ts'
-import { ANYTHING_WITH_HOSTS } from './policy.ts'
-import { type ServerSettings, serverSettings } from './settings.ts'
-import type { Tunnels } from './tunnels.ts'
+import type { ClientConnection } from './contracts/clients.ts'
+import { readsHellos } from './listening/listeners.ts'
+import type { TunnelServerOptions } from './settings/options.ts'
+import { ANYTHING_WITH_HOSTS } from './settings/policy.ts'
+import { type ServerSettings, serverSettings } from './settings/settings.ts'
+import { refusalOf } from './tunnels/claims.ts'
+import type { Tunnels } from './tunnels/tunnels.ts'
 
 /** The settings that these options give a server that works by `now`. Throws what `server.reload` throws. */
 export function settingsAfter(now: ServerSettings, options: TunnelServerOptions): ServerSettings {

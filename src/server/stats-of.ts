@@ -1,7 +1,7 @@
 // From what a server counts to what it says of itself.
 
-import type { ServerRoom } from './room.ts'
-import type { ServerStats } from './stats.ts'
+import type { ServerRoom } from './context/room.ts'
+import type { ServerStats } from './settings/stats.ts'
 
 /** The public form of what a server counts. `clients`, `rawVisitors`: those connected now. */
 export function statsOf(

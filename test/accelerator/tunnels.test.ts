@@ -3,7 +3,7 @@
 import { describe, expect, test } from 'bun:test'
 import type { Socket as PeerSocket } from 'node:net'
 import { canSplice, spliceCounts } from '../../src/accelerator/threads.ts'
-import type { TunnelServerOptions } from '../../src/server/options.ts'
+import type { TunnelServerOptions } from '../../src/server/settings/options.ts'
 import { eventually, next } from '../support/events.ts'
 import { type PeerServer, peerClient, peerServer, reset } from '../support/peer.ts'
 import { ClientProcess } from '../support/processes.ts'

@@ -1,7 +1,7 @@
 // The public side of the JSON wire: which URL is the tunnel's, and that `probe` claims nothing that it has not seen.
 
 import { expect, test } from 'bun:test'
-import { parseServer } from '../../src/client/server-address.ts'
+import { parseServer } from '../../src/client/carriers/server-address.ts'
 import { TunnelClient } from '../../src/index.ts'
 import { publicUrls } from '../../src/parts/json-wire/client/public-urls.ts'
 import { finish, start } from '../cli/bin.ts'

@@ -1,7 +1,7 @@
 // A server says where its visitors go: the client must not be led to what only the client reaches.
 
 import { afterEach, expect, test } from 'bun:test'
-import { dialOutward } from '../../src/client/outward.ts'
+import { dialOutward } from '../../src/client/reach/outward.ts'
 import { TunnelClient, type TunnelClientOptions } from '../../src/index.ts'
 import type { Address, Dial } from '../../src/socket.ts'
 import { codeOf } from '../support/events.ts'

@@ -1,7 +1,7 @@
 // A server that restarts: its clients are back soon, all of them, however long they have been asking by then.
 
 import { expect, test } from 'bun:test'
-import { pauseBefore } from '../../src/client/tries.ts'
+import { pauseBefore } from '../../src/client/carriers/tries.ts'
 import { TunnelClient, TunnelServer } from '../../src/index.ts'
 import { ask } from '../support/ask.ts'
 import { eventually } from '../support/events.ts'

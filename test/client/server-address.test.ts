@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from 'bun:test'
 import { createServer } from 'node:net'
-import { parseServer, serverOrigin } from '../../src/client/server-address.ts'
+import { parseServer, serverOrigin } from '../../src/client/carriers/server-address.ts'
 import type { TunnelError } from '../../src/errors.ts'
 import { TunnelClient } from '../../src/tunnel-client.ts'
 

@@ -1,7 +1,7 @@
 // Waking up: a jump of the wall clock is sleep, and a client that slept asks at once whether its carrier lives.
 
 import { expect, test } from 'bun:test'
-import { watchForWake } from '../../src/client/wake.ts'
+import { watchForWake } from '../../src/client/carriers/wake.ts'
 
 class FakeClock {
   time = 1_000_000

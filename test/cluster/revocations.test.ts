@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
-import type { TunnelServerOptions } from '../../src/server/options.ts'
+import type { TunnelServerOptions } from '../../src/server/settings/options.ts'
 import { SqliteTokens } from '../../src/stores/sqlite-tokens.ts'
 import type { TokenStore } from '../../src/tokens.ts'
 import type { TunnelServer } from '../../src/tunnel-server.ts'

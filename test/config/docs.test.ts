@@ -6,7 +6,7 @@ import { DEFAULT_CLIENT_LIMITS } from '../../src/client/limits.ts'
 import { jsonSchema } from '../../src/config/json-schema.ts'
 import { parseDuration, parseSize } from '../../src/config/quantity.ts'
 import { CLIENT_FIELDS, SERVER_FIELDS } from '../../src/config/schema/fields.ts'
-import { DEFAULT_LIMITS } from '../../src/server/options.ts'
+import { DEFAULT_LIMITS } from '../../src/server/settings/options.ts'
 import { docTables, tableIn } from '../support/config-tables.ts'
 import { limitMeanings } from '../support/limit-meanings.ts'
 

@@ -4,7 +4,7 @@ import { expect, test } from 'bun:test'
 import { clientLimits, DEFAULT_CLIENT_LIMITS } from '../../src/client/limits.ts'
 import { type Fields, optionOf } from '../../src/config/field.ts'
 import { CLIENT_FIELDS, SERVER_FIELDS } from '../../src/config/schema/fields.ts'
-import { DEFAULT_LIMITS } from '../../src/server/options.ts'
+import { DEFAULT_LIMITS } from '../../src/server/settings/options.ts'
 import { TunnelServer } from '../../src/tunnel-server.ts'
 
 function limitsOf(fields: Fields): readonly (readonly [option: string, least: number])[] {

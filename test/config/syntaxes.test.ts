@@ -6,7 +6,7 @@ import { stringify } from 'yaml'
 import type { ClientConfig } from '../../src/config/client-config.ts'
 import { camelOf, type Fields, kebabOf } from '../../src/config/field.ts'
 import { CLIENT_FIELDS, SERVER_FIELDS, SERVICE_FIELDS } from '../../src/config/schema/fields.ts'
-import { DEFAULT_LIMITS } from '../../src/server/options.ts'
+import { DEFAULT_LIMITS } from '../../src/server/settings/options.ts'
 import { ConfigFiles } from '../support/config-files.ts'
 
 let files: ConfigFiles

@@ -1,7 +1,7 @@
 // What the server and the client report about exchanges: the status the visitor got, its bytes, the code.
 
 import { expect, test } from 'bun:test'
-import type { TunnelServerEvents } from '../../src/server/options.ts'
+import type { TunnelServerEvents } from '../../src/server/settings/options.ts'
 import { ask } from '../support/ask.ts'
 import { next } from '../support/events.ts'
 import { get, ok, rawTunnel, readAnswer } from '../support/exchange.ts'

@@ -3,7 +3,7 @@
 import { expect, test } from 'bun:test'
 import { findCookie } from '../../src/http/cookie.ts'
 import { parseRequestHead, RequestHead } from '../../src/http/head.ts'
-import { DEFAULT_LIMITS } from '../../src/server/options.ts'
+import { DEFAULT_LIMITS } from '../../src/server/settings/options.ts'
 import { FUZZ, Random } from '../support/random.ts'
 
 function headOf(lines: readonly string[], moved = 0): RequestHead {

@@ -1,7 +1,7 @@
 // Which addresses count as one, and what is forgotten.
 
 import { expect, test } from 'bun:test'
-import { AddressBook } from '../../src/server/address-book.ts'
+import { AddressBook } from '../../src/server/settings/address-book.ts'
 import { networkOf } from '../../src/wire/ip-address.ts'
 
 test('IPv4 addresses count one by one, IPv6 ones by their first 64 bits', () => {

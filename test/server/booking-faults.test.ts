@@ -2,10 +2,10 @@
 
 import { afterEach, expect, mock, spyOn, test } from 'bun:test'
 import { Agent } from 'node:http'
-import { Member } from '../../src/server/member.ts'
-import { RequestRecord } from '../../src/server/request-record.ts'
+import { RequestRecord } from '../../src/server/routing/request-record.ts'
+import { VisitorGate } from '../../src/server/routing/visitor-gate.ts'
+import { Member } from '../../src/server/tunnels/member.ts'
 import { StreamsUpstream } from '../../src/server/upstreams/streams.ts'
-import { VisitorGate } from '../../src/server/visitor-gate.ts'
 import { ask } from '../support/ask.ts'
 import { startBehindProxy } from '../support/behind-proxy.ts'
 import { eventually, next } from '../support/events.ts'

@@ -2,10 +2,10 @@
 
 import { expect, test } from 'bun:test'
 import { TunnelServer } from '../../src/index.ts'
-import { boundsOf, FIXED_BOUNDS } from '../../src/server/bounds.ts'
-import { DEFAULT_LIMITS } from '../../src/server/options.ts'
 import { settingsAfter } from '../../src/server/reload.ts'
-import { serverSettings } from '../../src/server/settings.ts'
+import { boundsOf, FIXED_BOUNDS } from '../../src/server/settings/bounds.ts'
+import { DEFAULT_LIMITS } from '../../src/server/settings/options.ts'
+import { serverSettings } from '../../src/server/settings/settings.ts'
 
 test('without options the fixed bounds are as they are written', () => {
   expect(boundsOf(DEFAULT_LIMITS)).toEqual({ ...DEFAULT_LIMITS, ...FIXED_BOUNDS })

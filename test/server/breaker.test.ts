@@ -2,7 +2,7 @@
 
 import { expect, test } from 'bun:test'
 import { Breaker } from '../../src/parts/pressure/breaker.ts'
-import type { BreakerRule } from '../../src/server/tunnel-rule.ts'
+import type { BreakerRule } from '../../src/server/settings/tunnel-rule.ts'
 
 function make(rule: BreakerRule = {}) {
   const clock = { now: 1_000 }

@@ -1,13 +1,13 @@
 // A port that is taken back while it is being opened.
 
 import { expect, test } from 'bun:test'
-import { claim } from '../../src/server/claims.ts'
-import { Deadlines } from '../../src/server/deadlines.ts'
-import { Holdings } from '../../src/server/holdings.ts'
-import { ANYTHING } from '../../src/server/policy.ts'
-import { serverSettings } from '../../src/server/settings.ts'
-import type { PortFront } from '../../src/server/tunnel.ts'
-import { Tunnels } from '../../src/server/tunnels.ts'
+import { Deadlines } from '../../src/server/limits/deadlines.ts'
+import { Holdings } from '../../src/server/limits/holdings.ts'
+import { ANYTHING } from '../../src/server/settings/policy.ts'
+import { serverSettings } from '../../src/server/settings/settings.ts'
+import { claim } from '../../src/server/tunnels/claims.ts'
+import type { PortFront } from '../../src/server/tunnels/tunnel.ts'
+import { Tunnels } from '../../src/server/tunnels/tunnels.ts'
 import { deferred } from '../support/within.ts'
 
 const WISH = { type: 'register', ref: 1, kind: 'udp', port: 20_001 } as const

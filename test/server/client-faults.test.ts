@@ -1,7 +1,7 @@
 // What throws inside the server behind a promise or a timer: an error event, the end of one connection, and no more.
 
 import { afterEach, expect, mock, spyOn, test } from 'bun:test'
-import { Member } from '../../src/server/member.ts'
+import { Member } from '../../src/server/tunnels/member.ts'
 import { ask } from '../support/ask.ts'
 import { eventually, next } from '../support/events.ts'
 import { NaiveJsonClient } from '../support/json-client.ts'

@@ -1,7 +1,7 @@
 // Deadlines: one timer for all, in time, and one that throws harms no other.
 
 import { expect, test } from 'bun:test'
-import { Deadlines } from '../../src/server/deadlines.ts'
+import { Deadlines } from '../../src/server/limits/deadlines.ts'
 
 class Watched {
   dueTick = 0

@@ -1,7 +1,7 @@
 // A request that waits for what decides where it goes.
 
 import { expect, test } from 'bun:test'
-import { type Route, refusal, routedLater } from '../../src/server/front.ts'
+import { type Route, refusal, routedLater } from '../../src/server/contracts/front.ts'
 
 const heldOf = (route: ReturnType<typeof routedLater>) =>
   new Promise<Route>(resolve => {

@@ -1,10 +1,10 @@
 // Many TLS hellos in one turn of the event loop, on a clock of the test: each has its turn, and nothing of it is lost.
 
 import { expect, test } from 'bun:test'
-import { Deadlines } from '../../src/server/deadlines.ts'
+import type { RawVisits } from '../../src/server/fronts/raw-visits.ts'
 import { TlsFront } from '../../src/server/fronts/tls.ts'
-import type { RawVisits } from '../../src/server/raw-visits.ts'
-import type { Tunnels } from '../../src/server/tunnels.ts'
+import { Deadlines } from '../../src/server/limits/deadlines.ts'
+import type { Tunnels } from '../../src/server/tunnels/tunnels.ts'
 import { Turns } from '../../src/session/turns.ts'
 import type { Socket, SocketHandler } from '../../src/socket.ts'
 import { DEFAULT_BOUNDS } from '../support/bounded-server.ts'

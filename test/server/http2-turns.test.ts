@@ -2,9 +2,9 @@
 
 import { expect, test } from 'bun:test'
 import { acceptHttp2 } from '../../src/parts/http2/connection.ts'
-import { Deadlines } from '../../src/server/deadlines.ts'
+import type { ServerRoom } from '../../src/server/context/room.ts'
 import { HttpFront } from '../../src/server/fronts/http.ts'
-import type { ServerRoom } from '../../src/server/room.ts'
+import { Deadlines } from '../../src/server/limits/deadlines.ts'
 import { Turns } from '../../src/session/turns.ts'
 import type { Socket } from '../../src/socket.ts'
 import { DEFAULT_BOUNDS } from '../support/bounded-server.ts'

@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from 'bun:test'
 import type { TunnelServer } from '../../src/index.ts'
-import type { Bounds } from '../../src/server/bounds.ts'
+import type { Bounds } from '../../src/server/settings/bounds.ts'
 import { type Answers, echo, type Message, NaiveJsonClient } from '../support/json-client.ts'
 import { type RawConnection, rawDial } from '../support/raw.ts'
 import { startServer } from '../support/tunnel.ts'

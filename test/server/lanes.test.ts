@@ -2,11 +2,11 @@
 
 import { expect, test } from 'bun:test'
 import { ServerLanes } from '../../src/parts/lanes/install.ts'
-import { Deadlines } from '../../src/server/deadlines.ts'
-import { Holdings } from '../../src/server/holdings.ts'
-import { ANYTHING } from '../../src/server/policy.ts'
-import type { Tunnel } from '../../src/server/tunnel.ts'
-import { Tunnels } from '../../src/server/tunnels.ts'
+import { Deadlines } from '../../src/server/limits/deadlines.ts'
+import { Holdings } from '../../src/server/limits/holdings.ts'
+import { ANYTHING } from '../../src/server/settings/policy.ts'
+import type { Tunnel } from '../../src/server/tunnels/tunnel.ts'
+import { Tunnels } from '../../src/server/tunnels/tunnels.ts'
 import { DEFAULT_BOUNDS } from '../support/bounded-server.ts'
 
 const NOTHING = { reportRate: () => 0, counted() {}, ended() {}, measured: undefined }

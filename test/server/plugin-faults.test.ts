@@ -1,8 +1,8 @@
 // Plugins that fail: for each the first fault is told at once, the others are counted.
 
 import { expect, test } from 'bun:test'
-import { Deadlines } from '../../src/server/deadlines.ts'
-import { PluginFaults } from '../../src/server/plugin-faults.ts'
+import { PluginFaults } from '../../src/server/context/plugin-faults.ts'
+import { Deadlines } from '../../src/server/limits/deadlines.ts'
 import { eventually } from '../support/events.ts'
 
 const ACTION = ' Correct the plugin, or what it waits for.'

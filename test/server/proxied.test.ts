@@ -2,9 +2,9 @@
 
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { TunnelClient, TunnelServer } from '../../src/index.ts'
-import { Deadlines } from '../../src/server/deadlines.ts'
-import type { TunnelServerOptions } from '../../src/server/options.ts'
-import { acceptProxied, type ProxiedHost } from '../../src/server/proxied.ts'
+import { Deadlines } from '../../src/server/limits/deadlines.ts'
+import { acceptProxied, type ProxiedHost } from '../../src/server/listening/proxied.ts'
+import type { TunnelServerOptions } from '../../src/server/settings/options.ts'
 import { listenBun } from '../../src/sockets/bun.ts'
 import { encodeProxyV1, encodeProxyV2, type ProxiedRoute } from '../../src/wire/proxy-protocol.ts'
 import { next } from '../support/events.ts'

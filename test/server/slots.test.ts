@@ -2,7 +2,7 @@
 
 import { expect, test } from 'bun:test'
 import { Slots } from '../../src/parts/pressure/slots.ts'
-import { Deadlines } from '../../src/server/deadlines.ts'
+import { Deadlines } from '../../src/server/limits/deadlines.ts'
 
 const ONE = { visitor: '', giveWay: () => {} }
 

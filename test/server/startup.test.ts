@@ -169,7 +169,7 @@ test('a host below a name waits for it, and for a wildcard tunnel only', async (
 })
 
 test('by default the library holds for five seconds, and the server of a command without --server does not', async () => {
-  const { DEFAULT_LIMITS } = await import('../../src/server/options.ts')
+  const { DEFAULT_LIMITS } = await import('../../src/server/settings/options.ts')
   const { startEmbeddedServer } = await import('../../src/cli/sharing/embedded-server.ts')
   expect(DEFAULT_LIMITS.startupHoldMs).toBe(5_000)
   const server = await startEmbeddedServer()

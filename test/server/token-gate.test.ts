@@ -2,9 +2,9 @@
 
 import { describe, expect, test } from 'bun:test'
 import { TunnelClient, type TunnelServer } from '../../src/index.ts'
-import type { TunnelServerEvents } from '../../src/server/options.ts'
-import { Policy } from '../../src/server/policy.ts'
-import { TokenGate, type Verdict } from '../../src/server/token-gate.ts'
+import { TokenGate, type Verdict } from '../../src/server/limits/token-gate.ts'
+import type { TunnelServerEvents } from '../../src/server/settings/options.ts'
+import { Policy } from '../../src/server/settings/policy.ts'
 import { DEFAULT_BOUNDS } from '../support/bounded-server.ts'
 import { Clock } from '../support/clock.ts'
 import { codeOf, eventually, next } from '../support/events.ts'

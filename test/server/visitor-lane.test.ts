@@ -2,7 +2,7 @@
 
 import { expect, test } from 'bun:test'
 import { VisitorLane } from '../../src/parts/lanes/visitor-lane.ts'
-import type { Exchange, Upstream, Visit } from '../../src/server/upstream.ts'
+import type { Exchange, Upstream, Visit } from '../../src/server/contracts/upstream.ts'
 import { DEFAULT_BOUNDS } from '../support/bounded-server.ts'
 
 /** Counts how often a stream is asked for, and has none. */

@@ -1,7 +1,12 @@
 // What every carrier of a client must do, against a real server end.
 
 import { expect, test } from 'bun:test'
-import type { CarrierRequest, OpenCarrier, TextCarrier, UpgradeRefusal } from '../../src/client/carrier.ts'
+import type {
+  CarrierRequest,
+  OpenCarrier,
+  TextCarrier,
+  UpgradeRefusal,
+} from '../../src/client/carriers/carrier.ts'
 import { TunnelError } from '../../src/errors.ts'
 import { STREAMS_SUBPROTOCOL } from '../../src/wire/frame.ts'
 import { CarrierRecorder } from '../support/carrier-recorder.ts'

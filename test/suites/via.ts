@@ -1,8 +1,8 @@
 // What every Socket must do when its connection goes through a proxy: the same. Runner-free, as suites/socket.ts.
 
 import assert from 'node:assert/strict'
+import { parseProxy } from '../../src/client/carriers/proxy.ts'
 import { ConnectOpening } from '../../src/client/proxies/connect.ts'
-import { parseProxy } from '../../src/client/proxy.ts'
 import type { Address, Dial, Socket, SocketHandler } from '../../src/socket.ts'
 import { OutboundProxy } from '../support/outbound-proxy.ts'
 import { peerServer } from '../support/peer.ts'

@@ -1,6 +1,6 @@
 // The admin listener of a live server, asked as its operator would.
 
-import type { AdminOptions } from '../../src/server/part-options.ts'
+import type { AdminOptions } from '../../src/server/settings/part-options.ts'
 import type { TunnelServer } from '../../src/tunnel-server.ts'
 
 export const ADMIN_TOKEN = 'an-admin-token-of-tests'

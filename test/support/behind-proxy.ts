@@ -2,8 +2,8 @@
 
 import type { TunnelClientOptions } from '../../src/client/options.ts'
 import { TunnelClient, type TunnelServer } from '../../src/index.ts'
-import type { Bounds } from '../../src/server/bounds.ts'
-import type { TunnelServerOptions } from '../../src/server/options.ts'
+import type { Bounds } from '../../src/server/settings/bounds.ts'
+import type { TunnelServerOptions } from '../../src/server/settings/options.ts'
 import { TcpProxy } from './tcp-proxy.ts'
 import { startServer } from './tunnel.ts'
 

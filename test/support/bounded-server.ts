@@ -1,8 +1,8 @@
 // A server whose fixed bounds a test makes small.
 
 import { TunnelServer, type TunnelServerOptions } from '../../src/index.ts'
-import { type Bounds, boundsOf, FIXED_BOUNDS } from '../../src/server/bounds.ts'
-import { DEFAULT_LIMITS } from '../../src/server/options.ts'
+import { type Bounds, boundsOf, FIXED_BOUNDS } from '../../src/server/settings/bounds.ts'
+import { DEFAULT_LIMITS } from '../../src/server/settings/options.ts'
 
 /** As those of the library; `limits` has fixed bounds as well. */
 export interface BoundedOptions extends Omit<TunnelServerOptions, 'limits'> {

@@ -3,7 +3,7 @@
 import type { TunnelClientOptions } from '../../src/client/options.ts'
 import { MemoryDirectory } from '../../src/directories/memory.ts'
 import type { Directory, DirectoryTimes } from '../../src/directory.ts'
-import type { ClusterOptions } from '../../src/server/part-options.ts'
+import type { ClusterOptions } from '../../src/server/settings/part-options.ts'
 import { TunnelClient } from '../../src/tunnel-client.ts'
 import type { TunnelServer } from '../../src/tunnel-server.ts'
 import { type BoundedOptions, boundedServer } from './bounded-server.ts'

@@ -17,7 +17,7 @@ export async function limitMeanings(): Promise<
     )
   return {
     client: await beginnings('src/client/limits.ts', 'ClientLimits'),
-    server: await beginnings('src/server/options.ts', 'ServerLimits'),
+    server: await beginnings('src/server/settings/options.ts', 'ServerLimits'),
   }
 }
 
@@ -59,6 +59,6 @@ export async function limitTexts(): Promise<
     )
   return {
     client: without(await docstringsOf('src/client/limits.ts', 'ClientLimits')),
-    server: without(await docstringsOf('src/server/options.ts', 'ServerLimits')),
+    server: without(await docstringsOf('src/server/settings/options.ts', 'ServerLimits')),
   }
 }

@@ -3,7 +3,7 @@
 import { expect, test } from 'bun:test'
 import { connect, createServer } from 'node:net'
 import { TunnelClient, type TunnelServer } from '../../src/index.ts'
-import { hash } from '../../src/server/pool.ts'
+import { hash } from '../../src/server/tunnels/pool.ts'
 import { eventually, next } from '../support/events.ts'
 import { get, headerOf, ok, readAnswer, statusOf } from '../support/exchange.ts'
 import { RawOrigin, rawDial } from '../support/raw.ts'

@@ -3,7 +3,7 @@
 import { expect, test } from 'bun:test'
 import type { HttpTunnelOptions } from '../../src/client/options.ts'
 import { TunnelClient, type TunnelServer } from '../../src/index.ts'
-import type { TokenRule } from '../../src/server/options.ts'
+import type { TokenRule } from '../../src/server/settings/options.ts'
 import { encodeControl, parseClientMessage, type Register } from '../../src/wire/control.ts'
 import { ask } from '../support/ask.ts'
 import type { BoundedOptions } from '../support/bounded-server.ts'

@@ -2,9 +2,9 @@
 
 import { expect, test } from 'bun:test'
 import { type HttpTunnelOptions, TunnelClient } from '../../src/index.ts'
-import type { Bounds } from '../../src/server/bounds.ts'
-import { HostsBelow } from '../../src/server/hosts-below.ts'
-import { destinationOf } from '../../src/server/route.ts'
+import type { Bounds } from '../../src/server/settings/bounds.ts'
+import { HostsBelow } from '../../src/server/tunnels/hosts-below.ts'
+import { destinationOf } from '../../src/server/tunnels/route.ts'
 import { ask } from '../support/ask.ts'
 import { DEFAULT_BOUNDS } from '../support/bounded-server.ts'
 import { next } from '../support/events.ts'

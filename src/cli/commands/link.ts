@@ -1,6 +1,6 @@
 // `localtunnels link`: makes a signed link to a tunnel of this user, or takes one back. The client that has the tunnel runs elsewhere.
 
-import { allGuards, type KeptGuard, revokeIn } from '../../client/guard-files.ts'
+import { allGuards, type KeptGuard, revokeIn } from '../../client/tunnels/guard-files.ts'
 import { TunnelError } from '../../errors.ts'
 import { makeLink } from '../../own-guard.ts'
 import { stateFolder } from '../../state-folder.ts'

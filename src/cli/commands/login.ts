@@ -1,8 +1,8 @@
 // `localtunnels login`, `logout` and `whoami`: tokens that are kept, each for its server.
 
+import { serverOrigin } from '../../client/carriers/server-address.ts'
 import type { TunnelClientOptions } from '../../client/options.ts'
-import { reach } from '../../client/reach.ts'
-import { serverOrigin } from '../../client/server-address.ts'
+import { reach } from '../../client/reach/reach.ts'
 import { ERRORS, TunnelError } from '../../errors.ts'
 import { EXIT } from '../exit-codes.ts'
 import type { Logins } from '../settings/logins.ts'

@@ -1,8 +1,8 @@
 // `localtunnels up`: the services of a configuration file over one connection, kept as the file says while it changes.
 
 import { isDeepStrictEqual } from 'node:util'
+import { pauseBefore } from '../../client/carriers/tries.ts'
 import type { TunnelClientEvents } from '../../client/options.ts'
-import { pauseBefore } from '../../client/tries.ts'
 import type { ClientConfig } from '../../config/client-config.ts'
 import { loadClientConfig } from '../../config/load.ts'
 import { deferred } from '../../deferred.ts'

@@ -1,6 +1,6 @@
 // Asks a server for a page of its control host, by the way that the client takes: a proxy on it is on this one too.
 
-import type { ServerAddress } from '../../client/server-address.ts'
+import type { ServerAddress } from '../../client/carriers/server-address.ts'
 import { deferred } from '../../deferred.ts'
 import type { Dial, SocketHandler } from '../../socket.ts'
 import { type AnswerHead, endOfHead, parseAnswerHead } from '../../wire/handshake.ts'

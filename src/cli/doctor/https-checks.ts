@@ -1,7 +1,7 @@
 // The checks of `localtunnels doctor` for servers that visitors reach by https. None rejects.
 
-import { parseServer, type ServerTlsOptions } from '../../client/server-address.ts'
-import { unreachable } from '../../client/unreachable.ts'
+import { parseServer, type ServerTlsOptions } from '../../client/carriers/server-address.ts'
+import { unreachable } from '../../client/carriers/unreachable.ts'
 import type { Dial } from '../../socket.ts'
 import type { Check } from './checks.ts'
 import { askPage } from './control-page.ts'

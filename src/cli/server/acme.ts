@@ -9,7 +9,7 @@ import {
   LETS_ENCRYPT_STAGING,
   type NameOwner,
 } from '../../certificates/acme.ts'
-import { ResumeFiles } from '../../client/resume-files.ts'
+import { ResumeFiles } from '../../client/tunnels/resume-files.ts'
 import type { AcmeSettings, ServerConfigOptions } from '../../config/server-config.ts'
 import { TunnelError } from '../../errors.ts'
 import { stateFolder } from '../../state-folder.ts'

@@ -3,7 +3,7 @@
 import type { ClusterConfig } from '../../config/server-config.ts'
 import type { RedisDirectory } from '../../directories/redis.ts'
 import { TunnelError } from '../../errors.ts'
-import type { ClusterOptions, PeerTls } from '../../server/part-options.ts'
+import type { ClusterOptions, PeerTls } from '../../server/settings/part-options.ts'
 import type { Run } from '../run.ts'
 import { pauseUntil } from '../sharing/patience.ts'
 

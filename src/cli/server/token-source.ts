@@ -1,7 +1,7 @@
 // The tokens of a server that are kept in a file: read when it starts, and again when another process changes them.
 
 import { randomBytes } from 'node:crypto'
-import type { TokenRule, TunnelServerOptions } from '../../server/options.ts'
+import type { TokenRule, TunnelServerOptions } from '../../server/settings/options.ts'
 import type { KeptToken, TokenStore } from '../../tokens.ts'
 
 /** How often the file is looked at: a token opens before the next command that its owner types has started. A look costs microseconds. */

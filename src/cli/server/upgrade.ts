@@ -2,7 +2,7 @@
 
 import { deferred } from '../../deferred.ts'
 import { TunnelError } from '../../errors.ts'
-import type { AdminUpgrade } from '../../server/part-options.ts'
+import type { AdminUpgrade } from '../../server/settings/part-options.ts'
 import type { ServerEnd } from '../ends.ts'
 import type { Run } from '../run.ts'
 import { describe } from '../sharing/report.ts'

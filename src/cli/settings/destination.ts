@@ -1,7 +1,7 @@
 // Which server a command uses, and which token goes there. A token goes only to the server that the user has given it for.
 
+import { parseServer, serverList, serverOrigin } from '../../client/carriers/server-address.ts'
 import type { OneServer } from '../../client/options.ts'
-import { parseServer, serverList, serverOrigin } from '../../client/server-address.ts'
 import type { ConnectionOptions } from '../../config/client-config.ts'
 import { TunnelError } from '../../errors.ts'
 import { isLoopback } from '../../names.ts'

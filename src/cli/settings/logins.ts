@@ -2,7 +2,7 @@
 
 import { chmodSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, isAbsolute, join } from 'node:path'
-import { serverOrigin } from '../../client/server-address.ts'
+import { serverOrigin } from '../../client/carriers/server-address.ts'
 import { TunnelError } from '../../errors.ts'
 import { homeFolder } from '../../state-folder.ts'
 

@@ -1,7 +1,7 @@
 // The server that runs in the same process when none was named: for this machine only.
 
 import { TunnelError } from '../../errors.ts'
-import type { TunnelServerOptions } from '../../server/options.ts'
+import type { TunnelServerOptions } from '../../server/settings/options.ts'
 import { createServer, needBun, type ServerEnd } from '../ends.ts'
 import { accepts } from './origin-watch.ts'
 

@@ -1,6 +1,6 @@
 // The first connection to a server: tried until the server is there, as after a loss.
 
-import { pauseBefore } from '../../client/tries.ts'
+import { pauseBefore } from '../../client/carriers/tries.ts'
 import { deferred } from '../../deferred.ts'
 import { type ErrorCode, TunnelError } from '../../errors.ts'
 import type { Output } from '../output.ts'

@@ -1,8 +1,8 @@
 // What starting would find wrong with a configuration whose every value reads well: a folder that is missing, a key of
 // another certificate. Nothing is dialled and nothing listens.
 
+import { guardToken } from '../../client/carriers/server-address.ts'
 import type { TunnelClientOptions } from '../../client/options.ts'
-import { guardToken } from '../../client/server-address.ts'
 import type { ClientSettings } from '../../client/settings.ts'
 import { pathOf } from '../../config/check.ts'
 import type { ClientConfig } from '../../config/client-config.ts'
@@ -39,10 +39,10 @@ async function ofClient(
 ): Promise<readonly (Finding | undefined)[]> {
   const server = destination && serverOption(destination, connection.ca)
   const { clientSettings } = await import('../../client/settings.ts')
-  const { httpTunnel } = await import('../../client/http-tunnel.ts')
+  const { httpTunnel } = await import('../../client/tunnels/http-tunnel.ts')
   const { Parts } = await import('../../client/parts.ts')
   const { CLIENT_PARTS } = await import('../../tunnel-client.ts')
-  const { tcpTunnel, tlsTunnel, udpTunnel } = await import('../../client/raw-tunnel.ts')
+  const { tcpTunnel, tlsTunnel, udpTunnel } = await import('../../client/tunnels/raw-tunnel.ts')
   const associate = () => {
     throw new Error('nothing is sent here')
   }
@@ -78,8 +78,8 @@ function placeOf({ name, options }: ServiceConfig): string {
 }
 
 async function ofServer(config: ServerConfig): Promise<readonly (Finding | undefined)[]> {
-  const { serverSettings } = await import('../../server/settings.ts')
-  const { SERVER_NAMES } = await import('../../server/option-names.ts')
+  const { serverSettings } = await import('../../server/settings/settings.ts')
+  const { SERVER_NAMES } = await import('../../server/settings/option-names.ts')
   const { pairFault } = await import('../../x509/pair.ts')
   const { tls } = config.options
   // The others are the command's, which makes options of the server of them when it starts.

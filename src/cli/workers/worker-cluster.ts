@@ -2,7 +2,7 @@
 
 import { join } from 'node:path'
 import { UnixDirectory } from '../../directories/unix.ts'
-import type { ClusterOptions } from '../../server/part-options.ts'
+import type { ClusterOptions } from '../../server/settings/part-options.ts'
 import { othersIdle, type Place } from './workers.ts'
 
 export class WorkerCluster {

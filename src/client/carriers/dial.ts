@@ -1,7 +1,7 @@
 // Dials the server as the settings say.
 
-import type { AcceptCarrier } from '../carrier.ts'
 import type { ClientSettings } from '../settings.ts'
+import type { AcceptCarrier } from './carrier.ts'
 import { directCarriers } from './direct.ts'
 
 export interface CarrierUse {

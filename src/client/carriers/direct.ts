@@ -22,8 +22,8 @@ import {
   type OpenCarrier,
   refusalError,
   stopped,
-} from '../carrier.ts'
-import { explained, labelOf, NoAnswer, unreachable } from '../unreachable.ts'
+} from './carrier.ts'
+import { explained, labelOf, NoAnswer, unreachable } from './unreachable.ts'
 
 /** A port that answers a greeting of TLS does so at once. */
 const EXPLAIN_MS = 1_000

@@ -14,8 +14,8 @@ import {
   refusalError,
   stopped,
   type TextCarrier,
-} from '../carrier.ts'
-import { unreachable } from '../unreachable.ts'
+} from './carrier.ts'
+import { unreachable } from './unreachable.ts'
 
 /** Bytes that may wait in `ws` before the session is stopped: what a full batch of frames holds. */
 const MAX_WAITING_BYTES = 262_144

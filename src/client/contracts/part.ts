@@ -2,11 +2,11 @@
 // which bytes for the app pass them.
 
 import type { TunnelError } from '../../errors.ts'
-import type { RequestSeen, ResponseSeen, VisitorGone, VisitorSeen } from '../connection.ts'
-import type { Probing } from '../health.ts'
+import type { RequestSeen, ResponseSeen, VisitorGone, VisitorSeen } from '../carriers/connection.ts'
 import type { TunnelClientOptions } from '../options.ts'
-import type { Origin } from '../origin.ts'
-import type { TunnelSettings } from '../tunnel-settings.ts'
+import type { Origin } from '../origins/origin.ts'
+import type { Probing } from '../tunnels/health.ts'
+import type { TunnelSettings } from '../tunnels/tunnel-settings.ts'
 import type { Laning } from './laning.ts'
 import type { Watchable } from './watching.ts'
 import type { TextWire } from './wire.ts'

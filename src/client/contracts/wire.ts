@@ -1,8 +1,8 @@
 // Contract between a client and a wire of text messages, besides that of streams.
 
 import type { CarrierHandler } from '../../session/carrier.ts'
-import type { TextCarrier } from '../carrier.ts'
-import type { Connection, ConnectionEvents } from '../connection.ts'
+import type { TextCarrier } from '../carriers/carrier.ts'
+import type { Connection, ConnectionEvents } from '../carriers/connection.ts'
 import type { ClientSettings } from '../settings.ts'
 
 export interface TextWire {

@@ -3,10 +3,10 @@
 import { deferred } from '../../deferred.ts'
 import { type ErrorCode, TunnelError } from '../../errors.ts'
 import type { Address, Dial, Socket, SocketHandler } from '../../socket.ts'
-import type { Origin } from '../origin.ts'
-import { answeredPlain, UNTRUSTED } from '../tls-check.ts'
-import { alertOf, distrustOf } from '../tls-faults.ts'
+import { alertOf, distrustOf } from '../carriers/tls-faults.ts'
+import type { Origin } from './origin.ts'
 import { Silence } from './silence.ts'
+import { answeredPlain, UNTRUSTED } from './tls-check.ts'
 
 export interface AddressOriginOptions {
   readonly address: Address

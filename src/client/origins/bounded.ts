@@ -1,7 +1,7 @@
 // An origin with a bound on dials under way: a stream that is reset leaves its dial behind, and streams alone are counted.
 
 import { TunnelError } from '../../errors.ts'
-import type { Origin } from '../origin.ts'
+import type { Origin } from './origin.ts'
 
 /** The same origin; beyond `maxDials` at once it is not dialled, and the stream is refused with `STREAM_LIMIT`. */
 export function bounded(origin: Origin, maxDials: number): Origin {

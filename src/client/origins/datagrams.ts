@@ -6,8 +6,8 @@ import { eventLoop } from '../../event-loop.ts'
 import { Flow } from '../../flow/flow.ts'
 import { FlowShare } from '../../flow/share.ts'
 import type { Socket, SocketHandler } from '../../socket.ts'
-import type { Origin } from '../origin.ts'
-import { turns } from '../streams-connection.ts'
+import { turns } from '../carriers/streams-connection.ts'
+import type { Origin } from './origin.ts'
 
 export interface DatagramOriginOptions {
   readonly host: string

@@ -3,8 +3,8 @@
 import { statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { TunnelError } from '../../errors.ts'
-import type { Origin } from '../origin.ts'
 import { HandlerOrigin } from './handler.ts'
+import type { Origin } from './origin.ts'
 
 /** A folder that is there; anything else is `OPTION_INVALID`. Afterwards it may come and go. */
 export function folderOrigin(folder: string, isSpa: boolean): Origin {

@@ -2,8 +2,8 @@
 
 import type { Socket, SocketHandler } from '../../socket.ts'
 import type { FetchHandler } from '../options.ts'
-import type { Origin } from '../origin.ts'
 import type { WebSocketHandlers } from './app-websocket.ts'
+import type { Origin } from './origin.ts'
 
 export class HandlerOrigin implements Origin {
   readonly label: string

@@ -2,7 +2,7 @@
 
 import { TunnelError } from '../../errors.ts'
 import type { Socket, SocketHandler } from '../../socket.ts'
-import type { Origin } from '../origin.ts'
+import type { Origin } from './origin.ts'
 
 export class LateOrigin implements Origin {
   #place: Origin | undefined

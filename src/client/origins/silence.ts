@@ -3,7 +3,7 @@
 
 import { TunnelError } from '../../errors.ts'
 import type { Address, Dial, Socket, SocketHandler } from '../../socket.ts'
-import { speaksTls } from '../tls-check.ts'
+import { speaksTls } from './tls-check.ts'
 
 /** Longest wait for the handshake that shows it. */
 const PROBE_TIMEOUT_MS = 500

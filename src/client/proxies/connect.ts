@@ -3,7 +3,7 @@
 import { TunnelError } from '../../errors.ts'
 import type { Opening } from '../../socket.ts'
 import { endOfHead, MAX_ANSWER_HEAD_BYTES, parseAnswerHead } from '../../wire/handshake.ts'
-import { cannotReach, notAProxy, type ProxySettings } from '../proxy.ts'
+import { cannotReach, notAProxy, type ProxySettings } from '../carriers/proxy.ts'
 
 /** What proxies answer when the server behind them does not. */
 const UNREACHABLE: ReadonlySet<number> = new Set([502, 503, 504])

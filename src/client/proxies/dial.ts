@@ -5,7 +5,7 @@ import { isIP } from 'node:net'
 import { TunnelError } from '../../errors.ts'
 import type { Dial, Opening } from '../../socket.ts'
 import { onThisMachine } from '../../sockets/dial.ts'
-import { type ChooseProxy, notAProxy, type ProxySettings } from '../proxy.ts'
+import { type ChooseProxy, notAProxy, type ProxySettings } from '../carriers/proxy.ts'
 import { ConnectOpening } from './connect.ts'
 import { Socks5Opening } from './socks5.ts'
 

@@ -7,7 +7,7 @@
 import { isIP } from 'node:net'
 import { TunnelError } from '../../errors.ts'
 import type { Opening } from '../../socket.ts'
-import { cannotReach, notAProxy, type ProxySettings } from '../proxy.ts'
+import { cannotReach, notAProxy, type ProxySettings } from '../carriers/proxy.ts'
 
 const VERSION = 5
 const AUTH_VERSION = 1

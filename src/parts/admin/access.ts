@@ -4,9 +4,9 @@ import { createHash, timingSafeEqual } from 'node:crypto'
 import { deferred } from '../../deferred.ts'
 import { TunnelError } from '../../errors.ts'
 import { eventLoop } from '../../event-loop.ts'
-import type { Bounds } from '../../server/bounds.ts'
-import { ANYTHING } from '../../server/policy.ts'
-import { TokenGate, type Verdict } from '../../server/token-gate.ts'
+import { TokenGate, type Verdict } from '../../server/limits/token-gate.ts'
+import type { Bounds } from '../../server/settings/bounds.ts'
+import { ANYTHING } from '../../server/settings/policy.ts'
 
 /** Throws `ADMIN_INVALID` where Host and path are no URL together: a caller without a token can send that. */
 export function urlOf(request: Request): URL {

@@ -1,8 +1,8 @@
 // The admin APIs of all workers as one: what one of them has is asked there, what each has a part of is added up.
 
 import { TunnelError } from '../../errors.ts'
-import type { AdminUpgrade } from '../../server/part-options.ts'
-import type { ServerStats } from '../../server/stats.ts'
+import type { AdminUpgrade } from '../../server/settings/part-options.ts'
+import type { ServerStats } from '../../server/settings/stats.ts'
 import { type AccessHost, AdminAccess, urlOf } from './access.ts'
 import { failure, json, MethodMissing, Missing, text } from './answers.ts'
 import { ONLY_READ } from './api.ts'

@@ -2,7 +2,7 @@
 
 import { TunnelError } from '../../errors.ts'
 import type { Install } from '../../server/contracts/part.ts'
-import type { AdminOptions } from '../../server/part-options.ts'
+import type { AdminOptions } from '../../server/settings/part-options.ts'
 import type { Admin } from './admin.ts'
 import { adminSettings } from './options.ts'
 

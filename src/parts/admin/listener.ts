@@ -1,7 +1,7 @@
 // Where the admin API listens: a port of its own, or a Unix socket.
 
 import { TunnelError } from '../../errors.ts'
-import type { AdminUpgrade } from '../../server/part-options.ts'
+import type { AdminUpgrade } from '../../server/settings/part-options.ts'
 import { MAX_BODY_BYTES } from './api.ts'
 
 /** More than a new program gets to start. */

@@ -1,6 +1,6 @@
 // What several workers tell of themselves, as one server tells it.
 
-import type { ServerStats } from '../../server/stats.ts'
+import type { ServerStats } from '../../server/settings/stats.ts'
 import { addedRecent } from './recent.ts'
 import type { TunnelRow } from './rows.ts'
 

@@ -3,8 +3,8 @@
 import type { ErrorCode } from '../../errors.ts'
 import type { Hop } from '../../http/forward.ts'
 import { parseRequestHead, RequestHead } from '../../http/head.ts'
-import type { Bounds } from '../../server/bounds.ts'
-import type { Exchange, Rewrite, Upstream, Visit } from '../../server/upstream.ts'
+import type { Exchange, Rewrite, Upstream, Visit } from '../../server/contracts/upstream.ts'
+import type { Bounds } from '../../server/settings/bounds.ts'
 import { PROBE_HEADER } from '../../wire/control.ts'
 
 /** What apps see in their logs. */

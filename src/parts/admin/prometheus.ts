@@ -9,7 +9,7 @@ import {
   SIZE_BOUNDS,
   STATUS_CLASSES,
 } from '../../measures.ts'
-import type { ServerStats } from '../../server/stats.ts'
+import type { ServerStats } from '../../server/settings/stats.ts'
 import { METHODS, type Metrics, type Series } from '../metrics/metrics.ts'
 import { openDescriptors, type ProcessState, usedMemory } from './process-state.ts'
 

@@ -1,7 +1,7 @@
 // What the admin API tells: rows made from the tunnels and clients of a server. Secrets and bodies are never among them.
 
-import type { ClientConnection } from '../../server/clients.ts'
-import type { Tunnel } from '../../server/tunnel.ts'
+import type { ClientConnection } from '../../server/contracts/clients.ts'
+import type { Tunnel } from '../../server/tunnels/tunnel.ts'
 import type { KeptToken } from '../../tokens.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import type { Probe } from './probes.ts'

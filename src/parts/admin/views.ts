@@ -4,7 +4,7 @@
 import { TunnelError } from '../../errors.ts'
 import { quantile } from '../../measures.ts'
 import type { Span } from '../../operations.ts'
-import type { ServerStats } from '../../server/stats.ts'
+import type { ServerStats } from '../../server/settings/stats.ts'
 import type { NodeRow } from './desk.ts'
 import { addedCodes } from './merged.ts'
 import { attentionOf } from './needs.ts'

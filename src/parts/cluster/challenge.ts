@@ -4,7 +4,7 @@
 import { randomBytes } from 'node:crypto'
 import { eventLoop } from '../../event-loop.ts'
 import { latin1 } from '../../http/characters.ts'
-import { type Arrival, type Route, refusal, routedLater } from '../../server/front.ts'
+import { type Arrival, type Route, refusal, routedLater } from '../../server/contracts/front.ts'
 import type { Socket, SocketHandler } from '../../socket.ts'
 import type { Cluster } from './cluster.ts'
 import { challengeWith, MAX_GREETING_BYTES, PEER_REFUSED, proofIn } from './peer-wire.ts'

@@ -5,8 +5,9 @@ import { networkInterfaces } from 'node:os'
 import type { Directory, DirectoryTimes, Node, Place } from '../../directory.ts'
 import { type ErrorCode, TunnelError } from '../../errors.ts'
 import { eventLoop } from '../../event-loop.ts'
-import type { Bounds } from '../../server/bounds.ts'
 import type { Clock } from '../../server/contracts/clock.ts'
+import type { Arrival } from '../../server/contracts/front.ts'
+import type { RawWish } from '../../server/contracts/raw-visit.ts'
 import type {
   Claimed,
   ClusterMember,
@@ -16,11 +17,10 @@ import type {
   Servers,
   Shared,
 } from '../../server/contracts/servers.ts'
-import type { Arrival } from '../../server/front.ts'
-import type { ClusterOptions, PeerTls } from '../../server/part-options.ts'
-import { hash } from '../../server/pool.ts'
-import type { RawWish } from '../../server/raw-visit.ts'
-import type { Upstream } from '../../server/upstream.ts'
+import type { Upstream } from '../../server/contracts/upstream.ts'
+import type { Bounds } from '../../server/settings/bounds.ts'
+import type { ClusterOptions, PeerTls } from '../../server/settings/part-options.ts'
+import { hash } from '../../server/tunnels/pool.ts'
 import type { ByteStream, StreamHandler } from '../../session/byte-stream.ts'
 import type { Turns } from '../../session/turns.ts'
 import type { Socket, SocketHandler } from '../../socket.ts'

@@ -2,7 +2,7 @@
 // frame is the end of one way. A connection that closes before both ends were said was cut, whatever carries it: TLS and unix
 // sockets have no reset.
 
-import { UNHEARD } from '../../server/raw-visit.ts'
+import { UNHEARD } from '../../server/contracts/raw-visit.ts'
 import type { Endpoints, Socket, SocketHandler } from '../../socket.ts'
 
 const HEADER_BYTES = 2

@@ -1,9 +1,9 @@
 // The other servers of a cluster as a part of a server: a name that no tunnel here has may be theirs.
 
+import { refusal } from '../../server/contracts/front.ts'
 import type { Install } from '../../server/contracts/part.ts'
 import { untilOver } from '../../server/draining.ts'
-import { refusal } from '../../server/front.ts'
-import type { ServerSettings } from '../../server/settings.ts'
+import type { ServerSettings } from '../../server/settings/settings.ts'
 import type { Joined } from './joining.ts'
 import { NameSearches } from './name-search.ts'
 import { checkCluster } from './options.ts'

@@ -1,8 +1,8 @@
 // Makes a server one of a cluster: from then on the others send requests here.
 
+import { type Arrival, type Route, refusal } from '../../server/contracts/front.ts'
 import type { PartServer, WholeServer } from '../../server/contracts/part.ts'
-import { type Arrival, type Route, refusal } from '../../server/front.ts'
-import type { ClusterOptions } from '../../server/part-options.ts'
+import type { ClusterOptions } from '../../server/settings/part-options.ts'
 import { Cluster, peerUrlOf } from './cluster.ts'
 import { peerRoute } from './peer-door.ts'
 import { RAW_PROTOCOL } from './peer-wire.ts'

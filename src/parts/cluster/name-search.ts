@@ -3,9 +3,9 @@
 
 import type { Node } from '../../directory.ts'
 import type { ErrorCode } from '../../errors.ts'
+import { type Holding, type Route, refusal, routedLater } from '../../server/contracts/front.ts'
 import type { NamedRequest, NameRouter, SearchedRequest } from '../../server/contracts/layer.ts'
-import { type Holding, type Route, refusal, routedLater } from '../../server/front.ts'
-import type { Upstream } from '../../server/upstream.ts'
+import type { Upstream } from '../../server/contracts/upstream.ts'
 
 /** What a request for a name asks of the other servers; see `Cluster`. */
 export interface SearchedServers {

@@ -2,7 +2,7 @@
 
 import type { DirectoryTimes } from '../../directory.ts'
 import { TunnelError } from '../../errors.ts'
-import type { ClusterOptions } from '../../server/part-options.ts'
+import type { ClusterOptions } from '../../server/settings/part-options.ts'
 
 /** Throws `OPTION_INVALID` for what cannot be used. `port`: of the server. */
 export function checkCluster({ peerUrl, peerTls, secret }: ClusterOptions, port: number): void {

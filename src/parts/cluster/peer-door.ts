@@ -1,8 +1,8 @@
 // Where the connections of other servers come in: behind their greeting they bring requests of their visitors.
 
 import type { RequestHead } from '../../http/head.ts'
+import type { Arrival, Route } from '../../server/contracts/front.ts'
 import type { WholeServer } from '../../server/contracts/part.ts'
-import type { Arrival, Route } from '../../server/front.ts'
 import { VisitorHop } from '../../server/fronts/visitor-hop.ts'
 import type { Socket } from '../../socket.ts'
 import { provedRoute } from './challenge.ts'

@@ -1,11 +1,11 @@
 // Another server of the cluster: what requests for the names that it holds go through.
 
 import type { Node } from '../../directory.ts'
-import type { Bounds } from '../../server/bounds.ts'
 import type { Clock } from '../../server/contracts/clock.ts'
 import type { RawOpening, RawPassenger } from '../../server/contracts/servers.ts'
-import type { PeerTls } from '../../server/part-options.ts'
-import type { Upstream, Visit } from '../../server/upstream.ts'
+import type { Upstream, Visit } from '../../server/contracts/upstream.ts'
+import type { Bounds } from '../../server/settings/bounds.ts'
+import type { PeerTls } from '../../server/settings/part-options.ts'
 import { writeHeadWithLine } from '../../server/upstreams/forwarded.ts'
 import { IdleStreams } from '../../server/upstreams/idle-streams.ts'
 import { StreamsUpstream } from '../../server/upstreams/streams.ts'

@@ -1,9 +1,9 @@
 // The other servers of a cluster as this one reaches them: connections to them, which of them live, and which are of an earlier version.
 
 import type { Directory, DirectoryTimes, Node } from '../../directory.ts'
-import { isLoopback } from '../../server/address-book.ts'
-import type { Bounds } from '../../server/bounds.ts'
 import type { RawOpening, RawPassenger } from '../../server/contracts/servers.ts'
+import { isLoopback } from '../../server/settings/address-book.ts'
+import type { Bounds } from '../../server/settings/bounds.ts'
 import type { ByteStream, StreamHandler } from '../../session/byte-stream.ts'
 import { Shares } from '../../shares.ts'
 import { networkOf } from '../../wire/ip-address.ts'

@@ -1,9 +1,9 @@
 // Where raw visitors come in that other servers send on: joined to the tunnel of this server, and sent on no further.
 
+import { type Arrival, type Route, refusal } from '../../server/contracts/front.ts'
 import type { WholeServer } from '../../server/contracts/part.ts'
+import { UNHEARD } from '../../server/contracts/raw-visit.ts'
 import type { RawPassenger } from '../../server/contracts/servers.ts'
-import { type Arrival, type Route, refusal } from '../../server/front.ts'
-import { UNHEARD } from '../../server/raw-visit.ts'
 import type { Endpoints, Socket } from '../../socket.ts'
 import { provedRoute } from './challenge.ts'
 import type { Cluster } from './cluster.ts'

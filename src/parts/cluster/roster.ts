@@ -3,7 +3,7 @@
 import { objectIn } from '../../directory.ts'
 import type { RecentRow } from '../../measures.ts'
 import type { ServerReport } from '../../server/contracts/servers.ts'
-import type { ServerStats } from '../../server/stats.ts'
+import type { ServerStats } from '../../server/settings/stats.ts'
 import type { SharedTable } from './shared-table.ts'
 
 const REPORT_MS = 10_000

@@ -8,7 +8,7 @@
 
 import { reasonOf } from '../../http/error-answer.ts'
 import type { RequestHead } from '../../http/head.ts'
-import type { Visit } from '../../server/upstream.ts'
+import type { Visit } from '../../server/contracts/upstream.ts'
 import { Copy } from './copy.ts'
 import type { CopyHost } from './copying.ts'
 

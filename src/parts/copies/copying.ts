@@ -3,8 +3,8 @@
 import type { ErrorCode } from '../../errors.ts'
 import { BodyFramer } from '../../http/body.ts'
 import type { CopyEnd } from '../../server/contracts/layer.ts'
-import type { KeptBody } from '../../server/kept-bodies.ts'
-import { DEAD_EXCHANGE, type Exchange, type Upstream, type Visit } from '../../server/upstream.ts'
+import { DEAD_EXCHANGE, type Exchange, type Upstream, type Visit } from '../../server/contracts/upstream.ts'
+import type { KeptBody } from '../../server/limits/kept-bodies.ts'
 import type { PoolAnswer } from '../../wire/control.ts'
 import { Copies } from './copies.ts'
 

@@ -1,6 +1,6 @@
 // The pieces of a request that was read whole, given to one exchange as fast as its app takes them.
 
-import type { Exchange } from '../../server/upstream.ts'
+import type { Exchange } from '../../server/contracts/upstream.ts'
 
 export class PiecesSender {
   #exchange: Exchange | undefined

@@ -18,12 +18,12 @@ import type {
   UsedMarks,
   Verdict,
 } from '../../plugin.ts'
-import type { Bounds } from '../../server/bounds.ts'
 import type { Asking, Guarding, Judgement, OwnGuard } from '../../server/contracts/guarding.ts'
 import type { Faults } from '../../server/contracts/part.ts'
-import { isRefusing } from '../../server/no-guards.ts'
-import type { ClusterOptions } from '../../server/part-options.ts'
-import { pluginsFor } from '../../server/plugins-for.ts'
+import type { Bounds } from '../../server/settings/bounds.ts'
+import type { ClusterOptions } from '../../server/settings/part-options.ts'
+import { pluginsFor } from '../../server/settings/plugins-for.ts'
+import { isRefusing } from '../../server/tunnels/no-guards.ts'
 
 /** What guards need of the settings of their server, as they are now. */
 export interface GuardSettings {

@@ -2,11 +2,11 @@
 // done to it on its way.
 
 import type { Reading, Refusal } from '../../plugin.ts'
+import { type Route, routedLater } from '../../server/contracts/front.ts'
 import type { Judgement } from '../../server/contracts/guarding.ts'
 import type { Router, TunnelRequest } from '../../server/contracts/layer.ts'
 import type { Install } from '../../server/contracts/part.ts'
-import { type Route, routedLater } from '../../server/front.ts'
-import { VisitorGate } from '../../server/visitor-gate.ts'
+import { VisitorGate } from '../../server/routing/visitor-gate.ts'
 import { Allotments } from './allotments.ts'
 import { Guards } from './guards.ts'
 import { Passage } from './passage.ts'

@@ -3,7 +3,7 @@
 import { BodyFramer } from '../../http/body.ts'
 import type { RequestHead } from '../../http/head.ts'
 import type { Middleware, Pass } from '../../plugin.ts'
-import { keepOpen } from '../../server/keep-open.ts'
+import { keepOpen } from '../../server/routing/keep-open.ts'
 import { answerLinesOf, applyPasses, hidesAdded, namesOf, restoreHead } from './guards.ts'
 
 export class Passage {

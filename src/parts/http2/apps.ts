@@ -2,7 +2,7 @@
 
 import type { ErrorCode } from '../../errors.ts'
 import type { RequestHead } from '../../http/head.ts'
-import type { AppsTerms, StreamsApps } from '../../server/upstreams/streams-context.ts'
+import type { AppsTerms, StreamsApps } from '../../server/contracts/streams-context.ts'
 import type { ByteStream, StreamHandler } from '../../session/byte-stream.ts'
 import { Http2App } from './app.ts'
 import { type Begun, Http2Channel } from './app-channel.ts'

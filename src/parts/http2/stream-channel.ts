@@ -17,9 +17,9 @@ import type {
   RequestInput,
   RequestProgress,
   VisitChannel,
-} from '../../server/fronts/channel.ts'
+} from '../../server/contracts/channel.ts'
 import type { VisitorHop } from '../../server/fronts/visitor-hop.ts'
-import { type Movement, Progress } from '../../server/progress.ts'
+import { type Movement, Progress } from '../../server/limits/progress.ts'
 import type { AskedCertificate } from '../../socket.ts'
 import type { Account } from '../../unsent.ts'
 import type { MultiplexedConnection, MultiplexedStream } from './multiplexed.ts'

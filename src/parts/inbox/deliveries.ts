@@ -2,7 +2,7 @@
 
 import { eventLoop } from '../../event-loop.ts'
 import type { KeptWebhook } from '../../inbox.ts'
-import type { BookingDesk } from '../../server/booking.ts'
+import type { BookingDesk } from '../../server/routing/booking.ts'
 import { type Delivered, DeliveryVisit } from './delivery-visit.ts'
 import type { InboxSettings } from './options.ts'
 

@@ -6,10 +6,10 @@ import { APP_ANSWERED_HEADER } from '../../http/error-answer.ts'
 import type { Hop } from '../../http/forward.ts'
 import { parseRequestHead, RequestHead } from '../../http/head.ts'
 import type { KeptWebhook } from '../../inbox.ts'
-import type { Booking, BookingDesk } from '../../server/booking.ts'
+import type { Arrival, Route } from '../../server/contracts/front.ts'
 import type { PeerNote } from '../../server/contracts/peer-note.ts'
-import type { Arrival, Route } from '../../server/front.ts'
-import type { Exchange, Rewrite, Visit } from '../../server/upstream.ts'
+import type { Exchange, Rewrite, Visit } from '../../server/contracts/upstream.ts'
+import type { Booking, BookingDesk } from '../../server/routing/booking.ts'
 import { DELIVERY_HEADER, RECEIVED_HEADER } from './marks.ts'
 
 export interface Delivered {

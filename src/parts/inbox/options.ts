@@ -1,7 +1,7 @@
 // What an operator says of the inbox, with the defaults.
 
 import { TunnelError } from '../../errors.ts'
-import type { InboxOptions } from '../../server/part-options.ts'
+import type { InboxOptions } from '../../server/settings/part-options.ts'
 import { LARGEST_TIMES } from '../../shares.ts'
 
 export type InboxSettings = Required<InboxOptions>

@@ -1,6 +1,6 @@
 // The capture of a client: which connections are read, when what waits is read, and what happens when it falls behind.
 
-import type { Origin } from '../../client/origin.ts'
+import type { Origin } from '../../client/origins/origin.ts'
 import type { Socket, SocketHandler } from '../../socket.ts'
 import type { TunnelKind } from '../../wire/tunnel-kind.ts'
 import type { Entry, Place } from './entry.ts'

@@ -1,6 +1,6 @@
 // The inspector of one client: what it keeps, and what it offers of that. Loaded when a client with `inspect` connects.
 
-import type { Origin } from '../../client/origin.ts'
+import type { Origin } from '../../client/origins/origin.ts'
 import { TunnelError } from '../../errors.ts'
 import { Events } from '../../events.ts'
 import type { Edit, Session } from '../../exchange.ts'

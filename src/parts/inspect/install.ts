@@ -9,9 +9,9 @@ import type {
   Watched,
 } from '../../client/contracts/part.ts'
 import type { Exchange, Watchable } from '../../client/contracts/watching.ts'
-import type { Origin } from '../../client/origin.ts'
-import { sha256 } from '../../client/probe.ts'
-import type { TunnelSettings } from '../../client/tunnel-settings.ts'
+import type { Origin } from '../../client/origins/origin.ts'
+import { sha256 } from '../../client/reach/probe.ts'
+import type { TunnelSettings } from '../../client/tunnels/tunnel-settings.ts'
 import { serverProbeProof } from '../../wire/control.ts'
 import { webhooksOf } from '../webhooks/verify-settings.ts'
 import type { Inspected, Inspector } from './inspector.ts'

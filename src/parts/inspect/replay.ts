@@ -1,6 +1,6 @@
 // Sends a captured request again: to the origin that it went to, and nowhere else. Redirects are answers like any other.
 
-import type { Origin } from '../../client/origin.ts'
+import type { Origin } from '../../client/origins/origin.ts'
 import { TunnelError } from '../../errors.ts'
 import { type Edit, MASK } from '../../exchange.ts'
 import { ascii, joined, latin1 } from '../../http/characters.ts'

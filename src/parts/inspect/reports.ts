@@ -1,6 +1,6 @@
 // What only the server knows of exchanges, put to the entries that the capture made: refusals, codes, and who the visitor is.
 
-import type { RequestSeen, ResponseSeen, VisitorGone, VisitorSeen } from '../../client/connection.ts'
+import type { RequestSeen, ResponseSeen, VisitorGone, VisitorSeen } from '../../client/carriers/connection.ts'
 import { ERRORS, type ErrorCode } from '../../errors.ts'
 import type { Capture } from './capture.ts'
 import type { Entry } from './entry.ts'

@@ -1,7 +1,7 @@
 // A connection to an origin, tapped: its bytes pass as before, and a flow of the capture sees them. It holds nothing back:
 // what the capture does with them, it does later.
 
-import type { Origin } from '../../client/origin.ts'
+import type { Origin } from '../../client/origins/origin.ts'
 import { TunnelError } from '../../errors.ts'
 import type { Endpoints, LentWays, Loan, Socket, SocketHandler, Splice, SpliceDone } from '../../socket.ts'
 import { type Flow, FROM_APP, TO_APP } from './flow.ts'

@@ -2,8 +2,8 @@
 
 import { STATUS_CODES } from 'node:http'
 import { latin1Text } from '../../buffers.ts'
-import type { Bounds } from '../../server/bounds.ts'
-import type { Visit } from '../../server/upstream.ts'
+import type { Visit } from '../../server/contracts/upstream.ts'
+import type { Bounds } from '../../server/settings/bounds.ts'
 import { type JsonAnswer, LEFT_OUT, nominatedBy } from '../../wire/json.ts'
 
 /** The head in Latin-1, with the right length; `undefined` when it is larger than an origin's may be. */

@@ -1,12 +1,12 @@
 // The names of one client on the JSON wire: asked for, granted, taken back, given back.
 
 import { ERRORS, type ErrorCode } from '../../errors.ts'
-import type { ClientHost } from '../../server/client-host.ts'
-import type { Holder } from '../../server/holdings.ts'
-import type { Member } from '../../server/member.ts'
-import type { Rule } from '../../server/policy.ts'
-import type { Tunnel } from '../../server/tunnel.ts'
-import { refusalOfName, type Tunnels } from '../../server/tunnels.ts'
+import type { Holder } from '../../server/limits/holdings.ts'
+import type { ClientHost } from '../../server/registration/client-host.ts'
+import type { Rule } from '../../server/settings/policy.ts'
+import type { Member } from '../../server/tunnels/member.ts'
+import type { Tunnel } from '../../server/tunnels/tunnel.ts'
+import { refusalOfName, type Tunnels } from '../../server/tunnels/tunnels.ts'
 import { encodeError, encodeRegistered, encodeTaken } from '../../wire/json.ts'
 import type { JsonConnection } from './connection.ts'
 import type { JsonRequests } from './requests.ts'

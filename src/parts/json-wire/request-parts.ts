@@ -12,7 +12,7 @@ import {
 } from '../../http/field-names.ts'
 import { Fields } from '../../http/fields.ts'
 import { forwardRequestHead, maxForwardedBytes } from '../../http/forward.ts'
-import type { Visit } from '../../server/upstream.ts'
+import type { Visit } from '../../server/contracts/upstream.ts'
 import type { HeaderList } from '../../wire/json.ts'
 
 /** What a message says of a request, besides its body. */

@@ -1,9 +1,9 @@
 // The requests that one JSON client was sent, and the answers that it owes.
 
-import type { Bounds } from '../../server/bounds.ts'
-import type { ClientHost } from '../../server/client-host.ts'
-import type { ClientUse } from '../../server/client-use.ts'
-import type { Deadlines } from '../../server/deadlines.ts'
+import type { ClientUse } from '../../server/limits/client-use.ts'
+import type { Deadlines } from '../../server/limits/deadlines.ts'
+import type { ClientHost } from '../../server/registration/client-host.ts'
+import type { Bounds } from '../../server/settings/bounds.ts'
 import type { WebSocketCarrier } from '../../session/carriers/websocket.ts'
 import type { StreamBudget } from '../../session/contract.ts'
 import { encodeCancel, type JsonAnswer, type JsonExtension } from '../../wire/json.ts'

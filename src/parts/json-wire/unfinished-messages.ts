@@ -1,7 +1,7 @@
 // JSON messages that have begun to arrive, of all clients together: each may be long, and its sender need not end it.
 
 import { eventLoop } from '../../event-loop.ts'
-import type { Holder } from '../../server/holdings.ts'
+import type { Holder } from '../../server/limits/holdings.ts'
 
 /** Those of one holder. */
 interface Part {

@@ -4,12 +4,17 @@ import { base64 } from '../../buffers.ts'
 import { ERRORS, type ErrorCode } from '../../errors.ts'
 import { BodyFramer } from '../../http/body.ts'
 import { logsConnectionIn } from '../../http/connection-logins.ts'
-import type { Bounds } from '../../server/bounds.ts'
-import { visitorOf } from '../../server/client-address.ts'
-import type { Deadline } from '../../server/deadlines.ts'
-import { HeadBuffer } from '../../server/head-buffer.ts'
-import { Takers } from '../../server/takers.ts'
-import { DEAD_EXCHANGE, type Exchange, type TunnelUpstream, type Visit } from '../../server/upstream.ts'
+import {
+  DEAD_EXCHANGE,
+  type Exchange,
+  type TunnelUpstream,
+  type Visit,
+} from '../../server/contracts/upstream.ts'
+import { visitorOf } from '../../server/limits/client-address.ts'
+import type { Deadline } from '../../server/limits/deadlines.ts'
+import { Takers } from '../../server/limits/takers.ts'
+import type { Bounds } from '../../server/settings/bounds.ts'
+import { HeadBuffer } from '../../server/upstreams/head-buffer.ts'
 import { decodeBody, encodeBody, encodeRequest, type JsonAnswer } from '../../wire/json.ts'
 import { answerHead, hasBody } from './answer-head.ts'
 import { requestParts } from './request-parts.ts'

@@ -2,10 +2,10 @@
 
 import type { Lane } from '../../accelerator.ts'
 import { IDEMPOTENT } from '../../http/request-line.ts'
+import type { Arrival } from '../../server/contracts/front.ts'
 import type { Reserved } from '../../server/contracts/lane.ts'
 import type { LaneSite, VisitorShortcut } from '../../server/contracts/laning.ts'
-import type { Arrival } from '../../server/front.ts'
-import type { Ease, Exchange, Upstream, Visit } from '../../server/upstream.ts'
+import type { Ease, Exchange, Upstream, Visit } from '../../server/contracts/upstream.ts'
 import type { LaneGrant } from './install.ts'
 
 /** So many easy exchanges within `SOON_MS` make a visitor that a lane is for. */

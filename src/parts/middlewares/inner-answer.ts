@@ -3,7 +3,7 @@
 import { deferred } from '../../deferred.ts'
 import { BodyFramer } from '../../http/body.ts'
 import { parseResponseHead, ResponseHead } from '../../http/head.ts'
-import type { Bounds } from '../../server/bounds.ts'
+import type { Bounds } from '../../server/settings/bounds.ts'
 
 /** Pieces of the answer that wait for the middleware; then the app waits. */
 const MAX_QUEUED_BYTES = 262_144

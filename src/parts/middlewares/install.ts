@@ -1,8 +1,8 @@
 // Middlewares as a part of a server: the last layer, which wraps the upstream that the others lead to.
 
+import { changed, type Route, routedLater } from '../../server/contracts/front.ts'
 import type { Install } from '../../server/contracts/part.ts'
-import { changed, type Route, routedLater } from '../../server/front.ts'
-import { pluginsFor } from '../../server/plugins-for.ts'
+import { pluginsFor } from '../../server/settings/plugins-for.ts'
 
 export const installMiddlewares: Install = server => {
   let code: typeof import('./middleware.ts') | undefined

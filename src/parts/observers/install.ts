@@ -7,7 +7,7 @@ import type { Seen } from '../../plugin.ts'
 import type { LaneAsking, LaneClause } from '../../server/contracts/laning.ts'
 import type { Ending as RequestEnding } from '../../server/contracts/layer.ts'
 import type { Install } from '../../server/contracts/part.ts'
-import { toHundredth } from '../../server/exchanges.ts'
+import { toHundredth } from '../../server/routing/exchanges.ts'
 import { type Ending, Observers, type Watched } from './observers.ts'
 
 export const installObservers: Install = server => {

@@ -3,7 +3,7 @@
 
 import type { LineObserver, Observer, Outcome, Seen } from '../../plugin.ts'
 import type { Faults } from '../../server/contracts/part.ts'
-import { pluginsFor } from '../../server/plugins-for.ts'
+import { pluginsFor } from '../../server/settings/plugins-for.ts'
 
 /** What observers get when it is over; the times are kept here. */
 export type Ending = Omit<Outcome, 'durationMs' | 'waitMs' | 'appMs'>

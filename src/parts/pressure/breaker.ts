@@ -5,7 +5,7 @@
 //                                     ▲                               │
 //                                     └────── failed, twice as long ──┘
 
-import type { BreakerRule } from '../../server/tunnel-rule.ts'
+import type { BreakerRule } from '../../server/settings/tunnel-rule.ts'
 
 /** The longest time between tries. */
 const MAX_OPEN_MS = 60_000

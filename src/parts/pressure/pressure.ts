@@ -2,8 +2,8 @@
 
 import type { Clock } from '../../server/contracts/clock.ts'
 import type { LayeredTunnel } from '../../server/contracts/layer.ts'
-import { pluginsFor } from '../../server/plugins-for.ts'
-import type { TunnelRule } from '../../server/tunnel-rule.ts'
+import { pluginsFor } from '../../server/settings/plugins-for.ts'
+import type { TunnelRule } from '../../server/settings/tunnel-rule.ts'
 import { Breaker } from './breaker.ts'
 import { Slots } from './slots.ts'
 

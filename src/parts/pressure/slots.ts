@@ -3,7 +3,7 @@
 
 import type { ErrorCode } from '../../errors.ts'
 import type { Clock, Deadline } from '../../server/contracts/clock.ts'
-import { type Taker, Takers } from '../../server/takers.ts'
+import { type Taker, Takers } from '../../server/limits/takers.ts'
 
 export interface SlotRule {
   readonly maxInFlight: number

@@ -3,9 +3,9 @@
 
 import { ERRORS, type ErrorCode } from '../../errors.ts'
 import type { Clock } from '../../server/contracts/clock.ts'
+import { type Route, refusal } from '../../server/contracts/front.ts'
 import type { Ending, Follower, Router, TunnelRequest } from '../../server/contracts/layer.ts'
-import { type Route, refusal } from '../../server/front.ts'
-import { isFailure } from '../../server/reports.ts'
+import { isFailure } from '../../server/routing/reports.ts'
 import { networkOf } from '../../wire/ip-address.ts'
 import { AnswerDeadline } from './answer-deadline.ts'
 import type { Pressure } from './pressure.ts'

@@ -4,8 +4,8 @@
 // one timer serves all buckets for which something waits.
 
 import type { LayeredTunnel } from '../../server/contracts/layer.ts'
-import { pluginsFor } from '../../server/plugins-for.ts'
-import type { TunnelRule } from '../../server/tunnel-rule.ts'
+import { pluginsFor } from '../../server/settings/plugins-for.ts'
+import type { TunnelRule } from '../../server/settings/tunnel-rule.ts'
 import { networkOf } from '../../wire/ip-address.ts'
 
 /** How often those that wait have their turn. */

@@ -2,7 +2,7 @@
 
 import type { Install } from '../../client/contracts/part.ts'
 import type { HttpTunnelOptions } from '../../client/options.ts'
-import type { Origin } from '../../client/origin.ts'
+import type { Origin } from '../../client/origins/origin.ts'
 import { TunnelError } from '../../errors.ts'
 import type { Socket, SocketHandler } from '../../socket.ts'
 import type { Judge } from './judged-connection.ts'

@@ -1,7 +1,7 @@
 // One connection to an app whose requests are judged first: by their head, or when they are complete.
 
 import { addPiece, copyOf } from '../../bytes.ts'
-import type { Origin } from '../../client/origin.ts'
+import type { Origin } from '../../client/origins/origin.ts'
 import { type ErrorCode, TunnelError } from '../../errors.ts'
 import { eventLoop } from '../../event-loop.ts'
 import { BodyFramer } from '../../http/body.ts'

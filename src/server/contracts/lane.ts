@@ -2,7 +2,7 @@
 
 import type { Lane, LaneEnd, LaneExchange, LaneTerms } from '../../accelerator.ts'
 import type { Socket } from '../../socket.ts'
-import type { Exchange, Rewrite, Visit } from '../upstream.ts'
+import type { Exchange, Rewrite, Visit } from './upstream.ts'
 
 /** A way to the origin that one visitor has to itself, until it releases it. */
 export interface Reserved {

@@ -15,10 +15,10 @@ import type { LendableStream } from '../../session/byte-stream.ts'
 import type { Link } from '../../session/link.ts'
 import type { Session } from '../../session/session.ts'
 import type { Socket } from '../../socket.ts'
-import type { Arrival } from '../front.ts'
-import type { Ease, Exchange, Rewrite, Upstream, Visit } from '../upstream.ts'
+import type { Arrival } from './front.ts'
 import type { LaneEvents } from './lane.ts'
 import type { LayeredTunnel, ServedBy } from './layer.ts'
+import type { Ease, Exchange, Rewrite, Upstream, Visit } from './upstream.ts'
 
 /** Lanes of a server. */
 export interface Laning {

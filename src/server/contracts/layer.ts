@@ -9,9 +9,9 @@ import type { Guard, Middleware, Outcome, Reading, Refusal } from '../../plugin.
 import type { Account } from '../../unsent.ts'
 import type { Affinity, PoolAnswer } from '../../wire/control.ts'
 import type { TunnelKind } from '../../wire/tunnel-kind.ts'
-import type { Arrival, Route } from '../front.ts'
-import type { Upstream } from '../upstream.ts'
+import type { Arrival, Route } from './front.ts'
 import type { OwnGuard } from './guarding.ts'
+import type { Upstream } from './upstream.ts'
 
 /** Says where a request goes. */
 export type Router = (request: TunnelRequest) => Route

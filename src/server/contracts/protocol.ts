@@ -4,13 +4,13 @@ import type { Certificate } from '../../certificates.ts'
 import type { ErrorCode } from '../../errors.ts'
 import type { HeadLimits, RequestHead } from '../../http/head.ts'
 import type { Socket, SocketHandler } from '../../socket.ts'
-import type { Bounds } from '../bounds.ts'
-import type { Deadlines } from '../deadlines.ts'
-import type { ChannelVisit, VisitChannel } from '../fronts/channel.ts'
 import type { InputShare } from '../fronts/http-input.ts'
 import type { Entrance } from '../fronts/visitor-hop.ts'
-import type { ServerSettings } from '../settings.ts'
-import type { Visitor } from '../visitors.ts'
+import type { Visitor } from '../fronts/visitors.ts'
+import type { Deadlines } from '../limits/deadlines.ts'
+import type { Bounds } from '../settings/bounds.ts'
+import type { ServerSettings } from '../settings/settings.ts'
+import type { ChannelVisit, VisitChannel } from './channel.ts'
 
 /** A version that visitors choose on a port of the server. */
 export interface Protocol {

@@ -5,9 +5,9 @@ import type { ErrorCode } from '../../errors.ts'
 import type { RecentRow } from '../../measures.ts'
 import type { ByteStream, StreamHandler } from '../../session/byte-stream.ts'
 import type { Endpoints, Socket, SocketHandler } from '../../socket.ts'
-import type { RawWay, RawWish } from '../raw-visit.ts'
-import type { Tunnel } from '../tunnel.ts'
-import type { Upstream } from '../upstream.ts'
+import type { Tunnel } from '../tunnels/tunnel.ts'
+import type { RawWay, RawWish } from './raw-visit.ts'
+import type { Upstream } from './upstream.ts'
 
 /** Names that a client may have. */
 export interface Claimed {

@@ -7,7 +7,7 @@
 
 import type { Turns, Waiting } from '../../session/turns.ts'
 import type { Socket } from '../../socket.ts'
-import { HeadBuffer, type HeldBytes } from '../head-buffer.ts'
+import { HeadBuffer, type HeldBytes } from '../upstreams/head-buffer.ts'
 
 /**
  * Requests that one connection has begun or refused in its turn, when more of them have arrived than are handled at once: a

@@ -2,8 +2,8 @@
 
 import type { Socket, Splice, SpliceDone } from '../../socket.ts'
 import { type Account, Unsent } from '../../unsent.ts'
-import type { Deadlines } from '../deadlines.ts'
-import { type Movement, Progress } from '../progress.ts'
+import type { Deadlines } from '../limits/deadlines.ts'
+import { type Movement, Progress } from '../limits/progress.ts'
 
 /** What the output needs of its connection. */
 export interface OutputOwner {

@@ -9,13 +9,13 @@ import type { RequestHead } from '../../http/head.ts'
 import { errorPage } from '../../http/pages.ts'
 import { identify, requestIdLine } from '../../http/tracing.ts'
 import type { AskedCertificate, Socket, Splice, SpliceDone } from '../../socket.ts'
-import type { Booking, BookingDesk } from '../booking.ts'
+import type { ChannelVisit, VisitChannel } from '../contracts/channel.ts'
+import type { Arrival, Holding, Route, Served } from '../contracts/front.ts'
 import type { Valve } from '../contracts/layer.ts'
 import type { PeerNote } from '../contracts/peer-note.ts'
-import type { Arrival, Holding, Route, Served } from '../front.ts'
-import type { Ease, Exchange, Rewrite, Upstream, Visit } from '../upstream.ts'
+import type { Ease, Exchange, Rewrite, Upstream, Visit } from '../contracts/upstream.ts'
+import type { Booking, BookingDesk } from '../routing/booking.ts'
 import type { ConnectionLogins } from '../upstreams/connection-logins.ts'
-import type { ChannelVisit, VisitChannel } from './channel.ts'
 
 /** A quicker way for the visitor's requests than its upstream, once there is one. */
 export interface Shortcut {

@@ -1,7 +1,7 @@
 // How long a connection may wait: for a request, for the rest of its head, or for its visitor to leave.
 
-import type { Bounds } from '../bounds.ts'
-import { type Deadline, type Deadlines, TICKS_PER_SECOND } from '../deadlines.ts'
+import { type Deadline, type Deadlines, TICKS_PER_SECOND } from '../limits/deadlines.ts'
+import type { Bounds } from '../settings/bounds.ts'
 
 /** What all connections share. */
 interface IdleShare {

@@ -3,7 +3,7 @@
 import type { ErrorCode } from '../../errors.ts'
 import { BodyFramer } from '../../http/body.ts'
 import { parseRequestHead, type RequestHead } from '../../http/head.ts'
-import type { Bounds } from '../bounds.ts'
+import type { Bounds } from '../settings/bounds.ts'
 import type { HttpInput } from './http-input.ts'
 
 /** A body in chunks is looked through in such pieces: chunks of one byte take some 100 ns each. */

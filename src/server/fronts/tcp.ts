@@ -2,10 +2,10 @@
 
 import { TunnelError } from '../../errors.ts'
 import { type Listening, listenBun } from '../../sockets/bun.ts'
-import type { Admission } from '../admission.ts'
-import type { RawWish } from '../raw-visit.ts'
-import type { RawVisits } from '../raw-visits.ts'
-import type { ServerRoom } from '../room.ts'
+import type { ServerRoom } from '../context/room.ts'
+import type { RawWish } from '../contracts/raw-visit.ts'
+import type { Admission } from '../limits/admission.ts'
+import type { RawVisits } from './raw-visits.ts'
 
 /** Listens for the visitors of a port. Throws `PORT_TAKEN` or `PORT_NOT_ALLOWED`. */
 export function listenTcp(

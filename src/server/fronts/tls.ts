@@ -3,12 +3,12 @@
 
 import type { Place } from '../../directory.ts'
 import type { Socket, SocketHandler } from '../../socket.ts'
-import type { Seat } from '../admission.ts'
-import { type Continuation, type Hello, HelloConnection, type HelloHost } from '../hello.ts'
-import type { RawVisits } from '../raw-visits.ts'
-import type { ServerRoom } from '../room.ts'
-import type { Tunnel } from '../tunnel.ts'
-import { refusalOfName } from '../tunnels.ts'
+import type { ServerRoom } from '../context/room.ts'
+import type { Seat } from '../limits/admission.ts'
+import type { Tunnel } from '../tunnels/tunnel.ts'
+import { refusalOfName } from '../tunnels/tunnels.ts'
+import { type Continuation, type Hello, HelloConnection, type HelloHost } from './hello.ts'
+import type { RawVisits } from './raw-visits.ts'
 
 /** What a TLS front needs of its server. */
 export type TlsRoom = Pick<ServerRoom, 'deadlines' | 'destinationOf' | 'limits' | 'tunnels' | 'turns'> &

@@ -5,7 +5,7 @@ import type { Hop } from '../../http/forward.ts'
 import type { RequestHead } from '../../http/head.ts'
 import type { Tracing } from '../../http/tracing.ts'
 import type { PeerNote } from '../contracts/peer-note.ts'
-import type { Rewrite } from '../upstream.ts'
+import type { Rewrite } from '../contracts/upstream.ts'
 
 /** How a connection came in. */
 export interface Entrance {

@@ -6,7 +6,7 @@ import { headerLine } from '../../http/edit-head.ts'
 import { errorAnswer, reasonOf, wantsHtml } from '../../http/error-answer.ts'
 import { errorPage } from '../../http/pages.ts'
 import type { HeaderLine, Reading, Refusal } from '../../plugin.ts'
-import { DEAD_EXCHANGE, type Exchange, type Upstream, type Visit } from '../upstream.ts'
+import { DEAD_EXCHANGE, type Exchange, type Upstream, type Visit } from '../contracts/upstream.ts'
 
 /** What an answer needs of the exchange that it is for. */
 export interface AnswerHost {

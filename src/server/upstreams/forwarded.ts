@@ -9,7 +9,7 @@ import {
   maxForwardedBytes,
 } from '../../http/forward.ts'
 import type { RequestHead, ResponseHead } from '../../http/head.ts'
-import type { Rewrite, Visit } from '../upstream.ts'
+import type { Rewrite, Visit } from '../contracts/upstream.ts'
 
 /** What of an answer's body arrived with its head leaves with it in one write, up to this size together. */
 const SCRATCH_BYTES = 262_144

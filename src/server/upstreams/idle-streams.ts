@@ -3,7 +3,7 @@
 
 import type { ByteStream, StreamHandler } from '../../session/byte-stream.ts'
 import type { Session } from '../../session/session.ts'
-import type { Taker, Takers } from '../takers.ts'
+import type { Taker, Takers } from '../limits/takers.ts'
 
 export class IdleStreams {
   /** The one that waited longest first. */

@@ -6,13 +6,13 @@ import type { RequestHead } from '../../http/head.ts'
 import type { ByteStream, StreamHandler } from '../../session/byte-stream.ts'
 import type { Socket, Splice, SpliceDone } from '../../socket.ts'
 import type { LaneEvents, Reserved } from '../contracts/lane.ts'
-import type { Deadline } from '../deadlines.ts'
-import type { Taker, Takers } from '../takers.ts'
-import { DEAD_EXCHANGE, type Exchange, type Rewrite, type Visit } from '../upstream.ts'
+import type { StreamsContext } from '../contracts/streams-context.ts'
+import { DEAD_EXCHANGE, type Exchange, type Rewrite, type Visit } from '../contracts/upstream.ts'
+import type { Deadline } from '../limits/deadlines.ts'
+import type { Taker, Takers } from '../limits/takers.ts'
 import type { ConnectionLogins, Kept } from './connection-logins.ts'
 import { StreamExchange } from './stream-exchange.ts'
 import type { StreamsUpstream } from './streams.ts'
-import type { StreamsContext } from './streams-context.ts'
 
 /** How long a lane may be idle before it is handed back. */
 const LANE_IDLE_MS = 1_000

@@ -3,9 +3,9 @@
 import { IDEMPOTENT } from '../../http/request-line.ts'
 import type { ByteStream } from '../../session/byte-stream.ts'
 import type { Socket, Splice, SpliceDone } from '../../socket.ts'
-import type { Bounds } from '../bounds.ts'
 import type { Clock } from '../contracts/clock.ts'
-import { type Movement, Progress } from '../progress.ts'
+import { type Movement, Progress } from '../limits/progress.ts'
+import type { Bounds } from '../settings/bounds.ts'
 import { scratch } from './forwarded.ts'
 
 /** Request body kept for a second try on a fresh stream. nginx keeps as much in memory by default. */

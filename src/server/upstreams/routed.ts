@@ -5,7 +5,7 @@ import { ascii, QUESTION, SLASH } from '../../http/characters.ts'
 import type { RequestHead } from '../../http/head.ts'
 import type { ByteStream, StreamHandler } from '../../session/byte-stream.ts'
 import type { Endpoints } from '../../socket.ts'
-import type { Exchange, TunnelUpstream, Visit } from '../upstream.ts'
+import type { Exchange, TunnelUpstream, Visit } from '../contracts/upstream.ts'
 
 /** Requests below a path, and where they go. */
 export interface UpstreamRoute {

@@ -7,14 +7,14 @@ import type { AnswerStyle } from '../../http/forward.ts'
 import { parseResponseHead, ResponseHead } from '../../http/head.ts'
 import type { ByteStream } from '../../session/byte-stream.ts'
 import type { Socket, Splice, SpliceDone } from '../../socket.ts'
-import { TICKS_PER_SECOND } from '../deadlines.ts'
-import { HeadBuffer } from '../head-buffer.ts'
-import type { Ease, Exchange, Visit } from '../upstream.ts'
+import type { StreamsContext } from '../contracts/streams-context.ts'
+import type { Ease, Exchange, Visit } from '../contracts/upstream.ts'
+import { TICKS_PER_SECOND } from '../limits/deadlines.ts'
 import { AnswerQueue } from './answer-queue.ts'
 import { addBody, scratch, writeAnswerHead, writeInterimHead, writeRequestHead } from './forwarded.ts'
+import { HeadBuffer } from './head-buffer.ts'
 import type { PooledStream } from './pooled-stream.ts'
 import { MIN_SPLICED_BYTES, RequestSender } from './request-sender.ts'
-import type { StreamsContext } from './streams-context.ts'
 
 /** A body of this size in so few pieces will come like that again. */
 const EASY_ANSWER_BYTES = 32_768

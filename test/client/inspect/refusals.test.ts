@@ -3,7 +3,7 @@
 import { expect, test } from 'bun:test'
 import type { ErrorCode } from '../../../src/errors.ts'
 import { type GuardOptions, guarding, TunnelClient } from '../../../src/index.ts'
-import type { TunnelServerOptions } from '../../../src/server/options.ts'
+import type { TunnelServerOptions } from '../../../src/server/settings/options.ts'
 import { ask } from '../../support/ask.ts'
 import { InspectorApi } from '../../support/inspector.ts'
 import { RawOrigin } from '../../support/raw.ts'

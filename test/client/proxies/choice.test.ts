@@ -1,8 +1,8 @@
 // Which proxy leads where: the option, the environment, NO_PROXY.
 
 import { describe, expect, test } from 'bun:test'
-import { parseProxy, proxyChooser } from '../../../src/client/proxy.ts'
-import { parseServer } from '../../../src/client/server-address.ts'
+import { parseProxy, proxyChooser } from '../../../src/client/carriers/proxy.ts'
+import { parseServer } from '../../../src/client/carriers/server-address.ts'
 import { TunnelClient } from '../../../src/index.ts'
 
 type Environment = Readonly<Record<string, string>>

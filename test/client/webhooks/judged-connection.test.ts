@@ -1,7 +1,7 @@
 // A connection whose requests are kept for a judge: how long, and how they are kept.
 
 import { afterEach, expect, jest, test } from 'bun:test'
-import type { Origin } from '../../../src/client/origin.ts'
+import type { Origin } from '../../../src/client/origins/origin.ts'
 import { connectJudged } from '../../../src/parts/webhooks/judged-connection.ts'
 import type { SocketHandler } from '../../../src/socket.ts'
 import { get, ok, rawTunnel } from '../../support/exchange.ts'

@@ -1,6 +1,6 @@
 // A health check of an app that speaks HTTP/2: one GET on a connection of its own, of whose answer only the status is read.
 
-import type { HealthProbe } from '../../../client/health.ts'
+import type { HealthProbe } from '../../../client/tunnels/health.ts'
 import { ascii } from '../../../http/characters.ts'
 import { parseRequestHead, RequestHead } from '../../../http/head.ts'
 import { NO_ERROR } from '../../../http2/error-codes.ts'

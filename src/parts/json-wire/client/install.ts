@@ -1,7 +1,7 @@
 // The JSON wire at the client, for servers that speak no other. Most clients never need its code.
 
-import type { TextCarrier } from '../../../client/carrier.ts'
-import type { ConnectionEvents } from '../../../client/connection.ts'
+import type { TextCarrier } from '../../../client/carriers/carrier.ts'
+import type { ConnectionEvents } from '../../../client/carriers/connection.ts'
 import type { Install } from '../../../client/contracts/part.ts'
 import type { TextConnecting } from '../../../client/contracts/wire.ts'
 import type { ClientSettings } from '../../../client/settings.ts'

@@ -1,7 +1,7 @@
 // A request message as HTTP/1.1 for the origin. The server is a stranger: nothing of it may reach another host.
 
 import { base64 } from '../../../buffers.ts'
-import type { TunnelSettings } from '../../../client/tunnel-settings.ts'
+import type { TunnelSettings } from '../../../client/tunnels/tunnel-settings.ts'
 import { decodeBody, type JsonRequest } from '../../../wire/json.ts'
 
 /** Framing and this hop's connection are ours to decide. */

@@ -1,7 +1,7 @@
 // Where visitors find a tunnel of the JSON wire. Existing servers name a URL without their port, and `http` behind a TLS
 // front; old ones name none.
 
-import type { ServerAddress } from '../../../client/server-address.ts'
+import type { ServerAddress } from '../../../client/carriers/server-address.ts'
 import { isLoopback } from '../../../names.ts'
 
 /** The best guess first: a probe of the public side finds out. `isTrusted`: the server knows its URL. */

@@ -1,0 +1,109 @@
+// Contract: how a client gets a carrier to its server. Implementations: carriers/direct.ts, carriers/ws.ts.
+
+import { ERRORS, type ErrorCode, TunnelError } from '../../errors.ts'
+import type { Carrier, CarrierHandler } from '../../session/carrier.ts'
+import type { Address } from '../../socket.ts'
+import { VERSION } from '../../version.ts'
+import { type Destination, labelOf } from './unreachable.ts'
+
+/** A carrier that also carries text messages, which are the JSON wire. */
+export interface TextCarrier extends Carrier {
+  /** Sends a text message. `false`: it waits for the network, and `drained` follows. */
+  sendText(message: string): boolean
+}
+
+/** What a carrier is asked for with. */
+export interface CarrierRequest {
+  /** Where to dial. */
+  readonly address: Address
+  /** For the Host header. */
+  readonly host: string
+  /** Path and query. */
+  readonly target: string
+  /** Goes into an Authorization header. */
+  readonly token?: string | undefined
+  /** Subprotocols to offer, best first. */
+  readonly protocols: readonly string[]
+  /** From the first packet to the answer, milliseconds. Above: `CONNECT_TIMEOUT`. */
+  readonly timeoutMs: number
+  /** The proxy on the way, for messages. */
+  readonly proxyLabel?: string | undefined
+  /** Ends the attempt. */
+  readonly signal: AbortSignal
+  /** Longest text message to take, bytes. Default 0: text ends the carrier. */
+  readonly maxTextBytes?: number
+  /** A text message arrived. */
+  readonly text?: (message: string) => void
+  /** Bytes arrived, perhaps of a message that is not whole yet. */
+  readonly heard?: () => void
+}
+
+/** Takes a new carrier with the subprotocol that the server picked, `''` for none; `undefined` closes it again. */
+export type AcceptCarrier = (carrier: TextCarrier, protocol: string) => CarrierHandler | undefined
+
+/**
+ * Dials the server and asks for a WebSocket. Resolves with the subprotocol picked, after `accept`. Rejects with
+ * `SERVER_UNREACHABLE`, `SERVER_UNTRUSTED`, `SERVER_SCHEME`, `CONNECT_TIMEOUT`, `TOKEN_REFUSED`, `SERVER_REFUSED`, `OPTION_INVALID`, or the code that a
+ * server of ours named.
+ */
+export type OpenCarrier = (request: CarrierRequest, accept: AcceptCarrier) => Promise<string>
+
+/** Most of a refusal's body that is read. */
+export const MAX_REFUSAL_BYTES = 4_096
+
+/** What the server answered instead of 101: the `cause` of the TunnelError. */
+export class UpgradeRefusal extends Error {
+  readonly status: number
+  /** The beginning of the answer's body. */
+  readonly body: string
+
+  constructor(status: number, body: string) {
+    super(`HTTP ${status}`)
+    this.name = 'UpgradeRefusal'
+    this.status = status
+    this.body = body
+  }
+}
+
+/** `named`: value of the x-localtunnels-error header. */
+export function refusalError(
+  status: number,
+  named: string | undefined,
+  body: string,
+  to: Destination & { readonly token?: string | undefined },
+): TunnelError {
+  const cause = new UpgradeRefusal(status, body)
+  if (named !== undefined && Object.hasOwn(ERRORS, named)) {
+    const isMissing = named === 'TOKEN_REFUSED' && to.token === undefined
+    const detail = isMissing ? 'The server wants a token, and got none.' : undefined
+    return new TunnelError(named as ErrorCode, detail, { cause }) // a key of ERRORS, as just seen
+  }
+  // nginx and others say so to plain HTTP on a port of theirs that speaks TLS.
+  if (status === 400 && /plain HTTP request|HTTPS port/i.test(body)) {
+    const detail = `The port of ${labelOf(to)} speaks TLS: use https://${to.host}.`
+    return new TunnelError('SERVER_SCHEME', detail, { cause })
+  }
+  const what = status < 400 ? ': a web server, not a tunnel server' : ''
+  const detail = `${labelOf(to)} answered with status ${status}${what}.`
+  return new TunnelError(codeOfStatus(status), detail, { cause })
+}
+
+/** A proxy in front answers for a server that restarts: that passes, and must not end the client for good. */
+function codeOfStatus(status: number): ErrorCode {
+  if (status === 401) return 'TOKEN_REFUSED'
+  return status >= 500 || status === 408 || status === 429 ? 'SERVER_UNREACHABLE' : 'SERVER_REFUSED'
+}
+
+export function stopped(): TunnelError {
+  return new TunnelError('STATE_INVALID', 'The client was disconnected while it was connecting.')
+}
+
+/** The headers of a request. A token goes into a header line, so nothing in it may end one. */
+export function carrierHeaders({ token }: CarrierRequest): Readonly<Record<string, string>> {
+  const agent = { 'User-Agent': `localtunnels/${VERSION}` }
+  if (token === undefined) return agent
+  if (!/^[\x21-\x7e]+$/.test(token)) {
+    throw new TunnelError('OPTION_INVALID', 'The token has characters other than visible ASCII.')
+  }
+  return { ...agent, Authorization: `Bearer ${token}` }
+}

@@ -1,0 +1,127 @@
+// Where the tunnel server is, and whether what a client sends there can be read on the way.
+
+import { createRequire } from 'node:module'
+import { TunnelError } from '../../errors.ts'
+import { isLoopback, unusedPart } from '../../names.ts'
+import type { Address } from '../../socket.ts'
+
+/** The server as something to dial. */
+export interface ServerAddress {
+  readonly address: Address
+  /** For Host headers and messages. */
+  readonly host: string
+  readonly isSecure: boolean
+}
+
+/** SHA-256 of a public key, as curl writes it. */
+const PIN = /^sha256\/\/[A-Za-z0-9+/]{43}=$/
+
+/** How a client verifies its server, and is verified. */
+export interface ServerTlsOptions {
+  readonly verifyServer?: boolean
+  readonly ca?: string
+  readonly cert?: string
+  readonly key?: string
+  readonly pin?: string
+}
+
+/** Reads `ws://`, `wss://`, `http://`, `https://` or `host[:port]`, which is https unless it is this machine. Nothing may follow. */
+export function parseServer(server: string, tls: ServerTlsOptions = {}): ServerAddress {
+  const parsed = parseUrl(server)
+  if (parsed === undefined || !/^(?:wss?|https?):$/.test(parsed.protocol) || parsed.hostname === '') {
+    const detail = `"${server}" is not the address of a server, such as tunnel.example or http://localhost:8080.`
+    throw new TunnelError('OPTION_INVALID', detail)
+  }
+  const isSecure = parsed.protocol === 'wss:' || parsed.protocol === 'https:'
+  const more = unusedPart(parsed)
+  if (more !== undefined) {
+    const origin = `${isSecure ? 'https' : 'http'}://${parsed.host}`
+    throw new TunnelError(
+      'OPTION_INVALID',
+      `The address of the server has ${more}, and none is used: give ${origin}.`,
+    )
+  }
+  const host = parsed.hostname.replace(/^\[|\]$/g, '')
+  const port = parsed.port === '' ? (isSecure ? 443 : 80) : Number(parsed.port)
+  const secure = {
+    ...(tls.verifyServer !== undefined && { verify: tls.verifyServer }),
+    ...(tls.ca !== undefined && { ca: tls.ca }),
+    ...ownCertificate(tls),
+    ...(tls.pin !== undefined && { pin: checkedPin(tls.pin) }),
+  }
+  return { address: { host, port, ...(isSecure && { tls: secure }) }, host: parsed.host, isSecure }
+}
+
+function ownCertificate({
+  cert,
+  key,
+}: ServerTlsOptions): { readonly cert: string; readonly key: string } | undefined {
+  if (cert === undefined && key === undefined) return undefined
+  if (cert === undefined || key === undefined)
+    throw new TunnelError('OPTION_INVALID', 'cert and key belong together; one of them is missing.')
+  if (isPair(cert, key)) return { cert, key }
+  throw new TunnelError(
+    'OPTION_INVALID',
+    'cert and key are no certificate and its private key in PEM format.',
+  )
+}
+
+function isPair(cert: string, key: string): boolean {
+  // Loaded late: few clients have a certificate, and every command loads this file. Its types are the module's own.
+  const crypto = createRequire(import.meta.url)('node:crypto') as typeof import('node:crypto')
+  try {
+    return new crypto.X509Certificate(cert).checkPrivateKey(crypto.createPrivateKey(key))
+  } catch {
+    return false // not PEM of this kind: the words of OpenSSL say no more
+  }
+}
+
+function checkedPin(pin: string): string {
+  if (PIN.test(pin)) return pin
+  throw new TunnelError(
+    'OPTION_INVALID',
+    `pin "${pin}" is not of the form sha256//… with 44 characters of base64.`,
+  )
+}
+
+/** The servers of TUNNEL_SERVER, with commas between them. */
+export function serverList(text: string): readonly string[] {
+  return text.split(',').flatMap(one => one.trim() || [])
+}
+
+/** The one spelling of a server: `https://tunnel.example`, with the port when it is not the scheme's own. */
+export function serverOrigin(server: string): string {
+  const { host, isSecure } = parseServer(server)
+  return `${isSecure ? 'https' : 'http'}://${host}`
+}
+
+/**
+ * Refuses with `TOKEN_UNENCRYPTED` to send a token where others can read it: without TLS to another machine. A proxy is one,
+ * also on the way to this machine.
+ */
+export function guardToken(
+  token: string | undefined,
+  way: {
+    readonly server: ServerAddress
+    readonly proxyLabel: string | undefined
+    readonly isInsecureTokenAllowed: boolean
+  },
+): void {
+  const { server, proxyLabel, isInsecureTokenAllowed } = way
+  if (token === undefined || server.isSecure || isInsecureTokenAllowed) return
+  if (isLoopback(server.address.host ?? '') && proxyLabel === undefined) return
+  const through = proxyLabel === undefined ? '' : `, through the proxy ${proxyLabel}`
+  throw new TunnelError(
+    'TOKEN_UNENCRYPTED',
+    `The token would go to http://${server.host} unencrypted${through}.`,
+  )
+}
+
+function parseUrl(server: string): URL | undefined {
+  if (/^[a-z][a-z0-9+.-]*:\/\//i.test(server)) return URL.canParse(server) ? new URL(server) : undefined
+  const secure = `https://${server}`
+  if (!URL.canParse(secure)) return undefined
+  const url = new URL(secure)
+  // Not another `protocol` for this one: it has dropped a port 443 by now.
+  return isLoopback(url.hostname) ? new URL(`http://${server}`) : url
+}

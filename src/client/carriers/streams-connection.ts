@@ -1,0 +1,399 @@
+// One carrier to the server and the session on it: registers tunnels, joins streams, reports exchanges.
+
+import { deferred } from '../../deferred.ts'
+import { type ErrorCode, TunnelError } from '../../errors.ts'
+import { eventLoop } from '../../event-loop.ts'
+import type { OwnGuard } from '../../own-guard.ts'
+import type { Carrier, CarrierHandler } from '../../session/carrier.ts'
+import type { SessionHandler } from '../../session/contract.ts'
+import { Session } from '../../session/session.ts'
+import { Turns } from '../../session/turns.ts'
+import {
+  encodeControl,
+  type GuardFields,
+  parseServerMessage,
+  type RegisterRoute,
+  type ServerMessage,
+  serverProbeProof,
+} from '../../wire/control.ts'
+import { MAX_FRAME_BYTES } from '../../wire/frame.ts'
+import type { SessionLanes } from '../contracts/laning.ts'
+import { bounded } from '../origins/bounded.ts'
+import { join } from '../origins/join.ts'
+import type { Origin } from '../origins/origin.ts'
+import { sha256 } from '../reach/probe.ts'
+import type { ClientSettings } from '../settings.ts'
+import type { RouteSettings, TunnelSettings } from '../tunnels/tunnel-settings.ts'
+import type { Connection, ConnectionEvents, Registration, Wish } from './connection.ts'
+import { Links } from './links.ts'
+
+export const turns: Turns = new Turns(eventLoop, error => {
+  // A fault of this program. It is reported as one that is thrown anywhere else.
+  queueMicrotask(() => {
+    throw error
+  })
+})
+
+const LEAVE_TIMEOUT_MS = 2_000
+
+interface Registering {
+  readonly settings: TunnelSettings
+  resolve(granted: Registration): void
+  reject(error: TunnelError): void
+}
+
+interface Granted {
+  readonly name: string
+  /** What the OPEN frames of its number lead to, and those of the numbers that follow it. */
+  readonly origins: readonly Origin[]
+}
+
+/** The app that streams lead to. */
+interface Dialled {
+  readonly origin: Origin
+  readonly isRaw: boolean
+  /** How the server marks its own probes. */
+  readonly probeProof: string
+}
+
+/** A tunnel that was given back, until the server says that no visitor of it is left. */
+interface Leaving {
+  readonly over: Promise<void>
+  readonly end: () => void
+}
+
+export class StreamsConnection implements Connection {
+  readonly wire = 'streams'
+  readonly #events: ConnectionEvents
+  readonly #carrier: Carrier
+  readonly #session: Session
+  readonly #links: Links
+  /** `undefined`: the client has none. */
+  readonly #lanes: SessionLanes | undefined
+  /** Of the origin, dials under way included. */
+  readonly #maxStreams: number
+  /** Registrations under way, by `ref`. */
+  readonly #registering = new Map<number, Registering>()
+  #nextRef = 1
+  readonly #granted = new Map<number, Granted>()
+  /** Those of them that were given back and may still have visitors. */
+  readonly #leaving = new Map<number, Leaving>()
+  readonly #drainTimeoutMs: number
+  /** By the number in OPEN frames: a tunnel's own, and one for each of its routes. */
+  readonly #origins = new Map<number, Dialled>()
+  /** Why the server said that it leaves. */
+  #leavingCode: ErrorCode | undefined
+  #closedWith: TunnelError | undefined
+  readonly #carrierClosed = deferred()
+
+  constructor(settings: ClientSettings, events: ConnectionEvents, carrier: Carrier) {
+    this.#carrier = carrier
+    this.#events = events
+    this.#drainTimeoutMs = settings.drainTimeoutMs
+    const handler: SessionHandler = {
+      opened: (stream, tunnel) => {
+        const to = this.#origins.get(tunnel)
+        if (to === undefined) return 'STREAM_UNKNOWN'
+        return join(stream, to.origin, to.isRaw, to.probeProof, error => events.error(error))
+      },
+      control: json => this.#control(json),
+      leaving: code => {
+        this.#leavingCode = code
+        events.leaving(code)
+      },
+      linkWanted: () => this.#links.want(),
+      closed: (code, error) => this.#closed(code, error),
+    }
+    this.#session = new Session(carrier, handler, {
+      role: 'client',
+      scheduler: eventLoop,
+      turns,
+      ...settings.limits,
+      pingIntervalMs: settings.pingIntervalMs,
+      deadAfterMs: settings.deadAfterMs,
+    })
+    const { agent, server, dial, limits } = settings
+    this.#maxStreams = limits.maxStreams
+    this.#links = new Links(
+      this.#session,
+      agent === undefined ? { server, dial, maxLinks: limits.maxLinks } : undefined,
+    )
+    this.#lanes = settings.lanes?.forSession(this.#session, this.#links)
+  }
+
+  /** What the carrier's events go to. */
+  get carrierHandler(): CarrierHandler {
+    const session = this.#session.carrierHandler
+    return {
+      received: (bytes, start, end) => session.received(bytes, start, end),
+      drained: () => session.drained(),
+      closed: error => {
+        session.closed(error)
+        this.#carrierClosed.resolve()
+      },
+    }
+  }
+
+  async register(settings: TunnelSettings, { name, port, resume }: Wish): Promise<Registration> {
+    const guard = settings.guard && (await definitionOf(settings.guard, settings))
+    if (this.#closedWith !== undefined) throw this.#closedWith
+    const { promise, resolve, reject } = deferred<Registration>()
+    const ref = this.#nextRef++
+    this.#registering.set(ref, { settings, resolve, reject })
+    const {
+      kind,
+      token,
+      rewrite,
+      routes,
+      isWildcard,
+      hosts,
+      hostNames,
+      protocol,
+      proxyProtocol,
+      pool,
+      poolAnswer,
+      poolLabel,
+      inbox,
+    } = settings
+    this.#session.sendControl(
+      encodeControl({
+        type: 'register',
+        ref,
+        kind,
+        ...(name !== undefined && { name }),
+        ...(port !== undefined && { port }),
+        ...(resume !== undefined && { resume }),
+        ...(token !== undefined && { token }),
+        ...rewrite,
+        ...(proxyProtocol !== undefined && { proxyProtocol }),
+        ...(routes.length > 0 && { routes: routes.map(registerRoute) }),
+        ...(isWildcard && { wildcard: true }),
+        ...(hosts && { hosts }),
+        ...(hostNames && { hostNames }),
+        ...(protocol && { protocol }),
+        ...(inbox && { inbox }),
+        ...(pool !== undefined && { pool }),
+        ...(poolAnswer !== undefined && { poolAnswer }),
+        ...(poolLabel !== undefined && { poolLabel }),
+        ...(guard && { guard }),
+      }),
+    )
+    const registration = await this.#grantOf(promise, guard !== undefined, kind)
+    const isHosted = hostNames === undefined || registration.isHosted === true
+    const isBoxed = inbox === undefined || registration.isBoxed === true
+    const isSpoken = registration.protocol === protocol
+    const isRouted = registration.isRouted === true || routes.every(one => one.protocol === undefined)
+    if (isHosted && isBoxed && isSpoken && isRouted) return registration
+    this.release(registration)
+    if (!isHosted) throw new TunnelError('HOSTS_UNSUPPORTED')
+    if (!isBoxed) throw new TunnelError('INBOX_REFUSED', 'The server has no inbox.')
+    throw new TunnelError(
+      'KIND_REFUSED',
+      'The server does not speak HTTP/2 to apps, which protocol asks for.',
+    )
+  }
+
+  async #grantOf(
+    promise: Promise<Registration>,
+    isGuarded: boolean,
+    kind: TunnelSettings['kind'],
+  ): Promise<Registration> {
+    if (!isGuarded) return promise
+    const registration = await promise.catch(error => {
+      // Every server has http. One that refuses it does not know guarded tunnels.
+      const isOld = kind === 'http' && error instanceof TunnelError && error.code === 'KIND_REFUSED'
+      throw isOld ? new TunnelError('GUARD_UNSUPPORTED') : error
+    })
+    if (registration.isGuarded) return registration
+    this.release(registration)
+    throw new TunnelError('GUARD_UNSUPPORTED')
+  }
+
+  async guard({ tunnel }: Registration, settings: TunnelSettings): Promise<void> {
+    const guard = settings.guard && (await definitionOf(settings.guard, settings))
+    if (guard === undefined || !this.#granted.has(tunnel)) return
+    this.#session.sendControl(encodeControl({ type: 'guard', tunnel, guard }))
+  }
+
+  release({ tunnel }: Registration): void {
+    void this.#giveBack(tunnel)
+  }
+
+  async drain(): Promise<void> {
+    await Promise.all([...this.#granted.keys()].map(tunnel => this.#giveBack(tunnel)))
+  }
+
+  /** The origin stays known meanwhile: a request may be on its way here when the server reads of the release. */
+  #giveBack(tunnel: number): Promise<void> {
+    const known = this.#leaving.get(tunnel)
+    if (known !== undefined) return known.over
+    const { promise: over, resolve } = deferred()
+    if (this.#closedWith !== undefined) resolve()
+    else {
+      const cancel = eventLoop.after(this.#drainTimeoutMs, () => this.#forget(tunnel))
+      const end = () => {
+        cancel()
+        resolve()
+      }
+      this.#leaving.set(tunnel, { over, end })
+      this.#session.sendControl(encodeControl({ type: 'release', tunnel }))
+    }
+    return over
+  }
+
+  /** What is left of its visitors is cut. */
+  #forget(tunnel: number): void {
+    this.#leaving.get(tunnel)?.end()
+    this.#leaving.delete(tunnel)
+    const routes = this.#granted.get(tunnel)?.origins.length ?? 0
+    if (routes > 0) this.#session.resetStreams(tunnel, tunnel + routes, 'CLIENT_GONE')
+    this.#forgetOrigins(tunnel)
+  }
+
+  #forgetOrigins(tunnel: number): void {
+    for (const index of this.#granted.get(tunnel)?.origins.keys() ?? []) this.#origins.delete(tunnel + index)
+    this.#granted.delete(tunnel)
+  }
+
+  health({ tunnel }: Registration, isHealthy: boolean): void {
+    this.#session.sendControl(encodeControl({ type: 'health', tunnel, isHealthy }))
+  }
+
+  watch(on: boolean, rate: number): void {
+    this.#session.sendControl(encodeControl({ type: 'watch', on, ...(on && rate > 0 && { rate }) }))
+  }
+
+  checkAlive(withinMs: number): void {
+    const cancel = eventLoop.after(withinMs, () => this.#session.terminate('CARRIER_DEAD'))
+    this.#session.ping(cancel)
+  }
+
+  async leave(): Promise<void> {
+    for (const tunnel of this.#granted.keys())
+      if (!this.#leaving.has(tunnel)) this.#session.sendControl(encodeControl({ type: 'release', tunnel }))
+    this.#session.close('CANCELLED')
+    // The carrier closes when the server has read this. A server that is gone is not waited for.
+    const cancel = eventLoop.after(LEAVE_TIMEOUT_MS, this.#carrierClosed.resolve)
+    await this.#carrierClosed.promise
+    cancel()
+  }
+
+  terminate(): void {
+    this.#session.terminate('CARRIER_LOST')
+    // A session that closed before left its carrier to the other side's manners.
+    this.#carrier.terminate()
+  }
+
+  #control(json: Uint8Array): void {
+    const message = parseServerMessage(json)
+    if (message === undefined) this.#session.close('PROTOCOL_ERROR')
+    else if (message !== 'unknown') this.#handle(message)
+  }
+
+  #handle(message: ServerMessage): void {
+    switch (message.type) {
+      case 'link-wanted':
+        return this.#links.want()
+      case 'trunk-wanted':
+        if (this.#lanes !== undefined) return this.#lanes.wanted()
+        return this.#session.sendControl(encodeControl({ type: 'no-trunk' }))
+      case 'lane':
+        return this.#lanes?.begin(this.#session.stream(message.stream)?.handler, message.link, message.lane)
+      case 'granted':
+        return this.#grant(message)
+      case 'refused':
+        this.#registering.get(message.ref)?.reject(new TunnelError(message.code, message.message))
+        this.#registering.delete(message.ref)
+        return
+      case 'released':
+        return this.#forget(message.tunnel)
+      case 'revoked':
+        // The server has cut its visitors, and will not answer a release that was on its way.
+        this.#leaving.get(message.tunnel)?.end()
+        this.#leaving.delete(message.tunnel)
+        this.#forgetOrigins(message.tunnel)
+        return this.#tell(() =>
+          this.#events.revoked(message.tunnel, new TunnelError(message.code, message.message)),
+        )
+      case 'host-troubled':
+        return this.#tell(() =>
+          this.#events.hostTroubled(message.tunnel, new TunnelError(message.code, message.message)),
+        )
+      case 'moved':
+        return this.#tell(() => this.#events.moved(message.tunnel, message.url))
+      case 'request':
+        return this.#events.request({ ...message, tunnel: this.#nameOf(message.tunnel) })
+      case 'switched':
+        return this.#events.switched(message.id)
+      case 'response':
+        return this.#events.response(message)
+      case 'requests':
+        return this.#events.requests(message)
+      case 'visitor-connected':
+        return this.#events.visitorConnected({ ...message, tunnel: this.#nameOf(message.tunnel) })
+      case 'visitor-disconnected':
+        return this.#events.visitorDisconnected(message)
+    }
+  }
+
+  #nameOf(tunnel: number): string {
+    return this.#granted.get(tunnel)?.name ?? ''
+  }
+
+  #grant(message: Extract<ServerMessage, { type: 'granted' }>): void {
+    const registering = this.#registering.get(message.ref)
+    if (registering === undefined) return
+    this.#registering.delete(message.ref)
+    this.#links.allow(message.linkSecret)
+    const { kind, origin, routes } = registering.settings
+    const isRaw = kind === 'tcp' || kind === 'tls'
+    const origins = [origin, ...routes.map(route => route.origin)].map(one => bounded(one, this.#maxStreams))
+    this.#granted.set(message.tunnel, { name: message.name, origins })
+    const probeProof = serverProbeProof(message.resume, sha256)
+    for (const [index, one] of origins.entries())
+      this.#origins.set(message.tunnel + index, { origin: one, isRaw, probeProof })
+    registering.resolve({
+      ...message,
+      isGuarded: message.guarded === true,
+      isHosted: message.hosted === true,
+      isBoxed: message.boxed === true,
+      isRouted: message.routed === true,
+    })
+  }
+
+  /** The caller gets the grant before anything else of the tunnel. */
+  #tell(tell: () => void): void {
+    eventLoop.soon(() => {
+      if (this.#closedWith === undefined) tell()
+    })
+  }
+
+  #closed(code: ErrorCode, cause: Error | undefined): void {
+    // That the server was leaving says more than that the carrier closed then.
+    const reason = code === 'CARRIER_LOST' ? (this.#leavingCode ?? code) : code
+    const error = new TunnelError(reason, undefined, { cause })
+    this.#closedWith = error
+    this.#links.close()
+    for (const registering of this.#registering.values()) registering.reject(error)
+    this.#registering.clear()
+    for (const { end } of this.#leaving.values()) end()
+    this.#leaving.clear()
+    this.#events.closed(error)
+  }
+}
+
+/** What beside the guard is in a registration is much shorter. */
+const MAX_GUARD_BYTES = MAX_FRAME_BYTES - 16_384
+
+async function definitionOf(guard: OwnGuard, { kind, name, port }: TunnelSettings): Promise<GuardFields> {
+  const definition = { ...(await guard.define(`${kind} ${name ?? port ?? ''}`)) }
+  if (Buffer.byteLength(JSON.stringify(definition)) <= MAX_GUARD_BYTES) return definition
+  throw new TunnelError(
+    'OPTION_INVALID',
+    `The guard is larger than ${MAX_GUARD_BYTES} bytes: use ranges and patterns.`,
+  )
+}
+
+function registerRoute({ path, rewrite, protocol }: RouteSettings): RegisterRoute {
+  return { path, ...rewrite, ...(protocol && { protocol }) }
+}

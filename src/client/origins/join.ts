@@ -1,0 +1,38 @@
+// Dials the origin for a stream that the server opened, and joins the two.
+
+import { TunnelError } from '../../errors.ts'
+import { Join } from '../../join.ts'
+import type { ByteStream, StreamHandler } from '../../session/byte-stream.ts'
+import { isServersProbe } from '../reach/probe.ts'
+import type { Origin } from './origin.ts'
+
+/**
+ * Dials the origin for a stream. What the server sends meanwhile waits, bounded by the stream's first credit.
+ * `failed` learns why the origin could not be reached for a visitor, and what a `fetch` handler threw. `probeProof`: how the server
+ * marks its own probes, which report to its operator.
+ */
+export function join(
+  stream: ByteStream,
+  origin: Origin,
+  isRaw: boolean,
+  probeProof: string,
+  failed: (error: TunnelError) => void,
+): StreamHandler {
+  const joined = new Join('ORIGIN_CLOSED', isRaw, error => {
+    if (error instanceof TunnelError) failed(error)
+  })
+  joined.useStream(stream)
+  origin.connect(joined.socketHandler).then(
+    socket => joined.useSocket(socket),
+    (cause: unknown) => {
+      // The server does not wait for it any more: one that opens and resets streams must not flood the listeners.
+      if (joined.isOver) return
+      const error =
+        cause instanceof TunnelError ? cause : new TunnelError('ORIGIN_UNREACHABLE', undefined, { cause })
+      const isProbe = isServersProbe(joined.firstUnsent, probeProof)
+      joined.fail(error.code)
+      if (!isProbe) failed(error)
+    },
+  )
+  return joined
+}

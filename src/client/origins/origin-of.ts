@@ -1,0 +1,104 @@
+// Where the app is, from the options that say so.
+
+import { TunnelError } from '../../errors.ts'
+import { isValidPort, noPort, parseHost, unusedPart } from '../../names.ts'
+import type { Address, Dial, TlsOptions } from '../../socket.ts'
+import { positive } from '../limits.ts'
+import type { HttpTunnelOptions, OriginOptions } from '../options.ts'
+import { AddressOrigin } from './address.ts'
+import { folderOrigin } from './folder.ts'
+import { HandlerOrigin } from './handler.ts'
+import { LateOrigin } from './late.ts'
+import type { Origin } from './origin.ts'
+
+/** Throws `OPTION_INVALID` or `PORT_INVALID`. */
+export function originOf(
+  options: OriginOptions,
+  dial: Dial,
+  protocol?: HttpTunnelOptions['protocol'],
+): Origin {
+  const { port, url, unix, fetch, folder, spa, later, websocket } = options
+  if (websocket !== undefined && fetch === undefined)
+    throw new TunnelError('OPTION_INVALID', 'websocket belongs to fetch, which is not given.')
+  if ([port, url, unix, fetch, folder, later || undefined].filter(one => one !== undefined).length !== 1) {
+    const text = 'Exactly one of port, url, unix, fetch, folder and later says where the app is.'
+    throw new TunnelError('OPTION_INVALID', text)
+  }
+  if (url === undefined) refuseTls(options)
+  if (later) return new LateOrigin()
+  if (folder !== undefined) return folderOrigin(folder, spa ?? false)
+  if (spa !== undefined) throw new TunnelError('OPTION_INVALID', 'spa belongs to folder, which is not given.')
+  return fetch === undefined
+    ? addressOrigin(options, dial, true, protocol === 'h2')
+    : new HandlerOrigin(fetch, undefined, websocket)
+}
+
+export function addressOrigin(options: OriginOptions, dial: Dial, isHttp = false, isHttp2 = false): Origin {
+  const connectTimeoutMs = positive('originConnectTimeoutMs', options.originConnectTimeoutMs ?? 10_000)
+  const plain = originAddress(options)
+  const address = isHttp2 && plain.tls ? { ...plain, tls: { ...plain.tls, protocol: 'h2' } } : plain
+  return new AddressOrigin({ address, connectTimeoutMs, dial, isHttp })
+}
+
+function originAddress(options: OriginOptions): Address {
+  const { port, host = 'localhost', url, unix } = options
+  if (unix !== undefined) return { unix }
+  if (url !== undefined) {
+    const parsed = parseUrl(url)
+    if (parsed === null || !/^https?:$/.test(parsed.protocol)) {
+      throw new TunnelError('OPTION_INVALID', `"${url}" is not an http:// or https:// URL.`)
+    }
+    const more = unusedPart(parsed)
+    if (more !== undefined) {
+      const message = `The URL of the app has ${more}, and none is used: give ${parsed.origin}.`
+      throw new TunnelError('OPTION_INVALID', message)
+    }
+    const isSecure = parsed.protocol === 'https:'
+    if (!isSecure) refuseTls(options)
+    return {
+      host: parsed.hostname.replace(/^\[|\]$/g, ''),
+      port: parsed.port === '' ? (isSecure ? 443 : 80) : Number(parsed.port),
+      ...(isSecure && { tls: tlsOf(options) }),
+    }
+  }
+  if (port === undefined || !isValidPort(port)) throw noPort(`port ${port}`)
+  return { host: parseHost(host).hostname, port }
+}
+
+const TLS_OPTIONS = ['appInsecure', 'appCa', 'appServerName'] as const
+
+/** An option that protects is not left out silently. */
+function refuseTls(options: OriginOptions): void {
+  const given = TLS_OPTIONS.find(name => options[name] !== undefined)
+  if (given === undefined) return
+  throw new TunnelError(
+    'OPTION_INVALID',
+    `${given} belongs to an https:// URL of the app, which is not given.`,
+  )
+}
+
+function tlsOf({ appInsecure, appCa, appServerName }: OriginOptions): TlsOptions {
+  if (appInsecure && appCa !== undefined)
+    throw new TunnelError(
+      'OPTION_INVALID',
+      'appInsecure and appCa exclude each other: one accepts any certificate.',
+    )
+  if (appServerName !== undefined && !HOST_NAME.test(appServerName))
+    throw new TunnelError(
+      'OPTION_INVALID',
+      `appServerName "${appServerName}" is not the name of a host, such as app.example.`,
+    )
+  return {
+    ...(appInsecure && { verify: false }),
+    ...(appCa !== undefined && { ca: appCa }),
+    ...(appServerName !== undefined && { serverName: appServerName }),
+  }
+}
+
+/** As SNI has it: no address, no port. */
+const HOST_NAME = /^(?=.{1,253}$)(?!.*\.\d+$)[\w-]{1,63}(?:\.[\w-]{1,63})*$/
+
+/** `URL.parse`, which Node 20 does not have. */
+function parseUrl(text: string): URL | null {
+  return URL.canParse(text) ? new URL(text) : null
+}

@@ -1,0 +1,339 @@
+// Whole exchanges with the origin, for a wire that carries whole messages: keep-alive connections, one exchange each.
+
+import { latin1Text } from '../../buffers.ts'
+import { ERRORS, type ErrorCode, TunnelError } from '../../errors.ts'
+import { eventLoop } from '../../event-loop.ts'
+import { BodyFramer } from '../../http/body.ts'
+import { joined } from '../../http/characters.ts'
+import { parseResponseHead, ResponseHead } from '../../http/head.ts'
+import { IDEMPOTENT } from '../../http/request-line.ts'
+import type { Socket, SocketHandler } from '../../socket.ts'
+import type { Budget } from '../budget.ts'
+import type { Origin } from './origin.ts'
+
+/** Below the 5 s after which Node closes idle connections, with room for a request on its way. */
+const IDLE_MS = 4_000
+/** Connections that wait, each for its one visitor. Of more, the one that waited longest is closed. */
+const MAX_PRIVATE = 256
+/** The origin is the user's own app: as generous as other clients of it. */
+const HEAD_LIMITS = { maxHeadBytes: 262_144, maxHeaderCount: 1_000, isOption: false }
+
+export interface OriginRequest {
+  readonly method: string
+  /** Head and body as they go on the connection. */
+  readonly bytes: Uint8Array
+  readonly timeoutMs: number
+  /** Longest body of an answer. Above: `RESPONSE_TOO_LARGE`. */
+  readonly maxBodyBytes: number
+  /** It has a login that counts for the connection. */
+  readonly logsConnectionIn: boolean
+  /** The visitor's connection, which the app's belongs to when there is such a login; `undefined`: it is not known. */
+  readonly connection: number | undefined
+}
+
+export interface OriginAnswer {
+  readonly status: number
+  readonly headers: [name: string, value: string][]
+  readonly body: Uint8Array
+}
+
+/** What comes of a request. Called exactly once. `reason`: what is wrong with an answer that is `ORIGIN_INVALID`. */
+export type Settled = (outcome: OriginAnswer | TunnelError, reason?: string) => void
+
+export class OriginPool {
+  readonly #origin: Origin
+  readonly #budget: Budget
+  readonly #connections = new Set<OriginConnection>()
+  /** The most recently used last. */
+  readonly #idle: OriginConnection[] = []
+  /** Those that are logged in, by the visitor's connection; the one that waited longest first. */
+  readonly #private = new Map<number, OriginConnection>()
+
+  /** `budget`: for all answers that are being collected. An answer that has no room left: `TUNNEL_BUSY`. */
+  constructor(origin: Origin, budget: Budget) {
+    this.#origin = origin
+    this.#budget = budget
+  }
+
+  request(request: OriginRequest, settled: Settled): void {
+    const { connection } = request
+    const own = connection === undefined ? undefined : this.#private.get(connection)
+    if (connection !== undefined) this.#private.delete(connection)
+    const idle = own ?? this.#idle.pop()
+    if (idle === undefined) this.#onNew(request, settled)
+    else idle.request(request, settled)
+  }
+
+  /** Cuts the connection that this request is on: it fails with `CANCELLED`. One that is over is left in peace. */
+  cancel(request: OriginRequest): void {
+    for (const connection of this.#connections) if (connection.isOn(request)) connection.terminate()
+  }
+
+  /** Cuts all connections: whatever is under way fails. */
+  close(): void {
+    for (const connection of this.#connections) connection.terminate()
+  }
+
+  #keep(visitor: number, connection: OriginConnection): void {
+    // One visitor's connection may have several requests at once: those of its program on the way.
+    this.#private.get(visitor)?.terminate()
+    this.#private.set(visitor, connection)
+    const [oldest] = this.#private.values()
+    if (this.#private.size > MAX_PRIVATE) oldest?.terminate()
+  }
+
+  #onNew(request: OriginRequest, settled: Settled): void {
+    const connection = new OriginConnection(this.#budget, {
+      freed: () => this.#idle.push(connection),
+      kept: visitor => this.#keep(visitor, connection),
+      stale: (again, whoWaits) => this.#onNew(again, whoWaits),
+      gone: () => {
+        this.#connections.delete(connection)
+        const { visitor } = connection
+        if (visitor !== undefined && this.#private.get(visitor) === connection) this.#private.delete(visitor)
+        const index = this.#idle.indexOf(connection)
+        if (index !== -1) this.#idle.splice(index, 1)
+      },
+    })
+    this.#connections.add(connection)
+    connection.request(request, settled)
+    this.#origin.connect(connection).then(
+      socket => connection.opened(socket),
+      (cause: unknown) =>
+        connection.failed(
+          cause instanceof TunnelError ? cause : new TunnelError('ORIGIN_UNREACHABLE', undefined, { cause }),
+        ),
+    )
+  }
+}
+
+interface Owner {
+  /** The exchange is over and the connection good for another. */
+  freed(): void
+  /** The same, but for this visitor's connection alone. */
+  kept(visitor: number): void
+  /** An idle connection turned out to be dead; nothing of an answer came. */
+  stale(request: OriginRequest, settled: Settled): void
+  gone(): void
+}
+
+class OriginConnection implements SocketHandler {
+  readonly #owner: Owner
+  readonly #budget: Budget
+  readonly #head: ResponseHead = new ResponseHead(true)
+  readonly #framer: BodyFramer = new BodyFramer((bytes, start, end) =>
+    this.#body.push(bytes.subarray(start, end)),
+  )
+  #socket: Socket | undefined
+  /** A login counts for the connection. */
+  #isLoggedIn = false
+  /** The connection of the one visitor that has it. */
+  visitor: number | undefined
+  #request: OriginRequest | undefined
+  #settled: Settled | undefined
+  #unsent: Uint8Array | undefined
+  /** The beginning of a head. */
+  #partial: Uint8Array | undefined
+  #body: Uint8Array[] = []
+  /** Bytes of the answer so far, as they count in the budget. */
+  #heldBytes = 0
+  #isInBody = false
+  #isReused = false
+  #hasAnswerBytes = false
+  #isGone = false
+  #cancelTimer: () => void = nothing
+
+  constructor(budget: Budget, owner: Owner) {
+    this.#budget = budget
+    this.#owner = owner
+    this.#framer.isTolerant = true
+  }
+
+  isOn(request: OriginRequest): boolean {
+    return this.#request === request
+  }
+
+  request(request: OriginRequest, settled: Settled): void {
+    this.#cancelTimer()
+    this.#request = request
+    this.#settled = settled
+    this.#isLoggedIn ||= request.logsConnectionIn
+    this.visitor = request.connection
+    this.#hasAnswerBytes = false
+    this.#cancelTimer = eventLoop.after(request.timeoutMs, () => this.#expired())
+    this.#unsent = request.bytes
+    this.drained()
+  }
+
+  opened(socket: Socket): void {
+    this.#socket = socket
+    if (this.#isGone) socket.terminate()
+    else this.drained()
+  }
+
+  /** The dial failed. */
+  failed(error: TunnelError): void {
+    this.#end(error)
+  }
+
+  terminate(): void {
+    this.#end(new TunnelError('CANCELLED'))
+  }
+
+  // ── From the origin ────────────────────────────────────────────────────────────────────────────────────────
+
+  received(bytes: Uint8Array): void {
+    if (this.#isGone) return
+    // Nothing was asked: whatever this is, the next visitor must not get it.
+    if (this.#request === undefined) return this.#end()
+    this.#hasAnswerBytes = true
+    if (this.#isInBody) this.#takeBody(bytes, 0)
+    else this.#takeHead(this.#request, bytes)
+  }
+
+  drained(): void {
+    const bytes = this.#unsent
+    if (bytes === undefined || this.#socket === undefined) return
+    const taken = this.#socket.write(bytes)
+    this.#unsent = taken < bytes.length ? bytes.subarray(taken) : undefined
+  }
+
+  ended(): void {
+    if (this.#isInBody && this.#framer.ended()) this.#complete(false)
+    else this.#broken()
+  }
+
+  /** `error` with a code: a `fetch` handler threw it, and must not be asked again. */
+  closed(error?: Error): void {
+    if (this.#isGone) return
+    if (error instanceof TunnelError) this.#end(error)
+    else this.#broken()
+  }
+
+  #takeHead(request: OriginRequest, bytes: Uint8Array): void {
+    const pending = this.#partial === undefined ? bytes : joined([this.#partial, bytes])
+    const head = this.#head
+    let at = 0
+    do {
+      const end = parseResponseHead(head, pending, at, pending.length, HEAD_LIMITS, request.method)
+      if (end === -1) return this.#failInvalid(head.fault)
+      if (end === 0) {
+        this.#partial = at === 0 ? pending : pending.subarray(at)
+        if (!this.#holds(this.#partial.length)) this.#fail('TUNNEL_BUSY')
+        return
+      }
+      at = end
+      // Interim answers have no place on this wire.
+    } while (head.status < 200 && head.status !== 101)
+    this.#partial = undefined
+    this.#isLoggedIn ||= head.fields.logsConnectionIn
+    // No request of this wire asks for an upgrade.
+    if (head.status === 101)
+      return this.#failInvalid('it is a 101 to a protocol that the visitor did not ask for')
+    if (head.contentLength > request.maxBodyBytes && head.body === 'length')
+      return this.#fail('RESPONSE_TOO_LARGE')
+    this.#isInBody = true
+    this.#framer.begin(head.body, head.contentLength)
+    this.#takeBody(pending, at)
+  }
+
+  #takeBody(bytes: Uint8Array, from: number): void {
+    const end = this.#framer.complete ? from : this.#framer.feed(bytes, from, bytes.length)
+    if (end === -1) return this.#failInvalid(this.#framer.fault)
+    if (this.#framer.payloadBytes > (this.#request?.maxBodyBytes ?? 0))
+      return this.#fail('RESPONSE_TOO_LARGE')
+    if (!this.#holds(this.#framer.payloadBytes)) return this.#fail('TUNNEL_BUSY')
+    if (this.#framer.complete) this.#complete(this.#head.keepAlive && end === bytes.length)
+  }
+
+  /** So much of the answer is in memory now. `false`: with what the others have it is too much. */
+  #holds(bytes: number): boolean {
+    const more = bytes - this.#heldBytes
+    this.#heldBytes = bytes
+    return this.#budget.hold(more)
+  }
+
+  // ── The end of an exchange, and of the connection ──────────────────────────────────────────────────────────
+
+  #complete(isSound: boolean): void {
+    const settled = this.#settled
+    const answer = { status: this.#head.status, headers: headersOf(this.#head), body: joined(this.#body) }
+    this.#settled = undefined
+    this.#request = undefined
+    this.#isInBody = false
+    this.#body = []
+    this.#holds(0)
+    this.#cancelTimer()
+    // An answer that came before the end of the request leaves the rest of it on the connection.
+    if (isSound && this.#unsent === undefined) this.#idle()
+    else this.#end()
+    settled?.(answer)
+  }
+
+  #idle(): void {
+    if (this.#isLoggedIn && this.visitor === undefined) return this.#end()
+    this.#isReused = true
+    this.#cancelTimer = eventLoop.after(IDLE_MS, () => this.#end())
+    if (this.#isLoggedIn && this.visitor !== undefined) this.#owner.kept(this.visitor)
+    else this.#owner.freed()
+  }
+
+  #broken(): void {
+    const request = this.#request
+    const settled = this.#settled
+    const mayRetry = this.#isReused && !this.#hasAnswerBytes && request !== undefined && settled !== undefined
+    if (!mayRetry || !IDEMPOTENT.has(request.method)) return this.#fail('ORIGIN_CLOSED')
+    this.#settled = undefined
+    this.#end()
+    this.#owner.stale(request, settled)
+  }
+
+  #expired(): void {
+    // Events that never end cannot be put into one message.
+    const isStream = this.#isInBody && /^text\/event-stream\b/i.test(this.#head.header('content-type') ?? '')
+    this.#fail(isStream ? 'WIRE_UNSUPPORTED' : 'ORIGIN_TIMEOUT')
+  }
+
+  #failInvalid(reason: string): void {
+    this.#end(
+      new TunnelError('ORIGIN_INVALID', `${ERRORS.ORIGIN_INVALID.meaning.slice(0, -1)}: ${reason}.`),
+      reason,
+    )
+  }
+
+  #fail(code: ErrorCode): void {
+    this.#end(new TunnelError(code))
+  }
+
+  #end(error?: TunnelError, reason?: string): void {
+    if (this.#isGone) return
+    this.#isGone = true
+    this.#cancelTimer()
+    this.#unsent = undefined
+    this.#partial = undefined
+    this.#body = []
+    this.#holds(0)
+    this.#socket?.terminate()
+    this.#owner.gone()
+    const settled = this.#settled
+    this.#settled = undefined
+    this.#request = undefined
+    settled?.(error ?? new TunnelError('ORIGIN_CLOSED'), reason)
+  }
+}
+
+/** One string for the whole head, of which the others are slices: a byte's offset is its character's. */
+function headersOf({ bytes, start, end, fields }: ResponseHead): [name: string, value: string][] {
+  const text = latin1Text(bytes, start, end)
+  const headers: [string, string][] = []
+  for (let line = 0; line < fields.count; line++) {
+    const nameStart = fields.lineStart(line) - start
+    headers.push([
+      text.slice(nameStart, text.indexOf(':', nameStart)),
+      text.slice(fields.valueStart(line) - start, fields.valueEnd(line) - start),
+    ])
+  }
+  return headers
+}
+
+function nothing(): void {}

@@ -1,0 +1,30 @@
+// Whether a port speaks TLS. Asked only after an attempt failed, so that the message can say what to use instead.
+
+import type { Address, Dial } from '../../socket.ts'
+
+/** Words of OpenSSL and Node for a certificate that does not prove what it should. */
+export const UNTRUSTED: RegExp = /CERT|SELF_SIGNED|UNABLE_TO_|ALTNAME/
+/** A TLS client got an answer that is not TLS. Bun 1.4.5 puts it into the message only. */
+const NO_TLS = /WRONG_VERSION_NUMBER|HTTP_REQUEST|ERR_SSL_PACKET_LENGTH|ERR_SSL_UNEXPECTED_MESSAGE/
+
+/** Whether a TLS handshake failed because the far side answered in plain text. */
+export function answeredPlain(cause: unknown): boolean {
+  if (!(cause instanceof Error)) return NO_TLS.test(String(cause))
+  return NO_TLS.test(`${'code' in cause ? String(cause.code) : ''} ${cause.message}`)
+}
+
+/** Tries a handshake. A certificate that is not trusted is proof enough. Never rejects. */
+export async function speaksTls(address: Address, dial: Dial, timeoutMs: number): Promise<boolean> {
+  const given = new AbortController()
+  const timer = setTimeout(() => given.abort(), timeoutMs)
+  try {
+    const nothing = { received() {}, drained() {}, ended() {}, closed() {} }
+    const socket = await dial({ ...address, tls: {} }, nothing, given.signal)
+    socket.terminate()
+    return true
+  } catch (cause) {
+    return cause instanceof Error && 'code' in cause && UNTRUSTED.test(String(cause.code))
+  } finally {
+    clearTimeout(timer)
+  }
+}

@@ -1,0 +1,118 @@
+// What a guard keeps beside the process: the secret that signs its sessions and links, so that both outlive a restart, and what
+// `localtunnels link` needs to make and take back links of a tunnel that runs elsewhere.
+
+import { createHash, randomBytes, randomUUID } from 'node:crypto'
+import { mkdir, open, readdir, rename, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { MAX_REVOKED } from '../../guard.ts'
+
+/** The guard of a tunnel with a name that its owner chose. */
+export interface KeptGuard {
+  readonly server: string
+  readonly kind: string
+  readonly name: string
+  /** Where the tunnel was last; empty before it was granted. */
+  readonly url: string
+  readonly secret: string
+  readonly hasLinks: boolean
+  /** Links taken back, the oldest first. */
+  readonly revoked: readonly string[]
+}
+
+export class GuardFiles {
+  readonly #folder: string
+  readonly #server: string
+
+  /** `folder`: that of the user's state. */
+  constructor(folder: string, server: string) {
+    this.#folder = folder
+    this.#server = server
+  }
+
+  pathOf(kind: string, name: string): string {
+    const server = createHash('sha256').update(this.#server).digest('hex').slice(0, 16)
+    return join(guardFolder(this.#folder), `${kind}-${name}-${server}.json`)
+  }
+
+  /** What is kept for the tunnel, or what is to be kept. */
+  async find(kind: string, name: string): Promise<KeptGuard> {
+    const kept = await readGuard(this.pathOf(kind, name))
+    if (kept !== undefined) return kept
+    const secret = randomBytes(32).toString('base64url')
+    return { server: this.#server, kind, name, url: '', secret, hasLinks: false, revoked: [] }
+  }
+
+  /** Rejects with the error of the file system. */
+  keep(kept: KeptGuard): Promise<void> {
+    return writeGuard(this.pathOf(kept.kind, kept.name), kept)
+  }
+}
+
+/** All guards that are kept, for the command line. */
+export async function allGuards(
+  folder: string,
+): Promise<readonly { readonly path: string; readonly kept: KeptGuard }[]> {
+  const names = await readdir(guardFolder(folder)).catch(() => [])
+  const all = names.map(async name => {
+    const path = join(guardFolder(folder), name)
+    const kept = await readGuard(path)
+    return kept === undefined ? [] : [{ path, kept }]
+  })
+  return (await Promise.all(all)).flat()
+}
+
+/** Takes a link back: the client that runs sees the change. */
+export function revokeIn(path: string, kept: KeptGuard, id: string): Promise<void> {
+  const revoked = [...kept.revoked.filter(one => one !== id), id].slice(-MAX_REVOKED)
+  return writeGuard(path, { ...kept, revoked })
+}
+
+const guardFolder = (folder: string): string => join(folder, 'guards')
+
+async function writeGuard(path: string, kept: KeptGuard): Promise<void> {
+  await mkdir(join(path, '..'), { recursive: true, mode: 0o700 })
+  // Beside it and then in its place: a reader never sees half a file, and the mode is right from the first byte on.
+  const draft = `${path}.${randomUUID()}`
+  try {
+    const file = await open(draft, 'wx', 0o600)
+    await file.writeFile(`${JSON.stringify(kept)}\n`)
+    await file.close()
+    await rename(draft, path)
+  } catch (error) {
+    await rm(draft, { force: true }).catch(() => {}) // the first error says more
+    throw error
+  }
+}
+
+/** `undefined`: there is none, or none that only this user could have written and read. */
+export async function readGuard(path: string): Promise<KeptGuard | undefined> {
+  if (!path.endsWith('.json')) return undefined
+  const file = await open(path, 'r').catch(() => undefined)
+  try {
+    const stats = await file?.stat()
+    if (file === undefined || stats?.isFile() !== true) return undefined
+    const isOurs = (stats.mode & 0o077) === 0 && stats.uid === process.getuid?.()
+    if (process.platform !== 'win32' && !isOurs) return undefined
+    const kept: unknown = JSON.parse(await file.readFile('utf8'))
+    return isKept(kept) ? kept : undefined
+  } catch {
+    // No JSON: a new secret is made up, and the sessions of the old one end.
+    return undefined
+  } finally {
+    await file?.close()
+  }
+}
+
+function isKept(value: unknown): value is KeptGuard {
+  if (typeof value !== 'object' || value === null) return false
+  const { server, kind, name, url, secret, hasLinks, revoked } = value as Partial<Record<string, unknown>> // an object, as just seen
+  const isText = (one: unknown) => typeof one === 'string'
+  return (
+    [server, kind, name, url].every(isText) &&
+    typeof secret === 'string' &&
+    secret.length >= 32 &&
+    typeof hasLinks === 'boolean' &&
+    Array.isArray(revoked) &&
+    revoked.every(isText)
+  )
+}

@@ -1,0 +1,94 @@
+// The guard of one tunnel and its file: the secret comes from there, and so do links that another process takes back.
+
+import { TunnelError } from '../../errors.ts'
+import type { OwnGuard } from '../../own-guard.ts'
+import { type GuardFiles, type KeptGuard, readGuard } from './guard-files.ts'
+
+/** What a kept guard needs of its tunnel. */
+export interface GuardKeepingOwner {
+  /** Links were taken back elsewhere: the server is to know. */
+  revoked(): void
+  /** The file cannot be used; the tunnel goes on. */
+  failed(error: TunnelError): void
+}
+
+export class GuardKeeping {
+  readonly #guard: OwnGuard
+  readonly #files: GuardFiles
+  readonly #kind: string
+  readonly #name: string
+  readonly #owner: GuardKeepingOwner
+  #kept: KeptGuard | undefined
+  #watch: { stop(): void } | undefined
+  #isResting = false
+
+  constructor(guard: OwnGuard, files: GuardFiles, kind: string, name: string, owner: GuardKeepingOwner) {
+    this.#guard = guard
+    this.#files = files
+    this.#kind = kind
+    this.#name = name
+    this.#owner = owner
+  }
+
+  /** Before the guard is used for the first time. */
+  async begin(): Promise<void> {
+    if (this.#kept !== undefined) return
+    this.#kept = await this.#files.find(this.#kind, this.#name)
+    this.#guard.adopt(this.#kept.secret, this.#kept.revoked)
+  }
+
+  /** The tunnel is live under this name, at this URL. */
+  async granted(name: string, url: string): Promise<void> {
+    // Another client has the name: its links are not ours.
+    if (name !== this.#name) return
+    this.#isResting = false
+    const before = this.#kept
+    const { key: secret, hasLinks, revoked } = this.#guard
+    const isSame = before?.url === url && before.secret === secret && before.hasLinks === hasLinks
+    if (before !== undefined && (!isSame || before.revoked.length !== revoked.length))
+      await this.#write({ ...before, url, secret, hasLinks, revoked })
+    if (hasLinks) await this.#watchFile()
+  }
+
+  /** A link was taken back here. */
+  async revoked(): Promise<void> {
+    if (this.#kept?.url) await this.#write({ ...this.#kept, revoked: this.#guard.revoked })
+  }
+
+  /** There is no connection now. What is taken back meanwhile is read with the next one. */
+  rest(): void {
+    this.#isResting = true
+    this.#watch?.stop()
+    this.#watch = undefined
+  }
+
+  async #write(kept: KeptGuard): Promise<void> {
+    try {
+      await this.#files.keep(kept)
+      this.#kept = kept
+    } catch (cause) {
+      this.#owner.failed(new TunnelError('STATE_UNWRITABLE', undefined, { cause }))
+    }
+  }
+
+  async #watchFile(): Promise<void> {
+    const { FileWatch } = await import('../../file-watch.ts')
+    if (this.#watch !== undefined || this.#isResting) return
+    const path = this.#files.pathOf(this.#kind, this.#name)
+    this.#watch = new FileWatch(
+      [path],
+      () => void this.#changed(path),
+      cause => this.#owner.failed(new TunnelError('STATE_UNWRITABLE', undefined, { cause })),
+    )
+    await this.#changed(path)
+  }
+
+  async #changed(path: string): Promise<void> {
+    const kept = await readGuard(path)
+    const news = kept?.revoked.filter(id => !this.#guard.revoked.includes(id)) ?? []
+    if (kept === undefined || news.length === 0) return
+    this.#kept = kept
+    for (const id of news) this.#guard.revoke(id)
+    this.#owner.revoked()
+  }
+}

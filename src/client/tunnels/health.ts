@@ -1,0 +1,201 @@
+// Asks an origin again and again whether it is well, and says when that changes.
+
+import { TunnelError } from '../../errors.ts'
+import { parseResponseHead, ResponseHead } from '../../http/head.ts'
+import type { Scheduler } from '../../session/scheduler.ts'
+import type { Socket, SocketHandler } from '../../socket.ts'
+import type { Origin } from '../origins/origin.ts'
+
+/** How an origin is asked, with every default in place. */
+export interface HealthSettings {
+  readonly kind: 'tcp' | 'http'
+  /** What is asked for, and as which host. */
+  readonly path: string
+  readonly host: string
+  /** The app speaks HTTP/2. */
+  readonly isHttp2?: boolean
+  readonly intervalMs: number
+  readonly timeoutMs: number
+  readonly healthyAfter: number
+  readonly unhealthyAfter: number
+}
+
+/** What one check of kind `http` sends, and what it reads. */
+export interface HealthProbe {
+  readonly bytes: Uint8Array
+  /** The next bytes of the app: status of the final answer; 0 when it has not come, -1 when it is invalid. */
+  read(piece: Uint8Array): number
+  /** The fault of an invalid answer. */
+  readonly fault: string
+}
+
+/** `head`: the request as HTTP/1.1 has it. `isSecure`: it goes by TLS. */
+export type Probing = (head: string, isSecure: boolean) => HealthProbe
+
+/** Called when the verdict changes; `error` says why the origin is unwell. */
+export type HealthChanged = (isHealthy: boolean, error?: TunnelError) => void
+
+/** The head of an answer; what follows is not read. */
+const HEAD_LIMITS = { maxHeadBytes: 65_536, maxHeaderCount: 200, isOption: false }
+
+export class HealthCheck {
+  /** The verdict: well, until the first check has shown something else. */
+  isHealthy = true
+  readonly #origin: Origin
+  readonly #settings: HealthSettings
+  readonly #scheduler: Scheduler
+  readonly #changed: HealthChanged
+  /** Checks in a row whose outcome was not the verdict. */
+  #against = 0
+  /** The first check decides alone: an app that is down at the start should get no visitors meanwhile. */
+  #isFirst = true
+  #stop: (() => void) | undefined
+  readonly #loadHttp2: (() => Promise<Probing>) | undefined
+  #probeHttp2: Probing | undefined
+
+  /** `loadHttp2`: for an app that speaks HTTP/2. */
+  constructor(
+    origin: Origin,
+    settings: HealthSettings,
+    scheduler: Scheduler,
+    changed: HealthChanged,
+    loadHttp2?: () => Promise<Probing>,
+  ) {
+    this.#loadHttp2 = loadHttp2
+    this.#origin = origin
+    this.#settings = settings
+    this.#scheduler = scheduler
+    this.#changed = changed
+  }
+
+  /** Asks at once, and then again and again. */
+  start(): void {
+    if (this.#stop === undefined) this.#ask()
+  }
+
+  /** Asks no more. After another `start` the first check decides alone again. */
+  stop(): void {
+    this.#stop?.()
+    this.#stop = undefined
+    this.#against = 0
+    this.#isFirst = true
+  }
+
+  #ask(): void {
+    const { intervalMs } = this.#settings
+    const { kind, isHttp2 } = this.#settings
+    if (kind === 'http' && isHttp2 === true && this.#probeHttp2 === undefined) return this.#load()
+    this.#stop = ask(this.#origin, this.#settings, this.#probeHttp2 ?? probe, this.#scheduler, error => {
+      // One check at a time, so that a slow app is not asked by more and more of them.
+      this.#stop = this.#scheduler.after(intervalMs, () => this.#ask())
+      this.#judge(error)
+    })
+  }
+
+  /** Most clients check no app of HTTP/2. */
+  #load(): void {
+    let isStopped = false
+    this.#stop = () => {
+      isStopped = true
+    }
+    void this.#loadHttp2?.().then(probeHttp2 => {
+      this.#probeHttp2 = probeHttp2
+      if (!isStopped) this.#ask()
+    })
+  }
+
+  #judge(error: TunnelError | undefined): void {
+    const wasWell = error === undefined
+    const isFirst = this.#isFirst
+    this.#isFirst = false
+    if (wasWell === this.isHealthy) {
+      this.#against = 0
+      return
+    }
+    const { healthyAfter, unhealthyAfter } = this.#settings
+    this.#against++
+    if (!isFirst && this.#against < (wasWell ? healthyAfter : unhealthyAfter)) return
+    this.#against = 0
+    this.isHealthy = wasWell
+    this.#changed(wasWell, error)
+  }
+}
+
+/** One check. `done` is called once, unless the function returned is called before. */
+function ask(
+  origin: Origin,
+  { kind, path, host, timeoutMs }: HealthSettings,
+  probing: Probing,
+  scheduler: Scheduler,
+  done: (error?: TunnelError) => void,
+): () => void {
+  let socket: Socket | undefined
+  let isOver = false
+  const head = `GET ${path} HTTP/1.1\r\nHost: ${host}\r\nUser-Agent: localtunnels\r\nConnection: close\r\n\r\n`
+  const asking = probing(head, origin.url.startsWith('https:'))
+  let unsent = asking.bytes
+  const stop = () => {
+    isOver = true
+    cancel()
+    socket?.terminate()
+  }
+  const finish = (error?: TunnelError) => {
+    if (isOver) return
+    stop()
+    done(error)
+  }
+  const cancel = scheduler.after(timeoutMs, () => finish(new TunnelError('ORIGIN_TIMEOUT')))
+  const send = () => {
+    if (socket !== undefined && !isOver) unsent = unsent.subarray(socket.write(unsent))
+  }
+  const handler: SocketHandler = {
+    received(bytes) {
+      if (isOver || kind === 'tcp') return
+      const status = asking.read(bytes)
+      if (status === 0) return
+      if (status >= 200 && status < 400) return finish()
+      if (status > 0)
+        return finish(new TunnelError('ORIGIN_UNHEALTHY', `GET ${path} was answered ${status}.`))
+      finish(new TunnelError('ORIGIN_INVALID', `The answer to GET ${path} is not valid: ${asking.fault}.`))
+    },
+    drained: send,
+    ended: () => finish(new TunnelError('ORIGIN_CLOSED')),
+    closed: () => finish(new TunnelError('ORIGIN_CLOSED')),
+  }
+  origin.connect(handler).then(
+    connected => {
+      socket = connected
+      if (isOver) return connected.terminate()
+      if (kind === 'tcp') finish()
+      else send()
+    },
+    (cause: unknown) =>
+      finish(
+        cause instanceof TunnelError ? cause : new TunnelError('ORIGIN_UNREACHABLE', undefined, { cause }),
+      ),
+  )
+  return stop
+}
+
+/** The same as text of HTTP/1.1. */
+function probe(head: string, _isSecure: boolean): HealthProbe {
+  let answer: Buffer<ArrayBufferLike> = Buffer.alloc(0)
+  let fault = ''
+  return {
+    bytes: Buffer.from(head),
+    get fault() {
+      return fault
+    },
+    read(piece) {
+      answer = Buffer.concat([answer, piece])
+      for (let at = 0; ; ) {
+        const final = new ResponseHead(true)
+        const end = parseResponseHead(final, answer, at, answer.length, HEAD_LIMITS, 'GET')
+        fault = final.fault
+        if (end <= 0) return end
+        if (final.status >= 200) return final.status
+        at = end
+      }
+    },
+  }
+}

@@ -1,0 +1,156 @@
+// The settings of an HTTP tunnel, from its options.
+
+import { TunnelError } from '../../errors.ts'
+import { isValidSubdomain, parseHost, slugOf } from '../../names.ts'
+import type { Dial } from '../../socket.ts'
+import {
+  type HostRewrite,
+  isHosts,
+  isInboxWish,
+  isPoolAnswer,
+  isPoolLabel,
+  isRoutePath,
+  MAX_HOSTS,
+  MAX_INBOX_PATHS,
+  MAX_ROUTES,
+} from '../../wire/control.ts'
+import type { HttpTunnelOptions, RouteOptions } from '../options.ts'
+import type { Origin } from '../origins/origin.ts'
+import { originOf } from '../origins/origin-of.ts'
+import {
+  affinityOf,
+  checkToken,
+  type Environment,
+  guardOf,
+  healthOf,
+  hostNamesOf,
+  isNameGiven,
+  nameOf,
+  type RouteSettings,
+  type TunnelSettings,
+} from './tunnel-settings.ts'
+
+/** An HTTP tunnel. Throws `OPTION_INVALID`, `PORT_INVALID` or `NAME_INVALID` for what cannot be used. */
+export function httpTunnel(options: HttpTunnelOptions, environment: Environment, dial: Dial): TunnelSettings {
+  const origin = originOf(options, dial, options.protocol)
+  const routes = routesOf(options.routes ?? {}, dial)
+  const own = protocolOf(options)
+  const isNamed = isNameGiven(options, environment)
+  if (options.exact && !isNamed)
+    throw new TunnelError('OPTION_INVALID', 'exact is for a name that is asked for: there is no subdomain.')
+  return {
+    kind: 'http',
+    name: nameOf(options, environment),
+    isNamed: isNamed || isValidSubdomain(slugOf(environment.APP_NAME ?? '')),
+    isExact: options.exact ?? false,
+    port: undefined,
+    token: checkToken(options.token),
+    origin,
+    rewrite: rewriteOf(options.hostHeader, origin),
+    proxyProtocol: undefined,
+    routes,
+    options,
+    isWildcard: options.wildcard ?? false,
+    ...(options.wildcardHosts && { hosts: hostsOf(options.wildcardHosts, options.wildcard ?? false) }),
+    ...hostNamesOf(options.hosts),
+    ...own,
+    ...inboxOf(options, isNamed),
+    ...httpPoolOf(options.pool),
+    health: options.health && {
+      ...healthOf(options.health, origin, rewriteOf(options.hostHeader, origin)),
+      isHttp2: own.protocol !== undefined,
+    },
+    guard: guardOf(options.guard),
+  }
+}
+
+function inboxOf({ inbox }: HttpTunnelOptions, isNamed: boolean): Pick<TunnelSettings, 'inbox'> {
+  if (inbox === undefined) return {}
+  if (!isNamed)
+    throw new TunnelError('OPTION_INVALID', 'inbox is for a name that is asked for: there is no subdomain.')
+  const wish: unknown = { paths: inbox.paths, answer: inbox.answer ?? 202 }
+  if (isInboxWish(wish)) return { inbox: wish }
+  throw new TunnelError(
+    'OPTION_INVALID',
+    `inbox must have 1 to ${MAX_INBOX_PATHS} paths such as /hooks/github or /hooks/*, and answer 200, 201, 202 or 204.`,
+  )
+}
+
+/** What the server learns: by TLS it is HTTP/2 that ALPN chose. */
+function protocolOf(options: RouteOptions): Pick<TunnelSettings, 'protocol'> {
+  const { protocol = 'http/1.1', url, fetch, folder } = options
+  if (protocol === 'http/1.1') return {}
+  if (protocol !== 'h2c' && protocol !== 'h2')
+    throw new TunnelError(
+      'OPTION_INVALID',
+      `protocol must be http/1.1, h2c or h2, not "${String(protocol)}".`,
+    )
+  const isSecure = url?.startsWith('https:') === true
+  if (fetch !== undefined || folder !== undefined || isSecure !== (protocol === 'h2')) {
+    const text =
+      'protocol h2c is for apps with a port, an http:// URL or a unix socket, and h2 for https:// URLs.'
+    throw new TunnelError('OPTION_INVALID', text)
+  }
+  return { protocol }
+}
+
+function hostsOf(given: readonly string[], isWildcard: boolean): readonly string[] {
+  if (!isWildcard) throw new TunnelError('OPTION_INVALID', 'wildcardHosts needs wildcard.')
+  const hosts = given.map(host => host.toLowerCase())
+  if (isHosts(hosts)) return hosts
+  throw new TunnelError(
+    'OPTION_INVALID',
+    `wildcardHosts must be at most ${MAX_HOSTS} names such as anna or a.b, not ${given.join(', ').slice(0, 200)}.`,
+  )
+}
+
+function routesOf(routes: Readonly<Record<string, number | RouteOptions>>, dial: Dial): RouteSettings[] {
+  const all = Object.entries(routes).map(([given, where]) => {
+    const path = given.replace(/\/+$/, '')
+    // Clients take dot segments out of a path before they send it.
+    if (!isRoutePath(path) || /\/\.\.?(?:\/|$)/.test(path))
+      throw new TunnelError('OPTION_INVALID', `routes: "${given}" is not a path such as /api.`)
+    const options: RouteOptions = typeof where === 'number' ? { port: where } : where
+    if (options.later) throw new TunnelError('OPTION_INVALID', `routes: ${path} cannot come later.`)
+    const origin = originOf(options, dial, options.protocol)
+    return { path, origin, rewrite: rewriteOf(options.hostHeader, origin), ...protocolOf(options) }
+  })
+  if (all.length > MAX_ROUTES)
+    throw new TunnelError('OPTION_INVALID', `A tunnel has at most ${MAX_ROUTES} routes, not ${all.length}.`)
+  if (new Set(all.map(({ path }) => path)).size < all.length)
+    throw new TunnelError('OPTION_INVALID', 'routes: a path is given twice.')
+  return all
+}
+
+/** Of an HTTP tunnel. Throws `OPTION_INVALID`. */
+function httpPoolOf(
+  pool: HttpTunnelOptions['pool'],
+): Pick<TunnelSettings, 'pool' | 'poolAnswer' | 'poolLabel'> {
+  if (typeof pool !== 'object' || !('to' in pool))
+    return { pool: affinityOf(pool, ['none', 'cookie', 'address']) }
+  const { to, answer, label } = pool
+  if (to !== 'all') throw new TunnelError('OPTION_INVALID', `pool.to: "${String(to)}" is not "all".`)
+  if (answer !== undefined && !isPoolAnswer(answer))
+    throw new TunnelError(
+      'OPTION_INVALID',
+      `pool.answer: ${String(answer)} is none of first, the label of a client, and a status from 200 to 299.`,
+    )
+  if (label !== undefined && !isPoolLabel(label))
+    throw new TunnelError(
+      'OPTION_INVALID',
+      `pool.label: "${String(label)}" is no label: 1 to 63 letters, digits, ., _ and -, not digits alone, and not first.`,
+    )
+  return {
+    pool: 'all',
+    ...(answer !== undefined && { poolAnswer: answer }),
+    ...(label !== undefined && { poolLabel: label }),
+  }
+}
+
+/** What replaces the visitor's Host and Origin; empty leaves them alone. */
+function rewriteOf(hostHeader: string | undefined, origin: Origin): HostRewrite {
+  if (hostHeader === undefined || hostHeader === 'preserve') return {}
+  if (hostHeader === 'rewrite') return { hostHeader: new URL(origin.url).host, origin: origin.url }
+  parseHost(hostHeader)
+  return { hostHeader, origin: `${new URL(origin.url).protocol}//${hostHeader}` }
+}

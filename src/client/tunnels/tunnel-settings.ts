@@ -1,0 +1,144 @@
+// One tunnel, as it is to be registered, and what options of every kind have in common.
+
+import { TunnelError } from '../../errors.ts'
+import type { GuardOptions } from '../../guard.ts'
+import { generateSubdomain, isValidSubdomain, slugOf } from '../../names.ts'
+import { whole } from '../../option-names.ts'
+import { OwnGuard } from '../../own-guard.ts'
+import {
+  type Affinity,
+  type HostRewrite,
+  type InboxWish,
+  isHostNames,
+  MAX_HOST_NAMES,
+  type PoolAnswer,
+} from '../../wire/control.ts'
+import type { TunnelKind } from '../../wire/tunnel-kind.ts'
+import { positive } from '../limits.ts'
+import type { HealthOptions, HttpTunnelOptions } from '../options.ts'
+import type { Origin } from '../origins/origin.ts'
+import type { HealthSettings } from './health.ts'
+
+/** The part of the environment that a client reads. */
+export type Environment = Readonly<Record<string, string | undefined>>
+
+/** Requests below a path, and where they go. */
+export interface RouteSettings {
+  readonly path: string
+  readonly origin: Origin
+  readonly rewrite: HostRewrite
+  /** Its app speaks HTTP/2. */
+  readonly protocol?: 'h2c' | 'h2'
+}
+
+/** One tunnel, as it is to be registered. */
+export interface TunnelSettings {
+  readonly kind: TunnelKind
+  /** `http` and `tls`: the name to ask for. */
+  readonly name: string | undefined
+  /** `tcp` and `udp`: the public port to ask for; `undefined`: any. */
+  readonly port: number | undefined
+  /** Instead of the connection's. */
+  readonly token: string | undefined
+  readonly origin: Origin
+  readonly rewrite: HostRewrite
+  /** `tcp` and `tls`: the PROXY header that each connection to the origin begins with. */
+  readonly proxyProtocol: 1 | 2 | undefined
+  /** `http`: in the order of their numbers. */
+  readonly routes: readonly RouteSettings[]
+  /** `http` and `tls`. */
+  readonly isWildcard: boolean
+  /** The name was wished for, and not made up here. */
+  readonly isNamed?: boolean
+  /** `http`: no other name will do. */
+  readonly isExact?: boolean
+  /** Of these, those that may have certificates. */
+  readonly hosts?: readonly string[]
+  /** `http` and `tls`: whole host names that it answers, too. */
+  readonly hostNames?: readonly string[]
+  /** `http`: the app speaks HTTP/2. */
+  readonly protocol?: 'h2c' | 'h2'
+  /** `http`: what the server keeps while no client is there. */
+  readonly inbox?: InboxWish
+  /** It shares its name or port, and how. */
+  readonly pool: Affinity | undefined
+  /** With `all`: whose answer a visitor gets. */
+  readonly poolAnswer?: PoolAnswer
+  /** With `all`: what this client calls itself. */
+  readonly poolLabel?: string
+  readonly health: HealthSettings | undefined
+  /** `http`: the given options, for parts. */
+  readonly options?: HttpTunnelOptions
+  /** Who may visit. */
+  readonly guard?: OwnGuard | undefined
+}
+
+export function isNameGiven(
+  { subdomain }: { readonly subdomain?: string },
+  environment: Environment,
+): boolean {
+  return Boolean(subdomain ?? environment.TUNNEL_SUBDOMAIN)
+}
+
+export function nameOf(options: { readonly subdomain?: string }, environment: Environment): string {
+  const wished = options.subdomain ?? environment.TUNNEL_SUBDOMAIN
+  if (wished !== undefined && wished !== '') {
+    const name = wished.toLowerCase()
+    if (!isValidSubdomain(name))
+      throw new TunnelError('NAME_INVALID', `"${wished}" is not a valid subdomain.`)
+    return name
+  }
+  const slug = slugOf(environment.APP_NAME ?? '')
+  return isValidSubdomain(slug) ? slug : generateSubdomain()
+}
+
+export function hostNamesOf(given: readonly string[] = []): Pick<TunnelSettings, 'hostNames'> {
+  if (given.length === 0) return {}
+  const hostNames = [...new Set(given.map(host => host.toLowerCase().replace(/\.$/, '')))]
+  if (isHostNames(hostNames)) return { hostNames }
+  throw new TunnelError(
+    'OPTION_INVALID',
+    `hosts must be at most ${MAX_HOST_NAMES} hosts such as www.customer.example, not ${given.join(', ').slice(0, 200)}.`,
+  )
+}
+
+export function guardOf(options: GuardOptions | undefined): OwnGuard | undefined {
+  return options && new OwnGuard(options)
+}
+
+export function healthOf(
+  options: HealthOptions,
+  origin: Origin,
+  { hostHeader }: HostRewrite,
+): HealthSettings {
+  const { path = '/', kind = options.path === undefined ? 'tcp' : 'http' } = options
+  if (kind !== 'tcp' && kind !== 'http')
+    throw new TunnelError('OPTION_INVALID', `health.kind must be tcp or http, not "${String(kind)}".`)
+  if (!/^\/[\x21-\x22\x24-\x7e]{0,1023}$/.test(path))
+    throw new TunnelError('OPTION_INVALID', `health.path: "${path}" is not a path such as /health.`)
+  return {
+    kind,
+    path,
+    host: hostHeader ?? new URL(origin.url).host,
+    intervalMs: positive('health.intervalMs', options.intervalMs ?? 10_000),
+    timeoutMs: positive('health.timeoutMs', options.timeoutMs ?? 3_000),
+    healthyAfter: whole('health.healthyAfter', options.healthyAfter ?? 1, 1),
+    unhealthyAfter: whole('health.unhealthyAfter', options.unhealthyAfter ?? 3, 1),
+  }
+}
+
+export function affinityOf(
+  pool: boolean | { readonly affinity: Affinity } | undefined,
+  known: readonly Affinity[],
+): Affinity | undefined {
+  if (pool === undefined || pool === false) return undefined
+  const affinity = pool === true ? 'none' : pool.affinity
+  if (known.includes(affinity)) return affinity
+  throw new TunnelError('OPTION_INVALID', `pool.affinity: "${affinity}" is none of ${known.join(', ')}.`)
+}
+
+/** It travels in a header: anything else would be refused for a reason that the user does not see. */
+export function checkToken(token: string | undefined): string | undefined {
+  if (token === undefined || /^[\x21-\x7e]{1,8192}$/.test(token)) return token
+  throw new TunnelError('OPTION_INVALID', 'A token must be visible ASCII without spaces, and not empty.')
+}

@@ -1,0 +1,34 @@
+// Contract: a tunnel of a client, as the program that asked for it has it. Implementation: own-tunnel.ts.
+/// <reference lib="esnext.disposable" preserve="true" />
+
+import type { LinkOptions } from '../../guard.ts'
+import type { TunnelKind } from '../../wire/tunnel-kind.ts'
+import type { Watchable } from '../contracts/watching.ts'
+
+/** A tunnel, as `client.http`, `client.tcp` and the others return it. */
+export interface Tunnel extends AsyncDisposable, Watchable {
+  readonly kind: TunnelKind
+  /** The subdomain granted, or kind and port, as in `tcp-20000`. */
+  readonly name: string
+  /** What visitors use: `https://app.example.dev`, `tcp://example.dev:20000`. May change with a reconnect. */
+  readonly url: string
+  /** The public port of a TCP or UDP tunnel; `undefined` for the others. */
+  readonly port: number | undefined
+  /**
+   * Answers of a UDP service that were dropped so far, because the server or the way there could not take them fast enough.
+   * 0 for the other kinds. What the server drops of its visitors is in its own `droppedDatagramsByTunnel`.
+   */
+  readonly droppedDatagrams: number
+  /**
+   * A link that lets its holder visit, for a tunnel whose guard has `links`. Throws `STATE_INVALID` without one, and
+   * `OPTION_INVALID`. The `id` takes it back.
+   */
+  link(options?: LinkOptions): { readonly url: string; readonly id: string }
+  /** Takes a link back: it, the sessions that it began, and the tunnel's open WebSockets end at once. */
+  revokeLink(id: string): Promise<void>
+  /**
+   * Gives the name or the port back: it is free at once. What is under way may finish for up to the client's
+   * `drainTimeoutMs`; the client's other tunnels go on.
+   */
+  close(): Promise<void>
+}

@@ -1,0 +1,135 @@
+// What the server reports of visitors on one connection, as events of the client, and for its parts.
+
+import type {
+  ConnectionEvents,
+  RequestSeen,
+  ResponseSeen,
+  VisitorGone,
+  VisitorSeen,
+} from '../carriers/connection.ts'
+import type { Part, ReportsFollower } from '../contracts/part.ts'
+import type { TunnelClientEvents } from '../options.ts'
+import { UnderWay } from './under-way.ts'
+
+/** Ids of a connection lie below this: the server counts from 1 on each. */
+export const IDS_OF_A_CONNECTION: number = 2 ** 32
+
+/** The events that a connection's reports become. */
+export type VisitEvent =
+  | 'request'
+  | 'upgraded'
+  | 'response'
+  | 'requests'
+  | 'visitorConnected'
+  | 'visitorDisconnected'
+
+export interface ReportsOwner {
+  emit<Name extends VisitEvent>(event: Name, payload: TunnelClientEvents[Name]): void
+  readonly parts: readonly Part[]
+}
+
+export class VisitReports {
+  /** Added to the ids of this connection, which another connection of the client counts from 1, too. */
+  readonly #firstId: number
+  readonly #owner: ReportsOwner
+  readonly #requests = new UnderWay<RequestSeen>()
+  readonly #visitors = new UnderWay<VisitorSeen>()
+  /** Requests that the server counts instead of reporting them. */
+  #unreported = 0
+
+  constructor(firstId: number, owner: ReportsOwner) {
+    this.#firstId = firstId
+    this.#owner = owner
+  }
+
+  /** The part of a connection's events that is about visitors. */
+  get events(): Pick<ConnectionEvents, VisitReport> {
+    const first = this.#firstId
+    return {
+      request: report => this.#began({ ...report, id: first + report.id }),
+      switched: id => this.#switched(first + id),
+      response: report => this.#ended({ ...report, id: first + report.id }),
+      requests: ({ begun, requests, errors, bytes, underWay }) => {
+        this.#tell(reports => reports.counted(begun))
+        this.#unreported = underWay
+        this.#owner.emit('requests', { begun, requests, errors, bytes, underWay })
+      },
+      visitorConnected: report => this.#connected({ ...report, id: first + report.id }),
+      visitorDisconnected: report => this.#disconnected({ ...report, id: first + report.id }),
+    }
+  }
+
+  /** The connection is lost, and the server reports no end of what was under way. */
+  lost(): void {
+    const error = 'CARRIER_LOST'
+    for (const { id, durationMs } of this.#requests.all())
+      this.#ended({ id, status: 0, durationMs, bytes: 0, error })
+    for (const { id, durationMs } of this.#visitors.all())
+      this.#disconnected({ id, durationMs, bytesIn: 0, bytesOut: 0, error })
+    const requests = this.#unreported
+    this.#unreported = 0
+    if (requests > 0)
+      this.#owner.emit('requests', { begun: 0, requests, errors: requests, bytes: 0, underWay: 0 })
+  }
+
+  /** The server stops reporting: the ends of what is under way do not come. */
+  forget(): void {
+    this.#unreported = 0
+    this.#requests.forget()
+    this.#visitors.forget()
+  }
+
+  #tell(tell: (reports: ReportsFollower) => void): void {
+    for (const { reports } of this.#owner.parts) if (reports !== undefined) tell(reports)
+  }
+
+  #began(report: RequestSeen): void {
+    this.#tell(reports => reports.requested(report))
+    const { host = '', method, path } = report
+    this.#requests.begin(report, host.length + method.length + path.length)
+    this.#owner.emit('request', requestEvent(report))
+  }
+
+  #switched(id: number): void {
+    const request = this.#requests.find(id)
+    if (request !== undefined) this.#owner.emit('upgraded', requestEvent(request))
+  }
+
+  #ended(report: ResponseSeen): void {
+    this.#tell(reports => reports.responded(report))
+    const request = this.#requests.end(report.id)
+    if (request === undefined) return
+    const { status, durationMs, bytes, error, reason } = report
+    const failure = { ...(error !== undefined && { error }), ...(reason !== undefined && { reason }) }
+    const outcome = { status, durationMs, bytes, ...failure }
+    this.#owner.emit('response', { ...requestEvent(request), ...outcome })
+  }
+
+  #connected({ id, tunnel, remoteAddress, remotePort }: VisitorSeen): void {
+    const visitor = { id, tunnel, remoteAddress, remotePort }
+    this.#visitors.begin(visitor, remoteAddress.length)
+    this.#tell(reports => reports.visitorConnected(visitor))
+    this.#owner.emit('visitorConnected', visitor)
+  }
+
+  #disconnected({ id, durationMs, bytesIn, bytesOut, error }: VisitorGone): void {
+    this.#tell(reports => reports.visitorLeft({ id, durationMs, bytesIn, bytesOut }))
+    const visitor = this.#visitors.end(id)
+    if (visitor === undefined) return
+    const end = { durationMs, bytesIn, bytesOut, ...(error !== undefined && { error }) }
+    this.#owner.emit('visitorDisconnected', { ...visitor, ...end })
+  }
+}
+
+type VisitReport =
+  | 'request'
+  | 'switched'
+  | 'response'
+  | 'requests'
+  | 'visitorConnected'
+  | 'visitorDisconnected'
+
+/** Field by field: a report may hold more than its event. */
+function requestEvent({ id, tunnel, host, method, path }: RequestSeen): TunnelClientEvents['request'] {
+  return { id, tunnel, ...(host !== undefined && { host }), method, path }
+}

@@ -1,0 +1,214 @@
+// The tunnels that a client wants: asked for on each connection, given up when the server refuses them for good.
+
+import { TunnelError } from '../../errors.ts'
+import type { Connection } from '../carriers/connection.ts'
+import type { TunnelClientEvents } from '../options.ts'
+import type { Parts } from '../parts.ts'
+import type { ClientSettings } from '../settings.ts'
+import { GuardFiles } from './guard-files.ts'
+import { OwnTunnel } from './own-tunnel.ts'
+import { ResumeFiles } from './resume-files.ts'
+import type { TunnelSettings } from './tunnel-settings.ts'
+
+/** A tunnel that lost its name or port to another client, while others go on, asks for it again this often. */
+const ASK_AGAIN_MS = 5_000
+
+export interface WantedOwner {
+  emit<Name extends 'registered' | 'health' | 'error'>(event: Name, payload: TunnelClientEvents[Name]): void
+  /** The connection that the client has now. */
+  connection(): Connection | undefined
+  /** Nothing is asked for any more. */
+  isClosing(): boolean
+}
+
+export class WantedTunnels {
+  readonly #owner: WantedOwner
+  readonly parts: Parts
+  /** Outlive the process, if anything should. */
+  readonly resumes: ResumeFiles | undefined
+  readonly guards: GuardFiles | undefined
+  readonly #all = new Set<OwnTunnel>()
+  /** The tunnel that the client's options describe. */
+  readonly #own: OwnTunnel | undefined
+  #askAgain: ReturnType<typeof setTimeout> | undefined
+  #hasStateFailed = false
+
+  constructor(settings: ClientSettings, parts: Parts, owner: WantedOwner) {
+    this.#owner = owner
+    this.parts = parts
+    const { stateFolder, server, tunnel } = settings
+    if (stateFolder !== undefined) {
+      const origin = `${server.isSecure ? 'https' : 'http'}://${server.host}`
+      this.resumes = new ResumeFiles(stateFolder, origin)
+      this.guards = new GuardFiles(stateFolder, origin)
+    }
+    this.#own = tunnel && this.want(tunnel)
+  }
+
+  /** The client's own first. */
+  get all(): readonly OwnTunnel[] {
+    return [...this.#all]
+  }
+
+  get size(): number {
+    return this.#all.size
+  }
+
+  has(tunnel: OwnTunnel): boolean {
+    return this.#all.has(tunnel)
+  }
+
+  /** The first that was granted. Throws `STATE_INVALID` before there is one. */
+  get first(): OwnTunnel {
+    for (const tunnel of this.#all) if (tunnel.registration !== undefined) return tunnel
+    throw new TunnelError('STATE_INVALID', 'The client is not registered yet.')
+  }
+
+  want(settings: TunnelSettings): OwnTunnel {
+    const tunnel = new OwnTunnel(this.parts.follow(settings), this)
+    this.#all.add(tunnel)
+    return tunnel
+  }
+
+  /** It is not asked for any more. */
+  drop(tunnel: OwnTunnel): void {
+    this.#all.delete(tunnel)
+    for (const part of tunnel.parts) part.dropped?.()
+  }
+
+  /** Registers all tunnels. Rejects when the client's own is refused for the first time, or none is granted. */
+  async registerAll(connection: Connection): Promise<void> {
+    this.disconnected()
+    const asked = this.all
+    const refusals = await Promise.all(asked.map(tunnel => this.register(tunnel, connection)))
+    const [first] = refusals.filter(refusal => refusal !== undefined)
+    if (first === undefined) return
+    const ownRefusal = this.#own && refusals[asked.indexOf(this.#own)]
+    for (const [index, tunnel] of asked.entries())
+      if (refusals[index] !== undefined && tunnel.registration === undefined) tunnel.refuse(refusals[index])
+    if (ownRefusal !== undefined && this.#own?.registration === undefined) throw ownRefusal
+    if (!asked.some(({ isRegistered }) => isRegistered)) throw first
+    for (const [index, refusal] of refusals.entries()) {
+      const tunnel = asked[index]
+      if (tunnel === undefined || refusal === undefined) continue
+      if (tunnel.registration !== undefined) this.#owner.emit('error', refusal)
+      this.#refused(tunnel, refusal)
+    }
+  }
+
+  /** Asks for a tunnel. Resolves with the refusal, or with why the connection ended meanwhile; never rejects. */
+  async register(tunnel: OwnTunnel, connection: Connection): Promise<TunnelError | undefined> {
+    if (tunnel.isRegistered || tunnel.isClosed || this.#owner.isClosing()) return undefined
+    try {
+      await tunnel.register(connection)
+    } catch (cause) {
+      const error = cause instanceof TunnelError ? cause : new TunnelError('INTERNAL', undefined, { cause })
+      if (this.#owner.connection() === connection) this.#refused(tunnel, error)
+      return error
+    }
+    if (tunnel.isRegistered && !tunnel.isClosed) this.#reportRegistered(tunnel)
+    return undefined
+  }
+
+  /** The tunnel of this number on the connection there is now. */
+  registered(number: number): OwnTunnel | undefined {
+    for (const tunnel of this.#all)
+      if (tunnel.isRegistered && tunnel.registration?.tunnel === number) return tunnel
+    return undefined
+  }
+
+  /** Visitors find it at another URL. */
+  moved(number: number, url: string): void {
+    const tunnel = this.registered(number)
+    if (tunnel?.registration === undefined) return
+    tunnel.registration = { ...tunnel.registration, url }
+    this.#reportRegistered(tunnel)
+  }
+
+  /**
+   * The server took a tunnel back. It would refuse it again, so that is for good. Returns the error, to be reported, or
+   * `undefined` when there is no such tunnel.
+   */
+  revoked(number: number, { code, message }: TunnelError): TunnelError | undefined {
+    const tunnel = this.registered(number)
+    if (tunnel === undefined) return undefined
+    tunnel.isRegistered = false
+    tunnel.rest()
+    this.#all.delete(tunnel)
+    return new TunnelError(code, `${tunnel.label}: ${message}`)
+  }
+
+  /** The connection that granted them is over. */
+  disconnected(): void {
+    for (const tunnel of this.#all) tunnel.isRegistered = false
+  }
+
+  areRefusedForGood(error: TunnelError): boolean {
+    return this.all.every(tunnel => tunnel.isRefusedForGood(error))
+  }
+
+  /** What would get the names back is removed: they are given back. */
+  dropResumes(): Promise<void>[] {
+    return this.all.filter(tunnel => tunnel.isRegistered).map(tunnel => tunnel.dropResume())
+  }
+
+  /** The client ends. Those that were granted, and the client's own, are asked for when it connects again. */
+  end(error: TunnelError): void {
+    this.resumes?.leave()
+    clearTimeout(this.#askAgain)
+    this.#askAgain = undefined
+    for (const tunnel of this.#all) {
+      tunnel.isRegistered = false
+      tunnel.rest()
+      if (tunnel === this.#own || tunnel.registration !== undefined) continue
+      tunnel.refuse(error)
+      this.#all.delete(tunnel)
+    }
+  }
+
+  /** The server refused it, or the connection ended while it was asked: then the next one asks again. */
+  #refused(tunnel: OwnTunnel, error: TunnelError): void {
+    if (tunnel.registration === undefined) {
+      tunnel.refuse(error)
+      this.#all.delete(tunnel)
+    } else if (tunnel.isRefusedForGood(error)) {
+      tunnel.rest()
+      void tunnel.dropResume()
+      this.#all.delete(tunnel)
+    } else {
+      this.#planToAskAgain()
+    }
+  }
+
+  #planToAskAgain(): void {
+    this.#askAgain ??= setTimeout(() => {
+      this.#askAgain = undefined
+      const connection = this.#owner.connection()
+      if (connection !== undefined) for (const tunnel of this.#all) void this.register(tunnel, connection)
+    }, ASK_AGAIN_MS)
+  }
+
+  #reportRegistered({ kind, name, url, parts, granted }: OwnTunnel): void {
+    for (const part of parts) part.granted?.(name, url, granted.probeSecret ?? granted.resume)
+    this.#owner.emit('registered', { kind, name, url })
+  }
+
+  /** The health checks of a tunnel came to another verdict. */
+  healthChanged({ name }: OwnTunnel, isHealthy: boolean, error?: TunnelError): void {
+    this.#owner.emit('health', { tunnel: name, isHealthy, ...(error !== undefined && { error }) })
+  }
+
+  /** The program closed it. */
+  closed(tunnel: OwnTunnel): void {
+    this.drop(tunnel)
+    if (!tunnel.isRegistered) return
+    void tunnel.dropResume()
+    this.#owner.connection()?.release(tunnel.granted)
+  }
+
+  /** Reported once: it will fail in the same way for each name. */
+  stateFailed(error: TunnelError): void {
+    if (!this.#hasStateFailed) this.#owner.emit('error', error)
+    this.#hasStateFailed = true
+  }
+}

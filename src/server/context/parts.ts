@@ -1,0 +1,183 @@
+// The parts of one server, in the order in which requests pass their layers.
+
+import type { ErrorCode } from '../../errors.ts'
+import type { RequestHead } from '../../http/head.ts'
+import type { RecentRow } from '../../measures.ts'
+import type { Socket } from '../../socket.ts'
+import type { InboxWish } from '../../wire/control.ts'
+import type { Arrival, Route } from '../contracts/front.ts'
+import type { LaneAsking, LaneClause } from '../contracts/laning.ts'
+import type { LayeredTunnel, NameRouter, Router } from '../contracts/layer.ts'
+import type { MissedRequest, Note, Part, RawFollower, WholeServer, WrappedSocket } from '../contracts/part.ts'
+import type { Door, DoorTerms, Protocol } from '../contracts/protocol.ts'
+import type { AppsTerms, StreamsApps } from '../contracts/streams-context.ts'
+import type { OpenTable } from '../contracts/tables.ts'
+import type { Upstream } from '../contracts/upstream.ts'
+import type { Adopt } from '../contracts/wire.ts'
+import type { ServerSettings } from '../settings/settings.ts'
+
+/** Where all layers lead to. */
+const ARRIVED: Router = request => request.arrived()
+
+interface RoutedTunnel extends LayeredTunnel {
+  /** `undefined`: it is to be made. */
+  router: Router | undefined
+}
+
+export class Parts {
+  #all: readonly Part[] = []
+  /** What requests for names pass that no tunnel here has. */
+  nameRouter: NameRouter = named => named.here()
+
+  use(parts: readonly Part[]): void {
+    this.#all = parts
+    this.nameRouter = parts
+      .flatMap(({ nameLayer }) => nameLayer ?? [])
+      .reduceRight((next, layer) => layer(next), this.nameRouter)
+  }
+
+  /** What requests to this tunnel pass: made once, until something changes. */
+  routerFor(tunnel: RoutedTunnel): Router {
+    tunnel.router ??= this.#all
+      .flatMap(({ layer }) => layer ?? [])
+      .reduceRight((next, layer) => layer(next, tunnel), ARRIVED)
+    return tunnel.router
+  }
+
+  judge(address: string): ErrorCode | undefined {
+    let code: ErrorCode | undefined
+    for (const part of this.#all) code ??= part.judge?.(address)
+    return code
+  }
+
+  isBlocked(name: string): boolean {
+    return this.#all.some(part => part.isBlocked?.(name))
+  }
+
+  /** As `Part.enter`, of the first whose protocol it is. */
+  enter(arrival: Arrival): Route | undefined {
+    let route: Route | undefined
+    for (const part of this.#all) route ??= part.enter?.(arrival)
+    return route
+  }
+
+  kept(name: string, token: string | undefined, head: RequestHead, address: string): Upstream | undefined {
+    let upstream: Upstream | undefined
+    for (const part of this.#all) upstream ??= part.kept?.(name, token, head, address)
+    return upstream
+  }
+
+  registered(tunnel: LayeredTunnel, token: string, inbox: InboxWish | undefined): void {
+    for (const part of this.#all) part.registered?.(tunnel, token, inbox)
+  }
+
+  claimedElsewhere(name: string): void {
+    for (const part of this.#all) part.claimedElsewhere?.(name)
+  }
+
+  /** `undefined`: clients have to agree on the streams wire. */
+  get adopt(): Adopt | undefined {
+    return this.#all.find(({ adopt }) => adopt !== undefined)?.adopt
+  }
+
+  /** Finds a version of HTTP besides 1.1 that visitors may use now. */
+  protocol(isIt: (protocol: Protocol) => boolean): Protocol | undefined {
+    return this.#all.find(({ protocol }) => protocol?.isSpoken === true && isIt(protocol))?.protocol
+  }
+
+  async open(terms: DoorTerms, opened: (door: Door) => void): Promise<void> {
+    for (const part of this.#all) {
+      const door = await part.open?.(terms)
+      if (door !== undefined) opened(door)
+    }
+  }
+
+  /** `undefined`: no app of HTTP/2 can be reached. */
+  get appsOf(): ((terms: AppsTerms) => StreamsApps) | undefined {
+    return this.#all.find(({ appsOf }) => appsOf !== undefined)?.appsOf
+  }
+
+  get url(): string | undefined {
+    return this.#all.find(part => part.url !== undefined)?.url
+  }
+
+  recent(): RecentRow | undefined {
+    let recent: RecentRow | undefined
+    for (const part of this.#all) recent ??= part.recent?.()
+    return recent
+  }
+
+  missed(request: MissedRequest): void {
+    for (const part of this.#all) part.missed?.(request)
+  }
+
+  noted(note: Note): void {
+    for (const part of this.#all) part.noted?.(note)
+  }
+
+  followRaw(tunnel: LayeredTunnel, address: string): readonly RawFollower[] {
+    return this.#all.flatMap(part => part.followRaw?.(tunnel, address) ?? [])
+  }
+
+  /** By the last part that has something to put in front of it. */
+  wrap(socket: Socket, tunnel: LayeredTunnel, address: string): WrappedSocket | undefined {
+    let wrapped: WrappedSocket | undefined
+    for (const part of this.#all) wrapped ??= part.wrap?.(socket, tunnel, address)
+    return wrapped
+  }
+
+  /** What all parts want of a lane; `undefined`: there is to be none. */
+  clausesFor(asking: LaneAsking): readonly LaneClause[] | undefined {
+    const clauses: LaneClause[] = []
+    for (const part of this.#all) {
+      if (part.lane === undefined) {
+        if (part.layer !== undefined && part.layer(ARRIVED, asking.tunnel) !== ARRIVED) return undefined
+        continue
+      }
+      const clause = part.lane(asking)
+      if (clause === 'none') return undefined
+      if (clause !== undefined) clauses.push(clause)
+    }
+    return clauses
+  }
+
+  harvest(): void {
+    for (const part of this.#all) part.harvest?.()
+  }
+
+  async load(settings: ServerSettings): Promise<void> {
+    for (const part of this.#all) await part.load?.(settings)
+  }
+
+  reloaded(): void {
+    for (const part of this.#all) part.reloaded?.()
+  }
+
+  async start(server: WholeServer): Promise<void> {
+    for (const part of this.#all) await part.start?.(server)
+  }
+
+  /** Returns what is called once the tables have what the others have. */
+  share(open: OpenTable): () => void {
+    const begins = this.#all.flatMap(part => part.share?.(open) ?? [])
+    return () => {
+      for (const begin of begins) begin()
+    }
+  }
+
+  async listening(): Promise<void> {
+    for (const part of this.#all) await part.listening?.()
+  }
+
+  drain(code: 'SERVER_DRAINING' | 'SERVER_REPLACED'): void {
+    for (const part of this.#all) part.drain?.(code)
+  }
+
+  async idle(ms: number): Promise<void> {
+    await Promise.all(this.#all.flatMap(part => part.idle?.(ms) ?? []))
+  }
+
+  async stop(): Promise<void> {
+    for (const part of this.#all.toReversed()) await part.stop?.()
+  }
+}

@@ -1,0 +1,85 @@
+// What plugins throw, as `error` events: the first fault of each plugin at once, the others counted, once a minute. One that fails
+// for every visitor must not make an event for each.
+
+import { type ErrorCode, TunnelError } from '../../errors.ts'
+import type { Deadline, Deadlines } from '../limits/deadlines.ts'
+
+const REPORT_EVERY_MS = 60_000
+/** Plugins that are counted one by one; a client that is refused over and over has another guard each time. Above: all others as one. */
+const MAX_PLUGINS = 1_000
+const OTHERS = {}
+/** For the operator: that of the code is for who meets it in an answer. */
+const ACTION = 'Correct the plugin, or what it waits for.'
+
+export class PluginFaults {
+  readonly #deadlines: Deadlines
+  readonly #failed: (error: Error) => void
+  readonly #everyMs: number
+  /** Of plugins that failed a short time ago. */
+  readonly #lasting = new Map<object, Lasting>()
+
+  constructor(deadlines: Deadlines, failed: (error: Error) => void, everyMs: number = REPORT_EVERY_MS) {
+    this.#deadlines = deadlines
+    this.#failed = failed
+    this.#everyMs = everyMs
+  }
+
+  /** `plugin`: which one; `text`: a sentence with its name and what it threw. */
+  report(plugin: object, code: ErrorCode, text: string, cause: unknown): void {
+    const key = this.#lasting.has(plugin) || this.#lasting.size < MAX_PLUGINS ? plugin : OTHERS
+    const known = this.#lasting.get(key)
+    if (known !== undefined) return known.count(code, text, cause)
+    const lasting = new Lasting(this.#failed, isLasting => {
+      if (isLasting) return this.#deadlines.arm(lasting, this.#everyMs)
+      this.#deadlines.forget(lasting)
+      this.#lasting.delete(key)
+    })
+    this.#lasting.set(key, lasting)
+    this.#deadlines.watch(lasting)
+    this.#deadlines.arm(lasting, this.#everyMs)
+    this.#failed(new TunnelError(code, text, { cause, action: ACTION }))
+  }
+
+  /** Reports what was counted: the server stops. */
+  flush(): void {
+    for (const lasting of this.#lasting.values()) {
+      this.#deadlines.forget(lasting)
+      lasting.tell()
+    }
+    this.#lasting.clear()
+  }
+}
+
+/** What one plugin has thrown since the last report. */
+class Lasting implements Deadline {
+  dueTick = 0
+  readonly #failed: (error: Error) => void
+  readonly #told: (isLasting: boolean) => void
+  #count = 0
+  #last: readonly [ErrorCode, string, unknown] | undefined
+
+  /** `told`: it was time for a report; `isLasting`: there was something to tell. */
+  constructor(failed: (error: Error) => void, told: (isLasting: boolean) => void) {
+    this.#failed = failed
+    this.#told = told
+  }
+
+  count(code: ErrorCode, text: string, cause: unknown): void {
+    this.#count++
+    this.#last = [code, text, cause]
+  }
+
+  expired(): void {
+    this.#told(this.#count > 0)
+    this.tell()
+  }
+
+  tell(): void {
+    if (this.#last === undefined) return
+    const [code, text, cause] = this.#last
+    const counted = `${text} Failures since the last report: ${this.#count}.`
+    this.#last = undefined
+    this.#count = 0
+    this.#failed(new TunnelError(code, counted, { cause, action: ACTION }))
+  }
+}

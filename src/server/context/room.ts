@@ -1,0 +1,182 @@
+// What the parts of one server share: its settings as they are now, its clock, its counts, its tunnels, its events.
+
+import { eventLoop } from '../../event-loop.ts'
+import { formatUrl } from '../../names.ts'
+import { Turns } from '../../session/turns.ts'
+import { Shares } from '../../shares.ts'
+import type { Arrival } from '../contracts/front.ts'
+import type { ServerEvents } from '../contracts/server-events.ts'
+import type { Servers } from '../contracts/servers.ts'
+import { clientAddress } from '../limits/client-address.ts'
+import { Deadlines } from '../limits/deadlines.ts'
+import { Holdings } from '../limits/holdings.ts'
+import type { Bounds } from '../settings/bounds.ts'
+import type { TunnelServerEvents } from '../settings/options.ts'
+import type { ServerSettings } from '../settings/settings.ts'
+import { Counters } from '../settings/stats.ts'
+import { type Destination, destinationOf } from '../tunnels/route.ts'
+import { Tunnels } from '../tunnels/tunnels.ts'
+import type { Inheritance } from './inheritance.ts'
+import { Parts } from './parts.ts'
+import { PluginFaults } from './plugin-faults.ts'
+
+export type ServerState = 'idle' | 'starting' | 'running' | 'draining' | 'stopped'
+
+export class ServerRoom {
+  /** Replaced as a whole by `reload()`: a part that wants some of it asks when it needs it. */
+  settings: ServerSettings
+  state: ServerState = 'idle'
+  /** Names the UDP port for HTTP/3, with its CRLF; `undefined`: there is none. */
+  altSvcLine: Uint8Array | undefined
+  /** No visitor comes in any more: from now on each answer is the last on its connection. */
+  isShut = false
+  readonly deadlines: Deadlines = new Deadlines(error => this.failed(error))
+  /** What guards, middlewares and observers throw. */
+  readonly faults: PluginFaults = new PluginFaults(this.deadlines, error => this.failed(error))
+  /** Which visitor or client may do more than one portion of work in this turn of the event loop. */
+  readonly turns: Turns = new Turns(eventLoop, error => this.failed(error))
+  readonly counters: Counters = new Counters()
+  readonly tunnels: Tunnels = new Tunnels(() => this.limits, this.deadlines)
+  /** What is around the routing of requests, installed by who made the server. */
+  readonly parts: Parts = new Parts()
+  /** The others of its cluster; `undefined`: there are none. */
+  servers: Servers | undefined
+  /** Sockets that listened before the server did; `undefined`: it was given none. */
+  inheritance: Inheritance | undefined
+  /** The operator takes this tunnel back just now. */
+  #closing: string | undefined
+  /** What clients hold, by token or address. */
+  readonly holdings: Holdings = new Holdings(() => this.limits)
+  /** Flows of all UDP tunnels. */
+  readonly flows: Shares = new Shares()
+  readonly #events: ServerEvents
+
+  constructor(settings: ServerSettings, events: ServerEvents) {
+    this.settings = settings
+    this.#events = events
+    const release = (name: string): void => this.servers?.release(name)
+    this.tunnels.freed = release
+    this.tunnels.hostNames.freed = release
+  }
+
+  // ── Settings ───────────────────────────────────────────────────────────────────────────────────────────────
+
+  get limits(): Bounds {
+    return this.settings.limits
+  }
+
+  /** Whether the operator does not allow this name or port. */
+  isBlocked(name: string): boolean {
+    return this.#closing === name || this.parts.isBlocked(name)
+  }
+
+  /** The operator takes it back: its clients get the reason; one that is away finds it gone. */
+  closeTunnel(name: string): void {
+    const tunnel = this.tunnels.find(name)
+    if (tunnel === undefined) return
+    this.#closing = name
+    try {
+      for (const { client } of [...tunnel.members]) client?.reloaded()
+      tunnel.remove('BLOCKED')
+    } finally {
+      this.#closing = undefined
+    }
+  }
+
+  /** Whether this is a proxy whose forwarding headers are believed, and whose connections are those of many visitors. */
+  isTrusted(address: string): boolean {
+    return this.settings.trusted?.has(address) ?? false
+  }
+
+  /** Address of a request's visitor, also behind trusted proxies. */
+  addressOf({ remoteAddress, head }: Arrival): string {
+    return clientAddress(remoteAddress, head, address => this.isTrusted(address))
+  }
+
+  destinationOf(host: string): Destination {
+    const destination = destinationOf(host, this.settings.domainsByLength)
+    return (
+      (destination.kind === 'unknown' ? this.tunnels.hostNames.destinationOf(host) : undefined) ?? destination
+    )
+  }
+
+  /** Whether a certificate for this host should be had: the domains themselves and live tunnels. */
+  isKnownHost(host: string): boolean {
+    const { domains } = this.settings
+    const destination = this.destinationOf(host)
+    if (destination.kind !== 'tunnel')
+      return destination.kind === 'control' && domains.some(domain => host.endsWith(domain))
+    const tunnel = this.tunnels.find(destination.name)
+    // A port has no certificate.
+    if (tunnel === undefined || tunnel.port !== 0) return false
+    return !destination.isBelow || tunnel.mayCertify(host, domains)
+  }
+
+  /** Whose token or address has the tunnel of this host; `undefined`: there is none. */
+  ownerOfHost(host: string): string | undefined {
+    const destination = this.destinationOf(host)
+    if (destination.kind !== 'tunnel') return undefined
+    return this.tunnels.find(destination.name)?.owner
+  }
+
+  /** Whether visitors come by https, also when that ends in front of this server. */
+  get isSecure(): boolean {
+    const { publicUrl, isTls } = this.settings
+    return publicUrl === undefined ? isTls : publicUrl.protocol === 'https:'
+  }
+
+  /** The URL of the control host, or of a name below it. `port`: where the server listens. */
+  urlOf(port: number, subdomain?: string): string {
+    const { publicUrl, domains } = this.settings
+    const shown = publicUrl === undefined ? port : publicUrl.port === '' ? undefined : Number(publicUrl.port)
+    return formatUrl({
+      secure: this.isSecure,
+      hostname: domains[0] ?? 'localhost',
+      ...(subdomain !== undefined && { subdomain }),
+      ...(shown !== undefined && { port: shown }),
+    })
+  }
+
+  // ── State and events ───────────────────────────────────────────────────────────────────────────────────────
+
+  get isRunning(): boolean {
+    return this.state === 'running'
+  }
+
+  emit<Name extends keyof TunnelServerEvents>(event: Name, payload: TunnelServerEvents[Name]): void {
+    this.#events.emit(event, payload)
+  }
+
+  isHeard(event: keyof TunnelServerEvents): boolean {
+    return this.#events.isHeard(event)
+  }
+
+  // ── Cluster ────────────────────────────────────────────────────────────────────────────────────────────────
+
+  /** Whether a tunnel of this server has the name, with a client that is there. */
+  isServedHere(name: string): boolean {
+    const { name: tunnel } = this.tunnels.hostNames.destinationOf(name) ?? { name }
+    return this.tunnels.find(tunnel)?.upstream !== undefined
+  }
+
+  /** Another server holds a name that a tunnel here has. Requests that wait for its client go there. */
+  lost(name: string): void {
+    const tunnel = this.tunnels.hostNames.ownerOf(name) ?? this.tunnels.find(name)
+    if (tunnel === undefined) return
+    tunnel.moveAway(member => {
+      const { client } = member
+      member.remove()
+      // It asks again for what it has, and learns whether it is still its own.
+      client?.close('CARRIER_LOST')
+    })
+  }
+
+  /** Something threw or failed that no visitor or client is answered with. */
+  failed(error: Error): void {
+    this.#events.emit('error', error)
+  }
+
+  somethingEnded(): void {
+    this.#events.somethingEnded()
+  }
+}

@@ -1,0 +1,51 @@
+// One raw visitor, before a member of a tunnel takes it and while one serves it.
+
+import type { Endpoint, SocketHandler } from '../../socket.ts'
+import type { Member } from '../tunnels/member.ts'
+import type { Tunnel } from '../tunnels/tunnel.ts'
+import type { ClientConnection } from './clients.ts'
+
+/** What is reported of a raw visitor's connection. */
+export interface RawVisit {
+  readonly tunnel: Tunnel
+  /** Of the visitor; see `Admittance`. */
+  readonly address: string
+  /** Serves it, once it is opened. */
+  readonly client: ClientConnection | undefined
+  /** The same for observers. */
+  readonly served: Member['served']
+  readonly source: Endpoint
+  /** On the clock of `performance.now()`. */
+  readonly startedAt: number
+  /** Bytes of the visitor that went on their way. */
+  readonly bytesIn: number
+  /** Bytes that the visitor was sent. */
+  readonly bytesOut: number
+}
+
+/** What a raw visitor came for. */
+export interface RawWish {
+  readonly kind: 'tcp' | 'udp' | 'tls'
+  /** The port, or the host of its TLS hello. */
+  readonly wanted: string
+  /** As the directory of a cluster knows the tunnel. */
+  readonly name: string
+  /** The tunnel, if it is here. */
+  find(): Tunnel | undefined
+}
+
+/** What else is known of the way of a raw visitor. */
+export interface RawWay {
+  /** Bytes of the visitor that were read already. */
+  readonly first?: Uint8Array | undefined
+  /** Called once it is joined to a stream. */
+  opened?(): void
+  /**
+   * Called in place of a cut when another server has the tunnel by now: the connection is the caller's again, and nothing of it was
+   * sent. Default: it is cut.
+   */
+  moved?(): void
+}
+
+/** For a connection that has left this server: its events are ignored. */
+export const UNHEARD: SocketHandler = { received() {}, drained() {}, ended() {}, closed() {} }

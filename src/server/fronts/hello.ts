@@ -1,0 +1,255 @@
+// The beginning of a TLS connection: its hello is read, and then its owner says how the connection goes on.
+
+import type { Turns, Waiting } from '../../session/turns.ts'
+import type { Endpoints, ServerHandshake, Socket, SocketHandler } from '../../socket.ts'
+import {
+  ClientHelloReader,
+  type HelloVerdict,
+  internalErrorAlert,
+  MAX_HELLO_BYTES,
+  unrecognizedNameAlert,
+} from '../../wire/client-hello.ts'
+import type { Deadline, Deadlines } from '../limits/deadlines.ts'
+import { HeadBuffer } from '../upstreams/head-buffer.ts'
+
+/** How long a refused visitor has to take its alert, which a RST would destroy. */
+const LINGER_MS = 2_000
+
+/** What a sound hello says. `name` is empty when it names no host. */
+export interface Hello {
+  readonly name: string
+  /** What ALPN offers, in its order. */
+  readonly protocols: readonly string[]
+}
+
+/**
+ * How the connection goes on: passed on as it is, beginning with the hello; decrypted here; or refused with
+ * `unrecognized_name`. A promise that rejects: refused with `internal_error`.
+ */
+export type Continuation = Decision | Promise<Decision>
+type Decision = ((passed: Socket, first: Uint8Array) => SocketHandler) | ServerHandshake | undefined
+
+/** What a connection needs of its front. */
+export interface HelloHost {
+  readonly deadlines: Deadlines
+  readonly turns: Turns
+  /** What arrived is to wait for its turn. `false`: too much waits already. */
+  waits(): boolean
+  /** It waits no more. */
+  waited(): void
+  read(hello: Hello): Continuation
+  /** It is not TLS. Returns what to answer, in the clear; `undefined`: nothing. */
+  foreign?(first: Uint8Array): Uint8Array | undefined
+  /** Its hello was read, or it is gone. Called at least once. */
+  settled(): void
+}
+
+/** Until the hello is there, this is the handler of the socket. Of a connection that is passed on, it stays so. */
+export class HelloConnection implements SocketHandler, Socket, Deadline, Waiting {
+  readonly remoteAddress: string
+  dueTick = 0
+  readonly #socket: Socket
+  readonly #host: HelloHost
+  #reader: ClientHelloReader | undefined = new ClientHelloReader()
+  /** What the reader has seen. */
+  readonly #held: HeadBuffer = new HeadBuffer()
+  /** What it has not: the connection waits for its turn. */
+  readonly #unread: HeadBuffer = new HeadBuffer()
+  #isWaiting = false
+  /** The visitor ended while its bytes waited. */
+  #hasEnded = false
+  #visitor: SocketHandler | undefined
+  /** The visitor was sent something: then an alert would be taken for a part of it. */
+  #hasAnswered = false
+  /** Its certificate is being looked up or ordered. */
+  #isSought = false
+  #isLeaving = false
+  #isClosed = false
+
+  constructor(socket: Socket, host: HelloHost) {
+    this.#socket = socket
+    this.#host = host
+    this.remoteAddress = socket.remoteAddress
+    host.deadlines.watch(this)
+  }
+
+  /** There is no hello, or it takes too long, or there are too many of them, or the server stops. */
+  drop(): void {
+    this.#reader = undefined
+    this.#isSought = false
+    this.#stopWaiting()
+    this.#host.settled()
+    this.#socket.terminate()
+  }
+
+  // ── From the socket ────────────────────────────────────────────────────────────────────────────────────────
+
+  received(bytes: Uint8Array): void {
+    if (this.#visitor !== undefined) return this.#isLeaving ? undefined : this.#visitor.received(bytes)
+    if (this.#isSought) return this.#held.add(bytes)
+    // Refused or cut, but what had been read still arrives.
+    if (this.#reader === undefined) return
+    // What is longer than a hello is not kept: it is read at once.
+    const mayRead = !this.#isWaiting && (bytes.length > MAX_HELLO_BYTES || this.#host.turns.hasTime)
+    if (mayRead) this.#read(this.#reader, bytes)
+    else this.#wait(bytes)
+  }
+
+  /** Its turn has come: reads what waited. */
+  turn(): void {
+    this.#stopWaiting()
+    const bytes = this.#unread.take()
+    this.#socket.resume()
+    if (bytes !== undefined && this.#reader !== undefined) this.#read(this.#reader, bytes)
+    if (this.#hasEnded) this.ended()
+  }
+
+  #wait(bytes: Uint8Array): void {
+    if (!this.#isWaiting) {
+      if (!this.#host.waits()) return this.drop()
+      this.#isWaiting = true
+      this.#socket.pause()
+      this.#host.turns.wait(this)
+    }
+    this.#unread.add(bytes)
+  }
+
+  #stopWaiting(): void {
+    if (!this.#isWaiting) return
+    this.#isWaiting = false
+    this.#host.turns.forget(this)
+    this.#host.waited()
+  }
+
+  #read(reader: ClientHelloReader, bytes: Uint8Array): void {
+    const verdict = reader.receive(bytes)
+    if (verdict.kind === 'more') return this.#held.add(bytes)
+    this.#reader = undefined
+    this.#host.deadlines.forget(this)
+    const first = this.#held.with(bytes)
+    if (verdict.kind === 'foreign') this.#leaveForeigner(first)
+    else if (verdict.kind === 'invalid') this.drop()
+    else this.#goOn(this.#host.read(helloOf(verdict)), first)
+  }
+
+  drained(): void {
+    this.#visitor?.drained()
+  }
+
+  ended(): void {
+    if (this.#isWaiting) this.#hasEnded = true
+    else if (this.#reader !== undefined || this.#isSought) this.drop()
+    else if (!this.#isLeaving) this.#visitor?.ended()
+  }
+
+  closed(error?: Error): void {
+    this.#isClosed = true
+    this.#isSought = false
+    this.#reader = undefined
+    this.#stopWaiting()
+    this.#host.deadlines.forget(this)
+    this.#host.settled()
+    this.#visitor?.closed(error)
+  }
+
+  expired(): void {
+    if (this.#isLeaving) this.#socket.terminate()
+    else this.drop()
+  }
+
+  #goOn(continuation: Continuation, first: Uint8Array): void {
+    if (continuation instanceof Promise) return this.#seek(continuation, first)
+    if (typeof continuation !== 'function') return this.#secure(continuation, first)
+    this.#host.settled()
+    this.#visitor = continuation(this, first)
+    this.#held.clear()
+    // It ended while its owner was looked for.
+    if (this.#hasEnded) this.#visitor.ended()
+  }
+
+  /** A few bytes may come in spite of the pause, such as early data: they belong to the handshake. */
+  #seek(found: Promise<Decision>, first: Uint8Array): void {
+    this.#host.settled()
+    this.#isSought = true
+    this.#socket.pause()
+    this.#held.keep(first)
+    const end = (next: () => void) => {
+      if (!this.#isSought) return
+      this.#isSought = false
+      next()
+    }
+    found.then(
+      decision =>
+        end(() => {
+          if (typeof decision === 'function') this.#socket.resume()
+          this.#goOn(decision, this.#held.all)
+        }),
+      () => end(() => this.#leave(internalErrorAlert())),
+    )
+  }
+
+  #secure(handshake: ServerHandshake | undefined, first: Uint8Array): void {
+    if (handshake === undefined || this.#socket.secure === undefined)
+      return this.#leave(unrecognizedNameAlert())
+    // There is no handshake with one who has ended.
+    if (this.#hasEnded) return this.drop()
+    this.#host.settled()
+    this.#socket.secure(first, handshake)
+    this.#held.clear()
+  }
+
+  #leaveForeigner(first: Uint8Array): void {
+    const answer = this.#host.foreign?.(first)
+    if (answer === undefined) this.drop()
+    else this.#leave(answer)
+  }
+
+  /** Says why, and closes. */
+  #leave(lastWords: Uint8Array): void {
+    this.#host.settled()
+    this.#isLeaving = true
+    this.#socket.write(lastWords)
+    this.#socket.end()
+    this.#socket.resume()
+    this.#host.deadlines.watch(this)
+    this.#host.deadlines.arm(this, LINGER_MS)
+  }
+
+  // ── To the socket ──────────────────────────────────────────────────────────────────────────────────────────
+
+  write(bytes: Uint8Array, start?: number, end?: number): number {
+    this.#hasAnswered = true
+    return this.#socket.write(bytes, start, end)
+  }
+
+  end(): void {
+    this.#socket.end()
+  }
+
+  /** A visitor that waits for its handshake gets an alert first. */
+  terminate(): void {
+    if (this.#hasAnswered || this.#isClosed || this.#isLeaving) this.#socket.terminate()
+    else this.#leave(internalErrorAlert())
+  }
+
+  pause(): void {
+    this.#socket.pause()
+  }
+
+  resume(): void {
+    this.#socket.resume()
+  }
+
+  keepAlive(idleMs: number): void {
+    this.#socket.keepAlive?.(idleMs)
+  }
+
+  endpoints(): Endpoints | undefined {
+    return this.#socket.endpoints()
+  }
+}
+
+function helloOf(verdict: Extract<HelloVerdict, { readonly protocols: readonly string[] }>): Hello {
+  const { protocols } = verdict
+  return { name: verdict.kind === 'name' ? verdict.name : '', protocols }
+}

@@ -1,0 +1,151 @@
+// The public ports of TCP and UDP tunnels. In a cluster a port is open here, too, while another server has its tunnel.
+
+import { type ErrorCode, TunnelError } from '../../errors.ts'
+import { eventLoop } from '../../event-loop.ts'
+import { Turns } from '../../session/turns.ts'
+import type { ServerRoom } from '../context/room.ts'
+import { UNHEARD } from '../contracts/raw-visit.ts'
+import type { Admission } from '../limits/admission.ts'
+import type { Holder } from '../limits/holdings.ts'
+import type { ClaimHost } from '../tunnels/claims.ts'
+import type { PortFront, Tunnel } from '../tunnels/tunnel.ts'
+import type { RawVisits } from './raw-visits.ts'
+import { listenTcp } from './tcp.ts'
+
+type PortOpeners = ClaimHost['open']
+
+/** A port that is open. */
+export interface OpenPort {
+  /** Of its socket, where another program could go on with it. */
+  readonly descriptor?: number | undefined
+  /** Takes no new visitors; what is under way goes on. */
+  drain(): void
+  /** The same, for good. */
+  stop(): void
+  /** As `PortFront.release` and `stop`, for the visitors of the tunnel here. `code`: they are cut. */
+  left(tunnel: Tunnel, code: ErrorCode | undefined): void
+  /** As `PortFront.takeFlow`. */
+  readonly takeFlow?: PortFront['takeFlow']
+}
+
+/** The holder of the tunnel of a port. */
+type Use = 'here' | 'elsewhere'
+
+interface Opened {
+  readonly opening: Promise<OpenPort>
+  open?: OpenPort
+  readonly uses: Set<Use>
+}
+
+export class PublicPorts implements PortOpeners {
+  readonly #room: ServerRoom
+  readonly #visits: RawVisits
+  readonly #admission: Admission
+  readonly #udpTurns: Turns
+  readonly #open = new Map<string, Opened>()
+
+  constructor(room: ServerRoom, visits: RawVisits, admission: Admission) {
+    this.#room = room
+    this.#visits = visits
+    this.#admission = admission
+    this.#udpTurns = new Turns(eventLoop, error => room.failed(error))
+  }
+
+  tcp(tunnel: Tunnel): Promise<PortFront> {
+    return this.#openHere('tcp', tunnel)
+  }
+
+  udp(tunnel: Tunnel): Promise<PortFront> {
+    return this.#openHere('udp', tunnel)
+  }
+
+  /** Another server has the tunnel: its visitors may come here, too. Rejects with `PORT_TAKEN` or `PORT_NOT_ALLOWED`. */
+  async openElsewhere(kind: 'tcp' | 'udp', port: number): Promise<void> {
+    await this.#use(kind, port, 'elsewhere')
+    this.#room.tunnels.ports[kind].take(port)
+  }
+
+  /** No other server has it any more. */
+  closeElsewhere(kind: 'tcp' | 'udp', port: number): void {
+    const name = `${kind}-${port}`
+    this.#leave(name, 'elsewhere')
+    if (this.#room.tunnels.find(name) === undefined) this.#room.tunnels.ports[kind].free(port)
+  }
+
+  /** Of those that are open. */
+  get descriptors(): readonly number[] {
+    return [...this.#open.values()].flatMap(({ open }) => open?.descriptor ?? [])
+  }
+
+  async #openHere(kind: 'tcp' | 'udp', tunnel: Tunnel): Promise<PortFront> {
+    const {
+      members: [first],
+      name,
+      port,
+    } = tunnel
+    if (first !== undefined && !this.hasRoomFor(first.holder)) throw new TunnelError('CLIENT_LIMIT')
+    const open = await this.#use(kind, port, 'here')
+    const leave = (code: ErrorCode | undefined) => {
+      open.left(tunnel, code)
+      this.#leave(name, 'here')
+    }
+    return {
+      get descriptor() {
+        return open.descriptor
+      },
+      drain: () => open.drain(),
+      release: () => leave(undefined),
+      stop: leave,
+      ...(kind === 'udp' && {
+        takeFlow: (socket, address, opened) => open.takeFlow?.(socket, address, opened) ?? UNHEARD,
+      }),
+    }
+  }
+
+  async #use(kind: 'tcp' | 'udp', port: number, use: Use): Promise<OpenPort> {
+    const name = `${kind}-${port}`
+    const known = this.#open.get(name)
+    const opened: Opened = known ?? { opening: this.#listen(kind, port), uses: new Set() }
+    if (known === undefined) this.#open.set(name, opened)
+    opened.uses.add(use)
+    try {
+      opened.open = await opened.opening
+      return opened.open
+    } catch (error) {
+      if (this.#open.get(name) === opened) this.#open.delete(name)
+      throw error
+    }
+  }
+
+  async #listen(kind: 'tcp' | 'udp', port: number): Promise<OpenPort> {
+    const room = this.#room
+    if (kind === 'udp') {
+      const { listenUdp } = await import('./udp.ts')
+      return listenUdp(port, room, this.#visits.gate, this.#udpTurns)
+    }
+    const listening = listenTcp(port, room, this.#visits, this.#admission)
+    return {
+      get descriptor() {
+        return listening.descriptor
+      },
+      drain: () => listening.stop(),
+      stop: () => listening.stop(),
+      left: (tunnel, code) => {
+        if (code !== undefined) this.#visits.of(tunnel).cut(code)
+      },
+    }
+  }
+
+  #leave(name: string, use: Use): void {
+    const opened = this.#open.get(name)
+    if (opened?.uses.delete(use) !== true || opened.uses.size > 0) return
+    this.#open.delete(name)
+    if (opened.open !== undefined) opened.open.stop()
+    else void opened.opening.then(open => open.stop()).catch(() => {})
+  }
+
+  /** Whether one more connection or port of a client leaves enough descriptors for others. */
+  hasRoomFor(holder: Holder): boolean {
+    return this.#admission.hasRoomForClient(holder.descriptorCount, this.#room.holdings.descriptorCount)
+  }
+}

@@ -1,0 +1,186 @@
+// One raw connection of a visitor: waits for the tunnel's client if it must, and is joined to a stream of it.
+
+import type { ErrorCode } from '../../errors.ts'
+import { Join } from '../../join.ts'
+import type { Pass } from '../../plugin.ts'
+import type { ByteStream } from '../../session/byte-stream.ts'
+import type { Endpoint, Endpoints, Socket, SocketHandler } from '../../socket.ts'
+import type { ClientConnection } from '../contracts/clients.ts'
+import type { Judgement } from '../contracts/guarding.ts'
+import type { RawVisit, RawWay } from '../contracts/raw-visit.ts'
+import type { Taker } from '../limits/takers.ts'
+import { keepOpen } from '../routing/keep-open.ts'
+import type { Member } from '../tunnels/member.ts'
+import type { Asking } from '../tunnels/pool.ts'
+import type { Tunnel } from '../tunnels/tunnel.ts'
+import { refusalCodeOf } from '../upstreams/answer.ts'
+import type { RawVisits } from './raw-visits.ts'
+
+export class RawVisitor implements RawVisit, Asking, Taker {
+  readonly tunnel: Tunnel
+  readonly source: Endpoint
+  readonly startedAt: number = performance.now()
+  /** What the events of the socket go to. */
+  readonly socketHandler: SocketHandler
+  readonly #visits: RawVisits
+  readonly #socket: Socket
+  readonly #join: Join
+  readonly #left: () => void
+  readonly #way: RawWay
+  readonly #endpoints: Endpoints | undefined
+  #stream: ByteStream | undefined
+  /** Bytes on the stream that are not the visitor's: a PROXY header. */
+  #headerBytes = 0
+  /** Who serves it. */
+  #member: Member | undefined
+  #stopWaiting: (() => void) | undefined
+  /** What guards let it pass with, and what they are to be asked when it is over. */
+  #passes: readonly Pass[] = []
+  #stopKeeping: (() => void) | undefined
+
+  /** `left`: it is over here. */
+  constructor(socket: Socket, tunnel: Tunnel, visits: RawVisits, left: () => void, way: RawWay = {}) {
+    this.tunnel = tunnel
+    this.#endpoints = socket.endpoints()
+    this.source = this.#endpoints?.source ?? { address: socket.remoteAddress, port: 0 }
+    this.#visits = visits
+    this.#left = left
+    this.#way = way
+    this.#join = new Join('CANCELLED', true, () => this.#closed())
+    const wrapped = visits.wrap(socket, tunnel, this.address)
+    this.#socket = wrapped?.socket ?? socket
+    this.socketHandler = wrapped?.handlerFor(this.#join.socketHandler) ?? this.#join.socketHandler
+    this.#join.useSocket(this.#socket)
+  }
+
+  get address(): string {
+    return this.source.address
+  }
+
+  get bytesIn(): number {
+    return this.#stream === undefined ? 0 : this.#stream.sentBytes - this.#headerBytes
+  }
+
+  get bytesOut(): number {
+    return this.#stream?.deliveredBytes ?? 0
+  }
+
+  get client(): ClientConnection | undefined {
+    return this.#member?.client
+  }
+
+  get served(): Member['served'] {
+    return this.#member?.served ?? {}
+  }
+
+  /** Goes on its way, or waits; with a `refusal` it is cut instead. */
+  start(refusal?: ErrorCode): void {
+    this.#visits.began(this)
+    if (refusal !== undefined) return this.cut(refusal)
+    const judgement = this.#visits.gate.judge(this.tunnel, this)
+    if (judgement === undefined) return this.#choose()
+    if (!(judgement instanceof Promise)) return this.#judged(judgement)
+    this.#socket.pause()
+    let isOver = false
+    this.#stopWaiting = () => {
+      isOver = true
+    }
+    void judgement.then(one => {
+      if (isOver) return
+      this.#stopWaiting = undefined
+      this.#socket.resume()
+      this.#judged(one)
+    })
+  }
+
+  /** There is no page for raw bytes: a refusal is a reset. */
+  #judged(judgement: Judgement): void {
+    if (judgement.kind === 'pass') {
+      this.#passes = judgement.passes
+      this.#choose()
+    } else
+      this.cut(
+        judgement.kind === 'refusal'
+          ? (refusalCodeOf(judgement.refusal) ?? 'GUARD_REFUSED')
+          : 'GUARD_REFUSED',
+      )
+  }
+
+  #choose(): void {
+    const chosen = this.#visits.gate.choose(this.tunnel, this)
+    if (typeof chosen === 'string') return this.#refuse(chosen)
+    if (chosen.kind === 'member') return this.#open(chosen)
+    this.#socket.pause()
+    const outcome = chosen.hold(held => {
+      this.#stopWaiting = undefined
+      if (typeof held === 'string') return this.#refuse(held)
+      this.#open(held)
+      this.#socket.resume()
+    })
+    if (typeof outcome === 'string') this.cut(outcome)
+    else this.#stopWaiting = outcome
+  }
+
+  /** No member of the tunnel here takes it. */
+  #refuse(code: ErrorCode): void {
+    const isElsewhere = code === 'CLUSTER_MOVED' || code === 'SERVER_DRAINING'
+    if (this.#way.moved === undefined || !isElsewhere) return this.cut(code)
+    this.#left()
+    this.#visits.ended(this, code)
+    this.#way.moved()
+  }
+
+  /** Ends it: no client takes it, or not any longer. A visitor that is cut sees a reset, never an end. */
+  cut(code: ErrorCode): void {
+    this.#join.fail(code)
+  }
+
+  giveWay(): void {
+    this.cut('TUNNEL_BUSY')
+  }
+
+  /** At this member, or, when it has no room, at another one of a pool: nothing was sent yet. */
+  #open(member: Member, tried?: Set<Member>): void {
+    const stream = member.upstream?.open(this.#join, this.address, this.#endpoints) ?? 'CLIENT_GONE'
+    if (typeof stream === 'string') {
+      if (this.tunnel.pool === undefined) return this.cut(stream)
+      const all = new Set(tried).add(member)
+      const next = this.#visits.gate.choose(this.tunnel, this, all)
+      if (typeof next === 'string' || next.kind === 'holding') return this.cut(stream)
+      return this.#open(next, all)
+    }
+    this.#member = member
+    this.#join.charge(member.holder)
+    member.began()
+    this.#stream = stream
+    this.#headerBytes = stream.sentBytes
+    this.#way.opened?.()
+    if (this.#way.first !== undefined) stream.write(this.#way.first)
+    this.#join.useStream(stream)
+    this.#visits.opened(this)
+    if (this.#passes.length > 0) this.#keepOpen()
+  }
+
+  /** Guards may cut it from now on. */
+  #keepOpen(): void {
+    const { gate } = this.#visits
+    try {
+      this.#stopKeeping = keepOpen(
+        this.#passes,
+        () => this.cut('GUARD_REFUSED'),
+        cause => gate.failed(cause),
+      )
+    } catch (cause) {
+      gate.failed(cause)
+      this.cut('GUARD_FAILED')
+    }
+  }
+
+  #closed(): void {
+    this.#stopWaiting?.()
+    this.#stopKeeping?.()
+    this.#left()
+    this.#visits.ended(this, this.#join.failure)
+    this.#member?.finished()
+  }
+}

@@ -1,0 +1,48 @@
+// What one client's connection counts at the holder of its token: streams, and bytes that wait.
+
+import type { StreamBudget } from '../../session/contract.ts'
+import type { Account } from '../../unsent.ts'
+import type { Holder } from './holdings.ts'
+
+export class ClientUse implements Account {
+  #holder: Holder
+  #streams = 0
+  #bytes = 0
+  readonly streamBudget: StreamBudget = {
+    open: () => {
+      const hasRoom = this.#holder.hasRoomFor('streams')
+      if (hasRoom) {
+        this.#holder.take('streams')
+        this.#streams++
+      }
+      return hasRoom
+    },
+    close: () => {
+      this.#holder.give('streams')
+      this.#streams--
+    },
+  }
+
+  constructor(holder: Holder) {
+    this.#holder = holder
+  }
+
+  get holder(): Holder {
+    return this.#holder
+  }
+
+  /** So many bytes more wait for the client; negative: fewer. */
+  hold(bytes: number): void {
+    this.#bytes += bytes
+    this.#holder.hold(bytes)
+  }
+
+  get isOver(): boolean {
+    return this.#holder.isOver
+  }
+
+  /** The token means another holder after a reload. `links`: those that the connection has. */
+  passTo(next: Holder, links: number): void {
+    this.#holder = this.#holder.passTo(next, { links, streams: this.#streams, bytes: this.#bytes })
+  }
+}

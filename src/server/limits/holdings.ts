@@ -1,0 +1,262 @@
+// What clients hold of the server, counted for each holder and in total: no bound is reached by dividing it among connections.
+//
+// A holder is a token. On a server without tokens it is an address: a token that such a server does not know is made up.
+
+import type { Account } from '../../unsent.ts'
+import { networkOf } from '../../wire/ip-address.ts'
+import type { Bounds } from '../settings/bounds.ts'
+import type { Rule } from '../settings/policy.ts'
+import { TokenWall } from './token-wall.ts'
+
+/** What is counted. */
+export type Held = 'tunnels' | 'ports' | 'hosts' | 'clients' | 'links' | 'streams' | 'bytes'
+
+interface Bound {
+  /** Wins over `perHolder`, where a token has it. */
+  readonly rule?: 'maxTunnels' | 'maxPorts' | 'maxHosts' | 'maxClients'
+  readonly perHolder: keyof Bounds
+  /** `undefined`: the ranges of ports are the bound. */
+  readonly inTotal: keyof Bounds | undefined
+}
+
+const BOUNDS: Readonly<Record<Held, Bound>> = {
+  tunnels: { rule: 'maxTunnels', perHolder: 'maxTokenTunnels', inTotal: 'maxAllTunnels' },
+  ports: { rule: 'maxPorts', perHolder: 'maxTokenPorts', inTotal: undefined },
+  hosts: { rule: 'maxHosts', perHolder: 'maxTokenHosts', inTotal: 'maxAllHosts' },
+  clients: { rule: 'maxClients', perHolder: 'maxTokenClients', inTotal: 'maxClients' },
+  links: { perHolder: 'maxTokenLinks', inTotal: 'maxAllLinks' },
+  streams: { perHolder: 'maxTokenStreams', inTotal: 'maxAllStreams' },
+  bytes: { perHolder: 'maxTokenBufferedBytes', inTotal: 'maxAllBufferedBytes' },
+}
+
+export type Counts = Record<Held, number>
+
+const none = (): Counts => ({
+  tunnels: 0,
+  ports: 0,
+  hosts: 0,
+  clients: 0,
+  links: 0,
+  streams: 0,
+  bytes: 0,
+})
+
+/** A token, or an address, and what its clients hold: leases included. */
+export class Holder implements Account {
+  /** The same for all that this token, or address, holds. */
+  readonly key: string
+  readonly #holdings: Holdings
+  readonly #counts: Counts = none()
+  #rule: Rule
+  #wall: TokenWall | undefined
+  #second = 0
+  #refusals = 0
+  #claims = 0
+
+  constructor(rule: Rule, key: string, holdings: Holdings) {
+    this.#rule = rule
+    this.key = key
+    this.#holdings = holdings
+    this.#buildWall()
+  }
+
+  /** What the token opens now; of an address: what one of its clients may have. */
+  get rule(): Rule {
+    return this.#rule
+  }
+
+  set rule(rule: Rule) {
+    if (rule === this.#rule) return
+    this.#rule = rule
+    this.#buildWall()
+  }
+
+  /** What its tunnels allow visitors, all together; `undefined`: its rule says nothing of it. */
+  get wall(): TokenWall | undefined {
+    return this.#wall
+  }
+
+  #buildWall(): void {
+    const { rate } = this.#rule
+    if (rate === undefined) this.#wall = undefined
+    else if (this.#wall?.isOf(rate) !== true) this.#wall = new TokenWall(rate)
+  }
+
+  /** Whether it may hold so many more, for itself and in total. */
+  hasRoomFor(what: Held, count = 1): boolean {
+    return this.#counts[what] + count <= this.#mostOf(what) && this.#holdings.hasRoomFor(what, count)
+  }
+
+  take(what: Held, count = 1): void {
+    const before = this.#counts[what]
+    this.#counts[what] += count
+    this.#holdings.counts[what] += count
+    if (what === 'bytes') this.#holdings.bytesChanged(before, before + count)
+  }
+
+  give(what: Held, count = 1): void {
+    this.take(what, -count)
+  }
+
+  hold(bytes: number): void {
+    this.take('bytes', bytes)
+  }
+
+  /** Descriptors for its connections and ports. */
+  get descriptorCount(): number {
+    return this.#counts.clients + this.#counts.ports
+  }
+
+  /** The same with links, which its clients can do without. */
+  get descriptorCountWithLinks(): number {
+    return this.descriptorCount + this.#counts.links
+  }
+
+  /** More bytes wait here than may: of this holder, or in total and this one has more than an equal share. */
+  get isOver(): boolean {
+    const { bytes } = this.#counts
+    return bytes >= this.#mostOf('bytes') || this.#holdings.isAboveShare(bytes)
+  }
+
+  /** A connection's next holder, after a reload: counts it there, with what it has. Returns `next`. */
+  passTo(next: Holder, { links, streams, bytes }: Pick<Counts, 'links' | 'streams' | 'bytes'>): Holder {
+    if (next === this) return next
+    for (const [what, count] of [
+      ['clients', 1],
+      ['links', links],
+      ['streams', streams],
+      ['bytes', bytes],
+    ] as const) {
+      this.give(what, count)
+      next.take(what, count)
+    }
+    return next
+  }
+
+  /** Stays known until the task is over, also while it holds nothing: what it takes then counts with the rest. */
+  async during<Outcome>(task: () => Promise<Outcome>): Promise<Outcome> {
+    this.#claims++
+    try {
+      return await task()
+    } finally {
+      this.#claims--
+    }
+  }
+
+  get isEmpty(): boolean {
+    return this.#claims === 0 && Object.values(this.#counts).every(count => count === 0)
+  }
+
+  /** One more of its registrations was refused. */
+  refused(nowMs: number): void {
+    const second = Math.floor(nowMs / 1_000)
+    this.#refusals = second === this.#second ? this.#refusals + 1 : 1
+    this.#second = second
+  }
+
+  /** Whether so many were refused in this second that no other is looked at. */
+  isRefusedTooOften(nowMs: number): boolean {
+    const { maxTokenRefusals } = this.#holdings.limits
+    return Math.floor(nowMs / 1_000) === this.#second && this.#refusals >= maxTokenRefusals
+  }
+
+  /** Which bound it is at, for the client to read; `undefined`: none. */
+  fullOf(what: Held, count = 1): string | undefined {
+    const most = this.#mostOf(what)
+    const { rule, perHolder } = BOUNDS[what]
+    if (this.#counts[what] + count <= most) return this.#holdings.fullOf(what, count)
+    const option = rule === undefined || this.rule[rule] === undefined ? perHolder : rule
+    const who = this.rule.id === undefined ? 'This address' : 'This token'
+    return `${who} ${count === 1 ? 'holds' : 'may hold'} ${most} ${NOUNS[what]}, as many as the server allows (${option}).`
+  }
+
+  #mostOf(what: Held): number {
+    const { rule, perHolder } = BOUNDS[what]
+    return (rule && this.rule[rule]) ?? this.#holdings.limits[perHolder]
+  }
+}
+
+const NOUNS: Readonly<Record<Held, string>> = {
+  tunnels: 'tunnels, leases included',
+  ports: 'ports, leases included',
+  hosts: "hosts outside of the server's domains, leases included",
+  clients: 'connections',
+  links: 'links',
+  streams: 'streams',
+  bytes: 'bytes',
+}
+
+/** Holders in memory before those that hold nothing are looked for. */
+const FIRST_SWEEP = 1_024
+
+/** All holders that hold anything. */
+export class Holdings {
+  /** Of all holders together. */
+  readonly counts: Counts = none()
+  readonly #byKey = new Map<string, Holder>()
+  readonly #limits: () => Bounds
+  #sweepAt = FIRST_SWEEP
+  /** Holders for whose readers bytes wait. */
+  #waitingCount = 0
+
+  /** `limits`: those of now. */
+  constructor(limits: () => Bounds) {
+    this.#limits = limits
+  }
+
+  get limits(): Bounds {
+    return this.#limits()
+  }
+
+  /** Whose a client is that has this rule and comes from this address. The rule counts from now on. */
+  of(rule: Rule, address: string): Holder {
+    const key = rule.id ?? networkOf(address)
+    const known = this.#byKey.get(key)
+    if (known !== undefined) {
+      known.rule = rule
+      return known
+    }
+    if (this.#byKey.size >= this.#sweepAt) this.#sweep()
+    const holder = new Holder(rule, key, this)
+    this.#byKey.set(key, holder)
+    return holder
+  }
+
+  hasRoomFor(what: Held, count = 1): boolean {
+    const { inTotal } = BOUNDS[what]
+    return inTotal === undefined || this.counts[what] + count <= this.limits[inTotal]
+  }
+
+  /** Those of all holders. */
+  get descriptorCount(): number {
+    return this.counts.clients + this.counts.ports
+  }
+
+  /** The same with links. */
+  get descriptorCountWithLinks(): number {
+    return this.descriptorCount + this.counts.links
+  }
+
+  /** Of one holder, which had `before` bytes and has `now`. */
+  bytesChanged(before: number, now: number): void {
+    this.#waitingCount += Number(now > 0) - Number(before > 0)
+  }
+
+  /** Whether all bytes are too many, and these are more than an equal share: one holder must not use up what others need. */
+  isAboveShare(bytes: number): boolean {
+    const { maxAllBufferedBytes } = this.limits
+    return this.counts.bytes >= maxAllBufferedBytes && bytes * this.#waitingCount >= maxAllBufferedBytes
+  }
+
+  fullOf(what: Held, count = 1): string | undefined {
+    const { inTotal } = BOUNDS[what]
+    if (inTotal === undefined || this.hasRoomFor(what, count)) return undefined
+    return `The server may hold ${this.limits[inTotal]} ${NOUNS[what]} (${inTotal}).`
+  }
+
+  /** Forgets holders that hold nothing: clients from ever new addresses must not fill memory. */
+  #sweep(): void {
+    for (const [key, holder] of this.#byKey) if (holder.isEmpty) this.#byKey.delete(key)
+    this.#sweepAt = Math.max(FIRST_SWEEP, 2 * this.#byKey.size)
+  }
+}

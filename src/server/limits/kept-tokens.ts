@@ -1,0 +1,64 @@
+// Tokens that are kept: made, given another secret, taken back. The secret is returned once and stored nowhere.
+
+import { createHash, randomBytes } from 'node:crypto'
+import { TunnelError } from '../../errors.ts'
+import type { KeptToken, TokenScope, TokenStore } from '../../tokens.ts'
+import { Policy } from '../settings/policy.ts'
+
+/** Begins each token: secret scanners and people see what it is. */
+const PREFIX = 'lt_'
+
+export interface NewToken {
+  readonly name: string
+  /** How long it works; `undefined`: until it is taken back. */
+  readonly forMs: number | undefined
+  readonly scope: TokenScope
+}
+
+/** Returns its secret. Throws `OPTION_INVALID` for a name that there is already, or is not, and for a scope that cannot be used. */
+export function addToken(store: TokenStore, { name, forMs, scope }: NewToken): string {
+  if (!/^[\w.-]{1,64}$/.test(name))
+    throw new TunnelError(
+      'OPTION_INVALID',
+      `"${shownName(name)}" is not a name: letters, digits, dots, dashes and underscores.`,
+    )
+  const secret = newSecret()
+  const createdAtMs = Date.now()
+  const kept: KeptToken = {
+    name,
+    hash: hashOf(secret),
+    createdAtMs,
+    ...(forMs !== undefined && { expiresAtMs: createdAtMs + forMs }),
+    scope,
+  }
+  // As the server will read it, with those that there are: a name may be reserved once.
+  const rules = [...store.list(), kept].map(one => ({ ...one.scope, tokenHash: one.hash }))
+  void new Policy(rules)
+  if (!store.add(kept))
+    throw new TunnelError('OPTION_INVALID', `There is a token called ${name}: rotate it, or revoke it first.`)
+  return secret
+}
+
+/** Returns its new secret; the old one opens nothing any more. `undefined`: there is no such token. */
+export function rotateToken(store: TokenStore, name: string): string | undefined {
+  const secret = newSecret()
+  return store.rehash(name, hashOf(secret)) ? secret : undefined
+}
+
+/** What may be shown of it. */
+export function withoutHash({ hash: _hash, ...token }: KeptToken): Omit<KeptToken, 'hash'> {
+  return token
+}
+
+function newSecret(): string {
+  return PREFIX + randomBytes(32).toString('base64url')
+}
+
+function hashOf(secret: string): string {
+  return createHash('sha256').update(secret).digest('hex')
+}
+
+/** It may hold anything: only what a terminal shows as it is. */
+function shownName(name: string): string {
+  return name.slice(0, 100).replace(/[^\x20-\x7e]/g, '?')
+}

@@ -1,0 +1,32 @@
+// What the rule of a token allows the visitors of all its tunnels together: a wall in front of their own guards.
+
+import { type Allowance, Gcra, rateLimited } from '../../gcra.ts'
+import type { Allotment, Guard, Refusal } from '../../plugin.ts'
+
+/** There is one to count for. */
+const KEY = ''
+
+export class TokenWall implements Guard {
+  readonly name = 'token'
+  readonly rate: Allowance
+  readonly #gcra: Gcra
+
+  constructor(rate: Allowance) {
+    this.rate = rate
+    this.#gcra = new Gcra(rate, 1)
+  }
+
+  admit(): Refusal | undefined {
+    const waitMs = this.#gcra.take(KEY, performance.now())
+    return waitMs === 0 ? undefined : rateLimited(this.rate, waitMs, 'token')
+  }
+
+  allot(): Allotment | undefined {
+    return this.#gcra.allot(KEY, performance.now())
+  }
+
+  /** Whether another one is not needed: what was counted stays. */
+  isOf({ limit, windowMs }: Allowance): boolean {
+    return limit === this.rate.limit && windowMs === this.rate.windowMs
+  }
+}

@@ -1,0 +1,407 @@
+// The ports of a server, and the certificates shown there.
+
+import { isIP } from 'node:net'
+import { TunnelError } from '../../errors.ts'
+import type { Socket, SocketHandler } from '../../socket.ts'
+import type { Listening, ServerTls } from '../../sockets/bun.ts'
+import type { InheritedSocket } from '../../sockets/inherited.ts'
+import { lowPortAdvice } from '../../sockets/low-ports.ts'
+import { pairFault } from '../../x509/pair.ts'
+import type { ServerRoom } from '../context/room.ts'
+import type { Asking } from '../contracts/guarding.ts'
+import type { Door } from '../contracts/protocol.ts'
+import { UNHEARD } from '../contracts/raw-visit.ts'
+import type { Hello } from '../fronts/hello.ts'
+import type { HttpFront } from '../fronts/http.ts'
+import type { TlsFront } from '../fronts/tls.ts'
+import type { Entrance } from '../fronts/visitor-hop.ts'
+import type { Admission, Admitted, Seat } from '../limits/admission.ts'
+import type { PeerTls } from '../settings/part-options.ts'
+import type { ServerSettings } from '../settings/settings.ts'
+import type { Tunnel } from '../tunnels/tunnel.ts'
+import { type AcceptVisitor, acceptThrough, entranceOf } from './entrances.ts'
+import type { TlsTermination } from './termination.ts'
+
+export class Listeners {
+  readonly #room: ServerRoom
+  readonly #admission: Admission
+  readonly #httpFront: HttpFront
+  /** For `httpPort`. */
+  readonly #redirects: HttpFront
+  /** For TLS tunnels. */
+  readonly #tlsFront: TlsFront
+  #main: Listening | undefined
+  /** Where TLS tunnels have a port of their own. */
+  #tls: Listening | undefined
+  /** For redirects and challenges. */
+  #http: Listening | undefined
+  /** For servers of this machine. */
+  #peers: Listening | undefined
+  /** Of parts. */
+  readonly #doors: Door[] = []
+  /** Where hellos are read before TLS begins. */
+  #termination: TlsTermination | undefined
+
+  constructor(
+    room: ServerRoom,
+    admission: Admission,
+    httpFront: HttpFront,
+    redirects: HttpFront,
+    tlsFront: TlsFront,
+  ) {
+    this.#room = room
+    this.#admission = admission
+    this.#httpFront = httpFront
+    this.#redirects = redirects
+    this.#tlsFront = tlsFront
+  }
+
+  /** The one asked for before they are open. */
+  get port(): number {
+    return this.#main?.port ?? this.#room.settings.port
+  }
+
+  /** Of TLS tunnels; `undefined`: there is none. */
+  get tlsPort(): number | undefined {
+    const { tlsPort, sharesTlsPort } = this.#room.settings
+    return this.#tls?.port ?? (sharesTlsPort ? this.port : tlsPort)
+  }
+
+  /** Of redirects; `undefined`: there is none. */
+  get httpPort(): number | undefined {
+    return this.#http?.port ?? this.#room.settings.httpPort
+  }
+
+  /** Of the sockets that listen, the server's own first. */
+  get descriptors(): readonly number[] {
+    const peers = this.#room.settings.cluster?.peerTls && this.#peers
+    const all = [this.#main, this.#tls, this.#http, peers].map(one => one?.descriptor)
+    return all.filter(one => one !== undefined)
+  }
+
+  /** The public URL of a tunnel; `undefined`: of the control host. */
+  urlOf(tunnel: Tunnel | undefined): string {
+    const { publicUrl, domains, sharesTlsPort } = this.#room.settings
+    const hostname = domains[0] ?? 'localhost'
+    if (tunnel !== undefined && tunnel.port !== 0) return `${tunnel.kind}://${hostname}:${tunnel.port}`
+    if (tunnel?.kind !== 'tls') return this.#room.urlOf(this.port, tunnel?.name)
+    const tlsPort = sharesTlsPort && publicUrl ? Number(publicUrl.port || 443) : this.tlsPort
+    return `tls://${tunnel.name}.${hostname}${tlsPort === 443 ? '' : `:${tlsPort}`}`
+  }
+
+  /** Rejects with `PORT_IN_USE`, `TLS_INVALID`, `OPTION_INVALID` or `RUNTIME_UNSUPPORTED`: then none is open. */
+  async open(): Promise<void> {
+    const { settings } = this.#room
+    const { port, hostname, tls, isTls, tlsPort, sharesTlsPort, httpPort } = settings
+    const { listenBun } = await import('../../sockets/bun.ts')
+    const failed = (error: Error) => this.#room.failed(error)
+    const own: Entrance['proto'] = isTls ? 'https' : 'http'
+    const listen = (
+      on: number,
+      inherited: InheritedSocket | undefined,
+      accept: AcceptVisitor,
+      certificate?: ServerTls,
+      proto = own,
+    ) => {
+      try {
+        return listenBun({
+          hostname,
+          port: on,
+          inherited,
+          failed,
+          ...(certificate && {
+            tls: certificate,
+            chooseProtocol: (offered: readonly string[]) => this.#chooseProtocol(offered),
+          }),
+          admit: socket => this.#admission.admit(socket, true),
+          accept: acceptThrough(this.#room, proto, accept),
+        })
+      } catch (cause) {
+        throw listenError(cause, hostname, on, certificate)
+      }
+    }
+    await this.#inherit(settings)
+    const { inheritance } = this.#room
+    const first = inheritance?.takeMain()
+    try {
+      const front =
+        (httpFront: HttpFront): AcceptVisitor =>
+        (socket, entrance, seat) =>
+          httpFront.accept(socket, entrance, seat)
+      this.#peers = await this.#listenForPeers(settings, front(this.#httpFront))
+      if (readsHellos(settings)) {
+        this.#termination = await this.#terminationOf(settings)
+        await (await import('./termination.ts')).TlsTermination.check()
+        this.#room.tunnels.guards.asksCertificates = true
+        this.#main = listen(port, first, (socket, entrance, seat) =>
+          this.#acceptTls(socket, entrance, seat, sharesTlsPort),
+        )
+      } else this.#main = listen(port, first, front(this.#httpFront), tls)
+      if (httpPort !== undefined)
+        this.#http = listen(httpPort, inheritance?.take(httpPort), front(this.#redirects), undefined, 'http')
+      if (tlsPort !== undefined && !sharesTlsPort)
+        this.#tls = listen(tlsPort, inheritance?.take(tlsPort), (socket, _entrance, seat) =>
+          this.#tlsFront.accept(socket, seat),
+        )
+      await this.#openDoors(settings)
+      inheritance?.opened()
+    } catch (error) {
+      this.close(true)
+      this.#main = undefined
+      throw error
+    }
+  }
+
+  /** Resolves with what brings other certificates into new handshakes; `undefined`: they stay. Rejects with `TLS_INVALID`. */
+  async prepare(next: ServerSettings): Promise<(() => void) | undefined> {
+    const now = this.#room.settings
+    const { tls, certificates, challenges } = next
+    const isSame =
+      certificates === now.certificates &&
+      challenges === now.challenges &&
+      next.clientCa === now.clientCa &&
+      tls?.cert === now.tls?.cert &&
+      tls?.key === now.tls?.key &&
+      next.tlsTerms.ciphers === now.tlsTerms.ciphers
+    if (isSame) return undefined
+    if (this.#termination === undefined) {
+      const show = tls && (await secured(tls, () => this.#main?.prepareTls(tls)))
+      return () => {
+        show?.()
+        if (tls !== undefined) for (const door of this.#doors) door.showDefault(tls)
+      }
+    }
+    const termination = await this.#terminationOf(next)
+    return () => {
+      this.#termination = termination
+    }
+  }
+
+  /** Accepts no more connections. `closeActive`: those that are open are cut. */
+  close(closeActive: boolean): void {
+    this.#main?.stop(closeActive)
+    this.#tls?.stop(closeActive)
+    this.#http?.stop(closeActive)
+    for (const door of this.#doors) door.close(closeActive)
+    this.#room.inheritance?.close()
+    if (!closeActive) return
+    // Until now: servers that end together serve each other's visitors to the last.
+    this.#peers?.stop(true)
+    this.#tlsFront.stop()
+  }
+
+  /** On a port of its own, for servers with certificates. */
+  async #listenForCertified({ hostname, tlsTerms }: ServerSettings, url: string, peerTls: PeerTls) {
+    const { TlsTermination } = await import('./termination.ts')
+    const { listenBun } = await import('../../sockets/bun.ts')
+    await TlsTermination.check()
+    const { cert, key, ca } = peerTls
+    const certificate = { cert, key }
+    const asking = { clientCa: ca }
+    const failed = (error: Error) => this.#room.failed(error)
+    const termination = new TlsTermination({
+      certificates: { find: () => certificate },
+      challenges: undefined,
+      options: tlsTerms,
+      askingFor: () => asking,
+      chooseProtocol: () => undefined,
+      found() {},
+      failed,
+      troubled() {},
+    })
+    await secured(peerTls, () => termination.check(certificate))
+    const entrance: Entrance = { ...entranceOf(this.#room, 'https'), from: { isPeers: true } }
+    const enter = (socket: Socket): SocketHandler => {
+      if (socket.isCertified === true) return this.#httpFront.accept(socket, entrance, undefined)
+      socket.terminate()
+      return UNHEARD
+    }
+    const port = Number(new URL(url).port || 443)
+    const terminator = { sharesPort: false, read: (hello: Hello) => termination.read(hello, enter) }
+    try {
+      const accept = (socket: Socket) => this.#tlsFront.accept(socket, undefined, terminator)
+      return listenBun({ hostname, port, inherited: this.#room.inheritance?.take(port), accept, failed })
+    } catch (cause) {
+      throw listenError(cause, hostname, port, peerTls)
+    }
+  }
+
+  /** On a unix socket, for a cluster whose servers are on one machine, or by their certificates. */
+  async #listenForPeers(settings: ServerSettings, accept: AcceptVisitor): Promise<Listening | undefined> {
+    const { cluster } = settings
+    const { peerTls, peerUrl = '' } = cluster ?? {}
+    if (peerTls !== undefined) return this.#listenForCertified(settings, peerUrl, peerTls)
+    const path = /^unix:(.+)$/.exec(cluster?.peerUrl ?? '')?.[1]
+    if (path === undefined) return undefined
+    const [{ bindPrivately }, { listenBun }] = await Promise.all([
+      import('../../private-socket.ts'),
+      import('../../sockets/bun.ts'),
+    ])
+    return bindPrivately(path, () =>
+      listenBun({
+        unix: path,
+        failed: error => this.#room.failed(error),
+        accept: socket => accept(socket, entranceOf(this.#room, 'http'), undefined),
+      }),
+    )
+  }
+
+  /** The sockets that this server was given. */
+  async #inherit({ inherited }: ServerSettings): Promise<void> {
+    if (inherited.length === 0) return
+    const { Inheritance } = await import('../context/inheritance.ts')
+    this.#room.inheritance = new Inheritance(this.#room)
+  }
+
+  /** Opens the doors of all parts. */
+  async #openDoors(settings: ServerSettings): Promise<void> {
+    const room = this.#room
+    const { port } = this
+    const terms = {
+      settings,
+      port,
+      share: this.#httpFront,
+      entrance: entranceOf(room, 'https'),
+      admit: (visitor: Admitted) => this.#admission.admit(visitor, true),
+      announce: (line: Uint8Array) => {
+        room.altSvcLine = line
+      },
+    }
+    try {
+      await room.parts.open(terms, door => this.#doors.push(door))
+    } catch (cause) {
+      throw cause instanceof TunnelError ? cause : listenError(cause, settings.hostname, port, settings.tls)
+    }
+  }
+
+  /** What ALPN answers; `undefined`: nothing, which means HTTP/1.1. */
+  #chooseProtocol(offered: readonly string[]): string | undefined {
+    const { parts } = this.#room
+    if (parts.protocol(() => true) === undefined) return undefined
+    const chosen = parts.protocol(({ name }) => offered.includes(name))
+    return chosen?.name ?? (offered.includes(HTTP1) ? HTTP1 : undefined)
+  }
+
+  /** TLS for a tunnel goes there as it is; the rest ends here. */
+  #acceptTls(socket: Socket, entrance: Entrance, seat: Seat | undefined, sharesPort: boolean): SocketHandler {
+    const accept = (secured: Socket) => this.#httpFront.accept(secured, entrance, seat)
+    return this.#tlsFront.accept(socket, seat, {
+      sharesPort,
+      read: hello => this.#termination?.read(hello, accept),
+      foreign: first => (REQUEST.test(Buffer.from(first).toString('latin1')) ? USE_HTTPS : undefined),
+    })
+  }
+
+  /** The owner of the host decides about its DNS: the clients of its tunnel learn that it leads elsewhere. */
+  #tellClients(host: string, error: TunnelError): void {
+    if (error.code !== 'HOST_NOT_POINTED_HERE') return
+    for (const { tunnel, client, hostNames } of this.#room.tunnels.hostNames.ownerOf(host)?.members ?? [])
+      if (hostNames.includes(host)) client?.hostTroubled?.(tunnel, host, error)
+  }
+
+  /** Clients are asked at the control host, visitors for a guard of their tunnel. */
+  #askingFor(name: string, control: Asking | undefined): Asking | undefined {
+    const destination = name === '' ? undefined : this.#room.destinationOf(name)
+    if (destination === undefined || destination.kind === 'control') return control
+    if (destination.kind === 'unknown') return undefined
+    const { tunnels } = this.#room
+    const tunnel = tunnels.find(destination.name)
+    return tunnel && tunnels.guards.askingFor(tunnel.guard, tunnel.name)
+  }
+
+  async #terminationOf({
+    tls,
+    certificates,
+    challenges,
+    tlsTerms,
+    clientCa,
+  }: ServerSettings): Promise<TlsTermination> {
+    const { TlsTermination } = await import('./termination.ts')
+    const certificate = tls && { cert: tls.cert, key: tls.key }
+    const control = clientCa === undefined ? undefined : { clientCa }
+    const termination = new TlsTermination({
+      certificates: certificates ?? { find: () => certificate },
+      challenges,
+      options: tlsTerms,
+      askingFor: name => this.#askingFor(name, control),
+      chooseProtocol: offered => this.#chooseProtocol(offered),
+      found: (name, found) => {
+        for (const door of this.#doors) door.show(name, found)
+      },
+      failed: error => this.#room.failed(error),
+      troubled: (name, error) => this.#tellClients(name, error),
+    })
+    if (tls !== undefined && certificate !== undefined)
+      await secured(tls, () => termination.check(certificate))
+    return termination
+  }
+}
+
+/** As ALPN calls it. */
+const HTTP1 = 'http/1.1'
+
+/** The beginning of a request, in the clear. */
+const REQUEST = /^[A-Z]{3,20} \/\S* HTTP\/1\./
+const USE_HTTPS_TEXT = 'This is an HTTPS port, and a plain HTTP request came: use https://.\n'
+const USE_HTTPS = Buffer.from(
+  `HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nContent-Length: ${USE_HTTPS_TEXT.length}\r\nConnection: close\r\n\r\n${USE_HTTPS_TEXT}`,
+)
+
+/** Whether the first bytes of a TLS connection decide how it goes on: they cannot be read behind Bun's own TLS. */
+export function readsHellos({ isTls, certificates, ...settings }: ServerSettings): boolean {
+  const { sharesTlsPort, acceptsProxyProtocol, clientCa, guarding, guards } = settings
+  if (!isTls) return false
+  const asksCertificates =
+    clientCa !== undefined || guarding !== undefined || guards.some(one => one.clientCa)
+  return certificates !== undefined || sharesTlsPort || acceptsProxyProtocol || asksCertificates
+}
+
+/** Runs `make`, which fails for the certificate alone. */
+async function secured<Result>(
+  { cert, key }: ServerTls,
+  make: () => Result | Promise<Result>,
+): Promise<Result> {
+  try {
+    return await make()
+  } catch (cause) {
+    if (cause instanceof TunnelError) throw cause
+    if (isAboutCiphers(cause)) throw new TunnelError('OPTION_INVALID', CIPHERS_INVALID, { cause })
+    throw new TunnelError('TLS_INVALID', pairFault(cert, key), { cause })
+  }
+}
+
+const CIPHERS_INVALID = 'tlsCiphers has no cipher of TLS 1.2 that is known by this name.'
+
+function isAboutCiphers(cause: unknown): boolean {
+  return cause instanceof Error && /cipher/i.test(cause.message)
+}
+
+function listenError(
+  cause: unknown,
+  hostname: string,
+  port: number,
+  certificate: ServerTls | undefined,
+): TunnelError {
+  const code = cause instanceof Error && 'code' in cause ? String(cause.code) : ''
+  if (code === 'EADDRINUSE') {
+    return new TunnelError('PORT_IN_USE', `Port ${port} on ${hostname} is in use.`, { cause })
+  }
+  if (code === 'EACCES') {
+    const text = `This user may not listen on port ${port}. ${lowPortAdvice(process.execPath)}`
+    return new TunnelError('OPTION_INVALID', text, { cause })
+  }
+  if (isAboutCiphers(cause)) return new TunnelError('OPTION_INVALID', CIPHERS_INVALID, { cause })
+  if (/TLS|SSL|PEM|KEY|CERT|BoringSSL/i.test(`${code} ${String(cause)}`))
+    return new TunnelError('TLS_INVALID', certificate && pairFault(certificate.cert, certificate.key), {
+      cause,
+    })
+  const text = `Cannot listen on ${hostname}:${port}: ${whyNotThere(code, hostname)}. Give an address of this machine, or 0.0.0.0 for all.`
+  return new TunnelError('OPTION_INVALID', text, { cause })
+}
+
+/** Bun 1.4.5 gives no code for a name that has no address. */
+function whyNotThere(code: string, hostname: string): string {
+  if (code === '' || code === 'ENOTFOUND')
+    return isIP(hostname) === 0 ? 'no address is known for this name' : 'the system gives no reason'
+  return code === 'EADDRNOTAVAIL' ? `this machine has no such address (${code})` : code
+}

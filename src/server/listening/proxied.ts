@@ -1,0 +1,144 @@
+// A connection from a trusted proxy: its PROXY header is read first, then it goes on under the visitor's address.
+
+import { TunnelError } from '../../errors.ts'
+import type { Endpoints, ServerHandshake, Socket, SocketHandler } from '../../socket.ts'
+import { type ProxyHeader, ProxyHeaderReader } from '../../wire/proxy-protocol.ts'
+import { StandIn } from '../fronts/stand-in.ts'
+import type { Seat } from '../limits/admission.ts'
+import type { Deadline, Deadlines } from '../limits/deadlines.ts'
+
+/** What a front that takes PROXY headers brings along. */
+export interface ProxiedHost {
+  readonly deadlines: Deadlines
+  /** From the first byte possible to the last of the header. Then the connection is cut. `0`: no bound. */
+  readonly headerTimeoutMs: number
+  /** Whether connections from this address begin with a header. */
+  isTrusted(address: string): boolean
+  /**
+   * The connection goes on. `socket.remoteAddress` is the visitor's, or the proxy's own where the header names no address;
+   * without a header it is a stranger's, with nothing in between.
+   */
+  accept(socket: Socket, header: ProxyHeader | undefined, seat: Seat | undefined): SocketHandler
+  /** A trusted proxy sent something else: `PROXY_HEADER_INVALID`. Its connection is cut. */
+  failed(error: TunnelError): void
+}
+
+/**
+ * Takes a connection of a listening socket. A trusted address must send a header and no other may: guessing by the
+ * bytes would let visitors behind a trusted proxy that sends none write one for themselves.
+ */
+export function acceptProxied(socket: Socket, host: ProxiedHost, seat?: Seat): SocketHandler {
+  if (!host.isTrusted(socket.remoteAddress)) return host.accept(socket, undefined, seat)
+  return new ProxiedConnection(socket, host, seat)
+}
+
+/** Reads the header, then passes on every event; to the one behind it this is the socket. */
+class ProxiedConnection extends StandIn implements SocketHandler, Deadline {
+  remoteAddress: string
+  dueTick = 0
+  readonly #host: ProxiedHost
+  readonly #seat: Seat | undefined
+  #reader: ProxyHeaderReader | undefined = new ProxyHeaderReader()
+  #visitor: SocketHandler | undefined
+  #hasBegun = false
+  /** As the header has them. */
+  #endpoints: Endpoints | undefined
+
+  constructor(socket: Socket, host: ProxiedHost, seat: Seat | undefined) {
+    super(socket)
+    this.#host = host
+    this.#seat = seat
+    this.remoteAddress = socket.remoteAddress
+    host.deadlines.watch(this)
+    host.deadlines.arm(this, host.headerTimeoutMs)
+  }
+
+  // ── From the socket ────────────────────────────────────────────────────────────────────────────────────────
+
+  received(bytes: Uint8Array): void {
+    if (this.#visitor !== undefined) return this.#visitor.received(bytes)
+    // Cut, but what had been read still arrives.
+    if (this.#reader === undefined) return
+    this.#hasBegun = true
+    const verdict = this.#reader.receive(bytes)
+    if (verdict.kind === 'more') return
+    if (verdict.kind === 'absent') return this.#refuse('begins with something else')
+    if (verdict.kind === 'invalid') return this.#refuse(`has one in which ${verdict.reason}`)
+    this.#goOn(verdict.header, verdict.rest)
+  }
+
+  drained(): void {
+    this.#visitor?.drained()
+  }
+
+  ended(): void {
+    if (this.#visitor !== undefined) return this.#visitor.ended()
+    // Without a byte it was a check whether the port is open.
+    if (this.#hasBegun) this.#refuse('ends within it')
+    else this.socket.terminate()
+  }
+
+  closed(error?: Error): void {
+    this.#reader = undefined
+    this.#host.deadlines.forget(this)
+    this.#visitor?.closed(error)
+  }
+
+  expired(): void {
+    if (this.#hasBegun) this.#refuse(`did not finish it in ${this.#host.headerTimeoutMs} ms`)
+    else this.socket.terminate()
+  }
+
+  #goOn(header: ProxyHeader, rest: Uint8Array): void {
+    if (header.route?.transport === 'udp') return this.#refuse('has one for UDP')
+    this.#reader = undefined
+    this.#host.deadlines.forget(this)
+    if (header.route !== undefined) this.remoteAddress = header.route.source.address
+    this.#endpoints = header.route
+    // The proxy's own connections are not counted by address; those of the visitors behind it are.
+    if (header.route !== undefined && this.#seat?.moveTo(this.remoteAddress) === false)
+      return this.socket.terminate()
+    this.#visitor = this.#host.accept(this, header, this.#seat)
+    if (rest.length > 0) this.#visitor.received(rest)
+  }
+
+  #refuse(what: string): void {
+    if (this.#reader === undefined) return
+    this.#reader = undefined
+    // No answer: it is not known what is spoken behind the header.
+    this.socket.terminate()
+    this.#host.failed(
+      new TunnelError(
+        'PROXY_HEADER_INVALID',
+        `A connection from ${this.remoteAddress}, which should begin with a PROXY header, ${what}.`,
+      ),
+    )
+  }
+
+  // ── To the socket ──────────────────────────────────────────────────────────────────────────────────────────
+
+  endpoints(): Endpoints | undefined {
+    return this.#endpoints ?? this.socket.endpoints()
+  }
+
+  secure(first: Uint8Array, handshake: ServerHandshake): void {
+    const accept = (secured: Socket) => handshake.accept(new Decrypted(secured, this))
+    this.socket.secure?.(first, { ...handshake, accept })
+  }
+}
+
+/** The decrypted side of a connection: it comes from where the header says. */
+class Decrypted extends StandIn {
+  readonly remoteAddress: string
+  readonly #proxied: Socket
+
+  constructor(socket: Socket, proxied: Socket) {
+    super(socket)
+    this.#proxied = proxied
+    this.remoteAddress = proxied.remoteAddress
+  }
+
+  endpoints(): Endpoints | undefined {
+    return this.#proxied.endpoints()
+  }
+}

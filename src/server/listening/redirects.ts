@@ -1,0 +1,85 @@
+// The port for plain HTTP beside https: answers checks of a certificate authority, and sends every other request to https.
+
+import type { Branding } from '../../branding.ts'
+import { HTTP_CHALLENGE_PATH } from '../../certificates.ts'
+import type { ServerRoom } from '../context/room.ts'
+import { type Arrival, refusal } from '../contracts/front.ts'
+import { DEAD_EXCHANGE, type Exchange, type Upstream, type Visit } from '../contracts/upstream.ts'
+import { Booking, type BookingDesk, type BookingHost } from '../routing/booking.ts'
+
+/** RFC 8555 section 8.1: base64url. */
+const TOKEN = /^[\w-]{1,512}$/
+
+export class Redirects implements BookingDesk, Upstream {
+  readonly wire = 'streams'
+  readonly inFlight = 0
+  readonly #room: ServerRoom
+  readonly #books: BookingHost
+  readonly #httpsPort: () => number
+
+  /** `httpsPort`: where the server listens. */
+  constructor(room: ServerRoom, books: BookingHost, httpsPort: () => number) {
+    this.#room = room
+    this.#books = books
+    this.#httpsPort = httpsPort
+  }
+
+  get branding(): Branding | undefined {
+    return this.#room.settings.branding
+  }
+
+  book(arrival: Arrival): Booking {
+    const { head } = arrival
+    const booking = new Booking(arrival, this.#books)
+    booking.route = this.#books.routeSafely(() => {
+      const isOurs = this.#room.destinationOf(head.host).kind !== 'unknown' && head.target.startsWith('/')
+      // A redirect to anywhere else would be an open one. A target in absolute form names a host of its own.
+      return isOurs || this.#proofFor(head.target) !== undefined
+        ? { kind: 'upstream', upstream: this }
+        : refusal('HOST_UNKNOWN')
+    })
+    return booking
+  }
+
+  failed(cause: unknown): void {
+    this.#books.failed(cause)
+  }
+
+  begin(visit: Visit): Exchange {
+    const { target, host, method, body } = visit.head
+    const proof = method === 'GET' ? this.#proofFor(target) : undefined
+    const send = () => {
+      if (proof === undefined) this.#redirect(visit, `https://${host}${this.#shownPort}${target}`)
+      else answer(visit, 200, '', proof)
+    }
+    if (body === 'none') return { ...DEAD_EXCHANGE, bodyEnded: send }
+    // A body is not waited for.
+    send()
+    return DEAD_EXCHANGE
+  }
+
+  #proofFor(target: string): string | undefined {
+    if (!target.startsWith(HTTP_CHALLENGE_PATH)) return undefined
+    const token = target.slice(HTTP_CHALLENGE_PATH.length)
+    return TOKEN.test(token) ? this.#room.settings.challenges?.httpAnswer(token) : undefined
+  }
+
+  /** 308: the method and the body stay what they are (RFC 9110 section 15.4.9). */
+  #redirect(visit: Visit, url: string): void {
+    answer(visit, 308, `Location: ${url}\r\n`, `This server speaks https: ${url}\n`)
+  }
+
+  get #shownPort(): string {
+    const { publicUrl } = this.#room.settings
+    const port = publicUrl === undefined ? this.#httpsPort() : Number(publicUrl.port || 443)
+    return port === 443 ? '' : `:${port}`
+  }
+}
+
+function answer(visit: Visit, status: 200 | 308, lines: string, body: string): void {
+  const isKept = visit.keepsAlive && visit.head.body === 'none'
+  const head = `HTTP/1.1 ${status} ${status === 200 ? 'OK' : 'Permanent Redirect'}\r\n${lines}Content-Type: text/plain; charset=utf-8\r\nContent-Length: ${Buffer.byteLength(body)}\r\nCache-Control: no-store\r\n${isKept ? '' : 'Connection: close\r\n'}\r\n`
+  visit.answered(status)
+  visit.write(Buffer.from(visit.head.method === 'HEAD' ? head : head + body))
+  visit.done(isKept)
+}

@@ -1,0 +1,144 @@
+// Links that clients opened beside their carriers, until and while their sessions use them.
+
+import { createHash, randomBytes } from 'node:crypto'
+import { Link } from '../../session/link.ts'
+import type { Session } from '../../session/session.ts'
+import type { Socket, SocketHandler } from '../../socket.ts'
+import type { Deadline, Deadlines } from '../limits/deadlines.ts'
+
+/** How long a new link may wait until its client says that it has the answer. */
+const ANNOUNCE_MS = 10_000
+
+/** Counts the links of a session where they are bounded together with those of others. */
+export interface LinkBudget {
+  hasRoom(): boolean
+  opened(): void
+  closed(): void
+}
+
+const UNBOUNDED: LinkBudget = { hasRoom: () => true, opened() {}, closed() {} }
+
+/** Finds the session that a link is for. */
+export class LinkGate {
+  readonly #byHash = new Map<string, SessionLinks>()
+
+  /** Gives a session a secret by which its client opens links. */
+  open(
+    session: Session,
+    deadlines: Deadlines,
+    maxLinks: number,
+    budget: LinkBudget = UNBOUNDED,
+  ): SessionLinks {
+    const secret = randomBytes(24).toString('base64url')
+    const hash = hashOf(secret)
+    const links = new SessionLinks(session, secret, deadlines, { maxLinks, budget }, () =>
+      this.#byHash.delete(hash),
+    )
+    this.#byHash.set(hash, links)
+    return links
+  }
+
+  /** Looked up by its hash, so that the time it takes says nothing about other secrets. */
+  find(secret: string): SessionLinks | undefined {
+    return this.#byHash.get(hashOf(secret))
+  }
+}
+
+/** The links of one session. */
+export class SessionLinks {
+  readonly secret: string
+  readonly #session: Session
+  readonly #deadlines: Deadlines
+  readonly #bounds: LinkBounds
+  readonly #closed: () => void
+  readonly #announced = new Map<number, NewLink>()
+  #count = 0
+
+  constructor(
+    session: Session,
+    secret: string,
+    deadlines: Deadlines,
+    bounds: LinkBounds,
+    closed: () => void,
+  ) {
+    this.#session = session
+    this.secret = secret
+    this.#deadlines = deadlines
+    this.#bounds = bounds
+    this.#closed = closed
+  }
+
+  /** Links that are open, announced or not. */
+  get count(): number {
+    return this.#count
+  }
+
+  hasRoomFor(number: number): boolean {
+    const { links } = this.#session
+    if (links.has(number) || this.#announced.has(number)) return false
+    const { maxLinks, budget } = this.#bounds
+    return number < 0x1_0000_0000 && this.#count < maxLinks && budget.hasRoom()
+  }
+
+  accept(number: number, socket: Socket): SocketHandler {
+    const { budget } = this.#bounds
+    const link = new Link(number, socket, this.#session.links, () => {
+      this.#count--
+      budget.closed()
+    })
+    this.#count++
+    budget.opened()
+    const waiting: NewLink = { link, dueTick: 0, expired: () => link.close() }
+    this.#announced.set(number, waiting)
+    this.#deadlines.watch(waiting)
+    this.#deadlines.arm(waiting, ANNOUNCE_MS)
+    return {
+      ...link.socketHandler,
+      closed: error => {
+        // The number may belong to a later link by now.
+        if (this.#announced.get(number) === waiting) this.#forget(number)
+        link.socketHandler.closed(error)
+      },
+    }
+  }
+
+  /** The client has the answer: both sides may send on it. `use`: whether it can be used. */
+  linked(number: number, use: (link: Link) => boolean = () => true): void {
+    const waiting = this.#announced.get(number)
+    if (waiting === undefined) return
+    this.#forget(number)
+    if (use(waiting.link)) this.#session.links.add(waiting.link)
+    else waiting.link.close()
+  }
+
+  /** The client puts nothing more on it, and would close it. Its server does, which knows when it is not in use. */
+  retired(number: number): void {
+    this.#session.links.get(number)?.closeWhenIdle()
+  }
+
+  close(): void {
+    for (const { link } of this.#announced.values()) link.close()
+    this.#closed()
+  }
+
+  #forget(number: number): void {
+    const waiting = this.#announced.get(number)
+    if (waiting === undefined) return
+    this.#announced.delete(number)
+    this.#deadlines.forget(waiting)
+  }
+}
+
+interface LinkBounds {
+  /** Of this session. */
+  readonly maxLinks: number
+  readonly budget: LinkBudget
+}
+
+interface NewLink extends Deadline {
+  readonly link: Link
+}
+
+function hashOf(secret: string): string {
+  return createHash('sha256').update(secret).digest('base64')
+}

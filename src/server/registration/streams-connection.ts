@@ -1,0 +1,227 @@
+// One client on the streams wire: its session, the tunnels it registered, what it wants to hear.
+
+import { deferred } from '../../deferred.ts'
+import type { ErrorCode, TunnelError } from '../../errors.ts'
+import { eventLoop } from '../../event-loop.ts'
+import type { Carrier, CarrierHandler } from '../../session/carrier.ts'
+import { Session } from '../../session/session.ts'
+import { Tolerance } from '../../session/tolerance.ts'
+import { encodeControl, parseClientMessage } from '../../wire/control.ts'
+import type { SessionLanes } from '../contracts/laning.ts'
+import { ClientUse } from '../limits/client-use.ts'
+import type { Holder } from '../limits/holdings.ts'
+import type { Rule } from '../settings/policy.ts'
+import type { Tunnel } from '../tunnels/tunnel.ts'
+import type { ClientHost } from './client-host.ts'
+import type { SessionLinks } from './links.ts'
+import { StreamsRegistering } from './streams-registering.ts'
+import { StreamsReports } from './streams-reports.ts'
+import { StreamsTunnels, type TunnelsOwner } from './streams-tunnels.ts'
+import { StreamsUpstreams } from './streams-upstreams.ts'
+
+/** A client that brings no link is asked again after this long: it may have been refused one, or have had enough. */
+const LINK_WISH_MS = 5_000
+/** Changes of reports, health and guards a second: each has requests routed anew. An honest client makes one now and then. */
+const MAX_CHANGES_PER_SECOND = 50
+/** And for each of its tunnels: all of them may change at once, and change back. */
+const CHANGES_OF_A_TUNNEL = 2
+
+export class StreamsConnection implements TunnelsOwner {
+  readonly wire = 'streams'
+  readonly remoteAddress: string
+  number = 0
+  agent = ''
+  readonly connectedAtMs: number = Date.now()
+  dueTick = 0
+  readonly #host: ClientHost
+  /** What the token of the connection opens. */
+  #rule: Rule
+  /** What it counts at its holder: bytes that wait for the client, for example. */
+  readonly use: ClientUse
+  readonly reports: StreamsReports
+  readonly #session: Session
+  readonly #tunnels: StreamsTunnels
+  readonly #registering: StreamsRegistering
+  readonly #links: SessionLinks
+  readonly #lanes: SessionLanes | undefined
+  /** When a link was asked for, and none has come since. */
+  #linkWantedAt = Number.NEGATIVE_INFINITY
+  readonly #changes = new Tolerance(MAX_CHANGES_PER_SECOND)
+
+  constructor(carrier: Carrier, remoteAddress: string, host: ClientHost, rule: Rule) {
+    this.#host = host
+    this.#rule = rule
+    this.remoteAddress = remoteAddress
+    this.use = new ClientUse(host.holderOf(rule, remoteAddress))
+    const { limits, deadlines } = host
+    this.#session = new Session(
+      carrier,
+      {
+        opened: () => 'PROTOCOL_ERROR',
+        tunnelCount: () => this.#tunnels.size + this.#registering.count,
+        control: json => this.#control(json),
+        leaving: () => {},
+        linkWanted: () => this.#wantLink(),
+        closed: (code, error) => this.#closed(code, error),
+      },
+      {
+        role: 'server',
+        scheduler: eventLoop,
+        turns: host.turns,
+        maxStreams: limits.maxClientStreams,
+        maxCarrierBacklogBytes: limits.maxCarrierBacklogBytes,
+        maxStreamWindowBytes: limits.maxStreamWindowBytes,
+        maxSessionWindowBytes: limits.maxSessionWindowBytes,
+        pingIntervalMs: limits.pingIntervalMs,
+        deadAfterMs: limits.deadAfterMs,
+        streamBudget: this.use.streamBudget,
+        hungAfterMs: limits.hungAfterMs,
+      },
+    )
+    this.#links = host.linkGate.open(this.#session, deadlines, limits.maxLinks, {
+      hasRoom: () => this.holder.hasRoomFor('links') && host.hasRoomForLink(this.holder),
+      opened: () => this.holder.take('links'),
+      closed: () => this.holder.give('links'),
+    })
+    this.reports = new StreamsReports(this.#session, host)
+    this.#lanes = host.tunnels.lanes.forSession(this.#session)
+    const upstreams = new StreamsUpstreams(this.#session, host, this.#lanes)
+    this.#tunnels = new StreamsTunnels(host, this, upstreams)
+    this.#registering = new StreamsRegistering(host, this, this.#tunnels)
+    if (limits.maxLinks === 0) this.#lanes?.refused(undefined)
+    deadlines.watch(this)
+    deadlines.arm(this, limits.registerTimeoutMs)
+  }
+
+  get isClosed(): boolean {
+    return this.#session.isClosed
+  }
+
+  get rule(): Rule {
+    return this.#rule
+  }
+
+  get holder(): Holder {
+    return this.use.holder
+  }
+
+  get linkSecret(): string | undefined {
+    return this.#host.limits.maxLinks > 0 ? this.#links.secret : undefined
+  }
+
+  get roundTripMs(): number {
+    return this.#session.roundTripMs
+  }
+
+  get creditStalls(): number {
+    return this.#session.creditStalls
+  }
+
+  get carrierHandler(): CarrierHandler {
+    return this.#session.carrierHandler
+  }
+
+  /** Nothing was registered in time. */
+  expired(): void {
+    if (this.#tunnels.size > 0) return
+    const { limits, deadlines } = this.#host
+    // It asked in time, and waits for the answer.
+    if (this.#registering.count > 0) deadlines.arm(this, limits.registerTimeoutMs)
+    else this.#session.close('REGISTER_TIMEOUT')
+  }
+
+  checkAlive(): Promise<boolean> {
+    const { promise, resolve } = deferred<boolean>()
+    const cancel = eventLoop.after(this.#host.limits.deadAfterMs, () => resolve(false))
+    this.#session.ping(() => {
+      cancel()
+      resolve(true)
+    })
+    return promise
+  }
+
+  drain(code: 'SERVER_DRAINING' | 'SERVER_REPLACED'): void {
+    this.#session.leave(code)
+  }
+
+  close(code: ErrorCode): void {
+    this.reports.flush()
+    this.#session.close(code)
+  }
+
+  reloaded(): void {
+    const rule = this.#host.ruleNow(this.#rule)
+    this.#tunnels.reloaded(rule)
+    if (rule === undefined) return this.close(this.#rule.endCode)
+    this.#rule = rule
+    this.use.passTo(this.#host.holderOf(rule, this.remoteAddress), this.#links.count)
+  }
+
+  hostTroubled(tunnel: Tunnel, host: string, error: TunnelError): void {
+    this.#tunnels.hostTroubled(tunnel, host, error)
+  }
+
+  send(message: Parameters<typeof encodeControl>[0]): void {
+    this.#session.sendControl(encodeControl(message))
+  }
+
+  #control(json: Uint8Array): void {
+    const message = parseClientMessage(json)
+    if (message === undefined) return this.#session.close('PROTOCOL_ERROR')
+    if (message === 'unknown') return
+    switch (message.type) {
+      case 'register':
+        return this.#registering.register(message)
+      case 'health':
+        if (this.#tunnels.health(message.tunnel, message.isHealthy)) this.#changed()
+        return
+      case 'guard':
+        return this.#changed() ? this.#tunnels.changeGuard(message) : undefined
+      case 'watch':
+        if (this.reports.watch(message.on, message.rate ?? 0) && this.#changed())
+          this.#tunnels.routesChanged()
+        return
+      case 'linked':
+        if (message.trunk === true)
+          return this.#links.linked(message.link, link => this.#lanes?.take(link) === true)
+        this.#linkWantedAt = Number.NEGATIVE_INFINITY
+        return this.#links.linked(message.link)
+      case 'no-trunk':
+        return this.#lanes?.refused(message.retryMs)
+      case 'link-retired':
+        return this.#links.retired(message.link)
+      case 'release':
+        return this.#tunnels.release(message.tunnel)
+    }
+  }
+
+  /** `false`: it changes what it has said more often than an honest client does. */
+  #changed(): boolean {
+    const isTolerated = this.#changes.allows(eventLoop.now(), 1, CHANGES_OF_A_TUNNEL * this.#tunnels.size)
+    if (!isTolerated) this.#session.close('FLOOD')
+    return isTolerated
+  }
+
+  /** Asks for a link for bulk; not again within a while, unless one came. */
+  #wantLink(): void {
+    const now = eventLoop.now()
+    if (this.#host.limits.maxLinks === 0 || now - this.#linkWantedAt < LINK_WISH_MS) return
+    this.#linkWantedAt = now
+    this.send({ type: 'link-wanted' })
+  }
+
+  broke(cause: unknown): void {
+    this.#host.failed(cause instanceof Error ? cause : new Error(String(cause)))
+    this.close('INTERNAL')
+  }
+
+  #closed(code: ErrorCode, error: Error | undefined): void {
+    if (code === 'INTERNAL' && error !== undefined) this.#host.failed(error)
+    this.#host.deadlines.forget(this)
+    this.reports.close()
+    this.#registering.close()
+    this.#tunnels.close(code)
+    this.#links.close()
+    this.#host.gone(this)
+  }
+}

@@ -1,0 +1,221 @@
+// The tunnels that one client holds on the streams wire: granted, changed, taken back, released.
+
+import { ERRORS, type ErrorCode, TunnelError } from '../../errors.ts'
+import type { encodeControl, Guarded, GuardFields, Register } from '../../wire/control.ts'
+import type { ClientConnection } from '../contracts/clients.ts'
+import type { OwnGuard } from '../contracts/guarding.ts'
+import type { TunnelUpstream } from '../contracts/upstream.ts'
+import type { Deadline } from '../limits/deadlines.ts'
+import type { Rule } from '../settings/policy.ts'
+import type { Member } from '../tunnels/member.ts'
+import type { Tunnel } from '../tunnels/tunnel.ts'
+import type { ClientHost } from './client-host.ts'
+import type { StreamsReports } from './streams-reports.ts'
+import type { StreamsUpstreams } from './streams-upstreams.ts'
+
+/** The connection of the client. */
+export interface TunnelsOwner extends ClientConnection, Deadline {
+  readonly isClosed: boolean
+  /** What the token of the connection opens. */
+  readonly rule: Rule
+  readonly reports: StreamsReports
+  /** What a link of the client begins with; `undefined`: it may bring none. */
+  readonly linkSecret: string | undefined
+  /** Sends a message. */
+  send(message: Parameters<typeof encodeControl>[0]): void
+  /** Something threw where no session catches it. */
+  broke(cause: unknown): void
+}
+
+interface Held {
+  readonly member: Member
+  readonly upstream: TunnelUpstream
+  /** What the token opened that it was granted for. */
+  rule: Rule
+  /** As the client knows it. */
+  url: string
+}
+
+/** Of trouble with the same host. */
+const TELL_AGAIN_MS = 60_000
+
+export class StreamsTunnels {
+  readonly #host: ClientHost
+  readonly #owner: TunnelsOwner
+  readonly #upstreams: StreamsUpstreams
+  readonly #held = new Map<number, Held>()
+  #guardChange: Promise<void> = Promise.resolve()
+
+  constructor(host: ClientHost, owner: TunnelsOwner, upstreams: StreamsUpstreams) {
+    this.#host = host
+    this.#owner = owner
+    this.#upstreams = upstreams
+  }
+
+  get size(): number {
+    return this.#held.size
+  }
+
+  grant(message: Register, member: Member, rule: Rule): void {
+    const { tunnel } = member
+    const owner = this.#owner
+    const host = this.#host
+    const url = host.urlOf(tunnel)
+    const { number, upstream } = this.#upstreams.make(message, tunnel.pool !== undefined)
+    owner.reports.add(tunnel, number)
+    this.#held.set(number, { member, upstream, rule, url })
+    host.deadlines.disarm(owner)
+    owner.send(grantOf(message, member, number, url, owner.linkSecret))
+    member.isWildcard = message.wildcard === true
+    member.label = message.poolLabel
+    // More would be kept and never be used.
+    member.hosts = (message.hosts ?? []).slice(0, host.limits.maxHostsBelow)
+    member.attach(upstream, owner)
+    host.registered(owner, tunnel, rule, message.inbox)
+  }
+
+  release(number: number): void {
+    const held = this.#held.get(number)
+    if (held === undefined) return
+    const { member, upstream } = held
+    this.#forget(number, member.tunnel)
+    if (member.upstream === upstream) member.remove()
+    this.#host.released(this.#owner, member.tunnel, 'released')
+    member.whenIdle(() => {
+      this.#owner.reports.flush()
+      this.#owner.send({ type: 'released', tunnel: number })
+    })
+  }
+
+  /** The client says whether its app answers. `false`: it said so before. */
+  health(number: number, isHealthy: boolean): boolean {
+    const member = this.#held.get(number)?.member
+    if (member === undefined || member.isHealthy === isHealthy) return false
+    member.isHealthy = isHealthy
+    return true
+  }
+
+  /** The client's reports have begun or ended: requests may take another way. */
+  routesChanged(): void {
+    this.#host.tunnels.lanes.recall([...this.#held.values()].map(({ member }) => member.tunnel))
+  }
+
+  /**
+   * The server works by other settings: what the connection could not ask for any more, it does not keep either. `rule`: what
+   * the token of the connection opens now.
+   */
+  reloaded(rule: Rule | undefined): void {
+    const { remoteAddress } = this.#owner
+    for (const [number, held] of [...this.#held]) {
+      const { tunnel } = held.member
+      const own = rule && this.#host.ruleNow(held.rule)
+      const code = own === undefined ? held.rule.endCode : this.#host.refusalOf(tunnel, own)
+      if (own === undefined || code !== undefined) {
+        this.#revoke(number, held, code ?? 'TOKEN_REFUSED')
+        continue
+      }
+      held.rule = own
+      held.member.moveTo(this.#host.holderOf(own, remoteAddress))
+      const url = this.#host.urlOf(tunnel)
+      if (url === held.url) continue
+      held.url = url
+      this.#owner.send({ type: 'moved', tunnel: number, url })
+    }
+  }
+
+  hostTroubled(tunnel: Tunnel, host: string, { code, message }: TunnelError): void {
+    const [[number, held] = []] = [...this.#held].filter(([, { member }]) => member.tunnel === tunnel)
+    if (number === undefined || held === undefined) return
+    const { toldAt, hostNames } = held.member
+    const now = performance.now()
+    const told = toldAt.get(host)
+    if (told !== undefined && now - told < TELL_AGAIN_MS) return
+    // No more hosts than it has now, however often they change.
+    for (const one of toldAt.keys()) if (!hostNames.includes(one)) toldAt.delete(one)
+    toldAt.set(host, now)
+    this.#owner.send({ type: 'host-troubled', tunnel: number, code, message })
+  }
+
+  /** The connection is closed. */
+  close(code: ErrorCode): void {
+    for (const { member, upstream } of this.#held.values()) {
+      member.detach(upstream)
+      this.#host.released(this.#owner, member.tunnel, code)
+    }
+    this.#held.clear()
+  }
+
+  #revoke(number: number, { member, upstream }: Held, code: ErrorCode): void {
+    this.#forget(number, member.tunnel)
+    this.#owner.send({ type: 'revoked', tunnel: number, code, message: ERRORS[code].meaning })
+    if (member.upstream === upstream) member.remove(code)
+    // Of a name that is not allowed any more, requests under way are still answered.
+    if (code === 'TOKEN_REFUSED' || code === 'TOKEN_EXPIRED' || code === 'BLOCKED') upstream.stop?.()
+    this.#host.released(this.#owner, member.tunnel, code)
+  }
+
+  #forget(number: number, tunnel: Tunnel): void {
+    this.#held.delete(number)
+    this.#owner.reports.remove(tunnel, number)
+  }
+
+  // ── Guards of their own ────────────────────────────────────────────────────────────────────────────────────
+
+  makeGuard(
+    guard: GuardFields,
+    { kind, name = '', port = 0 }: Pick<Register, 'kind' | 'name' | 'port'>,
+  ): Promise<OwnGuard | TunnelError> {
+    const { rule, remoteAddress } = this.#owner
+    const { key: owner } = this.#host.holderOf(rule, remoteAddress)
+    const tunnel = { kind: kind === 'unknown' ? 'http' : kind, name: name || `${kind}-${port}`, owner }
+    return this.#host.tunnels.guards.make(guard, tunnel)
+  }
+
+  /** Another guard for a tunnel that it has. One after the other: the last one has to be in force at the end. */
+  changeGuard({ tunnel: number, guard }: Guarded): void {
+    const before = this.#held.get(number)
+    if (before === undefined) return
+    const { tunnel } = before.member
+    const making = this.makeGuard(guard, tunnel)
+    this.#guardChange = this.#guardChange.then(async () => this.#useGuard(number, tunnel, await making))
+  }
+
+  /** One that cannot be had ends the tunnel: the client counts on it. */
+  #useGuard(number: number, tunnel: Tunnel, made: OwnGuard | TunnelError): void {
+    const { guards } = this.#host.tunnels
+    const held = this.#held.get(number)
+    if (made instanceof TunnelError) {
+      if (held !== undefined) this.#revoke(number, held, made.code)
+    } else if (held === undefined) guards.close(made)
+    else if (tunnel.members.length > 1 && tunnel.guard?.definition !== made.definition) {
+      guards.close(made)
+      this.#revoke(number, held, 'GUARD_DIFFERS')
+    } else tunnel.useGuard(made)
+  }
+}
+
+function grantOf(
+  message: Register,
+  member: Member,
+  number: number,
+  url: string,
+  linkSecret: string | undefined,
+): Parameters<typeof encodeControl>[0] {
+  const { tunnel } = member
+  const { ref, resume, guard, hostNames, inbox, protocol, routes = [] } = message
+  return {
+    type: 'granted',
+    ref,
+    tunnel: number,
+    name: tunnel.name,
+    url,
+    resume: member.secretFor(resume),
+    ...(tunnel.port !== 0 && { port: tunnel.port }),
+    ...(linkSecret !== undefined && { linkSecret }),
+    ...(guard !== undefined && { guarded: true }),
+    ...(hostNames !== undefined && { hosted: true }),
+    ...(inbox !== undefined && { boxed: true }),
+    ...(protocol !== undefined && { protocol }),
+    ...(routes.some(route => route.protocol !== undefined) && { routed: true }),
+  }
+}

@@ -1,0 +1,79 @@
+// The upstreams of one client's tunnels on the streams wire: one for each, and one more for each of its routes.
+
+import type { Session } from '../../session/session.ts'
+import type { HostRewrite, Register } from '../../wire/control.ts'
+import type { SessionLanes } from '../contracts/laning.ts'
+import type { TunnelUpstream } from '../contracts/upstream.ts'
+import { IdleStreams } from '../upstreams/idle-streams.ts'
+import { RoutedUpstream } from '../upstreams/routed.ts'
+import { StreamsUpstream } from '../upstreams/streams.ts'
+import type { ClientHost } from './client-host.ts'
+
+export class StreamsUpstreams {
+  readonly #session: Session
+  readonly #host: ClientHost
+  readonly #lanes: SessionLanes | undefined
+  readonly #idle = new IdleStreams()
+  #nextTunnel = 1
+
+  constructor(session: Session, host: ClientHost, lanes: SessionLanes | undefined) {
+    this.#session = session
+    this.#host = host
+    this.#lanes = lanes
+  }
+
+  /** For what a client registered. `isShared`: other clients hold the tunnel, too. Its routes have the numbers behind the tunnel's. */
+  make(message: Register, isShared: boolean): { readonly number: number; readonly upstream: TunnelUpstream } {
+    const { routes = [], proxyProtocol } = message
+    const number = this.#nextTunnel
+    this.#nextTunnel += 1 + routes.length
+    const of = (offset: number, rewrite: HostRewrite, protocol?: Register['protocol']) =>
+      this.#one(number + offset, rewrite, isShared, proxyProtocol, protocol)
+    const own = of(0, message, message.protocol)
+    if (routes.length === 0) return { number, upstream: own }
+    const ways = routes.map((route, index) => ({
+      path: route.path,
+      upstream: of(1 + index, route, route.protocol),
+    }))
+    return { number, upstream: new RoutedUpstream(own, ways) }
+  }
+
+  /** Apart from `make`: an upstream lives as long as its tunnel, and would keep the whole message with it. */
+  #one(
+    tunnel: number,
+    { hostHeader, origin = '' }: HostRewrite,
+    isShared: boolean,
+    proxyProtocol: 1 | 2 | undefined,
+    protocol: Register['protocol'],
+  ): StreamsUpstream {
+    const host = this.#host
+    const session = this.#session
+    return new StreamsUpstream({
+      session,
+      apps:
+        protocol === undefined
+          ? undefined
+          : host.appsOf?.({
+              session,
+              get limits() {
+                return host.limits
+              },
+              deadlines: host.deadlines,
+              turns: host.turns,
+              scheme: protocol === 'h2' ? 'https' : 'http',
+            }),
+      lanes: this.#lanes,
+      tunnel,
+      get limits() {
+        return host.limits
+      },
+      deadlines: host.deadlines,
+      turns: host.turns,
+      isShared,
+      rewrite: hostHeader === undefined ? undefined : { host: hostHeader, origin },
+      proxyProtocol,
+      idle: this.#idle,
+      isStopped: false,
+    })
+  }
+}

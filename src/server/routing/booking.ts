@@ -1,0 +1,403 @@
+// One request at the server: where it goes, and which client serves it. What guards let it pass with, the operator's rules for
+// it and what is noted of it are objects of their own; a plain request has the last of them only.
+
+import type { Branding } from '../../branding.ts'
+import type { ErrorCode } from '../../errors.ts'
+import type { RequestHead } from '../../http/head.ts'
+import type { AskedCertificate, Middleware, Reading, Refusal } from '../../plugin.ts'
+import type { Account } from '../../unsent.ts'
+import type { Parts } from '../context/parts.ts'
+import { type Arrival, changed, type Holding, type Route, refusal, type Served } from '../contracts/front.ts'
+import type {
+  BodyCheck,
+  CopyEnd,
+  Follower,
+  OpenValve,
+  TunnelRequest,
+  Valve,
+  ValveEnds,
+} from '../contracts/layer.ts'
+import type { Upstream } from '../contracts/upstream.ts'
+import type { Member } from '../tunnels/member.ts'
+import { memberCookie } from '../tunnels/pool.ts'
+import type { Tunnel } from '../tunnels/tunnel.ts'
+import { AnswerUpstream } from '../upstreams/answer.ts'
+import type { ConnectionLogins } from '../upstreams/connection-logins.ts'
+import type { Exchanges } from './exchanges.ts'
+import { RequestRecord, type Result, statusOf } from './request-record.ts'
+import type { Chosen, Visitor, VisitorGate } from './visitor-gate.ts'
+
+/** Books requests. */
+export interface BookingDesk {
+  /** The operator's name, contact and logo, for pages. */
+  readonly branding: Branding | undefined
+  /** The request counts from now on, until its booking is `finished`: it never throws. */
+  book(arrival: Arrival): Booking
+  /** A request went on by itself, and that threw: its visitor gets 500 `INTERNAL`. */
+  failed(cause: unknown): void
+}
+
+/** What a booking needs of the server. */
+export interface BookingHost extends BookingDesk {
+  readonly books: Exchanges
+  readonly gate: VisitorGate
+  readonly room: BookingRoom
+  /** What throws is an `error` event, and the route a refusal. */
+  routeSafely(route: () => Route): Route
+  /** The tunnel is another server's since the request began to wait for it: where it goes now. */
+  routeAgain(booking: Booking): Route
+}
+
+/** The slice of the room that bookings use. */
+interface BookingRoom {
+  /** What requests to tunnels pass. */
+  readonly parts: Pick<Parts, 'routerFor' | 'missed' | 'noted'>
+  /** Whether visitors reach tunnels by https. */
+  readonly isSecure: boolean
+  /** Whether this is a proxy whose forwarding headers are believed. */
+  isTrusted(address: string): boolean
+  addressOf(arrival: Arrival): string
+}
+
+const INVALID: Refusal = { code: 'INTERNAL' }
+const MOVED: Refusal = { code: 'CLUSTER_MOVED' }
+const NO_MIDDLEWARES: readonly Middleware[] = []
+
+export class Booking implements Visitor, TunnelRequest {
+  /** Where the request goes at first. Only `BookingDesk` sets it. */
+  route: Route = refusal('TUNNEL_NOT_FOUND')
+  readonly arrival: Arrival
+  readonly startedAt: number = performance.now()
+  isAdmitted = false
+  middlewares: readonly Middleware[] = NO_MIDDLEWARES
+  readonly #host: BookingHost
+  readonly #record: RequestRecord
+  #tunnel: Tunnel | undefined
+  /** It is for a host below the tunnel's own. */
+  #isBelow = false
+  /** Where a lane has sent it already. */
+  #resumed: { readonly member: Member | undefined; readonly upstream: Upstream } | undefined
+  /** Whose request it is. */
+  #member: Member | undefined
+  /** Whose answer the visitor gets. */
+  #answerer: Member | undefined
+  /** Members that failed it. */
+  #tried: Set<Member> | undefined
+  /** What layers have to do with it; `undefined`: none has. */
+  #layered: Layered | undefined
+  /** A line for the answer. */
+  #cookie: Uint8Array | undefined
+
+  constructor(arrival: Arrival, host: BookingHost) {
+    this.arrival = arrival
+    this.#host = host
+    this.#record = new RequestRecord(this, host.books)
+  }
+
+  // ── Visitor ────────────────────────────────────────────────────────────────────────────────────────────────
+
+  get address(): string {
+    return this.#host.room.addressOf(this.arrival)
+  }
+
+  get head(): RequestHead {
+    return this.arrival.head
+  }
+
+  get asked(): AskedCertificate | undefined {
+    return this.arrival.asked
+  }
+
+  get logins(): ConnectionLogins | undefined {
+    return this.arrival.logins
+  }
+
+  get isSecure(): boolean {
+    const { room } = this.#host
+    const { head, remoteAddress } = this.arrival
+    if (room.isSecure || !room.isTrusted(remoteAddress)) return room.isSecure
+    return head.header('x-forwarded-proto')?.toLowerCase() === 'https'
+  }
+
+  // ── For the server ─────────────────────────────────────────────────────────────────────────────────────────
+
+  /** The request is for a tunnel, and counts there from now on. Returns where it goes. */
+  to(tunnel: Tunnel, isBelow: boolean): Route {
+    this.#isBelow = isBelow
+    // The server that copies it has asked the guards.
+    this.isAdmitted = this.arrival.from?.isCopy === true
+    return this.#pass(tunnel)
+  }
+
+  #pass(tunnel: Tunnel): Route {
+    this.#enter(tunnel)
+    const route = this.#host.room.parts.routerFor(tunnel)(this)
+    if (route.kind === 'upstream' || route.kind === 'refusal') return route
+    return changed(route, one => (one.kind === 'again' ? this.#again() : one))
+  }
+
+  /** What it was booked for is undone. */
+  #again(): Route {
+    this.#leave()
+    return this.#host.routeSafely(() => this.#host.routeAgain(this))
+  }
+
+  follow(follower: Follower): void {
+    this.#layers.followers.push(follower)
+  }
+
+  checkBody(check: BodyCheck): void {
+    this.#layers.checks.push(check)
+  }
+
+  addAnswerLines(lines: () => Uint8Array | undefined): void {
+    this.#layers.lines.push(lines)
+  }
+
+  useValve(open: OpenValve): void {
+    this.#layers.openValve = open
+  }
+
+  answer(answer: Refusal | Reading, failed?: (cause: unknown) => Refusal): Route {
+    // The host is not one that the app knows.
+    this.#isBelow = false
+    const upstream = new AnswerUpstream(answer, {
+      branding: this.#host.branding,
+      failed: cause => failed?.(cause) ?? INVALID,
+      answered: (code, reason) => {
+        this.#record.code = code
+        this.#record.reason = reason
+      },
+    })
+    return { kind: 'upstream', upstream, isOwn: true }
+  }
+
+  get #layers(): Layered {
+    this.#layered ??= new Layered()
+    return this.#layered
+  }
+
+  arrived(instead?: () => Route): Route {
+    if (this.#resumed === undefined) return this.#routeTo(this.#choose(this.#tunnel!), instead)
+    const { member, upstream } = this.#resumed
+    if (member !== undefined) this.#servedBy(member)
+    return toUpstream(upstream)
+  }
+
+  /** A guard says that the request belongs on another connection. */
+  get isMisdirected(): boolean {
+    return this.#record.code === 'CONNECTION_MISDIRECTED'
+  }
+
+  /** A lane has sent the request to the member already. */
+  resumeAt(member: Member | undefined, tunnel: Tunnel, upstream: Upstream): void {
+    this.isAdmitted = true
+    this.#resumed = { member, upstream }
+    this.route = this.#pass(tunnel)
+  }
+
+  // ── For its visit ──────────────────────────────────────────────────────────────────────────────────────────
+
+  /** Whose limit bytes of the answer count against that the visitor does not take. */
+  get account(): Account | undefined {
+    return this.#answerer?.holder
+  }
+
+  /** Lines for the head of the answer; see `Visit.answerLines`. */
+  get answerLines(): Uint8Array | undefined {
+    if (this.#layered === undefined) return this.#cookie
+    const all = this.#layered.lines.flatMap(lines => lines() ?? [])
+    if (this.#cookie !== undefined) all.push(this.#cookie)
+    return all.length > 1 ? Buffer.concat(all) : all[0]
+  }
+
+  /** What is wrong with a piece of the body, framing included; `undefined`: nothing. `requestBytes`: of the request so far. */
+  faultOf(piece: Uint8Array, requestBytes: number): ErrorCode | undefined {
+    if (this.#layered === undefined) return undefined
+    const { start, end } = this.head
+    let code: ErrorCode | undefined
+    for (const check of this.#layered.checks) code ??= check(piece, requestBytes - (end - start))
+    return code
+  }
+
+  /** What the bytes of its visit pass; `undefined`: nothing delays them. */
+  openValve(ends: ValveEnds): Valve | undefined {
+    return this.#layered?.openValve?.(ends)
+  }
+
+  /** The request failed at the member that had it, and may go to another one: each is asked once. */
+  #elsewhere(code: ErrorCode): Served | undefined {
+    const tunnel = this.#tunnel
+    const before = this.#member
+    if (tunnel?.pool === undefined || before === undefined) return undefined
+    this.#tried ??= new Set()
+    this.#tried.add(before)
+    const chosen = this.#choose(tunnel)
+    if (typeof chosen === 'string' || chosen.kind === 'holding') return undefined
+    this.retried()
+    this.#record.failedAt(tunnel, code)
+    before.finished()
+    this.#servedBy(chosen)
+    return chosen.upstream && this.#at(chosen.upstream)
+  }
+
+  #at(upstream: Upstream): Served {
+    return { kind: 'upstream', upstream, instead: code => this.#elsewhere(code) }
+  }
+
+  /** Another server sent the request here, and no tunnel of this one has the name any more. */
+  moved(): Route {
+    return this.answer(this.arrival.from?.moved ?? MOVED)
+  }
+
+  /** It came for another server's tunnel, or another owner's: what is answered is `CLUSTER_MOVED`. */
+  get isMoved(): boolean {
+    return this.#record.code === 'CLUSTER_MOVED'
+  }
+
+  refused(code: ErrorCode, reason?: string): void {
+    this.#record.code = code
+    this.#record.reason = reason
+  }
+
+  /** The final head of its answer is about to go out. */
+  answered(status: number): void {
+    for (const follower of this.#followers) follower.answered?.(status, this.#record.code)
+  }
+
+  /** It is sent once more. */
+  retried(): void {
+    this.#host.room.parts.noted({ kind: 'retried' })
+  }
+
+  /** It became a WebSocket. */
+  switched(): void {
+    for (const follower of this.#followers) follower.switched?.()
+    if (this.#tunnel !== undefined) this.#record.switched(this.#tunnel)
+  }
+
+  /** It is over; `failure` says why, when it failed. */
+  finished(result: Result, failure: ErrorCode | undefined): void {
+    const record = this.#record
+    const tunnel = this.#tunnel
+    const code = failure ?? record.code
+    const { answerStatus } = result
+    const status = answerStatus || statusOf(code)
+    record.code = code
+    this.#tellEnd(result, status, code)
+    // A host for which the app has an answer may have a certificate.
+    if (this.#isBelow && code === undefined && answerStatus >= 100 && answerStatus < 400)
+      tunnel?.hostsBelow.answered(this.head.host)
+    record.report(tunnel, result, status)
+    this.#member?.finished()
+    this.#host.books.fewer()
+  }
+
+  #tellEnd({ requestBytes, answerBytes }: Result, status: number, code: ErrorCode | undefined): void {
+    const served = this.#answerer?.served ?? {}
+    const ending = { status, code, reason: this.#record.reason, served, requestBytes, answerBytes }
+    if (this.#tunnel === undefined) {
+      const { head, address } = this
+      if (code !== undefined) this.#host.room.parts.missed({ ...ending, code, head, address })
+      return
+    }
+    for (const follower of this.#followers) follower.ended?.(ending)
+  }
+
+  get #followers(): readonly Follower[] {
+    return this.#layered?.followers ?? NO_FOLLOWERS
+  }
+
+  #enter(tunnel: Tunnel): void {
+    const isFirst = this.#tunnel === undefined
+    this.#tunnel = tunnel
+    // The name was held here, then elsewhere, and is here again: it is one request.
+    if (!isFirst) return
+    this.#record.routed()
+  }
+
+  /** The tunnel is another server's, or has another client here: nothing is left of what it was booked for. */
+  #leave(): void {
+    for (const follower of this.#followers.toReversed()) follower.left?.()
+    this.#layered = undefined
+    this.#cookie = undefined
+    this.middlewares = NO_MIDDLEWARES
+    this.isAdmitted = false
+    if (this.#tunnel !== undefined) this.#record.left()
+    this.#tunnel = undefined
+  }
+
+  #choose(tunnel: Tunnel): Chosen {
+    const { gate, room } = this.#host
+    const chosen = gate.choose(tunnel, this, this.#tried)
+    this.#cookie = undefined
+    if (tunnel.pool?.affinity !== 'cookie' || typeof chosen === 'string' || chosen.kind === 'holding')
+      return chosen
+    if (!tunnel.pool.isShown(chosen, this.head)) this.#cookie = memberCookie(chosen, room.isSecure)
+    return chosen
+  }
+
+  #routeTo(chosen: Chosen, instead?: () => Route): Route {
+    if (chosen === 'CLUSTER_MOVED') return { kind: 'again' }
+    if (chosen === 'SERVER_DRAINING' && this.arrival.from?.moved !== undefined) return this.moved()
+    if (typeof chosen === 'string') return refusal(chosen)
+    if (chosen.kind === 'holding') {
+      for (const follower of this.#followers) follower.held?.()
+      return this.#holding(chosen, instead)
+    }
+    if (chosen.upstream === undefined) return refusal('CLIENT_GONE')
+    if (instead !== undefined) return instead()
+    this.#servedBy(chosen)
+    return chosen.tunnel.pool === undefined ? toUpstream(chosen.upstream) : this.#at(chosen.upstream)
+  }
+
+  #holding(chosen: Holding<Member | ErrorCode>, instead?: () => Route): Holding<Route> {
+    const routed = (outcome: Member | ErrorCode): Route =>
+      this.#host.routeSafely(() => this.#routeTo(outcome, instead))
+    return { kind: 'holding', hold: held => chosen.hold(outcome => held(routed(outcome))) }
+  }
+
+  copyTo(member: Member): CopyEnd {
+    member.began()
+    const ended = this.#record.copied(member)
+    return (status, answerBytes, code) => {
+      ended(status, answerBytes, code)
+      member.finished()
+    }
+  }
+
+  answeredBy(member: Member): void {
+    this.#answerer = member
+  }
+
+  /** The request is this member's. */
+  #servedBy(member: Member): void {
+    member.began()
+    // Before anything that may throw: what is over gives the member back.
+    this.#member = member
+    this.#answerer = member
+    const { logins } = this.arrival
+    if (logins !== undefined) logins.member = member
+    this.sent()
+    this.#record.servedBy(member)
+  }
+
+  sent(): void {
+    for (const follower of this.#followers) follower.sent?.()
+    this.#record.sent()
+  }
+}
+
+const NO_FOLLOWERS: readonly Follower[] = []
+
+/** What the layers of its tunnel have to do with one request. */
+class Layered {
+  readonly followers: Follower[] = []
+  readonly checks: BodyCheck[] = []
+  readonly lines: (() => Uint8Array | undefined)[] = []
+  openValve: OpenValve | undefined
+}
+
+function toUpstream(upstream: Upstream): Served {
+  return { kind: 'upstream', upstream }
+}

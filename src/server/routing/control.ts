@@ -1,0 +1,134 @@
+// The control host: where clients connect, and the server's own small pages. No tunnel's host ever comes here.
+
+import type { Branding } from '../../branding.ts'
+import { wantsHtml } from '../../http/error-answer.ts'
+import type { RequestHead } from '../../http/head.ts'
+import { INFO_POLICY, infoPage } from '../../http/pages.ts'
+import { LINK_PROTOCOL } from '../../wire/frame.ts'
+import { type Arrival, type Route, refusal } from '../contracts/front.ts'
+import { DEAD_EXCHANGE, type Exchange, type Upstream, type Visit } from '../contracts/upstream.ts'
+import type { SessionLinks } from '../registration/links.ts'
+import { type UpgradeHost, upgradeRoute } from '../registration/upgrade.ts'
+
+/** What the control host needs of the server. */
+export interface ControlHost extends UpgradeHost {
+  readonly version: string
+  readonly branding: Branding | undefined
+  /** No client needs a token. */
+  readonly isOpen: boolean
+  /** Whether a certificate for this host should be had: the domains themselves and live tunnels. */
+  isKnownHost(host: string): boolean
+  /** The links of the session that gave this secret. */
+  linksOf(secret: string): SessionLinks | undefined
+}
+
+/** Tells a control connection from a request for a page, and refuses what is neither. */
+export function controlRoute(arrival: Arrival, host: ControlHost): Route {
+  const { head } = arrival
+  if (head.upgrade === LINK_PROTOCOL) return linkRoute(head, host)
+  if (head.upgrade === 'websocket') return upgradeRoute(arrival, host)
+  return { kind: 'upstream', upstream: new Pages(host) }
+}
+
+/** Raw bytes from here on, for a session that its secret names. */
+function linkRoute(head: RequestHead, host: ControlHost): Route {
+  if (head.method !== 'GET' || head.body !== 'none') return refusal('BAD_REQUEST')
+  const [, secret = '', number = ''] =
+    /^Link (\S+) (\d{1,10})$/.exec(head.header('authorization') ?? '') ?? []
+  const links = host.linksOf(secret)
+  if (links === undefined) return refusal('TOKEN_REFUSED')
+  if (!links.hasRoomFor(Number(number))) return refusal('CLIENT_LIMIT')
+  return {
+    kind: 'takeover',
+    takeOver(socket) {
+      socket.write(LINK_ANSWER)
+      return links.accept(Number(number), socket)
+    },
+  }
+}
+
+const LINK_ANSWER = Buffer.from(
+  `HTTP/1.1 101 Switching Protocols\r\nUpgrade: ${LINK_PROTOCOL}\r\nConnection: Upgrade\r\n\r\n`,
+)
+
+/** Health and certificate check: answered at once, without an upstream. */
+class Pages implements Upstream {
+  readonly wire = 'streams'
+  readonly inFlight = 0
+  readonly #host: ControlHost
+
+  constructor(host: ControlHost) {
+    this.#host = host
+  }
+
+  begin(visit: Visit): Exchange {
+    const { method, target } = visit.head
+    if (visit.head.body !== 'none' || (method !== 'GET' && method !== 'HEAD')) {
+      visit.fail('TUNNEL_NOT_FOUND')
+      return DEAD_EXCHANGE
+    }
+    const [path = '', query = ''] = target.split('?')
+    const page = this.#page(path, new URLSearchParams(query), visit.head)
+    if (page === undefined) {
+      visit.fail('TUNNEL_NOT_FOUND')
+      return DEAD_EXCHANGE
+    }
+    return { ...DEAD_EXCHANGE, bodyEnded: () => answer(visit, page) }
+  }
+
+  /** The page for a person who opens the server's address in a browser. */
+  #home(host: string): Page {
+    const { branding, isOpen, version } = this.#host
+    const who = branding?.name === undefined ? 'It' : `${branding.name} runs it. It`
+    const ask = branding?.contact ?? 'its operator'
+    const share = ['Share the app on port 3000', `localtunnels 3000 --server ${host}`] as const
+    const body = infoPage({
+      title: 'This server gives apps a public address',
+      text: `${who} opens tunnels to apps on other machines. ${isOpen ? 'Everybody may use it.' : `Ask ${ask} for a token.`}`,
+      steps: isOpen ? [share] : [['Sign in once', `localtunnels login ${host}`], share],
+      host,
+      branding,
+      who: ` ${version}`,
+    })
+    return { status: 200, type: 'text/html; charset=utf-8', body, policy: INFO_POLICY }
+  }
+
+  #page(path: string, query: URLSearchParams, head: RequestHead): Page | undefined {
+    switch (path) {
+      case '/':
+        return wantsHtml(head)
+          ? this.#home(head.header('host') ?? head.host)
+          : text(200, `localtunnels ${this.#host.version}\n`)
+      case '/health':
+      case '/_health':
+        return text(200, 'OK')
+      case '/tls-check':
+      case '/_tls-check':
+        return this.#host.isKnownHost((query.get('domain') ?? '').toLowerCase())
+          ? text(200, 'OK')
+          : text(404, 'Unknown host')
+      default:
+        return undefined
+    }
+  }
+}
+
+interface Page {
+  readonly status: number
+  readonly type: string
+  readonly body: string
+  /** Content-Security-Policy. */
+  readonly policy?: string
+}
+
+const text = (status: number, body: string): Page => ({ status, type: 'text/plain; charset=utf-8', body })
+
+function answer(visit: Visit, page: Page): void {
+  const body = Buffer.from(page.body)
+  const policy = page.policy === undefined ? '' : `Content-Security-Policy: ${page.policy}\r\n`
+  const connection = visit.keepsAlive ? '' : 'Connection: close\r\n'
+  const head = `HTTP/1.1 ${page.status} ${page.status === 200 ? 'OK' : 'Not Found'}\r\nContent-Type: ${page.type}\r\nContent-Length: ${body.length}\r\nCache-Control: no-store\r\n${policy}Date: ${new Date().toUTCString()}\r\n${connection}\r\n`
+  visit.answered(page.status)
+  visit.write(visit.head.method === 'HEAD' ? Buffer.from(head) : Buffer.concat([Buffer.from(head), body]))
+  visit.done(visit.keepsAlive)
+}

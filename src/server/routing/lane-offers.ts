@@ -1,0 +1,86 @@
+// Which visitors may have a lane, and what the server itself wants of it: its books, and the reports of the tunnel's client.
+
+import type { LaneExchange } from '../../accelerator.ts'
+import type { RequestHead } from '../../http/head.ts'
+import type { ServerRoom } from '../context/room.ts'
+import type { LaneClause, LaneOffer } from '../contracts/laning.ts'
+import type { Tunnel } from '../tunnels/tunnel.ts'
+import { Booking, type BookingHost } from './booking.ts'
+import { toHundredth } from './exchanges.ts'
+
+export class LaneOffers {
+  readonly #room: ServerRoom
+  readonly #host: BookingHost
+
+  constructor(room: ServerRoom, host: BookingHost) {
+    this.#room = room
+    this.#host = host
+  }
+
+  /**
+   * For a lane from the visitor of this request, with a connection from `address`, to the tunnel that it is for; `undefined`:
+   * there is to be none.
+   */
+  offer(head: RequestHead, address: string): LaneOffer<Booking> | undefined {
+    const room = this.#room
+    // The response of a lane does not say that it is the last.
+    if (!room.isRunning) return undefined
+    const destination = room.destinationOf(head.host)
+    const tunnel = destination.kind === 'tunnel' ? room.tunnels.find(destination.name) : undefined
+    // There are no lanes to the clients of a pool. A client that is behind has to get its reports, and requests on the main thread
+    // wait for it.
+    const member = tunnel?.members[0]
+    if (tunnel === undefined || member?.client?.reports.isBehind) return undefined
+    const served = member?.served ?? {}
+    const isProxy = room.isTrusted(address)
+    const clauses = room.parts.clausesFor({ tunnel, head, address, isProxy, served })
+    return (
+      clauses && {
+        tunnel,
+        clauses: [...clauses, this.#books(tunnel, head.host)],
+        resume: (arrival, upstream) => {
+          const booking = new Booking(arrival, this.#host)
+          booking.resumeAt(member, tunnel, upstream)
+          return booking
+        },
+      }
+    )
+  }
+
+  #books(tunnel: Tunnel, host: string): LaneClause {
+    const { counters } = this.#room
+    const { books } = this.#host
+    const [member] = tunnel.members
+    const reports = member?.client?.reports
+    return {
+      // `Reports` keeps to the rate; this only bounds what lanes report in vain.
+      reportRate() {
+        const ofClient = reports?.isWatching === true ? reports.reportRate || Number.POSITIVE_INFINITY : 0
+        return Math.max(ofClient, books.reportRate)
+      },
+      began: () => member?.began(),
+      ended({ requests, bytesIn, bytesOut }) {
+        counters.requests += requests
+        counters.bytesIn += bytesIn
+        counters.bytesOut += bytesOut
+        member?.finished()
+        books.fewer()
+      },
+      tally(counts) {
+        reports?.counted(counts)
+        books.counted(counts)
+      },
+      exchanged({ method, target, status, durationMs, bytes }: LaneExchange) {
+        const asked = { host, method, target }
+        const report = reports?.begun(tunnel, asked) ?? 0
+        const outcome = { status, durationMs: toHundredth(durationMs), bytes }
+        reports?.finished(tunnel, report, status, outcome.durationMs, bytes)
+        if (books.isHeard) {
+          if (books.takeReport()) books.report(tunnel, asked, outcome)
+          else books.count(status >= 500, bytes)
+        }
+        if (reports?.isBehind) tunnel.routesChanged()
+      },
+    }
+  }
+}

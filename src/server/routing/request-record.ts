@@ -1,0 +1,138 @@
+// What is noted of one request, and who gets it: its client, and the server's listeners.
+
+import { ERRORS, type ErrorCode } from '../../errors.ts'
+import { shownTarget } from '../../guard.ts'
+import type { RequestHead } from '../../http/head.ts'
+import type { Asked, AskedBy, ClientReports } from '../contracts/clients.ts'
+import type { CopyEnd } from '../contracts/layer.ts'
+import type { Member } from '../tunnels/member.ts'
+import type { Tunnel } from '../tunnels/tunnel.ts'
+import { type Exchanges, msSince } from './exchanges.ts'
+import { isFailure } from './reports.ts'
+
+/** What is noted of. */
+export interface Recorded {
+  readonly head: RequestHead
+  /** Of the visitor, also behind trusted proxies. */
+  readonly address: string
+  /** On the clock of `performance.now()`. */
+  readonly startedAt: number
+}
+
+/** What became of a request. */
+export interface Result {
+  /** 0: there was no answer. */
+  readonly answerStatus: number
+  readonly answerBytes: number
+  readonly requestBytes: number
+  /** As `Visit.fail` takes it. */
+  readonly reason?: string | undefined
+}
+
+export class RequestRecord {
+  /** A guard refused the request, or a middleware got this from the app's side. */
+  code: ErrorCode | undefined
+  /** More of why: as the guard says it, or as `Visit.fail` takes it of an exchange that middlewares wrap. */
+  reason: string | undefined
+  readonly #request: Recorded
+  readonly #books: Exchanges
+  #isSent = false
+  /** Where its client gets reports of it, and its number there; 0: the client wants none. */
+  #reports: ClientReports | undefined
+  #report = 0
+
+  constructor(request: Recorded, books: Exchanges) {
+    this.#request = request
+    this.#books = books
+    books.begun()
+  }
+
+  /** It counts for a tunnel. */
+  routed(): void {
+    this.#books.routed()
+  }
+
+  /** It goes to another tunnel or server after all. */
+  left(): void {
+    this.#books.left()
+  }
+
+  /** It is on its way to a client. */
+  sent(): void {
+    this.#isSent = true
+  }
+
+  /** The member has it, whose client gets a report. */
+  servedBy({ client, tunnel }: Member): void {
+    this.#reports = client?.reports
+    this.#report = this.#begunAt(this.#reports, tunnel)
+  }
+
+  /** At the member that had it, it is over: another one gets it. */
+  failedAt(tunnel: Tunnel, code: ErrorCode): void {
+    const durationMs = msSince(this.#request.startedAt)
+    this.#reports?.finished(tunnel, this.#report, ERRORS[code].status, durationMs, 0, code)
+  }
+
+  /** The member has a copy of it. */
+  copied({ client, tunnel }: Member): CopyEnd {
+    const reports = client?.reports
+    const report = this.#begunAt(reports, tunnel)
+    return (status, answerBytes, code) => {
+      const durationMs = msSince(this.#request.startedAt)
+      reports?.finished(tunnel, report, status || statusOf(code), durationMs, answerBytes, code)
+    }
+  }
+
+  /** It became a WebSocket. */
+  switched(tunnel: Tunnel): void {
+    this.#reports?.switched(tunnel, this.#report)
+  }
+
+  // ── It is over ─────────────────────────────────────────────────────────────────────────────────────────────
+
+  /** For its client and the server's listeners. */
+  report(tunnel: Tunnel | undefined, { requestBytes, answerBytes, reason }: Result, status: number): void {
+    const { code } = this
+    const books = this.#books
+    books.ended(tunnel, requestBytes, answerBytes)
+    if (tunnel === undefined) return
+    if (!this.#isSent && code !== undefined && code !== 'CANCELLED') this.#reportRefusal(tunnel)
+    const { isHeard } = books
+    if (this.#report === 0 && !isHeard) return
+    const isAlone = isHeard && books.takeReport()
+    const durationMs = isAlone || this.#report > 0 ? msSince(this.#request.startedAt) : 0
+    this.#reports?.finished(tunnel, this.#report, status, durationMs, answerBytes, code, reason)
+    const outcome = { status, durationMs, bytes: answerBytes }
+    if (isAlone) books.report(tunnel, this.#asked, outcome, code, reason ?? this.reason)
+    else if (isHeard) books.count(isFailure(status, code), answerBytes)
+  }
+
+  /** A client of the tunnel learns of what it never gets: with a pool the one that joined first. */
+  #reportRefusal(tunnel: Tunnel): void {
+    const member = tunnel.members.find(({ client }) => client?.reports.isWatching === true)
+    if (member === undefined) return
+    this.#reports = member.client?.reports
+    this.#report = this.#begunAt(this.#reports, tunnel)
+  }
+
+  #begunAt(reports: ClientReports | undefined, tunnel: Tunnel): number {
+    return reports?.begun(tunnel, this.#asked, this.#askedBy(reports)) ?? 0
+  }
+
+  get #asked(): Asked {
+    const { host, method, target } = this.#request.head
+    return { host, method, target: shownTarget(target) }
+  }
+
+  /** `undefined`: the client does not watch. */
+  #askedBy(reports: ClientReports): AskedBy | undefined {
+    if (!reports.isWatching) return undefined
+    return { address: this.#request.address, waitedMs: msSince(this.#request.startedAt) }
+  }
+}
+
+/** What a visitor is answered when its request fails before there was an answer; 0: nothing. */
+export function statusOf(code: ErrorCode | undefined): number {
+  return code === undefined || code === 'CANCELLED' ? 0 : ERRORS[code].status
+}

@@ -1,0 +1,118 @@
+// Requests for names without a tunnel, in the first seconds of a server: after a restart their clients are on their way
+// back, and many senders of webhooks do not try again after a 404.
+
+import type { ErrorCode } from '../../errors.ts'
+import { type Holding, type Route, refusal } from '../contracts/front.ts'
+import type { Deadline, Deadlines } from '../limits/deadlines.ts'
+import { AddressBook, type AddressBounds } from '../settings/address-book.ts'
+import type { Bounds } from '../settings/bounds.ts'
+
+type Held = (route: Route) => void
+
+/** One request. */
+interface Waiting {
+  /** Whose it is, as the address book has it. */
+  readonly key: string
+  /** The name has a tunnel now, or `code` says why the wait is over. */
+  finish(code?: ErrorCode): void
+}
+
+/** What it needs of the server. */
+interface StartupRoom {
+  readonly settings: { readonly startupBounds: AddressBounds }
+  readonly limits: Bounds
+  readonly deadlines: Deadlines
+}
+
+export class StartupHold implements Deadline {
+  dueTick = 0
+  readonly #room: StartupRoom
+  /** How many each address has waiting. */
+  readonly #book: AddressBook
+  /** By the name of the tunnel that is missing. */
+  readonly #waiting = new Map<string, Set<Waiting>>()
+  /** Names that had a tunnel since the start. */
+  readonly #seen = new Set<string>()
+  #count = 0
+  #isOpen = false
+
+  constructor(room: StartupRoom) {
+    this.#room = room
+    this.#book = new AddressBook(() => room.settings.startupBounds)
+  }
+
+  /** The server has started. */
+  begin(): void {
+    const { startupHoldMs } = this.#room.limits
+    if (startupHoldMs === 0) return
+    this.#isOpen = true
+    this.#room.deadlines.watch(this)
+    this.#room.deadlines.arm(this, startupHoldMs)
+  }
+
+  /** Whether requests for this name still wait. Not if its client was here already: then it gave the name back. */
+  isAwaited(name: string): boolean {
+    return this.#isOpen && !this.#seen.has(name)
+  }
+
+  /**
+   * Holds a request until the name has a tunnel; `route` says then where it goes. `address` is the visitor's; `''` when many
+   * visitors share it.
+   */
+  holding(name: string, address: string, route: () => Route): Holding<Route> {
+    return { kind: 'holding', hold: held => this.#hold(name, address, route, held) }
+  }
+
+  /** The name has a tunnel, whose client is there. */
+  arrived(name: string): void {
+    if (!this.#isOpen) return
+    this.#seen.add(name)
+    for (const waiting of [...(this.#waiting.get(name) ?? [])]) waiting.finish()
+  }
+
+  /** Another server of the cluster has the name now. Not seen here: when that server is gone, requests wait again. */
+  isElsewhere(name: string): void {
+    for (const waiting of [...(this.#waiting.get(name) ?? [])]) waiting.finish()
+  }
+
+  expired(): void {
+    this.end('SERVER_STARTING')
+  }
+
+  /** Nothing waits from now on. */
+  end(code: ErrorCode): void {
+    this.#isOpen = false
+    this.#seen.clear()
+    this.#room.deadlines.forget(this)
+    for (const waiting of [...this.#waiting.values()].flatMap(all => [...all])) waiting.finish(code)
+  }
+
+  #hold(name: string, address: string, route: () => Route, held: Held): (() => void) | ErrorCode {
+    if (this.#count >= this.#room.limits.maxStartupHeld) return 'SERVER_STARTING'
+    const key = this.#book.enter(address)
+    if (key === undefined) return 'SERVER_STARTING'
+    const waiting: Waiting = {
+      key,
+      finish: code => {
+        this.#remove(name, waiting)
+        held(code === undefined ? route() : refusal(code))
+      },
+    }
+    this.#add(name, waiting)
+    return () => this.#remove(name, waiting)
+  }
+
+  #add(name: string, waiting: Waiting): void {
+    const all = this.#waiting.get(name) ?? new Set()
+    this.#waiting.set(name, all.add(waiting))
+    this.#count++
+  }
+
+  #remove(name: string, waiting: Waiting): void {
+    const all = this.#waiting.get(name)
+    if (all?.delete(waiting) !== true) return
+    this.#count--
+    this.#book.leave(waiting.key)
+    if (all.size === 0) this.#waiting.delete(name)
+  }
+}

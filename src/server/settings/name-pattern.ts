@@ -1,0 +1,33 @@
+// Names of tunnels, as lists of the operator have them: whole, or with asterisks.
+
+import { TunnelError } from '../../errors.ts'
+
+/** `app`, `team-*`, and of hosts `*.customer.example`: an asterisk stands for any characters, dots included. */
+export class NamePattern {
+  readonly #pieces: readonly string[]
+
+  /** `option`: where it was given, for the message. Throws `OPTION_INVALID`. */
+  constructor(text: string, option: string, isHost = false) {
+    if (!(isHost ? /^[a-z0-9.*-]+$/i : /^[a-z0-9*-]+$/i).test(text))
+      throw new TunnelError(
+        'OPTION_INVALID',
+        `${option}: "${text}" is not ${isHost ? 'a host or a pattern such as *.customer.example' : 'a name or a pattern such as team-*'}.`,
+      )
+    this.#pieces = text.toLowerCase().split('*')
+  }
+
+  /** In one pass: as a regular expression, a few asterisks could take very long. */
+  fits(name: string): boolean {
+    const [first = '', ...rest] = this.#pieces
+    const last = rest.pop()
+    if (last === undefined) return name === first
+    if (!name.startsWith(first) || !name.endsWith(last)) return false
+    let at = first.length
+    for (const piece of rest) {
+      const found = name.indexOf(piece, at)
+      if (found === -1) return false
+      at = found + piece.length
+    }
+    return at + last.length <= name.length
+  }
+}

@@ -1,0 +1,22 @@
+// The options of a server, by name.
+
+import { type Names, namesOf } from '../../option-names.ts'
+import type { TokenRule, TunnelServerOptions } from './options.ts'
+
+export const SERVER_NAMES: Names<TunnelServerOptions> = namesOf<TunnelServerOptions>()(
+  'port host inherited domains branding tls certificates challenges httpPort clientCa',
+  'tlsMinVersion tlsCiphers http2 http3 hsts publicUrl tcpPorts udpPorts tlsPort tokens',
+  'tokenReader reservedNames trustedProxies acceptProxyProtocol reportRate guards observers',
+  'middlewares tunnelRules tracing serverTiming admin cluster inbox guarding limits',
+)
+
+export const TOKEN_NAMES: Names<TokenRule> = namesOf<TokenRule>()(
+  'token tokenHash name reserve names kinds tcpPorts udpPorts maxTunnels maxPorts requireGuard',
+  'maxClients hosts maxHosts rate bandwidth',
+)
+
+/** Options of the package `localtunnels` 0.2, in our words. */
+export const SERVER_HINTS: Readonly<Record<string, string>> = {
+  domain: 'It is domains, a list.',
+  token: 'It is tokens, a list.',
+}

@@ -1,0 +1,476 @@
+// Everything a TunnelServer can be told, with the defaults.
+
+import type { Branding } from '../../branding.ts'
+import type { Certificates, ChallengeAnswers } from '../../certificates.ts'
+import type { ErrorCode, TunnelError } from '../../errors.ts'
+import type { Guard, GuardMaker, Middleware, Observer } from '../../plugin.ts'
+import type { TokenReader } from '../../tokens.ts'
+import type { TunnelKind } from '../../wire/tunnel-kind.ts'
+import type { AdminOptions, ClusterOptions, InboxOptions } from './part-options.ts'
+import type { TunnelRule } from './tunnel-rule.ts'
+
+/** A token, and what it opens. */
+export interface TokenRule {
+  /** The shared secret: 1 to 255 characters of visible ASCII, without spaces. The same twice: `OPTION_INVALID`. */
+  readonly token?: string
+  /** SHA-256 of the secret, hexadecimal, in place of `token`: for secrets that are kept as hashes. Neither or both: `OPTION_INVALID`. */
+  readonly tokenHash?: string
+  /** What the token is called in the event `connection` and in access logs. Default nothing. */
+  readonly name?: string
+  /** `true`: those of its `names` without a `*` are kept from all other tokens, also while no client has them: `NAME_RESERVED`. Default `false`. */
+  readonly reserve?: boolean
+  /** Subdomains it may have: `app`, `team-*`. Default all. Others: `NOT_ALLOWED`. */
+  readonly names?: readonly string[]
+  /**
+   * Kinds of tunnels it may have: `http`, `tcp`, `udp`, `tls`. Default all. With `names`, which ports do not have: `http`
+   * and `tls`, and those of `tcpPorts` and `udpPorts` where these are given. Others: `NOT_ALLOWED`.
+   */
+  readonly kinds?: readonly TunnelKind[]
+  /** Public TCP ports it may have, of those of the server. Default all of these. Others: `PORT_NOT_ALLOWED`. */
+  readonly tcpPorts?: string
+  /** Public UDP ports that the token may have, as `tcpPorts`. */
+  readonly udpPorts?: string
+  /**
+   * Tunnels of all its clients together, those whose client is away for no longer than the lease included. Default 32,768.
+   * Above: `CLIENT_LIMIT`.
+   */
+  readonly maxTunnels?: number
+  /** Public ports, TCP and UDP, of all its clients together, leases included. Default 5,000. Above: `CLIENT_LIMIT`. */
+  readonly maxPorts?: number
+  /** `true`: tunnels without a guard are refused with `NOT_ALLOWED`. Default `false`. */
+  readonly requireGuard?: boolean
+  /** Clients connected at once with it. Default half of the limit `maxClients`. Above: `CLIENT_LIMIT`, at the upgrade. */
+  readonly maxClients?: number
+  /**
+   * Hosts outside of the server's domains that its tunnels may answer: `www.customer.example`, `*.customer.example`, `*` for any.
+   * Default none; of a token that is a text alone, any. Others: `HOST_NOT_ALLOWED`.
+   */
+  readonly hosts?: readonly string[]
+  /** Such hosts of all its clients together, leases included. Default 256. Above: `CLIENT_LIMIT`. */
+  readonly maxHosts?: number
+  /**
+   * Requests, and connections of raw tunnels, of all visitors of all its tunnels together: `limit` in `windowMs`. Default no bound.
+   * Above: 429 `RATE_LIMITED`; raw connections are reset. A limit outside of 1 to 1,000,000, or a window outside of 1 s to 24 h:
+   * `OPTION_INVALID`.
+   */
+  readonly rate?: { readonly limit: number; readonly windowMs: number }
+  /**
+   * Bytes a second, each way, of all visitors of all its tunnels together. Default no bound. Above: bytes wait, and nothing is cut. Not for
+   * UDP. Below 1,024: `OPTION_INVALID`.
+   */
+  readonly bandwidth?: number
+}
+
+/** All addresses of the machine, IPv4. */
+export const DEFAULT_HOST = '0.0.0.0'
+
+export interface TunnelServerOptions {
+  /** Port to listen on for visitors and clients alike. Default 8080. `0` takes any free one; see `server.port`. */
+  readonly port?: number
+  /** Address to listen on. Default `0.0.0.0`, all of them. */
+  readonly host?: string
+  /**
+   * Descriptors of TCP sockets that listen already, as systemd passes them: they belong to the server from now on. Each is for
+   * the listener whose port it has; the first that has no other's is for `port`, whatever that says. Those of `tcpPorts` wait for
+   * their tunnels, for as long as a lease (`leaseMs`). Default none: it listens by itself. What does not listen: `LISTENERS_INVALID`
+   * at the start. A port that no listener has: an `error` event, and the socket is closed. A reload ignores it.
+   */
+  readonly inherited?: readonly number[]
+  /** Domains under which tunnels get one label; URLs name the first. Default `['localhost']`. */
+  readonly domains?: readonly string[]
+  /** The operator's name, contact and logo on the pages that the server shows to visitors. Default none. Unusable: `OPTION_INVALID`. */
+  readonly branding?: Branding
+  /** Certificate chain and private key as PEM text. Default none: plain HTTP. A pair that does not fit: `TLS_INVALID`. */
+  readonly tls?: { readonly cert: string; readonly key: string }
+  /**
+   * Certificates by the name that a visitor asks for: `FileCertificates` or `acmeCertificates` of `localtunnels/certificates`, or
+   * code of your own. Asked during each full handshake. Default none. Together with `tls`: `OPTION_INVALID`. A runtime that
+   * cannot: `RUNTIME_UNSUPPORTED` at the start.
+   */
+  readonly certificates?: Certificates
+  /**
+   * What to answer to an authority that checks whether a name leads here: HTTP-01 on `httpPort`, TLS-ALPN-01 on `port` with
+   * `certificates`. Default nothing.
+   */
+  readonly challenges?: ChallengeAnswers
+  /**
+   * A second port, for plain HTTP: answers `challenges`, and sends visitors to https with 308. `0` takes any free one; see
+   * `server.httpPort`. Default none. Without `tls` or `certificates`: `OPTION_INVALID`. A reload cannot change it.
+   */
+  readonly httpPort?: number
+  /**
+   * PEM of the authorities that sign the certificates of clients: a client without one is refused with
+   * `CLIENT_CERTIFICATE_MISSING`. Visitors are not asked. Default none: clients need no certificate. Without `tls` or
+   * `certificates`: `OPTION_INVALID`.
+   */
+  readonly clientCa?: string
+  /**
+   * Oldest version of TLS on `port`: `'1.2'` or `'1.3'`. Default `'1.2'`: what browsers since 2014 speak. Below: the
+   * handshake fails. Without `tls` or `certificates`: `OPTION_INVALID`. A reload cannot change it.
+   */
+  readonly tlsMinVersion?: '1.2' | '1.3'
+  /**
+   * Ciphers of TLS 1.2, as a list of OpenSSL names with `:` in between. Default: those with forward secrecy and
+   * authenticated encryption (ECDHE with AES-GCM or ChaCha20-Poly1305). Those of TLS 1.3 are fixed. A list that has none,
+   * or without `tls` or `certificates`: `OPTION_INVALID`.
+   */
+  readonly tlsCiphers?: string
+  /**
+   * Whether visitors may speak HTTP/2 on `port`: by TLS where ALPN chooses it, without TLS where the connection begins with its
+   * preface. Default `true`. `false`: HTTP/1.1 only, as for visitors that offer nothing else. Apps get HTTP/1.1 either way. A
+   * reload changes it for connections that come after.
+   */
+  readonly http2?: boolean
+  /**
+   * Whether visitors may speak HTTP/3, too, on the UDP port with the number of `port`: answers by TLS name it (Alt-Svc). Experimental:
+   * the runtime's QUIC is. Default `false`: nothing of it is loaded. Without `tls` or `certificates`, or with `acceptProxyProtocol`:
+   * `OPTION_INVALID`. A runtime that cannot carry it: `HTTP3_UNSUPPORTED`. Request bodies that say they are longer than 8 MiB get 421
+   * `HTTP3_BODY_TOO_LARGE`, on which RFC 7838 has them ask again by HTTP/2. A reload cannot change it.
+   */
+  readonly http3?: boolean
+  /**
+   * Seconds for which browsers ask for a tunnel by https only (Strict-Transport-Security). Default 0: not at
+   * all. Sent with answers of apps that visitors get by https of this server, unless the app has such a header of its own.
+   */
+  readonly hsts?: number
+  /**
+   * Where visitors reach this server when something stands in front of it, such as `https://tunnel.example`: gives
+   * scheme and port of tunnel URLs. Default: the scheme and port it listens with.
+   */
+  readonly publicUrl?: string
+  /**
+   * Public ports for TCP tunnels, as in `20000-29999,2222`. Default `20000-29999`. `''`: no TCP tunnels, `KIND_REFUSED`.
+   * They are listened on at `host`, each while a client holds it.
+   */
+  readonly tcpPorts?: string
+  /** Public ports for UDP tunnels, such as `20000-29999,2222`; empty: none. Default `20000-29999`. */
+  readonly udpPorts?: string
+  /**
+   * Port for TLS tunnels, which are distinguished by the server name that visitors ask for (SNI) and whose bytes only the
+   * origin can read. Default none: `KIND_REFUSED`. `0` takes any free one; see `server.tlsPort`. The same as `port`: with
+   * `tls` they share it, and names that are no TLS tunnels are served with that certificate; without `tls`:
+   * `OPTION_INVALID`.
+   */
+  readonly tlsPort?: number
+  /**
+   * Shared secrets: visible ASCII without spaces, each with a rule for what it opens, or for everything. When any is
+   * given, a client without one of them is refused with `TOKEN_REFUSED`. Default none: everybody who reaches the server may
+   * have a tunnel; unless `host` is a loopback address, a `warning` event says so.
+   */
+  readonly tokens?: readonly (string | TokenRule)[]
+  /**
+   * Reads tokens that are not among `tokens`: `jwtTokens()` of this package, for JSON Web Tokens of issuers. Default none. With one, a
+   * client needs a token, as with `tokens`. What it cannot verify is refused with `TOKEN_REFUSED`, `TOKEN_EXPIRED`, or
+   * `TOKEN_ISSUER_UNAVAILABLE` while the issuer's keys cannot be had.
+   */
+  readonly tokenReader?: TokenReader
+  /** Labels that no client may take, besides `api`, `www` and the others that `isReservedName` knows. Default none. */
+  readonly reservedNames?: readonly string[]
+  /**
+   * Addresses or CIDR ranges of proxies in front whose X-Forwarded-* and Forwarded headers are believed. A range has addresses of
+   * its own family only: `::/0` has none of IPv4. Default none: such headers from visitors are replaced.
+   */
+  readonly trustedProxies?: readonly string[]
+  /**
+   * Connections from `trustedProxies` begin with a PROXY header, version 1 or 2, and count as those of the visitor it
+   * names. One without is cut, with `PROXY_HEADER_INVALID` as an `error` event; from other addresses a header is a bad
+   * request. Default `false`. With `tls` the header comes before TLS. Without `trustedProxies`: `OPTION_INVALID`. With `tls` a
+   * reload cannot change it.
+   */
+  readonly acceptProxyProtocol?: boolean
+  /**
+   * Requests a second that have a `request` event of their own. Above, `requests` events pass on counts about twice a
+   * second. For programs that show requests to people, who read no more than 30 lines a second: an event costs more than
+   * the request. Default `0`: every request has its own event. Not a whole number from 0: `OPTION_INVALID`.
+   */
+  readonly reportRate?: number
+  /**
+   * Guards of all tunnels, asked in this order and before the tunnel's own; all must let a visitor pass. Default none. Requests of
+   * tunnels with a guard that does not say how many pass (`allot`) take the way through the program (no lanes).
+   */
+  readonly guards?: readonly Guard[]
+  /**
+   * Watch visitors and change nothing. Default none. Each costs its tunnels a call at the beginning and the end of each request;
+   * behind trusted proxies their requests take the way through the program (no lanes).
+   */
+  readonly observers?: readonly Observer[]
+  /**
+   * Wrap the exchanges of their tunnels, the first outermost. Default none. With any, requests of these tunnels take the way
+   * through the program (no lanes).
+   */
+  readonly middlewares?: readonly Middleware[]
+  /**
+   * What tunnels may do under pressure: circuit breaker, requests at once with a queue, length of bodies. The first rule that names
+   * a tunnel counts. Default none. A value that cannot be used: `OPTION_INVALID`. After a reload breakers and queues begin anew.
+   */
+  readonly tunnelRules?: readonly TunnelRule[]
+  /**
+   * `true`: each request has an id, in `X-Request-Id` to the app and of its answer, and its trace goes on or begins (`traceparent`, W3C
+   * Trace Context). Ids of trusted proxies are kept, those of visitors replaced. Observers learn the id. Default `false`.
+   */
+  readonly tracing?: boolean
+  /**
+   * `true`: answers of apps say how long they took (Server-Timing): `tunnel-wait` until the request was on its way to the client, `tunnel-app`
+   * from there to the head of the answer, milliseconds. Browsers show it. Requests then take the way through the program (no lanes).
+   * Default `false`.
+   */
+  readonly serverTiming?: boolean
+  /**
+   * A listener for the operator alone: API, metrics, bans. Default none, and then nothing is measured. A reload cannot change it:
+   * `OPTION_INVALID`.
+   */
+  readonly admin?: AdminOptions
+  /**
+   * Other servers that hold tunnels of the same domains: a visitor and a client may come to any of them. Default none. A reload
+   * cannot change it: `OPTION_INVALID`.
+   */
+  readonly cluster?: ClusterOptions
+  /**
+   * Keeps webhooks for clients that are away, on the paths that they name with `inbox`: on the disk before they are acknowledged,
+   * delivered in order once the client is back. For clients with a token. Default none: registrations with `inbox` are refused
+   * with `INBOX_REFUSED`. In a `cluster` give each server one of its own. A reload cannot change it: `OPTION_INVALID`.
+   */
+  readonly inbox?: InboxOptions
+  /**
+   * Makes the guards that clients ask for with `guard`: `guarding()` of this package, with the issuers that the operator trusts.
+   * Default none: registrations with a guard are refused with `GUARD_UNAVAILABLE`, never served without.
+   */
+  readonly guarding?: GuardMaker
+  /** Bounds to change; those not named keep their defaults. A value that cannot be used: `OPTION_INVALID`. */
+  readonly limits?: Partial<ServerLimits>
+}
+
+/**
+ * Bounds of the server that operators change; `bounds.ts` has the others. Times are milliseconds up to 2,147,483,647, sizes bytes. What `0` means is said where `0` is
+ * allowed; elsewhere the least is 1. A value outside, or a name that is not here: `OPTION_INVALID`.
+ */
+export interface ServerLimits {
+  /** Request or answer head. Default 65,536. Above: 431 (visitor) or 502 (origin). */
+  readonly maxHeadBytes: number
+  /** Header lines of one head. Default 200. Above: 431 or 502. */
+  readonly maxHeaderCount: number
+  /** Request target. Default 16,384. Above: 414. */
+  readonly maxTargetBytes: number
+  /**
+   * First byte to blank line of a request head, and the next bytes of a body that is kept until it is complete: for an inbox, for all
+   * clients of a pool, or on the JSON wire. Default 15,000. Above: 408. `0`: none.
+   */
+  readonly headTimeoutMs: number
+  /**
+   * Body, framing included, of a request that every client of a pool gets: the server keeps it until all have taken it. Default
+   * 1,048,576, more than providers of webhooks send. Longer: `BODY_TOO_LARGE`.
+   */
+  readonly maxCopyBodyBytes: number
+  /**
+   * Connections of visitors at once, of all kinds, from `accept` on. Default 32,768: idle ones cost about 4 KB each, so that is
+   * some 130 MB. Fewer where the process may not open as many descriptors. Above, a new connection that sends a request
+   * replaces one that has been idle for a second; if none is, the request gets 503 `VISITOR_LIMIT`, and raw connections are
+   * cut. The control host still answers. An `error` event reports it at most once a minute.
+   */
+  readonly maxVisitors: number
+  /**
+   * Connections of one address at once, and likewise its requests under way by HTTP/2 and HTTP/3. An IPv6 address counts by its first 64 bits. A connection with a PROXY header is the
+   * visitor's, others of `trustedProxies` are not counted. Default 8,192, a quarter of `maxVisitors`: offices and mobile
+   * networks share addresses; at most half of `maxVisitors`, and half of the descriptors that visitors may take, so that
+   * one address cannot fill a small server. The loopback is not counted, unless a value is given here or in `maxAddressRate`.
+   * Above: cut at once, or 503, with `ADDRESS_LIMIT` as an `error` event once a minute. `0`: none.
+   */
+  readonly maxAddressVisitors: number
+  /**
+   * New connections of one address a second, and HTTP/2 requests that it gives up, by a reset or with the connection; addresses
+   * count as in `maxAddressVisitors`. So many at once, and they come back evenly over a second. Default 1,000: a tenth of what
+   * one core accepts. Above: as `maxAddressVisitors`. `0`: none.
+   */
+  readonly maxAddressRate: number
+  /** A kept-alive visitor connection without a request. Default 75,000. Above: closed. `0`: none. */
+  readonly idleTimeoutMs: number
+  /** End of the request to the head of the answer. Default 60,000. Above: 504. `0`: none. */
+  readonly originTimeoutMs: number
+  /**
+   * How long bytes may wait while their reader takes none: an answer for its visitor, or a request for the app. Default
+   * 300,000, for a paused video or a debugger: a visitor to whom nothing is sent, such as an idle WebSocket, is not concerned.
+   * Above: cut with `VISITOR_STALLED`, or `ORIGIN_TIMEOUT`. `0`: none.
+   */
+  readonly sendTimeoutMs: number
+  /** Request body, in bytes. Default 0: unlimited. Above: 413 `BODY_TOO_LARGE`. */
+  readonly maxBodyBytes: number
+  /**
+   * Streams open at once per tunnel, idle ones included. Default 4,096. Above: the address that has most gives its newest up for one
+   * that has fewer; without one, 503 `TUNNEL_BUSY`, or cut (TCP).
+   */
+  readonly maxStreams: number
+  /** Tunnels of one client. Default 256. Above: `CLIENT_LIMIT`. */
+  readonly maxTunnels: number
+  /**
+   * How long an idle stream is kept for the next request. Default 4,000, below the 5 s of Node's keep-alive. `0`: until
+   * the app closes it.
+   */
+  readonly streamIdleMs: number
+  /**
+   * Visitors of one UDP tunnel at once, by address and port: each is a stream here and a socket at the client. Default
+   * 1,024, a quarter of `maxStreams`, so that made-up addresses leave the client's other tunnels their streams. Above: one
+   * that was never answered gives way after a second, or the newest of the address that has most; otherwise the new one's
+   * datagrams are dropped and counted.
+   */
+  readonly maxFlows: number
+  /** How long a name stays with a client whose carrier was lost. Default 30,000. `0`: as short as can be, up to 500. */
+  readonly leaseMs: number
+  /**
+   * How long a request or TCP connection waits for a client that reconnects. Default 10,000. Above:
+   * 503 `CLIENT_RECONNECTING`, or cut. `0`: 502 `CLIENT_GONE`, or cut, at once.
+   */
+  readonly holdTimeoutMs: number
+  /**
+   * How long a guard may take for a visitor. Default 10,000: twice what the guards of this package give an issuer.
+   * Above: 500 `GUARD_FAILED`, or cut.
+   */
+  readonly guardTimeoutMs: number
+  /**
+   * How long after its start the server holds requests for names that no client has, because clients need a moment to come
+   * back. Default 5,000: what the pauses between their tries grow to. They are served when the client is there; when the time
+   * is over they get 503 `SERVER_STARTING` with Retry-After, and later ones 404. HTTP only. `0`: 404 at once.
+   */
+  readonly startupHoldMs: number
+  /** Clients connected at once. Default 10,000. Above: `CLIENT_LIMIT`. */
+  readonly maxClients: number
+  /** Silence on a carrier before it is pinged. Default 10,000. */
+  readonly pingIntervalMs: number
+  /** Silence on a carrier before it is given up. Default 25,000. More than `pingIntervalMs`, or `OPTION_INVALID`. */
+  readonly deadAfterMs: number
+  /** Largest JSON wire message either way. Default 64 MiB, what existing clients accept. Above: 413 or 502. */
+  readonly maxMessageBytes: number
+  /** How long `stop()` waits for what is under way. Default 30,000. Above: it is cut. `0`: at once. */
+  readonly drainTimeoutMs: number
+  /**
+   * How long a kept-alive connection may have been without a request when `stop()` closes it; an earlier request is served, as
+   * the last one there. Default 1,000, above the pauses of visitors that ask one thing after the other. `0`: closed at once,
+   * and a request on its way just then is lost.
+   */
+  readonly drainIdleMs: number
+}
+
+export const DEFAULT_LIMITS: ServerLimits = {
+  maxHeadBytes: 65_536,
+  maxHeaderCount: 200,
+  maxTargetBytes: 16_384,
+  headTimeoutMs: 15_000,
+  maxCopyBodyBytes: 1_048_576,
+  maxVisitors: 32_768,
+  maxAddressVisitors: 8_192,
+  maxAddressRate: 1_000,
+  idleTimeoutMs: 75_000,
+  originTimeoutMs: 60_000,
+  sendTimeoutMs: 300_000,
+  maxBodyBytes: 0,
+  maxStreams: 4_096,
+  maxTunnels: 256,
+  streamIdleMs: 4_000,
+  maxFlows: 1_024,
+  leaseMs: 30_000,
+  holdTimeoutMs: 10_000,
+  guardTimeoutMs: 10_000,
+  startupHoldMs: 5_000,
+  maxClients: 10_000,
+  pingIntervalMs: 10_000,
+  deadAfterMs: 25_000,
+  maxMessageBytes: 67_108_864,
+  drainTimeoutMs: 30_000,
+  drainIdleMs: 1_000,
+}
+
+/** Limits that leave nothing to work with at 0. */
+export const NEVER_ZERO: ReadonlySet<string> = new Set<keyof ServerLimits>([
+  'guardTimeoutMs',
+  'maxHeadBytes',
+  'maxHeaderCount',
+  'maxTargetBytes',
+  'maxStreams',
+  'maxTunnels',
+  'maxClients',
+  'maxCopyBodyBytes',
+  'maxVisitors',
+  'maxFlows',
+  'pingIntervalMs',
+  'deadAfterMs',
+  'maxMessageBytes',
+])
+
+/** What a TunnelServer tells its listeners. */
+export interface TunnelServerEvents {
+  /** It listens. */
+  start: { readonly port: number; readonly url: string }
+  /** It has stopped. */
+  stop: Readonly<Record<string, never>>
+  /** A client registered a tunnel, for the first time or after a reconnect. */
+  connection: {
+    readonly subdomain: string
+    readonly wire: 'streams' | 'json'
+    readonly remoteAddress: string
+    /** Of the token that opened it, if the token has one. */
+    readonly token?: string
+  }
+  /** A tunnel lost its client, or was released. The name stays with the client for the lease. */
+  disconnection: { readonly subdomain: string; readonly reason: string }
+  /**
+   * An exchange of a tunnel is over. `status` 0: the visitor left before there was one. `bytes` is the answer as sent, head
+   * included; `error` the code, when it failed, and `reason` more of why: what was wrong with the app's answer, or what a guard says;
+   * `host` of wildcard tunnels only.
+   */
+  request: {
+    readonly subdomain: string
+    readonly host?: string
+    readonly method: string
+    readonly path: string
+    readonly status: number
+    readonly durationMs: number
+    readonly bytes: number
+    readonly error?: string
+    readonly reason?: string
+  }
+  /**
+   * Exchanges above `reportRate` a second, which have no `request` event. `errors`: those with a status of 500 or above, or
+   * a code other than `CANCELLED`. With the `request` events the numbers are exact; the last such event comes before
+   * `stop`.
+   */
+  requests: { readonly requests: number; readonly errors: number; readonly bytes: number }
+  /** A visitor connected to a TCP tunnel, also while its client is away. `id` counts up; `tunnel` is its name, such as `tcp-20000`. */
+  visitorConnected: {
+    readonly id: number
+    readonly tunnel: string
+    readonly remoteAddress: string
+    readonly remotePort: number
+  }
+  /**
+   * That connection is closed. `bytesIn` went to the service, `bytesOut` to the visitor; `error` is the code of a bad end:
+   * `CANCELLED` when the visitor reset it.
+   */
+  visitorDisconnected: {
+    readonly id: number
+    readonly tunnel: string
+    readonly remoteAddress: string
+    readonly remotePort: number
+    readonly durationMs: number
+    readonly bytesIn: number
+    readonly bytesOut: number
+    readonly error?: string
+  }
+  /**
+   * A client, or its registration (`kind` and `name`), was refused. Codes such as `TOKEN_REFUSED`, `TOKEN_THROTTLED`,
+   * `CLIENT_LIMIT`, `NOT_ALLOWED`; `NAME_TAKEN` and `PORT_TAKEN` are everyday ones. `remoteAddress` is what trusted proxies
+   * say it is. `wire` `admin`: a token at the admin listener, with `ADMIN_REFUSED` or `TOKEN_THROTTLED`.
+   */
+  refused: {
+    readonly remoteAddress: string
+    readonly wire: 'streams' | 'json' | 'admin'
+    readonly code: ErrorCode
+    readonly kind?: string
+    readonly name?: string
+  }
+  /**
+   * The server works by options that are rarely meant. Code `OPEN_SERVER`: it has no tokens and listens beyond the
+   * loopback. Emitted behind `start`, and behind a reload that takes the last token away.
+   */
+  warning: TunnelError
+  /** Something went wrong that the server survives. */
+  error: Error
+}

@@ -1,0 +1,31 @@
+// Which plugins of the server are for a tunnel: all of them, or those whose list of names has it.
+
+import type { ForTunnels } from '../../plugin.ts'
+import { NamePattern } from './name-pattern.ts'
+
+const patterns = new WeakMap<readonly string[], readonly NamePattern[]>()
+
+/** Throws `OPTION_INVALID` for an invalid list. */
+export function checkPlugins(plugins: readonly ForTunnels[], option: string): void {
+  for (const { tunnels } of plugins)
+    if (tunnels !== undefined)
+      patterns.set(
+        tunnels,
+        tunnels.map(text => new NamePattern(text, `${option}.tunnels`)),
+      )
+}
+
+/** The list itself, where all of it is for the tunnel: nothing is made for most requests. */
+export function pluginsFor<Plugin extends ForTunnels>(
+  plugins: readonly Plugin[],
+  tunnel: string,
+): readonly Plugin[] {
+  return plugins.every(plugin => isFor(plugin, tunnel))
+    ? plugins
+    : plugins.filter(plugin => isFor(plugin, tunnel))
+}
+
+function isFor({ tunnels }: ForTunnels, tunnel: string): boolean {
+  if (tunnels === undefined) return true
+  return patterns.get(tunnels)?.some(pattern => pattern.fits(tunnel)) ?? tunnels.includes(tunnel)
+}

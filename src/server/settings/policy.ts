@@ -1,0 +1,296 @@
+// The server's tokens, and what each of them opens.
+
+import { createHash, timingSafeEqual } from 'node:crypto'
+import { type ErrorCode, TunnelError } from '../../errors.ts'
+import { type Allowance, isAllowance } from '../../gcra.ts'
+import type { TokenFault, TokenIdentity, TokenReader } from '../../tokens.ts'
+import type { TunnelKind } from '../../wire/tunnel-kind.ts'
+import { NamePattern } from './name-pattern.ts'
+import type { TokenRule } from './options.ts'
+import { PortRanges } from './ports.ts'
+
+const KINDS: ReadonlySet<string> = new Set(['http', 'tcp', 'udp', 'tls'])
+
+/** Names that belong to one token alone: to the `id` of its rule. */
+type Reserved = ReadonlyMap<string, string>
+const NONE_RESERVED: Reserved = new Map()
+
+/** What one token, or the absence of any, opens. */
+export class Rule {
+  /** Names the token in counts, and says nothing of it; `undefined`: the server has no such token. */
+  readonly id: string | undefined
+  /** What the token is called. */
+  readonly name: string | undefined
+  /** What all clients of the token may hold together; `undefined`: the server's limit. */
+  readonly maxTunnels: number | undefined
+  readonly maxPorts: number | undefined
+  readonly maxClients: number | undefined
+  readonly maxHosts: number | undefined
+  /** Of the visitors of all its tunnels. */
+  readonly rate: Allowance | undefined
+  /** Likewise, in bytes a second each way. */
+  readonly bandwidth: number | undefined
+  /** Tunnels without a guard are not for it. */
+  readonly requiresGuard: boolean
+  readonly #hash: Buffer | undefined
+  /** Of a token of an issuer: whose it is. */
+  readonly #identity: TokenIdentity | undefined
+  /** Of all tokens of the policy. */
+  readonly #reserved: Reserved
+  readonly #names: readonly NamePattern[] | undefined
+  readonly #kinds: readonly TunnelKind[] | undefined
+  readonly #hosts: readonly NamePattern[]
+  readonly #ports: { readonly tcp: PortRanges | undefined; readonly udp: PortRanges | undefined }
+
+  /** `hash`: of the token that was shown; `undefined`: none was. `isKnown`: it is one of the server's. */
+  constructor(
+    rule: Omit<TokenRule, 'token' | 'tokenHash'>,
+    hash: Buffer | undefined,
+    isKnown = false,
+    reserved: Reserved = NONE_RESERVED,
+    identity?: TokenIdentity,
+  ) {
+    this.#identity = identity
+    const { names, kinds, tcpPorts, udpPorts, hosts = [] } = rule
+    this.#hash = hash
+    this.name = rule.name
+    this.#reserved = reserved
+    this.id = isKnown ? hash?.toString('base64') : undefined
+    this.#names = names?.map(text => new NamePattern(text, 'tokens.names'))
+    this.#kinds = kinds ?? kindsOf(rule)
+    this.#hosts = hosts.map(text => new NamePattern(text, 'tokens.hosts', true))
+    this.#ports = {
+      tcp: tcpPorts === undefined ? undefined : new PortRanges(tcpPorts, 'tokens.tcpPorts'),
+      udp: udpPorts === undefined ? undefined : new PortRanges(udpPorts, 'tokens.udpPorts'),
+    }
+    this.maxTunnels = rule.maxTunnels
+    this.maxPorts = rule.maxPorts
+    this.maxClients = rule.maxClients
+    this.maxHosts = rule.maxHosts
+    this.rate = rule.rate
+    this.bandwidth = rule.bandwidth
+    this.requiresGuard = rule.requireGuard ?? false
+  }
+
+  /** When the token ends, in milliseconds since 1970; `undefined`: not by itself. */
+  get endsAtMs(): number | undefined {
+    return this.#identity?.endsAtMs
+  }
+
+  /** Why it opens nothing any more, when it does not. */
+  get endCode(): 'TOKEN_EXPIRED' | 'TOKEN_REFUSED' {
+    return (this.endsAtMs ?? Number.POSITIVE_INFINITY) <= Date.now() ? 'TOKEN_EXPIRED' : 'TOKEN_REFUSED'
+  }
+
+  isOpenedBy(hash: Buffer): boolean {
+    return this.#hash !== undefined && timingSafeEqual(this.#hash, hash)
+  }
+
+  /** What the token that opened this opens in another policy; `undefined`: nothing. */
+  in(policy: Policy): Rule | undefined {
+    return this.#identity === undefined
+      ? policy.ruleOfHash(this.#hash)
+      : policy.ruleOfIdentity(this.#identity)
+  }
+
+  /** Why a tunnel of this kind and name is not for this token; `undefined`: it is. */
+  refusal(kind: TunnelKind, name: string | undefined): ErrorCode | undefined {
+    if (this.#kinds !== undefined && !this.#kinds.includes(kind)) return 'NOT_ALLOWED'
+    if (name === undefined) return undefined
+    const owner = this.#reserved.get(name)
+    if (owner !== undefined && owner !== this.id) return 'NAME_RESERVED'
+    if (this.#names === undefined) return undefined
+    return this.#names.some(one => one.fits(name)) ? undefined : 'NOT_ALLOWED'
+  }
+
+  /** Whether it opens hosts outside of the server's domains. */
+  get opensHosts(): boolean {
+    return this.#hosts.length > 0
+  }
+
+  allowsHost(host: string): boolean {
+    return this.#hosts.some(one => one.fits(host))
+  }
+
+  allowsPort(kind: 'tcp' | 'udp', port: number): boolean {
+    return this.#ports[kind]?.includes(port) ?? true
+  }
+
+  /** The ports of the token; `undefined`: all that the server has. */
+  portsOf(kind: 'tcp' | 'udp'): PortRanges | undefined {
+    return this.#ports[kind]
+  }
+}
+
+/**
+ * The kinds of a rule that names none. A list of names is meant as everything that the token opens, and a port has no
+ * name: it opens ports only where the rule lists them, too.
+ */
+function kindsOf({
+  names,
+  tcpPorts,
+  udpPorts,
+}: Omit<TokenRule, 'token' | 'tokenHash'>): TunnelKind[] | undefined {
+  if (names === undefined) return undefined
+  const kinds: TunnelKind[] = ['http', 'tls']
+  if (tcpPorts !== undefined) kinds.push('tcp')
+  if (udpPorts !== undefined) kinds.push('udp')
+  return kinds
+}
+
+/** What every client may have on a server without tokens. Hosts of customers are for those that the operator knows. */
+export const ANYTHING: Rule = new Rule({}, undefined)
+
+/** The same with any host. */
+export const ANYTHING_WITH_HOSTS: Rule = new Rule({ hosts: ['*'] }, undefined)
+
+/** Which tokens open nothing although a rule names them. */
+export interface RevokedTokens {
+  /** `hash`: SHA-256 of the token, hexadecimal. */
+  isRevoked(hash: string): boolean
+}
+
+/** The tokens of a server. */
+export class Policy {
+  /** Those that other servers have taken back; `undefined`: there are no others. */
+  revocations: RevokedTokens | undefined
+  readonly #rules: readonly Rule[]
+  readonly #reserved: Reserved
+  readonly #reader: TokenReader | undefined
+
+  /** Throws `OPTION_INVALID` for tokens and rules that cannot be used. */
+  constructor(tokens: readonly (string | TokenRule)[], reader?: TokenReader) {
+    this.#reader = reader
+    for (const scope of reader?.scopes ?? []) {
+      checkRule(scope)
+      void new Rule(scope, undefined)
+    }
+    const seen = new Set<string>()
+    const reserved = new Map<string, string>()
+    this.#rules = tokens.map(one => {
+      // A text alone is trusted with everything; a rule says which hosts.
+      const rule: TokenRule = typeof one === 'string' ? { token: one, hosts: ['*'] } : one
+      const hash = hashOf(rule)
+      checkRule(rule)
+      const id = hash.toString('base64')
+      if (seen.has(id))
+        throw new TunnelError('OPTION_INVALID', 'Two of the tokens are the same: which rule is meant?')
+      seen.add(id)
+      if (rule.reserve) reserve(reserved, rule, id)
+      return new Rule(rule, hash, true, reserved)
+    })
+    this.#reserved = reserved
+  }
+
+  /** There are no tokens: every client may have everything. */
+  get isOpen(): boolean {
+    return this.#rules.length === 0 && this.#reader === undefined
+  }
+
+  /** Some token opens hosts outside of the server's domains. */
+  get opensHosts(): boolean {
+    const ofIssuers = this.#reader?.scopes.some(({ hosts = [] }) => hosts.length > 0)
+    return ofIssuers === true || this.#rules.some(rule => rule.opensHosts)
+  }
+
+  /** Verifies a token of an issuer; `undefined`: no issuer made it, or the server has it itself. */
+  readingOf(token: string | undefined, address: string): (() => Promise<Rule | TokenFault>) | undefined {
+    const reader = this.#reader
+    if (reader === undefined || token === undefined || !reader.fits(token)) return undefined
+    if (this.ruleOf(token) !== undefined) return undefined
+    return async () => {
+      const identity = await reader.read(token, address)
+      return typeof identity === 'string' ? identity : (this.ruleOfIdentity(identity) ?? 'TOKEN_REFUSED')
+    }
+  }
+
+  /** What a token of an issuer opens; `undefined`: nothing, or not any more. */
+  ruleOfIdentity(identity: TokenIdentity): Rule | undefined {
+    if (this.isOpen) return new Rule({}, undefined, false, NONE_RESERVED, identity)
+    if (identity.endsAtMs <= Date.now()) return undefined
+    const read = this.#reader?.scopeOf(identity)
+    if (read === undefined) return undefined
+    const { id, name, scope } = read
+    return new Rule({ ...scope, name }, sha256(id), true, this.#reserved, identity)
+  }
+
+  /** What this token opens; `undefined`: nothing, the server does not know it. */
+  ruleOf(token: string | undefined): Rule | undefined {
+    return this.ruleOfHash(token === undefined ? undefined : sha256(token))
+  }
+
+  ruleOfHash(hash: Buffer | undefined): Rule | undefined {
+    // A token shown to a server that wants none is kept: after a reload the server may want it.
+    if (this.isOpen) return hash === undefined ? ANYTHING : new Rule({}, hash)
+    if (hash === undefined) return undefined
+    let found: Rule | undefined
+    // All are compared, so that time says nothing about which one matched.
+    for (const rule of this.#rules) if (rule.isOpenedBy(hash)) found ??= rule
+    if (found !== undefined && this.revocations?.isRevoked(hash.toString('hex'))) return undefined
+    return found
+  }
+}
+
+/** Throws `OPTION_INVALID`. */
+function hashOf({ token, tokenHash }: TokenRule): Buffer {
+  if ((token === undefined) === (tokenHash === undefined))
+    throw new TunnelError('OPTION_INVALID', 'A rule of tokens has either token or tokenHash.')
+  if (token !== undefined) return sha256(token)
+  if (tokenHash !== undefined && /^[0-9a-f]{64}$/i.test(tokenHash)) return Buffer.from(tokenHash, 'hex')
+  throw new TunnelError('OPTION_INVALID', 'tokens.tokenHash is a SHA-256: 64 hexadecimal digits.')
+}
+
+function reserve(reserved: Map<string, string>, { names = [] }: TokenRule, id: string): void {
+  const own = names.filter(name => !name.includes('*'))
+  if (own.length === 0)
+    throw new TunnelError('OPTION_INVALID', 'tokens.reserve needs names without a *: which are to be kept?')
+  for (const name of own) {
+    if (reserved.has(name))
+      throw new TunnelError('OPTION_INVALID', `Two of the tokens reserve the name ${name}.`)
+    reserved.set(name, id)
+  }
+}
+
+function checkRule({ token, names, kinds, hosts, rate, bandwidth, ...rule }: TokenRule): void {
+  // A token that cannot stand in a header would refuse everybody; more than 255 characters no client sends.
+  if (token !== undefined && !/^[\x21-\x7e]{1,255}$/.test(token))
+    throw new TunnelError(
+      'OPTION_INVALID',
+      'A token must be 1 to 255 characters of visible ASCII, without spaces.',
+    )
+  // Taken for "all" by one reader and for "none" by another.
+  if (names?.length === 0 || kinds?.length === 0)
+    throw new TunnelError(
+      'OPTION_INVALID',
+      'tokens.names and tokens.kinds are not empty: leave them out for all.',
+    )
+  if (hosts?.length === 0)
+    throw new TunnelError('OPTION_INVALID', 'tokens.hosts is not empty: leave it out for none.')
+  if (rate !== undefined && !isAllowance(rate))
+    throw new TunnelError(
+      'OPTION_INVALID',
+      'tokens.rate needs a limit of 1 to 1,000,000 and a window of 1 s to 24 h.',
+    )
+  if (bandwidth !== undefined && !isBandwidth(bandwidth))
+    throw new TunnelError(
+      'OPTION_INVALID',
+      `tokens.bandwidth must be at least 1,024 bytes a second, not ${bandwidth}.`,
+    )
+  for (const kind of kinds ?? [])
+    if (!KINDS.has(kind))
+      throw new TunnelError('OPTION_INVALID', `tokens.kinds: "${kind}" is none of http, tcp, udp and tls.`)
+  for (const option of ['maxTunnels', 'maxPorts', 'maxClients', 'maxHosts'] as const) {
+    const most = rule[option]
+    // A token without tunnels or connections would open nothing; one without ports is one without those kinds.
+    if (most !== undefined && !(Number.isInteger(most) && most >= 1))
+      throw new TunnelError('OPTION_INVALID', `tokens.${option} must be at least 1, not ${most}.`)
+  }
+}
+
+/** Below, a single packet would take more than a second. */
+export const isBandwidth = (bytesPerSecond: number): boolean =>
+  Number.isSafeInteger(bytesPerSecond) && bytesPerSecond >= 1_024
+
+function sha256(text: string): Buffer {
+  return createHash('sha256').update(text).digest()
+}

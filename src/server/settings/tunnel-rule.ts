@@ -1,0 +1,87 @@
+// What an operator may say of tunnels under pressure: `pressure.ts` acts by it.
+
+import { TunnelError } from '../../errors.ts'
+
+import type { ForTunnels } from '../../plugin.ts'
+
+/** For the tunnels that it names; of several, the first counts. */
+export interface TunnelRule extends ForTunnels {
+  /** Refuses visitors with 503 `CIRCUIT_OPEN` for a while when the app fails. Default none. `{}`: with the defaults. */
+  readonly breaker?: BreakerRule
+  /**
+   * Requests under way at once; a WebSocket counts until it is one. Default none. Above: they wait. Tunnels with it have no lanes.
+   */
+  readonly maxInFlight?: number
+  /**
+   * Requests that wait like that, at most 10,000. Default 100. The address with the fewest under way is next. Above: the address with the
+   * most that wait gives one up for one that has fewer; without one, 503 `TUNNEL_BUSY` at once. `0`: none waits.
+   */
+  readonly maxQueued?: number
+  /**
+   * How long one waits. Milliseconds. Default 10,000. Above: the address with the most under way gives one up for one that has fewer; without
+   * one, 503 `TUNNEL_BUSY`.
+   */
+  readonly queueTimeoutMs?: number
+  /**
+   * Length of a request body in bytes, whether the visitor announces it or not. Default that of the server. Above: 413
+   * `BODY_TOO_LARGE`; where the answer has begun, the connection is cut.
+   */
+  readonly maxContentLength?: number
+  /**
+   * From when a request goes to its client to the head of the answer, uploads included. Milliseconds. Default: `originTimeoutMs` of the
+   * server alone, which holds as well. Above: 504 `ORIGIN_TIMEOUT`. Counted in quarters of a second.
+   */
+  readonly answerTimeoutMs?: number
+  /** Length of a request head in bytes. Default that of the server. Above: 431 `HEAD_TOO_LARGE`. */
+  readonly maxHeadBytes?: number
+  /**
+   * Bytes a second, each way, of all visitors of a tunnel together. Default no bound. Above: bytes wait, and nothing is cut. Tunnels with
+   * it have no lanes, and no other thread moves their bytes. Not for UDP. Least 1,024.
+   */
+  readonly bandwidth?: number
+  /** The same for each visitor's address at a tunnel; IPv6 by its first 64 bits. 10,000 addresses are remembered. Default no bound. */
+  readonly addressBandwidth?: number
+}
+
+/** When a circuit breaker opens, and for how long. */
+export interface BreakerRule {
+  /** Failed requests of a window, in percent, from which it opens: a status of 500 or above, or an app that cannot be had. Default 50. */
+  readonly errorPercent?: number
+  /** Requests of a window below which it does not open. Default 20. */
+  readonly minRequests?: number
+  /** How long a window is. Milliseconds. Default 10,000. */
+  readonly windowMs?: number
+  /** How long it is open before one visitor tries. Milliseconds. Default 5,000; twice as long after each try that failed, up to a minute. */
+  readonly openMs?: number
+}
+
+/** Each of them is a connection of a visitor. */
+const MAX_QUEUED = 10_000
+
+/** Throws `OPTION_INVALID`. */
+export function checkTunnelRules(rules: readonly TunnelRule[]): readonly TunnelRule[] {
+  for (const { breaker = {}, tunnels: _tunnels, ...rest } of rules)
+    for (const [name, value] of Object.entries({ ...breaker, ...rest })) {
+      const isBytes = name === 'maxContentLength' || name === 'bandwidth' || name === 'addressBandwidth'
+      const least = leastOf(name)
+      const most = name === 'errorPercent' ? 100 : name === 'maxQueued' ? MAX_QUEUED : 2_147_483_647
+      if (
+        value !== undefined &&
+        !(
+          Number.isInteger(value) &&
+          value >= least &&
+          (value <= most || (isBytes && Number.isSafeInteger(value)))
+        )
+      )
+        throw new TunnelError(
+          'OPTION_INVALID',
+          `tunnelRules: ${name} must be from ${least} to ${most}, not ${value}.`,
+        )
+    }
+  return rules
+}
+
+function leastOf(name: string): number {
+  if (name === 'maxQueued' || name === 'maxContentLength') return 0
+  return name === 'bandwidth' || name === 'addressBandwidth' ? 1_024 : 1
+}

@@ -1,0 +1,245 @@
+// From what a client asks for to a tunnel: what its token allows, the name or the port, and the port opened.
+
+import { type ErrorCode, TunnelError } from '../../errors.ts'
+import type { Register } from '../../wire/control.ts'
+import type { OwnGuard } from '../contracts/guarding.ts'
+import type { Claims } from '../contracts/servers.ts'
+import type { Holder } from '../limits/holdings.ts'
+import { ANYTHING, type Rule } from '../settings/policy.ts'
+import type { PortRanges } from '../settings/ports.ts'
+import type { Member } from './member.ts'
+import { isRefusing } from './no-guards.ts'
+import { destinationOf } from './route.ts'
+import type { Claimant, PortFront, Tunnel } from './tunnel.ts'
+import { refusalOfName, type Tunnels } from './tunnels.ts'
+
+type PortKind = 'tcp' | 'udp'
+type Claimed = Member | ErrorCode
+
+/** Ports tried for one registration before it is refused: the system may refuse many that are free here. */
+const MAX_TRIES = 16
+
+/** What is asked for, or what is there. */
+export interface Wish extends Pick<Register, 'kind' | 'name' | 'port' | 'hostNames' | 'inbox'> {
+  readonly guard?: object | undefined
+}
+
+/** The claiming client: what its token opens, and what it holds already. */
+export interface Claiming {
+  readonly rule: Rule
+  readonly holder: Holder
+  /** The guard that was asked for. */
+  readonly guard?: OwnGuard | undefined
+}
+
+/** What decides whether a tunnel may be. */
+export interface ClaimTerms {
+  /** The public ports of the server, by kind. */
+  readonly ports: Readonly<Record<PortKind, PortRanges>>
+  /** Whether TLS tunnels have a port. */
+  readonly hasTlsPort: boolean
+  /** What keeps webhooks; `undefined`: nothing does. */
+  readonly inbox: object | undefined
+  /** Names that no client may take. */
+  readonly reservedNames: ReadonlySet<string>
+  /** The domains of the server, the longest first. */
+  readonly domainsByLength: readonly string[]
+}
+
+/** What claims need of the server. */
+export interface ClaimHost {
+  readonly tunnels: Tunnels
+  /** Those of now: they change when the server reloads. */
+  readonly terms: ClaimTerms
+  /** Whether the operator does not allow this name, or `tcp-20000` and its like. Default: all are allowed. */
+  isBlocked?(name: string): boolean
+  /** Opens a tunnel's port. Throws, or rejects with, a TunnelError. */
+  readonly open: Readonly<Record<PortKind, (tunnel: Tunnel) => PortFront | Promise<PortFront>>>
+  /** Decide which of them has a port. Default: this one has all. */
+  readonly servers?: Claims | undefined
+}
+
+/** Why a tunnel of this kind, with this name or port, may not be; `undefined`: it may. Port 0: any. */
+export function refusalOf(
+  { kind, name = '', port = 0, guard, hostNames = [], inbox }: Wish,
+  rule: Rule,
+  terms: ClaimTerms,
+): ErrorCode | undefined {
+  if (rule.requiresGuard && !isRefusing(guard)) return 'NOT_ALLOWED'
+  // Without a token any client could come for what is kept.
+  if (inbox !== undefined && (terms.inbox === undefined || rule.id === undefined)) return 'INBOX_REFUSED'
+  switch (kind) {
+    case 'http':
+    case 'tls':
+      if (kind === 'tls' && !terms.hasTlsPort) return 'KIND_REFUSED'
+      return (
+        rule.refusal(kind, name) ??
+        (terms.reservedNames.has(name) ? 'NAME_RESERVED' : undefined) ??
+        (hostNames.every(host => mayBeHostName(host, rule, terms)) ? undefined : 'HOST_NOT_ALLOWED')
+      )
+    case 'tcp':
+    case 'udp': {
+      if (terms.ports[kind].isEmpty) return 'KIND_REFUSED'
+      const isAllowed = port === 0 || (terms.ports[kind].includes(port) && rule.allowsPort(kind, port))
+      return rule.refusal(kind, undefined) ?? (isAllowed ? undefined : 'PORT_NOT_ALLOWED')
+    }
+    case 'unknown':
+      return 'KIND_REFUSED'
+  }
+}
+
+/** Hosts of the server's own are names, or its control host. */
+function mayBeHostName(host: string, rule: Rule, { domainsByLength }: ClaimTerms): boolean {
+  return destinationOf(host, domainsByLength).kind === 'unknown' && rule.allowsHost(host)
+}
+
+/** What this refusal is about, for the client to read; `undefined`: what the code means says all there is. */
+export function detailOf(
+  code: ErrorCode,
+  { kind, name = '', guard, hostNames = [] }: Wish,
+  { rule, holder }: Claiming,
+  terms: ClaimTerms,
+): string | undefined {
+  switch (code) {
+    case 'NOT_ALLOWED':
+      return rule.requiresGuard && !isRefusing(guard)
+        ? 'The token opens tunnels only with a guard that has a wall or a way in.'
+        : undefined
+    case 'NAME_TAKEN':
+      return `Another client holds the name "${name}".`
+    case 'KIND_REFUSED':
+      return kind === 'tcp' || kind === 'udp' || kind === 'tls'
+        ? `The server has no ${kind.toUpperCase()} tunnels.`
+        : undefined
+    case 'INBOX_REFUSED':
+      return terms.inbox === undefined
+        ? 'The server has no inbox.'
+        : 'An inbox is for clients with a token: without one, any client could take the webhooks of others.'
+    case 'NAME_RESERVED':
+      return `The name "${name}" is reserved by the server.`
+    case 'HOST_NOT_ALLOWED': {
+      const host = hostNames.find(one => !mayBeHostName(one, rule, terms))
+      return host && `The token does not open the host "${host}", or it belongs to the server.`
+    }
+    case 'PORT_NOT_ALLOWED': {
+      if (kind !== 'tcp' && kind !== 'udp') return undefined
+      const own = rule.portsOf(kind)
+      const ofToken =
+        own === undefined ? '' : ` The token has ${own.text === '' ? 'none' : own.text} of them.`
+      return `The public port is outside of the ranges of the server or the token: the server has ${terms.ports[kind].text}.${ofToken}`
+    }
+    case 'CLIENT_LIMIT':
+      return (
+        (kind === 'tcp' || kind === 'udp' ? holder.fullOf('ports') : undefined) ??
+        holder.fullOf('tunnels') ??
+        (hostNames.length > 0 ? holder.fullOf('hosts', hostNames.length) : undefined)
+      )
+    default:
+      return undefined
+  }
+}
+
+/** The same where a directory decides which server of a cluster has a name or port. */
+export async function claimInCluster(
+  wish: Register,
+  claiming: Claiming,
+  host: ClaimHost,
+  servers: Claims,
+): Promise<Claimed> {
+  const { kind, name = '', hostNames = [], pool, resume } = wish
+  if (kind !== 'http' && kind !== 'tls') return claim(wish, claiming, { ...host, servers })
+  // A client that comes back within its lease has its place already.
+  const isBack = host.tunnels.find(name)?.memberHeldBy(resume) !== undefined
+  const refusal =
+    refusalOf(wish, claiming.rule, host.terms) ??
+    refusalOfName(name) ??
+    (isBack || claiming.holder.hasRoomFor('tunnels') ? undefined : 'CLIENT_LIMIT')
+  if (refusal !== undefined) return refusal
+  const claimed = await servers.claim([name, ...hostNames], resume, pool !== undefined, kind === 'tls')
+  if (typeof claimed === 'string') return claimed
+  const member = await claim(wish, claiming, host)
+  if (typeof member !== 'string') member.giveSecret(claimed.secret)
+  else
+    for (const one of claimed.names)
+      if (host.tunnels.find(one) === undefined && host.tunnels.hostNames.ownerOf(one) === undefined)
+        servers.release(one)
+  return member
+}
+
+export function claim(wish: Register, claiming: Claiming, host: ClaimHost): Claimed | Promise<Claimed> {
+  const { kind, name = '', port = 0, resume, pool, poolAnswer, hostNames = [] } = wish
+  const refusal = refusalOf(wish, claiming.rule, host.terms)
+  if (refusal !== undefined) return refusal
+  const { holder, guard } = claiming
+  const claimant = { resume, pool, poolAnswer, holder, guard }
+  if (kind === 'http' || kind === 'tls')
+    return [name, ...hostNames].some(one => host.isBlocked?.(one))
+      ? 'BLOCKED'
+      : host.tunnels.claim(kind, name, { ...claimant, hostNames })
+  // A flow has no connection that could stay with one client.
+  if (kind === 'unknown' || (kind === 'udp' && pool !== undefined)) return 'KIND_REFUSED'
+  if (port !== 0) return holder.during(() => take(kind, port, claimant, host))
+  return holder.during(() => claimAnyPort(kind, { pool, holder, guard }, claiming.rule, host))
+}
+
+async function claimAnyPort(
+  kind: PortKind,
+  claimant: Claimant,
+  rule: Rule,
+  host: ClaimHost,
+): Promise<Claimed> {
+  const { terms, tunnels } = host
+  const [server, token] = [terms.ports[kind], rule.portsOf(kind)]
+  if (!claimant.holder.hasRoomFor('ports')) return 'CLIENT_LIMIT'
+  const free = tunnels.ports[kind]
+  for (let tries = 0; tries < MAX_TRIES; tries++) {
+    const now = performance.now()
+    const port = free.find(server, token, randomFraction(), now)
+    if (port === undefined) break
+    const taken = await take(kind, port, claimant, host)
+    if (taken !== 'PORT_TAKEN' && taken !== 'BLOCKED') return taken
+    free.avoid(port, now)
+  }
+  return token === undefined || server.overlaps(token) ? 'PORTS_EXHAUSTED' : 'PORT_NOT_ALLOWED'
+}
+
+/** In a cluster it is this server's first. */
+async function take(kind: PortKind, port: number, claimant: Claimant, host: ClaimHost): Promise<Claimed> {
+  const name = `${kind}-${port}`
+  const { servers, tunnels } = host
+  if (host.isBlocked?.(name)) return 'BLOCKED'
+  if (servers === undefined) return takeHere(kind, port, claimant, host)
+  const claimed = await servers.claim([name], claimant.resume, claimant.pool !== undefined)
+  if (typeof claimed === 'string') return claimed
+  const member = await takeHere(kind, port, claimant, host)
+  if (typeof member !== 'string') member.giveSecret(claimed.secret)
+  else if (tunnels.find(name) === undefined) servers.release(name)
+  return member
+}
+
+/** The port is the tunnel's before it is open: no other registration tries it meanwhile. */
+async function takeHere(kind: PortKind, port: number, claimant: Claimant, host: ClaimHost): Promise<Claimed> {
+  const member = host.tunnels.claimPort(kind, port, claimant)
+  if (typeof member === 'string' || member.tunnel.front !== undefined) return member
+  const { tunnel } = member
+  try {
+    // Others of a pool may ask for it while it is being opened.
+    tunnel.opening ??= Promise.resolve(host.open[kind](tunnel))
+    const front = await tunnel.opening
+    if (tunnel.members.includes(member)) {
+      tunnel.front = front
+      return member
+    }
+    // Meanwhile a reload took the port back, or the server stopped: there is no tunnel left that would close the port.
+    const code = refusalOf({ kind, port }, ANYTHING, host.terms) ?? 'SERVER_DRAINING'
+    if (tunnel.members.length === 0) front.stop(code)
+    return code
+  } catch (error) {
+    member.remove()
+    return error instanceof TunnelError ? error.code : 'INTERNAL'
+  }
+}
+
+function randomFraction(): number {
+  return (crypto.getRandomValues(new Uint32Array(1))[0] ?? 0) / 0x1_0000_0000
+}

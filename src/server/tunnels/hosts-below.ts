@@ -1,0 +1,47 @@
+// Which hosts below a wildcard tunnel may have a certificate. A visitor can ask for any host by TLS, and
+// authorities give out only so many certificates, so a question alone must not count: docs/decisions/042.
+
+import type { Bounds } from '../settings/bounds.ts'
+
+/** An app that answered for a host is remembered for a day: a certificate is ordered once in weeks. */
+const MEMORY_MS = 86_400_000
+
+export class HostsBelow {
+  readonly #limits: () => Bounds
+  readonly #now: () => number
+  /** When the app last answered for it. */
+  readonly #answered = new Map<string, number>()
+
+  constructor(limits: () => Bounds, now: () => number = Date.now) {
+    this.#limits = limits
+    this.#now = now
+  }
+
+  /** The app answered a request for this host, and not with an error. */
+  answered(host: string): void {
+    const now = this.#now()
+    if (!this.#answered.has(host) && !(isHostName(host) && this.#hasRoom(now))) return
+    this.#answered.set(host, now)
+  }
+
+  /** `listed`: the client named it, which needs no answer and takes no room. */
+  has(host: string, isListed: boolean): boolean {
+    if (this.#limits().maxHostsBelow === 0) return false
+    const answeredAt = this.#answered.get(host)
+    return isListed || (answeredAt !== undefined && this.#now() - answeredAt < MEMORY_MS)
+  }
+
+  #hasRoom(now: number): boolean {
+    const { maxHostsBelow } = this.#limits()
+    if (this.#answered.size < maxHostsBelow) return true
+    for (const [host, answeredAt] of this.#answered)
+      if (now - answeredAt >= MEMORY_MS) this.#answered.delete(host)
+    return this.#answered.size < maxHostsBelow
+  }
+}
+
+/** What an authority would certify: letters, digits and inner hyphens. */
+export function isHostName(host: string): boolean {
+  const isLabel = (label: string) => /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/.test(label)
+  return host.length <= 253 && host.split('.').every(isLabel)
+}

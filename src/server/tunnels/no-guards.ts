@@ -1,0 +1,52 @@
+// Guards of a server without the part that has them, and what a definition of a guard says by itself.
+
+import { TunnelError } from '../../errors.ts'
+import type { Refusal, UsedMarks } from '../../plugin.ts'
+import type { Guarding, Judgement } from '../contracts/guarding.ts'
+
+/** Of a server without guards: a tunnel whose client wants one is not opened. */
+export class NoGuards implements Guarding {
+  marks: UsedMarks | undefined
+  asksCertificates = false
+
+  isAsked(): boolean {
+    return false
+  }
+
+  askingFor(): undefined {
+    return undefined
+  }
+
+  judge(): Judgement {
+    return { kind: 'pass', passes: [] }
+  }
+
+  async make(): Promise<TunnelError> {
+    return new TunnelError('GUARD_UNAVAILABLE')
+  }
+
+  close(): void {}
+
+  fail(): Refusal {
+    return { code: 'INTERNAL' }
+  }
+}
+
+/** Whether a guard, as it was asked for or as it was made, has a wall or a way in. */
+export function isRefusing(guard: object | undefined): boolean {
+  if (guard === undefined) return false
+  return 'isRefusing' in guard
+    ? guard.isRefusing === true
+    : Object.keys(guard).some(key => !PERMISSIVE.has(key))
+}
+
+/** What a guard may have that refuses no visitor. */
+const PERMISSIVE: ReadonlySet<string> = new Set([
+  'key',
+  'sessionMs',
+  'revoked',
+  'open',
+  'cors',
+  'requestHeaders',
+  'answerHeaders',
+])

@@ -1,0 +1,333 @@
+// A public name or port: which clients hold it, the lease after a lost carrier, and the requests that wait.
+
+import type { ErrorCode } from '../../errors.ts'
+import type { Guard } from '../../plugin.ts'
+import type { Socket, SocketHandler } from '../../socket.ts'
+import type { Affinity, PoolAnswer } from '../../wire/control.ts'
+import { networkOf } from '../../wire/ip-address.ts'
+import type { TunnelKind } from '../../wire/tunnel-kind.ts'
+import type { ClientConnection } from '../contracts/clients.ts'
+import type { Guarding, OwnGuard } from '../contracts/guarding.ts'
+import type { Laning } from '../contracts/laning.ts'
+import type { Router } from '../contracts/layer.ts'
+import type { TunnelUpstream } from '../contracts/upstream.ts'
+import type { Deadline, Deadlines } from '../limits/deadlines.ts'
+import type { Holder } from '../limits/holdings.ts'
+import { type Taker, Takers } from '../limits/takers.ts'
+import type { Bounds } from '../settings/bounds.ts'
+import type { HostNames } from './host-names.ts'
+import { HostsBelow, isHostName } from './hosts-below.ts'
+import { Member } from './member.ts'
+import { type Asking, type Choice, MAX_MEMBERS, Pool } from './pool.ts'
+
+/** A request or connection waits for a tunnel's client to come back: this member, or a code. Called exactly once. */
+export type Held = (outcome: Member | ErrorCode) => void
+
+/** How a client asks for a name or port. */
+export interface Claimant {
+  /** Whose count it goes to. */
+  readonly holder: Holder
+  /** Proves the holder of an earlier grant. */
+  readonly resume?: string | undefined
+  /** It shares the name or port, and how. */
+  readonly pool?: Affinity | undefined
+  /** Of a pool where all get a copy: whose answer counts. */
+  readonly poolAnswer?: PoolAnswer | undefined
+  /** Who may visit. */
+  readonly guard?: OwnGuard | undefined
+  /** Whole host names outside of the server's domains, besides the name. */
+  readonly hostNames?: readonly string[] | undefined
+}
+
+/** The public port of a tunnel, open for visitors. */
+export interface PortFront {
+  /** Of the socket that listens, where another program could go on with it. */
+  readonly descriptor?: number | undefined
+  /** The server stops: takes no more visitors; those that are there go on. */
+  drain(): void
+  /** The tunnel is given back: the port is free, and connections that are there go on for as long as their client does. */
+  release(): void
+  /** Takes no more visitors, and cuts those that are there. */
+  stop(code: ErrorCode): void
+  /**
+   * Of a UDP port: takes the datagrams of a visitor of another server, framed, and calls `opened` once they are on their way.
+   * Cuts the connection of one that may not come in.
+   */
+  takeFlow?(socket: Socket, address: string, opened: () => void): SocketHandler
+}
+
+/** What a tunnel needs of all tunnels of its server. */
+export interface TunnelBook {
+  readonly limits: Bounds
+  readonly deadlines: Deadlines
+  readonly guards: Guarding
+  readonly lanes: Pick<Laning, 'recall'>
+  readonly hostNames: HostNames<Tunnel>
+  /** It is given back for good. */
+  remove(tunnel: Tunnel): void
+}
+
+/** A public name or port granted to a client, or to the clients of a pool. It outlives their carriers by the lease. */
+export class Tunnel {
+  readonly kind: TunnelKind
+  /** Its label, or kind and port: `tcp-20000`. */
+  readonly name: string
+  /** The public port of a `tcp` or `udp` tunnel, else 0. */
+  readonly port: number
+  /** Who takes which visitor, when several clients share it. */
+  readonly pool: Pool | undefined
+  /** The same port, being opened. */
+  opening: Promise<PortFront> | undefined
+  /** The same port, open. */
+  front: PortFront | undefined
+  /** What requests to it pass; `undefined`: to be made. Only `Parts` and `routesChanged` set it. */
+  router: Router | undefined
+  readonly tunnels: TunnelBook
+  readonly #members: Member[] = []
+  /** Datagrams of its visitors that were dropped, when it is a UDP tunnel. */
+  droppedDatagrams = 0
+  /** Those that may have a certificate. */
+  readonly hostsBelow: HostsBelow
+  readonly #held = new Set<Waiter>()
+  readonly #takers = new Takers()
+  #guard: OwnGuard | undefined
+
+  constructor(
+    tunnels: TunnelBook,
+    kind: TunnelKind,
+    name: string,
+    port: number,
+    { pool, poolAnswer }: Claimant,
+  ) {
+    this.tunnels = tunnels
+    this.kind = kind
+    this.name = name
+    this.port = port
+    this.pool = pool && new Pool(pool, poolAnswer)
+    this.hostsBelow = new HostsBelow(() => tunnels.limits)
+  }
+
+  /** Who may visit, as its client asked for; `undefined`: everybody. */
+  get guard(): OwnGuard | undefined {
+    return this.#guard
+  }
+
+  /** Another guard decides from now on. Connections that the old one let in, and the new one would not, end with it. */
+  useGuard(guard: OwnGuard | undefined): void {
+    const before = this.#guard
+    // A client that comes back asks for the same: who was let in stays.
+    if (before?.definition === guard?.definition) {
+      if (guard !== undefined && guard !== before) this.tunnels.guards.close(guard)
+      return
+    }
+    this.#guard = guard
+    this.routesChanged()
+    if (before !== undefined) this.tunnels.guards.close(before, guard)
+  }
+
+  /** Each of its visitors has to be asked about. */
+  get isGuarded(): boolean {
+    return this.wall !== undefined || this.tunnels.guards.isAsked(this.#guard, this.name)
+  }
+
+  /** What the rule of its token allows visitors. */
+  get wall(): Guard | undefined {
+    return this.holder?.wall
+  }
+
+  /** Whose it is; of a pool, of the first that is there. */
+  get holder(): Holder | undefined {
+    return this.#members[0]?.holder
+  }
+
+  /** The same for all tunnels of one token, or address. */
+  get owner(): string {
+    return this.holder?.key ?? ''
+  }
+
+  /** All that hold it, those that are reconnecting included. */
+  get members(): readonly Member[] {
+    return this.#members
+  }
+
+  /** Where visitors go that need no choice; `undefined` while every client is reconnecting. */
+  get upstream(): TunnelUpstream | undefined {
+    return this.#present?.upstream
+  }
+
+  /** What marks a probe there. */
+  get serverProbe(): string | undefined {
+    return this.#present?.serverProbe
+  }
+
+  /** Whose that is; `undefined` likewise. */
+  get client(): ClientConnection | undefined {
+    return this.#present?.client
+  }
+
+  /** The hosts below its name are its own, too: some client asked for them. */
+  get isWildcard(): boolean {
+    return this.#members.some(member => member.isWildcard)
+  }
+
+  /** Whole host names that it answers besides its own. */
+  get hostNames(): readonly string[] {
+    const [first, ...others] = this.#members
+    if (others.length === 0) return first?.hostNames ?? []
+    return [...new Set(this.#members.flatMap(({ hostNames }) => hostNames))]
+  }
+
+  get #present(): Member | undefined {
+    return this.#members.find(member => member.upstream !== undefined)
+  }
+
+  /** Who can take visitors now. */
+  get able(): readonly Member[] {
+    return this.#members.filter(member => member.upstream !== undefined && member.isHealthy)
+  }
+
+  /** Who takes this visitor. */
+  choose(asking: Asking, tried?: ReadonlySet<Member>): Choice {
+    if (this.pool !== undefined) return this.pool.pick(this.#members, asking, tried)
+    const member = this.#members[0]
+    if (member?.upstream === undefined) return undefined
+    return member.isHealthy ? member : 'ORIGIN_UNHEALTHY'
+  }
+
+  /** The member that was granted this secret. */
+  memberHeldBy(resume: string | undefined): Member | undefined {
+    return this.#members.find(member => member.isHeldBy(resume))
+  }
+
+  /** The holder that asks whether it can be reached, if a visitor is one. */
+  memberProbedBy(proof: string | undefined): Member | undefined {
+    return this.#members.find(member => member.isProbedBy(proof))
+  }
+
+  /** One more client. With too many of them the one that left first is forgotten; if all are there: no. */
+  join(holder: Holder): Member | 'CLIENT_LIMIT' {
+    if (!this.isRoomOf(holder)) return 'CLIENT_LIMIT'
+    this.routesChanged()
+    if (this.#members.length >= MAX_MEMBERS) {
+      const gone = this.#members.find(member => member.upstream === undefined)
+      if (gone === undefined) return 'CLIENT_LIMIT'
+      this.leave(gone)
+    }
+    const member = new Member(this, holder)
+    this.#members.push(member)
+    this.tunnels.deadlines.watch(member)
+    return member
+  }
+
+  /**
+   * One client less. The last one gives the name or the port back for good: visitors that wait are refused. `code`: those
+   * that have connections of their own are cut with it.
+   */
+  leave(member: Member, code?: ErrorCode): void {
+    this.routesChanged()
+    const at = this.#members.indexOf(member)
+    if (at === -1) return
+    this.#members.splice(at, 1)
+    member.giveBack()
+    this.tunnels.deadlines.forget(member)
+    if (this.#members.length > 0) return
+    this.release(code ?? 'CLIENT_GONE')
+    if (code === undefined) this.front?.release()
+    else this.front?.stop(code)
+    this.front = undefined
+    this.useGuard(undefined)
+    this.tunnels.remove(this)
+  }
+
+  /** Whether this holder may have one tunnel of this kind more. */
+  isRoomOf(holder: Holder): boolean {
+    return holder.hasRoomFor('tunnels') && (this.port === 0 || holder.hasRoomFor('ports'))
+  }
+
+  /** Gives the name or the port back for good, for all members. */
+  remove(code: ErrorCode): void {
+    for (const member of [...this.#members]) member.remove(code)
+  }
+
+  /** Whether a certificate for this host should be had, which is below its name under one of the domains. */
+  mayCertify(host: string, domains: readonly string[]): boolean {
+    if (!this.isWildcard || !isHostName(host)) return false
+    const listed = this.#members.flatMap(({ hosts }) => hosts).slice(0, this.tunnels.limits.maxHostsBelow)
+    const isListed = listed.some(labels =>
+      domains.some(domain => host === `${labels}.${this.name}.${domain}`),
+    )
+    return this.hostsBelow.has(host, isListed)
+  }
+
+  /**
+   * A visitor from this address waits for the client to come back, bounded in time and number. Returns the function that stops waiting, or a
+   * code when nothing more may wait.
+   */
+  hold(held: Held, address: string): (() => void) | ErrorCode {
+    const { holdTimeoutMs, maxHeldRequests } = this.tunnels.limits
+    if (holdTimeoutMs === 0) return 'CLIENT_GONE'
+    const takers = this.#takers
+    const visitor = networkOf(address)
+    const isFull = this.#held.size >= maxHeldRequests
+    if (takers.isMakingRoom || (isFull && !takers.makeRoomFor(visitor))) return 'CLIENT_RECONNECTING'
+    const waiter = new Waiter(this.tunnels.deadlines, holdTimeoutMs, held, () => {
+      this.#held.delete(waiter)
+      takers.delete(visitor, waiter)
+    })
+    this.#held.add(waiter)
+    takers.add(visitor, waiter)
+    return () => waiter.stop()
+  }
+
+  /** What serves it has changed: each request has to be routed again. */
+  routesChanged(): void {
+    this.router = undefined
+    this.tunnels.lanes.recall([this])
+  }
+
+  /** Ends the wait of all that wait. */
+  release(outcome: Member | ErrorCode): void {
+    for (const waiter of [...this.#held]) waiter.finish(outcome)
+  }
+
+  /** Another server of the cluster has the name: those that wait are routed again once it is not here any more. */
+  moveAway(remove: (member: Member) => void): void {
+    const waiting = [...this.#held]
+    for (const waiter of waiting) waiter.stop()
+    for (const member of [...this.#members]) remove(member)
+    for (const waiter of waiting) waiter.finish('CLUSTER_MOVED')
+  }
+}
+
+class Waiter implements Deadline, Taker {
+  dueTick = 0
+  readonly #deadlines: Deadlines
+  readonly #held: Held
+  readonly #removed: () => void
+
+  constructor(deadlines: Deadlines, timeoutMs: number, held: Held, removed: () => void) {
+    this.#deadlines = deadlines
+    this.#held = held
+    this.#removed = removed
+    deadlines.watch(this)
+    deadlines.arm(this, timeoutMs)
+  }
+
+  expired(): void {
+    this.giveWay()
+  }
+
+  giveWay(): void {
+    this.finish('CLIENT_RECONNECTING')
+  }
+
+  finish(outcome: Member | ErrorCode): void {
+    this.stop()
+    this.#held(outcome)
+  }
+
+  stop(): void {
+    this.#deadlines.forget(this)
+    this.#removed()
+  }
+}

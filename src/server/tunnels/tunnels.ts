@@ -1,0 +1,171 @@
+// All tunnels of a server by name, a port being one, too: who may have which, and what is free.
+
+import { isPortName } from '../../directory.ts'
+import type { ErrorCode } from '../../errors.ts'
+import { isReservedName, isValidSubdomain } from '../../names.ts'
+import type { Affinity } from '../../wire/control.ts'
+import type { Guarding } from '../contracts/guarding.ts'
+import type { Laning } from '../contracts/laning.ts'
+import type { Deadlines } from '../limits/deadlines.ts'
+import type { Bounds } from '../settings/bounds.ts'
+import { FreePorts } from './free-ports.ts'
+import { HostNames } from './host-names.ts'
+import type { Member } from './member.ts'
+import { NoGuards } from './no-guards.ts'
+import { NO_LANES } from './no-lanes.ts'
+import { type Claimant, Tunnel, type TunnelBook } from './tunnel.ts'
+
+export class Tunnels implements TunnelBook {
+  readonly deadlines: Deadlines
+  /** Those of the part that has them. */
+  guards: Guarding = new NoGuards()
+  lanes: Laning = NO_LANES
+  /** Which ports have no tunnel. */
+  readonly ports: Readonly<Record<'tcp' | 'udp', FreePorts>> = { tcp: new FreePorts(), udp: new FreePorts() }
+  /** Hosts of customers. */
+  readonly hostNames: HostNames<Tunnel> = new HostNames()
+  /** A name or port has no tunnel any more. */
+  freed: ((name: string) => void) | undefined
+  readonly #byName = new Map<string, Tunnel>()
+  readonly #limits: () => Bounds
+
+  /** `limits`: those of now. */
+  constructor(limits: () => Bounds, deadlines: Deadlines) {
+    this.#limits = limits
+    this.deadlines = deadlines
+  }
+
+  get limits(): Bounds {
+    return this.#limits()
+  }
+
+  find(name: string): Tunnel | undefined {
+    return this.#byName.get(name)
+  }
+
+  all(): Tunnel[] {
+    return [...this.#byName.values()]
+  }
+
+  /** Where requests go, or who gets reports of them, has changed for all of them. */
+  routesChanged(): void {
+    for (const tunnel of this.#byName.values()) tunnel.router = undefined
+    this.lanes.recall(this.all())
+  }
+
+  names(): string[] {
+    return [...this.#byName.keys()]
+  }
+
+  /** By UDP tunnel. */
+  droppedDatagrams(): Record<string, number> {
+    const counts: Record<string, number> = {}
+    for (const { kind, name, droppedDatagrams } of this.#byName.values())
+      if (kind === 'udp') counts[name] = droppedDatagrams
+    return counts
+  }
+
+  get count(): number {
+    return this.#byName.size
+  }
+
+  /**
+   * Takes a name for a client. A name with a connected client, or within its lease, only goes to a client that proves to
+   * be the same one, which takes it over at once, whether its old carrier looks dead or not; or to one more of a pool.
+   */
+  claim(kind: 'http' | 'tls', name: string, claimant: Claimant): Member | ErrorCode {
+    const refusal = refusalOfName(name)
+    if (refusal !== undefined) return refusal
+    const existing = this.#byName.get(name)
+    const { hostNames = [] } = claimant
+    const code = this.#refusalOfHosts(hostNames, existing, claimant)
+    if (code !== undefined) {
+      const isOurs = existing?.pool !== undefined || existing?.memberHeldBy(claimant.resume) !== undefined
+      return existing === undefined || isOurs ? code : 'NAME_TAKEN'
+    }
+    const member =
+      existing === undefined
+        ? this.#add(new Tunnel(this, kind, name, 0, claimant), claimant)
+        : (existing.kind === kind && admit(existing, claimant)) || 'NAME_TAKEN'
+    if (typeof member !== 'string') member.useHostNames(hostNames)
+    return member
+  }
+
+  #refusalOfHosts(
+    hostNames: readonly string[],
+    tunnel: Tunnel | undefined,
+    { holder, resume }: Claimant,
+  ): ErrorCode | undefined {
+    if (hostNames.length === 0) return undefined
+    if (this.hostNames.areTaken(hostNames, tunnel)) return 'HOST_TAKEN'
+    const own = tunnel?.memberHeldBy(resume)
+    const more = hostNames.length - (own?.holder === holder ? own.hostNames.length : 0)
+    return more <= 0 || holder.hasRoomFor('hosts', more) ? undefined : 'CLIENT_LIMIT'
+  }
+
+  /** The same for a port. The tunnel of the one returned is new when it has no `front`. */
+  claimPort(kind: 'tcp' | 'udp', port: number, claimant: Claimant): Member | ErrorCode {
+    const name = `${kind}-${port}`
+    const existing = this.#byName.get(name)
+    if (existing === undefined) return this.#add(new Tunnel(this, kind, name, port, claimant), claimant)
+    return admit(existing, claimant) || 'PORT_TAKEN'
+  }
+
+  #add(tunnel: Tunnel, { holder, guard }: Claimant): Member | ErrorCode {
+    const member = tunnel.join(holder)
+    if (typeof member === 'string') return member
+    tunnel.useGuard(guard)
+    this.#byName.set(tunnel.name, tunnel)
+    this.#portsOf(tunnel)?.take(tunnel.port)
+    return member
+  }
+
+  remove(tunnel: Tunnel): void {
+    if (this.#byName.get(tunnel.name) !== tunnel) return
+    this.#byName.delete(tunnel.name)
+    this.#portsOf(tunnel)?.free(tunnel.port)
+    this.freed?.(tunnel.name)
+  }
+
+  #portsOf({ kind }: Tunnel): FreePorts | undefined {
+    return kind === 'tcp' || kind === 'udp' ? this.ports[kind] : undefined
+  }
+
+  /** Ports take no new visitors, and nothing waits any longer: no client can come back. */
+  drain(code: ErrorCode): void {
+    for (const tunnel of [...this.#byName.values()]) {
+      tunnel.front?.drain()
+      tunnel.release(code)
+    }
+  }
+
+  /** Gives all names back: whatever waits fails. */
+  clear(code: ErrorCode): void {
+    for (const tunnel of [...this.#byName.values()]) tunnel.remove(code)
+  }
+}
+
+/** A name or port that exists: for the holder that comes back, and for one more of a pool. Both must mean a pool, or neither. */
+function admit(tunnel: Tunnel, { resume, pool, holder, guard }: Claimant): Member | ErrorCode | undefined {
+  if ((tunnel.pool === undefined) !== (pool === undefined)) return undefined
+  const own = tunnel.memberHeldBy(resume)
+  if (own === undefined && pool === undefined) return undefined
+  // One that expects every webhook must not get some of them, nor the others all of a sudden.
+  const isCopied = (affinity: Affinity | undefined) => affinity === 'all'
+  if (isCopied(tunnel.pool?.affinity) !== isCopied(pool)) return 'POOL_DIFFERS'
+  // Each client of a pool must be able to count on its guard.
+  const isAlone = tunnel.members.every(member => member === own)
+  if (!isAlone && tunnel.guard?.definition !== guard?.definition) return 'GUARD_DIFFERS'
+  if (own === undefined) return tunnel.join(holder)
+  // With another token than before, it counts as a tunnel of that one.
+  if (own.holder !== holder && !tunnel.isRoomOf(holder)) return 'CLIENT_LIMIT'
+  own.moveTo(holder)
+  tunnel.useGuard(guard)
+  return own
+}
+
+/** Why no client of any server may have this name. */
+export function refusalOfName(name: string): ErrorCode | undefined {
+  if (!isValidSubdomain(name)) return 'NAME_INVALID'
+  return isReservedName(name) || isPortName(name) ? 'NAME_RESERVED' : undefined
+}
