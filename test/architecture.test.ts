@@ -328,6 +328,57 @@ test('from the core, so many imports lead to each part as are written down, type
   )
 })
 
+/** The folders of the server, each on those behind it; the first is its root. */
+const SERVER_FLOORS = [
+  'server',
+  'listening',
+  'registration',
+  'fronts',
+  'routing',
+  'context',
+  'tunnels',
+  'upstreams',
+  'limits',
+  'contracts',
+  'settings',
+]
+/** Where a folder imports from one in front of it, types included: this list only becomes shorter. */
+const SERVER_ARROWS_UP = [
+  'contracts → fronts',
+  'contracts → limits',
+  'contracts → registration',
+  'contracts → routing',
+  'contracts → tunnels',
+  'contracts → upstreams',
+  'routing → registration',
+]
+
+test('in the server, folders stand on each other', async () => {
+  const found = new Set<string>()
+  const folderOf = (path: string) => path.split('/').at(-2)!
+  for (const file of files.filter(one => one.startsWith('server/')))
+    for (const [, target] of (await codeOf(file)).matchAll(/(?:from|import)\s*\(?\s*'(\.[^']+)'/g)) {
+      const resolved = new URL(target!, `file:///${file}`).pathname.slice(1)
+      if (!resolved.startsWith('server/')) continue
+      const [from, into] = [folderOf(file), folderOf(resolved)]
+      if (SERVER_FLOORS.indexOf(into) < SERVER_FLOORS.indexOf(from)) found.add(`${from} → ${into}`)
+    }
+  expect([...found].toSorted()).toEqual(SERVER_ARROWS_UP)
+})
+
+test('a folder of an end, or of a part, has at most 33 files; of the server and the client at most 18', () => {
+  const counts = new Map<string, number>()
+  for (const file of files) {
+    const folder = file.split('/').slice(0, -1).join('/')
+    counts.set(folder, (counts.get(folder) ?? 0) + 1)
+  }
+  const crowded = [...counts].filter(
+    ([folder, count]) =>
+      (/^(?:server|client)\b/.test(folder) && count > 18) || (folder.startsWith('parts/') && count > 33),
+  )
+  expect(crowded).toEqual([])
+})
+
 test('contracts are types, and name no class', async () => {
   const broken: string[] = []
   for (const file of files.filter(one => /^(?:server|client)\/contracts\//.test(one))) {
