@@ -1,7 +1,7 @@
 // The guard of a tunnel as data: what its owner writes, and what of that goes to the server.
 
 /** Who may visit. One of them is enough; with none, all may. */
-export interface WaysIn {
+export interface SignInMethods {
   /**
    * A shared password, 6 to 256 characters: a page asks browsers for it, everything else sends it by HTTP Basic with any user
    * name. It leaves the client as a scrypt hash. Default none.
@@ -47,7 +47,7 @@ export interface WebhookRule {
 }
 
 /** Ways in of a path and all below it. */
-export interface PathWaysIn extends WaysIn {
+export interface PathWaysIn extends SignInMethods {
   /** Webhooks with a valid signature; others get 401. The path has no other way in, and none below it has rules. Default none. */
   readonly webhook?: WebhookRule
 }
@@ -77,7 +77,7 @@ export interface RateRule {
 }
 
 /** The guard of a tunnel. Everything that cannot be used: `OPTION_INVALID`. */
-export interface GuardOptions extends WaysIn {
+export interface GuardOptions extends SignInMethods {
   /** Addresses and CIDR ranges that may visit; `::/0` has no IPv4 ones. Default: all. Others: 403 `ADDRESS_REFUSED`. */
   readonly allow?: readonly string[]
   /** Addresses and CIDR ranges that may not, even if `allow` has them: with it at most 1,000. Default none. */
@@ -98,7 +98,7 @@ export interface GuardOptions extends WaysIn {
   /** Header lines for the app, in place of the visitor's. Default none. */
   readonly requestHeaders?: Readonly<Record<string, string>>
   /** Header lines added to answers. Default none. */
-  readonly answerHeaders?: Readonly<Record<string, string>>
+  readonly responseHeaders?: Readonly<Record<string, string>>
   /** How long a browser stays signed in. Milliseconds. Default 43,200,000 (12 h). */
   readonly sessionMs?: number
   /**
@@ -122,7 +122,7 @@ export interface WaysDefinition {
 /** A guard as it crosses the wire. */
 export interface GuardDefinition
   extends WaysDefinition,
-    Pick<GuardOptions, 'allow' | 'deny' | 'rate' | 'open' | 'cors' | 'requestHeaders' | 'answerHeaders'> {
+    Pick<GuardOptions, 'allow' | 'deny' | 'rate' | 'open' | 'cors' | 'requestHeaders' | 'responseHeaders'> {
   readonly paths?: Readonly<Record<string, WaysDefinition>>
   readonly sessionMs: number
   /** Signs sessions and links. */

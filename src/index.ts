@@ -35,7 +35,7 @@ export type {
   LoginRule,
   PathWaysIn,
   RateRule,
-  WaysIn,
+  SignInMethods,
   WebhookRule,
 } from './guard.ts'
 export type { InboxStore } from './inbox.ts'

@@ -12,8 +12,8 @@ import {
   type LinkOptions,
   MAX_REVOKED,
   type PathWaysIn,
+  type SignInMethods,
   type WaysDefinition,
-  type WaysIn,
 } from './guard.ts'
 import { checkNames, type Names, namesOf, whole } from './option-names.ts'
 import { seal } from './seal.ts'
@@ -71,7 +71,7 @@ export class OwnGuard {
   #key: string
   readonly #options: GuardOptions
   readonly #startedAt: number = Date.now()
-  readonly #ways = new Map<WaysIn, Promise<WaysDefinition>>()
+  readonly #ways = new Map<SignInMethods, Promise<WaysDefinition>>()
   readonly #revoked = new Set<string>()
 
   /** Throws `OPTION_INVALID`. */
@@ -113,7 +113,7 @@ export class OwnGuard {
 
   /** As it goes to the server now. `salt`: what belongs to the tunnel alone, such as its name. */
   async define(salt: string): Promise<GuardDefinition> {
-    const { allow, deny, rate, open, cors, requestHeaders, answerHeaders, ttlMs, sessionMs } = this.#options
+    const { allow, deny, rate, open, cors, requestHeaders, responseHeaders, ttlMs, sessionMs } = this.#options
     const paths = await Promise.all(
       Object.entries(this.#options.paths ?? {}).map(async ([path, ways]) => [
         path,
@@ -128,7 +128,7 @@ export class OwnGuard {
       ...(open && { open }),
       ...(cors && { cors }),
       ...(requestHeaders && { requestHeaders }),
-      ...(answerHeaders && { answerHeaders }),
+      ...(responseHeaders && { responseHeaders }),
       ...(paths.length > 0 && { paths: Object.fromEntries(paths) }),
       ...(ttlMs !== undefined && { leftMs: Math.max(0, this.#startedAt + ttlMs - Date.now()) }),
       ...(this.#revoked.size > 0 && { revoked: [...this.#revoked] }),
@@ -137,7 +137,7 @@ export class OwnGuard {
     }
   }
 
-  #define(ways: WaysIn, salt: string): Promise<WaysDefinition> {
+  #define(ways: SignInMethods, salt: string): Promise<WaysDefinition> {
     let defined = this.#ways.get(ways)
     if (defined === undefined) {
       defined = define(ways, `localtunnels ${salt}`)
@@ -148,7 +148,7 @@ export class OwnGuard {
 }
 
 async function define(
-  { password, bearer, jwt, links, login, certificate }: WaysIn,
+  { password, bearer, jwt, links, login, certificate }: SignInMethods,
   salt: string,
 ): Promise<WaysDefinition> {
   const hash = password === undefined ? undefined : await hashPassword(password, salt)
@@ -183,12 +183,12 @@ function checkGuard(options: GuardOptions): void {
   if (ttlMs !== undefined) whole('guard.ttlMs', ttlMs, 1)
 }
 
-const WAYS: Names<WaysIn> = namesOf<WaysIn>()('password bearer jwt links login certificate')
+const WAYS: Names<SignInMethods> = namesOf<SignInMethods>()('password bearer jwt links login certificate')
 const PATH_OPTIONS: Names<PathWaysIn> = { ...WAYS, webhook: true }
 const OPTIONS: Names<GuardOptions> = {
   ...WAYS,
-  ...namesOf<Omit<GuardOptions, keyof WaysIn>>()(
-    'allow deny rate ttlMs open paths cors requestHeaders answerHeaders sessionMs secret',
+  ...namesOf<Omit<GuardOptions, keyof SignInMethods>>()(
+    'allow deny rate ttlMs open paths cors requestHeaders responseHeaders sessionMs secret',
   ),
 }
 
@@ -207,7 +207,7 @@ function checkWebhook(path: string, ways: PathWaysIn, { open = [], paths = {} }:
     )
 }
 
-function checkWays({ password, bearer }: WaysIn): void {
+function checkWays({ password, bearer }: SignInMethods): void {
   if (
     password !== undefined &&
     !(typeof password === 'string' && password.length >= 6 && password.length <= 256)

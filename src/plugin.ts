@@ -81,7 +81,7 @@ export interface Pass {
   /** Header lines for the app. What the visitor sent under these names is removed. Trailers with any of these names: 400. */
   readonly requestHeaders?: readonly HeaderLine[]
   /** Header lines for the visitor, added to the app's answer. */
-  readonly answerHeaders?: readonly HeaderLine[]
+  readonly responseHeaders?: readonly HeaderLine[]
   /** Wraps this exchange, behind the middlewares of the server. A request to switch protocols is refused: what follows a switch is not wrapped. */
   readonly middleware?: Middleware
   /**
@@ -239,7 +239,7 @@ export interface Outcome {
   readonly appMs: number
   /** Heads included. */
   readonly requestBytes: number
-  readonly answerBytes: number
+  readonly responseBytes: number
   /** Why it failed, or was refused. */
   readonly code?: ErrorCode
   /** More of why, as a guard says it; see `Refusal`. */

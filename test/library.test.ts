@@ -108,7 +108,7 @@ const tables: readonly (readonly [string, string, string, (members: readonly Mem
   ['UDP tunnel options', CLIENT, 'UdpTunnelOptions', besides(SERVICE_FIELDS, 'a-service')],
   ['shared tunnel options', CLIENT, 'SharedTunnelOptions', besides(SERVICE_FIELDS, 'a-service')],
   ['guard options', 'src/guard.ts', 'GuardOptions', besides(GUARD_FIELDS, 'guard')],
-  ['ways in', 'src/guard.ts', 'WaysIn', besides(GUARD_FIELDS, 'guard')],
+  ['ways in', 'src/guard.ts', 'SignInMethods', besides(GUARD_FIELDS, 'guard')],
   ['link options', 'src/guard.ts', 'LinkOptions', optionList],
   ['client events', CLIENT, 'TunnelClientEvents', eventList],
   ['server options', SERVER, 'TunnelServerOptions', besides(SERVER_FIELDS, 'a-servers-file')],

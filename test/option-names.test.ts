@@ -146,7 +146,7 @@ test('what is undefined is not there', () => {
 })
 
 test.each([
-  ['name', ['rate', 'take'], undefined],
+  ['name', ['rate', 'filter'], undefined],
   ['region', ['version'], undefined],
   ['ls', ['tls'], undefined],
   ['tpc', ['tcp', 'udp'], 'tcp'],

@@ -9,7 +9,7 @@ import { MAX_LANE_ANSWER_BYTES, MAX_LANE_FRAME_BYTES } from './trunk.ts'
 
 export class AppLane extends LaneSide {
   /** Bytes of the app since it was asked last. */
-  #answerBytes = 0
+  #responseBytes = 0
   /** The app sent something that was not read yet. */
   #isAppReady = false
   /** The app has sent all: no further event reports its end. */
@@ -33,7 +33,7 @@ export class AppLane extends LaneSide {
   received(room: Room, start: number, end: number): void {
     if (this.hasLeft) return this.tellMore(room.bytes, start, end)
     const { kernel } = this.tools
-    this.#answerBytes = 0
+    this.#responseBytes = 0
     const sent = kernel.send(this.order.descriptor, room, end - start, start)
     const taken = Math.max(sent, 0)
     this.receivedBytes += taken
@@ -50,7 +50,7 @@ export class AppLane extends LaneSide {
       const at = trunk.reserve(this, MAX_LANE_FRAME_BYTES)
       if (at === -1) return
       this.#isAppReady = false
-      const most = Math.min(MAX_LANE_FRAME_BYTES, MAX_LANE_ANSWER_BYTES - this.#answerBytes)
+      const most = Math.min(MAX_LANE_FRAME_BYTES, MAX_LANE_ANSWER_BYTES - this.#responseBytes)
       const count = kernel.receive(order.descriptor, trunk.out, most, at)
       if (count === WOULD_BLOCK) return
       // The program reads the end once more. After a reset it reads as well, paused or not: what is read here may have
@@ -58,9 +58,9 @@ export class AppLane extends LaneSide {
       if (count <= 0) return this.finish(count < 0)
       if (!kernel.isConnected(order.descriptor)) return this.finish(true)
       this.sentBytes += count
-      this.#answerBytes += count
+      this.#responseBytes += count
       trunk.commit(this.lane, count)
-      if (this.#answerBytes === MAX_LANE_ANSWER_BYTES) return this.finish()
+      if (this.#responseBytes === MAX_LANE_ANSWER_BYTES) return this.finish()
       if (count < most && !this.#isAppLeaving) return
     }
   }

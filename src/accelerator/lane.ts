@@ -330,7 +330,7 @@ export class Lane extends LaneSide {
     return isReported || (this.#mayReport && Atomics.sub(reportsLeft, 0, 1) > 0)
   }
 
-  #log(log: LaneLog, status: number, answerBytes: number): void {
+  #log(log: LaneLog, status: number, responseBytes: number): void {
     if (status < 500 && log.sample < 1 && Math.random() >= log.sample) return
     this.tools.events.logged(this, log, {
       requestId: this.#requestId,
@@ -340,7 +340,7 @@ export class Lane extends LaneSide {
       status,
       durationMs: performance.now() - this.#askedAt,
       requestBytes: this.#requestBytes,
-      answerBytes,
+      responseBytes,
     })
   }
 

@@ -15,7 +15,7 @@ export interface ServedLine {
   readonly status: number
   readonly durationMs: number
   readonly requestBytes: number
-  readonly answerBytes: number
+  readonly responseBytes: number
 }
 
 /** More than all of a line but for its middle, its path and its request id. */
@@ -29,7 +29,7 @@ const STATUS = Buffer.from('","status":')
 const MS = Buffer.from(',"ms":')
 const APP_MS = Buffer.from(',"waitMs":0,"appMs":')
 const REQUEST_BYTES = Buffer.from(',"transferMs":0,"requestBytes":')
-const ANSWER_BYTES = Buffer.from(',"answerBytes":')
+const ANSWER_BYTES = Buffer.from(',"responseBytes":')
 const END = Buffer.from('}\n')
 
 /** Lines that are gathered, without a string or an object for each, which cost five times as much. */
@@ -81,7 +81,7 @@ export class LineRoom {
     this.#put(REQUEST_BYTES)
     this.#number(line.requestBytes)
     this.#put(ANSWER_BYTES)
-    this.#number(line.answerBytes)
+    this.#number(line.responseBytes)
     this.#put(END)
     this.count++
     return true

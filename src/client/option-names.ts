@@ -22,7 +22,7 @@ export const HTTP_NAMES: Names<HttpTunnelOptions> = {
   ...ORIGIN_NAMES,
   ...SHARED,
   ...namesOf<Omit<HttpTunnelOptions, keyof OriginOptions | keyof SharedTunnelOptions>>()(
-    'verify subdomain exact routes pool take health wildcard wildcardHosts hosts protocol inbox',
+    'verify subdomain exact routes pool filter health wildcard wildcardHosts hosts protocol inbox',
   ),
 }
 

@@ -165,7 +165,7 @@ export interface HttpTunnelOptions extends OriginOptions, SharedTunnelOptions {
    * `body` a request is kept until it is complete, up to 1 MiB; a longer one: `BODY_TOO_LARGE`. Default: all of them. What is no such
    * filter: `OPTION_INVALID`.
    */
-  readonly take?: string
+  readonly filter?: string
   /**
    * Checks of the app by this client. While it is unwell it gets no new visitors: those of a pool go to others, else 503
    * `ORIGIN_UNHEALTHY`. Default none. Streams wire only.

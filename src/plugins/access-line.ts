@@ -20,13 +20,13 @@ const keptTimes: string[] = []
  */
 export function accessLine(seen: Seen, outcome: Outcome, withQuery: boolean, writer = ''): string {
   const { id, kind, target, requestId } = seen
-  const { status, durationMs, waitMs, appMs, requestBytes, answerBytes, code, reason } = outcome
+  const { status, durationMs, waitMs, appMs, requestBytes, responseBytes, code, reason } = outcome
   const ofRequest =
     kind === 'http' ? `,"path":${quoted(withQuery ? target : pathOf(target))},"status":${status}` : ''
   return (
     `{"time":"${timeNow()}","id":${id}${requestId === undefined ? '' : `,"requestId":${quoted(requestId)}`}${writer}${middleOf(seen, outcome)}${ofRequest}` +
     `,"ms":${timeOf(durationMs)},"waitMs":${timeOf(waitMs)},"appMs":${timeOf(appMs)},"transferMs":${timeOf(durationMs - waitMs - appMs)}` +
-    `,"requestBytes":${requestBytes},"answerBytes":${answerBytes}${code === undefined ? '' : `,"code":"${code}"`}${reason === undefined ? '' : `,"reason":${quoted(reason)}`}}\n`
+    `,"requestBytes":${requestBytes},"responseBytes":${responseBytes}${code === undefined ? '' : `,"code":"${code}"`}${reason === undefined ? '' : `,"reason":${quoted(reason)}`}}\n`
   )
 }
 

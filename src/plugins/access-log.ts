@@ -35,7 +35,7 @@ export interface AccessLog extends Observer {
 
 /**
  * One JSON line for each request, upgrade, TCP and TLS connection that is over: `time`, `id`, `kind`, `tunnel`, `client`, `token` (its name), `address`, `method`, `host`,
- * `path`, `status`, `ms` with its parts `waitMs`, `appMs` and `transferMs`, `requestBytes`, `answerBytes`, `code`, `reason`. Never a header, a
+ * `path`, `status`, `ms` with its parts `waitMs`, `appMs` and `transferMs`, `requestBytes`, `responseBytes`, `code`, `reason`. Never a header, a
  * body or a secret of the server.
  *
  * Throws `OPTION_INVALID` for options that cannot be used, and for a file that cannot be opened.

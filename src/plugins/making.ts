@@ -87,7 +87,7 @@ class Making {
       paths = {},
       cors = false,
       requestHeaders,
-      answerHeaders,
+      responseHeaders,
       key,
       leftMs,
     } = this.#definition
@@ -101,7 +101,7 @@ class Making {
       key,
       isCors: cors,
       requestHeaders: linesOf(requestHeaders),
-      answerHeaders: linesOf(answerHeaders),
+      responseHeaders: linesOf(responseHeaders),
       endsAt: leftMs === undefined ? undefined : Date.now() + leftMs,
       clientCa: clientCaOf(this.#definition),
     })

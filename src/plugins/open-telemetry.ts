@@ -64,12 +64,12 @@ class Telemetry implements Observer {
     if (seen.kind !== 'http') this.#begin(seen, undefined)
   }
 
-  ended(seen: Seen, { status, code, requestBytes, answerBytes, waitMs, appMs, token }: Outcome): void {
+  ended(seen: Seen, { status, code, requestBytes, responseBytes, waitMs, appMs, token }: Outcome): void {
     const span = this.#spans.get(seen.id) ?? this.#begin(seen, undefined)
     this.#spans.delete(seen.id)
     span.setAttributes({
       'http.request.size': requestBytes,
-      'http.response.size': answerBytes,
+      'http.response.size': responseBytes,
       'localtunnels.wait_ms': waitMs,
       'localtunnels.app_ms': appMs,
       ...(status > 0 && { 'http.response.status_code': status }),

@@ -53,7 +53,7 @@ export interface TunnelGuardParts {
   /** Preflights pass. */
   readonly isCors: boolean
   readonly requestHeaders: readonly HeaderLine[]
-  readonly answerHeaders: readonly HeaderLine[]
+  readonly responseHeaders: readonly HeaderLine[]
   /** From when on no visitor passes, in milliseconds since 1970; `undefined`: never. */
   readonly endsAt: number | undefined
   /** As `Guard.clientCa`. */
@@ -72,8 +72,8 @@ export class TunnelGuard implements Guard, Sessions {
     this.#parts = parts
     if (parts.clientCa !== undefined) this.clientCa = parts.clientCa
     this.#hasWays = parts.paths.all.some(({ ways }) => ways.length > 0)
-    const { requestHeaders, answerHeaders } = parts
-    this.#leavesHeads = !this.#hasWays && requestHeaders.length === 0 && answerHeaders.length === 0
+    const { requestHeaders, responseHeaders } = parts
+    this.#leavesHeads = !this.#hasWays && requestHeaders.length === 0 && responseHeaders.length === 0
   }
 
   admit(visitor: Admittance): Verdict | Promise<Verdict> {
@@ -288,7 +288,7 @@ export class TunnelGuard implements Guard, Sessions {
     session?: Session,
   ): Pass | Refusal {
     if (this.#leavesHeads) return this.#passUntouched(visitor)
-    const { requestHeaders, answerHeaders } = this.#parts
+    const { requestHeaders, responseHeaders } = this.#parts
     const name = user === undefined ? undefined : userText(user)
     // Cut, it could be another user's.
     if (user !== undefined && name === undefined)
@@ -299,7 +299,7 @@ export class TunnelGuard implements Guard, Sessions {
       withoutHeaders: [USER_HEADER, ...(this.#hasWays ? OTHER_PATHS : []), ...used],
       withoutCookies: COOKIES,
       requestHeaders: name === undefined ? requestHeaders : [...requestHeaders, [USER_HEADER, name]],
-      ...(answerHeaders.length > 0 && { answerHeaders }),
+      ...(responseHeaders.length > 0 && { responseHeaders }),
       whileOpen: this.#keeping(visitor, way, ids, endsAt),
     }
   }

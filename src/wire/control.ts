@@ -57,7 +57,7 @@ export interface Register extends HostRewrite {
   /** Shares the name or port with other clients that ask for the same; says how visitors are spread. */
   readonly pool?: Affinity
   /** With `all`: whose answer the visitor gets. Without it: `first`. */
-  readonly poolAnswer?: PoolAnswer
+  readonly poolResponse?: PoolAnswer
   /** With `all`: what the client calls itself. */
   readonly poolLabel?: string
   /** `tcp` and `tls`: each connection to the origin begins with a PROXY protocol header of this version. */
@@ -383,7 +383,7 @@ function parseRegister(given: Record<string, unknown>): Register | undefined {
   if (isGuarded !== (guard !== undefined)) return undefined
   const { ref, name, port, resume, token, wildcard, hosts, hostNames, protocol, proxyProtocol, inbox } =
     fields
-  const { pool, poolAnswer, poolLabel } = fields
+  const { pool, poolResponse, poolLabel } = fields
   const rewrite = parseRewrite(fields)
   const routes = fields.routes === undefined ? undefined : parseRoutes(fields.routes)
   const isValid =
@@ -401,7 +401,7 @@ function parseRegister(given: Record<string, unknown>): Register | undefined {
     (inbox === undefined || (fields.kind === 'http' && isInboxWish(inbox))) &&
     (pool === undefined || isAffinity(pool)) &&
     (pool !== 'all' || fields.kind === 'http') &&
-    (poolAnswer === undefined || (pool === 'all' && isPoolAnswer(poolAnswer))) &&
+    (poolResponse === undefined || (pool === 'all' && isPoolAnswer(poolResponse))) &&
     (poolLabel === undefined || (pool === 'all' && isPoolLabel(poolLabel))) &&
     (proxyProtocol === undefined || proxyProtocol === 1 || proxyProtocol === 2)
   if (!isValid || rewrite === undefined || (fields.routes !== undefined && routes === undefined))
@@ -422,7 +422,7 @@ function parseRegister(given: Record<string, unknown>): Register | undefined {
     ...(protocol !== undefined && { protocol }),
     ...(inbox !== undefined && { inbox: { paths: inbox.paths, answer: inbox.answer } }),
     ...(pool !== undefined && { pool }),
-    ...(poolAnswer !== undefined && { poolAnswer }),
+    ...(poolResponse !== undefined && { poolResponse }),
     ...(poolLabel !== undefined && { poolLabel }),
     ...(proxyProtocol !== undefined && { proxyProtocol }),
     ...(guard !== undefined && { guard }),

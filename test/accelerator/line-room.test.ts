@@ -33,9 +33,17 @@ test('a line of a thread is that of the main thread', () => {
         const id = 10 ** index
         const requestId = index % 2 === 0 ? '' : '0abc/:.+=@-'
         const client = index % 3 === 0 ? {} : { client: 3, token: 'ci "main"' }
-        const [status, requestBytes, answerBytes] = [200 + index, 10 ** index - 1, 2 ** (4 * index)]
+        const [status, requestBytes, responseBytes] = [200 + index, 10 ** index - 1, 2 ** (4 * index)]
         const appMs = Math.round(durationMs * 100) / 100
-        const outcome = { ...client, status, durationMs: appMs, waitMs: 0, appMs, requestBytes, answerBytes }
+        const outcome = {
+          ...client,
+          status,
+          durationMs: appMs,
+          waitMs: 0,
+          appMs,
+          requestBytes,
+          responseBytes,
+        }
         const visit = { ...seen, id, target, ...(requestId !== '' && { requestId }) }
         const room = new LineRoom(131_072)
         const bytes = Buffer.from(` ${target} `, 'latin1')
@@ -47,7 +55,7 @@ test('a line of a thread is that of the main thread', () => {
           status,
           durationMs,
           requestBytes,
-          answerBytes,
+          responseBytes,
         }
         expect(room.add(id, { query, middle: Buffer.from(middleOf(visit, outcome)) }, line)).toBe(true)
         const written = Buffer.from(room.take()).toString()
@@ -67,7 +75,7 @@ test('what does not fit in is refused whole, and the lines before it stay', () =
     status: 200,
     durationMs: 1,
     requestBytes: 1,
-    answerBytes: 1,
+    responseBytes: 1,
   }
   let count = 0
   while (room.add(count, log, line)) count++

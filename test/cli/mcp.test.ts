@@ -266,7 +266,12 @@ describe('at most 20 KB per answer', () => {
     const id = await visited('/long')
     let text = ''
     for (let offset: number | undefined = 0; offset !== undefined; ) {
-      const body = await agent.captured('get_request', { id, part: 'answer.body', offset, max_bytes: 16_000 })
+      const body = await agent.captured('get_request', {
+        id,
+        part: 'answer.body',
+        offset,
+        max_bytes: 16_000,
+      })
       text += body.text
       offset = body.nextOffset
     }

@@ -509,7 +509,7 @@ describe('up', () => {
   test('takes pools where all get a copy, and filters', async () => {
     const { write, visit, server } = await setting()
     const pool = `pool = { to = "all", answer = "bert", label = "anna" }`
-    const run = up(await write(`web = { port = ${app('one')}, ${pool}, take = "POST" }`))
+    const run = up(await write(`web = { port = ${app('one')}, ${pool}, filter = "POST" }`))
     await inForce(run, 1)
     expect(await visit('web')).toBe('FILTERED_OUT')
     await using _bert = await connectTunnel({

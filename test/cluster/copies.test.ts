@@ -24,7 +24,7 @@ class Team implements AsyncDisposable {
       subdomain: 'hooks',
       exact: true,
       pool: { to: 'all', label, ...(typeof options.pool === 'object' && options.pool) },
-      ...(options.take !== undefined && { take: options.take }),
+      ...(options.filter !== undefined && { filter: options.filter }),
       fetch: async request => {
         this.got.push(`${label} ${request.method} ${new URL(request.url).pathname} ${await request.text()}`)
         return new Response(label, { status, headers: { 'x-app': label } })
@@ -109,8 +109,8 @@ test('what no client takes at any server is said, and filters hold at each', asy
   await using team = new Team()
   const { cluster } = team
   const [a, b] = [await cluster.server(), await cluster.server()]
-  await team.join(a, 'anna', 200, { take: 'body:one' })
-  await team.join(b, 'bert', 200, { take: 'body:two' })
+  await team.join(a, 'anna', 200, { filter: 'body:one' })
+  await team.join(b, 'bert', 200, { filter: 'body:two' })
   for (const server of [a, b]) {
     expect((await post(server, 'one')).body).toBe('anna')
     expect((await post(server, 'two')).body).toBe('bert')
@@ -160,7 +160,7 @@ test('the guards of the first server are asked, once, and the visitor gets its l
     name,
     admit() {
       asked.push(name)
-      return { answerHeaders: [['x-guard', name]] }
+      return { responseHeaders: [['x-guard', name]] }
     },
   })
   const { cluster } = team

@@ -34,7 +34,7 @@ const outcome: Outcome = {
   waitMs: 1,
   appMs: 3,
   requestBytes: 100,
-  answerBytes: 200,
+  responseBytes: 200,
 }
 const linesOf = async (file: string) =>
   (await Bun.file(file).text())

@@ -22,7 +22,7 @@ test('what a client sends is read back as it was', async () => {
     login: { issuer: 'https://id.example', emails: ['*@example.com'] },
     paths: { '/api': { bearer: ['another-token-of-a-machine'] } },
     requestHeaders: { 'x-a': '1' },
-    answerHeaders: { 'x-b': '2' },
+    responseHeaders: { 'x-b': '2' },
     ttlMs: 60_000,
   }).define('shop')
   const text = JSON.stringify(definition)
@@ -88,8 +88,8 @@ test('what has another shape is GUARD_INVALID', () => {
     { ...sound, requestHeaders: { 'Content.Length': '5' } },
     { ...sound, requestHeaders: { 'x-localtunnels-user': 'root' } },
     { ...sound, requestHeaders: { 'x-a': 'b\r\nc: d' } },
-    { ...sound, answerHeaders: { 'set-cookie': 'a=b' } },
-    { ...sound, answerHeaders: { 'x a': 'b' } },
+    { ...sound, responseHeaders: { 'set-cookie': 'a=b' } },
+    { ...sound, responseHeaders: { 'x a': 'b' } },
   ]
   for (const one of broken)
     expect(() => parseDefinition(one)).toThrow(expect.objectContaining({ code: 'GUARD_INVALID' }))

@@ -362,11 +362,11 @@ test('no header names another path, or another method of a preflight, past the r
 test('header rules reach the app and the answer', async () => {
   const { ask } = await guardOf({
     requestHeaders: { 'x-env': 'preview' },
-    answerHeaders: { 'x-robots-tag': 'noindex' },
+    responseHeaders: { 'x-robots-tag': 'noindex' },
   })
   expect(passOf(await ask('GET /'))).toMatchObject({
     requestHeaders: [['x-env', 'preview']],
-    answerHeaders: [['x-robots-tag', 'noindex']],
+    responseHeaders: [['x-robots-tag', 'noindex']],
   })
 })
 

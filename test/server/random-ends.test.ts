@@ -212,7 +212,7 @@ for (const way of ['HTTP/1.1', 'HTTP/2'] as const)
         middlewares: [middleware],
         tunnelRules: [
           { tunnels: ['places'], maxInFlight: PLACES, maxQueued: QUEUED, queueTimeoutMs: 400 },
-          { tunnels: ['breaker'], breaker: { minRequests: 2, openMs: 20 }, answerTimeoutMs: 250 },
+          { tunnels: ['breaker'], breaker: { minRequests: 2, openMs: 20 }, responseTimeoutMs: 250 },
           { tunnels: ['slow'], bandwidth: 1_000_000, maxContentLength: 200_000 },
         ],
         limits: { originTimeoutMs: 2_000, holdTimeoutMs: 400, flowIdleMs: 300, maxAddressRate: 0 },

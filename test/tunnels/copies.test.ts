@@ -151,8 +151,8 @@ test('a status is answered at once, and the copies are delivered', async () => {
 
 test('each takes what its filter says; what no one takes is 404', async () => {
   await using all = await team()
-  const anna = await all.join(() => new Response('anna'), { take: 'POST body:"customer.subscription"' })
-  const bert = await all.join(() => new Response('bert'), { take: 'path:/hooks/* -body:refund' })
+  const anna = await all.join(() => new Response('anna'), { filter: 'POST body:"customer.subscription"' })
+  const bert = await all.join(() => new Response('bert'), { filter: 'path:/hooks/* -body:refund' })
   expect((await all.post('{"type":"customer.subscription.created"}', '/other')).body).toBe('anna')
   expect((await all.post('{"type":"invoice"}')).body).toBe('bert')
   const none = await all.post('{"type":"refund"}')
@@ -162,7 +162,7 @@ test('each takes what its filter says; what no one takes is 404', async () => {
 
 test('a filter works without a pool, also by the head alone', async () => {
   await using all = await team()
-  const anna = await all.join(() => new Response('anna'), { pool: undefined, take: 'header:x-event:push' })
+  const anna = await all.join(() => new Response('anna'), { pool: undefined, filter: 'header:x-event:push' })
   const headers = { 'x-event': 'push' }
   const answer = await ask(all.server.port, 'hooks.localhost', {
     method: 'POST',
@@ -335,6 +335,6 @@ test('pools of the two ways do not mix, and what cannot be is said', async () =>
       )
   expect(await invalid({ pool: { to: 'all', answer: 500 } })).toBe('OPTION_INVALID')
   expect(await invalid({ pool: { to: 'all', label: 'first' } })).toBe('OPTION_INVALID')
-  expect(await invalid({ take: 'status:500' })).toBe('OPTION_INVALID')
-  expect(await invalid({ take: '"open' })).toBe('OPTION_INVALID')
+  expect(await invalid({ filter: 'status:500' })).toBe('OPTION_INVALID')
+  expect(await invalid({ filter: '"open' })).toBe('OPTION_INVALID')
 })

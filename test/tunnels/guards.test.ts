@@ -178,7 +178,7 @@ test('what visitors send under the name of the user header does not reach the ap
 test('header rules reach the app and the visitor', async () => {
   await using tunnel = await start({
     requestHeaders: { 'x-env': 'preview' },
-    answerHeaders: { 'x-robots-tag': 'noindex' },
+    responseHeaders: { 'x-robots-tag': 'noindex' },
   })
   const answer = await fetch(`http://127.0.0.1:${tunnel.port}/`, {
     headers: { host: tunnel.host, 'x-env': 'production' },

@@ -65,7 +65,7 @@ test('an observer learns of head, answer and end, with address, sizes and times'
   const outcome = notes[2]?.outcome
   expect(outcome).toMatchObject({ status: 200, client: 1 })
   expect(outcome?.requestBytes).toBeGreaterThan(1_000)
-  expect(outcome?.answerBytes).toBeGreaterThan(5)
+  expect(outcome?.responseBytes).toBeGreaterThan(5)
   const { durationMs = 0, waitMs = 0, appMs = 0 } = outcome ?? {}
   expect(waitMs).toBeLessThanOrEqual(durationMs)
   expect(appMs).toBeGreaterThan(0)
@@ -173,5 +173,5 @@ test('WebSockets and TCP connections are seen from their beginning to their end'
   caller.socket.terminate()
   await eventually(() => endsOf(notes).length === 2, 'the observers to be told')
   expect(endsOf(notes)[1]).toMatchObject({ seen: { kind: 'tcp', method: '', tunnel: raw.name } })
-  expect(endsOf(notes)[1]?.outcome?.answerBytes).toBeGreaterThan(20)
+  expect(endsOf(notes)[1]?.outcome?.responseBytes).toBeGreaterThan(20)
 })

@@ -171,7 +171,7 @@ test('an app may have less time for an answer than the server gives, and one tha
       )
     },
   })
-  const tunnelRules = [{ answerTimeoutMs: 250 }]
+  const tunnelRules = [{ responseTimeoutMs: 250 }]
   await using tunnel = await startTunnel({ port: slow.port ?? 0 }, { server: { tunnelRules } })
   const [late, long] = await Promise.all([
     ask(tunnel.port, tunnel.host, { path: '/never' }),

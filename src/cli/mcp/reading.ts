@@ -257,7 +257,7 @@ export function shortRow(row: ExchangeRow): object {
     ...(code !== undefined && { code }),
     ...(times.totalMs !== undefined && { ms: times.totalMs }),
     requestBytes: row.requestBody.totalBytes,
-    answerBytes: row.answerBody.totalBytes,
+    responseBytes: row.answerBody.totalBytes,
     ...(row.frames.total > 0 && { messages: row.frames.total }),
     ...(replayOf !== undefined && { replayOf }),
     ...(verified !== undefined && { signature: verified.isValid ? 'valid' : (verified.reason ?? 'invalid') }),

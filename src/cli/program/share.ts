@@ -53,7 +53,7 @@ const SHARE_FLAGS: FlagTexts = {
     ...HOST_NAME_FLAG,
     '--pool [kind]':
       'share the name with other clients; affinity of a visitor to one client: none, cookie or address (default: none); all sends each request to every client',
-    '--pool-answer <whose>':
+    '--pool-response <whose>':
       'with --pool all: response that the visitor gets: first, the label of a client, or a status',
     '--pool-label <label>': 'with --pool all: label of this client',
   },
@@ -63,7 +63,7 @@ const SHARE_FLAGS: FlagTexts = {
     '--no-inspect': 'do not run the inspector',
     '--inbox <path>':
       'the server stores webhooks to this path while this command is not running, such as /hooks/*; needs a token; repeatable',
-    '--take <filter>': 'forward only requests that match, such as POST body:"invoice.paid"',
+    '--filter <filter>': 'forward only requests that match, such as POST body:"invoice.paid"',
   },
   'Output:': {
     '--qr': 'show the URL as a QR code',
@@ -77,13 +77,13 @@ const AFFINITIES = ['none', 'cookie', 'address'] as const
 
 function poolOf(flags: Flags): Pick<ShareSettings['client'], 'pool'> {
   const text = flags.isOn('pool') ? 'none' : flags.text('pool')
-  const answer = flags.text('poolAnswer')
+  const answer = flags.text('poolResponse')
   const label = flags.text('poolLabel')
   if (text === 'all') {
     const whose = answer !== undefined && /^\d+$/.test(answer) ? Number(answer) : answer
     return { pool: { to: 'all', ...(whose !== undefined && { answer: whose }), ...(label && { label }) } }
   }
-  for (const name of ['poolAnswer', 'poolLabel'] as const)
+  for (const name of ['poolResponse', 'poolLabel'] as const)
     if (flags.text(name) !== undefined)
       throw new TunnelError('OPTION_INVALID', `${flags.label(name)} needs --pool all.`)
   if (text === undefined) return {}
@@ -147,7 +147,7 @@ function shareSettings(flags: Flags, positional: string | undefined): ShareSetti
         routes,
         wildcard: flags.isOn('wildcard'),
         wildcardHosts: flags.list('wildcardHost'),
-        take: flags.text('take') || undefined,
+        filter: flags.text('filter') || undefined,
         guard: guardSettings(flags),
       }),
       ...hostsOf(flags),

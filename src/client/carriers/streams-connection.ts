@@ -151,7 +151,7 @@ export class StreamsConnection implements Connection {
       protocol,
       proxyProtocol,
       pool,
-      poolAnswer,
+      poolResponse,
       poolLabel,
       inbox,
     } = settings
@@ -173,7 +173,7 @@ export class StreamsConnection implements Connection {
         ...(protocol && { protocol }),
         ...(inbox && { inbox }),
         ...(pool !== undefined && { pool }),
-        ...(poolAnswer !== undefined && { poolAnswer }),
+        ...(poolResponse !== undefined && { poolResponse }),
         ...(poolLabel !== undefined && { poolLabel }),
         ...(guard && { guard }),
       }),

@@ -125,7 +125,7 @@ function routesOf(routes: Readonly<Record<string, number | RouteOptions>>, dial:
 /** Of an HTTP tunnel. Throws `OPTION_INVALID`. */
 function httpPoolOf(
   pool: HttpTunnelOptions['pool'],
-): Pick<TunnelSettings, 'pool' | 'poolAnswer' | 'poolLabel'> {
+): Pick<TunnelSettings, 'pool' | 'poolResponse' | 'poolLabel'> {
   if (typeof pool !== 'object' || !('to' in pool))
     return { pool: affinityOf(pool, ['none', 'cookie', 'address']) }
   const { to, answer, label } = pool
@@ -142,7 +142,7 @@ function httpPoolOf(
     )
   return {
     pool: 'all',
-    ...(answer !== undefined && { poolAnswer: answer }),
+    ...(answer !== undefined && { poolResponse: answer }),
     ...(label !== undefined && { poolLabel: label }),
   }
 }

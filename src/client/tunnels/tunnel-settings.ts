@@ -63,7 +63,7 @@ export interface TunnelSettings {
   /** It shares its name or port, and how. */
   readonly pool: Affinity | undefined
   /** With `all`: whose answer a visitor gets. */
-  readonly poolAnswer?: PoolAnswer
+  readonly poolResponse?: PoolAnswer
   /** With `all`: what this client calls itself. */
   readonly poolLabel?: string
   readonly health: HealthSettings | undefined

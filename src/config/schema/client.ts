@@ -61,7 +61,7 @@ export const CLIENT_ROWS = {
     pool: ['flag | table pool', 'Shares the name or port with other clients that ask for it so: visitors are spread over them', '`false`', { kinds: 'http tcp tls folder' }],
     health: ['table health', 'Checks the app, and sends it no visitors while it is unwell', 'no checks', { kinds: 'http tcp tls' }],
     verify: ['table verify', 'The app gets webhooks, whose signatures are checked on this machine ([webhooks.md](webhooks.md))', 'nothing is checked', { kinds: 'http' }],
-    take: ['text', 'Filter of the requests that the app gets, such as `POST path:/hooks/* body:"invoice.paid"`; others get 404, or go to another client of the pool ([webhooks.md](webhooks.md))', 'all', { kinds: 'http folder' }],
+    filter: ['text', 'Filter of the requests that the app gets, such as `POST path:/hooks/* body:"invoice.paid"`; others get 404, or go to another client of the pool ([webhooks.md](webhooks.md))', 'all', { kinds: 'http folder' }],
     inbox: ['table inbox-wish', 'Webhooks wait on the server while no client is there, if its operator allows it ([webhooks.md](webhooks.md))', 'none', { kinds: 'http' }],
     guard: ['table guard', 'Who may visit: all walls must let a visitor pass, and one of the ways in is enough', 'everybody'],
     token: ['secret credential', 'Token for this service alone', "the file's `token`"],

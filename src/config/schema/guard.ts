@@ -49,7 +49,7 @@ export const GUARD_ROWS = {
     paths: ['map route/path of table path-ways', 'Other ways in for a path and what is below it; the longest path wins', 'none'],
     cors: ['flag', 'Preflights of browsers reach the app without a way in', '`false`'],
     'request-headers': ['map header of header-value', "Header lines for the app, in place of the visitor's", 'none'],
-    'answer-headers': ['map header of header-value', 'Header lines added to answers', 'none'],
+    'response-headers': ['map header of header-value', 'Header lines added to answers', 'none'],
     session: ['duration 1000+', 'How long a browser stays signed in', '`12h`'],
     secret: ['secret token', 'Signs sessions and links, 32 characters or more: with the same one they outlive the client, and the clients of a pool agree', 'made up at each start'],
   },

@@ -50,7 +50,7 @@ export const SERVER_ROWS = {
     'max-queued': ['0-10000', 'Requests that wait like that; above: 503', '100'],
     'queue-timeout': ['duration', 'How long one waits', '`10s`'],
     'max-content-length': ['size 0+', 'Length of a request body, announced or not; above: 413', 'that of the server'],
-    'answer-timeout': ['duration', 'From when a request goes to its client to the head of the answer, uploads included; above: 504', '`limits.origin-timeout` alone'],
+    'response-timeout': ['duration', 'From when a request goes to its client to the head of the answer, uploads included; above: 504', '`limits.origin-timeout` alone'],
     'max-head': ['bytes 1+', 'Length of a request head; above: 431', 'that of the server'],
     bandwidth: ['size 1024+', 'Bytes a second, each way, of all visitors of a tunnel; above, bytes wait', 'no bound'],
     'address-bandwidth': ['size 1024+', 'The same for each address of a visitor', 'no bound'],

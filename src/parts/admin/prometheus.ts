@@ -75,7 +75,11 @@ function writeRequests(text: Text, metrics: Metrics): void {
       sum[DURATION_SUM]! / 1_000,
     ),
   )
-  text.family('localtunnels_answer_size_bytes', 'histogram', 'Answers as visitors got them, heads included.')
+  text.family(
+    'localtunnels_response_size_bytes',
+    'histogram',
+    'Answers as visitors got them, heads included.',
+  )
   eachSum(metrics, (tunnel, sum, series) =>
     text.histogram(tunnel, SIZE_BOUNDS, sum.subarray(FIRST_SIZE), series.bytesOut),
   )

@@ -41,7 +41,7 @@ export class Copy implements Visit {
   #visitor: Visit | undefined
   #isDropped = false
   readonly #kept = new CopyAnswer()
-  #answerBytes = 0
+  #responseBytes = 0
   /** The app waits until more of its answer is wanted. */
   #isBackedUp = false
   #isOver = false
@@ -122,7 +122,7 @@ export class Copy implements Visit {
   write(bytes: Uint8Array, isScratch = false, start = 0, end: number = bytes.length): boolean {
     // Interim answers are those of one app: the visitor gets none of them.
     if (this.#isOver || this.status === 0) return true
-    this.#answerBytes += end - start
+    this.#responseBytes += end - start
     if (this.#visitor !== undefined) {
       this.#isBackedUp = !this.#visitor.write(bytes, isScratch, start, end)
       return !this.#isBackedUp
@@ -141,7 +141,7 @@ export class Copy implements Visit {
   }
 
   #passOver(): boolean {
-    if (this.#answerBytes <= MAX_DROPPED_BYTES || this.#exchange === undefined) return true
+    if (this.#responseBytes <= MAX_DROPPED_BYTES || this.#exchange === undefined) return true
     const exchange = this.#exchange
     this.#over(undefined)
     exchange.abandoned()
@@ -196,7 +196,7 @@ export class Copy implements Visit {
     this.#isOver = true
     this.#exchange = undefined
     this.#sender.stop()
-    this.#end(this.status, this.#answerBytes, code)
+    this.#end(this.status, this.#responseBytes, code)
     this.#listener.ended()
   }
 }

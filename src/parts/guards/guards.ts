@@ -280,6 +280,6 @@ function editsHead({ withoutHeaders, withoutCookies, requestHeaders }: Pass): bo
 
 /** Whole header lines for the answer, each with its CRLF; `undefined`: none. */
 export function answerLinesOf(passes: readonly Pass[]): Uint8Array | undefined {
-  const lines: readonly HeaderLine[] = passes.flatMap(({ answerHeaders = [] }) => answerHeaders)
+  const lines: readonly HeaderLine[] = passes.flatMap(({ responseHeaders = [] }) => responseHeaders)
   return lines.length === 0 ? undefined : Buffer.concat(lines.map(([name, value]) => headerLine(name, value)))
 }

@@ -52,7 +52,7 @@ export class DeliveryVisit implements Visit, Arrival {
   #isElsewhere = false
   #stopHolding: (() => void) | undefined
   #status = 0
-  #answerBytes = 0
+  #responseBytes = 0
   /** How the answer begins. */
   #seen = ''
 
@@ -149,7 +149,7 @@ export class DeliveryVisit implements Visit, Arrival {
   }
 
   write(bytes: Uint8Array, _isScratch = false, start = 0, end: number = bytes.length): boolean {
-    this.#answerBytes += end - start
+    this.#responseBytes += end - start
     if (this.#status !== 0 && this.#seen.length < MAX_SEEN_BYTES)
       this.#seen += latin1(bytes, start, Math.min(end, start + MAX_SEEN_BYTES))
     return true
@@ -179,7 +179,7 @@ export class DeliveryVisit implements Visit, Arrival {
     this.#booking = undefined
     this.#exchange = undefined
     const requestBytes = this.head.end + this.#webhook.body.length
-    booking.finished({ answerStatus: this.#status, answerBytes: this.#answerBytes, requestBytes }, code)
+    booking.finished({ answerStatus: this.#status, responseBytes: this.#responseBytes, requestBytes }, code)
     // Of this server itself, when the name is another owner's by now.
     const moved = booking.isMoved ? 'CLUSTER_MOVED' : undefined
     const refusal = code ?? moved ?? (this.#isElsewhere ? this.#refusal : undefined)

@@ -24,10 +24,10 @@ export const installMetrics: Install = server => {
         held() {
           book.held++
         },
-        ended({ status, code, requestBytes, answerBytes }) {
+        ended({ status, code, requestBytes, responseBytes }) {
           const durationMs = performance.now() - startedAt
           const { method } = head
-          book.ended(tunnel.name, { method, status, durationMs, requestBytes, answerBytes, code })
+          book.ended(tunnel.name, { method, status, durationMs, requestBytes, responseBytes, code })
         },
       })
       return next(request)

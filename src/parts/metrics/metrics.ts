@@ -49,7 +49,7 @@ export interface MeasuredExchange {
   readonly status: number
   readonly durationMs: number
   readonly requestBytes: number
-  readonly answerBytes: number
+  readonly responseBytes: number
   readonly code: ErrorCode | undefined
 }
 
@@ -87,11 +87,11 @@ export class Metrics {
   }
 
   ended(tunnel: string, exchange: MeasuredExchange): void {
-    const { method, status, durationMs, requestBytes, answerBytes, code } = exchange
+    const { method, status, durationMs, requestBytes, responseBytes, code } = exchange
     const series = this.of(tunnel)
-    measure(series.row(method), 0, status, durationMs, answerBytes)
+    measure(series.row(method), 0, status, durationMs, responseBytes)
     series.bytesIn += requestBytes
-    series.bytesOut += answerBytes
+    series.bytesOut += responseBytes
     if (code !== undefined) series.codes.set(code, (series.codes.get(code) ?? 0) + 1)
     else series.provenAtMs = Date.now()
   }

@@ -28,7 +28,8 @@ export const installObservers: Install = server => {
           request.follow({
             sent: () => watched.sent(),
             answered: status => watched.answered(status),
-            left: () => watched.ended({ status: 0, requestBytes: 0, answerBytes: 0, code: 'CLUSTER_MOVED' }),
+            left: () =>
+              watched.ended({ status: 0, requestBytes: 0, responseBytes: 0, code: 'CLUSTER_MOVED' }),
             ended: ending => watched.ended(outcomeOf(ending)),
           })
         return next(request)
@@ -44,7 +45,9 @@ export const installObservers: Install = server => {
       return {
         sent: () => watched.sent(),
         ended: ({ bytesIn, bytesOut, code, served }) =>
-          watched.ended(outcomeOf({ status: 0, requestBytes: bytesIn, answerBytes: bytesOut, code, served })),
+          watched.ended(
+            outcomeOf({ status: 0, requestBytes: bytesIn, responseBytes: bytesOut, code, served }),
+          ),
       }
     },
     lane(asking) {
@@ -60,7 +63,7 @@ export const installObservers: Install = server => {
 function outcomeOf({
   status,
   requestBytes,
-  answerBytes,
+  responseBytes,
   code,
   reason,
   served,
@@ -68,7 +71,7 @@ function outcomeOf({
   return {
     status,
     requestBytes,
-    answerBytes,
+    responseBytes,
     ...(code !== undefined && { code }),
     ...(reason !== undefined && { reason }),
     ...served,
@@ -117,7 +120,7 @@ function calledOf(observers: Observers, { tunnel, head, address, served }: LaneA
         waitMs: 0,
         appMs: ms,
         requestBytes,
-        answerBytes: bytes,
+        responseBytes: bytes,
       })
     },
   }

@@ -13,7 +13,7 @@ export class Pressure {
   readonly maxContentLength: number
   readonly maxHeadBytes: number
   /** 0: none. */
-  readonly answerTimeoutMs: number
+  readonly responseTimeoutMs: number
 
   constructor(
     { breaker, maxInFlight, maxQueued = 100, queueTimeoutMs = 10_000, ...rule }: TunnelRule,
@@ -24,7 +24,7 @@ export class Pressure {
     this.slots =
       maxInFlight === undefined ? undefined : new Slots({ maxInFlight, maxQueued, queueTimeoutMs }, deadlines)
     this.maxContentLength = rule.maxContentLength ?? Number.POSITIVE_INFINITY
-    this.answerTimeoutMs = rule.answerTimeoutMs ?? 0
+    this.responseTimeoutMs = rule.responseTimeoutMs ?? 0
     this.maxHeadBytes = rule.maxHeadBytes ?? Number.POSITIVE_INFINITY
   }
 }

@@ -80,9 +80,9 @@ export class UnderPressure implements Follower, Holder {
 
   /** The time begins that the app has. */
   sent(): void {
-    const { answerTimeoutMs } = this.#pressure
-    if (answerTimeoutMs > 0)
-      this.#answerDeadline ??= new AnswerDeadline(this.#deadlines, answerTimeoutMs, () =>
+    const { responseTimeoutMs } = this.#pressure
+    if (responseTimeoutMs > 0)
+      this.#answerDeadline ??= new AnswerDeadline(this.#deadlines, responseTimeoutMs, () =>
         this.#request.arrival.breakOff('ORIGIN_TIMEOUT'),
       )
   }

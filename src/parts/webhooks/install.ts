@@ -1,12 +1,12 @@
-// The requests that an app gets, as a part of a client: webhooks with a valid signature, and those that `take` says.
+// The requests that an app gets, as a part of a client: webhooks with a valid signature, and those that `filter` matches.
 
 import type { Install } from '../../client/contracts/part.ts'
 import type { HttpTunnelOptions } from '../../client/options.ts'
 import type { Origin } from '../../client/origins/origin.ts'
 import { TunnelError } from '../../errors.ts'
 import type { Socket, SocketHandler } from '../../socket.ts'
+import { filterJudge } from './filter.ts'
 import type { Judge } from './judged-connection.ts'
-import { takeJudge } from './take.ts'
 import { type VerifySettings, webhooksOf } from './verify-settings.ts'
 
 export const installWebhooks: Install = () => ({
@@ -18,12 +18,12 @@ export const installWebhooks: Install = () => ({
         'verify (or a webhook of the guard) and protocol exclude each other: webhooks are HTTP/1.1.',
       )
     const required = webhooks.filter(({ isRequired }) => isRequired)
-    const take = takeOf(options)
-    if (take === undefined && required.length === 0) return undefined
+    const filter = filterOf(options)
+    if (filter === undefined && required.length === 0) return undefined
     return {
       wrap(origin) {
         const signed = required.reduce(signedOnly, origin)
-        return take === undefined ? signed : judged(signed, () => take)
+        return filter === undefined ? signed : judged(signed, () => filter)
       },
     }
   },
@@ -33,11 +33,11 @@ function signedOnly(origin: Origin, webhook: VerifySettings): Origin {
   return judged(origin, async () => (await import('./signatures.ts')).signatureJudge(webhook))
 }
 
-function takeOf({ take, protocol = 'http/1.1' }: HttpTunnelOptions = {}) {
-  if (take === undefined) return undefined
-  const judge = takeJudge(take)
+function filterOf({ filter, protocol = 'http/1.1' }: HttpTunnelOptions = {}) {
+  if (filter === undefined) return undefined
+  const judge = filterJudge(filter)
   if (protocol === 'http/1.1') return judge
-  throw new TunnelError('OPTION_INVALID', 'take and protocol exclude each other: filters read HTTP/1.1.')
+  throw new TunnelError('OPTION_INVALID', 'filter and protocol exclude each other: filters read HTTP/1.1.')
 }
 
 /** The same origin; the code that judges is loaded with the first connection. */

@@ -127,7 +127,7 @@ export interface TunnelRequest {
 }
 
 /** `status` 0: there was no answer. */
-export type CopyEnd = (status: number, answerBytes: number, code: ErrorCode | undefined) => void
+export type CopyEnd = (status: number, responseBytes: number, code: ErrorCode | undefined) => void
 
 /**
  * Looks at a piece of a body, framing included, before the app gets it. `bodyBytes`: how much of it came so far, without framing.
@@ -158,7 +158,7 @@ export interface Ending {
   /** More of why, where the code does not say it all. */
   readonly reason: string | undefined
   readonly requestBytes: number
-  readonly answerBytes: number
+  readonly responseBytes: number
   /** Whose app answered. */
   readonly served: ServedBy
 }

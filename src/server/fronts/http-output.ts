@@ -25,7 +25,7 @@ export class HttpOutput implements Movement {
   /** Bytes given to `write`. */
   #writtenBytes = 0
   /** How long the origin may send nothing; 0: for ever. */
-  #answerTimeoutMs = 0
+  #responseTimeoutMs = 0
   /** How long the visitor may take nothing; `undefined`: `sendTimeoutMs`. */
   #takeTimeoutMs: number | undefined
   /** FIN follows what is unsent. */
@@ -91,8 +91,8 @@ export class HttpOutput implements Movement {
 
   /** The origin has to send something within `ms` whenever nothing waits for the visitor; 0: it need not. */
   expectAnswer(ms: number): void {
-    if (ms === this.#answerTimeoutMs && ms === 0) return
-    this.#answerTimeoutMs = ms
+    if (ms === this.#responseTimeoutMs && ms === 0) return
+    this.#responseTimeoutMs = ms
     this.#watch()
   }
 
@@ -128,6 +128,6 @@ export class HttpOutput implements Movement {
   #watch(): void {
     const isBusy = this.#splice !== undefined || !this.#unsent.isEmpty
     const takeTimeoutMs = this.#takeTimeoutMs ?? this.#owner.limits.sendTimeoutMs
-    this.#progress.expect(isBusy ? takeTimeoutMs : this.#answerTimeoutMs)
+    this.#progress.expect(isBusy ? takeTimeoutMs : this.#responseTimeoutMs)
   }
 }

@@ -34,7 +34,7 @@ export interface ShortcutChannel extends VisitChannel {
 export class HttpVisit implements Visit, Arrival, ChannelVisit {
   readonly head: RequestHead
   /** Bytes of the answer so far. */
-  answerBytes = 0
+  responseBytes = 0
   /** 0 before there is an answer. */
   answerStatus = 0
   isRequestComplete = false
@@ -65,7 +65,7 @@ export class HttpVisit implements Visit, Arrival, ChannelVisit {
   /** The head is complete. */
   begin(): void {
     this.isRequestComplete = false
-    this.answerBytes = 0
+    this.responseBytes = 0
     this.answerStatus = 0
     this.reason = undefined
     const { tracing } = this.#channel.visitor
@@ -128,7 +128,7 @@ export class HttpVisit implements Visit, Arrival, ChannelVisit {
     const exchange = this.#exchange
     this.#exchange = undefined
     exchange?.abandoned()
-    this.answerBytes = 0
+    this.responseBytes = 0
     this.#refuse(code)
   }
 
@@ -296,7 +296,7 @@ export class HttpVisit implements Visit, Arrival, ChannelVisit {
   }
 
   write(bytes: Uint8Array, isScratch = false, start = 0, end: number = bytes.length): boolean {
-    this.answerBytes += end - start
+    this.responseBytes += end - start
     const to = this.#valve ?? this.#channel.output
     if (to.write(bytes, isScratch, start, end)) return true
     this.#valve?.charge(this.#booking?.account)
@@ -307,7 +307,7 @@ export class HttpVisit implements Visit, Arrival, ChannelVisit {
   writeFrom(from: Socket, limitBytes: number, done: SpliceDone): Splice | undefined {
     if (this.answerStatus === 101 || this.#valve !== undefined) return undefined
     return this.#channel.output.writeFrom?.(from, limitBytes, movedBytes => {
-      this.answerBytes += movedBytes
+      this.responseBytes += movedBytes
       done(movedBytes)
     })
   }
@@ -350,7 +350,7 @@ export class HttpVisit implements Visit, Arrival, ChannelVisit {
 
   fail(code: ErrorCode, again?: readonly Uint8Array[], reason?: string): void {
     if (this.#booking === undefined) return
-    if (again !== undefined && this.answerBytes === 0) {
+    if (again !== undefined && this.responseBytes === 0) {
       const instead = this.#served?.instead?.(code)
       if (instead?.kind === 'upstream') return this.#sendAgain(instead, again)
       if (instead?.kind === 'holding') return this.#holdAgain(instead, again)

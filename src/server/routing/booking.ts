@@ -293,9 +293,9 @@ export class Booking implements Visitor, TunnelRequest {
     this.#host.books.fewer()
   }
 
-  #tellEnd({ requestBytes, answerBytes }: Result, status: number, code: ErrorCode | undefined): void {
+  #tellEnd({ requestBytes, responseBytes }: Result, status: number, code: ErrorCode | undefined): void {
     const served = this.#answerer?.served ?? {}
-    const ending = { status, code, reason: this.#record.reason, served, requestBytes, answerBytes }
+    const ending = { status, code, reason: this.#record.reason, served, requestBytes, responseBytes }
     if (this.#tunnel === undefined) {
       const { head, address } = this
       if (code !== undefined) this.#host.room.parts.missed({ ...ending, code, head, address })
@@ -360,8 +360,8 @@ export class Booking implements Visitor, TunnelRequest {
   copyTo(member: Member): CopyEnd {
     member.began()
     const ended = this.#record.copied(member)
-    return (status, answerBytes, code) => {
-      ended(status, answerBytes, code)
+    return (status, responseBytes, code) => {
+      ended(status, responseBytes, code)
       member.finished()
     }
   }

@@ -23,7 +23,7 @@ export interface Recorded {
 export interface Result {
   /** 0: there was no answer. */
   readonly answerStatus: number
-  readonly answerBytes: number
+  readonly responseBytes: number
   readonly requestBytes: number
   /** As `Visit.fail` takes it. */
   readonly reason?: string | undefined
@@ -78,9 +78,9 @@ export class RequestRecord {
   copied({ client, tunnel }: Member): CopyEnd {
     const reports = client?.reports
     const report = this.#begunAt(reports, tunnel)
-    return (status, answerBytes, code) => {
+    return (status, responseBytes, code) => {
       const durationMs = msSince(this.#request.startedAt)
-      reports?.finished(tunnel, report, status || statusOf(code), durationMs, answerBytes, code)
+      reports?.finished(tunnel, report, status || statusOf(code), durationMs, responseBytes, code)
     }
   }
 
@@ -92,20 +92,20 @@ export class RequestRecord {
   // ── It is over ─────────────────────────────────────────────────────────────────────────────────────────────
 
   /** For its client and the server's listeners. */
-  report(tunnel: Tunnel | undefined, { requestBytes, answerBytes, reason }: Result, status: number): void {
+  report(tunnel: Tunnel | undefined, { requestBytes, responseBytes, reason }: Result, status: number): void {
     const { code } = this
     const books = this.#books
-    books.ended(tunnel, requestBytes, answerBytes)
+    books.ended(tunnel, requestBytes, responseBytes)
     if (tunnel === undefined) return
     if (!this.#isSent && code !== undefined && code !== 'CANCELLED') this.#reportRefusal(tunnel)
     const { isHeard } = books
     if (this.#report === 0 && !isHeard) return
     const isAlone = isHeard && books.takeReport()
     const durationMs = isAlone || this.#report > 0 ? msSince(this.#request.startedAt) : 0
-    this.#reports?.finished(tunnel, this.#report, status, durationMs, answerBytes, code, reason)
-    const outcome = { status, durationMs, bytes: answerBytes }
+    this.#reports?.finished(tunnel, this.#report, status, durationMs, responseBytes, code, reason)
+    const outcome = { status, durationMs, bytes: responseBytes }
     if (isAlone) books.report(tunnel, this.#asked, outcome, code, reason ?? this.reason)
-    else if (isHeard) books.count(isFailure(status, code), answerBytes)
+    else if (isHeard) books.count(isFailure(status, code), responseBytes)
   }
 
   /** A client of the tunnel learns of what it never gets: with a pool the one that joined first. */

@@ -31,7 +31,7 @@ export interface TunnelRule extends ForTunnels {
    * From when a request goes to its client to the head of the answer, uploads included. Milliseconds. Default: `originTimeoutMs` of the
    * server alone, which holds as well. Above: 504 `ORIGIN_TIMEOUT`. Counted in quarters of a second.
    */
-  readonly answerTimeoutMs?: number
+  readonly responseTimeoutMs?: number
   /** Length of a request head in bytes. Default that of the server. Above: 431 `HEAD_TOO_LARGE`. */
   readonly maxHeadBytes?: number
   /**

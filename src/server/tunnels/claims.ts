@@ -167,11 +167,11 @@ export async function claimInCluster(
 }
 
 export function claim(wish: Register, claiming: Claiming, host: ClaimHost): Claimed | Promise<Claimed> {
-  const { kind, name = '', port = 0, resume, pool, poolAnswer, hostNames = [] } = wish
+  const { kind, name = '', port = 0, resume, pool, poolResponse, hostNames = [] } = wish
   const refusal = refusalOf(wish, claiming.rule, host.terms)
   if (refusal !== undefined) return refusal
   const { holder, guard } = claiming
-  const claimant = { resume, pool, poolAnswer, holder, guard }
+  const claimant = { resume, pool, poolResponse, holder, guard }
   if (kind === 'http' || kind === 'tls')
     return [name, ...hostNames].some(one => host.isBlocked?.(one))
       ? 'BLOCKED'

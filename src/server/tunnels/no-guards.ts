@@ -48,5 +48,5 @@ const PERMISSIVE: ReadonlySet<string> = new Set([
   'open',
   'cors',
   'requestHeaders',
-  'answerHeaders',
+  'responseHeaders',
 ])

@@ -32,7 +32,7 @@ export interface Claimant {
   /** It shares the name or port, and how. */
   readonly pool?: Affinity | undefined
   /** Of a pool where all get a copy: whose answer counts. */
-  readonly poolAnswer?: PoolAnswer | undefined
+  readonly poolResponse?: PoolAnswer | undefined
   /** Who may visit. */
   readonly guard?: OwnGuard | undefined
   /** Whole host names outside of the server's domains, besides the name. */
@@ -97,13 +97,13 @@ export class Tunnel {
     kind: TunnelKind,
     name: string,
     port: number,
-    { pool, poolAnswer }: Claimant,
+    { pool, poolResponse }: Claimant,
   ) {
     this.tunnels = tunnels
     this.kind = kind
     this.name = name
     this.port = port
-    this.pool = pool && new Pool(pool, poolAnswer)
+    this.pool = pool && new Pool(pool, poolResponse)
     this.hostsBelow = new HostsBelow(() => tunnels.limits)
   }
 

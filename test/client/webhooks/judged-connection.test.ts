@@ -119,7 +119,7 @@ test.each([1, 7, 16_384, 100_000])(
 for (const interim of ['HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n', 'HTTP/1.1 100 Continue\n\n', ''])
   for (const cut of [1, 1_000])
     test(`a switch is one ${interim === '' ? 'at once' : `behind ${interim.slice(9, 12)}`}, in pieces of ${cut} bytes`, async () => {
-      await using raw = await rawTunnel({ client: { take: 'path:/socket' } })
+      await using raw = await rawTunnel({ client: { filter: 'path:/socket' } })
       const upgrade = 'Connection: Upgrade\r\nUpgrade: tcp\r\n'
       const visitor = await raw.visit(get(raw.host, '/socket', upgrade))
       const app = await raw.origin.accept()
@@ -137,7 +137,7 @@ for (const interim of ['HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n', 'HTTP/1
     })
 
 test('behind an interim response and a refused switch, requests are judged again', async () => {
-  await using raw = await rawTunnel({ client: { take: 'path:/socket' } })
+  await using raw = await rawTunnel({ client: { filter: 'path:/socket' } })
   const visitor = await raw.visit(get(raw.host, '/socket', 'Connection: Upgrade\r\nUpgrade: tcp\r\n'))
   const app = await raw.origin.accept()
   await app.until('\r\n\r\n')

@@ -316,7 +316,7 @@ test('metrics count every request, also those of lanes, by tunnel, method and st
   expect(count('method="POST",status="5xx"')).toBe(1)
   expect(metrics).toMatch(/^localtunnels_requests_total\{tunnel="app",method="OTHER",status="\dxx"\} 1$/m)
   expect(sampleOf(metrics, 'localtunnels_request_duration_seconds_count{tunnel="app"}')).toBe(102)
-  expect(sampleOf(metrics, 'localtunnels_answer_size_bytes_bucket{tunnel="app",le="+Inf"}')).toBe(102)
+  expect(sampleOf(metrics, 'localtunnels_response_size_bytes_bucket{tunnel="app",le="+Inf"}')).toBe(102)
   expect(sampleOf(metrics, 'localtunnels_failed_total{tunnel="",code="TUNNEL_NOT_FOUND"}')).toBe(1)
   expect(sampleOf(metrics, 'localtunnels_clients{wire="streams"}')).toBe(1)
   expect(sampleOf(metrics, 'localtunnels_sent_bytes_total{tunnel="app"}')).toBeGreaterThan(102 * 5)

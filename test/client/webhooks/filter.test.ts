@@ -2,7 +2,7 @@
 
 import { expect, test } from 'bun:test'
 import { parseRequestHead, RequestHead } from '../../../src/http/head.ts'
-import { takeJudge } from '../../../src/parts/webhooks/take.ts'
+import { filterJudge } from '../../../src/parts/webhooks/filter.ts'
 import { ask } from '../../support/ask.ts'
 import { startTunnel } from '../../support/tunnel.ts'
 
@@ -12,7 +12,7 @@ function codeOf(filter: string, target: string): string {
   const bytes = Buffer.from(`POST ${target} HTTP/1.1\r\nHost: a.localhost\r\n\r\n`, 'latin1')
   const head = new RequestHead()
   expect(parseRequestHead(head, bytes, 0, bytes.length, LIMITS)).toBe(bytes.length)
-  return takeJudge(filter).refusalOf(head, new Uint8Array(0))?.code ?? 'taken'
+  return filterJudge(filter).refusalOf(head, new Uint8Array(0))?.code ?? 'taken'
 }
 
 test('a path is taken if it is however the app reads it', () => {
@@ -42,7 +42,7 @@ test('a health check is no request that it judges', async () => {
     return new Response('app')
   }
   const health = { path: '/health', intervalMs: 5, unhealthyAfter: 1 }
-  await using tunnel = await startTunnel({ fetch, take: 'POST path:/hooks', health })
+  await using tunnel = await startTunnel({ fetch, filter: 'POST path:/hooks', health })
   while (seen.length < 3) await new Promise(resolve => setImmediate(resolve))
   await tunnel.client.probe()
   expect(new Set(seen)).toEqual(new Set(['GET /health']))
@@ -53,7 +53,7 @@ test('a health check is no request that it judges', async () => {
 })
 
 test('an app that comes later has one, too', async () => {
-  await using tunnel = await startTunnel({ later: true, take: 'path:/hooks' })
+  await using tunnel = await startTunnel({ later: true, filter: 'path:/hooks' })
   tunnel.client.forward({ fetch: () => new Response('app') })
   expect(await ask(tunnel.port, tunnel.host, { path: '/x' })).toMatchObject({ code: 'FILTERED_OUT' })
   expect(await ask(tunnel.port, tunnel.host, { path: '/hooks' })).toMatchObject({ body: 'app' })

@@ -24,7 +24,7 @@ const BODY_KEYS: ReadonlySet<string> = new Set(['body', 'request.body'])
 const MAX_BODY_BYTES = 1_048_576
 
 /** Throws `OPTION_INVALID` for an invalid filter. */
-export function takeJudge(text: string): Judge {
+export function filterJudge(text: string): Judge {
   const filter = parseFilter(text)
   if (isFilterFault(filter)) throw invalid(`${filter.message} (at ${filter.at + 1})`)
   for (const key of filter.keys)
@@ -90,5 +90,5 @@ function rowOf(head: RequestHead, path: string): ExchangeRow {
 }
 
 function invalid(what: string): TunnelError {
-  return new TunnelError('OPTION_INVALID', `take: ${what}.`)
+  return new TunnelError('OPTION_INVALID', `filter: ${what}.`)
 }
