@@ -1024,7 +1024,8 @@ const ROWS = {
     fault: 'user',
     retryable: true,
     meaning: 'No client with an inspector runs on this machine for this user.',
-    action: 'Start one with --inspect. If there are several, choose one with --pid.',
+    action:
+      'Start one with --inspect, or for "up" with inspect = true in its file. If there are several, choose one with --pid.',
   },
   INBOX_REFUSED: {
     wire: 215,

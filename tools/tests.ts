@@ -45,7 +45,8 @@ const files = [...new Bun.Glob('test/**/*.test.ts').scanSync()]
 /** Runs files, and says what keeps them from being good; empty: nothing does. */
 async function run(files: readonly string[], options: readonly string[]): Promise<readonly string[]> {
   if (files.length === 0) return []
-  const command = ['bun', 'test', ...options, '--timeout', '20000', ...files]
+  const preload = `${import.meta.dir}/../test/support/late-errors.ts`
+  const command = ['bun', 'test', ...options, '--preload', preload, '--timeout', '20000', ...files]
   const tests = Bun.spawn(command, {
     stdout: 'inherit',
     stderr: 'pipe',
@@ -65,7 +66,8 @@ async function run(files: readonly string[], options: readonly string[]): Promis
     // Once more at the end, where a reader of a long log looks first, with what was printed before.
     ...(output.match(/(?:^(?!\((?:pass|fail)\)).*\n){0,25}^\(fail\) .*/gm) ?? []),
     ...(ran === files.length ? [] : [`${ran} of ${files.length} files ran`]),
-    ...(process.env.CI === undefined ? [] : (output.match(/^\(skip\) .*/gm) ?? [])),
+    ...files.filter(file => !output.includes(`\n${file}:\n`)).map(file => `${file} has no test`),
+    ...(process.env.CI === undefined ? [] : (output.match(/^\((?:skip|todo)\) .*/gm) ?? [])),
   ]
 }
 

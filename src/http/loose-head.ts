@@ -76,7 +76,7 @@ export class LooseHead {
   #mayGoOn(bytes: Uint8Array, from: number, end: number, start: number): boolean {
     if (this.#isAtStatusLine && end > from) {
       const beginning = latin1(bytes, from, Math.min(end, from + BEGINNING_BYTES))
-      if (!BEGINNING.test(beginning)) return this.#isNoStatusLine()
+      if (!BEGINNING.test(beginning)) return this.#isNoStatusLine(beginning)
     }
     const unseen = latin1(bytes, start + Math.max(this.#seenBytes, this.#takenBytes), end)
     this.#seenBytes = end - start
@@ -87,7 +87,7 @@ export class LooseHead {
     if (!this.#isFree(line, this.#count, false)) return false
     if (this.#isAtStatusLine) {
       const [, version, rest] = STATUS_LINE.exec(line) ?? []
-      if (version === undefined) return this.#isNoStatusLine()
+      if (version === undefined) return this.#isNoStatusLine(line)
       this.lines.push(`HTTP/${version === '1.0' ? version : '1.1'} ${rest}`)
       return true
     }
@@ -161,8 +161,13 @@ export class LooseHead {
     return true
   }
 
-  #isNoStatusLine(): false {
-    return this.#refuse('its first line is not HTTP/1.1 and a status of three digits')
+  /** `text`: how it begins. A server of HTTP/2 begins with a frame, whose length has three bytes. */
+  #isNoStatusLine(text: string): false {
+    return this.#refuse(
+      text.startsWith('\0\0')
+        ? 'it begins with a frame of HTTP/2 (for such an app: --protocol h2c)'
+        : 'its first line is not HTTP/1.1 and a status of three digits',
+    )
   }
 
   #refuse(fault: string): false {

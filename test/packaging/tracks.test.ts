@@ -50,6 +50,21 @@ test.each(FAULTS)('a test %s fails the command', async (_what, code, fault) => {
   expect(status).not.toBe(0)
 })
 
+test.each([
+  'setTimeout(() => { throw new Error("too late") }, 5)',
+  'void (async () => { await Bun.sleep(5); throw new Error("too late") })()',
+])('an error behind the last test of a file fails the command: %s', async code => {
+  const [status, text] = await run(`import { test } from 'bun:test'\ntest('passes', () => { ${code} })\n`)
+  expect(text).toContain('too late')
+  expect(status).not.toBe(0)
+})
+
+test('a file without a test fails the command', async () => {
+  const [status, text] = await run("import 'bun:test'\n")
+  expect(text).toContain('error: test/other.test.ts has no test')
+  expect(status).toBe(1)
+})
+
 test('a file that cannot be loaded fails the command', async () => {
   const [status, text] = await run('throw new Error("cannot be loaded")')
   expect(text).toContain('cannot be loaded')

@@ -69,6 +69,7 @@ export const ANSWERS: readonly AnswerVector[] = [
   { name: 'head too large', input: ok(`X: ${'y'.repeat(600)}`), verdict: 'ORIGIN_INVALID', fault: 'its head is longer than 600 bytes (max-head)', why: 'above 600 bytes' },
   { name: 'head without end', input: `HTTP/1.1 200 OK\r\nX: ${'y'.repeat(900)}`, verdict: 'ORIGIN_INVALID', fault: 'its head is longer than 600 bytes (max-head)', why: 'decided before the line ends' },
   { name: 'too many headers', input: ok('X: y\r\n'.repeat(9).trimEnd()), verdict: 'ORIGIN_INVALID', fault: 'its head has more than 8 lines (max-header-count)', why: 'above 8' },
+  { name: 'a frame of HTTP/2', input: '\0\0\x12\x04\0\0\0\0\0', verdict: 'ORIGIN_INVALID', fault: 'it begins with a frame of HTTP/2 (for such an app: --protocol h2c)', why: 'the app wants another protocol' },
   { name: 'ICY', input: 'ICY 200 OK\r\n\r\n', verdict: 'ORIGIN_INVALID', fault: 'its first line is not HTTP/1.1 and a status of three digits', why: 'SHOUTcast' },
   { name: 'no colon', input: ok('X: y\r\nSet-Cookie'), verdict: 'ORIGIN_INVALID', fault: 'line 3 of its head has no colon', why: 'no field' },
   { name: 'no name', input: ok(': y'), verdict: 'ORIGIN_INVALID', fault: 'line 2 of its head has no name', why: 'no field' },
