@@ -78,7 +78,8 @@ afterAll(async () => {
 test('it holds what runs and what explains it, and nothing else', async () => {
   const files = (await succeed(['tar', '-tzf', tarball], folder)).split('\n').map(path => path.split('/')[1])
   const top = [...new Set(files)]
-  expect(['CHANGELOG.md', 'LICENSE', 'README.md', 'dist', 'docs', 'package.json', 'packaging']).toEqual(
+  const pages = ['ARCHITECTURE.md', 'CHANGELOG.md', 'CONTRIBUTING.md', 'README.md', 'SECURITY.md']
+  expect([...pages, 'LICENSE', 'dist', 'docs', 'package.json', 'packaging']).toEqual(
     expect.arrayContaining(top),
   )
   expect(top).toEqual(expect.arrayContaining(['LICENSE', 'dist', 'package.json']))
