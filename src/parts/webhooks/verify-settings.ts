@@ -90,7 +90,7 @@ export function guardedWebhooks(
   }))
 }
 
-/** When the webhook came to the server, in seconds since 1970. The server takes the header out of what visitors send. */
+/** When the webhook came to the server, in seconds since 1970. Of a tunnel with an inbox, the server takes that header out of what visitors send. */
 export function receivedAt(
   header: (name: string) => string | undefined,
   { mayWait }: VerifySettings,
