@@ -85,6 +85,8 @@ testWith(
     expect(printed).toContain('error: ours: ours: path (RFC 9110 7.7)')
     expect(code).toBe(1)
   },
+  // Two runs of a suite.
+  60_000,
 )
 
 testWith(['cc'], 'a peer that is not installed is left out and said, and is no failure', async () => {

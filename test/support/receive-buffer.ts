@@ -4,7 +4,7 @@ import { dlopen, FFIType, ptr } from 'bun:ffi'
 import { existsSync, readFileSync } from 'node:fs'
 
 /** What the kernel calls the size of such a buffer: twice what is asked for. */
-export const BOUND_BYTES = 3_276_800
+export const BOUND_BYTES = 3_145_728
 const MAX_BYTES_FILE = '/proc/sys/net/core/rmem_max'
 /** Lets a process have more. Root of a container lacks it, as a rule. */
 const CAP_NET_ADMIN = 12n
