@@ -92,6 +92,7 @@ testWith(
     {
       await using server = started()
       await server.printed(/Certificate for tunnel\.example, until/)
+      expect((await stat(`${machine.path}/lib/localtunnels/certificates.sqlite`)).mode & 0o777).toBe(0o600)
       const { out } = await run(['sh', '-c', `${commands[9]} --json`], outside)
       const checks = out
         .trimEnd()
