@@ -133,6 +133,18 @@ test('timing, then guards: the time that a guard takes is in tunnel-wait', async
   expect(waitMs).toBeGreaterThanOrEqual(tookMs - 0.1)
 })
 
+test('lines for the answer: each layer has its own, and a pool its cookie', async () => {
+  const marking: Guard = { name: 'marking', admit: () => ({ responseHeaders: [['x-guard', 'passed']] }) }
+  await using tunnel = await start(
+    { guards: [marking], serverTiming: true },
+    { pool: { affinity: 'cookie' } },
+  )
+  const answer = await fetch(`http://127.0.0.1:${tunnel.port}/`, { headers: { host: tunnel.host } })
+  const names = [...answer.headers.keys()]
+  for (const name of ['server-timing', 'x-guard', 'set-cookie']) expect(names).toContain(name)
+  expect(await answer.text()).toBe('hello')
+})
+
 test('shaping, then guards: what a guard answers is as slow as what the app answers', async () => {
   const wordy: Guard = { name: 'wordy', admit: () => ({ status: 403, body: 'x'.repeat(32_768) }) }
   // The first 16 KB go at once, so that the others take a second.

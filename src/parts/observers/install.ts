@@ -5,10 +5,9 @@ import type { RequestHead } from '../../http/head.ts'
 import { parentOf } from '../../http/tracing.ts'
 import type { Seen } from '../../plugin.ts'
 import type { LaneAsking, LaneClause } from '../../server/contracts/laning.ts'
-import type { Ending as RequestEnding } from '../../server/contracts/layer.ts'
 import type { Install } from '../../server/contracts/part.ts'
 import { toHundredth } from '../../server/routing/exchanges.ts'
-import { type Ending, Observers, type Watched } from './observers.ts'
+import { Observers, type Watched } from './observers.ts'
 
 export const installObservers: Install = server => {
   const observers = new Observers(() => server.settings.observers, server.faults)
@@ -24,20 +23,13 @@ export const installObservers: Install = server => {
       if (!observers.areFor(name)) return next
       return request => {
         const watched = watch(name, request.head, request.address)
-        if (watched !== undefined)
-          request.follow({
-            sent: () => watched.sent(),
-            answered: status => watched.answered(status),
-            left: () =>
-              watched.ended({ status: 0, requestBytes: 0, responseBytes: 0, code: 'CLUSTER_MOVED' }),
-            ended: ending => watched.ended(outcomeOf(ending)),
-          })
+        if (watched !== undefined) request.follow(watched)
         return next(request)
       }
     },
     missed({ head, address, ...ending }) {
       // One for no tunnel is seen by those who watch all of them.
-      watch('', head, address)?.ended(outcomeOf(ending))
+      watch('', head, address)?.ended(ending)
     },
     followRaw({ name, kind }, address) {
       const watched = observers.began(name, () => ({ kind, address, method: '', target: '', host: '' }))
@@ -45,9 +37,14 @@ export const installObservers: Install = server => {
       return {
         sent: () => watched.sent(),
         ended: ({ bytesIn, bytesOut, code, served }) =>
-          watched.ended(
-            outcomeOf({ status: 0, requestBytes: bytesIn, responseBytes: bytesOut, code, served }),
-          ),
+          watched.ended({
+            status: 0,
+            requestBytes: bytesIn,
+            responseBytes: bytesOut,
+            code,
+            reason: undefined,
+            served,
+          }),
       }
     },
     lane(asking) {
@@ -57,24 +54,6 @@ export const installObservers: Install = server => {
       if (asking.isProxy || observers.trace(name)) return 'none'
       return loggedOf(observers, asking) ?? calledOf(observers, asking)
     },
-  }
-}
-
-function outcomeOf({
-  status,
-  requestBytes,
-  responseBytes,
-  code,
-  reason,
-  served,
-}: Omit<RequestEnding, 'reason'> & { readonly reason?: string | undefined }): Ending {
-  return {
-    status,
-    requestBytes,
-    responseBytes,
-    ...(code !== undefined && { code }),
-    ...(reason !== undefined && { reason }),
-    ...served,
   }
 }
 

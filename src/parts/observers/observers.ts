@@ -2,11 +2,9 @@
 // concerns no visitor.
 
 import type { LineObserver, Observer, Outcome, Seen } from '../../plugin.ts'
+import type { Ending, Follower } from '../../server/contracts/layer.ts'
 import type { Faults } from '../../server/contracts/part.ts'
 import { pluginsFor } from '../../server/settings/plugins-for.ts'
-
-/** What observers get when it is over; the times are kept here. */
-export type Ending = Omit<Outcome, 'durationMs' | 'waitMs' | 'appMs'>
 
 /** It goes into a header line. */
 const TRACEPARENT = /^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/
@@ -84,7 +82,7 @@ export class Observers {
 }
 
 /** One visitor's request or connection, for those who watch it. */
-export class Watched {
+export class Watched implements Follower {
   readonly #all: Observers
   readonly #observers: readonly Observer[]
   readonly #seen: Seen
@@ -123,15 +121,25 @@ export class Watched {
     this.#all.tell(this.#observers, observer => observer.answered?.(this.#seen, status))
   }
 
-  ended(ending: Ending): void {
+  left(): void {
+    const status = { status: 0, code: 'CLUSTER_MOVED', reason: undefined } as const
+    this.ended({ ...status, requestBytes: 0, responseBytes: 0, served: {} })
+  }
+
+  ended({ status, code, reason, requestBytes, responseBytes, served }: Ending): void {
     const durationMs = performance.now() - this.#beganAt
     const waitMs = this.#sentAt === 0 ? durationMs : this.#sentAt - this.#beganAt
     const appMs = this.#sentAt === 0 || this.#answeredAt === 0 ? 0 : this.#answeredAt - this.#sentAt
     const outcome = {
-      ...ending,
+      status,
       durationMs: toHundredth(durationMs),
       waitMs: toHundredth(waitMs),
       appMs: toHundredth(appMs),
+      requestBytes,
+      responseBytes,
+      ...(code !== undefined && { code }),
+      ...(reason !== undefined && { reason }),
+      ...served,
     }
     this.#all.tell(this.#observers, observer => observer.ended?.(this.#seen, outcome))
   }

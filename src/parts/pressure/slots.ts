@@ -71,7 +71,8 @@ export class Slots {
     if (++this.#freed > 1) return
     try {
       for (; this.#freed > 0; this.#freed--) {
-        const next = this.#queue.first(visitor => this.#inside.countOf(visitor))
+        const next =
+          this.queued === 0 ? undefined : this.#queue.first(visitor => this.#inside.countOf(visitor))
         if (next === undefined) this.#taken--
         else {
           this.#inside.add(next.holder.visitor, next.holder)

@@ -2,6 +2,7 @@
 // failed without harm.
 
 import { EASY_REQUEST_BYTES } from '../../accelerator.ts'
+import { joined } from '../../bytes.ts'
 import { ERRORS, type ErrorCode } from '../../errors.ts'
 import { errorAnswer, wantsHtml } from '../../http/error-answer.ts'
 import type { Hop } from '../../http/forward.ts'
@@ -406,9 +407,4 @@ export class HttpVisit implements Visit, Arrival, ChannelVisit {
     this.#valve = undefined
     booking?.finished(this, code)
   }
-}
-
-function joined(one: Uint8Array | undefined, other: Uint8Array | undefined): Uint8Array | undefined {
-  if (one === undefined || other === undefined) return one ?? other
-  return Buffer.concat([one, other])
 }

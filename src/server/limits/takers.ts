@@ -13,9 +13,9 @@ export class Takers<One extends Taker = Taker> {
   isMakingRoom = false
 
   add(visitor: string, one: One): void {
-    const all = this.#byVisitor.get(visitor)
-    if (all === undefined) this.#byVisitor.set(visitor, new Set([one]))
-    else all.add(one)
+    const all = this.#byVisitor.get(visitor) ?? new Set()
+    if (all.size === 0) this.#byVisitor.set(visitor, all)
+    all.add(one)
   }
 
   delete(visitor: string, one: One): void {

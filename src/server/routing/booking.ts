@@ -2,6 +2,7 @@
 // it and what is noted of it are objects of their own; a plain request has the last of them only.
 
 import type { Branding } from '../../branding.ts'
+import { joined } from '../../bytes.ts'
 import type { ErrorCode } from '../../errors.ts'
 import type { RequestHead } from '../../http/head.ts'
 import type { AskedCertificate, Middleware, Reading, Refusal } from '../../plugin.ts'
@@ -206,9 +207,9 @@ export class Booking implements Visitor, TunnelRequest {
   /** Lines for the head of the answer; see `Visit.answerLines`. */
   get answerLines(): Uint8Array | undefined {
     if (this.#layered === undefined) return this.#cookie
-    const all = this.#layered.lines.flatMap(lines => lines() ?? [])
-    if (this.#cookie !== undefined) all.push(this.#cookie)
-    return all.length > 1 ? Buffer.concat(all) : all[0]
+    let all: Uint8Array | undefined
+    for (const lines of this.#layered.lines) all = joined(all, lines())
+    return joined(all, this.#cookie)
   }
 
   /** What is wrong with a piece of the body, framing included; `undefined`: nothing. `requestBytes`: of the request so far. */
@@ -294,6 +295,8 @@ export class Booking implements Visitor, TunnelRequest {
   }
 
   #tellEnd({ requestBytes, responseBytes }: Result, status: number, code: ErrorCode | undefined): void {
+    const followers = this.#followers
+    if (followers.length === 0 && this.#tunnel !== undefined) return
     const served = this.#answerer?.served ?? {}
     const ending = { status, code, reason: this.#record.reason, served, requestBytes, responseBytes }
     if (this.#tunnel === undefined) {
@@ -301,7 +304,7 @@ export class Booking implements Visitor, TunnelRequest {
       if (code !== undefined) this.#host.room.parts.missed({ ...ending, code, head, address })
       return
     }
-    for (const follower of this.#followers) follower.ended?.(ending)
+    for (const follower of followers) follower.ended?.(ending)
   }
 
   get #followers(): readonly Follower[] {

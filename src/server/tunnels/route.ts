@@ -14,8 +14,6 @@ export interface NamedTunnel {
 
 const CONTROL: Destination = { kind: 'control' }
 const UNKNOWN: Destination = { kind: 'unknown' }
-/** Labels of the server's own: they belong to the control host. */
-const CONTROL_LABELS: ReadonlySet<string> = new Set(['api', 'www'])
 
 /** `host` is lower-case and without port, as the head parser leaves it; `domains` are the longest first. */
 export function destinationOf(host: string, domains: readonly string[]): Destination {
@@ -26,7 +24,8 @@ export function destinationOf(host: string, domains: readonly string[]): Destina
     const start = host.lastIndexOf('.', end - 1) + 1
     const name = host.slice(start, end)
     const isBelow = start > 0
-    if (CONTROL_LABELS.has(name)) return isBelow ? UNKNOWN : CONTROL
+    // Labels of the server's own: they belong to the control host.
+    if (name === 'api' || name === 'www') return isBelow ? UNKNOWN : CONTROL
     return { kind: 'tunnel', name, isBelow }
   }
   // Plain addresses: a server that has no name yet, health checks, clients on the same machine.

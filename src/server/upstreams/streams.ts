@@ -83,8 +83,8 @@ export class StreamsUpstream implements TunnelUpstream {
 
   #taken(visitor: string, taker: Taker): void {
     if (taker instanceof PooledStream) taker.visitor = visitor
+    if (this.#takers.isEmpty) this.#context.idle.taken.add(this.#takers)
     this.#takers.add(visitor, taker)
-    this.#context.idle.taken.add(this.#takers)
   }
 
   #left(visitor: string, taker: Taker): void {
