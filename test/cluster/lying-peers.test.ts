@@ -14,7 +14,7 @@ import { type RawConnection, RawOrigin, rawDial } from '../support/raw.ts'
 const SECRET = 'a-secret-of-32-characters-at-least'
 const NAME = 'lies'
 
-/** What it says when it is called. Its id is that of an earlier version, which is shown the proof at once. */
+/** What it says when it is called. */
 class Liar implements Disposable {
   readonly #listening = new RawOrigin()
 

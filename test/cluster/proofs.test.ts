@@ -4,7 +4,6 @@ import { expect, test } from 'bun:test'
 import { type AddressInfo, connect, createServer } from 'node:net'
 import { deferred } from '../../src/deferred.ts'
 import { MemoryDirectory } from '../../src/directories/memory.ts'
-import { CLUSTER_TIMES } from '../../src/parts/cluster/options.ts'
 import { PEER_PROTOCOL, peerProof, RAW_PROTOCOL } from '../../src/parts/cluster/peer-wire.ts'
 import { ask } from '../support/ask.ts'
 import { TestCluster } from '../support/clusters.ts'
@@ -110,7 +109,7 @@ test.each([PEER_PROTOCOL, RAW_PROTOCOL])('each connection gets a number of its o
     () => 'x'.repeat(5_000),
   ])
     expect((await greet(port, protocol, '', answer)).status).toBe(401)
-  // Those of earlier versions, of which there are none.
+  // A proof before the number.
   expect((await greet(port, protocol, by(''))).status).toBe(401)
 })
 
@@ -123,27 +122,6 @@ test('a stranger that gets a number and says nothing is cut', async () => {
   )
   await stranger.until('\r\n\r\n')
   await stranger.closed()
-})
-
-test('the proof of an earlier version is taken while a server of one is there, and as long as it may still finish', async () => {
-  const directory = new MemoryDirectory()
-  const times = { ...CLUSTER_TIMES, nodeMs: 300 }
-  const older = { id: 'abcdefghijkl', url: 'http://127.0.0.1:1' }
-  await using cluster = new TestCluster(times, () => Promise.resolve(directory))
-  const before = await cluster.server({ cluster: { secret: SECRET }, limits: { drainTimeoutMs: 200 } })
-  const nodes = await directory.nodes()
-  await directory.beat(older, times, 0)
-  const after = await cluster.server({ cluster: { secret: SECRET } })
-  const last = (await directory.nodes()).find(({ id }) => id !== older.id && id !== nodes[0]?.id)
-  const shown = (port: number, id = ''): Promise<{ readonly status: number }> =>
-    greet(port, PEER_PROTOCOL, peerProof(SECRET, id, ''))
-  // One hears of it only when it is called, the other knew it at its start.
-  await directory.leave(older.id)
-  expect((await shown(after.port, last?.id)).status).toBe(101)
-  await directory.beat(older, times, 0)
-  while ((await shown(before.port, nodes[0]?.id)).status !== 101) await Bun.sleep(10)
-  await directory.leave(older.id)
-  while ((await shown(before.port, nodes[0]?.id)).status !== 401) await Bun.sleep(10)
 })
 
 test('a server that has begun to stop takes no other server in: what that one would send there could be lost', async () => {

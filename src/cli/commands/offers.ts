@@ -3,8 +3,8 @@
 import type { Run } from '../run.ts'
 
 export async function showQr(url: string, { output }: Run): Promise<void> {
-  const { qrCode } = await import('../terminal/qr.ts')
-  output.block(`${qrCode(url)}\n`)
+  const { renderUnicodeCompact } = await import('uqr')
+  output.block(`${renderUnicodeCompact(url).replaceAll(/^/gm, '  ')}\n`)
 }
 
 export async function copyUrl(url: string, { output, terminal, environment }: Run): Promise<void> {

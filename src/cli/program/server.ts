@@ -1,5 +1,6 @@
 // `localtunnels server`.
 
+import { availableParallelism } from 'node:os'
 import type { Command } from 'commander'
 import type { ServerConfigOptions } from '../../config/server-config.ts'
 import { TunnelError } from '../../errors.ts'
@@ -17,7 +18,9 @@ import {
   seconds,
   wholeNumber,
 } from './values.ts'
-import { workerCount } from './worker-count.ts'
+
+/** More are of no use: each core has one. */
+const MOST_WORKERS = 64
 
 export function addServerCommand(program: Command, actions: Actions): void {
   const server = program.command('server').description('run a tunnel server').addHelpText('after', VARIABLES)
@@ -219,4 +222,15 @@ function tlsFiles(flags: Flags): readonly { readonly cert: string; readonly key:
   if (certs.length !== keys.length)
     throw new TunnelError('TLS_INVALID', '--tls-cert and --tls-key belong together; one of them is missing.')
   return certs.map((cert, index) => ({ cert, key: keys[index] ?? '' }))
+}
+
+/** Throws `OPTION_INVALID`. */
+function workerCount(text: string): number {
+  if (text === 'auto') return Math.min(availableParallelism(), MOST_WORKERS)
+  const count = Number(text)
+  if (/^\d{1,3}$/.test(text) && count >= 1 && count <= MOST_WORKERS) return count
+  throw new TunnelError(
+    'OPTION_INVALID',
+    `--workers "${text}" is neither auto nor a number from 1 to ${MOST_WORKERS}.`,
+  )
 }

@@ -8,7 +8,7 @@ import { TunnelError } from '../../errors.ts'
 import type { AuditLog, OperationsStore } from '../../operations.ts'
 import type { AdminOptions, AdminUpgrade } from '../../server/settings/part-options.ts'
 import { stateFolder } from '../../state-folder.ts'
-import { openOperations } from '../../stores/open-operations.ts'
+import { openOperations } from '../../stores/open.ts'
 import type { Place } from '../workers/workers.ts'
 
 type Environment = Readonly<Record<string, string | undefined>>

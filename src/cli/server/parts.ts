@@ -196,7 +196,7 @@ async function openRates({ rates = [], clusterOf }: ServerConfigOptions): Promis
 
 async function openInboxOf({ inboxOf }: ServerConfigOptions): Promise<InboxOptions | undefined> {
   if (inboxOf === undefined) return undefined
-  const { openInbox } = await import('../../stores/open-inbox.ts')
+  const { openInbox } = await import('../../stores/open.ts')
   const { file, ...options } = inboxOf
   return { ...options, store: await openInbox(file) }
 }

@@ -3,7 +3,7 @@
 import { join } from 'node:path'
 import { stateFolder } from '../../state-folder.ts'
 import type { UsedLinks } from '../../store.ts'
-import { openUsedLinks } from '../../stores/open-used-links.ts'
+import { openUsedLinks } from '../../stores/open.ts'
 
 type Environment = Readonly<Record<string, string | undefined>>
 

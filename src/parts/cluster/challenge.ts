@@ -4,7 +4,7 @@
 import { randomBytes } from 'node:crypto'
 import { eventLoop } from '../../event-loop.ts'
 import { latin1 } from '../../http/characters.ts'
-import { type Arrival, type Route, refusal, routedLater } from '../../server/contracts/front.ts'
+import { type Arrival, type Route, refusal } from '../../server/contracts/front.ts'
 import type { Socket, SocketHandler } from '../../socket.ts'
 import type { Cluster } from './cluster.ts'
 import { challengeWith, MAX_GREETING_BYTES, PEER_REFUSED, proofIn } from './peer-wire.ts'
@@ -18,20 +18,14 @@ export function provedRoute(
   cluster: Cluster,
   enter: (socket: Socket) => SocketHandler,
 ): Route {
-  if (!cluster.mayBePeer(arrival)) return refusal('TOKEN_REFUSED')
-  const shown = arrival.head.header('authorization')
-  if (shown === undefined) {
-    const number = randomBytes(16).toString('base64url')
-    const isProof = (proof: string): boolean => cluster.isProof(proof, number)
-    // It may stop meanwhile, and would not wait for what comes in now: a caller that is not taken in sends it elsewhere.
-    const takeIn = (socket: Socket): SocketHandler | undefined =>
-      cluster.isLeaving ? undefined : enter(socket)
-    return { kind: 'takeover', takeOver: socket => new Challenge(socket, number, isProof, takeIn) }
-  }
-  const route = (isTaken: boolean): Route =>
-    isTaken ? { kind: 'takeover', takeOver: enter } : refusal('TOKEN_REFUSED')
-  const isTaken = cluster.isOlderProof(proofIn(`Authorization: ${shown}\r\n`))
-  return typeof isTaken === 'boolean' ? route(isTaken) : routedLater(isTaken, route)
+  const hasProof = arrival.head.header('authorization') !== undefined
+  if (hasProof || !cluster.mayBePeer(arrival)) return refusal('TOKEN_REFUSED')
+  const number = randomBytes(16).toString('base64url')
+  const isProof = (proof: string): boolean => cluster.isProof(proof, number)
+  // It may stop meanwhile, and would not wait for what comes in now: a caller that is not taken in sends it elsewhere.
+  const takeIn = (socket: Socket): SocketHandler | undefined =>
+    cluster.isLeaving ? undefined : enter(socket)
+  return { kind: 'takeover', takeOver: socket => new Challenge(socket, number, isProof, takeIn) }
 }
 
 class Challenge implements SocketHandler {

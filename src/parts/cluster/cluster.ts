@@ -29,7 +29,6 @@ import { Holds } from './holds.ts'
 import { CLUSTER_TIMES } from './options.ts'
 import { PeerSecret } from './peer-secret.ts'
 
-import { NUMBERED } from './peer-wire.ts'
 import { Peers } from './peers.ts'
 import { Places } from './places.ts'
 import { RawArrival } from './raw-arrival.ts'
@@ -55,7 +54,7 @@ export interface ClusterHost {
 }
 
 export class Cluster implements Servers {
-  readonly node: string = `${NUMBERED}${randomBytes(9).toString('base64url')}`
+  readonly node: string = randomBytes(9).toString('base64url')
   /** What all servers have in memory; `undefined`: they share files instead. */
   readonly tables: Tables | undefined
   /** Once it is there. */
@@ -147,7 +146,6 @@ export class Cluster implements Servers {
         },
       })
       await this.#sayAlive()
-      await this.#peers.start()
       await this.tables?.start()
     } catch (cause) {
       this.#stopListening?.()
@@ -421,12 +419,6 @@ export class Cluster implements Servers {
   /** Whether a server of the cluster has made the proof for the connection that got this number. */
   isProof(proof: string, number: string): boolean {
     return this.#secret.isProof(proof, this.node, number)
-  }
-
-  /** The same of a proof for no connection: a server of an earlier version has made it, and there is one. */
-  isOlderProof(proof: string): boolean | Promise<boolean> {
-    if (!this.#secret.isProof(proof, this.node, '')) return false
-    return this.#peers.areOlderAround()
   }
 }
 

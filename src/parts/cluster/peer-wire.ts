@@ -37,23 +37,12 @@ export interface PeerVisitor extends PeerNote {
   readonly address: string
 }
 
-/** Ids of servers that send a number to their callers begin with it; those of earlier versions never do. */
-export const NUMBERED = '2.'
 /** Each head of the greeting, and the answer to it, has few lines. */
 export const MAX_GREETING_BYTES = 4_096
 
-/** Whether the server proves nothing, and takes no proof, without a number; those of earlier versions know of none. */
-export function asksForNumbers(node: string): boolean {
-  return node.startsWith(NUMBERED)
-}
-
-/**
- * Proves to `node` that the caller knows the secret of the cluster; another server could not use it. `number`: of this connection; `''`: for a
- * server of an earlier version.
- */
+/** Proves to `node` that the caller knows the secret of the cluster; another server could not use it. `number`: of this connection. */
 export function peerProof(secret: string, node: string, number: string): string {
-  const what = number === '' ? `peer of ${node}` : `peer of ${node} by ${number}`
-  return createHmac('sha256', secret).update(what).digest('base64url')
+  return createHmac('sha256', secret).update(`peer of ${node} by ${number}`).digest('base64url')
 }
 
 /** Whether servers of a cluster speak it. */

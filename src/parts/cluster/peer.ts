@@ -14,7 +14,6 @@ import type { Turns } from '../../session/turns.ts'
 import type { Address } from '../../socket.ts'
 import { PeerChannel, type PeerChannelHost } from './peer-channel.ts'
 import {
-  asksForNumbers,
   FRAMED_PROTOCOL,
   greeting,
   isMoved,
@@ -140,13 +139,10 @@ export class Peer implements PeerChannelHost {
     return channel
   }
 
-  /** What it is greeted with: a server of an earlier version with its proof at once. */
+  /** What it is greeted with: the proof waits for the number of the connection. */
   #greeter(protocol: string, lines?: string): (number: string) => Uint8Array {
     const { controlHost } = this.#context
-    return number => {
-      const isFirst = number === '' && asksForNumbers(this.#node.id)
-      return greeting(controlHost, isFirst ? '' : this.#context.proof(number), protocol, lines)
-    }
+    return number => greeting(controlHost, number === '' ? '' : this.#context.proof(number), protocol, lines)
   }
 
   /** Asks for a sign of life: `isSilent` tells. */

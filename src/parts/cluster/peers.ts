@@ -1,4 +1,4 @@
-// The other servers of a cluster as this one reaches them: connections to them, which of them live, and which are of an earlier version.
+// The other servers of a cluster as this one reaches them: connections to them, and which of them live.
 
 import type { Directory, DirectoryTimes, Node } from '../../directory.ts'
 import type { RawOpening, RawPassenger } from '../../server/contracts/servers.ts'
@@ -7,7 +7,6 @@ import type { Bounds } from '../../server/settings/bounds.ts'
 import type { ByteStream, StreamHandler } from '../../session/byte-stream.ts'
 import { Shares } from '../../shares.ts'
 import { networkOf } from '../../wire/ip-address.ts'
-import { OlderServers } from './older-servers.ts'
 import { Peer, type PeerContext } from './peer.ts'
 
 /** How long what the directory says of the servers that live is taken for true: many webhooks ask, each time. */
@@ -26,7 +25,6 @@ export class Peers {
   readonly #all = new Map<string, Peer>()
   /** Those that the directory does not list as alive, and since when. */
   readonly #missing = new Map<string, number>()
-  readonly #older: OlderServers
   /** Raw visitors and flows that were sent on, by the tunnel that they want. */
   readonly #raw = new Shares()
   /** Those that give signs of life, as the directory said a moment ago. */
@@ -37,12 +35,6 @@ export class Peers {
 
   constructor(host: PeersHost) {
     this.#host = host
-    this.#older = new OlderServers(() => host.limits.drainTimeoutMs + host.times.nodeMs)
-  }
-
-  /** Rejects when the directory cannot be reached. */
-  async start(): Promise<void> {
-    this.#older.saw(await this.#host.directory.nodes())
   }
 
   /** Cuts what is under way to them. */
@@ -116,23 +108,11 @@ export class Peers {
     return this.#alive
   }
 
-  /** Whether servers of an earlier version are in the cluster. */
-  areOlderAround(): boolean | Promise<boolean> {
-    if (this.#older.areAround) return true
-    return this.now().then(nodes => {
-      this.#older.saw(nodes)
-      return this.#older.areAround
-    })
-  }
-
   /** The list grows with the servers, and each of them asks for it: not with every sign of life. */
   async look(): Promise<void> {
     const { directory, times } = this.#host
-    const isOf = this.#all.size > 0 || this.#older.areAround
-    if (!isOf || performance.now() - this.#listedAt < times.nodeMs) return
-    const nodes = await directory.nodes()
-    this.#older.saw(nodes)
-    this.lookAfter(nodes)
+    if (this.#all.size === 0 || performance.now() - this.#listedAt < times.nodeMs) return
+    this.lookAfter(await directory.nodes())
     this.#listedAt = performance.now()
   }
 
