@@ -1,6 +1,6 @@
 // Every folder of examples/ does what its README says: the programs run, the files mean something, the commands exist.
 
-import { afterEach, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { readdirSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -12,6 +12,7 @@ import { finish, start } from './cli/bin.ts'
 import { ask } from './support/ask.ts'
 import { unknownWords } from './support/documented-commands.ts'
 import { idleProgram } from './support/idle-program.ts'
+import { closedAfterEach } from './support/opened.ts'
 import { freePort } from './support/ports.ts'
 import { run } from './support/programs.ts'
 
@@ -30,21 +31,18 @@ const VARIABLES = {
 const TOKEN = 'a-token-of-a-test'
 const textOf = (...path: readonly string[]) => Bun.file(join(ROOT, ...path)).text()
 
-const closing: (() => unknown)[] = []
-afterEach(async () => {
-  for (const close of closing.splice(0).toReversed()) await close()
-})
+const { defer } = closedAfterEach()
 
 async function startServer() {
   const server = new TunnelServer({ port: 0, host: '127.0.0.1' })
   await server.start()
-  closing.push(() => server.stop())
+  defer(() => server.stop())
   return server
 }
 
 function clientOf(server: TunnelServer): TunnelClient {
   const client = new TunnelClient({ server: server.url })
-  closing.push(() => client.disconnect())
+  defer(() => client.disconnect())
   return client
 }
 
@@ -79,13 +77,13 @@ test('webhook-test: its test passes', async () => {
 test('game-server: two players through a tunnel hear of each other', async () => {
   const server = new TunnelServer({ port: 0, host: '127.0.0.1', udpPorts: String(freePort()) })
   await server.start()
-  closing.push(() => server.stop())
+  defer(() => server.stop())
   const port = freePort()
   const game = Bun.spawn(['bun', join(ROOT, 'game-server/server.ts')], {
     env: { ...process.env, PORT: String(port) },
     stdout: 'pipe',
   })
-  closing.push(() => game.kill())
+  defer(() => game.kill())
   await game.stdout.getReader().read()
   const tunnel = await clientOf(server).udp({ port })
   const publicPort = Number(new URL(tunnel.url).port)
@@ -102,7 +100,7 @@ test('game-server: two players through a tunnel hear of each other', async () =>
       },
     })
   const [one, two] = [await player(), await player()]
-  closing.push(
+  defer(
     () => one.close(),
     () => two.close(),
   )
@@ -111,7 +109,7 @@ test('game-server: two players through a tunnel hear of each other', async () =>
     one.send('run', publicPort, '127.0.0.1')
     two.send('jump', publicPort, '127.0.0.1')
   }, 50)
-  closing.push(() => clearInterval(again))
+  defer(() => clearInterval(again))
   await promise
 })
 
@@ -122,7 +120,7 @@ test('camera: pictures come one after the other', async () => {
     env: { ...process.env, PORT: String(port) },
     stdout: 'pipe',
   })
-  closing.push(() => camera.kill())
+  defer(() => camera.kill())
   await camera.stdout.getReader().read()
   await clientOf(server).http({ port, subdomain: 'garden' })
   const viewer = new AbortController()
@@ -143,7 +141,7 @@ test('camera: pictures come one after the other', async () => {
 /** The file of an example by `localtunnels up`, with addresses of this machine in place of those in it. */
 async function startServices(folder: string, addresses: Readonly<Record<string, string | number>>) {
   const place = await mkdtemp(join(tmpdir(), 'localtunnels-example-'))
-  closing.push(() => rm(place, { recursive: true }))
+  defer(() => rm(place, { recursive: true }))
   let text = await textOf(folder, 'localtunnels.toml')
   for (const [there, here] of Object.entries(addresses)) {
     expect(text).toContain(there)
@@ -154,7 +152,7 @@ async function startServices(folder: string, addresses: Readonly<Record<string, 
     ...VARIABLES,
     TUNNEL_TOKEN: TOKEN,
   })
-  closing.push(() => running[Symbol.asyncDispose]())
+  defer(() => running[Symbol.asyncDispose]())
   return running
 }
 
@@ -171,7 +169,7 @@ async function startCommand(tcpPort: number): Promise<number> {
     '--token',
     TOKEN,
   ])
-  closing.push(() => server[Symbol.asyncDispose]())
+  defer(() => server[Symbol.asyncDispose]())
   return Number(/:(\d+)/.exec(await server.printed(/http:\/\/localhost:\d+/))?.[1])
 }
 
@@ -196,7 +194,7 @@ function startService(): number {
     port: 0,
     socket: { open: socket => void socket.write('ready'), data() {} },
   })
-  closing.push(() => service.stop(true))
+  defer(() => service.stop(true))
   return service.port
 }
 
@@ -221,7 +219,7 @@ test('home-server: photos ask for the password, music has a host of its own, ssh
   const at = freePort()
   const port = await startCommand(at)
   const app = Bun.serve({ port: 0, fetch: () => new Response('music') })
-  closing.push(() => app.stop(true))
+  defer(() => app.stop(true))
   const running = await startServices('home-server', {
     'https://tunnel.example': `http://127.0.0.1:${port}`,
     2342: app.port ?? 0,
@@ -241,7 +239,7 @@ test('home-server: photos ask for the password, music has a host of its own, ssh
 
 test('static-preview: the folder is there for who has the link', async () => {
   const server = start(['server', '--host', '127.0.0.1', '--port', '0'])
-  closing.push(() => server[Symbol.asyncDispose]())
+  defer(() => server[Symbol.asyncDispose]())
   const [, port = ''] = /:(\d+)/.exec(await server.printed(/http:\/\/localhost:\d+/)) ?? []
   const site = join(ROOT, 'static-preview/site')
   const shared = start([
@@ -253,7 +251,7 @@ test('static-preview: the folder is there for who has the link', async () => {
     '--server',
     `http://127.0.0.1:${port}`,
   ])
-  closing.push(() => shared[Symbol.asyncDispose]())
+  defer(() => shared[Symbol.asyncDispose]())
   await shared.printed(/http:\/\/draft\.localhost/)
   expect((await ask(Number(port), 'draft.localhost')).status).toBe(401)
 })
@@ -291,7 +289,7 @@ test('agent: the program that its file names has the tools', async () => {
   })
   const agent = new McpClient({ name: 'test', version: '1' })
   await agent.connect(transport)
-  closing.push(() => agent.close())
+  defer(() => agent.close())
   const { tools } = await agent.listTools()
   expect(tools.map(({ name }) => name)).toEqual(
     expect.arrayContaining(['share_port', 'wait_for_request', 'explain_request', 'replay_request']),

@@ -1,20 +1,18 @@
 // `localtunnels server` on sockets that listen already, passed by systemd's own `systemd-socket-activate`.
 
-import { afterEach, describe, expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { passedDescriptors } from '../../src/cli/server/activation.ts'
 import { TunnelClient, TunnelServer } from '../../src/index.ts'
 import { makeCertificate } from '../support/certificates.ts'
 import { eventually } from '../support/events.ts'
 import { testWith } from '../support/needs.ts'
+import { closedAfterEach } from '../support/opened.ts'
 import { freePort } from '../support/ports.ts'
 import { folder } from '../support/programs.ts'
 
 const BIN = join(import.meta.dir, '../../bin/localtunnels.ts')
-const opened: (() => unknown)[] = []
-afterEach(async () => {
-  for (const close of opened.splice(0).toReversed()) await close()
-})
+const { defer } = closedAfterEach()
 
 /** The server, on sockets that systemd's program opened. It runs from the first connection on. */
 function activated(
@@ -45,7 +43,7 @@ function activated(
     void (async () => {
       for await (const bytes of stream) text += Buffer.from(bytes).toString()
     })()
-  opened.push(async () => {
+  defer(async () => {
     child.kill('SIGKILL')
     await child.exited
   })
@@ -72,9 +70,9 @@ describe('sockets of systemd', () => {
     expect(await health.text()).toBe('OK')
     expect(log()).toContain(`"port":${port}`)
     const app = Bun.serve({ port: 0, fetch: () => new Response('from the app') })
-    opened.push(() => app.stop(true))
+    defer(() => app.stop(true))
     const client = new TunnelClient({ server: `http://127.0.0.1:${port}`, port: app.port, subdomain: 'shop' })
-    opened.push(() => client.disconnect())
+    defer(() => client.disconnect())
     await client.connect()
     const headers = { host: 'shop.localhost' }
     expect(await (await fetch(`http://127.0.0.1:${port}/`, { headers })).text()).toBe('from the app')

@@ -1,20 +1,14 @@
 // The real bin gets SIGTERM or Ctrl+C under load: no request that was accepted is lost, and it is over in time.
 
-import { afterEach, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { TunnelClient } from '../../src/index.ts'
 import { KeptVisitors } from '../support/kept-visitors.ts'
+import { closedAfterEach } from '../support/opened.ts'
 import { startServer } from '../support/tunnel.ts'
 import { within } from '../support/within.ts'
 import { start } from './bin.ts'
 
-const opened: AsyncDisposable[] = []
-afterEach(async () => {
-  for (const one of opened.splice(0).reverse()) await one[Symbol.asyncDispose]()
-})
-function open<T extends AsyncDisposable>(one: T): T {
-  opened.push(one)
-  return one
-}
+const { open, defer } = closedAfterEach()
 
 /** `LT_ROUNDS=50` runs the rounds of the promise; the usual run has one of each. */
 const ROUNDS = Number(process.env.LT_ROUNDS ?? 2)
@@ -26,7 +20,7 @@ function app(ms: number): string {
     hostname: '127.0.0.1',
     fetch: () => Bun.sleep(ms).then(() => new Response('x')),
   })
-  opened.push({ [Symbol.asyncDispose]: () => server.stop(true) })
+  defer(() => server.stop(true))
   return `${server.port}`
 }
 

@@ -1,25 +1,18 @@
 // The inspector of the command line: where it is on, where it is off, and that its address is the one printed.
 
-import { afterEach, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { existsSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { closedAfterEach } from '../support/opened.ts'
 import { finish, start, startOnTerminal } from './bin.ts'
 
-const opened: AsyncDisposable[] = []
-afterEach(async () => {
-  await Promise.all(opened.splice(0).map(one => one[Symbol.asyncDispose]()))
-})
-
-function open<T extends AsyncDisposable>(one: T): T {
-  opened.push(one)
-  return one
-}
+const { open, defer } = closedAfterEach()
 
 const app = () => {
   const server = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => new Response('here') })
-  opened.push({ [Symbol.asyncDispose]: () => server.stop(true) })
+  defer(() => server.stop(true))
   return `127.0.0.1:${server.port}`
 }
 
@@ -80,7 +73,7 @@ test('--no-inspect leaves it out on a terminal, and a port that is none is a mis
 
 test('up keeps what its file says, with an address, keys and a file that outlives it', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'localtunnels-inspect-'))
-  opened.push({ [Symbol.asyncDispose]: () => rm(folder, { recursive: true }) })
+  defer(() => rm(folder, { recursive: true }))
   const config = join(folder, 'localtunnels.toml')
   const file = (inspect: string) =>
     `[services.web]\nport = ${app().split(':')[1]}\nhost = "127.0.0.1"\n${inspect}\n`

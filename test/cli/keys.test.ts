@@ -1,21 +1,14 @@
 // The keys of a running session, pressed on a real terminal.
 
-import { afterEach, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { chmod, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { testWith } from '../support/needs.ts'
+import { closedAfterEach } from '../support/opened.ts'
 import { type Running, start, startOnTerminal } from './bin.ts'
 
-const opened: AsyncDisposable[] = []
-afterEach(async () => {
-  await Promise.all(opened.splice(0).map(one => one[Symbol.asyncDispose]()))
-})
-
-function open<T extends AsyncDisposable>(one: T): T {
-  opened.push(one)
-  return one
-}
+const { open } = closedAfterEach()
 
 /** An app whose answers change, and a folder with an `xdg-open` that notes what it was asked to open. */
 async function setUp(status = 200) {
@@ -35,7 +28,7 @@ async function setUp(status = 200) {
     `#!/bin/sh\nprintf '%s' "$1" > ${folder}/opening && mv ${folder}/opening ${folder}/opened\n`,
   )
   await chmod(join(folder, 'xdg-open'), 0o755)
-  opened.push({
+  open({
     async [Symbol.asyncDispose]() {
       await app.stop(true)
       await rm(folder, { recursive: true })

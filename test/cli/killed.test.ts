@@ -1,27 +1,21 @@
 // The real bin that is killed: the next start has its name at once; one that runs beside a live one does not take it.
 
-import { afterEach, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { mkdtemp, readdir, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { eventually } from '../support/events.ts'
+import { closedAfterEach } from '../support/opened.ts'
 import { TcpProxy } from '../support/tcp-proxy.ts'
 import { startServer } from '../support/tunnel.ts'
 import { finish, type Running, start } from './bin.ts'
 
-const opened: AsyncDisposable[] = []
-afterEach(async () => {
-  for (const one of opened.splice(0).reverse()) await one[Symbol.asyncDispose]()
-})
-function open<T extends AsyncDisposable>(one: T): T {
-  opened.push(one)
-  return one
-}
+const { open, defer } = closedAfterEach()
 
 /** Starts in terminals of one user, and says which name each got. */
 async function setting(port: number) {
   const XDG_STATE_HOME = await mkdtemp(join(tmpdir(), 'localtunnels-state-'))
-  opened.push({ [Symbol.asyncDispose]: () => rm(XDG_STATE_HOME, { recursive: true }) })
+  defer(() => rm(XDG_STATE_HOME, { recursive: true }))
   const args = ['3000', '--server', `127.0.0.1:${port}`, '--subdomain', 'v']
   return {
     folder: join(XDG_STATE_HOME, 'localtunnels'),
@@ -62,7 +56,7 @@ test('two terminals: the second gets v-2; when the first is killed, the third ge
 test('killed again and again, and while the server still takes it for alive: v each time', async () => {
   const server = open(await startServer())
   const proxy = new TcpProxy(server.port)
-  opened.push({ [Symbol.asyncDispose]: async () => proxy[Symbol.dispose]() })
+  defer(async () => proxy[Symbol.dispose]())
   const { run } = await setting(proxy.port)
   for (let round = 0; round < 3; round++) {
     const one = run()

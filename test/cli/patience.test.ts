@@ -1,19 +1,13 @@
 // The real bin whose server is away when it starts: it says so at once, and goes on until the server is there.
 
-import { afterEach, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { TunnelServer } from '../../src/index.ts'
 import { ConfigFiles } from '../support/config-files.ts'
+import { closedAfterEach } from '../support/opened.ts'
 import { freePort } from '../support/ports.ts'
 import { finish, start, startOnTerminal } from './bin.ts'
 
-const opened: AsyncDisposable[] = []
-afterEach(async () => {
-  for (const one of opened.splice(0).reverse()) await one[Symbol.asyncDispose]()
-})
-function open<T extends AsyncDisposable>(one: T): T {
-  opened.push(one)
-  return one
-}
+const { open } = closedAfterEach()
 
 async function startServer(port: number, tokens: readonly string[] = []): Promise<void> {
   await open(new TunnelServer({ port, host: '127.0.0.1', tokens, limits: { drainTimeoutMs: 10 } })).start()

@@ -1,24 +1,17 @@
 // The real bin running a real command: what it is told, where its visitors go, and how both end.
 
-import { afterEach, describe, expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { TunnelServer } from '../../src/tunnel-server.ts'
 import { ask } from '../support/ask.ts'
 import { eventually } from '../support/events.ts'
+import { closedAfterEach } from '../support/opened.ts'
 import { freePort } from '../support/ports.ts'
 import { finish, start, startOnTerminal } from './bin.ts'
 
 const APP = ['bun', join(import.meta.dir, '../support/command-app.ts')]
-const opened: AsyncDisposable[] = []
-afterEach(async () => {
-  await Promise.all(opened.splice(0).map(one => one[Symbol.asyncDispose]()))
-})
-
-function open<T extends AsyncDisposable>(one: T): T {
-  opened.push(one)
-  return one
-}
+const { open } = closedAfterEach()
 
 async function server(): Promise<TunnelServer> {
   const one = open(

@@ -1,23 +1,16 @@
 // `localtunnels server` and `localtunnels doctor`, run for real.
 
-import { afterEach, describe, expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { once } from 'node:events'
 import { connect } from 'node:tls'
 import { makeCertificate } from '../support/certificates.ts'
+import { closedAfterEach } from '../support/opened.ts'
 import { OutboundProxy } from '../support/outbound-proxy.ts'
 import { folder } from '../support/programs.ts'
 import { within } from '../support/within.ts'
 import { finish, start } from './bin.ts'
 
-const opened: AsyncDisposable[] = []
-afterEach(async () => {
-  await Promise.all(opened.splice(0).map(one => one[Symbol.asyncDispose]()))
-})
-
-function open<T extends AsyncDisposable>(one: T): T {
-  opened.push(one)
-  return one
-}
+const { open } = closedAfterEach()
 
 const URL_LINE = /^(http:\/\/\S+)\n/m
 

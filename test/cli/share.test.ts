@@ -1,26 +1,19 @@
 // The real bin sharing a real app: in a pipe, on a terminal, through outages, to the last line.
 
-import { afterEach, describe, expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { TunnelServer } from '../../src/tunnel-server.ts'
 import { makeCertificate } from '../support/certificates.ts'
+import { closedAfterEach } from '../support/opened.ts'
 import { OutboundProxy } from '../support/outbound-proxy.ts'
 import { Site } from '../support/site.ts'
 import { finish, start, startOnTerminal } from './bin.ts'
 
 type App = Bun.Server<undefined>
-const opened: AsyncDisposable[] = []
-afterEach(async () => {
-  await Promise.all(opened.splice(0).map(one => one[Symbol.asyncDispose]()))
-})
-
-function open<T extends AsyncDisposable>(one: T): T {
-  opened.push(one)
-  return one
-}
+const { open, defer } = closedAfterEach()
 
 function app(answer: (request: Request) => Response | Promise<Response>, port = 0): App {
   const server = Bun.serve({ port, hostname: '127.0.0.1', fetch: answer })
-  opened.push({ [Symbol.asyncDispose]: () => server.stop(true) })
+  defer(() => server.stop(true))
   return server
 }
 
@@ -52,7 +45,7 @@ describe('an app in the other scheme', () => {
     const certificate = await makeCertificate(['localhost'])
     const options = { port: 0, hostname: '127.0.0.1', fetch: () => new Response('hello') }
     const secure = Bun.serve({ ...options, tls: certificate })
-    opened.push({ [Symbol.asyncDispose]: () => secure.stop(true) })
+    defer(() => secure.stop(true))
     const plain = app(() => new Response('hello'))
     for (const [target, hint] of [
       [

@@ -1,22 +1,15 @@
 // The real bin sharing a TCP service: its port, a line for each connection, outages, the end.
 
-import { afterEach, describe, expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { TunnelServer } from '../../src/index.ts'
 import { TunnelClient } from '../../src/tunnel-client.ts'
 import { eventually } from '../support/events.ts'
+import { closedAfterEach } from '../support/opened.ts'
 import { freePort } from '../support/ports.ts'
 import { type RawConnection, RawOrigin, rawDial } from '../support/raw.ts'
 import { finish, start, startOnTerminal } from './bin.ts'
 
-const opened: AsyncDisposable[] = []
-afterEach(async () => {
-  await Promise.all(opened.splice(0).map(one => one[Symbol.asyncDispose]()))
-})
-
-function open<T extends AsyncDisposable>(one: T): T {
-  opened.push(one)
-  return one
-}
+const { open } = closedAfterEach()
 
 /** Two ports that follow each other, and that nothing has. */
 async function neighbours(): Promise<readonly [number, number]> {

@@ -1,23 +1,16 @@
 // The real bin sharing a service with a certificate of its own, by name.
 
-import { afterEach, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { once } from 'node:events'
 import { createServer, connect as secure } from 'node:tls'
 import { type Certificate, makeCertificate } from '../support/certificates.ts'
+import { closedAfterEach } from '../support/opened.ts'
 import { folder } from '../support/programs.ts'
 import { TEST_CERT, TEST_KEY } from '../support/tls.ts'
 import { within } from '../support/within.ts'
 import { finish, start } from './bin.ts'
 
-const opened: AsyncDisposable[] = []
-afterEach(async () => {
-  await Promise.all(opened.splice(0).map(one => one[Symbol.asyncDispose]()))
-})
-
-function open<T extends AsyncDisposable>(one: T): T {
-  opened.push(one)
-  return one
-}
+const { open } = closedAfterEach()
 
 /** A TLS service that says which name it was asked for. */
 async function service(): Promise<number> {

@@ -1,29 +1,21 @@
 // `localtunnels up` and `localtunnels server --config`, run for real.
 
-import { afterEach, describe, expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { mkdir, rename, rm, symlink } from 'node:fs/promises'
 import { connectTunnel, type TunnelServer } from '../../src/index.ts'
 import { ConfigFiles } from '../support/config-files.ts'
 import { eventually } from '../support/events.ts'
+import { closedAfterEach } from '../support/opened.ts'
 import { RawOrigin, rawDial } from '../support/raw.ts'
 import { startServer } from '../support/tunnel.ts'
 import { finish, type Running, start } from './bin.ts'
 
-const opened: AsyncDisposable[] = []
-afterEach(async () => {
-  // Those that were opened last stand on those before them.
-  for (const one of opened.splice(0).reverse()) await one[Symbol.asyncDispose]()
-})
-
-function open<T extends AsyncDisposable>(one: T): T {
-  opened.push(one)
-  return one
-}
+const { open, defer } = closedAfterEach()
 
 /** An app that says its name. */
 function app(name: string): number {
   const server = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => new Response(name) })
-  open({ [Symbol.asyncDispose]: () => server.stop(true) })
+  defer(() => server.stop(true))
   return server.port ?? 0
 }
 
@@ -45,7 +37,7 @@ function heldApp(name: string): { readonly port: number; finish(): void } {
     idleTimeout: 0,
     fetch: request => new Response(new URL(request.url).pathname === '/held' ? held : name),
   })
-  open({ [Symbol.asyncDispose]: () => server.stop(true) })
+  defer(() => server.stop(true))
   return { port: server.port ?? 0, finish: () => finish() }
 }
 

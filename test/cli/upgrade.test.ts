@@ -1,19 +1,17 @@
 // `localtunnels server` replaces itself while a load generator of others, downloads and raw connections go on.
 
-import { afterEach, describe, expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { connect } from 'node:net'
 import { TunnelClient } from '../../src/index.ts'
 import { eventually } from '../support/events.ts'
 import { testWith } from '../support/needs.ts'
+import { closedAfterEach } from '../support/opened.ts'
 import { freePort } from '../support/ports.ts'
 import { folder } from '../support/programs.ts'
 import { within } from '../support/within.ts'
 import { finish, type Running, start } from './bin.ts'
 
-const closing: (() => unknown)[] = []
-afterEach(async () => {
-  for (const close of closing.splice(0).toReversed()) await close()
-})
+const { defer } = closedAfterEach()
 
 /** A server, and all that replace it: they are gone at the end. */
 class Line {
@@ -23,7 +21,7 @@ class Line {
 
   constructor(flags: readonly string[], env: Readonly<Record<string, string>> = {}) {
     this.run = start(['server', '--json', '--host', '127.0.0.1', '--port', String(this.port), ...flags], env)
-    closing.push(async () => {
+    defer(async () => {
       for (const pid of this.#announced()) kill(pid)
       await this.run[Symbol.asyncDispose]()
     })
@@ -54,10 +52,10 @@ function kill(pid: number): void {
 
 async function tunnelOf(line: Line, fetch: (request: Request) => Response): Promise<TunnelClient> {
   const app = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch })
-  closing.push(() => app.stop(true))
+  defer(() => app.stop(true))
   const client = new TunnelClient({ server: line.url, port: app.port, subdomain: 'shop' })
   client.on('error', () => {})
-  closing.push(() => client.disconnect())
+  defer(() => client.disconnect())
   await client.connect()
   return client
 }
@@ -171,13 +169,13 @@ test('a TCP tunnel: connections go on, and new ones are not refused meanwhile', 
     port: 0,
     socket: { data: (socket, bytes) => void socket.write(bytes) },
   })
-  closing.push(() => app.stop(true))
+  defer(() => app.stop(true))
   const client = new TunnelClient({ server: line.url })
-  closing.push(() => client.disconnect())
+  defer(() => client.disconnect())
   await client.tcp({ port: app.port, remotePort })
   const dial = () => {
     const socket = connect(remotePort, '127.0.0.1')
-    closing.push(() => socket.destroy())
+    defer(() => socket.destroy())
     return socket
   }
   const echo = (socket: ReturnType<typeof dial>, text: string) => {
@@ -200,7 +198,7 @@ testWith(['python3'], 'systemd hears when it serves, and which process goes on',
   await using dir = await folder('upgrade-notify')
   const path = `${dir.path}/notify`
   const listener = Bun.spawn(['python3', '-uc', NOTIFIED, path], { stdout: 'pipe', stderr: 'inherit' })
-  closing.push(async () => {
+  defer(async () => {
     listener.kill('SIGKILL')
     await listener.exited
   })

@@ -1,14 +1,12 @@
 // Words that people try: short flags, `help`, commands of other tunnels, misspelt ones, and options by the name of their flag.
 
-import { afterEach, describe, expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { COMMANDS } from '../../src/cli/words.ts'
 import { idleProgram } from '../support/idle-program.ts'
+import { closedAfterEach } from '../support/opened.ts'
 import { finish, start } from './bin.ts'
 
-const opened: AsyncDisposable[] = []
-afterEach(async () => {
-  await Promise.all(opened.splice(0).map(one => one[Symbol.asyncDispose]()))
-})
+const { open } = closedAfterEach()
 
 test('-h and help print the help, -V and -v the version', async () => {
   const { version } = (await import('../../package.json')).default
@@ -44,7 +42,7 @@ test('start --port, http <port>, serve <folder> and -p share, as other tunnels d
     ['serve', import.meta.dir],
   ]) {
     const run = start(args)
-    opened.push(run)
+    open(run)
     expect(await run.printed(/^(http:\/\/\S+)\n/m)).toMatch(/^http:\/\/[a-z0-9-]+\.localhost:\d+$/)
   }
   await app.stop(true)

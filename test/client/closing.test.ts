@@ -1,24 +1,18 @@
 // A client that closes: its names are free first, and everything that was accepted is answered.
 
-import { afterEach, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { TunnelClient } from '../../src/index.ts'
 import { ask } from '../support/ask.ts'
 import { codeOf, eventually, next } from '../support/events.ts'
 import { get, ok, rawTunnel, readAnswer, readRequest } from '../support/exchange.ts'
 import { KeptVisitors } from '../support/kept-visitors.ts'
+import { closedAfterEach } from '../support/opened.ts'
 import { RawOrigin, rawDial } from '../support/raw.ts'
 import { control, speakingServer } from '../support/speaker.ts'
 import { startServer, startTunnel } from '../support/tunnel.ts'
 import { within } from '../support/within.ts'
 
-const open: AsyncDisposable[] = []
-const keep = <Thing extends AsyncDisposable>(thing: Thing): Thing => {
-  open.push(thing)
-  return thing
-}
-afterEach(async () => {
-  for (const thing of open.splice(0).reverse()) await thing[Symbol.asyncDispose]()
-})
+const { open, defer } = closedAfterEach()
 
 /** `LT_ROUNDS=50` runs the rounds of the promise; the usual run has a few. */
 const ROUNDS = Number(process.env.LT_ROUNDS ?? 3)
@@ -28,7 +22,7 @@ const isSound = (status: number): boolean => status === 200 || status === 404
 
 function app(answer: () => Response | Promise<Response>): number {
   const server = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: answer })
-  open.push({ [Symbol.asyncDispose]: () => server.stop(true) })
+  defer(() => server.stop(true))
   return server.port ?? 0
 }
 
@@ -40,7 +34,7 @@ test.each([
   'on the %s wire, under load of kept connections to an app of %d ms, no accepted request is lost',
   async (wire, ms) => {
     const port = app(() => (ms === 0 ? new Response('x') : Bun.sleep(ms).then(() => new Response('x'))))
-    const server = keep(await startServer())
+    const server = open(await startServer())
     for (let round = 0; round < ROUNDS; round++) {
       const client = new TunnelClient({
         server: `127.0.0.1:${server.port}`,
@@ -65,9 +59,9 @@ test.each([
 
 test('the other client of a pool takes every new request, and no visitor notices', async () => {
   const port = app(() => Bun.sleep(5).then(() => new Response('x')))
-  const server = keep(await startServer())
+  const server = open(await startServer())
   const options = { server: `127.0.0.1:${server.port}`, subdomain: 'app', host: '127.0.0.1', port }
-  const staying = keep(new TunnelClient({ ...options, pool: true }))
+  const staying = open(new TunnelClient({ ...options, pool: true }))
   await staying.connect()
   for (let round = 0; round < ROUNDS; round++) {
     const leaving = new TunnelClient({ ...options, pool: true })
@@ -83,7 +77,7 @@ test('the other client of a pool takes every new request, and no visitor notices
 test.each(['streams', 'json'] as const)(
   'on the %s wire the name is free at once, while a request of before is still answered',
   async wire => {
-    const raw = keep(await rawTunnel({ client: { wire } }))
+    const raw = open(await rawTunnel({ client: { wire } }))
     const { client, port } = raw.tunnel
     const visitor = await raw.visit(get(raw.host))
     const busy = await raw.origin.accept()
@@ -91,7 +85,7 @@ test.each(['streams', 'json'] as const)(
     const closing = client.close()
     expect(client.getState()).toBe('closing')
     expect(await codeOf(client.tcp({ port: 1 }))).toBe('STATE_INVALID')
-    const second = keep(
+    const second = open(
       new TunnelClient({
         server: `127.0.0.1:${port}`,
         subdomain: 'app',
@@ -109,7 +103,7 @@ test.each(['streams', 'json'] as const)(
 
 test('a raw connection goes on until it ends, and new ones are refused', async () => {
   using origin = new RawOrigin()
-  const server = keep(await startServer())
+  const server = open(await startServer())
   const client = new TunnelClient({ server: `127.0.0.1:${server.port}` })
   const { port = 0 } = await client.tcp({ port: origin.port, host: '127.0.0.1' })
   const visitor = await rawDial(port)
@@ -134,7 +128,7 @@ test('a raw connection goes on until it ends, and new ones are refused', async (
 })
 
 test('drainTimeoutMs bounds the wait: what takes longer is cut', async () => {
-  const raw = keep(await rawTunnel({ client: { drainTimeoutMs: 200 } }))
+  const raw = open(await rawTunnel({ client: { drainTimeoutMs: 200 } }))
   const visitor = await raw.visit(get(raw.host))
   await readRequest(await raw.origin.accept())
   const since = performance.now()
@@ -144,7 +138,7 @@ test('drainTimeoutMs bounds the wait: what takes longer is cut', async () => {
 })
 
 test('disconnect() ends the wait of close(), as a lost connection does', async () => {
-  const raw = keep(await rawTunnel())
+  const raw = open(await rawTunnel())
   for (const end of ['disconnect', 'loss'] as const) {
     const { client, server } = raw.tunnel
     await raw.visit(get(raw.host))
@@ -162,7 +156,7 @@ test('disconnect() ends the wait of close(), as a lost connection does', async (
 
 test('a tunnel that closes lets its requests finish, and the others go on', async () => {
   using origin = new RawOrigin()
-  const { client, port, host } = keep(
+  const { client, port, host } = open(
     await startTunnel({ fetch: () => new Response('own'), drainTimeoutMs: 300 }),
   )
   const tunnel = await client.http({ port: origin.port, host: '127.0.0.1', subdomain: 'other' })

@@ -6,19 +6,17 @@ import { STREAMS_SUBPROTOCOL } from '../../src/wire/frame.ts'
 import { ask } from '../support/ask.ts'
 import type { BoundedOptions } from '../support/bounded-server.ts'
 import { codeOf, eventually, next } from '../support/events.ts'
+import { closedAfterEach } from '../support/opened.ts'
 import { RawOrigin, rawDial } from '../support/raw.ts'
 import { control, frame, speakingServer } from '../support/speaker.ts'
 import { startServer } from '../support/tunnel.ts'
 import { within } from '../support/within.ts'
 
-const open: AsyncDisposable[] = []
-afterEach(async () => {
-  for (const thing of open.splice(0).reverse()) await thing[Symbol.asyncDispose]()
-})
+const { open, defer } = closedAfterEach()
 
 async function server(options: BoundedOptions = {}): Promise<TunnelServer> {
   const started = await startServer(options)
-  open.push(started)
+  open(started)
   return started
 }
 
@@ -31,7 +29,7 @@ function client(to: TunnelServer | number, options: Partial<TunnelClientOptions>
     fetch: () => new Response('hello'),
     ...options,
   })
-  open.push(made)
+  open(made)
   return made
 }
 
@@ -202,7 +200,7 @@ test('nobody at the address: SERVER_UNREACHABLE, and no second try behind the ba
   expect(await codeOf(one.connect())).toBe('SERVER_UNREACHABLE')
   expect(one.getState()).toBe('idle')
   const there = new TunnelServer({ port, host: '127.0.0.1' })
-  open.push(there)
+  open(there)
   await there.start()
   await Bun.sleep(20)
   expect(tries).toBe(0)
@@ -308,7 +306,7 @@ test('control connections are taken on the control host only: a tunnel’s host 
   const there = await server()
   await client(there, { fetch: undefined as never, port: origin.port }).connect()
   const visitor = await rawDial(there.port)
-  open.push({ [Symbol.asyncDispose]: async () => visitor.socket.terminate() })
+  defer(async () => visitor.socket.terminate())
   await visitor.send(upgradeRequest('app.localhost'))
   const app = await origin.accept()
   expect(await app.until('\r\n\r\n')).toContain('Upgrade: websocket')
@@ -388,7 +386,7 @@ test('server and token come from the environment', async () => {
   const there = await server({ tokens: ['secret'] })
   Object.assign(process.env, { TUNNEL_SERVER: `ws://127.0.0.1:${there.port}`, TUNNEL_TOKEN: 'secret' })
   const one = new TunnelClient({ fetch: () => new Response('x'), subdomain: 'app' })
-  open.push(one)
+  open(one)
   await one.connect()
   expect(there.getStats().connections).toBe(1)
 })
@@ -426,7 +424,7 @@ function upgradeRequest(host: string, more = ''): string {
 
 async function rawUpgrade(port: number, host: string, more = '', status = 101) {
   const connection = await rawDial(port)
-  open.push({ [Symbol.asyncDispose]: async () => connection.socket.terminate() })
+  defer(async () => connection.socket.terminate())
   await connection.send(upgradeRequest(host, more))
   await connection.when(() => connection.text.includes('\r\n\r\n'), 'an answer')
   expect(connection.text).toStartWith(`HTTP/1.1 ${status} `)

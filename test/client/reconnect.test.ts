@@ -1,30 +1,24 @@
 // A client whose carrier breaks: comes back at once, under its name, and requests wait for it in bounds.
 
-import { afterEach, describe, expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { TunnelClient, TunnelServer } from '../../src/index.ts'
 import { ask } from '../support/ask.ts'
 import { startBehindProxy } from '../support/behind-proxy.ts'
 import { eventually, next, until } from '../support/events.ts'
+import { closedAfterEach } from '../support/opened.ts'
 import { RawOrigin, rawDial } from '../support/raw.ts'
 import { control, SpeakingClient, speakingServer } from '../support/speaker.ts'
 import type { Cut } from '../support/tcp-proxy.ts'
 import { startServer } from '../support/tunnel.ts'
 import { within } from '../support/within.ts'
 
-const open: AsyncDisposable[] = []
-const keep = <Thing extends AsyncDisposable>(thing: Thing): Thing => {
-  open.push(thing)
-  return thing
-}
-afterEach(async () => {
-  for (const thing of open.splice(0).reverse()) await thing[Symbol.asyncDispose]()
-})
+const { open } = closedAfterEach()
 
 const hello = { fetch: () => new Response('hello') }
 
 describe.each<Cut>(['end', 'reset'])('the carrier breaks by %s', cut => {
   test('the first try goes at once, the name stays, the app answers again', async () => {
-    const { client, proxy, port, host } = keep(await startBehindProxy(hello))
+    const { client, proxy, port, host } = open(await startBehindProxy(hello))
     const url = client.getTunnelUrl()
     const told: string[] = []
     client.on('disconnected', ({ error }) => told.push(`disconnected ${error && 'code' in error}`))
@@ -42,7 +36,7 @@ describe.each<Cut>(['end', 'reset'])('the carrier breaks by %s', cut => {
 
   test('a request under way is 502 at once, one that comes meanwhile waits and is answered', async () => {
     using origin = new RawOrigin()
-    const { server, client, proxy, port, host } = keep(await startBehindProxy({ port: origin.port }))
+    const { server, client, proxy, port, host } = open(await startBehindProxy({ port: origin.port }))
     const cutOff = ask(port, host)
     await (await origin.accept()).until('\r\n\r\n')
     proxy.isDown = true
@@ -68,7 +62,7 @@ describe.each<Cut>(['end', 'reset'])('the carrier breaks by %s', cut => {
 })
 
 test('on the JSON wire too the client comes back at once, under its name', async () => {
-  const { server, client, proxy, port, host } = keep(await startBehindProxy({ ...hello, wire: 'json' }))
+  const { server, client, proxy, port, host } = open(await startBehindProxy({ ...hello, wire: 'json' }))
   for (const cut of ['end', 'reset'] as const) {
     const back = next(client, 'connected')
     proxy.cutAll(cut)
@@ -79,7 +73,7 @@ test('on the JSON wire too the client comes back at once, under its name', async
 })
 
 test('a carrier that falls silent is noticed by the client within deadAfterMs, and its name taken over', async () => {
-  const { server, client, proxy, port, host } = keep(
+  const { server, client, proxy, port, host } = open(
     // The server still holds the dead connection when the client comes back.
     await startBehindProxy({ ...hello, pingIntervalMs: 50, deadAfterMs: 200 }),
   )
@@ -99,7 +93,7 @@ test('a carrier that falls silent is noticed by the client within deadAfterMs, a
 
 test('a client that falls silent is noticed by the server within deadAfterMs: what is under way is 502', async () => {
   using origin = new RawOrigin()
-  const { server, client, proxy, port, host } = keep(
+  const { server, client, proxy, port, host } = open(
     await startBehindProxy({ port: origin.port }, { pingIntervalMs: 50, deadAfterMs: 200, holdTimeoutMs: 0 }),
   )
   const asking = ask(port, host)
@@ -119,7 +113,7 @@ test('a client that falls silent is noticed by the server within deadAfterMs: wh
 test('a server that restarts on its port gets its clients and their names back', async () => {
   const first = await startServer({ limits: { drainTimeoutMs: 100 } })
   const { port } = first
-  const client = keep(
+  const client = open(
     new TunnelClient({ server: `127.0.0.1:${port}`, subdomain: 'app', maxBackoffMs: 50, ...hello }),
   )
   await client.connect()
@@ -127,7 +121,7 @@ test('a server that restarts on its port gets its clients and their names back',
   await first.stop()
   expect(await lost).toMatchObject({ error: { code: 'SERVER_DRAINING' } })
   await next(client, 'error')
-  const second = keep(new TunnelServer({ port, host: '127.0.0.1' }))
+  const second = open(new TunnelServer({ port, host: '127.0.0.1' }))
   await second.start()
   await until(client, 'connected', () => client.isConnected())
   expect(client.getSubdomain()).toBe('app')
@@ -135,7 +129,7 @@ test('a server that restarts on its port gets its clients and their names back',
 })
 
 test('tries go on with growing pauses below the bound, and each failure is told', async () => {
-  const { client, proxy } = keep(await startBehindProxy({ ...hello, maxBackoffMs: 30 }))
+  const { client, proxy } = open(await startBehindProxy({ ...hello, maxBackoffMs: 30 }))
   const delays: number[] = []
   client.on('reconnecting', ({ attempt, delayMs }) => {
     expect(attempt).toBe(delays.length + 1)
@@ -157,25 +151,25 @@ test('tries go on with growing pauses below the bound, and each failure is told'
 // ── The name while its client is away ────────────────────────────────────────────────────────────────────────────
 
 test('within the lease nobody else gets the name; after it anybody does', async () => {
-  const { server, client, proxy, port } = keep(
+  const { server, client, proxy, port } = open(
     await startBehindProxy({ ...hello, maxBackoffMs: 60_000 }, { leaseMs: 400 }),
   )
   proxy.isDown = true
   const lost = next(server, 'disconnection')
   proxy.cutAll()
   await lost
-  const other = keep(new TunnelClient({ server: `127.0.0.1:${port}`, subdomain: 'app', ...hello }))
+  const other = open(new TunnelClient({ server: `127.0.0.1:${port}`, subdomain: 'app', ...hello }))
   await other.connect()
   expect(other.getSubdomain()).toBe('app-2')
   await eventually(() => server.getStats(true).subdomains?.includes('app') === false, 'the lease to end')
-  const late = keep(new TunnelClient({ server: `127.0.0.1:${port}`, subdomain: 'app', ...hello }))
+  const late = open(new TunnelClient({ server: `127.0.0.1:${port}`, subdomain: 'app', ...hello }))
   await late.connect()
   expect(late.getSubdomain()).toBe('app')
   await client.disconnect()
 })
 
 test('a wrong resume secret is refused, while the name is live and while it is leased', async () => {
-  const { server, proxy, port } = keep(await startBehindProxy({ ...hello, maxBackoffMs: 60_000 }))
+  const { server, proxy, port } = open(await startBehindProxy({ ...hello, maxBackoffMs: 60_000 }))
   const register = (resume: string) =>
     control({ type: 'register', ref: 1, kind: 'http', name: 'app', resume })
   for (const state of ['live', 'leased']) {
@@ -191,7 +185,7 @@ test('a wrong resume secret is refused, while the name is live and while it is l
 })
 
 test('the right secret takes the name over from a connection that still looks alive', async () => {
-  const server = keep(await startServer())
+  const server = open(await startServer())
   const first = await SpeakingClient.connect(server.port)
   first.say(control({ type: 'register', ref: 1, kind: 'http', name: 'app' }))
   const { resume } = await first.control('granted')
@@ -206,7 +200,7 @@ test('the right secret takes the name over from a connection that still looks al
 })
 
 test('a grant that is lost with its carrier does not cost the name', async () => {
-  const { client, proxy } = keep(await startBehindProxy(hello))
+  const { client, proxy } = open(await startBehindProxy(hello))
   // Two pings, two pongs, the registration and the grant: the next carrier breaks behind each of them.
   for (let frames = 1; frames <= 6; frames++) {
     proxy.frames = 0
@@ -224,7 +218,7 @@ test('a grant that is lost with its carrier does not cost the name', async () =>
 // ── Requests that wait ───────────────────────────────────────────────────────────────────────────────────────────
 
 test('waiting is bounded in time and number, and visitors that leave are forgotten', async () => {
-  const { server, client, proxy, port, host } = keep(
+  const { server, client, proxy, port, host } = open(
     await startBehindProxy(hello, { holdTimeoutMs: 400, maxHeldRequests: 3 }),
   )
   proxy.isDown = true
@@ -251,7 +245,7 @@ test('waiting is bounded in time and number, and visitors that leave are forgott
 })
 
 test('a client that says goodbye leaves nothing to wait for', async () => {
-  const { client, port, host } = keep(await startBehindProxy(hello))
+  const { client, port, host } = open(await startBehindProxy(hello))
   await client.disconnect()
   expect(await ask(port, host)).toMatchObject({ status: 404, code: 'TUNNEL_NOT_FOUND' })
 })
@@ -259,7 +253,7 @@ test('a client that says goodbye leaves nothing to wait for', async () => {
 // ── The end of it ────────────────────────────────────────────────────────────────────────────────────────────────
 
 test('without reconnect a lost carrier is the end', async () => {
-  const { client, proxy } = keep(await startBehindProxy({ ...hello, reconnect: false }))
+  const { client, proxy } = open(await startBehindProxy({ ...hello, reconnect: false }))
   const told: string[] = []
   client.on('disconnected', () => told.push(`disconnected, ${client.getState()}`))
   client.on('reconnecting', () => told.push('reconnecting'))
@@ -272,7 +266,7 @@ test('without reconnect a lost carrier is the end', async () => {
 })
 
 test('connect() from a listener of disconnected takes the place of reconnecting', async () => {
-  const { client, proxy } = keep(await startBehindProxy({ ...hello, reconnect: false }))
+  const { client, proxy } = open(await startBehindProxy({ ...hello, reconnect: false }))
   let ends = 0
   client.on('close', () => ends++)
   const again = Promise.withResolvers<void>()
@@ -286,7 +280,7 @@ test('connect() from a listener of disconnected takes the place of reconnecting'
 test.each(['disconnected', 'reconnecting', 'error'] as const)(
   'disconnect() from a listener of %s is the end',
   async event => {
-    const { client, proxy } = keep(await startBehindProxy({ ...hello, maxBackoffMs: 5 }))
+    const { client, proxy } = open(await startBehindProxy({ ...hello, maxBackoffMs: 5 }))
     const told: string[] = []
     client.on('close', () => told.push('close'))
     client.once(event, () => void client.disconnect())
@@ -302,7 +296,7 @@ test.each(['disconnected', 'reconnecting', 'error'] as const)(
 )
 
 test('disconnect() between two tries ends them at once', async () => {
-  const { client, proxy } = keep(await startBehindProxy({ ...hello, maxBackoffMs: 60_000 }))
+  const { client, proxy } = open(await startBehindProxy({ ...hello, maxBackoffMs: 60_000 }))
   proxy.isDown = true
   proxy.cutAll()
   await until(client, 'reconnecting', () => client.getState() === 'reconnecting')
@@ -317,7 +311,7 @@ test('disconnect() between two tries ends them at once', async () => {
 test('a token that is refused after a restart ends the client for good', async () => {
   const first = await startServer({ tokens: ['old'], limits: { drainTimeoutMs: 50 } })
   const { port } = first
-  const client = keep(
+  const client = open(
     new TunnelClient({
       server: `127.0.0.1:${port}`,
       subdomain: 'app',
@@ -329,7 +323,7 @@ test('a token that is refused after a restart ends the client for good', async (
   await client.connect()
   const closed = next(client, 'close')
   await first.stop()
-  const second = keep(new TunnelServer({ port, host: '127.0.0.1', tokens: ['new'] }))
+  const second = open(new TunnelServer({ port, host: '127.0.0.1', tokens: ['new'] }))
   await second.start()
   expect(await closed).toMatchObject({ error: { code: 'TOKEN_REFUSED' } })
 })
@@ -337,7 +331,7 @@ test('a token that is refused after a restart ends the client for good', async (
 test('a page in the place of the server, for a while, does not end the client', async () => {
   const first = await startServer({ limits: { drainTimeoutMs: 50 } })
   const { port } = first
-  const client = keep(
+  const client = open(
     new TunnelClient({ server: `127.0.0.1:${port}`, subdomain: 'app', maxBackoffMs: 20, ...hello }),
   )
   await client.connect()
@@ -347,14 +341,14 @@ test('a page in the place of the server, for a while, does not end the client', 
   client.on('error', error => codes.push('code' in error ? error.code : error))
   await until(client, 'error', () => codes.includes('SERVER_REFUSED'))
   await page.stop(true)
-  const second = keep(new TunnelServer({ port, host: '127.0.0.1' }))
+  const second = open(new TunnelServer({ port, host: '127.0.0.1' }))
   await second.start()
   await until(client, 'connected', () => client.isConnected())
 })
 
 // Takes more than a second: so long a connection has to last.
 test('after a connection that lasted for a second the first try goes at once; after a shorter one it does not', async () => {
-  const { client, proxy } = keep(await startBehindProxy({ ...hello, maxBackoffMs: 5_000 }))
+  const { client, proxy } = open(await startBehindProxy({ ...hello, maxBackoffMs: 5_000 }))
   const attempts: number[] = []
   client.on('reconnecting', ({ attempt }) => attempts.push(attempt))
   const lose = async () => {
@@ -377,7 +371,7 @@ test('a server that grants and hangs up, again and again, is no busy loop', asyn
     say(control({ type: 'granted', ref, tunnel: 1, name, url: 'http://app.localhost', resume: 'r' }))
     setTimeout(() => say(Buffer.from('rubbish that is no frame at all')), 5)
   })
-  const client = keep(new TunnelClient({ server: `127.0.0.1:${hostile.port}`, subdomain: 'app', ...hello }))
+  const client = open(new TunnelClient({ server: `127.0.0.1:${hostile.port}`, subdomain: 'app', ...hello }))
   await client.connect()
   await Bun.sleep(300)
   expect(grants).toBeGreaterThan(1)

@@ -1,16 +1,14 @@
 // A client whose server is replaced by another program with the same sockets.
 
 import * as ffi from 'bun:ffi'
-import { afterEach, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { TunnelClient, TunnelServer } from '../../src/index.ts'
 import { openLibc } from '../../src/libc.ts'
 import { adminOptions, askAdmin } from '../support/admin.ts'
 import { eventually } from '../support/events.ts'
+import { closedAfterEach } from '../support/opened.ts'
 
-const closing: (() => unknown)[] = []
-afterEach(async () => {
-  for (const close of closing.splice(0).toReversed()) await close()
-})
+const { defer } = closedAfterEach()
 
 const libc = openLibc(ffi, { dup: { args: ['i32'], returns: 'i32' } })
 
@@ -22,7 +20,7 @@ async function started(inherited: readonly number[] = []): Promise<TunnelServer>
     limits: { drainTimeoutMs: 60_000 },
   })
   await server.start()
-  closing.push(() => server.stop())
+  defer(() => server.stop())
   return server
 }
 
@@ -49,7 +47,7 @@ test('what is under way goes on at each server before; of more than four the old
   client.on('response', ({ id, error }) => ends.push({ id, error }))
   client.on('connected', () => connected++)
   client.on('error', () => {})
-  closing.push(() => client.disconnect())
+  defer(() => client.disconnect())
   await client.connect()
   const downloads: Promise<string>[] = []
   for (let generation = 1; generation <= 6; generation++) {
@@ -98,7 +96,7 @@ test('disconnect ends the connections to servers before, too', async () => {
 
 test('a server that is part of a program is not replaced by its API', async () => {
   const server = new TunnelServer({ port: 0, host: '127.0.0.1', admin: adminOptions() })
-  closing.push(() => server.stop())
+  defer(() => server.stop())
   await server.start()
   const { status, body } = await askAdmin(server, '/upgrade', { method: 'POST' })
   expect([status, body.error.code]).toEqual([400, 'ADMIN_INVALID'])

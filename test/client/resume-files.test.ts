@@ -1,6 +1,6 @@
 // A client that was killed gets its name back from the secret on disk; one that runs beside a live one does not.
 
-import { afterEach, expect, spyOn, test } from 'bun:test'
+import { expect, spyOn, test } from 'bun:test'
 import { chmod, mkdir, mkdtemp, readdir, readFile, rm, stat, utimes, writeFile } from 'node:fs/promises'
 import { hostname, tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -9,22 +9,16 @@ import { TunnelClient, type TunnelClientOptions } from '../../src/index.ts'
 import { startBehindProxy } from '../support/behind-proxy.ts'
 import { codeOf, eventually, next } from '../support/events.ts'
 import { NaiveJsonServer } from '../support/json-server.ts'
+import { closedAfterEach } from '../support/opened.ts'
 import { control, speakingServer } from '../support/speaker.ts'
 import { startServer } from '../support/tunnel.ts'
 import { within } from '../support/within.ts'
 
-const opened: AsyncDisposable[] = []
-afterEach(async () => {
-  for (const one of opened.splice(0).reverse()) await one[Symbol.asyncDispose]()
-})
-function open<T extends AsyncDisposable>(one: T): T {
-  opened.push(one)
-  return one
-}
+const { open, defer } = closedAfterEach()
 
 async function newFolder(): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'localtunnels-state-'))
-  opened.push({ [Symbol.asyncDispose]: () => rm(folder, { recursive: true, force: true }) })
+  defer(() => rm(folder, { recursive: true, force: true }))
   return join(folder, 'state')
 }
 

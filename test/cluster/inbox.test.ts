@@ -1,6 +1,6 @@
 // Webhooks that come to any server of a cluster while their client is away, and are delivered where it comes back.
 
-import { afterEach, describe, expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { MemoryDirectory } from '../../src/directories/memory.ts'
 import { type InboxStore, openInbox } from '../../src/index.ts'
@@ -12,13 +12,11 @@ import { Cuttable } from '../support/cuttable.ts'
 import { type Directories, memoryDirectories, redisDirectories } from '../support/directories.ts'
 import { eventually } from '../support/events.ts'
 import { describeWith } from '../support/needs.ts'
+import { closedAfterEach } from '../support/opened.ts'
 import { folder } from '../support/programs.ts'
 
 const [OWN, OTHER] = ['own-token-1234567890', 'other-token-1234567890']
-const closing: (() => unknown)[] = []
-afterEach(async () => {
-  for (const close of closing.splice(0).toReversed()) await close()
-})
+const { defer } = closedAfterEach()
 
 /** Servers with an inbox each, and an app that notes what it gets. */
 class Post {
@@ -32,14 +30,14 @@ class Post {
 
   static async start(directories: () => Promise<Directories>): Promise<Post> {
     const kept = await directories()
-    closing.push(() => kept[Symbol.asyncDispose]())
+    defer(() => kept[Symbol.asyncDispose]())
     return new Post(kept)
   }
 
   async server(hasInbox = true, kept?: InboxStore): Promise<TunnelServer> {
     const dir = await folder('inbox')
     const store = kept ?? (await openInbox(join(dir.path, 'inbox.db')))
-    closing.push(async () => {
+    defer(async () => {
       if (kept === undefined) store.close()
       await dir[Symbol.asyncDispose]()
     })
@@ -51,7 +49,7 @@ class Post {
   async servers(count: number): Promise<TunnelServer[]> {
     const servers: TunnelServer[] = []
     for (let at = 0; at < count; at++) servers.push(await this.server())
-    closing.push(() => this.cluster[Symbol.asyncDispose]())
+    defer(() => this.cluster[Symbol.asyncDispose]())
     return servers
   }
 

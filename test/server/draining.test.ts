@@ -1,6 +1,6 @@
 // A server that stops: every request on a kept connection is answered, and the last answer says that it is the last.
 
-import { afterEach, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { connect as connectTls } from 'node:tls'
@@ -9,17 +9,11 @@ import { makeCertificate } from '../support/certificates.ts'
 import { next } from '../support/events.ts'
 import { get, headerOf, ok, rawTunnel, readAnswer, readRequest, statusOf } from '../support/exchange.ts'
 import { KeptVisitors } from '../support/kept-visitors.ts'
+import { closedAfterEach } from '../support/opened.ts'
 import { rawDial } from '../support/raw.ts'
 import { startServer, startTunnel } from '../support/tunnel.ts'
 
-const open: AsyncDisposable[] = []
-const keep = <Thing extends AsyncDisposable>(thing: Thing): Thing => {
-  open.push(thing)
-  return thing
-}
-afterEach(async () => {
-  for (const thing of open.splice(0).reverse()) await thing[Symbol.asyncDispose]()
-})
+const { open } = closedAfterEach()
 
 /** Default of the server; test servers have 0. */
 const DRAINING = { limits: { drainIdleMs: 1_000 } }
@@ -31,7 +25,7 @@ test.each(['streams', 'json'] as const)(
   'under load on kept connections (%s wire) a stop fails no request, and each last answer says close',
   async wire => {
     for (let round = 0; round < ROUNDS; round++) {
-      const { server, port, host } = keep(
+      const { server, port, host } = open(
         await startTunnel(
           { fetch: () => Bun.sleep(2).then(() => new Response('hello')) },
           { wire, server: DRAINING },
@@ -49,7 +43,7 @@ test.each(['streams', 'json'] as const)(
 )
 
 test('a kept connection that asks when the server is stopping is answered, and the answer says close', async () => {
-  const raw = keep(await rawTunnel({ server: DRAINING }))
+  const raw = open(await rawTunnel({ server: DRAINING }))
   const busy = await raw.visit(get(raw.host, '/busy'))
   const app = await raw.origin.accept()
   await readRequest(app)
@@ -76,7 +70,7 @@ test('a kept connection that asks when the server is stopping is answered, and t
 })
 
 test('an answer that had begun without close keeps its connection for one more request', async () => {
-  const raw = keep(await rawTunnel({ server: DRAINING }))
+  const raw = open(await rawTunnel({ server: DRAINING }))
   const visitor = await raw.visit(get(raw.host))
   const app = await raw.origin.accept()
   await readRequest(app)
@@ -94,7 +88,7 @@ test('an answer that had begun without close keeps its connection for one more r
 })
 
 test('requests that were pipelined before the stop are all answered, the last one with close', async () => {
-  const raw = keep(await rawTunnel({ server: DRAINING }))
+  const raw = open(await rawTunnel({ server: DRAINING }))
   const visitor = await raw.visit(get(raw.host, '/1') + get(raw.host, '/2') + get(raw.host, '/3'))
   const app = await raw.origin.accept()
   await readRequest(app)
@@ -113,7 +107,7 @@ test('requests that were pipelined before the stop are all answered, the last on
 })
 
 test('an idle connection is closed once it was idle for drainIdleMs', async () => {
-  const { server, port, host } = keep(
+  const { server, port, host } = open(
     await startTunnel({ fetch: () => new Response('x') }, { server: { limits: { drainIdleMs: 500 } } }),
   )
   const visitor = await rawDial(port)
@@ -131,7 +125,7 @@ test('an idle connection is closed once it was idle for drainIdleMs', async () =
 })
 
 test('half a head does not hold the stop up: it is answered after drainIdleMs', async () => {
-  const { server, port } = keep(
+  const { server, port } = open(
     await startTunnel({ fetch: () => new Response('x') }, { server: { limits: { drainIdleMs: 200 } } }),
   )
   const visitor = await rawDial(port)
@@ -147,7 +141,7 @@ test('half a head does not hold the stop up: it is answered after drainIdleMs', 
 })
 
 test('a head that had begun to arrive when the server stops is answered, however long its connection was idle', async () => {
-  const { server, port, host } = keep(
+  const { server, port, host } = open(
     await startTunnel({ fetch: () => new Response('whole') }, { server: { limits: { drainIdleMs: 1_000 } } }),
   )
   const visitor = await rawDial(port)
@@ -225,7 +219,7 @@ test('a connection whose TLS handshake ends after the stop began is closed after
 test.each(['', 'PROXY TCP4 203.0.113.7 192.0.2.1 5000 80\r\n'])(
   'a last answer that its visitor reads after the stop still arrives whole (%j before it)',
   async header => {
-    const raw = keep(await rawTunnel({ server: DRAINING }))
+    const raw = open(await rawTunnel({ server: DRAINING }))
     const { server } = raw.tunnel
     // The client is there already: it has no proxy in front of it.
     if (header !== '') await server.reload({ trustedProxies: ['127.0.0.1'], acceptProxyProtocol: true })

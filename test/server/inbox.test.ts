@@ -1,7 +1,7 @@
 // Webhooks that come while their client is away: kept on the disk before they are acknowledged, and delivered once it is back.
 
 import { Database } from 'bun:sqlite'
-import { afterEach, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { createHash } from 'node:crypto'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -20,14 +20,12 @@ import { guarding } from '../../src/plugins/guarding.ts'
 import { SqliteInbox } from '../../src/stores/sqlite-inbox.ts'
 import { ask } from '../support/ask.ts'
 import { codeOf, eventually } from '../support/events.ts'
+import { closedAfterEach } from '../support/opened.ts'
 import { folder } from '../support/programs.ts'
 import { type RawConnection, rawDial } from '../support/raw.ts'
 
 const [OWN, OTHER] = ['own-token-1234567890', 'other-token-1234567890']
-const closing: (() => unknown)[] = []
-afterEach(async () => {
-  for (const close of closing.splice(0).toReversed()) await close()
-})
+const { defer } = closedAfterEach()
 
 /** A server with an inbox, and an app that notes what it gets. */
 class Post {
@@ -49,10 +47,10 @@ class Post {
     options: TunnelServerOptions = {},
   ): Promise<Post> {
     const dir = await folder('inbox')
-    closing.push(() => dir[Symbol.asyncDispose]())
+    defer(() => dir[Symbol.asyncDispose]())
     const path = join(dir.path, 'inbox.db')
     const store = await openInbox(path)
-    closing.push(() => store.close())
+    defer(() => store.close())
     const server = new TunnelServer({
       port: 0,
       host: '127.0.0.1',
@@ -62,7 +60,7 @@ class Post {
       ...options,
     })
     await server.start()
-    closing.push(() => server.stop())
+    defer(() => server.stop())
     return new Post(server, path, store)
   }
 
@@ -86,7 +84,7 @@ class Post {
       ...options,
     })
     client.on('error', () => {})
-    closing.push(() => client.disconnect())
+    defer(() => client.disconnect())
     await client.connect()
     return client
   }
@@ -135,7 +133,7 @@ test('the app gets the request as it was sent, and only the server can say that 
     heads.push(`${request.method} ${request.url}\n${request.rawHeaders.join('\n')}`)
     request.resume().on('end', () => answer.end())
   }).listen(0, '127.0.0.1')
-  closing.push(() => app.close())
+  defer(() => app.close())
   const post = await Post.start()
   const origin = { port: (app.address() as AddressInfo).port }
   const client = new TunnelClient({
@@ -145,7 +143,7 @@ test('the app gets the request as it was sent, and only the server can say that 
     subdomain: 'hooks',
     inbox: { paths: ['/hooks/*'] },
   })
-  closing.push(() => client.disconnect())
+  defer(() => client.disconnect())
   await client.connect()
   const lie = { 'X-Own': '1', 'X-Localtunnels-Delivery': '9', 'x-localtunnels_received': 'never' }
   await post.send('live', '/hooks/a%2F?b', lie)
@@ -158,7 +156,7 @@ test('the app gets the request as it was sent, and only the server can say that 
     subdomain: 'hooks',
     inbox: { paths: ['/hooks/*'] },
   })
-  closing.push(() => again.disconnect())
+  defer(() => again.disconnect())
   await again.connect()
   await eventually(() => heads.length === 2, 'the delivery')
   const [live = '', late = ''] = heads
@@ -350,15 +348,15 @@ test('who has no token, or a server without an inbox, or the JSON wire, is refus
   expect(await refused({ wire: 'json' })).toBe('INBOX_REFUSED')
   const open = new TunnelServer({ port: 0, host: '127.0.0.1' })
   await open.start()
-  closing.push(() => open.stop())
+  defer(() => open.stop())
   expect(await refused({ server: open.url })).toBe('INBOX_REFUSED')
   const dir = await folder('inbox')
-  closing.push(() => dir[Symbol.asyncDispose]())
+  defer(() => dir[Symbol.asyncDispose]())
   const store = await openInbox(join(dir.path, 'inbox.db'))
-  closing.push(() => store.close())
+  defer(() => store.close())
   const boxed = new TunnelServer({ port: 0, host: '127.0.0.1', inbox: { store } })
   await boxed.start()
-  closing.push(() => boxed.stop())
+  defer(() => boxed.stop())
   // Without tokens each client is anybody.
   expect(await refused({ server: boxed.url })).toBe('INBOX_REFUSED')
   for (const inbox of [
@@ -409,7 +407,7 @@ test('what another process with the same file keeps is delivered here, and count
   const client = await post.client()
   const owner = createHash('sha256').update(OWN).digest('base64')
   const other = await openInbox(post.path)
-  closing.push(() => other.close())
+  defer(() => other.close())
   const webhook = { name: 'hooks', owner, path: '/hooks/a', key: undefined, address: '127.0.0.1', sender: '' }
   const head = 'POST /hooks/a HTTP/1.1\r\nHost: hooks.localhost\r\n'
   const bounds = { maxRequests: 2, maxBytes: 10_000, maxAllBytes: 10_000 }
@@ -424,9 +422,9 @@ test('what another process with the same file keeps is delivered here, and count
 
 test('one owner has no more on the disk than is free for others, however many names it has', async () => {
   const dir = await folder('inbox')
-  closing.push(() => dir[Symbol.asyncDispose]())
+  defer(() => dir[Symbol.asyncDispose]())
   const store = await openInbox(join(dir.path, 'inbox.db'))
-  closing.push(() => store.close())
+  defer(() => store.close())
   const bounds = { maxRequests: 1_000, maxBytes: 5_000, maxAllBytes: 40_000 }
   const head = 'POST / HTTP/1.1\r\n'
   const rows = (owner: string, count: number) =>
@@ -453,7 +451,7 @@ test('one owner has no more on the disk than is free for others, however many na
 
 test('one address has no more on the disk than is free for others, whosever names it sends to, also after a restart', async () => {
   const dir = await folder('inbox')
-  closing.push(() => dir[Symbol.asyncDispose]())
+  defer(() => dir[Symbol.asyncDispose]())
   const path = join(dir.path, 'inbox.db')
   const bounds = { maxRequests: 1_000, maxBytes: 5_000, maxAllBytes: 40_000 }
   const head = 'POST / HTTP/1.1\r\n'
@@ -477,7 +475,7 @@ test('one address has no more on the disk than is free for others, whosever name
   }
   expect([await kept('a', 15), await kept('a', 15), await kept('b', 15)]).toEqual([15, 5, 10])
   const store = await openInbox(path)
-  closing.push(() => store.close())
+  defer(() => store.close())
   expect(store.keep(rows('a', 1), bounds)).toEqual(['full'])
   for (let at = 0; at < 15; at++) store.remove(store.next(`owner-${at}`, `name-${at}`, [])?.id ?? 0)
   expect(store.keep(rows('a', 1), bounds)).toEqual(['kept'])
@@ -485,10 +483,10 @@ test('one address has no more on the disk than is free for others, whosever name
 
 test('an owner who sends, fetches and sends again fills no disk with ids: the oldest are forgotten, of no other owner', async () => {
   const dir = await folder('inbox')
-  closing.push(() => dir[Symbol.asyncDispose]())
+  defer(() => dir[Symbol.asyncDispose]())
   const path = join(dir.path, 'inbox.db')
   const store = new SqliteInbox(path, 100)
-  closing.push(() => store.close())
+  defer(() => store.close())
   const bounds = { maxRequests: 1_000, maxBytes: 1_000_000, maxAllBytes: 10_000_000 }
   const webhook = {
     name: 'a',
@@ -514,7 +512,7 @@ test('an owner who sends, fetches and sends again fills no disk with ids: the ol
 
 test('a file of before webhooks had a sender is read on', async () => {
   const dir = await folder('inbox')
-  closing.push(() => dir[Symbol.asyncDispose]())
+  defer(() => dir[Symbol.asyncDispose]())
   const path = join(dir.path, 'inbox.db')
   const webhook = {
     name: 'a',
@@ -532,7 +530,7 @@ test('a file of before webhooks had a sender is read on', async () => {
   file.run('drop table sums; alter table webhooks drop column sender')
   file.close()
   const store = await openInbox(path)
-  closing.push(() => store.close())
+  defer(() => store.close())
   expect(store.counts().get('a')).toBe(1)
   expect(store.next('o', 'a', [])).toMatchObject({ address: '192.0.2.1', sender: '' })
   const rows = [1, 2].map(at => ({
@@ -546,9 +544,9 @@ test('a file of before webhooks had a sender is read on', async () => {
 
 test('an owner with more boxes than may be forgets the one that was not in use for longest, and no webhook', async () => {
   const dir = await folder('inbox')
-  closing.push(() => dir[Symbol.asyncDispose]())
+  defer(() => dir[Symbol.asyncDispose]())
   const store = await openInbox(join(dir.path, 'inbox.db'))
-  closing.push(() => store.close())
+  defer(() => store.close())
   const box = (name: string, owner = 'greedy') => ({ name, owner, paths: ['/x'], answer: 202 })
   expect(store.saveBox(box('patient', 'other'), 1)).toEqual([])
   for (let at = 0; at < 1_000; at++) store.saveBox(box(`name-${at}`), 10 + at)
@@ -574,9 +572,9 @@ test('an owner with more boxes than may be forgets the one that was not in use f
 
 test('what is too old is dropped, and so is the inbox of a client that does not come back', async () => {
   const dir = await folder('inbox')
-  closing.push(() => dir[Symbol.asyncDispose]())
+  defer(() => dir[Symbol.asyncDispose]())
   const store = await openInbox(join(dir.path, 'inbox.db'))
-  closing.push(() => store.close())
+  defer(() => store.close())
   const bounds = { maxRequests: 10, maxBytes: 10_000, maxAllBytes: 10_000 }
   const webhook = {
     name: 'a',

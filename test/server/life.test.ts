@@ -1,11 +1,12 @@
 // A server from start to stop: what it listens on, how it drains, what it counts and tells.
 
-import { afterEach, expect, spyOn, test } from 'bun:test'
+import { expect, spyOn, test } from 'bun:test'
 import { generateKeyPairSync } from 'node:crypto'
 import { TunnelClient, TunnelServer } from '../../src/index.ts'
 import { ask } from '../support/ask.ts'
 import { startBehindProxy } from '../support/behind-proxy.ts'
 import { codeOf, eventually, next } from '../support/events.ts'
+import { closedAfterEach } from '../support/opened.ts'
 import { type RawConnection, RawOrigin, rawDial } from '../support/raw.ts'
 import { TEST_CERT } from '../support/tls.ts'
 import { startServer, startTunnel } from '../support/tunnel.ts'
@@ -15,19 +16,12 @@ const OTHER_KEY = generateKeyPairSync('ec', { namedCurve: 'P-256' })
   .privateKey.export({ type: 'pkcs8', format: 'pem' })
   .toString()
 
-const open: AsyncDisposable[] = []
-const keep = <Thing extends AsyncDisposable>(thing: Thing): Thing => {
-  open.push(thing)
-  return thing
-}
-afterEach(async () => {
-  for (const thing of open.splice(0).reverse()) await thing[Symbol.asyncDispose]()
-})
+const { open } = closedAfterEach()
 
 // ── Start ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 test('port 0 takes a free port, and says which in port, url and the start event', async () => {
-  const server = keep(new TunnelServer({ port: 0, host: '127.0.0.1' }))
+  const server = open(new TunnelServer({ port: 0, host: '127.0.0.1' }))
   const started = next(server, 'start')
   await server.start()
   expect(server.port).toBeGreaterThan(0)
@@ -38,7 +32,7 @@ test('port 0 takes a free port, and says which in port, url and the start event'
 
 test('without tokens, on every address, a warning event says so, once for each time it comes to be', async () => {
   const warnings: string[] = []
-  const server = keep(new TunnelServer({ port: 0 }))
+  const server = open(new TunnelServer({ port: 0 }))
   server.on('warning', ({ code }) => warnings.push(code))
   await server.start()
   expect(warnings).toEqual(['OPEN_SERVER'])
@@ -54,7 +48,7 @@ test.each([
   ['the loopback', { host: '127.0.0.1' }],
 ])('with %s there is no warning', async (_, options) => {
   const warnings: string[] = []
-  const server = keep(new TunnelServer({ port: 0, ...options }))
+  const server = open(new TunnelServer({ port: 0, ...options }))
   server.on('warning', ({ code }) => warnings.push(code))
   await server.start()
   expect(warnings).toEqual([])
@@ -62,7 +56,7 @@ test.each([
 
 test('a port in use is PORT_IN_USE, and the server may be started again once it is free', async () => {
   const first = await startServer()
-  const second = keep(new TunnelServer({ port: first.port, host: '127.0.0.1' }))
+  const second = open(new TunnelServer({ port: first.port, host: '127.0.0.1' }))
   expect(await codeOf(second.start())).toBe('PORT_IN_USE')
   await first.stop()
   await second.start()
@@ -70,7 +64,7 @@ test('a port in use is PORT_IN_USE, and the server may be started again once it 
 })
 
 test('starting twice is STATE_INVALID, also while the first start is under way', async () => {
-  const server = keep(new TunnelServer({ port: 0, host: '127.0.0.1' }))
+  const server = open(new TunnelServer({ port: 0, host: '127.0.0.1' }))
   const first = server.start()
   expect(await codeOf(server.start())).toBe('STATE_INVALID')
   await first
@@ -89,7 +83,7 @@ test('a stop during the start stops what was started', async () => {
 })
 
 test('a stop without a start does nothing, and the server may still be started', async () => {
-  const server = keep(new TunnelServer({ port: 0, host: '127.0.0.1' }))
+  const server = open(new TunnelServer({ port: 0, host: '127.0.0.1' }))
   await server.stop()
   await server.start()
   expect(server.getStats().status).toBe('operational')
@@ -99,7 +93,7 @@ test('many servers in one process know nothing of each other', async () => {
   const tunnels = await Promise.all(
     Array.from({ length: 8 }, (_, index) => startTunnel({ fetch: () => new Response(`${index}`) })),
   )
-  for (const tunnel of tunnels) keep(tunnel)
+  for (const tunnel of tunnels) open(tunnel)
   const answers = await Promise.all(tunnels.map(({ port, host }) => ask(port, host)))
   expect(answers.map(({ body }) => body)).toEqual(tunnels.map((_, index) => `${index}`))
   for (const { server } of tunnels) expect(server.getStats()).toMatchObject({ connections: 1, requests: 1 })
@@ -143,8 +137,8 @@ test('a limit that is undefined is the default', () => {
 })
 
 test('a domain under another one is served, whatever their order', async () => {
-  const server = keep(await startServer({ domains: ['example.com', 'eu.example.com'] }))
-  const client = keep(
+  const server = open(await startServer({ domains: ['example.com', 'eu.example.com'] }))
+  const client = open(
     new TunnelClient({
       server: server.url.replace('example.com', '127.0.0.1'),
       fetch: () => new Response('here'),
@@ -167,7 +161,7 @@ test.each([
 
 test('what is in flight finishes, requests on open connections are served, WebSockets and new connections are not', async () => {
   using origin = new RawOrigin()
-  const { server, port, host } = keep(await startTunnel({ port: origin.port }))
+  const { server, port, host } = open(await startTunnel({ port: origin.port }))
   const visitor = await rawDial(port)
   await visitor.send(`GET /slow HTTP/1.1\r\nHost: ${host}\r\n\r\n`)
   const app = await origin.accept()
@@ -202,7 +196,7 @@ test('what is in flight finishes, requests on open connections are served, WebSo
 })
 
 test('an idle connection is closed without an answer', async () => {
-  const { server, port, host } = keep(
+  const { server, port, host } = open(
     await startTunnel({ fetch: () => new Response('x') }, { server: { limits: { drainIdleMs: 0 } } }),
   )
   const visitor = await rawDial(port)
@@ -218,7 +212,7 @@ test('an idle connection is closed without an answer', async () => {
 
 test('the drain is bounded: what takes longer is cut', async () => {
   using origin = new RawOrigin()
-  const { server, port, host } = keep(
+  const { server, port, host } = open(
     await startTunnel({ port: origin.port }, { server: { limits: { drainTimeoutMs: 50 } } }),
   )
   const visitor = await rawDial(port)
@@ -234,7 +228,7 @@ test('the drain is bounded: what takes longer is cut', async () => {
 
 test('a second stop waits for the same end', async () => {
   using origin = new RawOrigin()
-  const { server, port, host } = keep(await startTunnel({ port: origin.port }))
+  const { server, port, host } = open(await startTunnel({ port: origin.port }))
   const asking = ask(port, host)
   const app = await origin.accept()
   const ends: string[] = []
@@ -253,7 +247,7 @@ test('a second stop waits for the same end', async () => {
 
 test('the client learns why, and that it is over only when the last answer is out', async () => {
   using origin = new RawOrigin()
-  const { server, client, port, host } = keep(await startTunnel({ port: origin.port, reconnect: false }))
+  const { server, client, port, host } = open(await startTunnel({ port: origin.port, reconnect: false }))
   const closed = next(client, 'close')
   const asking = ask(port, host)
   const app = await origin.accept()
@@ -268,7 +262,7 @@ test('the client learns why, and that it is over only when the last answer is ou
 
 test('a WebSocket under way gets the drain time too, and is then cut', async () => {
   using origin = new RawOrigin()
-  const { server, port, host } = keep(
+  const { server, port, host } = open(
     await startTunnel({ port: origin.port }, { server: { limits: { drainTimeoutMs: 100 } } }),
   )
   const visitor = await rawDial(port)
@@ -284,7 +278,7 @@ test('a WebSocket under way gets the drain time too, and is then cut', async () 
 })
 
 test('requests that wait for a client are answered when the server stops', async () => {
-  const { server, client, proxy, port, host } = keep(
+  const { server, client, proxy, port, host } = open(
     await startBehindProxy({ fetch: () => new Response('x') }),
   )
   proxy.isDown = true
@@ -302,7 +296,7 @@ test('requests that wait for a client are answered when the server stops', async
 // ── What it tells ────────────────────────────────────────────────────────────────────────────────────────────────
 
 test('events come in order, with what they are about', async () => {
-  const server = keep(new TunnelServer({ port: 0, host: '127.0.0.1', limits: { startupHoldMs: 0 } }))
+  const server = open(new TunnelServer({ port: 0, host: '127.0.0.1', limits: { startupHoldMs: 0 } }))
   const told: unknown[] = []
   for (const event of ['start', 'connection', 'request', 'disconnection', 'stop', 'error'] as const) {
     server.on(event, payload => told.push([event, payload]))
@@ -340,7 +334,7 @@ test('events come in order, with what they are about', async () => {
 
 test('the request event of a failed exchange has its code', async () => {
   using origin = new RawOrigin()
-  const { server, port, host } = keep(await startTunnel({ port: origin.port }))
+  const { server, port, host } = open(await startTunnel({ port: origin.port }))
   const seen: string[] = []
   server.on('request', ({ status, error }) => seen.push(`${status} ${error}`))
   const refused = ask(port, host)
@@ -357,7 +351,7 @@ test('the request event of a failed exchange has its code', async () => {
 
 test('a listener that throws, or rejects, harms nobody', async () => {
   const reported = spyOn(console, 'error').mockImplementation(() => {})
-  const { server, client, port, host } = keep(await startTunnel({ fetch: () => new Response('x') }))
+  const { server, client, port, host } = open(await startTunnel({ fetch: () => new Response('x') }))
   server.on('request', () => {
     throw new Error('a bug of the embedding program')
   })
@@ -376,7 +370,7 @@ test('a listener that throws, or rejects, harms nobody', async () => {
 // ── What it counts ───────────────────────────────────────────────────────────────────────────────────────────────
 
 test('the stats count tunnels and their requests, not the questions about them', async () => {
-  const { server, port, host } = keep(await startTunnel({ fetch: () => new Response('12345') }))
+  const { server, port, host } = open(await startTunnel({ fetch: () => new Response('12345') }))
   await ask(port, host, { method: 'POST', body: 'abc' })
   await ask(port, 'localhost', { path: '/health' })
   expect(server.getStats()).toMatchObject({
@@ -394,7 +388,7 @@ test('the stats count tunnels and their requests, not the questions about them',
 
 test('whatever way requests end, none stays pending, and no connection', async () => {
   using origin = new RawOrigin()
-  const { server, client, port, host } = keep(
+  const { server, client, port, host } = open(
     await startTunnel(
       { port: origin.port },
       { server: { limits: { originTimeoutMs: 300, holdTimeoutMs: 50 } } },

@@ -1,6 +1,6 @@
 // One address that has all there is of a tunnel gives way to visitors that have fewer: on both wires, whatever they speak.
 
-import { afterEach, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { Agent } from 'node:http'
 import { createConnection, type Socket } from 'node:net'
 import { type Answer, ask } from '../support/ask.ts'
@@ -10,15 +10,13 @@ import { TestCluster } from '../support/clusters.ts'
 import { DatagramVisitor, datagramApp } from '../support/datagrams.ts'
 import { eventually, next } from '../support/events.ts'
 import { get, H2Peer, head } from '../support/h2-peer.ts'
+import { closedAfterEach } from '../support/opened.ts'
 import { startTcpTunnel } from '../support/tcp-tunnel.ts'
 import { startTunnel } from '../support/tunnel.ts'
 
 const GREEDY = '192.0.2.1'
 const MODEST = '192.0.2.2'
-const closing: (() => unknown)[] = []
-afterEach(async () => {
-  for (const close of closing.splice(0).toReversed()) await close()
-})
+const { defer } = closedAfterEach()
 
 /** An app that never answers to `/slow`, and knows who waits for it. */
 function startApp() {
@@ -37,7 +35,7 @@ function startApp() {
     },
     websocket: { message: () => {} },
   })
-  closing.push(() => app.stop(true))
+  defer(() => app.stop(true))
   return { port: app.port ?? 0, waiting }
 }
 
@@ -118,7 +116,7 @@ test('a request that is pipelined behind the one that gave way does not get its 
   for (const socket of sockets) {
     const request = `GET /slow HTTP/1.1\r\nHost: ${host}\r\nX-Forwarded-For: ${GREEDY}\r\n\r\n`
     socket.on('error', () => {}).write(request.repeat(200))
-    closing.push(() => socket.destroy())
+    defer(() => socket.destroy())
   }
   await eventually(() => app.waiting.length === 4, 'the requests at the app')
   for (let asked = 0; asked < 3; asked++)
@@ -173,7 +171,7 @@ test('lanes that are idle give way, and their visitors are served on', async () 
   const app = startApp()
   await using tunnel = await startTunnel({ port: app.port }, { server: limited({ maxStreams: 3 }) })
   const agent = new Agent({ keepAlive: true, maxSockets: 3, localAddress: '127.0.0.2' })
-  closing.push(() => agent.destroy())
+  defer(() => agent.destroy())
   const round = () =>
     Promise.all([1, 2, 3].map(() => ask(tunnel.port, tunnel.host, { agent }).then(({ status }) => status)))
   for (let count = 0; count < 100; count++) expect(await round()).toEqual([200, 200, 200])
@@ -186,7 +184,7 @@ test('lanes that are idle give way, and their visitors are served on', async () 
 function dial(port: number, localAddress: string): Socket & { isGone?: boolean } {
   const socket: Socket & { isGone?: boolean } = createConnection({ port, host: '127.0.0.1', localAddress })
   socket.on('error', () => {}).on('close', () => (socket.isGone = true))
-  closing.push(() => socket.destroy())
+  defer(() => socket.destroy())
   return socket
 }
 
@@ -197,7 +195,7 @@ function startEcho(): number {
     hostname: '127.0.0.1',
     socket: { data: (socket, bytes) => void socket.write(bytes) },
   })
-  closing.push(() => echo.stop(true))
+  defer(() => echo.stop(true))
   return echo.port
 }
 
@@ -231,7 +229,7 @@ test('flows of a UDP tunnel: an address with many ports gives one up', async () 
   const { port = 0 } = await tunnel.client.udp({ port: app.port })
   for (let at = 0; at < 3; at++) {
     const visitor = await DatagramVisitor.to(port, '127.0.0.1', '127.0.0.2')
-    closing.push(() => visitor[Symbol.asyncDispose]())
+    defer(() => visitor[Symbol.asyncDispose]())
     await visitor.ask('x')
   }
   await using modest = await DatagramVisitor.to(port, '127.0.0.1', '127.0.0.3')

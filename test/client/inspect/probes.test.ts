@@ -1,6 +1,6 @@
 // Probes of the server on their way through the inspector: marked, hidden, never the latest; and no visitor passes for one.
 
-import { afterEach, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -10,16 +10,14 @@ import { adminOptions, askAdmin } from '../../support/admin.ts'
 import { ask } from '../../support/ask.ts'
 import { next } from '../../support/events.ts'
 import { InspectorApi } from '../../support/inspector.ts'
+import { closedAfterEach } from '../../support/opened.ts'
 import { freePort } from '../../support/ports.ts'
 import { startServer } from '../../support/tunnel.ts'
 
 const AGENT = 'localtunnels-probe'
 const PROBE = 'x-localtunnels-probe'
 
-const closing: (() => unknown)[] = []
-afterEach(async () => {
-  for (const close of closing.splice(0).reverse()) await close()
-})
+const { defer } = closedAfterEach()
 
 /** `seen`: the values of the header of the probe that the app got. */
 async function inspected(wire: 'streams' | 'json', store?: string) {
@@ -32,9 +30,9 @@ async function inspected(wire: 'streams' | 'json', store?: string) {
       return new Response('ok')
     },
   })
-  closing.push(() => app.stop(true))
+  defer(() => app.stop(true))
   const server = await startServer({ admin: adminOptions() })
-  closing.push(() => server.stop())
+  defer(() => server.stop())
   const inspect = { port: 0, ...(store !== undefined && { store }) }
   const client = new TunnelClient({
     server: server.url,
@@ -44,7 +42,7 @@ async function inspected(wire: 'streams' | 'json', store?: string) {
     wire,
     inspect,
   })
-  closing.push(() => client.disconnect())
+  defer(() => client.disconnect())
   await client.connect()
   return { server, client, api: new InspectorApi(client), seen }
 }
@@ -106,7 +104,7 @@ for (const wire of ['streams', 'json'] as const) {
 
 test('a probe that is kept in a file stays one', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'localtunnels-probes-'))
-  closing.push(() => rmSync(folder, { recursive: true }))
+  defer(() => rmSync(folder, { recursive: true }))
   const store = join(folder, 'requests.db')
   const first = await inspected('streams', store)
   await probed(first.server)
@@ -124,14 +122,14 @@ for (const [how, options] of [
 ] satisfies [string, TunnelClientOptions][])
   test(`${how}: a probe of an app that is away is nothing to report, and a visit of it is`, async () => {
     const server = await startServer({ admin: adminOptions() })
-    closing.push(() => server.stop())
+    defer(() => server.stop())
     const client = new TunnelClient({
       server: server.url,
       ...(!('unix' in options) && { host: '127.0.0.1', port: freePort() }),
       subdomain: 'shop',
       ...options,
     })
-    closing.push(() => client.disconnect())
+    defer(() => client.disconnect())
     const seen: string[] = []
     client.on('error', error => seen.push('code' in error ? String(error.code) : error.message))
     client.on('request', ({ method }) => seen.push(method))
