@@ -166,7 +166,9 @@ async function read(path: string): Promise<string> {
     if (size > MAX_FILE_BYTES) throw new Error(`it has ${size} bytes, of at most ${MAX_FILE_BYTES}`)
     return await file.readFile('utf8')
   } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : String(cause)
+    const isMissing = cause instanceof Error && 'code' in cause && cause.code === 'ENOENT'
+    const message = cause instanceof Error ? cause.message : String(cause)
+    const reason = isMissing ? 'there is no such file' : message
     throw invalid(`${path} cannot be read: ${reason}.`, cause)
   }
 }

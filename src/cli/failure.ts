@@ -95,7 +95,7 @@ function hintFor(what: string, argv: readonly string[], command: Command): strin
     here === command ? undefined : here.commands.find(one => one.options.some(({ long }) => long === word))
   if (below !== undefined)
     return `Write it behind the command: localtunnels ${here.name()} ${argv.find(one => here.commands.some(two => two.name() === one)) ?? below.name()}.`
-  const other = kind === 'option' ? flagHint(word) : commandHint(argv)
+  const other = kind === 'option' ? flagHint(word, here.name()) : commandHint(argv)
   if (kind === undefined || other !== undefined) return other ?? ''
   const known =
     kind === 'option' ? here.options.flatMap(({ long }) => long ?? []) : here.commands.map(one => one.name())

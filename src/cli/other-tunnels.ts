@@ -50,6 +50,7 @@ const SERVER = 'For the server use --server <address>.'
 const APP_CA = 'For an authority of the app use --app-ca <file>.'
 const APP_INSECURE = 'For an app with any certificate use --app-insecure.'
 const APP_PORT = 'For the port of the app use --port <port>.'
+const SERVER_FILE = 'The file of a server is used with: localtunnels server --config <file>, such as server.toml.'
 const UP = 'Services of a file are shared with: localtunnels up --config <file>.'
 
 /** Flags that mean something else, or nothing, here. */
@@ -97,7 +98,8 @@ const COMMANDS: Readonly<Record<string, string>> = {
 }
 
 /** What to write instead of a flag of another tunnel. */
-export function flagHint(flag: string): string | undefined {
+export function flagHint(flag: string, command: string): string | undefined {
+  if (flag === '-c' && command === 'server') return SERVER_FILE
   return Object.hasOwn(FLAGS, flag) ? FLAGS[flag] : undefined
 }
 

@@ -103,6 +103,14 @@ test('in a file they are keys, for the routes too, and so they are named', async
   await run.end()
 })
 
+test('doctor says that the app wants TLS', async () => {
+  using target = app()
+  const { stdout, exitCode } = await finish(['doctor', `${target.port}`])
+  expect(stdout).toMatch(/^fail +app TLS +.* speaks TLS$/m)
+  expect(stdout).toContain(`→ Give https://localhost:${target.port}`)
+  expect(exitCode).not.toBe(0)
+})
+
 test('doctor speaks TLS with the app', async () => {
   using target = app()
   const url = `https://127.0.0.1:${target.port}`

@@ -94,6 +94,12 @@ const CASES: readonly Case[] = [
   },
   { args: ['3000', '--spa'], code: 'OPTION_INVALID', says: '--spa belongs to --serve', exitCode: 2 },
   { args: ['./dist'], code: 'OPTION_INVALID', says: 'is served with --serve ./dist', exitCode: 2 },
+  {
+    args: ['server', '--tls-cert', 'missing.pem', '--tls-key', 'x.pem'],
+    code: 'TLS_INVALID',
+    says: 'cannot be read: there is no such file.',
+    exitCode: 2,
+  },
   { args: ['server', '--tls-cert', 'x.pem'], code: 'TLS_INVALID', says: 'belong together', exitCode: 2 },
   {
     args: ['server', '--origin-timeout', 'soon'],

@@ -171,6 +171,13 @@ describe('without a tunnel', () => {
   })
 })
 
+test('that the command failed is said', async () => {
+  const { port } = await server()
+  const { stdout, stderr, exitCode } = await finish([...sharing(port), '--', 'sh', '-c', 'exit 3'])
+  expect(stdout + stderr).toContain('sh ended with exit code 3')
+  expect(exitCode).toBe(3)
+})
+
 test('a program that is not there, and no command at all, are mistakes', async () => {
   const { port } = await server()
   const missing = await finish([...sharing(port), '--', 'no-such-program'])

@@ -127,6 +127,7 @@ describe('a command line of another tunnel', () => {
     [['authtoken', 'x'], 'localtunnels login <server>'],
     [['tunnel', 'run', 'shop'], 'localtunnels up'],
     [['-c', 'frpc.toml'], 'localtunnels up --config <file>'],
+    [['server', '-c', 'frps.toml'], 'localtunnels server --config <file>'],
     [['start', '--all'], 'localtunnels up --config <file>'],
     [['--localPort', '3000'], 'For the port of the app use --port <port>.'],
     [['3000', '--allow-invalid-cert'], 'use --app-insecure'],

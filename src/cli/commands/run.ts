@@ -157,7 +157,9 @@ async function runWith(
   if (reservation !== undefined && child.pid !== undefined)
     void follow(child.pid, port, reservation, isOver, say)
   try {
-    return await ended
+    const code = await ended
+    if (code !== 0 && !stop.aborted) say(`${visible(program)} ended with exit code ${code}`)
+    return code
   } finally {
     clearTimeout(killing)
     endWatch()

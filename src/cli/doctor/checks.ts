@@ -8,7 +8,7 @@ import { parseServer, type ServerAddress } from '../../client/carriers/server-ad
 import { alertOf, distrustOf } from '../../client/carriers/tls-faults.ts'
 import { reasonOf } from '../../client/carriers/unreachable.ts'
 import { addressOrigin } from '../../client/origins/origin-of.ts'
-import { UNTRUSTED } from '../../client/origins/tls-check.ts'
+import { speaksTls, UNTRUSTED } from '../../client/origins/tls-check.ts'
 import { dialThrough } from '../../client/proxies/dial.ts'
 import { dialOutward } from '../../client/reach/outward.ts'
 import { ERRORS, TunnelError } from '../../errors.ts'
@@ -134,6 +134,10 @@ export async function checkApp(target: Target): Promise<readonly Check[]> {
   ]
   if (!isUp || 'unix' in target.dial) return checks
   if ('url' in target.options && target.url?.startsWith('https:')) checks.push(await checkAppTls(target))
+  if (target.url?.startsWith('http:') && (await speaksTls(target.dial, dial, TIMEOUT_MS))) {
+    const url = target.url.replace(/^http:/, 'https:')
+    checks.push({ verdict: 'fail', what: 'app TLS', found: `${target.label} speaks TLS`, fix: `Give ${url}` })
+  }
   if (target.dial.host !== 'localhost') return checks
   const { port } = target.dial
   // Dev servers listen on either family of `localhost`, depending on their runtime's version.
