@@ -135,39 +135,30 @@ describe.skipIf(!canSplice())('while the kernel moves bulk', () => {
     await settled()
   })
 
-  test('a visitor that resets is a reset at the origin, never an end', async () => {
-    await using raw = await rawSite()
-    for (let count = 0; count < 20; count++) {
-      const visitor = await peerClient(raw.port, false)
-      const app = await raw.origin.accepted()
-      const [down, up] = [new Sink(visitor), new Sink(app)]
-      new Source(app, 1_000 * MB)
-      new Source(visitor, 1_000 * MB)
-      const enough = (2 + count) * MB
-      await up.until(() => up.receivedBytes > enough, 'bulk up')
-      await down.until(() => down.receivedBytes > enough, 'bulk down')
-      reset(visitor)
-      expect(await up.over()).toBe('ECONNRESET')
-    }
-    await settled()
-  }, 20_000)
-
-  test('an origin that resets is a reset at the visitor, never an end', async () => {
-    await using raw = await rawSite()
-    for (let count = 0; count < 20; count++) {
-      const visitor = await peerClient(raw.port, false)
-      const app = await raw.origin.accepted()
-      const [down, up] = [new Sink(visitor), new Sink(app)]
-      new Source(app, 1_000 * MB)
-      new Source(visitor, 1_000 * MB)
-      const enough = (2 + count) * MB
-      await up.until(() => up.receivedBytes > enough, 'bulk up')
-      await down.until(() => down.receivedBytes > enough, 'bulk down')
-      reset(app)
-      expect(await down.over()).toBe('ECONNRESET')
-    }
-    await settled()
-  }, 20_000)
+  test.each([
+    ['a visitor', 'the origin'],
+    ['an origin', 'the visitor'],
+  ])(
+    '%s that resets is a reset at %s, never an end',
+    async who => {
+      await using raw = await rawSite()
+      for (let count = 0; count < 20; count++) {
+        const visitor = await peerClient(raw.port, false)
+        const app = await raw.origin.accepted()
+        const [down, up] = [new Sink(visitor), new Sink(app)]
+        new Source(app, 1_000 * MB)
+        new Source(visitor, 1_000 * MB)
+        const enough = (2 + count) * MB
+        await up.until(() => up.receivedBytes > enough, 'bulk up')
+        await down.until(() => down.receivedBytes > enough, 'bulk down')
+        const [end, other] = who === 'a visitor' ? [visitor, up] : [app, down]
+        reset(end)
+        expect(await other.over()).toBe('ECONNRESET')
+      }
+      await settled()
+    },
+    20_000,
+  )
 
   test('a visitor that leaves its download costs nothing, and the tunnel goes on', async () => {
     await using here = await site()
