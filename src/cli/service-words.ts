@@ -13,6 +13,8 @@ export interface ServiceWords {
   readonly variables: Readonly<Record<string, string>>
   /** The command that the words begin with, such as `up`; `localtunnels` if an app is shared without the word `http`. */
   readonly command: string
+  /** Of `--config`. */
+  readonly file: string | undefined
 }
 
 /** Throws `OPTION_INVALID` for words that are no command line, and for secrets that no variable can carry. */
@@ -48,7 +50,13 @@ export async function separateSecrets(
   const secret = kept.find(word => isSecretFlag(word.split('=')[0]) || hasPassword(word))
   if (secret !== undefined)
     throw exposed(secret.startsWith('--') ? (secret.split('=')[0] ?? '') : 'A password')
-  return { words: kept, variables, command: command.name() }
+  const file: unknown = command.getOptionValue('config')
+  return {
+    words: kept,
+    variables,
+    command: command.name(),
+    file: typeof file === 'string' ? file : undefined,
+  }
 }
 
 /** The command that the words give, with its values. It does not run: the hook ends the parse before. */

@@ -80,7 +80,8 @@ export class RedisDirectory implements Directory {
     this.#label = labelOf(options.url)
     for (const one of [commands, changes])
       one.on('error', (error: Error) => {
-        this.#fault = error
+        // That a write failed says less than what came before.
+        if (this.#fault === undefined || !('code' in error && error.code === 'EPIPE')) this.#fault = error
         options.failed?.(error)
       })
     commands.on('ready', () => {
@@ -89,14 +90,20 @@ export class RedisDirectory implements Directory {
   }
 
   explain(error: unknown): string {
-    const why = this.isRefused(error) ? 'says' : 'cannot be reached'
-    return `The Redis of the cluster, ${this.#label}, ${why}: ${reasonOf(this.#causeOf(error))}.`
+    const cause = this.#causeOf(error)
+    const says = cause.name === 'ReplyError' ? 'says' : 'cannot be reached'
+    return `The Redis of the cluster, ${this.#label}, ${says}: ${reasonOf(cause)}.`
+  }
+
+  /** What helps, where it is not to wait for Redis. */
+  adviceFor(error: unknown): string | undefined {
+    return LOGIN.test(this.#causeOf(error).message) ? LOGIN_ADVICE : undefined
   }
 
   /** Redis answered, and waiting does not help: a login or a right is missing. */
   isRefused(error: unknown): boolean {
     const cause = this.#causeOf(error)
-    return cause.name === 'ReplyError' && !/^(?:LOADING|MASTERDOWN)/.test(cause.message)
+    return cause.name === 'ReplyError' && !PASSING.test(cause.message)
   }
 
   /** Why there is no connection, if that is what a command failed for. */
@@ -223,11 +230,19 @@ export class RedisDirectory implements Directory {
   }
 }
 
+/** Of a replica. Old versions of Redis say it in the middle of what a script failed with. */
+const READONLY = /^READONLY|-READONLY /
+const PASSING = /^(?:LOADING|MASTERDOWN|READONLY)|-READONLY /
+const LOGIN = /^(?:WRONGPASS|NOAUTH|NOPERM)|-NOPERM |ERR AUTH /
+const LOGIN_ADVICE =
+  'Correct the login in the URL of --cluster: it is missing or wrong, or may do too little in Redis.'
+
 const REASONS: Readonly<Record<string, string>> = {
   ECONNREFUSED: 'nothing listens there (ECONNREFUSED)',
   ENOENT: 'nothing listens there (ENOENT)',
   ENOTFOUND: 'no address is known for this name (ENOTFOUND)',
   EHOSTUNREACH: 'there is no route to it (EHOSTUNREACH)',
+  EPIPE: 'the connection was closed (EPIPE)',
   ECONNRESET: 'the connection was reset (ECONNRESET)',
 }
 
@@ -235,6 +250,7 @@ const REASONS: Readonly<Record<string, string>> = {
 function reasonOf(cause: Error): string {
   const known = 'code' in cause ? REASONS[String(cause.code)] : undefined
   if (known !== undefined) return known
+  if (cause.message.startsWith('Unknown RESP type')) return 'what answers there is not Redis'
   // A command, a connection, or the tries of one.
   if (/time(?:d )?out|max retries|is closed/i.test(cause.message))
     return `it did not answer in ${COMMAND_MS / 1_000} s`
@@ -284,6 +300,8 @@ function connectionOf({ url, ca }: RedisDirectoryOptions): RedisOptions {
     maxRetriesPerRequest: 0,
     enableOfflineQueue: true,
     autoResubscribe: true,
+    // After a failover the same name may lead to the new primary.
+    reconnectOnError: ({ message }) => READONLY.test(message),
     retryStrategy: tries => RETRY_MS[Math.min(tries, RETRY_MS.length) - 1] ?? 1_000,
   }
   if (url.startsWith('unix:')) return { ...common, path: url.slice('unix:'.length) }

@@ -110,13 +110,41 @@ describeWith(['redis-server'], 'redis-server', () => {
     const server = serve(redis.url)
     expect(await server.exited).toBe(3)
     expect(server.stderr).toMatch(
-      /error CLUSTER_UNREACHABLE: The Redis of the cluster, redis:\S+, says: NOPERM .+\. Try again\. /,
+      /error CLUSTER_UNREACHABLE: The Redis of the cluster, redis:\S+, says: NOPERM .+\. Correct the login in the URL of --cluster: it is missing or wrong/,
     )
     const wrong = serve(redis.url.replace('//', '//anna:wrong@'))
     expect(await wrong.exited).toBe(3)
-    expect(wrong.stderr).toContain('says: ')
+    expect(wrong.stderr).toMatch(/says: WRONGPASS .+\. Correct the login in the URL of --cluster/)
     expect(wrong.stderr).not.toContain(':wrong')
+    await using guarded = await Redis.start('redis-server')
+    await guarded.until('CONFIG SET requirepass x', /OK/)
+    const missing = serve(guarded.url)
+    expect(await missing.exited).toBe(3)
+    expect(missing.stderr).toMatch(/says: NOAUTH .+\. Correct the login in the URL of --cluster/)
   }, 20_000)
+
+  test('a replica is waited for until it may be written to', async () => {
+    await using primary = await Redis.start('redis-server')
+    await using replica = await Redis.start('redis-server', ['--replicaof', '127.0.0.1', `${primary.port}`])
+    await replica.until('INFO replication', /master_link_status:up/)
+    await using server = serve(replica.url)
+    expect(await server.printed(/CLUSTER_UNREACHABLE: .*/)).toMatch(
+      /says: READONLY .*The server starts when it answers\.$/,
+    )
+    await replica.until('REPLICAOF NO ONE', /OK/)
+    await server.printed(/listening/)
+  }, 20_000)
+})
+
+test('a port where something else listens is no Redis, in our words', async () => {
+  // It speaks first, as SSH does.
+  using other = Bun.listen({
+    port: 0,
+    hostname: '127.0.0.1',
+    socket: { open: socket => void socket.write('SSH-2.0-OpenSSH_9.6\r\n'), data() {} },
+  })
+  await using server = serve(`redis://127.0.0.1:${other.port}`)
+  expect(await server.printed(/CLUSTER_UNREACHABLE: .*/)).toContain('what answers there is not Redis')
 })
 
 test('a port where no Redis is said to be is waited for too, by name', async () => {

@@ -28,6 +28,8 @@ async function managed(code = 0) {
   const dir = await folder('service')
   const systemctl = join(dir.path, 'systemctl')
   await Bun.write(systemctl, `#!/bin/sh\necho "$*" >> ${dir.path}/asked\necho active\nexit ${code}\n`)
+  for (const name of ['localtunnels.toml', 'a b.toml'])
+    await Bun.write(join(dir.path, name), '[services.app]\nport = 3000\n')
   chmodSync(systemctl, 0o755)
   const env = { PATH: `${dir.path}:${process.env.PATH}`, XDG_CONFIG_HOME: dir.path }
   return {
@@ -44,7 +46,7 @@ test('install writes a unit and starts it, status tells of it, remove stops and 
   await using manager = await managed()
   const installed = await manager.service('install', '--user', '--', 'up', '--config', 'a b.toml')
   expect(installed).toMatchObject({ exitCode: 0, stderr: '' })
-  expect(installed.stdout).toBe(`${manager.unit} is written.\nIt runs, and starts again with the machine.\n`)
+  expect(installed.stdout).toBe(`${manager.unit} is written.\nIt runs, and starts again with your session.\n`)
   const unit = readFileSync(manager.unit, 'utf8')
   expect(unit).toMatch(
     /^ExecStart="\/.*bun.*" "--use-system-ca" "--no-env-file" "--config=\/dev\/null" "--tsconfig-override=\/dev\/null" ".*\/bin\/localtunnels\.ts" "up" "--config" "a b\.toml"$/m,
@@ -54,13 +56,38 @@ test('install writes a unit and starts it, status tells of it, remove stops and 
   const removed = await manager.service('remove', '--user')
   expect(removed.exitCode).toBe(0)
   expect(existsSync(manager.unit)).toBe(false)
-  expect(manager.asked()).toEqual([
+  expect([...new Set(manager.asked())]).toEqual([
     '--user daemon-reload',
     '--user enable --now localtunnels.service',
     '--user is-active localtunnels.service',
     '--user disable --now localtunnels.service',
   ])
 })
+
+test('a service that ends at once does not run', async () => {
+  await using manager = await managed()
+  await Bun.write(
+    join(manager.path, 'systemctl'),
+    '#!/bin/sh\ncase "$*" in *is-active*) echo activating; exit 3;; esac\n',
+  )
+  const { stdout, exitCode } = await manager.service('install', '--user', '--', '3000')
+  expect(stdout).toContain('It does not stay up (activating)')
+  expect(stdout).not.toContain('It runs')
+  expect(exitCode).toBe(1)
+})
+
+test.each([[], ['--', 'up', '--config', 'missing.toml'], ['--', 'server', '--config', 'missing.toml']])(
+  'without its file no unit is written: %j',
+  async (...words) => {
+    await using manager = await managed()
+    rmSync(join(manager.path, 'localtunnels.toml'))
+    rmSync(join(manager.path, 'a b.toml'))
+    const { stderr, exitCode } = await manager.service('install', '--user', ...words)
+    expect(stderr).toContain('error CONFIG_INVALID: ')
+    expect(exitCode).toBe(2)
+    expect(existsSync(manager.unit)).toBe(false)
+  },
+)
 
 test('a service manager that fails is not hidden: what is left to do is said', async () => {
   await using manager = await managed(1)

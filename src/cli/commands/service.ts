@@ -3,7 +3,9 @@
 import { execFile } from 'node:child_process'
 import { chmodSync, existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Command } from 'commander'
+import { readConfigText } from '../../config/file.ts'
 import { TunnelError } from '../../errors.ts'
 import { homeFolder } from '../../state-folder.ts'
 import { accountOf } from '../service-account.ts'
@@ -15,8 +17,13 @@ import {
   type ServiceSettings,
   systemdUnit,
 } from '../service-file.ts'
-import { separateSecrets } from '../service-words.ts'
+import { type ServiceWords, separateSecrets } from '../service-words.ts'
 import { LAUNCH_OPTIONS } from '../settings/folder-variables.ts'
+import { findConfig } from './config.ts'
+
+/** How often, and after what pause, a new service is asked whether it still runs. */
+const ASKS = 4
+const ASK_MS = 500
 
 type Environment = Readonly<Record<string, string | undefined>>
 
@@ -89,7 +96,16 @@ async function settingsOf(
     variablesPath: manager.variablesPath ?? manager.path,
   }
   checkService(settings)
+  checkFile(separate)
   return settings
+}
+
+/** Throws what the command itself would: a service that ends at its start is started again for ever. */
+function checkFile({ command, file }: ServiceWords): void {
+  if (command !== 'up' && (command !== 'server' || file === undefined)) return
+  const path = file ?? findConfig('.')
+  const read = readConfigText(path)
+  if (typeof read !== 'string') throw new TunnelError('CONFIG_INVALID', `${path} ${read.message}.`)
 }
 
 /** The program as it runs now, and its files. Throws `OPTION_INVALID` when that is a copy that will be gone. */
@@ -152,7 +168,20 @@ async function install(manager: Manager, settings: ServiceSettings, write: Servi
   writeNew(path, manager.text(settings), variablesPath === undefined && hasVariables ? 0o600 : 0o644)
   write(`${path} is written.\n`)
   if (hasVariables) write(`${settings.variablesPath} has its variables, and only its user reads it.\n`)
-  return all(manager.start, write, 'It runs, and starts again with the machine.\n')
+  const code = await all(manager.start, write, '')
+  if (code !== 0) return code
+  // A command that ends at once runs for a moment: the service manager calls that active.
+  for (let asked = 0; asked < ASKS; asked++) {
+    await sleep(ASK_MS)
+    const state = await run(manager.status)
+    if (state.code === 0) continue
+    write(
+      `It does not stay up (${state.text.split('\n')[0]}): ${settings.kind} ends by itself. Its log says why.\n`,
+    )
+    return 1
+  }
+  write(`It runs, and starts again with ${settings.isSystem ? 'the machine' : 'your session'}.\n`)
+  return 0
 }
 
 function writeNew(path: string, text: string, mode: number): void {

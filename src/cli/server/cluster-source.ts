@@ -57,7 +57,8 @@ export class ClusterSource {
   async reach({ output, stop }: Run): Promise<void> {
     for (let isTold = false; !stop.aborted; isTold = true) {
       try {
-        await this.#directory.nodes()
+        // A write: a replica answers all else.
+        await this.#directory.leave('nobody')
         return
       } catch (cause) {
         if (this.#directory.isRefused(cause)) return

@@ -248,8 +248,8 @@ export class Cluster implements Servers {
     const reason = cause instanceof Error ? cause.message : String(cause)
     const detail =
       this.#directory.explain?.(cause) ?? `The directory of the cluster cannot be reached: ${reason}.`
-    const action = this.isOneMachine ? { action: '' } : {}
-    return new TunnelError('CLUSTER_UNREACHABLE', detail, { cause, ...action })
+    const action = this.isOneMachine ? '' : this.#directory.adviceFor?.(cause)
+    return new TunnelError('CLUSTER_UNREACHABLE', detail, { cause, action })
   }
 
   /** Reported once for each time that it cannot be reached. */
