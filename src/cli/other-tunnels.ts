@@ -50,7 +50,8 @@ const SERVER = 'For the server use --server <address>.'
 const APP_CA = 'For an authority of the app use --app-ca <file>.'
 const APP_INSECURE = 'For an app with any certificate use --app-insecure.'
 const APP_PORT = 'For the port of the app use --port <port>.'
-const SERVER_FILE = 'The file of a server is used with: localtunnels server --config <file>, such as server.toml.'
+const SERVER_FILE =
+  'The file of a server is used with: localtunnels server --config <file>, such as server.toml.'
 const UP = 'Services of a file are shared with: localtunnels up --config <file>.'
 
 /** Flags that mean something else, or nothing, here. */
