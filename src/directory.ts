@@ -145,7 +145,7 @@ export interface Directory {
   close(): Promise<void>
   /** Why a method rejected with this, for messages: where the directory is, and what is wrong. Default: the message of the error. */
   explain?(error: unknown): string
-  /** What helps against it, where waiting does not. Default: to try again. */
+  /** Returns the next step if waiting does not help. Default: try again. */
   adviceFor?(error: unknown): string | undefined
 }
 

@@ -7,13 +7,13 @@ import { TunnelError } from '../errors.ts'
 import { translate } from './words.ts'
 
 export interface ServiceWords {
-  /** As they may stand in a unit file. */
+  /** The words as a unit file needs them. */
   readonly words: readonly string[]
   /** The variables that the command gets: secrets of the words, and variables of its flags that are set now. */
   readonly variables: Readonly<Record<string, string>>
   /** The command that the words begin with, such as `up`; `localtunnels` if an app is shared without the word `http`. */
   readonly command: string
-  /** Of `--config`. */
+  /** The value of `--config`. */
   readonly file: string | undefined
 }
 

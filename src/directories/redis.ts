@@ -95,7 +95,7 @@ export class RedisDirectory implements Directory {
     return `The Redis of the cluster, ${this.#label}, ${says}: ${reasonOf(cause)}.`
   }
 
-  /** What helps, where it is not to wait for Redis. */
+  /** Returns the next step if waiting for Redis does not help. */
   adviceFor(error: unknown): string | undefined {
     return LOGIN.test(this.#causeOf(error).message) ? LOGIN_ADVICE : undefined
   }
@@ -230,7 +230,7 @@ export class RedisDirectory implements Directory {
   }
 }
 
-/** Of a replica. Old versions of Redis say it in the middle of what a script failed with. */
+/** The reply of a replica. Old versions of Redis put it into the error of a script. */
 const READONLY = /^READONLY|-READONLY /
 const PASSING = /^(?:LOADING|MASTERDOWN|READONLY)|-READONLY /
 const LOGIN = /^(?:WRONGPASS|NOAUTH|NOPERM)|-NOPERM |ERR AUTH /

@@ -100,7 +100,7 @@ async function settingsOf(
   return settings
 }
 
-/** Throws what the command itself would: a service that ends at its start is started again for ever. */
+/** Throws the error that the command itself would: systemd restarts a service without limit if it ends at its start. */
 function checkFile({ command, file }: ServiceWords): void {
   if (command !== 'up' && (command !== 'server' || file === undefined)) return
   const path = file ?? findConfig('.')

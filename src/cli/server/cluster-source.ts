@@ -57,8 +57,8 @@ export class ClusterSource {
   async reach({ output, stop }: Run): Promise<void> {
     for (let isTold = false; !stop.aborted; isTold = true) {
       try {
-        // A write: a replica answers all else.
-        await this.#directory.leave('nobody')
+        // Only a write shows that it is a replica.
+        await this.#directory.leave('none')
         return
       } catch (cause) {
         if (this.#directory.isRefused(cause)) return
