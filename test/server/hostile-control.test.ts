@@ -289,7 +289,7 @@ test('messages that change nothing recall no lane, and one that does recalls tho
 test.each<[string, (tunnel: unknown, index: number) => object]>([
   ['reports', (_, index) => ({ type: 'watch', on: index % 2 === 0 })],
   ['health', (tunnel, index) => ({ type: 'health', tunnel, isHealthy: index % 2 === 1 })],
-  ['guards', (tunnel, index) => ({ type: 'guard', tunnel, guard: { password: `a password ${index}` } })],
+  ['guards', (tunnel, index) => ({ type: 'guard', tunnel, guard: { deny: [`198.51.100.${index}`] } })],
 ])('changes of %s without end are a flood', async (_, message) => {
   const client = await SpeakingClient.connect(server.port)
   client.say(register())
