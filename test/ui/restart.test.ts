@@ -28,6 +28,8 @@ describeWith(['chromium'], 'in a browser', () => {
     const { page, client, server } = own
     await own.visit('/one')
     await own.visit('/two')
+    // Rows that come while the pointer is over the list wait.
+    await own.row('/two').waitFor()
     await own.choose('/one')
     const url = client.inspectorUrl ?? ''
     const port = Number(new URL(url).port)
