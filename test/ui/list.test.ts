@@ -110,6 +110,7 @@ describeWith(['chromium'], 'in a browser', () => {
     await own.all()
     await own.visit('/pinned/one')
     await own.visit('/pinned/two')
+    await own.row('/pinned/two').waitFor()
     for (const path of ['/pinned/one', '/pinned/two']) {
       await own.choose(path)
       await page.keyboard.press('p')
@@ -170,6 +171,7 @@ describeWith(['chromium'], 'in a browser', () => {
     const { page } = own
     await own.visit('/place?of=one')
     await own.visit('/place?of=two')
+    await own.row('/place?of=two').waitFor()
     await own.choose('/place?of=one')
     await page.getByLabel('Filter', { exact: true }).fill('path:/place')
     await page.waitForURL(/#\/requests\/\d+\?filter=path:\/place$/)
