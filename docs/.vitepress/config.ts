@@ -92,7 +92,8 @@ const STYLE = `
 }`
 
 /** Pages whose tables are wider than a phone and are no figures to compare: there each row stands for itself. */
-const ROWS = /^(?:errors|tokens|tcp|folders|protocol|security|configuration|coming-from|http|webhooks|inspector)\.md$/
+const ROWS =
+  /^(?:errors|tokens|tcp|folders|protocol|security|configuration|coming-from|http|webhooks|inspector)\.md$/
 
 type Token = ReturnType<MarkdownRenderer['parse']>[number]
 
