@@ -80,6 +80,8 @@ class JudgedConnection implements Socket, Portion {
   #isOver = false
   #isPaused = false
   #phase: Phase = 'head'
+  /** Whether the app may still switch protocols. The body of such a request passes by its own framing all the same. */
+  #awaitsSwitch = false
   /** What of the head came so far; all of it, where the body is kept. */
   #text: Uint8Array = EMPTY
   /** The body where it is kept, framing included. */
@@ -203,10 +205,15 @@ class JudgedConnection implements Socket, Portion {
         this.#refuse(refusal)
         return end
       }
-      this.#phase = head.upgrade !== '' ? 'asking' : this.#framer.complete ? 'head' : 'passing'
+      this.#awaitsSwitch = head.upgrade !== ''
+      this.#phase = this.#framer.complete ? this.#behindBody : 'passing'
       this.#send(text)
     }
     return at + headEnd - before
+  }
+
+  get #behindBody(): Phase {
+    return this.#awaitsSwitch ? 'asking' : 'head'
   }
 
   #takeBody(bytes: Uint8Array, at: number, end: number): number {
@@ -226,7 +233,7 @@ class JudgedConnection implements Socket, Portion {
     else this.#send(piece)
     if (!this.#framer.complete) return bodyEnd
     if (isKept) this.#decide()
-    else this.#phase = 'head'
+    else this.#phase = this.#behindBody
     return bodyEnd
   }
 
@@ -275,7 +282,8 @@ class JudgedConnection implements Socket, Portion {
     if (refusal !== undefined) return this.#refuse(refusal)
     this.#waitNoMore()
     kept.settle(this)
-    this.#phase = head.upgrade === '' ? 'head' : 'asking'
+    this.#awaitsSwitch = head.upgrade !== ''
+    this.#phase = this.#behindBody
     for (const piece of [this.#text, ...this.#body]) this.#send(piece)
     this.#text = EMPTY
     this.#body = []
@@ -346,10 +354,10 @@ class JudgedConnection implements Socket, Portion {
 
   #answered(bytes: Uint8Array, isScratch: boolean | undefined): void {
     if (this.#phase === 'refused') return
-    const wasAsked = this.#phase === 'asking'
+    const wasAsked = this.#awaitsSwitch
     if (wasAsked) this.#readAnswer(bytes)
     this.#outer.received(bytes, isScratch)
-    if (wasAsked && this.#phase !== 'asking') this.#outer.drained()
+    if (wasAsked && !this.#awaitsSwitch) this.#outer.drained()
   }
 
   /** Reads until the final head says whether the app switches protocols. Interim responses in front of it do not. */
@@ -365,7 +373,9 @@ class JudgedConnection implements Socket, Portion {
       const isSwitch = end > 0 && head.status === 101
       if (end < 0 || isSwitch || head.status >= 200) {
         // The server refuses an invalid head.
-        this.#phase = isSwitch ? 'switched' : 'head'
+        this.#awaitsSwitch = false
+        if (isSwitch) this.#phase = 'switched'
+        else if (this.#phase === 'asking') this.#phase = 'head'
         this.#answerText = EMPTY
         return
       }

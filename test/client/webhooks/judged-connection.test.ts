@@ -147,3 +147,25 @@ test('behind an interim response and a refused switch, requests are judged again
   expect(await visitor.until('FILTERED_OUT')).toContain('HTTP/1.1 404')
   expect(app.text).toBe('')
 })
+
+for (const token of ['foo', 'websocket'])
+  for (const isChunked of [false, true])
+    for (const isEarly of [false, true])
+      test(`a body behind an Upgrade (${token}) is a body: chunked ${isChunked}, answered early ${isEarly}`, async () => {
+        await using raw = await rawTunnel({ client: { filter: 'path:/socket' } })
+        const hidden = `POST /socket HTTP/1.1\r\nHost: ${raw.host}\r\nContent-Length: 100000\r\n\r\n`
+        const framing = isChunked ? 'Transfer-Encoding: chunked' : `Content-Length: ${hidden.length}`
+        const head = `POST /socket HTTP/1.1\r\nHost: ${raw.host}\r\nConnection: Upgrade\r\nUpgrade: ${token}\r\n${framing}\r\n\r\n`
+        const body = isChunked ? `${hidden.length.toString(16)}\r\n${hidden}\r\n0\r\n\r\n` : hidden
+        const visitor = await raw.visit(head)
+        const app = await raw.origin.accept()
+        await app.until('\r\n\r\n')
+        if (isEarly) await app.send(ok('no'))
+        if (isEarly) await visitor.until('no')
+        await visitor.send(body)
+        if (!isEarly) await app.until('100000')
+        if (!isEarly) await app.send(ok('no'))
+        if (!isEarly) await visitor.until('no')
+        const next = await raw.visit(get(raw.host, '/other'))
+        expect(await next.until('FILTERED_OUT')).toContain('HTTP/1.1 404')
+      })
