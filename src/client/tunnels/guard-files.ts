@@ -1,10 +1,11 @@
 // What a guard keeps beside the process: the secret that signs its sessions and links, so that both outlive a restart, and what
 // `localtunnels link` needs to make and take back links of a tunnel that runs elsewhere.
 
-import { createHash, randomBytes, randomUUID } from 'node:crypto'
-import { mkdir, open, readdir, rename, rm } from 'node:fs/promises'
+import { randomBytes } from 'node:crypto'
+import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { MAX_REVOKED } from '../../guard.ts'
+import { privatePath, readPrivate, writePrivate } from './private-json.ts'
 
 /** The guard of a tunnel with a name that its owner chose. */
 export interface KeptGuard {
@@ -30,8 +31,7 @@ export class GuardFiles {
   }
 
   pathOf(kind: string, name: string): string {
-    const server = createHash('sha256').update(this.#server).digest('hex').slice(0, 16)
-    return join(guardFolder(this.#folder), `${kind}-${name}-${server}.json`)
+    return privatePath(guardFolder(this.#folder), this.#server, kind, name)
   }
 
   /** What is kept for the tunnel, or what is to be kept. */
@@ -44,7 +44,7 @@ export class GuardFiles {
 
   /** Rejects with the error of the file system. */
   keep(kept: KeptGuard): Promise<void> {
-    return writeGuard(this.pathOf(kept.kind, kept.name), kept)
+    return writePrivate(this.pathOf(kept.kind, kept.name), kept)
   }
 }
 
@@ -64,43 +64,15 @@ export async function allGuards(
 /** Takes a link back: the client that runs sees the change. */
 export function revokeIn(path: string, kept: KeptGuard, id: string): Promise<void> {
   const revoked = [...kept.revoked.filter(one => one !== id), id].slice(-MAX_REVOKED)
-  return writeGuard(path, { ...kept, revoked })
+  return writePrivate(path, { ...kept, revoked })
 }
 
 const guardFolder = (folder: string): string => join(folder, 'guards')
 
-async function writeGuard(path: string, kept: KeptGuard): Promise<void> {
-  await mkdir(join(path, '..'), { recursive: true, mode: 0o700 })
-  // Beside it and then in its place: a reader never sees half a file, and the mode is right from the first byte on.
-  const draft = `${path}.${randomUUID()}`
-  try {
-    const file = await open(draft, 'wx', 0o600)
-    await file.writeFile(`${JSON.stringify(kept)}\n`)
-    await file.close()
-    await rename(draft, path)
-  } catch (error) {
-    await rm(draft, { force: true }).catch(() => {}) // the first error says more
-    throw error
-  }
-}
-
-/** `undefined`: there is none, or none that only this user could have written and read. */
+/** Returns `undefined` for any other file: a new secret is made up, and the sessions of the old one end. */
 export async function readGuard(path: string): Promise<KeptGuard | undefined> {
-  if (!path.endsWith('.json')) return undefined
-  const file = await open(path, 'r').catch(() => undefined)
-  try {
-    const stats = await file?.stat()
-    if (file === undefined || stats?.isFile() !== true) return undefined
-    const isOurs = (stats.mode & 0o077) === 0 && stats.uid === process.getuid?.()
-    if (process.platform !== 'win32' && !isOurs) return undefined
-    const kept: unknown = JSON.parse(await file.readFile('utf8'))
-    return isKept(kept) ? kept : undefined
-  } catch {
-    // No JSON: a new secret is made up, and the sessions of the old one end.
-    return undefined
-  } finally {
-    await file?.close()
-  }
+  const kept = path.endsWith('.json') ? await readPrivate(path) : undefined
+  return isKept(kept) ? kept : undefined
 }
 
 function isKept(value: unknown): value is KeptGuard {

@@ -3,12 +3,10 @@
 // A file names the process that holds the name. Only when that process is gone may another one show the secret: the server
 // would give it the name at once, however alive the holder is.
 
-import { createHash, randomUUID } from 'node:crypto'
-import { constants } from 'node:fs'
-import { type FileHandle, mkdir, open, readFile, rename, rm, rmdir, stat, unlink } from 'node:fs/promises'
+import { mkdir, readFile, rmdir, stat, unlink } from 'node:fs/promises'
 import { hostname } from 'node:os'
-import { join } from 'node:path'
 import type { TunnelKind } from '../../wire/tunnel-kind.ts'
+import { privatePath, readPrivate, writePrivate } from './private-json.ts'
 
 /** A process that died while it changed a file leaves its lock: changing takes milliseconds. */
 const STALE_LOCK_MS = 5_000
@@ -92,46 +90,18 @@ export class ResumeFiles {
     this.#held.add(path)
     heldHere.add(path)
     const kept: Kept = { resume, ...(await ownerHere()) }
-    await mkdir(this.#folder, { recursive: true, mode: 0o700 })
-    // Beside it and then in its place: a reader never sees half a file, and the mode is right from the first byte on.
-    const draft = `${path}.${randomUUID()}`
-    try {
-      const file = await open(draft, 'wx', 0o600)
-      await file.writeFile(`${JSON.stringify(kept)}\n`)
-      await file.close()
-      await rename(draft, path)
-    } catch (error) {
-      await rm(draft, { force: true }).catch(() => {}) // the first error says more
-      throw error
-    }
+    await writePrivate(path, kept)
   }
 
   #pathOf({ kind, name }: Holding): string {
-    const server = createHash('sha256').update(this.#server).digest('hex').slice(0, 16)
-    return join(this.#folder, `${kind}-${name}-${server}.json`)
+    return privatePath(this.#folder, this.#server, kind, name)
   }
 }
 
-/** Opening a FIFO otherwise waits for a writer. Windows has no such flag. */
-const READ_NOW = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0)
-
-/** `undefined`: there is none, or none that only this user could have written and read. */
+/** Returns `undefined` for any other file: the client then requests the name without a secret, as the first time. */
 async function readKept(path: string): Promise<Kept | undefined> {
-  let file: FileHandle | undefined
-  try {
-    file = await open(path, READ_NOW)
-    const stats = await file.stat()
-    if (!stats.isFile()) return undefined
-    const isOurs = (stats.mode & 0o077) === 0 && stats.uid === process.getuid?.()
-    if (process.platform !== 'win32' && !isOurs) return undefined
-    const kept: unknown = JSON.parse(await file.readFile('utf8'))
-    return isKept(kept) ? kept : undefined
-  } catch {
-    // No file, or no JSON: then the name is asked for without a secret, as the first time.
-    return undefined
-  } finally {
-    await file?.close()
-  }
+  const kept = await readPrivate(path)
+  return isKept(kept) ? kept : undefined
 }
 
 function isKept(value: unknown): value is Kept {
