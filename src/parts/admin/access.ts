@@ -67,6 +67,11 @@ export class AdminAccess {
     return undefined
   }
 
+  /** Reports what went wrong inside. */
+  failed(cause: unknown): void {
+    this.#host.failed(cause)
+  }
+
   #judge(token: string, address: string): Verdict | Promise<Verdict> {
     if (this.#gate.isQuick(token, address)) return this.#gate.judge(token, address)
     const { promise, resolve } = deferred<Verdict>()

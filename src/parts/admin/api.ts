@@ -12,7 +12,7 @@ import { viewOf } from './views.ts'
 export const MAX_BODY_BYTES = 65_536
 const MAX_ROWS = 1_000
 /** Beside the API. */
-export const ONLY_READ: ReadonlySet<string> = new Set(['/', '/health', '/metrics'])
+const ONLY_READ: ReadonlySet<string> = new Set(['/', '/health', '/metrics'])
 /** A ban of ten years is one for ever. */
 const MAX_BAN_SECONDS = 315_360_000
 
@@ -25,6 +25,29 @@ interface Asked {
 }
 
 type Operation = (asked: Asked) => Response | Promise<Response>
+
+/** Serves what needs no token, and calls `serve` for requests with the right one. `method`: `GET` for HEAD as well. Never rejects. */
+export async function admitted(
+  request: Request,
+  address: string,
+  access: AdminAccess,
+  serve: (url: URL, method: string) => Promise<Response>,
+): Promise<Response> {
+  try {
+    const url = urlOf(request)
+    const method = request.method === 'HEAD' ? 'GET' : request.method
+    if (url.pathname === '/health' && method === 'GET') return text('OK\n')
+    if (url.pathname === '/' && method === 'GET') return await pageAnswer()
+    const refusal = await access.refusalOf(request, address)
+    if (refusal !== undefined) return failure(refusal)
+    if (ONLY_READ.has(url.pathname) && method !== 'GET') throw new MethodMissing(['GET'])
+    return await serve(url, method)
+  } catch (cause) {
+    if (cause instanceof TunnelError) return failure(cause)
+    access.failed(cause)
+    return failure(new TunnelError('INTERNAL', undefined, { cause }))
+  }
+}
 
 export class AdminApi {
   readonly #desk: AdminDesk
@@ -82,15 +105,8 @@ export class AdminApi {
   }
 
   /** Answers anything; never throws. */
-  readonly fetch = async (request: Request, address: string): Promise<Response> => {
-    try {
-      const { pathname, searchParams } = urlOf(request)
-      const method = request.method === 'HEAD' ? 'GET' : request.method
-      if (pathname === '/health' && method === 'GET') return text('OK\n')
-      if (pathname === '/' && method === 'GET') return await pageAnswer()
-      const refusal = await this.#access.refusalOf(request, address)
-      if (refusal !== undefined) return failure(refusal)
-      if (ONLY_READ.has(pathname) && method !== 'GET') throw new MethodMissing(['GET'])
+  readonly fetch = (request: Request, address: string): Promise<Response> =>
+    admitted(request, address, this.#access, async ({ pathname, searchParams }, method) => {
       if (pathname === '/metrics')
         return text(this.#desk.metricsText(), 'text/plain; version=0.0.4; charset=utf-8')
       const [, first = '', id = '', rest = ''] =
@@ -99,11 +115,7 @@ export class AdminApi {
       const operation = this.operations[`${method} ${shape}`]
       if (operation === undefined) throw this.#missing(shape)
       return await operation({ request, query: searchParams, id: decoded(id) })
-    } catch (cause) {
-      if (!(cause instanceof TunnelError)) this.#desk.failed(cause)
-      return failure(cause instanceof TunnelError ? cause : new TunnelError('INTERNAL', undefined, { cause }))
-    }
-  }
+    })
 
   /** For what is made of several answers. */
   async #read(path: string, asked: Asked): Promise<unknown> {

@@ -3,11 +3,10 @@
 import { TunnelError } from '../../errors.ts'
 import type { AdminUpgrade } from '../../server/settings/part-options.ts'
 import type { ServerStats } from '../../server/settings/stats.ts'
-import { type AccessHost, AdminAccess, urlOf } from './access.ts'
-import { failure, json, MethodMissing, Missing, text } from './answers.ts'
-import { ONLY_READ } from './api.ts'
+import { type AccessHost, AdminAccess } from './access.ts'
+import { failure, json, Missing, text } from './answers.ts'
+import { admitted } from './api.ts'
 import { type ByWorker, mergedMetrics, mergedStats, mergedTunnels } from './merged.ts'
-import { pageAnswer } from './page.ts'
 import { addedRecent } from './recent.ts'
 import type { ClientRow, RecentRow, TunnelRow } from './rows.ts'
 import { viewOf } from './views.ts'
@@ -44,22 +43,11 @@ export class AdminGateway {
   }
 
   /** Answers anything; never throws. */
-  readonly fetch = async (request: Request, address: string): Promise<Response> => {
-    try {
-      const { pathname, search } = urlOf(request)
-      const method = request.method === 'HEAD' ? 'GET' : request.method
-      if (pathname === '/health' && method === 'GET') return text('OK\n')
-      if (pathname === '/' && method === 'GET') return await pageAnswer()
-      const refusal = await this.#access.refusalOf(request, address)
-      if (refusal !== undefined) return failure(refusal)
-      if (ONLY_READ.has(pathname) && method !== 'GET') throw new MethodMissing(['GET'])
+  readonly fetch = (request: Request, address: string): Promise<Response> =>
+    admitted(request, address, this.#access, async ({ pathname, search }, method) => {
       const body = method === 'POST' ? await request.text() : undefined
       return await this.#answer(new Question(method, pathname, search, body))
-    } catch (cause) {
-      if (!(cause instanceof TunnelError)) this.#options.failed(cause)
-      return failure(cause instanceof TunnelError ? cause : new TunnelError('INTERNAL', undefined, { cause }))
-    }
-  }
+    })
 
   async #answer(question: Question): Promise<Response> {
     const { operation, id } = question
