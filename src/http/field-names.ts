@@ -57,6 +57,19 @@ const KNOWN: readonly (readonly [name: string, kind: number])[] = [
   ['x-forwarded-proto', X_FORWARDED_PROTO],
 ]
 
+/** The names of lines that belong to one connection: they frame a request, or speak to the next hop. */
+export const CONNECTION_NAMES: readonly string[] = [
+  'connection',
+  'content-length',
+  'transfer-encoding',
+  'keep-alive',
+  'proxy-connection',
+  'te',
+  'trailer',
+  'upgrade',
+  'expect',
+]
+
 const LONGEST = 31
 const patterns = KNOWN.map(([name]) => ascii(name))
 

@@ -3,6 +3,7 @@
 import type { ErrorCode } from '../../errors.ts'
 import { BodyFramer } from '../../http/body.ts'
 import { reasonOf } from '../../http/error-answer.ts'
+import { CONNECTION_NAMES } from '../../http/field-names.ts'
 import type { RequestHead } from '../../http/head.ts'
 import type { Box, Keeping, NewWebhook } from '../../inbox.ts'
 import { DEAD_EXCHANGE, type Exchange, type Upstream, type Visit } from '../../server/contracts/upstream.ts'
@@ -20,17 +21,7 @@ export interface BoxingHost {
 
 const CONTINUE = Buffer.from('HTTP/1.1 100 Continue\r\n\r\n')
 /** Of this connection, or written anew when it is delivered. */
-const NOT_KEPT: ReadonlySet<string> = new Set([
-  'connection',
-  'content-length',
-  'transfer-encoding',
-  'keep-alive',
-  'proxy-connection',
-  'te',
-  'trailer',
-  'upgrade',
-  'expect',
-])
+const NOT_KEPT: ReadonlySet<string> = new Set(CONNECTION_NAMES)
 
 export class Boxing implements Upstream {
   readonly wire = 'streams'

@@ -4,6 +4,7 @@ import { copyOf } from '../../bytes.ts'
 import { deferred } from '../../deferred.ts'
 import type { ErrorCode } from '../../errors.ts'
 import { errorAnswer } from '../../http/error-answer.ts'
+import { CONNECTION_NAMES } from '../../http/field-names.ts'
 import type { Hop } from '../../http/forward.ts'
 import { parseRequestHead, RequestHead } from '../../http/head.ts'
 import type { Served } from '../../server/contracts/front.ts'
@@ -13,18 +14,7 @@ import { InnerAnswer } from './inner-answer.ts'
 import type { Wrapping } from './middleware.ts'
 
 /** Of one connection, or written anew: no middleware's word changes framing or routing. */
-const OWN_NAMES: ReadonlySet<string> = new Set([
-  'host',
-  'connection',
-  'content-length',
-  'transfer-encoding',
-  'keep-alive',
-  'proxy-connection',
-  'te',
-  'trailer',
-  'upgrade',
-  'expect',
-])
+const OWN_NAMES: ReadonlySet<string> = new Set(['host', ...CONNECTION_NAMES])
 
 const LAST_CHUNK = Buffer.from('0\r\n\r\n')
 
