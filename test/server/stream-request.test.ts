@@ -2,8 +2,8 @@
 
 import { expect, test } from 'bun:test'
 import { parseRequestHead, RequestHead } from '../../src/http/head.ts'
+import { HeldBytes } from '../../src/http/head-buffer.ts'
 import { StreamRequest } from '../../src/parts/http2/stream-request.ts'
-import { HeldBytes } from '../../src/server/upstreams/head-buffer.ts'
 
 const LIMITS = { maxHeadBytes: 65_536, maxHeaderCount: 100, maxTargetBytes: 1_000 }
 

@@ -2,7 +2,7 @@
 
 import { BodyFramer } from '../../http/body.ts'
 import { parseResponseHead, ResponseHead } from '../../http/head.ts'
-import { HeadBuffer } from '../../server/upstreams/head-buffer.ts'
+import { HeadBuffer } from '../../http/head-buffer.ts'
 import { type Account, Unsent, type Writing } from '../../unsent.ts'
 import type { MultiplexedStream } from './multiplexed.ts'
 import type { StreamChannel } from './stream-channel.ts'

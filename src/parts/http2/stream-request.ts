@@ -4,7 +4,7 @@
 import { copyBytes, copyOf } from '../../bytes.ts'
 import { ascii } from '../../http/characters.ts'
 import type { RequestHead } from '../../http/head.ts'
-import type { HeldBytes } from '../../server/upstreams/head-buffer.ts'
+import type { HeldBytes } from '../../http/head-buffer.ts'
 
 const LAST_CHUNK = ascii('0\r\n\r\n')
 const CHUNK_LINE_BYTES = 12

@@ -1,6 +1,6 @@
 // Bytes of a connection that wait: the beginning of a head, or requests sent ahead of their turn.
 
-import { copyBytes } from '../../bytes.ts'
+import { copyBytes } from '../bytes.ts'
 
 const FIRST_CAPACITY = 1024
 const EMPTY = new Uint8Array(0)
@@ -38,13 +38,6 @@ export class HeadBuffer {
     return this.#length
   }
 
-  /** All that waits with `bytes` behind it: `bytes` itself when nothing waits. It is only kept when `keep` follows. */
-  with(bytes: Uint8Array): Uint8Array {
-    if (this.#length === 0) return bytes
-    this.add(bytes)
-    return this.all
-  }
-
   /** What keeping it costs. */
   get arrayBytes(): number {
     return this.#length === 0 ? 0 : this.#arrayBytes
@@ -53,11 +46,6 @@ export class HeadBuffer {
   /** A view of all that waits. */
   get all(): Uint8Array {
     return this.#bytes.subarray(0, this.#length)
-  }
-
-  /** Keeps what `with` returned for the next time. */
-  keep(bytes: Uint8Array): void {
-    if (this.#length === 0) this.add(bytes)
   }
 
   add(bytes: Uint8Array, start = 0, end: number = bytes.length): void {
