@@ -1,12 +1,12 @@
 // Serves HTTP/1.1 from a web fetch handler over any two-way byte stream: no socket, no port.
 
+import { ByteBuffer } from '../bytes.ts'
 import type { ErrorCode } from '../errors.ts'
 import { ascii } from './characters.ts'
 import { errorAnswer } from './error-answer.ts'
 import { sendAnswer } from './handler-answer.ts'
 import { RequestBody, requestOf, type Scheme } from './handler-request.ts'
 import type { HeadLimits } from './head.ts'
-import { HeadBuffer } from './head-buffer.ts'
 import { RequestReader } from './message-reader.ts'
 
 /** Answers a request in process: the `fetch` of Hono, Elysia, Bun.serve, or a plain function. Nothing: the request was upgraded. */
@@ -81,7 +81,7 @@ export class HandlerConnection {
   readonly #options: HandlerOptions
   readonly #reader = new RequestReader((bytes, start, end) => this.#takeBody(bytes.subarray(start, end)))
   /** Requests that arrived ahead of their turn. */
-  readonly #backlog = new HeadBuffer()
+  readonly #backlog = new ByteBuffer()
   #exchange: Exchange | undefined
   #switched: Switched | undefined
   /** The visitor sent FIN. */

@@ -1,9 +1,9 @@
 // Reads one direction of an HTTP/1.1 connection: a head, in however many pieces it arrives, the body behind it, and the next head.
 
+import { ByteBuffer } from '../bytes.ts'
 import type { AnswerLimits } from './answer-head.ts'
 import { BodyFramer, type Payload } from './body.ts'
 import { type HeadLimits, parseRequestHead, parseResponseHead, RequestHead, ResponseHead } from './head.ts'
-import { HeadBuffer } from './head-buffer.ts'
 
 abstract class MessageReader<Head extends RequestHead | ResponseHead, Limits> {
   /** The last head, complete or not. */
@@ -11,10 +11,10 @@ abstract class MessageReader<Head extends RequestHead | ResponseHead, Limits> {
   /** The body behind the last head. */
   readonly body: BodyFramer
   /** The beginning of a head. */
-  readonly #begun: HeadBuffer
+  readonly #begun: ByteBuffer
 
   /** `begun`: keeps the beginning of a head, and holds nothing else while one is read. */
-  constructor(head: Head, body: BodyFramer, begun: HeadBuffer) {
+  constructor(head: Head, body: BodyFramer, begun: ByteBuffer) {
     this.head = head
     this.body = body
     this.#begun = begun
@@ -68,7 +68,7 @@ export class RequestReader extends MessageReader<RequestHead, HeadLimits> {
     payload?: Payload,
     trailer?: Payload,
     head: RequestHead = new RequestHead(),
-    begun: HeadBuffer = new HeadBuffer(),
+    begun: ByteBuffer = new ByteBuffer(),
   ) {
     super(head, new BodyFramer(payload, trailer), begun)
   }
@@ -91,7 +91,7 @@ export class RequestReader extends MessageReader<RequestHead, HeadLimits> {
 /** `isTolerant`: whether the sender is an app; a server is held to the strict grammar. */
 export class ResponseReader extends MessageReader<ResponseHead, AnswerLimits> {
   constructor(isTolerant: boolean, payload?: Payload, trailer?: Payload) {
-    super(new ResponseHead(isTolerant), new BodyFramer(payload, trailer), new HeadBuffer())
+    super(new ResponseHead(isTolerant), new BodyFramer(payload, trailer), new ByteBuffer())
     this.body.isTolerant = isTolerant
   }
 

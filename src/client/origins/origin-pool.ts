@@ -1,6 +1,7 @@
 // Whole exchanges with the origin, for a wire that carries whole messages: keep-alive connections, one exchange each.
 
 import { latin1Text } from '../../buffers.ts'
+import { SendQueue } from '../../bytes.ts'
 import { ERRORS, type ErrorCode, TunnelError } from '../../errors.ts'
 import { eventLoop } from '../../event-loop.ts'
 import { joined } from '../../http/characters.ts'
@@ -130,7 +131,7 @@ class OriginConnection implements SocketHandler {
   visitor: number | undefined
   #request: OriginRequest | undefined
   #settled: Settled | undefined
-  #unsent: Uint8Array | undefined
+  readonly #unsent = new SendQueue()
   #body: Uint8Array[] = []
   /** Bytes of the answer so far, as they count in the budget. */
   #heldBytes = 0
@@ -157,8 +158,8 @@ class OriginConnection implements SocketHandler {
     this.visitor = request.connection
     this.#hasAnswerBytes = false
     this.#cancelTimer = eventLoop.after(request.timeoutMs, () => this.#expired())
-    this.#unsent = request.bytes
-    this.drained()
+    if (this.#socket === undefined) this.#unsent.keep(request.bytes)
+    else this.#unsent.send(this.#socket, request.bytes)
   }
 
   opened(socket: Socket): void {
@@ -188,10 +189,7 @@ class OriginConnection implements SocketHandler {
   }
 
   drained(): void {
-    const bytes = this.#unsent
-    if (bytes === undefined || this.#socket === undefined) return
-    const taken = this.#socket.write(bytes)
-    this.#unsent = taken < bytes.length ? bytes.subarray(taken) : undefined
+    if (this.#socket !== undefined) this.#unsent.flush(this.#socket)
   }
 
   ended(): void {
@@ -258,7 +256,7 @@ class OriginConnection implements SocketHandler {
     this.#holds(0)
     this.#cancelTimer()
     // An answer that came before the end of the request leaves the rest of it on the connection.
-    if (isSound && this.#unsent === undefined) this.#idle()
+    if (isSound && this.#unsent.isEmpty) this.#idle()
     else this.#end()
     settled?.(answer)
   }
@@ -303,7 +301,7 @@ class OriginConnection implements SocketHandler {
     if (this.#isGone) return
     this.#isGone = true
     this.#cancelTimer()
-    this.#unsent = undefined
+    this.#unsent.clear()
     this.#reader.reset()
     this.#body = []
     this.#holds(0)

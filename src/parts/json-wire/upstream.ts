@@ -1,10 +1,10 @@
 // Upstream over the JSON wire: a request is collected, sent as one message, and answered by one message.
 
 import { base64 } from '../../buffers.ts'
+import { ByteBuffer } from '../../bytes.ts'
 import { ERRORS, type ErrorCode } from '../../errors.ts'
 import { type BodyFramer, bodyOf } from '../../http/body.ts'
 import { logsConnectionIn } from '../../http/connection-logins.ts'
-import { HeadBuffer } from '../../http/head-buffer.ts'
 import {
   DEAD_EXCHANGE,
   type Exchange,
@@ -145,7 +145,7 @@ export class JsonExchange implements Exchange, Deadline {
   readonly #owner: JsonExchangeOwner
   #phase: Phase = 'collecting'
   #framer: BodyFramer | undefined
-  #body: HeadBuffer | undefined
+  #body: ByteBuffer | undefined
   #id = 0
   /** The part of the answer's body that the visitor did not take yet. */
   #rest: Uint8Array | undefined
@@ -273,7 +273,7 @@ export class JsonExchange implements Exchange, Deadline {
   }
 
   #keep(bytes: Uint8Array): void {
-    this.#body ??= new HeadBuffer()
+    this.#body ??= new ByteBuffer()
     this.#body.add(bytes)
     this.#requests.hold(bytes.length)
   }

@@ -1,6 +1,6 @@
 // One connection to an app whose requests are judged first: by their head, or when they are complete.
 
-import { addPiece, copyOf } from '../../bytes.ts'
+import { addPiece, copyOf, SendQueue } from '../../bytes.ts'
 import type { Origin } from '../../client/origins/origin.ts'
 import { type ErrorCode, TunnelError } from '../../errors.ts'
 import { eventLoop } from '../../event-loop.ts'
@@ -89,7 +89,7 @@ class JudgedConnection implements Socket, Portion {
   #stopWaiting: (() => void) | undefined
   #stopCollecting: (() => void) | undefined
   /** On their way to the app. */
-  #unsent: Uint8Array[] = []
+  readonly #unsent = new SendQueue()
   #isEndWaiting = false
   /** Reads the response to an upgrade. */
   readonly #response = new ResponseReader(true)
@@ -142,7 +142,7 @@ class JudgedConnection implements Socket, Portion {
 
   write(bytes: Uint8Array, start = 0, end: number = bytes.length): number {
     let at = start
-    while (at < end && this.#unsent.length === 0 && this.#phase !== 'asking') {
+    while (at < end && this.#unsent.isEmpty && this.#phase !== 'asking') {
       const next = this.#take(bytes, at, end)
       if (next === at) break
       at = next
@@ -278,7 +278,7 @@ class JudgedConnection implements Socket, Portion {
     this.#text = EMPTY
     this.#body = []
     // It counts until the app has it.
-    if (this.#unsent.length === 0) this.#giveBack()
+    if (this.#unsent.isEmpty) this.#giveBack()
   }
 
   /** Without its framing. */
@@ -309,7 +309,7 @@ class JudgedConnection implements Socket, Portion {
   }
 
   end(): void {
-    if (this.#unsent.length > 0) this.#isEndWaiting = true
+    if (!this.#unsent.isEmpty) this.#isEndWaiting = true
     else this.#closeAlone()
   }
 
@@ -364,23 +364,16 @@ class JudgedConnection implements Socket, Portion {
 
   #send(piece: Uint8Array): void {
     if (piece.length === 0) return
-    const inner = this.#inner
-    const taken = inner === undefined || this.#unsent.length > 0 ? 0 : inner.write(piece)
-    if (taken < piece.length) this.#unsent.push(piece.subarray(taken))
+    if (this.#inner === undefined) this.#unsent.keep(piece)
+    else this.#unsent.send(this.#inner, piece)
     if (!this.#isDialled) this.#dial()
   }
 
   #drained(): void {
     const inner = this.#inner
     if (inner === undefined) return
-    for (let [piece] = this.#unsent; piece !== undefined; [piece] = this.#unsent) {
-      const taken = inner.write(piece)
-      if (taken < piece.length) {
-        this.#unsent[0] = piece.subarray(taken)
-        return
-      }
-      this.#unsent.shift()
-    }
+    this.#unsent.flush(inner)
+    if (!this.#unsent.isEmpty) return
     if (this.#phase !== 'collecting') this.#giveBack()
     if (this.#isEndWaiting) inner.end()
     else this.#outer.drained()

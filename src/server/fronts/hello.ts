@@ -1,6 +1,6 @@
 // The beginning of a TLS connection: its hello is read, and then its owner says how the connection goes on.
 
-import { HeadBuffer } from '../../http/head-buffer.ts'
+import { ByteBuffer } from '../../bytes.ts'
 import type { Turns, Waiting } from '../../session/turns.ts'
 import type { Endpoints, ServerHandshake, Socket, SocketHandler } from '../../socket.ts'
 import {
@@ -52,9 +52,9 @@ export class HelloConnection implements SocketHandler, Socket, Deadline, Waiting
   readonly #host: HelloHost
   #reader: ClientHelloReader | undefined = new ClientHelloReader()
   /** What the reader has seen. */
-  readonly #held: HeadBuffer = new HeadBuffer()
+  readonly #held: ByteBuffer = new ByteBuffer()
   /** What it has not: the connection waits for its turn. */
-  readonly #unread: HeadBuffer = new HeadBuffer()
+  readonly #unread: ByteBuffer = new ByteBuffer()
   #isWaiting = false
   /** The visitor ended while its bytes waited. */
   #hasEnded = false

@@ -1,14 +1,13 @@
 // One visitor's HTTP/1.1 connection: frames requests strictly, one visit after the other, and decides when it ends.
 
 import type { LaneEnd } from '../../accelerator.ts'
-import { copyOf } from '../../bytes.ts'
+import { type Account, copyOf } from '../../bytes.ts'
 import type { ErrorCode } from '../../errors.ts'
 import { eventLoop } from '../../event-loop.ts'
 import { errorAnswer } from '../../http/error-answer.ts'
 import type { RequestHead } from '../../http/head.ts'
 import { RequestReader } from '../../http/message-reader.ts'
 import type { AskedCertificate, Socket, SocketHandler } from '../../socket.ts'
-import type { Account } from '../../unsent.ts'
 import type { Takeover } from '../contracts/front.ts'
 import type { LaneSite, VisitorShortcut } from '../contracts/laning.ts'
 import type { Ease } from '../contracts/upstream.ts'

@@ -5,7 +5,7 @@
 // There is one place where bytes wait, for the rest of a head, for a turn of the event loop, or until the exchange before them
 // is over, and one reason why the socket is not read: a turn is awaited, or the reader has paused.
 
-import { HeadBuffer, type HeldBytes } from '../../http/head-buffer.ts'
+import { ByteBuffer, type HeldBytes } from '../../bytes.ts'
 import type { Turns, Waiting } from '../../session/turns.ts'
 import type { Socket } from '../../socket.ts'
 
@@ -44,7 +44,7 @@ export class HttpInput implements Waiting {
   readonly #share: InputShare
   readonly #reader: InputReader
   /** What waits: the beginning of a head, or what came ahead of its turn. */
-  readonly buffer: HeadBuffer
+  readonly buffer: ByteBuffer
   /** More has arrived than could be done at once: it waits for its turn, and nothing is read. */
   #isQueued = false
   #isPaused = false
@@ -58,7 +58,7 @@ export class HttpInput implements Waiting {
     this.#socket = socket
     this.#share = share
     this.#reader = reader
-    this.buffer = new HeadBuffer(share.heldInput)
+    this.buffer = new ByteBuffer(share.heldInput)
   }
 
   // ── From the socket ────────────────────────────────────────────────────────────────────────────────────────

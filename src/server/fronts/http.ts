@@ -1,8 +1,8 @@
 // The HTTP/1.1 front of a server: accepts connections, and holds what they share.
 
+import { HeldBytes } from '../../bytes.ts'
 import type { ErrorCode } from '../../errors.ts'
 import { type HeadLimits, RequestHead } from '../../http/head.ts'
-import { HeldBytes } from '../../http/head-buffer.ts'
 import type { Turns } from '../../session/turns.ts'
 import type { Socket, SocketHandler } from '../../socket.ts'
 import type { ServerRoom } from '../context/room.ts'
