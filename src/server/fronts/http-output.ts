@@ -2,8 +2,7 @@
 
 import { type Account, SendQueue } from '../../bytes.ts'
 import type { Socket, Splice, SpliceDone } from '../../socket.ts'
-import type { Deadlines } from '../limits/deadlines.ts'
-import { type Movement, Progress } from '../limits/progress.ts'
+import { type Deadlines, type Movement, Progress } from '../limits/deadlines.ts'
 
 /** What the output needs of its connection. */
 export interface OutputOwner {
