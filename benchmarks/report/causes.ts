@@ -1,13 +1,13 @@
 // Why ours is behind, by the id of the row: only what was investigated. docs/performance.md has the measurements.
 
-const RUNTIME_MEMORY =
-  'A JavaScript runtime uses 25 MB in each process before our first line runs.'
+const RUNTIME_MEMORY = 'A JavaScript runtime uses 25 MB in each process before our first line runs.'
 const EASY_ONLY =
   'Only small GET requests avoid the main thread of both ends, which costs two events of the runtime in each direction.'
 const SMALL_BODIES =
   'frp without its multiplexer moves each response in the kernel and reads no head; ours does so only for longer bodies.'
 const START = 'The runtime starts, then reads and compiles our code.'
-const COLD = 'Four hops wake an event loop with cold caches; the server parses two heads, and rathole parses none.'
+const COLD =
+  'Four hops wake an event loop with cold caches; the server parses two heads, and rathole parses none.'
 const FIRST_READ =
   'Each end sends the head with its first large read of up to 512 KB: 1.3 ms for a body of 20 B, 2.3 ms for 1 MB.'
 const FIRST_UPLOAD = 'The runtime has not compiled our code yet during the first 100 MB.'
