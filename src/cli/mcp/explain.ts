@@ -27,7 +27,9 @@ function outcomeOf({ kind, state, status, isRefused, code, service, response }: 
     return `A ${kind.toUpperCase()} connection to ${service}, ${state === 'open' ? 'still open' : 'closed'}.`
   if (isRefused) return `The tunnel server returned ${status}; the app never got the request.`
   if (state === 'open')
-    return status === 0 ? 'The app has not responded yet.' : `The app returned ${status} and is still sending.`
+    return status === 0
+      ? 'The app has not responded yet.'
+      : `The app returned ${status} and is still sending.`
   if (response === undefined)
     return `The app at ${service} gave no response${code === undefined ? '' : ` (${code})`}.`
   const cut = state === 'failed' ? ', and the exchange was cut short' : ''

@@ -114,7 +114,10 @@ function messageOf(entry: Entry, side: 'request' | 'response'): SeenMessage {
     const content = contentOf(entry, side, true)
     if (content.fault !== undefined)
       throw new TunnelError('BODY_TRUNCATED', `The body cannot be decoded: ${content.fault}.`)
-    return textOfContent(content, headerOf(isRequest ? entry.requestHead : entry.responseHead, 'content-type'))
+    return textOfContent(
+      content,
+      headerOf(isRequest ? entry.requestHead : entry.responseHead, 'content-type'),
+    )
   }
   return {
     headers: new Headers(fields.map(({ name, value }): [string, string] => [name, value])),

@@ -128,7 +128,8 @@ async function problemOf(
   if (!plan.responseBody.subarray(0, answered.length).equals(answered)) return 'answer body'
   if (answered.length !== Math.min(answerTotal, MAX_BODY))
     return `answer body: ${answered.length} kept of ${answerTotal}`
-  if (row.response !== undefined && row.response.head !== plan.responseHead) return `answer head ${row.response.head}`
+  if (row.response !== undefined && row.response.head !== plan.responseHead)
+    return `answer head ${row.response.head}`
   if (row.response !== undefined && row.interim.join('') !== plan.interim.join(''))
     return `interim ${row.interim.join('')}`
   if (!isWhole) return row.state === 'failed' || row.state === 'done' ? undefined : `state ${row.state}`
@@ -136,9 +137,11 @@ async function problemOf(
   if (!answer.isComplete) return 'the visitor got no whole answer'
   if (plan.isWebSocket) return messagesOf(plan, row, request, answer, api)
   if (row.state !== 'done') return `state ${row.state} ${row.code ?? ''}`
-  if (!answer.body.equals(plan.responseBody) || answerTotal !== plan.responseBody.length) return 'answer length'
+  if (!answer.body.equals(plan.responseBody) || answerTotal !== plan.responseBody.length)
+    return 'answer length'
   if (row.response?.body.isComplete !== true) return 'answer not complete'
-  if (trailersOf(row.response.trailers) !== trailersOf(fields(plan.responseTrailers))) return 'answer trailers'
+  if (trailersOf(row.response.trailers) !== trailersOf(fields(plan.responseTrailers)))
+    return 'answer trailers'
   if (trailersOf(fields(answer.trailers)) !== trailersOf(fields(plan.responseTrailers)))
     return "the visitor's trailers"
   return undefined
