@@ -98,9 +98,9 @@ function machine(): string {
   const { environment, rounds, quick } = suites[0]!
   const commits = new Set(suites.map(one => one.environment.commit))
   const parts = [
-    `${environmentLine(environment)}. Medians of ${rounds} interleaved round${rounds === 1 ? '' : 's'}${rounds < 5 ? ', fewer than the usual five' : ''}, where the row says nothing else.`,
+    `${environmentLine(environment)}. Medians of ${rounds} interleaved round${rounds === 1 ? '' : 's'}${rounds < 5 ? ', fewer than the usual five' : ''}, unless the row says otherwise.`,
     ...(commits.size > 1
-      ? ['Suites are of several runs: each detail page has its machine, commit and date.']
+      ? ['The suites come from several runs: each detail page has its machine, commit and date.']
       : []),
     ...meanwhile(suites),
   ]

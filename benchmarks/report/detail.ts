@@ -28,7 +28,7 @@ export function meanwhile(suites: readonly SuiteResult[]): readonly string[] {
   if (busy.length === 0 || steal.length === 0) return []
   const isShared = median(busy) > BUSY_CORES || median(steal) > BUSY_STEAL
   return [
-    `Meanwhile other work took ${figure(median(busy))} cores (median), the hypervisor ${figure(median(steal))} %.`,
+    `During the runs, other processes used ${figure(median(busy))} cores (median), and the hypervisor took ${figure(median(steal))} % of the time.`,
     ...(isShared ? ['**The machine was shared with other work: these figures are provisional.**'] : []),
   ]
 }

@@ -117,7 +117,7 @@ export class Boxing implements Upstream {
   }
 
   #acknowledge(visit: Visit): void {
-    const status = this.#box.answer
+    const status = this.#box.status
     const length = status === 204 ? '' : 'Content-Length: 0\r\n'
     const connection = visit.keepsAlive ? 'keep-alive' : 'close'
     visit.answered(status)

@@ -186,7 +186,7 @@ export class HttpReader {
       const [entry] = this.#waiting
       // An answer without a request: a connection that says 408 before it closes.
       if (entry === undefined || entry.endMark !== undefined) return this.lose(at)
-      entry.answerStartMark ??= at
+      entry.responseStartMark ??= at
       const next = this.#readAnswerHead(entry, bytes, from, at)
       if (next < 0) return this.#loseAnswer(this.#responseHead.fault, at)
       if (next === 0) return
@@ -217,12 +217,12 @@ export class HttpReader {
     if (head.status < 200 && head.status !== 101) {
       if (entry.interim.length < MAX_INTERIM) entry.interim.push(bytes)
       else entry.isIncomplete = true
-      entry.answerStartMark = undefined
+      entry.responseStartMark = undefined
       return store.grew(entry, bytes.length)
     }
     entry.status = head.status
     entry.reason = head.reason
-    entry.answerHead = bytes
+    entry.responseHead = bytes
     store.grew(entry, bytes.length)
     if (head.status === 101) return this.#switch(entry, head, at)
     this.#leaveUpgrade(at)
@@ -233,7 +233,7 @@ export class HttpReader {
       const { maxBodyBytes } = store.bounds
       if (isPlain) this.#events = new EventsReader(maxBodyBytes, frame => this.#frame(entry, FROM_APP, frame))
     }
-    this.#beginBody(FROM_APP, entry.answerBody, head.body, head.contentLength)
+    this.#beginBody(FROM_APP, entry.responseBody, head.body, head.contentLength)
     if (this.#bodies[FROM_APP].framer.complete) this.#answerEnded(at)
     else store.changed(entry)
   }
@@ -242,10 +242,10 @@ export class HttpReader {
     const entry = this.#waiting[0]
     if (entry === undefined) return
     entry.endMark = at
-    entry.answerBody.isComplete = true
+    entry.responseBody.isComplete = true
     this.#events = undefined
-    entry.answerTrailers = this.#takeTrailers(FROM_APP)
-    this.#room.store.grew(entry, entry.answerTrailers.length)
+    entry.responseTrailers = this.#takeTrailers(FROM_APP)
+    this.#room.store.grew(entry, entry.responseTrailers.length)
     if (entry.requestEndMark !== undefined) this.#finish(entry)
   }
 
