@@ -472,12 +472,13 @@ function watched(id: string, title: string, file: string, pauseMs: number): Row 
     excludes: file === '100m' ? notJson : () => undefined,
     async take({ tunnel }) {
       const { server, client } = tunnel.processes
-      const { status, firstByteMs, totalMs, bytes } = await watchedGet(
+      const { status, firstByteMs, totalMs, bytes, isRight } = await watchedGet(
         tunnel.endpoints.files!,
         `/${file}`,
+        fileBytes(FILE_SIZES[file]!),
         pauseMs,
       )
-      if (status !== 200 || bytes !== FILE_SIZES[file]) throw new Error(`status ${status}, ${bytes} bytes`)
+      if (status !== 200 || !isRight) throw new Error(`status ${status}, ${bytes} bytes, or wrong ones`)
       return { firstByte: firstByteMs, total: totalMs, peak: peakBytes([...server, ...client]) / 1e6 }
     },
   }

@@ -27,9 +27,16 @@ export interface Table {
   readonly columns: readonly Column[]
   readonly rows: readonly ResultRow[]
   readonly note?: string
+  /** Rounds of every figure. Default: one figure, however it came about. */
+  readonly rounds?: number
+  /** The way of the requests through ours, where it is not that of easy requests. */
+  readonly path?: Path
   /** What is to be reached against the best peer, for `verdict.ts`. */
   readonly goals?: readonly Goal[]
 }
+
+/** `ordinary`: through the main threads, as bodies, guards, pools and WebSockets go. `tls`: visitors come over TLS. */
+export type Path = 'ordinary' | 'tls'
 
 export interface Goal {
   readonly key: string
@@ -50,6 +57,8 @@ export interface SuiteResult {
   /** A smoke run: its figures mean nothing. */
   readonly quick: boolean
   readonly rounds: number
+  /** Where it is not a column: cores that other work took, and percent that the hypervisor took. */
+  readonly meanwhile?: { readonly foreign: number; readonly steal: number }
   readonly tables: readonly Table[]
 }
 

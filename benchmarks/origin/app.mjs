@@ -1,4 +1,4 @@
-// The ordinary app on Node: fixed files, an answer in pieces, server-sent events, and POST, on node:http.
+// The ordinary app on Node: fixed files, an answer in pieces, server-sent events, on node:http.
 
 import { createServer } from 'node:http'
 
@@ -16,13 +16,8 @@ const chunked = files.get('/1k')
 
 const server = createServer((request, response) => {
   const file = files.get(request.url)
-  if (request.method === 'POST') {
-    let bytes = 0
-    request.on('data', piece => {
-      bytes += piece.length
-    })
-    request.on('end', () => response.end(String(bytes)))
-  } else if (request.url === '/two') {
+  response.setHeader('X-Answer', `${request.method} ${request.url}`)
+  if (request.url === '/two') {
     // The head at once, the body behind it: two segments, as with a stream that is piped.
     response.writeHead(200, { 'content-length': 20 })
     response.flushHeaders()

@@ -48,7 +48,7 @@ export async function startOrigins(names: readonly OriginName[], ground?: Ground
     const folder = scratch('nginx')
     folders.push(folder)
     const port = freePort()
-    const server = `${settings} open_file_cache max=100 inactive=3600s;
+    const server = `${settings} open_file_cache max=100 inactive=3600s; add_header X-Answer "$request_method $request_uri";
   server { listen ${ground?.launch ? '' : '127.0.0.1:'}${port} backlog=4096; root ${wwwFolder()}; }`
     children.push(await begin(nginxProgram({ file: folder.write }, server).command))
     await (ground?.listening ?? listening)(port)
