@@ -42,6 +42,8 @@ const SUITES: readonly Suite[] = [
   { name: 'Latency', file: 'latency.ts', kind: 'figures' },
   { name: 'Scalability', file: 'scalability.ts', kind: 'figures' },
   { name: 'Utility Functions', file: 'utils.ts', kind: 'figures' },
+  { name: 'Rows that others publish', file: 'published.ts', kind: 'figures' },
+  { name: 'Other load generators', file: 'generators.ts', kind: 'figures' },
   { name: 'Heads', file: 'heads.ts', kind: 'prints' },
   { name: 'HTTP/2', file: 'http2.ts', kind: 'prints' },
   { name: 'Handshakes', file: 'handshakes.ts', kind: 'prints' },

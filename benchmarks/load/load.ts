@@ -61,9 +61,6 @@ export interface LoadResult {
   readonly failed: number
   /** Of those that failed: complete, and not what it must be. */
   readonly wrong: number
-  /** Connections that could not be had, and failures before the clock started. */
-  readonly notOpened: number
-  readonly warmFailures: number
   readonly seconds: number
   readonly bytes: number
   /** Processor time of the generator itself. */
@@ -92,12 +89,18 @@ export async function run(endpoints: Tunnel['endpoints'], load: Load): Promise<L
   return judged(stdout, stderr)
 }
 
+/** Connections that could not be had, and failures before the clock started. */
+interface Early {
+  readonly notOpened: number
+  readonly warmFailures: number
+}
+
 function judged(stdout: string, stderr: string): LoadResult {
   const line = /^REPORT (.*)$/m.exec(stdout)?.[1]
   if (!line)
     throw new Error(`load generator: ${/^error: (.*)$/m.exec(stderr)?.[1] ?? (stderr || 'it ended early')}`)
   // Printed by generator.c.
-  const result = JSON.parse(line) as LoadResult
+  const result = JSON.parse(line) as LoadResult & Early
   const { ok, failed, wrong, notOpened, warmFailures, failure } = result
   const [bad, all] = [failed + warmFailures, ok + failed + warmFailures]
   if (wrong > 0 || bad > MAX_FAILED_SHARE * all)

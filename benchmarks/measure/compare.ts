@@ -4,7 +4,7 @@
 // decide little. One reverse proxy is the better unit, since it too waits for wake-ups.
 
 import type { ResultRow, SavedRun, SuiteResult, Table } from './result.ts'
-import { figure, type Summary, summarize } from './samples.ts'
+import { figure, median, type Summary, summarize } from './samples.ts'
 import { table } from './table.ts'
 import { figuresOf, rangeOf } from './verdict.ts'
 
@@ -12,6 +12,9 @@ const UNITS = ['nginx-hop', 'nginx-tls', 'direct', 'Direct']
 /** Beyond the worst saved round by this factor, ours is slower: CI shares its machine, and one bad second is no regression. */
 const SLACK_OF_RATE = 2
 const SLACK_OF_CPU = 1.6
+/** Beside other work for more than this many cores, only what cannot be its fault counts. */
+const BUSY_CORES = 0.5
+const SLACK_WHEN_BUSY = 5
 
 export interface Comparison {
   readonly text: string
@@ -59,7 +62,9 @@ function compareTable(one: Table, earlier: SuiteResult, slower: string[]): strin
       const isCpu = key.startsWith('cpu')
       if (row.role !== 'ours' || unit === undefined || (index > 0 && !isCpu)) continue
       const [low, high] = rangeOf(before)
-      const slack = isCpu ? SLACK_OF_CPU : SLACK_OF_RATE
+      const others = figuresOf(row, 'foreign')
+      const isBusy = others.length > 0 && median(others) > BUSY_CORES
+      const slack = (isCpu ? SLACK_OF_CPU : SLACK_OF_RATE) * (isBusy ? SLACK_WHEN_BUSY : 1)
       if (better === 'higher' ? now.median < low / slack : now.median > high * slack)
         slower.push(`slower: ${one.title}: ${row.name}, ${figureName} ${texts.join(' before, now ')}`)
     }
