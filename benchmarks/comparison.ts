@@ -8,6 +8,7 @@ import { TunnelClient } from '../src/index.ts'
 import { generateId, generateSubdomain, isValidSubdomain } from '../src/names.ts'
 import { DATA } from '../src/wire/frame.ts'
 import { encodeRequest, parseServerMessage } from '../src/wire/json.ts'
+import type { Exchange } from './load/load.ts'
 import { get, JSON_LIST, post } from './load/traffic.ts'
 import { finish } from './measure/children.ts'
 import { COLUMNS, loadRow } from './measure/load-rows.ts'
@@ -41,15 +42,15 @@ async function detected(): Promise<Table> {
   const rows = TOOLS.map(async ([name, command, state]): Promise<ResultRow> => {
     const [program = '', ...flags] = command.split(' ')
     const path = binary(program)
-    if (path === null) return { name, role: 'floor', cells: { command, state: 'not installed' } }
+    if (path === null) return { name, role: 'floor', cells: { state: `\`${command}\`: not installed` } }
     const { stdout, stderr } = await finish([path, ...flags], { timeoutMs: 5_000 })
     const version = /\d+\.\d+(?:\.\d+)?/.exec(stdout + stderr)?.[0] ?? 'unknown'
-    return { name, role: 'floor', cells: { command, state: `${version}, ${state}` } }
+    return { name, role: 'floor', cells: { state: `\`${command}\`: ${version}, ${state}` } }
   })
   return {
     id: 'tools',
     title: 'Detected tools',
-    columns: [column('command', 'command', ''), column('state', 'state', '')],
+    columns: [column('state', 'by its version command', '')],
     rows: await Promise.all(rows),
   }
 }
@@ -78,7 +79,7 @@ const ESTABLISHMENT: Row = {
   },
 }
 const PLAIN = { ...get('', 'bun'), answer: Buffer.from('OK') }
-const forwarded = (id: string, title: string, exchange: typeof PLAIN, connections: number): Row =>
+const forwarded = (id: string, title: string, exchange: Exchange, connections: number): Row =>
   loadRow({ id, title, columns: COLUMNS.latency, exchanges: [exchange], connections, path: 'ordinary' })
 const ROWS: readonly Row[] = [
   STARTUP,

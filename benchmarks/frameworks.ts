@@ -87,6 +87,6 @@ async function through(name: string, port: number): Promise<readonly Table[]> {
 }
 
 async function warmUp(scene: Scene, row: Row): Promise<void> {
-  const until = performance.now() + unlessQuick(1_500, 100)
+  const until = performance.now() + unlessQuick(options.minutes === undefined ? 1_500 : 300, 100)
   while (performance.now() < until) await row.take(scene)
 }

@@ -13,7 +13,7 @@ import { choose, OURS } from './peers/list.ts'
 import type { Endpoint } from './peers/peer.ts'
 import { frpBest, ratholeBest } from './peers/tcp.ts'
 
-const SECONDS = unlessQuick(3, 1)
+const SECONDS = unlessQuick(options.minutes === undefined ? 3 : 1, 1)
 const RATE = 4_000
 /** Answers that `wrk` and `vegeta` take for wrong: above this share the row has no figure. */
 const MAX_FAILED = 0.001

@@ -1,7 +1,7 @@
 // Rows that other projects publish of themselves and no other suite has: `bun benchmarks/published.ts`
 //
 // Rates of 1, 2,000 and 3,000 requests a second, 48 workers without a limit, 200 connections, an echo of 1 KB to 10 MB,
-// HTTP/2 to the app, system calls. docs/benchmarks/published.csv has each published figure beside the measured one.
+// HTTP/2 to the app, TLS handshakes, system calls. docs/benchmarks/published.csv has each published figure beside the measured one.
 
 import { run } from './load/load.ts'
 import { get, SMALL } from './load/traffic.ts'
@@ -12,16 +12,16 @@ import { type Figures, measure, type Row, type Scene } from './measure/rounds.ts
 import { conclude, isQuick, options, say, seconds, unlessQuick } from './measure/suite.ts'
 import { summary } from './measure/summary.ts'
 import { scratch } from './peers/binary.ts'
-import { direct } from './peers/floors.ts'
+import { caddyTls, direct, nginxTls } from './peers/floors.ts'
 import { choose, OURS } from './peers/list.ts'
-import { ours } from './peers/ours.ts'
+import { ours, oursCliTls, oursTls } from './peers/ours.ts'
 import type { Peer } from './peers/peer.ts'
 import { bore, frpBest, frpMux, ratholeBest } from './peers/tcp.ts'
 
 const fixed = (rate: number, connections: number, lasts: number): Row => ({
   ...loadRow({
     id: `r${rate}`,
-    title: `GET 20 B, ${rate.toLocaleString('en-US')} a second on ${connections} connections`,
+    title: `GET 20 B, ${rate.toLocaleString('en-US')} a second on ${connections} connection${connections === 1 ? '' : 's'}`,
     columns: COLUMNS.fixed,
     exchanges: SMALL,
     connections,
@@ -44,6 +44,8 @@ const echo = (size: string, title: string): Row =>
     columns: COLUMNS.sized,
     exchanges: [{ ...get(size, 'bun'), method: 'POST', path: '/echo', body: size }],
     connections: 10,
+    // Ten at a time, each 10 MB there and back.
+    more: { timeoutMs: 30_000 },
   })
 
 /** A second of small requests under strace, which slows them down: calls for each, and what the time in the kernel goes to. */
@@ -97,7 +99,6 @@ const SYSTEM_CALLS: Row = {
 
 const TUNNELS = [direct, ...OURS, ratholeBest, bore, frpBest, frpMux]
 const HTTP2_APPS = [
-  direct,
   ...OURS,
   ours('ours-h2c', 'library, the app speaks HTTP/2 without TLS', { h2cApp: true }),
   ours('ours-cli-h2c', 'command line, --protocol h2c', { h2cApp: true, cli: 'piped' }),
@@ -111,15 +112,29 @@ const TO_HTTP2 = loadRow({
   path: 'ordinary',
 })
 
+/** Each request is a connection of its own: nginx has one worker, as our server has one thread for handshakes. */
+const HANDSHAKES = loadRow({
+  id: 'handshakes',
+  title: 'TLS, a new connection for every request, 10 at a time',
+  columns: COLUMNS.rate,
+  exchanges: SMALL,
+  connections: 10,
+  more: { reconnect: true },
+})
+const OVER_TLS = [nginxTls, caddyTls, oursTls, oursCliTls]
+
 const chosen = (peers: readonly Peer[]): readonly Peer[] =>
-  choose(peers, { names: options.peers, quick: isQuick, known: [...TUNNELS, ...HTTP2_APPS] })
+  choose(peers, { names: options.peers, quick: isQuick, known: [...TUNNELS, ...HTTP2_APPS, ...OVER_TLS] })
 const canTrace = Bun.which('strace') !== null
 if (!canTrace) say('System calls are left out: strace is not installed')
 const { tables, versions } = await measure([
   {
     origins: ['files'],
     peers: chosen(TUNNELS),
-    rows: [closed('w48', 48), closed('t200', 200), fixed(2_000, 50, 2), fixed(3_000, 50, 2), fixed(1, 1, 10)],
+    rows: [
+      closed('w48', 48),
+      ...(isQuick ? [] : [closed('t200', 200), fixed(2_000, 50, 2), fixed(3_000, 50, 2), fixed(1, 1, 10)]),
+    ],
     warmUp: ({ tunnel }) =>
       run(tunnel.endpoints, { exchanges: SMALL, connections: 50, seconds: unlessQuick(1.5, 0.1) }).then(
         () => {},
@@ -130,16 +145,20 @@ const { tables, versions } = await measure([
     peers: chosen(TUNNELS),
     rows: [
       echo('1k', '1 KB'),
-      echo('10k', '10 KB'),
-      echo('100k', '100 KB'),
-      echo('1m', '1 MB'),
-      echo('10m', '10 MB'),
+      ...(isQuick
+        ? []
+        : [echo('10k', '10 KB'), echo('100k', '100 KB'), echo('1m', '1 MB'), echo('10m', '10 MB')]),
     ].map(row => ({ ...row, atMost: 3 })),
   },
   {
     origins: ['node', 'h2c'],
     peers: options.peers ? chosen(HTTP2_APPS) : HTTP2_APPS,
     rows: [TO_HTTP2],
+  },
+  {
+    origins: ['files'],
+    peers: options.peers?.includes('ours') === false ? [] : OVER_TLS,
+    rows: [HANDSHAKES],
   },
   ...(canTrace ? [{ origins: ['files' as const], peers: chosen(TUNNELS), rows: [SYSTEM_CALLS] }] : []),
 ])

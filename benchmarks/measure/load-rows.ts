@@ -101,6 +101,7 @@ export async function observe(
   return {
     rps: ok / seconds,
     mbps: bytes / 1e6 / seconds,
+    mean: result.mean,
     p50: result.p50,
     p90: result.p90,
     p95: result.p95,

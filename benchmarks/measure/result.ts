@@ -15,7 +15,7 @@ export interface Column {
 
 export interface ResultRow {
   readonly name: string
-  /** `mark`: a peer that may set the mark; `floor`: what stands beside for reference, such as no tunnel at all. */
+  /** `peer`: may be the best other program; `floor`: shown for reference, such as no tunnel at all. */
   readonly role: 'ours' | 'peer' | 'floor'
   readonly cells: Readonly<Record<string, Cell>>
 }
@@ -33,6 +33,11 @@ export interface Table {
   readonly path?: Path
   /** What is to be reached against the best peer, for `verdict.ts`. */
   readonly goals?: readonly Goal[]
+}
+
+/** Functions and single requests of one process. */
+export function isTimed({ columns }: Table): boolean {
+  return columns[0]?.unit === 'ns'
 }
 
 /** `ordinary`: through the main threads, as bodies, guards, pools and WebSockets go. `tls`: visitors come over TLS. */

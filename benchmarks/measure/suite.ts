@@ -32,6 +32,8 @@ export const USAGE = `
 
 export interface Arguments {
   readonly quick: boolean
+  /** Of `report.ts` alone. */
+  readonly publish: boolean
   readonly accelerator: boolean
   readonly rounds?: number
   readonly seconds?: number
@@ -60,6 +62,7 @@ export function readArguments(argv: readonly string[] = process.argv.slice(2)): 
         json: { type: 'string' },
         compare: { type: 'string' },
         gate: { type: 'string' },
+        publish: { type: 'boolean', default: false },
         help: { type: 'boolean', default: false },
       },
       allowPositionals: true,
@@ -74,6 +77,7 @@ export function readArguments(argv: readonly string[] = process.argv.slice(2)): 
       if (path !== undefined && !existsSync(path)) throw new Error(`--${flag}: there is no file ${path}`)
     return {
       quick: values.quick,
+      publish: values.publish,
       accelerator: values.accelerator,
       words: positionals,
       ...(rounds !== undefined && { rounds: number('--rounds', rounds, 1, 1_000, true) }),
