@@ -61,7 +61,7 @@ const OF_EACH_PATH = 2
 
 /**
  * The rows that are furthest ahead or behind beyond their spread, one column of each table: at least two of the ordinary path
- * and two over TLS where there are, no more than half of one kind of figure. Ahead only what is not near `direct`. `sameCause`: rows with the same text count once.
+ * and two over TLS where there are; of the others no more than half of one kind of figure. Ahead only what is not near `direct`. `sameCause`: rows with the same text count once.
  */
 export function pick(
   standings: readonly Standing[],
@@ -77,15 +77,11 @@ export function pick(
       key(one) === undefined || at === all.findIndex(other => key(other) === key(one))
   const distinct = sorted.filter(isFirst(({ table }) => table.id)).filter(isFirst(sameCause))
   const found: Standing[] = []
-  const take = (most: number, isWanted: (one: Standing) => boolean): void => {
-    for (const one of distinct) {
-      const isFull = found.filter(({ kind }) => kind === one.kind).length >= count / 2
-      if (most <= 0 || isFull || found.includes(one) || !isWanted(one)) continue
-      found.push(one)
-      most--
-    }
+  for (const path of ['ordinary', 'tls'] as const)
+    found.push(...distinct.filter(({ table }) => table.path === path).slice(0, OF_EACH_PATH))
+  for (const one of distinct) {
+    const ofKind = found.filter(({ kind }) => kind === one.kind).length
+    if (found.length < count && ofKind < count / 2 && !found.includes(one)) found.push(one)
   }
-  for (const path of ['ordinary', 'tls'] as const) take(OF_EACH_PATH, ({ table }) => table.path === path)
-  take(count - found.length, () => true)
   return found.toSorted((a, b) => beyondSpread(b) - beyondSpread(a))
 }
