@@ -92,6 +92,10 @@ export class AdminDesk {
     this.#server.emit('refused', { remoteAddress, wire: 'admin', code, kind: 'admin' })
   }
 
+  get basePath(): string {
+    return this.#server.settings.basePath
+  }
+
   get limits(): Bounds {
     return this.#server.limits
   }
