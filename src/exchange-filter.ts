@@ -7,7 +7,7 @@
 import type { ExchangeRow } from './exchange.ts'
 
 /** Parts of an exchange that a row does not show. */
-export type Part = 'request.head' | 'request.body' | 'answer.head' | 'answer.body' | 'frames'
+export type Part = 'request.head' | 'request.body' | 'response.head' | 'response.body' | 'frames'
 
 /** Text of a part as far as it is kept, decoded for reading; empty when there is none. */
 export type TextOf = (part: Part) => string
@@ -45,7 +45,7 @@ const STATES: Readonly<Record<string, Test>> = {
   replay: row => row.replayOf !== undefined,
   pinned: row => row.isPinned,
   noted: row => row.note !== '',
-  cut: row => isCut(row.requestBody) || isCut(row.answerBody),
+  cut: row => isCut(row.requestBody) || isCut(row.responseBody),
   incomplete: row => row.isIncomplete,
   webhook: row => row.verified !== undefined,
   verified: row => row.verified?.isValid === true,
@@ -76,23 +76,23 @@ const KEYS: Readonly<Record<string, Make>> = {
   larger: value => sizeTest(value, (bytes, limit) => bytes >= limit),
   smaller: value => sizeTest(value, (bytes, limit) => bytes < limit),
   is: value => own(STATES, value) ?? `is: takes ${Object.keys(STATES).join(', ')}`,
-  body: value => (_, textOf) => has(textOf, 'request.body', value) || has(textOf, 'answer.body', value),
+  body: value => (_, textOf) => has(textOf, 'request.body', value) || has(textOf, 'response.body', value),
   'request.body': value => (_, textOf) => has(textOf, 'request.body', value),
-  'answer.body': value => (_, textOf) => has(textOf, 'answer.body', value),
+  'response.body': value => (_, textOf) => has(textOf, 'response.body', value),
   header: value => (_, textOf) =>
-    hasField(textOf, 'request.head', value) || hasField(textOf, 'answer.head', value),
+    hasField(textOf, 'request.head', value) || hasField(textOf, 'response.head', value),
   'request.header': value => (_, textOf) => hasField(textOf, 'request.head', value),
-  'answer.header': value => (_, textOf) => hasField(textOf, 'answer.head', value),
+  'response.header': value => (_, textOf) => hasField(textOf, 'response.head', value),
   frame: value => (_, textOf) => has(textOf, 'frames', value),
 }
 
 const CONTENT_KEYS: ReadonlySet<string> = new Set([
   'body',
   'request.body',
-  'answer.body',
+  'response.body',
   'header',
   'request.header',
-  'answer.header',
+  'response.header',
   'frame',
 ])
 
@@ -257,7 +257,7 @@ function sizeTest(value: string, isSo: (bytes: number, limit: number) => boolean
   const power = 'bkmg'.indexOf(found[2]?.[0] ?? 'b')
   const limit = Number(found[1]) * 1_024 ** power
   return row =>
-    isSo(Math.max(row.requestBody.totalBytes, row.answerBody.totalBytes, row.bytesIn, row.bytesOut), limit)
+    isSo(Math.max(row.requestBody.totalBytes, row.responseBody.totalBytes, row.bytesIn, row.bytesOut), limit)
 }
 
 function isCut({

@@ -3,7 +3,7 @@
 
 import type { ErrorCode } from './errors.ts'
 
-/** `http` until its answer shows what it is: 101 to a WebSocket, or `text/event-stream`. Connections and flows are rows. */
+/** `http` until its response shows what it is: 101 to a WebSocket, or `text/event-stream`. Connections and flows are rows. */
 export type ExchangeKind = 'http' | 'websocket' | 'sse' | 'tcp' | 'tls' | 'udp'
 
 /** `failed`: it did not end in good order, or the server refused it; `code` says why. */
@@ -24,7 +24,7 @@ export interface Field {
   readonly isSecret?: true
 }
 
-/** A body, without chunk framing. Its bytes are at `request.body` and `answer.body`. */
+/** A body, without chunk framing. Its bytes are at `request.body` and `response.body`. */
 export interface Body extends Kept {
   /** Its last byte was seen. `false`: it goes on, or was cut off. */
   readonly isComplete: boolean
@@ -49,9 +49,9 @@ export interface Times {
   readonly requestMs?: number
   /** At the server, before the request came here: held until a client was back, or in a queue. Absent when not known. */
   readonly waitingMs?: number
-  /** From the last byte of the request to the first byte of the answer, or from its first where the answer came earlier. */
+  /** From the last byte of the request to the first byte of the response, or from its first where the response came earlier. */
   readonly appMs?: number
-  /** From the first byte of the answer to its last. */
+  /** From the first byte of the response to its last. */
   readonly transferMs?: number
   /** From the first byte of the request to the end. Rows of connections: from open to close. */
   readonly totalMs?: number
@@ -96,8 +96,8 @@ export interface ExchangeRow {
   /** Address of the visitor, when the server tells it. */
   readonly visitor?: string
   readonly requestBody: Kept
-  readonly answerBody: Kept
-  /** Content-Type of the answer, else empty. */
+  readonly responseBody: Kept
+  /** Content-Type of the response, else empty. */
   readonly type: string
   readonly times: Times
   /** WebSocket messages and server-sent events; `keptBytes` and `totalBytes` count their content. */
@@ -121,12 +121,12 @@ export interface ExchangeRow {
 export interface ExchangeDetail extends ExchangeRow {
   /** Absent for what the server refused, and for connections and flows. */
   readonly request?: Message
-  /** Heads of 1xx answers in front of the answer, each character a byte. A 101 is the answer itself. */
+  /** Heads of 1xx answers in front of the response, each character a byte. A 101 is the response itself. */
   readonly interim: readonly string[]
-  readonly answer?: Message
+  readonly response?: Message
   /** Subprotocol and extensions of a WebSocket as agreed. */
   readonly websocket?: { readonly protocol: string; readonly isCompressed: boolean }
-  /** What its `code` means, what is wrong with the app's answer, and what to do. */
+  /** What its `code` means, what is wrong with the app's response, and what to do. */
   readonly explanation?: string
   /** Whether it can be sent again; else the code that says why not. */
   readonly replayable: true | ErrorCode
@@ -238,7 +238,7 @@ export interface ReplayRequest {
   readonly resign?: boolean
 }
 
-/** Its answer, once all of them are over. */
+/** Its response, once all of them are over. */
 export interface ReplayResult {
   readonly replays: readonly {
     readonly exchange: ExchangeRow
@@ -280,7 +280,7 @@ export interface Diff {
   readonly b: ExchangeRow
   readonly verdict: ReplayResult['replays'][number]['verdict']
   readonly request: MessageDiff
-  readonly answer: MessageDiff
+  readonly response: MessageDiff
 }
 
 /** Body of `POST wait`. */
@@ -293,7 +293,7 @@ export interface WaitRequest {
   readonly after?: string
 }
 
-/** Any answer with a status of 400 or above. */
+/** Any response with a status of 400 or above. */
 export interface ApiError {
   readonly error: { readonly code: ErrorCode; readonly message: string }
 }

@@ -9,7 +9,7 @@ export interface Box {
   /** `/hooks/github`, or `/hooks/*` for all below. */
   readonly paths: readonly string[]
   /** What the sender of a webhook is answered with. */
-  readonly answer: number
+  readonly status: number
 }
 
 /** A webhook to be kept. */

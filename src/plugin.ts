@@ -280,7 +280,7 @@ export interface Observer extends ForTunnels {
    */
   trace?(seen: Seen, parent: string | undefined): string | undefined
   /** The head of its answer is about to go out. */
-  answered?(seen: Seen, status: number): void
+  responded?(seen: Seen, status: number): void
   /** Called once for each `began`. */
   ended?(seen: Seen, outcome: Outcome): void
 }

@@ -121,7 +121,7 @@ export interface CopyPool {
    * is none. A label: the answer of that client, while it is connected and takes the request, else as `first`. 200 to 299: that status at
    * once.
    */
-  readonly answer?: string | number
+  readonly response?: string | number
   /** What this client calls itself, for `answer` of the others: letters, digits, `.`, `_` and `-`, at most 63. Default: nothing. */
   readonly label?: string
 }
@@ -206,7 +206,7 @@ export interface InboxWishOptions {
   /** `/hooks/github`, or `/hooks/*` for all below. 1 to 32 of at most 256 characters, else `OPTION_INVALID`. */
   readonly paths: readonly string[]
   /** What their sender is answered with: 200, 201, 202 or 204. Default 202. */
-  readonly answer?: number
+  readonly status?: number
 }
 
 /** A TCP tunnel: `client.tcp(…)`. Exactly one of `port` and `unix` says where connections go. */
@@ -483,11 +483,11 @@ export interface TunnelClientEvents {
    * as an error.
    */
   requests: {
-    readonly begun: number
+    readonly started: number
     readonly requests: number
     readonly errors: number
     readonly bytes: number
-    readonly underWay: number
+    readonly inFlight: number
   }
   /** The health checks of a tunnel have another verdict; `error` says why the app is unwell. */
   health: { readonly tunnel: string; readonly isHealthy: boolean; readonly error?: Error }

@@ -25,7 +25,7 @@ export interface RegisterRoute extends HostRewrite {
 export type Affinity = 'none' | 'cookie' | 'address' | 'all'
 
 /** Of a pool where all get a copy, what the visitor is answered: `first`, what a client calls itself, or a status. */
-export type PoolAnswer = string | number
+export type PoolResponse = string | number
 
 /** Client to server: asks for a tunnel. Answered with `granted` or `refused` that carries the same `ref`. */
 export interface Register extends HostRewrite {
@@ -57,7 +57,7 @@ export interface Register extends HostRewrite {
   /** Shares the name or port with other clients that ask for the same; says how visitors are spread. */
   readonly pool?: Affinity
   /** With `all`: whose answer the visitor gets. Without it: `first`. */
-  readonly poolResponse?: PoolAnswer
+  readonly poolResponse?: PoolResponse
   /** With `all`: what the client calls itself. */
   readonly poolLabel?: string
   /** `tcp` and `tls`: each connection to the origin begins with a PROXY protocol header of this version. */
@@ -74,7 +74,7 @@ export interface InboxWish {
   /** `/hooks/github`, or `/hooks/*` for all below. */
   readonly paths: readonly string[]
   /** What their sender is answered with. */
-  readonly answer: number
+  readonly status: number
 }
 
 /** A guard, not looked into. */
@@ -165,17 +165,17 @@ export interface Granted {
   readonly resume: string
   /** Opens links of this session; absent when the server takes none. */
   readonly linkSecret?: string
-  /** The guard that was asked for is in force. */
-  readonly guarded?: boolean
-  /** It answers all the `hostNames` that were asked for. */
-  readonly hosted?: boolean
-  /** What comes while the client is away is kept as it was asked for. */
-  readonly boxed?: boolean
-  /** The server speaks what was asked for. */
+  /**
+   * The parts of `register` that are in force. A server that does not know one leaves it out, and the client then releases
+   * the tunnel: without its guard, for example, everybody could visit.
+   */
+  readonly features?: readonly string[]
+  /** The protocol of `register`, if the server speaks it to the app. */
   readonly protocol?: 'h2c' | 'h2'
-  /** And to the apps of routes, at least one of which asked for something else than HTTP/1.1. */
-  readonly routed?: boolean
 }
+
+/** The features that this version knows: the guard, all `hostNames`, the inbox, and the `protocol` of routes. */
+export type GrantedFeature = 'guard' | 'hosts' | 'inbox' | 'routes'
 
 export interface Refused {
   readonly type: 'refused'
@@ -250,7 +250,7 @@ export interface ResponseReport {
 
 /** Requests that were not reported one by one. The first four numbers are those since the last such report. */
 export interface UnreportedRequests {
-  readonly begun: number
+  readonly started: number
   /** Those that ended. */
   readonly requests: number
   /** Those of them with a status of 500 or above, or with an error code that is not `CANCELLED`. */
@@ -258,7 +258,7 @@ export interface UnreportedRequests {
   /** Of their answers. */
   readonly bytes: number
   /** Those that began and did not end yet. */
-  readonly underWay: number
+  readonly inFlight: number
 }
 
 /** Server to client, when watched with a rate: requests beyond it. */
@@ -401,7 +401,7 @@ function parseRegister(given: Record<string, unknown>): Register | undefined {
     (inbox === undefined || (fields.kind === 'http' && isInboxWish(inbox))) &&
     (pool === undefined || isAffinity(pool)) &&
     (pool !== 'all' || fields.kind === 'http') &&
-    (poolResponse === undefined || (pool === 'all' && isPoolAnswer(poolResponse))) &&
+    (poolResponse === undefined || (pool === 'all' && isPoolResponse(poolResponse))) &&
     (poolLabel === undefined || (pool === 'all' && isPoolLabel(poolLabel))) &&
     (proxyProtocol === undefined || proxyProtocol === 1 || proxyProtocol === 2)
   if (!isValid || rewrite === undefined || (fields.routes !== undefined && routes === undefined))
@@ -420,7 +420,7 @@ function parseRegister(given: Record<string, unknown>): Register | undefined {
     ...(hosts !== undefined && { hosts }),
     ...(hostNames !== undefined && { hostNames }),
     ...(protocol !== undefined && { protocol }),
-    ...(inbox !== undefined && { inbox: { paths: inbox.paths, answer: inbox.answer } }),
+    ...(inbox !== undefined && { inbox: { paths: inbox.paths, status: inbox.status } }),
     ...(pool !== undefined && { pool }),
     ...(poolResponse !== undefined && { poolResponse }),
     ...(poolLabel !== undefined && { poolLabel }),
@@ -446,13 +446,13 @@ export function isHosts(value: unknown): value is readonly string[] {
 /** Most paths of an inbox. */
 export const MAX_INBOX_PATHS = 32
 /** What the sender of a webhook may be answered with. */
-const INBOX_ANSWERS: ReadonlySet<unknown> = new Set([200, 201, 202, 204])
+const INBOX_STATUSES: ReadonlySet<unknown> = new Set([200, 201, 202, 204])
 
 export function isInboxWish(value: unknown): value is InboxWish {
   if (!isTable(value)) return false
-  const { paths, answer } = value
+  const { paths, status } = value
   if (!Array.isArray(paths) || paths.length === 0 || paths.length > MAX_INBOX_PATHS) return false
-  return paths.every(one => isText(one, 256) && /^\/[^*?#\s]*\*?$/.test(one)) && INBOX_ANSWERS.has(answer)
+  return paths.every(one => isText(one, 256) && /^\/[^*?#\s]*\*?$/.test(one)) && INBOX_STATUSES.has(status)
 }
 
 /** Most whole host names that a tunnel may ask for. */
@@ -495,8 +495,7 @@ export function parseServerMessage(json: Uint8Array): ServerMessage | 'unknown' 
   if (fields === undefined) return undefined
   switch (fields.type) {
     case 'granted': {
-      const { ref, tunnel, name, url, port, resume, linkSecret, guarded, hosted, boxed, protocol, routed } =
-        fields
+      const { ref, tunnel, name, url, port, resume, linkSecret, features, protocol } = fields
       if (
         !isCount(ref) ||
         (port !== undefined && (!isCount(port) || port > 65_535)) ||
@@ -505,10 +504,7 @@ export function parseServerMessage(json: Uint8Array): ServerMessage | 'unknown' 
         !isPublicUrl(url) ||
         !isText(resume, 128) ||
         !isHeaderText(linkSecret) ||
-        (guarded !== undefined && typeof guarded !== 'boolean') ||
-        (hosted !== undefined && typeof hosted !== 'boolean') ||
-        (boxed !== undefined && typeof boxed !== 'boolean') ||
-        (routed !== undefined && typeof routed !== 'boolean') ||
+        !(features === undefined || isFeatures(features)) ||
         (protocol !== undefined && !isProtocol(protocol))
       ) {
         return undefined
@@ -522,11 +518,8 @@ export function parseServerMessage(json: Uint8Array): ServerMessage | 'unknown' 
         resume,
         ...(port !== undefined && { port }),
         ...(linkSecret !== undefined && { linkSecret }),
-        ...(guarded !== undefined && { guarded }),
-        ...(hosted !== undefined && { hosted }),
-        ...(boxed !== undefined && { boxed }),
+        ...(features !== undefined && { features }),
         ...(protocol !== undefined && { protocol }),
-        ...(routed !== undefined && { routed }),
       }
     }
     case 'link-wanted':
@@ -596,10 +589,10 @@ export function parseServerMessage(json: Uint8Array): ServerMessage | 'unknown' 
       }
     }
     case 'requests': {
-      const { begun, requests, errors, bytes, underWay } = fields
+      const { started, requests, errors, bytes, inFlight } = fields
       const isValid =
-        isCount(begun) && isCount(requests) && isCount(errors) && isCount(bytes) && isCount(underWay)
-      return isValid ? { type: 'requests', begun, requests, errors, bytes, underWay } : undefined
+        isCount(started) && isCount(requests) && isCount(errors) && isCount(bytes) && isCount(inFlight)
+      return isValid ? { type: 'requests', started, requests, errors, bytes, inFlight } : undefined
     }
     case 'visitor-connected': {
       const { id, tunnel, remoteAddress, remotePort } = fields
@@ -672,6 +665,10 @@ const isAmount = (value: unknown): value is number =>
   typeof value === 'number' && Number.isFinite(value) && value >= 0
 const isCount = (value: unknown): value is number => isAmount(value) && Number.isSafeInteger(value)
 /** Shown on terminals and written to logs: no control characters. */
+/** A newer server may name features that this version does not know. */
+const isFeatures = (value: unknown): value is readonly string[] =>
+  Array.isArray(value) && value.length <= 32 && value.every(one => isText(one, 32))
+
 const isText = (value: unknown, most: number): value is string =>
   typeof value === 'string' &&
   value.length > 0 &&
@@ -702,7 +699,7 @@ const isAffinity = (value: unknown): value is Affinity =>
 export const isPoolLabel = (value: unknown): value is string =>
   isText(value, 63) && /^[\w.-]+$/.test(value) && value !== 'first' && !/^\d+$/.test(value)
 /** A final status that says that all is well or that it was taken, as webhooks are acknowledged. */
-export const isPoolAnswer = (value: unknown): value is PoolAnswer =>
+export const isPoolResponse = (value: unknown): value is PoolResponse =>
   value === 'first' || isPoolLabel(value) || (isCount(value) && value >= 200 && value <= 299)
 const isErrorCode = (code: string): code is ErrorCode => Object.hasOwn(ERRORS, code)
 /** A newer server may know more codes: they are added within one version of the wire. */

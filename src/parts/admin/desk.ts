@@ -298,7 +298,7 @@ export class AdminDesk {
     this.#probing.add(tunnel)
     try {
       const host = new URL(this.#whole.urlOf(tunnel)).host
-      const result = await probe(upstream, host, serverProbe, this.#server.limits)
+      const result = await probe(upstream, host, serverProbe)
       this.#probes.set(tunnel, result)
       if (result.status > 0) this.#metrics.of(tunnel.name).provenAtMs = Date.now()
       return result

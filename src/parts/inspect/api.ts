@@ -52,7 +52,7 @@ export class InspectApi {
       'GET /exchanges/{id}': ({ entry, query }) => json(detailOf(entry, this.#showing(query))),
       'DELETE /exchanges/{id}': ({ entry }) => this.#remove([entry]),
       'GET /exchanges/{id}/request.body': asked => this.#body(asked, 'request'),
-      'GET /exchanges/{id}/answer.body': asked => this.#body(asked, 'answer'),
+      'GET /exchanges/{id}/response.body': asked => this.#body(asked, 'response'),
       'GET /exchanges/{id}/frames': asked => this.#frames(asked),
       'GET /exchanges/{id}/as/{format}': asked => this.#as(asked),
       'POST /exchanges/{id}/replay': asked => this.#replay(asked),
@@ -195,10 +195,10 @@ export class InspectApi {
 
   // ── One exchange ───────────────────────────────────────────────────────────────────────────────────────────
 
-  #body({ entry, query }: Asked, side: 'request' | 'answer'): Response {
+  #body({ entry, query }: Asked, side: 'request' | 'response'): Response {
     const { bytes: content, fault } = contentOf(entry, side, query.get('decoded') === '1')
     const { secrets, reveals } = this.#showing(query)
-    const type = headerOf(side === 'request' ? entry.requestHead : entry.answerHead, 'content-type')
+    const type = headerOf(side === 'request' ? entry.requestHead : entry.responseHead, 'content-type')
     const bytes = reveals ? content : maskedForm(content, type, secrets)
     const isDownload = query.get('download') === '1'
     return new Response(new Uint8Array(bytes), {
@@ -215,7 +215,7 @@ export class InspectApi {
   #as({ entry, format, query }: Asked): Response {
     if (!isFormat(format)) return notThere()
     if (entry.requestHead.length === 0) throw new TunnelError('REPLAY_IMPOSSIBLE')
-    if (format.endsWith('test') && (entry.answerHead.length === 0 || entry.status === 101))
+    if (format.endsWith('test') && (entry.responseHead.length === 0 || entry.status === 101))
       throw new TunnelError('REPLAY_IMPOSSIBLE', 'There is no answer that a test could expect.')
     const showing = this.#showing(query)
     const text = exported(entry, format, showing, this.#inspector.urlOf(entry))

@@ -8,7 +8,7 @@ import { formatJson } from './json-text.ts'
 import { fieldsOf, headerOf, type Showing } from './secrets.ts'
 import { rowOf } from './view.ts'
 
-type Side = 'request' | 'answer'
+type Side = 'request' | 'response'
 type Verdict = ReplayResult['replays'][number]['verdict']
 
 /** Longer texts are compared as a whole: lines of two megabytes in a row keep the client busy for seconds. */
@@ -21,7 +21,7 @@ export function verdictOf(before: Entry, after: Entry): Verdict {
   const [was, is] = [isError(before), isError(after)]
   if (was && !is) return 'fixed'
   if (!was && is) return 'regressed'
-  return before.status === after.status && isSameBody(before, after, 'answer') ? 'same' : 'different'
+  return before.status === after.status && isSameBody(before, after, 'response') ? 'same' : 'different'
 }
 
 function isError({ status, state }: Entry): boolean {
@@ -34,7 +34,7 @@ export async function compare(a: Entry, b: Entry, showing: Showing): Promise<Dif
     b: rowOf(b),
     verdict: verdictOf(a, b),
     request: await compareMessages(a, b, 'request', showing),
-    answer: await compareMessages(a, b, 'answer', showing),
+    response: await compareMessages(a, b, 'response', showing),
   }
 }
 
@@ -49,7 +49,7 @@ async function compareMessages(a: Entry, b: Entry, side: Side, showing: Showing)
 }
 
 function headOf(entry: Entry, side: Side): Uint8Array {
-  return side === 'request' ? entry.requestHead : entry.answerHead
+  return side === 'request' ? entry.requestHead : entry.responseHead
 }
 
 function compareFields(a: Uint8Array, b: Uint8Array, { secrets }: Showing): MessageDiff['fields'] {
@@ -70,7 +70,7 @@ function compareFields(a: Uint8Array, b: Uint8Array, { secrets }: Showing): Mess
 }
 
 function isSameBody(a: Entry, b: Entry, side: Side): boolean {
-  const [one, other] = [a, b].map(entry => (side === 'request' ? entry.requestBody : entry.answerBody))
+  const [one, other] = [a, b].map(entry => (side === 'request' ? entry.requestBody : entry.responseBody))
   if (one!.totalBytes !== other!.totalBytes) return false
   return Buffer.compare(contentOf(a, side, true).bytes, contentOf(b, side, true).bytes) === 0
 }
@@ -81,7 +81,7 @@ async function compareBodies(
   side: Side,
   { secrets }: Showing,
 ): Promise<MessageDiff['body']> {
-  const bodyOf = (entry: Entry) => (side === 'request' ? entry.requestBody : entry.answerBody)
+  const bodyOf = (entry: Entry) => (side === 'request' ? entry.requestBody : entry.responseBody)
   const isCut = bodyOf(a).isCut || bodyOf(b).isCut
   const [one, other] = [contentOf(a, side, true), contentOf(b, side, true)]
   const isSame = Buffer.compare(one.bytes, other.bytes) === 0 && bodyOf(a).totalBytes === bodyOf(b).totalBytes

@@ -21,12 +21,12 @@ export interface Content {
 /** The bytes as sent, or with gzip, deflate, br and zstd undone. What cannot be decoded comes as sent, with a fault. */
 export function contentOf(
   entry: Entry,
-  side: 'request' | 'answer',
+  side: 'request' | 'response',
   decoded: boolean,
   floorBytes: number = SHOWN_FLOOR_BYTES,
 ): Content {
   const [head, body] =
-    side === 'request' ? [entry.requestHead, entry.requestBody] : [entry.answerHead, entry.answerBody]
+    side === 'request' ? [entry.requestHead, entry.requestBody] : [entry.responseHead, entry.responseBody]
   const { bytes } = body
   const encoding = decoded ? headerOf(head, 'content-encoding').toLowerCase() : ''
   if (encoding === '' || encoding === 'identity' || bytes.length === 0) return { bytes }

@@ -86,16 +86,16 @@ export class Entry {
   isProbe = false
   visitor: string | undefined
   requestHead: Uint8Array = NOTHING
-  answerHead: Uint8Array = NOTHING
+  responseHead: Uint8Array = NOTHING
   readonly interim: Uint8Array[] = []
   requestBody: KeptBytes = new KeptBytes()
-  answerBody: KeptBytes = new KeptBytes()
+  responseBody: KeptBytes = new KeptBytes()
   /** The lines behind the last chunk, without the blank one. */
   requestTrailers: Uint8Array = NOTHING
-  answerTrailers: Uint8Array = NOTHING
+  responseTrailers: Uint8Array = NOTHING
   /** `undefined`: not yet. */
   requestEndMark: number | undefined
-  answerStartMark: number | undefined
+  responseStartMark: number | undefined
   endMark: number | undefined
   waitingMs: number | undefined
   /** The kept ones; the first has the index `droppedFrames`. */

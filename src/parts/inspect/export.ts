@@ -193,9 +193,9 @@ const RUNNERS: Readonly<Record<'bun-test' | 'vitest' | 'node-test', Runner>> = {
 /** A file that runs on its own: it asks the app at APP_URL, else where it was, and expects the same answer. */
 function testOf(entry: Entry, { imports, is, equals }: Runner, showing: Showing, baseUrl: string): string {
   const path = entry.path.startsWith('/') ? entry.path : `/${entry.path}`
-  const type = headerOf(entry.answerHead, 'content-type')
-  const { bytes } = contentOf(entry, 'answer', true)
-  const isWhole = !entry.answerBody.isCut && entry.answerBody.isComplete && entry.method !== 'HEAD'
+  const type = headerOf(entry.responseHead, 'content-type')
+  const { bytes } = contentOf(entry, 'response', true)
+  const isWhole = !entry.responseBody.isCut && entry.responseBody.isComplete && entry.method !== 'HEAD'
   const text = new TextDecoder().decode(bytes)
   const json = isWhole && /json/i.test(type) ? jsonOf(text) : undefined
   const expectations = [is('answer.status', `${entry.status}`)]
@@ -262,7 +262,7 @@ function http(entry: Entry, showing: Showing): Uint8Array {
 export function harEntry(entry: Entry, showing: Showing, baseUrl: string): unknown {
   const row = rowOf(entry)
   const url = urlOf(entry, baseUrl)
-  const answer = contentOf(entry, 'answer', true).bytes
+  const answer = contentOf(entry, 'response', true).bytes
   const text = textBody(bodyOf(entry, showing))
   const list = (head: Uint8Array) => fieldsOf(head, showing).map(({ name, value }) => ({ name, value }))
   const query = URL.canParse(url)
@@ -294,15 +294,15 @@ export function harEntry(entry: Entry, showing: Showing, baseUrl: string): unkno
       statusText: entry.reason,
       httpVersion: 'HTTP/1.1',
       cookies: [],
-      headers: list(entry.answerHead),
+      headers: list(entry.responseHead),
       content: {
         size: answer.length,
         mimeType: row.type,
         ...(isText ? { text: answerText } : { text: base64Of(answer), encoding: 'base64' }),
       },
-      redirectURL: headerOf(entry.answerHead, 'location'),
-      headersSize: entry.answerHead.length,
-      bodySize: entry.answerBody.totalBytes,
+      redirectURL: headerOf(entry.responseHead, 'location'),
+      headersSize: entry.responseHead.length,
+      bodySize: entry.responseBody.totalBytes,
     },
     cache: {},
     timings: {
@@ -328,7 +328,7 @@ export function hidesSecrets(entry: Entry, { secrets }: Showing): boolean {
   const showing = { secrets, reveals: false }
   return (
     bodyOf(entry, showing) !== entry.requestBody.bytes ||
-    [entry.requestHead, entry.answerHead].some(head =>
+    [entry.requestHead, entry.responseHead].some(head =>
       fieldsOf(head, showing).some(({ value }) => value === MASK),
     )
   )

@@ -40,9 +40,9 @@ const PLAIN = [
   'isIncomplete',
   'startedAt',
 ] as const
-const MARKS = ['requestEndMark', 'answerStartMark', 'endMark'] as const
-const BYTES = ['requestHead', 'answerHead', 'requestTrailers', 'answerTrailers'] as const
-const BODIES = ['requestBody', 'answerBody'] as const
+const MARKS = ['requestEndMark', 'responseStartMark', 'endMark'] as const
+const BYTES = ['requestHead', 'responseHead', 'requestTrailers', 'responseTrailers'] as const
+const BODIES = ['requestBody', 'responseBody'] as const
 
 /** What is used of `node:sqlite`. */
 interface Statement {

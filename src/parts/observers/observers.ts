@@ -59,7 +59,7 @@ export class Observers {
   served(seen: Seen, outcome: Outcome): void {
     const observers = pluginsFor(this.#observers(), seen.tunnel)
     this.tell(observers, observer => observer.began?.(seen))
-    this.tell(observers, observer => observer.answered?.(seen, outcome.status))
+    this.tell(observers, observer => observer.responded?.(seen, outcome.status))
     this.tell(observers, observer => observer.ended?.(seen, outcome))
   }
 
@@ -118,7 +118,7 @@ export class Watched implements Follower {
   /** The head of the answer is there. */
   answered(status: number): void {
     this.#answeredAt = performance.now()
-    this.#all.tell(this.#observers, observer => observer.answered?.(this.#seen, status))
+    this.#all.tell(this.#observers, observer => observer.responded?.(this.#seen, status))
   }
 
   left(): void {

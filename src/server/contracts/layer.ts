@@ -3,11 +3,11 @@
 //
 //   arrival ── serving ──▶ layer ▶ layer ▶ … ▶ member of the tunnel ──▶ Route ──▶ visit
 
+import type { Account } from '../../bytes.ts'
 import type { ErrorCode } from '../../errors.ts'
 import type { RequestHead } from '../../http/head.ts'
 import type { Guard, Middleware, Outcome, Reading, Refusal } from '../../plugin.ts'
-import type { Account } from '../../unsent.ts'
-import type { Affinity, PoolAnswer } from '../../wire/control.ts'
+import type { Affinity, PoolResponse } from '../../wire/control.ts'
 import type { TunnelKind } from '../../wire/tunnel-kind.ts'
 import type { Arrival, Route } from './front.ts'
 import type { OwnGuard } from './guarding.ts'
@@ -73,7 +73,7 @@ export interface LayeredTunnel {
   /** Each of its visitors has to be asked about. */
   readonly isGuarded: boolean
   /** How its clients share it; `undefined`: it is one client's. */
-  readonly pool: { readonly affinity: Affinity; readonly answer: PoolAnswer } | undefined
+  readonly pool: { readonly affinity: Affinity; readonly response: PoolResponse } | undefined
   /** Those of its clients that can take requests now. */
   readonly able: readonly TunnelMember[]
   /** Its layers are made anew, and lanes to it end. */
