@@ -49,7 +49,7 @@ const peers = choose([direct, oursLibrary, oursCli, oursJson, ratholeBest], {
 const names = APPS.map(([name]) => name)
 const unknown = options.only?.find(id => !(names as readonly string[]).includes(id))
 if (unknown !== undefined) refuse(`there is no table ${unknown}; there are: ${names.join(' ')}`)
-for (const [name, module, runtime, ...args] of APPS) {
+for (const [index, [name, module, runtime, ...args]] of APPS.entries()) {
   if (interrupted.aborted || !(options.only?.includes(name) ?? true)) continue
   try {
     const child = await launch([runtime, ...args], { cwd: FOLDER, ready: /^listening (\d+)$/ })
@@ -59,7 +59,7 @@ for (const [name, module, runtime, ...args] of APPS) {
       version: string
     }
     versions[module] = manifest.version
-    tables.push(...(await through(name, port)))
+    tables.push(...(await through(name, port, 1 / (APPS.length - index))))
     await child.stop()
   } catch (error) {
     say(`${name} is left out: ${reasonOf(error)}`)
@@ -67,7 +67,7 @@ for (const [name, module, runtime, ...args] of APPS) {
 }
 await conclude('frameworks', 'Frameworks', tables, versions)
 
-async function through(name: string, port: number): Promise<readonly Table[]> {
+async function through(name: string, port: number, part: number): Promise<readonly Table[]> {
   const row = loadRow({
     id: name,
     title: `${name}: GET /users/42, 100 connections`,
@@ -80,9 +80,11 @@ async function through(name: string, port: number): Promise<readonly Table[]> {
     ...peer,
     plan: (_: unknown, site: Parameters<typeof peer.plan>[1]) => peer.plan({ app: port }, site),
   }))
-  const { tables } = await measure([
-    { origins: [], peers: all, rows: [row], warmUp: scene => warmUp(scene, row) },
-  ])
+  const { tables } = await measure(
+    [{ origins: [], peers: all, rows: [row], warmUp: scene => warmUp(scene, row) }],
+    [],
+    part,
+  )
   return tables
 }
 

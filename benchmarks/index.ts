@@ -38,7 +38,7 @@ const SUITES: readonly Suite[] = [
     file: 'speed.ts',
     kind: 'figures',
     share: 36,
-    inTime: `--seconds 0.35 --peers ${MAIN} --only t1,t10,t50,t100,t1000,10k10,64k10,1m10,r1000,r4000,post,site,node,websocket,tls50,tlssite,h2`,
+    inTime: `--seconds 0.35 --peers ${MAIN} --only t1,t10,t50,t100,t500,t1000,10k10,64k10,1m10,10m10,r1000,r4000,down,first10m,post,site,node,websocket,tls50,tlssite,h2`,
   },
   {
     name: 'Memory and start-up',
