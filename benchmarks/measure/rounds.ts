@@ -83,6 +83,10 @@ export async function measure(
     rows.length > 0 ? peers.length * (rows.length + 4) : 0
   for (const [index, stage] of chosen.entries()) {
     if (stage.rows.length === 0 || stage.peers.length === 0 || interrupted.aborted) continue
+    if (tables.length > 0 && msLeft() === 0) {
+      say(`left out, the time is over: ${stage.rows.map(({ id }) => id).join(' ')}`)
+      continue
+    }
     const weights = chosen.slice(index).map(weightOf)
     const share = weights[0]! / weights.reduce((sum, one) => sum + one, 0)
     const until = performance.now() + msLeft() * share * part
