@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join, relative, resolve } from 'node:path'
 import { Glob } from 'bun'
 import { readRun } from '../benchmarks/measure/result.ts'
-import { withFigures } from '../benchmarks/report/readme.ts'
+import { WITH_FIGURES, withFigures } from '../benchmarks/report/readme.ts'
 import type { TunnelServer } from '../src/index.ts'
 import { startServer } from './support/tunnel.ts'
 
@@ -214,13 +214,16 @@ test('ARCHITECTURE.md has every room of src/ on its floors', () => {
 
 // ── The figures ────────────────────────────────────────────────────────────────────────────────────────────────
 
-test('the figures of the README are those of the command line in the result file. LT_WRITE_DOCS=1 writes them', async () => {
+test('figures in documents are those of the command line in the result file. LT_WRITE_DOCS=1 writes them', async () => {
   const { version } = JSON.parse(await textOf('package.json')) as { version: string }
   const saved = await readRun(join(root, `benchmarks/results/${version}.json`))
-  const readme = await textOf('README.md')
-  const wanted = withFigures(readme, saved)
-  if (process.env.LT_WRITE_DOCS !== undefined) await Bun.write(join(root, 'README.md'), wanted)
-  else expect(readme).toBe(wanted)
+  for (const [page, figures] of Object.entries(WITH_FIGURES)) {
+    const text = await textOf(page)
+    expect(text).toContain('<!-- figures: begin -->\n')
+    const wanted = withFigures(text, saved, figures)
+    if (process.env.LT_WRITE_DOCS !== undefined) await Bun.write(join(root, page), wanted)
+    else expect(text).toBe(wanted)
+  }
 })
 
 test('no figure of speed is in the prose of the pages that a visitor reads first: they stand in generated tables', async () => {

@@ -3,6 +3,7 @@
 
 import { expect, test } from 'bun:test'
 import { existsSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { testWith } from '../support/needs.ts'
 
@@ -126,7 +127,7 @@ for (const [file, flags] of [
     ['cc'],
     `--gate fails when ours takes 20 ms more: ${file}`,
     async () => {
-      const saved = `${import.meta.dir}/.gate-${process.pid}-${file}.json`
+      const saved = join(tmpdir(), `gate-${process.pid}-${file}.json`)
       try {
         expect(await suite(file, `--quick ${flags} --json ${saved}`)).toMatchObject({ code: 0 })
         const slow = { BENCH_TUNNEL: TUNNEL, BROKEN: 'slow' }
@@ -172,7 +173,7 @@ testWith(['cc'], 'a peer that is not installed is left out and said, and is no f
 })
 
 testWith(['cc'], 'Ctrl+C keeps what was measured', async () => {
-  const file = `${import.meta.dir}/.interrupted-${process.pid}.json`
+  const file = join(tmpdir(), `interrupted-${process.pid}.json`)
   const flags = `--rounds 1000 --seconds 0.1 --only t50 --peers direct --json ${file}`
   const child = Bun.spawn(['bun', join(BENCHMARKS, 'speed.ts'), ...flags.split(' ')], {
     stdout: 'ignore',
