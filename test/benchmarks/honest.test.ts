@@ -118,10 +118,10 @@ testWith(['cc'], 'a suite ends with 1 when our server does not start', async () 
 
 for (const [file, flags] of [
   ['speed.ts', '--only t1 --peers direct,ours'],
-  ['frameworks.ts', '--only polka --peers direct,ours'],
+  ['raw.ts', '--only trips --peers direct,ours'],
   ['comparison.ts', '--only forward --peers direct,ours'],
-  ['published.ts', '--only w48 --peers direct,ours'],
-  ['throughput.ts', '--only GET'],
+  ['published.ts', '--only echo1k --peers direct,ours'],
+  ['latency.ts', '--rounds 1'],
 ] as const) {
   testWith(
     ['cc'],
