@@ -2,7 +2,7 @@
 //
 //   bun benchmarks/index.ts              all that have figures: 70 minutes on two cores, with all peers
 //   bun benchmarks/index.ts throughput   those whose name or file contains the word
-//   bun benchmarks/index.ts chaos        a long one, which runs only when it is named
+//   bun benchmarks/index.ts soak         a long one, which runs only when it is named
 //   bun benchmarks/index.ts --quick      a smoke run of every suite, every check and every attack, in minutes
 //   bun benchmarks/index.ts --minutes 12 the rows that say most, in the time there is
 //
@@ -28,7 +28,7 @@ interface Suite {
   readonly needsRoot?: true
 }
 
-const MAIN = 'direct,nginx-hop,ours,ours-cli,rathole,bore,frp-nomux,frp-mux,nginx-tls'
+const MAIN = 'direct,nginx-hop,ours,ours-cli,rathole,bore,frp-nomux,frp-mux,nginx-tls,nginx-tls+'
 const FEW = 'direct,ours,ours-cli,rathole,frp-nomux'
 
 /** What says most comes first: a run that is stopped keeps what was measured. */
@@ -38,7 +38,7 @@ const SUITES: readonly Suite[] = [
     file: 'speed.ts',
     kind: 'figures',
     share: 36,
-    inTime: `--seconds 0.35 --peers ${MAIN} --only t1,t10,t50,t100,t1000,10k10,64k10,1m10,r1000,r4000,post,site,node,websocket,tls50,tlssite,h2`,
+    inTime: `--seconds 0.35 --peers ${MAIN} --only t1,t10,t50,t100,t500,t1000,10k10,64k10,1m10,10m10,r1000,r4000,down,first10m,post,site,node,websocket,tls50,tlssite,h2`,
   },
   {
     name: 'Memory and start-up',
@@ -112,18 +112,14 @@ const SUITES: readonly Suite[] = [
     inTime: `--rounds 3 --seconds 0.3 --peers ${FEW},frp-mux`,
   },
   { name: 'Other load generators', file: 'generators.ts', kind: 'figures', share: 4, inTime: '--rounds 1' },
-  { name: 'Chaos', file: 'chaos.ts', kind: 'prints' },
-  { name: 'Replaced servers', file: 'rolling.ts', kind: 'prints' },
-  { name: 'Size of a cluster', file: 'cluster-size.ts', kind: 'prints' },
   { name: 'Soak', file: 'soak.ts', kind: 'prints' },
-  { name: 'Fuzz', file: 'fuzz.ts', kind: 'prints' },
 ]
 
 /** Besides the suites in a quick run: they have a verdict and no figures. */
 const VERDICTS: readonly Suite[] = [
   { name: 'Gate', file: 'speed.ts', kind: 'prints', flags: await gateFlags() },
-  { name: 'Chaos', file: 'chaos.ts', kind: 'prints', flags: '--quick' },
-  { name: 'Attacks', file: 'soak.ts', kind: 'prints', flags: '--hostile --quick' },
+  { name: 'Chaos', file: '../test/chaos/run.ts', kind: 'prints', flags: '--quick' },
+  { name: 'Attacks', file: '../test/hostile/run.ts', kind: 'prints', flags: '--quick' },
 ]
 
 const matches = ({ name, file }: Suite): boolean =>
@@ -168,7 +164,7 @@ for (const [index, { name, file, kind, flags = '', share = 0, inTime }] of chose
   if (interrupted) break
   const minutes = ((performance.now() - began) / 60_000).toFixed(1)
   process.stderr.write(`\n━━ ${name} (${index + 1} of ${chosen.length}, after ${minutes} min)\n`)
-  const json = saved.path(file.replace('.ts', '.json'))
+  const json = saved.path(`${index}.json`)
   const own = (words: string): readonly string[] => words.split(' ').filter(Boolean)
   const inShare =
     options.minutes === undefined
@@ -198,7 +194,7 @@ function isOwn(word: string, before: string | undefined): boolean {
 async function gateFlags(): Promise<string> {
   const { version } = (await Bun.file(join(import.meta.dir, '../package.json')).json()) as { version: string }
   const saved = join(import.meta.dir, `results/${version}.json`)
-  return `--gate ${saved} --minutes 0.7 --rounds 3 --seconds 0.4 --only t1,t50,post,tls50 --peers nginx-hop,nginx-tls,ours,ours-cli`
+  return `--gate ${saved} --rounds 3 --seconds 0.4 --only t1,t10,post,tls50 --peers nginx-hop,nginx-tls,ours-cli`
 }
 
 /** In the order of the list above. */
