@@ -37,7 +37,7 @@ export interface ListedCertificate {
 }
 
 /** What the server answers to an authority that checks whether a name leads here. Nothing unless a check is pending. */
-export interface ChallengeAnswers {
+export interface ChallengeResponses {
   /**
    * HTTP-01 (RFC 8555, 8.3): the body of the answer to `GET /.well-known/acme-challenge/<token>` on port 80, on any
    * host. `undefined`: no such check is pending, and the request is served as any other.

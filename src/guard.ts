@@ -47,7 +47,7 @@ export interface WebhookRule {
 }
 
 /** Ways in of a path and all below it. */
-export interface PathWaysIn extends SignInMethods {
+export interface PathSignInMethods extends SignInMethods {
   /** Webhooks with a valid signature; others get 401. The path has no other way in, and none below it has rules. Default none. */
   readonly webhook?: WebhookRule
 }
@@ -89,7 +89,7 @@ export interface GuardOptions extends SignInMethods {
   /** Paths that need no way in: `/health`, `/assets/*`. Case matters. Default none. */
   readonly open?: readonly string[]
   /** Other ways in for paths and what is below them: the longest path wins and replaces the ways in. Default none. */
-  readonly paths?: Readonly<Record<string, PathWaysIn>>
+  readonly paths?: Readonly<Record<string, PathSignInMethods>>
   /**
    * `true`: preflights of browsers (OPTIONS without a body) reach the app without a way in; of its answer they get the status and
    * `Access-Control-*`. Pages of other sites see the codes of refusals. Default `false`: 401.

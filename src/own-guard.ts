@@ -11,7 +11,7 @@ import {
   type LinkContent,
   type LinkOptions,
   MAX_REVOKED,
-  type PathWaysIn,
+  type PathSignInMethods,
   type SignInMethods,
   type WaysDefinition,
 } from './guard.ts'
@@ -184,7 +184,7 @@ function checkGuard(options: GuardOptions): void {
 }
 
 const WAYS: Names<SignInMethods> = namesOf<SignInMethods>()('password bearer jwt links login certificate')
-const PATH_OPTIONS: Names<PathWaysIn> = { ...WAYS, webhook: true }
+const PATH_OPTIONS: Names<PathSignInMethods> = { ...WAYS, webhook: true }
 const OPTIONS: Names<GuardOptions> = {
   ...WAYS,
   ...namesOf<Omit<GuardOptions, keyof SignInMethods>>()(
@@ -193,7 +193,7 @@ const OPTIONS: Names<GuardOptions> = {
 }
 
 /** The server does not look at webhooks: what else it would let in, or ask for, would be looked at by the client all the same. */
-function checkWebhook(path: string, ways: PathWaysIn, { open = [], paths = {} }: GuardOptions): void {
+function checkWebhook(path: string, ways: PathSignInMethods, { open = [], paths = {} }: GuardOptions): void {
   if (Object.values(ways).filter(way => way !== undefined).length > 1)
     throw new TunnelError('OPTION_INVALID', `guard.paths["${path}"]: webhook is the only way in of its path.`)
   const prefix = `${path.replace(/\/+$/, '')}/`.toLowerCase()

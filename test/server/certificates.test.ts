@@ -3,7 +3,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { once } from 'node:events'
 import { type ConnectionOptions, connect, type TLSSocket } from 'node:tls'
-import type { Certificate, Certificates, ChallengeAnswers } from '../../src/certificates.ts'
+import type { Certificate, Certificates, ChallengeResponses } from '../../src/certificates.ts'
 import { TunnelError } from '../../src/errors.ts'
 import { TunnelClient, TunnelServer } from '../../src/index.ts'
 import { FileCertificates } from '../../src/tls.ts'
@@ -195,7 +195,7 @@ describe('certificates by name', () => {
 })
 
 describe('challenges', () => {
-  const challenges: ChallengeAnswers = {
+  const challenges: ChallengeResponses = {
     httpAnswer: token => (token === 'known' ? 'known.thumbprint' : undefined),
     tlsCertificate: name => (name === 'one.localhost' ? one : undefined),
   }

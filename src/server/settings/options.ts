@@ -1,7 +1,7 @@
 // Everything a TunnelServer can be told, with the defaults.
 
 import type { Branding } from '../../branding.ts'
-import type { Certificates, ChallengeAnswers } from '../../certificates.ts'
+import type { Certificates, ChallengeResponses } from '../../certificates.ts'
 import type { ErrorCode, TunnelError } from '../../errors.ts'
 import type { Guard, GuardMaker, Middleware, Observer } from '../../plugin.ts'
 import type { TokenReader } from '../../tokens.ts'
@@ -92,7 +92,7 @@ export interface TunnelServerOptions {
    * What to answer to an authority that checks whether a name leads here: HTTP-01 on `httpPort`, TLS-ALPN-01 on `port` with
    * `certificates`. Default nothing.
    */
-  readonly challenges?: ChallengeAnswers
+  readonly challenges?: ChallengeResponses
   /**
    * A second port, for plain HTTP: answers `challenges`, and sends visitors to https with 308. `0` takes any free one; see
    * `server.httpPort`. Default none. Without `tls` or `certificates`: `OPTION_INVALID`. A reload cannot change it.

@@ -1,7 +1,7 @@
 // Turns a server's options into what it works with. Everything is checked here, once.
 
 import { type Branding, checkBranding } from '../../branding.ts'
-import type { Certificates, ChallengeAnswers } from '../../certificates.ts'
+import type { Certificates, ChallengeResponses } from '../../certificates.ts'
 import { TunnelError } from '../../errors.ts'
 import { domainHint, isLoopback, isValidPort, isValidSubdomain, noPort } from '../../names.ts'
 import { Networks } from '../../networks.ts'
@@ -39,7 +39,7 @@ export interface ServerSettings {
   readonly tls: ServerTls | undefined
   /** Certificates by name. */
   readonly certificates: Certificates | undefined
-  readonly challenges: ChallengeAnswers | undefined
+  readonly challenges: ChallengeResponses | undefined
   /** PEM of the authorities that sign the certificates of clients; `undefined`: clients need none. */
   readonly clientCa: string | undefined
   /** `port` speaks TLS. */
