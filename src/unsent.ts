@@ -3,25 +3,25 @@
 import { copyBytes, copyOf } from './bytes.ts'
 import type { Socket } from './socket.ts'
 
-/** Up to here pieces are copied together: a view would pin the whole read that it was cut from. */
+/** The maximum size of pieces that are copied together: a view would pin the whole read that it was cut from. */
 const SMALL_BYTES = 4_096
-/** Room for small pieces that wait. */
+/** The size of the buffer for small pieces. */
 const TAIL_BYTES = 16_384
 
-/** What bytes go to: a socket, or whatever takes as many as it has room for. */
+/** The receiver of the bytes: a socket, or anything that accepts as many as it has room for. */
 export type Writing = Pick<Socket, 'write'>
 
-/** Contract: who is charged for bytes that wait. */
+/** A contract for accounts that are charged for queued bytes. */
 export interface Account {
-  /** So many bytes more wait; negative: fewer. */
+  /** Charges for `bytes` more; negative: fewer. */
   hold(bytes: number): void
-  /** More bytes wait than the bound allows. */
+  /** Whether more bytes are queued than the bound allows. */
   readonly isOver: boolean
 }
 
 export class Unsent {
   readonly #pieces: Uint8Array[] = []
-  /** Where small pieces gather; its filled part is the last of `#pieces`. */
+  /** The array that collects small pieces; its filled part is the last of `#pieces`. */
   #tail: Uint8Array | undefined
   #tailEnd = 0
   #account: Account | undefined
@@ -30,7 +30,7 @@ export class Unsent {
     return this.#account
   }
 
-  /** Is charged from now on, also for what waits already. */
+  /** Sets the account, which is also charged for bytes that are queued already. */
   set account(account: Account | undefined) {
     if (account === this.#account) return
     const waitingBytes = this.length

@@ -3,20 +3,20 @@
 import type { Changes, Kernel } from './kernel.ts'
 
 /**
- * How long it looks for the next piece: a core that fell asleep takes as long to wake up as all the rest of a round trip on
- * the same machine. Others who want the core get it between two looks. Over a network pieces come later, and nothing is
- * spent.
+ * The time that a thread polls for the next piece, in milliseconds: to wake a sleeping core takes as long as the rest of a
+ * round trip on the same machine. Others who want the core get it between two looks. Over a network pieces come later, and
+ * nothing is spent.
  */
 const LOOK_MS = 0.05
 /** A sleep and its turn that were no longer than this say that the next piece may come within a look. */
 const SHORT_SLEEP_MS = 0.14
-/** It looks while there were so many short sleeps and looks that found something more than twice the others. */
+/** The score from which a thread polls: short sleeps and successful polls, less twice the others. */
 const ENOUGH_SOON = 4
 
 export class BusyWait {
   readonly #kernel: Kernel
   readonly #poll: number
-  /** How often lately the next piece came soon, less twice the other times. */
+  /** The score: how often the next piece came soon lately, less twice the other times. */
   #soon = 0
   #began = 0
   #hasLooked = false
@@ -37,8 +37,9 @@ export class BusyWait {
   }
 
   /**
-   * So many changes had come. Not before they are served: behind a sleep, all that the thread does first finds its code and
-   * memory out of the processor's caches, and a look at the clock alone took 4 of the 17 to 30 µs until something was sent.
+   * Learns that `count` changes have come. Not before they are served: behind a sleep, all that the thread does first finds its
+   * code and memory out of the processor's caches, and a look at the clock alone took 4 of the 17 to 30 µs until something was
+   * sent.
    */
   learn(count: number, now: number): void {
     const cameSoon = count <= 1 && (this.#hasLooked ? !this.#hasSlept : now - this.#began < SHORT_SLEEP_MS)

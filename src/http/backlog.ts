@@ -34,7 +34,7 @@ export class Backlog {
     this.end += bytes.length
   }
 
-  /** Everything in front of `index` is used up. */
+  /** Drops everything before `index`. */
   consume(index: number): void {
     this.start = index
     if (index === this.end) this.clear()

@@ -1,7 +1,11 @@
 // A server that answers an authority's checks and nothing else: HTTP on one port, TLS on another.
 
 import { createSecureContext, createServer, type Server } from 'node:tls'
-import { type ChallengeResponses, HTTP_CHALLENGE_PATH, TLS_CHALLENGE_PROTOCOL } from '../../src/certificates.ts'
+import {
+  type ChallengeResponses,
+  HTTP_CHALLENGE_PATH,
+  TLS_CHALLENGE_PROTOCOL,
+} from '../../src/certificates.ts'
 import { deferred } from './within.ts'
 
 export interface ChallengedServer extends AsyncDisposable {

@@ -26,7 +26,7 @@ export const HEAD_LIMITS = {
   isOption: false,
 }
 
-/** Interim answers of one request that are kept. */
+/** The maximum number of stored interim responses of one request. */
 const MAX_INTERIM = 32
 /** Bytes behind an upgrade request that wait for its answer. */
 const MAX_EARLY_BYTES = 65_536
@@ -36,7 +36,7 @@ const SHOWN_EVERY_MS = 500
 /** A body as it passes. */
 interface BodyPart {
   readonly framer: BodyFramer
-  /** What came behind the last chunk: its trailers and the blank line. */
+  /** The bytes after the last chunk: its trailers and the blank line. */
   tail: Uint8Array
   kept: KeptBytes | undefined
   isOfKnownLength: boolean
@@ -46,23 +46,23 @@ export class HttpReader {
   readonly #room: Capture
   readonly #place: Place
   readonly #replayOf: number | undefined
-  /** Of both ways: the beginning of a head. */
+  /** The incomplete heads of both directions. */
   readonly #partial: [Uint8Array, Uint8Array] = [NOTHING, NOTHING]
   readonly #requestHead = new RequestHead()
   readonly #responseHead = new ResponseHead(true)
   readonly #bodies: readonly [BodyPart, BodyPart]
   /** The request that is being sent, or was sent last. */
   #asking: Entry | undefined
-  /** Those whose answers are not over, in their order. */
+  /** The entries whose responses are incomplete, in order. */
   readonly #waiting: Entry[] = []
   #upgrade: { readonly entry: Entry; early: Uint8Array[]; earlyBytes: number } | undefined
-  /** Behind a 101: what reads each way. */
+  /** The readers of each direction after a 101. */
   #switched:
     | { readonly entry: Entry; readonly readers?: readonly [WebSocketReader, WebSocketReader] }
     | undefined
   #events: EventsReader | undefined
   #shownAt = 0
-  /** When the bytes came that are read now. */
+  /** The time of the bytes that are read now. */
   #now = 0
   /** The next request is not to be captured, or what came is no HTTP. */
   isOver = false
@@ -120,7 +120,7 @@ export class HttpReader {
     }
   }
 
-  /** Index behind the head in `bytes`; 0: the head goes on; -1: it is invalid. */
+  /** Returns the index after the head in `bytes`; 0 if the head continues; -1 if it is invalid. */
   #readRequestHead(bytes: Uint8Array, from: number, at: number): number {
     const before = this.#partial[TO_APP]
     const whole = before.length === 0 ? bytes : joined([before, bytes.subarray(from)])
@@ -370,7 +370,7 @@ export class HttpReader {
 
   // ── The end ────────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** FIN of either side. */
+  /** Called for FIN of either side. */
   ended(way: Way, at: number): void {
     if (way === FROM_APP && this.#switched === undefined && !this.#bodies[FROM_APP].framer.complete) {
       if (this.#bodies[FROM_APP].framer.ended()) this.#answerEnded(at)
@@ -430,7 +430,7 @@ function isProbe(head: RequestHead, { serverProbe }: Place, replayOf: number | u
   return head.header(PROBE_HEADER) === serverProbe
 }
 
-/** As the server wrote it: the first of X-Forwarded-For. */
+/** Returns the visitor as the server wrote it: the first of X-Forwarded-For. */
 function visitorOf(head: RequestHead): string | undefined {
   return head.header('x-forwarded-for')?.split(',')[0]?.trim() || undefined
 }

@@ -10,7 +10,7 @@ import type { HttpInput } from './http-input.ts'
 const CHUNKED_BYTES_AT_ONCE = 65_536
 
 export class RequestReader {
-  /** Of the request under way. */
+  /** The head of the open request. */
   readonly head: RequestHead
   readonly #framer: BodyFramer = new BodyFramer()
 
@@ -44,7 +44,7 @@ export class RequestReader {
     return maxBodyBytes > 0 && this.#framer.payloadBytes > maxBodyBytes ? 'BODY_TOO_LARGE' : end
   }
 
-  /** So many bytes of the body went past it. */
+  /** Counts bytes of the body that the reader did not see. */
   skip(bodyBytes: number): void {
     this.#framer.skip(bodyBytes)
   }
