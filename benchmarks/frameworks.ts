@@ -18,10 +18,11 @@ import { ratholeBest } from './peers/tcp.ts'
 
 const FOLDER = join(import.meta.dir, 'frameworks')
 
-/** What the seeds name; tinyhttp's build for CommonJS is no longer published. */
 const APPS = [
   ['@tinyhttp/app (w/o exts)', '@tinyhttp/app', 'node', 'tinyhttp.mjs', 'bare'],
   ['@tinyhttp/app', '@tinyhttp/app', 'node', 'tinyhttp.mjs'],
+  // It has no build for CommonJS any more: `require` of its modules.
+  ['@tinyhttp/app (cjs)', '@tinyhttp/app', 'node', 'tinyhttp.mjs', 'cjs'],
   ['express', 'express', 'node', 'express.mjs'],
   ['polka', 'polka', 'node', 'polka.mjs'],
   ['koa + @koa/router', 'koa', 'node', 'koa.mjs'],
@@ -72,6 +73,7 @@ async function through(name: string, port: number): Promise<readonly Table[]> {
     title: `${name}: GET /users/42, 100 connections`,
     columns: COLUMNS.rate,
     exchanges: [{ to: 'app', path: '/users/42', answer: Buffer.from('User: 42') }],
+    path: 'ordinary',
     connections: 100,
   })
   const all = peers.map(peer => ({
@@ -85,6 +87,6 @@ async function through(name: string, port: number): Promise<readonly Table[]> {
 }
 
 async function warmUp(scene: Scene, row: Row): Promise<void> {
-  const until = performance.now() + unlessQuick(1_500, 100)
+  const until = performance.now() + unlessQuick(options.minutes === undefined ? 1_500 : 300, 100)
   while (performance.now() < until) await row.take(scene)
 }

@@ -182,6 +182,14 @@ const ROWS = {
     meaning: 'The server has just started, and this name has no client yet.',
     action: 'Try again in a moment; clients reconnect by themselves.',
   },
+  DISCONNECTED: {
+    wire: 171,
+    status: 503,
+    fault: 'server',
+    retryable: true,
+    meaning: 'The connection to the server was lost, and --exit-on-disconnect (reconnect) ends the program.',
+    action: 'Start it again, or leave this option out: a client then reconnects by itself.',
+  },
   // The origin
   ORIGIN_REFUSED: {
     wire: 20,

@@ -1,10 +1,10 @@
 // Joins one stream to one socket and moves bytes both ways, understanding none of them: at the client towards the
 // origin, at the server towards the visitor of a raw tunnel.
 
+import { type Account, SendQueue } from './bytes.ts'
 import { type ErrorCode, TunnelError } from './errors.ts'
 import type { ByteStream, StreamHandler } from './session/byte-stream.ts'
 import type { Socket, SocketHandler, Splice, SpliceDone } from './socket.ts'
-import { type Account, Unsent } from './unsent.ts'
 
 /**
  * Pieces one way after which a raw connection is a conversation: from then on another thread moves them, where the platform
@@ -21,7 +21,7 @@ export class Join implements StreamHandler {
   #stream: ByteStream | undefined
   #socket: Socket | undefined
   /** Bytes for the socket that its kernel buffer has no room for yet. */
-  readonly #unsent: Unsent = new Unsent()
+  readonly #unsent: SendQueue = new SendQueue()
   readonly #brokenCode: ErrorCode
   readonly #isRaw: boolean
   #sentPieces = 0

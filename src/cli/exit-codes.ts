@@ -12,6 +12,7 @@ export const EXIT = {
   portInUse: 5,
   faultsFound: 6,
   timedOut: 7,
+  disconnected: 8,
   interrupted: 130,
   terminated: 143,
 } as const
@@ -58,6 +59,7 @@ const BY_CODE: Partial<Record<ErrorCode, number>> = {
   BODY_TRUNCATED: EXIT.refused,
   PORT_IN_USE: EXIT.portInUse,
   WAIT_TIMEOUT: EXIT.timedOut,
+  DISCONNECTED: EXIT.disconnected,
 }
 
 /** The exit code for an error that ended the program. */

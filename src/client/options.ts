@@ -338,7 +338,8 @@ export interface OneServer {
 export interface TunnelClientOptions extends HttpTunnelOptions {
   /**
    * The tunnel server: `ws://`, `wss://`, `http://`, `https://` or `host[:port]`, which is https unless the host is this
-   * machine. Default: `TUNNEL_SERVER` from the environment, else `http://localhost:8080`.
+   * machine. A path may follow, for a server below a path of a site: `https://site.example/tunnel`. Default: `TUNNEL_SERVER` from the
+   * environment, else `http://localhost:8080`.
    * Several servers of one cluster, each as above, or with what is its own: when one cannot be reached or leaves, the client goes to
    * the next at once. The variable separates them by commas. At most 16; none: `OPTION_INVALID`.
    */

@@ -498,6 +498,17 @@ export class BodyFramer {
   }
 }
 
+/** Makes a framer at the beginning of the body behind `head`. The other parameters are those of `BodyFramer`. */
+export function bodyOf(
+  head: { readonly body: BodyKind; readonly contentLength: number },
+  payload?: Payload,
+  forbidden?: readonly string[],
+): BodyFramer {
+  const framer = new BodyFramer(payload, undefined, forbidden)
+  framer.begin(head.body, head.contentLength)
+  return framer
+}
+
 /** Whether the byte is BWS: white space where none belongs. */
 function isBlank(byte: number): boolean {
   return byte === SP || byte === TAB

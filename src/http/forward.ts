@@ -247,7 +247,7 @@ function isPublicOrigin(head: RequestHead, line: number): boolean {
   return isSpelled(bytes, host, end, head.hostWithPort.toLowerCase())
 }
 
-/** The number of bytes up to which a loop is faster than the call; measured by benchmarks/heads.ts. */
+/** The number of bytes up to which a loop is faster than the call. */
 const LOOP_BYTES = 32
 
 function copy(from: Uint8Array, start: number, end: number, into: Uint8Array, at: number): number {

@@ -195,6 +195,18 @@ export function parseRequestHead(
   return isFramed(head) ? at : refuse(head, 'BAD_REQUEST')
 }
 
+/** Reads a whole head that was bounded before, or built here. `false`: the bytes are not exactly one valid head. */
+export function readWhole(
+  head: RequestHead,
+  bytes: Uint8Array,
+  start = 0,
+  end: number = bytes.length,
+): boolean {
+  const most = end - start
+  const limits = { maxHeadBytes: most, maxHeaderCount: most, maxTargetBytes: most }
+  return parseRequestHead(head, bytes, start, end, limits) === end
+}
+
 /** The request line was parsed where it lay before. */
 function moveRequestLine(head: RequestHead, by: number): void {
   head.start += by

@@ -6,6 +6,7 @@
 //
 // RFC 8446 sections 4.1.2 and 5.1, RFC 6066 section 3 (server_name), RFC 7301 (ALPN).
 
+import { ByteBuffer } from '../bytes.ts'
 import { parseIp } from './ip-address.ts'
 
 export type HelloVerdict =
@@ -35,8 +36,6 @@ const RECORD_HEADER_BYTES = 5
 const HELLO_HEADER_BYTES = 4
 const SERVER_NAME = 0
 const ALPN = 16
-/** The size that fits most hellos of today. */
-const FIRST_CAPACITY = 2_048
 
 const MORE: HelloVerdict = { kind: 'more' }
 const FOREIGN: HelloVerdict = { kind: 'foreign' }
@@ -47,8 +46,7 @@ const FOREIGN: HelloVerdict = { kind: 'foreign' }
  */
 export class ClientHelloReader {
   /** The handshake message, put together from the records. */
-  #hello: Uint8Array = new Uint8Array(FIRST_CAPACITY)
-  #length = 0
+  readonly #hello: ByteBuffer = new ByteBuffer()
   readonly #header: Uint8Array = new Uint8Array(RECORD_HEADER_BYTES)
   #headerLength = 0
   /** Bytes of the current record still to come. */
@@ -95,19 +93,19 @@ export class ClientHelloReader {
   }
 
   #takeFragment(piece: Uint8Array): HelloVerdict | undefined {
-    this.#keep(piece)
+    this.#hello.add(piece)
     this.#taken += piece.length
     this.#recordLeft -= piece.length
-    if (this.#hello[0] !== CLIENT_HELLO) return invalid('the first message is no ClientHello')
+    if (this.#hello.all[0] !== CLIENT_HELLO) return invalid('the first message is no ClientHello')
     const refusal = this.#checkRecord()
     if (refusal !== undefined || this.#missing !== 0) return refusal
-    return readHello(new Bytes(this.#hello, HELLO_HEADER_BYTES, this.#length))
+    return readHello(new Bytes(this.#hello.all, HELLO_HEADER_BYTES, this.#hello.length))
   }
 
   /** Bytes of the hello still to come; `undefined` before it has said how many it has. */
   get #missing(): number | undefined {
-    if (this.#length < HELLO_HEADER_BYTES) return undefined
-    return HELLO_HEADER_BYTES + readU24(this.#hello, 1) - this.#length
+    const { all, length } = this.#hello
+    return length < HELLO_HEADER_BYTES ? undefined : HELLO_HEADER_BYTES + readU24(all, 1) - length
   }
 
   /** Whether the record ends with the hello at the latest: nothing may follow it there before it is answered. */
@@ -123,18 +121,6 @@ export class ClientHelloReader {
   #checkSize(announced: number): HelloVerdict | undefined {
     if (this.#taken + announced <= MAX_HELLO_BYTES) return undefined
     return invalid(`the hello is longer than ${MAX_HELLO_BYTES} bytes`)
-  }
-
-  #keep(piece: Uint8Array): void {
-    const needed = this.#length + piece.length
-    if (needed > this.#hello.length) {
-      // Grows with what arrived, never by the announced length.
-      const larger = new Uint8Array(Math.max(needed, this.#hello.length * 2))
-      larger.set(this.#hello.subarray(0, this.#length))
-      this.#hello = larger
-    }
-    this.#hello.set(piece, this.#length)
-    this.#length = needed
   }
 }
 

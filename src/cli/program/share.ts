@@ -8,7 +8,7 @@ import type { ShareSettings } from '../commands/share.ts'
 import { Flags } from '../settings/flags.ts'
 import { parseRoutes } from '../settings/target.ts'
 import { APP_FLAGS, appTls, needHttps, targetOf } from './app.ts'
-import { connection } from './connection.ts'
+import { connection, END_FLAG } from './connection.ts'
 import { ACCESS_FLAGS, guardSettings } from './guard.ts'
 import { HOST_NAME_FLAG, hostsOf, subdomainFlag, subdomainOf, WILDCARD_FLAG } from './names.ts'
 import { outputWish, PRINTING_FLAGS } from './printing.ts'
@@ -43,7 +43,10 @@ const SHARE_FLAGS: FlagTexts = {
     '--route <path=app>': 'send a path to another app, such as /api=8080; repeatable',
     '--protocol <protocol>': 'protocol of the app: http/1.1, h2c or h2 (default: http/1.1)',
   },
-  'Server connection:': { '--wire <wire>': 'wire protocol: auto, streams or json (default: auto)' },
+  'Server connection:': {
+    '--wire <wire>': 'wire protocol: auto, streams or json (default: auto)',
+    ...END_FLAG,
+  },
   'Name:': {
     ...subdomainFlag('from APP_NAME, or random'),
     '--exact': 'fail if the requested name is in use (default: take "name-2")',

@@ -75,7 +75,7 @@ export const CLIENT_ROWS = {
     'max-collected': ['bytes 1+', 'Answers of the app that are being collected, all requests together: the JSON wire carries whole ones only', '`256MiB`'],
   },
   client: {
-    server: ['server | set of server', 'The tunnel server: `wss://`, `https://`, `ws://`, `http://` or `host[:port]`, which is https unless it is this machine; or several of one cluster', '`TUNNEL_SERVER`, else the default server, else one in the same process'],
+    server: ['server | set of server', 'The tunnel server: `wss://`, `https://`, `ws://`, `http://` or `host[:port]`, which is https unless it is this machine, with the path if it is below one; or several of one cluster', '`TUNNEL_SERVER`, else the default server, else one in the same process'],
     token: ['secret credential', 'Token of the server', 'that of `localtunnels login`; `TUNNEL_TOKEN`, if the server is that of `TUNNEL_SERVER`'],
     'insecure-token': ['flag', 'Tokens may go to another machine without TLS, where others on the way can read them', '`false`'],
     proxy: ['secret proxy', 'Proxy to the server: `http://`, `https://`, `socks5://` or `socks5h://`, with `user:password@` if needed. `""`: none', '`HTTPS_PROXY`, `HTTP_PROXY` or `ALL_PROXY`'],

@@ -56,9 +56,9 @@ export async function join(server: PartServer, whole: WholeServer, options: Clus
       failed: error => server.failed(error),
     })
   await cluster.start(options.peerUrl ?? peerUrlOf(hostname, whole.port, isTls))
-  sharing?.begin()
   cluster.shared = sharing
   server.servers = cluster
+  sharing?.begin()
   return { cluster, sharing, enter: arrival => enter(arrival, cluster, whole) }
 }
 

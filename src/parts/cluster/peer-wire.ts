@@ -4,7 +4,7 @@ import { createHmac, timingSafeEqual } from 'node:crypto'
 import { ERRORS } from '../../errors.ts'
 import { ascii } from '../../http/characters.ts'
 import { APP_ANSWERED_HEADER } from '../../http/error-answer.ts'
-import { parseRequestHead, type RequestHead, type ResponseHead } from '../../http/head.ts'
+import { type RequestHead, type ResponseHead, readWhole } from '../../http/head.ts'
 import type { Refusal } from '../../plugin.ts'
 import type { PeerNote } from '../../server/contracts/peer-note.ts'
 import type { RawPassenger } from '../../server/contracts/servers.ts'
@@ -137,9 +137,7 @@ export function takeVisitor(head: RequestHead): PeerVisitor | undefined {
   const rest = new Uint8Array(head.end - head.start - (to - from))
   rest.set(bytes.subarray(head.start, from))
   rest.set(bytes.subarray(to, head.end), from - head.start)
-  // It was within the limits of the server that sent it.
-  const limits = { maxHeadBytes: rest.length, maxHeaderCount: rest.length, maxTargetBytes: rest.length }
-  if (parseRequestHead(head, rest, 0, rest.length, limits) !== rest.length) return undefined
+  if (!readWhole(head, rest)) return undefined
   return {
     proto,
     isCertified: certified === '1',

@@ -1,7 +1,7 @@
 // One request to every client of a pool: it is read to its end, and then each client gets a copy of it.
 
 import type { ErrorCode } from '../../errors.ts'
-import { BodyFramer } from '../../http/body.ts'
+import { bodyOf } from '../../http/body.ts'
 import type { CopyEnd } from '../../server/contracts/layer.ts'
 import { DEAD_EXCHANGE, type Exchange, type Upstream, type Visit } from '../../server/contracts/upstream.ts'
 import type { KeptBody } from '../../server/limits/kept-bodies.ts'
@@ -51,8 +51,7 @@ export class CopyingUpstream implements Upstream {
       visit.fail('BODY_TOO_LARGE')
       return DEAD_EXCHANGE
     }
-    const framer = new BodyFramer(() => {})
-    framer.begin(head.body, head.contentLength)
+    const framer = bodyOf(head)
     let copies: Copies | undefined
     let isOver = false
     const giveUp = (): void => {

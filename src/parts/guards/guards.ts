@@ -4,7 +4,7 @@
 import { deferred } from '../../deferred.ts'
 import { TunnelError } from '../../errors.ts'
 import { dashedName, editHead, headerLine } from '../../http/edit-head.ts'
-import { parseRequestHead, type RequestHead } from '../../http/head.ts'
+import { type RequestHead, readWhole } from '../../http/head.ts'
 import type {
   Admittance,
   Allotment,
@@ -249,10 +249,7 @@ export function applyPasses(head: RequestHead, passes: readonly Pass[]): Uint8Ar
 
 /** The head is these bytes from now on. Throws when they are no valid head. */
 export function restoreHead(head: RequestHead, bytes: Uint8Array): void {
-  // It was within the limits when it came.
-  const limits = { maxHeadBytes: bytes.length, maxHeaderCount: bytes.length, maxTargetBytes: bytes.length }
-  if (parseRequestHead(head, bytes, 0, bytes.length, limits) !== bytes.length)
-    throw new Error('the head is not one any more')
+  if (!readWhole(head, bytes)) throw new Error('the head is not one any more')
 }
 
 /**

@@ -1,7 +1,7 @@
 // A webhook whose client is away, put where an app's exchange would be: read to its end, kept, and acknowledged.
 
 import type { ErrorCode } from '../../errors.ts'
-import { BodyFramer } from '../../http/body.ts'
+import { bodyOf } from '../../http/body.ts'
 import { reasonOf } from '../../http/error-answer.ts'
 import { CONNECTION_NAMES } from '../../http/field-names.ts'
 import type { RequestHead } from '../../http/head.ts'
@@ -59,8 +59,7 @@ export class Boxing implements Upstream {
       const code = isOver ? undefined : kept.keep(piece, start, end)
       if (code !== undefined) fail(code)
     }
-    const framer = new BodyFramer(collect)
-    framer.begin(head.body, head.contentLength)
+    const framer = bodyOf(head, collect)
     if (head.expectsContinue) visit.write(CONTINUE)
     return {
       body: piece => {

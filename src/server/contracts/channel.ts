@@ -1,9 +1,9 @@
 // Contract: where the bytes of one visit come from and go to. An HTTP/1.1 connection has one visit after the other; of
 // HTTP/2 each stream is a channel of its own.
 
+import type { Account } from '../../bytes.ts'
 import type { ErrorCode } from '../../errors.ts'
 import type { AskedCertificate, Socket, Splice, SpliceDone } from '../../socket.ts'
-import type { Account } from '../../unsent.ts'
 import type { VisitorHop } from '../fronts/visitor-hop.ts'
 import type { ConnectionLogins } from '../upstreams/connection-logins.ts'
 import type { Takeover } from './front.ts'

@@ -3,10 +3,10 @@
 //
 //   arrival ── serving ──▶ layer ▶ layer ▶ … ▶ member of the tunnel ──▶ Route ──▶ visit
 
+import type { Account } from '../../bytes.ts'
 import type { ErrorCode } from '../../errors.ts'
 import type { RequestHead } from '../../http/head.ts'
 import type { Guard, Middleware, Outcome, Reading, Refusal } from '../../plugin.ts'
-import type { Account } from '../../unsent.ts'
 import type { Affinity, PoolResponse } from '../../wire/control.ts'
 import type { TunnelKind } from '../../wire/tunnel-kind.ts'
 import type { Arrival, Route } from './front.ts'

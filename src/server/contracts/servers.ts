@@ -102,6 +102,8 @@ export interface Shared {
 }
 
 export interface Servers extends Claims {
+  /** The id of this server. */
+  readonly node: string
   /** The servers are of one machine, as workers are. */
   readonly isOneMachine: boolean
   /** The shared data. `undefined` if the servers share files instead. */

@@ -1,5 +1,6 @@
 // The beginning of a TLS connection: its hello is read, and then its owner says how the connection goes on.
 
+import { ByteBuffer } from '../../bytes.ts'
 import type { Turns, Waiting } from '../../session/turns.ts'
 import type { Endpoints, ServerHandshake, Socket, SocketHandler } from '../../socket.ts'
 import {
@@ -10,7 +11,6 @@ import {
   unrecognizedNameAlert,
 } from '../../wire/client-hello.ts'
 import type { Deadline, Deadlines } from '../limits/deadlines.ts'
-import { HeadBuffer } from '../upstreams/head-buffer.ts'
 
 /** The time in milliseconds for which a refused visitor may read its alert, which a RST would destroy. */
 const LINGER_MS = 2_000
@@ -58,9 +58,9 @@ export class HelloConnection implements SocketHandler, Socket, Deadline, Waiting
   readonly #host: HelloHost
   #reader: ClientHelloReader | undefined = new ClientHelloReader()
   /** The bytes that the reader has seen. */
-  readonly #held: HeadBuffer = new HeadBuffer()
+  readonly #held: ByteBuffer = new ByteBuffer()
   /** The bytes that the reader has not seen: the connection waits for its turn. */
-  readonly #unread: HeadBuffer = new HeadBuffer()
+  readonly #unread: ByteBuffer = new ByteBuffer()
   #isWaiting = false
   /** The visitor ended while its bytes waited. */
   #hasEnded = false
@@ -129,10 +129,11 @@ export class HelloConnection implements SocketHandler, Socket, Deadline, Waiting
 
   #read(reader: ClientHelloReader, bytes: Uint8Array): void {
     const verdict = reader.receive(bytes)
-    if (verdict.kind === 'more') return this.#held.add(bytes)
+    this.#held.add(bytes)
+    if (verdict.kind === 'more') return
     this.#reader = undefined
     this.#host.deadlines.forget(this)
-    const first = this.#held.with(bytes)
+    const first = this.#held.all
     if (verdict.kind === 'foreign') this.#leaveForeigner(first)
     else if (verdict.kind === 'invalid') this.drop()
     else this.#goOn(this.#host.read(helloOf(verdict)), first)
@@ -164,7 +165,7 @@ export class HelloConnection implements SocketHandler, Socket, Deadline, Waiting
   }
 
   #goOn(continuation: Continuation, first: Uint8Array): void {
-    if (continuation instanceof Promise) return this.#seek(continuation, first)
+    if (continuation instanceof Promise) return this.#seek(continuation)
     if (typeof continuation !== 'function') return this.#secure(continuation, first)
     this.#host.settled()
     this.#visitor = continuation(this, first)
@@ -174,11 +175,10 @@ export class HelloConnection implements SocketHandler, Socket, Deadline, Waiting
   }
 
   /** A few bytes may come in spite of the pause, such as early data: they belong to the handshake. */
-  #seek(found: Promise<Decision>, first: Uint8Array): void {
+  #seek(found: Promise<Decision>): void {
     this.#host.settled()
     this.#isSought = true
     this.#socket.pause()
-    this.#held.keep(first)
     const end = (next: () => void) => {
       if (!this.#isSought) return
       this.#isSought = false

@@ -1,13 +1,13 @@
 // One visitor's HTTP/1.1 connection: frames requests strictly, one visit after the other, and decides when it ends.
 
 import type { LaneEnd } from '../../accelerator.ts'
-import { copyOf } from '../../bytes.ts'
+import { type Account, copyOf } from '../../bytes.ts'
 import type { ErrorCode } from '../../errors.ts'
 import { eventLoop } from '../../event-loop.ts'
 import { errorAnswer } from '../../http/error-answer.ts'
 import type { RequestHead } from '../../http/head.ts'
+import { RequestReader } from '../../http/message-reader.ts'
 import type { AskedCertificate, Socket, SocketHandler } from '../../socket.ts'
-import type { Account } from '../../unsent.ts'
 import type { Takeover } from '../contracts/front.ts'
 import type { LaneSite, VisitorShortcut } from '../contracts/laning.ts'
 import type { Ease } from '../contracts/upstream.ts'
@@ -20,7 +20,6 @@ import { HttpInput, type InputReader } from './http-input.ts'
 import { HttpOutput, type OutputOwner } from './http-output.ts'
 import { HttpVisit, type ShortcutChannel } from './http-visit.ts'
 import { IdleTime } from './idle-time.ts'
-import { RequestReader } from './request-reader.ts'
 import { type Entrance, VisitorHop } from './visitor-hop.ts'
 import type { Visitor } from './visitors.ts'
 
@@ -36,6 +35,8 @@ const LINGER_MS = 2_000
  * whole request.
  */
 const MAX_DROPPED_BYTES = 33_554_432
+/** A body in chunks is looked through in such pieces: chunks of one byte take some 100 ns each. */
+const CHUNKED_BYTES_AT_ONCE = 65_536
 
 type Phase =
   /** The connection waits for a request, or for the rest of its head. */
@@ -84,7 +85,7 @@ export class HttpConnection
     if (seat !== undefined) seat.occupant = this
     this.input = new HttpInput(socket, front, this)
     this.output = new HttpOutput(socket, front.deadlines, this)
-    this.request = new RequestReader(head)
+    this.request = new RequestReader(undefined, undefined, head, this.input.buffer)
     this.#visit = new HttpVisit(head, this, front.desk)
     this.#entrance = entrance
     this.visitor = new VisitorHop(entrance, socket.remoteAddress)
@@ -112,8 +113,8 @@ export class HttpConnection
   spliceable(): void {
     if (this.#phase === 'taken') return this.#takeover?.spliceable?.()
     if (this.#phase !== 'exchange' || this.#visit.isRequestComplete || this.input.isQueued) return
-    this.#visit.bodyFrom(this.#socket, this.request.leftBytes, movedBytes => {
-      this.request.skip(movedBytes)
+    this.#visit.bodyFrom(this.#socket, this.request.body.leftBytes, movedBytes => {
+      this.request.body.skip(movedBytes)
       if (this.request.isComplete) this.#visit.bodyEnded()
     })
   }
@@ -248,8 +249,8 @@ export class HttpConnection
     const { limits, isDraining } = this.#front
     const isFirstByte = this.input.isEmpty
     if (isFirstByte) this.#idle.awaitHead()
-    const next = this.request.readHead(bytes, at, this.input, limits)
-    if (typeof next === 'number') {
+    const next = this.request.readHead(bytes, at, bytes.length, limits)
+    if (next > 0) {
       if (this.#entrance.visitorOf !== undefined) {
         const visitor = this.#entrance.visitorOf(this.request.head)
         if (visitor === undefined) {
@@ -264,8 +265,9 @@ export class HttpConnection
       this.#visit.begin()
       return next
     }
-    if (next === 'VERSION_UNSUPPORTED' && this.#becomesOther(this.request.head.bytes)) return bytes.length
-    if (next !== undefined) this.#refuseHead(next)
+    const { refusal, bytes: all } = this.request.head
+    if (next < 0 && refusal === 'VERSION_UNSUPPORTED' && this.#becomesOther(all)) return bytes.length
+    if (next < 0) this.#refuseHead(refusal)
     else if (this.input.keepsTooMuch) this.#refuseHead('BUFFERS_FULL')
     else if (isFirstByte && isDraining) this.drain()
     return bytes.length
@@ -291,9 +293,13 @@ export class HttpConnection
   /** Reads body from `bytes` at `at`. Returns where to go on. */
   #takeBody(bytes: Uint8Array, at: number): number {
     const visit = this.#visit
-    const end = this.request.readBody(bytes, at, this.#front.limits)
-    if (typeof end === 'string') {
-      visit.breakOff(end)
+    const { body, head } = this.request
+    const most = head.body === 'chunked' ? at + CHUNKED_BYTES_AT_ONCE : bytes.length
+    const end = body.feed(bytes, at, Math.min(most, bytes.length))
+    const { maxBodyBytes } = this.#front.limits
+    const isTooLarge = maxBodyBytes > 0 && body.payloadBytes > maxBodyBytes
+    if (end === -1 || isTooLarge) {
+      visit.breakOff(end === -1 ? 'BAD_REQUEST' : 'BODY_TOO_LARGE')
       return bytes.length
     }
     visit.body(at === 0 && end === bytes.length ? bytes : bytes.subarray(at, end))

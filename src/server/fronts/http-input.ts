@@ -5,9 +5,9 @@
 // There is one place where bytes wait, for the rest of a head, for a turn of the event loop, or until the exchange before them
 // is over, and one reason why the socket is not read: a turn is awaited, or the reader has paused.
 
+import { ByteBuffer, type HeldBytes } from '../../bytes.ts'
 import type { Turns, Waiting } from '../../session/turns.ts'
 import type { Socket } from '../../socket.ts'
-import { HeadBuffer, type HeldBytes } from '../upstreams/head-buffer.ts'
 
 /**
  * Requests that one connection has begun or refused in its turn, when more of them have arrived than are handled at once: a
@@ -43,7 +43,8 @@ export class HttpInput implements Waiting {
   readonly #socket: Socket
   readonly #share: InputShare
   readonly #reader: InputReader
-  readonly #buffer: HeadBuffer
+  /** The waiting bytes: the beginning of a head, or those ahead of their turn. */
+  readonly buffer: ByteBuffer
   /** Whether more arrived than could be done at once: it waits for its turn, and nothing is read. */
   #isQueued = false
   #isPaused = false
@@ -57,14 +58,14 @@ export class HttpInput implements Waiting {
     this.#socket = socket
     this.#share = share
     this.#reader = reader
-    this.#buffer = new HeadBuffer(share.heldInput)
+    this.buffer = new ByteBuffer(share.heldInput)
   }
 
   // ── From the socket ────────────────────────────────────────────────────────────────────────────────────────
 
   received(bytes: Uint8Array): void {
     const { turns } = this.#share
-    if (this.#isQueued) this.#buffer.add(bytes)
+    if (this.#isQueued) this.buffer.add(bytes)
     else if (bytes.length > SMALL_READ_BYTES && this.#reader.isParsing && !turns.hasTime)
       this.#queue(bytes, 0, bytes.length)
     else this.#work(bytes, bytes.length, 1)
@@ -84,10 +85,10 @@ export class HttpInput implements Waiting {
   turn(): void {
     this.#isQueued = false
     if (!this.#isPaused) this.#socket.resume()
-    const { arrayBytes } = this.#buffer
+    const { arrayBytes } = this.buffer
     this.#hasTurn = true
     try {
-      this.#goOn(this.#buffer.take(), arrayBytes, HEADS_IN_A_TURN)
+      this.#goOn(this.buffer.take(), arrayBytes, HEADS_IN_A_TURN)
     } finally {
       this.#hasTurn = false
     }
@@ -97,7 +98,7 @@ export class HttpInput implements Waiting {
 
   /** Whether nothing waits. */
   get isEmpty(): boolean {
-    return this.#buffer.isEmpty
+    return this.buffer.isEmpty
   }
 
   /** Whether it waits for its turn. */
@@ -116,7 +117,7 @@ export class HttpInput implements Waiting {
 
   /** Whether nothing waits and nothing is being handled. */
   get isIdle(): boolean {
-    return this.#buffer.isEmpty && !this.#isWorking
+    return this.buffer.isEmpty && !this.#isWorking
   }
 
   /** No request can follow: the visitor sent FIN, and all that came before it was handled. */
@@ -127,27 +128,12 @@ export class HttpInput implements Waiting {
   /** All visitors together have the server keep too much, and this one has more than its share. */
   get keepsTooMuch(): boolean {
     const { heldInput, limits } = this.#share
-    return heldInput.isTooMuch(this.#buffer.arrayBytes, limits.maxAllInputBytes)
-  }
-
-  /** Bytes of a head that came before. */
-  get keptBytes(): number {
-    return this.#buffer.length
-  }
-
-  /** The head so far, with `bytes` behind it. */
-  headWith(bytes: Uint8Array): Uint8Array {
-    return this.#buffer.with(bytes)
-  }
-
-  /** The head is not complete: `head`, as `headWith` returned it, is kept until the rest comes. */
-  keepHead(head: Uint8Array): void {
-    this.#buffer.keep(head)
+    return heldInput.isTooMuch(this.buffer.arrayBytes, limits.maxAllInputBytes)
   }
 
   /** Drops what waits. */
   clear(): void {
-    this.#buffer.clear()
+    this.buffer.clear()
   }
 
   // ── Reading and not reading ────────────────────────────────────────────────────────────────────────────────
@@ -159,15 +145,15 @@ export class HttpInput implements Waiting {
   }
 
   resume(): void {
-    if (!this.#isPaused || this.#buffer.length > this.#share.limits.maxPipelinedBytes) return
+    if (!this.#isPaused || this.buffer.length > this.#share.limits.maxPipelinedBytes) return
     this.#isPaused = false
     if (!this.#isQueued) this.#socket.resume()
   }
 
   /** Handles what waits, after `first`. */
   proceed(first?: () => void): void {
-    const { arrayBytes } = this.#buffer
-    const rest = this.#buffer.take()
+    const { arrayBytes } = this.buffer
+    const rest = this.buffer.take()
     this.resume()
     first?.()
     this.#goOn(rest, arrayBytes, 1)
@@ -193,7 +179,7 @@ export class HttpInput implements Waiting {
   /** The connection is gone. */
   close(): void {
     this.#share.turns.forget(this)
-    this.#buffer.clear()
+    this.buffer.clear()
   }
 
   #goOn(rest: Uint8Array | undefined, arrayBytes: number, heads: number): void {
@@ -232,16 +218,16 @@ export class HttpInput implements Waiting {
 
   /** Stores bytes that came before the end of the open exchange, within bounds; then reading stops. */
   #keep(bytes: Uint8Array, at: number, arrayBytes: number): void {
-    this.#buffer.adopt(bytes, at, arrayBytes)
+    this.buffer.adopt(bytes, at, arrayBytes)
     this.#reader.waits()
-    if (this.#buffer.length > this.#share.limits.maxPipelinedBytes) this.pause()
+    if (this.buffer.length > this.#share.limits.maxPipelinedBytes) this.pause()
   }
 
   /** Queues bytes that wait for their turn. */
   #queue(bytes: Uint8Array, at: number, arrayBytes: number): void {
     this.#isQueued = true
     if (!this.#isPaused) this.#socket.pause()
-    this.#buffer.adopt(bytes, at, arrayBytes)
+    this.buffer.adopt(bytes, at, arrayBytes)
     this.#reader.waits()
     this.#share.turns.wait(this)
   }

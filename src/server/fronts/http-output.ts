@@ -1,7 +1,7 @@
 // Answers on their way to a visitor's connection: what the kernel does not take waits here, and must move within a time.
 
+import { type Account, SendQueue } from '../../bytes.ts'
 import type { Socket, Splice, SpliceDone } from '../../socket.ts'
-import { type Account, Unsent } from '../../unsent.ts'
 import type { Deadlines } from '../limits/deadlines.ts'
 import { type Movement, Progress } from '../limits/progress.ts'
 
@@ -18,7 +18,7 @@ export class HttpOutput implements Movement {
   readonly #socket: Socket
   readonly #owner: OutputOwner
   /** Bytes that the kernel did not take yet. */
-  readonly #unsent: Unsent = new Unsent()
+  readonly #unsent: SendQueue = new SendQueue()
   readonly #progress: Progress
   /** The kernel moves bytes of the answer. */
   #splice: Splice | undefined

@@ -148,6 +148,12 @@ export interface TunnelServerOptions {
    */
   readonly publicUrl?: string
   /**
+   * The path below which a site in front passes requests to this server, such as `/tunnel`: clients then name `https://site.example/tunnel`
+   * as their server. The server's own pages are below it, and those of the admin listener below `/tunnel/admin`. Both are also
+   * there without it, since some proxies remove it. Tunnels are not affected. Default none. Not a path: `OPTION_INVALID`.
+   */
+  readonly basePath?: string
+  /**
    * The public ports of TCP tunnels, as in `20000-29999,2222`. Default `20000-29999`. `''`: no TCP tunnels, `KIND_REFUSED`.
    * They are listened on at `host`, each while a client holds it.
    */

@@ -8,6 +8,7 @@ import { Networks } from '../../networks.ts'
 import { checkNames, whole } from '../../option-names.ts'
 import type { Guard, GuardMaker, Middleware, Observer } from '../../plugin.ts'
 import type { ServerTls } from '../../sockets/bun.ts'
+import { isRoutePath } from '../../wire/control.ts'
 import type { AddressBounds } from './address-book.ts'
 import { type Bounds, boundsOf, type FixedBounds } from './bounds.ts'
 import { SERVER_HINTS, SERVER_NAMES, TOKEN_NAMES } from './option-names.ts'
@@ -54,6 +55,8 @@ export interface ServerSettings {
   /** A header line for answers over TLS, with its CRLF. */
   readonly hstsLine: Uint8Array | undefined
   readonly publicUrl: URL | undefined
+  /** The path has no slash at its end; `''` if there is none. */
+  readonly basePath: string
   readonly policy: Policy
   readonly ports: { readonly tcp: PortRanges; readonly udp: PortRanges }
   /** The port for TLS tunnels. `undefined` for none. */
@@ -125,6 +128,7 @@ export function serverSettings(
     httpPort,
     hstsLine: hstsLine(options.hsts ?? 0),
     publicUrl: checkPublicUrl(options.publicUrl),
+    basePath: checkBasePath(options.basePath ?? ''),
     policy: new Policy(options.tokens ?? [], options.tokenReader),
     ports: {
       tcp: new PortRanges(options.tcpPorts ?? DEFAULT_PORTS, 'tcpPorts'),
@@ -279,6 +283,13 @@ function checkLimits(wished: Partial<ServerLimits>): ServerLimits {
     throw invalid('limits.deadAfterMs must be more than limits.pingIntervalMs.')
   }
   return limits
+}
+
+function checkBasePath(given: string): string {
+  const path = given.replace(/\/+$/, '')
+  if (path === '' || (isRoutePath(path) && URL.parse(path, 'http://localhost')?.pathname === path))
+    return path
+  throw invalid(`basePath "${given}" is not a path such as /tunnel.`)
 }
 
 function checkPublicUrl(publicUrl: string | undefined): URL | undefined {

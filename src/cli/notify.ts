@@ -1,6 +1,7 @@
-// Tells systemd how the service is (sd_notify(3)): one datagram to the socket that NOTIFY_SOCKET names.
+// Tells a supervisor such as systemd how the service is (sd_notify(3)): one datagram to the socket that NOTIFY_SOCKET names.
 
-import { loadFfi, openLibc } from '../../libc.ts'
+import { spawnSync } from 'node:child_process'
+import { loadFfi, openLibc } from '../libc.ts'
 
 const SYMBOLS = {
   socket: { args: ['i32', 'i32', 'i32'], returns: 'i32' },
@@ -14,10 +15,21 @@ const SOCK_CLOEXEC = 0x80000
 const MSG_DONTWAIT = 0x40
 /** Of `sun_path`. */
 const MOST_BYTES = 108
+/** The time that `systemd-notify` may take, which waits until systemd has read the datagram. */
+const TIMEOUT_MS = 2_000
 
-/** Without such a socket, or one that does not take it, nothing happens: the service manager has its own timeouts. */
-export function notify(state: string, { NOTIFY_SOCKET }: Readonly<Record<string, string | undefined>>): void {
+/**
+ * Sends the lines of `state`, such as `READY=1`. Does nothing without such a socket, or if the socket does not take the datagram:
+ * the supervisor has its own timeouts.
+ */
+export function notify(state: string, environment: Readonly<Record<string, string | undefined>>): void {
+  const { NOTIFY_SOCKET } = environment
   if (NOTIFY_SOCKET === undefined || process.platform !== 'linux') return
+  if (typeof Bun === 'undefined') {
+    // Node has neither such sockets nor foreign calls.
+    spawnSync('systemd-notify', state.split('\n'), { env: environment, stdio: 'ignore', timeout: TIMEOUT_MS })
+    return
+  }
   // `@` stands for the zero byte of an abstract name.
   const path = Buffer.from(NOTIFY_SOCKET.replace(/^@/, '\0'))
   if (path.length === 0 || path.length > MOST_BYTES) return

@@ -1,8 +1,8 @@
 // What a writer keeps while the kernel is full: in order, whole, and without pinning more than it must.
 
 import { expect, test } from 'bun:test'
+import { SendQueue } from '../src/bytes.ts'
 import type { Socket } from '../src/socket.ts'
-import { Unsent } from '../src/unsent.ts'
 import { FUZZ, Random } from './support/random.ts'
 
 /** A socket that takes as much as it is told to. */
@@ -29,7 +29,7 @@ test('every byte arrives once and in order, whatever the kernel takes and whatev
   for (let seed = 1; seed <= 100 * FUZZ; seed++) {
     const random = new Random(seed)
     const kernel = new Kernel()
-    const unsent = new Unsent()
+    const unsent = new SendQueue()
     const expected: number[] = []
     // The `slice` of a Buffer is no copy.
     const scratch = random.chance(0.5) ? Buffer.alloc(9_200) : new Uint8Array(9_200)
@@ -59,7 +59,7 @@ test('every byte arrives once and in order, whatever the kernel takes and whatev
 })
 
 test('four million pieces of one byte cost about as many bytes, not as many arrays', () => {
-  const unsent = new Unsent()
+  const unsent = new SendQueue()
   const { socket } = new Kernel()
   const read = new Uint8Array(65_536)
   const before = process.memoryUsage().rss
