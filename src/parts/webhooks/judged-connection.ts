@@ -183,7 +183,7 @@ class JudgedConnection implements Socket, Portion {
       this.#text = text
       this.#phase = 'collecting'
       this.visitor = visitorOf(head)
-      this.#stopCollecting = eventLoop.after(ALL_BYTES_MS, () => this.#refuse({ code: 'BODY_TIMEOUT' }))
+      this.#stopCollecting = eventLoop.after(ALL_BYTES_MS, () => this.#refuse({ code: 'REQUEST_TIMEOUT' }))
       if (!this.#hasRoomFor(text.length)) return end
       if (head.contentLength > judge.maxBodyBytes) this.#refuse({ code: 'BODY_TOO_LARGE' })
       else if (head.expectsContinue) this.#outer.received(CONTINUE.slice())
@@ -236,7 +236,7 @@ class JudgedConnection implements Socket, Portion {
     else this.giveWay()
     this.#stopWaiting?.()
     this.#stopWaiting = hasRoom
-      ? eventLoop.after(NEXT_BYTES_MS, () => this.#refuse({ code: 'BODY_TIMEOUT' }))
+      ? eventLoop.after(NEXT_BYTES_MS, () => this.#refuse({ code: 'REQUEST_TIMEOUT' }))
       : undefined
     return hasRoom
   }

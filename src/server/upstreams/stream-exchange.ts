@@ -204,7 +204,7 @@ export class StreamExchange implements Exchange {
         isHeadAwaited ? this.#request.piecesToRepeat(delivered, method) : undefined,
       )
     // The client is a stranger: of its codes, only those about the origin are believed.
-    const cause = ERRORS[code].fault === 'origin' || code === 'STREAM_LIMIT' ? code : this.#lostCode
+    const cause = ERRORS[code].fault === 'origin' || code === 'TUNNEL_BUSY' ? code : this.#lostCode
     // A handler that threw has seen the request: it would be asked twice.
     if (isHeadAwaited && cause !== 'HANDLER_FAILED') this.#retryOrFail(cause, delivered, reason)
     else this.#fail(cause, undefined, reason)
