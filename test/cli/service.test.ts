@@ -89,6 +89,42 @@ test.each([[], ['--', 'up', '--config', 'missing.toml'], ['--', 'server', '--con
   },
 )
 
+test.each([
+  ['OPTION_INVALID', '--', 'notaport'],
+  ['OPTION_INVALID', '--', '3000', '--route', 'api=1'],
+  ['PORT_INVALID', '--', 'tcp', '99999'],
+  ['OPTION_INVALID', '--', 'server', '--tcp-ports', 'many'],
+  ['OPTION_INVALID', '--', 'server', '--nothing'],
+  ['CONFIG_INVALID', '--', 'up', '--config', 'wrong.toml'],
+  ['CONFIG_INVALID', '--', 'up', '--config', 'server.toml'],
+  ['CONFIG_INVALID', '--', 'server', '--config', 'wrong.toml'],
+  ['CONFIG_INVALID', '--', 'server', '--config', 'no-key.toml'],
+])('what would end at its start is refused before a unit is written: %s %j', async (code, ...words) => {
+  await using manager = await managed()
+  const files = {
+    'wrong.toml': '[services.app]\nprot = 3000\n',
+    'server.toml': 'domains = ["tunnel.example"]\n',
+    'no-key.toml': '[tls]\ncert = "absent.pem"\nkey = "absent.pem"\n',
+  }
+  for (const [name, text] of Object.entries(files)) await Bun.write(join(manager.path, name), text)
+  const { stderr, exitCode } = await manager.service('install', '--user', ...words)
+  expect(stderr).toContain(`error ${code}: `)
+  expect(exitCode).toBe(2)
+  expect(existsSync(manager.unit)).toBe(false)
+})
+
+test('a file that is found is checked as one, and one that is a program does not run at the installation', async () => {
+  await using manager = await managed()
+  await Bun.write(join(manager.path, 'localtunnels.toml'), 'server = "https://other.example"\n[services.app]\nport = 3000\nhost = "10.0.0.1"\n')
+  const found = await manager.service('install', '--user')
+  expect(found.stdout).toContain('localtunnels.toml:')
+  expect(existsSync(manager.unit)).toBe(false)
+  await Bun.write(join(manager.path, 'mine.ts'), `await Bun.write('ran', '')\nexport default {}\n`)
+  await manager.service('install', '--user', '--', 'up', '--config', 'mine.ts')
+  expect(existsSync(manager.unit)).toBe(true)
+  expect(existsSync(join(manager.path, 'ran'))).toBe(false)
+})
+
 test('a service manager that fails is not hidden: what is left to do is said', async () => {
   await using manager = await managed(1)
   const { stdout, exitCode } = await manager.service('install', '--user')
