@@ -90,31 +90,28 @@ test.each([[], ['--', 'up', '--config', 'missing.toml'], ['--', 'server', '--con
 )
 
 test.each([
-  ['OPTION_INVALID', '--', 'notaport'],
-  ['OPTION_INVALID', '--', '3000', '--route', 'api=1'],
-  ['PORT_INVALID', '--', 'tcp', '99999'],
-  ['OPTION_INVALID', '--', 'server', '--workers', 'many'],
-  ['OPTION_INVALID', '--', 'server', '--nothing'],
-  ['CONFIG_INVALID', '--', 'up', '--config', 'wrong.toml'],
-  ['CONFIG_INVALID', '--', 'up', '--config', 'server.toml'],
-  ['CONFIG_INVALID', '--', 'server', '--config', 'wrong.toml'],
-  ['CONFIG_INVALID', '--', 'server', '--config', 'no-key.toml'],
-])(
-  'what would end at its start is refused before a unit is written: %s %j',
-  async (code: string, ...words: string[]) => {
-    await using manager = await managed()
-    const files = {
-      'wrong.toml': '[services.app]\nprot = 3000\n',
-      'server.toml': 'domains = ["tunnel.example"]\n',
-      'no-key.toml': '[tls]\ncert = "absent.pem"\nkey = "absent.pem"\n',
-    }
-    for (const [name, text] of Object.entries(files)) await Bun.write(join(manager.path, name), text)
-    const { stderr, exitCode } = await manager.service('install', '--user', ...words)
-    expect(stderr).toContain(`error ${code}: `)
-    expect(exitCode).toBe(2)
-    expect(existsSync(manager.unit)).toBe(false)
-  },
-)
+  ['OPTION_INVALID', 'notaport'],
+  ['OPTION_INVALID', '3000 --route api=1'],
+  ['PORT_INVALID', 'tcp 99999'],
+  ['OPTION_INVALID', 'server --workers many'],
+  ['OPTION_INVALID', 'server --nothing'],
+  ['CONFIG_INVALID', 'up --config wrong.toml'],
+  ['CONFIG_INVALID', 'up --config server.toml'],
+  ['CONFIG_INVALID', 'server --config wrong.toml'],
+  ['CONFIG_INVALID', 'server --config no-key.toml'],
+])('what would end at its start is refused before a unit is written: %s %j', async (code, words) => {
+  await using manager = await managed()
+  const files = {
+    'wrong.toml': '[services.app]\nprot = 3000\n',
+    'server.toml': 'domains = ["tunnel.example"]\n',
+    'no-key.toml': '[tls]\ncert = "absent.pem"\nkey = "absent.pem"\n',
+  }
+  for (const [name, text] of Object.entries(files)) await Bun.write(join(manager.path, name), text)
+  const { stderr, exitCode } = await manager.service('install', '--user', '--', ...words.split(' '))
+  expect(stderr).toContain(`error ${code}: `)
+  expect(exitCode).toBe(2)
+  expect(existsSync(manager.unit)).toBe(false)
+})
 
 test('a file that is found is checked as one, and one that is a program does not run at the installation', async () => {
   await using manager = await managed()
