@@ -12,14 +12,17 @@ import type { ErrorCode } from '../errors.ts'
 
 export const FRAME_HEADER_BYTES = 8
 
-/** Largest payload of one frame. 64 KiB: a small answer waits behind at most this much of a download. */
+/**
+ * The maximum payload of a frame: a small response waits behind at most 64 KiB of a download. 64 KiB: a small answer waits
+ * behind at most this much of a download.
+ */
 export const MAX_FRAME_BYTES = 65_536
 
 /** Bytes each side may send on a new stream before it gets credit. Part of the protocol, not a setting. */
 export const INITIAL_CREDIT_BYTES = 262_144
 
 export const DATA = 0
-/** Server to client: a visitor's connection wants to reach the origin. Payload: tunnel number (u32). */
+/** A frame to the client: a visitor's connection to the origin is wanted. Payload: tunnel number (u32). */
 export const OPEN = 1
 /** No more bytes this way (half-close). Payload: how many bytes of the other side were delivered (u48). */
 export const END = 2
@@ -27,22 +30,27 @@ export const END = 2
 export const RESET = 3
 /** The receiver consumed bytes: the sender may send as many more. Payload: bytes (u32). */
 export const CREDIT = 4
-/** Stream 0. Payload: 8 opaque bytes that come back in a PONG. */
+/** A frame on stream 0. Payload: 8 opaque bytes that come back in a PONG. */
 export const PING = 5
 export const PONG = 6
-/** Stream 0. Payload: one JSON message of `wire/control.ts`. */
+/** A frame on stream 0. Payload: one JSON message of `wire/control.ts`. */
 export const CONTROL = 7
-/** Stream 0, server to client or back: no new streams; what is open may finish. Payload: error number (u16). */
+/** A frame on stream 0 in either direction: no new streams; open ones may finish. Payload: error number (u16). */
 export const GOAWAY = 8
 
 /** The sender's bytes of this stream travel on a link from here on. Payload: link (u32), first byte of it (u48). */
 export const LINK = 9
-/** They end there, and nothing follows but END or RESET. Payload: link (u32), the byte behind the last one (u48). */
+/**
+ * A frame that ends the bytes on a link; only END or RESET follows. Payload: link (u32), the byte behind the last one (u48).
+ */
 export const UNLINK = 10
-/** Stream 0. All bytes up to an UNLINK have come: the sender may use the link for another stream. Payload: link (u32). */
+/**
+ * A frame on stream 0. All bytes up to an UNLINK have come: the sender may use the link for another stream. Payload: link
+ * (u32).
+ */
 export const LINK_FREE = 11
 
-/** Highest frame type of this version; a higher one is a protocol error. */
+/** The highest frame type of this version; a higher one is a protocol error. */
 export const MAX_FRAME_TYPE = 11
 
 /** The WebSocket subprotocol by which both ends agree on this wire and its version. */
@@ -83,7 +91,7 @@ export function readU32(from: Uint8Array, at: number): number {
   return ((from[at]! << 24) | (from[at + 1]! << 16) | (from[at + 2]! << 8) | from[at + 3]!) >>> 0
 }
 
-/** 48 bits hold 281 TB: enough to count the bytes of any stream exactly as a number. */
+/** Writes a number of 48 bits, which hold 281 TB: enough to count the bytes of any stream exactly. */
 export function writeU48(into: Uint8Array, at: number, value: number): void {
   const high = Math.floor(value / 0x1_0000_0000)
   into[at] = high >>> 8
@@ -96,16 +104,16 @@ export function readU48(from: Uint8Array, at: number): number {
 }
 
 export interface FrameHandler {
-  /** bytes[start, end) is a piece of the DATA of a stream. The array is the handler's to keep. */
+  /** Called with bytes[start, end), a piece of the DATA of a stream. The array is the handler's to keep. */
   data(stream: number, bytes: Uint8Array, start: number, end: number): void
   /**
-   * Any other frame, whole: its payload begins in `bytes` at `start` and is only valid during the call. It is no view, because
-   * a small one costs more than the frame: 60 ns, and memory until the next collection.
+   * Called with any other frame, whole: its payload begins in `bytes` at `start` and is only valid during the call. It is no
+   * view, because a small one costs more than the frame: 60 ns, and memory until the next collection.
    */
   frame(type: number, stream: number, bytes: Uint8Array, start: number, end: number): void
 }
 
-/** Exact payload size by type; -1 for those that vary but are not empty. Any other size is a protocol error. */
+/** The exact payload size by type; -1 for those that vary but are not empty. Any other size is a protocol error. */
 const PAYLOAD_BYTES: readonly number[] = (() => {
   const sizes: number[] = []
   sizes[DATA] = -1
@@ -128,9 +136,9 @@ const IS_SESSION_FRAME: readonly boolean[] = PAYLOAD_BYTES.map((_, type) =>
   [PING, PONG, CONTROL, GOAWAY, LINK_FREE].includes(type),
 )
 
-/** Room for what is collected at first: every frame but a control message fits. */
+/** The initial size of the buffer for incomplete frames: every frame but a control message fits. */
 const PARTIAL_BYTES = 64
-/** So many bytes of a control message cost its reader as much as a frame. */
+/** The number of bytes of a control message that cost its reader as much as a frame. */
 const BYTES_LIKE_A_FRAME = 512
 
 /** An incremental frame parser. Holds at most one header and one control payload, never data. */
@@ -142,12 +150,12 @@ export class FrameDecoder {
   #inPayload = false
   #type = 0
   #stream = 0
-  /** DATA bytes still to come, or the size of the control payload being collected. */
+  /** The number of DATA bytes still to come, or the size of the control payload being collected. */
   #remaining = 0
   #stopped = false
-  /** Of a portion: `receive` stops at 0. A long control message counts as several. */
+  /** The number of frames left in a portion: `receive` stops at 0. A long control message counts as several. */
   framesLeft: number = Number.POSITIVE_INFINITY
-  /** How far `receive` came. */
+  /** The position that `receive` has reached. */
   at = 0
 
   constructor(handler: FrameHandler) {
@@ -198,7 +206,7 @@ export class FrameDecoder {
     const type = from[at + 3]!
     const stream = readU32(from, at + 4)
     if (type > MAX_FRAME_TYPE) return 'PROTOCOL_ERROR'
-    if (length > MAX_FRAME_BYTES) return 'FRAME_TOO_LARGE'
+    if (length > MAX_FRAME_BYTES) return 'PROTOCOL_ERROR'
     const expected = PAYLOAD_BYTES[type]!
     if (expected === -1 ? length === 0 : length !== expected) return 'PROTOCOL_ERROR'
     // Stream frames belong to a stream, session frames to none.

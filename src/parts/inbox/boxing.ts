@@ -75,7 +75,7 @@ export class Boxing implements Upstream {
         void this.#host.keep(this.#webhookOf(head, fields, body)).then(outcome => {
           if (isOver) return
           over()
-          if (outcome instanceof Error) visit.fail('INBOX_FAILED')
+          if (outcome instanceof Error) visit.fail('INBOX_FULL')
           else if (outcome === 'full') visit.fail('INBOX_FULL')
           else this.#acknowledge(visit)
         })
@@ -116,7 +116,7 @@ export class Boxing implements Upstream {
   }
 
   #acknowledge(visit: Visit): void {
-    const status = this.#box.answer
+    const status = this.#box.status
     const length = status === 204 ? '' : 'Content-Length: 0\r\n'
     const connection = visit.keepsAlive ? 'keep-alive' : 'close'
     visit.answered(status)

@@ -7,7 +7,7 @@ import type { Bounds } from '../settings/bounds.ts'
 import type { Clock } from './clock.ts'
 import type { Visit } from './upstream.ts'
 
-/** Another server of the cluster, to which requests go as they came. */
+/** The terms for another server of the cluster, to which requests go unchanged. */
 export interface PeerTerms {
   /** Writes the head as `writeRequestHead` does. */
   writeHead(visit: Visit): number
@@ -17,7 +17,7 @@ export interface PeerTerms {
 
 /** Apps of HTTP/2, or another server, in the place of a session. */
 export interface StreamsApps extends Pick<Session, 'open' | 'isClosed'> {
-  /** WebSockets go by HTTP/1.1 instead, on streams of the session. */
+  /** Whether WebSockets use HTTP/1.1, on streams of the session. */
   readonly sendsUpgradesApart?: boolean
 }
 
@@ -28,7 +28,7 @@ export interface StreamsServer {
   readonly turns: Turns
 }
 
-/** What apps of HTTP/2 are reached by. */
+/** The means to reach HTTP/2 apps. */
 export interface AppsTerms {
   readonly session: Pick<Session, 'open' | 'isClosed'>
   readonly server: StreamsServer

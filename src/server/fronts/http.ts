@@ -81,7 +81,7 @@ export class HttpFront implements HttpShare {
     return this.context.isShut
   }
 
-  /** `undefined`: the server has no lanes. */
+  /** Makes the lane of a site. `undefined` if the server has no lanes. */
   laneFor(site: LaneSite<Booking>): VisitorShortcut<Booking> | undefined {
     return this.context.tunnels.lanes.forVisitor(site)
   }

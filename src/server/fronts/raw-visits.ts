@@ -40,12 +40,12 @@ export class RawVisits implements RawTaker {
     this.context = context
   }
 
-  /** As `Part.wrap`. */
+  /** Wraps a socket, as `Part.wrap`. */
   wrap(socket: Socket, tunnel: Tunnel, address: string): WrappedSocket | undefined {
     return this.context.parts.wrap(socket, tunnel, address)
   }
 
-  /** Of tunnels of this server. */
+  /** The number of visitors of tunnels of this server. */
   get count(): number {
     return this.#open.size
   }
@@ -100,7 +100,7 @@ export class RawVisits implements RawTaker {
     this.context.emit('visitorConnected', { id, ...facts(visit) })
   }
 
-  /** It is on its way to the origin. */
+  /** Called when it was forwarded to the origin. */
   opened(visit: RawVisit): void {
     const entry = this.#open.get(visit)
     const { client } = visit
@@ -111,7 +111,7 @@ export class RawVisits implements RawTaker {
     entry.report = client.reports.rawBegan(visit.tunnel, visit.source)
   }
 
-  /** Its connection is closed; `code` says why, when it failed. */
+  /** Called when its connection is closed; `code` is that of a failure. */
   ended(visit: RawVisit, code: ErrorCode | undefined): void {
     const entry = this.#open.get(visit)
     if (entry === undefined) return

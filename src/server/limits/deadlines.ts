@@ -115,7 +115,7 @@ export class Progress implements Deadline {
   }
 }
 
-/** What all connections share. */
+/** The parts that all connections share. */
 interface IdleContext {
   readonly deadlines: Deadlines
   readonly limits: Bounds
@@ -127,10 +127,10 @@ export class IdleTime implements Deadline {
   dueTick = 0
   readonly #context: IdleContext
   readonly #over: () => void
-  /** When it began to wait for a request, or for the rest of its head. */
+  /** The tick at which it began to wait for a request, or for the rest of its head. */
   #sinceTick: number
 
-  /** `over`: the time is over. */
+  /** Makes a timer. `over` is called when the time is over. */
   constructor(context: IdleContext, over: () => void) {
     this.#context = context
     this.#over = over
@@ -160,7 +160,7 @@ export class IdleTime implements Deadline {
     this.#context.deadlines.arm(this, ms)
   }
 
-  /** Nothing is awaited of the visitor. */
+  /** Stops waiting for the visitor. */
   stop(): void {
     this.#context.deadlines.disarm(this)
   }
@@ -174,7 +174,7 @@ export class IdleTime implements Deadline {
     else this.#over()
   }
 
-  /** It has lasted for a second. */
+  /** Whether it has lasted for a second. */
   get isLong(): boolean {
     return this.#context.deadlines.tick - this.#sinceTick >= TICKS_PER_SECOND
   }

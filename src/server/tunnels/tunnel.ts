@@ -3,7 +3,7 @@
 import type { ErrorCode } from '../../errors.ts'
 import type { Guard } from '../../plugin.ts'
 import type { Socket, SocketHandler } from '../../socket.ts'
-import type { Affinity, PoolAnswer } from '../../wire/control.ts'
+import type { Affinity, PoolResponse } from '../../wire/control.ts'
 import { networkOf } from '../../wire/ip-address.ts'
 import type { TunnelKind } from '../../wire/tunnel-kind.ts'
 import type { ClientConnection } from '../contracts/clients.ts'
@@ -36,7 +36,7 @@ export interface Claimant {
   /** It shares the name or port, and how. */
   readonly pool?: Affinity | undefined
   /** Of a pool where all get a copy: whose answer counts. */
-  readonly poolResponse?: PoolAnswer | undefined
+  readonly poolResponse?: PoolResponse | undefined
   /** Who may visit. */
   readonly guard?: OwnGuard | undefined
   /** Whole host names outside of the server's domains, besides the name. */
