@@ -7,6 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { extensionOf, readConfigText } from '../../config/file.ts'
 import { TunnelError } from '../../errors.ts'
 import { homeFolder } from '../../state-folder.ts'
+import type { ServiceRequest } from '../program/service.ts'
 import { accountOf } from '../service-account.ts'
 import {
   checkName,
@@ -26,14 +27,6 @@ const ASKS = 4
 const ASK_MS = 500
 
 type Environment = Readonly<Record<string, string | undefined>>
-
-export interface ServiceRequest {
-  readonly action: 'install' | 'status' | 'remove'
-  readonly name: string
-  /** What it runs, in the words of the command line. */
-  readonly words: readonly string[]
-  readonly isUser: boolean
-}
 
 export interface ServiceDesk {
   readonly environment: Environment

@@ -126,8 +126,7 @@ export class StreamsConnection implements Connection {
   get carrierHandler(): CarrierHandler {
     const session = this.#session.carrierHandler
     return {
-      received: (bytes, start, end) => session.received(bytes, start, end),
-      drained: () => session.drained(),
+      ...session,
       closed: error => {
         session.closed(error)
         this.#carrierClosed.resolve()

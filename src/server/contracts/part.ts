@@ -7,9 +7,7 @@ import type { RecentRow } from '../../measures.ts'
 import type { Turns } from '../../session/turns.ts'
 import type { Socket, SocketHandler } from '../../socket.ts'
 import type { InboxWish } from '../../wire/control.ts'
-import type { Entrance } from '../fronts/visitor-hop.ts'
 import type { Counts } from '../limits/holdings.ts'
-import type { BookingDesk } from '../routing/booking.ts'
 import type { Bounds } from '../settings/bounds.ts'
 import type { TunnelServerEvents } from '../settings/options.ts'
 import type { ServerSettings } from '../settings/settings.ts'
@@ -17,11 +15,11 @@ import type { Counters, ServerStats } from '../settings/stats.ts'
 import type { Tunnel } from '../tunnels/tunnel.ts'
 import type { ClientConnection } from './clients.ts'
 import type { Clock } from './clock.ts'
-import type { Arrival, Route } from './front.ts'
+import type { Arrival, RequestDesk, Route } from './front.ts'
 import type { Guarding } from './guarding.ts'
 import type { LaneAsking, LaneClause, Laning } from './laning.ts'
 import type { Ending, Layer, LayeredTunnel, NameLayer, ServedBy } from './layer.ts'
-import type { Door, DoorTerms, Protocol } from './protocol.ts'
+import type { Door, DoorTerms, Entrance, Protocol } from './protocol.ts'
 import type { RawWish } from './raw-visit.ts'
 import type { RawTaker, Servers } from './servers.ts'
 import type { AppsTerms, StreamsApps } from './streams-context.ts'
@@ -82,7 +80,7 @@ export interface WholeServer {
   /** The connected clients. */
   readonly clients: ReadonlySet<ClientConnection>
   /** Takes requests that come from no visitor's connection. */
-  readonly desk: BookingDesk
+  readonly desk: RequestDesk
   /** Connections of visitors. */
   readonly visitorCount: number
   stats(): ServerStats

@@ -7,7 +7,7 @@ import type { Hop } from '../../http/forward.ts'
 import type { RequestHead } from '../../http/head.ts'
 import type { ByteStream, StreamHandler } from '../../session/byte-stream.ts'
 import type { Endpoints, Socket, Splice, SpliceDone } from '../../socket.ts'
-import type { ConnectionLogins } from '../upstreams/connection-logins.ts'
+import type { ConnectionLogins } from '../limits/connection-logins.ts'
 import type { Reserved } from './lane.ts'
 import type { PeerNote } from './peer-note.ts'
 

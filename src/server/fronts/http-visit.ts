@@ -15,8 +15,8 @@ import type { Arrival, Holding, Route, Served } from '../contracts/front.ts'
 import type { Valve } from '../contracts/layer.ts'
 import type { PeerNote } from '../contracts/peer-note.ts'
 import type { Ease, Exchange, Rewrite, Upstream, Visit } from '../contracts/upstream.ts'
+import type { ConnectionLogins } from '../limits/connection-logins.ts'
 import type { Booking, BookingDesk } from '../routing/booking.ts'
-import type { ConnectionLogins } from '../upstreams/connection-logins.ts'
 
 /** A quicker way for the visitor's requests than its upstream, once there is one. */
 export interface Shortcut {

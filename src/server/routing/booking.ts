@@ -7,7 +7,17 @@ import type { ErrorCode } from '../../errors.ts'
 import type { RequestHead } from '../../http/head.ts'
 import type { AskedCertificate, Middleware, Reading, Refusal } from '../../plugin.ts'
 import type { Parts } from '../context/parts.ts'
-import { type Arrival, changed, type Holding, type Route, refusal, type Served } from '../contracts/front.ts'
+import {
+  type Arrival,
+  type Booked,
+  changed,
+  type Holding,
+  type RequestDesk,
+  type Result,
+  type Route,
+  refusal,
+  type Served,
+} from '../contracts/front.ts'
 import type {
   BodyCheck,
   CopyEnd,
@@ -18,20 +28,18 @@ import type {
   ValveEnds,
 } from '../contracts/layer.ts'
 import type { Upstream } from '../contracts/upstream.ts'
+import type { ConnectionLogins } from '../limits/connection-logins.ts'
 import type { Member } from '../tunnels/member.ts'
 import { memberCookie } from '../tunnels/pool.ts'
-import type { Tunnel } from '../tunnels/tunnel.ts'
+import type { Chosen, Tunnel } from '../tunnels/tunnel.ts'
 import { AnswerUpstream } from '../upstreams/answer.ts'
-import type { ConnectionLogins } from '../upstreams/connection-logins.ts'
-import type { Exchanges } from './exchanges.ts'
-import { RequestRecord, type Result, statusOf } from './request-record.ts'
-import type { Chosen, Visitor, VisitorGate } from './visitor-gate.ts'
+import { type Exchanges, RequestRecord, statusOf } from './exchanges.ts'
+import type { Visitor } from './judging.ts'
 
 /** Books requests. */
-export interface BookingDesk {
+export interface BookingDesk extends RequestDesk {
   /** The operator's name, contact and logo, for pages. */
   readonly branding: Branding | undefined
-  /** The request counts from now on, until its booking is `finished`: it never throws. */
   book(arrival: Arrival): Booking
   /** A request went on by itself, and that threw: its visitor gets 500 `INTERNAL`. */
   failed(cause: unknown): void
@@ -40,7 +48,6 @@ export interface BookingDesk {
 /** What a booking needs of the server. */
 export interface BookingHost extends BookingDesk {
   readonly books: Exchanges
-  readonly gate: VisitorGate
   readonly room: BookingRoom
   /** What throws is an `error` event, and the route a refusal. */
   routeSafely(route: () => Route): Route
@@ -59,13 +66,14 @@ interface BookingRoom {
   addressOf(arrival: Arrival): string
 }
 
+const NOT_FOUND = refusal('TUNNEL_NOT_FOUND')
 const INVALID: Refusal = { code: 'INTERNAL' }
 const MOVED: Refusal = { code: 'CLUSTER_MOVED' }
 const NO_MIDDLEWARES: readonly Middleware[] = []
 
-export class Booking implements Visitor, TunnelRequest {
+export class Booking implements Booked, Visitor, TunnelRequest {
   /** Where the request goes at first. Only `BookingDesk` sets it. */
-  route: Route = refusal('TUNNEL_NOT_FOUND')
+  route: Route = NOT_FOUND
   readonly arrival: Arrival
   readonly startedAt: number = performance.now()
   isAdmitted = false
@@ -330,8 +338,8 @@ export class Booking implements Visitor, TunnelRequest {
   }
 
   #choose(tunnel: Tunnel): Chosen {
-    const { gate, room } = this.#host
-    const chosen = gate.choose(tunnel, this, this.#tried)
+    const { room } = this.#host
+    const chosen = tunnel.choose(this, this.#tried)
     this.#cookie = undefined
     if (tunnel.pool?.affinity !== 'cookie' || typeof chosen === 'string' || chosen.kind === 'holding')
       return chosen

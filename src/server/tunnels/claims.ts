@@ -9,9 +9,8 @@ import { ANYTHING, type Rule } from '../settings/policy.ts'
 import type { PortRanges } from '../settings/ports.ts'
 import type { Member } from './member.ts'
 import { isRefusing } from './no-guards.ts'
-import { destinationOf } from './route.ts'
 import type { Claimant, PortFront, Tunnel } from './tunnel.ts'
-import { refusalOfName, type Tunnels } from './tunnels.ts'
+import { destinationOf, refusalOfName, type Tunnels } from './tunnels.ts'
 
 type PortKind = 'tcp' | 'udp'
 type Claimed = Member | ErrorCode

@@ -1,4 +1,4 @@
-// All tunnels of a server by name, a port being one, too: who may have which, and what is free.
+// All tunnels of a server by name, a port being one too: which host is whose, who may have which, and what is free.
 
 import { isPortName } from '../../directory.ts'
 import type { ErrorCode } from '../../errors.ts'
@@ -24,6 +24,7 @@ export class Tunnels implements TunnelBook {
   readonly ports: Readonly<Record<'tcp' | 'udp', FreePorts>> = { tcp: new FreePorts(), udp: new FreePorts() }
   /** Hosts of customers. */
   readonly hostNames: HostNames<Tunnel> = new HostNames()
+  isDraining = false
   /** A name or port has no tunnel any more. */
   freed: ((name: string) => void) | undefined
   readonly #byName = new Map<string, Tunnel>()
@@ -133,6 +134,7 @@ export class Tunnels implements TunnelBook {
 
   /** Ports take no new visitors, and nothing waits any longer: no client can come back. */
   drain(code: ErrorCode): void {
+    this.isDraining = true
     for (const tunnel of [...this.#byName.values()]) {
       tunnel.front?.drain()
       tunnel.release(code)
@@ -168,4 +170,40 @@ function admit(tunnel: Tunnel, { resume, pool, holder, guard }: Claimant): Membe
 export function refusalOfName(name: string): ErrorCode | undefined {
   if (!isValidSubdomain(name)) return 'NAME_INVALID'
   return isReservedName(name) || isPortName(name) ? 'NAME_RESERVED' : undefined
+}
+
+/** What a host means to this server. */
+export type Destination =
+  | ({ readonly kind: 'tunnel' } & NamedTunnel)
+  | { readonly kind: 'control' }
+  | { readonly kind: 'unknown' }
+
+export interface NamedTunnel {
+  readonly name: string
+  /** There are more labels in front of the name: only a wildcard tunnel has those. */
+  readonly isBelow: boolean
+}
+
+const CONTROL: Destination = { kind: 'control' }
+const UNKNOWN: Destination = { kind: 'unknown' }
+
+/** `host` is lower-case and without port, as the head parser leaves it; `domains` are the longest first. */
+export function destinationOf(host: string, domains: readonly string[]): Destination {
+  for (const domain of domains) {
+    if (host === domain) return CONTROL
+    if (!host.endsWith(domain) || host[host.length - domain.length - 1] !== '.') continue
+    const end = host.length - domain.length - 1
+    const start = host.lastIndexOf('.', end - 1) + 1
+    const name = host.slice(start, end)
+    const isBelow = start > 0
+    // Labels of the server's own: they belong to the control host.
+    if (name === 'api' || name === 'www') return isBelow ? UNKNOWN : CONTROL
+    return { kind: 'tunnel', name, isBelow }
+  }
+  // Plain addresses: a server that has no name yet, health checks, clients on the same machine.
+  return host === 'localhost' || isAddress(host) ? CONTROL : UNKNOWN
+}
+
+function isAddress(host: string): boolean {
+  return host.startsWith('[') || /^\d{1,3}(?:\.\d{1,3}){3}$/.test(host)
 }

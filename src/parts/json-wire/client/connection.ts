@@ -123,7 +123,7 @@ export class JsonConnection implements Connection {
 
   /** Bytes arrived, of whatever. */
   heard(): void {
-    this.#heartbeat.heard()
+    this.#heartbeat.hasHeard = true
     if (this.#checks.size === 0) return
     for (const cancel of this.#checks) cancel()
     this.#checks.clear()

@@ -1,28 +1,21 @@
 // The control host: where clients connect, and the server's own small pages. No tunnel's host ever comes here.
 
 import type { Branding } from '../../branding.ts'
+import type { ErrorCode } from '../../errors.ts'
 import { wantsHtml } from '../../http/error-answer.ts'
 import type { RequestHead } from '../../http/head.ts'
 import { INFO_POLICY, infoPage } from '../../http/pages.ts'
+import type { Socket, SocketHandler } from '../../socket.ts'
+import { VERSION } from '../../version.ts'
 import { LINK_PROTOCOL } from '../../wire/frame.ts'
+import type { ServerRoom } from '../context/room.ts'
 import { type Arrival, type Route, refusal } from '../contracts/front.ts'
 import { DEAD_EXCHANGE, type Exchange, type Upstream, type Visit } from '../contracts/upstream.ts'
-import type { SessionLinks } from '../registration/links.ts'
-import { type UpgradeHost, upgradeRoute } from '../registration/upgrade.ts'
-
-/** What the control host needs of the server. */
-export interface ControlHost extends UpgradeHost {
-  readonly version: string
-  readonly branding: Branding | undefined
-  /** The base path of the settings. */
-  readonly basePath: string
-  /** No client needs a token. */
-  readonly isOpen: boolean
-  /** Whether a certificate for this host should be had: the domains themselves and live tunnels. */
-  isKnownHost(host: string): boolean
-  /** The links of the session that gave this secret. */
-  linksOf(secret: string): SessionLinks | undefined
-}
+import type { TokenGate } from '../limits/token-gate.ts'
+import type { Rule } from '../settings/policy.ts'
+import type { ClientDesk } from './client-desk.ts'
+import type { SessionLinks } from './links.ts'
+import { type Applicant, upgradeRoute } from './upgrade.ts'
 
 /** Tells a control connection from a request for a page, and refuses what is neither. */
 export function controlRoute(arrival: Arrival, host: ControlHost): Route {
@@ -139,4 +132,67 @@ function answer(visit: Visit, page: Page): void {
   visit.answered(page.status)
   visit.write(visit.head.method === 'HEAD' ? Buffer.from(head) : Buffer.concat([Buffer.from(head), body]))
   visit.done(visit.keepsAlive)
+}
+
+/** What the control host may ask of its server. */
+export class ControlHost {
+  readonly version: string = VERSION
+  readonly tokenGate: TokenGate
+  readonly #room: ServerRoom
+  readonly #clients: ClientDesk
+
+  constructor(room: ServerRoom, clients: ClientDesk) {
+    this.tokenGate = clients.tokenGate
+    this.#room = room
+    this.#clients = clients
+  }
+
+  /** The operator's name, contact and logo, for pages. */
+  get branding(): Branding | undefined {
+    return this.#room.settings.branding
+  }
+
+  get basePath(): string {
+    return this.#room.settings.basePath
+  }
+
+  /** No client needs a token. */
+  get isOpen(): boolean {
+    return this.#room.settings.policy.isOpen
+  }
+
+  /** Whether forwarding headers from this address are believed. */
+  isTrusted(address: string): boolean {
+    return this.#room.isTrusted(address)
+  }
+
+  /** Why one more client of this rule and address may not connect; `undefined`: it may. */
+  clientRefusal(rule: Rule, address: string): ErrorCode | undefined {
+    return this.#clients.refusalOfClient(rule, address)
+  }
+
+  refused(applicant: Applicant, code: ErrorCode): void {
+    const { remoteAddress, wire } = applicant
+    this.#room.emit('refused', { remoteAddress, wire, code })
+  }
+
+  /** Clients may agree on no subprotocol. */
+  get hasJsonWire(): boolean {
+    return this.#room.parts.adopt !== undefined
+  }
+
+  /** Takes a control connection over. */
+  adopt(socket: Socket, applicant: Applicant, rule: Rule): SocketHandler {
+    return this.#clients.adopt(socket, applicant, rule)
+  }
+
+  /** The links of the session that gave this secret. */
+  linksOf(secret: string): SessionLinks | undefined {
+    return this.#clients.linkGate.find(secret)
+  }
+
+  /** Whether a certificate for this host should be had: the domains themselves and live tunnels. */
+  isKnownHost(host: string): boolean {
+    return this.#room.isKnownHost(host)
+  }
 }
