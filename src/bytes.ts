@@ -39,7 +39,7 @@ export function addPiece(pieces: Uint8Array[], piece: Uint8Array): void {
   pieces.push(added)
 }
 
-/** One behind the other; copied only where both are there. */
+/** Joins two arrays; copies only if both are there. */
 export function joined(one: Uint8Array | undefined, other: Uint8Array | undefined): Uint8Array | undefined {
   return one === undefined || other === undefined ? (one ?? other) : Buffer.concat([one, other])
 }

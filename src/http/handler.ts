@@ -12,7 +12,7 @@ import { RequestReader } from './message-reader.ts'
 /** Answers a request in process: the `fetch` of Hono, Elysia, Bun.serve, or a plain function. Nothing: the request was upgraded. */
 export type Handler = (request: Request) => Response | undefined | Promise<Response | undefined>
 
-/** What has the bytes of a connection once its request was upgraded. */
+/** A receiver of the bytes of a connection after its request was upgraded. */
 export interface Switched {
   /** Bytes from the visitor. */
   received(bytes: Uint8Array): void
@@ -28,7 +28,7 @@ export interface Switched {
 export interface HandlerSink {
   /** Takes all of `bytes`, which are the sink's to keep. `false`: write no more until `drained`. */
   write(bytes: Uint8Array): boolean
-  /** Nothing more will be written; what was still arrives. */
+  /** Ends writing; bytes may still arrive. */
   end(): void
   /** Cuts both ways: the visitor must not take what it has for a complete answer. */
   terminate(): void
@@ -40,9 +40,9 @@ export interface HandlerSink {
 export interface HandlerOptions {
   /** Bounds of request heads. Default: those of the server. */
   readonly limits?: HeadLimits
-  /** Scheme of request URLs. Default `forwarded`: as X-Forwarded-Proto says, else `http`. */
+  /** The scheme of request URLs. Default `forwarded`: as X-Forwarded-Proto says, else `http`. */
   readonly scheme?: Scheme
-  /** Request bytes held behind the exchange under way before reading stops. Default 65,536. */
+  /** The request bytes that are held behind the open exchange before reading stops. Default 65,536. */
   readonly maxPipelinedBytes?: number
   /**
    * Gets what the handler threw, or why its answer could not be sent, and the request as `GET /path`; `terminate` of the
@@ -57,16 +57,16 @@ export interface HandlerOptions {
 
 const DEFAULT_LIMITS: HeadLimits = { maxHeadBytes: 65_536, maxHeaderCount: 200, maxTargetBytes: 16_384 }
 
-/** Unread request bytes that are read and dropped behind an answer, rather than giving up the connection. */
+/** The maximum number of unread request bytes that are read and dropped after a response, before the connection is closed. */
 const MAX_DROPPED_BYTES = 262_144
 
 const CONTINUE = ascii('HTTP/1.1 100 Continue\r\n\r\n')
 
-/** One request with its answer. */
+/** A request with its response. */
 interface Exchange {
   readonly body: RequestBody | undefined
   readonly abort: AbortController
-  /** 100 (Continue) is due as soon as the handler reads. */
+  /** Whether 100 (Continue) is due as soon as the handler reads. */
   owesContinue: boolean
   /** Bytes of its answer went out. */
   isStarted: boolean
@@ -74,7 +74,7 @@ interface Exchange {
   droppedBytes: number
 }
 
-/** One visitor connection. Its owner passes on what happens to the byte stream. */
+/** A visitor's connection. Its owner passes on what happens to the byte stream. */
 export class HandlerConnection {
   readonly #handler: Handler
   readonly #sink: HandlerSink
@@ -130,7 +130,7 @@ export class HandlerConnection {
     this.#close(new Error('the visitor left'))
   }
 
-  /** Takes what arrived: a body, heads, or both. */
+  /** Processes bytes: a body, heads, or both. */
   #advance(bytes: Uint8Array): void {
     const reader = this.#reader
     let at = 0
@@ -318,7 +318,7 @@ export class HandlerConnection {
     if (!this.#sink.write(bytes)) this.#isFull = true
   }
 
-  /** `undefined` when more may be sent at once, so that a fast visitor costs no promise. */
+  /** Sends bytes. Returns `undefined` if more may be sent at once, so that a fast visitor costs no promise. */
   #send(bytes: Uint8Array): Promise<void> | undefined {
     if (this.#isClosed) throw new Error('the visitor left')
     this.#write(bytes)

@@ -12,18 +12,21 @@ import { parseIp } from './ip-address.ts'
 export type HelloVerdict =
   /** All bytes so far may begin a hello. */
   | { readonly kind: 'more' }
-  /** `name`: lower case, without a dot at its end. `protocols`: what ALPN offers, in its order; empty without ALPN. */
+  /**
+   * The name in lower case, without a dot at its end, with the protocols that ALPN offers, in its order; none without ALPN.
+   * `protocols`: what ALPN offers, in its order; empty without ALPN.
+   */
   | { readonly kind: 'name'; readonly name: string; readonly protocols: readonly string[] }
   /** A sound hello that names no host, or an address in place of one. */
   | { readonly kind: 'nameless'; readonly protocols: readonly string[] }
-  /** Not TLS. */
+  /** The bytes are not TLS. */
   | { readonly kind: 'foreign' }
-  /** It begins like TLS and is no hello that we understand in full. `reason` is for a log. */
+  /** The bytes begin like TLS, but are not a hello that we understand completely. `reason` is for a log. */
   | { readonly kind: 'invalid'; readonly reason: string }
 
 /**
- * Of a hello with its record headers. Browsers with post-quantum keys send 1.5 to 2 KB, in two segments; a session
- * ticket can add a few. 16 KiB is what one record may hold, and where BoringSSL and nginx's preread stop as well.
+ * The maximum size of a hello with its record headers. Browsers with post-quantum keys send 1.5 to 2 KB, in two segments; a
+ * session ticket can add a few. 16 KiB is what one record may hold, and where BoringSSL and nginx's preread stop as well.
  */
 export const MAX_HELLO_BYTES = 16_384
 
@@ -114,7 +117,7 @@ export class ClientHelloReader {
     return this.#checkSize(missing)
   }
 
-  /** `announced` bytes are to come, at least. */
+  /** Refuses a hello if at least `announced` bytes are still to come and that is too much. */
   #checkSize(announced: number): HelloVerdict | undefined {
     if (this.#taken + announced <= MAX_HELLO_BYTES) return undefined
     return invalid(`the hello is longer than ${MAX_HELLO_BYTES} bytes`)
@@ -230,7 +233,7 @@ class Bytes {
     if (this.#has(count)) this.#at += count
   }
 
-  /** What follows a length of one or two bytes. */
+  /** Returns the bytes that follow a length of one or two bytes. */
   vector(lengthBytes: 1 | 2): Bytes {
     const length = lengthBytes === 1 ? this.byte() : this.u16()
     const start = this.#at

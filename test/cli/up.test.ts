@@ -108,7 +108,7 @@ describe('up', () => {
     )
     const run = up(path)
     await run.printed(/toml: 5 of 7 services\n/)
-    await run.printed(/outside: PORT_NOT_ALLOWED: /)
+    await run.printed(/outside: NOT_ALLOWED: /)
     await run.printed(/asleep: nothing answers yet: /)
     const lines = Object.fromEntries(
       run.stdout
@@ -124,7 +124,7 @@ describe('up', () => {
       asleep: `http://asleep.localhost:${server.port}`,
     })
     expect(run.stderr).toContain('ours: NAME_RESERVED: ')
-    expect(run.stderr).toContain('outside: PORT_NOT_ALLOWED: ')
+    expect(run.stderr).toContain('outside: NOT_ALLOWED: ')
     expect(await visit('one')).toBe('one')
     expect(await visit('two')).toBe('one')
     // The end waits for connections that are open, as one that is kept alive would be.

@@ -324,7 +324,7 @@ test('an upload that stops is over after headTimeoutMs, and one that goes on is 
   await raw.send('x')
   expect(await raw.until('\r\n\r\n')).toStartWith('HTTP/1.1 202 ')
   expect(await slow.end()).toContain('HTTP/1.1 408 ')
-  expect(slow.text).toContain('BODY_TIMEOUT')
+  expect(slow.text).toContain('REQUEST_TIMEOUT')
 })
 
 test('they are for the token that they came for, whoever has the name later', async () => {

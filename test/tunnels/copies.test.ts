@@ -266,7 +266,7 @@ test('bodies of one visitor, or of one pool, leave room for those of others', as
   expect((await post('more', '192.0.2.200')).status).toBe(200)
   // What stops is over after a time.
   const ends = await Promise.all(stalled.map(raw => raw.end()))
-  expect(ends.filter(text => text.includes('BODY_TIMEOUT')).length).toBe(8)
+  expect(ends.filter(text => text.includes('REQUEST_TIMEOUT')).length).toBe(8)
   expect((await post('hooks', '192.0.2.1')).status).toBe(200)
 })
 

@@ -94,7 +94,7 @@ export class StreamsConnection implements Connection {
     const handler: SessionHandler = {
       opened: (stream, tunnel) => {
         const to = this.#origins.get(tunnel)
-        if (to === undefined) return 'STREAM_UNKNOWN'
+        if (to === undefined) return 'PROTOCOL_ERROR'
         return join(stream, to.origin, to.isRaw, to.probeProof, error => events.error(error))
       },
       control: json => this.#control(json),
@@ -187,7 +187,7 @@ export class StreamsConnection implements Connection {
       (isGranted(registration, 'routes') || routes.every(one => one.protocol === undefined))
     if (hasHosts && hasInbox && hasProtocols) return registration
     this.release(registration)
-    if (!hasHosts) throw new TunnelError('HOSTS_UNSUPPORTED')
+    if (!hasHosts) throw new TunnelError('FEATURE_UNSUPPORTED', 'The server does not support custom domains.')
     if (!hasInbox) throw new TunnelError('INBOX_REFUSED', 'The server has no inbox.')
     throw new TunnelError(
       'KIND_REFUSED',
@@ -204,11 +204,11 @@ export class StreamsConnection implements Connection {
     const registration = await promise.catch(error => {
       // Every server has http. One that refuses it does not know guarded tunnels.
       const isOld = kind === 'http' && error instanceof TunnelError && error.code === 'KIND_REFUSED'
-      throw isOld ? new TunnelError('GUARD_UNSUPPORTED') : error
+      throw isOld ? noGuard() : error
     })
     if (isGranted(registration, 'guard')) return registration
     this.release(registration)
-    throw new TunnelError('GUARD_UNSUPPORTED')
+    throw noGuard()
   }
 
   async guard({ tunnel }: Registration, settings: TunnelSettings): Promise<void> {
@@ -266,7 +266,7 @@ export class StreamsConnection implements Connection {
   }
 
   checkAlive(withinMs: number): void {
-    const cancel = eventLoop.after(withinMs, () => this.#session.terminate('CARRIER_DEAD'))
+    const cancel = eventLoop.after(withinMs, () => this.#session.terminate('CARRIER_LOST'))
     this.#session.ping(cancel)
   }
 
@@ -397,3 +397,9 @@ function registerRoute({ path, rewrite, protocol }: RouteSettings): RegisterRout
 /** Whether the server has put a part of the registration into force. */
 const isGranted = ({ features }: Registration, feature: GrantedFeature): boolean =>
   features?.includes(feature) === true
+
+const noGuard = (): TunnelError =>
+  new TunnelError(
+    'FEATURE_UNSUPPORTED',
+    'The server does not support guards, so everybody could visit the tunnel.',
+  )

@@ -11,7 +11,7 @@ import { Sharing } from './sharing.ts'
 
 export interface Joined {
   readonly cluster: Cluster
-  /** `undefined`: the servers share files instead. */
+  /** The sharing. `undefined` if the servers share files instead. */
   readonly sharing: Sharing | undefined
   /** A connection of another server. */
   enter(arrival: Arrival): Route

@@ -30,7 +30,7 @@ export interface CopyHost {
   /** The visitor is another server, which has to know whether the answer is the named client's. */
   readonly isForServer: boolean
   /** Where the body is kept until all have it. */
-  keep(failed: (code: 'BODY_TIMEOUT' | 'full') => void): KeptBody
+  keep(failed: (code: 'REQUEST_TIMEOUT' | 'full') => void): KeptBody
 }
 
 const CONTINUE = Buffer.from('HTTP/1.1 100 Continue\r\n\r\n')

@@ -42,7 +42,7 @@ const MAKER = { name: 'guarding' }
 const VERDICTS = {}
 
 const PASSED: Judgement = { kind: 'pass', passes: [] }
-const FAILED: Judgement = { kind: 'refusal', refusal: { code: 'GUARD_FAILED' } }
+const FAILED: Judgement = { kind: 'refusal', refusal: { code: 'PLUGIN_FAILED' } }
 
 export class Guards implements Guarding {
   /** What other servers know to be used, too; `undefined`: there are none. */
@@ -140,8 +140,13 @@ export class Guards implements Guarding {
 
   /** What a verdict said cannot be done, or the reader of a form failed. */
   fail(cause: unknown): Refusal {
-    this.#faults.report(VERDICTS, 'GUARD_FAILED', `What a guard decided has failed: ${String(cause)}.`, cause)
-    return { code: 'GUARD_FAILED' }
+    this.#faults.report(
+      VERDICTS,
+      'PLUGIN_FAILED',
+      `What a guard decided has failed: ${String(cause)}.`,
+      cause,
+    )
+    return { code: 'PLUGIN_FAILED' }
   }
 
   #ask(
@@ -213,7 +218,7 @@ export class Guards implements Guarding {
   }
 
   #report(guard: Pick<Guard, 'name'>, cause: unknown): void {
-    this.#faults.report(guard, 'GUARD_FAILED', `The guard "${guard.name}" failed: ${String(cause)}.`, cause)
+    this.#faults.report(guard, 'PLUGIN_FAILED', `The guard "${guard.name}" failed: ${String(cause)}.`, cause)
   }
 }
 

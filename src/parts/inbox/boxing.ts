@@ -75,7 +75,7 @@ export class Boxing implements Upstream {
         void this.#host.keep(this.#webhookOf(head, fields, body)).then(outcome => {
           if (isOver) return
           over()
-          if (outcome instanceof Error) visit.fail('INBOX_FAILED')
+          if (outcome instanceof Error) visit.fail('INBOX_FULL')
           else if (outcome === 'full') visit.fail('INBOX_FULL')
           else this.#acknowledge(visit)
         })

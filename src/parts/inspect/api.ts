@@ -18,10 +18,10 @@ import { MAX_WAIT_MS, waitForExchange } from './wait.ts'
 
 const MAX_REPLAYS = 100
 const MAX_NOTE_CHARS = 2_000
-/** What a request to the API may carry: an edited body, as base64 and with room for its fields. */
+/** The maximum size of an API request: an edited body, as base64 and with room for its fields. */
 const MAX_REQUEST_BYTES = 16_777_216
 
-/** One request, understood. */
+/** A parsed request. */
 interface Asked {
   readonly request: Request
   readonly query: URLSearchParams
@@ -36,7 +36,7 @@ export class InspectApi {
   readonly #inspector: Inspector
   readonly #port: () => number
   readonly #token: string
-  /** Method and path, as open-api.ts has them. */
+  /** The operations by method and path, as open-api.ts has them. */
   readonly operations: Readonly<Record<string, Operation>>
 
   constructor(inspector: Inspector, token: string, port: () => number) {

@@ -11,12 +11,12 @@ import { rowOf } from './view.ts'
 type Side = 'request' | 'response'
 type Verdict = ReplayResult['replays'][number]['verdict']
 
-/** Longer texts are compared as a whole: lines of two megabytes in a row keep the client busy for seconds. */
+/** The maximum length of texts that are compared by line: lines of two megabytes in a row keep the client busy for seconds. */
 const MAX_TEXT_CHARS = 1_000_000
-/** So long may finding the differing lines take; then the texts count as different as a whole. */
+/** The time in milliseconds for finding the differing lines; after it, the texts count as different as a whole. */
 const DIFF_TIMEOUT_MS = 500
 
-/** What became of a request that was sent again. An error is a status of 500 or above, or no answer. */
+/** Returns the result of a replay. An error is a status of 500 or above, or no answer. */
 export function verdictOf(before: Entry, after: Entry): Verdict {
   const [was, is] = [isError(before), isError(after)]
   if (was && !is) return 'fixed'
@@ -120,7 +120,7 @@ function isBinary(text: string): boolean {
   return text.includes('\u0000') || (text.match(/\ufffd/g)?.length ?? 0) > text.length / 10
 }
 
-/** Content-Type without parameters, lower-case. */
+/** Returns the Content-Type without parameters, in lower case. */
 export function typeOf(head: Uint8Array): string {
   return headerOf(head, 'content-type').split(';')[0]!.trim().toLowerCase()
 }

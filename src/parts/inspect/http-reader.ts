@@ -21,7 +21,7 @@ export const HEAD_LIMITS = {
   isOption: false,
 }
 
-/** Interim answers of one request that are kept. */
+/** The maximum number of stored interim responses of one request. */
 const MAX_INTERIM = 32
 /** Bytes behind an upgrade request that wait for its answer. */
 const MAX_EARLY_BYTES = 65_536
@@ -31,7 +31,7 @@ const SHOWN_EVERY_MS = 500
 /** One direction of the connection. */
 interface Direction<Reader extends RequestReader | ResponseReader> {
   readonly reader: Reader
-  /** What came behind the last chunk: its trailers and the blank line. */
+  /** The bytes after the last chunk: its trailers and the blank line. */
   tail: Uint8Array
   kept: KeptBytes | undefined
 }
@@ -43,16 +43,16 @@ export class HttpReader {
   readonly #directions: readonly [Direction<RequestReader>, Direction<ResponseReader>]
   /** The request that is being sent, or was sent last. */
   #asking: Entry | undefined
-  /** Those whose answers are not over, in their order. */
+  /** The entries whose responses are incomplete, in order. */
   readonly #waiting: Entry[] = []
   #upgrade: { readonly entry: Entry; early: Uint8Array[]; earlyBytes: number } | undefined
-  /** Behind a 101: what reads each way. */
+  /** The readers of each direction after a 101. */
   #switched:
     | { readonly entry: Entry; readonly readers?: readonly [WebSocketReader, WebSocketReader] }
     | undefined
   #events: EventsReader | undefined
   #shownAt = 0
-  /** When the bytes came that are read now. */
+  /** The time of the bytes that are read now. */
   #now = 0
   /** The next request is not to be captured, or what came is no HTTP. */
   isOver = false
@@ -320,7 +320,7 @@ export class HttpReader {
 
   // ── The end ────────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** FIN of either side. */
+  /** Called for FIN of either side. */
   ended(way: Way, at: number): void {
     const { body } = this.#directions[FROM_APP].reader
     if (way === FROM_APP && this.#switched === undefined && !body.complete && body.ended())
@@ -380,7 +380,7 @@ function isProbe(head: RequestHead, { serverProbe }: Place, replayOf: number | u
   return head.header(PROBE_HEADER) === serverProbe
 }
 
-/** As the server wrote it: the first of X-Forwarded-For. */
+/** Returns the visitor as the server wrote it: the first of X-Forwarded-For. */
 function visitorOf(head: RequestHead): string | undefined {
   return head.header('x-forwarded-for')?.split(',')[0]?.trim() || undefined
 }

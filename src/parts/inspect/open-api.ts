@@ -208,7 +208,7 @@ interface Operation {
   readonly parameters?: readonly Json[]
   readonly body?: Json
   readonly ok: Json
-  /** Without the token. */
+  /** Whether it needs no token. */
   readonly isOpen?: boolean
 }
 
@@ -234,7 +234,7 @@ const bytes = (part: string): Operation => ({
   },
 })
 
-/** What the API offers: the one list of its operations, which the tests compare with the routes. */
+/** The operations of the API: the one list, which the tests compare with the routes. */
 export const OPEN_API: Json = {
   openapi: '3.1.0',
   info: {

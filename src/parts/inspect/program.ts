@@ -13,10 +13,10 @@ import { MAX_WAIT_MS, waitForExchange } from './wait.ts'
 
 const REVEALING: Showing = { secrets: new Set(), reveals: true }
 const DEFAULT_TIMEOUT_MS = 30_000
-/** What came instead, as a message of a wait that was in vain names it. */
+/** The maximum number of other requests that the message of a failed wait names. */
 const MAX_NAMED = 5
 
-/** Until the inspector closes, or the tunnel. */
+/** Yields exchanges until the inspector or the tunnel closes. */
 export async function* exchangesOf(
   inspector: Inspector,
   { tunnel, over }: Watched,
@@ -56,7 +56,7 @@ export async function* exchangesOf(
   }
 }
 
-/** Which filters an entry was the result of. */
+/** The filters that an entry was the result of. */
 const taken = new WeakMap<Entry, Set<string>>()
 
 export async function waitFor(

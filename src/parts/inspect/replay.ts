@@ -13,7 +13,7 @@ import { unmaskedForm } from './form-secrets.ts'
 import { fieldsOf, headerOf } from './secrets.ts'
 import { whyNotReplayable } from './view.ts'
 
-/** Longest wait for the end of an answer. A stream that goes on is cut then; what came of it is kept. */
+/** The longest wait for the end of a response. A stream that goes on is cut then; what came of it is kept. */
 const ANSWER_TIMEOUT_MS = 60_000
 
 /** Headers of a fresh signature. */

@@ -132,7 +132,7 @@ function timesOf(entry: Entry): Times {
   }
 }
 
-/** `undefined`: it can be. */
+/** Returns why an entry cannot be replayed. `undefined` if it can. */
 export function whyNotReplayable(entry: Entry): ErrorCode | undefined {
   const isHttp = entry.kind === 'http' || entry.kind === 'sse'
   if (entry.place.isHttp2 === true) return 'REPLAY_IMPOSSIBLE'

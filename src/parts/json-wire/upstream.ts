@@ -259,7 +259,7 @@ export class JsonExchange implements Exchange, Deadline {
 
   expired(): void {
     if (this.#phase === 'waiting') this.#fail('ORIGIN_TIMEOUT')
-    else if (this.#phase === 'collecting') this.#fail('BODY_TIMEOUT')
+    else if (this.#phase === 'collecting') this.#fail('REQUEST_TIMEOUT')
   }
 
   // ── Steps ──────────────────────────────────────────────────────────────────────────────────────────────────

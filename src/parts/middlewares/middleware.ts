@@ -272,10 +272,10 @@ class WrappedExchange implements Exchange, Deadline {
   #fail(cause: unknown): void {
     if (this.#isOver) return
     const inner = this.#inner
-    const code = inner?.failure ?? 'MIDDLEWARE_FAILED'
+    const code = inner?.failure ?? 'PLUGIN_FAILED'
     this.#finish(new Error('the answer failed', { cause }))
     inner?.abandon()
-    if (code === 'MIDDLEWARE_FAILED') {
+    if (code === 'PLUGIN_FAILED') {
       const running = this.#running
       const detail = `The middleware "${running?.name ?? 'unknown'}" failed: ${cause instanceof Error ? cause.message : String(cause)}.`
       this.#room.faults.report(running ?? this.#served.upstream, code, detail, cause)

@@ -77,7 +77,7 @@ export class Observers {
 
   #report(observer: Observer, cause: unknown): void {
     const text = `The observer "${observer.name}" failed: ${String(cause)}.`
-    this.#faults.report(observer, 'OBSERVER_FAILED', text, cause)
+    this.#faults.report(observer, 'PLUGIN_FAILED', text, cause)
   }
 }
 

@@ -23,31 +23,37 @@ import { IdleTime } from './idle-time.ts'
 import { type Entrance, VisitorHop } from './visitor-hop.ts'
 import type { Visitor } from './visitors.ts'
 
-/** After FIN from the visitor an answer that makes no progress is given up: leaving and half-closing look alike. */
+/**
+ * The time in milliseconds after FIN from the visitor until a response without progress is cancelled: leaving and half-closing
+ * look alike.
+ */
 const HALF_CLOSE_GRACE_MS = 1_000
-/** How long a refused visitor may go on sending before its connection is cut: a RST now could destroy the answer. */
+/** The time in milliseconds for which a refused visitor may continue to send: a RST now could destroy the response. */
 const LINGER_MS = 2_000
-/** Of what a visitor sends meanwhile: most clients look for an answer only when they have sent their whole request. */
+/**
+ * The maximum number of bytes that a visitor sends in that time: most clients read a response only after they have sent their
+ * whole request.
+ */
 const MAX_DROPPED_BYTES = 33_554_432
 /** A body in chunks is looked through in such pieces: chunks of one byte take some 100 ns each. */
 const CHUNKED_BYTES_AT_ONCE = 65_536
 
 type Phase =
-  /** Waiting for a request, or for the rest of its head. */
+  /** The connection waits for a request, or for the rest of its head. */
   | 'head'
-  /** Lent to a lane, which serves its requests as long as they are easy. */
+  /** The connection is lent to a lane, which serves its small requests. */
   | 'lent'
   /** A visit is under way. */
   | 'exchange'
   /** The visit switched protocols: bytes both ways. */
   | 'switched'
-  /** Another protocol on the control host took the connection over. */
+  /** Another protocol on the control host has the connection. */
   | 'taken'
   /** The answer is complete, but the visitor has not taken all of it: its next request waits for that. */
   | 'flushing'
   /** The last answer is on its way out; what still arrives is dropped. */
   | 'closing'
-  /** FIN was sent behind the last answer: the visitor has a while to end its side, too. */
+  /** FIN was sent after the last response: the visitor has a while to end its side also. */
   | 'lingering'
   | 'closed'
 
@@ -67,9 +73,9 @@ export class HttpConnection
   readonly #logins: ConnectionLogins = new ConnectionLogins()
   #phase: Phase = 'head'
   #takeover: SocketHandler | undefined
-  /** It has had a request. */
+  /** Whether it has had a request. */
   #hasAsked = false
-  /** Once there was an easy request. */
+  /** The shortcut, once there was a small request. */
   #lane: VisitorShortcut<Booking> | undefined
 
   constructor(socket: Socket, front: HttpFront, entrance: Entrance, head: RequestHead, seat?: Seat) {
@@ -135,7 +141,7 @@ export class HttpConnection
   #waitedTooLong(): void {
     if (this.#phase === 'lingering') return this.#socket.terminate()
     if (this.#phase !== 'head') return
-    if (!this.input.isEmpty) this.#refuseHead('HEAD_TIMEOUT')
+    if (!this.input.isEmpty) this.#refuseHead('REQUEST_TIMEOUT')
     else if (this.#front.isDraining) this.#closeSoon()
     else this.#close()
   }
@@ -144,7 +150,7 @@ export class HttpConnection
     this.#cutOff('VISITOR_STALLED')
   }
 
-  /** It sent FIN and the origin nothing since. */
+  /** Called when the visitor sent FIN and the origin has sent nothing since. */
   answerStalled(): void {
     this.#socket.terminate()
   }
@@ -157,7 +163,7 @@ export class HttpConnection
     if (this.#phase === 'head' && !this.input.isQueued) this.#idle.drain()
   }
 
-  /** What the kernel has for us already is still taken. */
+  /** Closes the connection after reading what the kernel has for it already. */
   #closeSoon(): void {
     const isIdle = () => this.#phase === 'head' && this.input.isEmpty
     eventLoop.soon(() => {
@@ -185,7 +191,7 @@ export class HttpConnection
     return this.#socket.asked
   }
 
-  /** Behind a proxy there are several visitors. */
+  /** The logins. `undefined` behind a proxy, where a connection has several visitors. */
   get logins(): ConnectionLogins | undefined {
     return this.visitor.isTrusted ? undefined : this.#logins
   }
@@ -195,8 +201,8 @@ export class HttpConnection
   }
 
   /**
-   * Half a head gives way, too, or visitors that send theirs byte by byte would keep all others out. So does a connection
-   * whose last answer has left. Requests that have arrived and wait for their turn do not.
+   * Closes an idle connection to make room. Half a head also gives way, or visitors that send theirs byte by byte would keep
+   * all others out. So does a connection whose last answer has left. Requests that have arrived and wait for their turn do not.
    */
   giveWay(): boolean {
     const isWaiting = this.#phase === 'head' && !this.input.isQueued && this.output.isEmpty
@@ -336,7 +342,7 @@ export class HttpConnection
     return !this.#front.isDraining || !this.input.isEmpty
   }
 
-  /** One answer too many ends, but not while its upstream writes. */
+  /** Sets the account. One response too many ends, but not while its upstream writes. */
   charge(account: Account | undefined): void {
     this.output.account = account
     if (account?.isOver === true) eventLoop.soon(() => this.#cutOff('BUFFERS_FULL'))
@@ -394,7 +400,7 @@ export class HttpConnection
     this.#close()
   }
 
-  /** Too much waits, or for too long: the visit ends, on the origin's side too. */
+  /** Ends the visit, also on the origin's side, because too much waits, or for too long. */
   #cutOff(code: ErrorCode): void {
     this.#visit.cutOff(code)
     this.#socket.terminate()
@@ -450,7 +456,7 @@ export class HttpConnection
     lane.enter()
   }
 
-  /** What a lane read and did not serve is served here, as if it had been read here. */
+  /** Serves here what a lane read and did not serve, as if it had been read here. */
   #returned(end: LaneEnd | undefined): void {
     if (this.#phase !== 'lent') return
     this.#phase = 'head'

@@ -31,10 +31,10 @@ export interface InputReader {
   waits(): void
 }
 
-/** What the inputs of all connections share. */
+/** The parts that the inputs of all connections share. */
 export interface InputShare {
   readonly turns: Turns
-  /** What is kept of requests: heads that are not complete, and what came ahead of its turn. */
+  /** The stored bytes of requests: incomplete heads, and what came ahead of its turn. */
   readonly heldInput: HeldBytes
   readonly limits: { readonly maxPipelinedBytes: number; readonly maxAllInputBytes: number }
 }
@@ -43,12 +43,12 @@ export class HttpInput implements Waiting {
   readonly #socket: Socket
   readonly #share: InputShare
   readonly #reader: InputReader
-  /** What waits: the beginning of a head, or what came ahead of its turn. */
+  /** The waiting bytes: the beginning of a head, or those ahead of their turn. */
   readonly buffer: ByteBuffer
-  /** More has arrived than could be done at once: it waits for its turn, and nothing is read. */
+  /** Whether more arrived than could be done at once: it waits for its turn, and nothing is read. */
   #isQueued = false
   #isPaused = false
-  /** What arrived is being handled: there may be more of it than the buffer has. */
+  /** Whether bytes are being handled: there may be more than the buffer has. */
   #isWorking = false
   #hasTurn = false
   #hasEnded = false
@@ -81,7 +81,7 @@ export class HttpInput implements Waiting {
     if (!this.#isQueued) this.#reader.inputEnded()
   }
 
-  /** Its turn has come. */
+  /** Called when its turn has come. */
   turn(): void {
     this.#isQueued = false
     if (!this.#isPaused) this.#socket.resume()
@@ -96,17 +96,17 @@ export class HttpInput implements Waiting {
 
   // ── What waits ─────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** Nothing waits. */
+  /** Whether nothing waits. */
   get isEmpty(): boolean {
     return this.buffer.isEmpty
   }
 
-  /** It waits for its turn. */
+  /** Whether it waits for its turn. */
   get isQueued(): boolean {
     return this.#isQueued
   }
 
-  /** Its turn is now: it may do a whole portion. */
+  /** Whether its turn is now: it may do a whole portion. */
   get hasTurn(): boolean {
     return this.#hasTurn
   }
@@ -115,7 +115,7 @@ export class HttpInput implements Waiting {
     return this.#hasEnded
   }
 
-  /** Nothing waits, and nothing is being handled. */
+  /** Whether nothing waits and nothing is being handled. */
   get isIdle(): boolean {
     return this.buffer.isEmpty && !this.#isWorking
   }
@@ -131,7 +131,7 @@ export class HttpInput implements Waiting {
     return heldInput.isTooMuch(this.buffer.arrayBytes, limits.maxAllInputBytes)
   }
 
-  /** What waits is not needed any more. */
+  /** Drops what waits. */
   clear(): void {
     this.buffer.clear()
   }
@@ -150,7 +150,7 @@ export class HttpInput implements Waiting {
     if (!this.#isQueued) this.#socket.resume()
   }
 
-  /** What waits is handled now, behind what `first` does. */
+  /** Handles what waits, after `first`. */
   proceed(first?: () => void): void {
     const { arrayBytes } = this.buffer
     const rest = this.buffer.take()
@@ -167,7 +167,10 @@ export class HttpInput implements Waiting {
     if (!this.#isPaused) this.#socket.resume()
   }
 
-  /** Of a connection that is closing: the reader drops so many bytes. Whether they are more than `mostBytes` by now. */
+  /**
+   * Whether a closing connection has dropped more than `mostBytes`, after `count` more. Whether they are more than `mostBytes`
+   * by now.
+   */
   dropsTooMuch(count: number, mostBytes: number): boolean {
     this.#droppedBytes += count
     return this.#droppedBytes > mostBytes
@@ -213,14 +216,14 @@ export class HttpInput implements Waiting {
     if (this.#hasEnded && !this.#isQueued) reader.inputEnded()
   }
 
-  /** What came before the exchange under way was over is kept in bounds; then reading stops. */
+  /** Stores bytes that came before the end of the open exchange, within bounds; then reading stops. */
   #keep(bytes: Uint8Array, at: number, arrayBytes: number): void {
     this.buffer.adopt(bytes, at, arrayBytes)
     this.#reader.waits()
     if (this.buffer.length > this.#share.limits.maxPipelinedBytes) this.pause()
   }
 
-  /** What has not been looked at waits for its turn. */
+  /** Queues bytes that wait for their turn. */
   #queue(bytes: Uint8Array, at: number, arrayBytes: number): void {
     this.#isQueued = true
     if (!this.#isPaused) this.#socket.pause()

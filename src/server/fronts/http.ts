@@ -82,7 +82,7 @@ export class HttpFront implements HttpShare {
     return this.#room.isShut
   }
 
-  /** `undefined`: the server has no lanes. */
+  /** Makes the lane of a site. `undefined` if the server has no lanes. */
   laneFor(site: LaneSite<Booking>): VisitorShortcut<Booking> | undefined {
     return this.#room.tunnels.lanes.forVisitor(site)
   }

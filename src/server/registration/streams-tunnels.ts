@@ -189,7 +189,7 @@ export class StreamsTunnels {
     } else if (held === undefined) guards.close(made)
     else if (tunnel.members.length > 1 && tunnel.guard?.definition !== made.definition) {
       guards.close(made)
-      this.#revoke(number, held, 'GUARD_DIFFERS')
+      this.#revoke(number, held, 'POOL_DIFFERS')
     } else tunnel.useGuard(made)
   }
 }

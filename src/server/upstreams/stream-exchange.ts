@@ -203,7 +203,7 @@ export class StreamExchange implements Exchange {
         isHeadAwaited ? this.#request.piecesToRepeat(delivered, method) : undefined,
       )
     // The client is a stranger: of its codes, only those about the origin are believed.
-    const cause = ERRORS[code].fault === 'origin' || code === 'STREAM_LIMIT' ? code : this.#lostCode
+    const cause = ERRORS[code].fault === 'origin' || code === 'TUNNEL_BUSY' ? code : this.#lostCode
     // A handler that threw has seen the request: it would be asked twice.
     if (isHeadAwaited && cause !== 'HANDLER_FAILED') this.#retryOrFail(cause, delivered, reason)
     else this.#fail(cause, undefined, reason)
@@ -411,7 +411,10 @@ export class StreamExchange implements Exchange {
     const { isDone } = this.#request
     const answer = this.#answer
     const isSound = this.#phase === 'body' && isDone && answer.keepAlive && answer.body !== 'close'
-    const isReusable = isSound && this.#stream?.peerEnded === false && !this.#queue.isEnding
+    // Node 20 and others may take the body of the request behind one with an Upgrade for a request.
+    const wasAskedToSwitch = visit?.head.upgrade !== ''
+    const isReusable =
+      isSound && !wasAskedToSwitch && this.#stream?.peerEnded === false && !this.#queue.isEnding
     if (this.#unconsumed > 0) this.drained()
     this.#end()
     if (isReusable) this.#owner.giveBack()
