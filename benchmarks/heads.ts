@@ -8,7 +8,7 @@ import { parseRequestHead, parseResponseHead, RequestHead, ResponseHead } from '
 import { median } from './measure/samples.ts'
 
 const limits = { maxHeadBytes: 65_536, maxHeaderCount: 200, maxTargetBytes: 16_384 }
-const hop: Hop = { address: '192.0.2.7', proto: 'https', trusted: false, hostHeader: '', origin: '' }
+const hop: Hop = { address: '192.0.2.7', proto: 'https', trusted: false, hostHeader: '' }
 const into = new Uint8Array(maxForwardedBytes(limits.maxHeadBytes))
 const bytesOf = (...lines: string[]): Uint8Array => Buffer.from(`${lines.join('\r\n')}\r\n\r\n`)
 

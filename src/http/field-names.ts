@@ -10,8 +10,9 @@ export const TRANSFER_ENCODING = 3
 export const CONNECTION = 4
 export const UPGRADE = 5
 export const EXPECT = 6
-export const ORIGIN = 7
-export const TE = 8
+export const TE = 7
+/** Passed on; what it says of the connection counts (connection-logins.ts). */
+export const WWW_AUTHENTICATE = 8
 /** For this connection only, or for a proxy: never passed on. */
 export const HOP = 9
 export const FORWARDED = 10
@@ -24,9 +25,8 @@ export const X_FORWARDED_OTHER = 14
 export const CLIENT_ADDRESS = 15
 /** `Content_Length` and the like: an origin that reads `_` as `-` would frame the body by it. Refused. */
 export const LOOKALIKE = 16
-/** Passed on; what it says of the connection counts (connection-logins.ts). */
+/** The server forwards it, and looks for a login of the connection in it. */
 export const AUTHORIZATION = 17
-export const WWW_AUTHENTICATE = 18
 
 const KNOWN: readonly (readonly [name: string, kind: number])[] = [
   ['host', HOST],
@@ -35,7 +35,6 @@ const KNOWN: readonly (readonly [name: string, kind: number])[] = [
   ['connection', CONNECTION],
   ['upgrade', UPGRADE],
   ['expect', EXPECT],
-  ['origin', ORIGIN],
   ['authorization', AUTHORIZATION],
   ['www-authenticate', WWW_AUTHENTICATE],
   ['te', TE],

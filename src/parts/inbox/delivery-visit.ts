@@ -144,7 +144,6 @@ export class DeliveryVisit implements Visit, Arrival {
       proto: this.#isSecure ? 'https' : 'http',
       trusted: false,
       hostHeader: rewrite?.host ?? '',
-      origin: rewrite?.origin ?? '',
     }
   }
 

@@ -24,7 +24,7 @@ import type { Ending, Layer, LayeredTunnel, NameLayer, ServedBy } from './layer.
 import type { Door, DoorTerms, Protocol } from './protocol.ts'
 import type { RawWish } from './raw-visit.ts'
 import type { RawTaker, Servers } from './servers.ts'
-import type { AppsTerms, StreamsApps } from './streams-context.ts'
+import type { AppsTerms, RewritingOf, StreamsApps } from './streams-context.ts'
 import type { OpenTable } from './tables.ts'
 import type { Upstream } from './upstream.ts'
 import type { Adopt } from './wire.ts'
@@ -146,6 +146,8 @@ export interface Part {
   open?(terms: DoorTerms): Promise<Door | undefined>
   /** Reaches apps that speak HTTP/2. Without such a part no tunnel is opened to them. */
   readonly appsOf?: (terms: AppsTerms) => StreamsApps
+  /** Makes the upstream of an app that is to get other names than its visitors have. Without such a part it gets the Host alone. */
+  readonly rewriting?: RewritingOf
   /** Where it listens itself; `undefined`: nowhere, or not yet. */
   readonly url?: string | undefined
   /** What visitors of this server did lately, for the others of its cluster; `undefined`: it is not measured. */

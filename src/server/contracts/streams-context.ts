@@ -3,11 +3,12 @@
 import type { ResponseHead } from '../../http/head.ts'
 import type { Session } from '../../session/session.ts'
 import type { Turns } from '../../session/turns.ts'
+import type { HostRewrite } from '../../wire/control.ts'
 import type { Bounds } from '../settings/bounds.ts'
 import type { IdleStreams } from '../upstreams/idle-streams.ts'
 import type { Clock } from './clock.ts'
 import type { SessionLanes } from './laning.ts'
-import type { Rewrite, Visit } from './upstream.ts'
+import type { Rewrite, TunnelUpstream, Visit } from './upstream.ts'
 
 /** Another server of the cluster, to which requests go as they came. */
 export interface PeerTerms {
@@ -22,6 +23,9 @@ export interface StreamsApps extends Pick<Session, 'open' | 'isClosed'> {
   /** WebSockets go by HTTP/1.1 instead, on streams of the session. */
   readonly sendsUpgradesApart?: boolean
 }
+
+/** Puts the translation of names in front of an upstream. */
+export type RewritingOf = (upstream: TunnelUpstream, terms: HostRewrite) => TunnelUpstream
 
 /** What apps of HTTP/2 are reached by. */
 export interface AppsTerms {
@@ -47,7 +51,7 @@ export interface StreamsContext {
   readonly turns: Turns
   /** Other clients hold the tunnel, too: what fails here may be tried there. */
   readonly isShared: boolean
-  /** What the client wants instead of the visitor's Host and Origin. */
+  /** The Host that the client wants instead of the visitor's. */
   readonly rewrite: Rewrite | undefined
   /** The PROXY header that each raw visitor's stream begins with. */
   readonly proxyProtocol: 1 | 2 | undefined

@@ -11,12 +11,10 @@ import type { ConnectionLogins } from '../upstreams/connection-logins.ts'
 import type { Reserved } from './lane.ts'
 import type { PeerNote } from './peer-note.ts'
 
-/** What a tunnel's client wants instead of the visitor's Host and Origin. */
+/** What a tunnel's client wants instead of the visitor's Host. */
 export interface Rewrite {
   /** Host, with port if it has one. */
   readonly host: string
-  /** Scheme and host; replaces an Origin that names the tunnel. */
-  readonly origin: string
 }
 
 /** Whether a lane can serve such exchanges. `long`: a few of them, between easy ones. */

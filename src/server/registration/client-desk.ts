@@ -172,6 +172,10 @@ export class ClientDesk implements ClientHost {
       : claimInCluster(wish, claiming, host, room.servers)
   }
 
+  get rewriting(): ClientHost['rewriting'] {
+    return this.#room.parts.rewriting
+  }
+
   get appsOf(): ClientHost['appsOf'] {
     return this.#room.parts.appsOf
   }

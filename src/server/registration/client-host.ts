@@ -5,7 +5,7 @@ import type { Turns } from '../../session/turns.ts'
 import type { InboxWish, Register } from '../../wire/control.ts'
 import type { ClientConnection } from '../contracts/clients.ts'
 import type { Claims } from '../contracts/servers.ts'
-import type { AppsTerms, StreamsApps } from '../contracts/streams-context.ts'
+import type { AppsTerms, RewritingOf, StreamsApps } from '../contracts/streams-context.ts'
 import type { Deadlines } from '../limits/deadlines.ts'
 import type { Holder } from '../limits/holdings.ts'
 import type { TokenGate } from '../limits/token-gate.ts'
@@ -27,6 +27,8 @@ export interface ClientHost {
   readonly tokenGate: TokenGate
   /** As `Part.appsOf`. */
   readonly appsOf?: ((terms: AppsTerms) => StreamsApps) | undefined
+  /** The member of `Part`. */
+  readonly rewriting?: RewritingOf | undefined
   /** `undefined`: the server is alone. */
   readonly servers: Claims | undefined
   /** Whether this is a proxy, whose address is that of all who come by it. */
