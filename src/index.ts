@@ -33,7 +33,7 @@ export type {
   JwtRule,
   LinkOptions,
   LoginRule,
-  PathWaysIn,
+  PathSignInMethods,
   RateRule,
   SignInMethods,
   WebhookRule,

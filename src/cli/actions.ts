@@ -23,6 +23,7 @@ import type { TokenSettings } from './commands/token.ts'
 import type { UpSettings } from './commands/up.ts'
 import { needBun } from './ends.ts'
 import type { OutputWish } from './output.ts'
+import { supervised } from './outputs/supervised.ts'
 import type { Shell } from './program/completions.ts'
 import type { Run } from './run.ts'
 import { wrapped } from './terminal/format.ts'
@@ -72,12 +73,13 @@ export function createActions({ start, write, log, stop, ended }: Stage): Action
   const inspection: RequestsDesk = { ...around, stop }
   return {
     share: async (settings, wish) =>
-      (await import('./commands/share.ts')).shareApp(settings, await start(wish)),
+      (await import('./commands/share.ts')).shareApp(settings, supervised(await start(wish))),
     shareRaw: async (settings, wish) =>
-      (await import('./commands/raw.ts')).shareRaw(settings, await start(wish)),
+      (await import('./commands/raw.ts')).shareRaw(settings, supervised(await start(wish))),
     serve: async (settings, wish) =>
       (await import('./commands/server.ts')).serve(settings, await start(wish)),
-    up: async (settings, wish) => (await import('./commands/up.ts')).up(settings, await start(wish)),
+    up: async (settings, wish) =>
+      (await import('./commands/up.ts')).up(settings, supervised(await start(wish))),
     run: async settings => {
       const { runCommand } = await import('./commands/run.ts')
       const { dim } = paletteFor(process.stderr.isTTY, process.env)

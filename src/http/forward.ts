@@ -6,20 +6,20 @@ import { ascii, SLASH } from './characters.ts'
 import * as Field from './field-names.ts'
 import type { RequestHead } from './head.ts'
 
-/** Where a request came from and how it looks to the origin. One object per visitor connection. */
+/** The origin of a request, and how it looks to the app. One object per visitor connection. */
 export interface Hop {
   /** Address of the visitor's connection, without port. */
   readonly address: string
   readonly proto: 'http' | 'https'
   /** Whether forwarding headers of the request are believed. */
   readonly trusted: boolean
-  /** Host for the origin; `''` preserves the visitor's. */
+  /** The Host for the origin; `''` preserves the visitor's. */
   readonly hostHeader: string
-  /** What `forwardRequestHead` keeps between requests of a connection. */
+  /** The bytes that `forwardRequestHead` keeps between requests of a connection. */
   tail?: { readonly hostWithPort: string; readonly bytes: Uint8Array }
 }
 
-/** Our own lines at their longest: Host and the forwarding ones, hosts of at most 300 bytes. */
+/** The maximum size of our own lines: Host and the forwarding ones, with hosts of at most 300 bytes. */
 const MAX_ADDED_BYTES = 2048
 
 /** The most that a head needs when forwarded, by its length as it came. */
@@ -116,13 +116,13 @@ export function forwardRequestHead(head: RequestHead, hop: Hop, into: Uint8Array
   return fitting(to, into)
 }
 
-/** What the head of an answer says of the visitor's connection. */
+/** The lines in the head of a response about the visitor's connection. */
 export interface AnswerStyle {
   /** The connection ends behind this answer. */
   readonly close: boolean
   /** The visitor speaks HTTP/1.0 and the connection goes on. */
   readonly keepAlive10: boolean
-  /** Only the payload of the chunks is passed on. Left out: all of them. */
+  /** Whether only the payload of the chunks is passed on. Left out: all of them. */
   readonly dropsChunks?: boolean
 }
 
@@ -213,7 +213,7 @@ function writeValues(head: RequestHead, kind: number, into: Uint8Array, at: numb
   return to
 }
 
-/** One element of RFC 7239: what holds a colon or a bracket is quoted. A believed Host needs no escapes. */
+/** Returns an element of RFC 7239, with quotes around what has a colon or a bracket. A believed Host needs no escapes. */
 function forwardedElement(head: RequestHead, hop: Hop, proto: Hop['proto'] = hop.proto): string {
   const address = plainAddress(hop.address)
   const node = address === '' ? 'unknown' : address.includes(':') ? `"[${address}]"` : address
@@ -229,7 +229,7 @@ function plainAddress(address: string): string {
   return zone < 0 ? address : address.slice(0, zone)
 }
 
-/** Up to here a loop beats the call; measured by benchmarks/heads.ts. */
+/** The number of bytes up to which a loop is faster than the call. */
 const LOOP_BYTES = 32
 
 function copy(from: Uint8Array, start: number, end: number, into: Uint8Array, at: number): number {

@@ -17,13 +17,13 @@ export const CLIENT_ROWS = {
   },
   'inbox-wish': {
     paths: ['set of text', 'Where webhooks come to, such as `/hooks/*`', 'required'],
-    answer: ['200-204', 'What their sender gets: 200, 201, 202 or 204', '202'],
+    status: ['200-204', 'The status that their sender gets: 200, 201, 202 or 204', '202'],
   },
   pool: {
     affinity: ["'none' | 'cookie' | 'address'", 'A visitor stays with one client: by a cookie (http), by the address, or not', '`none`'],
     to: ["'one' | 'all'", 'Each request goes to one client, or all get a copy (http; [webhooks.md](webhooks.md))', '`one`'],
-    answer: ['text | 200-299', 'With `to = "all"`, what the visitor gets. `first`: the first answer below 400, else the first; a client\'s `label`: its answer; a status: that, at once', '`first`'],
-    label: ['text', 'With `to = "all"`: the name of this client for `answer`', 'none'],
+    response: ['text | 200-299', 'With `to = "all"`, the response that the visitor gets. `first`: the first one with a status below 400, or the first if there is none. A client\'s `label`: its response. A status: that status, at once', '`first`'],
+    label: ['text', 'With `to = "all"`: the name of this client for `response`', 'none'],
   },
   inspect: {
     memory: ['size 1048576+', 'All that is kept; above, the oldest exchange that is not pinned is dropped', '`32MiB`'],

@@ -25,7 +25,7 @@ export interface AccessHost {
   /** Those of now. */
   limits(): Bounds
   /** Another token came from this address, or too many wait. */
-  refused(address: string, code: 'ADMIN_REFUSED' | 'TOKEN_THROTTLED'): void
+  refused(address: string, code: 'ADMIN_REFUSED' | 'TOO_MANY_REFUSALS'): void
   failed(cause: unknown): void
 }
 
@@ -62,7 +62,7 @@ export class AdminAccess {
     // No guess.
     if (token === undefined) return new TunnelError('ADMIN_REFUSED')
     const verdict = await this.#judge(token, address)
-    if (verdict === 'TOKEN_REFUSED' || verdict === 'TOKEN_THROTTLED') {
+    if (verdict === 'TOKEN_REFUSED' || verdict === 'TOO_MANY_REFUSALS') {
       const code = verdict === 'TOKEN_REFUSED' ? 'ADMIN_REFUSED' : verdict
       this.#host.refused(address, code)
       return new TunnelError(code)

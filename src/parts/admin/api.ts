@@ -77,9 +77,12 @@ export class AdminApi {
       'GET /tunnels': () => json({ tunnels: desk.tunnels() }),
       'GET /tunnels/{id}': ({ id }) => json(desk.tunnel(id) ?? missing(`There is no tunnel "${id}".`)),
       'DELETE /tunnels/{id}': ({ id }) =>
-        json(desk.closeTunnel(id) ?? missing(`There is no tunnel "${id}".`)),
+        json(desk.closeTunnel(id) ?? missing(`There is no tunnel "${id}" at this server.`)),
       'POST /tunnels/{id}/probe': async ({ id }) =>
-        json((await desk.probe(id)) ?? missing(`There is no HTTP tunnel "${id}" whose client is there.`)),
+        json(
+          (await desk.probe(id)) ??
+            missing(`There is no HTTP tunnel "${id}" whose client is at this server.`),
+        ),
       'GET /clients': () => json({ clients: desk.clients() }),
       'DELETE /clients/{id}': ({ id }) =>
         json(desk.closeClient(Number(id)) ?? missing(`There is no client ${id}.`)),

@@ -88,7 +88,7 @@ export class JsonConnection implements Connection {
       eventLoop,
       settings,
       () => carrier.sendText(PING),
-      () => this.#end(new TunnelError('CARRIER_DEAD')),
+      () => this.#end(new TunnelError('CARRIER_LOST')),
     )
     this.carrierHandler = {
       received() {},
@@ -146,7 +146,7 @@ export class JsonConnection implements Connection {
     }
     if (guard !== undefined) {
       const text = 'The server speaks the JSON wire, which has no guards, so the tunnel is not opened.'
-      return Promise.reject(new TunnelError('GUARD_UNSUPPORTED', text))
+      return Promise.reject(new TunnelError('FEATURE_UNSUPPORTED', text))
     }
     const isAlone = kind === 'http' && protocol === undefined && token === undefined && pool === undefined
     const isPlain =
@@ -199,7 +199,7 @@ export class JsonConnection implements Connection {
   }
 
   checkAlive(withinMs: number): void {
-    this.#checks.add(eventLoop.after(withinMs, () => this.#end(new TunnelError('CARRIER_DEAD'))))
+    this.#checks.add(eventLoop.after(withinMs, () => this.#end(new TunnelError('CARRIER_LOST'))))
     this.#carrier.sendText(PING)
   }
 
@@ -370,7 +370,7 @@ const NOT_REACHED: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'ORIGIN_REFUSED',
   'ORIGIN_UNREACHABLE',
   'ORIGIN_TLS',
-  'ORIGIN_SPEAKS_PLAIN',
+  'ORIGIN_SCHEME',
 ])
 
 /** The server asks for its operator. It can hide no other request than this one. */
