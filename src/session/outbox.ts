@@ -6,9 +6,9 @@ import type { Carrier } from './carrier.ts'
 import type { Scheduler } from './scheduler.ts'
 import type { Stream } from './stream.ts'
 
-/** Room for one full frame, or many small ones. A batch of four kept the other side idle while this one read the last of ten responses. */
-const BATCH_BYTES: number = MAX_FRAME_BYTES + FRAME_HEADER_BYTES
-/** What a batch begins with. Most clients are idle most of the time, and a flood of new ones must not cost 64 KiB each. */
+/** Room for four full frames: about what one read of a busy event loop brings. */
+const BATCH_BYTES = 4 * (MAX_FRAME_BYTES + FRAME_HEADER_BYTES)
+/** What a batch begins with. Most clients are idle most of the time, and a flood of new ones must not cost 256 KiB each. */
 const FIRST_BATCH_BYTES = 8_192
 /** Credit is only worth a frame from here on: a peer that grants byte by byte cannot make us send byte by byte. */
 const MIN_DATA_BYTES = 4096

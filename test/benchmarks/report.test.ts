@@ -2,6 +2,7 @@
 
 import { expect, test } from 'bun:test'
 import { join } from 'node:path'
+import { Glob } from 'bun'
 import type { Environment } from '../../benchmarks/measure/environment.ts'
 import {
   type Cell,
@@ -13,6 +14,7 @@ import {
   type Table,
 } from '../../benchmarks/measure/result.ts'
 import { documentsOf } from '../../benchmarks/report/pages.ts'
+import { PUBLISHED } from '../../benchmarks/report/published.ts'
 import { faultsOf } from '../../benchmarks/report/refusals.ts'
 import { countsOf, pick, standingsOf } from '../../benchmarks/report/standings.ts'
 
@@ -111,6 +113,24 @@ test('wins have rows of the ordinary path and over TLS, the furthest first, and 
   ])
   expect(pick(all, 'ahead', 4).map(({ table: { id } }) => id)).toEqual(['lanes1', 'tls50', 'chunked', 'post'])
   expect(pick(all, 'behind', 4).map(({ table: { id } }) => id)).toEqual(['slow'])
+})
+
+test('every published row has a table here: in this run, or in a suite that this run had no time for', async () => {
+  const root = join(import.meta.dir, '../..')
+  const { version } = (await Bun.file(join(root, 'package.json')).json()) as { version: string }
+  const { suites } = await readRun(join(root, `benchmarks/results/${version}.json`))
+  const measured = new Set(suites.flatMap(({ tables }) => tables.map(({ id }) => id)))
+  const sources = await Promise.all(
+    [...new Glob('benchmarks/*.ts').scanSync(root)].map(file => Bun.file(join(root, file)).text()),
+  )
+  // Ids of rows stand in the sources as they are, or as the letters in front of a number.
+  const isInSource = (id: string): boolean => {
+    const [, letters = '', rest = ''] = /^([a-z]+)(\d.*)?$/i.exec(id) ?? []
+    return sources.some(text => text.includes(`'${id}'`) || (rest !== '' && text.includes(`\`${letters}\${`)))
+  }
+  expect(PUBLISHED.length).toBeGreaterThan(100)
+  const unknown = PUBLISHED.filter(({ at }) => !measured.has(at) && !isInSource(at))
+  expect(unknown.map(({ at }) => at)).toEqual([])
 })
 
 test('the documents are those of the saved run: bun benchmarks/report.ts benchmarks/results/VERSION.json', async () => {

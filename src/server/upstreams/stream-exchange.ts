@@ -1,6 +1,5 @@
 // One request with its answer on a pooled stream: request bytes out, the answer framed strictly on its way back.
 
-import { copyBytes } from '../../bytes.ts'
 import { ERRORS, type ErrorCode } from '../../errors.ts'
 import { Allowance } from '../../http/allowance.ts'
 import { BodyFramer } from '../../http/body.ts'
@@ -292,11 +291,7 @@ export class StreamExchange implements Exchange {
     const headEnd = writeAnswerHead(answer, style, visit)
     const { cleaned } = this.#framer
     const [piece, from, to] = cleaned === undefined ? [bytes, at, bodyEnd] : [cleaned, 0, cleaned.length]
-    if (cleaned === undefined && answer.bytes === bytes && headEnd <= at - answer.start) {
-      // What is forwarded is seldom longer than what came: it goes where that was, and the body stays where it is.
-      copyBytes(scratch, 0, headEnd, bytes, at - headEnd)
-      this.#write(visit, bytes, false, at - headEnd, bodyEnd)
-    } else if (addBody(headEnd, piece, from, to)) this.#write(visit, scratch, true, 0, headEnd + to - from)
+    if (addBody(headEnd, piece, from, to)) this.#write(visit, scratch, true, 0, headEnd + to - from)
     else {
       this.#write(visit, scratch, true, 0, headEnd)
       this.#write(visit, piece, false, from, to)
@@ -416,7 +411,10 @@ export class StreamExchange implements Exchange {
     const { isDone } = this.#request
     const answer = this.#answer
     const isSound = this.#phase === 'body' && isDone && answer.keepAlive && answer.body !== 'close'
-    const isReusable = isSound && this.#stream?.peerEnded === false && !this.#queue.isEnding
+    // Node 20 and others may take the body of the request behind one with an Upgrade for a request.
+    const wasAskedToSwitch = visit?.head.upgrade !== ''
+    const isReusable =
+      isSound && !wasAskedToSwitch && this.#stream?.peerEnded === false && !this.#queue.isEnding
     if (this.#unconsumed > 0) this.drained()
     this.#end()
     if (isReusable) this.#owner.giveBack()
