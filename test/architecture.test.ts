@@ -294,6 +294,7 @@ const PARTS: Record<string, { readonly files: RegExp; readonly imports: number }
   copies: { files: /^parts\/copies\//, imports: 0 },
   inbox: { files: /^parts\/inbox\//, imports: 0 },
   bans: { files: /^parts\/bans\//, imports: 0 },
+  rewriting: { files: /^parts\/rewriting\//, imports: 0 },
   admin: { files: /^parts\/admin\//, imports: 0 },
   lanes: { files: /^parts\/lanes\//, imports: 0 },
   'JSON wire': {

@@ -64,10 +64,20 @@ export interface OriginOptions {
   /** The time that the app has to accept a connection. Default 10,000 ms. Above: 502 `ORIGIN_UNREACHABLE`. */
   readonly originConnectTimeoutMs?: number
   /**
-   * The Host header of the app: `preserve` (default) keeps the visitor's; `rewrite` replaces Host and Origin with the app's
-   * own; any other value replaces them with that host.
+   * The Host header of the app: `preserve` (default) keeps the visitor's; `rewrite` replaces it with the app's own; any other
+   * value is the Host that the app gets. `rewrite` says which other headers follow.
    */
   readonly hostHeader?: string
+  /**
+   * Headers in which the names of app and tunnel are translated, never bodies: of responses `location` and `cookies` (Domain and Path), of
+   * requests `referer`, `origin` and `destination` (WebDAV). Default: all of them with a `hostHeader` or a prefix; otherwise none. With any, the
+   * tunnel has no lanes. An unknown one: `OPTION_INVALID`.
+   */
+  readonly rewrite?: readonly ('location' | 'cookies' | 'referer' | 'origin' | 'destination')[]
+  /** Path that is taken off the visitor's path, such as `/app`; a request that is not below it is unchanged. Default none. */
+  readonly stripPrefix?: string
+  /** Path that the app gets in front of the visitor's path, such as `/app`. Default none. It does not control access. Not a path: `OPTION_INVALID`. */
+  readonly addPrefix?: string
 }
 
 /** The app for requests below a path. */

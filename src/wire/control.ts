@@ -5,12 +5,21 @@ import { ERRORS } from '../errors.ts'
 import { isPublicUrl } from './public-url.ts'
 import type { TunnelKind } from './tunnel-kind.ts'
 
-/** The replacement of the visitor's Host and Origin. */
+/** The names that an app gets in place of those of its visitors. */
 export interface HostRewrite {
-  /** The host (and port) that replaces the visitor's Host, and its Origin if that names the tunnel. */
+  /** The host (and port) that replaces the visitor's Host. */
   readonly hostHeader?: string
-  /** The scheme and host of a rewritten Origin header. Needed with `hostHeader`. */
-  readonly origin?: string
+  readonly rewrite?: RewriteWish
+}
+
+/** The translation of headers, both ways; see `http/rewriting.ts`. */
+export interface RewriteWish {
+  /** The scheme and host at which the client reaches the app. */
+  readonly app: string
+  /** The headers to translate. The server ignores a name that it does not know. */
+  readonly headers: readonly string[]
+  readonly stripPrefix?: string
+  readonly addPrefix?: string
 }
 
 /** Requests below a path that go to an origin of their own. */
@@ -487,9 +496,24 @@ function parseRoutes(value: unknown): readonly RegisterRoute[] | undefined {
 }
 
 function parseRewrite(fields: Record<string, unknown>): HostRewrite | undefined {
-  const { hostHeader, origin } = fields
-  if (!isHeaderText(hostHeader) || !isHeaderText(origin)) return undefined
-  return { ...(hostHeader !== undefined && { hostHeader }), ...(origin !== undefined && { origin }) }
+  const { hostHeader, rewrite } = fields
+  if (!isHeaderText(hostHeader) || (rewrite !== undefined && !isRewriteWish(rewrite))) return undefined
+  return { ...(hostHeader !== undefined && { hostHeader }), ...(rewrite && { rewrite }) }
+}
+
+/** Most headers that a client may name. */
+const MAX_REWRITTEN = 16
+
+function isRewriteWish(value: unknown): value is RewriteWish {
+  if (!isTable(value)) return false
+  const { app, headers, stripPrefix, addPrefix } = value
+  if (!isHeaderText(app) || !app?.includes('://') || !Array.isArray(headers)) return false
+  return (
+    headers.length <= MAX_REWRITTEN &&
+    headers.every(one => isText(one, 32)) &&
+    (stripPrefix === undefined || isRoutePath(stripPrefix)) &&
+    (addPrefix === undefined || isRoutePath(addPrefix))
+  )
 }
 
 /** A message of the server, likewise. */

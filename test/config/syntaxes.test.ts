@@ -67,6 +67,9 @@ const CLIENT = {
       protocol: 'h2c',
       exact: true,
       'host-header': 'rewrite',
+      rewrite: ['location', 'cookies'],
+      'strip-prefix': '/shop',
+      'add-prefix': '/app',
       'app-insecure': true,
       'origin-connect-timeout': 2_500,
       routes: {
@@ -195,6 +198,9 @@ const CLIENT_MEANS = () => ({
         protocol: 'h2c',
         exact: true,
         hostHeader: 'rewrite',
+        rewrite: ['location', 'cookies'],
+        stripPrefix: '/shop',
+        addPrefix: '/app',
         appInsecure: true,
         originConnectTimeoutMs: 2_500,
         routes: {

@@ -2,6 +2,7 @@
 
 import type { Command } from 'commander'
 import { TunnelError } from '../../errors.ts'
+import { REWRITABLE } from '../../http/rewriting.ts'
 import { parseHost } from '../../names.ts'
 import type { Actions } from '../actions.ts'
 import type { ShareSettings } from '../commands/share.ts'
@@ -40,6 +41,10 @@ const SHARE_FLAGS: FlagTexts = {
   'App:': {
     '--spa': 'with --serve: send /index.html for pages that do not exist',
     '--host-header <host>': 'Host header that the app gets: preserve, rewrite, or a host (default: preserve)',
+    '--rewrite <headers>':
+      'headers in which the names of app and tunnel are translated: location,cookies,referer,origin,destination, or none (default: all, if the app gets another Host or path)',
+    '--strip-prefix <path>': "path to remove from the visitor's path",
+    '--add-prefix <path>': "path to put in front of the visitor's path, such as /app",
     '--route <path=app>': 'send a path to another app, such as /api=8080; repeatable',
     '--protocol <protocol>': 'protocol of the app: http/1.1, h2c or h2 (default: http/1.1)',
   },
@@ -116,6 +121,19 @@ function inspectOf(flags: Flags): ShareSettings['inspect'] {
   return port === undefined ? undefined : { port }
 }
 
+/** `undefined`: the default. */
+function rewriteOf(flags: Flags): ShareSettings['client']['rewrite'] {
+  const text = flags.text('rewrite')
+  if (!text) return undefined
+  const names = text === 'none' ? [] : text.split(',').map(name => name.trim())
+  return names.map(name => {
+    const known = REWRITABLE.find(one => one === name)
+    if (known !== undefined) return known
+    const all = REWRITABLE.join(', ')
+    throw new TunnelError('OPTION_INVALID', `${flags.label('rewrite')} "${name}" is none of ${all}.`)
+  })
+}
+
 const WIRES = ['auto', 'streams', 'json'] as const
 
 function shareSettings(flags: Flags, positional: string | undefined): ShareSettings {
@@ -147,6 +165,9 @@ function shareSettings(flags: Flags, positional: string | undefined): ShareSetti
         subdomain,
         exact: flags.isOn('exact'),
         hostHeader: hostHeader || undefined,
+        rewrite: rewriteOf(flags),
+        stripPrefix: flags.text('stripPrefix') || undefined,
+        addPrefix: flags.text('addPrefix') || undefined,
         routes,
         wildcard: flags.isOn('wildcard'),
         wildcardHosts: flags.list('wildcardHost'),

@@ -116,7 +116,7 @@ export class Copy implements Visit {
 
   hop(rewrite: Rewrite | undefined): Hop {
     const { address, proto, trusted } = this.#seen
-    return { address, proto, trusted, hostHeader: rewrite?.host ?? '', origin: rewrite?.origin ?? '' }
+    return { address, proto, trusted, hostHeader: rewrite?.host ?? '' }
   }
 
   write(bytes: Uint8Array, isScratch = false, start = 0, end: number = bytes.length): boolean {

@@ -140,7 +140,6 @@ export class DeliveryVisit implements Visit, Arrival {
       proto: this.#isSecure ? 'https' : 'http',
       trusted: false,
       hostHeader: rewrite?.host ?? '',
-      origin: rewrite?.origin ?? '',
     }
   }
 

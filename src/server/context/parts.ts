@@ -10,7 +10,7 @@ import type { LaneAsking, LaneClause } from '../contracts/laning.ts'
 import type { LayeredTunnel, NameRouter, Router } from '../contracts/layer.ts'
 import type { MissedRequest, Note, Part, RawFollower, WholeServer, WrappedSocket } from '../contracts/part.ts'
 import type { Door, DoorTerms, Protocol } from '../contracts/protocol.ts'
-import type { AppsTerms, StreamsApps } from '../contracts/streams-context.ts'
+import type { AppsTerms, RewritingOf, StreamsApps } from '../contracts/streams-context.ts'
 import type { OpenTable } from '../contracts/tables.ts'
 import type { Upstream } from '../contracts/upstream.ts'
 import type { Adopt } from '../contracts/wire.ts'
@@ -95,6 +95,10 @@ export class Parts {
   /** `undefined`: no app of HTTP/2 can be reached. */
   get appsOf(): ((terms: AppsTerms) => StreamsApps) | undefined {
     return this.#all.find(({ appsOf }) => appsOf !== undefined)?.appsOf
+  }
+
+  get rewriting(): RewritingOf | undefined {
+    return this.#all.find(({ rewriting }) => rewriting !== undefined)?.rewriting
   }
 
   get url(): string | undefined {

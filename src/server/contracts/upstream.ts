@@ -11,12 +11,10 @@ import type { ConnectionLogins } from '../limits/connection-logins.ts'
 import type { Reserved } from './lane.ts'
 import type { PeerNote } from './peer-note.ts'
 
-/** The values that a tunnel's client wants instead of the visitor's Host and Origin. */
+/** The value that a tunnel's client wants instead of the visitor's Host. */
 export interface Rewrite {
   /** The host, with port if it has one. */
   readonly host: string
-  /** The scheme and host that replace an Origin that names the tunnel. */
-  readonly origin: string
 }
 
 /** Whether a lane can serve such exchanges. `long`: a few of them, between easy ones. */

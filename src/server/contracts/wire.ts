@@ -12,7 +12,7 @@ import type { Tunnel } from '../tunnels/tunnel.ts'
 import type { Tunnels } from '../tunnels/tunnels.ts'
 import type { ClientConnection } from './clients.ts'
 import type { Claims } from './servers.ts'
-import type { AppsTerms, StreamsApps, StreamsServer } from './streams-context.ts'
+import type { AppsTerms, RewritingOf, StreamsApps, StreamsServer } from './streams-context.ts'
 
 /** Makes the socket a client's connection, after the upgrade was answered. `handler` gets the events of the socket. */
 export type Adopt = (
@@ -29,8 +29,11 @@ export interface ClientServer extends StreamsServer {
   readonly holdings: Holdings
   /** `undefined`: the server is alone. */
   readonly servers: Claims | undefined
-  /** As `Part.appsOf`. */
-  readonly parts: { readonly appsOf: ((terms: AppsTerms) => StreamsApps) | undefined }
+  /** Members of `Part`. */
+  readonly parts: {
+    readonly appsOf: ((terms: AppsTerms) => StreamsApps) | undefined
+    readonly rewriting: RewritingOf | undefined
+  }
   /** Whether this is a proxy, whose address is that of all who come by it. */
   isTrusted(address: string): boolean
   /** Something threw that should not have; the connection is closed for it. */

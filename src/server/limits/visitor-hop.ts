@@ -36,7 +36,6 @@ export class VisitorHop {
       proto: this.#entrance.proto,
       trusted: this.#entrance.isTrusted(this.address),
       hostHeader: rewrite?.host ?? '',
-      origin: rewrite?.origin ?? '',
     }
     return this.#hop
   }

@@ -40,14 +40,15 @@ export class StreamsUpstreams {
   /** Apart from `make`: an upstream lives as long as its tunnel, and would keep the whole message with it. */
   #one(
     tunnel: number,
-    { hostHeader, origin = '' }: HostRewrite,
+    terms: HostRewrite,
     isShared: boolean,
     proxyProtocol: 1 | 2 | undefined,
     protocol: Register['protocol'],
-  ): StreamsUpstream {
+  ): TunnelUpstream {
     const { server } = this.#host
     const session = this.#session
-    return new StreamsUpstream({
+    const { hostHeader } = terms
+    const upstream = new StreamsUpstream({
       session,
       apps:
         protocol === undefined
@@ -61,10 +62,11 @@ export class StreamsUpstreams {
       tunnel,
       server,
       isShared,
-      rewrite: hostHeader === undefined ? undefined : { host: hostHeader, origin },
+      rewrite: hostHeader === undefined ? undefined : { host: hostHeader },
       proxyProtocol,
       idle: this.#idle,
       isStopped: false,
     })
+    return (terms.rewrite && server.parts.rewriting?.(upstream, terms)) ?? upstream
   }
 }
