@@ -198,6 +198,13 @@ const ROWS = {
     meaning: 'The connection to the server was lost, and --exit-on-disconnect (reconnect) ends the program.',
     action: 'Start it again, or leave this option out: a client then reconnects by itself.',
   },
+  WISH_REFUSED: {
+    wire: 174,
+    status: 403,
+    fault: 'user',
+    meaning: 'The server does not accept an option of this service.',
+    action: 'Change or remove the option, or ask the operator to allow it.',
+  },
   // The origin
   ORIGIN_REFUSED: {
     wire: 20,

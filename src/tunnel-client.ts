@@ -7,12 +7,16 @@ import { installHttp2 } from './parts/http2/client/install.ts'
 import { installInspector } from './parts/inspect/install.ts'
 import { installJsonWire } from './parts/json-wire/client/install.ts'
 import { installLanes } from './parts/lanes/client/install.ts'
+import { installPages } from './parts/pages/client/install.ts'
+import { installPatience } from './parts/patience/client/install.ts'
 import { installWebhooks } from './parts/webhooks/install.ts'
 
 /** First the part that watches, then the part that refuses, then the rest. Their type is none of the package's. */
 export const CLIENT_PARTS: readonly object[] = [
   installInspector,
   installWebhooks,
+  installPages,
+  installPatience,
   installJsonWire,
   installHttp2,
   installLanes,

@@ -54,6 +54,8 @@ export interface Register extends HostRewrite {
   readonly protocol?: 'h2c' | 'h2'
   /** `http`: what comes for these paths while no client is there is kept for it. */
   readonly inbox?: InboxWish
+  /** `http`: what parts of the server are to do for this tunnel, by name. Each part checks its own. */
+  readonly wishes?: Wishes
   /** Shares the name or port with other clients that ask for the same; says how visitors are spread. */
   readonly pool?: Affinity
   /** With `all`: whose answer the visitor gets. Without it: `first`. */
@@ -68,6 +70,9 @@ export interface Register extends HostRewrite {
    */
   readonly guard?: GuardFields
 }
+
+/** Not looked into. */
+export type Wishes = Readonly<Record<string, unknown>>
 
 /** Which webhooks a server keeps while their client is away. */
 export interface InboxWish {
@@ -383,7 +388,7 @@ function parseRegister(given: Record<string, unknown>): Register | undefined {
   if (isGuarded !== (guard !== undefined)) return undefined
   const { ref, name, port, resume, token, wildcard, hosts, hostNames, protocol, proxyProtocol, inbox } =
     fields
-  const { pool, poolResponse, poolLabel } = fields
+  const { pool, poolResponse, poolLabel, wishes } = fields
   const rewrite = parseRewrite(fields)
   const routes = fields.routes === undefined ? undefined : parseRoutes(fields.routes)
   const isValid =
@@ -399,6 +404,7 @@ function parseRegister(given: Record<string, unknown>): Register | undefined {
     (hostNames === undefined || (isNamed(fields.kind) && isHostNames(hostNames))) &&
     (protocol === undefined || (fields.kind === 'http' && isProtocol(protocol))) &&
     (inbox === undefined || (fields.kind === 'http' && isInboxWish(inbox))) &&
+    (wishes === undefined || (fields.kind === 'http' && isTable(wishes))) &&
     (pool === undefined || isAffinity(pool)) &&
     (pool !== 'all' || fields.kind === 'http') &&
     (poolResponse === undefined || (pool === 'all' && isPoolAnswer(poolResponse))) &&
@@ -421,6 +427,7 @@ function parseRegister(given: Record<string, unknown>): Register | undefined {
     ...(hostNames !== undefined && { hostNames }),
     ...(protocol !== undefined && { protocol }),
     ...(inbox !== undefined && { inbox: { paths: inbox.paths, answer: inbox.answer } }),
+    ...(wishes !== undefined && { wishes }),
     ...(pool !== undefined && { pool }),
     ...(poolResponse !== undefined && { poolResponse }),
     ...(poolLabel !== undefined && { poolLabel }),

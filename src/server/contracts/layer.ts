@@ -4,6 +4,7 @@
 //   arrival ── serving ──▶ layer ▶ layer ▶ … ▶ member of the tunnel ──▶ Route ──▶ visit
 
 import type { ErrorCode } from '../../errors.ts'
+import type { ErrorAnswerOptions } from '../../http/error-answer.ts'
 import type { RequestHead } from '../../http/head.ts'
 import type { Guard, Middleware, Outcome, Reading, Refusal } from '../../plugin.ts'
 import type { Account } from '../../unsent.ts'
@@ -52,7 +53,12 @@ export interface SearchedRequest {
   moved(): Route
   /** It is sent once more. */
   retried(): void
+  /** Visitors get this where the request fails. */
+  useErrorPage(page: OwnErrorPage): void
 }
+
+/** What is different in the response for this code; `undefined`: nothing is. */
+export type OwnErrorPage = (code: ErrorCode) => Partial<ErrorAnswerOptions> | undefined
 
 /** What layers may know of a tunnel. */
 export interface LayeredTunnel {
@@ -109,6 +115,10 @@ export interface TunnelRequest {
   checkBody(check: BodyCheck): void
   /** Header lines for the final answer, each with its CRLF; asked when its head goes out. */
   addAnswerLines(lines: () => Uint8Array | undefined): void
+  /** Time for the head of the response, in milliseconds; `undefined`: `originTimeoutMs` of the limits. */
+  originTimeoutMs: number | undefined
+  /** As that of `SearchedRequest`. */
+  useErrorPage(page: OwnErrorPage): void
   /** Has its bytes pass a valve, opened once it begins at an upstream. `undefined`: there is to be none. */
   useValve(open: OpenValve): void
   /** What is answered is a refusal with this code. */

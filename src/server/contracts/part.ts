@@ -6,7 +6,7 @@ import type { RequestHead } from '../../http/head.ts'
 import type { RecentRow } from '../../measures.ts'
 import type { Turns } from '../../session/turns.ts'
 import type { Socket, SocketHandler } from '../../socket.ts'
-import type { InboxWish } from '../../wire/control.ts'
+import type { InboxWish, Wishes } from '../../wire/control.ts'
 import type { Entrance } from '../fronts/visitor-hop.ts'
 import type { Counts } from '../limits/holdings.ts'
 import type { BookingDesk } from '../routing/booking.ts'
@@ -135,7 +135,9 @@ export interface Part {
    */
   kept?(name: string, token: string | undefined, head: RequestHead, address: string): Upstream | undefined
   /** A client holds the tunnel now. `token` likewise; `inbox`: what is to be kept for it while it is away. */
-  registered?(tunnel: LayeredTunnel, token: string, inbox: InboxWish | undefined): void
+  registered?(tunnel: LayeredTunnel, token: string, inbox: InboxWish | undefined, wishes: Wishes): void
+  /** What clients may wish for a tunnel, by name: why this one cannot be had, as a sentence; `undefined`: it can. */
+  readonly wishes?: Readonly<Record<string, (wish: unknown) => string | undefined>>
   /** Another server holds the name now. */
   claimedElsewhere?(name: string): void
   /** Makes the connections of clients that agree on no subprotocol. Without such a part they are refused. */

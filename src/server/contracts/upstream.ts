@@ -47,6 +47,8 @@ export interface Visit {
   readonly from?: PeerNote | undefined
   /** Of its connection, when that is one visitor's alone. Default: what an app takes for a login is lost behind the exchange. */
   readonly logins?: ConnectionLogins | undefined
+  /** As that of `TunnelRequest`. Default: that of the limits. */
+  readonly originTimeoutMs?: number | undefined
   /** Whether the connection may go on after this exchange, as far as the visitor is concerned. */
   readonly keepsAlive: boolean
   /**

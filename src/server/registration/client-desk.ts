@@ -5,7 +5,7 @@ import { eventLoop } from '../../event-loop.ts'
 import { WebSocketCarrier } from '../../session/carriers/websocket.ts'
 import type { Turns } from '../../session/turns.ts'
 import type { Socket, SocketHandler } from '../../socket.ts'
-import type { InboxWish, Register } from '../../wire/control.ts'
+import type { Register } from '../../wire/control.ts'
 import type { ServerRoom } from '../context/room.ts'
 import type { ClientConnection } from '../contracts/clients.ts'
 import type { Claims } from '../contracts/servers.ts'
@@ -150,7 +150,9 @@ export class ClientDesk implements ClientHost {
   }
 
   detailOf(code: ErrorCode, wish: Wish, claiming: Claiming): string | undefined {
-    return detailOf(code, wish, claiming, this.#room.settings)
+    return code === 'WISH_REFUSED'
+      ? this.#room.parts.refusalOf(wish.wishes)
+      : detailOf(code, wish, claiming, this.#room.settings)
   }
 
   claim(wish: Register, claiming: Claiming): Member | ErrorCode | Promise<Member | ErrorCode> {
@@ -159,6 +161,7 @@ export class ClientDesk implements ClientHost {
     const { protocol, routes = [] } = wish
     const isHttp2 = [protocol, ...routes.map(route => route.protocol)].some(one => one !== undefined)
     if (isHttp2 && this.appsOf === undefined) return 'KIND_REFUSED'
+    if (room.parts.refusalOf(wish.wishes) !== undefined) return 'WISH_REFUSED'
     const host = {
       tunnels: room.tunnels,
       open: this.#ports,
@@ -186,12 +189,17 @@ export class ClientDesk implements ClientHost {
 
   // ── Events ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-  registered(client: ClientConnection, tunnel: Tunnel, rule: Rule, inbox?: InboxWish): void {
+  registered(
+    client: ClientConnection,
+    tunnel: Tunnel,
+    rule: Rule,
+    { inbox, wishes }: Pick<Register, 'inbox' | 'wishes'> = {},
+  ): void {
     const { name, hostNames } = tunnel
     const { wire, remoteAddress } = client
     this.#endWith(client, rule)
     // Before what waits goes on.
-    if (tunnel.kind === 'http') this.#room.parts.registered(tunnel, rule.id ?? '', inbox)
+    if (tunnel.kind === 'http') this.#room.parts.registered(tunnel, rule.id ?? '', inbox, wishes)
     this.#startupHold.arrived(name)
     for (const host of hostNames) this.#startupHold.arrived(host)
     const token = rule.name

@@ -4,6 +4,7 @@
 import type { Branding } from '../../branding.ts'
 import { joined } from '../../bytes.ts'
 import type { ErrorCode } from '../../errors.ts'
+import type { ErrorAnswerOptions } from '../../http/error-answer.ts'
 import type { RequestHead } from '../../http/head.ts'
 import type { AskedCertificate, Middleware, Reading, Refusal } from '../../plugin.ts'
 import type { Account } from '../../unsent.ts'
@@ -14,6 +15,7 @@ import type {
   CopyEnd,
   Follower,
   OpenValve,
+  OwnErrorPage,
   TunnelRequest,
   Valve,
   ValveEnds,
@@ -70,6 +72,7 @@ export class Booking implements Visitor, TunnelRequest {
   readonly arrival: Arrival
   readonly startedAt: number = performance.now()
   isAdmitted = false
+  originTimeoutMs: number | undefined
   middlewares: readonly Middleware[] = NO_MIDDLEWARES
   readonly #host: BookingHost
   readonly #record: RequestRecord
@@ -159,6 +162,10 @@ export class Booking implements Visitor, TunnelRequest {
     this.#layers.openValve = open
   }
 
+  useErrorPage(page: OwnErrorPage): void {
+    this.#layers.errorPage = page
+  }
+
   answer(answer: Refusal | Reading, failed?: (cause: unknown) => Refusal): Route {
     // The host is not one that the app knows.
     this.#isBelow = false
@@ -219,6 +226,10 @@ export class Booking implements Visitor, TunnelRequest {
     let code: ErrorCode | undefined
     for (const check of this.#layered.checks) code ??= check(piece, requestBytes - (end - start))
     return code
+  }
+
+  errorPageOf(code: ErrorCode): Partial<ErrorAnswerOptions> | undefined {
+    return this.#layered?.errorPage?.(code)
   }
 
   /** What the bytes of its visit pass; `undefined`: nothing delays them. */
@@ -326,6 +337,7 @@ export class Booking implements Visitor, TunnelRequest {
     this.#cookie = undefined
     this.middlewares = NO_MIDDLEWARES
     this.isAdmitted = false
+    this.originTimeoutMs = undefined
     if (this.#tunnel !== undefined) this.#record.left()
     this.#tunnel = undefined
   }
@@ -399,6 +411,7 @@ class Layered {
   readonly checks: BodyCheck[] = []
   readonly lines: (() => Uint8Array | undefined)[] = []
   openValve: OpenValve | undefined
+  errorPage: OwnErrorPage | undefined
 }
 
 function toUpstream(upstream: Upstream): Served {

@@ -287,6 +287,11 @@ export interface ServerLimits {
   /** End of the request to the head of the answer. Default 60,000. Above: 504. `0`: none. */
   readonly originTimeoutMs: number
   /**
+   * The longest time for the response that a client may choose for a tunnel (`responseTimeoutMs`). Default 600,000; at least
+   * `originTimeoutMs`. Above: the tunnel is refused with `WISH_REFUSED`. `0`: any time.
+   */
+  readonly maxResponseTimeoutMs: number
+  /**
    * How long bytes may wait while their reader takes none: an answer for its visitor, or a request for the app. Default
    * 300,000, for a paused video or a debugger: a visitor to whom nothing is sent, such as an idle WebSocket, is not concerned.
    * Above: cut with `VISITOR_STALLED`, or `ORIGIN_TIMEOUT`. `0`: none.
@@ -360,6 +365,7 @@ export const DEFAULT_LIMITS: ServerLimits = {
   maxAddressRate: 1_000,
   idleTimeoutMs: 75_000,
   originTimeoutMs: 60_000,
+  maxResponseTimeoutMs: 600_000,
   sendTimeoutMs: 300_000,
   maxBodyBytes: 0,
   maxStreams: 4_096,
