@@ -9,6 +9,11 @@ export interface SignInMethods {
   readonly password?: string
   /** Tokens that machines send as `Authorization: Bearer`, 16 to 255 visible ASCII characters each. Hashed likewise. Default none. */
   readonly bearer?: string | readonly string[]
+  /**
+   * The header whose value is the token of `bearer`, such as `X-Api-Key`, for apps that use `Authorization` themselves. The app does not
+   * get this header. Default: `Authorization: Bearer`.
+   */
+  readonly bearerHeader?: string
   /** Tokens of an issuer that the server's operator has listed. Default none. */
   readonly jwt?: JwtRule
   /** `true`: signed links let their holders in, as `tunnel.link()` and `localtunnels link` make them. Default `false`. */
@@ -113,6 +118,8 @@ export interface WaysDefinition {
   readonly password?: { readonly salt: string; readonly hash: string }
   /** SHA-256, base64url. */
   readonly bearer?: readonly string[]
+  /** In lower case. */
+  readonly bearerHeader?: string
   readonly jwt?: JwtRule
   readonly links?: true
   readonly login?: LoginRule

@@ -122,6 +122,7 @@ class Making {
   async #waysOf({
     password,
     bearer,
+    bearerHeader,
     jwt,
     links,
     login,
@@ -130,7 +131,7 @@ class Making {
     const { name } = this.#tunnel
     const ways: Way[] = []
     if (certificate !== undefined) ways.push(new ClientCertificate(certificate))
-    if (bearer !== undefined) ways.push(new Bearer(bearer, name))
+    if (bearer !== undefined) ways.push(new Bearer(bearer, name, bearerHeader))
     if (jwt !== undefined) ways.push(new Jwt(jwt, this.#listed(this.#keys, jwt.issuer, 'tokens'), name))
     if (links) ways.push(new Links(this.#definition.key, this.#book))
     // Before the login: its page is ours, and offers the login, too.

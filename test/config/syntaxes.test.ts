@@ -122,6 +122,9 @@ const CLIENT = {
       pool: true,
       health: {},
       inbox: { paths: ['/hooks/*'], answer: 200 },
+      'response-timeout': '5m',
+      away: { text: 'Back at nine', status: 503 },
+      'collect-body': '10MiB',
       verify: {
         provider: 'stripe',
         secret: ['whsec_x', 'whsec_y'],
@@ -255,6 +258,9 @@ const CLIENT_MEANS = () => ({
         pool: { affinity: 'none' },
         health: { kind: 'tcp' },
         inbox: { paths: ['/hooks/*'], answer: 200 },
+        responseTimeoutMs: 300_000,
+        away: { text: 'Back at nine', status: 503 },
+        collectBodyBytes: 10_485_760,
         verify: {
           provider: 'stripe',
           secret: ['whsec_x', 'whsec_y'],

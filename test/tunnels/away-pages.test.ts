@@ -10,11 +10,11 @@ import {
 } from '../../src/index.ts'
 import { KeptPages } from '../../src/parts/pages/kept-pages.ts'
 import { ask } from '../support/ask.ts'
-import { eventually } from '../support/events.ts'
 import { closedAfterEach } from '../support/opened.ts'
 import { freePort } from '../support/ports.ts'
 import { folder } from '../support/programs.ts'
 import { rejection } from '../support/rejection.ts'
+import { TcpProxy } from '../support/tcp-proxy.ts'
 import { startServer } from '../support/tunnel.ts'
 
 const { open } = closedAfterEach()
@@ -74,11 +74,13 @@ test('while the app is away, and after the client has left: a browser gets the p
   expect((await ask(server.port, 'other.localhost', { headers: BROWSER })).body).not.toBe(HTML)
 })
 
-test('with a lost connection visitors wait for the client, and get the page at the end', async () => {
-  const server = await serve({ holdMs: 50, leaseMs: 60_000 })
-  const client = await share(server, { away: { text: 'Back at nine' }, reconnect: false })
-  await client.disconnect()
-  expect(await visit(server)).toMatchObject({ body: 'Back at nine' })
+test('with a lost connection visitors wait for the client, and get the page when its time is over', async () => {
+  const server = await serve({ leaseMs: 1_000 })
+  const relay = open(new TcpProxy(server.port))
+  const url = `http://127.0.0.1:${relay.port}`
+  await share(server, { server: url, away: { text: 'Back at nine' }, reconnect: false })
+  relay.cutAll()
+  expect(await visit(server)).toMatchObject({ body: 'Back at nine', code: 'CLIENT_GONE' })
 })
 
 test('text and JSON are for programs as well, HEAD has no body, and the status is that of the code by default', async () => {

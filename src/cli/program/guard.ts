@@ -21,6 +21,7 @@ export const ACCESS_FLAGS: FlagTexts = {
   'Access control:': {
     '--password <password>': 'ask visitors for this password; prefer TUNNEL_PASSWORD',
     '--bearer <token>': 'accept requests with this bearer token; repeatable',
+    '--bearer-header <name>': 'header with that token, such as X-Api-Key (default: Authorization: Bearer)',
     '--visitor-ca <file>': 'accept visitors whose certificate these authorities signed, PEM',
     '--links': 'accept visitors with a link of "localtunnels link <name>"',
     ...RULE_FLAGS['Access control:'],
@@ -38,6 +39,7 @@ export function guardSettings(flags: Flags): GuardOptions | undefined {
     // An empty variable is one that is not set.
     password: flags.text('password') || undefined,
     bearer: flags.list('bearer'),
+    bearerHeader: flags.text('bearerHeader') || undefined,
     certificate: visitorCa ? { ca: readAuthority(visitorCa, flags.label('visitorCa')) } : undefined,
     links: flags.isOn('links'),
   })

@@ -30,6 +30,7 @@ export const GUARD_ROWS = {
   ways: {
     password: ['secret text', 'Way in: a shared password of 6 characters or more', 'none'],
     bearer: ['set of secret token', 'Way in: tokens of machines, 16 characters or more each', 'none'],
+    'bearer-header': ['header', 'Header whose value is that token, such as `X-Api-Key`; the app does not get it', '`Authorization: Bearer`'],
     jwt: ['table jwt', 'Way in: tokens of an issuer', 'none'],
     links: ['flag', 'Way in: signed links', '`false`'],
     login: ['table login', 'Way in: accounts of an OpenID Connect issuer', 'none'],

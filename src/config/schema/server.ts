@@ -129,7 +129,7 @@ export const SERVER_ROWS = {
     'max-address-rate': ['0+', 'New connections of one address a second, and HTTP/2 requests that it gives up, by a reset or with the connection; addresses count as in `maxAddressVisitors`. So many at once, and they come back evenly over a second', '`1000`'],
     'idle-timeout': ['duration 0+', 'A kept-alive visitor connection without a request', '`75s`'],
     'origin-timeout': ['duration 0+', 'End of the request to the head of the answer', '`1m`'],
-    'max-response-timeout': ['duration 0+', 'Longest `response-timeout` that a service may have; above: `WISH_REFUSED`', '`10m`'],
+    'max-response-timeout': ['duration 0+', 'The longest time for the response that a client may choose for a tunnel (`responseTimeoutMs`)', '`10m`'],
     'send-timeout': ['duration 0+', 'How long bytes may wait while their reader takes none: an answer for its visitor, or a request for the app', '`5m`'],
     'max-body': ['bytes 0+', 'Request body, in bytes', '0'],
     'max-streams': ['1+', 'Streams open at once per tunnel, idle ones included', '`4096`'],
