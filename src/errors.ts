@@ -205,6 +205,13 @@ const ROWS = {
     meaning: 'The server does not accept an option of this service.',
     action: 'Change or remove the option, or ask the operator to allow it.',
   },
+  COUNTRIES_UNAVAILABLE: {
+    wire: 175,
+    status: 501,
+    fault: 'user',
+    meaning: 'The server has no file of countries, so it cannot enforce access rules by country.',
+    action: 'Remove the rules with country:, or ask the operator to set --countries (countries).',
+  },
   // The origin
   ORIGIN_REFUSED: {
     wire: 20,

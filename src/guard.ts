@@ -83,9 +83,12 @@ export interface RateRule {
 
 /** The guard of a tunnel. Everything that cannot be used: `OPTION_INVALID`. */
 export interface GuardOptions extends SignInMethods {
-  /** Addresses and CIDR ranges that may visit; `::/0` has no IPv4 ones. Default: all. Others: 403 `ADDRESS_REFUSED`. */
+  /**
+   * Addresses and CIDR ranges that may visit; `::/0` has no IPv4 ones. Countries of the server's file: `country:DE`, and `country:unknown` for
+   * addresses that the file does not have; without a file `COUNTRIES_UNAVAILABLE`. Default: all. Others: 403 `ADDRESS_REFUSED`.
+   */
   readonly allow?: readonly string[]
-  /** Addresses and CIDR ranges that may not, even if `allow` has them: with it at most 1,000. Default none. */
+  /** Addresses, CIDR ranges and countries that may not, even if `allow` has them: with it at most 1,000. Default none. */
   readonly deny?: readonly string[]
   /** Per visitor address; IPv6 per /64. Requests, or connections of raw tunnels. Default none. Above: 429 `RATE_LIMITED`. */
   readonly rate?: RateRule

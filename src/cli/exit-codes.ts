@@ -68,6 +68,7 @@ const BY_CODE: Partial<Record<ErrorCode, number>> = {
   POOL_DIFFERS: EXIT.refused,
   COPIES_REFUSED: EXIT.refused,
   WISH_REFUSED: EXIT.refused,
+  COUNTRIES_UNAVAILABLE: EXIT.refused,
   REPLAY_IMPOSSIBLE: EXIT.refused,
   BODY_TRUNCATED: EXIT.refused,
   PORT_IN_USE: EXIT.portInUse,

@@ -338,6 +338,7 @@ const SERVER = {
   },
   'reserved-names': ['mine', 'ours'],
   'trusted-proxies': '10.0.0.0/8',
+  countries: './countries.mmdb',
   'accept-proxy-protocol': 'true',
   'client-ca': 'cert.pem',
   branding: { name: 'Acme IT', contact: 'it@acme.example', logo: 'cert.pem' },
@@ -441,6 +442,7 @@ const SERVER_MEANS = () => ({
     jwtIssuers: ['https://id.example'],
     reservedNames: ['mine', 'ours'],
     trustedProxies: ['10.0.0.0/8'],
+    countriesFile: expect.stringMatching(/^\/.*countries\.mmdb$/),
     clientCa: 'a certificate',
     branding: { name: 'Acme IT', contact: 'it@acme.example', logo: 'a certificate' },
     jwtTokens: [

@@ -17,7 +17,7 @@ import { rejection } from '../support/rejection.ts'
 import { TcpProxy } from '../support/tcp-proxy.ts'
 import { startServer } from '../support/tunnel.ts'
 
-const { open } = closedAfterEach()
+const { open, defer } = closedAfterEach()
 const BROWSER = { 'sec-fetch-mode': 'navigate', accept: 'text/html' }
 const HTML = '<!doctype html><title>Away</title><script>alert(1)</script>Back at nine'
 
@@ -76,7 +76,8 @@ test('while the app is away, and after the client has left: a browser gets the p
 
 test('with a lost connection visitors wait for the client, and get the page when its time is over', async () => {
   const server = await serve({ leaseMs: 1_000 })
-  const relay = open(new TcpProxy(server.port))
+  const relay = new TcpProxy(server.port)
+  defer(() => relay[Symbol.dispose]())
   const url = `http://127.0.0.1:${relay.port}`
   await share(server, { server: url, away: { text: 'Back at nine' }, reconnect: false })
   relay.cutAll()

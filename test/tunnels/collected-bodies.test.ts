@@ -7,13 +7,14 @@ import { closedAfterEach } from '../support/opened.ts'
 import { RawOrigin, rawDial } from '../support/raw.ts'
 import { startTunnel } from '../support/tunnel.ts'
 
-const { open } = closedAfterEach()
+const { defer } = closedAfterEach()
 const CHUNKED = 'Transfer-Encoding: chunked\r\nTrailer: X-Trailer\r\n'
 const CHUNKS = '5\r\nhello\r\n1;x=y\r\n \r\n5\r\nworld\r\n0\r\nX-Trailer: 1\r\n\r\n'
 
 /** An app that reads as many bytes as Content-Length says, and responds with what it got. */
 function app(): RawOrigin {
-  const origin = open(new RawOrigin())
+  const origin = new RawOrigin()
+  defer(() => origin[Symbol.dispose]())
   void (async () => {
     for (;;) {
       const connection = await origin.accept()

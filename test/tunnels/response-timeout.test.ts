@@ -8,7 +8,7 @@ import { closedAfterEach } from '../support/opened.ts'
 import { rejection } from '../support/rejection.ts'
 import { startServer, startTunnel } from '../support/tunnel.ts'
 
-const { open } = closedAfterEach()
+const { open, defer } = closedAfterEach()
 
 /** Responds after the milliseconds that the path says, or when it is told. */
 const app = () => {
@@ -21,7 +21,7 @@ const app = () => {
       return new Response('late')
     },
   })
-  open({ [Symbol.dispose]: () => void server.stop(true) })
+  defer(() => server.stop(true))
   return server.port
 }
 

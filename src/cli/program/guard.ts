@@ -9,8 +9,10 @@ import { type FlagTexts, given, readAuthority } from './values.ts'
 /** Access rules, for tunnels of every kind. */
 export const RULE_FLAGS: FlagTexts = {
   'Access control:': {
-    '--allow <addresses>': 'accept visitors from this address or range only, such as 10.0.0.0/8; repeatable',
-    '--deny <addresses>': 'refuse visitors from this address or range, even if --allow matches; repeatable',
+    '--allow <addresses>':
+      'accept visitors from this address, range or country only, such as 10.0.0.0/8 or country:DE; repeatable',
+    '--deny <addresses>':
+      'refuse visitors from this address, range or country, even if --allow matches; repeatable',
     '--rate <limit>': 'limit requests or connections per visitor address, such as 60/1m',
     '--ttl <time>': 'refuse all visitors after this time, such as 2h',
   },

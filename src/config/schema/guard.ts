@@ -41,8 +41,8 @@ export const GUARD_ROWS = {
     webhook: ['table webhook', 'Way in, the only one of its path: webhooks with a valid signature, which the client checks', 'none'],
   },
   guard: {
-    allow: ['list of network', 'Wall: addresses and ranges that may visit', 'all'],
-    deny: ['list of network', 'Wall: addresses and ranges that may not, even if `allow` has them', 'none'],
+    allow: ['list of place', 'Wall: addresses, ranges and countries (`country:DE`, `country:unknown`) that may visit', 'all'],
+    deny: ['list of place', 'Wall: addresses, ranges and countries that may not, even if `allow` has them', 'none'],
     rate: ['table rate', 'Wall: how often one address may ask', 'as often as it likes'],
     ttl: ['duration 1000+', 'Wall: how long the tunnel may be visited, from the start of the client', 'no end'],
     open: ['set of url-path', 'Paths that need no way in, such as `/health` and `/assets/*`; walls still hold', 'none'],

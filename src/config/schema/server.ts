@@ -181,6 +181,7 @@ export const SERVER_ROWS = {
     login: ['map service/login of table login-provider', 'OpenID Connect issuers at which visitors of guarded tunnels can sign in, named as you like', 'none'],
     'jwt-issuers': ['set of url', 'Issuers whose tokens the guards of tunnels may ask for, besides those of `login`', 'none'],
     'reserved-names': ['set of subdomain', 'Names that no client may have, besides those that are always reserved', 'none'],
+    countries: ['path', 'MMDB file with the countries of addresses, such as `GeoLite2-Country.mmdb`, for `country:DE` in guards. Read again when it changes; a reload cannot choose another', 'none', { option: 'countriesFile' }],
     'trusted-proxies': ['list of network', 'Addresses or ranges of proxies whose X-Forwarded-* and Forwarded headers are believed', 'none'],
     'accept-proxy-protocol': ['flag', 'Connections of trusted proxies begin with a PROXY header that names the visitor', '`false`'],
     limits: ['table limits', 'Bounds to change', 'those of the table below'],
