@@ -35,7 +35,7 @@ export type {
   JwtRule,
   LinkOptions,
   LoginRule,
-  PathWaysIn,
+  PathSignInMethods,
   RateRule,
   SignInMethods,
   WebhookRule,

@@ -11,7 +11,10 @@ import { installPages } from './parts/pages/client/install.ts'
 import { installPatience } from './parts/patience/client/install.ts'
 import { installWebhooks } from './parts/webhooks/install.ts'
 
-/** First the part that watches, then the part that refuses, then the rest. Their type is none of the package's. */
+/**
+ * The parts of a client: first the one that watches, then the one that refuses, then the others. Their type is none of the
+ * package's.
+ */
 export const CLIENT_PARTS: readonly object[] = [
   installInspector,
   installWebhooks,
@@ -28,7 +31,7 @@ export const CLIENT_PARTS: readonly object[] = [
  * (unless `reconnect` is false) and names and ports stay. It never throws outside of its own methods and never exits the
  * process; what goes wrong arrives as an `error` event with a stable `code`.
  *
- * Throws `OPTION_INVALID`, `PORT_INVALID` or `NAME_INVALID` for options that cannot be used.
+ * Throws `OPTION_INVALID`, `OPTION_INVALID` or `NAME_INVALID` for options that cannot be used.
  */
 export class TunnelClient extends Client {
   constructor(options: TunnelClientOptions) {

@@ -6,7 +6,7 @@ import { TunnelError } from '../errors.ts'
 import { Networks, plainAddress } from '../networks.ts'
 import type { Admittance, Guard, Refusal } from '../plugin.ts'
 
-/** Entries of both lists together; more: `GUARD_INVALID`. A client can send them without pause, and so many take 1.2 ms. */
+/** Entries of both lists together; more: `OPTION_INVALID`. A client can send them without pause, and so many take 1.2 ms. */
 const MAX_ENTRIES = 1_000
 
 const REFUSED: Refusal = { code: 'ADDRESS_REFUSED' }
@@ -17,7 +17,7 @@ export class Addresses implements Guard {
   readonly #allow: Places | undefined
   readonly #deny: Places | undefined
 
-  /** Throws `GUARD_INVALID` for an invalid entry, and `COUNTRIES_UNAVAILABLE` for a country without `countries`. */
+  /** Throws `OPTION_INVALID` for an invalid entry, and `GUARD_UNAVAILABLE` for a country without `countries`. */
   constructor(
     allow: readonly string[] | undefined,
     deny: readonly string[] | undefined,
@@ -25,7 +25,7 @@ export class Addresses implements Guard {
   ) {
     if ((allow?.length ?? 0) + (deny?.length ?? 0) > MAX_ENTRIES)
       throw new TunnelError(
-        'GUARD_INVALID',
+        'OPTION_INVALID',
         `guard.allow and guard.deny have more than ${MAX_ENTRIES} entries.`,
       )
     this.#allow = placesOf('allow', allow, countries)
@@ -45,6 +45,10 @@ export class Addresses implements Guard {
 
 type Places = Pick<Networks, 'has'>
 
+const NO_COUNTRIES = 'The server has no file of countries, so it cannot enforce access rules by country.'
+const NO_COUNTRIES_ACTION =
+  'Remove the rules with country:, or ask the operator to set --countries (countries).'
+
 function placesOf(
   option: string,
   entries: readonly string[] | undefined,
@@ -59,7 +63,8 @@ function placesOf(
     else if (!list.add(entry)) throw notAnAddress(option, entry)
   }
   if (codes.size === 0) return list
-  if (countries === undefined) throw new TunnelError('COUNTRIES_UNAVAILABLE')
+  if (countries === undefined)
+    throw new TunnelError('GUARD_UNAVAILABLE', NO_COUNTRIES, { action: NO_COUNTRIES_ACTION })
   return {
     has: address => list.has(address) || isInCountry(plainAddress(address), codes, countries),
   }
@@ -67,10 +72,10 @@ function placesOf(
 
 function notAnAddress(option: string, entry: string): TunnelError {
   const text = `guard.${option}: "${entry.slice(0, 64)}" is not an address, a range such as 10.0.0.0/8, or a country such as country:DE.`
-  return new TunnelError('GUARD_INVALID', text)
+  return new TunnelError('OPTION_INVALID', text)
 }
 
-/** Whom a rate is counted for: an IPv4 address, or the /64 that an IPv6 visitor can choose addresses from. */
+/** Returns the source for which a rate counts: an IPv4 address, or the /64 that an IPv6 visitor can choose addresses from. */
 export function sourceOf(address: string): string {
   const plain = plainAddress(address)
   if (!plain.includes(':')) return plain

@@ -14,7 +14,7 @@ export class Bearer implements Way {
   readonly #entry: Recognised
   readonly #hashes: readonly Buffer[]
 
-  /** `hashes`: SHA-256, base64url. `header`: in lower case. */
+  /** Makes the sign-in method. `hashes`: SHA-256, base64url. `header`: in lower case. */
   constructor(hashes: readonly string[], realm: string, header?: string) {
     this.#header = header
     this.#entry = { used: [header ?? 'authorization'] }

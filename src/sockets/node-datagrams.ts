@@ -13,7 +13,7 @@ import {
   RECEIVE_BUFFER_BYTES,
 } from '../datagram-socket.ts'
 
-/** What may wait for the kernel. */
+/** The maximum number of bytes that may wait for the kernel. */
 const MAX_QUEUED_BYTES = 262_144
 
 export const associateNode: Associate = ({ host, port }, handler) =>

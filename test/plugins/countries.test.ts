@@ -103,7 +103,7 @@ test.each(['country:D', 'country:DEU', 'country:', 'country:1A', 'land:DE', 'DE'
 test('without a file the tunnel is refused, with a code that says so', async () => {
   const guard: GuardOptions = { deny: ['country:DE'] }
   const error = startTunnel({ port: 1, guard }, { server: { guarding: guarding() } })
-  expect(await codeOf(error)).toBe('COUNTRIES_UNAVAILABLE')
+  expect(await codeOf(error)).toBe('GUARD_UNAVAILABLE')
 })
 
 test('behind a proxy that the server trusts, the visitor counts; a stranger cannot choose a country', async () => {

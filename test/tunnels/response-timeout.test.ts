@@ -64,7 +64,7 @@ test('more than the bound is refused, with the bound in words, and a bound of 0 
     new TunnelClient({ server: `http://127.0.0.1:${server.port}`, port: 1, responseTimeoutMs })
   const client = open(wish(2_001))
   const error = (await rejection(client.connect())) as Error
-  expect(error).toMatchObject({ code: 'WISH_REFUSED' })
+  expect(error).toMatchObject({ code: 'FEATURE_UNSUPPORTED' })
   expect(error.message).toStartWith('An app has at most 2 s for a response on this server')
   await open(wish(2_000)).connect()
   await server.reload({ limits: { maxResponseTimeoutMs: 0 } })
@@ -74,5 +74,5 @@ test('more than the bound is refused, with the bound in words, and a bound of 0 
 test('what is no time is refused at once, and so is the JSON wire', async () => {
   expect(() => new TunnelClient({ port: 1, responseTimeoutMs: 0.5 })).toThrow('responseTimeoutMs')
   const wish = startTunnel({ port: 1, responseTimeoutMs: 500 }, { wire: 'json' })
-  expect(await codeOf(wish)).toBe('WISH_REFUSED')
+  expect(await codeOf(wish)).toBe('FEATURE_UNSUPPORTED')
 })

@@ -317,7 +317,7 @@ async function read({ path, isNamed }: Source, { output, environment }: Run): Pr
   const logins = () => new Logins(environment)
   const found = isNamed ? undefined : (server: string) => trustsServer(server, environment, logins)
   const { config, faults } = await loadClientConfig(path, environment, found)
-  for (const { at, message } of faults) output.event({ type: 'fault', file: path, ...at, message })
+  for (const { at, message } of faults) output.event({ type: 'configError', file: path, ...at, message })
   if (config === undefined) throw faultsError(path, faults)
   return config
 }

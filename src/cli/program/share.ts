@@ -97,11 +97,11 @@ const AFFINITIES = ['none', 'cookie', 'address'] as const
 
 function poolOf(flags: Flags): Pick<ShareSettings['client'], 'pool'> {
   const text = flags.isOn('pool') ? 'none' : flags.text('pool')
-  const answer = flags.text('poolResponse')
+  const response = flags.text('poolResponse')
   const label = flags.text('poolLabel')
   if (text === 'all') {
-    const whose = answer !== undefined && /^\d+$/.test(answer) ? Number(answer) : answer
-    return { pool: { to: 'all', ...(whose !== undefined && { answer: whose }), ...(label && { label }) } }
+    const whose = response !== undefined && /^\d+$/.test(response) ? Number(response) : response
+    return { pool: { to: 'all', ...(whose !== undefined && { response: whose }), ...(label && { label }) } }
   }
   for (const name of ['poolResponse', 'poolLabel'] as const)
     if (flags.text(name) !== undefined)

@@ -15,7 +15,6 @@ const PASSING: ReadonlySet<ErrorCode> = new Set([
   'CONNECT_TIMEOUT',
   'SERVER_DRAINING',
   'CARRIER_LOST',
-  'CARRIER_DEAD',
   'CLUSTER_UNREACHABLE',
 ])
 

@@ -13,7 +13,6 @@ const AWAY: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'CLIENT_GONE',
   'CLIENT_RECONNECTING',
   'CARRIER_LOST',
-  'CARRIER_DEAD',
   'SERVER_STARTING',
   'ORIGIN_REFUSED',
   'ORIGIN_UNREACHABLE',

@@ -150,7 +150,7 @@ export class ClientDesk implements ClientHost {
   }
 
   detailOf(code: ErrorCode, wish: Wish, claiming: Claiming): string | undefined {
-    return code === 'WISH_REFUSED'
+    return code === 'FEATURE_UNSUPPORTED'
       ? this.#room.parts.refusalOf(wish.wishes)
       : detailOf(code, wish, claiming, this.#room.settings)
   }
@@ -161,7 +161,7 @@ export class ClientDesk implements ClientHost {
     const { protocol, routes = [] } = wish
     const isHttp2 = [protocol, ...routes.map(route => route.protocol)].some(one => one !== undefined)
     if (isHttp2 && this.appsOf === undefined) return 'KIND_REFUSED'
-    if (room.parts.refusalOf(wish.wishes) !== undefined) return 'WISH_REFUSED'
+    if (room.parts.refusalOf(wish.wishes) !== undefined) return 'FEATURE_UNSUPPORTED'
     const host = {
       tunnels: room.tunnels,
       open: this.#ports,

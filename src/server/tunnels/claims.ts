@@ -75,13 +75,13 @@ export function refusalOf(
       return (
         rule.refusal(kind, name) ??
         (terms.reservedNames.has(name) ? 'NAME_RESERVED' : undefined) ??
-        (hostNames.every(host => mayBeHostName(host, rule, terms)) ? undefined : 'HOST_NOT_ALLOWED')
+        (hostNames.every(host => mayBeHostName(host, rule, terms)) ? undefined : 'NOT_ALLOWED')
       )
     case 'tcp':
     case 'udp': {
       if (terms.ports[kind].isEmpty) return 'KIND_REFUSED'
       const isAllowed = port === 0 || (terms.ports[kind].includes(port) && rule.allowsPort(kind, port))
-      return rule.refusal(kind, undefined) ?? (isAllowed ? undefined : 'PORT_NOT_ALLOWED')
+      return rule.refusal(kind, undefined) ?? (isAllowed ? undefined : 'NOT_ALLOWED')
     }
     case 'unknown':
       return 'KIND_REFUSED'
@@ -101,12 +101,8 @@ export function detailOf(
   terms: ClaimTerms,
 ): string | undefined {
   switch (code) {
-    case 'NOT_ALLOWED':
-      return rule.requiresGuard && !isRefusing(guard)
-        ? 'The token opens tunnels only with a guard that has a wall or a way in.'
-        : undefined
     case 'NAME_TAKEN':
-      return `Another client holds the name "${name}".`
+      return `Another client uses the name "${name}".`
     case 'KIND_REFUSED':
       return kind === 'tcp' || kind === 'udp' || kind === 'tls'
         ? `The server has no ${kind.toUpperCase()} tunnels.`
@@ -117,12 +113,13 @@ export function detailOf(
         : 'An inbox is for clients with a token: without one, any client could take the webhooks of others.'
     case 'NAME_RESERVED':
       return `The name "${name}" is reserved by the server.`
-    case 'HOST_NOT_ALLOWED': {
+    case 'NOT_ALLOWED': {
+      if (rule.requiresGuard && !isRefusing(guard))
+        return 'The token allows only tunnels whose guard has an access rule or a sign-in method.'
       const host = hostNames.find(one => !mayBeHostName(one, rule, terms))
-      return host && `The token does not open the host "${host}", or it belongs to the server.`
-    }
-    case 'PORT_NOT_ALLOWED': {
-      if (kind !== 'tcp' && kind !== 'udp') return undefined
+      if (host !== undefined)
+        return `The token does not allow the host "${host}", or the host belongs to the server.`
+      if ((kind !== 'tcp' && kind !== 'udp') || rule.refusal(kind, undefined) !== undefined) return undefined
       const own = rule.portsOf(kind)
       const ofToken =
         own === undefined ? '' : ` The token has ${own.text === '' ? 'none' : own.text} of them.`
@@ -200,7 +197,7 @@ async function claimAnyPort(
     if (taken !== 'PORT_TAKEN' && taken !== 'BLOCKED') return taken
     free.avoid(port, now)
   }
-  return token === undefined || server.overlaps(token) ? 'PORTS_EXHAUSTED' : 'PORT_NOT_ALLOWED'
+  return token === undefined || server.overlaps(token) ? 'CLIENT_LIMIT' : 'NOT_ALLOWED'
 }
 
 /** In a cluster it is this server's first. */

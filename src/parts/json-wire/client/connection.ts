@@ -81,7 +81,7 @@ export class JsonConnection implements Connection {
       eventLoop,
       settings,
       () => carrier.sendText(PING),
-      () => this.#end(new TunnelError('CARRIER_DEAD')),
+      () => this.#end(new TunnelError('CARRIER_LOST')),
     )
     this.carrierHandler = {
       received() {},
@@ -139,11 +139,11 @@ export class JsonConnection implements Connection {
     }
     if (wishes !== undefined) {
       const text = `The server speaks the JSON wire, which has no option ${Object.keys(wishes)[0]}.`
-      return Promise.reject(new TunnelError('WISH_REFUSED', text))
+      return Promise.reject(new TunnelError('FEATURE_UNSUPPORTED', text))
     }
     if (guard !== undefined) {
       const text = 'The server speaks the JSON wire, which has no guards, so the tunnel is not opened.'
-      return Promise.reject(new TunnelError('GUARD_UNSUPPORTED', text))
+      return Promise.reject(new TunnelError('FEATURE_UNSUPPORTED', text))
     }
     const isAlone = kind === 'http' && protocol === undefined && token === undefined && pool === undefined
     const isPlain =
@@ -194,7 +194,7 @@ export class JsonConnection implements Connection {
   }
 
   checkAlive(withinMs: number): void {
-    this.#checks.add(eventLoop.after(withinMs, () => this.#end(new TunnelError('CARRIER_DEAD'))))
+    this.#checks.add(eventLoop.after(withinMs, () => this.#end(new TunnelError('CARRIER_LOST'))))
     this.#carrier.sendText(PING)
   }
 
@@ -358,7 +358,7 @@ const NOT_REACHED: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'ORIGIN_REFUSED',
   'ORIGIN_UNREACHABLE',
   'ORIGIN_TLS',
-  'ORIGIN_SPEAKS_PLAIN',
+  'ORIGIN_SCHEME',
 ])
 
 /** The server asks for its operator. It can hide no other request than this one. */
