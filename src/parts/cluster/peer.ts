@@ -4,7 +4,7 @@ import type { Node } from '../../directory.ts'
 import type { Clock } from '../../server/contracts/clock.ts'
 import type { RawOpening, RawPassenger } from '../../server/contracts/servers.ts'
 import type { Upstream, Visit } from '../../server/contracts/upstream.ts'
-import { type Bounds, longestResponseMs } from '../../server/settings/bounds.ts'
+import type { Bounds } from '../../server/settings/bounds.ts'
 import type { PeerTls } from '../../server/settings/part-options.ts'
 import { writeHeadWithLine } from '../../server/upstreams/forwarded.ts'
 import { IdleStreams } from '../../server/upstreams/idle-streams.ts'
@@ -77,9 +77,7 @@ export class Peer implements PeerChannelHost {
     let given: Bounds | undefined
     let own = context.limits
     const limitsOf = (limits: Bounds): Bounds => {
-      const streamIdleMs = Math.min(limits.streamIdleMs, IDLE_MS)
-      // Its client may have more time than that of this server.
-      if (limits !== given) own = { ...limits, streamIdleMs, originTimeoutMs: longestResponseMs(limits) }
+      if (limits !== given) own = { ...limits, streamIdleMs: Math.min(limits.streamIdleMs, IDLE_MS) }
       given = limits
       return own
     }
