@@ -60,7 +60,7 @@ export const CLIENT_ROWS = {
     'app-ca': ['file', 'PEM file of an authority to trust for the certificate of such an app, besides the usual ones', 'none', { kinds: 'http folder' }],
     'app-server-name': ['host', 'Name that such an app is asked for (SNI), and that its certificate must have', 'the host of its URL', { kinds: 'http folder' }],
     'response-timeout': ['duration', "Time that the app has from the end of a request to the head of the response, up to the server's `limits.max-response-timeout`; above: 504", "the server's `limits.origin-timeout`", { kinds: 'http folder' }],
-    away: ['table away', 'What visitors get while the app or this client is away ([http.md](http.md#while-the-app-is-away))', "the server's page", { kinds: 'http folder' }],
+    away: ['table away', 'The response for visitors while the app or this client is away ([http.md](http.md#while-the-app-is-away))', "the server's page", { kinds: 'http folder' }],
     'collect-body': ['bytes 1+', 'Request bodies without a length are collected on this machine up to this size, and the app gets `Content-Length`; above: 413', 'bodies pass as they arrive', { kinds: 'http folder' }],
     'origin-connect-timeout': ['duration', 'How long the app may take to accept a connection', '`10s`', { kinds: 'http tcp tls' }],
     'remote-port': ['port-range', "Public port to ask for, one of the server's; for a range a range of the same size", 'any', { kinds: 'tcp udp' }],

@@ -304,7 +304,7 @@ export interface ServerLimits {
   readonly originTimeoutMs: number
   /**
    * The longest time for the response that a client may choose for a tunnel (`responseTimeoutMs`). Default 600,000; at least
-   * `originTimeoutMs`. Above: the tunnel is refused with `FEATURE_UNSUPPORTED`. `0`: any time.
+   * `originTimeoutMs`. If a client asks for more, the server refuses the tunnel with `FEATURE_UNSUPPORTED`. `0`: any time.
    */
   readonly maxResponseTimeoutMs: number
   /**
