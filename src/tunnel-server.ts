@@ -13,6 +13,8 @@ import { installLanes } from './parts/lanes/install.ts'
 import { installMetrics } from './parts/metrics/install.ts'
 import { installMiddlewares } from './parts/middlewares/install.ts'
 import { installObservers } from './parts/observers/install.ts'
+import { installPages } from './parts/pages/install.ts'
+import { installPatience } from './parts/patience/install.ts'
 import { installPressure } from './parts/pressure/install.ts'
 import { installRewriting } from './parts/rewriting/install.ts'
 import { installShaping } from './parts/shaping/install.ts'
@@ -31,8 +33,10 @@ const PARTS: readonly Install[] = [
   installMetrics,
   installTiming,
   installShaping,
+  installPages,
   installBans,
   installGuards,
+  installPatience,
   installPressure,
   installMiddlewares,
   installCopies,

@@ -102,6 +102,8 @@ export async function withGuards({
   jwtTokens = [],
   sharedRates,
   usedLinks,
+  countriesFile: _countriesFile,
+  countries,
   pluginFiles: _pluginFiles,
   accessLog: _accessLog,
   ...options
@@ -113,7 +115,12 @@ export async function withGuards({
     ...options,
     ...(guards.length > 0 && { guards }),
     ...(jwtTokens.length > 0 && { tokenReader: await readerOf(jwtTokens) }),
-    guarding: guarding({ issuers, logins: [...login.values()], ...(usedLinks && { usedLinks }) }),
+    guarding: guarding({
+      issuers,
+      logins: [...login.values()],
+      ...(usedLinks && { usedLinks }),
+      ...(countries && { countries }),
+    }),
   }
 }
 

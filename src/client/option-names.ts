@@ -23,6 +23,7 @@ export const HTTP_NAMES: Names<HttpTunnelOptions> = {
   ...SHARED,
   ...namesOf<Omit<HttpTunnelOptions, keyof OriginOptions | keyof SharedTunnelOptions>>()(
     'verify subdomain exact routes pool filter health wildcard wildcardHosts hosts protocol inbox',
+    'responseTimeoutMs away collectBodyBytes',
   ),
 }
 

@@ -63,6 +63,8 @@ export interface Register extends HostRewrite {
   readonly protocol?: 'h2c' | 'h2'
   /** The paths of an `http` tunnel whose webhooks the server stores while no client is there. */
   readonly inbox?: InboxWish
+  /** `http`: what parts of the server are to do for this tunnel, by name. Each part checks its own. */
+  readonly wishes?: Wishes
   /** Shares the name or port with other clients that ask for the same; says how visitors are spread. */
   readonly pool?: Affinity
   /** The response that the visitor gets, with `all`. Without it: `first`. */
@@ -77,6 +79,9 @@ export interface Register extends HostRewrite {
    */
   readonly guard?: GuardFields
 }
+
+/** Options of a tunnel that parts of the server check, by name. */
+export type Wishes = Readonly<Record<string, unknown>>
 
 /** The webhooks that a server stores while their client is away. */
 export interface InboxWish {
@@ -395,7 +400,7 @@ function parseRegister(given: Record<string, unknown>): Register | undefined {
   if (isGuarded !== (guard !== undefined)) return undefined
   const { ref, name, port, resume, token, wildcard, hosts, hostNames, protocol, proxyProtocol, inbox } =
     fields
-  const { pool, poolResponse, poolLabel } = fields
+  const { pool, poolResponse, poolLabel, wishes } = fields
   const rewrite = parseRewrite(fields)
   const routes = fields.routes === undefined ? undefined : parseRoutes(fields.routes)
   const isValid =
@@ -411,6 +416,7 @@ function parseRegister(given: Record<string, unknown>): Register | undefined {
     (hostNames === undefined || (isNamed(fields.kind) && isHostNames(hostNames))) &&
     (protocol === undefined || (fields.kind === 'http' && isProtocol(protocol))) &&
     (inbox === undefined || (fields.kind === 'http' && isInboxWish(inbox))) &&
+    (wishes === undefined || (fields.kind === 'http' && isTable(wishes))) &&
     (pool === undefined || isAffinity(pool)) &&
     (pool !== 'all' || fields.kind === 'http') &&
     (poolResponse === undefined || (pool === 'all' && isPoolResponse(poolResponse))) &&
@@ -433,6 +439,7 @@ function parseRegister(given: Record<string, unknown>): Register | undefined {
     ...(hostNames !== undefined && { hostNames }),
     ...(protocol !== undefined && { protocol }),
     ...(inbox !== undefined && { inbox: { paths: inbox.paths, status: inbox.status } }),
+    ...(wishes !== undefined && { wishes }),
     ...(pool !== undefined && { pool }),
     ...(poolResponse !== undefined && { poolResponse }),
     ...(poolLabel !== undefined && { poolLabel }),

@@ -125,6 +125,9 @@ const CLIENT = {
       pool: true,
       health: {},
       inbox: { paths: ['/hooks/*'], status: 200 },
+      'response-timeout': '5m',
+      away: { text: 'Back at nine', status: 503 },
+      'collect-body': '10MiB',
       verify: {
         provider: 'stripe',
         secret: ['whsec_x', 'whsec_y'],
@@ -261,6 +264,9 @@ const CLIENT_MEANS = () => ({
         pool: { affinity: 'none' },
         health: { kind: 'tcp' },
         inbox: { paths: ['/hooks/*'], status: 200 },
+        responseTimeoutMs: 300_000,
+        away: { text: 'Back at nine', status: 503 },
+        collectBodyBytes: 10_485_760,
         verify: {
           provider: 'stripe',
           secret: ['whsec_x', 'whsec_y'],
@@ -339,6 +345,7 @@ const SERVER = {
   },
   'reserved-names': ['mine', 'ours'],
   'trusted-proxies': '10.0.0.0/8',
+  countries: './countries.mmdb',
   'accept-proxy-protocol': 'true',
   'client-ca': 'cert.pem',
   branding: { name: 'Acme IT', contact: 'it@acme.example', logo: 'cert.pem' },
@@ -443,6 +450,7 @@ const SERVER_MEANS = () => ({
     jwtIssuers: ['https://id.example'],
     reservedNames: ['mine', 'ours'],
     trustedProxies: ['10.0.0.0/8'],
+    countriesFile: expect.stringMatching(/^\/.*countries\.mmdb$/),
     clientCa: 'a certificate',
     branding: { name: 'Acme IT', contact: 'it@acme.example', logo: 'a certificate' },
     jwtTokens: [

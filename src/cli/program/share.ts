@@ -10,10 +10,10 @@ import { Flags } from '../settings/flags.ts'
 import { parseRoutes } from '../settings/target.ts'
 import { APP_FLAGS, appTls, needHttps, targetOf } from './app.ts'
 import { connection, END_FLAG } from './connection.ts'
-import { ACCESS_FLAGS, guardSettings } from './guard.ts'
+import { ACCESS_FLAGS, guardSettings, timeOf } from './guard.ts'
 import { HOST_NAME_FLAG, hostsOf, subdomainFlag, subdomainOf, WILDCARD_FLAG } from './names.ts'
 import { outputWish, PRINTING_FLAGS } from './printing.ts'
-import { type FlagTexts, flagOptions, given } from './values.ts'
+import { type FlagTexts, flagOptions, given, sizeOf, wholeNumber } from './values.ts'
 
 /** Makes a command share an app. */
 export function addSharing(command: Command, actions: Actions): void {
@@ -47,6 +47,11 @@ const SHARE_FLAGS: FlagTexts = {
     '--add-prefix <path>': "path to put in front of the visitor's path, such as /app",
     '--route <path=app>': 'send a path to another app, such as /api=8080; repeatable',
     '--protocol <protocol>': 'protocol of the app: http/1.1, h2c or h2 (default: http/1.1)',
+    '--response-timeout <time>': 'time that the app has to respond, such as 5m (default: as the server says)',
+    '--away-page <file>': 'page for visitors while the app or this client is away: .html, .txt or .json',
+    '--away-status <status>': 'with --away-page: its status, such as 503 (default: as without a page)',
+    '--collect-body <size>':
+      'collect request bodies without a length, up to this size, for apps that cannot read them',
   },
   'Server connection:': {
     '--wire <wire>': 'wire protocol: auto, streams or json (default: auto)',
@@ -79,6 +84,18 @@ const SHARE_FLAGS: FlagTexts = {
     '--copy': 'copy the URL to the clipboard',
     ...PRINTING_FLAGS,
   },
+}
+
+function timeoutOf(flags: Flags): number | undefined {
+  const text = flags.text('responseTimeout')
+  return text ? timeOf(text, flags.label('responseTimeout')) : undefined
+}
+
+function awayOf(flags: Flags): ShareSettings['client']['away'] {
+  const [file, status] = [flags.text('awayPage'), wholeNumber(flags, 'awayStatus')]
+  if (file) return { file, ...(status !== undefined && { status }) }
+  if (status === undefined) return undefined
+  throw new TunnelError('OPTION_INVALID', `${flags.label('awayStatus')} needs --away-page <file>.`)
 }
 
 const AFFINITIES = ['none', 'cookie', 'address'] as const
@@ -173,6 +190,9 @@ function shareSettings(flags: Flags, positional: string | undefined): ShareSetti
         wildcardHosts: flags.list('wildcardHost'),
         filter: flags.text('filter') || undefined,
         guard: guardSettings(flags),
+        responseTimeoutMs: timeoutOf(flags),
+        away: awayOf(flags),
+        collectBodyBytes: sizeOf(flags, 'collectBody'),
       }),
       ...hostsOf(flags),
       ...protocolOf(flags),

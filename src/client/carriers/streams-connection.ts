@@ -134,8 +134,10 @@ export class StreamsConnection implements Connection {
     }
   }
 
-  async register(settings: TunnelSettings, { name, port, resume }: Wish): Promise<Registration> {
+  async register(settings: TunnelSettings, { name, port, resume, wishes }: Wish): Promise<Registration> {
     const guard = settings.guard && (await definitionOf(settings.guard, settings))
+    if (wishes !== undefined && Buffer.byteLength(JSON.stringify({ guard, wishes })) > MAX_GUARD_BYTES)
+      throw new TunnelError('OPTION_INVALID', `guard and away are longer than ${MAX_GUARD_BYTES} bytes.`)
     if (this.#closedWith !== undefined) throw this.#closedWith
     const { promise, resolve, reject } = deferred<Registration>()
     const ref = this.#nextRef++
@@ -172,6 +174,7 @@ export class StreamsConnection implements Connection {
         ...(hostNames && { hostNames }),
         ...(protocol && { protocol }),
         ...(inbox && { inbox }),
+        ...(wishes && { wishes }),
         ...(pool !== undefined && { pool }),
         ...(poolResponse !== undefined && { poolResponse }),
         ...(poolLabel !== undefined && { poolLabel }),

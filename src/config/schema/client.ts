@@ -15,6 +15,11 @@ export const CLIENT_ROWS = {
     paths: ['set of text', 'Where webhooks come to, such as `/hooks/*`', '`/*`'],
     require: ['flag', 'A request there without a valid signature gets 401 and does not reach the app', '`false`'],
   },
+  away: {
+    file: ['path', 'File of at most 32 KiB: `.html`, `.htm`, `.txt` or `.json`, read at each registration. Give `file` or `text`', 'none'],
+    text: ['text', 'Plain text', 'none'],
+    status: ['200-599', 'Status: 200, or 400 to 599', 'that of the code, such as 502'],
+  },
   'inbox-wish': {
     paths: ['set of text', 'Where webhooks come to, such as `/hooks/*`', 'required'],
     status: ['200-204', 'The status that their sender gets: 200, 201, 202 or 204', '202'],
@@ -57,6 +62,9 @@ export const CLIENT_ROWS = {
     'app-insecure': ['flag', 'Any certificate of an `https://` app, routes included, is accepted', "`false`; `true` for this machine's own addresses without `app-ca`", { kinds: 'http folder' }],
     'app-ca': ['file', 'PEM file of an authority to trust for the certificate of such an app, besides the usual ones', 'none', { kinds: 'http folder' }],
     'app-server-name': ['host', 'Name that such an app is asked for (SNI), and that its certificate must have', 'the host of its URL', { kinds: 'http folder' }],
+    'response-timeout': ['duration', "Time that the app has from the end of a request to the head of the response, up to the server's `limits.max-response-timeout`; above: 504", "the server's `limits.origin-timeout`", { kinds: 'http folder' }],
+    away: ['table away', 'The response for visitors while the app or this client is away ([http.md](http.md#while-the-app-is-away))', "the server's page", { kinds: 'http folder' }],
+    'collect-body': ['bytes 1+', 'Request bodies without a length are collected on this machine up to this size, and the app gets `Content-Length`; above: 413', 'bodies pass as they arrive', { kinds: 'http folder' }],
     'origin-connect-timeout': ['duration', 'How long the app may take to accept a connection', '`10s`', { kinds: 'http tcp tls' }],
     'remote-port': ['port-range', "Public port to ask for, one of the server's; for a range a range of the same size", 'any', { kinds: 'tcp udp' }],
     'proxy-protocol': ["'v1' | 'v2'", "PROXY protocol header in front of each connection, which tells the app the visitor's address", 'none', { kinds: 'tcp tls' }],

@@ -26,6 +26,7 @@ export class Copy implements Visit {
   readonly answerLines: Uint8Array | undefined
   readonly hstsLine: Uint8Array | undefined
   readonly keepsAlive: boolean
+  readonly originTimeoutMs: number | undefined
   readonly isCertified: boolean
   /** It is the client whose answer counts; of another server known with its answer. */
   isNamed: boolean
@@ -64,6 +65,7 @@ export class Copy implements Visit {
     this.recipient = recipient
     this.isNamed = isNamed
     this.head = head
+    this.originTimeoutMs = visitor.originTimeoutMs
     const { answerLines } = visitor
     this.answerLines = isForServer
       ? Buffer.concat([

@@ -212,7 +212,7 @@ export class JsonExchange implements Exchange, Deadline {
     this.#phase = 'waiting'
     const { limits, deadlines } = this.#requests
     deadlines.watch(this)
-    deadlines.arm(this, limits.originTimeoutMs)
+    deadlines.arm(this, this.#visit.originTimeoutMs ?? limits.originTimeoutMs)
     this.#requests.send(id, message, this)
     this.#release()
   }

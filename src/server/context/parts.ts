@@ -4,7 +4,7 @@ import type { ErrorCode } from '../../errors.ts'
 import type { RequestHead } from '../../http/head.ts'
 import type { RecentRow } from '../../measures.ts'
 import type { Socket } from '../../socket.ts'
-import type { InboxWish } from '../../wire/control.ts'
+import type { InboxWish, Wishes } from '../../wire/control.ts'
 import type { Arrival, Route } from '../contracts/front.ts'
 import type { LaneAsking, LaneClause } from '../contracts/laning.ts'
 import type { LayeredTunnel, NameRouter, Router } from '../contracts/layer.ts'
@@ -67,8 +67,19 @@ export class Parts {
     return upstream
   }
 
-  registered(tunnel: LayeredTunnel, token: string, inbox: InboxWish | undefined): void {
-    for (const part of this.#all) part.registered?.(tunnel, token, inbox)
+  registered(tunnel: LayeredTunnel, token: string, inbox: InboxWish | undefined, wishes: Wishes = {}): void {
+    for (const part of this.#all) part.registered?.(tunnel, token, inbox, wishes)
+  }
+
+  /** Why one of these cannot be had, as a sentence; `undefined`: all can. */
+  refusalOf(wishes: Wishes = {}): string | undefined {
+    for (const [name, wish] of Object.entries(wishes)) {
+      const check = this.#all.find(part => Object.hasOwn(part.wishes ?? {}, name))?.wishes?.[name]
+      const refusal =
+        check === undefined ? `The server does not know the option ${name.slice(0, 64)}.` : check(wish)
+      if (refusal !== undefined) return refusal
+    }
+    return undefined
   }
 
   claimedElsewhere(name: string): void {

@@ -6,7 +6,7 @@ import type { RequestHead } from '../../http/head.ts'
 import type { RecentRow } from '../../measures.ts'
 import type { Turns } from '../../session/turns.ts'
 import type { Socket, SocketHandler } from '../../socket.ts'
-import type { InboxWish } from '../../wire/control.ts'
+import type { InboxWish, Wishes } from '../../wire/control.ts'
 import type { Counts } from '../limits/holdings.ts'
 import type { Bounds } from '../settings/bounds.ts'
 import type { TunnelServerEvents } from '../settings/options.ts'
@@ -133,7 +133,9 @@ export interface Part {
    */
   kept?(name: string, token: string | undefined, head: RequestHead, address: string): Upstream | undefined
   /** A client holds the tunnel now. `token` likewise; `inbox`: what is to be kept for it while it is away. */
-  registered?(tunnel: LayeredTunnel, token: string, inbox: InboxWish | undefined): void
+  registered?(tunnel: LayeredTunnel, token: string, inbox: InboxWish | undefined, wishes: Wishes): void
+  /** The options that clients may set for a tunnel, by name: returns why this one is refused, as a sentence. */
+  readonly wishes?: Readonly<Record<string, (wish: unknown) => string | undefined>>
   /** Called when another server has claimed the name. */
   claimedElsewhere?(name: string): void
   /** Makes the connections of clients that agree on no subprotocol. Without such a part they are refused. */

@@ -50,6 +50,8 @@ export interface Visit {
    * exchange.
    */
   readonly logins?: ConnectionLogins | undefined
+  /** As that of `TunnelRequest`. Default: that of the limits. */
+  readonly originTimeoutMs?: number | undefined
   /** Whether the connection may go on after this exchange, as far as the visitor is concerned. */
   readonly keepsAlive: boolean
   /**

@@ -3,7 +3,7 @@
 
 import type { ErrorCode } from '../../errors.ts'
 import type { Socket, SocketHandler } from '../../socket.ts'
-import type { InboxWish, Register } from '../../wire/control.ts'
+import type { Register } from '../../wire/control.ts'
 import type { Holdings } from '../limits/holdings.ts'
 import type { Rule } from '../settings/policy.ts'
 import type { ServerSettings } from '../settings/settings.ts'
@@ -49,8 +49,13 @@ export interface ClientHost {
   detailOf(code: ErrorCode, wish: Wish, claiming: Claiming): string | undefined
   /** The public URL of a tunnel. */
   urlOf(tunnel: Tunnel): string
-  /** The client holds the tunnel now. `inbox`: what is to be kept for it while it is away. */
-  registered(client: ClientConnection, tunnel: Tunnel, rule: Rule, inbox?: InboxWish): void
+  /** The client holds the tunnel now, with what it has asked for besides. */
+  registered(
+    client: ClientConnection,
+    tunnel: Tunnel,
+    rule: Rule,
+    asked?: Pick<Register, 'inbox' | 'wishes'>,
+  ): void
   /** A registration of the client was refused. */
   refused(client: ClientConnection, wish: Pick<Register, 'kind' | 'name' | 'port'>, code: ErrorCode): void
   /** The client holds the tunnel no longer. */

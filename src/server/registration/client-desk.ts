@@ -4,7 +4,7 @@ import type { ErrorCode } from '../../errors.ts'
 import { eventLoop } from '../../event-loop.ts'
 import { WebSocketCarrier } from '../../session/carriers/websocket.ts'
 import type { Socket, SocketHandler } from '../../socket.ts'
-import type { InboxWish, Register } from '../../wire/control.ts'
+import type { Register } from '../../wire/control.ts'
 import type { ServerRoom } from '../context/room.ts'
 import type { ClientConnection } from '../contracts/clients.ts'
 import type { Adopt } from '../contracts/wire.ts'
@@ -135,7 +135,9 @@ export class ClientDesk implements StreamsHost {
   }
 
   detailOf(code: ErrorCode, wish: Wish, claiming: Claiming): string | undefined {
-    return detailOf(code, wish, claiming, this.server.settings)
+    return code === 'FEATURE_UNSUPPORTED'
+      ? this.server.parts.refusalOf(wish.wishes)
+      : detailOf(code, wish, claiming, this.server.settings)
   }
 
   claim(wish: Register, claiming: Claiming): Member | ErrorCode | Promise<Member | ErrorCode> {
@@ -144,6 +146,7 @@ export class ClientDesk implements StreamsHost {
     const { protocol, routes = [] } = wish
     const isHttp2 = [protocol, ...routes.map(route => route.protocol)].some(one => one !== undefined)
     if (isHttp2 && room.parts.appsOf === undefined) return 'KIND_REFUSED'
+    if (room.parts.refusalOf(wish.wishes) !== undefined) return 'FEATURE_UNSUPPORTED'
     const host = {
       tunnels: room.tunnels,
       open: this.#ports,
@@ -163,12 +166,17 @@ export class ClientDesk implements StreamsHost {
 
   // ── Events ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-  registered(client: ClientConnection, tunnel: Tunnel, rule: Rule, inbox?: InboxWish): void {
+  registered(
+    client: ClientConnection,
+    tunnel: Tunnel,
+    rule: Rule,
+    { inbox, wishes }: Pick<Register, 'inbox' | 'wishes'> = {},
+  ): void {
     const { name, hostNames } = tunnel
     const { wire, remoteAddress } = client
     this.#endWith(client, rule)
     // Before what waits goes on.
-    if (tunnel.kind === 'http') this.server.parts.registered(tunnel, rule.id ?? '', inbox)
+    if (tunnel.kind === 'http') this.server.parts.registered(tunnel, rule.id ?? '', inbox, wishes)
     this.#startupHold.arrived(name)
     for (const host of hostNames) this.#startupHold.arrived(host)
     const token = rule.name

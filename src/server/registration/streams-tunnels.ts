@@ -85,7 +85,7 @@ export class StreamsTunnels {
     // More would be kept and never be used.
     member.hosts = (message.hosts ?? []).slice(0, host.server.limits.maxHostsBelow)
     member.attach(upstream, owner)
-    host.registered(owner, tunnel, rule, message.inbox)
+    host.registered(owner, tunnel, rule, message)
   }
 
   release(number: number): void {

@@ -4,6 +4,7 @@
 import type { Branding } from '../../branding.ts'
 import { type Account, joined } from '../../bytes.ts'
 import type { ErrorCode } from '../../errors.ts'
+import type { ErrorAnswerOptions } from '../../http/error-answer.ts'
 import type { RequestHead } from '../../http/head.ts'
 import type { AskedCertificate, Middleware, Reading, Refusal } from '../../plugin.ts'
 import type { Parts } from '../context/parts.ts'
@@ -23,6 +24,7 @@ import type {
   CopyEnd,
   Follower,
   OpenValve,
+  OwnErrorPage,
   TunnelRequest,
   Valve,
   ValveEnds,
@@ -77,6 +79,7 @@ export class Booking implements Booked, Visitor, TunnelRequest {
   readonly arrival: Arrival
   readonly startedAt: number = performance.now()
   isAdmitted = false
+  originTimeoutMs: number | undefined
   middlewares: readonly Middleware[] = NO_MIDDLEWARES
   readonly #host: BookingHost
   readonly #record: RequestRecord
@@ -166,6 +169,10 @@ export class Booking implements Booked, Visitor, TunnelRequest {
     this.#layers.openValve = open
   }
 
+  useErrorPage(page: OwnErrorPage): void {
+    this.#layers.errorPage = page
+  }
+
   answer(answer: Refusal | Reading, failed?: (cause: unknown) => Refusal): Route {
     // The host is not one that the app knows.
     this.#isBelow = false
@@ -226,6 +233,10 @@ export class Booking implements Booked, Visitor, TunnelRequest {
     let code: ErrorCode | undefined
     for (const check of this.#layered.checks) code ??= check(piece, requestBytes - (end - start))
     return code
+  }
+
+  errorPageOf(code: ErrorCode): Partial<ErrorAnswerOptions> | undefined {
+    return this.#layered?.errorPage?.(code)
   }
 
   /** What the bytes of its visit pass; `undefined`: nothing delays them. */
@@ -333,6 +344,7 @@ export class Booking implements Booked, Visitor, TunnelRequest {
     this.#cookie = undefined
     this.middlewares = NO_MIDDLEWARES
     this.isAdmitted = false
+    this.originTimeoutMs = undefined
     if (this.#tunnel !== undefined) this.#record.left()
     this.#tunnel = undefined
   }
@@ -406,6 +418,7 @@ class Layered {
   readonly checks: BodyCheck[] = []
   readonly lines: (() => Uint8Array | undefined)[] = []
   openValve: OpenValve | undefined
+  errorPage: OwnErrorPage | undefined
 }
 
 function toUpstream(upstream: Upstream): Served {

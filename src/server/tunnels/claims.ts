@@ -19,7 +19,7 @@ type Claimed = Member | ErrorCode
 const MAX_TRIES = 16
 
 /** What is asked for, or what is there. */
-export interface Wish extends Pick<Register, 'kind' | 'name' | 'port' | 'hostNames' | 'inbox'> {
+export interface Wish extends Pick<Register, 'kind' | 'name' | 'port' | 'hostNames' | 'inbox' | 'wishes'> {
   readonly guard?: object | undefined
 }
 

@@ -102,10 +102,10 @@ export class StreamExchange implements Exchange {
     this.#pieces = 0
     this.#interims = undefined
     if (visit.head.fields.logsConnectionIn) this.#owner.becomePrivate(visit.logins)
-    const { server, isShared, rewrite, peer, apps } = this.#context
+    const { isShared, rewrite, peer, apps } = this.#context
     const { expectsContinue } = visit.head
     // A visitor that waits for "100 Continue" sends nothing else, so a silent origin would never be noticed.
-    this.#owner.expectAnswer(expectsContinue ? server.limits.originTimeoutMs : 0)
+    this.#owner.expectAnswer(expectsContinue ? this.#originTimeoutMs : 0)
     const end = peer === undefined ? writeRequestHead(visit, rewrite) : peer.writeHead(visit)
     const mayRepeat = this.#owner.isReused || isShared || (apps !== undefined && peer === undefined)
     const sentBytes = wasSent ? end + visit.head.contentLength : 0
@@ -114,6 +114,10 @@ export class StreamExchange implements Exchange {
     if (this.#stream !== stream) return
     visit.pause()
     if (!expectsContinue) this.#request.expectProgress()
+  }
+
+  get #originTimeoutMs(): number {
+    return this.#visit?.originTimeoutMs ?? this.#context.server.limits.originTimeoutMs
   }
 
   // ── From the visitor ───────────────────────────────────────────────────────────────────────────────────────
@@ -132,7 +136,7 @@ export class StreamExchange implements Exchange {
     switch (this.#phase) {
       case 'head':
         this.#request.stopExpecting()
-        return this.#owner.expectAnswer(this.#context.server.limits.originTimeoutMs)
+        return this.#owner.expectAnswer(this.#originTimeoutMs)
       case 'body':
         if (this.#framer.complete) this.#complete()
         return
@@ -277,7 +281,7 @@ export class StreamExchange implements Exchange {
 
   /** Passes a 1xx answer on: a sign of life. An HTTP/1.0 visitor would not understand it. */
   #passInterim(visit: Visit, answer: ResponseHead): void {
-    this.#owner.expectAnswer(this.#request.isDone ? this.#context.server.limits.originTimeoutMs : 0)
+    this.#owner.expectAnswer(this.#request.isDone ? this.#originTimeoutMs : 0)
     if (visit.head.minorVersion === 0) return
     const end = writeInterimHead(answer, STAY_OPEN)
     this.#write(visit, scratch, true, 0, end)

@@ -138,11 +138,15 @@ export class JsonConnection implements Connection {
 
   // ── Connection ─────────────────────────────────────────────────────────────────────────────────────────────
 
-  register(settings: TunnelSettings, { name = '' }: Wish): Promise<Registration> {
+  register(settings: TunnelSettings, { name = '', wishes }: Wish): Promise<Registration> {
     const { kind, token, routes, isWildcard, pool, health, guard, hostNames, protocol, inbox } = settings
     if (inbox !== undefined) {
       const text = 'The server speaks the JSON wire, which has no inbox.'
       return Promise.reject(new TunnelError('INBOX_REFUSED', text))
+    }
+    if (wishes !== undefined) {
+      const text = `The server speaks the JSON wire, which has no option ${Object.keys(wishes)[0]}.`
+      return Promise.reject(new TunnelError('FEATURE_UNSUPPORTED', text))
     }
     if (guard !== undefined) {
       const text = 'The server speaks the JSON wire, which has no guards, so the tunnel is not opened.'
