@@ -1117,6 +1117,28 @@ const ROWS = {
     meaning: 'The app failed too often, so the server sends it no requests for a while.',
     action: "Try again after the time in Retry-After, which the operator's breaker sets.",
   },
+  SERVICE_NOT_FOUND: {
+    wire: 260,
+    status: 404,
+    fault: 'client',
+    retryable: true,
+    meaning: 'No client offers this private service now.',
+    action: 'Check the name, and start the client that shares the service with --private (private).',
+  },
+  CONNECT_NOT_ALLOWED: {
+    wire: 261,
+    status: 403,
+    fault: 'user',
+    meaning: 'The token does not open connections to this private service.',
+    action: 'Ask the operator for a token whose --connect (connect) names the service.',
+  },
+  PRIVATE_UNSUPPORTED: {
+    wire: 262,
+    status: 501,
+    fault: 'server',
+    meaning: 'The server does not offer private services to this client.',
+    action: 'Ask the operator for a newer server. If you use the JSON wire, use the streams wire.',
+  },
   EDITOR_FAILED: {
     wire: 217,
     status: 500,

@@ -106,7 +106,7 @@ export class Join implements StreamHandler {
     this.failure = code
     this.#unsent.clear()
     this.#stream?.reset(code)
-    this.#socket?.terminate()
+    this.#socket?.terminate(code)
   }
 
   // ── From the stream ────────────────────────────────────────────────────────────────────────────────────────
@@ -140,7 +140,7 @@ export class Join implements StreamHandler {
     this.#isOver = true
     this.failure = code
     this.#unsent.clear()
-    this.#socket?.terminate()
+    this.#socket?.terminate(code)
   }
 
   /** What the socket brings may be moved from its next turn on, if the stream has a link by then. */

@@ -2,11 +2,15 @@
 
 import { TunnelClient as Client } from './client/client.ts'
 import type { Install } from './client/contracts/part.ts'
-import type { TunnelClientOptions } from './client/options.ts'
+import type { HttpTunnelOptions, TunnelClientOptions } from './client/options.ts'
+import type { Tunnel } from './client/tunnels/tunnel.ts'
 import { installHttp2 } from './parts/http2/client/install.ts'
 import { installInspector } from './parts/inspect/install.ts'
 import { installJsonWire } from './parts/json-wire/client/install.ts'
 import { installLanes } from './parts/lanes/client/install.ts'
+import { openEnd } from './parts/private/client/connect.ts'
+import { installPrivate } from './parts/private/client/install.ts'
+import type { ConnectOptions } from './parts/private/client/options.ts'
 import { installWebhooks } from './parts/webhooks/install.ts'
 
 /** First the part that watches, then the part that refuses, then the rest. Their type is none of the package's. */
@@ -15,6 +19,7 @@ export const CLIENT_PARTS: readonly object[] = [
   installWebhooks,
   installJsonWire,
   installHttp2,
+  installPrivate,
   installLanes,
 ] satisfies readonly Install[]
 
@@ -30,6 +35,21 @@ export class TunnelClient extends Client {
   constructor(options: TunnelClientOptions) {
     super(options, CLIENT_PARTS)
   }
+
+  /**
+   * Makes a private service of another client available on a port of this machine, which `url` and `port` of the result say. Connections to it
+   * go to the service; while the server or the service is away they wait for up to 10 s. Rejects also with `PORT_IN_USE`,
+   * `SERVICE_NOT_FOUND`, `CONNECT_NOT_ALLOWED` and `PRIVATE_UNSUPPORTED`.
+   */
+  async connectTo(options: ConnectOptions): Promise<Tunnel> {
+    const end = await openEnd(options, error => this.emit('error', error))
+    try {
+      return await this.add(() => end.settings)
+    } catch (error) {
+      end.close()
+      throw error
+    }
+  }
 }
 
 /**
@@ -40,4 +60,28 @@ export async function connectTunnel(options: number | TunnelClientOptions): Prom
   const client = new TunnelClient(typeof options === 'number' ? { port: options } : options)
   await client.connect()
   return client
+}
+
+/** A private service, and how to reach the server. */
+export type ConnectToOptions = ConnectOptions & Omit<TunnelClientOptions, keyof HttpTunnelOptions>
+
+/**
+ * Makes a private service available on a port of this machine, with a client of its own:
+ * `const { url } = await connectTo({ name: 'db', port: 5432, server, token })`. `close()` of the result ends both. Rejects as
+ * `client.connectTo` does.
+ */
+export async function connectTo({
+  name,
+  port,
+  idleTimeoutMs,
+  ...connection
+}: ConnectToOptions): Promise<Tunnel & { readonly client: TunnelClient }> {
+  const client = new TunnelClient(connection)
+  const tunnel = await client.connectTo({
+    name,
+    ...(port !== undefined && { port }),
+    ...(idleTimeoutMs !== undefined && { idleTimeoutMs }),
+  })
+  const close = () => client.close()
+  return Object.assign(tunnel, { client, close, [Symbol.asyncDispose]: close })
 }

@@ -14,6 +14,7 @@ import { installMetrics } from './parts/metrics/install.ts'
 import { installMiddlewares } from './parts/middlewares/install.ts'
 import { installObservers } from './parts/observers/install.ts'
 import { installPressure } from './parts/pressure/install.ts'
+import { installPrivate } from './parts/private/install.ts'
 import { installShaping } from './parts/shaping/install.ts'
 import { installTiming } from './parts/timing/install.ts'
 import type { Install } from './server/contracts/part.ts'
@@ -40,6 +41,7 @@ const PARTS: readonly Install[] = [
   installJsonWire,
   installHttp2,
   installHttp3,
+  installPrivate,
   installLanes,
 ]
 

@@ -81,6 +81,12 @@ export interface SharedTunnelOptions {
    * `GUARD_UNAVAILABLE`.
    */
   readonly guard?: GuardOptions
+  /**
+   * The name of a private service: it has no public address, and a client with a token for that reaches it with `connectTo`. 1 to 63 of a-z,
+   * 0-9 and `-`, else `NAME_INVALID`; taken: `NAME_TAKEN`. Not with `subdomain`, `remotePort` and other options of public addresses:
+   * `OPTION_INVALID`. Default: the tunnel is public. Streams wire only, else `PRIVATE_UNSUPPORTED`.
+   */
+  readonly private?: string
 }
 
 /**

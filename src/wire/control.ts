@@ -3,7 +3,7 @@
 import type { ErrorCode } from '../errors.ts'
 import { ERRORS } from '../errors.ts'
 import { isPublicUrl } from './public-url.ts'
-import type { TunnelKind } from './tunnel-kind.ts'
+import type { GrantedKind } from './tunnel-kind.ts'
 
 /** What replaces the visitor's Host and Origin. */
 export interface HostRewrite {
@@ -32,9 +32,12 @@ export interface Register extends HostRewrite {
   readonly type: 'register'
   /** The client's own number for this tunnel; unique among its registrations. */
   readonly ref: number
-  /** `unknown`: one of a newer version; refused, and the session goes on. */
-  readonly kind: TunnelKind | 'unknown'
-  /** `http` and `tls`: the name wished for. The others have none. */
+  /**
+   * `connect`: the client is the other end of a private service, and has no tunnel. `unknown`: one of a newer version; refused, and the
+   * session goes on.
+   */
+  readonly kind: GrantedKind | 'connect' | 'unknown'
+  /** The name wished for; of `private` and `connect` such as `tcp:db`. `tcp` and `udp` have none. */
   readonly name?: string
   /** `tcp` and `udp`: the public port wished for; without it, or with 0, any of the server's range. */
   readonly port?: number
@@ -287,7 +290,27 @@ export interface VisitorDisconnectedReport {
   readonly error?: ErrorCode
 }
 
-export type ClientMessage = Register | Guarded | Health | Watch | Release | Linked | NoTrunk | LinkRetired
+/** Client to server: connections came to the other end of a private service, and the server opens a stream for each. */
+export interface Dial {
+  readonly type: 'dial'
+  readonly tunnel: number
+  /** 1 to `MAX_DIALS`. */
+  readonly count: number
+}
+
+/** Most connections that one message asks for. */
+export const MAX_DIALS = 16
+
+export type ClientMessage =
+  | Register
+  | Guarded
+  | Health
+  | Watch
+  | Release
+  | Linked
+  | NoTrunk
+  | LinkRetired
+  | Dial
 export type ServerMessage =
   | Granted
   | Refused
@@ -363,6 +386,11 @@ export function parseClientMessage(json: Uint8Array): ClientMessage | 'unknown' 
       return isNumber32(fields.link) ? { type: 'link-retired', link: fields.link } : undefined
     case 'release':
       return isCount(fields.tunnel) ? { type: 'release', tunnel: fields.tunnel } : undefined
+    case 'dial': {
+      const { tunnel, count } = fields
+      const isValid = isCount(tunnel) && isCount(count) && count > 0 && count <= MAX_DIALS
+      return isValid ? { type: 'dial', tunnel, count } : undefined
+    }
     default:
       return 'unknown'
   }
@@ -373,6 +401,8 @@ function parseWatch({ on, rate }: Record<string, unknown>): Watch | undefined {
   return { type: 'watch', on, ...(rate !== undefined && { rate }) }
 }
 
+/** A label, with `tcp:` or `udp:` in front for a private service. */
+const MAX_NAME_CHARS = 67
 /** In front of the kind of a guarded tunnel. */
 const GUARDED = 'guarded-'
 
@@ -389,8 +419,8 @@ function parseRegister(given: Record<string, unknown>): Register | undefined {
   const isValid =
     isCount(ref) &&
     isText(fields.kind, 16) &&
-    isOptionalText(name, 63) &&
-    (name !== undefined || !isNamed(fields.kind)) &&
+    isOptionalText(name, MAX_NAME_CHARS) &&
+    (name !== undefined || !(isNamed(fields.kind) || isPrivate(fields.kind))) &&
     (port === undefined || (isCount(port) && port <= 65_535)) &&
     isOptionalText(resume, 128) &&
     isTokenText(token) &&
@@ -683,7 +713,8 @@ const isOptionalText = (value: unknown, most: number): value is string | undefin
 const isHeaderText = (value: unknown): value is string | undefined =>
   value === undefined || (isText(value, 255) && /^[\x21-\x7e]+$/.test(value))
 /** Of any server; ours grant what `isValidSubdomain` takes, or kind and port. */
-const isGrantedName = (value: unknown): value is string => isText(value, 63) && /^[\x21-\x7e]+$/.test(value)
+const isGrantedName = (value: unknown): value is string =>
+  isText(value, MAX_NAME_CHARS) && /^[\x21-\x7e]+$/.test(value)
 /** A token of an issuer is long. */
 const isTokenText = (value: unknown): value is string | undefined =>
   value === undefined || (isText(value, 8_192) && /^[\x21-\x7e]+$/.test(value))
@@ -692,9 +723,10 @@ export const isRoutePath = (value: unknown): value is string =>
   typeof value === 'string' &&
   value.length <= 255 &&
   /^(?:\/[\x21\x22\x24-\x2e\x30-\x3e\x40-\x7e]+)+$/.test(value)
-const isKind = (value: unknown): value is TunnelKind =>
-  value === 'http' || value === 'tcp' || value === 'udp' || value === 'tls'
+const KINDS: ReadonlySet<unknown> = new Set(['http', 'tcp', 'udp', 'tls', 'private', 'connect'])
+const isKind = (value: unknown): value is GrantedKind | 'connect' => KINDS.has(value)
 const isNamed = (kind: string): boolean => kind === 'http' || kind === 'tls'
+const isPrivate = (kind: string): boolean => kind === 'private' || kind === 'connect'
 const isProtocol = (value: unknown): value is 'h2c' | 'h2' => value === 'h2c' || value === 'h2'
 const isAffinity = (value: unknown): value is Affinity =>
   value === 'none' || value === 'cookie' || value === 'address' || value === 'all'

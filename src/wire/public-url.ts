@@ -1,6 +1,6 @@
 // Where visitors find a tunnel, as a server says it. It is shown, given to programs and asked by the probe.
 
-const SCHEMES: ReadonlySet<string> = new Set(['http:', 'https:', 'tcp:', 'udp:', 'tls:'])
+const SCHEMES: ReadonlySet<string> = new Set(['http:', 'https:', 'tcp:', 'udp:', 'tls:', 'private:'])
 const MAX_CHARS = 2_048
 
 /** Visible ASCII, of a kind of tunnel, and without a login. */

@@ -2,3 +2,6 @@
 
 /** What visitors of a tunnel speak: requests, raw connections, datagrams, or TLS that only the origin can read. */
 export type TunnelKind = 'http' | 'tcp' | 'udp' | 'tls'
+
+/** What a server grants: a tunnel, or a service without a public address. */
+export type GrantedKind = TunnelKind | 'private'

@@ -142,6 +142,7 @@ export class StreamsConnection implements Connection {
     this.#registering.set(ref, { settings, resolve, reject })
     const {
       kind,
+      registersAs,
       token,
       rewrite,
       routes,
@@ -159,7 +160,7 @@ export class StreamsConnection implements Connection {
       encodeControl({
         type: 'register',
         ref,
-        kind,
+        kind: registersAs ?? kind,
         ...(name !== undefined && { name }),
         ...(port !== undefined && { port }),
         ...(resume !== undefined && { resume }),
@@ -178,7 +179,7 @@ export class StreamsConnection implements Connection {
         ...(guard && { guard }),
       }),
     )
-    const registration = await this.#grantOf(promise, guard !== undefined, kind)
+    const registration = await this.#grantOf(promise, guard !== undefined, settings)
     const isHosted = hostNames === undefined || registration.isHosted === true
     const isBoxed = inbox === undefined || registration.isBoxed === true
     const isSpoken = registration.protocol === protocol
@@ -196,15 +197,17 @@ export class StreamsConnection implements Connection {
   async #grantOf(
     promise: Promise<Registration>,
     isGuarded: boolean,
-    kind: TunnelSettings['kind'],
+    { kind, registersAs }: TunnelSettings,
   ): Promise<Registration> {
-    if (!isGuarded) return promise
+    if (!isGuarded && registersAs === undefined) return promise
     const registration = await promise.catch(error => {
+      if (registersAs !== undefined && error instanceof TunnelError && error.code === 'KIND_REFUSED')
+        throw new TunnelError('PRIVATE_UNSUPPORTED')
       // Every server has http. One that refuses it does not know guarded tunnels.
       const isOld = kind === 'http' && error instanceof TunnelError && error.code === 'KIND_REFUSED'
       throw isOld ? new TunnelError('GUARD_UNSUPPORTED') : error
     })
-    if (registration.isGuarded) return registration
+    if (!isGuarded || registration.isGuarded) return registration
     this.release(registration)
     throw new TunnelError('GUARD_UNSUPPORTED')
   }
@@ -253,6 +256,10 @@ export class StreamsConnection implements Connection {
   #forgetOrigins(tunnel: number): void {
     for (const index of this.#granted.get(tunnel)?.origins.keys() ?? []) this.#origins.delete(tunnel + index)
     this.#granted.delete(tunnel)
+  }
+
+  dial({ tunnel }: Registration, count: number): void {
+    this.#session.sendControl(encodeControl({ type: 'dial', tunnel, count }))
   }
 
   health({ tunnel }: Registration, isHealthy: boolean): void {
@@ -345,7 +352,7 @@ export class StreamsConnection implements Connection {
     if (registering === undefined) return
     this.#registering.delete(message.ref)
     this.#links.allow(message.linkSecret)
-    const { kind, origin, routes } = registering.settings
+    const { kind, origin, routes, registersAs } = registering.settings
     const isRaw = kind === 'tcp' || kind === 'tls'
     const origins = [origin, ...routes.map(route => route.origin)].map(one => bounded(one, this.#maxStreams))
     this.#granted.set(message.tunnel, { name: message.name, origins })
@@ -354,6 +361,7 @@ export class StreamsConnection implements Connection {
       this.#origins.set(message.tunnel + index, { origin: one, isRaw, probeProof })
     registering.resolve({
       ...message,
+      ...(registersAs === 'connect' && { url: origin.url }),
       isGuarded: message.guarded === true,
       isHosted: message.hosted === true,
       isBoxed: message.boxed === true,

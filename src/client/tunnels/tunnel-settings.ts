@@ -34,8 +34,14 @@ export interface RouteSettings {
 /** One tunnel, as it is to be registered. */
 export interface TunnelSettings {
   readonly kind: TunnelKind
-  /** `http` and `tls`: the name to ask for. */
+  /** `http` and `tls`: the name to ask for; of private services such as `tcp:db`. */
   readonly name: string | undefined
+  /** It has no public address, and this name. */
+  readonly privateName?: string | undefined
+  /** What the server knows it as. Default: its kind. */
+  readonly registersAs?: 'private' | 'connect'
+  /** The other end of a private service: gets what asks the server for streams. */
+  readonly useDial?: (dial: (count: number) => void) => void
   /** `tcp` and `udp`: the public port to ask for; `undefined`: any. */
   readonly port: number | undefined
   /** Instead of the connection's. */

@@ -6,7 +6,7 @@ export type { RecentRow } from '../../measures.ts'
 
 export interface TunnelRow {
   readonly name: string
-  readonly kind: 'http' | 'tcp' | 'udp' | 'tls'
+  readonly kind: 'http' | 'tcp' | 'udp' | 'tls' | 'private'
   readonly url: string
   /** `up`: a client serves it; `reconnecting`: its client is away, within the lease; `unhealthy`: its app is. */
   readonly state: 'up' | 'reconnecting' | 'unhealthy'

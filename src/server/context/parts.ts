@@ -8,7 +8,7 @@ import type { InboxWish } from '../../wire/control.ts'
 import type { Arrival, Route } from '../contracts/front.ts'
 import type { LaneAsking, LaneClause } from '../contracts/laning.ts'
 import type { LayeredTunnel, NameRouter, Router } from '../contracts/layer.ts'
-import type { MissedRequest, Note, Part, RawFollower, WholeServer, WrappedSocket } from '../contracts/part.ts'
+import type { Connecting, MissedRequest, Note, Part, RawFollower, WholeServer, WrappedSocket } from '../contracts/part.ts'
 import type { Door, DoorTerms, Protocol } from '../contracts/protocol.ts'
 import type { AppsTerms, StreamsApps } from '../contracts/streams-context.ts'
 import type { OpenTable } from '../contracts/tables.ts'
@@ -95,6 +95,10 @@ export class Parts {
   /** `undefined`: no app of HTTP/2 can be reached. */
   get appsOf(): ((terms: AppsTerms) => StreamsApps) | undefined {
     return this.#all.find(({ appsOf }) => appsOf !== undefined)?.appsOf
+  }
+
+  get connecting(): Connecting | undefined {
+    return this.#all.find(({ connecting }) => connecting !== undefined)?.connecting
   }
 
   get url(): string | undefined {

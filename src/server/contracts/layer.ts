@@ -8,7 +8,7 @@ import type { RequestHead } from '../../http/head.ts'
 import type { Guard, Middleware, Outcome, Reading, Refusal } from '../../plugin.ts'
 import type { Account } from '../../unsent.ts'
 import type { Affinity, PoolAnswer } from '../../wire/control.ts'
-import type { TunnelKind } from '../../wire/tunnel-kind.ts'
+import type { GrantedKind } from '../../wire/tunnel-kind.ts'
 import type { Arrival, Route } from './front.ts'
 import type { OwnGuard } from './guarding.ts'
 import type { Upstream } from './upstream.ts'
@@ -56,7 +56,7 @@ export interface SearchedRequest {
 
 /** What layers may know of a tunnel. */
 export interface LayeredTunnel {
-  readonly kind: TunnelKind
+  readonly kind: GrantedKind
   readonly name: string
   /** The same for all tunnels of one token, or address. */
   readonly owner: string

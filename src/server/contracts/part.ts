@@ -6,7 +6,7 @@ import type { RequestHead } from '../../http/head.ts'
 import type { RecentRow } from '../../measures.ts'
 import type { Turns } from '../../session/turns.ts'
 import type { Socket, SocketHandler } from '../../socket.ts'
-import type { InboxWish } from '../../wire/control.ts'
+import type { InboxWish, Register } from '../../wire/control.ts'
 import type { Entrance } from '../fronts/visitor-hop.ts'
 import type { Counts } from '../limits/holdings.ts'
 import type { BookingDesk } from '../routing/booking.ts'
@@ -14,7 +14,9 @@ import type { Bounds } from '../settings/bounds.ts'
 import type { TunnelServerEvents } from '../settings/options.ts'
 import type { ServerSettings } from '../settings/settings.ts'
 import type { Counters, ServerStats } from '../settings/stats.ts'
-import type { Tunnel } from '../tunnels/tunnel.ts'
+import type { Claiming } from '../tunnels/claims.ts'
+import type { Member } from '../tunnels/member.ts'
+import type { Tunnel, TunnelBook } from '../tunnels/tunnel.ts'
 import type { ClientConnection } from './clients.ts'
 import type { Clock } from './clock.ts'
 import type { Arrival, Route } from './front.ts'
@@ -56,7 +58,7 @@ export interface PartServer {
   /** The others of its cluster, set by the part that has joined them; `undefined`: there are none. */
   servers: Servers | undefined
   /** `guards`, `lanes`: those of the parts that have them. */
-  readonly tunnels: {
+  readonly tunnels: Pick<TunnelBook, 'deadlines' | 'hostNames'> & {
     guards: Guarding
     lanes: Laning
     find(name: string): Tunnel | undefined
@@ -144,6 +146,8 @@ export interface Part {
   readonly protocol?: Protocol
   /** Opens a door, if the settings ask for one. Where this rejects, the server does not start. */
   open?(terms: DoorTerms): Promise<Door | undefined>
+  /** Connects clients to private services. Without such a part neither is granted. */
+  readonly connecting?: Connecting
   /** Reaches apps that speak HTTP/2. Without such a part no tunnel is opened to them. */
   readonly appsOf?: (terms: AppsTerms) => StreamsApps
   /** Where it listens itself; `undefined`: nowhere, or not yet. */
@@ -184,6 +188,13 @@ export interface Part {
   idle?(ms: number): Promise<void>
   /** It has ended, or did not start. Last first; also those that did not start. */
   stop?(): void | Promise<void>
+}
+
+export interface Connecting {
+  /** Decides whether the client connects to the private service that it names. `undefined`: it registers one of its own. */
+  claim(wish: Register, claiming: Claiming): Member | ErrorCode | Promise<Member | ErrorCode> | undefined
+  /** `count` connections came to the client's end. */
+  dial(member: Member, count: number): void
 }
 
 export interface MissedRequest extends Ending {

@@ -25,8 +25,8 @@ export interface RawVisit {
 
 /** What a raw visitor came for. */
 export interface RawWish {
-  readonly kind: 'tcp' | 'udp' | 'tls'
-  /** The port, or the host of its TLS hello. */
+  readonly kind: 'tcp' | 'udp' | 'tls' | 'private'
+  /** The port, the host of its TLS hello, or the name of the private service. */
   readonly wanted: string
   /** As the directory of a cluster knows the tunnel. */
   readonly name: string

@@ -84,6 +84,7 @@ export class Listeners {
     const { publicUrl, domains, sharesTlsPort } = this.#room.settings
     const hostname = domains[0] ?? 'localhost'
     if (tunnel !== undefined && tunnel.port !== 0) return `${tunnel.kind}://${hostname}:${tunnel.port}`
+    if (tunnel?.name.includes(':')) return `private:${tunnel.name.replace(/^tcp:/, '')}`
     if (tunnel?.kind !== 'tls') return this.#room.urlOf(this.port, tunnel?.name)
     const tlsPort = sharesTlsPort && publicUrl ? Number(publicUrl.port || 443) : this.tlsPort
     return `tls://${tunnel.name}.${hostname}${tlsPort === 443 ? '' : `:${tlsPort}`}`

@@ -8,6 +8,7 @@ import type { Socket, SocketHandler } from '../../socket.ts'
 import type { InboxWish, Register } from '../../wire/control.ts'
 import type { ServerRoom } from '../context/room.ts'
 import type { ClientConnection } from '../contracts/clients.ts'
+import type { Connecting } from '../contracts/part.ts'
 import type { Claims } from '../contracts/servers.ts'
 import type { Adopt } from '../contracts/wire.ts'
 import type { PublicPorts } from '../fronts/public-ports.ts'
@@ -156,7 +157,12 @@ export class ClientDesk implements ClientHost {
   claim(wish: Register, claiming: Claiming): Member | ErrorCode | Promise<Member | ErrorCode> {
     const room = this.#room
     if (room.state === 'draining') return 'SERVER_DRAINING'
-    const { protocol, routes = [] } = wish
+    const { kind, protocol, routes = [] } = wish
+    if (kind === 'private' || kind === 'connect') {
+      if (this.connecting === undefined) return 'KIND_REFUSED'
+      const claimed = this.connecting.claim(wish, claiming)
+      if (claimed !== undefined) return claimed
+    }
     const isHttp2 = [protocol, ...routes.map(route => route.protocol)].some(one => one !== undefined)
     if (isHttp2 && this.appsOf === undefined) return 'KIND_REFUSED'
     const host = {
@@ -176,6 +182,10 @@ export class ClientDesk implements ClientHost {
     return this.#room.parts.appsOf
   }
 
+  get connecting(): Connecting | undefined {
+    return this.#room.parts.connecting
+  }
+
   get servers(): Claims | undefined {
     return this.#room.servers
   }
@@ -187,7 +197,7 @@ export class ClientDesk implements ClientHost {
   // ── Events ─────────────────────────────────────────────────────────────────────────────────────────────────
 
   registered(client: ClientConnection, tunnel: Tunnel, rule: Rule, inbox?: InboxWish): void {
-    const { name, hostNames } = tunnel
+    const { name, hostNames, isEnd } = tunnel
     const { wire, remoteAddress } = client
     this.#endWith(client, rule)
     // Before what waits goes on.
@@ -200,6 +210,7 @@ export class ClientDesk implements ClientHost {
       wire,
       remoteAddress,
       ...(token !== undefined && { token }),
+      ...(isEnd && { kind: 'connect' as const }),
     })
   }
 
@@ -208,8 +219,8 @@ export class ClientDesk implements ClientHost {
     this.#room.emit('refused', { remoteAddress, wire, code, kind, name: wished })
   }
 
-  released(_client: ClientConnection, { name }: Tunnel, reason: ErrorCode | 'released'): void {
-    this.#room.emit('disconnection', { subdomain: name, reason })
+  released(_client: ClientConnection, { name, isEnd }: Tunnel, reason: ErrorCode | 'released'): void {
+    this.#room.emit('disconnection', { subdomain: name, reason, ...(isEnd && { kind: 'connect' as const }) })
   }
 
   failed(error: Error): void {

@@ -4,6 +4,7 @@ import type { ErrorCode } from '../../errors.ts'
 import type { Turns } from '../../session/turns.ts'
 import type { InboxWish, Register } from '../../wire/control.ts'
 import type { ClientConnection } from '../contracts/clients.ts'
+import type { Connecting } from '../contracts/part.ts'
 import type { Claims } from '../contracts/servers.ts'
 import type { AppsTerms, StreamsApps } from '../contracts/streams-context.ts'
 import type { Deadlines } from '../limits/deadlines.ts'
@@ -27,6 +28,8 @@ export interface ClientHost {
   readonly tokenGate: TokenGate
   /** As `Part.appsOf`. */
   readonly appsOf?: ((terms: AppsTerms) => StreamsApps) | undefined
+  /** As `Part.connecting`. */
+  readonly connecting?: Connecting | undefined
   /** `undefined`: the server is alone. */
   readonly servers: Claims | undefined
   /** Whether this is a proxy, whose address is that of all who come by it. */

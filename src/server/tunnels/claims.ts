@@ -11,7 +11,7 @@ import type { Member } from './member.ts'
 import { isRefusing } from './no-guards.ts'
 import { destinationOf } from './route.ts'
 import type { Claimant, PortFront, Tunnel } from './tunnel.ts'
-import { refusalOfName, type Tunnels } from './tunnels.ts'
+import { labelOf, refusalOfName, type Tunnels } from './tunnels.ts'
 
 type PortKind = 'tcp' | 'udp'
 type Claimed = Member | ErrorCode
@@ -22,6 +22,8 @@ const MAX_TRIES = 16
 /** What is asked for, or what is there. */
 export interface Wish extends Pick<Register, 'kind' | 'name' | 'port' | 'hostNames' | 'inbox'> {
   readonly guard?: object | undefined
+  /** As `Tunnel.isEnd`. */
+  readonly isEnd?: boolean
 }
 
 /** The claiming client: what its token opens, and what it holds already. */
@@ -61,11 +63,13 @@ export interface ClaimHost {
 
 /** Why a tunnel of this kind, with this name or port, may not be; `undefined`: it may. Port 0: any. */
 export function refusalOf(
-  { kind, name = '', port = 0, guard, hostNames = [], inbox }: Wish,
+  { kind, name = '', port = 0, guard, hostNames = [], inbox, isEnd = false }: Wish,
   rule: Rule,
   terms: ClaimTerms,
 ): ErrorCode | undefined {
-  if (rule.requiresGuard && !isRefusing(guard)) return 'NOT_ALLOWED'
+  if (kind === 'connect' || isEnd) return rule.allowsConnect(labelOf(name)) ? undefined : 'CONNECT_NOT_ALLOWED'
+  // Who connects to a private service shows a token.
+  if (rule.requiresGuard && kind !== 'private' && !isRefusing(guard)) return 'NOT_ALLOWED'
   // Without a token any client could come for what is kept.
   if (inbox !== undefined && (terms.inbox === undefined || rule.id === undefined)) return 'INBOX_REFUSED'
   switch (kind) {
@@ -83,6 +87,8 @@ export function refusalOf(
       const isAllowed = port === 0 || (terms.ports[kind].includes(port) && rule.allowsPort(kind, port))
       return rule.refusal(kind, undefined) ?? (isAllowed ? undefined : 'PORT_NOT_ALLOWED')
     }
+    case 'private':
+      return rule.refusal(kind, labelOf(name))
     case 'unknown':
       return 'KIND_REFUSED'
   }
@@ -105,6 +111,10 @@ export function detailOf(
       return rule.requiresGuard && !isRefusing(guard)
         ? 'The token opens tunnels only with a guard that has a wall or a way in.'
         : undefined
+    case 'CONNECT_NOT_ALLOWED':
+      return rule.id === undefined
+        ? 'Private services need a token, and the server has none: it cannot tell who may connect.'
+        : `The token does not open connections to the private service "${labelOf(name)}".`
     case 'NAME_TAKEN':
       return `Another client holds the name "${name}".`
     case 'KIND_REFUSED':
@@ -147,12 +157,12 @@ export async function claimInCluster(
   servers: Claims,
 ): Promise<Claimed> {
   const { kind, name = '', hostNames = [], pool, resume } = wish
-  if (kind !== 'http' && kind !== 'tls') return claim(wish, claiming, { ...host, servers })
+  if (kind === 'tcp' || kind === 'udp') return claim(wish, claiming, { ...host, servers })
   // A client that comes back within its lease has its place already.
   const isBack = host.tunnels.find(name)?.memberHeldBy(resume) !== undefined
   const refusal =
     refusalOf(wish, claiming.rule, host.terms) ??
-    refusalOfName(name) ??
+    refusalOfName(name, kind === 'private' ? kind : undefined) ??
     (isBack || claiming.holder.hasRoomFor('tunnels') ? undefined : 'CLIENT_LIMIT')
   if (refusal !== undefined) return refusal
   const claimed = await servers.claim([name, ...hostNames], resume, pool !== undefined, kind === 'tls')
@@ -172,12 +182,12 @@ export function claim(wish: Register, claiming: Claiming, host: ClaimHost): Clai
   if (refusal !== undefined) return refusal
   const { holder, guard } = claiming
   const claimant = { resume, pool, poolResponse, holder, guard }
-  if (kind === 'http' || kind === 'tls')
+  if (kind === 'http' || kind === 'tls' || kind === 'private')
     return [name, ...hostNames].some(one => host.isBlocked?.(one))
       ? 'BLOCKED'
       : host.tunnels.claim(kind, name, { ...claimant, hostNames })
   // A flow has no connection that could stay with one client.
-  if (kind === 'unknown' || (kind === 'udp' && pool !== undefined)) return 'KIND_REFUSED'
+  if ((kind !== 'tcp' && kind !== 'udp') || (kind === 'udp' && pool !== undefined)) return 'KIND_REFUSED'
   if (port !== 0) return holder.during(() => take(kind, port, claimant, host))
   return holder.during(() => claimAnyPort(kind, { pool, holder, guard }, claiming.rule, host))
 }

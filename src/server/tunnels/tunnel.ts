@@ -5,7 +5,7 @@ import type { Guard } from '../../plugin.ts'
 import type { Socket, SocketHandler } from '../../socket.ts'
 import type { Affinity, PoolAnswer } from '../../wire/control.ts'
 import { networkOf } from '../../wire/ip-address.ts'
-import type { TunnelKind } from '../../wire/tunnel-kind.ts'
+import type { GrantedKind } from '../../wire/tunnel-kind.ts'
 import type { ClientConnection } from '../contracts/clients.ts'
 import type { Guarding, OwnGuard } from '../contracts/guarding.ts'
 import type { Laning } from '../contracts/laning.ts'
@@ -69,8 +69,10 @@ export interface TunnelBook {
 
 /** A public name or port granted to a client, or to the clients of a pool. It outlives their carriers by the lease. */
 export class Tunnel {
-  readonly kind: TunnelKind
-  /** Its label, or kind and port: `tcp-20000`. */
+  readonly kind: GrantedKind
+  /** It is the other end of a private service of this name, and no visitor finds it. */
+  readonly isEnd: boolean
+  /** Its label, kind and port as in `tcp-20000`, or of a private service `tcp:db`. */
   readonly name: string
   /** The public port of a `tcp` or `udp` tunnel, else 0. */
   readonly port: number
@@ -94,11 +96,13 @@ export class Tunnel {
 
   constructor(
     tunnels: TunnelBook,
-    kind: TunnelKind,
+    kind: GrantedKind,
     name: string,
     port: number,
     { pool, poolResponse }: Claimant,
+    isEnd = false,
   ) {
+    this.isEnd = isEnd
     this.tunnels = tunnels
     this.kind = kind
     this.name = name

@@ -133,6 +133,7 @@ export class JsonConnection implements Connection {
 
   register(settings: TunnelSettings, { name = '' }: Wish): Promise<Registration> {
     const { kind, token, routes, isWildcard, pool, health, guard, hostNames, protocol, inbox } = settings
+    if (settings.registersAs !== undefined) return Promise.reject(new TunnelError('PRIVATE_UNSUPPORTED'))
     if (inbox !== undefined) {
       const text = 'The server speaks the JSON wire, which has no inbox.'
       return Promise.reject(new TunnelError('INBOX_REFUSED', text))
