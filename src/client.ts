@@ -25,5 +25,6 @@ export { type HandlerServer, upgradeWebSocket } from './client/origins/upgrades.
 export type { Tunnel } from './client/tunnels/tunnel.ts'
 export { ERRORS, type ErrorCode, type ErrorEntry, TunnelError } from './errors.ts'
 export { type Reservation, type ReserveOptions, reserve } from './reserve.ts'
-export { connectTunnel, TunnelClient } from './tunnel-client.ts'
+export type { ConnectOptions } from './parts/private/client/options.ts'
+export { type ConnectToOptions, connectTo, connectTunnel, TunnelClient } from './tunnel-client.ts'
 export { VERSION } from './version.ts'

@@ -94,7 +94,7 @@ export class Join implements StreamHandler {
   }
 
   useSocket(socket: Socket): void {
-    if (this.#isOver) return socket.terminate()
+    if (this.#isOver) return socket.terminate(this.failure)
     this.#socket = socket
     this.#drain(socket)
   }

@@ -82,6 +82,9 @@ export async function connectTo({
     ...(port !== undefined && { port }),
     ...(idleTimeoutMs !== undefined && { idleTimeoutMs }),
   })
-  const close = () => client.close()
-  return Object.assign(tunnel, { client, close, [Symbol.asyncDispose]: close })
+  return Object.assign(tunnel, {
+    client,
+    close: () => client.close(),
+    [Symbol.asyncDispose]: () => client.disconnect(),
+  })
 }

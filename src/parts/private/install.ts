@@ -74,9 +74,12 @@ function wishFor(name: string, { tunnels }: PartServer): RawWish {
 function dial(member: Member, wish: RawWish, whole: WholeServer): void {
   const { client, upstream } = member
   if (client === undefined || upstream === undefined) return
-  StreamSocket.open(
+  member.began()
+  const isOpen = StreamSocket.open(
     handler => upstream.open(handler, client.remoteAddress, undefined),
     client.remoteAddress,
     socket => whole.raw.accept(socket, wish),
+    () => member.finished(),
   )
+  if (!isOpen) member.finished()
 }

@@ -34,23 +34,28 @@ export class StreamSocket implements Socket, StreamHandler {
   #offered: Offered | undefined
   #writtenPieces = 0
 
-  private constructor(remoteAddress: string) {
+  readonly #over: () => void
+
+  private constructor(remoteAddress: string, over: () => void) {
     this.remoteAddress = remoteAddress
+    this.#over = over
   }
 
-  /** `accept` gets the connection, and returns its handler. Nothing happens where the client takes no stream. */
+  /** `accept` gets the connection, and returns its handler; `over` is called once it is gone. `false`: the client takes no stream. */
   static open(
     open: (handler: StreamHandler) => ByteStream | ErrorCode,
     remoteAddress: string,
     accept: (socket: Socket) => SocketHandler,
-  ): void {
-    const socket = new StreamSocket(remoteAddress)
+    over: () => void,
+  ): boolean {
+    const socket = new StreamSocket(remoteAddress, over)
     const stream = open(socket)
-    if (typeof stream === 'string') return
+    if (typeof stream === 'string') return false
     socket.#stream = stream
     const handler = accept(socket)
     socket.#handler = handler
     if (socket.#isClosed) handler.closed(socket.#error)
+    return true
   }
 
   // ── Socket ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -73,7 +78,7 @@ export class StreamSocket implements Socket, StreamHandler {
 
   terminate(code?: string): void {
     if (this.#isClosed) return
-    this.#stream?.reset(isCode(code) ? code : 'CLIENT_GONE')
+    this.#stream?.reset(isCode(code) ? code : 'SERVICE_NOT_FOUND')
     this.#close(new TunnelError('CANCELLED'))
   }
 
@@ -162,6 +167,7 @@ export class StreamSocket implements Socket, StreamHandler {
     this.#error = error
     this.#waiting.length = 0
     this.#handler?.closed(error)
+    this.#over()
   }
 }
 
