@@ -3,6 +3,7 @@
 export type { Exchange, SeenMessage, WaitOptions, Watchable } from './client/contracts/watching.ts'
 export type { ClientLimits } from './client/limits.ts'
 export type {
+  ConnectOptions,
   FetchHandler,
   HealthOptions,
   HttpTunnelOptions,
@@ -25,6 +26,5 @@ export { type HandlerServer, upgradeWebSocket } from './client/origins/upgrades.
 export type { Tunnel } from './client/tunnels/tunnel.ts'
 export { ERRORS, type ErrorCode, type ErrorEntry, TunnelError } from './errors.ts'
 export { type Reservation, type ReserveOptions, reserve } from './reserve.ts'
-export type { ConnectOptions } from './parts/private/client/options.ts'
 export { type ConnectToOptions, connectTo, connectTunnel, TunnelClient } from './tunnel-client.ts'
 export { VERSION } from './version.ts'

@@ -4,6 +4,7 @@ export type { Branding } from './branding.ts'
 export type { Exchange, SeenMessage, WaitOptions, Watchable } from './client/contracts/watching.ts'
 export type { ClientLimits } from './client/limits.ts'
 export type {
+  ConnectOptions,
   FetchHandler,
   HealthOptions,
   HttpTunnelOptions,
@@ -93,7 +94,6 @@ export type { BreakerRule, TunnelRule } from './server/settings/tunnel-rule.ts'
 export type { UsedLinks } from './store.ts'
 export { openInbox, openOperations, openUsedLinks } from './stores/open.ts'
 export type { ReadToken, TokenFault, TokenIdentity, TokenReader, TokenScope } from './tokens.ts'
-export type { ConnectOptions } from './parts/private/client/options.ts'
 export { type ConnectToOptions, connectTo, connectTunnel, TunnelClient } from './tunnel-client.ts'
 export { TunnelServer } from './tunnel-server.ts'
 export { VERSION } from './version.ts'

@@ -2,15 +2,14 @@
 
 import { TunnelClient as Client } from './client/client.ts'
 import type { Install } from './client/contracts/part.ts'
-import type { HttpTunnelOptions, TunnelClientOptions } from './client/options.ts'
+import type { ConnectOptions, HttpTunnelOptions, TunnelClientOptions } from './client/options.ts'
 import type { Tunnel } from './client/tunnels/tunnel.ts'
 import { installHttp2 } from './parts/http2/client/install.ts'
 import { installInspector } from './parts/inspect/install.ts'
 import { installJsonWire } from './parts/json-wire/client/install.ts'
 import { installLanes } from './parts/lanes/client/install.ts'
-import { openEnd } from './parts/private/client/connect.ts'
+import { endOf } from './parts/private/client/connect.ts'
 import { installPrivate } from './parts/private/client/install.ts'
-import type { ConnectOptions } from './parts/private/client/options.ts'
 import { installWebhooks } from './parts/webhooks/install.ts'
 
 /** First the part that watches, then the part that refuses, then the rest. Their type is none of the package's. */
@@ -42,9 +41,10 @@ export class TunnelClient extends Client {
    * `SERVICE_NOT_FOUND`, `CONNECT_NOT_ALLOWED` and `PRIVATE_UNSUPPORTED`.
    */
   async connectTo(options: ConnectOptions): Promise<Tunnel> {
-    const end = await openEnd(options, error => this.emit('error', error))
+    const { end, settings } = endOf(options, error => this.emit('error', error))
+    await end.listen()
     try {
-      return await this.add(() => end.settings)
+      return await this.add(() => settings)
     } catch (error) {
       end.close()
       throw error

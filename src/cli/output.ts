@@ -94,6 +94,8 @@ export interface ReadyEvent {
   readonly isEmbedded: boolean
   /** Where the inspector is, with its token: for this user alone. */
   readonly inspector?: string
+  /** It is the end here of a private service of another client. */
+  readonly isEnd?: boolean
 }
 
 /** A service of the configuration file has an address. Comes again when it has another. */

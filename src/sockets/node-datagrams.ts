@@ -6,13 +6,13 @@
 import { createSocket, type Socket } from 'node:dgram'
 import { isIPv6 } from 'node:net'
 import { copyOf } from '../bytes.ts'
-import type { BindOptions, BoundPort } from './bun-datagrams.ts'
 import {
   type Associate,
   type DatagramSocket,
   type DatagramSocketHandler,
   RECEIVE_BUFFER_BYTES,
 } from '../datagram-socket.ts'
+import type { BindOptions, BoundPort } from './bun-datagrams.ts'
 
 /** What may wait for the kernel. */
 const MAX_QUEUED_BYTES = 262_144

@@ -3,9 +3,9 @@
 import { expect, test } from 'bun:test'
 import { connectTo, ERRORS, TunnelClient, type TunnelServer } from '../../src/index.ts'
 import { TunnelServer as CoreServer } from '../../src/server/server.ts'
-import { NaiveJsonServer } from '../support/json-server.ts'
 import { DatagramVisitor, datagramApp } from '../support/datagrams.ts'
 import { codeOf, next } from '../support/events.ts'
+import { NaiveJsonServer } from '../support/json-server.ts'
 import { type RawConnection, RawOrigin, rawDial } from '../support/raw.ts'
 import { startServer } from '../support/tunnel.ts'
 
@@ -159,7 +159,9 @@ test('no host, no port and no other name leads to a private service, nor from on
       'SERVICE_NOT_FOUND',
     )
   for (const wanted of ['', 'a.b', '127.0.0.1:22', 'tls:db', 'tcp:tcp:db', '../db', 'db\r\n'])
-    expect(await codeOf(connectTo({ name: wanted, server: urlOf(server), token: 'all' }))).toBe('NAME_INVALID')
+    expect(await codeOf(connectTo({ name: wanted, server: urlOf(server), token: 'all' }))).toBe(
+      'NAME_INVALID',
+    )
   // A public and a private service may have the same name.
   await apps.http({ subdomain: 'db', exact: true, fetch: () => new Response('public') })
   expect(sharing.isConnected()).toBe(true)
@@ -249,10 +251,7 @@ test('the end listens on the loopback only', async () => {
     .split('\n')
     .filter(line => line.includes(`:${hex} `) && line.includes(' 0A '))
     .map(line => line.trim().split(/\s+/)[1])
-  expect(lines.sort()).toEqual([
-    `00000000000000000000000001000000:${hex}`,
-    `0100007F:${hex}`,
-  ])
+  expect(lines.sort()).toEqual([`00000000000000000000000001000000:${hex}`, `0100007F:${hex}`])
 })
 
 test('it comes back after the server was away, on the same port, and connections wait meanwhile', async () => {
@@ -333,5 +332,7 @@ test('hundreds of connections at once each reach the service', async () => {
   await Promise.all(visitors.map((visitor, at) => visitor.send(`${at};`)))
   const seen: string[] = []
   for (const _ of visitors) seen.push(await (await origin.accept()).until(';'))
-  expect(seen.map(text => Number.parseInt(text, 10)).sort((a, b) => a - b)).toEqual(visitors.map((_, at) => at))
+  expect(seen.map(text => Number.parseInt(text, 10)).sort((a, b) => a - b)).toEqual(
+    visitors.map((_, at) => at),
+  )
 })

@@ -10,7 +10,15 @@ import { parseRoutes } from '../settings/target.ts'
 import { APP_FLAGS, appTls, needHttps, targetOf } from './app.ts'
 import { connection } from './connection.ts'
 import { ACCESS_FLAGS, guardSettings } from './guard.ts'
-import { HOST_NAME_FLAG, hostsOf, subdomainFlag, subdomainOf, WILDCARD_FLAG } from './names.ts'
+import {
+  HOST_NAME_FLAG,
+  hostsOf,
+  PRIVATE_FLAG,
+  privateOf,
+  subdomainFlag,
+  subdomainOf,
+  WILDCARD_FLAG,
+} from './names.ts'
 import { outputWish, PRINTING_FLAGS } from './printing.ts'
 import { type FlagTexts, flagOptions, given } from './values.ts'
 
@@ -47,6 +55,7 @@ const SHARE_FLAGS: FlagTexts = {
   'Name:': {
     ...subdomainFlag('from APP_NAME, or random'),
     '--exact': 'fail if the requested name is in use (default: take "name-2")',
+    ...PRIVATE_FLAG,
     ...WILDCARD_FLAG,
     '--wildcard-host <labels>':
       'with --wildcard: a host below the name that may get a certificate, such as anna; repeatable',
@@ -151,6 +160,7 @@ function shareSettings(flags: Flags, positional: string | undefined): ShareSetti
         guard: guardSettings(flags),
       }),
       ...hostsOf(flags),
+      ...privateOf(flags, destination),
       ...protocolOf(flags),
       ...(inbox.length > 0 && { inbox: { paths: inbox } }),
       ...poolOf(flags),

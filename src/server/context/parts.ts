@@ -8,7 +8,15 @@ import type { InboxWish } from '../../wire/control.ts'
 import type { Arrival, Route } from '../contracts/front.ts'
 import type { LaneAsking, LaneClause } from '../contracts/laning.ts'
 import type { LayeredTunnel, NameRouter, Router } from '../contracts/layer.ts'
-import type { Connecting, MissedRequest, Note, Part, RawFollower, WholeServer, WrappedSocket } from '../contracts/part.ts'
+import type {
+  Connecting,
+  MissedRequest,
+  Note,
+  Part,
+  RawFollower,
+  WholeServer,
+  WrappedSocket,
+} from '../contracts/part.ts'
 import type { Door, DoorTerms, Protocol } from '../contracts/protocol.ts'
 import type { AppsTerms, StreamsApps } from '../contracts/streams-context.ts'
 import type { OpenTable } from '../contracts/tables.ts'

@@ -173,7 +173,11 @@ export class StreamsTunnels {
   ): Promise<OwnGuard | TunnelError> {
     const { rule, remoteAddress } = this.#owner
     const { key: owner } = this.#host.holderOf(rule, remoteAddress)
-    const tunnel = { kind: kind === 'unknown' || kind === 'connect' ? 'http' : kind, name: name || `${kind}-${port}`, owner }
+    const tunnel = {
+      kind: kind === 'unknown' || kind === 'connect' ? 'http' : kind,
+      name: name || `${kind}-${port}`,
+      owner,
+    }
     return this.#host.tunnels.guards.make(guard, tunnel)
   }
 

@@ -291,7 +291,10 @@ function checkRule({ token, names, kinds, hosts, connect, rate, bandwidth, ...ru
     )
   for (const kind of kinds ?? [])
     if (!KINDS.includes(kind))
-      throw new TunnelError('OPTION_INVALID', `tokens.kinds: "${kind}" is none of http, tcp, udp, tls and private.`)
+      throw new TunnelError(
+        'OPTION_INVALID',
+        `tokens.kinds: "${kind}" is none of http, tcp, udp, tls and private.`,
+      )
   for (const option of ['maxTunnels', 'maxPorts', 'maxClients', 'maxHosts'] as const) {
     const most = rule[option]
     // A token without tunnels or connections would open nothing; one without ports is one without those kinds.

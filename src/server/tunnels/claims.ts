@@ -67,7 +67,8 @@ export function refusalOf(
   rule: Rule,
   terms: ClaimTerms,
 ): ErrorCode | undefined {
-  if (kind === 'connect' || isEnd) return rule.allowsConnect(labelOf(name)) ? undefined : 'CONNECT_NOT_ALLOWED'
+  if (kind === 'connect' || isEnd)
+    return rule.allowsConnect(labelOf(name)) ? undefined : 'CONNECT_NOT_ALLOWED'
   // Who connects to a private service shows a token.
   if (rule.requiresGuard && kind !== 'private' && !isRefusing(guard)) return 'NOT_ALLOWED'
   // Without a token any client could come for what is kept.

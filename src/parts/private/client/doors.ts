@@ -1,12 +1,12 @@
 // Where connections and datagrams for a private service come from: ports of the loopback of this machine.
 
+import { turns } from '../../../client/carriers/streams-connection.ts'
 import { eventLoop } from '../../../event-loop.ts'
 import { Flow } from '../../../flow/flow.ts'
 import { FlowShare } from '../../../flow/share.ts'
 import type { Socket, SocketHandler } from '../../../socket.ts'
 import { bindLocally } from '../../../sockets/associate.ts'
 import { acceptLocally } from '../../../sockets/loopback.ts'
-import { turns } from '../../../client/carriers/streams-connection.ts'
 import type { LocalConnection, LocalDoor } from './local-end.ts'
 
 /** Silence before the system asks whether the other side is there, as of raw visitors. */
@@ -87,10 +87,15 @@ export function udpDoor(idleTimeoutMs: number): LocalDoor {
         const known = flows.get(key)
         if (known !== undefined) return known.arrived(datagram)
         if (flows.size >= MAX_FLOWS) return
-        const flow: LocalFlow = new LocalFlow(address, share, one => bound.send(one, fromPort, address), () => {
-          flows.delete(key)
-          left(flow)
-        })
+        const flow: LocalFlow = new LocalFlow(
+          address,
+          share,
+          one => bound.send(one, fromPort, address),
+          () => {
+            flows.delete(key)
+            left(flow)
+          },
+        )
         flows.set(key, flow)
         flow.arrived(datagram)
         came(flow)
