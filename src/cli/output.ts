@@ -67,8 +67,16 @@ export type CliEvent =
       readonly remoteAddress: string
       /** What the token is called. */
       readonly token?: string
+      /** The client connected to a private service. */
+      readonly kind?: 'connect'
     }
-  | { readonly type: 'disconnection'; readonly subdomain: string; readonly reason: string }
+  | {
+      readonly type: 'disconnection'
+      readonly subdomain: string
+      readonly reason: string
+      /** Of a client that had connected to a private service. */
+      readonly kind?: 'connect'
+    }
   | RefusedEvent
 
 /** A server takes clients and visitors. */

@@ -7,6 +7,7 @@ import { DatagramVisitor, datagramApp } from '../support/datagrams.ts'
 import { codeOf, next } from '../support/events.ts'
 import { NaiveJsonServer } from '../support/json-server.ts'
 import { type RawConnection, RawOrigin, rawDial } from '../support/raw.ts'
+import { TEST_CERT, TEST_KEY } from '../support/tls.ts'
 import { startServer } from '../support/tunnel.ts'
 
 const HOST = '127.0.0.1'
@@ -117,6 +118,22 @@ test('an HTTP service is reached as it is: requests, an upgrade, its own Host', 
   expect(await response.text()).toBe(`POST localhost:${port}`)
 })
 
+test('a TLS service is reached as it is: only it can read what comes', async () => {
+  using app = Bun.serve({
+    port: 0,
+    hostname: HOST,
+    tls: { cert: TEST_CERT, key: TEST_KEY },
+    fetch: () => new Response('secret'),
+  })
+  await using server = await startServer({ tokens: TOKENS })
+  await using sharing = clientOf(server)
+  await sharing.tls({ port: app.port ?? 0, host: HOST, private: 'web' })
+  await using web = await connectTo({ name: 'web', server: urlOf(server), token: 'other' })
+  const { port } = new URL(web.url)
+  const response = await fetch(`https://localhost:${port}/`, { tls: { ca: TEST_CERT } })
+  expect(await response.text()).toBe('secret')
+})
+
 test('datagrams of a private UDP service come back to who sent them', async () => {
   await using app = await datagramApp()
   await using server = await startServer({ tokens: TOKENS })
@@ -203,9 +220,11 @@ test('the events of the server say who connected', async () => {
     token: 'anna',
     kind: 'connect',
   })
-  await rawDial(Number(new URL(db.url).port))
-  await origin.accept()
+  const local = await rawDial(Number(new URL(db.url).port))
+  const app = await origin.accept()
   expect(await visitor).toMatchObject({ tunnel: 'tcp:db', remoteAddress: HOST })
+  local.socket.end()
+  app.socket.end()
   await db.close()
   expect(await left).toEqual({ subdomain: 'tcp:db', reason: 'released', kind: 'connect' })
 })

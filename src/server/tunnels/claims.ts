@@ -112,6 +112,8 @@ export function detailOf(
       return rule.requiresGuard && !isRefusing(guard)
         ? 'The token opens tunnels only with a guard that has a wall or a way in.'
         : undefined
+    case 'SERVICE_NOT_FOUND':
+      return `No client offers the private service "${name.replace(/^tcp:/, '')}" now.`
     case 'CONNECT_NOT_ALLOWED':
       return rule.id === undefined
         ? 'Private services need a token, and the server has none: it cannot tell who may connect.'
