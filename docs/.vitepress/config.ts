@@ -254,6 +254,7 @@ export default defineConfig({
           'guards',
           'tcp',
           'udp',
+          'private',
           'folders',
           'routing',
           'balancing',

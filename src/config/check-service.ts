@@ -85,8 +85,9 @@ function checkService(
     ...(guard !== undefined && { guard: plainOf(guard) }),
   }
   if (kind === 'connect') return checkConnect(name, { ...rest, ...(to !== undefined && { to }) }, check)
+  if (isPrivate || (kind !== 'http' && kind !== 'folder'))
+    checkRawGuard(`${path}.guard`, isPrivate ? 'a private service' : kind, check)
   if (isPrivate) return checkPrivate(name, kind, options, check, taken)
-  if (kind !== 'http' && kind !== 'folder') checkRawGuard(`${path}.guard`, kind, check)
   if (health?.path !== undefined && health.kind !== 'http') {
     check.fault(`${path}.health.path`, `${path}.health.path is for kind = "http"`)
   }
