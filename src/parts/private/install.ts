@@ -1,16 +1,17 @@
-// Private services as a part of a server: they have a name and no public address. A client with a token for that is connected to them.
+// Private services as a part of a server: tunnels that have a name and no public address. A client with a token for such a service is
+// connected to it.
 //
-//   app beside the other end ── client ── dial ──▶ server ── raw visitor ──▶ client of the service ── service
-//                                      ◀── stream ──        ── stream ──▶
+//   program ── client ── dial ──▶ server ── raw visitor ──▶ client ── service
+//                     ◀── stream ──      ── stream ──▶
 
 import type { ErrorCode } from '../../errors.ts'
 import type { Install, Part, PartServer, WholeServer } from '../../server/contracts/part.ts'
 import type { RawWish } from '../../server/contracts/raw-visit.ts'
-import type { Claiming } from '../../server/tunnels/claims.ts'
+import type { Holder } from '../../server/limits/holdings.ts'
+import type { Rule } from '../../server/settings/policy.ts'
 import { refusalOf } from '../../server/tunnels/claims.ts'
 import type { Member } from '../../server/tunnels/member.ts'
 import { Tunnel, type TunnelBook } from '../../server/tunnels/tunnel.ts'
-import type { Register } from '../../wire/control.ts'
 import { StreamSocket } from './stream-socket.ts'
 
 export const installPrivate: Install = server => {
@@ -21,7 +22,7 @@ export const installPrivate: Install = server => {
       whole = started
     },
     connecting: {
-      claim: (wish, claiming) => (wish.kind === 'connect' ? claim(wish, claiming, server) : undefined),
+      claim: (name, rule, holder) => claim(name, rule, holder, server),
       dial(member, count) {
         if (whole === undefined) return
         const wish = wishFor(member.tunnel.name, server)
@@ -31,16 +32,16 @@ export const installPrivate: Install = server => {
   } satisfies Part
 }
 
-/** No tunnel of this kind is in the book of the server: nobody finds it by its name, and it ends with its client. */
+/** Makes a tunnel that is not in the book of the server: its name leads to the service, and it ends with its client. */
 function claim(
-  wish: Register,
-  claiming: Claiming,
+  name: string,
+  rule: Rule,
+  holder: Holder,
   server: PartServer,
 ): Member | ErrorCode | Promise<Member | ErrorCode> {
-  const { name = '' } = wish
-  const { tunnels } = server
-  const refusal = refusalOf(wish, claiming.rule, server.settings)
+  const refusal = refusalOf({ kind: 'connect', name }, rule, server.settings)
   if (refusal !== undefined) return refusal
+  const { tunnels } = server
   const book: TunnelBook = {
     get limits() {
       return { ...server.limits, leaseMs: 0 }
@@ -51,7 +52,7 @@ function claim(
     hostNames: tunnels.hostNames,
     remove() {},
   }
-  const join = () => new Tunnel(book, 'private', name, 0, claiming, true).join(claiming.holder)
+  const join = () => new Tunnel(book, 'private', name, 0, { holder }, true).join(holder)
   if (wishFor(name, server).find() !== undefined) return join()
   const places = server.servers?.find(name) ?? []
   if (!(places instanceof Promise)) return places.length > 0 ? join() : 'SERVICE_NOT_FOUND'
@@ -61,7 +62,7 @@ function claim(
   )
 }
 
-/** Private services alone have such names. */
+/** Returns what leads to private services alone. */
 function wishFor(name: string, { tunnels }: PartServer): RawWish {
   const find = () => {
     const tunnel = tunnels.find(name)
@@ -70,7 +71,7 @@ function wishFor(name: string, { tunnels }: PartServer): RawWish {
   return { kind: 'private', wanted: name, name, find }
 }
 
-/** Opens a stream to the client that connects, and treats what comes on it as the connection of a raw visitor. */
+/** Opens a stream to the client, and treats it as the connection of a raw visitor. */
 function dial(member: Member, wish: RawWish, whole: WholeServer): void {
   const { client, upstream } = member
   if (client === undefined || upstream === undefined) return

@@ -8,21 +8,14 @@ import type { InboxWish } from '../../wire/control.ts'
 import type { Arrival, Route } from '../contracts/front.ts'
 import type { LaneAsking, LaneClause } from '../contracts/laning.ts'
 import type { LayeredTunnel, NameRouter, Router } from '../contracts/layer.ts'
-import type {
-  Connecting,
-  MissedRequest,
-  Note,
-  Part,
-  RawFollower,
-  WholeServer,
-  WrappedSocket,
-} from '../contracts/part.ts'
+import type { MissedRequest, Note, Part, RawFollower, WholeServer, WrappedSocket } from '../contracts/part.ts'
 import type { Door, DoorTerms, Protocol } from '../contracts/protocol.ts'
 import type { AppsTerms, StreamsApps } from '../contracts/streams-context.ts'
 import type { OpenTable } from '../contracts/tables.ts'
 import type { Upstream } from '../contracts/upstream.ts'
 import type { Adopt } from '../contracts/wire.ts'
 import type { ServerSettings } from '../settings/settings.ts'
+import type { Connecting } from '../tunnels/tunnel.ts'
 
 /** Where all layers lead to. */
 const ARRIVED: Router = request => request.arrived()

@@ -6,7 +6,7 @@ import type { RequestHead } from '../../http/head.ts'
 import type { RecentRow } from '../../measures.ts'
 import type { Turns } from '../../session/turns.ts'
 import type { Socket, SocketHandler } from '../../socket.ts'
-import type { InboxWish, Register } from '../../wire/control.ts'
+import type { InboxWish } from '../../wire/control.ts'
 import type { Entrance } from '../fronts/visitor-hop.ts'
 import type { Counts } from '../limits/holdings.ts'
 import type { BookingDesk } from '../routing/booking.ts'
@@ -14,9 +14,7 @@ import type { Bounds } from '../settings/bounds.ts'
 import type { TunnelServerEvents } from '../settings/options.ts'
 import type { ServerSettings } from '../settings/settings.ts'
 import type { Counters, ServerStats } from '../settings/stats.ts'
-import type { Claiming } from '../tunnels/claims.ts'
-import type { Member } from '../tunnels/member.ts'
-import type { Tunnel, TunnelBook } from '../tunnels/tunnel.ts'
+import type { Connecting, Tunnel, TunnelBook } from '../tunnels/tunnel.ts'
 import type { ClientConnection } from './clients.ts'
 import type { Clock } from './clock.ts'
 import type { Arrival, Route } from './front.ts'
@@ -188,13 +186,6 @@ export interface Part {
   idle?(ms: number): Promise<void>
   /** It has ended, or did not start. Last first; also those that did not start. */
   stop?(): void | Promise<void>
-}
-
-export interface Connecting {
-  /** Decides whether the client connects to the private service that it names. `undefined`: it registers one of its own. */
-  claim(wish: Register, claiming: Claiming): Member | ErrorCode | Promise<Member | ErrorCode> | undefined
-  /** `count` connections came to the client's end. */
-  dial(member: Member, count: number): void
 }
 
 export interface MissedRequest extends Ending {

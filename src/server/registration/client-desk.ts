@@ -8,7 +8,6 @@ import type { Socket, SocketHandler } from '../../socket.ts'
 import type { InboxWish, Register } from '../../wire/control.ts'
 import type { ServerRoom } from '../context/room.ts'
 import type { ClientConnection } from '../contracts/clients.ts'
-import type { Connecting } from '../contracts/part.ts'
 import type { Claims } from '../contracts/servers.ts'
 import type { Adopt } from '../contracts/wire.ts'
 import type { PublicPorts } from '../fronts/public-ports.ts'
@@ -22,7 +21,7 @@ import type { Rule } from '../settings/policy.ts'
 import { MAX_TIMER_MS } from '../settings/settings.ts'
 import { type Claiming, claim, claimInCluster, detailOf, refusalOf, type Wish } from '../tunnels/claims.ts'
 import type { Member } from '../tunnels/member.ts'
-import type { Tunnel } from '../tunnels/tunnel.ts'
+import type { Connecting, Tunnel } from '../tunnels/tunnel.ts'
 import type { Tunnels } from '../tunnels/tunnels.ts'
 import type { ClientHost } from './client-host.ts'
 import { LinkGate } from './links.ts'
@@ -157,11 +156,10 @@ export class ClientDesk implements ClientHost {
   claim(wish: Register, claiming: Claiming): Member | ErrorCode | Promise<Member | ErrorCode> {
     const room = this.#room
     if (room.state === 'draining') return 'SERVER_DRAINING'
-    const { kind, protocol, routes = [] } = wish
+    const { kind, name = '', protocol, routes = [] } = wish
     if (kind === 'private' || kind === 'connect') {
       if (this.connecting === undefined) return 'KIND_REFUSED'
-      const claimed = this.connecting.claim(wish, claiming)
-      if (claimed !== undefined) return claimed
+      if (kind === 'connect') return this.connecting.claim(name, claiming.rule, claiming.holder)
     }
     const isHttp2 = [protocol, ...routes.map(route => route.protocol)].some(one => one !== undefined)
     if (isHttp2 && this.appsOf === undefined) return 'KIND_REFUSED'

@@ -15,6 +15,7 @@ import type { Deadline, Deadlines } from '../limits/deadlines.ts'
 import type { Holder } from '../limits/holdings.ts'
 import { type Taker, Takers } from '../limits/takers.ts'
 import type { Bounds } from '../settings/bounds.ts'
+import type { Rule } from '../settings/policy.ts'
 import type { HostNames } from './host-names.ts'
 import { HostsBelow, isHostName } from './hosts-below.ts'
 import { Member } from './member.ts'
@@ -67,10 +68,18 @@ export interface TunnelBook {
   remove(tunnel: Tunnel): void
 }
 
+/** Connects clients to private services. Implementation: parts/private/. */
+export interface Connecting {
+  /** Decides whether a client with this rule may connect to the private service `name`. */
+  claim(name: string, rule: Rule, holder: Holder): Member | ErrorCode | Promise<Member | ErrorCode>
+  /** Opens `count` streams to the client, for connections to its end of the service. */
+  dial(member: Member, count: number): void
+}
+
 /** A public name or port granted to a client, or to the clients of a pool. It outlives their carriers by the lease. */
 export class Tunnel {
   readonly kind: GrantedKind
-  /** It is the other end of a private service of this name, and no visitor finds it. */
+  /** Whether this is the other end of a private service. No visitor finds it. */
   readonly isEnd: boolean
   /** Its label, kind and port as in `tcp-20000`, or of a private service `tcp:db`. */
   readonly name: string
