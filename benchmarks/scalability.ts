@@ -44,7 +44,7 @@ for (const wire of WIRES) {
   for (const tunnels of [1, 10, 50]) crowds.set(`${wire} ${tunnels}`, await crowded(tunnels, wire))
 }
 const asked = (wire: Wire, tunnels: number) =>
-  target(wire, crowds.get(`${wire} ${tunnels}`)!.port, 't0.localhost')
+  target(wire, app, crowds.get(`${wire} ${tunnels}`), 't0.localhost')
 
 group('Register N Clients', () => {
   for (const wire of WIRES) {

@@ -34,7 +34,7 @@ export type {
   JwtRule,
   LinkOptions,
   LoginRule,
-  PathWaysIn,
+  PathSignInMethods,
   RateRule,
   SignInMethods,
   WebhookRule,

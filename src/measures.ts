@@ -3,7 +3,7 @@
 //
 //   statuses 0 1xx … 5xx · seconds in sum · durations by bucket · sizes by bucket
 
-/** Upper ends of the buckets of durations, in milliseconds; the last one has none. */
+/** The upper ends of the buckets of durations, in milliseconds; the last bucket has none. */
 export const DURATION_BOUNDS_MS: readonly number[] = [
   1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000,
 ]

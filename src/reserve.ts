@@ -12,7 +12,7 @@ export type ReserveOptions = Omit<
 
 /** A name that is held for an app. */
 export interface Reservation extends AsyncDisposable {
-  /** Where visitors will find the app: `https://app.tunnel.example`. */
+  /** The URL at which visitors will find the app: `https://app.tunnel.example`. */
   readonly url: string
   /** The host in it: what dev servers have to accept. */
   readonly host: string

@@ -1,13 +1,16 @@
 // Shares of one budget: who takes some of it leaves a multiple to others. So it is never used up by a few, however often they ask. When
 // many have used it up, the visitor with the most gives way to a visitor with less.
 
-/** One visitor leaves four times of what it has: a fifth of an empty budget is the most that it gets. */
+/**
+ * The part of the budget that one visitor has to leave free, in multiples of what it has: it gets at most a fifth of an empty
+ * budget.
+ */
 const LEFT_BY_VISITOR = 4
 
-/** What one visitor can have of an empty budget, in parts of it: a budget for so many of the largest piece has room for one. */
+/** The number of largest pieces that a budget has to hold, so that one visitor gets room for one of them. */
 export const LARGEST_TIMES: number = LEFT_BY_VISITOR + 1
 
-/** Some of the budget that one visitor takes piece by piece. */
+/** A part of the budget that one visitor takes piece by piece. */
 export interface Portion {
   readonly owner: string
   readonly visitor: string

@@ -12,7 +12,10 @@ import { endOf } from './parts/private/client/connect.ts'
 import { installPrivate } from './parts/private/client/install.ts'
 import { installWebhooks } from './parts/webhooks/install.ts'
 
-/** First the part that watches, then the part that refuses, then the rest. Their type is none of the package's. */
+/**
+ * The parts of a client: first the one that watches, then the one that refuses, then the others. Their type is none of the
+ * package's.
+ */
 export const CLIENT_PARTS: readonly object[] = [
   installInspector,
   installWebhooks,
@@ -28,7 +31,7 @@ export const CLIENT_PARTS: readonly object[] = [
  * (unless `reconnect` is false) and names and ports stay. It never throws outside of its own methods and never exits the
  * process; what goes wrong arrives as an `error` event with a stable `code`.
  *
- * Throws `OPTION_INVALID`, `PORT_INVALID` or `NAME_INVALID` for options that cannot be used.
+ * Throws `OPTION_INVALID`, `OPTION_INVALID` or `NAME_INVALID` for options that cannot be used.
  */
 export class TunnelClient extends Client {
   constructor(options: TunnelClientOptions) {
@@ -38,7 +41,7 @@ export class TunnelClient extends Client {
   /**
    * Makes a private service of another client available on a port of this machine, which `url` and `port` of the result say. Connections to it
    * go to the service; while the server or the service is away they wait for up to 10 s. Rejects also with `PORT_IN_USE`,
-   * `SERVICE_NOT_FOUND`, `CONNECT_NOT_ALLOWED` and `PRIVATE_UNSUPPORTED`.
+   * `TUNNEL_NOT_FOUND`, `NOT_ALLOWED` and `FEATURE_UNSUPPORTED`.
    */
   async connectTo(options: ConnectOptions): Promise<Tunnel> {
     const { end, settings } = endOf(options, error => this.emit('error', error))

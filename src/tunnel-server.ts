@@ -22,8 +22,8 @@ import { TunnelServer as Server } from './server/server.ts'
 import type { TunnelServerOptions } from './server/settings/options.ts'
 
 /**
- * First who takes away what a visitor may not say, then who watches, who delays, who refuses, who changes what is sent, and at last who
- * sends it elsewhere. Wires and versions of HTTP have no layer.
+ * The parts of a server, in the order of their layers: first those that remove what a visitor may not send, then those that
+ * observe, delay, refuse, change what is sent, and at last send it to another place. Wires and versions of HTTP have no layer.
  */
 const PARTS: readonly Install[] = [
   installInbox,
@@ -49,10 +49,10 @@ const PARTS: readonly Install[] = [
  * A tunnel server in this process: `start()` listens, `stop()` drains. Many may run in one process. Nothing that a
  * visitor or a client sends makes it throw; what goes wrong inside arrives as an `error` event.
  *
- * Throws `OPTION_INVALID`, `PORT_INVALID` for options that cannot be used and `RUNTIME_UNSUPPORTED` outside of Bun.
+ * Throws `OPTION_INVALID`, `OPTION_INVALID` for options that cannot be used and `RUNTIME_UNSUPPORTED` outside of Bun.
  */
 export class TunnelServer extends Server {
-  /** `fixed`: for the tests of localtunnels. */
+  /** Makes a server. `fixed` is for the tests of localtunnels. */
   constructor(options: TunnelServerOptions = {}, fixed: object = {}) {
     super(options, PARTS, fixed)
   }

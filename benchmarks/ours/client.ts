@@ -1,7 +1,8 @@
 // Our client in a process of its own: `client.ts SPEC`, a JSON text or file that `peers/ours.ts` writes.
 
-import { TunnelClient, type TunnelClientOptions } from '../../src/index.ts'
+import type { TunnelClientOptions } from '../../src/index.ts'
 import { clientOptionsOf, enableOnClient } from './features.ts'
+import { TunnelClient } from './tunnel.ts'
 
 interface Spec {
   readonly server: string

@@ -2,8 +2,8 @@
 // `BENCH_FEATURES` switches optional features on, separated by semicolons; `BENCH_TLS` has its certificate, `BENCH_LIMITS`
 // its bounds, `BENCH_TOKEN` its only token.
 
-import { TunnelServer } from '../../src/index.ts'
 import { serverOptionsOf } from './features.ts'
+import { TunnelServer } from './tunnel.ts'
 
 const [port, host = '127.0.0.1'] = process.argv.slice(2)
 const tls = process.env.BENCH_TLS

@@ -25,6 +25,8 @@ export interface OursOptions {
   readonly route?: boolean
   /** The app speaks TLS. */
   readonly httpsApp?: boolean
+  /** The app speaks HTTP/2 without TLS, and nothing else. */
+  readonly h2cApp?: boolean
   /** Takes any certificate of the server: one made for the test stands in front of it. */
   readonly insecure?: boolean
   /** Names in front of the app at once, all of one client: n0, n1, … */
@@ -76,9 +78,10 @@ function plan(options: OursOptions, all: Ports, site: Site): Plan {
   return { server: [programs.server], client: [...clients, ...ends], listens: [port], endpoints }
 }
 
-/** An app with TLS stands in for the plain one. */
-function appsOf({ httpsApp }: OursOptions, { https, ...plain }: Ports): Ports {
-  return httpsApp ? eachPort(plain, () => https!) : plain
+/** An app with TLS, or with HTTP/2, stands in for the plain one. */
+function appsOf({ httpsApp, h2cApp }: OursOptions, { https, h2c, ...plain }: Ports): Ports {
+  const other = httpsApp ? https : h2cApp ? h2c : undefined
+  return other === undefined ? plain : eachPort(plain, () => other)
 }
 
 interface Programs {
@@ -91,8 +94,7 @@ interface Programs {
 
 function library(options: OursOptions, port: number, server: string, site: Site): Programs {
   const env = { ...options.env, ...(options.tls && { BENCH_TLS: JSON.stringify(certificate()) }) }
-  // Tests put a broken client here: every suite must then fail.
-  const program = process.env.BENCH_CLIENT ?? join(FOLDER, 'client.ts')
+  const program = join(FOLDER, 'client.ts')
   // A client that is killed gets its name back when it starts again, as the command line does.
   const stateFolder = site.file('state/.keep', '').replace('/.keep', '')
   const specOf = (spec: object): string => JSON.stringify({ server, stateFolder, ...spec })
@@ -100,7 +102,7 @@ function library(options: OursOptions, port: number, server: string, site: Site)
   const wire = options.wire ?? 'streams'
   return {
     server: {
-      command: ['bun', process.env.BENCH_SERVER ?? join(FOLDER, 'server.ts'), String(port), site.host],
+      command: ['bun', join(FOLDER, 'server.ts'), String(port), site.host],
       // One client has all of them: more than a server lets it have by default.
       env: {
         ...env,
@@ -130,9 +132,10 @@ function library(options: OursOptions, port: number, server: string, site: Site)
   }
 }
 
-function originOf({ httpsApp, pool, route }: OursOptions, port: number): object {
+function originOf({ httpsApp, h2cApp, pool, route }: OursOptions, port: number): object {
   return {
     ...(httpsApp ? { url: `https://127.0.0.1:${port}`, appInsecure: true } : { host: '127.0.0.1', port }),
+    ...(h2cApp && { protocol: 'h2c' }),
     ...(pool && { pool: true }),
     ...(route && { routes: { '/api': { host: '127.0.0.1', port } } }),
   }
@@ -175,6 +178,7 @@ function commandLine(options: OursOptions, port: number, server: string, site: S
         : run([
             options.httpsApp ? `https://127.0.0.1:${origin}` : String(origin),
             ...(options.httpsApp ? [] : ['--host', '127.0.0.1']),
+            ...(options.h2cApp ? ['--protocol', 'h2c'] : []),
             ...(options.pool ? ['--pool'] : []),
             ...(options.route ? ['--route', `/api=127.0.0.1:${origin}`] : []),
             '--subdomain',

@@ -5,10 +5,10 @@ import type { LaneOver } from './lane.ts'
 /** Trunks at once in a process: one for each client whose visitors are in lanes. Each has 320 KB to send from. */
 export const MAX_TRUNKS = 64
 
-/** See `LaneNews`. */
+/** The number of values of an exchange in `LaneNews`. */
 export const NUMBERS_OF_EXCHANGE = 5
 
-/** Nothing is known of it. */
+/** The end of a lane of which nothing is known. */
 export const TORN: LaneOver = {
   sentBytes: 0,
   receivedBytes: 0,

@@ -36,9 +36,9 @@ export class SharedSlots {
    * lanes'. Written by the worker thread only, but for `clear`.
    */
   readonly #numbers: Float64Array
-  /** Of lanes whose terms want it, a row each. */
+  /** The measures of lanes whose terms want them, a row each. */
   readonly #measures: Float64Array
-  /** Written behind the numbers and read before them, which orders them among the threads. */
+  /** The counter that orders the threads: it is written after the numbers and read before them. */
   readonly #order: Int32Array
   /** Exchanges that were reported and that the main thread has not seen yet. */
   readonly #backlog: Int32Array

@@ -1,6 +1,6 @@
 // Certificates of an ACME authority for a server: the issuer, its account, and the answers to checks, put together.
 
-import type { Certificate, Certificates, ChallengeAnswers, ListedCertificate } from '../certificates.ts'
+import type { Certificate, Certificates, ChallengeResponses, ListedCertificate } from '../certificates.ts'
 import { Events } from '../events.ts'
 import type { CertificateStore } from '../store.ts'
 import { AcmeAuthority, type Step } from './acme/authority.ts'
@@ -85,7 +85,7 @@ export interface AcmeEvents extends IssuerEvents {
  * For `certificates` and `challenges` of a `TunnelServer`. `start` after the server: the authority checks names right away.
  * The constructor throws `OPTION_INVALID` for domains that no authority certifies.
  */
-export class AcmeCertificates extends Events<AcmeEvents> implements Certificates, ChallengeAnswers {
+export class AcmeCertificates extends Events<AcmeEvents> implements Certificates, ChallengeResponses {
   readonly #pending = new PendingChallenges(systemClock, () => this.#owner?.sharedAnswers)
   readonly #issuer: Issuer
   readonly #domains: readonly string[]

@@ -24,6 +24,7 @@ import type { TokenSettings } from './commands/token.ts'
 import type { UpSettings } from './commands/up.ts'
 import { needBun } from './ends.ts'
 import type { OutputWish } from './output.ts'
+import { supervised } from './outputs/supervised.ts'
 import type { Shell } from './program/completions.ts'
 import type { Run } from './run.ts'
 import { wrapped } from './terminal/format.ts'
@@ -52,7 +53,7 @@ export interface Actions {
   link(settings: LinkSettings): Promise<void>
   token(settings: TokenSettings): Promise<void>
   admin(settings: AdminSettings): Promise<void>
-  service(request: ServiceRequest, program: Command): Promise<void>
+  service(request: ServiceRequest): Promise<void>
 }
 
 /** What the commands are run with. */
@@ -74,14 +75,15 @@ export function createActions({ start, write, log, stop, ended }: Stage): Action
   const inspection: RequestsDesk = { ...around, stop }
   return {
     share: async (settings, wish) =>
-      (await import('./commands/share.ts')).shareApp(settings, await start(wish)),
+      (await import('./commands/share.ts')).shareApp(settings, supervised(await start(wish))),
     shareRaw: async (settings, wish) =>
-      (await import('./commands/raw.ts')).shareRaw(settings, await start(wish)),
+      (await import('./commands/raw.ts')).shareRaw(settings, supervised(await start(wish))),
     serve: async (settings, wish) =>
       (await import('./commands/server.ts')).serve(settings, await start(wish)),
     connect: async (settings, wish) =>
-      (await import('./commands/connect.ts')).connect(settings, await start(wish)),
-    up: async (settings, wish) => (await import('./commands/up.ts')).up(settings, await start(wish)),
+      (await import('./commands/connect.ts')).connect(settings, supervised(await start(wish))),
+    up: async (settings, wish) =>
+      (await import('./commands/up.ts')).up(settings, supervised(await start(wish))),
     run: async settings => {
       const { runCommand } = await import('./commands/run.ts')
       const { dim } = paletteFor(process.stderr.isTTY, process.env)
@@ -92,9 +94,9 @@ export function createActions({ start, write, log, stop, ended }: Stage): Action
     replay: async settings =>
       ended(await (await import('./commands/requests.ts')).replay(settings, inspection)),
     wait: async settings => (await import('./commands/requests.ts')).wait(settings, inspection),
-    service: async (request, program) => {
+    service: async request => {
       const { service } = await import('./commands/service.ts')
-      ended(await service(request, { ...around, program }))
+      ended(await service(request, around))
     },
     saveFixture: async settings =>
       (await import('./commands/requests.ts')).saveCaptured(settings, inspection),

@@ -55,8 +55,8 @@ export type CliEvent =
   | ServiceEvent
   | { readonly type: 'removed'; readonly service: string }
   | ConfiguredEvent
-  | FaultEvent
-  | MoreEvent
+  | ConfigErrorEvent
+  | SuppressedEvent
   | DrainingEvent
   | TotalsEvent
   | ListeningEvent
@@ -127,8 +127,8 @@ export interface ConfiguredEvent {
 }
 
 /** Something in the configuration file is wrong. */
-export interface FaultEvent {
-  readonly type: 'fault'
+export interface ConfigErrorEvent {
+  readonly type: 'configError'
   readonly file: string
   readonly line?: number
   readonly column?: number
@@ -190,10 +190,10 @@ export interface VisitorDisconnectedEvent {
 }
 
 /** Events that had no line of their own, as there were too many in this second. */
-export interface MoreEvent {
-  readonly type: 'more'
+export interface SuppressedEvent {
+  readonly type: 'suppressed'
   /** Requests that began, and those that ended. */
-  readonly begun: number
+  readonly started: number
   readonly requests: number
   /** Connections to raw tunnels, likewise. */
   readonly opened: number

@@ -44,6 +44,18 @@ export function checkService({ command, folder, variables }: ServiceSettings): v
 
 const CONTROL = /[\p{Cc}]/u
 
+/** Commands that say when they serve. A server also says which process continues; a client on Node speaks through another process. */
+const NOTIFYING: ReadonlySet<string> = new Set([
+  'server',
+  'localtunnels',
+  'http',
+  'tcp',
+  'udp',
+  'tls',
+  'run',
+  'up',
+])
+
 /** What every service manager of a user can do without rights of root. */
 const USER_LIMITS = `NoNewPrivileges=yes
 UMask=0077
@@ -78,8 +90,7 @@ export function systemdUnit(settings: ServiceSettings): string {
   const { name, kind, command, folder, isSystem, user, variables, variablesPath } = settings
   const isServer = kind === 'server'
   const service = [
-    // It says when it listens, and which process goes on when it replaces itself.
-    ...(isServer ? ['Type=notify', 'NotifyAccess=main'] : []),
+    ...(NOTIFYING.has(kind) ? ['Type=notify', `NotifyAccess=${isServer ? 'main' : 'all'}`] : []),
     `ExecStart=${command.map(quoted).join(' ')}`,
     `WorkingDirectory=${folder.replaceAll('%', '%%')}`,
     ...(Object.keys(variables).length > 0 ? [`EnvironmentFile=${variablesPath.replaceAll('%', '%%')}`] : []),

@@ -46,11 +46,11 @@ import type { TunnelSettings } from './tunnels/tunnel-settings.ts'
 import { IDS_OF_A_CONNECTION, type VisitEvent, VisitReports } from './tunnels/visit-reports.ts'
 import { WantedTunnels } from './tunnels/wanted-tunnels.ts'
 
-/** After the machine woke, how long the old connection has to prove that it lives. */
+/** The time after the machine woke in which the old connection has to prove that it is alive. */
 const WAKE_CHECK_MS = 3_000
 /** Connections to programs that others have replaced; a server that replaces itself more often gets the oldest cut. */
 const MAX_RETIRED = 4
-/** What costs the server a report for each visitor. */
+/** The events that make the server send a report for each visitor. */
 const WATCHED: readonly VisitEvent[] = [
   'request',
   'upgraded',
@@ -69,16 +69,16 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
   readonly #servers: Servers
   readonly #parts: Parts
   readonly #tunnels: WantedTunnels
-  /** Of an app that comes later. */
+  /** The origin of an app that comes later. */
   readonly #late: LateOrigin | undefined
   readonly #tries: Tries
   #state: TunnelState = 'idle'
   #connection: Connection | undefined
-  /** What the server reports on `#connection`. */
+  /** The reports of the server on `#connection`. */
   #reports: VisitReports | undefined
-  /** Where the ids in its reports begin. */
+  /** The id that follows those of earlier connections. */
   #firstId = 0
-  /** To a program that another one has replaced: what is under way goes on there. */
+  /** The connections to a program that another one has replaced: open requests continue there. */
   readonly #retired = new Map<Connection, VisitReports>()
   /** Ends the attempts under way. */
   #stopping = new AbortController()
@@ -88,7 +88,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
   #draining: Promise<void> | undefined
   #leaving: Promise<void> | undefined
 
-  /** `installs`: of its parts, in the order in which bytes for an app pass them. */
+  /** Makes a client. `installs` are its parts, in the order in which bytes for an app pass them. */
   constructor(options: TunnelClientOptions, installs: readonly object[] = []) {
     super()
     checkNames(options, CLIENT_NAMES, 'TunnelClient', CLIENT_HINTS)
@@ -120,7 +120,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
 
   /**
    * Connects and registers. Rejects with `SERVER_UNREACHABLE`, `SERVER_REFUSED`, `SERVER_UNTRUSTED`, `SERVER_SCHEME`, `CONNECT_TIMEOUT`, `TOKEN_REFUSED`,
-   * `NAME_TAKEN`, `NAME_RESERVED`, `NOT_ALLOWED`, `PROXY_UNREACHABLE`, `PROXY_AUTH_REFUSED`, `PROXY_REFUSED`, with `OPTION_INVALID` when there is no tunnel to register, or with
+   * `NAME_TAKEN`, `NAME_RESERVED`, `NOT_ALLOWED`, `PROXY_FAILED`, `PROXY_AUTH_REFUSED`, `PROXY_FAILED`, with `OPTION_INVALID` when there is no tunnel to register, or with
    * `STATE_INVALID` when it is connected already; nothing goes on in the background then, and `connect` may be called
    * again.
    */
@@ -203,7 +203,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     return this.add(() => httpTunnel(options, {}, dial))
   }
 
-  /** Adds a TCP tunnel, likewise. Rejects also with `PORT_TAKEN`, `PORT_NOT_ALLOWED`, `PORTS_EXHAUSTED`, `KIND_REFUSED`. */
+  /** Adds a TCP tunnel, likewise. Rejects also with `PORT_TAKEN`, `NOT_ALLOWED`, `CLIENT_LIMIT`, `KIND_REFUSED`. */
   async tcp(options: TcpTunnelOptions): Promise<Tunnel> {
     checkNames(options, TCP_NAMES, 'tcp()')
     return this.add(() => tcpTunnel(options, dial))
@@ -229,7 +229,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     return this.#tunnels.all
   }
 
-  /** `getTunnelUrl()`. */
+  /** The public URL, as `getTunnelUrl()` returns it. */
   get url(): string {
     return this.getTunnelUrl()
   }
@@ -240,9 +240,8 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
   }
 
   /**
-   * Where the app of a client with `later` is, from now on: a port of this machine, or what else says where an app is.
-   * Connections that are open stay where they are. Throws `STATE_INVALID` without `later`, `OPTION_INVALID` and
-   * `PORT_INVALID`.
+   * Sets the place of the app of a client with `later`: a port of this machine, or the options of an app. Connections that are
+   * open stay where they are. Throws `STATE_INVALID` without `later`, `OPTION_INVALID` and `OPTION_INVALID`.
    */
   forward(where: number | OriginOptions): void {
     if (this.#late === undefined)
@@ -265,7 +264,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
   }
 
   /**
-   * Where the page of the inspector is, with its token behind `#`: for the user of this machine alone. `undefined` without
+   * The URL of the inspector's page, with its token behind `#`: only for the user of this machine. `undefined` without
    * `inspect`, or with `port: false`, and while the client is not connecting or connected.
    */
   get inspectorUrl(): string | undefined {
@@ -280,7 +279,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     return await this.#parts.watch(ALL).waitFor(filter, options)
   }
 
-  /** What the client is doing; every change comes with an event. */
+  /** Returns the state; every change comes with an event. */
   getState(): TunnelState {
     return this.#state
   }
@@ -307,7 +306,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     return found !== undefined
   }
 
-  /** `disconnect()`, at the end of an `await using` block. */
+  /** Calls `disconnect()`, at the end of an `await using` block. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.disconnect()
   }
@@ -363,7 +362,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
 
   // ── The connection ─────────────────────────────────────────────────────────────────────────────────────────
 
-  /** One attempt: dial, and register every tunnel. */
+  /** Makes one attempt: dials, and registers every tunnel. */
   async #establish(): Promise<void> {
     const { signal } = this.#stopping
     const startedAt = performance.now()
@@ -431,7 +430,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     })
   }
 
-  /** `isCurrent`: no other connection has taken the tunnels over. */
+  /** Makes the events of a connection. `isCurrent`: whether no other connection has replaced it. */
   #connectionEvents(
     reports: VisitReports,
     isCurrent: () => boolean,
@@ -462,8 +461,8 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
   }
 
   /**
-   * Another program has the server's ports, or there are other servers: the tunnels are asked for there. What is under way ends on
-   * this connection, which the server closes when it is done.
+   * Registers the tunnels on another connection: another program has the server's ports, or there are other servers. What is
+   * under way ends on this connection, which the server closes when it is done.
    */
   #moveOn(connection: Connection, reports: VisitReports, code: ErrorCode): void {
     if (this.#state !== 'connected' || !this.#settings.isReconnecting || this.#tunnels.size === 0) return
@@ -480,7 +479,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     this.#comeBack(error)
   }
 
-  /** There is no connection for the tunnels any more. */
+  /** Called when no connection carries the tunnels any more. */
   #comeBack(error: TunnelError): void {
     this.#connection = undefined
     this.#reports = undefined

@@ -10,14 +10,14 @@ import { checkNames, whole } from '../option-names.ts'
 export interface ClientLimits {
   /**
    * Streams open at once, which are connections to the app; on the JSON wire requests. Default 8,192: twice what a server
-   * of ours opens for a tunnel, below the usual file descriptors. Above: refused with `STREAM_LIMIT`, or 503.
+   * of ours opens for a tunnel, below the usual file descriptors. Above: refused with `TUNNEL_BUSY`, or 503.
    */
   readonly maxStreams: number
   /** Connections beside the carrier for bulk. Default 32. Above: bulk shares the carrier. `0`: none are made. */
   readonly maxLinks: number
-  /** Receive window that one stream may grow to from 256 KiB. Default 4 MiB: what a stalled app can cost. `0`: no growth. */
+  /** The receive window that a stream may grow to from 256 KiB. Default 4 MiB: what a stalled app can cost. `0`: no growth. */
   readonly maxStreamWindowBytes: number
-  /** Growth of windows allowed in all streams together. Default 64 MiB. Above: none grows. `0`: no growth. */
+  /** The growth of windows that is allowed in all streams together. Default 64 MiB. Above: none grows. `0`: no growth. */
   readonly maxSessionWindowBytes: number
   /**
    * Answers to the server (PONG, RESET, CREDIT and their like) that may wait while it does not read; data waits at its
@@ -50,7 +50,7 @@ export function clientLimits(wished: Partial<ClientLimits>): ClientLimits {
   return { ...DEFAULT_CLIENT_LIMITS, ...Object.fromEntries(given) }
 }
 
-/** What a timer can wait; more would fire at once. */
+/** The longest time of a timer; a longer one would fire at once. */
 const MAX_TIMER_MS = 2_147_483_647
 
 /** Throws `OPTION_INVALID` for what no timer can wait. */

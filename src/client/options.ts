@@ -16,91 +16,99 @@ export type FetchHandler = (
   server: HandlerServer,
 ) => Response | undefined | Promise<Response | undefined>
 
-/** Where the app is. Times are milliseconds from 1 to 2,147,483,647; a value outside: `OPTION_INVALID`. */
+/** The place of the app. Times are milliseconds from 1 to 2,147,483,647; a value outside: `OPTION_INVALID`. */
 export interface OriginOptions {
   /**
-   * Port of the app on `host`, 1 to 65535. Exactly one of `port`, `url`, `unix`, `fetch`, `folder` and `later` says where
+   * The port of the app on `host`, 1 to 65535. Exactly one of `port`, `url`, `unix`, `fetch`, `folder` and `later` says where
    * the app is; none or two: `OPTION_INVALID`.
    */
   readonly port?: number
-  /** Host of the app. Default `localhost`, dialled on both address families. */
+  /** The host of the app. Default `localhost`, dialled on both address families. */
   readonly host?: string
   /**
    * The app as an `http://` or `https://` URL, such as `https://localhost:3000`. With a path, a query or a login: `OPTION_INVALID`.
    */
   readonly url?: string
-  /** Path of the app's unix socket. */
+  /** The path of the app's unix socket. */
   readonly unix?: string
   /** The app as a function: no port at all. What it throws becomes a 500 `HANDLER_FAILED` and an `error` event. */
   readonly fetch?: FetchHandler
-  /** With `fetch`: what WebSockets do that it made with `server.upgrade`. Without `fetch`: `OPTION_INVALID`. */
+  /** The handlers of WebSockets that `fetch` made with `server.upgrade`. Without `fetch`: `OPTION_INVALID`. */
   readonly websocket?: WebSocketHandlers
   /**
    * The app as a folder of files, relative to the working directory. Names that begin with a dot are not served, nor what
    * links outside the folder lead to. Not there, or not a folder: `OPTION_INVALID`.
    */
   readonly folder?: string
-  /** With `folder`: `true` answers with `/index.html` where a page is asked for that is not there. Default `false`. */
+  /** Whether a missing page of `folder` gets `/index.html`. Default `false`. */
   readonly spa?: boolean
   /**
-   * `true`: the app is not there yet. `client.forward(3000)` says where it is; until then its visitors get 502
+   * Whether the app is not there yet. `client.forward(3000)` says where it is; until then its visitors get 502
    * `ORIGIN_REFUSED`. Of the client's own tunnel alone. Default `false`.
    */
   readonly later?: boolean
   /**
-   * `true` accepts any certificate of an `https://` app. Default `false`. This and the next two without such an app:
+   * Whether to accept any certificate of an `https://` app. Default `false`. This and the next two without such an app:
    * `OPTION_INVALID`.
    */
   readonly appInsecure?: boolean
-  /** PEM of an authority to trust for the certificate of an `https://` app, besides the usual ones. Default none. */
+  /**
+   * The PEM text of an authority to trust for the certificate of an `https://` app, in addition to the usual ones. Default
+   * none.
+   */
   readonly appCa?: string
-  /** Name that an `https://` app is asked for (SNI), and that its certificate must have. Default: the host of its URL. */
+  /**
+   * The name for an `https://` app in the TLS handshake (SNI), which its certificate must have. Default: the host of its URL.
+   */
   readonly appServerName?: string
-  /** How long the app may take to accept a connection. Default 10,000 ms. Above: 502 `ORIGIN_UNREACHABLE`. */
+  /** The time that the app has to accept a connection. Default 10,000 ms. Above: 502 `ORIGIN_UNREACHABLE`. */
   readonly originConnectTimeoutMs?: number
   /**
-   * `preserve` (default) lets the visitor's Host reach the app; `rewrite` replaces Host and Origin with the origin's own;
-   * any other value replaces them with that host.
+   * The Host header of the app: `preserve` (default) keeps the visitor's; `rewrite` replaces Host and Origin with the app's
+   * own; any other value replaces them with that host.
    */
   readonly hostHeader?: string
 }
 
-/** Where the requests below a path go. */
+/** The app for requests below a path. */
 export interface RouteOptions extends OriginOptions {
-  /** What this app speaks, as `protocol` of the tunnel says of its own. Default `http/1.1`, whatever the tunnel's own app speaks. */
+  /** The protocol of this app, as `protocol` of the tunnel. Default `http/1.1`, whatever the tunnel's own app speaks. */
   readonly protocol?: 'http/1.1' | 'h2c' | 'h2'
 }
 
-/** What every tunnel may be told, whatever its kind. */
+/** The options of all kinds of tunnels. */
 export interface SharedTunnelOptions {
   /** A token for this tunnel alone. Default: that of the connection. One that does not open it: `NOT_ALLOWED`. */
   readonly token?: string
   /**
-   * Who may visit: walls and ways in, as [guards.md](guards.md) has them. Default: everybody. A server that does not know
-   * guards, or the JSON wire: `GUARD_UNSUPPORTED`, and no tunnel. What the server cannot do: `GUARD_INVALID` or
+   * The access rules and sign-in methods of the tunnel ([guards.md](guards.md)). Default: everybody. A server that does not
+   * know guards, or the JSON wire: `FEATURE_UNSUPPORTED`, and no tunnel. What the server cannot do: `OPTION_INVALID` or
    * `GUARD_UNAVAILABLE`.
    */
   readonly guard?: GuardOptions
   /**
    * The name of a private service: it has no public address, and a client with a token for that reaches it with `connectTo`. 1 to 63 of a-z,
    * 0-9 and `-`, else `NAME_INVALID`; taken: `NAME_TAKEN`. Not with `subdomain`, `remotePort` and other options of public addresses:
-   * `OPTION_INVALID`. Default: the tunnel is public. Streams wire only, else `PRIVATE_UNSUPPORTED`.
+   * `OPTION_INVALID`. Default: the tunnel is public. Streams wire only, else `FEATURE_UNSUPPORTED`.
    */
   readonly private?: string
 }
 
 /**
- * How a client asks its app whether it is well. The first check decides alone; then it takes several in a row to change
- * the verdict. Times are milliseconds from 1 to 2,147,483,647.
+ * The options of health checks. The first check decides alone; then it takes several in a row to change the verdict. Times are
+ * milliseconds from 1 to 2,147,483,647.
  */
 export interface HealthOptions {
-  /** `tcp`: a connection is enough. `http`: a GET must be answered 200 to 399. Default `http` with a `path`, else `tcp`. */
+  /**
+   * The kind of the check. `tcp`: a connection is enough. `http`: a GET must be answered 200 to 399. Default `http` with a
+   * `path`, else `tcp`.
+   */
   readonly kind?: 'tcp' | 'http'
-  /** What is asked for, such as `/health`. Default `/`. */
+  /** The path of the check, such as `/health`. Default `/`. */
   readonly path?: string
-  /** From the end of a check to the next one. Default 10,000 ms. */
+  /** The time from the end of a check to the next one. Default 10,000 ms. */
   readonly intervalMs?: number
-  /** How long a check may take. Default 3,000 ms. Above: it failed. */
+  /** The time that a check may take. Default 3,000 ms. Above: it failed. */
   readonly timeoutMs?: number
   /** Checks in a row that must pass for an unwell app to be well. Default 1. */
   readonly healthyAfter?: number
@@ -112,7 +120,7 @@ export interface HealthOptions {
 export interface VerifyOptions extends WebhookRule {
   /** The paths that webhooks come to; `*` at the end stands for anything. Default `/*`. At most 32. */
   readonly paths?: readonly string[]
-  /** `true`: a request to these paths without a valid signature is answered with 401 and does not reach the app. Default `false`. */
+  /** Whether a request to these paths without a valid signature gets 401 and does not reach the app. Default `false`. */
   readonly require?: boolean
 }
 
@@ -123,12 +131,12 @@ export interface VerifyOptions extends WebhookRule {
 export interface CopyPool {
   readonly to: 'all'
   /**
-   * Whose answer the visitor gets; the first client's word counts. `first` (default): the first below 400, or the first of all when there
-   * is none. A label: the answer of that client, while it is connected and takes the request, else as `first`. 200 to 299: that status at
-   * once.
+   * The response that the visitor gets; the setting of the first client counts. `first` (default): the first below 400, or the
+   * first of all when there is none. A label: the answer of that client, while it is connected and takes the request, else as
+   * `first`. 200 to 299: that status at once.
    */
-  readonly answer?: string | number
-  /** What this client calls itself, for `answer` of the others: letters, digits, `.`, `_` and `-`, at most 63. Default: nothing. */
+  readonly response?: string | number
+  /** The name of this client for `response` of the others: letters, digits, `.`, `_` and `-`, at most 63. Default: nothing. */
   readonly label?: string
 }
 
@@ -147,8 +155,8 @@ export interface HttpTunnelOptions extends OriginOptions, SharedTunnelOptions {
    */
   readonly subdomain?: string
   /**
-   * `true`: no other name will do. Taken: `NAME_TAKEN` at once, also when it is lost to another client later. Without a name to
-   * ask for: `OPTION_INVALID`. Default `false`.
+   * Whether to fail with `NAME_TAKEN` if the name is in use, instead of trying other names. Taken: `NAME_TAKEN` at once, also
+   * when it is lost to another client later. Without a name to ask for: `OPTION_INVALID`. Default `false`.
    */
   readonly exact?: boolean
   /**
@@ -177,31 +185,34 @@ export interface HttpTunnelOptions extends OriginOptions, SharedTunnelOptions {
    * `ORIGIN_UNHEALTHY`. Default none. Streams wire only.
    */
   readonly health?: HealthOptions
-  /** `true`: all hosts below the tunnel's own are its, too, as in `a.b.app.example.dev`. Default `false`. Streams wire only. */
+  /**
+   * Whether the tunnel also receives requests for all hosts below its own, such as `a.b.app.example.dev`. Default `false`.
+   * Streams wire only.
+   */
   readonly wildcard?: boolean
   /**
-   * Which of those hosts a proxy in front of the server may get certificates for, however many others strangers ask for:
-   * the labels in front of the name, such as `['anna', 'a.b']`. Default none: hosts that the app answers for. At most 100,
-   * of which the server takes 20. Anything else, or without `wildcard`: `OPTION_INVALID`.
+   * The hosts below the name for which a proxy in front of the server may get certificates, whatever strangers ask for: the
+   * labels before the name, such as `['anna', 'a.b']`. Default none: hosts that the app answers for. At most 100, of which the
+   * server takes 20. Anything else, or without `wildcard`: `OPTION_INVALID`.
    */
   readonly wildcardHosts?: readonly string[]
   /**
    * Hosts of your own that the tunnel answers besides its name, such as `['www.customer.example']`: their DNS leads to the server, and
    * the token opens them. Default none. At most 32, else `OPTION_INVALID`. One that another tunnel has: `HOST_TAKEN`; one that the
-   * token does not open: `HOST_NOT_ALLOWED`. Streams wire only.
+   * token does not open: `NOT_ALLOWED`. Streams wire only.
    */
   readonly hosts?: readonly string[]
   /**
-   * `h2c`: the app speaks HTTP/2 without TLS, as servers of gRPC do. The server then speaks it, too, many exchanges on each connection,
-   * to whatever visitors speak. For `port`, `unix` and an `http://` URL. `h2`: the same by TLS, for an `https://` URL whose app chooses
-   * it by ALPN, else `ORIGIN_TLS`. Default `http/1.1`. Routes name their own. WebSockets: where the app takes extended
-   * CONNECT, else by HTTP/1.1 on the same port (`h2c`), else 501 `ORIGIN_NO_WEBSOCKET`.
-   * Streams wire only.
+   * The protocol of the app. `h2c`: HTTP/2 without TLS, as gRPC servers use. The server then speaks it, too, many exchanges on
+   * each connection, to whatever visitors speak. For `port`, `unix` and an `http://` URL. `h2`: the same by TLS, for an
+   * `https://` URL whose app chooses it by ALPN, else `ORIGIN_TLS`. Default `http/1.1`. Routes name their own. WebSockets:
+   * where the app takes extended CONNECT, else by HTTP/1.1 on the same port (`h2c`), else 501 `ORIGIN_NO_WEBSOCKET`. Streams
+   * wire only.
    */
   readonly protocol?: 'http/1.1' | 'h2c' | 'h2'
   /**
-   * What comes for these paths by POST, PUT or PATCH while no client has the tunnel, the server keeps on its disk, and delivers in
-   * order once one is back ([webhooks.md](webhooks.md)). Needs a name, a token, and an operator who allows it, else `INBOX_REFUSED`.
+   * The paths whose POST, PUT and PATCH requests the server stores while no client has the tunnel, and delivers in order when
+   * one is back ([webhooks.md](webhooks.md)). Needs a name, a token, and an operator who allows it, else `INBOX_REFUSED`.
    * Default none. Streams wire only.
    */
   readonly inbox?: InboxWishOptions
@@ -209,21 +220,21 @@ export interface HttpTunnelOptions extends OriginOptions, SharedTunnelOptions {
 
 /** Webhooks that wait on the server. */
 export interface InboxWishOptions {
-  /** `/hooks/github`, or `/hooks/*` for all below. 1 to 32 of at most 256 characters, else `OPTION_INVALID`. */
+  /** The paths: `/hooks/github`, or `/hooks/*` for all below. 1 to 32 of at most 256 characters, else `OPTION_INVALID`. */
   readonly paths: readonly string[]
-  /** What their sender is answered with: 200, 201, 202 or 204. Default 202. */
-  readonly answer?: number
+  /** The status that their sender gets: 200, 201, 202 or 204. Default 202. */
+  readonly status?: number
 }
 
 /** A TCP tunnel: `client.tcp(…)`. Exactly one of `port` and `unix` says where connections go. */
 export interface TcpTunnelOptions extends SharedTunnelOptions {
-  /** Port of the service on `host`, 1 to 65535. */
+  /** The port of the service on `host`, 1 to 65535. */
   readonly port?: number
-  /** Host of the service. Default `localhost`, dialled on both address families. */
+  /** The host of the service. Default `localhost`, dialled on both address families. */
   readonly host?: string
-  /** Path of the service's unix socket. */
+  /** The path of the service's unix socket. */
   readonly unix?: string
-  /** The public port to ask for. Default any of the server's range. Taken: `PORT_TAKEN`; outside: `PORT_NOT_ALLOWED`. */
+  /** The public port to ask for. Default any of the server's range. Taken: `PORT_TAKEN`; outside: `NOT_ALLOWED`. */
   readonly remotePort?: number
   /**
    * Shares the public port with other clients that ask for it like this; connections go to the one with the fewest open,
@@ -237,11 +248,11 @@ export interface TcpTunnelOptions extends SharedTunnelOptions {
    * it. The service must be told to expect one. Default none. Anything else: `OPTION_INVALID`.
    */
   readonly proxyProtocol?: 'v1' | 'v2'
-  /** How long the service may take to accept a connection. Default 10,000 ms. Above: the visitor's is cut. */
+  /** The time that the service has to accept a connection. Default 10,000 ms. Above: the visitor's is cut. */
   readonly originConnectTimeoutMs?: number
 }
 
-/** What tunnels of bytes have in common. */
+/** The options that TCP and TLS tunnels share. */
 export type RawTunnelOptions = Omit<TcpTunnelOptions, 'remotePort'>
 
 /**
@@ -251,27 +262,27 @@ export type RawTunnelOptions = Omit<TcpTunnelOptions, 'remotePort'>
 export interface TlsTunnelOptions extends RawTunnelOptions {
   /** The name to ask for, as of an HTTP tunnel. Default adjective-noun. Taken: `NAME_TAKEN`, because the certificate has it. */
   readonly subdomain?: string
-  /** `true`: all names below the tunnel's own are its, too. Default `false`. */
+  /** Whether the tunnel also receives connections for all names below its own. Default `false`. */
   readonly wildcard?: boolean
   /**
    * Hosts of your own that the tunnel answers besides its name, such as `['www.customer.example']`: their DNS leads to the server, and
    * the token opens them. Default none. At most 32, else `OPTION_INVALID`. One that another tunnel has: `HOST_TAKEN`; one that the
-   * token does not open: `HOST_NOT_ALLOWED`. Streams wire only.
+   * token does not open: `NOT_ALLOWED`. Streams wire only.
    */
   readonly hosts?: readonly string[]
 }
 
 /** A UDP tunnel: `client.udp(…)`. */
 export interface UdpTunnelOptions extends SharedTunnelOptions {
-  /** UDP port of the service on `host`, 1 to 65535. */
+  /** The UDP port of the service on `host`, 1 to 65535. */
   readonly port: number
-  /** Host of the service. Default `localhost`, which is 127.0.0.1 here: a datagram cannot try both address families. */
+  /** The host of the service. Default `localhost`, which is 127.0.0.1 here: a datagram cannot try both address families. */
   readonly host?: string
-  /** The public port to ask for. Default any of the server's range. Taken: `PORT_TAKEN`; outside: `PORT_NOT_ALLOWED`. */
+  /** The public port to ask for. Default any of the server's range. Taken: `PORT_TAKEN`; outside: `NOT_ALLOWED`. */
   readonly remotePort?: number
   /**
-   * How long a visitor's address and port is remembered without datagrams either way, as a router's NAT does. Default
-   * 60,000 ms. Above: the flow ends at both ends, and the next datagram begins another, from another port to the service.
+   * The time without datagrams after which a visitor's address and port is forgotten, as in the NAT of a router. Default 60,000
+   * ms. Above: the flow ends at both ends, and the next datagram begins another, from another port to the service.
    */
   readonly idleTimeoutMs?: number
 }
@@ -282,7 +293,7 @@ export interface ConnectOptions {
   readonly name: string
   /** Port of 127.0.0.1 and ::1 where it is found; of UDP of 127.0.0.1. Default any free one. In use: `PORT_IN_USE`. */
   readonly port?: number
-  /** A token for this service alone. Default: that of the connection. One that does not open it: `CONNECT_NOT_ALLOWED`. */
+  /** A token for this service alone. Default: that of the connection. One that does not open it: `NOT_ALLOWED`. */
   readonly token?: string
   /** How long a silent address and port of UDP keeps its flow. Default 60,000 ms. Above: the next datagram begins another. */
   readonly idleTimeoutMs?: number
@@ -295,11 +306,17 @@ export interface InspectOptions {
    * exchange that is not pinned is dropped; pinned ones use at most half.
    */
   readonly memory?: number
-  /** Of each body, WebSocket message and server-sent event. Default 262,144 (256 KiB): most JSON and HTML. What is beyond is counted. */
+  /**
+   * The stored bytes of each body, WebSocket message and server-sent event. Default 262,144 (256 KiB): most JSON and HTML. What
+   * is beyond is counted.
+   */
   readonly maxBody?: number
   /** Exchanges kept. Default 1,000. At the limit the oldest that is not pinned is dropped. */
   readonly maxExchanges?: number
-  /** WebSocket messages and server-sent events kept, of all exchanges together. Default 10,000. At the limit the oldest is dropped. */
+  /**
+   * The maximum number of stored WebSocket messages and server-sent events of all exchanges together. Default 10,000. At the
+   * limit the oldest is dropped.
+   */
   readonly maxFrames?: number
   /**
    * Requests a second, behind a burst of `maxExchanges`, above which only some are captured: a person reads no more, and
@@ -309,25 +326,25 @@ export interface InspectOptions {
   /** Names of fields of headers, forms and JSON that are masked besides Authorization, Cookie, `password` and similar ones. Default none. */
   readonly secrets?: readonly string[]
   /**
-   * Port of the page and the API on 127.0.0.1 and ::1. Default 4040, else the next that is free. `0`: any free one. `false`: neither,
-   * for programs that read `tunnel.exchanges`. One that is given and in use: `PORT_IN_USE`.
+   * The port of the page and the API on 127.0.0.1 and ::1. Default 4040, else the next that is free. `0`: any free one.
+   * `false`: neither, for programs that read `tunnel.exchanges`. One that is given and in use: `PORT_IN_USE`.
    */
   readonly port?: number | false
   /**
-   * Path of a SQLite file (mode 0600) in which exchanges are kept across restarts, within the same bounds. Bodies and secrets are in
-   * it as they came. Default none: nothing is written to disk. In use by another client, or not usable: `INSPECT_STORE_FAILED`. On
-   * Node it needs 22.13.
+   * The path of a SQLite file, readable only by you (mode 0600), that stores exchanges across restarts, within the same bounds.
+   * Bodies and secrets are in it as they came. Default none: nothing is written to disk. In use by another client, or not
+   * usable: `STORE_FAILED`. On Node it needs 22.13.
    */
   readonly store?: string
 }
 
-/** One of several servers, with what the others do not get. */
+/** A server of several, with settings that the others do not get. */
 export interface OneServer {
-  /** As `server`. */
+  /** The address, as in `server`. */
   readonly url: string
-  /** Instead of the client's; empty: none. */
+  /** The token instead of the client's; empty: none. */
   readonly token?: string
-  /** Instead of the client's. */
+  /** The authority instead of the client's. */
   readonly ca?: string
 }
 
@@ -339,30 +356,34 @@ export interface OneServer {
 export interface TunnelClientOptions extends HttpTunnelOptions {
   /**
    * The tunnel server: `ws://`, `wss://`, `http://`, `https://` or `host[:port]`, which is https unless the host is this
-   * machine. Default: `TUNNEL_SERVER` from the environment, else `http://localhost:8080`.
+   * machine. A path may follow, for a server below a path of a site: `https://site.example/tunnel`. Default: `TUNNEL_SERVER` from the
+   * environment, else `http://localhost:8080`.
    * Several servers of one cluster, each as above, or with what is its own: when one cannot be reached or leaves, the client goes to
    * the next at once. The variable separates them by commas. At most 16; none: `OPTION_INVALID`.
    */
   readonly server?: string | readonly (string | OneServer)[]
   /**
-   * Shared secret of the server. Default: `TUNNEL_TOKEN` from the environment, else none. Empty: none, whatever the
-   * environment says. To another machine it goes over TLS only, else `TOKEN_UNENCRYPTED`.
+   * The token for the server. Default: `TUNNEL_TOKEN` from the environment, else none. Empty: none, whatever the environment
+   * says. To another machine it goes over TLS only, else `TOKEN_UNENCRYPTED`.
    */
   readonly token?: string
-  /** `true`: tokens may go to another machine without TLS, where everybody on the way can read them. Default `false`. */
+  /** Whether tokens may go to another machine without TLS, where everybody on the way can read them. Default `false`. */
   readonly insecureToken?: boolean
   /**
-   * `auto` (default) speaks streams and falls back to JSON when the server negotiates nothing. `streams` rejects such a
+   * The wire protocol: `auto` (default) speaks streams, and JSON if the server negotiates nothing. `streams` rejects such a
    * server with `SERVER_REFUSED`; `json` offers nothing else.
    */
   readonly wire?: 'auto' | 'streams' | 'json'
-  /** `false` accepts any certificate of the server. Default `true`. */
+  /** Whether to verify the certificate of the server. Default `true`. */
   readonly verifyServer?: boolean
-  /** PEM of an authority to trust for the server's certificate besides those of the runtime. Default none. */
+  /** The PEM text of an authority to trust for the server's certificate, in addition to those of the runtime. Default none. */
   readonly ca?: string
-  /** PEM: the client's own certificate with its chain, for servers with `clientCa`. Default none. Without `key`: `OPTION_INVALID`. */
+  /**
+   * The client's own certificate with its chain as PEM, for servers with `clientCa`. Default none. Without `key`:
+   * `OPTION_INVALID`.
+   */
   readonly cert?: string
-  /** PEM: the private key of `cert`. Default none. One that does not fit: `OPTION_INVALID`. */
+  /** The private key of `cert` as PEM. Default none. One that does not fit: `OPTION_INVALID`. */
   readonly key?: string
   /**
    * The public key that the server's certificate must have, besides all else: `sha256//` and base64 of its SHA-256, as curl has
@@ -380,35 +401,35 @@ export interface TunnelClientOptions extends HttpTunnelOptions {
    * one the carrier is made by `ws`, and bulk stays on it, because links would not go that way.
    */
   readonly agent?: object
-  /** Dial to registration. Default 10,000 ms. Above: `CONNECT_TIMEOUT`. */
+  /** The time from the dial to the registration. Default 10,000 ms. Above: `CONNECT_TIMEOUT`. */
   readonly connectTimeoutMs?: number
-  /** `false`: a lost carrier ends the client. Default `true`: tries for ever, first at once, then with full jitter. */
+  /** Whether to reconnect after a lost connection. Default `true`: tries for ever, first at once, then with full jitter. */
   readonly reconnect?: boolean
-  /** Longest pause between tries. Default 5,000 ms; for the first 60, half a minute, at most 1,000 ms. */
+  /** The longest pause between attempts. Default 5,000 ms; for the first 60, half a minute, at most 1,000 ms. */
   readonly maxBackoffMs?: number
-  /** Silence on the carrier before it is pinged. Default 10,000 ms. */
+  /** The silence on the carrier after which the client sends a ping. Default 10,000 ms. */
   readonly pingIntervalMs?: number
   /**
-   * Silence on the carrier before it is given up. Default 20,000 ms: a dead carrier is noticed within 25 s. More than
-   * `pingIntervalMs`, or `OPTION_INVALID`.
+   * The silence on the carrier after which the client closes it. Default 20,000 ms: a dead carrier is noticed within 25 s. More
+   * than `pingIntervalMs`, or `OPTION_INVALID`.
    */
   readonly deadAfterMs?: number
   /**
-   * How often the client sends itself a request by the public URL, while the event `reach` has a listener. Default 60,000 ms. A probe takes
-   * 5 s at most, and the next one waits for it.
+   * The time between requests that the client sends to its own public URL, while the event `reach` has a listener. Default
+   * 60,000 ms. A probe takes 5 s at most, and the next one waits for it.
    */
   readonly probeIntervalMs?: number
   /**
-   * How long `client.close()`, or the `close()` of a tunnel, lets what is under way finish. Default 10,000 ms, as long as
+   * The time for which `client.close()`, or the `close()` of a tunnel, waits for open requests. Default 10,000 ms, as long as
    * supervisors such as systemd and Docker wait, or longer. Above: it is cut.
    */
   readonly drainTimeoutMs?: number
   /**
-   * Folder for the secrets with which a client that was killed gets the names and ports that it asks for back at once,
-   * while the server keeps them. A file for each (mode 0600, the folder 0700), removed when the name is given back. A
-   * client that runs beside another one with the same name gets `name-2`, as without. Default none. Streams wire only, and
-   * not for pools. Of guarded HTTP tunnels with a name also what signs their sessions and links, for good. A folder that
-   * cannot be written: an `error` event, `STATE_UNWRITABLE`.
+   * The folder for secrets with which a client that was killed gets its names and ports back at once, while the server reserves
+   * them. A file for each (mode 0600, the folder 0700), removed when the name is given back. A client that runs beside another
+   * one with the same name gets `name-2`, as without. Default none. Streams wire only, and not for pools. Of guarded HTTP
+   * tunnels with a name also what signs their sessions and links, for good. A folder that cannot be written: an `error` event,
+   * `STORE_FAILED`.
    */
   readonly stateFolder?: string
   /**
@@ -428,13 +449,13 @@ export interface TunnelClientOptions extends HttpTunnelOptions {
   readonly limits?: Partial<ClientLimits>
 }
 
-/** What a client is doing. `closing`: `close()` waits for what is under way. `closed` may `connect()` again, as `idle` may. */
+/** The state of a client. `closing`: `close()` waits for what is under way. `closed` may `connect()` again, as `idle` may. */
 export type TunnelState = 'idle' | 'connecting' | 'connected' | 'reconnecting' | 'closing' | 'closed'
 
-/** What a TunnelClient tells its listeners. */
+/** The events of a TunnelClient. */
 export interface TunnelClientEvents {
   /**
-   * Registered: the server routes the URL (of the first tunnel) here; also after each reconnect. Whether visitors get
+   * Called when the server routes the URL (of the first tunnel) to this client; also after each reconnect. Whether visitors get
    * there, `probe()` says.
    */
   connected: { readonly url: string; readonly subdomain: string; readonly wire: 'streams' | 'json' }
@@ -454,7 +475,7 @@ export interface TunnelClientEvents {
   reach: { readonly url: string; readonly isReachable: boolean }
   /** The carrier is gone. */
   disconnected: { readonly error?: Error }
-  /** Another try begins after `delayMs`. */
+  /** Called when another attempt begins after `delayMs`. */
   reconnecting: { readonly attempt: number; readonly delayMs: number }
   /**
    * A visitor's request arrived, or the server refused it before (a guard, a limit): then `response` follows at once, with
@@ -462,7 +483,7 @@ export interface TunnelClientEvents {
    */
   request: {
     readonly id: number
-    /** Name of the tunnel. */
+    /** The name of the tunnel. */
     readonly tunnel: string
     /** The host asked for, of wildcard tunnels only. */
     readonly host?: string
@@ -478,9 +499,9 @@ export interface TunnelClientEvents {
     readonly path: string
   }
   /**
-   * Its answer is complete, or failed: then `error` has the code, and `reason` what is wrong with the app's answer, if that is
-   * why. `CANCELLED`: the visitor left; `status` is 0 when there was no answer yet. `CARRIER_LOST`: the connection to the
-   * server was lost, and `status` and `bytes` are 0. `bytes` went to the visitor.
+   * Called when a response is complete, or failed: then `error` has the code, and `reason` the fault of the app's response, if
+   * that is the cause. `CANCELLED`: the visitor left; `status` is 0 when there was no answer yet. `CARRIER_LOST`: the
+   * connection to the server was lost, and `status` and `bytes` are 0. `bytes` went to the visitor.
    */
   response: {
     readonly id: number
@@ -501,11 +522,11 @@ export interface TunnelClientEvents {
    * as an error.
    */
   requests: {
-    readonly begun: number
+    readonly started: number
     readonly requests: number
     readonly errors: number
     readonly bytes: number
-    readonly underWay: number
+    readonly inFlight: number
   }
   /** The health checks of a tunnel have another verdict; `error` says why the app is unwell. */
   health: { readonly tunnel: string; readonly isHealthy: boolean; readonly error?: Error }
@@ -517,8 +538,8 @@ export interface TunnelClientEvents {
     readonly remotePort: number
   }
   /**
-   * That connection is closed. `bytesIn` went to the service, `bytesOut` to the visitor; `error` is the code of a bad end:
-   * `CANCELLED` when the visitor reset it, `CARRIER_LOST` with 0 bytes when the connection to the server was lost.
+   * Called when that connection is closed. `bytesIn` went to the service, `bytesOut` to the visitor; `error` is the code of a
+   * bad end: `CANCELLED` when the visitor reset it, `CARRIER_LOST` with 0 bytes when the connection to the server was lost.
    */
   visitorDisconnected: {
     readonly id: number
@@ -530,7 +551,7 @@ export interface TunnelClientEvents {
     readonly bytesOut: number
     readonly error?: string
   }
-  /** Something failed that the client goes on after. */
+  /** Called for a failure after which the client continues. */
   error: Error
   /** The client is done: after `disconnect()`, or when reconnecting is off or pointless. */
   close: { readonly error?: Error }

@@ -17,7 +17,7 @@ import type { Environment, TunnelSettings } from './tunnels/tunnel-settings.ts'
 
 export interface ClientSettings {
   readonly server: ServerAddress
-  /** Of the same cluster. */
+  /** The other servers of the cluster. */
   readonly otherServers: readonly ServerChoice[]
   /** The tunnel of a client that has just one. */
   readonly tunnel: TunnelSettings | undefined
@@ -44,17 +44,17 @@ export interface ClientSettings {
   readonly reportRate: number
   readonly stateFolder: string | undefined
   readonly limits: ClientLimits
-  /** Of the part that has them. */
+  /** The lanes, from the part that has them. */
   readonly lanes?: Laning | undefined
 }
 
-/** One of several servers, and the token that goes there. */
+/** A server of several, with its token. */
 export interface ServerChoice {
   readonly server: ServerAddress
   readonly token: string | undefined
 }
 
-/** Of one cluster: more than a user would type. */
+/** The maximum number of servers: more than a user would type. */
 const MAX_SERVERS = 16
 
 export const DEFAULT_SERVER = 'http://localhost:8080'

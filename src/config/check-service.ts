@@ -182,7 +182,7 @@ function checkCopies(path: string, kind: string, pool: GivenPool, check: Check):
     check.fault(`${path}.to`, `${path}.to "all" is for http: connections have no copies`)
   if (isCopied && pool.affinity !== undefined)
     check.fault(`${path}.affinity`, `${path}.affinity is for to = "one": all get a copy`)
-  for (const key of ['answer', 'label'] as const)
+  for (const key of ['response', 'label'] as const)
     if (!isCopied && pool[key] !== undefined)
       check.fault(`${path}.${key}`, `${path}.${key} is for to = "all"`)
 }

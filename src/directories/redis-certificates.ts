@@ -243,13 +243,13 @@ export class RedisCertificates implements CertificateStore {
   }
 
   async #attempt<Value>(work: () => Promise<Value>): Promise<Value> {
-    if (this.#isClosed) throw new TunnelError('CERTIFICATE_STORE_FAILED', 'The store is closed.')
+    if (this.#isClosed) throw new TunnelError('STORE_FAILED', 'The store is closed.')
     try {
       return await work()
     } catch (cause) {
       const reason = cause instanceof Error ? cause.message : String(cause)
       const text = `The certificates in Redis cannot be used: ${reason}.`
-      throw new TunnelError('CERTIFICATE_STORE_FAILED', text, { cause })
+      throw new TunnelError('STORE_FAILED', text, { cause })
     }
   }
 }

@@ -7,14 +7,14 @@ export class Allowance {
   #left: number
   #tick = 0
 
-  /** `perTick`: comes back with each tick of the clock that `spend` gets. */
+  /** Makes an allowance. `perTick` is added with each tick of the clock that `spend` gets. */
   constructor(most: number, perTick: number) {
     this.#most = most
     this.#perTick = perTick
     this.#left = most
   }
 
-  /** False: it is used up. */
+  /** Spends `count`. Returns `false` if the allowance is used up. */
   spend(count: number, tick: number): boolean {
     if (tick > this.#tick) {
       this.earn((tick - this.#tick) * this.#perTick)

@@ -16,20 +16,20 @@ export class ResponseHead {
   start = 0
   end = 0
   minorVersion: 0 | 1 = 1
-  /** 0 until the status line was parsed. */
+  /** The status. 0 until the status line was parsed. */
   status = 0
-  /** Where the reason lies; empty when there is none. */
+  /** The start of the reason. Empty if there is none. */
   reasonStart = 0
   reasonEnd = 0
   body: BodyKind = 'none'
   contentLength = 0
   /** Whether the origin lets its connection go on after this answer. */
   keepAlive = true
-  /** What a 101 switches to, lower-case, else empty. */
+  /** The protocol of a 101, in lower case. Empty for other statuses. */
   upgrade = ''
   /** Whether `bytes` are not those of the app: they are the strict text that its head stands for. */
   isAmended = false
-  /** Why a head is refused: there is but one code. */
+  /** The code of a refused head. */
   readonly refusal = 'ORIGIN_INVALID'
   /** The same for the app's owner, such as "line 3 of its head has no colon". A tolerant reader sets it. */
   fault = ''
@@ -39,7 +39,7 @@ export class ResponseHead {
   /** A head that is not strict, and not complete. */
   loose: LooseHead | undefined
 
-  /** `isTolerant`: it reads what an app sent, and not what a server wrote. */
+  /** Makes a head. `isTolerant`: it reads what an app sent, and not what a server wrote. */
   constructor(isTolerant = false) {
     this.isTolerant = isTolerant
   }
@@ -58,7 +58,7 @@ export class ResponseHead {
     return this.fields.count
   }
 
-  /** First value of a header, trimmed. `name` is lower-case. */
+  /** Returns the first value of a header, trimmed. `name` is lower-case. */
   header(name: string): string | undefined {
     const line = this.fields.find(name)
     return line < 0 ? undefined : this.fields.value(line)
@@ -70,7 +70,7 @@ export class ResponseHead {
   }
 }
 
-/** `isOption`: the server's operator may raise them. */
+/** The limits of a head. `isOption`: the server's operator may raise them. */
 export type AnswerLimits = Pick<HeadLimits, 'maxHeadBytes' | 'maxHeaderCount'> & {
   readonly isOption?: boolean
 }
@@ -158,7 +158,7 @@ function parseStrictly(
   return isAnswerFramed(head, requestMethod) ? at : -1
 }
 
-/** Index of the first header line, 0 for more bytes, -1 for refused. */
+/** Returns the index of the first header line, 0 for more bytes, -1 for refused. */
 function parseStatusLine(head: ResponseHead, start: number, end: number): number {
   const { bytes } = head
   // "HTTP/1.1 200" is 12 bytes; at least CR LF follows.

@@ -18,7 +18,7 @@ export const BACKSLASH = 0x5c
 export const UNDERSCORE = 0x5f
 export const DEL = 0x7f
 
-/** 1 for the bytes of a token: what methods, field names and connection options are made of. */
+/** The bytes of a token, marked 1: of methods, field names and connection options. */
 export const TOKEN: Uint8Array = new Uint8Array(256)
 for (const character of "!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz")
   TOKEN[character.charCodeAt(0)] = 1
@@ -28,7 +28,7 @@ export function isAlphanumeric(byte: number): boolean {
   return (lower >= 0x61 && lower <= 0x7a) || (byte >= 0x30 && byte <= 0x39)
 }
 
-/** What a field value may not contain: control characters but HTAB. Bytes from 0x80 may be there (obs-text). */
+/** Whether a field value may not contain the byte: control characters but HTAB. Bytes from 0x80 may be there (obs-text). */
 export function isForbiddenInValue(byte: number): boolean {
   return byte < SP ? byte !== TAB : byte === DEL
 }
@@ -40,7 +40,10 @@ export function ascii(text: string): Uint8Array {
   return encoder.encode(text)
 }
 
-/** Without case in ASCII alone: `toLowerCase` makes a `k` of the KELVIN SIGN, so that two strangers would have one name. */
+/**
+ * Returns the text with ASCII letters in lower case: `toLowerCase` makes a `k` of the KELVIN SIGN, so that two strangers would
+ * have one name.
+ */
 export function asciiLowerCase(text: string): string {
   return text.replace(/[A-Z]+/g, letters => letters.toLowerCase())
 }
@@ -80,7 +83,7 @@ export function isSameText(
   return true
 }
 
-/** One array of all pieces; the only piece itself. */
+/** Joins all pieces; returns the only piece itself. */
 export function joined(pieces: readonly Uint8Array[]): Uint8Array {
   if (pieces.length === 1) return pieces[0]!
   const whole = new Uint8Array(pieces.reduce((sum, piece) => sum + piece.length, 0))

@@ -2,9 +2,9 @@
 
 import { ascii, BACKSLASH, COMMA, isSpelled, QUOTE, SP, TAB, TOKEN } from './characters.ts'
 
-/** NTLM or Negotiate is among the schemes. */
+/** The result if NTLM or Negotiate is among the schemes. */
 export const LOGS_CONNECTION_IN = 1
-/** Any other is. */
+/** The result if any other scheme is. */
 export const OTHER_SCHEME = 2
 
 /** The schemes of credentials, or of a list of challenges (RFC 9110 section 11.6.1), in bytes[start, end). */
@@ -27,7 +27,7 @@ export function schemesIn(bytes: Uint8Array, start: number, end: number): number
   return schemes
 }
 
-/** Index of the comma behind the element of a list that `at` is in, or `end`. */
+/** Returns the index of the comma after the element of a list that `from` is in, or `end`. */
 function endOfElement(bytes: Uint8Array, from: number, end: number): number {
   let isQuoted = false
   let at = from

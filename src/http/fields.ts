@@ -44,7 +44,7 @@ export class Fields {
   expectLine = -1
   hasConnection = false
 
-  /** Of the credentials or challenges, as `schemesIn` has them. */
+  /** The schemes of the credentials or challenges, as `schemesIn` has them. */
   #schemes = 0
 
   // What the Connection lines say.
@@ -54,14 +54,14 @@ export class Fields {
   nominatesTe = false
   nominatedCount = 0
 
-  /** True between a parse that wanted more bytes and the one that gets them. */
+  /** Whether a parse wanted more bytes. */
   isPartial = false
-  /** Where the first line begins that is not parsed yet. */
+  /** The start of the first line that is not parsed yet. */
   nextLine = 0
 
   #table = new Int32Array(PER_LINE * 16)
   #nominated = new Int32Array(2 * MAX_NOMINATED)
-  /** Where a partial head began in `bytes`, and how far it was looked at. */
+  /** The start of a partial head in `bytes`. */
   start = 0
   #seen = 0
 
@@ -183,7 +183,7 @@ export class Fields {
     return this.#table[line * PER_LINE + VALUE_END]!
   }
 
-  /** Just past the CRLF of a line: only OWS can stand between its value and that. */
+  /** Returns the index after the CRLF of a line: only OWS can be between its value and that. */
   lineEnd(line: number): number {
     let at = this.valueEnd(line)
     while (this.bytes[at] !== LF) at++
@@ -203,7 +203,7 @@ export class Fields {
     return isSpelled(this.bytes, this.valueStart(line), this.valueEnd(line), text)
   }
 
-  /** First line with this lower-case name, or -1. */
+  /** Returns the first line with this lower-case name, or -1. */
   find(name: string): number {
     for (let line = 0; line < this.count; line++) if (this.isNamed(line, name)) return line
     return -1
@@ -274,12 +274,12 @@ export class Fields {
     return true
   }
 
-  /** It has credentials, or asks for some, that count for the connection and not for the request alone. */
+  /** Whether it has credentials, or asks for some, that concern the connection and not the request alone. */
   get logsConnectionIn(): boolean {
     return (this.#schemes & LOGS_CONNECTION_IN) !== 0
   }
 
-  /** As `logsConnectionIn`, and there are no others. */
+  /** Whether it has such credentials, and no others. */
   get onlyLogsConnectionIn(): boolean {
     return this.logsConnectionIn && (this.#schemes & OTHER_SCHEME) === 0
   }

@@ -6,22 +6,22 @@ import { ascii, COLON, isSpelled, latin1, SLASH } from './characters.ts'
 import * as Field from './field-names.ts'
 import type { RequestHead } from './head.ts'
 
-/** Where a request came from and how it looks to the origin. One object per visitor connection. */
+/** The origin of a request, and how it looks to the app. One object per visitor connection. */
 export interface Hop {
   /** Address of the visitor's connection, without port. */
   readonly address: string
   readonly proto: 'http' | 'https'
   /** Whether forwarding headers of the request are believed. */
   readonly trusted: boolean
-  /** Host for the origin; `''` preserves the visitor's. */
+  /** The Host for the origin; `''` preserves the visitor's. */
   readonly hostHeader: string
-  /** What an Origin that names the public host becomes. Used together with `hostHeader`. */
+  /** The replacement of an Origin that names the public host. Used together with `hostHeader`. */
   readonly origin: string
-  /** What `forwardRequestHead` keeps between requests of a connection. */
+  /** The bytes that `forwardRequestHead` keeps between requests of a connection. */
   tail?: { readonly hostWithPort: string; readonly bytes: Uint8Array }
 }
 
-/** Our own lines at their longest: Host, Origin and the forwarding ones, hosts and origins of at most 300 bytes. */
+/** The maximum size of our own lines: Host, Origin and the forwarding ones, with hosts and origins of at most 300 bytes. */
 const MAX_ADDED_BYTES = 2048
 
 /** The most that a head needs when forwarded, by its length as it came. */
@@ -122,13 +122,13 @@ export function forwardRequestHead(head: RequestHead, hop: Hop, into: Uint8Array
   return fitting(to, into)
 }
 
-/** What the head of an answer says of the visitor's connection. */
+/** The lines in the head of a response about the visitor's connection. */
 export interface AnswerStyle {
   /** The connection ends behind this answer. */
   readonly close: boolean
   /** The visitor speaks HTTP/1.0 and the connection goes on. */
   readonly keepAlive10: boolean
-  /** Only the payload of the chunks is passed on. Left out: all of them. */
+  /** Whether only the payload of the chunks is passed on. Left out: all of them. */
   readonly dropsChunks?: boolean
 }
 
@@ -219,7 +219,7 @@ function writeValues(head: RequestHead, kind: number, into: Uint8Array, at: numb
   return to
 }
 
-/** One element of RFC 7239: what holds a colon or a bracket is quoted. A believed Host needs no escapes. */
+/** Returns an element of RFC 7239, with quotes around what has a colon or a bracket. A believed Host needs no escapes. */
 function forwardedElement(head: RequestHead, hop: Hop, proto: Hop['proto'] = hop.proto): string {
   const address = plainAddress(hop.address)
   const node = address === '' ? 'unknown' : address.includes(':') ? `"[${address}]"` : address
@@ -247,7 +247,7 @@ function isPublicOrigin(head: RequestHead, line: number): boolean {
   return isSpelled(bytes, host, end, head.hostWithPort.toLowerCase())
 }
 
-/** Up to here a loop beats the call; measured by benchmarks/heads.ts. */
+/** The number of bytes up to which a loop is faster than the call. */
 const LOOP_BYTES = 32
 
 function copy(from: Uint8Array, start: number, end: number, into: Uint8Array, at: number): number {

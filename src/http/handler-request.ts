@@ -46,7 +46,7 @@ function urlOf(head: RequestHead, scheme: Scheme): string {
   return `${proto}://${head.hostWithPort}${encoded}`
 }
 
-/** What a RequestBody asks of the connection that feeds it. */
+/** The operations of the connection that feeds a RequestBody. */
 export interface BodySource {
   /** The handler wants bytes: resume reading. */
   wanted(): void

@@ -5,7 +5,7 @@ import { TunnelError } from '../errors.ts'
 import { Networks, plainAddress } from '../networks.ts'
 import type { Admittance, Guard, Refusal } from '../plugin.ts'
 
-/** Entries of both lists together; more: `GUARD_INVALID`. A client can send them without pause, and so many take 1.2 ms. */
+/** Entries of both lists together; more: `OPTION_INVALID`. A client can send them without pause, and so many take 1.2 ms. */
 const MAX_ENTRIES = 1_000
 
 const REFUSED: Refusal = { code: 'ADDRESS_REFUSED' }
@@ -16,11 +16,11 @@ export class Addresses implements Guard {
   readonly #allow: Networks | undefined
   readonly #deny: Networks | undefined
 
-  /** Throws `GUARD_INVALID` for what is neither an address nor a range. */
+  /** Throws `OPTION_INVALID` for what is neither an address nor a range. */
   constructor(allow: readonly string[] | undefined, deny: readonly string[] | undefined) {
     if ((allow?.length ?? 0) + (deny?.length ?? 0) > MAX_ENTRIES)
       throw new TunnelError(
-        'GUARD_INVALID',
+        'OPTION_INVALID',
         `guard.allow and guard.deny have more than ${MAX_ENTRIES} entries.`,
       )
     this.#allow = listOf('allow', allow)
@@ -47,10 +47,10 @@ function listOf(option: string, entries: readonly string[] | undefined): Network
 
 function notAnAddress(option: string, entry: string): TunnelError {
   const text = `guard.${option}: "${entry.slice(0, 64)}" is neither an address nor a range such as 10.0.0.0/8.`
-  return new TunnelError('GUARD_INVALID', text)
+  return new TunnelError('OPTION_INVALID', text)
 }
 
-/** Whom a rate is counted for: an IPv4 address, or the /64 that an IPv6 visitor can choose addresses from. */
+/** Returns the source for which a rate counts: an IPv4 address, or the /64 that an IPv6 visitor can choose addresses from. */
 export function sourceOf(address: string): string {
   const plain = plainAddress(address)
   if (!plain.includes(':')) return plain

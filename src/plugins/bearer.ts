@@ -11,7 +11,7 @@ export class Bearer implements Way {
   readonly challenge: string
   readonly #hashes: readonly Buffer[]
 
-  /** `hashes`: SHA-256, base64url. */
+  /** Makes the sign-in method. `hashes`: SHA-256, base64url. */
   constructor(hashes: readonly string[], realm: string) {
     this.#hashes = hashes.map(hash => Buffer.from(hash, 'base64url'))
     this.mark = sha256(hashes.join(' ')).toString('base64url').slice(0, 12)

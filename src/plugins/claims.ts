@@ -39,8 +39,9 @@ function fitsPattern(pattern: string, text: string): boolean {
 }
 
 /**
- * Why tokens with other claims could have the same names: no label has two dashes of a claim's own, so a claim ends at two dashes or a dot, and
- * `*` stands for text on one side of all claims. `undefined`: a name of the pattern says what its claims are.
+ * Returns why tokens with other claims could have the same names: no label has two dashes of a claim's own, so a claim ends at
+ * two dashes or a dot, and `*` stands for text on one side of all claims. `undefined`: a name of the pattern says what its
+ * claims are.
  */
 export function ambiguityOf(pattern: string): string | undefined {
   const segments = pattern.split(/--|\./)
@@ -69,7 +70,7 @@ export function withClaims(pattern: string, payload: JWTPayload): string | undef
   return isWhole ? name : undefined
 }
 
-/** With a label in place of each claim, to check what is around them. */
+/** Replaces each claim by a label, to check the text around them. */
 export function withoutClaims(pattern: string): string {
   return pattern.replace(CLAIM, 'x')
 }

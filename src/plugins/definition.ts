@@ -5,7 +5,7 @@ import type { CertificateRule, GuardDefinition, JwtRule, LoginRule, WaysDefiniti
 import { MAX_REVOKED } from '../guard.ts'
 import { dashedName } from '../http/edit-head.ts'
 
-/** Throws `GUARD_INVALID`. A field that is not known here may be a wall of a newer client: it is refused, not ignored. */
+/** Throws `OPTION_INVALID`. A field that is not known here may be a wall of a newer client: it is refused, not ignored. */
 export function parseDefinition(given: unknown): GuardDefinition {
   const fields = tableOf(given, 'guard')
   const {
@@ -135,7 +135,7 @@ function certificateOf(given: unknown): CertificateRule {
   return rule
 }
 
-/** PEM of 20 authorities with RSA keys of 4,096 bits. */
+/** The size of 20 authorities with RSA keys of 4,096 bits as PEM. */
 const MAX_CA_CHARS = 65_536
 
 function loginOf(given: unknown): LoginRule {
@@ -166,7 +166,7 @@ function headersOf(given: unknown, where: string): Readonly<Record<string, strin
   return headers
 }
 
-/** What framing, routing and this server's own lines stand on, as `dashedName` has them. */
+/** The header names that framing, routing and this server's own lines depend on, as `dashedName` has them. */
 const FIXED =
   /^(?:host|content-length|transfer-encoding|connection|upgrade|expect|te|trailer|keep-alive|proxy-.*|forwarded|x-forwarded-.*|x-localtunnels-.*|set-cookie|date)$/
 const isHeaderValue = (value: unknown): value is string =>
@@ -200,5 +200,5 @@ const isText = (value: unknown, most: number): value is string =>
 const isHash = (value: unknown): value is string => typeof value === 'string' && /^[\w-]{43}$/.test(value)
 
 function invalid(what: string): TunnelError {
-  return new TunnelError('GUARD_INVALID', `guard: ${what}.`)
+  return new TunnelError('OPTION_INVALID', `guard: ${what}.`)
 }

@@ -34,13 +34,13 @@ export function makerOf({ issuers = [], logins = [], usedLinks }: GuardingOption
   }
 }
 
-/** TLS asks for certificates before there is a path. Throws `GUARD_INVALID`. */
+/** Returns the authorities of a guard, because TLS asks for certificates before there is a path. Throws `OPTION_INVALID`. */
 function clientCaOf({ certificate, paths = {} }: GuardDefinition): string | undefined {
   const all = [certificate, ...Object.values(paths).map(ways => ways.certificate)].flatMap(
     rule => rule?.ca ?? [],
   )
   if (new Set(all).size <= 1) return all[0]
-  throw new TunnelError('GUARD_INVALID', 'guard: all certificate rules of a guard need the same ca.')
+  throw new TunnelError('OPTION_INVALID', 'guard: all certificate rules of a guard need the same ca.')
 }
 
 function hasLinks({ links, paths = {} }: GuardDefinition): boolean {
@@ -55,7 +55,7 @@ function wallsOf({ allow, deny, rate, leftMs }: GuardDefinition): Guard[] {
   return walls
 }
 
-/** One guard in the making. */
+/** A guard in the making. */
 class Making {
   readonly #definition: GuardDefinition
   readonly #tunnel: GuardedTunnel
@@ -114,7 +114,7 @@ class Making {
     const [first] = Object.keys(rest)
     if (first !== undefined)
       throw new TunnelError(
-        'GUARD_INVALID',
+        'OPTION_INVALID',
         `guard.${first} is for http: a ${this.#tunnel.kind} tunnel has allow, deny, rate and ttl.`,
       )
   }

@@ -11,7 +11,7 @@ export interface SessionOptions extends HeartbeatOptions, WindowLimits {
   /** Only the server opens streams. */
   readonly role: 'server' | 'client'
   readonly scheduler: Scheduler
-  /** Streams open at once. Above: an OPEN is answered with RESET `STREAM_LIMIT`. */
+  /** Streams open at once. Above: an OPEN is answered with RESET `TUNNEL_BUSY`. */
   readonly maxStreams: number
   /** Frames without data that may wait while the carrier is full, bytes. Above: `FLOOD`, without a word. */
   readonly maxCarrierBacklogBytes: number

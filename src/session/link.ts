@@ -7,8 +7,8 @@
 //
 //   sender   ── LINK ──▶ bytes … ── UNLINK ──▶          (half still taken)          ◀── LINK_FREE
 
+import { SendQueue } from '../bytes.ts'
 import type { Socket, SocketHandler, Splice, SpliceDone } from '../socket.ts'
-import { Unsent } from '../unsent.ts'
 import type { Stream } from './stream.ts'
 
 /** Bytes handed to a stream that are not consumed yet before reading stops: about one kernel buffer. */
@@ -53,7 +53,7 @@ export class Link {
   readonly #socket: Socket
   readonly #owner: LinkOwner
   readonly #over: (() => void) | undefined
-  readonly #unsent: Unsent = new Unsent()
+  readonly #unsent: SendQueue = new SendQueue()
   #receivedBytes = 0
   #binding: Binding | undefined
   /** A stream left this side's half, and its last bytes may still be on their way. */

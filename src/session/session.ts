@@ -89,7 +89,7 @@ export class Session implements ArrivalsOwner, StreamOwner {
       options.scheduler,
       options,
       number => this.#sendPing(number),
-      () => this.terminate('CARRIER_DEAD'),
+      () => this.terminate('CARRIER_LOST'),
       () => this.#streams.size > 0,
     )
     this.carrierHandler = {
@@ -137,7 +137,7 @@ export class Session implements ArrivalsOwner, StreamOwner {
       return undefined
     if (this.#highestStream === MAX_STREAM_ID) {
       // After four billion streams only a new session helps; the client makes one at once.
-      this.close('STREAM_LIMIT')
+      this.close('TUNNEL_BUSY')
       return undefined
     }
     if (this.#options.streamBudget?.open() === false) return undefined
@@ -299,7 +299,7 @@ export class Session implements ArrivalsOwner, StreamOwner {
     const count = end - start
     if (stream === undefined) return this.#strayData(id, count)
     stream.allowance -= count
-    if (stream.allowance < 0) return this.close('CREDIT_EXCEEDED')
+    if (stream.allowance < 0) return this.close('PROTOCOL_ERROR')
     if (stream.held !== undefined)
       return stream.held.keepData(bytes, start, end) ? undefined : this.close('PROTOCOL_ERROR')
     this.#delivered(stream, bytes, start, end)
@@ -338,10 +338,10 @@ export class Session implements ArrivalsOwner, StreamOwner {
       case GOAWAY:
         return this.#goawayArrived(readCode(bytes, at))
       case LINK:
-        if (id > this.#highestStream) return this.close('STREAM_UNKNOWN')
+        if (id > this.#highestStream) return this.close('PROTOCOL_ERROR')
         return this.links.bind(this.#streams.get(id), id, readU32(bytes, at), readU48(bytes, at + 4))
       case UNLINK:
-        if (id > this.#highestStream) return this.close('STREAM_UNKNOWN')
+        if (id > this.#highestStream) return this.close('PROTOCOL_ERROR')
         return this.links.unbind(id, readU32(bytes, at), readU48(bytes, at + 4))
       case LINK_FREE:
         return this.links.freed(readU32(bytes, at))
@@ -350,13 +350,13 @@ export class Session implements ArrivalsOwner, StreamOwner {
 
   /** A frame for a stream that is not open: late if it once was, a lie if it never was. */
   #strayFrame(id: number): void {
-    if (id > this.#highestStream) this.close('STREAM_UNKNOWN')
+    if (id > this.#highestStream) this.close('PROTOCOL_ERROR')
   }
 
   /** Late data was sent with credit that its stream once had; what goes beyond that was never honest. */
   #strayData(id: number, count: number): void {
-    if (id > this.#highestStream) return this.close('STREAM_UNKNOWN')
-    if (!this.#windows.allowsStray(count)) this.close('CREDIT_EXCEEDED')
+    if (id > this.#highestStream) return this.close('PROTOCOL_ERROR')
+    if (!this.#windows.allowsStray(count)) this.close('PROTOCOL_ERROR')
   }
 
   #openArrived(id: number, tunnel: number): void {
@@ -374,7 +374,7 @@ export class Session implements ArrivalsOwner, StreamOwner {
     })
     const isFull = this.#streams.size >= this.#options.maxStreams
     this.#streams.set(id, stream)
-    const answer = isFull ? 'STREAM_LIMIT' : this.#handler.opened(stream, tunnel)
+    const answer = isFull ? 'TUNNEL_BUSY' : this.#handler.opened(stream, tunnel)
     if (typeof answer === 'string') return stream.reset(answer)
     stream.handler = answer
     if (orphaned !== undefined) answer.reset(...orphaned)

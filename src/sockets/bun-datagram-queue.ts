@@ -20,7 +20,7 @@ const MIN_OPENED_PER_TURN = 4
 interface Platform {
   readonly SOL_SOCKET: number
   readonly SO_RCVBUF: number
-  /** Linux only: on others a flood is read until it ends. */
+  /** The options of a filter. Linux only: on other systems a flood is read until it ends. */
   readonly filter?: { readonly SO_ATTACH_FILTER: number; readonly SO_DETACH_FILTER: number }
 }
 
@@ -39,7 +39,7 @@ type SetOption = (fd: number, option: number, value: Int32Array | BigUint64Array
 
 let loading: Promise<SetOption | undefined> | undefined
 
-/** To be awaited before a socket is opened: then nothing can arrive in between. */
+/** Loads the control. Await it before a socket is opened, so that nothing can arrive in between. */
 export function loadQueueControl(): Promise<SetOption | undefined> {
   loading ??= load()
   return loading
@@ -47,11 +47,11 @@ export function loadQueueControl(): Promise<SetOption | undefined> {
 
 /** All sockets of this event loop: how much each may bring in one turn. */
 class QueueTurns {
-  /** What one socket may bring in this turn. */
+  /** The number of datagrams that one socket may read in this turn. */
   part: number = MAX_PER_TURN
-  /** Those that brought something in this turn. */
+  /** The queues that read something in this turn. */
   #heard: DatagramQueue[] = []
-  /** Those that are shut, in the order in which they will be opened. */
+  /** The closed queues, in the order in which they will be opened. */
   readonly #shut = new Set<DatagramQueue>()
   #isEndPlanned = false
   readonly #end: () => void = () => {
@@ -76,7 +76,7 @@ class QueueTurns {
     this.#planEnd()
   }
 
-  /** It is to be opened again in a later turn. */
+  /** Remembers a queue, to open it in a later turn. */
   shut(queue: DatagramQueue): void {
     this.#shut.add(queue)
   }
@@ -142,7 +142,7 @@ export class DatagramQueue {
 
 let addressOf: (view: BigUint64Array) => number = () => 0
 
-/** `struct sock_fprog`: the number of instructions, and where they are. */
+/** Makes a `struct sock_fprog`: the number of instructions, and their address. */
 function programOf(instructions: BigUint64Array): BigUint64Array {
   return new BigUint64Array([BigInt(instructions.length), BigInt(addressOf(instructions))])
 }

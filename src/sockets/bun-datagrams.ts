@@ -12,7 +12,7 @@ import { failure } from './gate.ts'
 /** A UDP port that any stranger may send to. */
 export interface BoundPort {
   readonly port: number
-  /** As `DatagramSocket.send`, to this address. */
+  /** Sends datagrams, like `DatagramSocket.send`, to this address. */
   send(datagrams: readonly Uint8Array[], port: number, address: string): number
   close(): void
 }
@@ -153,7 +153,10 @@ function sentOf(many: () => number): number {
   }
 }
 
-/** `undefined`: it cannot be sent. Tried twice, because the first time may tell what an earlier one met. */
+/**
+ * Whether a datagram was sent. `undefined` if it cannot be sent. Tried twice, because the first time may tell what an earlier
+ * one met.
+ */
 function isSentOf(one: () => boolean): boolean | undefined {
   for (let attempt = 0; attempt < 2; attempt++) {
     try {
@@ -165,7 +168,7 @@ function isSentOf(one: () => boolean): boolean | undefined {
   return undefined
 }
 
-/** Bun hands the error over in the place of the socket, whatever its types say. */
+/** Reports an error. Bun passes the error in the place of the socket, whatever its types say. */
 function refused(error: object, handler: DatagramSocketHandler): void {
   if (error instanceof Error && 'code' in error && error.code === 'ECONNREFUSED') handler.refused(error)
 }

@@ -8,10 +8,10 @@ import type * as Quic from 'node:quic'
 import type { ServerTls } from './bun.ts'
 import { ignoreUnreachable } from './unreachable-peers.ts'
 
-/** Where a writer says when there is room again: a promise, or null when it has ended. */
+/** The property with which a writer says when there is room again: a promise, or null when it has ended. */
 export const DRAINS: unique symbol = Symbol.for('Stream.drainableProtocol') as never
 
-/** What the types do not have. */
+/** The methods that the types do not have. */
 interface Cutting {
   /** The answer is cut off with this code. */
   resetStream(code: bigint): void
@@ -24,7 +24,7 @@ interface Writer {
   readonly desiredSize: number | null
   /** Copies the bytes. False: there is no room, and none was taken. */
   writeSync(bytes: Uint8Array): boolean
-  /** -1: not now. */
+  /** Ends the stream; -1 if that is not possible now. */
   endSync(): number
   end(): Promise<unknown>
   [DRAINS](): Promise<unknown> | null
@@ -37,7 +37,7 @@ export type FieldValues = NodeJS.Dict<string | string[]>
 export interface QuicOptions {
   readonly hostname: string
   readonly port: number
-  /** Shown to visitors whose name has no other; `undefined`: their handshake fails. */
+  /** The certificate for visitors whose name has no other. `undefined`: their handshake fails. */
   readonly certificate: ServerTls | undefined
   /** Requests under way on one connection. */
   readonly maxStreams: number
@@ -49,10 +49,10 @@ export interface QuicOptions {
   readonly handshakeMs: number
 }
 
-/** QUIC on one UDP port. */
+/** A QUIC listener on one UDP port. */
 export interface QuicListening {
   readonly port: number
-  /** New handshakes for `name` show this certificate; `*` is for all others. */
+  /** Sets the certificate of new handshakes for `name`; `*` is for all others. */
   show(name: string, certificate: ServerTls): void
   /** Accepts no more connections. */
   stop(): void
@@ -64,7 +64,7 @@ export interface QuicListening {
 const WINDOW_BYTES = 262_144
 /** A visitor that is gone without a word: its connection is closed after so many seconds of silence. */
 const SILENT_SECONDS = 30
-/** QUIC's own fields have 16 bits. */
+/** The maximum number of connections: QUIC's own fields have 16 bits. */
 const MOST_CONNECTIONS = 65_535
 const ALL_NAMES = '*'
 
@@ -138,7 +138,7 @@ function entryOf({ cert, key }: ServerTls): Quic.SNIEntry {
   return { keys: [createPrivateKey(key)], certs: chain.map(pem => Buffer.from(pem)) }
 }
 
-/** What the runtime lacks; `undefined`: a request went through it and back as a server needs it. */
+/** Returns what the runtime lacks. `undefined` if a request and its response passed as a server needs it. */
 export async function quicFault(certificate: ServerTls): Promise<string | undefined> {
   let listening: QuicListening | undefined
   try {

@@ -5,7 +5,7 @@ import type { Socket, SocketHandler } from '../socket.ts'
 
 /** A connection that came in. */
 export interface LocalSocket {
-  /** `false`: no more until `drained`. The bytes are the socket's to keep. */
+  /** Writes bytes. Returns `false` if `drained` has to come first. The bytes are the socket's to keep. */
   write(bytes: Uint8Array): boolean
   end(): void
   terminate(): void
@@ -26,7 +26,7 @@ export interface LocalListening {
   close(): void
 }
 
-/** More than a browser and some commands need. Above: a connection is closed at once. */
+/** The maximum number of connections: more than a browser and some commands need. Above: a connection is closed at once. */
 const MAX_CONNECTIONS = 128
 /** A free port of IPv4 that is taken on IPv6 is tried again with another one so often. */
 const TRIES = 5

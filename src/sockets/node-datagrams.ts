@@ -14,7 +14,7 @@ import {
 } from '../datagram-socket.ts'
 import type { BindOptions, BoundPort } from './bun-datagrams.ts'
 
-/** What may wait for the kernel. */
+/** The maximum number of bytes that may wait for the kernel. */
 const MAX_QUEUED_BYTES = 262_144
 
 export const associateNode: Associate = ({ host, port }, handler) =>

@@ -14,10 +14,12 @@ import { failure } from './gate.ts'
 import { pinFault, protocolFault } from './pin.ts'
 import { sessionSlot } from './tls-sessions.ts'
 
-/** Most that is copied and queued at once. */
+/** The maximum number of bytes that are copied and queued at once. */
 const MAX_WRITE_BYTES = 1_048_576
 
-/** Node asks the system's resolver for `localhost`, which may know one family only. Browsers try both; so do we. */
+/**
+ * The addresses of `localhost`. Node asks the system's resolver, which may know one family only. Browsers try both; so do we.
+ */
 const LOCALHOST = ['::1', '127.0.0.1']
 
 /** Opens a connection. Fails with Node's error: `ECONNREFUSED`, `ENOTFOUND`, `ERR_TLS_CERT_ALTNAME_INVALID`, … */
@@ -184,7 +186,7 @@ async function secured(
   }
 }
 
-/** Reading the authorities takes longer than a handshake, so dials with the same options share it. */
+/** The contexts by options: to read the authorities takes longer than a handshake, so dials with the same options share it. */
 const contexts = new WeakMap<TlsOptions, SecureContext>()
 
 function contextOf(options: TlsOptions): SecureContext {
@@ -232,7 +234,7 @@ class Connection implements Socket {
   #peerEnded = false
   #isTerminated = false
   #isClosed = false
-  /** Why it is or will be closed, if not by FIN both ways. */
+  /** The error that closes or will close it. `undefined` for FIN in both directions. */
   #failure: Error | undefined
   readonly #handler: SocketHandler
   readonly #written: () => void
@@ -300,7 +302,7 @@ class Connection implements Socket {
     else this.#raw.resetAndDestroy()
   }
 
-  /** Node only dials here. */
+  /** Returns nothing: Node only dials here. */
   endpoints(): Endpoints | undefined {
     const { remoteAddress, remotePort = 0, localAddress, localPort = 0 } = this.#raw
     if (remoteAddress === undefined || localAddress === undefined) return undefined
@@ -323,7 +325,10 @@ class Connection implements Socket {
     this.#socket.resume()
   }
 
-  /** What a handler throws costs it its connection. On the event loop it would end the process. */
+  /**
+   * Calls a handler. If it throws, its connection ends, because on the event loop the error would end the process. On the event
+   * loop it would end the process.
+   */
   #tell(event: () => void): void {
     try {
       event()
@@ -364,7 +369,7 @@ function wasReset(raw: NetSocket, hasEnded: boolean): boolean {
   }
 }
 
-/** It is joined to itself: see `isRefusedAsOwn` of bun-connection.ts. */
+/** Whether the connection is joined to itself: see `isRefusedAsOwn` of bun-connection.ts. */
 function isOwn({ localPort, remotePort, localAddress, remoteAddress }: NetSocket): boolean {
   return localPort === remotePort && localAddress === remoteAddress
 }

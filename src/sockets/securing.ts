@@ -14,7 +14,7 @@ export class Securing {
     this.#failed = failed
   }
 
-  /** See `Socket.secure`. */
+  /** Begins TLS on a connection; see `Socket.secure`. */
   secure(below: Connection, first: Uint8Array, handshake: ServerHandshake): void {
     const { protocol } = handshake
     const secured = new Connection(undefined, undefined, false, {

@@ -158,7 +158,7 @@ export class MemoryCertificates implements CertificateStore {
   }
 
   #checkOpen(): void {
-    if (this.#isClosed) throw new TunnelError('CERTIFICATE_STORE_FAILED', 'The store is closed.')
+    if (this.#isClosed) throw new TunnelError('STORE_FAILED', 'The store is closed.')
   }
 }
 

@@ -234,7 +234,7 @@ export class SqliteCertificates implements CertificateStore {
     } catch (cause) {
       if (cause instanceof TunnelError) throw cause
       const reason = cause instanceof Error ? cause.message : String(cause)
-      throw new TunnelError('CERTIFICATE_STORE_FAILED', `${this.#path} cannot be used: ${reason}.`, { cause })
+      throw new TunnelError('STORE_FAILED', `${this.#path} cannot be used: ${reason}.`, { cause })
     }
   }
 }

@@ -7,7 +7,7 @@ import { openPrivateDatabase } from './private-database.ts'
 
 const SCHEMA = `
   create table if not exists boxes (
-    name text primary key, owner text not null, paths text not null, answer integer not null, seenMs integer not null
+    name text primary key, owner text not null, paths text not null, status integer not null, seenMs integer not null
   ) strict;
   create table if not exists webhooks (
     id integer primary key autoincrement, owner text not null, name text not null, path text not null,
@@ -55,7 +55,7 @@ interface BoxRow {
   readonly name: string
   readonly owner: string
   readonly paths: string
-  readonly answer: number
+  readonly status: number
   readonly seenMs: number
 }
 
@@ -107,11 +107,11 @@ export class SqliteInbox implements InboxStore {
     return row === null ? undefined : { ...row, paths: row.paths.split('\n') }
   }
 
-  saveBox({ name, owner, paths, answer }: Box, nowMs: number): readonly string[] {
+  saveBox({ name, owner, paths, status }: Box, nowMs: number): readonly string[] {
     return this.#durably(() => {
       this.#database
         .query('insert or replace into boxes values (?, ?, ?, ?, ?)')
-        .run(name, owner, paths.join('\n'), answer, nowMs)
+        .run(name, owner, paths.join('\n'), status, nowMs)
       const gone = `delete from boxes where name in (
         select name from boxes where owner = ? order by seenMs desc limit -1 offset ${MAX_BOXES_OF_OWNER}) returning name`
       // The column that was asked for.

@@ -22,16 +22,16 @@ import {
 } from './frame.ts'
 
 export interface FrameHandler {
-  /** bytes[start, end) is a piece of the DATA of a stream. The array is the handler's to keep. */
+  /** Called with bytes[start, end), a piece of the DATA of a stream. The array is the handler's to keep. */
   data(stream: number, bytes: Uint8Array, start: number, end: number): void
   /**
-   * Any other frame, whole: its payload begins in `bytes` at `start` and is only valid during the call. It is no view, because
-   * a small one costs more than the frame: 60 ns, and memory until the next collection.
+   * Called with any other frame, whole: its payload begins in `bytes` at `start` and is only valid during the call. It is no
+   * view, because a small one costs more than the frame: 60 ns, and memory until the next collection.
    */
   frame(type: number, stream: number, bytes: Uint8Array, start: number, end: number): void
 }
 
-/** Exact payload size by type; -1 for those that vary but are not empty. Any other size is a protocol error. */
+/** The exact payload size by type; -1 for those that vary but are not empty. Any other size is a protocol error. */
 const PAYLOAD_BYTES: readonly number[] = (() => {
   const sizes: number[] = []
   sizes[DATA] = -1
@@ -54,9 +54,9 @@ const IS_SESSION_FRAME: readonly boolean[] = PAYLOAD_BYTES.map((_, type) =>
   [PING, PONG, CONTROL, GOAWAY, LINK_FREE].includes(type),
 )
 
-/** Room for what is collected at first: every frame but a control message fits. */
+/** The initial size of the buffer for incomplete frames: every frame but a control message fits. */
 const PARTIAL_BYTES = 64
-/** So many bytes of a control message cost its reader as much as a frame. */
+/** The number of bytes of a control message that cost its reader as much as a frame. */
 const BYTES_LIKE_A_FRAME = 512
 
 /** An incremental frame parser. Holds at most one header and one control payload, never data. */
@@ -68,12 +68,12 @@ export class FrameDecoder {
   #inPayload = false
   #type = 0
   #stream = 0
-  /** DATA bytes still to come, or the size of the control payload being collected. */
+  /** The number of DATA bytes still to come, or the size of the control payload being collected. */
   #remaining = 0
   #stopped = false
-  /** Of a portion: `receive` stops at 0. A long control message counts as several. */
+  /** The number of frames left in a portion: `receive` stops at 0. A long control message counts as several. */
   framesLeft: number = Number.POSITIVE_INFINITY
-  /** How far `receive` came. */
+  /** The position that `receive` has reached. */
   at = 0
 
   constructor(handler: FrameHandler) {
@@ -124,7 +124,7 @@ export class FrameDecoder {
     const type = from[at + 3]!
     const stream = readU32(from, at + 4)
     if (type > MAX_FRAME_TYPE) return 'PROTOCOL_ERROR'
-    if (length > MAX_FRAME_BYTES) return 'FRAME_TOO_LARGE'
+    if (length > MAX_FRAME_BYTES) return 'PROTOCOL_ERROR'
     const expected = PAYLOAD_BYTES[type]!
     if (expected === -1 ? length === 0 : length !== expected) return 'PROTOCOL_ERROR'
     // Stream frames belong to a stream, session frames to none.

@@ -9,14 +9,17 @@
 
 export const FRAME_HEADER_BYTES = 8
 
-/** Largest payload of one frame. 64 KiB: a small answer waits behind at most this much of a download. */
+/**
+ * The maximum payload of a frame: a small response waits behind at most 64 KiB of a download. 64 KiB: a small answer waits
+ * behind at most this much of a download.
+ */
 export const MAX_FRAME_BYTES = 65_536
 
 /** Bytes each side may send on a new stream before it gets credit. Part of the protocol, not a setting. */
 export const INITIAL_CREDIT_BYTES = 262_144
 
 export const DATA = 0
-/** Server to client: a visitor's connection wants to reach the origin. Payload: tunnel number (u32). */
+/** A frame to the client: a visitor's connection to the origin is wanted. Payload: tunnel number (u32). */
 export const OPEN = 1
 /** No more bytes this way (half-close). Payload: how many bytes of the other side were delivered (u48). */
 export const END = 2
@@ -24,22 +27,27 @@ export const END = 2
 export const RESET = 3
 /** The receiver consumed bytes: the sender may send as many more. Payload: bytes (u32). */
 export const CREDIT = 4
-/** Stream 0. Payload: 8 opaque bytes that come back in a PONG. */
+/** A frame on stream 0. Payload: 8 opaque bytes that come back in a PONG. */
 export const PING = 5
 export const PONG = 6
-/** Stream 0. Payload: one JSON message of `wire/control.ts`. */
+/** A frame on stream 0. Payload: one JSON message of `wire/control.ts`. */
 export const CONTROL = 7
-/** Stream 0, server to client or back: no new streams; what is open may finish. Payload: error number (u16). */
+/** A frame on stream 0 in either direction: no new streams; open ones may finish. Payload: error number (u16). */
 export const GOAWAY = 8
 
 /** The sender's bytes of this stream travel on a link from here on. Payload: link (u32), first byte of it (u48). */
 export const LINK = 9
-/** They end there, and nothing follows but END or RESET. Payload: link (u32), the byte behind the last one (u48). */
+/**
+ * A frame that ends the bytes on a link; only END or RESET follows. Payload: link (u32), the byte behind the last one (u48).
+ */
 export const UNLINK = 10
-/** Stream 0. All bytes up to an UNLINK have come: the sender may use the link for another stream. Payload: link (u32). */
+/**
+ * A frame on stream 0. All bytes up to an UNLINK have come: the sender may use the link for another stream. Payload: link
+ * (u32).
+ */
 export const LINK_FREE = 11
 
-/** Highest frame type of this version; a higher one is a protocol error. */
+/** The highest frame type of this version; a higher one is a protocol error. */
 export const MAX_FRAME_TYPE = 11
 
 /** The WebSocket subprotocol by which both ends agree on this wire and its version. */
@@ -80,7 +88,7 @@ export function readU32(from: Uint8Array, at: number): number {
   return ((from[at]! << 24) | (from[at + 1]! << 16) | (from[at + 2]! << 8) | from[at + 3]!) >>> 0
 }
 
-/** 48 bits hold 281 TB: enough to count the bytes of any stream exactly as a number. */
+/** Writes a number of 48 bits, which hold 281 TB: enough to count the bytes of any stream exactly. */
 export function writeU48(into: Uint8Array, at: number, value: number): void {
   const high = Math.floor(value / 0x1_0000_0000)
   into[at] = high >>> 8

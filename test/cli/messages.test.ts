@@ -216,7 +216,7 @@ test('a terminal gets the last words, those of doctor and those of login broken 
   expect(run.stdout.split('\r\n').filter(line => line.length > 100)).toEqual([])
   // Whole for who reads it by a program.
   const { stderr } = await finish(['tcp', '27015-99999'])
-  expect(stderr).toMatch(/^error PORT_INVALID: [^\n]{80,}\n$/)
+  expect(stderr).toMatch(/^error OPTION_INVALID: [^\n]{80,}\n$/)
 })
 
 test('login does not tell to log in', async () => {

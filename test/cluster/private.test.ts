@@ -50,7 +50,7 @@ test('a service at one server is reached from another: bytes, ends, resets', asy
   }
   // Nothing else of the cluster has such a name.
   for (const name of ['app', 'udp:db', 'nothing'])
-    expect(await codeOf(connectTo({ name, server: urlOf(second), token: 'share' }))).toBe('SERVICE_NOT_FOUND')
+    expect(await codeOf(connectTo({ name, server: urlOf(second), token: 'share' }))).toBe('TUNNEL_NOT_FOUND')
   expect(cluster.errors).toEqual([])
 })
 

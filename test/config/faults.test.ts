@@ -46,18 +46,18 @@ const CLIENT: readonly Case[] = [
   },
   {
     of: 'what a pool cannot be',
-    file: web('port = 3000', 'pool = { to = "all", affinity = "cookie", answer = 404 }'),
+    file: web('port = 3000', 'pool = { to = "all", affinity = "cookie", response = 404 }'),
     says: [
       'a.toml:3:22 services.web.pool.affinity is for to = "one": all get a copy',
-      'a.toml:3:43 services.web.pool.answer must be a whole number from 200 to 299, not 404',
+      'a.toml:3:43 services.web.pool.response must be a whole number from 200 to 299, not 404',
     ],
   },
   {
     of: 'what a pool of the ordinary kind cannot be',
-    file: web('port = 3000', 'pool = { answer = "first", label = "anna" }'),
+    file: web('port = 3000', 'pool = { response = "first", label = "anna" }'),
     says: [
-      'a.toml:3:10 services.web.pool.answer is for to = "all"',
-      'a.toml:3:28 services.web.pool.label is for to = "all"',
+      'a.toml:3:10 services.web.pool.response is for to = "all"',
+      'a.toml:3:30 services.web.pool.label is for to = "all"',
     ],
   },
   {

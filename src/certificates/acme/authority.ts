@@ -341,7 +341,7 @@ function checked(cert: string, { key, names }: StoredOrder): Certificate {
   const missing = names.filter(name => certificate.checkHost(sampleOf(name)) === undefined)
   if (!isOurs || missing.length > 0) {
     const what = isOurs ? `without ${missing.join(', ')}` : 'of another key'
-    throw new TunnelError('ACME_RESPONSE_INVALID', `The certificate authority sent a certificate ${what}.`)
+    throw new TunnelError('ACME_UNREACHABLE', `The certificate authority sent a certificate ${what}.`)
   }
   return { cert, key }
 }

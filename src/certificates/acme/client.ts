@@ -255,4 +255,4 @@ function https(value: unknown, what: string): string {
 }
 
 const invalid = (what: string): TunnelError =>
-  new TunnelError('ACME_RESPONSE_INVALID', `The certificate authority did not send ${what}.`)
+  new TunnelError('ACME_UNREACHABLE', `The certificate authority did not send ${what}.`)

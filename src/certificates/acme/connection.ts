@@ -101,7 +101,7 @@ export class AcmeConnection {
     const { json } = await this.get(this.#server.directory, 'The directory cannot be read')
     const { newNonce, newAccount, newOrder, revokeCert, renewalInfo, meta } = json ?? {}
     if (!isHttps(newNonce) || !isHttps(newAccount) || !isHttps(newOrder) || !isHttps(revokeCert))
-      throw new TunnelError('ACME_RESPONSE_INVALID', `${this.#server.directory} is no directory of RFC 8555.`)
+      throw new TunnelError('ACME_UNREACHABLE', `${this.#server.directory} is no directory of RFC 8555.`)
     const required = typeof meta === 'object' && meta !== null && 'externalAccountRequired' in meta
     return {
       newNonce,
@@ -118,7 +118,7 @@ export class AcmeConnection {
     this.#judge(await this.#send(newNonce, { method: 'HEAD' }, signal), 'No nonce was given')
     const nonce = this.#nonces.pop()
     if (nonce === undefined)
-      throw new TunnelError('ACME_RESPONSE_INVALID', `${newNonce} answered without a Replay-Nonce.`)
+      throw new TunnelError('ACME_UNREACHABLE', `${newNonce} answered without a Replay-Nonce.`)
     return nonce
   }
 

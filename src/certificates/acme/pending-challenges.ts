@@ -1,6 +1,6 @@
 // Checks that the server answers itself: HTTP-01 on port 80, TLS-ALPN-01 on port 443. Of a cluster, any server may be asked.
 
-import type { Certificate, ChallengeAnswers } from '../../certificates.ts'
+import type { Certificate, ChallengeResponses } from '../../certificates.ts'
 import type { Clock } from '../clock.ts'
 import { challengeCertificate } from './challenge-certificate.ts'
 import type { Challenge, Solver } from './solver.ts'
@@ -16,7 +16,7 @@ interface Shared {
 const SHARED_MS = 3_600_000
 
 /** Holds as many as orders under way have names: the issuer bounds them. */
-export class PendingChallenges implements ChallengeAnswers {
+export class PendingChallenges implements ChallengeResponses {
   readonly #answers = new Map<string, string>()
   readonly #certificates = new Map<string, Certificate>()
   readonly #clock: Clock

@@ -7,8 +7,8 @@ import { visible } from '../terminal/format.ts'
 const CONTEXT = 3
 
 /** Empty when they are equal. */
-export function diffLines({ request, answer }: Diff): readonly string[] {
-  return [...sideLines('request', request), ...sideLines('answer', answer)]
+export function diffLines({ request, response }: Diff): readonly string[] {
+  return [...sideLines('request', request), ...sideLines('response', response)]
 }
 
 function sideLines(side: string, { first, fields, body }: MessageDiff): readonly string[] {

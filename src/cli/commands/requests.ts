@@ -144,7 +144,7 @@ function line({
   path,
   tunnel,
   times,
-  answerBody,
+  responseBody,
   code,
 }: ExchangeRow): string {
   const time = new Date(startedAt).toTimeString().slice(0, 8)
@@ -156,7 +156,7 @@ function line({
     visible(method || kind).padEnd(7),
     outcome.padStart(3),
     took.padStart(8),
-    formatBytes(answerBody.totalBytes).padStart(8),
+    formatBytes(responseBody.totalBytes).padStart(8),
     visible(path || tunnel),
   ]
   return `${columns.join('  ')}${code === undefined ? '' : `  ${code}`}`

@@ -7,11 +7,13 @@ import { TunnelError } from '../../errors.ts'
 import { stateFolder } from '../../state-folder.ts'
 import { createClient, type ServerEnd } from '../ends.ts'
 import { EXIT } from '../exit-codes.ts'
+import { notify } from '../notify.ts'
 import { type Destination, serverOption } from '../settings/destination.ts'
 import { startEmbeddedServer } from '../sharing/embedded-server.ts'
 import { endWithUs } from '../sharing/last-watch.ts'
 import { familyOf, listeningPorts } from '../sharing/listening-ports.ts'
 import { accepts } from '../sharing/origin-watch.ts'
+import { onEnd } from '../sharing/patience.ts'
 import { reachLine } from '../sharing/reach.ts'
 import { explainRefusals } from '../sharing/refused-host.ts'
 import { describe } from '../sharing/report.ts'
@@ -47,14 +49,18 @@ const KILL_AFTER_MS = 10_000
 
 /** Resolves to the exit code of the command. */
 export async function runCommand(settings: RunSettings, stage: RunStage): Promise<number> {
-  const reservation = await reserveFor(settings, stage)
+  const lost = new AbortController()
+  const reservation = await reserveFor(settings, stage, lost)
   if (stage.stop.aborted) {
     // Before the command was started.
     await reservation?.close()
     return EXIT.interrupted
   }
   try {
-    return await runWith(settings, reservation, stage)
+    const stop = AbortSignal.any([stage.stop, lost.signal])
+    const code = await runWith(settings, reservation, { ...stage, stop })
+    if (lost.signal.aborted && !stage.stop.aborted) throw lost.signal.reason
+    return code
   } finally {
     await reservation?.close()
   }
@@ -66,8 +72,15 @@ interface Reservation {
   close(): Promise<void>
 }
 
-/** `undefined`: there is no tunnel; a line has said why, and the command runs without it. */
-async function reserveFor(settings: RunSettings, stage: RunStage): Promise<Reservation | undefined> {
+/**
+ * `undefined`: there is no tunnel; a line has said why, and the command runs without it. Aborts `lost` if a lost connection is to end
+ * the command.
+ */
+async function reserveFor(
+  settings: RunSettings,
+  stage: RunStage,
+  lost: AbortController,
+): Promise<Reservation | undefined> {
   const { destination, client: options, isRequired } = settings
   let embedded: ServerEnd | undefined
   try {
@@ -84,6 +97,9 @@ async function reserveFor(settings: RunSettings, stage: RunStage): Promise<Reser
     })
     client.on('disconnected', () => stage.say('connection lost, reconnecting'))
     client.on('connected', ({ url }) => stage.say(url))
+    onEnd(client, error => {
+      if (error instanceof TunnelError && error.code === 'DISCONNECTED') lost.abort(error)
+    })
     client.on('reach', reach => stage.say(reachLine(reach)))
     client.on('error', error => {
       const { code, message } = describe(error)
@@ -127,7 +143,12 @@ async function runWith(
   const isTerminal = process.stdin.isTTY || process.platform === 'win32'
   const child = spawn(program, args, {
     stdio: 'inherit',
-    env: { ...environment, ...(reservation && variables(reservation.url, port, environment)) },
+    // The supervisor listens to this program, not to what it starts.
+    env: {
+      ...environment,
+      NOTIFY_SOCKET: undefined,
+      ...(reservation && variables(reservation.url, port, environment)),
+    },
     // What the command starts ends with it: a signal goes to the whole group. One that reads from a terminal has to stay in ours.
     detached: !isTerminal,
     // Windows finds npm.cmd by its shell alone.
@@ -143,7 +164,9 @@ async function runWith(
     () => (isOver.now = true),
   )
   let killing: ReturnType<typeof setTimeout> | undefined
+  notify(`READY=1\nSTATUS=${reservation?.url ?? 'No tunnel'}`, environment)
   const passOn = () => {
+    notify('STOPPING=1', environment)
     // A terminal has sent Ctrl+C to the command already, as to every process of the group. Other signals came to us alone.
     if (!isTerminal || stop.reason !== 'SIGINT') signalTo(child, !isTerminal, 'SIGTERM')
     killing = setTimeout(kill, KILL_AFTER_MS)

@@ -137,7 +137,7 @@ async function serveByWorkers(
   const workers = await Workers.start(count, descriptors, folder, run)
   run.served()
   try {
-    admin?.listen(workers, upgrade)
+    admin?.listen(workers, upgrade, given.basePath)
   } catch (error) {
     await workers.stop()
     throw error

@@ -2,7 +2,6 @@
 
 import { isDeepStrictEqual } from 'node:util'
 import { pauseBefore } from '../../client/carriers/tries.ts'
-import type { TunnelClientEvents } from '../../client/options.ts'
 import type { ClientConfig } from '../../config/client-config.ts'
 import { loadClientConfig } from '../../config/load.ts'
 import { deferred } from '../../deferred.ts'
@@ -24,7 +23,7 @@ import {
 } from '../settings/destination.ts'
 import { Logins } from '../settings/logins.ts'
 import { startEmbeddedServer } from '../sharing/embedded-server.ts'
-import { connectPatiently, MAX_PAUSE_MS, passes, pauseUntil } from '../sharing/patience.ts'
+import { connectPatiently, MAX_PAUSE_MS, onEnd, passes, pauseUntil } from '../sharing/patience.ts'
 import { tellReach } from '../sharing/reach.ts'
 import { report } from '../sharing/report.ts'
 import { type Refusal, Services } from '../sharing/services.ts'
@@ -38,13 +37,15 @@ export interface UpSettings {
   readonly file: string | undefined
   /** Use a server in this process, whatever the file says. */
   readonly isLocal: boolean
+  /** A lost connection ends the command, whatever the file says. */
+  readonly endsWhenLost: boolean
 }
 
 /** Resolves after a clean end. Rejects when the file has faults at the start, no service can be had, or the server says no for good. */
-export async function up({ file, isLocal }: UpSettings, run: Run): Promise<void> {
+export async function up({ file, isLocal, endsWhenLost }: UpSettings, run: Run): Promise<void> {
   const path = file ?? findConfig('.')
   const lost = deferred<never>()
-  const up = new Up({ path, isNamed: file !== undefined, isLocal }, run, lost.reject)
+  const up = new Up({ path, isNamed: file !== undefined, isLocal, endsWhenLost }, run, lost.reject)
   // Before it is read: what is written from here on is noticed.
   const watch = new FileWatch(
     [path],
@@ -63,7 +64,7 @@ export async function up({ file, isLocal }: UpSettings, run: Run): Promise<void>
 }
 
 /** The file, and how it came to be used. */
-type Source = Pick<FileSettings, 'path' | 'isNamed' | 'isLocal'>
+type Source = Pick<FileSettings, 'path' | 'isNamed' | 'isLocal'> & Pick<UpSettings, 'endsWhenLost'>
 
 class Up {
   readonly #source: Source
@@ -255,6 +256,7 @@ class Line {
     try {
       const options = {
         ...connection,
+        ...(source.endsWhenLost && { reconnect: false }),
         ...(state !== undefined && { stateFolder: state }),
         reportRate: run.reportRate,
         token: '',
@@ -296,7 +298,7 @@ class Line {
     })
     client.on('registered', () => services.sync())
     client.on('reach', reach => tellReach(reach, output))
-    client.on('close', ({ error }: TunnelClientEvents['close']) => {
+    onEnd(client, error => {
       if (error !== undefined && !this.#isClosed) lost(error)
     })
   }
@@ -315,7 +317,7 @@ async function read({ path, isNamed }: Source, { output, environment }: Run): Pr
   const logins = () => new Logins(environment)
   const found = isNamed ? undefined : (server: string) => trustsServer(server, environment, logins)
   const { config, faults } = await loadClientConfig(path, environment, found)
-  for (const { at, message } of faults) output.event({ type: 'fault', file: path, ...at, message })
+  for (const { at, message } of faults) output.event({ type: 'configError', file: path, ...at, message })
   if (config === undefined) throw faultsError(path, faults)
   return config
 }

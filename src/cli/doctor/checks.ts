@@ -164,7 +164,7 @@ async function checkAppTls({ options, label }: Target): Promise<Check> {
 export async function checkServer(way: Way): Promise<readonly Check[]> {
   const { host: hostname = 'localhost', port } = way.server.address
   const secure = way.server.isSecure
-  const url = formatUrl({ secure, hostname, ...(port !== undefined && { port }) })
+  const url = formatUrl({ secure, hostname, ...(port !== undefined && { port }) }) + way.server.path
   if (way.proxy !== undefined && way.proxy.scheme !== 'socks5') {
     const found = `${hostname} is for the proxy to resolve`
     return [{ verdict: 'ok', what: 'server name', found }, ...(await checkStatus(way, url))]

@@ -43,7 +43,7 @@ export async function askPage(
   }
   const dialled = dial(server.address, handler, dialling.signal)
   // HTTP/1.0: the body has no chunks and ends with the connection.
-  const request = `GET ${path} HTTP/1.0\r\nHost: ${server.host}\r\nConnection: close\r\n\r\n`
+  const request = `GET ${server.path}${path} HTTP/1.0\r\nHost: ${server.host}\r\nConnection: close\r\n\r\n`
   dialled.then(socket => socket.write(new TextEncoder().encode(request)), reject)
   try {
     return await promise

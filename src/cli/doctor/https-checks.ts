@@ -15,7 +15,7 @@ export async function checkHttpPort(dial: Dial, host: string, port: number = HTT
   const url = `http://${host}${port === HTTP_PORT ? '' : `:${port}`}`
   const fix = `Open port ${HTTP_PORT} and start the server with --http-port ${HTTP_PORT}: the checks of --acme come there, unless --acme-dns or --acme-challenge says otherwise.`
   try {
-    const server = { address: { host, port }, host, isSecure: false }
+    const server = { address: { host, port }, host, path: '', isSecure: false }
     const { status, headers } = await askPage(dial, server, '/', TIMEOUT_MS)
     const location = headers.get('location') ?? ''
     if (status >= 301 && status <= 308 && location.startsWith('https://'))

@@ -104,7 +104,7 @@ export function readingTools(sessions: Sessions): readonly Tool[] {
         part: {
           type: 'string',
           description: 'Default: all',
-          enum: ['all', 'request.body', 'answer.body', 'messages'],
+          enum: ['all', 'request.body', 'response.body', 'messages'],
         },
         offset: {
           type: 'integer',
@@ -129,7 +129,7 @@ export function readingTools(sessions: Sessions): readonly Tool[] {
           given.number('max_bytes') ?? DEFAULT_BODY_BYTES,
         ]
         const part = given.text('part') ?? 'all'
-        const bodyOf = async (side: 'request' | 'answer') => {
+        const bodyOf = async (side: 'request' | 'response') => {
           const { body } = detail[side] ?? {}
           if (body === undefined || body.totalBytes === 0) return undefined
           const bytes = await session.bytes(`exchanges/${detail.id}/${side}.body?decoded=1&${reveal}`)
@@ -145,20 +145,20 @@ export function readingTools(sessions: Sessions): readonly Tool[] {
           return { said: `${frames.length} of ${total} messages, from ${offset}.`, captured: hidden(frames) }
         }
         if (part !== 'all') {
-          const body = await bodyOf(part === 'request.body' ? 'request' : 'answer')
+          const body = await bodyOf(part === 'request.body' ? 'request' : 'response')
           return body === undefined ? { said: 'There is no such body.' } : { captured: body }
         }
-        const messageOf = async (side: 'request' | 'answer') => {
+        const messageOf = async (side: 'request' | 'response') => {
           const message = detail[side]
           if (message === undefined) return undefined
           const body = await bodyOf(side)
           const trailers = message.trailers.length > 0 ? { trailers: hidden(message.trailers) } : {}
           return { head: hidden(message.head.trimEnd().split('\r\n')), ...trailers, ...(body && { body }) }
         }
-        const [request, answer] = await Promise.all([messageOf('request'), messageOf('answer')])
+        const [request, response] = await Promise.all([messageOf('request'), messageOf('response')])
         return {
           said: `Request ${detail.id}. ${explained(detail, [])[0] ?? ''}`,
-          captured: { row: hidden(shortRow(detail)), request, answer },
+          captured: { row: hidden(shortRow(detail)), request, response },
         }
       },
     },
@@ -257,7 +257,7 @@ export function shortRow(row: ExchangeRow): object {
     ...(code !== undefined && { code }),
     ...(times.totalMs !== undefined && { ms: times.totalMs }),
     requestBytes: row.requestBody.totalBytes,
-    responseBytes: row.answerBody.totalBytes,
+    responseBytes: row.responseBody.totalBytes,
     ...(row.frames.total > 0 && { messages: row.frames.total }),
     ...(replayOf !== undefined && { replayOf }),
     ...(verified !== undefined && { signature: verified.isValid ? 'valid' : (verified.reason ?? 'invalid') }),

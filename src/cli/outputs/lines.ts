@@ -4,8 +4,8 @@ import { faultLine } from '../../config/fault.ts'
 import type {
   CliEvent,
   ConfiguredEvent,
-  MoreEvent,
   ResponseEvent,
+  SuppressedEvent,
   TotalsEvent,
   UpgradedEvent,
   VisitorDisconnectedEvent,
@@ -174,7 +174,7 @@ export function eventText(event: CliEvent): string | undefined {
       return `${event.service}: removed`
     case 'configured':
       return `${visible(event.file)}: ${servicesText(event)}${event.inspector === undefined ? '' : `, inspect: ${event.inspector}`}`
-    case 'fault': {
+    case 'configError': {
       const at = event.line === undefined ? undefined : { line: event.line, column: event.column ?? 1 }
       return visible(faultLine(event.file, { at, message: event.message }))
     }
@@ -182,7 +182,7 @@ export function eventText(event: CliEvent): string | undefined {
       return event.requests + (event.connections ?? 0) === 0
         ? undefined
         : `finishing ${counts(event.requests, event.connections).join(', ')}; press Ctrl+C again to quit now`
-    case 'more':
+    case 'suppressed':
       return moreText(event)
     case 'connection':
       return event.kind === 'connect'
@@ -205,7 +205,7 @@ function servicesText({ services, refused = 0 }: ConfiguredEvent): string {
 }
 
 /** `… and 1,234 more requests, 12 errors`. */
-function moreText({ requests, connections, errors, others }: MoreEvent): string | undefined {
+function moreText({ requests, connections, errors, others }: SuppressedEvent): string | undefined {
   const parts = [
     [requests, 'request'],
     [connections, 'connection'],

@@ -32,7 +32,13 @@ const GATHER_MS = 100
 const NARROW_COLUMNS = 60
 
 /** Events without a time: they belong to the start, to the end, or to the second that just ended. */
-const UNTIMED: ReadonlySet<CliEvent['type']> = new Set(['service', 'configured', 'fault', 'draining', 'more'])
+const UNTIMED: ReadonlySet<CliEvent['type']> = new Set([
+  'service',
+  'configured',
+  'configError',
+  'draining',
+  'suppressed',
+])
 
 const CLEAR_LINE = '\r\x1b[2K'
 const CLEAR_BOTH_LINES = `${CLEAR_LINE}\x1b[1A\x1b[2K`
@@ -137,7 +143,7 @@ export class TerminalOutput implements Output {
         break
       case 'request':
         return
-      case 'more':
+      case 'suppressed':
         this.#requests += event.requests
         this.#errors += event.errors
         this.#connections += event.opened
@@ -361,7 +367,7 @@ export class TerminalOutput implements Output {
     const text = eventText(event)
     if (text === undefined) return
     const { red, yellow } = this.#palette
-    const isBad = event.type === 'error' || event.type === 'fault'
+    const isBad = event.type === 'error' || event.type === 'configError'
     const isPlain = event.type === 'configured' || event.type === 'removed'
     const colour = isBad ? red : isPlain ? (line: string) => line : yellow
     const time = UNTIMED.has(event.type) ? '' : this.#time

@@ -3,12 +3,12 @@
 import type { Command } from 'commander'
 import type { Actions } from '../actions.ts'
 import { Flags } from '../settings/flags.ts'
-import { CONNECTION_FLAGS, connection } from './connection.ts'
+import { connection, LASTING_FLAGS } from './connection.ts'
 import { needServer } from './names.ts'
 import { outputWish, PRINTING_FLAGS } from './printing.ts'
 import { flagOptions, seconds } from './values.ts'
 
-const { '--local': _local, ...SERVER_FLAGS } = CONNECTION_FLAGS['Server connection:'] ?? {}
+const { '--local': _local, ...SERVER_FLAGS } = LASTING_FLAGS['Server connection:'] ?? {}
 
 /** With variables of their own: `TUNNEL_PORT` is the port of an app. */
 const OWN_FLAGS = {

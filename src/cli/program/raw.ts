@@ -8,7 +8,7 @@ import type { RawSettings } from '../commands/raw.ts'
 import type { TunnelEnd } from '../ends.ts'
 import { Flags } from '../settings/flags.ts'
 import { parseServices, type Service } from '../settings/target.ts'
-import { CONNECTION_FLAGS, connection } from './connection.ts'
+import { connection, LASTING_FLAGS } from './connection.ts'
 import { guardSettings, RULE_FLAGS } from './guard.ts'
 import {
   HOST_NAME_FLAG,
@@ -172,7 +172,7 @@ function addRawCommand(program: Command, raw: RawCommand, actions: Actions): voi
   const command = program.command(raw.name).description(raw.description).argument('<port>', raw.argument)
   const texts = {
     'Public port or name:': { ...raw.flags, ...PRIVATE_FLAG },
-    ...CONNECTION_FLAGS,
+    ...LASTING_FLAGS,
     ...RULE_FLAGS,
     'Output:': PRINTING_FLAGS,
   }

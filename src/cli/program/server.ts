@@ -85,6 +85,7 @@ const FLAGS: FlagTexts = {
   },
   'Behind a proxy:': {
     '--trusted-proxy <address>': 'trust X-Forwarded-* headers from this address or range; repeatable',
+    '--base-path <path>': 'path of a site that the proxy passes to the server, such as /tunnel',
     '--proxy-protocol': 'expect a PROXY header from trusted proxies',
   },
   'Several servers:': {
@@ -134,6 +135,7 @@ function serverSettings(flags: Flags): ServerConfigOptions {
       trustedProxies: flags.list('trustedProxy'),
       acceptProxyProtocol: flags.isOn('proxyProtocol'),
       publicUrl: flags.text('publicUrl'),
+      basePath: flags.text('basePath'),
       tlsFiles: tlsFiles(flags),
       tlsMinVersion: tlsVersion(flags),
       tlsCiphers: flags.text('tlsCiphers'),

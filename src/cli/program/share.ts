@@ -8,7 +8,7 @@ import type { ShareSettings } from '../commands/share.ts'
 import { Flags } from '../settings/flags.ts'
 import { parseRoutes } from '../settings/target.ts'
 import { APP_FLAGS, appTls, needHttps, targetOf } from './app.ts'
-import { connection } from './connection.ts'
+import { connection, END_FLAG } from './connection.ts'
 import { ACCESS_FLAGS, guardSettings } from './guard.ts'
 import {
   HOST_NAME_FLAG,
@@ -51,7 +51,10 @@ const SHARE_FLAGS: FlagTexts = {
     '--route <path=app>': 'send a path to another app, such as /api=8080; repeatable',
     '--protocol <protocol>': 'protocol of the app: http/1.1, h2c or h2 (default: http/1.1)',
   },
-  'Server connection:': { '--wire <wire>': 'wire protocol: auto, streams or json (default: auto)' },
+  'Server connection:': {
+    '--wire <wire>': 'wire protocol: auto, streams or json (default: auto)',
+    ...END_FLAG,
+  },
   'Name:': {
     ...subdomainFlag('from APP_NAME, or random'),
     '--exact': 'fail if the requested name is in use (default: take "name-2")',
@@ -86,11 +89,11 @@ const AFFINITIES = ['none', 'cookie', 'address'] as const
 
 function poolOf(flags: Flags): Pick<ShareSettings['client'], 'pool'> {
   const text = flags.isOn('pool') ? 'none' : flags.text('pool')
-  const answer = flags.text('poolResponse')
+  const response = flags.text('poolResponse')
   const label = flags.text('poolLabel')
   if (text === 'all') {
-    const whose = answer !== undefined && /^\d+$/.test(answer) ? Number(answer) : answer
-    return { pool: { to: 'all', ...(whose !== undefined && { answer: whose }), ...(label && { label }) } }
+    const whose = response !== undefined && /^\d+$/.test(response) ? Number(response) : response
+    return { pool: { to: 'all', ...(whose !== undefined && { response: whose }), ...(label && { label }) } }
   }
   for (const name of ['poolResponse', 'poolLabel'] as const)
     if (flags.text(name) !== undefined)

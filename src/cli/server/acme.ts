@@ -28,7 +28,7 @@ export class ServerAcme implements CertificateSource {
   readonly #store: CertificateStore
   readonly #certificates: AcmeCertificates
 
-  /** Rejects with `OPTION_INVALID`, or `CERTIFICATE_STORE_FAILED`. */
+  /** Rejects with `OPTION_INVALID`, or `STORE_FAILED`. */
   static async open(acme: AcmeSettings, options: ServerConfigOptions, run: Run): Promise<ServerAcme> {
     if (options.tls !== undefined || options.tlsFiles !== undefined)
       throw new TunnelError('OPTION_INVALID', '--acme orders certificates: leave out those of --tls-cert.')
@@ -45,7 +45,7 @@ export class ServerAcme implements CertificateSource {
     const folder = stateFolder(run.environment)
     if (folder === undefined)
       throw new TunnelError(
-        'CERTIFICATE_STORE_FAILED',
+        'STORE_FAILED',
         'There is no folder for certificates: set XDG_STATE_HOME to one that this user may write to.',
       )
     const dns = acme.dns === undefined ? undefined : await namedDnsProvider(acme.dns, run.environment)

@@ -27,7 +27,7 @@ export async function loadPlugins(paths: readonly string[]): Promise<LoadedPlugi
           path,
           plugin instanceof Promise
             ? 'its default export is a Promise: write export default await'
-            : 'its default export is neither a guard (admit), a middleware (handle) nor an observer (began, answered, ended)',
+            : 'its default export is neither a guard (admit), a middleware (handle) nor an observer (began, responded, ended)',
         )
     }
   return { guards, middlewares, observers }
@@ -55,7 +55,7 @@ function hasFunction(plugin: unknown, names: readonly string[]): boolean {
 const isGuard = (plugin: unknown): plugin is Guard => hasFunction(plugin, ['admit'])
 const isMiddleware = (plugin: unknown): plugin is Middleware => hasFunction(plugin, ['handle'])
 const isObserver = (plugin: unknown): plugin is Observer =>
-  hasFunction(plugin, ['began', 'answered', 'ended'])
+  hasFunction(plugin, ['began', 'responded', 'ended'])
 
 function invalid(path: string, what: string, cause?: unknown): TunnelError {
   return new TunnelError('OPTION_INVALID', `The plugin ${path} cannot be used: ${what}.`, { cause })

@@ -3,7 +3,7 @@
 import { ERRORS } from '../../errors.ts'
 import type { ServerEnd } from '../ends.ts'
 import type { Output } from '../output.ts'
-import { describe, moreEvent, responseEvent, visitorEvent } from '../sharing/report.ts'
+import { describe, responseEvent, suppressedEvent, visitorEvent } from '../sharing/report.ts'
 import { Totals } from '../sharing/totals.ts'
 import { Refusals } from './refusals.ts'
 import type { TokenSource } from './token-source.ts'
@@ -34,7 +34,7 @@ export function reportEvents(server: ServerEnd, output: Output, tokens: TokenSou
   })
   server.on('requests', counts => {
     totals.unreported(counts)
-    output.event(moreEvent(counts))
+    output.event(suppressedEvent(counts))
   })
   server.on('visitorConnected', ({ id, tunnel, remoteAddress, remotePort }) =>
     output.event({ type: 'visitorConnected', id, tunnel, remoteAddress, remotePort }),

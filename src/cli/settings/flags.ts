@@ -76,7 +76,7 @@ export function parsePortRange(text: string, label: string): readonly number[] {
   const ports = portsOf(text)
   if (ports !== undefined) return ports
   throw new TunnelError(
-    'PORT_INVALID',
+    'OPTION_INVALID',
     `${label} ${JSON.stringify(text)} is not a range of at most ${MAX_RANGE_PORTS} ports from 1 to 65535, such as 27015-27030.`,
     { action: '' },
   )

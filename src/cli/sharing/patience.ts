@@ -1,8 +1,9 @@
-// The first connection to a server: tried until the server is there, as after a loss.
+// The first connection to a server, tried until the server is there; and the end of the last one.
 
 import { pauseBefore } from '../../client/carriers/tries.ts'
 import { deferred } from '../../deferred.ts'
 import { type ErrorCode, TunnelError } from '../../errors.ts'
+import type { ClientEnd } from '../ends.ts'
 import type { Output } from '../output.ts'
 
 /** As `maxBackoffMs` of the client. */
@@ -14,7 +15,6 @@ const PASSING: ReadonlySet<ErrorCode> = new Set([
   'CONNECT_TIMEOUT',
   'SERVER_DRAINING',
   'CARRIER_LOST',
-  'CARRIER_DEAD',
   'CLUSTER_UNREACHABLE',
 ])
 
@@ -40,6 +40,21 @@ export async function connectPatiently(
       await pauseUntil(stop, delayMs)
     }
   }
+}
+
+/**
+ * Calls `ended` when the client has closed, with the error if there is one. With `reconnect: false`, a lost connection is
+ * `DISCONNECTED`.
+ */
+export function onEnd(client: ClientEnd, ended: (error: Error | undefined) => void): void {
+  let lost: Error | undefined
+  client.on('disconnected', ({ error }) => {
+    lost = error
+  })
+  client.on('close', ({ error }) => {
+    const isLost = error !== undefined && error === lost
+    ended(isLost ? new TunnelError('DISCONNECTED', undefined, { cause: error }) : error)
+  })
 }
 
 /** Keeps the process alive meanwhile: nothing else does. */

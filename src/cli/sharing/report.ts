@@ -3,7 +3,7 @@
 import type { TunnelClientEvents } from '../../client/options.ts'
 import { TunnelError } from '../../errors.ts'
 import type { ClientEnd } from '../ends.ts'
-import type { MoreEvent, Output, ResponseEvent, VisitorDisconnectedEvent } from '../output.ts'
+import type { Output, ResponseEvent, SuppressedEvent, VisitorDisconnectedEvent } from '../output.ts'
 import { asFlags } from '../words.ts'
 import type { Totals } from './totals.ts'
 
@@ -42,7 +42,7 @@ export function report(client: ClientEnd, to: Reporting): void {
   })
   client.on('requests', counts => {
     totals.unreported(counts)
-    output.event(moreEvent(counts))
+    output.event(suppressedEvent(counts))
   })
   client.on('visitorConnected', ({ id, tunnel, remoteAddress, remotePort }) => {
     totals.visitorConnected(id)
@@ -75,9 +75,11 @@ export function responseEvent(event: Omit<ResponseEvent, 'type'>): ResponseEvent
 }
 
 /** Requests without a line of their own, whichever end counts them. */
-export function moreEvent(counts: Pick<MoreEvent, 'requests' | 'errors'> & Partial<MoreEvent>): MoreEvent {
-  const { begun = 0, requests, errors } = counts
-  return { type: 'more', begun, requests, opened: 0, connections: 0, errors, others: 0 }
+export function suppressedEvent(
+  counts: Pick<SuppressedEvent, 'requests' | 'errors'> & Partial<SuppressedEvent>,
+): SuppressedEvent {
+  const { started = 0, requests, errors } = counts
+  return { type: 'suppressed', started, requests, opened: 0, connections: 0, errors, others: 0 }
 }
 
 /** As it is printed, whichever end reports it. */

@@ -1,6 +1,6 @@
 // What every command that shares something does: connects, shows what happens, drains at the end.
 
-import type { TunnelClientEvents, TunnelClientOptions } from '../../client/options.ts'
+import type { TunnelClientOptions } from '../../client/options.ts'
 import { deferred } from '../../deferred.ts'
 import { stateFolder } from '../../state-folder.ts'
 import { type ClientEnd, createClient, type ServerEnd } from '../ends.ts'
@@ -11,7 +11,7 @@ import type { Target } from '../settings/target.ts'
 import { aborted } from '../stop.ts'
 import type { EmbeddedOptions } from './embedded-server.ts'
 import { OriginWatch } from './origin-watch.ts'
-import { connectPatiently } from './patience.ts'
+import { connectPatiently, onEnd } from './patience.ts'
 import { report } from './report.ts'
 import { Totals } from './totals.ts'
 
@@ -79,8 +79,8 @@ async function shareThrough(sharing: Sharing, embedded: ServerEnd | undefined, r
   const checkOrigins = () => {
     for (const watch of watches) void watch.check()
   }
-  const closed = deferred<TunnelClientEvents['close']>()
-  client.on('close', closed.resolve)
+  const closed = deferred<Error | undefined>()
+  onEnd(client, closed.resolve)
   let wire = 'streams'
   client.on('connected', event => {
     wire = event.wire
@@ -110,7 +110,7 @@ async function shareThrough(sharing: Sharing, embedded: ServerEnd | undefined, r
     if (!run.stop.aborted) checkOrigins()
     if (!run.stop.aborted) await Promise.race([sharing.ready(shared), stopped])
     const end = await Promise.race([closed.promise, stopped])
-    if (end?.error !== undefined && !run.stop.aborted) throw end.error
+    if (end !== undefined && !run.stop.aborted) throw end
     await drain(client, totals, run.output)
   } finally {
     for (const watch of watches) watch.stop()

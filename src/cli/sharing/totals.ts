@@ -43,12 +43,12 @@ export class Totals {
     readonly requests: number
     readonly errors: number
     readonly bytes: number
-    readonly underWay?: number
+    readonly inFlight?: number
   }): void {
     this.#requests += counts.requests
     this.#errors += counts.errors
     this.#bytes += counts.bytes
-    this.#unreportedUnderWay = counts.underWay ?? 0
+    this.#unreportedUnderWay = counts.inFlight ?? 0
   }
 
   visitorConnected(id: number): void {

@@ -18,8 +18,10 @@ export interface CarrierRequest {
   readonly address: Address
   /** For the Host header. */
   readonly host: string
-  /** Path and query. */
-  readonly target: string
+  /** The path of the `ServerAddress`. */
+  readonly path: string
+  /** The query with its `?`, or `''`. */
+  readonly query: string
   /** Goes into an Authorization header. */
   readonly token?: string | undefined
   /** Subprotocols to offer, best first. */
@@ -80,7 +82,7 @@ export function refusalError(
   }
   // nginx and others say so to plain HTTP on a port of theirs that speaks TLS.
   if (status === 400 && /plain HTTP request|HTTPS port/i.test(body)) {
-    const detail = `The port of ${labelOf(to)} speaks TLS: use https://${to.host}.`
+    const detail = `The port of ${labelOf(to)} speaks TLS: use https://${to.host}${to.path}.`
     return new TunnelError('SERVER_SCHEME', detail, { cause })
   }
   const what = status < 400 ? ': a web server, not a tunnel server' : ''

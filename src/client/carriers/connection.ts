@@ -24,16 +24,10 @@ export interface Registration {
   readonly port?: number
   /** Proves the same holder after a reconnect; absent on the JSON wire, which knows no such thing. */
   readonly resume?: string
-  /** The guard that was asked for is in force. */
-  readonly isGuarded?: boolean
-  /** It answers the hosts that were asked for. */
-  readonly isHosted?: boolean
-  /** What comes while the client is away is kept. */
-  readonly isBoxed?: boolean
-  /** What the server speaks to the app, if it is not HTTP/1.1. */
+  /** The parts of the registration that are in force, as `Granted` of the streams wire has them. */
+  readonly features?: readonly string[]
+  /** The protocol that the server speaks to the app. `undefined` for HTTP/1.1. */
   readonly protocol?: 'h2c' | 'h2'
-  /** Likewise to the apps of routes. */
-  readonly isRouted?: boolean
   /** Instead of `resume`, on the JSON wire: a probe of the public side that proves this secret gets an answer. */
   readonly probeSecret?: string
 }

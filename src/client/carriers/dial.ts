@@ -30,8 +30,9 @@ export async function dialCarrier(
     {
       address: server.address,
       host: server.host,
+      path: server.path,
       // Existing servers are dialled like this.
-      target: tunnel?.name === undefined ? '/' : `/?subdomain=${encodeURIComponent(tunnel.name)}`,
+      query: tunnel?.name === undefined ? '' : `?subdomain=${encodeURIComponent(tunnel.name)}`,
       token,
       protocols,
       timeoutMs: connectTimeoutMs,

@@ -64,7 +64,8 @@ class Upgrade implements SocketHandler {
   }
 
   async run(dial: Dial): Promise<string> {
-    const { address, host, target, protocols, signal, timeoutMs } = this.#request
+    const { address, host, path, query, protocols, signal, timeoutMs } = this.#request
+    const target = `${path}/${query}`
     const headers = carrierHeaders(this.#request)
     const bytes = encodeUpgradeRequest({ host, target, key: this.#key, protocols, headers })
     const answered = new Promise<string>((resolve, reject) => {

@@ -194,5 +194,5 @@ async function openLink({ dial, number, secret, server, session, signal }: LinkD
 const encoder = new TextEncoder()
 
 function requestFor(number: number, secret: string, server: ServerAddress): string {
-  return `GET / HTTP/1.1\r\nHost: ${server.host}\r\nConnection: Upgrade\r\nUpgrade: ${LINK_PROTOCOL}\r\nAuthorization: Link ${secret} ${number}\r\n\r\n`
+  return `GET ${server.path}/ HTTP/1.1\r\nHost: ${server.host}\r\nConnection: Upgrade\r\nUpgrade: ${LINK_PROTOCOL}\r\nAuthorization: Link ${secret} ${number}\r\n\r\n`
 }

@@ -114,5 +114,5 @@ export function cannotReach({ label }: ProxySettings, why: string): TunnelError 
 
 export function notAProxy({ label, scheme }: ProxySettings, why: string): TunnelError {
   const kind = scheme.startsWith('http') ? 'an HTTP' : 'a SOCKS5'
-  return new TunnelError('PROXY_REFUSED', `${label} is not ${kind} proxy, or it is broken: ${why}.`)
+  return new TunnelError('PROXY_FAILED', `${label} is not ${kind} proxy, or it is broken: ${why}.`)
 }

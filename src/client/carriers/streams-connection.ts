@@ -10,6 +10,7 @@ import { Session } from '../../session/session.ts'
 import { Turns } from '../../session/turns.ts'
 import {
   encodeControl,
+  type GrantedFeature,
   type GuardFields,
   parseServerMessage,
   type RegisterRoute,
@@ -93,7 +94,7 @@ export class StreamsConnection implements Connection {
     const handler: SessionHandler = {
       opened: (stream, tunnel) => {
         const to = this.#origins.get(tunnel)
-        if (to === undefined) return 'STREAM_UNKNOWN'
+        if (to === undefined) return 'PROTOCOL_ERROR'
         return join(stream, to.origin, to.isRaw, to.probeProof, error => events.error(error))
       },
       control: json => this.#control(json),
@@ -180,14 +181,15 @@ export class StreamsConnection implements Connection {
       }),
     )
     const registration = await this.#grantOf(promise, guard !== undefined, settings)
-    const isHosted = hostNames === undefined || registration.isHosted === true
-    const isBoxed = inbox === undefined || registration.isBoxed === true
-    const isSpoken = registration.protocol === protocol
-    const isRouted = registration.isRouted === true || routes.every(one => one.protocol === undefined)
-    if (isHosted && isBoxed && isSpoken && isRouted) return registration
+    const hasHosts = hostNames === undefined || isGranted(registration, 'hosts')
+    const hasInbox = inbox === undefined || isGranted(registration, 'inbox')
+    const hasProtocols =
+      registration.protocol === protocol &&
+      (isGranted(registration, 'routes') || routes.every(one => one.protocol === undefined))
+    if (hasHosts && hasInbox && hasProtocols) return registration
     this.release(registration)
-    if (!isHosted) throw new TunnelError('HOSTS_UNSUPPORTED')
-    if (!isBoxed) throw new TunnelError('INBOX_REFUSED', 'The server has no inbox.')
+    if (!hasHosts) throw new TunnelError('FEATURE_UNSUPPORTED', 'The server does not support custom domains.')
+    if (!hasInbox) throw new TunnelError('INBOX_REFUSED', 'The server has no inbox.')
     throw new TunnelError(
       'KIND_REFUSED',
       'The server does not speak HTTP/2 to apps, which protocol asks for.',
@@ -196,20 +198,20 @@ export class StreamsConnection implements Connection {
 
   async #grantOf(
     promise: Promise<Registration>,
-    isGuarded: boolean,
+    hasGuard: boolean,
     { kind, registersAs }: TunnelSettings,
   ): Promise<Registration> {
-    if (!isGuarded && registersAs === undefined) return promise
+    if (!hasGuard && registersAs === undefined) return promise
     const registration = await promise.catch(error => {
       if (registersAs !== undefined && error instanceof TunnelError && error.code === 'KIND_REFUSED')
-        throw new TunnelError('PRIVATE_UNSUPPORTED')
+        throw new TunnelError('FEATURE_UNSUPPORTED', 'The server has no private services.')
       // Every server has http. One that refuses it does not know guarded tunnels.
       const isOld = kind === 'http' && error instanceof TunnelError && error.code === 'KIND_REFUSED'
-      throw isOld ? new TunnelError('GUARD_UNSUPPORTED') : error
+      throw isOld ? noGuard() : error
     })
-    if (!isGuarded || registration.isGuarded) return registration
+    if (!hasGuard || isGranted(registration, 'guard')) return registration
     this.release(registration)
-    throw new TunnelError('GUARD_UNSUPPORTED')
+    throw noGuard()
   }
 
   async guard({ tunnel }: Registration, settings: TunnelSettings): Promise<void> {
@@ -271,7 +273,7 @@ export class StreamsConnection implements Connection {
   }
 
   checkAlive(withinMs: number): void {
-    const cancel = eventLoop.after(withinMs, () => this.#session.terminate('CARRIER_DEAD'))
+    const cancel = eventLoop.after(withinMs, () => this.#session.terminate('CARRIER_LOST'))
     this.#session.ping(cancel)
   }
 
@@ -359,14 +361,7 @@ export class StreamsConnection implements Connection {
     const probeProof = serverProbeProof(message.resume, sha256)
     for (const [index, one] of origins.entries())
       this.#origins.set(message.tunnel + index, { origin: one, isRaw, probeProof })
-    registering.resolve({
-      ...message,
-      ...(registersAs === 'connect' && { url: origin.url }),
-      isGuarded: message.guarded === true,
-      isHosted: message.hosted === true,
-      isBoxed: message.boxed === true,
-      isRouted: message.routed === true,
-    })
+    registering.resolve(registersAs === 'connect' ? { ...message, url: origin.url } : message)
   }
 
   /** The caller gets the grant before anything else of the tunnel. */
@@ -405,3 +400,13 @@ async function definitionOf(guard: OwnGuard, { kind, name, port }: TunnelSetting
 function registerRoute({ path, rewrite, protocol }: RouteSettings): RegisterRoute {
   return { path, ...rewrite, ...(protocol && { protocol }) }
 }
+
+/** Whether the server has put a part of the registration into force. */
+const isGranted = ({ features }: Registration, feature: GrantedFeature): boolean =>
+  features?.includes(feature) === true
+
+const noGuard = (): TunnelError =>
+  new TunnelError(
+    'FEATURE_UNSUPPORTED',
+    'The server does not support guards, so everybody could visit the tunnel.',
+  )

@@ -10,6 +10,8 @@ export interface Destination {
   readonly address: Address
   /** As in the Host header. */
   readonly host: string
+  /** The path of the `ServerAddress`. */
+  readonly path: string
 }
 
 /** The connection was made, and ended without a byte of an answer. */
@@ -42,7 +44,7 @@ export function unreachable(cause: unknown, to: Destination): TunnelError {
     return new TunnelError('SERVER_UNTRUSTED', detail, { cause, action })
   }
   if (to.address.tls !== undefined && answeredPlain(cause)) {
-    const detail = `The port of ${label} does not speak TLS: use http://${to.host}.`
+    const detail = `The port of ${label} does not speak TLS: use http://${to.host}${to.path}.`
     return new TunnelError('SERVER_SCHEME', detail, { cause })
   }
   const action = alertOf(code, text, 'server')?.action
@@ -76,10 +78,10 @@ export async function explained(
 ): Promise<TunnelError> {
   if (to.address.tls !== undefined || !(error.cause instanceof NoAnswer)) return error
   if (!(await speaksTls(to.address, dial, timeoutMs))) return error
-  const detail = `The port of ${labelOf(to)} speaks TLS: use https://${to.host}.`
+  const detail = `The port of ${labelOf(to)} speaks TLS: use https://${to.host}${to.path}.`
   return new TunnelError('SERVER_SCHEME', detail, { cause: error.cause })
 }
 
-export function labelOf({ address, host }: Destination): string {
-  return `${address.tls === undefined ? 'http' : 'https'}://${host}`
+export function labelOf({ address, host, path }: Destination): string {
+  return `${address.tls === undefined ? 'http' : 'https'}://${host}${path}`
 }

@@ -28,13 +28,13 @@ const NO_HANDLER: CarrierHandler = { received() {}, drained() {}, closed() {} }
 export function wsCarriers(agent?: Agent): OpenCarrier {
   return (request, accept) =>
     new Promise((resolve, reject) => {
-      const { address, host, target, protocols, signal, timeoutMs, maxTextBytes = 0 } = request
+      const { address, host, path, query, protocols, signal, timeoutMs, maxTextBytes = 0 } = request
       const { serverName, verify = true, ca, cert, key } = address.tls ?? {}
       if (signal.aborted) throw stopped()
       const trusted = verify && address.tls !== undefined ? authorities(ca) : undefined
       const heard = () => request.heard?.()
       const socket = new WebSocket(
-        `${address.tls === undefined ? 'ws' : 'wss'}://${urlHost(address.host)}:${address.port}${target}`,
+        `${address.tls === undefined ? 'ws' : 'wss'}://${urlHost(address.host)}:${address.port}${path}/${query}`,
         [...protocols],
         {
           headers: { ...carrierHeaders(request), Host: host },

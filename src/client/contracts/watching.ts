@@ -2,12 +2,12 @@
 
 import type { ExchangeRow, Field, Frame } from '../../exchange.ts'
 
-/** A request with its answer, or a connection, once it has ended. Nothing of it is masked: the program is its owner. */
+/** A request with its response, or a connection, once it has ended. Nothing of it is masked: the program is its owner. */
 export interface Exchange extends ExchangeRow {
   /** `undefined` for what the server refused, and for connections. */
   readonly request: SeenMessage | undefined
   /** `undefined` where no answer came, too. */
-  readonly answer: SeenMessage | undefined
+  readonly response: SeenMessage | undefined
   /** WebSocket messages and server-sent events, as far as they are kept. */
   readonly messages: readonly Frame[]
 }

@@ -1,11 +1,12 @@
 // Whole exchanges with the origin, for a wire that carries whole messages: keep-alive connections, one exchange each.
 
 import { latin1Text } from '../../buffers.ts'
+import { SendQueue } from '../../bytes.ts'
 import { ERRORS, type ErrorCode, TunnelError } from '../../errors.ts'
 import { eventLoop } from '../../event-loop.ts'
-import { BodyFramer } from '../../http/body.ts'
 import { joined } from '../../http/characters.ts'
-import { parseResponseHead, ResponseHead } from '../../http/head.ts'
+import type { ResponseHead } from '../../http/head.ts'
+import { ResponseReader } from '../../http/message-reader.ts'
 import { IDEMPOTENT } from '../../http/request-line.ts'
 import type { Socket, SocketHandler } from '../../socket.ts'
 import type { Budget } from '../budget.ts'
@@ -120,8 +121,7 @@ interface Owner {
 class OriginConnection implements SocketHandler {
   readonly #owner: Owner
   readonly #budget: Budget
-  readonly #head: ResponseHead = new ResponseHead(true)
-  readonly #framer: BodyFramer = new BodyFramer((bytes, start, end) =>
+  readonly #reader: ResponseReader = new ResponseReader(true, (bytes, start, end) =>
     this.#body.push(bytes.subarray(start, end)),
   )
   #socket: Socket | undefined
@@ -131,9 +131,7 @@ class OriginConnection implements SocketHandler {
   visitor: number | undefined
   #request: OriginRequest | undefined
   #settled: Settled | undefined
-  #unsent: Uint8Array | undefined
-  /** The beginning of a head. */
-  #partial: Uint8Array | undefined
+  readonly #unsent = new SendQueue()
   #body: Uint8Array[] = []
   /** Bytes of the answer so far, as they count in the budget. */
   #heldBytes = 0
@@ -146,7 +144,6 @@ class OriginConnection implements SocketHandler {
   constructor(budget: Budget, owner: Owner) {
     this.#budget = budget
     this.#owner = owner
-    this.#framer.isTolerant = true
   }
 
   isOn(request: OriginRequest): boolean {
@@ -161,8 +158,8 @@ class OriginConnection implements SocketHandler {
     this.visitor = request.connection
     this.#hasAnswerBytes = false
     this.#cancelTimer = eventLoop.after(request.timeoutMs, () => this.#expired())
-    this.#unsent = request.bytes
-    this.drained()
+    if (this.#socket === undefined) this.#unsent.keep(request.bytes)
+    else this.#unsent.send(this.#socket, request.bytes)
   }
 
   opened(socket: Socket): void {
@@ -192,14 +189,11 @@ class OriginConnection implements SocketHandler {
   }
 
   drained(): void {
-    const bytes = this.#unsent
-    if (bytes === undefined || this.#socket === undefined) return
-    const taken = this.#socket.write(bytes)
-    this.#unsent = taken < bytes.length ? bytes.subarray(taken) : undefined
+    if (this.#socket !== undefined) this.#unsent.flush(this.#socket)
   }
 
   ended(): void {
-    if (this.#isInBody && this.#framer.ended()) this.#complete(false)
+    if (this.#isInBody && this.#reader.body.ended()) this.#complete(false)
     else this.#broken()
   }
 
@@ -211,21 +205,18 @@ class OriginConnection implements SocketHandler {
   }
 
   #takeHead(request: OriginRequest, bytes: Uint8Array): void {
-    const pending = this.#partial === undefined ? bytes : joined([this.#partial, bytes])
-    const head = this.#head
+    const reader = this.#reader
+    const { head } = reader
     let at = 0
     do {
-      const end = parseResponseHead(head, pending, at, pending.length, HEAD_LIMITS, request.method)
-      if (end === -1) return this.#failInvalid(head.fault)
-      if (end === 0) {
-        this.#partial = at === 0 ? pending : pending.subarray(at)
-        if (!this.#holds(this.#partial.length)) this.#fail('TUNNEL_BUSY')
+      at = reader.readHead(bytes, at, bytes.length, HEAD_LIMITS, request.method)
+      if (at === -1) return this.#failInvalid(head.fault)
+      if (at === 0) {
+        if (!this.#holds(reader.begunBytes)) this.#fail('TUNNEL_BUSY')
         return
       }
-      at = end
       // Interim answers have no place on this wire.
-    } while (head.status < 200 && head.status !== 101)
-    this.#partial = undefined
+    } while (!reader.isFinal)
     this.#isLoggedIn ||= head.fields.logsConnectionIn
     // No request of this wire asks for an upgrade.
     if (head.status === 101)
@@ -233,17 +224,16 @@ class OriginConnection implements SocketHandler {
     if (head.contentLength > request.maxBodyBytes && head.body === 'length')
       return this.#fail('RESPONSE_TOO_LARGE')
     this.#isInBody = true
-    this.#framer.begin(head.body, head.contentLength)
-    this.#takeBody(pending, at)
+    this.#takeBody(bytes, at)
   }
 
   #takeBody(bytes: Uint8Array, from: number): void {
-    const end = this.#framer.complete ? from : this.#framer.feed(bytes, from, bytes.length)
-    if (end === -1) return this.#failInvalid(this.#framer.fault)
-    if (this.#framer.payloadBytes > (this.#request?.maxBodyBytes ?? 0))
-      return this.#fail('RESPONSE_TOO_LARGE')
-    if (!this.#holds(this.#framer.payloadBytes)) return this.#fail('TUNNEL_BUSY')
-    if (this.#framer.complete) this.#complete(this.#head.keepAlive && end === bytes.length)
+    const { body, head } = this.#reader
+    const end = body.feed(bytes, from, bytes.length)
+    if (end === -1) return this.#failInvalid(body.fault)
+    if (body.payloadBytes > (this.#request?.maxBodyBytes ?? 0)) return this.#fail('RESPONSE_TOO_LARGE')
+    if (!this.#holds(body.payloadBytes)) return this.#fail('TUNNEL_BUSY')
+    if (body.complete) this.#complete(head.keepAlive && end === bytes.length)
   }
 
   /** So much of the answer is in memory now. `false`: with what the others have it is too much. */
@@ -257,7 +247,8 @@ class OriginConnection implements SocketHandler {
 
   #complete(isSound: boolean): void {
     const settled = this.#settled
-    const answer = { status: this.#head.status, headers: headersOf(this.#head), body: joined(this.#body) }
+    const { head } = this.#reader
+    const answer = { status: head.status, headers: headersOf(head), body: joined(this.#body) }
     this.#settled = undefined
     this.#request = undefined
     this.#isInBody = false
@@ -265,7 +256,7 @@ class OriginConnection implements SocketHandler {
     this.#holds(0)
     this.#cancelTimer()
     // An answer that came before the end of the request leaves the rest of it on the connection.
-    if (isSound && this.#unsent === undefined) this.#idle()
+    if (isSound && this.#unsent.isEmpty) this.#idle()
     else this.#end()
     settled?.(answer)
   }
@@ -290,7 +281,8 @@ class OriginConnection implements SocketHandler {
 
   #expired(): void {
     // Events that never end cannot be put into one message.
-    const isStream = this.#isInBody && /^text\/event-stream\b/i.test(this.#head.header('content-type') ?? '')
+    const isStream =
+      this.#isInBody && /^text\/event-stream\b/i.test(this.#reader.head.header('content-type') ?? '')
     this.#fail(isStream ? 'WIRE_UNSUPPORTED' : 'ORIGIN_TIMEOUT')
   }
 
@@ -309,8 +301,8 @@ class OriginConnection implements SocketHandler {
     if (this.#isGone) return
     this.#isGone = true
     this.#cancelTimer()
-    this.#unsent = undefined
-    this.#partial = undefined
+    this.#unsent.clear()
+    this.#reader.reset()
     this.#body = []
     this.#holds(0)
     this.#socket?.terminate()

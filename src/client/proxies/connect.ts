@@ -64,6 +64,6 @@ export class ConnectOpening implements Opening {
       return new TunnelError('PROXY_AUTH_REFUSED', why)
     }
     if (UNREACHABLE.has(status)) return cannotReach(this.#proxy, `it answered with status ${status}`)
-    return new TunnelError('PROXY_REFUSED', `The proxy ${label} answered CONNECT with status ${status}.`)
+    return new TunnelError('PROXY_FAILED', `The proxy ${label} answered CONNECT with status ${status}.`)
   }
 }

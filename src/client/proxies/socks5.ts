@@ -101,7 +101,7 @@ export class Socks5Opening implements Opening {
   #refusal(reply: number): TunnelError {
     const why = REPLIES[reply] ?? `it replied ${reply}`
     if (UNREACHABLE.has(reply)) return cannotReach(this.#proxy, why)
-    return new TunnelError('PROXY_REFUSED', `The proxy ${this.#proxy.label} gave no connection: ${why}.`)
+    return new TunnelError('PROXY_FAILED', `The proxy ${this.#proxy.label} gave no connection: ${why}.`)
   }
 }
 

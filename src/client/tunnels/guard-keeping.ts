@@ -1,8 +1,9 @@
 // The guard of one tunnel and its file: the secret comes from there, and so do links that another process takes back.
 
-import { TunnelError } from '../../errors.ts'
+import type { TunnelError } from '../../errors.ts'
 import type { OwnGuard } from '../../own-guard.ts'
 import { type GuardFiles, type KeptGuard, readGuard } from './guard-files.ts'
+import { stateUnwritable } from './resume-files.ts'
 
 /** What a kept guard needs of its tunnel. */
 export interface GuardKeepingOwner {
@@ -67,7 +68,7 @@ export class GuardKeeping {
       await this.#files.keep(kept)
       this.#kept = kept
     } catch (cause) {
-      this.#owner.failed(new TunnelError('STATE_UNWRITABLE', undefined, { cause }))
+      this.#owner.failed(stateUnwritable(cause))
     }
   }
 
@@ -78,7 +79,7 @@ export class GuardKeeping {
     this.#watch = new FileWatch(
       [path],
       () => void this.#changed(path),
-      cause => this.#owner.failed(new TunnelError('STATE_UNWRITABLE', undefined, { cause })),
+      cause => this.#owner.failed(stateUnwritable(cause)),
     )
     await this.#changed(path)
   }

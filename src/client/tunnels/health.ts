@@ -1,7 +1,7 @@
 // Asks an origin again and again whether it is well, and says when that changes.
 
 import { TunnelError } from '../../errors.ts'
-import { parseResponseHead, ResponseHead } from '../../http/head.ts'
+import { ResponseReader } from '../../http/message-reader.ts'
 import type { Scheduler } from '../../session/scheduler.ts'
 import type { Socket, SocketHandler } from '../../socket.ts'
 import type { Origin } from '../origins/origin.ts'
@@ -179,22 +179,17 @@ function ask(
 
 /** The same as text of HTTP/1.1. */
 function probe(head: string, _isSecure: boolean): HealthProbe {
-  let answer: Buffer<ArrayBufferLike> = Buffer.alloc(0)
-  let fault = ''
+  const answer = new ResponseReader(true)
   return {
     bytes: Buffer.from(head),
     get fault() {
-      return fault
+      return answer.head.fault
     },
     read(piece) {
-      answer = Buffer.concat([answer, piece])
       for (let at = 0; ; ) {
-        const final = new ResponseHead(true)
-        const end = parseResponseHead(final, answer, at, answer.length, HEAD_LIMITS, 'GET')
-        fault = final.fault
-        if (end <= 0) return end
-        if (final.status >= 200) return final.status
-        at = end
+        at = answer.readHead(piece, at, piece.length, HEAD_LIMITS, 'GET')
+        if (at <= 0) return at
+        if (answer.head.status >= 200) return answer.head.status
       }
     },
   }

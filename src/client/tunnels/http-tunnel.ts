@@ -7,8 +7,8 @@ import {
   type HostRewrite,
   isHosts,
   isInboxWish,
-  isPoolAnswer,
   isPoolLabel,
+  isPoolResponse,
   isRoutePath,
   MAX_HOSTS,
   MAX_INBOX_PATHS,
@@ -30,7 +30,7 @@ import {
   type TunnelSettings,
 } from './tunnel-settings.ts'
 
-/** An HTTP tunnel. Throws `OPTION_INVALID`, `PORT_INVALID` or `NAME_INVALID` for what cannot be used. */
+/** An HTTP tunnel. Throws `OPTION_INVALID`, `OPTION_INVALID` or `NAME_INVALID` for what cannot be used. */
 export function httpTunnel(options: HttpTunnelOptions, environment: Environment, dial: Dial): TunnelSettings {
   const origin = originOf(options, dial, options.protocol)
   const routes = routesOf(options.routes ?? {}, dial)
@@ -69,11 +69,11 @@ function inboxOf({ inbox }: HttpTunnelOptions, isNamed: boolean): Pick<TunnelSet
   if (inbox === undefined) return {}
   if (!isNamed)
     throw new TunnelError('OPTION_INVALID', 'inbox is for a name that is asked for: there is no subdomain.')
-  const wish: unknown = { paths: inbox.paths, answer: inbox.answer ?? 202 }
+  const wish: unknown = { paths: inbox.paths, status: inbox.status ?? 202 }
   if (isInboxWish(wish)) return { inbox: wish }
   throw new TunnelError(
     'OPTION_INVALID',
-    `inbox must have 1 to ${MAX_INBOX_PATHS} paths such as /hooks/github or /hooks/*, and answer 200, 201, 202 or 204.`,
+    `inbox must have 1 to ${MAX_INBOX_PATHS} paths such as /hooks/github or /hooks/*, and status 200, 201, 202 or 204.`,
   )
 }
 
@@ -129,12 +129,12 @@ function httpPoolOf(
 ): Pick<TunnelSettings, 'pool' | 'poolResponse' | 'poolLabel'> {
   if (typeof pool !== 'object' || !('to' in pool))
     return { pool: affinityOf(pool, ['none', 'cookie', 'address']) }
-  const { to, answer, label } = pool
+  const { to, response, label } = pool
   if (to !== 'all') throw new TunnelError('OPTION_INVALID', `pool.to: "${String(to)}" is not "all".`)
-  if (answer !== undefined && !isPoolAnswer(answer))
+  if (response !== undefined && !isPoolResponse(response))
     throw new TunnelError(
       'OPTION_INVALID',
-      `pool.answer: ${String(answer)} is none of first, the label of a client, and a status from 200 to 299.`,
+      `pool.response: ${String(response)} is none of first, the label of a client, and a status from 200 to 299.`,
     )
   if (label !== undefined && !isPoolLabel(label))
     throw new TunnelError(
@@ -143,7 +143,7 @@ function httpPoolOf(
     )
   return {
     pool: 'all',
-    ...(answer !== undefined && { poolResponse: answer }),
+    ...(response !== undefined && { poolResponse: response }),
     ...(label !== undefined && { poolLabel: label }),
   }
 }

@@ -13,7 +13,7 @@ import type { Exchange, WaitOptions } from '../contracts/watching.ts'
 import type { FollowedTunnel } from '../parts.ts'
 import { GuardKeeping } from './guard-keeping.ts'
 import { HealthCheck } from './health.ts'
-import type { Holding, ResumeFiles } from './resume-files.ts'
+import { type Holding, type ResumeFiles, stateUnwritable } from './resume-files.ts'
 import type { Tunnel } from './tunnel.ts'
 import type { TunnelSettings } from './tunnel-settings.ts'
 import type { WantedTunnels } from './wanted-tunnels.ts'
@@ -27,14 +27,8 @@ const REFUSED_FOR_GOOD: ReadonlySet<string> = new Set([
   'OPTION_INVALID',
   'NOT_ALLOWED',
   'KIND_REFUSED',
-  'PORT_NOT_ALLOWED',
-  'GUARD_INVALID',
   'GUARD_UNAVAILABLE',
-  'GUARD_UNSUPPORTED',
-  'HOST_NOT_ALLOWED',
-  'HOSTS_UNSUPPORTED',
-  'CONNECT_NOT_ALLOWED',
-  'PRIVATE_UNSUPPORTED',
+  'FEATURE_UNSUPPORTED',
   // Trying a wrong password again and again locks accounts.
   'PROXY_AUTH_REFUSED',
 ])
@@ -275,7 +269,7 @@ export class OwnTunnel implements Tunnel {
     try {
       await this.#owner.resumes?.keep(holding, resume)
     } catch (cause) {
-      this.#owner.stateFailed(new TunnelError('STATE_UNWRITABLE', undefined, { cause }))
+      this.#owner.stateFailed(stateUnwritable(cause))
     }
   }
 

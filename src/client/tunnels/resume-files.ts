@@ -5,6 +5,7 @@
 
 import { mkdir, readFile, rmdir, stat, unlink } from 'node:fs/promises'
 import { hostname } from 'node:os'
+import { TunnelError } from '../../errors.ts'
 import type { GrantedKind } from '../../wire/tunnel-kind.ts'
 import { privatePath, readPrivate, writePrivate } from './private-json.ts'
 
@@ -163,3 +164,11 @@ async function lock(path: string): Promise<(() => Promise<void>) | undefined> {
   }
   return undefined
 }
+
+/** The error event of a tunnel whose secrets cannot be saved. The tunnel itself continues. */
+export const stateUnwritable = (cause: unknown): TunnelError =>
+  new TunnelError(
+    'STORE_FAILED',
+    'The client cannot save the secret that keeps its name after a crash. The tunnel works without it.',
+    { cause, action: 'Check the permissions of the state folder.' },
+  )

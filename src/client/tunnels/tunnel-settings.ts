@@ -11,7 +11,7 @@ import {
   type InboxWish,
   isHostNames,
   MAX_HOST_NAMES,
-  type PoolAnswer,
+  type PoolResponse,
 } from '../../wire/control.ts'
 import type { TunnelKind } from '../../wire/tunnel-kind.ts'
 import { positive } from '../limits.ts'
@@ -69,7 +69,7 @@ export interface TunnelSettings {
   /** It shares its name or port, and how. */
   readonly pool: Affinity | undefined
   /** With `all`: whose answer a visitor gets. */
-  readonly poolResponse?: PoolAnswer
+  readonly poolResponse?: PoolResponse
   /** With `all`: what this client calls itself. */
   readonly poolLabel?: string
   readonly health: HealthSettings | undefined

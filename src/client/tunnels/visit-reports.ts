@@ -49,10 +49,10 @@ export class VisitReports {
       request: report => this.#began({ ...report, id: first + report.id }),
       switched: id => this.#switched(first + id),
       response: report => this.#ended({ ...report, id: first + report.id }),
-      requests: ({ begun, requests, errors, bytes, underWay }) => {
-        this.#tell(reports => reports.counted(begun))
-        this.#unreported = underWay
-        this.#owner.emit('requests', { begun, requests, errors, bytes, underWay })
+      requests: ({ started, requests, errors, bytes, inFlight }) => {
+        this.#tell(reports => reports.counted(started))
+        this.#unreported = inFlight
+        this.#owner.emit('requests', { started, requests, errors, bytes, inFlight })
       },
       visitorConnected: report => this.#connected({ ...report, id: first + report.id }),
       visitorDisconnected: report => this.#disconnected({ ...report, id: first + report.id }),
@@ -69,7 +69,7 @@ export class VisitReports {
     const requests = this.#unreported
     this.#unreported = 0
     if (requests > 0)
-      this.#owner.emit('requests', { begun: 0, requests, errors: requests, bytes: 0, underWay: 0 })
+      this.#owner.emit('requests', { started: 0, requests, errors: requests, bytes: 0, inFlight: 0 })
   }
 
   /** The server stops reporting: the ends of what is under way do not come. */

@@ -2,6 +2,7 @@
 
 import { TunnelError } from '../../errors.ts'
 import type { Connection } from '../carriers/connection.ts'
+import { spelled } from '../carriers/server-address.ts'
 import type { TunnelClientEvents } from '../options.ts'
 import type { Parts } from '../parts.ts'
 import type { ClientSettings } from '../settings.ts'
@@ -38,9 +39,8 @@ export class WantedTunnels {
     this.parts = parts
     const { stateFolder, server, tunnel } = settings
     if (stateFolder !== undefined) {
-      const origin = `${server.isSecure ? 'https' : 'http'}://${server.host}`
-      this.resumes = new ResumeFiles(stateFolder, origin)
-      this.guards = new GuardFiles(stateFolder, origin)
+      this.resumes = new ResumeFiles(stateFolder, spelled(server))
+      this.guards = new GuardFiles(stateFolder, spelled(server))
     }
     this.#own = tunnel && this.want(tunnel)
   }

@@ -17,13 +17,13 @@ export const CLIENT_ROWS = {
   },
   'inbox-wish': {
     paths: ['set of text', 'Where webhooks come to, such as `/hooks/*`', 'required'],
-    answer: ['200-204', 'What their sender gets: 200, 201, 202 or 204', '202'],
+    status: ['200-204', 'The status that their sender gets: 200, 201, 202 or 204', '202'],
   },
   pool: {
     affinity: ["'none' | 'cookie' | 'address'", 'A visitor stays with one client: by a cookie (http), by the address, or not', '`none`'],
     to: ["'one' | 'all'", 'Each request goes to one client, or all get a copy (http; [webhooks.md](webhooks.md))', '`one`'],
-    answer: ['text | 200-299', 'With `to = "all"`, what the visitor gets. `first`: the first answer below 400, else the first; a client\'s `label`: its answer; a status: that, at once', '`first`'],
-    label: ['text', 'With `to = "all"`: the name of this client for `answer`', 'none'],
+    response: ['text | 200-299', 'With `to = "all"`, the response that the visitor gets. `first`: the first one with a status below 400, or the first if there is none. A client\'s `label`: its response. A status: that status, at once', '`first`'],
+    label: ['text', 'With `to = "all"`: the name of this client for `response`', 'none'],
   },
   inspect: {
     memory: ['size 1048576+', 'All that is kept; above, the oldest exchange that is not pinned is dropped', '`32MiB`'],
@@ -77,7 +77,7 @@ export const CLIENT_ROWS = {
     'max-collected': ['bytes 1+', 'Answers of the app that are being collected, all requests together: the JSON wire carries whole ones only', '`256MiB`'],
   },
   client: {
-    server: ['server | set of server', 'The tunnel server: `wss://`, `https://`, `ws://`, `http://` or `host[:port]`, which is https unless it is this machine; or several of one cluster', '`TUNNEL_SERVER`, else the default server, else one in the same process'],
+    server: ['server | set of server', 'The tunnel server: `wss://`, `https://`, `ws://`, `http://` or `host[:port]`, which is https unless it is this machine, with the path if it is below one; or several of one cluster', '`TUNNEL_SERVER`, else the default server, else one in the same process'],
     token: ['secret credential', 'Token of the server', 'that of `localtunnels login`; `TUNNEL_TOKEN`, if the server is that of `TUNNEL_SERVER`'],
     'insecure-token': ['flag', 'Tokens may go to another machine without TLS, where others on the way can read them', '`false`'],
     proxy: ['secret proxy', 'Proxy to the server: `http://`, `https://`, `socks5://` or `socks5h://`, with `user:password@` if needed. `""`: none', '`HTTPS_PROXY`, `HTTP_PROXY` or `ALL_PROXY`'],

@@ -153,6 +153,7 @@ export const SERVER_ROWS = {
     port: ['0-65535', 'Port for visitors and clients; `0` takes any free one', '8080'],
     host: ['host', 'Address to listen on', '`0.0.0.0`, all of them'],
     'public-url': ['url', 'Where visitors reach the server, if a proxy stands in front: scheme and port of the URLs', 'as it listens'],
+    'base-path': ['route', 'Path below which a site in front passes requests to the server, such as `/tunnel`: its pages are there, and those of `admin` below `/tunnel/admin` ([behind-a-proxy.md](behind-a-proxy.md#below-a-path-of-a-site))', 'none'],
     'tcp-ports': ['ports', 'Public ports for tcp tunnels; `""`: no such tunnels', '`20000-29999`'],
     'udp-ports': ['ports', 'Public ports for udp tunnels; `""`: no such tunnels', '`20000-29999`'],
     'tls-port': ['0-65535', 'Port for tls tunnels, told apart by the name that the visitor asks for; `0` takes any free one', 'none: no tls tunnels'],

@@ -10,16 +10,22 @@ import { AuditNotes } from './audit-notes.ts'
 import { AdminDesk } from './desk.ts'
 import { AdminSocket } from './listener.ts'
 import type { AdminSettings } from './options.ts'
+import type { TunnelRow } from './rows.ts'
 
 export class Admin {
   readonly desk: AdminDesk
   readonly #socket: AdminSocket
 
-  /** Listens. Throws `PORT_IN_USE` or `OPTION_INVALID`. */
-  constructor(server: PartServer, whole: WholeServer, settings: AdminSettings) {
+  /** Listens. `far`: tunnels of other servers. Throws `PORT_IN_USE` or `OPTION_INVALID`. */
+  constructor(
+    server: PartServer,
+    whole: WholeServer,
+    settings: AdminSettings,
+    far: () => readonly TunnelRow[],
+  ) {
     const bans = bansOf(server) ?? new Bans(settings.store, { changed() {}, added() {} })
     const metrics = metricsOf(server) ?? new Metrics(settings.maxMetricTunnels, () => false)
-    this.desk = new AdminDesk(server, whole, settings, metrics, bans)
+    this.desk = new AdminDesk(server, whole, settings, metrics, bans, far)
     if (settings.audit !== undefined) audit(whole, new AuditNotes(settings.audit, this.desk.failed))
     const { fetch } = new AdminApi(this.desk, settings.token)
     try {

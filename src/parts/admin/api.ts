@@ -3,7 +3,7 @@
 import { TunnelError } from '../../errors.ts'
 import type { Ban, Span } from '../../operations.ts'
 import type { GrantedKind } from '../../wire/tunnel-kind.ts'
-import { AdminAccess, urlOf } from './access.ts'
+import { AdminAccess } from './access.ts'
 import { failure, json, MethodMissing, Missing, missing, text } from './answers.ts'
 import type { AdminDesk } from './desk.ts'
 import { pageAnswer } from './page.ts'
@@ -34,7 +34,7 @@ export async function admitted(
   serve: (url: URL, method: string) => Promise<Response>,
 ): Promise<Response> {
   try {
-    const url = urlOf(request)
+    const url = access.urlOf(request)
     const method = request.method === 'HEAD' ? 'GET' : request.method
     if (url.pathname === '/health' && method === 'GET') return text('OK\n')
     if (url.pathname === '/' && method === 'GET') return await pageAnswer()
@@ -59,6 +59,9 @@ export class AdminApi {
     this.#desk = desk
     this.#access = new AdminAccess({
       token,
+      get basePath() {
+        return desk.basePath
+      },
       limits: () => desk.limits,
       refused: (address, code) => desk.refused(address, code),
       failed: cause => desk.failed(cause),
@@ -74,9 +77,12 @@ export class AdminApi {
       'GET /tunnels': () => json({ tunnels: desk.tunnels() }),
       'GET /tunnels/{id}': ({ id }) => json(desk.tunnel(id) ?? missing(`There is no tunnel "${id}".`)),
       'DELETE /tunnels/{id}': ({ id }) =>
-        json(desk.closeTunnel(id) ?? missing(`There is no tunnel "${id}".`)),
+        json(desk.closeTunnel(id) ?? missing(`There is no tunnel "${id}" at this server.`)),
       'POST /tunnels/{id}/probe': async ({ id }) =>
-        json((await desk.probe(id)) ?? missing(`There is no HTTP tunnel "${id}" whose client is there.`)),
+        json(
+          (await desk.probe(id)) ??
+            missing(`There is no HTTP tunnel "${id}" whose client is at this server.`),
+        ),
       'GET /clients': () => json({ clients: desk.clients() }),
       'DELETE /clients/{id}': ({ id }) =>
         json(desk.closeClient(Number(id)) ?? missing(`There is no client ${id}.`)),

@@ -12,6 +12,7 @@ import type { Tunnel } from '../../server/tunnels/tunnel.ts'
 import type { TokenStore } from '../../tokens.ts'
 import type { Bans } from '../bans/bans.ts'
 import type { Metrics } from '../metrics/metrics.ts'
+import { mergedTunnels } from './merged.ts'
 import type { AdminSettings } from './options.ts'
 import { type Probe, probe } from './probes.ts'
 import { ProcessState } from './process-state.ts'
@@ -39,17 +40,27 @@ export class AdminDesk {
   readonly #process = new ProcessState()
   readonly #book: TrafficBook | undefined
   readonly #recent: Recent
+  readonly #far: () => readonly TunnelRow[]
   readonly #probes = new WeakMap<Tunnel, Probe>()
   readonly #probing = new Set<Tunnel>()
   readonly #timers: ReturnType<typeof setInterval>[] = []
 
-  constructor(server: PartServer, whole: WholeServer, settings: AdminSettings, metrics: Metrics, bans: Bans) {
+  /** `far`: tunnels of other servers. */
+  constructor(
+    server: PartServer,
+    whole: WholeServer,
+    settings: AdminSettings,
+    metrics: Metrics,
+    bans: Bans,
+    far: () => readonly TunnelRow[],
+  ) {
     this.#server = server
     this.#whole = whole
     this.#settings = settings
     this.#metrics = metrics
     this.bans = bans
     this.#recent = new Recent(metrics)
+    this.#far = far
     this.#every(MARK_MS, () => {
       this.#harvest()
       this.#recent.mark()
@@ -81,6 +92,10 @@ export class AdminDesk {
     this.#server.emit('refused', { remoteAddress, wire: 'admin', code, kind: 'admin' })
   }
 
+  get basePath(): string {
+    return this.#server.settings.basePath
+  }
+
   get limits(): Bounds {
     return this.#server.limits
   }
@@ -97,15 +112,18 @@ export class AdminDesk {
     return this.#recent.total
   }
 
+  /** Of all servers of the cluster; of the others their busiest. */
   tunnels(): readonly TunnelRow[] {
+    return mergedTunnels([...this.ownTunnels(), ...this.#far()])
+  }
+
+  ownTunnels(): readonly TunnelRow[] {
     this.#harvest()
     return this.#server.tunnels.all().map(tunnel => this.#row(tunnel))
   }
 
   tunnel(name: string): TunnelRow | undefined {
-    this.#harvest()
-    const tunnel = this.#server.tunnels.find(name)
-    return tunnel && this.#row(tunnel)
+    return this.tunnels().find(row => row.name === name)
   }
 
   clients(): readonly ClientRow[] {
@@ -298,7 +316,7 @@ export class AdminDesk {
     this.#probing.add(tunnel)
     try {
       const host = new URL(this.#whole.urlOf(tunnel)).host
-      const result = await probe(upstream, host, serverProbe, this.#server.limits)
+      const result = await probe(upstream, host, serverProbe)
       this.#probes.set(tunnel, result)
       if (result.status > 0) this.#metrics.of(tunnel.name).provenAtMs = Date.now()
       return result

@@ -8,9 +8,11 @@ export interface TunnelRow {
   readonly name: string
   readonly kind: 'http' | 'tcp' | 'udp' | 'tls' | 'private'
   readonly url: string
+  /** The id of the other server that has it. Left out: this one has it. */
+  readonly server?: string
   /** `up`: a client serves it; `reconnecting`: its client is away, within the lease; `unhealthy`: its app is. */
   readonly state: 'up' | 'reconnecting' | 'unhealthy'
-  /** Numbers of its clients. */
+  /** Numbers of its clients at this server. */
   readonly clients: readonly number[]
   readonly isGuarded: boolean
   /** Requests and connections under way. */

@@ -18,7 +18,7 @@ export interface Head {
   readonly version: string
   readonly status: 'operational' | 'draining' | 'stopped'
   readonly uptimeSeconds: number
-  /** Of this machine. */
+  /** Of all servers that report, but for tokens and bans. */
   readonly counts: { readonly [view in 'tunnels' | 'clients' | 'tokens' | 'bans' | 'servers']: number }
 }
 

@@ -38,6 +38,8 @@ const MAX_ROWS = 1_000
 const USUAL_ROWS = 100
 
 const rate = ({ requests, seconds }: RecentRow): number => requests / seconds
+const sum = <Row>(rows: readonly Row[], of: (row: Row) => number): number =>
+  rows.reduce((all, row) => all + of(row), 0)
 const share = ({ requests, errors }: RecentRow): number => (requests === 0 ? 0 : errors / requests)
 
 type Sorts<Row> = Readonly<Record<string, (row: Row) => number | string>>
@@ -54,6 +56,7 @@ const TUNNEL_SORTS: Sorts<TunnelRow> = {
   out: ({ recent }) => recent.bytesOut,
   token: ({ token = '' }) => token,
   client: ({ clients }) => clients[0] ?? 0,
+  server: ({ server = '' }) => server,
   seen: ({ lastProvenAt = '' }) => lastProvenAt,
 }
 const CLIENT_SORTS: Sorts<ClientRow> = {
@@ -160,10 +163,12 @@ class Parts {
       this.ask<{ bans: readonly unknown[] }>('/bans'),
       this.servers(),
     ])
-    const { version, status, uptimeSeconds, activeSubdomains, connections } = stats
+    const { version, status, uptimeSeconds } = stats
+    // Workers of one machine say nothing of themselves to each other.
+    const isTold = servers.some(row => row.tunnels !== undefined)
     const counts = {
-      tunnels: activeSubdomains,
-      clients: connections,
+      tunnels: isTold ? sum(servers, ({ tunnels = 0 }) => tunnels) : stats.activeSubdomains,
+      clients: isTold ? sum(servers, ({ clients = 0 }) => clients) : stats.connections,
       tokens: tokens.length,
       bans: bans.length,
       servers: servers.length,
@@ -190,7 +195,7 @@ async function overview(parts: Parts, query: URLSearchParams): Promise<Omit<Over
   )
   return {
     recent: addedRecent(measured),
-    inFlight: servers.reduce((sum, { pending = 0 }) => sum + pending, 0),
+    inFlight: sum(servers, ({ pending = 0 }) => pending),
     series: points,
     busiest: byRate.slice(0, BUSIEST),
     ...(worst !== undefined && worst.recent.errors > 0 && { worst }),
@@ -209,9 +214,10 @@ async function tunnels(parts: Parts, query: URLSearchParams): Promise<Omit<Tunne
   const choices = Object.fromEntries(
     Object.entries(CHOICES).map(([name, choice]) => [name, all.filter(choice).length]),
   )
-  const texts = ({ name, token = '', clients: numbers }: TunnelRow) => [
+  const texts = ({ name, token = '', server = '', clients: numbers }: TunnelRow) => [
     name,
     token,
+    server,
     ...clients.flatMap(client =>
       numbers.includes(client.number) ? [client.address, client.agent ?? ''] : [],
     ),

@@ -9,10 +9,10 @@ import type { Socket, SocketHandler } from '../../socket.ts'
 import type { Cluster } from './cluster.ts'
 import { challengeWith, MAX_GREETING_BYTES, PEER_REFUSED, proofIn } from './peer-wire.ts'
 
-/** For the answer to the number, of which the caller has nothing to wait for. */
+/** The time in milliseconds for the proof, for which the caller has nothing to wait. */
 const ANSWER_MS = 2_000
 
-/** `enter` gets the connection of a server of the cluster; a stranger's is refused. */
+/** Makes the route of proved servers. `enter` gets the connection of a server of the cluster; a stranger's is refused. */
 export function provedRoute(
   arrival: Arrival,
   cluster: Cluster,
@@ -33,9 +33,9 @@ class Challenge implements SocketHandler {
   readonly #isProof: (proof: string) => boolean
   readonly #enter: (socket: Socket) => SocketHandler | undefined
   readonly #stopTimer: () => void
-  /** Of the answer. */
+  /** The bytes of the proof. */
   #bytes: Uint8Array = new Uint8Array(0)
-  /** What the events of the connection go to once its caller is known. */
+  /** The handler of the connection's events once its caller is known. */
   #way: SocketHandler | undefined
   #isOver = false
 

@@ -32,10 +32,10 @@ const DOWN_MS = 500
  */
 const IDLE_MS = 500
 
-/** Only that the server answers matters. */
+/** The handler of a stream of which only a reply matters. */
 const UNHEARD: StreamHandler = { received() {}, writable() {}, ended() {}, reset() {} }
 
-/** Never dialled. */
+/** The address of a peer that cannot be dialled. */
 const NOWHERE: Address = { host: '', port: 0 }
 
 export interface PeerContext {
@@ -44,7 +44,7 @@ export interface PeerContext {
   readonly turns: Turns
   /** Shows that server that this one is of its cluster. `number`: as that of `peerProof`. */
   proof(number: string): string
-  /** What this server shows, and wants to see; `undefined`: neither. */
+  /** The certificates that this server shows and requires. `undefined` for neither. */
   readonly peerTls: PeerTls | undefined
   /** The control host of the servers. */
   readonly controlHost: string
@@ -58,7 +58,7 @@ export class Peer implements PeerChannelHost {
   readonly #node: Node
   readonly #context: PeerContext
   readonly #channels = new Set<PeerChannel>()
-  /** Raw visitors and flows, and what to call when they are over. */
+  /** The raw visitors and flows, with the callbacks for their end. */
   readonly #raw = new Map<PeerChannel, () => void>()
   #downUntil = 0
   #isSilent = false
@@ -108,7 +108,7 @@ export class Peer implements PeerChannelHost {
     return this.#node.url
   }
 
-  /** It could not be reached a moment ago, or never can be. */
+  /** Whether it could not be reached a moment ago, or never can be. */
   get isDown(): boolean {
     return performance.now() < this.#downUntil
   }
@@ -139,7 +139,7 @@ export class Peer implements PeerChannelHost {
     return channel
   }
 
-  /** What it is greeted with: the proof waits for the number of the connection. */
+  /** Makes the greeting: the proof waits for the number of the connection. */
   #greeter(protocol: string, lines?: string): (number: string) => Uint8Array {
     const { controlHost } = this.#context
     return number => greeting(controlHost, number === '' ? '' : this.#context.proof(number), protocol, lines)
@@ -150,7 +150,7 @@ export class Peer implements PeerChannelHost {
     this.#open(UNHEARD)?.end()
   }
 
-  /** It took the last connection, or its machine did, and said nothing. One that refuses it lives, and stops. */
+  /** Whether it, or its machine, accepted the last connection and was silent. One that refuses it lives, and stops. */
   get isSilent(): boolean {
     return this.#isSilent
   }
@@ -180,7 +180,7 @@ export class Peer implements PeerChannelHost {
     if (this.#raw.delete(channel)) over?.()
   }
 
-  /** This server stops. */
+  /** Closes all connections, when this server stops. */
   close(): void {
     this.#isGone = true
     for (const channel of [...this.#channels]) channel.cut()
@@ -196,7 +196,7 @@ function writeHead(visit: Visit): number {
   )
 }
 
-/** `undefined`: servers are not reached at such a URL. */
+/** Returns the address of a URL. `undefined` if servers are not reached at such a URL. */
 function addressOf(url: string, { controlHost, peerTls }: PeerContext): Address | undefined {
   const parsed = URL.parse(url)
   if (parsed === null) return undefined

@@ -10,12 +10,12 @@ const KNOWN_MS = 30_000
 const FREE_MS = 1_000
 /** Questions under way. One more is refused: names are cheap to make up. */
 const MAX_QUESTIONS = 1_000
-/** Of one question, when a change overtook the answer: what was asked for may have come meanwhile. */
+/** The maximum number of repetitions of a question that a change overtook. */
 const MAX_AGAIN = 2
 
 /** A question under way. */
 interface Asked {
-  /** Who holds the name, as a change said meanwhile: the answer may be older. */
+  /** The server that has the name, from a change: the reply may be older. */
   node?: string
   answer: Promise<readonly Place[]>
 }
@@ -39,7 +39,10 @@ export class Places {
     this.#directory = directory
   }
 
-  /** Empty: no server holds it. Rejects when the directory cannot be reached; `undefined`: too much is asked already. */
+  /**
+   * Returns the places of a name. Empty if no server has it. Rejects when the directory cannot be reached; `undefined`: too
+   * much is asked already.
+   */
   find(name: string): readonly Place[] | Promise<readonly Place[]> | undefined {
     const known = this.#known.get(name)
     if (known !== undefined && known.until > performance.now()) return known.nodes
@@ -80,13 +83,16 @@ export class Places {
     this.#known.set(name, { nodes, until: performance.now() + ms })
   }
 
-  /** What is remembered of it was wrong. */
+  /** Forgets a wrong place. */
   forget(name: string): void {
     this.#known.delete(name)
     this.#asked.delete(name)
   }
 
-  /** This server holds it now; `''`: it is free. What is known already stays: changes may come behind the answer that has them. */
+  /**
+   * Called when another server has the name; `''`: it is free. What is known already stays: changes may come behind the answer
+   * that has them.
+   */
   changed(name: string, node: string): void {
     const asked = this.#asked.get(name)
     if (asked !== undefined) asked.node = node

@@ -20,12 +20,12 @@ export class RawArrival implements SocketHandler {
   readonly #cluster: Cluster
   readonly #raw: RawTaker
   readonly #first: Uint8Array | undefined
-  /** What the events of the connection go to once it is joined. */
+  /** The handler of the connection's events once it is joined. */
   #way: SocketHandler | undefined
   /** Ends what it waits for. */
   #stopWaiting: (() => void) | undefined
   #tries = 0
-  /** On the clock of `performance.now()`; 0: it has not waited yet. */
+  /** The time since when it waits, on the clock of `performance.now()`; 0: it does not. */
   #waitsSince = 0
   #hasEnded = false
   #isClosed = false
@@ -122,7 +122,7 @@ export class RawArrival implements SocketHandler {
     this.#await()
   }
 
-  /** Until a server that has the tunnel can be reached, this one or another. */
+  /** Waits until a server that has the tunnel can be reached, this one or another. */
   #await(): void {
     const again = (): void => {
       this.#stopWaiting = undefined

@@ -4,9 +4,9 @@ import { randomBytes } from 'node:crypto'
 import type { DirectoryTables, TableEntry } from '../../directory.ts'
 import type { Table } from '../../server/contracts/tables.ts'
 
-/** How long a removal is remembered: a server that was away for longer may bring the entry back. */
+/** The time in milliseconds for which a removal is remembered: a server that was away for longer may bring the entry back. */
 const REMOVED_MS = 90 * 86_400_000
-/** How often entries are counted by owner, at most. */
+/** The minimum time in milliseconds between counts of entries by owner. */
 const COUNT_MS = 1_000
 
 export class SharedTable implements Table {
@@ -118,7 +118,7 @@ export class SharedTable implements Table {
 
   // ── With the directory ─────────────────────────────────────────────────────────────────────────────────────
 
-  /** What another server has written. */
+  /** Takes over what another server has written. */
   hear(entries: readonly TableEntry[]): void {
     let hasChanged = false
     for (const entry of entries) {

@@ -33,12 +33,12 @@ const MAX_ANSWERS = 10_000
 
 export interface SharingHost extends RevocationsHost {
   stats(): ServerStats
-  /** `undefined`: the server has no admin listener, so it measures nothing. */
+  /** Returns the recent traffic. `undefined` if the server has no admin listener, and measures nothing. */
   recent(): RecentRow | undefined
   readonly guards: Guarding
-  /** Of the tokens, as it is now. */
+  /** The policy of the tokens now. */
   readonly policy: Policy
-  /** As that of `PartServer`. */
+  /** Shares tables, as that of `PartServer`. */
   share(open: OpenTable): () => void
 }
 
@@ -51,7 +51,7 @@ export class Sharing implements Shared {
   readonly #roster: Roster
   readonly answers: Answers
 
-  /** Before the tables are read. `node`: this server. */
+  /** Shares the data of a server, before the tables are read. `node`: this server. */
   constructor(node: string, tables: Tables, host: SharingHost) {
     this.#host = host
     this.#tables = tables
@@ -78,7 +78,7 @@ export class Sharing implements Shared {
     this.#host.changed()
   }
 
-  /** Also in that of other settings: tokens that any server has taken back open nothing. */
+  /** Applies revocations to the policy of changed settings. */
   useInPolicy(): void {
     this.#host.policy.revocations = this.#revocations
   }

@@ -8,7 +8,7 @@ export class SharedMarks implements UsedMarks {
   readonly #used: SharedTable
   readonly #ended: SharedTable
 
-  /** Two tables: a visitor who signs in and out all day does not use up the room of links. */
+  /** Makes the marks of two tables: a visitor who signs in and out all day does not use up the room of links. */
   constructor(used: SharedTable, ended: SharedTable) {
     this.#used = used
     this.#ended = ended
@@ -42,7 +42,7 @@ function keyOf(id: string): string {
   return createHash('sha256').update(id).digest('base64url')
 }
 
-/** What entries of one owner begin with. */
+/** Returns the beginning of the entries of one owner. */
 function markOf(owner: string): string {
   return keyOf(owner).slice(0, 8)
 }

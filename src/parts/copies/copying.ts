@@ -1,11 +1,11 @@
 // One request to every client of a pool: it is read to its end, and then each client gets a copy of it.
 
 import type { ErrorCode } from '../../errors.ts'
-import { BodyFramer } from '../../http/body.ts'
+import { bodyOf } from '../../http/body.ts'
 import type { CopyEnd } from '../../server/contracts/layer.ts'
 import { DEAD_EXCHANGE, type Exchange, type Upstream, type Visit } from '../../server/contracts/upstream.ts'
 import type { KeptBody } from '../../server/limits/kept-bodies.ts'
-import type { PoolAnswer } from '../../wire/control.ts'
+import type { PoolResponse } from '../../wire/control.ts'
 import { Copies } from './copies.ts'
 
 /** Who gets a copy: a client, or another server for the clients that it has. */
@@ -26,11 +26,11 @@ export interface CopyHost {
   readonly maxBodyBytes: number
   readonly recipients: readonly Recipient[]
   /** Whose answer counts. */
-  readonly answer: PoolAnswer
+  readonly answer: PoolResponse
   /** The visitor is another server, which has to know whether the answer is the named client's. */
   readonly isForServer: boolean
   /** Where the body is kept until all have it. */
-  keep(failed: (code: 'BODY_TIMEOUT' | 'full') => void): KeptBody
+  keep(failed: (code: 'REQUEST_TIMEOUT' | 'full') => void): KeptBody
 }
 
 const CONTINUE = Buffer.from('HTTP/1.1 100 Continue\r\n\r\n')
@@ -51,8 +51,7 @@ export class CopyingUpstream implements Upstream {
       visit.fail('BODY_TOO_LARGE')
       return DEAD_EXCHANGE
     }
-    const framer = new BodyFramer(() => {})
-    framer.begin(head.body, head.contentLength)
+    const framer = bodyOf(head)
     let copies: Copies | undefined
     let isOver = false
     const giveUp = (): void => {

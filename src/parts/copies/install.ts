@@ -27,7 +27,7 @@ export const installCopies: Install = server => {
         if (others.length > 0 && request.arrival.from?.keptFor === undefined) withoutMarks(request.head)
         request.sent()
         const upstream = new CopyingUpstream({
-          answer: pool.answer,
+          answer: pool.response,
           isForServer: request.arrival.from?.isCopy === true,
           maxBodyBytes: bodies.maxBodyBytes,
           recipients: recipientsOf(request, tunnel, others),

@@ -4,7 +4,7 @@
 import { deferred } from '../../deferred.ts'
 import { TunnelError } from '../../errors.ts'
 import { dashedName, editHead, headerLine } from '../../http/edit-head.ts'
-import { parseRequestHead, type RequestHead } from '../../http/head.ts'
+import { type RequestHead, readWhole } from '../../http/head.ts'
 import type {
   Admittance,
   Allotment,
@@ -42,7 +42,7 @@ const MAKER = { name: 'guarding' }
 const VERDICTS = {}
 
 const PASSED: Judgement = { kind: 'pass', passes: [] }
-const FAILED: Judgement = { kind: 'refusal', refusal: { code: 'GUARD_FAILED' } }
+const FAILED: Judgement = { kind: 'refusal', refusal: { code: 'PLUGIN_FAILED' } }
 
 export class Guards implements Guarding {
   /** What other servers know to be used, too; `undefined`: there are none. */
@@ -140,8 +140,13 @@ export class Guards implements Guarding {
 
   /** What a verdict said cannot be done, or the reader of a form failed. */
   fail(cause: unknown): Refusal {
-    this.#faults.report(VERDICTS, 'GUARD_FAILED', `What a guard decided has failed: ${String(cause)}.`, cause)
-    return { code: 'GUARD_FAILED' }
+    this.#faults.report(
+      VERDICTS,
+      'PLUGIN_FAILED',
+      `What a guard decided has failed: ${String(cause)}.`,
+      cause,
+    )
+    return { code: 'PLUGIN_FAILED' }
   }
 
   #ask(
@@ -213,7 +218,7 @@ export class Guards implements Guarding {
   }
 
   #report(guard: Pick<Guard, 'name'>, cause: unknown): void {
-    this.#faults.report(guard, 'GUARD_FAILED', `The guard "${guard.name}" failed: ${String(cause)}.`, cause)
+    this.#faults.report(guard, 'PLUGIN_FAILED', `The guard "${guard.name}" failed: ${String(cause)}.`, cause)
   }
 }
 
@@ -244,10 +249,7 @@ export function applyPasses(head: RequestHead, passes: readonly Pass[]): Uint8Ar
 
 /** The head is these bytes from now on. Throws when they are no valid head. */
 export function restoreHead(head: RequestHead, bytes: Uint8Array): void {
-  // It was within the limits when it came.
-  const limits = { maxHeadBytes: bytes.length, maxHeaderCount: bytes.length, maxTargetBytes: bytes.length }
-  if (parseRequestHead(head, bytes, 0, bytes.length, limits) !== bytes.length)
-    throw new Error('the head is not one any more')
+  if (!readWhole(head, bytes)) throw new Error('the head is not one any more')
 }
 
 /**

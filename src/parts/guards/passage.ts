@@ -1,6 +1,6 @@
 // What guards let a request pass with: what they changed of its head, lines for the answer, and whether they may cut it.
 
-import { BodyFramer } from '../../http/body.ts'
+import { type BodyFramer, bodyOf } from '../../http/body.ts'
 import type { RequestHead } from '../../http/head.ts'
 import type { Middleware, Pass } from '../../plugin.ts'
 import { keepOpen } from '../../server/routing/keep-open.ts'
@@ -32,8 +32,7 @@ export class Passage {
     this.isHidden = hidesAdded(head, passes)
     const names = namesOf(passes)
     if (head.body !== 'chunked' || names.length === 0) return
-    this.#body = new BodyFramer(undefined, undefined, names)
-    this.#body.begin('chunked', 0)
+    this.#body = bodyOf(head, undefined, names)
   }
 
   /** Whether the body may have trailers that are looked at. */

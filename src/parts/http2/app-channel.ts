@@ -3,9 +3,9 @@
 
 import { createHash } from 'node:crypto'
 import type { ErrorCode } from '../../errors.ts'
-import { BodyFramer } from '../../http/body.ts'
 import { ascii } from '../../http/characters.ts'
-import { parseRequestHead, RequestHead } from '../../http/head.ts'
+import { type RequestHead, readWhole } from '../../http/head.ts'
+import { RequestReader } from '../../http/message-reader.ts'
 import { writeResponseHead, writeTrailers } from '../../http2/answer-text.ts'
 import * as Code from '../../http2/error-codes.ts'
 import type { FieldList } from '../../http2/field-list.ts'
@@ -34,8 +34,8 @@ export interface Begun {
 
 export class Http2Channel extends QueuedStream {
   readonly #host: Http2Apps
-  readonly #head: RequestHead = new RequestHead()
-  readonly #framer: BodyFramer
+  readonly #request: RequestReader
+  readonly #head: RequestHead
   #begun: Begun | undefined
   /** A WebSocket waits for the settings of this connection. */
   #undecided: Http2App | undefined
@@ -63,10 +63,11 @@ export class Http2Channel extends QueuedStream {
   constructor(host: Http2Apps, handler: StreamHandler) {
     super(handler)
     this.#host = host
-    this.#framer = new BodyFramer(
+    this.#request = new RequestReader(
       (bytes, start, end) => this.#push(bytes, start, end),
       (bytes, start, end) => this.#pushTrailers(bytes, start, end),
     )
+    this.#head = this.#request.head
   }
 
   // ── From the pool ──────────────────────────────────────────────────────────────────────────────────────────
@@ -75,7 +76,7 @@ export class Http2Channel extends QueuedStream {
     this.#isScratch = isScratch
     const at = this.#phase === 'none' ? this.#begin(bytes, start, end) : start
     if (this.#phase === 'switched') this.#push(bytes, at, end)
-    else if (at < end && !this.isClosed && !this.#framer.complete && this.#framer.feed(bytes, at, end) === -1)
+    else if (at < end && !this.isClosed && this.#request.body.feed(bytes, at, end) === -1)
       this.fail('INTERNAL', Code.INTERNAL_ERROR)
     return this.flush()
   }
@@ -109,7 +110,7 @@ export class Http2Channel extends QueuedStream {
   #begin(bytes: Uint8Array, start: number, end: number): number {
     const head = this.#head
     this.#sentBefore = this.sentBytes - (end - start)
-    const at = parseRequestHead(head, bytes, start, end, ANY_HEAD)
+    const at = this.#request.readHead(bytes, start, end, ANY_HEAD)
     if (at <= 0) {
       this.fail('INTERNAL', Code.INTERNAL_ERROR)
       return end
@@ -124,19 +125,18 @@ export class Http2Channel extends QueuedStream {
     // HTTP/2 has no other: an app of it gets the request without.
     this.#isUpgrade = head.upgrade === 'websocket'
     this.#isEnding = false
-    this.#framer.begin(head.body, head.contentLength)
     if (this.#isUpgrade) {
       // It may have to wait, and the array is used again.
-      parseRequestHead(head, bytes.slice(start, at), 0, at - start, ANY_HEAD)
+      readWhole(head, bytes.slice(start, at))
       this.upgradeKnown()
       return end
     }
-    const begun = this.#host.request(this, head, this.#framer.complete)
+    const begun = this.#host.request(this, head, this.#request.isComplete)
     if (typeof begun === 'string') {
       this.fail(begun, undefined)
       return end
     }
-    this.#isRequestSent = this.#framer.complete
+    this.#isRequestSent = this.#request.isComplete
     this.#begun = begun
     return at
   }
@@ -171,7 +171,7 @@ export class Http2Channel extends QueuedStream {
     const begun = this.#begun
     if (begun === undefined || this.#isRequestSent) return queue.length === 0
     const { connection, side } = begun
-    const isComplete = this.#isUpgrade ? this.#isEnding : this.#framer.complete
+    const isComplete = this.#isUpgrade ? this.#isEnding : this.#request.isComplete
     const hasTrailers = this.#trailers !== undefined && this.#trailers.length > 2
     while (queue.length > 0) {
       const [piece] = queue

@@ -1,9 +1,8 @@
 // The answer on one stream of HTTP/2 or HTTP/3: HTTP/1.1 text in, HEADERS and DATA out. What the visitor has no room for waits here.
 
+import { type Account, ByteBuffer, SendQueue, type Writing } from '../../bytes.ts'
 import { BodyFramer } from '../../http/body.ts'
 import { parseResponseHead, ResponseHead } from '../../http/head.ts'
-import { HeadBuffer } from '../../server/upstreams/head-buffer.ts'
-import { type Account, Unsent, type Writing } from '../../unsent.ts'
 import type { MultiplexedStream } from './multiplexed.ts'
 import type { StreamChannel } from './stream-channel.ts'
 
@@ -18,14 +17,14 @@ type Phase = 'head' | 'length' | 'chunked' | 'raw' | 'complete'
 export class StreamAnswer implements Writing {
   readonly #stream: MultiplexedStream
   readonly #owner: StreamChannel
-  readonly #unsent: Unsent = new Unsent()
+  readonly #unsent: SendQueue = new SendQueue()
   #phase: Phase = 'head'
   /** Of a body of known length: what is still to come. */
   #leftBytes = 0
   #framer: BodyFramer | undefined
-  #trailers: HeadBuffer | undefined
+  #trailers: ByteBuffer | undefined
   /** A head that came in pieces. */
-  #partial: HeadBuffer | undefined
+  #partial: ByteBuffer | undefined
   #isScratch = false
   /** Nothing follows what is unsent. */
   #isEnding = false
@@ -53,7 +52,7 @@ export class StreamAnswer implements Writing {
       if (next === -1) return false
       if (next === 0) {
         head.fields.isPartial = false
-        this.#partial ??= new HeadBuffer()
+        this.#partial ??= new ByteBuffer()
         this.#partial.add(text, at, end)
         return true
       }
@@ -77,7 +76,7 @@ export class StreamAnswer implements Writing {
       this.#framer = new BodyFramer(
         (bytes, from, to) => this.#send(bytes, this.#isScratch, from, to),
         (bytes, from, to) => {
-          this.#trailers ??= new HeadBuffer()
+          this.#trailers ??= new ByteBuffer()
           this.#trailers.add(bytes, from, to)
         },
       )
@@ -125,7 +124,7 @@ export class StreamAnswer implements Writing {
     else this.#unsent.keep(bytes, isScratch, start, end)
   }
 
-  /** Of `Unsent`: DATA, as much as there is room for. */
+  /** Of `SendQueue`: DATA, as much as there is room for. */
   write(bytes: Uint8Array, start = 0, end: number = bytes.length): number {
     // What waits is sent piece by piece: whether it is the last one is only known of what never waited.
     const isLast = this.#isEnding && this.#unsent.isEmpty && this.#trailers === undefined

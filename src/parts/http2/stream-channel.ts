@@ -1,6 +1,7 @@
 // One request with its answer on a stream of HTTP/2 or HTTP/3: the channel of its visit.
 
 import { createHash, randomBytes } from 'node:crypto'
+import type { Account } from '../../bytes.ts'
 import type { ErrorCode } from '../../errors.ts'
 import { eventLoop } from '../../event-loop.ts'
 import { errorAnswer } from '../../http/error-answer.ts'
@@ -21,7 +22,6 @@ import type {
 import type { VisitorHop } from '../../server/fronts/visitor-hop.ts'
 import { type Movement, Progress } from '../../server/limits/progress.ts'
 import type { AskedCertificate } from '../../socket.ts'
-import type { Account } from '../../unsent.ts'
 import type { MultiplexedConnection, MultiplexedStream } from './multiplexed.ts'
 import { StreamAnswer } from './stream-answer.ts'
 import { type BodyTaker, StreamRequest } from './stream-request.ts'

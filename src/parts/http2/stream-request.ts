@@ -1,10 +1,9 @@
 // The body of a request on one stream of HTTP/2 or HTTP/3: DATA in, HTTP/1.1 text out. What its visit does not take yet waits here, and the window of
 // the stream with it.
 
-import { copyBytes, copyOf } from '../../bytes.ts'
+import { copyBytes, copyOf, type HeldBytes } from '../../bytes.ts'
 import { ascii } from '../../http/characters.ts'
 import type { RequestHead } from '../../http/head.ts'
-import type { HeldBytes } from '../../server/upstreams/head-buffer.ts'
 
 const LAST_CHUNK = ascii('0\r\n\r\n')
 const CHUNK_LINE_BYTES = 12

@@ -23,13 +23,14 @@ export class Http3Front implements Door {
     this.#terms = terms
   }
 
-  /** Rejects with `HTTP3_UNSUPPORTED`, or with what the system says of the port. */
+  /** Rejects with `RUNTIME_UNSUPPORTED`, or with what the system says of the port. */
   async open(): Promise<void> {
     const fault = await quicFault(selfSigned('localhost', Date.now()))
     if (fault !== undefined)
       throw new TunnelError(
-        'HTTP3_UNSUPPORTED',
-        `Bun ${Bun.version} does not carry HTTP/3 as this server needs it: ${fault}. Leave http3 out.`,
+        'RUNTIME_UNSUPPORTED',
+        `Bun ${Bun.version} does not have the HTTP/3 that this server needs: ${fault}. Remove http3: visitors then use HTTP/2 and HTTP/1.1.`,
+        { action: '' },
       )
     const { settings, port, share } = this.#terms
     const { hostname, tls, certificates, domains, inherited, publicUrl } = settings

@@ -60,12 +60,12 @@ export class Boxes {
   }
 }
 
-function textOf({ owner, paths, answer }: Box): string {
-  return JSON.stringify({ owner, paths, answer })
+function textOf({ owner, paths, status }: Box): string {
+  return JSON.stringify({ owner, paths, status })
 }
 
 function boxIn(name: string, text: string | undefined): Box | undefined {
-  const { owner, paths, answer } = objectIn(text) ?? {}
-  if (typeof owner !== 'string' || typeof answer !== 'number' || !Array.isArray(paths)) return undefined
-  return { name, owner, answer, paths: paths.filter(path => typeof path === 'string') }
+  const { owner, paths, status } = objectIn(text) ?? {}
+  if (typeof owner !== 'string' || typeof status !== 'number' || !Array.isArray(paths)) return undefined
+  return { name, owner, status, paths: paths.filter(path => typeof path === 'string') }
 }

@@ -4,7 +4,7 @@ import { ERRORS, type ErrorCode } from '../../errors.ts'
 import { latin1 } from '../../http/characters.ts'
 import { APP_ANSWERED_HEADER } from '../../http/error-answer.ts'
 import type { Hop } from '../../http/forward.ts'
-import { parseRequestHead, RequestHead } from '../../http/head.ts'
+import { RequestHead, readWhole } from '../../http/head.ts'
 import type { KeptWebhook } from '../../inbox.ts'
 import type { Arrival, Route } from '../../server/contracts/front.ts'
 import type { PeerNote } from '../../server/contracts/peer-note.ts'
@@ -66,10 +66,7 @@ export class DeliveryVisit implements Visit, Arrival {
       `${head}Content-Length: ${body.length}\r\n${DELIVERY_HEADER}: ${attempts + 1}\r\n${RECEIVED_HEADER}: ${new Date(receivedMs).toISOString()}\r\n\r\n`,
       'latin1',
     )
-    // It was within the limits when it came.
-    const limits = { maxHeadBytes: bytes.length, maxHeaderCount: bytes.length, maxTargetBytes: bytes.length }
-    if (parseRequestHead(this.head, bytes, 0, bytes.length, limits) !== bytes.length)
-      this.#status = ERRORS.BAD_REQUEST.status
+    if (!readWhole(this.head, bytes)) this.#status = ERRORS.BAD_REQUEST.status
   }
 
   /** Never rejects. */

@@ -72,7 +72,7 @@ export class Inbox {
   registered(
     name: string,
     owner: string,
-    wish: Pick<Box, 'paths' | 'answer'> | undefined,
+    wish: Pick<Box, 'paths' | 'status'> | undefined,
     isShared: boolean,
   ): void {
     this.#safely(() => {

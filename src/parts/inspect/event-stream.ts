@@ -97,7 +97,7 @@ class Reader {
     else this.#isBehind = true
   }
 
-  /** As much as the reader takes now. */
+  /** Sends as much as the reader accepts now. */
   send(): void {
     if (this.#stops.length === 0 && this.#session !== '') return
     const hasRoom = () => (this.#controller.desiredSize ?? 0) > 0

@@ -15,7 +15,7 @@ const MAX_PATH_CHARS = 8_192
 export class Reports {
   readonly #store: ExchangeStore
   readonly #capture: Capture
-  /** Those whose bytes have not come yet, by what they ask for, the oldest first. */
+  /** The reports without bytes yet, by the request, the oldest first. */
   readonly #unmatched = new Map<string, RequestSeen[]>()
   readonly #entries = new Map<number, Entry>()
   readonly #reported = new Map<number, { readonly report: RequestSeen; readonly at: number }>()
@@ -61,7 +61,7 @@ export class Reports {
     this.#entries.set(report.id, entry)
   }
 
-  /** Its exchange is over at the server. */
+  /** Called when the exchange is over at the server. */
   responded(report: ResponseSeen): void {
     // What of it is here is read first, so that its entry is known.
     this.#capture.flush()
@@ -89,7 +89,7 @@ export class Reports {
     this.#store.changed(entry)
   }
 
-  /** It failed before a byte of it came to the origin. */
+  /** Adds a row for a request that failed before a byte of it came to the origin. */
   #row(request: RequestSeen, { error, status }: ResponseSeen, at: number): void {
     this.#refused({ ...request, status, code: error ?? 'INTERNAL' }, at)
   }
@@ -121,7 +121,7 @@ export class Reports {
     this.#store.changed(entry)
   }
 
-  /** One that never got a connection must not be taken for the next one. */
+  /** Forgets a visitor that never got a connection, so that the next one is not mistaken for it. */
   visitorLeft({ id }: VisitorGone): void {
     for (const [tunnel, waiting] of this.#visitors) {
       const gone = waiting.find(one => one.id === id)

@@ -11,7 +11,7 @@ export interface WaitFor {
   /** Whether this is it; asked of each that has ended, once. */
   readonly takes: (entry: Entry) => boolean
   readonly timeoutMs: number
-  /** Those that came behind this one are looked at, too. */
+  /** The id of an exchange: later ones that have ended also count. */
   readonly after?: number
   readonly signal?: AbortSignal
 }

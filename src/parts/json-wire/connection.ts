@@ -123,7 +123,7 @@ export class JsonConnection implements ClientConnection, Deadline {
       eventLoop,
       limits,
       () => this.#carrier.ping(),
-      () => this.#lose('CARRIER_DEAD'),
+      () => this.#lose('CARRIER_LOST'),
       () => this.#requests.areWaiting,
     )
     deadlines.watch(this)

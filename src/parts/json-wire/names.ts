@@ -89,7 +89,7 @@ export class JsonNames {
     if (other.holder !== holder || other.remoteAddress !== remoteAddress) return false
     if (rule.id === undefined && this.#host.isTrusted(remoteAddress)) return false
     if (await other.checkAlive()) return false
-    other.close('CARRIER_DEAD')
+    other.close('CARRIER_LOST')
     return true
   }
 

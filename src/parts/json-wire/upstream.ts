@@ -1,8 +1,9 @@
 // Upstream over the JSON wire: a request is collected, sent as one message, and answered by one message.
 
 import { base64 } from '../../buffers.ts'
+import { ByteBuffer } from '../../bytes.ts'
 import { ERRORS, type ErrorCode } from '../../errors.ts'
-import { BodyFramer } from '../../http/body.ts'
+import { type BodyFramer, bodyOf } from '../../http/body.ts'
 import { logsConnectionIn } from '../../http/connection-logins.ts'
 import {
   DEAD_EXCHANGE,
@@ -14,7 +15,6 @@ import { visitorOf } from '../../server/limits/client-address.ts'
 import type { Deadline } from '../../server/limits/deadlines.ts'
 import { Takers } from '../../server/limits/takers.ts'
 import type { Bounds } from '../../server/settings/bounds.ts'
-import { HeadBuffer } from '../../server/upstreams/head-buffer.ts'
 import { decodeBody, encodeBody, encodeRequest, type JsonAnswer } from '../../wire/json.ts'
 import { answerHead, hasBody } from './answer-head.ts'
 import { requestParts } from './request-parts.ts'
@@ -145,7 +145,7 @@ export class JsonExchange implements Exchange, Deadline {
   readonly #owner: JsonExchangeOwner
   #phase: Phase = 'collecting'
   #framer: BodyFramer | undefined
-  #body: HeadBuffer | undefined
+  #body: ByteBuffer | undefined
   #id = 0
   /** The part of the answer's body that the visitor did not take yet. */
   #rest: Uint8Array | undefined
@@ -159,8 +159,7 @@ export class JsonExchange implements Exchange, Deadline {
     this.#owner = owner
     const { head } = visit
     if (head.body === 'none') return
-    this.#framer = new BodyFramer((bytes, start, end) => this.#keep(bytes.subarray(start, end)))
-    this.#framer.begin(head.body, head.contentLength)
+    this.#framer = bodyOf(head, (bytes, start, end) => this.#keep(bytes.subarray(start, end)))
     requests.deadlines.watch(this)
     requests.deadlines.arm(this, requests.limits.headTimeoutMs)
     // The app cannot decide before it has the body: the message holds both.
@@ -260,7 +259,7 @@ export class JsonExchange implements Exchange, Deadline {
 
   expired(): void {
     if (this.#phase === 'waiting') this.#fail('ORIGIN_TIMEOUT')
-    else if (this.#phase === 'collecting') this.#fail('BODY_TIMEOUT')
+    else if (this.#phase === 'collecting') this.#fail('REQUEST_TIMEOUT')
   }
 
   // ── Steps ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -274,7 +273,7 @@ export class JsonExchange implements Exchange, Deadline {
   }
 
   #keep(bytes: Uint8Array): void {
-    this.#body ??= new HeadBuffer()
+    this.#body ??= new ByteBuffer()
     this.#body.add(bytes)
     this.#requests.hold(bytes.length)
   }

@@ -7,7 +7,7 @@
 
 import { deferred } from '../../deferred.ts'
 import type { ErrorCode } from '../../errors.ts'
-import { BodyFramer } from '../../http/body.ts'
+import { type BodyFramer, bodyOf } from '../../http/body.ts'
 import { sendAnswer, switchHeadOf } from '../../http/handler-answer.ts'
 import { RequestBody, requestOf } from '../../http/handler-request.ts'
 import type { RequestHead } from '../../http/head.ts'
@@ -105,7 +105,7 @@ class WrappedExchange implements Exchange, Deadline {
     this.#wrapping = wrapping
     this.#visit = visit
     this.#owesContinue = visit.head.expectsContinue
-    this.#framer = new BodyFramer((bytes, start, end) => this.#body?.push(bytes.slice(start, end)))
+    this.#framer = bodyOf(visit.head, (bytes, start, end) => this.#body?.push(bytes.slice(start, end)))
     room.deadlines.watch(this)
   }
 
@@ -113,7 +113,6 @@ class WrappedExchange implements Exchange, Deadline {
   start(): boolean {
     const visit = this.#visit
     const { head } = visit
-    this.#framer.begin(head.body, head.contentLength)
     const takesBody = head.body !== 'none' && head.method !== 'GET' && head.method !== 'HEAD'
     this.#body = takesBody ? this.#makeBody() : undefined
     const { proto, trusted } = visit.hop(undefined)
@@ -273,10 +272,10 @@ class WrappedExchange implements Exchange, Deadline {
   #fail(cause: unknown): void {
     if (this.#isOver) return
     const inner = this.#inner
-    const code = inner?.failure ?? 'MIDDLEWARE_FAILED'
+    const code = inner?.failure ?? 'PLUGIN_FAILED'
     this.#finish(new Error('the answer failed', { cause }))
     inner?.abandon()
-    if (code === 'MIDDLEWARE_FAILED') {
+    if (code === 'PLUGIN_FAILED') {
       const running = this.#running
       const detail = `The middleware "${running?.name ?? 'unknown'}" failed: ${cause instanceof Error ? cause.message : String(cause)}.`
       this.#room.faults.report(running ?? this.#served.upstream, code, detail, cause)

@@ -59,7 +59,7 @@ export class Observers {
   served(seen: Seen, outcome: Outcome): void {
     const observers = pluginsFor(this.#observers(), seen.tunnel)
     this.tell(observers, observer => observer.began?.(seen))
-    this.tell(observers, observer => observer.answered?.(seen, outcome.status))
+    this.tell(observers, observer => observer.responded?.(seen, outcome.status))
     this.tell(observers, observer => observer.ended?.(seen, outcome))
   }
 
@@ -77,7 +77,7 @@ export class Observers {
 
   #report(observer: Observer, cause: unknown): void {
     const text = `The observer "${observer.name}" failed: ${String(cause)}.`
-    this.#faults.report(observer, 'OBSERVER_FAILED', text, cause)
+    this.#faults.report(observer, 'PLUGIN_FAILED', text, cause)
   }
 }
 
@@ -118,7 +118,7 @@ export class Watched implements Follower {
   /** The head of the answer is there. */
   answered(status: number): void {
     this.#answeredAt = performance.now()
-    this.#all.tell(this.#observers, observer => observer.answered?.(this.#seen, status))
+    this.#all.tell(this.#observers, observer => observer.responded?.(this.#seen, status))
   }
 
   left(): void {

@@ -55,9 +55,9 @@ function claim(
   const join = () => new Tunnel(book, 'private', name, 0, { holder }, true).join(holder)
   if (wishFor(name, server).find() !== undefined) return join()
   const places = server.servers?.find(name) ?? []
-  if (!(places instanceof Promise)) return places.length > 0 ? join() : 'SERVICE_NOT_FOUND'
+  if (!(places instanceof Promise)) return places.length > 0 ? join() : 'TUNNEL_NOT_FOUND'
   return places.then(
-    found => (found.length > 0 ? join() : 'SERVICE_NOT_FOUND'),
+    found => (found.length > 0 ? join() : 'TUNNEL_NOT_FOUND'),
     () => 'CLUSTER_UNREACHABLE' as const,
   )
 }

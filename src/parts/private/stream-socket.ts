@@ -78,7 +78,7 @@ export class StreamSocket implements Socket, StreamHandler {
 
   terminate(code?: string): void {
     if (this.#isClosed) return
-    this.#stream?.reset(isCode(code) ? code : 'SERVICE_NOT_FOUND')
+    this.#stream?.reset(isCode(code) ? code : 'TUNNEL_NOT_FOUND')
     this.#close(new TunnelError('CANCELLED'))
   }
 

@@ -76,7 +76,7 @@ function rowOf(head: RequestHead, path: string): ExchangeRow {
     reason: '',
     type: '',
     requestBody: nothing,
-    answerBody: nothing,
+    responseBody: nothing,
     bytesIn: 0,
     bytesOut: 0,
     frames: { ...nothing, total: 0, kept: 0 },

@@ -14,13 +14,13 @@ export interface Arrival {
   readonly head: RequestHead
   /** Address of the visitor's connection, without port. */
   readonly remoteAddress: string
-  /** Its connection showed a client's certificate, and it was verified. */
+  /** Whether the connection showed a client's certificate, and it was verified. */
   readonly isCertified: boolean
-  /** As `Socket.asked`. Default: nothing was asked. */
+  /** The certificate request, as `Socket.asked`. Default: nothing was asked. */
   readonly asked?: AskedCertificate | undefined
-  /** As that of `Visit`. */
+  /** The note of another server, as that of `Visit`. */
   readonly from?: PeerNote | undefined
-  /** As that of `Visit`. */
+  /** The logins of the connection, as that of `Visit`. */
   readonly logins?: ConnectionLogins | undefined
   /** Whether only the control host may serve it, because the server is full. Asks again: some visitors may have left. */
   isRefused(): boolean
@@ -30,15 +30,15 @@ export interface Arrival {
   terminate(): void
 }
 
-/** Where a request goes. */
+/** The destination of a request. */
 export type Route = Served | Refusal | Takeover | Holding<Route> | Again
 
 export interface Served {
   readonly kind: 'upstream'
   readonly upstream: Upstream
-  /** What it says is the server's own. Default: it is an app's. */
+  /** Whether the response is the server's own. Default: it is an app's. */
   readonly isOwn?: boolean
-  /** Another server of the cluster answers. Default: this one does. */
+  /** Whether another server of the cluster responds. Default: this one does. */
   readonly isElsewhere?: boolean
   /** The upstream failed the request without harm: where it goes instead, now or later. `undefined`: nowhere. */
   instead?(code: ErrorCode): Route | undefined
@@ -65,9 +65,7 @@ export interface Takeover {
 /** The outcome is known later: the tunnel's client is reconnecting, or a token is not looked at yet. */
 export interface Holding<Outcome> {
   readonly kind: 'holding'
-  /**
-   * `held` is called once and later, unless the function returned is called before. A code: there is no room to wait.
-   */
+  /** Waits. Calls `held` once and later, unless the returned function is called before. A code: there is no room to wait. */
   hold(held: (outcome: Outcome) => void): (() => void) | ErrorCode
 }
 
@@ -75,7 +73,7 @@ export function refusal(code: ErrorCode): Refusal {
   return { kind: 'refusal', code }
 }
 
-/** What `change` makes of where the request goes in the end, now or when its wait is over. */
+/** Applies `change` to the final destination of a request, now or when its wait is over. */
 export function changed(route: Route, change: (route: Route) => Route): Route {
   if (route.kind !== 'holding') return change(route)
   return { kind: 'holding', hold: held => route.hold(outcome => held(changed(outcome, change))) }

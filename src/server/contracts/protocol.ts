@@ -18,7 +18,7 @@ export interface Protocol {
   readonly name: string
   /** Whether visitors may use it now. */
   readonly isSpoken: boolean
-  /** First bytes of a connection without ALPN. No head of HTTP/1.1 begins with these bytes. */
+  /** The first bytes of a connection without ALPN. No head of HTTP/1.1 begins with these bytes. */
   readonly beginning: Uint8Array
   /** Takes a connection, TLS taken away. */
   accept(share: HttpShare, socket: Socket, entrance: Entrance, seat: VisitorSeat | undefined): SocketHandler

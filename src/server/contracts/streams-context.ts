@@ -9,7 +9,7 @@ import type { Clock } from './clock.ts'
 import type { SessionLanes } from './laning.ts'
 import type { Rewrite, Visit } from './upstream.ts'
 
-/** Another server of the cluster, to which requests go as they came. */
+/** The terms for another server of the cluster, to which requests go unchanged. */
 export interface PeerTerms {
   /** Writes the head as `forwarded.ts` does. */
   writeHead(visit: Visit): number
@@ -19,11 +19,11 @@ export interface PeerTerms {
 
 /** Apps of HTTP/2, or another server, in the place of a session. */
 export interface StreamsApps extends Pick<Session, 'open' | 'isClosed'> {
-  /** WebSockets go by HTTP/1.1 instead, on streams of the session. */
+  /** Whether WebSockets use HTTP/1.1, on streams of the session. */
   readonly sendsUpgradesApart?: boolean
 }
 
-/** What apps of HTTP/2 are reached by. */
+/** The means to reach HTTP/2 apps. */
 export interface AppsTerms {
   readonly session: Pick<Session, 'open' | 'isClosed'>
   readonly limits: Bounds
@@ -34,24 +34,24 @@ export interface AppsTerms {
 
 export interface StreamsContext {
   readonly session: Session
-  /** Of all tunnels of the client. */
+  /** The idle streams of all tunnels of the client. */
   readonly idle: IdleStreams
   /** The app speaks HTTP/2, or it is another server's: these are in the place of the session, and there are no lanes. */
   readonly apps?: StreamsApps | undefined
-  /** Of the session. `undefined`: none. */
+  /** The lanes of the session. `undefined` if it has none. `undefined`: none. */
   readonly lanes?: SessionLanes | undefined
   /** The tunnel's number on the session. */
   readonly tunnel: number
   readonly limits: Bounds
   readonly deadlines: Clock
   readonly turns: Turns
-  /** Other clients hold the tunnel, too: what fails here may be tried there. */
+  /** Whether other clients also have the tunnel: a failed request may be tried there. */
   readonly isShared: boolean
-  /** What the client wants instead of the visitor's Host and Origin. */
+  /** The values that the client wants instead of the visitor's Host and Origin. */
   readonly rewrite: Rewrite | undefined
   /** The PROXY header that each raw visitor's stream begins with. */
   readonly proxyProtocol: 1 | 2 | undefined
-  /** It is another server's. */
+  /** The terms, if the session leads to another server. */
   readonly peer?: PeerTerms | undefined
   /** The tunnel was taken back: nothing more goes to it. */
   isStopped: boolean

@@ -31,22 +31,22 @@ export interface ShortcutChannel extends VisitChannel {
   readonly shortcut?: Shortcut | undefined
 }
 
-/** Reused by connections that have one request after the other. */
+/** A visit, used again by connections that have one request after the other. */
 export class HttpVisit implements Visit, Arrival, ChannelVisit {
   readonly head: RequestHead
   /** Bytes of the answer so far. */
   responseBytes = 0
-  /** 0 before there is an answer. */
+  /** The status of the response. 0 before there is one. */
   answerStatus = 0
   isRequestComplete = false
-  /** Why it failed, where the code does not say it all. */
+  /** The details of the failure that the code does not have. */
   reason: string | undefined
   readonly #channel: ShortcutChannel
   readonly #desk: BookingDesk
-  /** `undefined`: no request is under way. */
+  /** The booking. `undefined` without an open request. */
   #booking: Booking | undefined
   #exchange: Exchange | undefined
-  /** Where it was put. */
+  /** The destination of the request. */
   #served: Served | undefined
   /** Ends the wait of a request that is held. */
   #stopHolding: (() => void) | undefined
@@ -110,7 +110,7 @@ export class HttpVisit implements Visit, Arrival, ChannelVisit {
     return this.isRequestComplete || this.#stopHolding !== undefined
   }
 
-  /** `write` may be called again. */
+  /** Called when `write` may be called again. */
   drained(): void {
     if (this.#valve === undefined) this.#exchange?.drained()
     else this.#valve.drained()
@@ -193,7 +193,7 @@ export class HttpVisit implements Visit, Arrival, ChannelVisit {
     }
   }
 
-  /** Its caller serves others, too, and cannot tell the visitor of what throws here. */
+  /** Follows a route without throwing: its caller serves others also, and cannot tell the visitor about an error here. */
   #followSafely(route: Route): void {
     try {
       this.#follow(route)
@@ -291,7 +291,7 @@ export class HttpVisit implements Visit, Arrival, ChannelVisit {
     return this.#channel.keepsAlive
   }
 
-  /** For the statistics of the server. */
+  /** The number of request bytes, for the statistics of the server. */
   get requestBytes(): number {
     return this.#channel.request.requestBytes
   }

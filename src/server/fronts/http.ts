@@ -1,5 +1,6 @@
 // The HTTP/1.1 front of a server: accepts connections, and holds what they share.
 
+import { HeldBytes } from '../../bytes.ts'
 import type { ErrorCode } from '../../errors.ts'
 import { type HeadLimits, RequestHead } from '../../http/head.ts'
 import type { Turns } from '../../session/turns.ts'
@@ -13,7 +14,6 @@ import type { Deadlines } from '../limits/deadlines.ts'
 import type { Booking, BookingDesk } from '../routing/booking.ts'
 import type { LaneOffers } from '../routing/lane-offers.ts'
 import type { Bounds } from '../settings/bounds.ts'
-import { HeldBytes } from '../upstreams/head-buffer.ts'
 import { HttpConnection } from './http-connection.ts'
 import { HttpVisit } from './http-visit.ts'
 import type { Entrance } from './visitor-hop.ts'
@@ -82,7 +82,7 @@ export class HttpFront implements HttpShare {
     return this.#room.isShut
   }
 
-  /** `undefined`: the server has no lanes. */
+  /** Makes the lane of a site. `undefined` if the server has no lanes. */
   laneFor(site: LaneSite<Booking>): VisitorShortcut<Booking> | undefined {
     return this.#room.tunnels.lanes.forVisitor(site)
   }

@@ -3,7 +3,7 @@
 import { type Deadline, type Deadlines, TICKS_PER_SECOND } from '../limits/deadlines.ts'
 import type { Bounds } from '../settings/bounds.ts'
 
-/** What all connections share. */
+/** The parts that all connections share. */
 interface IdleShare {
   readonly deadlines: Deadlines
   readonly limits: Bounds
@@ -15,10 +15,10 @@ export class IdleTime implements Deadline {
   dueTick = 0
   readonly #share: IdleShare
   readonly #over: () => void
-  /** When it began to wait for a request, or for the rest of its head. */
+  /** The tick at which it began to wait for a request, or for the rest of its head. */
   #sinceTick: number
 
-  /** `over`: the time is over. */
+  /** Makes a timer. `over` is called when the time is over. */
   constructor(share: IdleShare, over: () => void) {
     this.#share = share
     this.#over = over
@@ -48,7 +48,7 @@ export class IdleTime implements Deadline {
     this.#share.deadlines.arm(this, ms)
   }
 
-  /** Nothing is awaited of the visitor. */
+  /** Stops waiting for the visitor. */
   stop(): void {
     this.#share.deadlines.disarm(this)
   }
@@ -62,7 +62,7 @@ export class IdleTime implements Deadline {
     else this.#over()
   }
 
-  /** It has lasted for a second. */
+  /** Whether it has lasted for a second. */
   get isLong(): boolean {
     return this.#share.deadlines.tick - this.#sinceTick >= TICKS_PER_SECOND
   }

@@ -20,7 +20,7 @@ export class RawVisitor implements RawVisit, Asking, Taker {
   readonly tunnel: Tunnel
   readonly source: Endpoint
   readonly startedAt: number = performance.now()
-  /** What the events of the socket go to. */
+  /** The handler of the socket's events. */
   readonly socketHandler: SocketHandler
   readonly #visits: RawVisits
   readonly #socket: Socket
@@ -31,14 +31,14 @@ export class RawVisitor implements RawVisit, Asking, Taker {
   #stream: ByteStream | undefined
   /** Bytes on the stream that are not the visitor's: a PROXY header. */
   #headerBytes = 0
-  /** Who serves it. */
+  /** The member that serves it. */
   #member: Member | undefined
   #stopWaiting: (() => void) | undefined
-  /** What guards let it pass with, and what they are to be asked when it is over. */
+  /** The passes of guards, with the conditions to check until it ends. */
   #passes: readonly Pass[] = []
   #stopKeeping: (() => void) | undefined
 
-  /** `left`: it is over here. */
+  /** Makes a visitor. `left` is called when it is over here. */
   constructor(socket: Socket, tunnel: Tunnel, visits: RawVisits, left: () => void, way: RawWay = {}) {
     this.tunnel = tunnel
     this.#endpoints = socket.endpoints()
@@ -93,7 +93,7 @@ export class RawVisitor implements RawVisit, Asking, Taker {
     })
   }
 
-  /** There is no page for raw bytes: a refusal is a reset. */
+  /** Applies a judgement. There is no page for raw bytes, so a refusal is a reset. */
   #judged(judgement: Judgement): void {
     if (judgement.kind === 'pass') {
       this.#passes = judgement.passes
@@ -139,7 +139,7 @@ export class RawVisitor implements RawVisit, Asking, Taker {
     this.cut('TUNNEL_BUSY')
   }
 
-  /** At this member, or, when it has no room, at another one of a pool: nothing was sent yet. */
+  /** Opens a stream at this member, or, if it has no room, at another one of a pool: nothing was sent yet. */
   #open(member: Member, tried?: Set<Member>): void {
     const stream = member.upstream?.open(this.#join, this.address, this.#endpoints) ?? 'CLIENT_GONE'
     if (typeof stream === 'string') {
@@ -172,7 +172,7 @@ export class RawVisitor implements RawVisit, Asking, Taker {
       )
     } catch (cause) {
       gate.failed(cause)
-      this.cut('GUARD_FAILED')
+      this.cut('PLUGIN_FAILED')
     }
   }
 

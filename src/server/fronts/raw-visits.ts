@@ -31,17 +31,17 @@ interface Entry {
   readonly followers: readonly RawFollower[]
 }
 
-/** What it needs of the server. */
+/** The operations of the server that it needs. */
 export interface RawVisitsHost extends ServerEvents {
   readonly parts: Pick<Parts, 'wrap' | 'followRaw'>
   readonly counters: Counters
-  /** Take all visitors: they find the one that has the tunnel. */
+  /** The servers of a cluster, which find the one that has the tunnel. */
   readonly servers: Pick<Servers, 'accept'> | undefined
 }
 
 /** Each visit begins and ends once; in between it is opened, or waits in vain. */
 export class RawVisits implements RawTaker {
-  /** Where raw visitors find the member that takes them. */
+  /** The gate at which raw visitors find their member. */
   readonly gate: VisitorGate
   readonly #host: RawVisitsHost
   readonly #open = new Map<RawVisit, Entry>()
@@ -54,12 +54,12 @@ export class RawVisits implements RawTaker {
     this.gate = gate
   }
 
-  /** As `Part.wrap`. */
+  /** Wraps a socket, as `Part.wrap`. */
   wrap(socket: Socket, tunnel: Tunnel, address: string): WrappedSocket | undefined {
     return this.#host.parts.wrap(socket, tunnel, address)
   }
 
-  /** Of tunnels of this server. */
+  /** The number of visitors of tunnels of this server. */
   get count(): number {
     return this.#open.size
   }
@@ -114,7 +114,7 @@ export class RawVisits implements RawTaker {
     this.#host.emit('visitorConnected', { id, ...facts(visit) })
   }
 
-  /** It is on its way to the origin. */
+  /** Called when it was forwarded to the origin. */
   opened(visit: RawVisit): void {
     const entry = this.#open.get(visit)
     const { client } = visit
@@ -125,7 +125,7 @@ export class RawVisits implements RawTaker {
     entry.report = client.reports.rawBegan(visit.tunnel, visit.source)
   }
 
-  /** Its connection is closed; `code` says why, when it failed. */
+  /** Called when its connection is closed; `code` is that of a failure. */
   ended(visit: RawVisit, code: ErrorCode | undefined): void {
     const entry = this.#open.get(visit)
     if (entry === undefined) return

@@ -10,11 +10,11 @@ import { refusalOfName } from '../tunnels/tunnels.ts'
 import { type Continuation, type Hello, HelloConnection, type HelloHost } from './hello.ts'
 import type { RawVisits } from './raw-visits.ts'
 
-/** What a TLS front needs of its server. */
+/** The parts of the server that a TLS front needs. */
 export type TlsRoom = Pick<ServerRoom, 'deadlines' | 'destinationOf' | 'limits' | 'tunnels' | 'turns'> &
   Partial<Pick<ServerRoom, 'servers' | 'settings'>>
 
-/** What ends TLS of connections that are for no TLS tunnel. */
+/** The end of TLS for connections that are for no TLS tunnel. */
 export interface Terminator extends Pick<HelloHost, 'foreign'> {
   /** Whether TLS tunnels are on this port, too. */
   readonly sharesPort: boolean
@@ -26,7 +26,7 @@ export class TlsFront {
   readonly #visits: RawVisits
   /** Connections whose hello is not complete, in the order in which they came; above `maxHellos` the oldest is cut. */
   readonly #hellos = new Set<HelloConnection>()
-  /** Those whose bytes wait for their turn. */
+  /** The number of connections whose bytes wait for their turn. */
   #waitingCount = 0
 
   constructor(room: TlsRoom, visits: RawVisits) {
@@ -34,7 +34,7 @@ export class TlsFront {
     this.#visits = visits
   }
 
-  /** `terminator`: for names of the server's own; without it they are as unknown as any other. */
+  /** Accepts a connection. `terminator` is for names of the server's own; without it they are as unknown as any other. */
   accept(socket: Socket, seat: Seat | undefined, terminator?: Terminator): SocketHandler {
     const connection = new HelloConnection(socket, {
       deadlines: this.#room.deadlines,
@@ -110,7 +110,7 @@ export function tlsTunnelOf(
   return destination.isBelow && !tunnel.isWildcard ? undefined : tunnel
 }
 
-/** What a directory knows the tunnel of a host by; `undefined`: it has none. */
+/** Returns the name in a directory of the tunnel of a host. `undefined` if it has none. */
 function directoryNameOf(room: Pick<TlsRoom, 'destinationOf'>, host: string): string | undefined {
   const destination = room.destinationOf(host)
   if (destination.kind === 'tunnel')

@@ -23,18 +23,18 @@ import type { Tunnel } from '../tunnels/tunnel.ts'
 import type { OpenPort } from './public-ports.ts'
 
 /**
- * When there is room for no more flows, one that the origin never answered gives way after this long: an attacker that
- * makes addresses up gets no answer for them, and visitors that had one stay.
+ * The time in milliseconds after which a flow without a reply gives way if there is no room: forged addresses get no reply, and
+ * visitors that had one stay.
  */
 const UNANSWERED_MS = 1_000
 /** Tries to bind a port that another worker of this machine may have, and the time between them. */
 const BIND_TRIES = 10
 const BIND_MS = 30
-/** So much of `maxFlowRate` may come at once. */
+/** The part of `maxFlowRate`, in milliseconds, that may come at once. */
 const BURST_MS = 100
 
 /**
- * Listens for the visitors of a port. Rejects with `PORT_TAKEN` or `PORT_NOT_ALLOWED`. `turns`: those of all UDP tunnels, for what
+ * Listens for the visitors of a port. Rejects with `PORT_TAKEN` or `NOT_ALLOWED`. `turns`: those of all UDP tunnels, for what
  * they send to visitors in one turn of the event loop.
  */
 export async function listenUdp(
@@ -48,12 +48,15 @@ export async function listenUdp(
     await bindSoon(front, room.servers?.isOneMachine === true ? BIND_TRIES : 1)
   } catch (cause) {
     const code = cause instanceof Error && 'code' in cause ? cause.code : undefined
-    throw new TunnelError(code === 'EACCES' ? 'PORT_NOT_ALLOWED' : 'PORT_TAKEN', undefined, { cause })
+    throw new TunnelError(code === 'EACCES' ? 'NOT_ALLOWED' : 'PORT_TAKEN', undefined, { cause })
   }
   return front
 }
 
-/** Another worker may have the port for a moment: its client is at this one now, and it is about to hear of it. */
+/**
+ * Binds the port. Another worker may have it for a moment: its client is at this one now, and the other one is about to be
+ * notified.
+ */
 async function bindSoon(front: UdpPort, tries: number): Promise<void> {
   try {
     await front.bind()
@@ -73,18 +76,18 @@ class UdpPort implements OpenPort {
   readonly #gate: VisitorGate
   readonly #share: FlowShare
   readonly #flows = new FlowTable()
-  /** Those of visitors of other servers. */
+  /** The flows of visitors of other servers. */
   readonly #passed = new Set<Join>()
-  /** Those that the origin has not answered, the oldest first. */
+  /** The flows without a reply from the origin, the oldest first. */
   readonly #unanswered = new Set<VisitorFlow>()
   /** All of them. */
   readonly #takers = new Takers()
-  /** Those that a guard, or the directory, is being asked about. */
+  /** The flows for which a guard, or the directory, is being asked. */
   readonly #judged = new Set<string>()
-  /** Whose datagram was the last: often the next one is its, too. */
+  /** The flow of the last datagram: often the next one is from it. */
   #last: VisitorFlow | undefined
   #port: BoundPort | undefined
-  /** When the flows opened so far would all have been due, had they come at `maxFlowRate`. */
+  /** The time when the flows opened so far would all have been due, had they come at `maxFlowRate`. */
   #ratedUntil = 0
   /** The turn in which a new flow was refused: it refuses the others of that address, too, without a look at each. */
   #refusedTurn = -1
@@ -149,7 +152,7 @@ class UdpPort implements OpenPort {
     found.flow.arrived(datagram)
   }
 
-  /** `undefined`: no client is there, no room, or a guard does not let it pass; the datagram is lost. */
+  /** Opens a flow. `undefined` if there is no client, no room, or a guard does not admit it; the datagram is lost. */
   #open(port: number, address: string, datagram: Uint8Array): VisitorFlow | 'kept' | undefined {
     const tunnel = this.#tunnel
     if (this.#isDraining) return undefined
@@ -258,12 +261,12 @@ class UdpPort implements OpenPort {
     }
   }
 
-  /** There was room for it. */
+  /** Counts a flow. */
   #began(owner: string): void {
     this.#room.flows.take(owner, '', 1, Number.POSITIVE_INFINITY)
   }
 
-  /** One flow less. */
+  /** Counts one flow less. */
   #ended(owner: string, stream: ByteStream | undefined): void {
     const { counters, flows } = this.#room
     flows.give(owner, '', 1)
@@ -273,7 +276,10 @@ class UdpPort implements OpenPort {
 
   // ── Between servers ────────────────────────────────────────────────────────────────────────────────────────
 
-  /** To the server that has the tunnel. The first datagram waits for the directory, others that come meanwhile are lost. */
+  /**
+   * Opens a flow to the server that has the tunnel. The first datagram waits for the directory, others that come meanwhile are
+   * lost.
+   */
   #openElsewhere(port: number, address: string, datagram: Uint8Array): VisitorFlow | 'kept' | undefined {
     const found = this.#room.servers?.find(this.#name)
     if (found === undefined) return undefined
@@ -331,7 +337,7 @@ class UdpPort implements OpenPort {
       if (typeof granted === 'string') return join.fail(granted)
       stream = granted
       const kept = this.#keepOpen(passes ?? [], () => join.fail('GUARD_REFUSED'))
-      if (kept === undefined) return join.fail('GUARD_FAILED')
+      if (kept === undefined) return join.fail('PLUGIN_FAILED')
       stopKeeping = kept
       this.#passed.add(join)
       this.#takers.add(network, taker)
@@ -416,7 +422,7 @@ class FlowTable {
   }
 }
 
-/** One visitor: its address, its datagrams as a socket, joined to a stream. */
+/** A visitor: its address, its datagrams as a socket, joined to a stream. */
 class VisitorFlow {
   readonly port: number
   readonly address: string

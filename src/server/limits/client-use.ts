@@ -1,7 +1,7 @@
 // What one client's connection counts at the holder of its token: streams, and bytes that wait.
 
+import type { Account } from '../../bytes.ts'
 import type { StreamBudget } from '../../session/contract.ts'
-import type { Account } from '../../unsent.ts'
 import type { Holder } from './holdings.ts'
 
 export class ClientUse implements Account {

@@ -2,7 +2,7 @@
 //
 // A holder is a token. On a server without tokens it is an address: a token that such a server does not know is made up.
 
-import type { Account } from '../../unsent.ts'
+import type { Account } from '../../bytes.ts'
 import { networkOf } from '../../wire/ip-address.ts'
 import type { Bounds } from '../settings/bounds.ts'
 import type { Rule } from '../settings/policy.ts'

@@ -16,7 +16,7 @@ const MAX_EXCESS = 10
 /** Addresses in memory, of about 150 bytes each. The one whose last refusal is longest ago is forgotten. */
 const MAX_ADDRESSES = 16_384
 
-type TokenRefusal = Extract<ErrorCode, TokenFault | 'TOKEN_THROTTLED' | 'INTERNAL'>
+type TokenRefusal = Extract<ErrorCode, TokenFault | 'TOO_MANY_REFUSALS' | 'INTERNAL'>
 /** What a token opens, or why it opens nothing. */
 export type Verdict = Rule | TokenRefusal
 
@@ -93,7 +93,7 @@ export class TokenGate {
   ): (() => void) | TokenRefusal {
     const network = networkOf(address)
     const waiting = this.#waiting.get(network) ?? 0
-    if (waiting >= this.#host.limits().maxTokenWaits) return 'TOKEN_THROTTLED'
+    if (waiting >= this.#host.limits().maxTokenWaits) return 'TOO_MANY_REFUSALS'
     this.#waiting.set(network, waiting + 1)
     let isOver = false
     const end = (): void => {

@@ -81,11 +81,12 @@ export class Listeners {
 
   /** The public URL of a tunnel; `undefined`: of the control host. */
   urlOf(tunnel: Tunnel | undefined): string {
-    const { publicUrl, domains, sharesTlsPort } = this.#room.settings
+    const { publicUrl, basePath, domains, sharesTlsPort } = this.#room.settings
+    if (tunnel === undefined) return this.#room.urlOf(this.port) + basePath
     const hostname = domains[0] ?? 'localhost'
-    if (tunnel !== undefined && tunnel.port !== 0) return `${tunnel.kind}://${hostname}:${tunnel.port}`
-    if (tunnel?.name.includes(':')) return `private:${tunnel.name.replace(/^tcp:/, '')}`
-    if (tunnel?.kind !== 'tls') return this.#room.urlOf(this.port, tunnel?.name)
+    if (tunnel.port !== 0) return `${tunnel.kind}://${hostname}:${tunnel.port}`
+    if (tunnel.kind === 'private') return `private:${tunnel.name.replace(/^tcp:/, '')}`
+    if (tunnel.kind !== 'tls') return this.#room.urlOf(this.port, tunnel.name)
     const tlsPort = sharesTlsPort && publicUrl ? Number(publicUrl.port || 443) : this.tlsPort
     return `tls://${tunnel.name}.${hostname}${tlsPort === 443 ? '' : `:${tlsPort}`}`
   }

@@ -3,7 +3,7 @@
 import {
   type Certificate,
   type Certificates,
-  type ChallengeAnswers,
+  type ChallengeResponses,
   TLS_CHALLENGE_PROTOCOL,
 } from '../../certificates.ts'
 import { TunnelError } from '../../errors.ts'
@@ -18,7 +18,7 @@ import type { Hello } from '../fronts/hello.ts'
 /** Where certificates come from, and what is shown for an authority that checks a name. */
 export interface CertificateSource {
   readonly certificates: Certificates
-  readonly challenges: ChallengeAnswers | undefined
+  readonly challenges: ChallengeResponses | undefined
 }
 
 export interface TerminationHost extends CertificateSource {

@@ -24,6 +24,10 @@ export class ServerControl implements ControlHost {
     this.#clients = clients
   }
 
+  get basePath(): string {
+    return this.#room.settings.basePath
+  }
+
   get branding(): Branding | undefined {
     return this.#room.settings.branding
   }

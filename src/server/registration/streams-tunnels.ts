@@ -1,7 +1,14 @@
 // The tunnels that one client holds on the streams wire: granted, changed, taken back, released.
 
 import { ERRORS, type ErrorCode, TunnelError } from '../../errors.ts'
-import type { Dial, encodeControl, Guarded, GuardFields, Register } from '../../wire/control.ts'
+import type {
+  Dial,
+  encodeControl,
+  GrantedFeature,
+  Guarded,
+  GuardFields,
+  Register,
+} from '../../wire/control.ts'
 import type { ClientConnection } from '../contracts/clients.ts'
 import type { OwnGuard } from '../contracts/guarding.ts'
 import type { TunnelUpstream } from '../contracts/upstream.ts'
@@ -199,7 +206,7 @@ export class StreamsTunnels {
     } else if (held === undefined) guards.close(made)
     else if (tunnel.members.length > 1 && tunnel.guard?.definition !== made.definition) {
       guards.close(made)
-      this.#revoke(number, held, 'GUARD_DIFFERS')
+      this.#revoke(number, held, 'POOL_DIFFERS')
     } else tunnel.useGuard(made)
   }
 }
@@ -213,6 +220,11 @@ function grantOf(
 ): Parameters<typeof encodeControl>[0] {
   const { tunnel } = member
   const { ref, resume, guard, hostNames, inbox, protocol, routes = [] } = message
+  const features: GrantedFeature[] = []
+  if (guard !== undefined) features.push('guard')
+  if (hostNames !== undefined) features.push('hosts')
+  if (inbox !== undefined) features.push('inbox')
+  if (routes.some(route => route.protocol !== undefined)) features.push('routes')
   return {
     type: 'granted',
     ref,
@@ -222,10 +234,7 @@ function grantOf(
     resume: member.secretFor(resume),
     ...(tunnel.port !== 0 && { port: tunnel.port }),
     ...(linkSecret !== undefined && { linkSecret }),
-    ...(guard !== undefined && { guarded: true }),
-    ...(hostNames !== undefined && { hosted: true }),
-    ...(inbox !== undefined && { boxed: true }),
+    ...(features.length > 0 && { features }),
     ...(protocol !== undefined && { protocol }),
-    ...(routes.some(route => route.protocol !== undefined) && { routed: true }),
   }
 }

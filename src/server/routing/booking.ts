@@ -2,11 +2,10 @@
 // it and what is noted of it are objects of their own; a plain request has the last of them only.
 
 import type { Branding } from '../../branding.ts'
-import { joined } from '../../bytes.ts'
+import { type Account, joined } from '../../bytes.ts'
 import type { ErrorCode } from '../../errors.ts'
 import type { RequestHead } from '../../http/head.ts'
 import type { AskedCertificate, Middleware, Reading, Refusal } from '../../plugin.ts'
-import type { Account } from '../../unsent.ts'
 import type { Parts } from '../context/parts.ts'
 import { type Arrival, changed, type Holding, type Route, refusal, type Served } from '../contracts/front.ts'
 import type {

@@ -14,6 +14,8 @@ import { type UpgradeHost, upgradeRoute } from '../registration/upgrade.ts'
 export interface ControlHost extends UpgradeHost {
   readonly version: string
   readonly branding: Branding | undefined
+  /** The base path of the settings. */
+  readonly basePath: string
   /** No client needs a token. */
   readonly isOpen: boolean
   /** Whether a certificate for this host should be had: the domains themselves and live tunnels. */
@@ -51,6 +53,12 @@ const LINK_ANSWER = Buffer.from(
   `HTTP/1.1 101 Switching Protocols\r\nUpgrade: ${LINK_PROTOCOL}\r\nConnection: Upgrade\r\n\r\n`,
 )
 
+/** Returns the part of a path below `basePath`. A path that is not below it is unchanged: a proxy may have removed the base path. */
+export function pathBelow(basePath: string, path: string): string {
+  if (path === basePath) return '/'
+  return path.startsWith(`${basePath}/`) ? path.slice(basePath.length) : path
+}
+
 /** Health and certificate check: answered at once, without an upstream. */
 class Pages implements Upstream {
   readonly wire = 'streams'
@@ -68,7 +76,7 @@ class Pages implements Upstream {
       return DEAD_EXCHANGE
     }
     const [path = '', query = ''] = target.split('?')
-    const page = this.#page(path, new URLSearchParams(query), visit.head)
+    const page = this.#page(pathBelow(this.#host.basePath, path), new URLSearchParams(query), visit.head)
     if (page === undefined) {
       visit.fail('TUNNEL_NOT_FOUND')
       return DEAD_EXCHANGE
@@ -97,7 +105,7 @@ class Pages implements Upstream {
     switch (path) {
       case '/':
         return wantsHtml(head)
-          ? this.#home(head.header('host') ?? head.host)
+          ? this.#home((head.header('host') ?? head.host) + this.#host.basePath)
           : text(200, `localtunnels ${this.#host.version}\n`)
       case '/health':
       case '/_health':

@@ -81,11 +81,11 @@ export class Reports implements Deadline {
     this.#deadlines.disarm(this)
     if (this.#begun === 0 && this.#requests === 0) return
     const counts = {
-      begun: this.#begun,
+      started: this.#begun,
       requests: this.#requests,
       errors: this.#errors,
       bytes: this.#bytes,
-      underWay: this.#underWay,
+      inFlight: this.#underWay,
     }
     this.#begun = this.#requests = this.#errors = this.#bytes = 0
     this.#pass(counts)

@@ -1,7 +1,7 @@
 // Everything a TunnelServer can be told, with the defaults.
 
 import type { Branding } from '../../branding.ts'
-import type { Certificates, ChallengeAnswers } from '../../certificates.ts'
+import type { Certificates, ChallengeResponses } from '../../certificates.ts'
 import type { ErrorCode, TunnelError } from '../../errors.ts'
 import type { Guard, GuardMaker, Middleware, Observer } from '../../plugin.ts'
 import type { TokenReader } from '../../tokens.ts'
@@ -13,11 +13,17 @@ import type { TunnelRule } from './tunnel-rule.ts'
 export interface TokenRule {
   /** The shared secret: 1 to 255 characters of visible ASCII, without spaces. The same twice: `OPTION_INVALID`. */
   readonly token?: string
-  /** SHA-256 of the secret, hexadecimal, in place of `token`: for secrets that are kept as hashes. Neither or both: `OPTION_INVALID`. */
+  /**
+   * The SHA-256 of the secret, in hexadecimal, in place of `token`: for secrets that are stored as hashes. Neither or both:
+   * `OPTION_INVALID`.
+   */
   readonly tokenHash?: string
-  /** What the token is called in the event `connection` and in access logs. Default nothing. */
+  /** The name of the token in the event `connection` and in access logs. Default nothing. */
   readonly name?: string
-  /** `true`: those of its `names` without a `*` are kept from all other tokens, also while no client has them: `NAME_RESERVED`. Default `false`. */
+  /**
+   * Whether names of `names` without a `*` are reserved for this token, also while no client has them: `NAME_RESERVED` for
+   * others. Default `false`.
+   */
   readonly reserve?: boolean
   /** Subdomains it may have: `app`, `team-*`. Default all. Others: `NOT_ALLOWED`. */
   readonly names?: readonly string[]
@@ -27,32 +33,35 @@ export interface TokenRule {
    * Others: `NOT_ALLOWED`.
    */
   readonly kinds?: readonly GrantedKind[]
-  /** Public TCP ports it may have, of those of the server. Default all of these. Others: `PORT_NOT_ALLOWED`. */
+  /** The public TCP ports that the token may have, of those of the server. Default all of these. Others: `NOT_ALLOWED`. */
   readonly tcpPorts?: string
-  /** Public UDP ports that the token may have, as `tcpPorts`. */
+  /** The public UDP ports that the token may have, as `tcpPorts`. */
   readonly udpPorts?: string
   /**
    * Tunnels of all its clients together, those whose client is away for no longer than the lease included. Default 32,768.
    * Above: `CLIENT_LIMIT`.
    */
   readonly maxTunnels?: number
-  /** Public ports, TCP and UDP, of all its clients together, leases included. Default 5,000. Above: `CLIENT_LIMIT`. */
+  /**
+   * The number of public ports, TCP and UDP, of all its clients together, leases included. Default 5,000. Above:
+   * `CLIENT_LIMIT`.
+   */
   readonly maxPorts?: number
-  /** `true`: tunnels without a guard are refused with `NOT_ALLOWED`. Default `false`. */
+  /** Whether tunnels without a guard are refused with `NOT_ALLOWED`. Default `false`. */
   readonly requireGuard?: boolean
   /** Clients connected at once with it. Default half of the limit `maxClients`. Above: `CLIENT_LIMIT`, at the upgrade. */
   readonly maxClients?: number
   /**
    * Hosts outside of the server's domains that its tunnels may answer: `www.customer.example`, `*.customer.example`, `*` for any.
-   * Default none; of a token that is a text alone, any. Others: `HOST_NOT_ALLOWED`.
+   * Default none; of a token that is a text alone, any. Others: `NOT_ALLOWED`.
    */
   readonly hosts?: readonly string[]
   /**
-   * Private services that its clients connect to: `db`, `team-*`, `*` for any. Default none; of a token that is a text alone, any.
+   * The private services that its clients connect to: `db`, `team-*`, `*` for any. Default none; of a token that is a text alone, any.
    * Others: `NOT_ALLOWED`.
    */
   readonly connect?: readonly string[]
-  /** Such hosts of all its clients together, leases included. Default 256. Above: `CLIENT_LIMIT`. */
+  /** The number of custom domains of all its clients together, leases included. Default 256. Above: `CLIENT_LIMIT`. */
   readonly maxHosts?: number
   /**
    * Requests, and connections of raw tunnels, of all visitors of all its tunnels together: `limit` in `windowMs`. Default no bound.
@@ -71,7 +80,7 @@ export interface TokenRule {
 export const DEFAULT_HOST = '0.0.0.0'
 
 export interface TunnelServerOptions {
-  /** Port to listen on for visitors and clients alike. Default 8080. `0` takes any free one; see `server.port`. */
+  /** The port for visitors and clients. Default 8080. `0` takes any free one; see `server.port`. */
   readonly port?: number
   /** Address to listen on. Default `0.0.0.0`, all of them. */
   readonly host?: string
@@ -86,7 +95,7 @@ export interface TunnelServerOptions {
   readonly domains?: readonly string[]
   /** The operator's name, contact and logo on the pages that the server shows to visitors. Default none. Unusable: `OPTION_INVALID`. */
   readonly branding?: Branding
-  /** Certificate chain and private key as PEM text. Default none: plain HTTP. A pair that does not fit: `TLS_INVALID`. */
+  /** The certificate chain and private key as PEM text. Default none: plain HTTP. A pair that does not fit: `TLS_INVALID`. */
   readonly tls?: { readonly cert: string; readonly key: string }
   /**
    * Certificates by the name that a visitor asks for: `FileCertificates` or `acmeCertificates` of `localtunnels/certificates`, or
@@ -95,23 +104,23 @@ export interface TunnelServerOptions {
    */
   readonly certificates?: Certificates
   /**
-   * What to answer to an authority that checks whether a name leads here: HTTP-01 on `httpPort`, TLS-ALPN-01 on `port` with
+   * The responses to an authority that checks whether a name points here: HTTP-01 on `httpPort`, TLS-ALPN-01 on `port` with
    * `certificates`. Default nothing.
    */
-  readonly challenges?: ChallengeAnswers
+  readonly challenges?: ChallengeResponses
   /**
    * A second port, for plain HTTP: answers `challenges`, and sends visitors to https with 308. `0` takes any free one; see
    * `server.httpPort`. Default none. Without `tls` or `certificates`: `OPTION_INVALID`. A reload cannot change it.
    */
   readonly httpPort?: number
   /**
-   * PEM of the authorities that sign the certificates of clients: a client without one is refused with
+   * The PEM text of the authorities that sign the certificates of clients: a client without one is refused with
    * `CLIENT_CERTIFICATE_MISSING`. Visitors are not asked. Default none: clients need no certificate. Without `tls` or
    * `certificates`: `OPTION_INVALID`.
    */
   readonly clientCa?: string
   /**
-   * Oldest version of TLS on `port`: `'1.2'` or `'1.3'`. Default `'1.2'`: what browsers since 2014 speak. Below: the
+   * The oldest version of TLS on `port`: `'1.2'` or `'1.3'`. Default `'1.2'`: what browsers since 2014 speak. Below: the
    * handshake fails. Without `tls` or `certificates`: `OPTION_INVALID`. A reload cannot change it.
    */
   readonly tlsMinVersion?: '1.2' | '1.3'
@@ -130,7 +139,7 @@ export interface TunnelServerOptions {
   /**
    * Whether visitors may speak HTTP/3, too, on the UDP port with the number of `port`: answers by TLS name it (Alt-Svc). Experimental:
    * the runtime's QUIC is. Default `false`: nothing of it is loaded. Without `tls` or `certificates`, or with `acceptProxyProtocol`:
-   * `OPTION_INVALID`. A runtime that cannot carry it: `HTTP3_UNSUPPORTED`. Request bodies that say they are longer than 8 MiB get 421
+   * `OPTION_INVALID`. A runtime that cannot carry it: `RUNTIME_UNSUPPORTED`. Request bodies that say they are longer than 8 MiB get 421
    * `HTTP3_BODY_TOO_LARGE`, on which RFC 7838 has them ask again by HTTP/2. A reload cannot change it.
    */
   readonly http3?: boolean
@@ -140,26 +149,31 @@ export interface TunnelServerOptions {
    */
   readonly hsts?: number
   /**
-   * Where visitors reach this server when something stands in front of it, such as `https://tunnel.example`: gives
-   * scheme and port of tunnel URLs. Default: the scheme and port it listens with.
+   * The address at which visitors reach this server behind a proxy, such as `https://tunnel.example`: gives scheme and port of
+   * tunnel URLs. Default: the scheme and port it listens with.
    */
   readonly publicUrl?: string
   /**
-   * Public ports for TCP tunnels, as in `20000-29999,2222`. Default `20000-29999`. `''`: no TCP tunnels, `KIND_REFUSED`.
+   * The path below which a site in front passes requests to this server, such as `/tunnel`: clients then name `https://site.example/tunnel`
+   * as their server. The server's own pages are below it, and those of the admin listener below `/tunnel/admin`. Both are also
+   * there without it, since some proxies remove it. Tunnels are not affected. Default none. Not a path: `OPTION_INVALID`.
+   */
+  readonly basePath?: string
+  /**
+   * The public ports of TCP tunnels, as in `20000-29999,2222`. Default `20000-29999`. `''`: no TCP tunnels, `KIND_REFUSED`.
    * They are listened on at `host`, each while a client holds it.
    */
   readonly tcpPorts?: string
-  /** Public ports for UDP tunnels, such as `20000-29999,2222`; empty: none. Default `20000-29999`. */
+  /** The public ports of UDP tunnels, such as `20000-29999,2222`; empty: none. Default `20000-29999`. */
   readonly udpPorts?: string
   /**
-   * Port for TLS tunnels, which are distinguished by the server name that visitors ask for (SNI) and whose bytes only the
-   * origin can read. Default none: `KIND_REFUSED`. `0` takes any free one; see `server.tlsPort`. The same as `port`: with
-   * `tls` they share it, and names that are no TLS tunnels are served with that certificate; without `tls`:
-   * `OPTION_INVALID`.
+   * The port of TLS tunnels, which are distinguished by the server name in the handshake (SNI), and whose bytes only the origin
+   * can read. Default none: `KIND_REFUSED`. `0` takes any free one; see `server.tlsPort`. The same as `port`: with `tls` they
+   * share it, and names that are no TLS tunnels are served with that certificate; without `tls`: `OPTION_INVALID`.
    */
   readonly tlsPort?: number
   /**
-   * Shared secrets: visible ASCII without spaces, each with a rule for what it opens, or for everything. When any is
+   * The tokens of clients: visible ASCII without spaces, each with a rule for what it opens, or for everything. When any is
    * given, a client without one of them is refused with `TOKEN_REFUSED`. Default none: everybody who reaches the server may
    * have a tunnel; unless `host` is a loopback address, a `warning` event says so.
    */
@@ -167,7 +181,7 @@ export interface TunnelServerOptions {
   /**
    * Reads tokens that are not among `tokens`: `jwtTokens()` of this package, for JSON Web Tokens of issuers. Default none. With one, a
    * client needs a token, as with `tokens`. What it cannot verify is refused with `TOKEN_REFUSED`, `TOKEN_EXPIRED`, or
-   * `TOKEN_ISSUER_UNAVAILABLE` while the issuer's keys cannot be had.
+   * `ISSUER_UNAVAILABLE` while the issuer's keys cannot be had.
    */
   readonly tokenReader?: TokenReader
   /** Labels that no client may take, besides `api`, `www` and the others that `isReservedName` knows. Default none. */
@@ -196,29 +210,31 @@ export interface TunnelServerOptions {
    */
   readonly guards?: readonly Guard[]
   /**
-   * Watch visitors and change nothing. Default none. Each costs its tunnels a call at the beginning and the end of each request;
-   * behind trusted proxies their requests take the way through the program (no lanes).
+   * The observers, which watch visitors and change nothing. Default none. Each costs its tunnels a call at the beginning and
+   * the end of each request; behind trusted proxies their requests take the way through the program (no lanes).
    */
   readonly observers?: readonly Observer[]
   /**
-   * Wrap the exchanges of their tunnels, the first outermost. Default none. With any, requests of these tunnels take the way
-   * through the program (no lanes).
+   * The middlewares, which wrap the exchanges of their tunnels, the first outermost. Default none. With any, requests of these
+   * tunnels take the way through the program (no lanes).
    */
   readonly middlewares?: readonly Middleware[]
   /**
-   * What tunnels may do under pressure: circuit breaker, requests at once with a queue, length of bodies. The first rule that names
-   * a tunnel counts. Default none. A value that cannot be used: `OPTION_INVALID`. After a reload breakers and queues begin anew.
+   * The rules for tunnels under load: circuit breaker, requests at once with a queue, length of bodies. The first rule that
+   * names a tunnel counts. Default none. A value that cannot be used: `OPTION_INVALID`. After a reload breakers and queues
+   * begin anew.
    */
   readonly tunnelRules?: readonly TunnelRule[]
   /**
-   * `true`: each request has an id, in `X-Request-Id` to the app and of its answer, and its trace goes on or begins (`traceparent`, W3C
-   * Trace Context). Ids of trusted proxies are kept, those of visitors replaced. Observers learn the id. Default `false`.
+   * Whether each request has an id, in `X-Request-Id` for the app and the visitor, and continues or begins a trace
+   * (`traceparent`, W3C Trace Context). Ids of trusted proxies are kept, those of visitors replaced. Observers learn the id.
+   * Default `false`.
    */
   readonly tracing?: boolean
   /**
-   * `true`: answers of apps say how long they took (Server-Timing): `tunnel-wait` until the request was on its way to the client, `tunnel-app`
-   * from there to the head of the answer, milliseconds. Browsers show it. Requests then take the way through the program (no lanes).
-   * Default `false`.
+   * Whether responses of apps say how long they took (Server-Timing): `tunnel-wait` until the request was sent to the client,
+   * `tunnel-app` from then to the head of the response, in milliseconds. Browsers show it. Requests then take the way through
+   * the program (no lanes). Default `false`.
    */
   readonly serverTiming?: boolean
   /**
@@ -227,8 +243,8 @@ export interface TunnelServerOptions {
    */
   readonly admin?: AdminOptions
   /**
-   * Other servers that hold tunnels of the same domains: a visitor and a client may come to any of them. Default none. A reload
-   * cannot change it: `OPTION_INVALID`.
+   * The cluster: other servers that have tunnels of the same domains, so that a visitor and a client may reach any of them.
+   * Default none. A reload cannot change it: `OPTION_INVALID`.
    */
   readonly cluster?: ClusterOptions
   /**
@@ -251,20 +267,20 @@ export interface TunnelServerOptions {
  * allowed; elsewhere the least is 1. A value outside, or a name that is not here: `OPTION_INVALID`.
  */
 export interface ServerLimits {
-  /** Request or answer head. Default 65,536. Above: 431 (visitor) or 502 (origin). */
+  /** The size of a request or response head. Default 65,536. Above: 431 (visitor) or 502 (origin). */
   readonly maxHeadBytes: number
-  /** Header lines of one head. Default 200. Above: 431 or 502. */
+  /** The number of header lines in a head. Default 200. Above: 431 or 502. */
   readonly maxHeaderCount: number
-  /** Request target. Default 16,384. Above: 414. */
+  /** The length of the request target. Default 16,384. Above: 414. */
   readonly maxTargetBytes: number
   /**
-   * First byte to blank line of a request head, and the next bytes of a body that is kept until it is complete: for an inbox, for all
-   * clients of a pool, or on the JSON wire. Default 15,000. Above: 408. `0`: none.
+   * The time from the first byte to the blank line of a request head, and for the next bytes of a body that the server stores
+   * completely: for an inbox, for all clients of a pool, or on the JSON wire. Default 15,000. Above: 408. `0`: none.
    */
   readonly headTimeoutMs: number
   /**
-   * Body, framing included, of a request that every client of a pool gets: the server keeps it until all have taken it. Default
-   * 1,048,576, more than providers of webhooks send. Longer: `BODY_TOO_LARGE`.
+   * The size of a request body, framing included, that every client of a pool gets: the server stores it until all have read
+   * it. Default 1,048,576, more than providers of webhooks send. Longer: `BODY_TOO_LARGE`.
    */
   readonly maxCopyBodyBytes: number
   /**
@@ -283,22 +299,22 @@ export interface ServerLimits {
    */
   readonly maxAddressVisitors: number
   /**
-   * New connections of one address a second, and HTTP/2 requests that it gives up, by a reset or with the connection; addresses
-   * count as in `maxAddressVisitors`. So many at once, and they come back evenly over a second. Default 1,000: a tenth of what
-   * one core accepts. Above: as `maxAddressVisitors`. `0`: none.
+   * The number of new connections of one address per second, and of HTTP/2 requests that it gives up, by a reset or with the
+   * connection; addresses count as in `maxAddressVisitors`. So many at once, and they come back evenly over a second. Default
+   * 1,000: a tenth of what one core accepts. Above: as `maxAddressVisitors`. `0`: none.
    */
   readonly maxAddressRate: number
   /** A kept-alive visitor connection without a request. Default 75,000. Above: closed. `0`: none. */
   readonly idleTimeoutMs: number
-  /** End of the request to the head of the answer. Default 60,000. Above: 504. `0`: none. */
+  /** The time from the end of the request to the head of the response. Default 60,000. Above: 504. `0`: none. */
   readonly originTimeoutMs: number
   /**
-   * How long bytes may wait while their reader takes none: an answer for its visitor, or a request for the app. Default
-   * 300,000, for a paused video or a debugger: a visitor to whom nothing is sent, such as an idle WebSocket, is not concerned.
-   * Above: cut with `VISITOR_STALLED`, or `ORIGIN_TIMEOUT`. `0`: none.
+   * The time for which bytes may wait while their reader reads none: a response for its visitor, or a request for the app.
+   * Default 300,000, for a paused video or a debugger: a visitor to whom nothing is sent, such as an idle WebSocket, is not
+   * concerned. Above: cut with `VISITOR_STALLED`, or `ORIGIN_TIMEOUT`. `0`: none.
    */
   readonly sendTimeoutMs: number
-  /** Request body, in bytes. Default 0: unlimited. Above: 413 `BODY_TOO_LARGE`. */
+  /** The size of a request body, in bytes. Default 0: unlimited. Above: 413 `BODY_TOO_LARGE`. */
   readonly maxBodyBytes: number
   /**
    * Streams open at once per tunnel, idle ones included. Default 4,096. Above: the address that has most gives its newest up for one
@@ -308,8 +324,8 @@ export interface ServerLimits {
   /** Tunnels of one client. Default 256. Above: `CLIENT_LIMIT`. */
   readonly maxTunnels: number
   /**
-   * How long an idle stream is kept for the next request. Default 4,000, below the 5 s of Node's keep-alive. `0`: until
-   * the app closes it.
+   * The time for which an idle stream is kept for the next request. Default 4,000, below the 5 s of Node's keep-alive. `0`:
+   * until the app closes it.
    */
   readonly streamIdleMs: number
   /**
@@ -319,38 +335,42 @@ export interface ServerLimits {
    * datagrams are dropped and counted.
    */
   readonly maxFlows: number
-  /** How long a name stays with a client whose carrier was lost. Default 30,000. `0`: as short as can be, up to 500. */
+  /**
+   * The time for which the server reserves a name whose carrier was lost. Default 30,000. `0`: as short as can be, up to 500.
+   */
   readonly leaseMs: number
   /**
-   * How long a request or TCP connection waits for a client that reconnects. Default 10,000. Above:
-   * 503 `CLIENT_RECONNECTING`, or cut. `0`: 502 `CLIENT_GONE`, or cut, at once.
+   * The time for which a request or TCP connection waits for a client that reconnects. Default 10,000. Above: 503
+   * `CLIENT_RECONNECTING`, or cut. `0`: 502 `CLIENT_GONE`, or cut, at once.
    */
   readonly holdTimeoutMs: number
   /**
-   * How long a guard may take for a visitor. Default 10,000: twice what the guards of this package give an issuer.
-   * Above: 500 `GUARD_FAILED`, or cut.
+   * The time that a guard has for a visitor. Default 10,000: twice what the guards of this package give an issuer. Above: 500
+   * `PLUGIN_FAILED`, or cut.
    */
   readonly guardTimeoutMs: number
   /**
-   * How long after its start the server holds requests for names that no client has, because clients need a moment to come
-   * back. Default 5,000: what the pauses between their tries grow to. They are served when the client is there; when the time
-   * is over they get 503 `SERVER_STARTING` with Retry-After, and later ones 404. HTTP only. `0`: 404 at once.
+   * The time after the start in which requests wait for names that no client has yet, because clients need a moment to
+   * reconnect. Default 5,000: what the pauses between their tries grow to. They are served when the client is there; when the
+   * time is over they get 503 `SERVER_STARTING` with Retry-After, and later ones 404. HTTP only. `0`: 404 at once.
    */
   readonly startupHoldMs: number
   /** Clients connected at once. Default 10,000. Above: `CLIENT_LIMIT`. */
   readonly maxClients: number
-  /** Silence on a carrier before it is pinged. Default 10,000. */
+  /** The silence on a carrier after which the server sends a ping. Default 10,000. */
   readonly pingIntervalMs: number
-  /** Silence on a carrier before it is given up. Default 25,000. More than `pingIntervalMs`, or `OPTION_INVALID`. */
+  /**
+   * The silence on a carrier after which the server closes it. Default 25,000. More than `pingIntervalMs`, or `OPTION_INVALID`.
+   */
   readonly deadAfterMs: number
-  /** Largest JSON wire message either way. Default 64 MiB, what existing clients accept. Above: 413 or 502. */
+  /** The size of a JSON wire message in either direction. Default 64 MiB, what existing clients accept. Above: 413 or 502. */
   readonly maxMessageBytes: number
-  /** How long `stop()` waits for what is under way. Default 30,000. Above: it is cut. `0`: at once. */
+  /** The time for which `stop()` waits for open requests. Default 30,000. Above: it is cut. `0`: at once. */
   readonly drainTimeoutMs: number
   /**
-   * How long a kept-alive connection may have been without a request when `stop()` closes it; an earlier request is served, as
-   * the last one there. Default 1,000, above the pauses of visitors that ask one thing after the other. `0`: closed at once,
-   * and a request on its way just then is lost.
+   * The time for which a kept-alive connection may have been idle when `stop()` closes it; an earlier request is served, as the
+   * last one there. Default 1,000, above the pauses of visitors that ask one thing after the other. `0`: closed at once, and a
+   * request on its way just then is lost.
    */
   readonly drainIdleMs: number
 }
@@ -401,18 +421,18 @@ export const NEVER_ZERO: ReadonlySet<string> = new Set<keyof ServerLimits>([
   'maxMessageBytes',
 ])
 
-/** What a TunnelServer tells its listeners. */
+/** The events of a TunnelServer. */
 export interface TunnelServerEvents {
-  /** It listens. */
+  /** Called when the server listens. */
   start: { readonly port: number; readonly url: string }
-  /** It has stopped. */
+  /** Called when the server has stopped. */
   stop: Readonly<Record<string, never>>
   /** A client registered a tunnel, for the first time or after a reconnect. */
   connection: {
     readonly subdomain: string
     readonly wire: 'streams' | 'json'
     readonly remoteAddress: string
-    /** Of the token that opened it, if the token has one. */
+    /** The name of the token, if it has one. */
     readonly token?: string
     /** The client connected to a private service, and has no tunnel. */
     readonly kind?: 'connect'
@@ -449,8 +469,8 @@ export interface TunnelServerEvents {
     readonly remotePort: number
   }
   /**
-   * That connection is closed. `bytesIn` went to the service, `bytesOut` to the visitor; `error` is the code of a bad end:
-   * `CANCELLED` when the visitor reset it.
+   * Called when that connection is closed. `bytesIn` went to the service, `bytesOut` to the visitor; `error` is the code of a
+   * bad end: `CANCELLED` when the visitor reset it.
    */
   visitorDisconnected: {
     readonly id: number
@@ -463,9 +483,9 @@ export interface TunnelServerEvents {
     readonly error?: string
   }
   /**
-   * A client, or its registration (`kind` and `name`), was refused. Codes such as `TOKEN_REFUSED`, `TOKEN_THROTTLED`,
+   * A client, or its registration (`kind` and `name`), was refused. Codes such as `TOKEN_REFUSED`, `TOO_MANY_REFUSALS`,
    * `CLIENT_LIMIT`, `NOT_ALLOWED`; `NAME_TAKEN` and `PORT_TAKEN` are everyday ones. `remoteAddress` is what trusted proxies
-   * say it is. `wire` `admin`: a token at the admin listener, with `ADMIN_REFUSED` or `TOKEN_THROTTLED`.
+   * say it is. `wire` `admin`: a token at the admin listener, with `ADMIN_REFUSED` or `TOO_MANY_REFUSALS`.
    */
   refused: {
     readonly remoteAddress: string
@@ -479,6 +499,6 @@ export interface TunnelServerEvents {
    * loopback. Emitted behind `start`, and behind a reload that takes the last token away.
    */
   warning: TunnelError
-  /** Something went wrong that the server survives. */
+  /** Called for a failure that the server survives. */
   error: Error
 }

@@ -15,27 +15,27 @@ const KINDS: readonly GrantedKind[] = ['http', 'tcp', 'udp', 'tls', 'private']
 type Reserved = ReadonlyMap<string, string>
 const NONE_RESERVED: Reserved = new Map()
 
-/** What one token, or the absence of any, opens. */
+/** The rights of one token, or of clients without one. */
 export class Rule {
   /** Names the token in counts, and says nothing of it; `undefined`: the server has no such token. */
   readonly id: string | undefined
-  /** What the token is called. */
+  /** The name of the token. */
   readonly name: string | undefined
-  /** What all clients of the token may hold together; `undefined`: the server's limit. */
+  /** The number of tunnels of all clients of the token. `undefined`: the server's limit. */
   readonly maxTunnels: number | undefined
   readonly maxPorts: number | undefined
   readonly maxClients: number | undefined
   readonly maxHosts: number | undefined
-  /** Of the visitors of all its tunnels. */
+  /** The rate of the visitors of all its tunnels. */
   readonly rate: Allowance | undefined
-  /** Likewise, in bytes a second each way. */
+  /** The bandwidth of all its tunnels, in bytes per second in each direction. */
   readonly bandwidth: number | undefined
   /** Tunnels without a guard are not for it. */
   readonly requiresGuard: boolean
   readonly #hash: Buffer | undefined
-  /** Of a token of an issuer: whose it is. */
+  /** The identity in a token of an issuer. */
   readonly #identity: TokenIdentity | undefined
-  /** Of all tokens of the policy. */
+  /** The reservations of all tokens of the policy. */
   readonly #reserved: Reserved
   readonly #names: readonly NamePattern[] | undefined
   readonly #kinds: readonly GrantedKind[] | undefined
@@ -44,7 +44,10 @@ export class Rule {
   readonly #connect: readonly NamePattern[]
   readonly #ports: { readonly tcp: PortRanges | undefined; readonly udp: PortRanges | undefined }
 
-  /** `hash`: of the token that was shown; `undefined`: none was. `isKnown`: it is one of the server's. */
+  /**
+   * Makes a rule. `hash` is that of the token that was shown; `isKnown`: whether the server has this token. `isKnown`: it is
+   * one of the server's.
+   */
   constructor(
     rule: Omit<TokenRule, 'token' | 'tokenHash'>,
     hash: Buffer | undefined,
@@ -75,12 +78,12 @@ export class Rule {
     this.requiresGuard = rule.requireGuard ?? false
   }
 
-  /** When the token ends, in milliseconds since 1970; `undefined`: not by itself. */
+  /** The time when the token ends, in milliseconds since 1970. `undefined` if it does not end by itself. */
   get endsAtMs(): number | undefined {
     return this.#identity?.endsAtMs
   }
 
-  /** Why it opens nothing any more, when it does not. */
+  /** The code for a token that is no longer valid. */
   get endCode(): 'TOKEN_EXPIRED' | 'TOKEN_REFUSED' {
     return (this.endsAtMs ?? Number.POSITIVE_INFINITY) <= Date.now() ? 'TOKEN_EXPIRED' : 'TOKEN_REFUSED'
   }
@@ -89,14 +92,14 @@ export class Rule {
     return this.#hash !== undefined && timingSafeEqual(this.#hash, hash)
   }
 
-  /** What the token that opened this opens in another policy; `undefined`: nothing. */
+  /** Returns the rule of the same token in another policy. `undefined` if there is none. */
   in(policy: Policy): Rule | undefined {
     return this.#identity === undefined
       ? policy.ruleOfHash(this.#hash)
       : policy.ruleOfIdentity(this.#identity)
   }
 
-  /** Why a tunnel of this kind and name is not for this token; `undefined`: it is. */
+  /** Returns why a tunnel of this kind and name is not for this token. `undefined` if it is. */
   refusal(kind: GrantedKind, name: string | undefined): ErrorCode | undefined {
     if (this.#kinds !== undefined && !this.#kinds.includes(kind)) return 'NOT_ALLOWED'
     if (name === undefined) return undefined
@@ -148,21 +151,21 @@ function kindsOf({
   return kinds
 }
 
-/** What every client may have on a server without tokens. Hosts of customers are for those that the operator knows. */
+/** The rights of every client on a server without tokens. Hosts of customers are for those that the operator knows. */
 export const ANYTHING: Rule = new Rule({}, undefined)
 
 /** The same with any host. */
 export const ANYTHING_WITH_HOSTS: Rule = new Rule({ hosts: ['*'] }, undefined)
 
-/** Which tokens open nothing although a rule names them. */
+/** The tokens that are revoked although a rule names them. */
 export interface RevokedTokens {
-  /** `hash`: SHA-256 of the token, hexadecimal. */
+  /** Whether a token is revoked. `hash`: its SHA-256, in hexadecimal. */
   isRevoked(hash: string): boolean
 }
 
 /** The tokens of a server. */
 export class Policy {
-  /** Those that other servers have taken back; `undefined`: there are no others. */
+  /** The tokens that other servers have revoked. `undefined` if there are no others. */
   revocations: RevokedTokens | undefined
   readonly #rules: readonly Rule[]
   readonly #reserved: Reserved
@@ -193,12 +196,12 @@ export class Policy {
     this.#reserved = reserved
   }
 
-  /** There are no tokens: every client may have everything. */
+  /** Whether there are no tokens: every client may have everything. */
   get isOpen(): boolean {
     return this.#rules.length === 0 && this.#reader === undefined
   }
 
-  /** Some token opens hosts outside of the server's domains. */
+  /** Whether some token opens hosts outside of the server's domains. */
   get opensHosts(): boolean {
     const ofIssuers = this.#reader?.scopes.some(({ hosts = [] }) => hosts.length > 0)
     return ofIssuers === true || this.#rules.some(rule => rule.opensHosts)
@@ -215,7 +218,7 @@ export class Policy {
     }
   }
 
-  /** What a token of an issuer opens; `undefined`: nothing, or not any more. */
+  /** Returns the rule for a token of an issuer. `undefined` if it has no rights, or no longer. */
   ruleOfIdentity(identity: TokenIdentity): Rule | undefined {
     if (this.isOpen) return new Rule({}, undefined, false, NONE_RESERVED, identity)
     if (identity.endsAtMs <= Date.now()) return undefined
@@ -225,7 +228,7 @@ export class Policy {
     return new Rule({ ...scope, name }, sha256(id), true, this.#reserved, identity)
   }
 
-  /** What this token opens; `undefined`: nothing, the server does not know it. */
+  /** Returns the rule for this token. `undefined` if the server does not know it. */
   ruleOf(token: string | undefined): Rule | undefined {
     return this.ruleOfHash(token === undefined ? undefined : sha256(token))
   }
@@ -303,7 +306,7 @@ function checkRule({ token, names, kinds, hosts, connect, rate, bandwidth, ...ru
   }
 }
 
-/** Below, a single packet would take more than a second. */
+/** Whether a bandwidth is large enough: below this, a single packet would take more than a second. */
 export const isBandwidth = (bytesPerSecond: number): boolean =>
   Number.isSafeInteger(bytesPerSecond) && bytesPerSecond >= 1_024
 

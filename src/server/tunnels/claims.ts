@@ -67,8 +67,7 @@ export function refusalOf(
   rule: Rule,
   terms: ClaimTerms,
 ): ErrorCode | undefined {
-  if (kind === 'connect' || isEnd)
-    return rule.allowsConnect(labelOf(name)) ? undefined : 'CONNECT_NOT_ALLOWED'
+  if (kind === 'connect' || isEnd) return rule.allowsConnect(labelOf(name)) ? undefined : 'NOT_ALLOWED'
   // Who connects to a private service shows a token.
   if (rule.requiresGuard && kind !== 'private' && !isRefusing(guard)) return 'NOT_ALLOWED'
   // Without a token any client could come for what is kept.
@@ -80,13 +79,13 @@ export function refusalOf(
       return (
         rule.refusal(kind, name) ??
         (terms.reservedNames.has(name) ? 'NAME_RESERVED' : undefined) ??
-        (hostNames.every(host => mayBeHostName(host, rule, terms)) ? undefined : 'HOST_NOT_ALLOWED')
+        (hostNames.every(host => mayBeHostName(host, rule, terms)) ? undefined : 'NOT_ALLOWED')
       )
     case 'tcp':
     case 'udp': {
       if (terms.ports[kind].isEmpty) return 'KIND_REFUSED'
       const isAllowed = port === 0 || (terms.ports[kind].includes(port) && rule.allowsPort(kind, port))
-      return rule.refusal(kind, undefined) ?? (isAllowed ? undefined : 'PORT_NOT_ALLOWED')
+      return rule.refusal(kind, undefined) ?? (isAllowed ? undefined : 'NOT_ALLOWED')
     }
     case 'private':
       return rule.refusal(kind, labelOf(name))
@@ -108,18 +107,10 @@ export function detailOf(
   terms: ClaimTerms,
 ): string | undefined {
   switch (code) {
-    case 'NOT_ALLOWED':
-      return rule.requiresGuard && !isRefusing(guard)
-        ? 'The token opens tunnels only with a guard that has a wall or a way in.'
-        : undefined
-    case 'SERVICE_NOT_FOUND':
+    case 'TUNNEL_NOT_FOUND':
       return `No client offers the private service "${name.replace(/^tcp:/, '')}" now.`
-    case 'CONNECT_NOT_ALLOWED':
-      return rule.id === undefined
-        ? 'Private services need a token, and the server has none: it cannot tell who may connect.'
-        : `The token does not open connections to the private service "${labelOf(name)}".`
     case 'NAME_TAKEN':
-      return `Another client holds the name "${name}".`
+      return `Another client uses the name "${name}".`
     case 'KIND_REFUSED':
       return kind === 'tcp' || kind === 'udp' || kind === 'tls'
         ? `The server has no ${kind.toUpperCase()} tunnels.`
@@ -130,12 +121,17 @@ export function detailOf(
         : 'An inbox is for clients with a token: without one, any client could take the webhooks of others.'
     case 'NAME_RESERVED':
       return `The name "${name}" is reserved by the server.`
-    case 'HOST_NOT_ALLOWED': {
+    case 'NOT_ALLOWED': {
+      if (kind === 'connect')
+        return rule.id === undefined
+          ? 'Private services need a token, and the server has none: it cannot check who connects.'
+          : `The token does not list the private service "${labelOf(name)}" under connect.`
+      if (rule.requiresGuard && !isRefusing(guard))
+        return 'The token allows only tunnels whose guard has an access rule or a sign-in method.'
       const host = hostNames.find(one => !mayBeHostName(one, rule, terms))
-      return host && `The token does not open the host "${host}", or it belongs to the server.`
-    }
-    case 'PORT_NOT_ALLOWED': {
-      if (kind !== 'tcp' && kind !== 'udp') return undefined
+      if (host !== undefined)
+        return `The token does not allow the host "${host}", or the host belongs to the server.`
+      if ((kind !== 'tcp' && kind !== 'udp') || rule.refusal(kind, undefined) !== undefined) return undefined
       const own = rule.portsOf(kind)
       const ofToken =
         own === undefined ? '' : ` The token has ${own.text === '' ? 'none' : own.text} of them.`
@@ -213,7 +209,7 @@ async function claimAnyPort(
     if (taken !== 'PORT_TAKEN' && taken !== 'BLOCKED') return taken
     free.avoid(port, now)
   }
-  return token === undefined || server.overlaps(token) ? 'PORTS_EXHAUSTED' : 'PORT_NOT_ALLOWED'
+  return token === undefined || server.overlaps(token) ? 'CLIENT_LIMIT' : 'NOT_ALLOWED'
 }
 
 /** In a cluster it is this server's first. */

@@ -3,7 +3,7 @@
 import { latin1 } from '../../http/characters.ts'
 import { findCookie } from '../../http/cookie.ts'
 import type { RequestHead } from '../../http/head.ts'
-import type { Affinity, PoolAnswer } from '../../wire/control.ts'
+import type { Affinity, PoolResponse } from '../../wire/control.ts'
 import type { ConnectionLogins } from '../upstreams/connection-logins.ts'
 import type { Member } from './member.ts'
 
@@ -27,13 +27,13 @@ export interface Asking {
 export class Pool {
   readonly affinity: Affinity
   /** With `all`: whose answer the visitor gets. */
-  readonly answer: PoolAnswer
+  readonly response: PoolResponse
   /** Where the search for the least busy one begins: among equals each gets its turn. */
   #turn = 0
 
-  constructor(affinity: Affinity, answer: PoolAnswer = 'first') {
+  constructor(affinity: Affinity, response: PoolResponse = 'first') {
     this.affinity = affinity
-    this.answer = answer
+    this.response = response
   }
 
   /** Picks one that is there, healthy and not `tried` yet. */

@@ -3,7 +3,7 @@
 import type { ErrorCode } from '../../errors.ts'
 import type { Guard } from '../../plugin.ts'
 import type { Socket, SocketHandler } from '../../socket.ts'
-import type { Affinity, PoolAnswer } from '../../wire/control.ts'
+import type { Affinity, PoolResponse } from '../../wire/control.ts'
 import { networkOf } from '../../wire/ip-address.ts'
 import type { GrantedKind } from '../../wire/tunnel-kind.ts'
 import type { ClientConnection } from '../contracts/clients.ts'
@@ -11,9 +11,9 @@ import type { Guarding, OwnGuard } from '../contracts/guarding.ts'
 import type { Laning } from '../contracts/laning.ts'
 import type { Router } from '../contracts/layer.ts'
 import type { TunnelUpstream } from '../contracts/upstream.ts'
-import type { Deadline, Deadlines } from '../limits/deadlines.ts'
+import type { Deadlines } from '../limits/deadlines.ts'
 import type { Holder } from '../limits/holdings.ts'
-import { type Taker, Takers } from '../limits/takers.ts'
+import { Waits } from '../limits/waits.ts'
 import type { Bounds } from '../settings/bounds.ts'
 import type { Rule } from '../settings/policy.ts'
 import type { HostNames } from './host-names.ts'
@@ -33,7 +33,7 @@ export interface Claimant {
   /** It shares the name or port, and how. */
   readonly pool?: Affinity | undefined
   /** Of a pool where all get a copy: whose answer counts. */
-  readonly poolResponse?: PoolAnswer | undefined
+  readonly poolResponse?: PoolResponse | undefined
   /** Who may visit. */
   readonly guard?: OwnGuard | undefined
   /** Whole host names outside of the server's domains, besides the name. */
@@ -99,8 +99,8 @@ export class Tunnel {
   droppedDatagrams = 0
   /** Those that may have a certificate. */
   readonly hostsBelow: HostsBelow
-  readonly #held = new Set<Waiter>()
-  readonly #takers = new Takers()
+  /** Requests that wait until its client is back. */
+  readonly #waits: Waits<Member | ErrorCode>
   #guard: OwnGuard | undefined
 
   constructor(
@@ -117,6 +117,7 @@ export class Tunnel {
     this.name = name
     this.port = port
     this.pool = pool && new Pool(pool, poolResponse)
+    this.#waits = new Waits<Member | ErrorCode>(tunnels.deadlines, 'CLIENT_RECONNECTING')
     this.hostsBelow = new HostsBelow(() => tunnels.limits)
   }
 
@@ -279,17 +280,8 @@ export class Tunnel {
   hold(held: Held, address: string): (() => void) | ErrorCode {
     const { holdTimeoutMs, maxHeldRequests } = this.tunnels.limits
     if (holdTimeoutMs === 0) return 'CLIENT_GONE'
-    const takers = this.#takers
-    const visitor = networkOf(address)
-    const isFull = this.#held.size >= maxHeldRequests
-    if (takers.isMakingRoom || (isFull && !takers.makeRoomFor(visitor))) return 'CLIENT_RECONNECTING'
-    const waiter = new Waiter(this.tunnels.deadlines, holdTimeoutMs, held, () => {
-      this.#held.delete(waiter)
-      takers.delete(visitor, waiter)
-    })
-    this.#held.add(waiter)
-    takers.add(visitor, waiter)
-    return () => waiter.stop()
+    const wait = this.#waits.add(networkOf(address), maxHeldRequests, holdTimeoutMs, held)
+    return wait === undefined ? 'CLIENT_RECONNECTING' : () => wait.stop()
   }
 
   /** What serves it has changed: each request has to be routed again. */
@@ -300,47 +292,13 @@ export class Tunnel {
 
   /** Ends the wait of all that wait. */
   release(outcome: Member | ErrorCode): void {
-    for (const waiter of [...this.#held]) waiter.finish(outcome)
+    this.#waits.finish(outcome)
   }
 
   /** Another server of the cluster has the name: those that wait are routed again once it is not here any more. */
   moveAway(remove: (member: Member) => void): void {
-    const waiting = [...this.#held]
-    for (const waiter of waiting) waiter.stop()
+    const finish = this.#waits.stop()
     for (const member of [...this.#members]) remove(member)
-    for (const waiter of waiting) waiter.finish('CLUSTER_MOVED')
-  }
-}
-
-class Waiter implements Deadline, Taker {
-  dueTick = 0
-  readonly #deadlines: Deadlines
-  readonly #held: Held
-  readonly #removed: () => void
-
-  constructor(deadlines: Deadlines, timeoutMs: number, held: Held, removed: () => void) {
-    this.#deadlines = deadlines
-    this.#held = held
-    this.#removed = removed
-    deadlines.watch(this)
-    deadlines.arm(this, timeoutMs)
-  }
-
-  expired(): void {
-    this.giveWay()
-  }
-
-  giveWay(): void {
-    this.finish('CLIENT_RECONNECTING')
-  }
-
-  finish(outcome: Member | ErrorCode): void {
-    this.stop()
-    this.#held(outcome)
-  }
-
-  stop(): void {
-    this.#deadlines.forget(this)
-    this.#removed()
+    finish('CLUSTER_MOVED')
   }
 }

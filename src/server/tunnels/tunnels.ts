@@ -156,7 +156,7 @@ function admit(tunnel: Tunnel, { resume, pool, holder, guard }: Claimant): Membe
   if (isCopied(tunnel.pool?.affinity) !== isCopied(pool)) return 'POOL_DIFFERS'
   // Each client of a pool must be able to count on its guard.
   const isAlone = tunnel.members.every(member => member === own)
-  if (!isAlone && tunnel.guard?.definition !== guard?.definition) return 'GUARD_DIFFERS'
+  if (!isAlone && tunnel.guard?.definition !== guard?.definition) return 'POOL_DIFFERS'
   if (own === undefined) return tunnel.join(holder)
   // With another token than before, it counts as a tunnel of that one.
   if (own.holder !== holder && !tunnel.isRoomOf(holder)) return 'CLIENT_LIMIT'

@@ -2,9 +2,10 @@
 
 import { ERRORS, type ErrorCode } from '../../errors.ts'
 import { Allowance } from '../../http/allowance.ts'
-import { BodyFramer, type Payload } from '../../http/body.ts'
+import { BodyFramer } from '../../http/body.ts'
 import type { AnswerStyle } from '../../http/forward.ts'
-import { parseResponseHead, ResponseHead } from '../../http/head.ts'
+import type { ResponseHead } from '../../http/head.ts'
+import { ResponseReader } from '../../http/message-reader.ts'
 import type { ByteStream } from '../../session/byte-stream.ts'
 import type { Socket, Splice, SpliceDone } from '../../socket.ts'
 import type { StreamsContext } from '../contracts/streams-context.ts'
@@ -12,7 +13,6 @@ import type { Ease, Exchange, Visit } from '../contracts/upstream.ts'
 import { TICKS_PER_SECOND } from '../limits/deadlines.ts'
 import { AnswerQueue } from './answer-queue.ts'
 import { addBody, scratch, writeAnswerHead, writeInterimHead, writeRequestHead } from './forwarded.ts'
-import { HeadBuffer } from './head-buffer.ts'
 import type { PooledStream } from './pooled-stream.ts'
 import { MIN_SPLICED_BYTES, RequestSender } from './request-sender.ts'
 
@@ -44,8 +44,9 @@ export class StreamExchange implements Exchange {
   readonly #owner: PooledStream
   readonly #context: StreamsContext
   readonly #request: RequestSender
+  readonly #reader: ResponseReader
   readonly #answer: ResponseHead
-  readonly #partialHead: HeadBuffer = new HeadBuffer()
+  /** That of the reader, or one that hands out the payload of chunks. */
   #framer: BodyFramer
   #phase: Phase = 'over'
   #visit: Visit | undefined
@@ -72,8 +73,9 @@ export class StreamExchange implements Exchange {
   constructor(owner: PooledStream, context: StreamsContext) {
     this.#owner = owner
     this.#context = context
-    this.#answer = new ResponseHead(this.#isApps)
-    this.#framer = this.#framerTo()
+    this.#reader = new ResponseReader(this.#isApps)
+    this.#answer = this.#reader.head
+    this.#framer = this.#reader.body
     this.#queue = new AnswerQueue(context.turns, (bytes, start, end) => this.#takePortion(bytes, start, end))
     this.#request = new RequestSender(context.limits, context.deadlines, () => this.#fail('ORIGIN_TIMEOUT'))
   }
@@ -201,7 +203,7 @@ export class StreamExchange implements Exchange {
         isHeadAwaited ? this.#request.piecesToRepeat(delivered, method) : undefined,
       )
     // The client is a stranger: of its codes, only those about the origin are believed.
-    const cause = ERRORS[code].fault === 'origin' || code === 'STREAM_LIMIT' ? code : this.#lostCode
+    const cause = ERRORS[code].fault === 'origin' || code === 'TUNNEL_BUSY' ? code : this.#lostCode
     // A handler that threw has seen the request: it would be asked twice.
     if (isHeadAwaited && cause !== 'HANDLER_FAILED') this.#retryOrFail(cause, delivered, reason)
     else this.#fail(cause, undefined, reason)
@@ -210,12 +212,6 @@ export class StreamExchange implements Exchange {
   /** It is an app's own words that come, and not another server's. */
   get #isApps(): boolean {
     return this.#context.peer === undefined
-  }
-
-  #framerTo(payload?: Payload): BodyFramer {
-    const framer = new BodyFramer(payload)
-    framer.isTolerant = this.#isApps
-    return framer
   }
 
   /** Another server says itself what is wrong with an app: where it says nothing, the way to the client is lost. */
@@ -235,30 +231,21 @@ export class StreamExchange implements Exchange {
 
   #takeHead(bytes: Uint8Array, start: number, end: number): void {
     if (this.#context.peer === undefined) this.#request.forgetReplay()
-    if (this.#partialHead.isEmpty) return this.#readHead(bytes, start, end)
-    this.#partialHead.add(bytes, start, end)
-    const pending = this.#partialHead.all
-    this.#readHead(pending, 0, pending.length)
-  }
-
-  #readHead(bytes: Uint8Array, start: number, end: number): void {
     const visit = this.#visit
     if (visit === undefined) return
     const answer = this.#answer
     this.#pieces++
     let at = start
     for (;;) {
-      const headEnd = parseResponseHead(answer, bytes, at, end, this.#context.limits, visit.head.method)
-      if (headEnd === -1) return this.#failInvalid(answer.fault)
-      if (headEnd === 0) return this.#awaitMore(bytes, at, end)
-      at = headEnd
-      if (answer.status >= 200 || answer.status === 101) break
+      at = this.#reader.readHead(bytes, at, end, this.#context.limits, visit.head.method)
+      if (at === -1) return this.#failInvalid(answer.fault)
+      if (at === 0) return
+      if (this.#reader.isFinal) break
       if (!this.#mayBeInterim())
         return this.#failInvalid('it has too many 1xx answers in front (max-interim-answers)')
       this.#passInterim(visit, answer)
       if (this.#phase !== 'head') return
     }
-    this.#partialHead.clear()
     const { peer } = this.#context
     if (peer !== undefined) {
       // No client has seen the request.
@@ -269,13 +256,6 @@ export class StreamExchange implements Exchange {
     if (answer.fields.logsConnectionIn) this.#owner.becomePrivate(visit.logins)
     if (answer.status === 101) this.#switch(visit, bytes, at, end)
     else this.#beginAnswer(visit, bytes, at, end)
-  }
-
-  #awaitMore(bytes: Uint8Array, at: number, end: number): void {
-    // What waits there already has all of it.
-    if (at === 0 && !this.#partialHead.isEmpty) return
-    this.#partialHead.clear()
-    this.#partialHead.add(bytes, at, end)
   }
 
   /** Each 1xx answer is parsed and written by itself: without a bound an origin would keep the server busy with them. */
@@ -300,7 +280,6 @@ export class StreamExchange implements Exchange {
     this.#phase = 'body'
     if (answer.body === 'chunked' && visit.head.minorVersion === 0)
       return this.#beginPlain(visit, bytes, at, end)
-    this.#framer.begin(answer.body, answer.contentLength)
     const bodyEnd = this.#feed(bytes, at, end)
     if (bodyEnd === -1) return this.#failInvalid(this.#framer.fault)
     visit.answered(answer.status)
@@ -325,7 +304,8 @@ export class StreamExchange implements Exchange {
   #beginPlain(visit: Visit, bytes: Uint8Array, at: number, end: number): void {
     this.#isUnchunked = true
     this.#isDelimited = false
-    this.#framer = this.#framerTo((piece, from, to) => this.#write(visit, piece, false, from, to))
+    this.#framer = new BodyFramer((piece, from, to) => this.#write(visit, piece, false, from, to))
+    this.#framer.isTolerant = this.#isApps
     this.#framer.begin('chunked', 0)
     visit.answered(this.#answer.status)
     const headEnd = writeAnswerHead(this.#answer, CLOSE_PLAIN, visit)
@@ -431,7 +411,10 @@ export class StreamExchange implements Exchange {
     const { isDone } = this.#request
     const answer = this.#answer
     const isSound = this.#phase === 'body' && isDone && answer.keepAlive && answer.body !== 'close'
-    const isReusable = isSound && this.#stream?.peerEnded === false && !this.#queue.isEnding
+    // Node 20 and others may take the body of the request behind one with an Upgrade for a request.
+    const wasAskedToSwitch = visit?.head.upgrade !== ''
+    const isReusable =
+      isSound && !wasAskedToSwitch && this.#stream?.peerEnded === false && !this.#queue.isEnding
     if (this.#unconsumed > 0) this.drained()
     this.#end()
     if (isReusable) this.#owner.giveBack()
@@ -457,6 +440,7 @@ export class StreamExchange implements Exchange {
     if (pieces === undefined || visit === undefined) return this.#fail(code, undefined, reason)
     const { isDone } = this.#request
     this.#request.stop()
+    this.#reader.reset()
     this.#isSecondTry = true
     const stream = this.#owner.reopen(visit.head)
     if (stream === undefined) return this.#fail('CLIENT_GONE', pieces)
@@ -489,7 +473,7 @@ export class StreamExchange implements Exchange {
     this.#visit = undefined
     this.#stream = undefined
     this.#request.stop()
-    this.#partialHead.clear()
+    this.#reader.reset()
     this.#unconsumed = 0
     this.#isVisitorFull = false
     this.#queue.clear()
@@ -497,7 +481,7 @@ export class StreamExchange implements Exchange {
     this.#isCleaned = false
     if (!this.#isUnchunked) return
     this.#isUnchunked = false
-    this.#framer = this.#framerTo()
+    this.#framer = this.#reader.body
   }
 }
 

@@ -2,10 +2,9 @@
 //
 // It begins where the HTTP upgrade ended. The same connection carries the JSON wire: that is its text messages.
 
-import { copyOf } from '../../bytes.ts'
+import { type Account, copyOf, SendQueue } from '../../bytes.ts'
 import { TunnelError } from '../../errors.ts'
 import type { Socket, SocketHandler } from '../../socket.ts'
-import { type Account, Unsent } from '../../unsent.ts'
 import { maskInPlace } from '../../wire/mask.ts'
 import {
   BINARY,
@@ -69,7 +68,7 @@ export class WebSocketCarrier implements Carrier, Waiting {
   readonly #maskKey: (() => number) | undefined
   readonly #parser: WebSocketParser
   /** Messages, the first one perhaps in part, that the socket did not take yet. */
-  readonly #unsent: Unsent = new Unsent()
+  readonly #unsent: SendQueue = new SendQueue()
   /** Text messages of this event-loop tick. */
   readonly #texts: TextBatch = new TextBatch(MAX_KEPT_TEXT_BYTES)
   readonly #turns: Turns | undefined

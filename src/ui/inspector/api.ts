@@ -12,7 +12,7 @@ import type {
   ReplayResult,
 } from '../../exchange.ts'
 
-export type Side = 'request' | 'answer'
+export type Side = 'request' | 'response'
 
 /** Messages of one answer. */
 export const FRAMES_AT_ONCE = 1_000

@@ -67,7 +67,7 @@ export function Comparison({ a, b }: { readonly a: string; readonly b: string })
       )}
       {diff !== undefined && (
         <div class="cmp">
-          <Side title="Response" diff={diff.answer} hidesEqual={hidesEqual.value} />
+          <Side title="Response" diff={diff.response} hidesEqual={hidesEqual.value} />
           <Side title="Request" diff={diff.request} hidesEqual={hidesEqual.value} />
         </div>
       )}

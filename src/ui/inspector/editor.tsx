@@ -29,7 +29,7 @@ interface Draft {
 const keyOf = (id: string) => `draft ${id}`
 
 export function Editor({ exchange }: { readonly exchange: ExchangeDetail }) {
-  const { id, verified, status, reason, times, answer } = exchange
+  const { id, verified, status, reason, times, response } = exchange
   const captured = exchange.request?.fields ?? []
   const fresh = (): Draft => ({
     method: exchange.method,
@@ -172,15 +172,15 @@ export function Editor({ exchange }: { readonly exchange: ExchangeDetail }) {
             <FieldsEditor fields={draft.value.fields} onChange={fields => change({ fields })} />
           </div>
         </section>
-        <section class="panel" aria-labelledby="answer-title">
-          {answer === undefined ? (
+        <section class="panel" aria-labelledby="response-title">
+          {response === undefined ? (
             <p class="none">There was no response.</p>
           ) : (
             <Body
               id={id}
-              side="answer"
+              side="response"
               title="Last response"
-              message={answer}
+              message={response}
               about={`${status} ${reason} · ${duration(times.totalMs)}`}
             />
           )}

@@ -84,7 +84,9 @@ function Pill() {
 
 export function Row({ row, note }: { readonly row: ExchangeRow; readonly note?: string }) {
   const isRaw = row.method === ''
-  const size = isRaw ? row.bytesIn + row.bytesOut : Math.max(row.answerBody.totalBytes, row.frames.totalBytes)
+  const size = isRaw
+    ? row.bytesIn + row.bytesOut
+    : Math.max(row.responseBody.totalBytes, row.frames.totalBytes)
   const again = lastReplay.value.get(row.id)
   return (
     <>

@@ -82,7 +82,7 @@ test('who connects to a private service is written down, with the name of the to
       .entries(Number.MAX_SAFE_INTEGER, 10)
       .map(({ action, actor, subject, detail }) => [action, actor, subject, detail]),
   ).toEqual([
-    ['client.refuse', '127.0.0.1', 'tcp:dc', 'CONNECT_NOT_ALLOWED'],
+    ['client.refuse', '127.0.0.1', 'tcp:dc', 'NOT_ALLOWED'],
     ['private.end', 'server', 'tcp:db', 'released'],
     ['private.connect', '127.0.0.1', 'tcp:db', 'token anna'],
     ['tunnel.open', '127.0.0.1', 'tcp:db', 'streams'],

@@ -2,7 +2,7 @@
 
 import type { HealthProbe } from '../../../client/tunnels/health.ts'
 import { ascii } from '../../../http/characters.ts'
-import { parseRequestHead, RequestHead } from '../../../http/head.ts'
+import { RequestHead, readWhole } from '../../../http/head.ts'
 import { NO_ERROR } from '../../../http2/error-codes.ts'
 import { FieldList } from '../../../http2/field-list.ts'
 import * as Frame from '../../../http2/frame.ts'
@@ -12,7 +12,6 @@ import { HpackDecoder } from '../../../http2/hpack-decoder.ts'
 import { HpackEncoder } from '../../../http2/hpack-encoder.ts'
 import { ENABLE_PUSH } from '../../../http2/settings.ts'
 
-const HEAD_LIMITS = { maxHeadBytes: 16_384, maxHeaderCount: 100, maxTargetBytes: 16_384 }
 /** Of the answer. */
 const MAX_BLOCK_BYTES = 65_536
 const MAX_CONTINUATIONS = 16
@@ -23,8 +22,7 @@ const MAX_FRAMES = 1_024
 export function probeHttp2(head: string, isSecure: boolean): HealthProbe {
   const request = new RequestHead()
   const text = ascii(head)
-  if (parseRequestHead(request, text, 0, text.length, HEAD_LIMITS) <= 0)
-    throw new RangeError('a health check that is no request')
+  if (!readWhole(request, text)) throw new RangeError('a health check that is no request')
   const into = new Uint8Array(256 + Frame.maxHeadersBytes(maxHeadBlockBytes(request), 16_384))
   into.set(Frame.PREFACE)
   const at = Frame.writeSettings(into, Frame.PREFACE.length, [[ENABLE_PUSH, 0]])

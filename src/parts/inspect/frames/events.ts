@@ -18,7 +18,7 @@ export class EventsReader {
   #event = ''
   #id: string | undefined
 
-  /** `maxBytes`: what is kept of an event. */
+  /** Makes a reader. `maxBytes` is the stored part of an event. */
   constructor(maxBytes: number, found: (frame: FoundFrame) => void) {
     this.#maxBytes = maxBytes
     this.#found = found

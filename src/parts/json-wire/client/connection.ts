@@ -81,7 +81,7 @@ export class JsonConnection implements Connection {
       eventLoop,
       settings,
       () => carrier.sendText(PING),
-      () => this.#end(new TunnelError('CARRIER_DEAD')),
+      () => this.#end(new TunnelError('CARRIER_LOST')),
     )
     this.carrierHandler = {
       received() {},
@@ -133,14 +133,15 @@ export class JsonConnection implements Connection {
 
   register(settings: TunnelSettings, { name = '' }: Wish): Promise<Registration> {
     const { kind, token, routes, isWildcard, pool, health, guard, hostNames, protocol, inbox } = settings
-    if (settings.registersAs !== undefined) return Promise.reject(new TunnelError('PRIVATE_UNSUPPORTED'))
+    if (settings.registersAs !== undefined)
+      return Promise.reject(new TunnelError('FEATURE_UNSUPPORTED', 'The JSON wire has no private services.'))
     if (inbox !== undefined) {
       const text = 'The server speaks the JSON wire, which has no inbox.'
       return Promise.reject(new TunnelError('INBOX_REFUSED', text))
     }
     if (guard !== undefined) {
       const text = 'The server speaks the JSON wire, which has no guards, so the tunnel is not opened.'
-      return Promise.reject(new TunnelError('GUARD_UNSUPPORTED', text))
+      return Promise.reject(new TunnelError('FEATURE_UNSUPPORTED', text))
     }
     const isAlone = kind === 'http' && protocol === undefined && token === undefined && pool === undefined
     const isPlain =
@@ -191,7 +192,7 @@ export class JsonConnection implements Connection {
   }
 
   checkAlive(withinMs: number): void {
-    this.#checks.add(eventLoop.after(withinMs, () => this.#end(new TunnelError('CARRIER_DEAD'))))
+    this.#checks.add(eventLoop.after(withinMs, () => this.#end(new TunnelError('CARRIER_LOST'))))
     this.#carrier.sendText(PING)
   }
 
@@ -355,7 +356,7 @@ const NOT_REACHED: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'ORIGIN_REFUSED',
   'ORIGIN_UNREACHABLE',
   'ORIGIN_TLS',
-  'ORIGIN_SPEAKS_PLAIN',
+  'ORIGIN_SCHEME',
 ])
 
 /** The server asks for its operator. It can hide no other request than this one. */
