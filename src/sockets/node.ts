@@ -55,7 +55,7 @@ export function listenNode(
     open.add(raw)
     raw.on('close', () => open.delete(raw))
     let handler: SocketHandler | undefined
-    // Nothing is told before this turn is over.
+    // The first event comes after this turn of the event loop.
     const connection = new Connection(raw, raw, {
       received: bytes => handler?.received(bytes),
       drained: () => handler?.drained(),

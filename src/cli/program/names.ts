@@ -29,7 +29,7 @@ export function subdomainOf(flags: Flags): string | undefined {
   )
 }
 
-/** A server in this process has no tokens, so nobody could connect. */
+/** Throws `OPTION_INVALID` without a server: the one in this process has no tokens, so no other client could connect. */
 export function privateOf(
   flags: Flags,
   { servers }: Pick<Destination, 'servers'>,
