@@ -74,7 +74,7 @@ export type CliEvent =
       readonly type: 'disconnection'
       readonly subdomain: string
       readonly reason: string
-      /** Of a client that had connected to a private service. */
+      /** `connect` if the client had connected to a private service. */
       readonly kind?: 'connect'
     }
   | RefusedEvent
@@ -102,7 +102,7 @@ export interface ReadyEvent {
   readonly isEmbedded: boolean
   /** Where the inspector is, with its token: for this user alone. */
   readonly inspector?: string
-  /** It is the end here of a private service of another client. */
+  /** Whether `url` is the end on this machine of a private service of another client. */
   readonly isEnd?: boolean
 }
 

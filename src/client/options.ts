@@ -87,9 +87,9 @@ export interface SharedTunnelOptions {
    */
   readonly guard?: GuardOptions
   /**
-   * The name of a private service: it has no public address, and a client with a token for that reaches it with `connectTo`. 1 to 63 of a-z,
-   * 0-9 and `-`, else `NAME_INVALID`; taken: `NAME_TAKEN`. Not with `subdomain`, `remotePort` and other options of public addresses:
-   * `OPTION_INVALID`. Default: the tunnel is public. Streams wire only, else `FEATURE_UNSUPPORTED`.
+   * The name of a private service: it has no public address, and a client with a token for it connects with `connectTo`. Default: the tunnel
+   * is public. Codes: `NAME_INVALID` if it is not 1 to 63 of a-z, 0-9 and `-`; `NAME_TAKEN`; `OPTION_INVALID` with `subdomain`, `remotePort`
+   * and other options of public addresses; `FEATURE_UNSUPPORTED` with an older server and the JSON wire.
    */
   readonly private?: string
 }
@@ -289,13 +289,13 @@ export interface UdpTunnelOptions extends SharedTunnelOptions {
 
 /** A private service, and where it is found on this machine. */
 export interface ConnectOptions {
-  /** The name of the service, such as `db`; of a UDP service `udp:dns`. Not a name: `NAME_INVALID`. */
+  /** The name of the service, such as `db`; of a UDP service, `udp:dns`. Any other text is `NAME_INVALID`. */
   readonly name: string
-  /** Port of 127.0.0.1 and ::1 where it is found; of UDP of 127.0.0.1. Default any free one. In use: `PORT_IN_USE`. */
+  /** The port of 127.0.0.1 and ::1 (UDP: of 127.0.0.1) where programs find the service. Default any free port. A port in use is `PORT_IN_USE`. */
   readonly port?: number
-  /** A token for this service alone. Default: that of the connection. One that does not open it: `NOT_ALLOWED`. */
+  /** A token for this service alone. Default: the token of the connection. A token without the service in `connect` is `NOT_ALLOWED`. */
   readonly token?: string
-  /** How long a silent address and port of UDP keeps its flow. Default 60,000 ms. Above: the next datagram begins another. */
+  /** The time after which a silent UDP flow ends. Default 60,000 ms. The next datagram then begins another flow. */
   readonly idleTimeoutMs?: number
 }
 

@@ -39,7 +39,7 @@ export function listenLocally(
   return onLoopback(port, (host, one) => listen(host, one, accept))
 }
 
-/** The same with sockets of `socket.ts`, as they are dialled: for bulk. */
+/** Listens in the same way, with sockets of `socket.ts`: for large transfers. */
 export async function acceptLocally(
   port: number,
   accept: (socket: Socket) => SocketHandler,

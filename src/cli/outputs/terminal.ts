@@ -487,7 +487,7 @@ function firstOf({ size }: ReadonlyMap<string, unknown>): string {
   return size === 1 ? '' : `(1 of ${size}) `
 }
 
-/** Who finds it there. */
+/** Returns the label of a URL. */
 function placeOf({ url, isEnd }: ReadyEvent): string {
   return isEnd ? 'Local' : url.startsWith('private:') ? 'Private' : 'Public'
 }

@@ -36,11 +36,11 @@ export interface TunnelSettings {
   readonly kind: TunnelKind
   /** `http` and `tls`: the name to ask for; of private services such as `tcp:db`. */
   readonly name: string | undefined
-  /** It has no public address, and this name. */
+  /** The name of a private service, which has no public address. */
   readonly privateName?: string | undefined
-  /** What the server knows it as. Default: its kind. */
+  /** The kind under which the server knows it. Default: its own kind. */
   readonly registersAs?: 'private' | 'connect'
-  /** The other end of a private service: gets what asks the server for streams. */
+  /** Receives the function that asks the server for streams, of the end of a private service. */
   readonly useDial?: (dial: (count: number) => void) => void
   /** `tcp` and `udp`: the public port to ask for; `undefined`: any. */
   readonly port: number | undefined

@@ -118,7 +118,7 @@ export const SERVER_ROWS = {
     '...': 'scope',
     names: ['list of name-template', 'Names that they may have, as of `tokens`; `{claim}` stands for that claim of the token', 'all'],
     hosts: ['list of host-template', "Hosts outside of the server's domains, likewise", 'none'],
-    connect: ['list of name-template', 'Private services that they connect to, as of `tokens`, likewise', 'none'],
+    connect: ['list of name-template', 'Private services that they connect to; `{claim}` as in `names`', 'none'],
   },
   limits: {
     'max-head': ['bytes 1+', 'Request or answer head', '`64KiB`'],

@@ -11,7 +11,7 @@ const CONVERSATION_PIECES = 64
 /** Shorter ones are copied when they wait: they keep the whole read that they were part of. */
 const SMALL_BYTES = 16_384
 
-/** What comes on a link just now, while the other side is asked where it goes. */
+/** Bytes that arrive on a link, while the handler is asked where to move them. */
 interface Offered {
   readonly from: Socket
   readonly limitBytes: number
@@ -23,7 +23,7 @@ export class StreamSocket implements Socket, StreamHandler {
   readonly remoteAddress: string
   #stream: ByteStream | undefined
   #handler: SocketHandler | undefined
-  /** What came while reading is paused. Its credit is not given back, so the stream's window bounds it. */
+  /** The pieces that came while reading is paused. They hold their credit, so the stream's window bounds them. */
   readonly #waiting: Uint8Array[] = []
   #isPaused = false
   #isFull = false

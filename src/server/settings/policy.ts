@@ -135,8 +135,8 @@ export class Rule {
 
 /**
  * The kinds of a rule that names none. A list of names is meant as everything that the token opens, and a port has no
- * name: it opens ports only where the rule lists them, too. With private services to connect to and no names it is for
- * these alone.
+ * name: it opens ports only where the rule lists them, too. A rule with `connect` and without names is for
+ * private services alone.
  */
 function kindsOf({
   names,

@@ -68,7 +68,7 @@ export function refusalOf(
   terms: ClaimTerms,
 ): ErrorCode | undefined {
   if (kind === 'connect' || isEnd) return rule.allowsConnect(labelOf(name)) ? undefined : 'NOT_ALLOWED'
-  // Who connects to a private service shows a token.
+  // A client that connects to a private service shows a token.
   if (rule.requiresGuard && kind !== 'private' && !isRefusing(guard)) return 'NOT_ALLOWED'
   // Without a token any client could come for what is kept.
   if (inbox !== undefined && (terms.inbox === undefined || rule.id === undefined)) return 'INBOX_REFUSED'

@@ -172,7 +172,7 @@ export function refusalOfName(name: string, kind?: GrantedKind): ErrorCode | und
   return isReservedName(name) || isPortName(name) ? 'NAME_RESERVED' : undefined
 }
 
-/** What a private service is called, without `tcp:` or `udp:`; `''`: the name is not that of one. No host and no port has such a name. */
+/** Returns the name of a private service without `tcp:` or `udp:`, which no host and no port has. `''` for any other name. */
 export function labelOf(name: string): string {
   return /^(?:tcp|udp):(.*)$/.exec(name)?.[1] ?? ''
 }

@@ -11,9 +11,9 @@ import type { LocalConnection, LocalDoor } from './local-end.ts'
 
 /** Silence before the system asks whether the other side is there, as of raw visitors. */
 const KEEP_ALIVE_MS = 60_000
-/** Addresses and ports that have a flow at once. Above: the datagrams of others are lost. */
+/** The maximum number of flows. The datagrams of more addresses and ports are lost. */
 const MAX_FLOWS = 1_024
-/** Datagrams of a flow that wait for its stream. Above: they are lost. */
+/** The maximum number of datagrams of a flow that wait for its stream. More are lost. */
 const MAX_WAITING_DATAGRAMS = 16
 
 /** Connections of programs of this machine. */
@@ -34,7 +34,7 @@ export const tcpDoor: LocalDoor = (port, came, left) =>
     return relay
   })
 
-/** What happens on a socket goes to a handler that comes later. Reading is paused until then. */
+/** Passes the events of a socket to a handler that comes later. Reading is paused until then. */
 class Relay implements SocketHandler {
   gone = (): void => {}
   #handler: SocketHandler | undefined

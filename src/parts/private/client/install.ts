@@ -30,7 +30,7 @@ export const installPrivate: Install = () => {
   } satisfies Part
 }
 
-/** With the name by which the server knows it. */
+/** Returns the tunnel with the name by which the server knows it. */
 function settled(tunnel: TunnelSettings): TunnelSettings {
   const { privateName, kind } = tunnel
   if (privateName === undefined) return tunnel

@@ -7,7 +7,7 @@ import { ERRORS, type ErrorCode, TunnelError } from '../../../errors.ts'
 import type { Socket, SocketHandler } from '../../../socket.ts'
 import { MAX_DIALS } from '../../../wire/control.ts'
 
-/** Connections that wait for their stream at once. Above: the next one is cut. */
+/** The maximum number of connections that wait for their stream. The next one is cut. */
 const MAX_WAITING = 256
 /** How long a connection waits for its stream: while the client reconnects, and until the service's client is back. */
 const WAIT_MS = 10_000
@@ -36,7 +36,7 @@ export class LocalEnd implements Origin {
   readonly #failed: (error: TunnelError) => void
   #port: number
   #listening: Promise<{ readonly port: number; close(): void }> | undefined
-  /** With what ends their wait. */
+  /** The connections that wait for their stream, with the timers that end their wait. */
   readonly #waiting = new Map<LocalConnection, ReturnType<typeof setTimeout>>()
   #dial: ((count: number) => void) | undefined
   /** Connections that the server was not asked for yet. */
@@ -57,7 +57,7 @@ export class LocalEnd implements Origin {
     return `${this.#scheme}://localhost:${this.#port}`
   }
 
-  /** As the server is asked for it. */
+  /** Returns the tunnel to request. */
   settingsWith(token: string | undefined): TunnelSettings {
     return {
       kind: this.#scheme,
@@ -151,7 +151,7 @@ export class LocalEnd implements Origin {
     this.#asking = setTimeout(() => this.#askNow(), ASK_MS)
   }
 
-  /** A side that leaves is no news; why the service was not reached is. */
+  /** Reports why a connection did not reach the service. A side that leaves is not reported. */
   #cut(code: string | undefined): void {
     if (!isCode(code) || code === 'CANCELLED' || code === 'CARRIER_LOST' || code === 'ORIGIN_CLOSED') return
     this.#failed(new TunnelError(code, `${this.label}: ${ERRORS[code].meaning}`))
