@@ -147,6 +147,8 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     this.#publicWatch.set(this.hasListeners('reach'))
     try {
       for (const part of this.#parts.all) await part.start?.()
+      // `#stopping` is that of another `connect` then.
+      if (stopping.signal.aborted) throw stopped()
       await this.#establish()
     } catch (error) {
       // `disconnect` and another `connect` may have come meanwhile: the state is theirs then.

@@ -422,7 +422,7 @@ function parseRegister(given: Record<string, unknown>): Register | undefined {
   const isValid =
     isCount(ref) &&
     isText(fields.kind, 16) &&
-    isOptionalText(name, MAX_NAME_CHARS) &&
+    isOptionalText(name, isPrivate(fields.kind) ? MAX_NAME_CHARS : 63) &&
     (name !== undefined || !(isNamed(fields.kind) || isPrivate(fields.kind))) &&
     (port === undefined || (isCount(port) && port <= 65_535)) &&
     isOptionalText(resume, 128) &&
