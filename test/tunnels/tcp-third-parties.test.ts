@@ -4,12 +4,14 @@ import { expect, test } from 'bun:test'
 import { existsSync } from 'node:fs'
 import { chmod, mkdir, rmdir } from 'node:fs/promises'
 import { join } from 'node:path'
+import { TunnelClient } from '../../src/index.ts'
 import { describeWith, testWith } from '../support/needs.ts'
 import { freePort } from '../support/ports.ts'
 import { startPrivateService } from '../support/private-service.ts'
 import { type Folder, folder, isRoot, type Ran, run, startProgram } from '../support/programs.ts'
 import { startTcpTunnel } from '../support/tcp-tunnel.ts'
 import { TEST_CERT, TEST_KEY } from '../support/tls.ts'
+import { startServer } from '../support/tunnel.ts'
 
 const PAGE = await Bun.file(join(import.meta.dir, '../../docs/tcp.md')).text()
 /** Last cells of its tables. */
@@ -350,4 +352,73 @@ describeWith(['curl'], 'curl', () => {
     },
     15_000,
   )
+})
+
+// ── FTP ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+/** At another address the public ports may have the numbers of the service's own. */
+const PUBLIC = '127.0.0.2'
+
+/** Ports that follow each other, and that nothing has. */
+function freeRange(count: number): readonly number[] {
+  for (;;) {
+    const first = freePort()
+    const ports = Array.from({ length: count }, (_, at) => first + at)
+    const isFree = (port: number) => {
+      try {
+        Bun.listen({ hostname: '0.0.0.0', port, socket: { data() {} } }).stop(true)
+        return true
+      } catch {
+        return false
+      }
+    }
+    if (ports.every(isFree)) return ports
+  }
+}
+
+describeWith(['vsftpd', 'curl'], 'FTP', () => {
+  test('lists, reads and writes files over a range of passive ports with equal numbers', async () => {
+    await using files = await folder('ftp')
+    await mkdir(`${files.path}/files/in`, { recursive: true })
+    await chmod(`${files.path}/files/in`, 0o777)
+    await mkdir(`${files.path}/empty`)
+    const bytes = crypto.getRandomValues(new Uint8Array(65_536))
+    const large = Buffer.concat(Array.from({ length: 64 }, () => bytes))
+    await Bun.write(`${files.path}/files/large`, large)
+    const port = freePort()
+    const passive = freeRange(4)
+    const settings = {
+      listen: 'YES',
+      background: 'NO',
+      listen_address: '127.0.0.1',
+      listen_port: port,
+      anonymous_enable: 'YES',
+      no_anon_password: 'YES',
+      anon_root: `${files.path}/files`,
+      write_enable: 'YES',
+      anon_upload_enable: 'YES',
+      pasv_min_port: passive[0],
+      pasv_max_port: passive.at(-1),
+      pasv_address: PUBLIC,
+      secure_chroot_dir: `${files.path}/empty`,
+      seccomp_sandbox: 'NO',
+    }
+    const text = Object.entries(settings).map(([name, value]) => `${name}=${value}\n`)
+    await Bun.write(`${files.path}/vsftpd.conf`, text.join(''))
+    await using _vsftpd = await startProgram(
+      [Bun.which('vsftpd') ?? 'vsftpd', `${files.path}/vsftpd.conf`],
+      port,
+    )
+    await using server = await startServer({ host: PUBLIC, tcpPorts: '1024-65535' })
+    await using client = new TunnelClient({ server: `http://${PUBLIC}:${server.port}` })
+    const control = await client.tcp({ port, host: '127.0.0.1' })
+    for (const one of passive) await client.tcp({ port: one, remotePort: one, host: '127.0.0.1' })
+    const url = `ftp://${PUBLIC}:${control.port}`
+    const curl = ['curl', '-sS', '--disable-epsv']
+    expect(printed(await run([...curl, `${url}/`]))).toContain('large')
+    printed(await run([...curl, '-o', `${files.path}/got`, `${url}/large`]))
+    expect(await Bun.file(`${files.path}/got`).bytes()).toEqual(new Uint8Array(large))
+    printed(await run([...curl, '-T', `${files.path}/got`, `${url}/in/sent`]))
+    expect(Bun.file(`${files.path}/files/in/sent`).size).toBe(large.length)
+  }, 30_000)
 })
