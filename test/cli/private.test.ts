@@ -30,10 +30,7 @@ test('one end shares, the other connects, and each says what to do next', async 
     const { exitCode, stderr } = await finish(['connect', name, ...address, '--token', token, ...more])
     return [exitCode, stderr]
   }
-  expect(await failing('db', 'connect')).toEqual([
-    4,
-    expect.stringMatching(/TUNNEL_NOT_FOUND.*"db"/),
-  ])
+  expect(await failing('db', 'connect')).toEqual([4, expect.stringMatching(/TUNNEL_NOT_FOUND.*"db"/)])
   expect(await failing('nas', 'connect')).toEqual([4, expect.stringMatching(/NOT_ALLOWED.*"nas"/)])
   expect(await failing('web', 'connect', '--port', `${port}`)).toEqual([
     5,
