@@ -94,7 +94,7 @@ export class Join implements StreamHandler {
   }
 
   useSocket(socket: Socket): void {
-    if (this.#isOver) return socket.terminate()
+    if (this.#isOver) return socket.terminate(this.failure)
     this.#socket = socket
     this.#drain(socket)
   }
@@ -106,7 +106,7 @@ export class Join implements StreamHandler {
     this.failure = code
     this.#unsent.clear()
     this.#stream?.reset(code)
-    this.#socket?.terminate()
+    this.#socket?.terminate(code)
   }
 
   // ── From the stream ────────────────────────────────────────────────────────────────────────────────────────
@@ -140,7 +140,7 @@ export class Join implements StreamHandler {
     this.#isOver = true
     this.failure = code
     this.#unsent.clear()
-    this.#socket?.terminate()
+    this.#socket?.terminate(code)
   }
 
   /** Lets bytes of the socket move to a link from its next turn on, if the stream has a link by then. */

@@ -30,8 +30,8 @@ export interface ForTunnels {
 
 /** A visitor at the door: one request, one upgrade, one raw connection, or the first datagram of a UDP flow. */
 export interface Admittance {
-  readonly kind: 'http' | 'tcp' | 'udp' | 'tls'
-  /** The name of the tunnel: its subdomain, or kind and port, as in `tcp-20000`. */
+  readonly kind: 'http' | 'tcp' | 'udp' | 'tls' | 'private'
+  /** The name of the tunnel: its subdomain, kind and port as in `tcp-20000`, or `tcp:db` of a private service. */
   readonly tunnel: string
   /** The owner of the tunnel: the same text for all tunnels of one token; on a server without tokens, of one address. */
   readonly owner: string

@@ -60,8 +60,11 @@ export interface Socket {
   write(bytes: Uint8Array, start?: number, end?: number): number
   /** Sends FIN after what was written; reading continues. */
   end(): void
-  /** Closes both ways at once, with RST where the platform can: the far side must not take it for a clean end. */
-  terminate(): void
+  /**
+   * Closes both ways at once, with RST where the platform can: the far side must not take it for a clean end. `code` says why, for
+   * connections that can pass it on.
+   */
+  terminate(code?: string): void
   /** Forgets the connection after `end` without a reset, so that the kernel sends what it has. Before it: as `terminate`. */
   letGo?(): void
   /** Stops reading; the kernel's window then stops the far side. */

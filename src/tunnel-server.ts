@@ -16,6 +16,7 @@ import { installObservers } from './parts/observers/install.ts'
 import { installPages } from './parts/pages/install.ts'
 import { installPatience } from './parts/patience/install.ts'
 import { installPressure } from './parts/pressure/install.ts'
+import { installPrivate } from './parts/private/install.ts'
 import { installRewriting } from './parts/rewriting/install.ts'
 import { installShaping } from './parts/shaping/install.ts'
 import { installTiming } from './parts/timing/install.ts'
@@ -46,6 +47,7 @@ const PARTS: readonly Install[] = [
   installJsonWire,
   installHttp2,
   installHttp3,
+  installPrivate,
   installLanes,
 ]
 

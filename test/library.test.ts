@@ -106,6 +106,7 @@ const tables: readonly (readonly [string, string, string, (members: readonly Mem
   ['TLS tunnel options', CLIENT, 'TlsTunnelOptions', besides(SERVICE_FIELDS, 'a-service')],
   ['health options', CLIENT, 'HealthOptions', besides(fieldsOf(SERVICE_FIELDS, 'health'), 'health')],
   ['UDP tunnel options', CLIENT, 'UdpTunnelOptions', besides(SERVICE_FIELDS, 'a-service')],
+  ['connect options', CLIENT, 'ConnectOptions', besides(SERVICE_FIELDS, 'a-service')],
   ['shared tunnel options', CLIENT, 'SharedTunnelOptions', besides(SERVICE_FIELDS, 'a-service')],
   ['guard options', 'src/guard.ts', 'GuardOptions', besides(GUARD_FIELDS, 'guard')],
   ['ways in', 'src/guard.ts', 'SignInMethods', besides(GUARD_FIELDS, 'guard')],

@@ -3,6 +3,7 @@
 import type { Command } from 'commander'
 import type { AdminSettings } from './commands/admin.ts'
 import type { CheckSettings } from './commands/config.ts'
+import type { ConnectSettings } from './commands/connect.ts'
 import type { DoctorSettings } from './commands/doctor.ts'
 import type { LinkSettings } from './commands/link.ts'
 import type { Desk, LoginSettings } from './commands/login.ts'
@@ -34,6 +35,7 @@ export interface Actions {
   share(settings: ShareSettings, output: OutputWish): Promise<void>
   shareRaw(settings: RawSettings, output: OutputWish): Promise<void>
   up(settings: UpSettings, output: OutputWish): Promise<void>
+  connect(settings: ConnectSettings, output: OutputWish): Promise<void>
   run(settings: RunSettings): Promise<void>
   requests(settings: RequestsSettings): Promise<void>
   replay(settings: ReplaySettings): Promise<void>
@@ -78,6 +80,8 @@ export function createActions({ start, write, log, stop, ended }: Stage): Action
       (await import('./commands/raw.ts')).shareRaw(settings, supervised(await start(wish))),
     serve: async (settings, wish) =>
       (await import('./commands/server.ts')).serve(settings, await start(wish)),
+    connect: async (settings, wish) =>
+      (await import('./commands/connect.ts')).connect(settings, supervised(await start(wish))),
     up: async (settings, wish) =>
       (await import('./commands/up.ts')).up(settings, supervised(await start(wish))),
     run: async settings => {

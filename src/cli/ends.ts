@@ -1,6 +1,7 @@
 // The two ends of a tunnel as the commands use them: the seam to TunnelServer and TunnelClient.
 
 import type {
+  ConnectOptions,
   HttpTunnelOptions,
   TcpTunnelOptions,
   TlsTunnelOptions,
@@ -27,6 +28,7 @@ export interface ClientEnd {
   tcp(options: TcpTunnelOptions): Promise<TunnelEnd>
   tls(options: TlsTunnelOptions): Promise<TunnelEnd>
   udp(options: UdpTunnelOptions): Promise<TunnelEnd>
+  connectTo(options: ConnectOptions): Promise<TunnelEnd>
   /** Where the app of a client with `later` is. */
   forward(port: number): void
   isConnected(): boolean

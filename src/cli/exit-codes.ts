@@ -53,6 +53,7 @@ const BY_CODE: Partial<Record<ErrorCode, number>> = {
   SERVER_DRAINING: EXIT.refused,
   HOST_TAKEN: EXIT.refused,
   FEATURE_UNSUPPORTED: EXIT.refused,
+  TUNNEL_NOT_FOUND: EXIT.refused,
   GUARD_UNAVAILABLE: EXIT.refused,
   POOL_DIFFERS: EXIT.refused,
   REPLAY_IMPOSSIBLE: EXIT.refused,

@@ -67,8 +67,16 @@ export type CliEvent =
       readonly remoteAddress: string
       /** What the token is called. */
       readonly token?: string
+      /** The client connected to a private service. */
+      readonly kind?: 'connect'
     }
-  | { readonly type: 'disconnection'; readonly subdomain: string; readonly reason: string }
+  | {
+      readonly type: 'disconnection'
+      readonly subdomain: string
+      readonly reason: string
+      /** `connect` if the client had connected to a private service. */
+      readonly kind?: 'connect'
+    }
   | RefusedEvent
 
 /** A server takes clients and visitors. */
@@ -94,6 +102,8 @@ export interface ReadyEvent {
   readonly isEmbedded: boolean
   /** Where the inspector is, with its token: for this user alone. */
   readonly inspector?: string
+  /** Whether `url` is the end on this machine of a private service of another client. */
+  readonly isEnd?: boolean
 }
 
 /** A service of the configuration file has an address. Comes again when it has another. */

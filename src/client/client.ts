@@ -147,6 +147,8 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     this.#publicWatch.set(this.hasListeners('reach'))
     try {
       for (const part of this.#parts.all) await part.start?.()
+      // `#stopping` is that of another `connect` then.
+      if (stopping.signal.aborted) throw stopped()
       await this.#establish()
     } catch (error) {
       // `disconnect` and another `connect` may have come meanwhile: the state is theirs then.
@@ -200,19 +202,19 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
   async http(options: HttpTunnelOptions): Promise<Tunnel> {
     if (options.later) throw new TunnelError('OPTION_INVALID', "later is for the client's own tunnel.")
     checkNames(options, HTTP_NAMES, 'http()', CLIENT_HINTS)
-    return this.#add(() => httpTunnel(options, {}, dial))
+    return this.add(() => httpTunnel(options, {}, dial))
   }
 
   /** Adds a TCP tunnel, likewise. Rejects also with `PORT_TAKEN`, `NOT_ALLOWED`, `CLIENT_LIMIT`, `KIND_REFUSED`. */
   async tcp(options: TcpTunnelOptions): Promise<Tunnel> {
     checkNames(options, TCP_NAMES, 'tcp()')
-    return this.#add(() => tcpTunnel(options, dial))
+    return this.add(() => tcpTunnel(options, dial))
   }
 
   /** Adds a TLS tunnel, likewise. Rejects also with `NAME_TAKEN`, `NAME_RESERVED` and `KIND_REFUSED`. */
   async tls(options: TlsTunnelOptions): Promise<Tunnel> {
     checkNames(options, TLS_NAMES, 'tls()')
-    return this.#add(() => tlsTunnel(options, dial))
+    return this.add(() => tlsTunnel(options, dial))
   }
 
   /**
@@ -221,7 +223,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
    */
   async udp(options: UdpTunnelOptions): Promise<Tunnel> {
     checkNames(options, UDP_NAMES, 'udp()')
-    return this.#add(() => udpTunnel(options, associate, error => this.emit('error', error)))
+    return this.add(() => udpTunnel(options, associate, error => this.emit('error', error)))
   }
 
   /** The tunnels that the client has or asks for. */
@@ -293,7 +295,8 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
   async probe(timeoutMs = 5_000): Promise<boolean | undefined> {
     const { first } = this.#tunnels
     const { url, otherUrls = [], resume, probeSecret = resume } = first.granted
-    if (first.kind !== 'http' || probeSecret === undefined) return undefined
+    const isPublic = first.kind === 'http' && first.settings.registersAs === undefined
+    if (!isPublic || probeSecret === undefined) return undefined
     const urls = [url, ...otherUrls]
     const over = this.#stopping.signal
     const answers = await Promise.all(
@@ -327,7 +330,8 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     return isHeard ? this.#settings.reportRate : (this.#parts.reportRate ?? 0)
   }
 
-  async #add(settingsOf: () => TunnelSettings): Promise<Tunnel> {
+  /** Adds a tunnel, and connects if the client is not connected. */
+  protected async add(settingsOf: () => TunnelSettings): Promise<Tunnel> {
     if (this.#state === 'closing') throw new TunnelError('STATE_INVALID', 'The client is closing.')
     const settings = settingsOf()
     for (const one of atEachServer(this.#settings)) guardToken(settings.token, one)

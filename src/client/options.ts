@@ -96,6 +96,12 @@ export interface SharedTunnelOptions {
    * `GUARD_UNAVAILABLE`.
    */
   readonly guard?: GuardOptions
+  /**
+   * The name of a private service: it has no public address, and a client with a token for it connects with `connectTo`. Default: the tunnel
+   * is public. Codes: `NAME_INVALID` if it is not 1 to 63 of a-z, 0-9 and `-`; `NAME_TAKEN`; `OPTION_INVALID` with `subdomain`, `remotePort`
+   * and other options of public addresses; `FEATURE_UNSUPPORTED` with an older server and the JSON wire.
+   */
+  readonly private?: string
 }
 
 /**
@@ -312,6 +318,18 @@ export interface UdpTunnelOptions extends SharedTunnelOptions {
    * The time without datagrams after which a visitor's address and port is forgotten, as in the NAT of a router. Default 60,000
    * ms. Above: the flow ends at both ends, and the next datagram begins another, from another port to the service.
    */
+  readonly idleTimeoutMs?: number
+}
+
+/** A private service, and where it is found on this machine. */
+export interface ConnectOptions {
+  /** The name of the service, such as `db`; of a UDP service, `udp:dns`. Any other text is `NAME_INVALID`. */
+  readonly name: string
+  /** The port of 127.0.0.1 and ::1 (UDP: of 127.0.0.1) where programs find the service. Default any free port. A port in use is `PORT_IN_USE`. */
+  readonly port?: number
+  /** A token for this service alone. Default: the token of the connection. A token without the service in `connect` is `NOT_ALLOWED`. */
+  readonly token?: string
+  /** The time after which a silent UDP flow ends. Default 60,000 ms. The next datagram then begins another flow. */
   readonly idleTimeoutMs?: number
 }
 

@@ -24,8 +24,12 @@ export function checkServices(
   const remotePorts = portsOf(remotePort ?? '')
   const isRange = [ports, remotePorts].some(all => all !== undefined && all.length > 1)
   const kind = checked.kind ?? 'http'
-  if (isRange && kind !== 'tcp' && kind !== 'udp')
-    check.fault(`${path}.port`, `${path}.port: a range is for tcp and udp, and this service is ${kind}`)
+  const isPublic = kind === 'tcp' || kind === 'udp' ? checked.private !== true : false
+  if (isRange && !isPublic)
+    check.fault(
+      `${path}.port`,
+      `${path}.port: a range is for tcp and udp, and this service is ${checked.private === true ? 'private' : kind}`,
+    )
   else if (isRange && ports !== undefined && remotePorts !== undefined && ports.length !== remotePorts.length)
     check.fault(
       `${path}.remote-port`,
@@ -60,7 +64,7 @@ function checkService(
   // A fault of its own; what else would be said would be guessed.
   if (checked.kind === undefined && check.isGiven(`${path}.kind`)) return undefined
   const hasFolder = check.isGiven(`${path}.folder`)
-  const { kind: said, pool, health, routes, guard, ...rest } = checked
+  const { kind: said, pool, health, routes, guard, private: isPrivate = false, to, ...rest } = checked
   const kind = (said ?? 'http') === 'http' && hasFolder ? 'folder' : (said ?? 'http')
   // `folder` beside `port` is no key of a wrong kind, but a second target.
   const targets = TARGETS.filter(key => isFor(kind, key) || (said !== 'folder' && kind === 'folder'))
@@ -80,7 +84,10 @@ function checkService(
     ...(health && { health: { kind: 'tcp', ...health } }),
     ...(guard !== undefined && { guard: plainOf(guard) }),
   }
-  if (kind !== 'http' && kind !== 'folder') checkRawGuard(`${path}.guard`, kind, check)
+  if (kind === 'connect') return checkConnect(name, { ...rest, ...(to !== undefined && { to }) }, check)
+  if (isPrivate || (kind !== 'http' && kind !== 'folder'))
+    checkRawGuard(`${path}.guard`, isPrivate ? 'a private service' : kind, check)
+  if (isPrivate) return checkPrivate(name, kind, options, check, taken)
   if (health?.path !== undefined && health.kind !== 'http') {
     check.fault(`${path}.health.path`, `${path}.health.path is for kind = "http"`)
   }
@@ -108,6 +115,60 @@ function checkService(
   taken.take(`subdomain "${subdomain}"`, where)
   return service(name, kind === 'folder' ? 'http' : kind, { ...options, subdomain })
 }
+
+/** The end here of a private service. */
+function checkConnect(
+  name: string,
+  { port, to = name, idleTimeoutMs, token }: Omit<CheckedService, 'port'> & { readonly port?: unknown },
+  check: Check,
+): ServiceConfig {
+  const path = pathOf('services', name)
+  if (check.isGiven(`${path}.guard`))
+    check.fault(`${path}.guard`, `${path}.guard is for services that are shared, and this one is connect`)
+  if (!FORMS.subdomain.fits(to.replace(/^(?:tcp|udp):/, '')))
+    check.fault(
+      check.isGiven(`${path}.to`) ? `${path}.to` : path,
+      `${path} needs "to": the name of a private service, such as db or udp:dns`,
+    )
+  return service(name, 'connect', {
+    name: to,
+    port,
+    ...(idleTimeoutMs !== undefined && { idleTimeoutMs }),
+    ...(token !== undefined && { token }),
+  })
+}
+
+/** Its name is that of the service, or `subdomain`. */
+function checkPrivate(
+  name: string,
+  kind: Exclude<ServiceKind, 'connect'> | 'folder',
+  { subdomain, ...options }: { readonly subdomain?: string | undefined },
+  check: Check,
+  taken: Taken,
+): ServiceConfig {
+  const path = pathOf('services', name)
+  const own = (subdomain ?? name).toLowerCase()
+  if (!FORMS.subdomain.fits(own))
+    check.fault(path, `${path} is private, and its own name is not ${FORMS.subdomain.what}`)
+  for (const key of PUBLIC_KEYS)
+    if (check.isGiven(`${path}.${key}`))
+      check.fault(`${path}.${key}`, `${path}.${key} is for public addresses, and this service is private`)
+  taken.take(`private service "${kind === 'udp' ? 'udp:' : ''}${own}"`, path)
+  return service(name, kind === 'folder' ? 'http' : kind, { ...options, private: own })
+}
+
+const PUBLIC_KEYS = [
+  'exact',
+  'wildcard',
+  'wildcard-hosts',
+  'hosts',
+  'protocol',
+  'host-header',
+  'routes',
+  'remote-port',
+  'proxy-protocol',
+  'inbox',
+] as const
 
 function poolOf(pool: true | GivenPool) {
   if (pool === true) return { affinity: 'none' }

@@ -185,15 +185,16 @@ function scopeIn({
 
 /** Replaces the names of claims in a scope by the claims. `undefined` if the token lacks one. */
 function filled(scope: TokenScope, fill: (pattern: string) => string | undefined): TokenScope | undefined {
-  const { names, hosts, ...rest } = scope
-  const made = { names: names?.map(fill), hosts: hosts?.map(fill) }
+  const { names, hosts, connect, ...rest } = scope
+  const made = { names: names?.map(fill), hosts: hosts?.map(fill), connect: connect?.map(fill) }
   const isWhole = (all: readonly (string | undefined)[] = []): all is readonly string[] =>
     !all.includes(undefined)
-  if (!isWhole(made.names) || !isWhole(made.hosts)) return undefined
+  if (!isWhole(made.names) || !isWhole(made.hosts) || !isWhole(made.connect)) return undefined
   return {
     ...rest,
     ...(made.names && { names: made.names.map(asciiLowerCase) }),
     ...(made.hosts && { hosts: made.hosts }),
+    ...(made.connect && { connect: made.connect.map(asciiLowerCase) }),
   }
 }
 
@@ -210,8 +211,9 @@ function check({
   keyCooldownMs = 0,
   names = [],
   hosts = [],
+  connect = [],
 }: JwtTokenRule): void {
-  for (const pattern of [...names, ...hosts]) {
+  for (const pattern of [...names, ...hosts, ...connect]) {
     const ambiguity = ambiguityOf(pattern)
     if (ambiguity !== undefined)
       throw new TunnelError(

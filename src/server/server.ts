@@ -113,7 +113,9 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
       accept: (socket, entrance) => httpFront.accept(socket, entrance, undefined),
       entranceOf: proto => entranceOf(room, proto),
       tunnelFor: (kind, wanted) =>
-        kind === 'tls' ? tlsTunnelOf(room, wanted) : room.tunnels.find(`${kind}-${wanted}`),
+        kind === 'tls'
+          ? tlsTunnelOf(room, wanted)
+          : room.tunnels.find(kind === 'private' ? wanted : `${kind}-${wanted}`),
       claimedElsewhere: name => {
         this.#startupHold.isElsewhere(name)
         room.parts.claimedElsewhere(name)

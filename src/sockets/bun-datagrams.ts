@@ -11,6 +11,7 @@ import { failure } from './gate.ts'
 
 /** A UDP port that any stranger may send to. */
 export interface BoundPort {
+  readonly port: number
   /** Sends datagrams, like `DatagramSocket.send`, to this address. */
   send(datagrams: readonly Uint8Array[], port: number, address: string): number
   close(): void
@@ -105,6 +106,7 @@ export async function bindBun(options: BindOptions): Promise<BoundPort> {
   })
   queue = new DatagramQueue(raw, control)
   return {
+    port: raw.port,
     send(datagrams, port, address) {
       if (raw.closed) return datagrams.length
       const many = (rest: readonly Uint8Array[]) =>

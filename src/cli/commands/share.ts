@@ -57,7 +57,8 @@ async function becomeReady({ client, run, announce }: Shared, settings: ShareSet
     offerKeys(run, { url: () => client.getTunnelUrl(), page: () => client.inspectorUrl })
   }
   const startedAt = performance.now()
-  while (!(await client.probe())) {
+  // A private service has no public side.
+  while ((await client.probe()) === false) {
     if (run.stop.aborted) return
     if (performance.now() - startedAt > PROBE_GIVE_UP_MS) {
       const message = `No request came back through ${client.getTunnelUrl()}: visitors may not reach it. Run: localtunnels doctor`

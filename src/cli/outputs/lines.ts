@@ -185,13 +185,15 @@ export function eventText(event: CliEvent): string | undefined {
     case 'suppressed':
       return moreText(event)
     case 'connection':
-      return `+ ${event.subdomain} from ${visible(event.remoteAddress)} (${event.wire})`
+      return event.kind === 'connect'
+        ? `+ connected to ${event.subdomain} from ${visible(event.remoteAddress)}${event.token === undefined ? '' : ` (${visible(event.token)})`}`
+        : `+ ${event.subdomain} from ${visible(event.remoteAddress)} (${event.wire})`
     case 'refused': {
       const times = event.count > 1 ? `, ${event.count} times` : ''
       return `refused ${visible(event.remoteAddress)} (${event.wire}): ${event.code}${times}`
     }
     case 'disconnection':
-      return `- ${event.subdomain} ${visible(event.reason)}`
+      return `- ${event.kind === 'connect' ? 'connected to ' : ''}${event.subdomain} ${visible(event.reason)}`
     default:
       return undefined
   }

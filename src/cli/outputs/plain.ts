@@ -32,7 +32,7 @@ export class PlainOutput implements Output {
   event(event: CliEvent): void {
     switch (event.type) {
       case 'ready':
-        this.#isUncounted = event.kind === 'udp'
+        this.#isUncounted = event.kind === 'udp' || event.isEnd === true
         this.#announce(event.url)
         if (event.inspector !== undefined) this.#line(`inspect: ${event.inspector}`)
         return this.#line(`ready, forwarding to ${visible(event.origin)}`)

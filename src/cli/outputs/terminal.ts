@@ -106,7 +106,7 @@ export class TerminalOutput implements Output {
         break
       case 'ready':
         this.#isReady = true
-        this.#isUncounted = event.kind === 'udp'
+        this.#isUncounted = event.kind === 'udp' || event.isEnd === true
         this.#print(this.#header(event))
         break
       case 'service':
@@ -311,8 +311,8 @@ export class TerminalOutput implements Output {
       '',
       `  ${this.#brand} ${dim(VERSION)}`,
       '',
-      this.#labelled('Public', event.url, text => this.#bold(text)),
-      this.#labelled('App', event.origin),
+      this.#labelled(placeOf(event), event.url, text => this.#bold(text)),
+      this.#labelled(event.isEnd ? 'Service' : 'App', event.origin),
       ...(event.inspector === undefined ? [] : [this.#inspectLine(event.inspector)]),
       this.#labelled(
         'Server',
@@ -485,4 +485,9 @@ function shortOf(app: string, columns: number): string {
 /** `(1 of 2) ` in front of what is said of the first. */
 function firstOf({ size }: ReadonlyMap<string, unknown>): string {
   return size === 1 ? '' : `(1 of ${size}) `
+}
+
+/** Returns the label of a URL. */
+function placeOf({ url, isEnd }: ReadyEvent): string {
+  return isEnd ? 'Local' : url.startsWith('private:') ? 'Private' : 'Public'
 }

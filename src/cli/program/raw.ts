@@ -10,7 +10,15 @@ import { Flags } from '../settings/flags.ts'
 import { parseServices, type Service } from '../settings/target.ts'
 import { connection, LASTING_FLAGS } from './connection.ts'
 import { guardSettings, RULE_FLAGS } from './guard.ts'
-import { HOST_NAME_FLAG, hostsOf, subdomainFlag, subdomainOf, WILDCARD_FLAG } from './names.ts'
+import {
+  HOST_NAME_FLAG,
+  hostsOf,
+  PRIVATE_FLAG,
+  privateOf,
+  subdomainFlag,
+  subdomainOf,
+  WILDCARD_FLAG,
+} from './names.ts'
 import { outputWish, PRINTING_FLAGS } from './printing.ts'
 import { flagOptions, seconds, type Texts } from './values.ts'
 
@@ -163,7 +171,7 @@ export function addRawCommands(program: Command, actions: Actions): void {
 function addRawCommand(program: Command, raw: RawCommand, actions: Actions): void {
   const command = program.command(raw.name).description(raw.description).argument('<port>', raw.argument)
   const texts = {
-    'Public port or name:': raw.flags,
+    'Public port or name:': { ...raw.flags, ...PRIVATE_FLAG },
     ...LASTING_FLAGS,
     ...RULE_FLAGS,
     'Output:': PRINTING_FLAGS,
@@ -175,8 +183,13 @@ function addRawCommand(program: Command, raw: RawCommand, actions: Actions): voi
     const flags = new Flags(command)
     const targets = parseServices(positional)
     const guard = guardSettings(flags)
-    const services = targets.map(one => ({ ...one, options: { ...one.options, ...(guard && { guard }) } }))
-    const settings = { targets, ...connection(flags), ...raw.settings(flags, services) }
+    const way = connection(flags)
+    const own = privateOf(flags, way.destination)
+    if (own.private !== undefined && targets.length > 1)
+      throw new TunnelError('OPTION_INVALID', `${flags.label('private')} is for one port, not for a range.`)
+    const more = { ...(guard && { guard }), ...own }
+    const services = targets.map(one => ({ ...one, options: { ...one.options, ...more } }))
+    const settings = { targets, ...way, ...raw.settings(flags, services) }
     return actions.shareRaw(settings, outputWish(flags))
   })
 }

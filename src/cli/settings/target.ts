@@ -149,6 +149,8 @@ export function parseRoutes(
 
 /** Where a service of a configuration file leads. */
 export function serviceTarget({ kind, options }: ServiceConfig): Target {
+  if (kind === 'connect')
+    return { ...rawTarget(options.port, 'localhost'), label: `private service ${options.name}` }
   const { port, host = 'localhost' } = options
   if (kind === 'http' || port === undefined) return addressTarget(options)
   return rawTarget(port, parseHost(host).hostname)

@@ -43,6 +43,7 @@ async function ofClient(
   const { Parts } = await import('../../client/parts.ts')
   const { CLIENT_PARTS } = await import('../../tunnel-client.ts')
   const { tcpTunnel, tlsTunnel, udpTunnel } = await import('../../client/tunnels/raw-tunnel.ts')
+  const { endOf } = await import('../../parts/private/client/connect.ts')
   const associate = () => {
     throw new Error('nothing is sent here')
   }
@@ -53,6 +54,7 @@ async function ofClient(
     tcp: (options: Parameters<typeof tcpTunnel>[0]) => tcpTunnel(options, dial),
     tls: (options: Parameters<typeof tlsTunnel>[0]) => tlsTunnel(options, dial),
     udp: (options: Parameters<typeof udpTunnel>[0]) => udpTunnel(options, associate, () => {}),
+    connectTo: (options: Parameters<typeof endOf>[0]) => endOf(options, () => {}).settings,
   }
   let settings: ClientSettings | undefined
   const own = finding('', () => {

@@ -2,6 +2,7 @@
 
 import { isDeepStrictEqual } from 'node:util'
 import type {
+  ConnectOptions,
   HttpTunnelOptions,
   TcpTunnelOptions,
   TlsTunnelOptions,
@@ -171,8 +172,8 @@ export class Services {
     // Gone while it was asked for.
     if (running.isGone) return tunnel.close().then(() => undefined)
     running.tunnel = tunnel
-    // Only an answer or a refusal to the first datagram shows whether anything listens on UDP.
-    if (config.kind === 'udp') return
+    // Only an answer or a refusal to the first datagram shows whether anything listens on UDP, and the end of a private service listens here.
+    if (config.kind === 'udp' || config.kind === 'connect') return
     running.watch = this.#watch(config.name, target)
     void running.watch.check()
   }
@@ -193,6 +194,7 @@ export interface TunnelMakers<Made> {
   tcp(options: TcpTunnelOptions): Made
   udp(options: UdpTunnelOptions): Made
   tls(options: TlsTunnelOptions): Made
+  connectTo(options: ConnectOptions): Made
 }
 
 export function openTunnel<Made>(
@@ -212,6 +214,8 @@ export function openTunnel<Made>(
       return client.udp(options)
     case 'tls':
       return client.tls(options)
+    case 'connect':
+      return client.connectTo(options)
   }
 }
 

@@ -38,7 +38,10 @@ export interface Shared {
   readonly client: ClientEnd
   readonly run: Run
   /** Says that an address answers. */
-  announce(this: void, what: Pick<ReadyEvent, 'kind' | 'url' | 'subdomain' | 'origin' | 'inspector'>): void
+  announce(
+    this: void,
+    what: Pick<ReadyEvent, 'kind' | 'url' | 'subdomain' | 'origin' | 'inspector' | 'isEnd'>,
+  ): void
 }
 
 /** Resolves after a clean end; rejects when a tunnel could not be made or is lost for good. */
@@ -89,6 +92,10 @@ async function shareThrough(sharing: Sharing, embedded: ServerEnd | undefined, r
     announce(what) {
       run.served()
       run.output.event({ type: 'ready', ...what, wire, server, isEmbedded: embedded !== undefined })
+      const [, name] = /^private:(.+)$/.exec(what.url) ?? []
+      if (name === undefined) return
+      const message = `To reach it from another machine, run there: localtunnels connect ${name}`
+      run.output.event({ type: 'notice', code: 'PRIVATE', message })
     },
   }
   report(client, { output: run.output, totals, originFailed: checkOrigins })

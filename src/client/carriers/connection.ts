@@ -115,6 +115,8 @@ export interface Connection {
   health(registration: Registration, isHealthy: boolean): void
   /** The guard of a tunnel has changed: links were taken back. */
   guard?(registration: Registration, tunnel: TunnelSettings): Promise<void>
+  /** Asks for streams of a private service, for connections that came here. */
+  dial?(registration: Registration, count: number): void
   /** Whether events of visitors and their requests are wanted: they cost the server a message each. */
   watch(on: boolean, rate: number): void
   /** Ends the connection unless a sign of life arrives in time: after the machine slept. */

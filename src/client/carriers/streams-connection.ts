@@ -144,6 +144,7 @@ export class StreamsConnection implements Connection {
     this.#registering.set(ref, { settings, resolve, reject })
     const {
       kind,
+      registersAs,
       token,
       rewrite,
       routes,
@@ -161,7 +162,7 @@ export class StreamsConnection implements Connection {
       encodeControl({
         type: 'register',
         ref,
-        kind,
+        kind: registersAs ?? kind,
         ...(name !== undefined && { name }),
         ...(port !== undefined && { port }),
         ...(resume !== undefined && { resume }),
@@ -181,7 +182,7 @@ export class StreamsConnection implements Connection {
         ...(guard && { guard }),
       }),
     )
-    const registration = await this.#grantOf(promise, guard !== undefined, kind)
+    const registration = await this.#grantOf(promise, guard !== undefined, settings)
     const hasHosts = hostNames === undefined || isGranted(registration, 'hosts')
     const hasInbox = inbox === undefined || isGranted(registration, 'inbox')
     const hasProtocols =
@@ -200,15 +201,17 @@ export class StreamsConnection implements Connection {
   async #grantOf(
     promise: Promise<Registration>,
     hasGuard: boolean,
-    kind: TunnelSettings['kind'],
+    { kind, registersAs }: TunnelSettings,
   ): Promise<Registration> {
-    if (!hasGuard) return promise
+    if (!hasGuard && registersAs === undefined) return promise
     const registration = await promise.catch(error => {
+      if (registersAs !== undefined && error instanceof TunnelError && error.code === 'KIND_REFUSED')
+        throw new TunnelError('FEATURE_UNSUPPORTED', 'The server has no private services.')
       // Every server has http. One that refuses it does not know guarded tunnels.
       const isOld = kind === 'http' && error instanceof TunnelError && error.code === 'KIND_REFUSED'
       throw isOld ? noGuard() : error
     })
-    if (isGranted(registration, 'guard')) return registration
+    if (!hasGuard || isGranted(registration, 'guard')) return registration
     this.release(registration)
     throw noGuard()
   }
@@ -257,6 +260,10 @@ export class StreamsConnection implements Connection {
   #forgetOrigins(tunnel: number): void {
     for (const index of this.#granted.get(tunnel)?.origins.keys() ?? []) this.#origins.delete(tunnel + index)
     this.#granted.delete(tunnel)
+  }
+
+  dial({ tunnel }: Registration, count: number): void {
+    this.#session.sendControl(encodeControl({ type: 'dial', tunnel, count }))
   }
 
   health({ tunnel }: Registration, isHealthy: boolean): void {
@@ -349,14 +356,14 @@ export class StreamsConnection implements Connection {
     if (registering === undefined) return
     this.#registering.delete(message.ref)
     this.#links.allow(message.linkSecret)
-    const { kind, origin, routes } = registering.settings
+    const { kind, origin, routes, registersAs } = registering.settings
     const isRaw = kind === 'tcp' || kind === 'tls'
     const origins = [origin, ...routes.map(route => route.origin)].map(one => bounded(one, this.#maxStreams))
     this.#granted.set(message.tunnel, { name: message.name, origins })
     const probeProof = serverProbeProof(message.resume, sha256)
     for (const [index, one] of origins.entries())
       this.#origins.set(message.tunnel + index, { origin: one, isRaw, probeProof })
-    registering.resolve(message)
+    registering.resolve(registersAs === 'connect' ? { ...message, url: origin.url } : message)
   }
 
   /** The caller gets the grant before anything else of the tunnel. */

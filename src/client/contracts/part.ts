@@ -31,6 +31,8 @@ export interface Part {
   readonly textWire?: TextWire
   /** Loads the health checks of apps that speak HTTP/2. Without it a tunnel to such an app cannot have any. */
   readonly loadHttp2Probing?: () => Promise<Probing>
+  /** The tunnel as the server is asked for it. Throws `OPTION_INVALID` or `NAME_INVALID`. */
+  settle?(tunnel: TunnelSettings): TunnelSettings
   /** The client wants this tunnel. Throws `OPTION_INVALID` for what cannot be used. `undefined`: nothing is to be done for it. */
   follow?(tunnel: TunnelSettings): TunnelPart | undefined
   /** Lanes of its connections. */

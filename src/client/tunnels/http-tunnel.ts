@@ -41,6 +41,7 @@ export function httpTunnel(options: HttpTunnelOptions, environment: Environment,
     throw new TunnelError('OPTION_INVALID', 'exact is for a name that is asked for: there is no subdomain.')
   return {
     kind: 'http',
+    privateName: options.private,
     name: nameOf(options, environment),
     isNamed: isNamed || isValidSubdomain(slugOf(environment.APP_NAME ?? '')),
     isExact: options.exact ?? false,

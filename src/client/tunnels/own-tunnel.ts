@@ -88,6 +88,9 @@ export class OwnTunnel implements Tunnel {
         revoked: () => void this.#sendGuard(),
         failed: error => owner.stateFailed(error),
       })
+    settings.useDial?.(count => {
+      if (this.isRegistered) this.#connection?.dial?.(this.granted, count)
+    })
     // Callers that wait get the rejection; without one it is no unhandled rejection.
     this.#ready.promise.catch(() => {})
   }
@@ -281,8 +284,9 @@ export class OwnTunnel implements Tunnel {
     readonly name?: string | undefined
     readonly port?: number | undefined
   }): Holding | undefined {
-    const { kind, isNamed = false, port, pool } = this.settings
-    if (pool !== undefined) return undefined
+    const { kind, isNamed = false, port, pool, registersAs, name: own = '' } = this.settings
+    if (pool !== undefined || registersAs === 'connect') return undefined
+    if (registersAs === 'private') return { kind: registersAs, name: own.replace(':', '-') }
     if (kind === 'tcp' || kind === 'udp')
       return port === undefined || what.port !== port ? undefined : { kind, name: `${port}` }
     // A name that the server grants becomes part of a path.

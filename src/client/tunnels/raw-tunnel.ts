@@ -50,6 +50,7 @@ function rawTunnel(options: RawTunnelOptions, dial: Dial) {
   const origin = addressOrigin(options, dial)
   return {
     token: checkToken(options.token),
+    privateName: options.private,
     origin,
     rewrite: {},
     proxyProtocol: proxyVersion(options.proxyProtocol),
@@ -77,6 +78,7 @@ export function udpTunnel(
   const idleTimeoutMs = positive('idleTimeoutMs', options.idleTimeoutMs ?? 60_000)
   return {
     kind: 'udp',
+    privateName: options.private,
     name: undefined,
     port: checkRemotePort(remotePort),
     token: checkToken(token),

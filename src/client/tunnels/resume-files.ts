@@ -6,7 +6,7 @@
 import { mkdir, readFile, rmdir, stat, unlink } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import { TunnelError } from '../../errors.ts'
-import type { TunnelKind } from '../../wire/tunnel-kind.ts'
+import type { GrantedKind } from '../../wire/tunnel-kind.ts'
 import { privatePath, readPrivate, writePrivate } from './private-json.ts'
 
 /** A process that died while it changed a file leaves its lock: changing takes milliseconds. */
@@ -15,7 +15,7 @@ const LOCK_PAUSE_MS = 10
 
 /** What a secret is for: a name, or a port as text; with `acme` orders of a server. */
 export interface Holding {
-  readonly kind: TunnelKind | 'acme'
+  readonly kind: GrantedKind | 'acme'
   readonly name: string
 }
 

@@ -34,8 +34,14 @@ export interface RouteSettings {
 /** One tunnel, as it is to be registered. */
 export interface TunnelSettings {
   readonly kind: TunnelKind
-  /** `http` and `tls`: the name to ask for. */
+  /** `http` and `tls`: the name to ask for; of private services such as `tcp:db`. */
   readonly name: string | undefined
+  /** The name of a private service, which has no public address. */
+  readonly privateName?: string | undefined
+  /** The kind under which the server knows it. Default: its own kind. */
+  readonly registersAs?: 'private' | 'connect'
+  /** Receives the function that asks the server for streams, of the end of a private service. */
+  readonly useDial?: (dial: (count: number) => void) => void
   /** `tcp` and `udp`: the public port to ask for; `undefined`: any. */
   readonly port: number | undefined
   /** Instead of the connection's. */

@@ -89,7 +89,8 @@ export const SERVER_ROWS = {
   },
   scope: {
     names: ['list of name-pattern', 'Names that it may have; `*` stands for any letters, digits and `-`', 'all'],
-    kinds: ["list of ('http' | 'tcp' | 'udp' | 'tls')", 'Kinds of tunnel that it may have', 'all; with `names`: `http`, `tls`, and those of `tcp-ports` and `udp-ports` if given'],
+    kinds: ["list of ('http' | 'tcp' | 'udp' | 'tls' | 'private')", 'Kinds of tunnel that it may have', 'all; with `names`: `http`, `tls`, `private`, and those of `tcp-ports` and `udp-ports` if given; with `connect` and no `names`: only the latter'],
+    connect: ['list of name-pattern', 'Private services that it connects to; `*` stands for any letters, digits and `-`', 'none; of a token that is a text alone, any'],
     'tcp-ports': ['ports', 'Public TCP ports that it may have', "the server's"],
     'udp-ports': ['ports', 'Public UDP ports that it may have', "the server's"],
     hosts: ['list of host-pattern', "Hosts outside of the server's domains that its tunnels may answer: `www.customer.example`, `*.customer.example`, `*`", 'none; of a token that is a text alone, any'],
@@ -117,6 +118,7 @@ export const SERVER_ROWS = {
     '...': 'scope',
     names: ['list of name-template', 'Names that they may have, as of `tokens`; `{claim}` stands for that claim of the token', 'all'],
     hosts: ['list of host-template', "Hosts outside of the server's domains, likewise", 'none'],
+    connect: ['list of name-template', 'Private services that they connect to; `{claim}` as in `names`', 'none'],
   },
   limits: {
     'max-head': ['bytes 1+', 'Request or answer head', '`64KiB`'],

@@ -2,7 +2,7 @@
 
 import { TunnelError } from '../../errors.ts'
 import type { Ban, Span } from '../../operations.ts'
-import type { TunnelKind } from '../../wire/tunnel-kind.ts'
+import type { GrantedKind } from '../../wire/tunnel-kind.ts'
 import { AdminAccess } from './access.ts'
 import { failure, json, MethodMissing, Missing, missing, text } from './answers.ts'
 import type { AdminDesk } from './desk.ts'
@@ -220,8 +220,8 @@ function isTexts(value: unknown): value is readonly string[] {
   return Array.isArray(value) && value.length <= MAX_TEXTS && value.every(one => typeof one === 'string')
 }
 
-const KINDS: readonly TunnelKind[] = ['http', 'tcp', 'udp', 'tls']
-const isKind = (text: string): text is TunnelKind => KINDS.some(kind => kind === text)
+const KINDS: readonly GrantedKind[] = ['http', 'tcp', 'udp', 'tls', 'private']
+const isKind = (text: string): text is GrantedKind => KINDS.some(kind => kind === text)
 
 function banView({ sinceMs, untilMs, ...ban }: Ban) {
   return {

@@ -168,7 +168,7 @@ export class AdminDesk {
       byWire[client.wire]++
       stalls += client.creditStalls
     }
-    const tunnels = { http: 0, tcp: 0, udp: 0, tls: 0 }
+    const tunnels = { http: 0, tcp: 0, udp: 0, tls: 0, private: 0 }
     for (const { kind } of this.#server.tunnels.all()) tunnels[kind]++
     const { stats } = this
     return prometheusText(this.#metrics, {

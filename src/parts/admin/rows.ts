@@ -6,7 +6,7 @@ export type { RecentRow } from '../../measures.ts'
 
 export interface TunnelRow {
   readonly name: string
-  readonly kind: 'http' | 'tcp' | 'udp' | 'tls'
+  readonly kind: 'http' | 'tcp' | 'udp' | 'tls' | 'private'
   readonly url: string
   /** The id of the other server that has it. Left out: this one has it. */
   readonly server?: string

@@ -97,10 +97,10 @@ export function passengerLines({ kind, wanted, endpoints }: RawPassenger): strin
 
 /** Returns the passenger of a head. `undefined` if the head has none. */
 export function passengerOf(head: RequestHead): RawPassenger | undefined {
-  const [, kind, wanted = ''] = /^(tcp|udp|tls) (\S+)$/.exec(head.header(WANTED_HEADER) ?? '') ?? []
+  const [, kind, wanted = ''] = /^(tcp|udp|tls|private) (\S+)$/.exec(head.header(WANTED_HEADER) ?? '') ?? []
   const [, from = '', fromPort, to = '', toPort] =
     /^(\S+) (\d{1,5}) (\S+) (\d{1,5})$/.exec(head.header(ENDPOINTS_HEADER) ?? '') ?? []
-  if (kind !== 'tcp' && kind !== 'udp' && kind !== 'tls') return undefined
+  if (kind !== 'tcp' && kind !== 'udp' && kind !== 'tls' && kind !== 'private') return undefined
   if (fromPort === undefined || toPort === undefined) return undefined
   const end = (address: string, port: string): Endpoint => ({ address, port: Number(port) })
   return { kind, wanted, endpoints: { source: end(from, fromPort), destination: end(to, toPort) } }

@@ -15,6 +15,7 @@ import type { OpenTable } from '../contracts/tables.ts'
 import type { Upstream } from '../contracts/upstream.ts'
 import type { Adopt } from '../contracts/wire.ts'
 import type { ServerSettings } from '../settings/settings.ts'
+import type { Connecting } from '../tunnels/tunnel.ts'
 
 /** Where all layers lead to. */
 const ARRIVED: Router = request => request.arrived()
@@ -110,6 +111,10 @@ export class Parts {
 
   get rewriting(): RewritingOf | undefined {
     return this.#all.find(({ rewriting }) => rewriting !== undefined)?.rewriting
+  }
+
+  get connecting(): Connecting | undefined {
+    return this.#all.find(({ connecting }) => connecting !== undefined)?.connecting
   }
 
   get url(): string | undefined {

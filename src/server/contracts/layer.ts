@@ -9,7 +9,7 @@ import type { ErrorAnswerOptions } from '../../http/error-answer.ts'
 import type { RequestHead } from '../../http/head.ts'
 import type { Guard, Middleware, Outcome, Reading, Refusal } from '../../plugin.ts'
 import type { Affinity, PoolResponse } from '../../wire/control.ts'
-import type { TunnelKind } from '../../wire/tunnel-kind.ts'
+import type { GrantedKind } from '../../wire/tunnel-kind.ts'
 import type { Arrival, Route } from './front.ts'
 import type { OwnGuard } from './guarding.ts'
 import type { Upstream } from './upstream.ts'
@@ -62,7 +62,7 @@ export type OwnErrorPage = (code: ErrorCode) => Partial<ErrorAnswerOptions> | un
 
 /** The view that layers have of a tunnel. */
 export interface LayeredTunnel {
-  readonly kind: TunnelKind
+  readonly kind: GrantedKind
   readonly name: string
   /** The same for all tunnels of one token, or address. */
   readonly owner: string

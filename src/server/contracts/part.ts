@@ -12,7 +12,7 @@ import type { Bounds } from '../settings/bounds.ts'
 import type { TunnelServerEvents } from '../settings/options.ts'
 import type { ServerSettings } from '../settings/settings.ts'
 import type { Counters, ServerStats } from '../settings/stats.ts'
-import type { Tunnel } from '../tunnels/tunnel.ts'
+import type { Connecting, Tunnel, TunnelBook } from '../tunnels/tunnel.ts'
 import type { ClientConnection } from './clients.ts'
 import type { Clock } from './clock.ts'
 import type { Arrival, RequestDesk, Route } from './front.ts'
@@ -54,7 +54,7 @@ export interface PartServer {
   /** The others of its cluster, set by the part that has joined them; `undefined`: there are none. */
   servers: Servers | undefined
   /** The tunnels, with the guards and lanes of the parts that have them. */
-  readonly tunnels: {
+  readonly tunnels: Pick<TunnelBook, 'deadlines' | 'hostNames' | 'isDraining'> & {
     guards: Guarding
     lanes: Laning
     find(name: string): Tunnel | undefined
@@ -144,6 +144,8 @@ export interface Part {
   readonly protocol?: Protocol
   /** Opens a door, if the settings ask for one. Where this rejects, the server does not start. */
   open?(terms: DoorTerms): Promise<Door | undefined>
+  /** Connects clients to private services. Without such a part neither is granted. */
+  readonly connecting?: Connecting
   /** Reaches apps that speak HTTP/2. Without such a part no tunnel is opened to them. */
   readonly appsOf?: (terms: AppsTerms) => StreamsApps
   /** Makes the upstream of an app that gets other names than its visitors have. Without such a part, the app gets only the Host. */

@@ -25,8 +25,8 @@ export interface RawVisit {
 
 /** The tunnel that a raw visitor wants. */
 export interface RawWish {
-  readonly kind: 'tcp' | 'udp' | 'tls'
-  /** The port, or the host of its TLS hello. */
+  readonly kind: 'tcp' | 'udp' | 'tls' | 'private'
+  /** The port, the host of its TLS hello, or the name of the private service. */
   readonly wanted: string
   /** The name of the tunnel in the directory of a cluster. */
   readonly name: string

@@ -42,6 +42,8 @@ export interface RawOpening {
 /** Takes raw visitors to tunnels of this server. */
 export interface RawTaker {
   take(socket: Socket, tunnel: Tunnel, way: RawWay): RawTaken
+  /** Takes the connection of a raw visitor to the tunnel that it wants, here or at another server. */
+  accept(socket: Socket, wish: RawWish): SocketHandler
   /** Counts `count` more in flight to other servers; negative: fewer. */
   passing(count: number): void
 }

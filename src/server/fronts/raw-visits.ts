@@ -86,8 +86,8 @@ export class RawVisits implements RawTaker {
     if (known !== undefined) return known
     const visitors = new RawVisitors(tunnel, this)
     this.#visitors.set(tunnel, visitors)
-    // The port of TLS tunnels is the server's.
-    if (tunnel.kind === 'tls') tunnel.front = { drain() {}, release() {}, stop: code => visitors.cut(code) }
+    // The port of TLS tunnels is the server's, and private ones have none.
+    if (tunnel.port === 0) tunnel.front = { drain() {}, release() {}, stop: code => visitors.cut(code) }
     return visitors
   }
 

@@ -84,6 +84,7 @@ export class Listeners {
     if (tunnel === undefined) return this.#room.urlOf(this.port) + basePath
     const hostname = domains[0] ?? 'localhost'
     if (tunnel.port !== 0) return `${tunnel.kind}://${hostname}:${tunnel.port}`
+    if (tunnel.kind === 'private') return `private:${tunnel.name.replace(/^tcp:/, '')}`
     if (tunnel.kind !== 'tls') return this.#room.urlOf(this.port, tunnel.name)
     const tlsPort = sharesTlsPort && publicUrl ? Number(publicUrl.port || 443) : this.tlsPort
     return `tls://${tunnel.name}.${hostname}${tlsPort === 443 ? '' : `:${tlsPort}`}`

@@ -143,7 +143,11 @@ export class ClientDesk implements StreamsHost {
   claim(wish: Register, claiming: Claiming): Member | ErrorCode | Promise<Member | ErrorCode> {
     const room = this.server
     if (room.state === 'draining') return 'SERVER_DRAINING'
-    const { protocol, routes = [] } = wish
+    const { kind, name = '', protocol, routes = [] } = wish
+    if (kind === 'private' || kind === 'connect') {
+      if (room.parts.connecting === undefined) return 'KIND_REFUSED'
+      if (kind === 'connect') return room.parts.connecting.claim(name, claiming.rule, claiming.holder)
+    }
     const isHttp2 = [protocol, ...routes.map(route => route.protocol)].some(one => one !== undefined)
     if (isHttp2 && room.parts.appsOf === undefined) return 'KIND_REFUSED'
     if (room.parts.refusalOf(wish.wishes) !== undefined) return 'FEATURE_UNSUPPORTED'
@@ -172,7 +176,7 @@ export class ClientDesk implements StreamsHost {
     rule: Rule,
     { inbox, wishes }: Pick<Register, 'inbox' | 'wishes'> = {},
   ): void {
-    const { name, hostNames } = tunnel
+    const { name, hostNames, isEnd } = tunnel
     const { wire, remoteAddress } = client
     this.#endWith(client, rule)
     // Before what waits goes on.
@@ -185,6 +189,7 @@ export class ClientDesk implements StreamsHost {
       wire,
       remoteAddress,
       ...(token !== undefined && { token }),
+      ...(isEnd && { kind: 'connect' as const }),
     })
   }
 
@@ -193,7 +198,7 @@ export class ClientDesk implements StreamsHost {
     this.server.emit('refused', { remoteAddress, wire, code, kind, name: wished })
   }
 
-  released(_client: ClientConnection, { name }: Tunnel, reason: ErrorCode | 'released'): void {
-    this.server.emit('disconnection', { subdomain: name, reason })
+  released(_client: ClientConnection, { name, isEnd }: Tunnel, reason: ErrorCode | 'released'): void {
+    this.server.emit('disconnection', { subdomain: name, reason, ...(isEnd && { kind: 'connect' as const }) })
   }
 }

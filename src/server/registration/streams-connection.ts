@@ -189,6 +189,8 @@ export class StreamsConnection implements TunnelsOwner {
         return this.#lanes?.refused(message.retryMs)
       case 'link-retired':
         return this.#links.retired(message.link)
+      case 'dial':
+        return this.#tunnels.dial(message)
       case 'release':
         return this.#tunnels.release(message.tunnel)
     }

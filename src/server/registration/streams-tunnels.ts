@@ -1,7 +1,14 @@
 // The tunnels that one client holds on the streams wire: granted, changed, taken back, released.
 
 import { ERRORS, type ErrorCode, TunnelError } from '../../errors.ts'
-import type { encodeControl, GrantedFeature, Guarded, GuardFields, Register } from '../../wire/control.ts'
+import type {
+  Dial,
+  encodeControl,
+  GrantedFeature,
+  Guarded,
+  GuardFields,
+  Register,
+} from '../../wire/control.ts'
 import type { ClientConnection } from '../contracts/clients.ts'
 import type { OwnGuard } from '../contracts/guarding.ts'
 import type { TunnelUpstream } from '../contracts/upstream.ts'
@@ -101,6 +108,12 @@ export class StreamsTunnels {
     })
   }
 
+  /** Connections came to the client's end of a private service. */
+  dial({ tunnel, count }: Dial): void {
+    const member = this.#held.get(tunnel)?.member
+    if (member?.tunnel.isEnd) this.#host.server.parts.connecting?.dial(member, count)
+  }
+
   /** The client says whether its app answers. `false`: it said so before. */
   health(number: number, isHealthy: boolean): boolean {
     const member = this.#held.get(number)?.member
@@ -181,7 +194,11 @@ export class StreamsTunnels {
   ): Promise<OwnGuard | TunnelError> {
     const { rule, remoteAddress } = this.#owner
     const { key: owner } = this.#host.server.holdings.of(rule, remoteAddress)
-    const tunnel = { kind: kind === 'unknown' ? 'http' : kind, name: name || `${kind}-${port}`, owner }
+    const tunnel = {
+      kind: kind === 'unknown' || kind === 'connect' ? 'http' : kind,
+      name: name || `${kind}-${port}`,
+      owner,
+    }
     return this.#host.server.tunnels.guards.make(guard, tunnel)
   }
 

@@ -5,7 +5,7 @@ import type { Certificates, ChallengeResponses } from '../../certificates.ts'
 import type { ErrorCode, TunnelError } from '../../errors.ts'
 import type { Guard, GuardMaker, Middleware, Observer } from '../../plugin.ts'
 import type { TokenReader } from '../../tokens.ts'
-import type { TunnelKind } from '../../wire/tunnel-kind.ts'
+import type { GrantedKind } from '../../wire/tunnel-kind.ts'
 import type { AdminOptions, ClusterOptions, InboxOptions } from './part-options.ts'
 import type { TunnelRule } from './tunnel-rule.ts'
 
@@ -28,10 +28,11 @@ export interface TokenRule {
   /** Subdomains it may have: `app`, `team-*`. Default all. Others: `NOT_ALLOWED`. */
   readonly names?: readonly string[]
   /**
-   * Kinds of tunnels it may have: `http`, `tcp`, `udp`, `tls`. Default all. With `names`, which ports do not have: `http`
-   * and `tls`, and those of `tcpPorts` and `udpPorts` where these are given. Others: `NOT_ALLOWED`.
+   * Kinds of tunnels it may have: `http`, `tcp`, `udp`, `tls`, `private`. Default all. With `names`, which ports do not have: `http`,
+   * `tls` and `private`, and those of `tcpPorts` and `udpPorts` where these are given. With `connect` and no `names`: only the latter.
+   * Others: `NOT_ALLOWED`.
    */
-  readonly kinds?: readonly TunnelKind[]
+  readonly kinds?: readonly GrantedKind[]
   /** The public TCP ports that the token may have, of those of the server. Default all of these. Others: `NOT_ALLOWED`. */
   readonly tcpPorts?: string
   /** The public UDP ports that the token may have, as `tcpPorts`. */
@@ -55,6 +56,11 @@ export interface TokenRule {
    * Default none; of a token that is a text alone, any. Others: `NOT_ALLOWED`.
    */
   readonly hosts?: readonly string[]
+  /**
+   * The private services that its clients connect to: `db`, `team-*`, `*` for any. Default none; of a token that is a text alone, any.
+   * Others: `NOT_ALLOWED`.
+   */
+  readonly connect?: readonly string[]
   /** The number of custom domains of all its clients together, leases included. Default 256. Above: `CLIENT_LIMIT`. */
   readonly maxHosts?: number
   /**
@@ -434,9 +440,11 @@ export interface TunnelServerEvents {
     readonly remoteAddress: string
     /** The name of the token, if it has one. */
     readonly token?: string
+    /** The client connected to a private service, and has no tunnel. */
+    readonly kind?: 'connect'
   }
   /** A tunnel lost its client, or was released. The name stays with the client for the lease. */
-  disconnection: { readonly subdomain: string; readonly reason: string }
+  disconnection: { readonly subdomain: string; readonly reason: string; readonly kind?: 'connect' }
   /**
    * An exchange of a tunnel is over. `status` 0: the visitor left before there was one. `bytes` is the answer as sent, head
    * included; `error` the code, when it failed, and `reason` more of why: what was wrong with the app's answer, or what a guard says;

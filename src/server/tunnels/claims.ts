@@ -10,7 +10,7 @@ import type { PortRanges } from '../settings/ports.ts'
 import type { Member } from './member.ts'
 import { isRefusing } from './no-guards.ts'
 import type { Claimant, PortFront, Tunnel } from './tunnel.ts'
-import { destinationOf, refusalOfName, type Tunnels } from './tunnels.ts'
+import { destinationOf, labelOf, refusalOfName, type Tunnels } from './tunnels.ts'
 
 type PortKind = 'tcp' | 'udp'
 type Claimed = Member | ErrorCode
@@ -21,6 +21,8 @@ const MAX_TRIES = 16
 /** What is asked for, or what is there. */
 export interface Wish extends Pick<Register, 'kind' | 'name' | 'port' | 'hostNames' | 'inbox' | 'wishes'> {
   readonly guard?: object | undefined
+  /** As `Tunnel.isEnd`. */
+  readonly isEnd?: boolean
 }
 
 /** The claiming client: what its token opens, and what it holds already. */
@@ -60,11 +62,13 @@ export interface ClaimHost {
 
 /** Why a tunnel of this kind, with this name or port, may not be; `undefined`: it may. Port 0: any. */
 export function refusalOf(
-  { kind, name = '', port = 0, guard, hostNames = [], inbox }: Wish,
+  { kind, name = '', port = 0, guard, hostNames = [], inbox, isEnd = false }: Wish,
   rule: Rule,
   terms: ClaimTerms,
 ): ErrorCode | undefined {
-  if (rule.requiresGuard && !isRefusing(guard)) return 'NOT_ALLOWED'
+  if (kind === 'connect' || isEnd) return rule.allowsConnect(labelOf(name)) ? undefined : 'NOT_ALLOWED'
+  // A client that connects to a private service shows a token.
+  if (rule.requiresGuard && kind !== 'private' && !isRefusing(guard)) return 'NOT_ALLOWED'
   // Without a token any client could come for what is kept.
   if (inbox !== undefined && (terms.inbox === undefined || rule.id === undefined)) return 'INBOX_REFUSED'
   switch (kind) {
@@ -82,6 +86,8 @@ export function refusalOf(
       const isAllowed = port === 0 || (terms.ports[kind].includes(port) && rule.allowsPort(kind, port))
       return rule.refusal(kind, undefined) ?? (isAllowed ? undefined : 'NOT_ALLOWED')
     }
+    case 'private':
+      return rule.refusal(kind, labelOf(name))
     case 'unknown':
       return 'KIND_REFUSED'
   }
@@ -100,6 +106,8 @@ export function detailOf(
   terms: ClaimTerms,
 ): string | undefined {
   switch (code) {
+    case 'TUNNEL_NOT_FOUND':
+      return `No client offers the private service "${name.replace(/^tcp:/, '')}" now.`
     case 'NAME_TAKEN':
       return `Another client uses the name "${name}".`
     case 'KIND_REFUSED':
@@ -113,6 +121,10 @@ export function detailOf(
     case 'NAME_RESERVED':
       return `The name "${name}" is reserved by the server.`
     case 'NOT_ALLOWED': {
+      if (kind === 'connect')
+        return rule.id === undefined
+          ? 'Private services need a token, and the server has none: it cannot check who connects.'
+          : `The token does not list the private service "${labelOf(name)}" under connect.`
       if (rule.requiresGuard && !isRefusing(guard))
         return 'The token allows only tunnels whose guard has an access rule or a sign-in method.'
       const host = hostNames.find(one => !mayBeHostName(one, rule, terms))
@@ -143,12 +155,12 @@ export async function claimInCluster(
   servers: Claims,
 ): Promise<Claimed> {
   const { kind, name = '', hostNames = [], pool, resume } = wish
-  if (kind !== 'http' && kind !== 'tls') return claim(wish, claiming, { ...host, servers })
+  if (kind === 'tcp' || kind === 'udp') return claim(wish, claiming, { ...host, servers })
   // A client that comes back within its lease has its place already.
   const isBack = host.tunnels.find(name)?.memberHeldBy(resume) !== undefined
   const refusal =
     refusalOf(wish, claiming.rule, host.terms) ??
-    refusalOfName(name) ??
+    refusalOfName(name, kind === 'private' ? kind : undefined) ??
     (isBack || claiming.holder.hasRoomFor('tunnels') ? undefined : 'CLIENT_LIMIT')
   if (refusal !== undefined) return refusal
   const claimed = await servers.claim([name, ...hostNames], resume, pool !== undefined, kind === 'tls')
@@ -168,12 +180,12 @@ export function claim(wish: Register, claiming: Claiming, host: ClaimHost): Clai
   if (refusal !== undefined) return refusal
   const { holder, guard } = claiming
   const claimant = { resume, pool, poolResponse, holder, guard }
-  if (kind === 'http' || kind === 'tls')
+  if (kind === 'http' || kind === 'tls' || kind === 'private')
     return [name, ...hostNames].some(one => host.isBlocked?.(one))
       ? 'BLOCKED'
       : host.tunnels.claim(kind, name, { ...claimant, hostNames })
   // A flow has no connection that could stay with one client.
-  if (kind === 'unknown' || (kind === 'udp' && pool !== undefined)) return 'KIND_REFUSED'
+  if ((kind !== 'tcp' && kind !== 'udp') || (kind === 'udp' && pool !== undefined)) return 'KIND_REFUSED'
   if (port !== 0) return holder.during(() => take(kind, port, claimant, host))
   return holder.during(() => claimAnyPort(kind, { pool, holder, guard }, claiming.rule, host))
 }

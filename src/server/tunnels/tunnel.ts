@@ -5,7 +5,7 @@ import type { Guard } from '../../plugin.ts'
 import type { Socket, SocketHandler } from '../../socket.ts'
 import type { Affinity, PoolResponse } from '../../wire/control.ts'
 import { networkOf } from '../../wire/ip-address.ts'
-import type { TunnelKind } from '../../wire/tunnel-kind.ts'
+import type { GrantedKind } from '../../wire/tunnel-kind.ts'
 import type { ClientConnection } from '../contracts/clients.ts'
 import type { Holding } from '../contracts/front.ts'
 import type { Guarding, OwnGuard } from '../contracts/guarding.ts'
@@ -16,6 +16,7 @@ import type { Deadlines } from '../limits/deadlines.ts'
 import type { Holder } from '../limits/holdings.ts'
 import { Waits } from '../limits/waits.ts'
 import type { Bounds } from '../settings/bounds.ts'
+import type { Rule } from '../settings/policy.ts'
 import type { HostNames } from './host-names.ts'
 import { HostsBelow, isHostName } from './hosts-below.ts'
 import { Member } from './member.ts'
@@ -73,10 +74,20 @@ export interface TunnelBook {
   remove(tunnel: Tunnel): void
 }
 
+/** Connects clients to private services. Implementation: parts/private/. */
+export interface Connecting {
+  /** Decides whether a client with this rule may connect to the private service `name`. */
+  claim(name: string, rule: Rule, holder: Holder): Member | ErrorCode | Promise<Member | ErrorCode>
+  /** Opens `count` streams to the client, for connections to its end of the service. */
+  dial(member: Member, count: number): void
+}
+
 /** A public name or port granted to a client, or to the clients of a pool. It outlives their carriers by the lease. */
 export class Tunnel {
-  readonly kind: TunnelKind
-  /** Its label, or kind and port: `tcp-20000`. */
+  readonly kind: GrantedKind
+  /** Whether this is the other end of a private service. No visitor finds it. */
+  readonly isEnd: boolean
+  /** Its label, kind and port as in `tcp-20000`, or of a private service `tcp:db`. */
   readonly name: string
   /** The public port of a `tcp` or `udp` tunnel, else 0. */
   readonly port: number
@@ -100,11 +111,13 @@ export class Tunnel {
 
   constructor(
     tunnels: TunnelBook,
-    kind: TunnelKind,
+    kind: GrantedKind,
     name: string,
     port: number,
     { pool, poolResponse }: Claimant,
+    isEnd = false,
   ) {
+    this.isEnd = isEnd
     this.tunnels = tunnels
     this.kind = kind
     this.name = name

@@ -4,6 +4,7 @@ import { isPortName } from '../../directory.ts'
 import type { ErrorCode } from '../../errors.ts'
 import { isReservedName, isValidSubdomain } from '../../names.ts'
 import type { Affinity } from '../../wire/control.ts'
+import type { GrantedKind } from '../../wire/tunnel-kind.ts'
 import type { Guarding } from '../contracts/guarding.ts'
 import type { Laning } from '../contracts/laning.ts'
 import type { Deadlines } from '../limits/deadlines.ts'
@@ -74,8 +75,8 @@ export class Tunnels implements TunnelBook {
    * Takes a name for a client. A name with a connected client, or within its lease, only goes to a client that proves to
    * be the same one, which takes it over at once, whether its old carrier looks dead or not; or to one more of a pool.
    */
-  claim(kind: 'http' | 'tls', name: string, claimant: Claimant): Member | ErrorCode {
-    const refusal = refusalOfName(name)
+  claim(kind: 'http' | 'tls' | 'private', name: string, claimant: Claimant): Member | ErrorCode {
+    const refusal = refusalOfName(name, kind)
     if (refusal !== undefined) return refusal
     const existing = this.#byName.get(name)
     const { hostNames = [] } = claimant
@@ -167,7 +168,8 @@ function admit(tunnel: Tunnel, { resume, pool, holder, guard }: Claimant): Membe
 }
 
 /** Why no client of any server may have this name. */
-export function refusalOfName(name: string): ErrorCode | undefined {
+export function refusalOfName(name: string, kind?: GrantedKind): ErrorCode | undefined {
+  if (kind === 'private') return isValidSubdomain(labelOf(name)) ? undefined : 'NAME_INVALID'
   if (!isValidSubdomain(name)) return 'NAME_INVALID'
   return isReservedName(name) || isPortName(name) ? 'NAME_RESERVED' : undefined
 }
@@ -206,4 +208,9 @@ export function destinationOf(host: string, domains: readonly string[]): Destina
 
 function isAddress(host: string): boolean {
   return host.startsWith('[') || /^\d{1,3}(?:\.\d{1,3}){3}$/.test(host)
+}
+
+/** Returns the name of a private service without `tcp:` or `udp:`, which no host and no port has. `''` for any other name. */
+export function labelOf(name: string): string {
+  return /^(?:tcp|udp):(.*)$/.exec(name)?.[1] ?? ''
 }

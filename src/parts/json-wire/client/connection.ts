@@ -140,6 +140,8 @@ export class JsonConnection implements Connection {
 
   register(settings: TunnelSettings, { name = '', wishes }: Wish): Promise<Registration> {
     const { kind, token, routes, isWildcard, pool, health, guard, hostNames, protocol, inbox } = settings
+    if (settings.registersAs !== undefined)
+      return Promise.reject(new TunnelError('FEATURE_UNSUPPORTED', 'The JSON wire has no private services.'))
     if (inbox !== undefined) {
       const text = 'The server speaks the JSON wire, which has no inbox.'
       return Promise.reject(new TunnelError('INBOX_REFUSED', text))
