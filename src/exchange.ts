@@ -302,7 +302,7 @@ export interface Diff {
 export interface WaitRequest {
   /** The filter. Default: every exchange. */
   readonly filter?: string
-  /** The longest wait, in milliseconds. Default 30,000; at most 600,000. Above: 408 `WAIT_TIMEOUT`. */
+  /** The longest wait, in milliseconds. Default 30,000; at most 600,000. If exceeded: 408 `WAIT_TIMEOUT`. */
   readonly timeoutMs?: number
   /**
    * The id of an exchange: earlier ones do not count, and later ones that have ended do. Default: those that end from now on.

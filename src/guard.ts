@@ -86,12 +86,12 @@ export interface RateRule {
 
 /** The guard of a tunnel. Everything that cannot be used: `OPTION_INVALID`. */
 export interface GuardOptions extends SignInMethods {
-  /** Addresses and CIDR ranges that may visit; `::/0` has no IPv4 ones. Default: all. Others: 403 `ADDRESS_REFUSED`. */
+  /** Addresses and CIDR ranges that may visit; `::/0` has no IPv4 ones. Default: all. For others: 403 `ADDRESS_REFUSED`. */
   readonly allow?: readonly string[]
   /** Addresses and CIDR ranges that may not, even if `allow` has them: with it at most 1,000. Default none. */
   readonly deny?: readonly string[]
   /**
-   * The rate for each visitor address; IPv6 per /64. Requests, or connections of raw tunnels. Default none. Above: 429
+   * The rate for each visitor address; IPv6 per /64. Requests, or connections of raw tunnels. Default none. If exceeded: 429
    * `RATE_LIMITED`.
    */
   readonly rate?: RateRule

@@ -115,9 +115,9 @@ export interface Refusal {
 
 /** The guard answers a request itself, once it has read the body: a form of its own. */
 export interface Reading {
-  /** The maximum length of the body in bytes. Above: 413. A body without a length: 400. */
+  /** The maximum length of the body in bytes. If exceeded: 413. A body without a length: 400. */
   readonly maxBodyBytes: number
-  /** Called with the whole body. A promise holds the request for at most `guardTimeoutMs`; above: 500 `PLUGIN_FAILED`. */
+  /** Called with the whole body. A promise holds the request for at most `guardTimeoutMs`; if exceeded: 500 `PLUGIN_FAILED`. */
   readonly read: (body: Uint8Array) => Refusal | Promise<Refusal>
 }
 

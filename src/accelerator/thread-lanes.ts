@@ -17,7 +17,7 @@ export const HOLD_MS = 2
 /** The time in milliseconds for all of them: on a slow road the visitor gets what is there. */
 const HOLD_ALL_MS = 10
 
-/** The time in milliseconds that the other side has for its last word. Above: the trunk or its other end is dead. */
+/** The time in milliseconds that the other side has for its last word. If exceeded: the trunk or its other end is dead. */
 const LAST_WORD_MS = 10_000
 
 /** A command of the main thread. */

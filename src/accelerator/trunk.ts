@@ -15,7 +15,7 @@ export const MAX_LANE_FRAME_BYTES = 65_536
 /** The most of one answer. */
 export const MAX_LANE_ANSWER_BYTES = 131_072
 const HEADER_BYTES = 8
-/** The size of the send buffer: as many responses as one turn of a busy thread brings. Above: apps and visitors wait. */
+/** The size of the send buffer: as many responses as one turn of a busy thread brings. If exceeded: apps and visitors wait. */
 const OUT_BYTES = 262_144
 /**
  * The room for the last words of lanes, which cannot wait. A peer that makes more of them necessary than it reads loses the
@@ -24,7 +24,7 @@ const OUT_BYTES = 262_144
 const LAST_WORDS_BYTES = 65_536
 /** The size of one read. Shared by all trunks of a thread. */
 export const IN_BYTES = 262_144
-/** The maximum number of bytes for lanes that the carrier has not announced yet. Above: the other side makes them up. */
+/** The maximum number of bytes for lanes that the carrier has not announced yet. If exceeded: the other side makes them up. */
 const MAX_EARLY_BYTES = 1_048_576
 /** The maximum number of early frames of a lane: a request, and its last word. */
 const MAX_EARLY_FRAMES = 2

@@ -47,7 +47,7 @@ export interface AcmeCertificatesOptions {
   readonly addresses?: readonly string[]
   /**
    * New orders within three hours for the names of one token, so that none uses up the 250 that all have together. Default 100:
-   * two tokens leave room for a third. Above: `CERTIFICATE_DELAYED`. `0`: no bound but that of all.
+   * two tokens leave room for a third. If exceeded: `CERTIFICATE_DELAYED`. `0`: no bound but that of all.
    */
   readonly maxOrdersPerOwner?: number
   /**

@@ -61,7 +61,7 @@ export interface OriginOptions {
    * The name for an `https://` app in the TLS handshake (SNI), which its certificate must have. Default: the host of its URL.
    */
   readonly appServerName?: string
-  /** The time that the app has to accept a connection. Default 10,000 ms. Above: 502 `ORIGIN_UNREACHABLE`. */
+  /** The time that the app has to accept a connection. Default 10,000 ms. If exceeded: 502 `ORIGIN_UNREACHABLE`. */
   readonly originConnectTimeoutMs?: number
   /**
    * The Host header of the app: `preserve` (default) keeps the visitor's; `rewrite` replaces Host and Origin with the app's
@@ -102,7 +102,7 @@ export interface HealthOptions {
   readonly path?: string
   /** The time from the end of a check to the next one. Default 10,000 ms. */
   readonly intervalMs?: number
-  /** The time that a check may take. Default 3,000 ms. Above: it failed. */
+  /** The time that a check may take. Default 3,000 ms. If exceeded: it failed. */
   readonly timeoutMs?: number
   /** Checks in a row that must pass for an unwell app to be well. Default 1. */
   readonly healthyAfter?: number
@@ -145,11 +145,11 @@ export interface HttpTunnelOptions extends OriginOptions, SharedTunnelOptions {
   /**
    * The name to ask for. Default of the client's own tunnel: `TUNNEL_SUBDOMAIN`, else a slug of `APP_NAME`; else
    * adjective-noun.
-   * Taken: `name-2`, `name-3`, then random ones, then `NAME_TAKEN`.
+   * If in use: `name-2`, `name-3`, then random ones, then `NAME_TAKEN`.
    */
   readonly subdomain?: string
   /**
-   * Whether to fail with `NAME_TAKEN` if the name is in use, instead of trying other names. Taken: `NAME_TAKEN` at once, also
+   * Whether to fail with `NAME_TAKEN` if the name is in use, instead of trying other names. If in use: `NAME_TAKEN` at once, also
    * when it is lost to another client later. Without a name to ask for: `OPTION_INVALID`. Default `false`.
    */
   readonly exact?: boolean
@@ -228,7 +228,7 @@ export interface TcpTunnelOptions extends SharedTunnelOptions {
   readonly host?: string
   /** The path of the service's unix socket. */
   readonly unix?: string
-  /** The public port to ask for. Default any of the server's range. Taken: `PORT_TAKEN`; outside: `NOT_ALLOWED`. */
+  /** The public port to ask for. Default any of the server's range. If in use: `PORT_TAKEN`; outside: `NOT_ALLOWED`. */
   readonly remotePort?: number
   /**
    * Shares the public port with other clients that ask for it like this; connections go to the one with the fewest open,
@@ -242,7 +242,7 @@ export interface TcpTunnelOptions extends SharedTunnelOptions {
    * it. The service must be told to expect one. Default none. Anything else: `OPTION_INVALID`.
    */
   readonly proxyProtocol?: 'v1' | 'v2'
-  /** The time that the service has to accept a connection. Default 10,000 ms. Above: the visitor's is cut. */
+  /** The time that the service has to accept a connection. Default 10,000 ms. If exceeded: the visitor's is cut. */
   readonly originConnectTimeoutMs?: number
 }
 
@@ -254,7 +254,7 @@ export type RawTunnelOptions = Omit<TcpTunnelOptions, 'remotePort'>
  * what they send: it has the certificate. Exactly one of `port` and `unix` says where it is.
  */
 export interface TlsTunnelOptions extends RawTunnelOptions {
-  /** The name to ask for, as of an HTTP tunnel. Default adjective-noun. Taken: `NAME_TAKEN`, because the certificate has it. */
+  /** The name to ask for, as of an HTTP tunnel. Default adjective-noun. If in use: `NAME_TAKEN`, because the certificate has it. */
   readonly subdomain?: string
   /** Whether the tunnel also receives connections for all names below its own. Default `false`. */
   readonly wildcard?: boolean
@@ -272,11 +272,11 @@ export interface UdpTunnelOptions extends SharedTunnelOptions {
   readonly port: number
   /** The host of the service. Default `localhost`, which is 127.0.0.1 here: a datagram cannot try both address families. */
   readonly host?: string
-  /** The public port to ask for. Default any of the server's range. Taken: `PORT_TAKEN`; outside: `NOT_ALLOWED`. */
+  /** The public port to ask for. Default any of the server's range. If in use: `PORT_TAKEN`; outside: `NOT_ALLOWED`. */
   readonly remotePort?: number
   /**
    * The time without datagrams after which a visitor's address and port is forgotten, as in the NAT of a router. Default 60,000
-   * ms. Above: the flow ends at both ends, and the next datagram begins another, from another port to the service.
+   * ms. If exceeded: the flow ends at both ends, and the next datagram begins another, from another port to the service.
    */
   readonly idleTimeoutMs?: number
 }
@@ -383,7 +383,7 @@ export interface TunnelClientOptions extends HttpTunnelOptions {
    * one the carrier is made by `ws`, and bulk stays on it, because links would not go that way.
    */
   readonly agent?: object
-  /** The time from the dial to the registration. Default 10,000 ms. Above: `CONNECT_TIMEOUT`. */
+  /** The time from the dial to the registration. Default 10,000 ms. If exceeded: `CONNECT_TIMEOUT`. */
   readonly connectTimeoutMs?: number
   /** Whether to reconnect after a lost connection. Default `true`: tries for ever, first at once, then with full jitter. */
   readonly reconnect?: boolean
@@ -403,7 +403,7 @@ export interface TunnelClientOptions extends HttpTunnelOptions {
   readonly probeIntervalMs?: number
   /**
    * The time for which `client.close()`, or the `close()` of a tunnel, waits for open requests. Default 10,000 ms, as long as
-   * supervisors such as systemd and Docker wait, or longer. Above: it is cut.
+   * supervisors such as systemd and Docker wait, or longer. If exceeded: it is cut.
    */
   readonly drainTimeoutMs?: number
   /**

@@ -21,7 +21,7 @@ export interface AccessLogOptions extends ForTunnels {
   readonly maxFiles?: number
   /** Number of this process among those of one server, as the field `worker`: each counts its own `id`. Default: no such field. */
   readonly worker?: number
-  /** Lines that wait for a slow disk or pipe, in bytes. Default 4 MiB. Above: they are dropped, and a line says how many. */
+  /** Lines that wait for a slow disk or pipe, in bytes. Default 4 MiB. If exceeded: they are dropped, and a line says how many. */
   readonly maxQueuedBytes?: number
 }
 

@@ -7,7 +7,7 @@ import { asciiLowerCase } from '../http/characters.ts'
 import type { VisitorCertificate } from '../plugin.ts'
 import type { Entry, Recognised, Request, Way } from './way.ts'
 
-/** Authorities of one guard. Above: `OPTION_INVALID`. */
+/** Authorities of one guard. If exceeded: `OPTION_INVALID`. */
 const MAX_AUTHORITIES = 20
 
 export class ClientCertificate implements Way {

@@ -29,7 +29,7 @@ const MAX_TOGETHER = 4
 const MAX_ENDED = 10_000
 /** The other servers of a cluster hear of so many of one tunnel at a time. Above, only this server knows of them. */
 export const MAX_SHARED_ENDS = 1_000
-/** Links that worked once and were used, remembered until they expire. Above: links that work once are refused. */
+/** Links that worked once and were used, remembered until they expire. If exceeded: links that work once are refused. */
 const MAX_USED = 10_000
 const PURPOSE = 'session'
 

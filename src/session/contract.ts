@@ -11,9 +11,9 @@ export interface SessionOptions extends HeartbeatOptions, WindowLimits {
   /** Only the server opens streams. */
   readonly role: 'server' | 'client'
   readonly scheduler: Scheduler
-  /** Streams open at once. Above: an OPEN is answered with RESET `TUNNEL_BUSY`. */
+  /** Streams open at once. If exceeded: an OPEN is answered with RESET `TUNNEL_BUSY`. */
   readonly maxStreams: number
-  /** Frames without data that may wait while the carrier is full, bytes. Above: `FLOOD`, without a word. */
+  /** Frames without data that may wait while the carrier is full, bytes. If exceeded: `FLOOD`, without a word. */
   readonly maxCarrierBacklogBytes: number
   /** Shared with other sessions: more frames at once than a portion wait there. Without it all are taken at once. */
   readonly turns?: Turns

@@ -41,7 +41,7 @@ export class LinkSet implements LinkOwner {
   #awaited = new Map<Link, number>()
   #cancelLook: (() => void) | undefined
 
-  /** `deadAfterMs`: silence of a link whose far side says that it sent more. Above: it is closed. */
+  /** `deadAfterMs`: silence of a link whose far side says that it sent more. If exceeded: it is closed. */
   constructor(session: LinkSession, outbox: Outbox, scheduler: Scheduler, deadAfterMs: number) {
     this.#session = session
     this.#outbox = outbox

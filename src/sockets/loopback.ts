@@ -25,7 +25,7 @@ export interface LocalListening {
   close(): void
 }
 
-/** The maximum number of connections: more than a browser and some commands need. Above: a connection is closed at once. */
+/** The maximum number of connections: more than a browser and some commands need. If exceeded: a connection is closed at once. */
 const MAX_CONNECTIONS = 128
 /** A free port of IPv4 that is taken on IPv6 is tried again with another one so often. */
 const TRIES = 5

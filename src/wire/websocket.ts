@@ -49,7 +49,7 @@ export interface WebSocketParserOptions {
   /** The role of this end: a server accepts only masked frames, a client only unmasked ones (section 5.1). */
   readonly role: 'server' | 'client'
   /**
-   * The maximum length of a text message in bytes; asked with each frame of one. Above: failed with 1009. 0 refuses text with
+   * The maximum length of a text message in bytes; asked with each frame of one. If exceeded: failed with 1009. 0 refuses text with
    * 1003.
    */
   readonly maxTextBytes: number | (() => number)

@@ -10,7 +10,7 @@ import { Given, misfit, type Tool } from './tool.ts'
 const REVISIONS = ['2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05']
 /** Of one message: an edited body, and room. Above, the line is refused and the connection ends. */
 const MAX_LINE_CHARS = 4_194_304
-/** Calls under way at once: an agent waits for some, and makes few. Above: an error. */
+/** Calls under way at once: an agent waits for some, and makes few. If exceeded: an error. */
 const MAX_CALLS = 32
 
 const PARSE_ERROR = -32_700

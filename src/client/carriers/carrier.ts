@@ -26,7 +26,7 @@ export interface CarrierRequest {
   readonly token?: string | undefined
   /** Subprotocols to offer, best first. */
   readonly protocols: readonly string[]
-  /** From the first packet to the answer, milliseconds. Above: `CONNECT_TIMEOUT`. */
+  /** From the first packet to the answer, milliseconds. If exceeded: `CONNECT_TIMEOUT`. */
   readonly timeoutMs: number
   /** The proxy on the way, for messages. */
   readonly proxyLabel?: string | undefined

@@ -30,7 +30,7 @@ export interface SeenMessage {
 }
 
 export interface WaitOptions {
-  /** Milliseconds, from 1 to 600,000. Default 30,000. Above: `WAIT_TIMEOUT`, which says what came instead. */
+  /** Milliseconds, from 1 to 600,000. Default 30,000. If exceeded: `WAIT_TIMEOUT`, which says what came instead. */
   readonly timeout?: number
   /** `true`: only what ends from now on. Default `false`: also what is here already. */
   readonly fresh?: boolean

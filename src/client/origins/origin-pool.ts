@@ -24,7 +24,7 @@ export interface OriginRequest {
   /** Head and body as they go on the connection. */
   readonly bytes: Uint8Array
   readonly timeoutMs: number
-  /** Longest body of an answer. Above: `RESPONSE_TOO_LARGE`. */
+  /** Longest body of an answer. If exceeded: `RESPONSE_TOO_LARGE`. */
   readonly maxBodyBytes: number
   /** It has a login that counts for the connection. */
   readonly logsConnectionIn: boolean

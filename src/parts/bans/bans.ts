@@ -5,7 +5,7 @@ import { isNetwork, Networks } from '../../networks.ts'
 import type { Ban, OperationsStore } from '../../operations.ts'
 import type { SharedBans } from './shared-bans.ts'
 
-/** Bans at once. Above: `OPTION_INVALID`. */
+/** Bans at once. If exceeded: `OPTION_INVALID`. */
 const MAX_BANS = 10_000
 /** Those of all servers, with those that were taken back in the last 90 days. */
 export const MAX_SHARED = 20_000

@@ -7,7 +7,7 @@ import type { Inbox } from './inbox.ts'
 import { withoutMarks } from './marks.ts'
 import { inboxSettings } from './options.ts'
 
-/** Names with an inbox, with those that were given up in the last 90 days, of about 200 bytes. Above: only the server where its client was knows of it. */
+/** Names with an inbox, with those that were given up in the last 90 days, of about 200 bytes. If exceeded: only the server where its client was knows of it. */
 const MAX_BOXES = 100_000
 
 export const installInbox: Install = server => {

@@ -5,7 +5,7 @@ import { type ErrorCode, TunnelError } from '../../errors.ts'
 import type { Deadline, Deadlines } from '../limits/deadlines.ts'
 
 const REPORT_EVERY_MS = 60_000
-/** Plugins that are counted one by one; a client that is refused over and over has another guard each time. Above: all others as one. */
+/** Plugins that are counted one by one; a client that is refused over and over has another guard each time. If exceeded: all others as one. */
 const MAX_PLUGINS = 1_000
 const OTHERS = {}
 /** For the operator: that of the code is for who meets it in an answer. */

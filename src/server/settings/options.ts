@@ -25,20 +25,20 @@ export interface TokenRule {
    * others. Default `false`.
    */
   readonly reserve?: boolean
-  /** Subdomains it may have: `app`, `team-*`. Default all. Others: `NOT_ALLOWED`. */
+  /** Subdomains it may have: `app`, `team-*`. Default all. For others: `NOT_ALLOWED`. */
   readonly names?: readonly string[]
   /**
    * Kinds of tunnels it may have: `http`, `tcp`, `udp`, `tls`. Default all. With `names`, which ports do not have: `http`
-   * and `tls`, and those of `tcpPorts` and `udpPorts` where these are given. Others: `NOT_ALLOWED`.
+   * and `tls`, and those of `tcpPorts` and `udpPorts` where these are given. For others: `NOT_ALLOWED`.
    */
   readonly kinds?: readonly TunnelKind[]
-  /** The public TCP ports that the token may have, of those of the server. Default all of these. Others: `NOT_ALLOWED`. */
+  /** The public TCP ports that the token may have, of those of the server. Default all of these. For others: `NOT_ALLOWED`. */
   readonly tcpPorts?: string
   /** The public UDP ports that the token may have, as `tcpPorts`. */
   readonly udpPorts?: string
   /**
    * Tunnels of all its clients together, those whose client is away for no longer than the lease included. Default 32,768.
-   * Above: `CLIENT_LIMIT`.
+   * If exceeded: `CLIENT_LIMIT`.
    */
   readonly maxTunnels?: number
   /**
@@ -48,23 +48,23 @@ export interface TokenRule {
   readonly maxPorts?: number
   /** Whether tunnels without a guard are refused with `NOT_ALLOWED`. Default `false`. */
   readonly requireGuard?: boolean
-  /** Clients connected at once with it. Default half of the limit `maxClients`. Above: `CLIENT_LIMIT`, at the upgrade. */
+  /** Clients connected at once with it. Default half of the limit `maxClients`. If exceeded: `CLIENT_LIMIT`, at the upgrade. */
   readonly maxClients?: number
   /**
    * Hosts outside of the server's domains that its tunnels may answer: `www.customer.example`, `*.customer.example`, `*` for any.
-   * Default none; of a token that is a text alone, any. Others: `NOT_ALLOWED`.
+   * Default none; of a token that is a text alone, any. For others: `NOT_ALLOWED`.
    */
   readonly hosts?: readonly string[]
-  /** The number of custom domains of all its clients together, leases included. Default 256. Above: `CLIENT_LIMIT`. */
+  /** The number of custom domains of all its clients together, leases included. Default 256. If exceeded: `CLIENT_LIMIT`. */
   readonly maxHosts?: number
   /**
    * Requests, and connections of raw tunnels, of all visitors of all its tunnels together: `limit` in `windowMs`. Default no bound.
-   * Above: 429 `RATE_LIMITED`; raw connections are reset. A limit outside of 1 to 1,000,000, or a window outside of 1 s to 24 h:
+   * If exceeded: 429 `RATE_LIMITED`; raw connections are reset. A limit outside of 1 to 1,000,000, or a window outside of 1 s to 24 h:
    * `OPTION_INVALID`.
    */
   readonly rate?: { readonly limit: number; readonly windowMs: number }
   /**
-   * Bytes a second, each way, of all visitors of all its tunnels together. Default no bound. Above: bytes wait, and nothing is cut. Not for
+   * Bytes a second, each way, of all visitors of all its tunnels together. Default no bound. If exceeded: bytes wait, and nothing is cut. Not for
    * UDP. Below 1,024: `OPTION_INVALID`.
    */
   readonly bandwidth?: number
@@ -114,7 +114,7 @@ export interface TunnelServerOptions {
    */
   readonly clientCa?: string
   /**
-   * The oldest version of TLS on `port`: `'1.2'` or `'1.3'`. Default `'1.2'`: what browsers since 2014 speak. Below: the
+   * The oldest version of TLS on `port`: `'1.2'` or `'1.3'`. Default `'1.2'`: what browsers since 2014 speak. If less: the
    * handshake fails. Without `tls` or `certificates`: `OPTION_INVALID`. A reload cannot change it.
    */
   readonly tlsMinVersion?: '1.2' | '1.3'
@@ -261,20 +261,20 @@ export interface TunnelServerOptions {
  * allowed; elsewhere the least is 1. A value outside, or a name that is not here: `OPTION_INVALID`.
  */
 export interface ServerLimits {
-  /** The size of a request or response head. Default 65,536. Above: 431 (visitor) or 502 (origin). */
+  /** The size of a request or response head. Default 65,536. If exceeded: 431 (visitor) or 502 (origin). */
   readonly maxHeadBytes: number
-  /** The number of header lines in a head. Default 200. Above: 431 or 502. */
+  /** The number of header lines in a head. Default 200. If exceeded: 431 or 502. */
   readonly maxHeaderCount: number
-  /** The length of the request target. Default 16,384. Above: 414. */
+  /** The length of the request target. Default 16,384. If exceeded: 414. */
   readonly maxTargetBytes: number
   /**
    * The time from the first byte to the blank line of a request head, and for the next bytes of a body that the server stores
-   * completely: for an inbox, for all clients of a pool, or on the JSON wire. Default 15,000. Above: 408. `0`: none.
+   * completely: for an inbox, for all clients of a pool, or on the JSON wire. Default 15,000. If exceeded: 408. `0`: none.
    */
   readonly headTimeoutMs: number
   /**
    * The size of a request body, framing included, that every client of a pool gets: the server stores it until all have read
-   * it. Default 1,048,576, more than providers of webhooks send. Longer: `BODY_TOO_LARGE`.
+   * it. Default 1,048,576, more than providers of webhooks send. If longer: `BODY_TOO_LARGE`.
    */
   readonly maxCopyBodyBytes: number
   /**
@@ -289,33 +289,33 @@ export interface ServerLimits {
    * visitor's, others of `trustedProxies` are not counted. Default 8,192, a quarter of `maxVisitors`: offices and mobile
    * networks share addresses; at most half of `maxVisitors`, and half of the descriptors that visitors may take, so that
    * one address cannot fill a small server. The loopback is not counted, unless a value is given here or in `maxAddressRate`.
-   * Above: cut at once, or 503, with `ADDRESS_LIMIT` as an `error` event once a minute. `0`: none.
+   * If exceeded: cut at once, or 503, with `ADDRESS_LIMIT` as an `error` event once a minute. `0`: none.
    */
   readonly maxAddressVisitors: number
   /**
    * The number of new connections of one address per second, and of HTTP/2 requests that it gives up, by a reset or with the
    * connection; addresses count as in `maxAddressVisitors`. So many at once, and they come back evenly over a second. Default
-   * 1,000: a tenth of what one core accepts. Above: as `maxAddressVisitors`. `0`: none.
+   * 1,000: a tenth of what one core accepts. If exceeded: as `maxAddressVisitors`. `0`: none.
    */
   readonly maxAddressRate: number
-  /** A kept-alive visitor connection without a request. Default 75,000. Above: closed. `0`: none. */
+  /** A kept-alive visitor connection without a request. Default 75,000. If exceeded: closed. `0`: none. */
   readonly idleTimeoutMs: number
-  /** The time from the end of the request to the head of the response. Default 60,000. Above: 504. `0`: none. */
+  /** The time from the end of the request to the head of the response. Default 60,000. If exceeded: 504. `0`: none. */
   readonly originTimeoutMs: number
   /**
    * The time for which bytes may wait while their reader reads none: a response for its visitor, or a request for the app.
    * Default 300,000, for a paused video or a debugger: a visitor to whom nothing is sent, such as an idle WebSocket, is not
-   * concerned. Above: cut with `VISITOR_STALLED`, or `ORIGIN_TIMEOUT`. `0`: none.
+   * concerned. If exceeded: cut with `VISITOR_STALLED`, or `ORIGIN_TIMEOUT`. `0`: none.
    */
   readonly sendTimeoutMs: number
-  /** The size of a request body, in bytes. Default 0: unlimited. Above: 413 `BODY_TOO_LARGE`. */
+  /** The size of a request body, in bytes. Default 0: unlimited. If exceeded: 413 `BODY_TOO_LARGE`. */
   readonly maxBodyBytes: number
   /**
-   * Streams open at once per tunnel, idle ones included. Default 4,096. Above: the address that has most gives its newest up for one
+   * Streams open at once per tunnel, idle ones included. Default 4,096. If exceeded: the address that has most gives its newest up for one
    * that has fewer; without one, 503 `TUNNEL_BUSY`, or cut (TCP).
    */
   readonly maxStreams: number
-  /** Tunnels of one client. Default 256. Above: `CLIENT_LIMIT`. */
+  /** Tunnels of one client. Default 256. If exceeded: `CLIENT_LIMIT`. */
   readonly maxTunnels: number
   /**
    * The time for which an idle stream is kept for the next request. Default 4,000, below the 5 s of Node's keep-alive. `0`:
@@ -324,7 +324,7 @@ export interface ServerLimits {
   readonly streamIdleMs: number
   /**
    * Visitors of one UDP tunnel at once, by address and port: each is a stream here and a socket at the client. Default
-   * 1,024, a quarter of `maxStreams`, so that made-up addresses leave the client's other tunnels their streams. Above: one
+   * 1,024, a quarter of `maxStreams`, so that made-up addresses leave the client's other tunnels their streams. If exceeded: one
    * that was never answered gives way after a second, or the newest of the address that has most; otherwise the new one's
    * datagrams are dropped and counted.
    */
@@ -334,12 +334,12 @@ export interface ServerLimits {
    */
   readonly leaseMs: number
   /**
-   * The time for which a request or TCP connection waits for a client that reconnects. Default 10,000. Above: 503
+   * The time for which a request or TCP connection waits for a client that reconnects. Default 10,000. If exceeded: 503
    * `CLIENT_RECONNECTING`, or cut. `0`: 502 `CLIENT_GONE`, or cut, at once.
    */
   readonly holdTimeoutMs: number
   /**
-   * The time that a guard has for a visitor. Default 10,000: twice what the guards of this package give an issuer. Above: 500
+   * The time that a guard has for a visitor. Default 10,000: twice what the guards of this package give an issuer. If exceeded: 500
    * `PLUGIN_FAILED`, or cut.
    */
   readonly guardTimeoutMs: number
@@ -349,7 +349,7 @@ export interface ServerLimits {
    * time is over they get 503 `SERVER_STARTING` with Retry-After, and later ones 404. HTTP only. `0`: 404 at once.
    */
   readonly startupHoldMs: number
-  /** Clients connected at once. Default 10,000. Above: `CLIENT_LIMIT`. */
+  /** Clients connected at once. Default 10,000. If exceeded: `CLIENT_LIMIT`. */
   readonly maxClients: number
   /** The silence on a carrier after which the server sends a ping. Default 10,000. */
   readonly pingIntervalMs: number
@@ -357,9 +357,9 @@ export interface ServerLimits {
    * The silence on a carrier after which the server closes it. Default 25,000. More than `pingIntervalMs`, or `OPTION_INVALID`.
    */
   readonly deadAfterMs: number
-  /** The size of a JSON wire message in either direction. Default 64 MiB, what existing clients accept. Above: 413 or 502. */
+  /** The size of a JSON wire message in either direction. Default 64 MiB, what existing clients accept. If exceeded: 413 or 502. */
   readonly maxMessageBytes: number
-  /** The time for which `stop()` waits for open requests. Default 30,000. Above: it is cut. `0`: at once. */
+  /** The time for which `stop()` waits for open requests. Default 30,000. If exceeded: it is cut. `0`: at once. */
   readonly drainTimeoutMs: number
   /**
    * The time for which a kept-alive connection may have been idle when `stop()` closes it; an earlier request is served, as the

@@ -37,7 +37,7 @@ export interface AdminOptions {
    * With it, the other program may listen on the same port.
    */
   readonly upgrade?: AdminUpgrade
-  /** Tunnels with metrics of their own. Default 1,000, of some 5 KB each. Above: those that are gone give way, then `_other`. */
+  /** Tunnels with metrics of their own. Default 1,000, of some 5 KB each. If exceeded: those that are gone give way, then `_other`. */
   readonly maxMetricTunnels?: number
 }
 
@@ -54,7 +54,7 @@ export interface InboxOptions {
   readonly store: InboxStore
   /**
    * Webhooks of one name, of which one address has no more than it leaves free: half. An IPv6 address counts by its first 64 bits; the
-   * loopback, where a proxy may be, is not counted. Default 10,000. Above: the sender gets 503 `INBOX_FULL`, and tries again as it does by itself.
+   * loopback, where a proxy may be, is not counted. Default 10,000. If exceeded: the sender gets 503 `INBOX_FULL`, and tries again as it does by itself.
    */
   readonly maxRequests?: number
   /** Bytes of heads and bodies of one name, shared as `maxRequests`. Default 50 MiB; above likewise. */
@@ -64,11 +64,11 @@ export interface InboxOptions {
    * most half. Above likewise.
    */
   readonly maxAllBytes?: number
-  /** The maximum length of a body, in bytes. Default 1 MiB, at most 64 MiB; above: 413 `BODY_TOO_LARGE`. */
+  /** The maximum length of a body, in bytes. Default 1 MiB, at most 64 MiB; if exceeded: 413 `BODY_TOO_LARGE`. */
   readonly maxBodyBytes?: number
   /**
    * Bytes of bodies in memory that are being read or written. Default 64 MiB, or five times `maxBodyBytes`: one address has
-   * at most a fifth of them, one token half. Above: 503 `INBOX_FULL`. A body whose next bytes take longer than `headTimeoutMs`: 408 `REQUEST_TIMEOUT`.
+   * at most a fifth of them, one token half. If exceeded: 503 `INBOX_FULL`. A body whose next bytes take longer than `headTimeoutMs`: 408 `REQUEST_TIMEOUT`.
    */
   readonly maxUnwrittenBytes?: number
   /**
