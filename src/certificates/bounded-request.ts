@@ -6,9 +6,9 @@ export interface BoundedRequest {
   readonly method?: string
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: string
-  /** PEM: the only roots that are trusted. Default: those of the system. */
+  /** The PEM text of the only roots that are trusted. Default: those of the system. */
   readonly ca?: string | undefined
-  /** For the whole answer. */
+  /** The time for the whole response. */
   readonly timeoutMs: number
   readonly maxBytes: number
   readonly signal?: AbortSignal | undefined

@@ -5,11 +5,11 @@ import type { StoredRefusal } from '../store.ts'
 
 const AGAIN = ' It is tried again at '
 
-/** It does not make the next wait longer. */
+/** An error that does not make the next wait longer. */
 export class Delayed extends TunnelError {
   readonly untilMs: number
 
-  /** `why` may be the message of another error: what to do, and until when, is said once all the same. */
+  /** Makes the error. `why` may be the message of another error: what to do, and until when, is said only once. */
   constructor(why: string, untilMs: number, code: ErrorCode = 'CERTIFICATE_DELAYED') {
     const reason = until(AGAIN, until(` ${ERRORS[code].action}`, why))
     super(code, `${reason}${AGAIN}${new Date(untilMs).toISOString()}.`)
@@ -35,7 +35,7 @@ export class Standing extends Delayed {
   }
 }
 
-/** `text` in front of `mark`; all of it without one. */
+/** Returns the `text` before `mark`, or all of it without one. */
 function until(mark: string, text: string): string {
   const at = text.indexOf(mark)
   return at === -1 ? text : text.slice(0, at)

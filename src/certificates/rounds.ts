@@ -3,7 +3,7 @@
 import type { Clock } from './clock.ts'
 
 const SHORTEST_MS = 1_000
-/** After a round that failed. */
+/** The pause in milliseconds after a round that failed. */
 const RETRY_MS = 60_000
 
 export class Rounds {
@@ -15,7 +15,7 @@ export class Rounds {
   #plannedMs: number | undefined
   #isStopped = false
 
-  /** `work` resolves with when it wants to be called again. */
+  /** Makes the rounds. `work` resolves with the time of the next call. */
   constructor(clock: Clock, work: () => Promise<number>, report: (error: unknown) => void) {
     this.#clock = clock
     this.#work = work

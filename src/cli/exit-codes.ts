@@ -2,7 +2,7 @@
 
 import type { ErrorCode } from '../errors.ts'
 
-/** 130 and 143 are what shells expect of a program that Ctrl+C or SIGTERM ended at once. */
+/** The exit codes; 130 and 143 are what shells expect of a program that Ctrl+C or SIGTERM ended at once. */
 export const EXIT = {
   ok: 0,
   unexpected: 1,

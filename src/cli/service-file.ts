@@ -3,19 +3,19 @@
 import { TunnelError } from '../errors.ts'
 import { visible } from './terminal/format.ts'
 
-/** What is to run, whatever runs it. */
+/** The settings of a service, for every service manager. */
 export interface ServiceSettings {
   readonly name: string
   /** The command that runs, such as `up` or `server`. */
   readonly kind: string
-  /** Program and words, each as it is. No secrets. */
+  /** The program and its words, unchanged. No secrets. */
   readonly command: readonly string[]
   readonly folder: string
-  /** Of the whole machine, started with it; else of this user. */
+  /** Whether it belongs to the machine, and starts with it; otherwise to this user. */
   readonly isSystem: boolean
-  /** Of a service of the machine: as whom it runs. `undefined`: a user that systemd makes for it. */
+  /** The user of a service of the machine. `undefined`: a user that systemd makes for it. */
   readonly user: string | undefined
-  /** What it gets as variables. They stand in a file that only root, or the user, reads. */
+  /** The variables of the service. They stand in a file that only root, or the user, reads. */
   readonly variables: Readonly<Record<string, string>>
   /** The file with the variables. */
   readonly variablesPath: string
@@ -56,7 +56,7 @@ const NOTIFYING: ReadonlySet<string> = new Set([
   'up',
 ])
 
-/** What every service manager of a user can do without rights of root. */
+/** The limits that every service manager of a user can set without rights of root. */
 const USER_LIMITS = `NoNewPrivileges=yes
 UMask=0077
 LockPersonality=yes
@@ -69,7 +69,7 @@ SystemCallFilter=@system-service
 SystemCallFilter=~@privileged @resources
 SystemCallErrorNumber=EPERM`
 
-/** As packaging/systemd/localtunnels.service, besides. A test compares them. */
+/** The further limits of packaging/systemd/localtunnels.service. A test compares them. */
 const SYSTEM_LIMITS = `LimitNOFILE=65536
 PrivateDevices=yes
 PrivateTmp=yes
@@ -150,7 +150,7 @@ export function environmentFile(variables: ServiceSettings['variables']): string
     .join('')
 }
 
-/** Only its user may read it when there are variables: launchd has no other place for them. */
+/** Returns the plist. Only its user may read it if there are variables: launchd has no other place for them. */
 export function launchdList(
   label: string,
   { command, folder, user, variables }: Omit<ServiceSettings, 'variablesPath'>,

@@ -97,7 +97,7 @@ function exposed(what: string): TunnelError {
   )
 }
 
-/** `https://user:password@host`, also behind `--route /api=`. */
+/** Whether the text is `https://user:password@host`, also after `--route /api=`. */
 function hasPassword(text: string): boolean {
   return /[a-z][a-z\d+.-]*:\/\/[^\s/?#]*@/i.test(text)
 }

@@ -8,7 +8,7 @@ import { GUARD_FIELDS, RAW_GUARD_KEYS, SERVICE_FIELDS } from './schema/fields.ts
 import type { Output } from './schema/inferred.ts'
 import type { ServiceConfig, ServiceKind } from './service.ts'
 
-/** What the table says of one service. */
+/** The checked table of one service. */
 export type CheckedService = Output<'service'>
 type GivenPool = Exclude<CheckedService['pool'], boolean | undefined>
 
@@ -49,7 +49,7 @@ const portOptions = (port: number | undefined, remotePort: number | undefined) =
   ...(remotePort !== undefined && { remotePort }),
 })
 
-/** `undefined`: there is a fault that leaves nothing to say. */
+/** Checks a service. `undefined` if a fault leaves nothing to return. */
 function checkService(
   name: string,
   checked: CheckedService,
@@ -153,7 +153,7 @@ function checkTarget(path: string, possible: readonly string[], check: Check): v
   }
 }
 
-/** What of a URL, or about it, would have no effect. */
+/** Reports keys that have no effect with a URL. */
 function checkUrls(path: string, { host, url, routes }: CheckedService, check: Check): void {
   if (host !== undefined) check.appHost(`${path}.host`, parseHost(host).hostname)
   const urls = new Map<string, string>(url === undefined ? [] : [[`${path}.url`, url]])
@@ -189,7 +189,7 @@ function plainOf(value: unknown): unknown {
   return Object.fromEntries(entries.map(([key, one]) => [key, plainOf(one)]))
 }
 
-/** What one tunnel may have. */
+/** The maximum number of routes of one tunnel. */
 const MAX_ROUTES = 32
 
 function checkRoutes(path: string, routes: readonly string[], check: Check): void {

@@ -4,7 +4,7 @@ import { closeSync, existsSync, fstatSync, openSync, readFileSync, statSync } fr
 import { extname, join } from 'node:path'
 import type { Fault } from './fault.ts'
 
-/** What is larger is no configuration, and no certificate. */
+/** The maximum size of a configuration or certificate. */
 const MAX_FILE_BYTES = 1_048_576
 
 export const EXTENSIONS = ['.toml', '.yaml', '.yml', '.json', '.ts'] as const
@@ -37,7 +37,7 @@ export function readConfigText(path: string): string | Fault {
   }
 }
 
-/** With its byte order mark, or a text in letters of ASCII, of which every other byte is zero. */
+/** Whether the bytes are UTF-16: with its byte order mark, or ASCII text of which every other byte is zero. */
 function isUtf16(bytes: Uint8Array): boolean {
   const [first, second] = bytes
   if ((first === 0xff && second === 0xfe) || (first === 0xfe && second === 0xff)) return true
@@ -68,7 +68,7 @@ export function readSmallFile(path: string): Uint8Array | string {
   }
 }
 
-/** Why a file cannot be read, as a person says it. */
+/** Returns why a file cannot be read, in plain words. */
 function reasonOf(error: unknown): string {
   const code = error instanceof Error && 'code' in error ? String(error.code) : ''
   const words: Readonly<Record<string, string>> = {

@@ -8,7 +8,7 @@ import type {
 } from '../client/options.ts'
 import type { RouteTarget } from './target.ts'
 
-/** One service. `options` are those of the client's function of the same name as `kind`. */
+/** A service. `options` are those of the client's function of the same name as `kind`. */
 export type ServiceConfig =
   | { readonly name: string; readonly kind: 'http'; readonly options: HttpServiceOptions }
   | { readonly name: string; readonly kind: 'tcp'; readonly options: TcpTunnelOptions }
@@ -17,7 +17,7 @@ export type ServiceConfig =
 
 export type ServiceKind = ServiceConfig['kind']
 
-/** Exactly one of `port`, `url`, `unix` and `folder` is there. */
+/** The options of an HTTP service: exactly one of `port`, `url`, `unix` and `folder` is there. */
 export type HttpServiceOptions = Omit<HttpTunnelOptions, 'routes'> &
   Named & { readonly routes?: Readonly<Record<string, RouteTarget>> }
 

@@ -24,7 +24,7 @@ interface Waiting {
   reject(error: Error): void
 }
 
-/** What it asks ends with the connection: a process whose directory is gone is about to end. */
+/** A directory over a unix socket. Its requests end with the connection: a process whose directory is gone is about to end. */
 export class UnixDirectory implements Directory {
   readonly #socket: Socket
   readonly #listeners = new Set<DirectoryListener>()

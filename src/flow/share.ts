@@ -5,7 +5,9 @@ import type { Turns } from '../session/turns.ts'
 
 export interface FlowShareOptions {
   readonly scheduler: Scheduler
-  /** Shared by the UDP tunnels of one server or one process of clients: what they send on in one turn of the event loop. */
+  /**
+   * The turns of the UDP tunnels of one server or one process of clients, for what they send on in one turn of the event loop.
+   */
   readonly turns: Turns
   /** A flow without datagrams either way for so long ends, milliseconds. */
   readonly idleTimeoutMs: number

@@ -17,13 +17,13 @@ import {
   write,
 } from './message-fields.ts'
 
-/** What the text of an answer depends on besides its fields. */
+/** The facts that the text of a response depends on, in addition to its fields. */
 export interface AnswerTerms {
   /** No body follows. */
   readonly isLast: boolean
   /** The method of the request. */
   readonly method: string
-  /** Of an extended CONNECT: the Sec-WebSocket-Accept that the other side of the upgrade wants to see; else empty. */
+  /** The Sec-WebSocket-Accept of an extended CONNECT that the other side of the upgrade expects. Empty otherwise. */
   readonly webSocketAccept: string
 }
 

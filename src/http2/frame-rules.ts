@@ -11,7 +11,7 @@ const NO_STREAM = fault(PROTOCOL_ERROR, 'a frame on a stream that no request can
 const ON_STREAM = fault(PROTOCOL_ERROR, 'a frame of the connection on a stream')
 const PUSHED = fault(PROTOCOL_ERROR, 'PUSH_PROMISE, which is not enabled')
 
-/** What ends the connection about a frame with this header, whatever came before it. */
+/** Returns the fault of a frame with this header that ends the connection, whatever came before it. */
 export function faultOfHeader(
   type: number,
   flags: number,

@@ -6,7 +6,7 @@ import { INDEX_OF_NAME } from './static-table.ts'
 
 export interface KnownName {
   readonly bytes: Uint8Array
-  /** In the static table; 0 when it is not there. */
+  /** The index in the static table; 0 if it is not there. */
   readonly index: number
   readonly indexing: number
 }

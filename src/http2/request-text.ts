@@ -132,7 +132,9 @@ function pseudoName(list: FieldList, field: number): Exclude<keyof typeof pseudo
   }
 }
 
-/** Index behind the line, -1 when its parts are missing, too many, or not what a line can show. */
+/**
+ * Writes the request line. Returns the index after it, or -1 if its parts are missing, too many, or not what a line can have.
+ */
 function writeRequestLine(list: FieldList, mayUpgrade: boolean, into: Uint8Array, at: number): number {
   const { bytes } = list
   const { method, scheme, authority, path, protocol } = pseudo

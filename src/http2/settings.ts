@@ -24,12 +24,15 @@ export class PeerSettings {
   maxHeaderListSize: number = Number.POSITIVE_INFINITY
   /** Whether a WebSocket may be opened on a stream (RFC 8441). */
   enableConnectProtocol = false
-  /** Why `read` refused. */
+  /** The reason why `read` refused. */
   problem = ''
 
   readonly #isServer: boolean
 
-  /** `role`: that of the peer. A server may not say that it takes pushes, a client says nothing by ENABLE_CONNECT_PROTOCOL. */
+  /**
+   * Makes the settings of a peer with this role. A server may not say that it takes pushes, a client says nothing by
+   * ENABLE_CONNECT_PROTOCOL.
+   */
   constructor(role: 'server' | 'client') {
     this.#isServer = role === 'server'
   }

@@ -6,10 +6,10 @@ import type { RawVisits } from './fronts/raw-visits.ts'
 import type { Visitors } from './fronts/visitors.ts'
 import type { Exchanges } from './routing/exchanges.ts'
 
-/** How long connections may take to close by themselves at the very end of `stop()`. */
+/** The time in milliseconds for connections to close by themselves at the very end of `stop()`. */
 const LAST_WORDS_MS = 1_000
 
-/** What the end waits for. */
+/** The parts that the end waits for. */
 interface Parts {
   readonly visitors: Visitors
   readonly exchanges: Exchanges
@@ -36,7 +36,7 @@ export class Draining {
     return this.#parts.visitors.isEmpty
   }
 
-  /** Something that the end may be waiting for is over. */
+  /** Called when something has ended that the end may be waiting for. */
   somethingEnded(): void {
     if (this.#whenIdle !== undefined && this.#isIdle) this.#whenIdle()
     if (this.#whenEmpty !== undefined && this.#isEmpty) this.#whenEmpty()

@@ -8,12 +8,12 @@ import type { Turns, Waiting } from './turns.ts'
 /** Frames taken before others may have their turn: a fifth of a millisecond, when each brings an answer to a visitor. */
 const FRAMES_AT_ONCE = 32
 
-/** What arrivals need of their session. */
+/** The operations of the session that arrivals need. */
 export interface ArrivalsOwner {
   readonly isClosed: boolean
   /** The other side lives. */
   heard(): void
-  /** What arrived breaks the protocol. */
+  /** Closes the session: what arrived breaks the protocol. */
   close(code: ErrorCode): void
   /** Runs what may throw; a throw ends the session. */
   guard(task: () => void): void
@@ -24,10 +24,10 @@ export class Arrivals implements Waiting {
   readonly #carrier: Carrier
   readonly #turns: Turns | undefined
   readonly #decoder: FrameDecoder
-  /** What has arrived and waits for the session's turn. Meanwhile the carrier is not read. */
+  /** The bytes that arrived and wait for the session's turn. Meanwhile the carrier is not read. */
   readonly #unread: { readonly bytes: Uint8Array; readonly start: number; readonly end: number }[] = []
 
-  /** Without `turns` all that arrives is decoded at once. */
+  /** Makes the arrivals. Without `turns` everything is decoded at once. */
   constructor(owner: ArrivalsOwner, carrier: Carrier, frames: FrameHandler, turns: Turns | undefined) {
     this.#owner = owner
     this.#carrier = carrier
@@ -50,7 +50,7 @@ export class Arrivals implements Waiting {
     this.#decoder.stop()
   }
 
-  /** Its turn has come. */
+  /** Called when its turn has come. */
   turn(): void {
     this.#owner.guard(() => {
       this.#owner.heard()

@@ -3,9 +3,9 @@
 import type { Scheduler } from './scheduler.ts'
 
 export interface HeartbeatOptions {
-  /** Silence before a PING, milliseconds. */
+  /** The silence before a PING, in milliseconds. */
   readonly pingIntervalMs: number
-  /** Silence before the carrier is given up, milliseconds. */
+  /** The silence before the carrier is closed, in milliseconds. */
   readonly deadAfterMs: number
   /** The same while a visitor waits for the other side: `isAwaited`. Default `deadAfterMs`. */
   readonly hungAfterMs?: number
@@ -17,11 +17,11 @@ interface Ping {
   readonly answered: (() => void) | undefined
 }
 
-/** PINGs without an answer that are remembered: enough for a dead carrier's last minute. */
+/** The maximum number of remembered PINGs without a reply: enough for a dead carrier's last minute. */
 const MAX_UNANSWERED = 8
 
 export class Heartbeat {
-  /** Smallest round trip seen, milliseconds; 0 before the first. */
+  /** The smallest round trip seen, in milliseconds; 0 before the first. */
   roundTripMs = 0
   readonly #scheduler: Scheduler
   readonly #options: HeartbeatOptions
@@ -31,7 +31,7 @@ export class Heartbeat {
   #nextNumber = 1
   #heard = false
   #silentMs = 0
-  /** Of that, how long a visitor has waited. */
+  /** The part of the silence in which a visitor has waited. */
   #awaitedMs = 0
   readonly #isAwaited: () => boolean
   #cancelTick: () => void
@@ -51,7 +51,7 @@ export class Heartbeat {
     this.#cancelTick = this.#planTick()
   }
 
-  /** Any bytes arrived. */
+  /** Called when any bytes arrived. */
   heard(): void {
     this.#heard = true
   }

@@ -15,21 +15,21 @@ import type { Stream } from './stream.ts'
 const MAX_UNCONSUMED_BYTES = 524_288
 
 /**
- * Silence before the system asks whether the far side is there. A link has no heartbeat of its own, and the path that it
+ * The silence in milliseconds before the system probes the far side. A link has no heartbeat of its own, and the path that it
  * takes may break while the carrier's does not.
  */
 const KEEP_ALIVE_IDLE_MS = 10_000
 
-/** Whose bytes come on the far side's half. */
+/** The stream whose bytes come on the far side's half. */
 interface Binding {
-  /** `undefined`: the stream was gone before; its bytes are dropped. */
+  /** The stream. `undefined` if it was gone before; its bytes are dropped. */
   readonly stream: Stream | undefined
   readonly streamId: number
   /** The byte of the link behind the last one. Not known until UNLINK. */
   to: number
 }
 
-/** What a link tells its session. */
+/** A receiver of the events of a link. */
 export interface LinkOwner {
   /** Bytes for a stream. */
   linkReceived(stream: Stream, bytes: Uint8Array): void
@@ -58,21 +58,21 @@ export class Link {
   #binding: Binding | undefined
   /** A stream left this side's half, and its last bytes may still be on their way. */
   #isSettling = false
-  /** This side puts no more streams on it. The far side may, until it hears that this side wants to close the link. */
+  /** Whether this side puts no more streams on it. The far side may, until it hears that this side wants to close the link. */
   isRetired = false
   /** Bytes that came before the LINK frame that says whose they are. Reading is paused meanwhile. */
   #early: Uint8Array[] = []
   #isPaused = false
   #isClosed = false
-  /** It is lent for good, and carries no streams any more. */
+  /** Whether it is lent for good, and carries no streams any more. */
   #isLent = false
-  /** What moves bytes of the sender here without the main thread, and what waits for its end. */
+  /** The splice that moves bytes of the sender here, and the callbacks for its end. */
   #outgoing: Splice | undefined
   #left: (() => void) | undefined
-  /** What moves bytes from here to where their stream's handler wants them. */
+  /** The splice that moves bytes from here to the stream's handler. */
   #incoming: Splice | undefined
 
-  /** `over` is called once, when the link closes. */
+  /** Makes a link. `over` is called once, when it closes. */
   constructor(number: number, socket: Socket, owner: LinkOwner, over?: () => void) {
     this.number = number
     this.#socket = socket
@@ -95,12 +95,12 @@ export class Link {
     }
   }
 
-  /** This side's half may carry a stream. */
+  /** Whether this side's half may carry a stream. */
   get isFree(): boolean {
     return this.sender === undefined && !this.#isSettling && !this.isRetired && !this.#isLent
   }
 
-  /** It is not used, either way. */
+  /** Whether it is unused in both directions. */
   get isIdle(): boolean {
     const isFree = this.sender === undefined && !this.#isSettling && !this.#isLent
     return isFree && this.#binding === undefined
@@ -209,7 +209,7 @@ export class Link {
     return true
   }
 
-  /** What comes may be moved from the next turn on. */
+  /** Lets bytes be moved from the next turn on. */
   requestSplice(): void {
     if (!this.#isPaused) this.#socket.requestSplice?.()
   }

@@ -1,6 +1,9 @@
 // How often an honest peer may do something: a count per second, so that a flood ends its session.
 
-/** PINGs and their like tolerated; an honest peer pings once in ten seconds, and a few times when it wakes up. */
+/**
+ * The number of PINGs and similar frames per second that are tolerated; an honest peer pings once in ten seconds, and a few
+ * times when it wakes up.
+ */
 export const MAX_PINGS_PER_SECOND = 50
 
 export class Tolerance {

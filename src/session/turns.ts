@@ -4,7 +4,9 @@ import type { Scheduler } from './scheduler.ts'
 
 /** A connection that has received more than one portion. */
 export interface Waiting {
-  /** Its turn: does one portion, and asks to wait again if there is more. What it throws does not end the connection. */
+  /**
+   * Called for a turn: does one portion, and asks to wait again if there is more. What it throws does not end the connection.
+   */
   turn(): void
 }
 
@@ -22,17 +24,20 @@ export class Turns {
   readonly #scheduler: Scheduler
   readonly #failed: (error: Error) => void
   readonly #turn: () => void
-  /** Those that wait for the first time since they had nothing to do. */
+  /** The connections that wait for the first time since they had nothing to do. */
   readonly #fresh = new Set<Waiting>()
-  /** Those that had a turn and were not finished. */
+  /** The connections that had a turn and were not finished. */
   readonly #again = new Set<Waiting>()
-  /** Whose turn it is. */
+  /** The connection whose turn it is. */
   #current: Waiting | undefined
-  /** When the time of this turn is over; 0: no connection has asked in it. */
+  /** The time when this turn ends; 0 if no connection has asked in it. */
   #endsAt = 0
   #isPlanned = false
 
-  /** `failed`: what a turn throws. It must not reach the event loop, where it would end the process. */
+  /**
+   * Makes the turns. `failed` is called with an error of a turn, which must not reach the event loop, where it would end the
+   * process. It must not reach the event loop, where it would end the process.
+   */
   constructor(scheduler: Scheduler, failed: (error: Error) => void) {
     this.#scheduler = scheduler
     this.#failed = failed
@@ -64,7 +69,7 @@ export class Turns {
     this.#plan()
   }
 
-  /** It has nothing to do any more. */
+  /** Forgets a connection that has nothing to do any more. */
   forget(waiting: Waiting): void {
     this.#fresh.delete(waiting)
     this.#again.delete(waiting)

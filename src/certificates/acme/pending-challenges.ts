@@ -5,7 +5,7 @@ import type { Clock } from '../clock.ts'
 import { challengeCertificate } from './challenge-certificate.ts'
 import type { Challenge, Solver } from './solver.ts'
 
-/** What all servers of a cluster have in memory. */
+/** The data that all servers of a cluster have in memory. */
 interface Shared {
   get(key: string): string | undefined
   put(key: string, text: string, untilMs: number): Promise<void>
@@ -25,7 +25,7 @@ export class PendingChallenges implements ChallengeResponses {
   readonly http: Solver
   readonly tls: Solver
 
-  /** `shared`: `undefined` when the server is alone. */
+  /** Makes the collection. `shared` returns `undefined` if the server is alone. */
   constructor(clock: Clock, shared: () => Shared | undefined = () => undefined) {
     this.#clock = clock
     this.#shared = shared

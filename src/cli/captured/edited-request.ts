@@ -9,7 +9,7 @@ const GUIDE = [
 ]
 const KEPT_BODY = '# The body is not text, and stays as it is unless there is one below.'
 
-/** `body`: as sent; `undefined`: it is no text, or coded. */
+/** Returns the text to edit. `body`: as sent; `undefined` if it is no text, or coded. */
 export function editableText({ request }: ExchangeDetail, body: string | undefined): string {
   if (request === undefined) throw new TunnelError('REPLAY_IMPOSSIBLE')
   const [first = ''] = request.head.split('\r\n', 1)

@@ -91,7 +91,7 @@ export function offerKeys(run: Run, { url, page }: Addresses = {}): void {
   if (listenForKeys(process.stdin, keys, stop) && !isEmpty) output.offer?.(offered)
 }
 
-/** `↻ POST /hooks  500 → 200  fixed`. */
+/** Replays the last request. Returns `↻ POST /hooks  500 → 200  fixed`. */
 async function replayLast(session: InspectorSession): Promise<string> {
   const { exchanges } = await session.ask<{ exchanges: readonly ExchangeRow[] }>(`exchanges?${LAST}`)
   const [last] = exchanges

@@ -8,7 +8,7 @@ import { isSameServer } from '../settings/destination.ts'
 
 export interface LinkSettings {
   readonly name: string
-  /** Where the name is, when it is at several servers. */
+  /** The server of the name, if it is at several servers. */
   readonly server: string | undefined
   readonly path: string | undefined
   readonly forMs: number | undefined
@@ -18,7 +18,7 @@ export interface LinkSettings {
   readonly isJson: boolean
 }
 
-/** What the command works with. */
+/** The tools of the command. */
 export interface LinkDesk {
   readonly environment: Readonly<Record<string, string | undefined>>
   readonly write: (text: string) => void

@@ -11,7 +11,7 @@ import { share } from '../sharing/sharing.ts'
 export interface RawSettings {
   readonly targets: readonly Target[]
   readonly destination: Destination
-  /** What that one is to offer. */
+  /** The options of a server in this process. */
   readonly embedded: EmbeddedOptions
   readonly client: Pick<TunnelClientOptions, 'insecureToken' | 'verifyServer' | 'proxy'>
   /** Whether a connection shows that the service is there. */

@@ -10,7 +10,7 @@ import { editText } from '../terminal/editor.ts'
 import { formatBytes, formatDuration, visible, visibleJson } from '../terminal/format.ts'
 
 interface Common {
-  /** Of the session; `undefined`: the last started. */
+  /** The process of the session. `undefined`: the last started. */
   readonly pid: number | undefined
   readonly isJson: boolean
 }
@@ -22,14 +22,14 @@ export interface RequestsSettings extends Common {
 }
 
 export interface ReplaySettings extends Common {
-  /** Or `latest`. */
+  /** The id, or `latest`. */
   readonly id: string
   readonly times: number
-  /** In an editor, before it is sent. */
+  /** Whether to edit it before it is sent. */
   readonly isEdited: boolean
-  /** With what differs from the first time. */
+  /** Whether to compare it with the first response. */
   readonly isCompared: boolean
-  /** `undefined`: if its signature was valid. */
+  /** Whether to sign again. `undefined`: if its signature was valid. */
   readonly resign: boolean | undefined
 }
 
@@ -39,7 +39,7 @@ export interface WaitSettings extends Common {
 }
 
 export interface FixtureSettings extends Common {
-  /** Or `latest`. */
+  /** The id, or `latest`. */
   readonly id: string
   readonly file: string
 }
@@ -105,7 +105,7 @@ async function edited(session: InspectorSession, detail: ExchangeDetail, desk: R
   return editOf(await editText(editableText(detail, text), desk.environment), text)
 }
 
-/** `undefined`: it is no text. */
+/** Returns text. `undefined` if the bytes are not text. */
 function textOf(bytes: Uint8Array): string | undefined {
   try {
     const text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
@@ -133,7 +133,7 @@ export async function wait(
   desk.write(`${isJson ? visibleJson(exchange) : line(exchange)}\n`)
 }
 
-/** `42  12:01:07  POST   200   18 ms   4.1 kB  /hooks`. */
+/** Returns a line: `42  12:01:07  POST   200   18 ms   4.1 kB  /hooks`. */
 function line({
   id,
   startedAt,

@@ -21,7 +21,7 @@ import { type ServiceWords, separateSecrets } from '../service-words.ts'
 import { LAUNCH_OPTIONS } from '../settings/folder-variables.ts'
 import { findConfig } from './config.ts'
 
-/** How often, and after what pause, a new service is asked whether it still runs. */
+/** The number of questions whether a new service still runs. */
 const ASKS = 4
 const ASK_MS = 500
 
@@ -30,7 +30,7 @@ type Environment = Readonly<Record<string, string | undefined>>
 export interface ServiceRequest {
   readonly action: 'install' | 'status' | 'remove'
   readonly name: string
-  /** What it runs, in the words of the command line. */
+  /** The words of the command line that it runs. */
   readonly words: readonly string[]
   readonly isUser: boolean
 }
@@ -42,7 +42,7 @@ export interface ServiceDesk {
   readonly program: Command
 }
 
-/** One service manager. */
+/** A service manager. */
 interface Manager {
   readonly path: string
   /** The file of the variables; `undefined`: they are in the one at `path`. */
@@ -212,7 +212,7 @@ async function remove({ path, variablesPath, stop }: Manager, name: string, writ
   return code
 }
 
-/** One after the other. Where the service manager does not do it, says what would. */
+/** Runs commands one after the other. Where the service manager does not do it, says what would. */
 async function all(
   commands: readonly (readonly string[])[],
   write: ServiceDesk['write'],

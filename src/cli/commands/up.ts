@@ -33,9 +33,9 @@ import { aborted } from '../stop.ts'
 import { faultsError, findConfig } from './config.ts'
 
 export interface UpSettings {
-  /** `undefined`: the one in this folder. */
+  /** The file. `undefined`: the one in this folder. */
   readonly file: string | undefined
-  /** Use a server in this process, whatever the file says. */
+  /** Whether to use a server in this process, whatever the file says. */
   readonly isLocal: boolean
   /** A lost connection ends the command, whatever the file says. */
   readonly endsWhenLost: boolean
@@ -198,7 +198,7 @@ class Up {
     if (!this.#hasKeys) void this.#offerKeys()
   }
 
-  /** They ask the client that there is when one is pressed. */
+  /** Offers keys, which ask the current client when one is pressed. */
   async #offerKeys(): Promise<void> {
     this.#hasKeys = true
     const { offerKeys } = await import('./inspect-keys.ts')
@@ -206,7 +206,7 @@ class Up {
   }
 }
 
-/** What a line works with, and where its reports go. */
+/** The operations of a line, and the receiver of its reports. */
 interface LineOwner {
   readonly source: Source
   readonly run: Run

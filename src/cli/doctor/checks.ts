@@ -27,10 +27,10 @@ import { checkOwnPort } from './own-port.ts'
 
 export interface Check {
   readonly verdict: 'ok' | 'fail' | 'note'
-  /** What was checked, one or two words. */
+  /** The object of the check, one or two words. */
   readonly what: string
   readonly found: string
-  /** What to do. */
+  /** The next step. */
   readonly fix?: string
 }
 
@@ -67,7 +67,7 @@ export function checkEnvironment(environment: Readonly<Record<string, string | u
   return { verdict: 'ok', what: 'environment', found: shown.join(' ') || 'no TUNNEL_ variable is set' }
 }
 
-/** What the doctor found out about the way to the server. */
+/** The results of the doctor about the way to the server. */
 export interface Way {
   readonly server: ServerAddress
   readonly proxy: ProxySettings | undefined
@@ -148,7 +148,7 @@ export async function checkApp(target: Target): Promise<readonly Check[]> {
   return checks
 }
 
-/** As each visitor's request would speak it. */
+/** Checks TLS with the app, as each visitor's request would use it. */
 async function checkAppTls({ options, label }: Target): Promise<Check> {
   const what = 'app TLS'
   try {
@@ -160,7 +160,7 @@ async function checkAppTls({ options, label }: Target): Promise<Check> {
   }
 }
 
-/** Name, TCP and HTTP of the server, its version and its clock. */
+/** Checks name, TCP and HTTP of the server, its version and its clock. */
 export async function checkServer(way: Way): Promise<readonly Check[]> {
   const { host: hostname = 'localhost', port } = way.server.address
   const secure = way.server.isSecure
@@ -214,7 +214,7 @@ async function checkStatus({ dial, server }: Way, url: string): Promise<readonly
   }
 }
 
-/** What the control host says to programs. */
+/** Returns the version that the control host tells programs. */
 function versionOf({ body }: PageAnswer): string | undefined {
   return /^localtunnels (\S+)\n$/.exec(body)?.[1]
 }

@@ -5,7 +5,7 @@ import { deferred } from '../../deferred.ts'
 import type { Dial, SocketHandler } from '../../socket.ts'
 import { type AnswerHead, endOfHead, parseAnswerHead } from '../../wire/handshake.ts'
 
-/** Longest answer that is read. */
+/** The maximum size of a response. */
 const MAX_ANSWER_BYTES = 65_536
 
 export interface PageAnswer extends AnswerHead {

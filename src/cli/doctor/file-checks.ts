@@ -12,7 +12,7 @@ import { type Check, checkApp } from './checks.ts'
 
 export interface FileChecks {
   readonly checks: readonly Check[]
-  /** How `up` reaches the server, if the file says so. */
+  /** The way of `up` to the server, if the file names one. */
   readonly way?: { readonly destination: Destination; readonly client: ShareSettings['client'] }
 }
 

@@ -27,7 +27,7 @@ export async function checkHttpPort(dial: Dial, host: string, port: number = HTT
   }
 }
 
-/** Why no visitor gets an answer from this URL, as far as TLS and the way there say; `undefined`: one does. */
+/** Returns why no visitor gets a response from this URL, as far as TLS and the way there say. `undefined` if one does. */
 export async function whyNoAnswer(
   dial: Dial,
   url: string,

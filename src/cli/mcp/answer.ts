@@ -4,7 +4,7 @@ import { randomBytes } from 'node:crypto'
 import { visibleJson } from '../terminal/format.ts'
 import type { Reply } from './tool.ts'
 
-/** Of one answer, in bytes of UTF-8: it becomes part of what the agent's model reads. */
+/** The maximum size of a reply, in bytes of UTF-8: it becomes part of what the agent's model reads. */
 export const MAX_ANSWER_BYTES = 20_000
 const CUT = '\n[cut at 20 KB: ask for less, with limit, part, offset or max_bytes]'
 
@@ -28,7 +28,7 @@ export function bytesOf(text: string): number {
   return Buffer.byteLength(text)
 }
 
-/** At most so many bytes of it, and whole characters. */
+/** Returns at most `maxBytes` of a text, in whole characters. */
 export function cutAt(text: string, maxBytes: number): string {
   const bytes = Buffer.from(text)
   if (bytes.length <= maxBytes) return text

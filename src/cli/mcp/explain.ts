@@ -7,7 +7,7 @@ import { formatBytes, formatDuration } from '../terminal/format.ts'
 /** An response that took longer is worth a word. */
 const SLOW_MS = 1_000
 
-/** `others`: requests like it, the newest first. */
+/** Explains an exchange. `others`: requests like it, the newest first. */
 export function explained(detail: ExchangeDetail, others: readonly ExchangeRow[]): readonly string[] {
   return [
     outcomeOf(detail),

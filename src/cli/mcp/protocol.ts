@@ -8,7 +8,7 @@ import { Given, misfit, type Tool } from './tool.ts'
 
 /** Revisions of the protocol whose tools are these; the newest first. */
 const REVISIONS = ['2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05']
-/** Of one message: an edited body, and room. Above, the line is refused and the connection ends. */
+/** The maximum length of a message: an edited body, and room. Above, the line is refused and the connection ends. */
 const MAX_LINE_CHARS = 4_194_304
 /** Calls under way at once: an agent waits for some, and makes few. If exceeded: an error. */
 const MAX_CALLS = 32
@@ -40,7 +40,7 @@ export class AgentProtocol {
     this.#write = write
   }
 
-  /** Text of the client, in whatever pieces it comes. Throws `OPTION_INVALID` for a line without end. */
+  /** Called with text of the client, in any pieces. Throws `OPTION_INVALID` for a line without end. */
   received(text: string): void {
     const lines = (this.#rest + text).split('\n')
     this.#rest = lines.pop() ?? ''

@@ -13,13 +13,13 @@ import type { Tool } from './tool.ts'
 const FILTER =
   'Filter, all terms must hold: POST, /hooks, path:/hooks/*, status:5xx, body:"text", header:name, slower:500ms, code:ORIGIN_REFUSED, is:error, is:refused, is:replay, -is:open'
 const ID = { type: 'string', description: 'Id of the request, or: latest' } as const
-/** Room for rows in an answer. */
+/** The room for rows in a reply. */
 const ROWS_BYTES = 17_000
 const DEFAULT_BODY_BYTES = 6_000
 const MAX_BODY_BYTES = 16_000
-/** Of a body, what is looked at: more takes an agent hundreds of calls to read. */
+/** The maximum length of a body that is read: more takes an agent hundreds of calls. */
 const MAX_TEXT_CHARS = 1_048_576
-/** Most clients of agents give a call up after a minute. */
+/** The longest wait in seconds; most clients of agents cancel a call after a minute. */
 const MAX_WAIT_S = 300
 
 export function readingTools(sessions: Sessions): readonly Tool[] {
@@ -242,7 +242,7 @@ export function readingTools(sessions: Sessions): readonly Tool[] {
   ]
 }
 
-/** What an agent needs of a row. */
+/** Returns the part of a row that an agent needs. */
 export function shortRow(row: ExchangeRow): object {
   const { id, startedAt, tunnel, method, kind, path, status, state, code, times, replayOf, note, verified } =
     row

@@ -103,14 +103,14 @@ export function replayingTools(sessions: Sessions): readonly Tool[] {
   ]
 }
 
-/** Where a new file would be: a link in its path may lead elsewhere. */
+/** Returns where a new file would be: a link in its path may lead to another place. */
 async function realPath(path: string): Promise<string> {
   const folder = dirname(path)
   const real = await realpath(folder).catch(() => (folder === path ? path : realPath(folder)))
   return join(real, basename(path))
 }
 
-/** Without the lines that a replay changes in every request. */
+/** Returns a comparison without the lines that a replay changes in every request. */
 function answersOf(diff: Diff): Diff {
   const { request } = diff
   return { ...diff, request: { ...request, fields: [], first: { ...request.first, isSame: true } } }

@@ -11,7 +11,7 @@ export class BoundedOutput implements Output {
   readonly #linesPerSecond: number
   /** Whether every event is a line, as for programs; for humans some only change the status. */
   readonly #countsAll: boolean
-  /** WebSockets of which the output has shown that they opened. */
+  /** The WebSockets whose opening the output has shown. */
   readonly #open = new Set<number>()
   #left: number
   /** Runs from the first line of a second to its end. */
@@ -82,7 +82,7 @@ export class BoundedOutput implements Output {
     this.inner.event({ type: 'suppressed', ...counts })
   }
 
-  /** What the server or the client counted joins what is counted here, for one line. */
+  /** Adds the counts of the server or the client, for one line. */
   #add(more: SuppressedEvent): void {
     this.#hasMore = true
     for (const name of NAMES) this.#more[name] += more[name]

@@ -47,7 +47,7 @@ export function wholeNumber(flags: Flags, name: string): number | undefined {
   throw new TunnelError('OPTION_INVALID', `${flags.label(name)} "${text}" is not a whole number, such as 60.`)
 }
 
-/** As milliseconds. */
+/** Returns seconds as milliseconds. */
 export function seconds(flags: Flags, name: string, least = 0): number | undefined {
   const text = flags.text(name)
   if (text === undefined) return undefined

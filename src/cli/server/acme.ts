@@ -19,7 +19,7 @@ import type { Run } from '../run.ts'
 import { describe } from '../sharing/report.ts'
 import type { CertificateSource } from './certificate-source.ts'
 
-/** Where visitors and authorities look for https and for http. */
+/** The ports at which visitors and authorities expect https and http. */
 const HTTPS_PORT = 443
 const HTTP_PORT = 80
 
@@ -118,7 +118,7 @@ export class ServerAcme implements CertificateSource {
     certificates.on('error', error => output.event({ type: 'error', ...describe(error) }))
   }
 
-  /** For the server. Throws `OPTION_INVALID` for what cannot change while it runs. */
+  /** Returns the options of the server with certificates. Throws `OPTION_INVALID` for what cannot change while it runs. */
   added(options: ServerConfigOptions): ServerConfigOptions {
     if (options.acme === undefined || keyOf(options.acme, options) !== this.#key)
       throw new TunnelError(
@@ -179,7 +179,7 @@ async function sharedStore(
   return new CopiedCertificates(own, shared)
 }
 
-/** 2027-02-24 00:30:37 */
+/** Returns a time such as 2027-02-24 00:30:37. */
 const timeOf = (ms: number): string => new Date(ms).toISOString().slice(0, 19).replace('T', ' ')
 
 const keyOf = (acme: AcmeSettings, { domains, httpPort }: ServerConfigOptions): string =>

@@ -12,7 +12,7 @@ export class CertificateFiles implements CertificateSource {
   readonly #certificates: FileCertificates
   readonly #files: readonly CertificateFile[]
   readonly #output: Run['output']
-  /** What the server works by, for when the only certificate changes. */
+  /** The options of the server, for when the only certificate changes. */
   #options: ServerConfigOptions = {}
 
   /** Rejects with `TLS_INVALID`. */

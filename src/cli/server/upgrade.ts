@@ -33,7 +33,7 @@ export class Upgrade implements AdminUpgrade {
     })
   }
 
-  /** It serves. Resolves when it is to stop: `true` when another program serves in its place. */
+  /** Called when the server serves. Resolves when it is to stop: `true` when another program serves in its place. */
   async served(server: Pick<ServerEnd, 'descriptors'> & { readonly url?: string }): Promise<boolean> {
     this.#server = server
     this.#serving.resolve()

@@ -15,7 +15,10 @@ export class UsedLinksFile {
     this.#environment = environment
   }
 
-  /** Opened with the first tunnel that has links. `undefined`: there is no state folder, so nothing outlives the server. */
+  /**
+   * Opens the store with the first tunnel that has links. `undefined`: there is no state folder, so nothing outlives the
+   * server.
+   */
   readonly open = (): Promise<UsedLinks | undefined> => {
     this.#opened ??= this.#open()
     return this.#opened

@@ -11,20 +11,23 @@ import type { Login, Logins } from './logins.ts'
 /** A server, and what goes there. */
 export interface ServerDestination {
   readonly server: string
-  /** Empty: none, whatever the environment says. */
+  /** The token. Empty for none, whatever the environment says. */
   readonly token: string
   /** The authority that was named at the login, unless the caller names one. */
   readonly ca?: string | undefined
 }
 
 export interface Destination {
-  /** In the order in which they are tried; none: a server in this process. */
+  /** The servers in the order of attempts; none: a server in this process. */
   readonly servers: readonly ServerDestination[]
-  /** What the user should know about servers and tokens. */
+  /** The notices for the user about servers and tokens. */
   readonly notices: readonly Notice[]
 }
 
-/** For TunnelClient; `undefined`: a server in this process. `ca`: one that was named, which wins over those of logins. */
+/**
+ * Returns the server option of TunnelClient. `undefined` for a server in this process. `ca`: one that was named, which wins
+ * over those of logins.
+ */
 export function serverOption(
   { servers }: Destination,
   ca: string | undefined,
@@ -48,7 +51,7 @@ export interface Given {
   readonly isTyped: boolean
 }
 
-/** Read when they are needed only. */
+/** Reads the logins, when they are needed. */
 export type ReadLogins = () => Logins
 
 /** The destination of a command line; `other`: the servers of TUNNEL_SERVER. */
@@ -102,7 +105,7 @@ export function destinationOfFile(
   return { servers: each.map(({ place }) => place), notices: each.flatMap(({ notices }) => notices) }
 }
 
-/** One of its servers, by itself. */
+/** Returns the place of one server of a file. */
 function placeOfFile(
   server: string,
   { connection, isNamed, path }: FileSettings,

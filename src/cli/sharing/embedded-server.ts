@@ -9,7 +9,7 @@ const USUAL_PORT = 8080
 /** A local stop need not wait long: the command has waited for requests under way already. */
 const DRAIN_TIMEOUT_MS = 500
 
-/** What a command needs of it beyond the defaults. */
+/** The options of a command beyond the defaults. */
 export type EmbeddedOptions = Pick<TunnelServerOptions, 'tcpPorts' | 'udpPorts' | 'tlsPort'>
 
 /** Listens on 127.0.0.1, on port 8080 when it is free and on any other when it is not. */

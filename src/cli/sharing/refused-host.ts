@@ -6,7 +6,7 @@ const REFUSALS: ReadonlySet<number> = new Set([400, 403])
 /** Refusals that are looked into before it is clear that they are the app's own. */
 const MAX_ASKED = 3
 
-/** What is known of an answer that a visitor got. */
+/** The facts about a response that a visitor got. */
 export interface Seen {
   readonly status: number
   readonly path: string

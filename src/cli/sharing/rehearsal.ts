@@ -18,7 +18,7 @@ import { openTunnel } from './services.ts'
 /** A fault, at the key of the file that it concerns. */
 export interface Finding {
   readonly path: string
-  /** Without a full stop. */
+  /** The message, without a full stop. */
   readonly message: string
 }
 

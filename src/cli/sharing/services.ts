@@ -24,14 +24,14 @@ export interface Refusal {
 interface Running {
   readonly config: ServiceConfig
   readonly target: Target
-  /** `undefined` until it is granted. */
+  /** The tunnel. `undefined` until it is granted. */
   tunnel: TunnelEnd | undefined
   watch: OriginWatch | undefined
-  /** As it was shown last. */
+  /** The URL that was shown last. */
   url: string
-  /** Not wanted any more, perhaps before it was granted. */
+  /** Whether it is not wanted any more, possibly before it was granted. */
   isGone: boolean
-  /** Granted or refused. */
+  /** The promise of the grant or refusal. */
   opened: Promise<Refusal | undefined>
 }
 
@@ -43,7 +43,7 @@ export class Services {
   /** Services by the tunnels that the last change gave back: the ends of their last visitors are still reported. */
   readonly #givenBack = new Map<string, string>()
 
-  /** `refused` gets those that `apply` did not wait for. */
+  /** Makes the services. `refused` gets those that `apply` did not wait for. */
   constructor(client: ClientEnd, output: Output, refused: (refusal: Refusal) => void) {
     this.#client = client
     this.#output = output
@@ -127,7 +127,7 @@ export class Services {
     return urls.find(url => url.startsWith('http')) ?? urls[0]
   }
 
-  /** Those that have an address. */
+  /** The number of services with an address. */
   get size(): number {
     return [...this.#running.values()].filter(({ tunnel }) => tunnel !== undefined).length
   }
@@ -140,7 +140,7 @@ export class Services {
     }
   }
 
-  /** `after` reports its end itself. */
+  /** Starts a service. `after` reports its end itself. */
   #start(config: ServiceConfig, after: Promise<unknown>): Promise<Refusal | undefined> {
     const { name: service } = config
     const target = serviceTarget(config)
@@ -187,7 +187,7 @@ export class Services {
   }
 }
 
-/** What makes a tunnel of each kind. */
+/** The functions that make a tunnel of each kind. */
 export interface TunnelMakers<Made> {
   http(options: HttpTunnelOptions): Made
   tcp(options: TcpTunnelOptions): Made

@@ -15,13 +15,13 @@ import { connectPatiently, onEnd } from './patience.ts'
 import { report } from './report.ts'
 import { Totals } from './totals.ts'
 
-/** What one command brings along. */
+/** The parts of one command. */
 export interface Sharing {
   readonly destination: Destination
-  /** What that one is to offer. */
+  /** The options of a server in this process. */
   readonly embedded?: EmbeddedOptions
   readonly client: Omit<TunnelClientOptions, 'server'>
-  /** Where connections go: looked at as long as nothing listens there. */
+  /** The targets of connections: looked at as long as nothing listens there. */
   readonly targets: readonly Target[]
   /** The totals name connections of raw tunnels, also when there were none. */
   readonly countsConnections: boolean
@@ -29,11 +29,11 @@ export interface Sharing {
   connect(client: ClientEnd): Promise<void>
   /** Shows each address, once visitors can use it. */
   ready(shared: Shared): Promise<void>
-  /** What the client's events mean to this command, besides what is shown of them anyway. */
+  /** Listens to the client's events for this command, in addition to the output. */
   listen?(shared: Shared): void
 }
 
-/** What a command works with while it shares. */
+/** The operations of a command while it shares. */
 export interface Shared {
   readonly client: ClientEnd
   readonly run: Run

@@ -3,7 +3,7 @@
 
 import { readFileSync } from 'node:fs'
 
-/** What is pressed, by its character. */
+/** The actions by the character of the key. */
 export type Keys = Readonly<Record<string, () => void>>
 
 /** The terminal's input. */
@@ -12,7 +12,7 @@ export type KeyInput = Pick<
   'isTTY' | 'setRawMode' | 'on' | 'off' | 'pause' | 'resume' | 'unref' | 'ref'
 >
 
-/** What the terminal itself would send to its jobs, were it not in raw mode. */
+/** The signals that the terminal itself would send to its jobs, were it not in raw mode. */
 const SIGNALS: Readonly<Record<string, NodeJS.Signals>> = {
   '\x03': 'SIGINT',
   '\x1a': 'SIGTSTP',

@@ -4,7 +4,7 @@ import type { ErrorCode, TunnelError } from '../../errors.ts'
 import type { UnreportedRequests } from '../../wire/control.ts'
 import type { TunnelSettings } from '../tunnels/tunnel-settings.ts'
 
-/** What to ask for now: a name or a port may be another one than the settings wish for. */
+/** The name or port to request now, which may differ from the settings. */
 export interface Wish {
   readonly name: string | undefined
   readonly port: number | undefined
@@ -12,13 +12,13 @@ export interface Wish {
   readonly resume: string | undefined
 }
 
-/** What registration gave. */
+/** The result of a registration. */
 export interface Registration {
-  /** Its number on this connection. */
+  /** The number of the tunnel on this connection. */
   readonly tunnel: number
   readonly name: string
   readonly url: string
-  /** Where else it may be, best first: existing servers of the JSON wire do not know their own port. Default none. */
+  /** The other possible URLs, best first: existing servers of the JSON wire do not know their own port. Default none. */
   readonly otherUrls?: readonly string[]
   /** The public port of a `tcp` or `udp` tunnel. */
   readonly port?: number
@@ -28,7 +28,7 @@ export interface Registration {
   readonly features?: readonly string[]
   /** The protocol that the server speaks to the app. `undefined` for HTTP/1.1. */
   readonly protocol?: 'h2c' | 'h2'
-  /** Instead of `resume`, on the JSON wire: a probe of the public side that proves this secret gets an answer. */
+  /** The secret of probes on the JSON wire, instead of `resume`: a probe of the public side that proves it gets a response. */
   readonly probeSecret?: string
 }
 
@@ -38,13 +38,13 @@ export interface RequestSeen {
   readonly id: number
   /** The tunnel's name. */
   readonly tunnel: string
-  /** Of a wildcard tunnel: what was asked for. */
+  /** The requested host of a wildcard tunnel. */
   readonly host?: string
   readonly method: string
   readonly path: string
   /** Address of the visitor, when the server tells it. */
   readonly visitor?: string
-  /** At the server, before it came here, when that was worth telling. */
+  /** The time at the server, before it came here. */
   readonly waitedMs?: number
 }
 
@@ -77,7 +77,7 @@ export interface VisitorGone {
   readonly error?: ErrorCode
 }
 
-/** What a connection tells its client. `closed` is the last call, exactly once. */
+/** The events of a connection. `closed` is the last call, exactly once. */
 export interface ConnectionEvents {
   request(report: RequestSeen): void
   /** The request of this number became a WebSocket. */
@@ -93,7 +93,7 @@ export interface ConnectionEvents {
   moved(tunnel: number, url: string): void
   visitorConnected(report: VisitorSeen): void
   visitorDisconnected(report: VisitorGone): void
-  /** Something failed that the connection survives, such as an origin that is down. */
+  /** Called for a failure that the connection survives, such as an origin that is down. */
   error(error: TunnelError): void
   /** The server is stopping: requests under way finish, then the connection closes. */
   leaving(code: ErrorCode): void

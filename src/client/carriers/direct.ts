@@ -42,7 +42,7 @@ export function directCarriers(dial: Dial): OpenCarrier {
   }
 }
 
-/** One upgrade: reads the answer, then hands the socket's events to the carrier. */
+/** An upgrade: reads the response, then passes the socket's events to the carrier. */
 class Upgrade implements SocketHandler {
   readonly #request: CarrierRequest
   readonly #accept: AcceptCarrier
@@ -205,7 +205,7 @@ class Upgrade implements SocketHandler {
 const maskKeys = new Uint32Array(1024)
 let nextMaskKey = maskKeys.length
 
-/** 32 bits from the system's generator, which is asked for many at a time. */
+/** Returns 32 bits from the system's generator, which is asked for many at a time. */
 function maskKey(): number {
   if (nextMaskKey === maskKeys.length) {
     crypto.getRandomValues(maskKeys)

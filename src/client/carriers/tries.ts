@@ -6,7 +6,10 @@ import { calculateBackoff } from '../../names.ts'
 /** A server that restarts is back within seconds: for half a minute, 0.5 s being the mean pause, tries follow quickly. */
 const QUICK_TRIES = 60
 const QUICK_BASE_MS = 250
-/** So are its clients: each asks within a second, spread over all of it, and has another second to dial and to register. */
+/**
+ * The time in milliseconds within which each client asks again after a restart, spread over all of it; it has another second to
+ * dial and to register.
+ */
 const QUICK_MAX_MS = 1_000
 
 /** Milliseconds before try number `attempt`, counted from 1: the first goes at once. */
@@ -31,7 +34,7 @@ const LASTING_MS = 1_000
 
 export class Tries {
   readonly #maxBackoffMs: number
-  /** Since the last connection that lasted. */
+  /** The number of attempts since the last connection that lasted. */
   #count = 0
   #connectedAt = 0
   #endPause: (() => void) | undefined

@@ -5,10 +5,10 @@ import type { Address, Dial } from '../../socket.ts'
 import { answeredPlain, speaksTls, UNTRUSTED } from '../origins/tls-check.ts'
 import { alertOf, distrustOf } from './tls-faults.ts'
 
-/** Where an attempt went, for messages: `https://tunnel.example`. */
+/** The destination of an attempt, for messages: `https://tunnel.example`. */
 export interface Destination {
   readonly address: Address
-  /** As in the Host header. */
+  /** The host as in the Host header. */
   readonly host: string
   /** The path of the `ServerAddress`. */
   readonly path: string
@@ -54,7 +54,7 @@ export function unreachable(cause: unknown, to: Destination): TunnelError {
   })
 }
 
-/** Why a dial failed, in words. */
+/** Returns why a dial failed, in words. */
 export function reasonOf(cause: unknown): string {
   const text = cause instanceof Error ? cause.message : String(cause)
   const code = cause instanceof Error && 'code' in cause ? String(cause.code) : ''

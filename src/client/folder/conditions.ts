@@ -1,10 +1,10 @@
 // Whether a request wants the file at all, given what its sender has already (RFC 9110 section 13).
 
-/** What is compared. */
+/** The values that conditions compare. */
 export interface Validators {
   /** A strong entity tag, quotes included. */
   readonly etag: string
-  /** Modification time, in milliseconds. */
+  /** The modification time, in milliseconds. */
   readonly modifiedMs: number
 }
 
@@ -33,12 +33,12 @@ export function mayBeRange(headers: Headers, file: Validators, nowMs: number): b
   return isStrong && condition === lastModified(file, nowMs)
 }
 
-/** Modification time as an HTTP date. Never in the future, whatever the file says (RFC 9110 section 8.8.2.1). */
+/** Returns the modification time as an HTTP date. Never in the future, whatever the file says (RFC 9110 section 8.8.2.1). */
 export function lastModified({ modifiedMs }: Validators, nowMs: number): string {
   return new Date(Math.min(modifiedMs, nowMs)).toUTCString()
 }
 
-/** Our tag stands in a list of tags. Weak ones (`W/"…"`) are not equal to it. */
+/** Whether our tag is in a list of tags. Weak ones (`W/"…"`) are not equal to it. */
 function lists(list: string, etag: string): boolean {
   return list.split(',').some(one => one.trim() === etag || one.trim() === '*')
 }

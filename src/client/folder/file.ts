@@ -5,7 +5,7 @@ import { type FileHandle, lstat, open, realpath } from 'node:fs/promises'
 import { isAbsolute, join, relative, sep } from 'node:path'
 import { isPublic } from './path.ts'
 
-/** What stands at a place in the folder, links resolved. */
+/** A file or folder at a place in the folder, with links resolved. */
 export interface Place {
   /** The real path. */
   readonly path: string

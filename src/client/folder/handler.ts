@@ -7,7 +7,7 @@ import { type FolderPath, folderPath } from './path.ts'
 
 const INDEX = 'index.html'
 
-/** `isSpa`: `/index.html` is the answer where a page is asked for that is not there. */
+/** Makes the handler. `isSpa`: a missing page gets `/index.html`. */
 export function folderHandler(folder: string, isSpa: boolean): (request: Request) => Promise<Response> {
   // Wherever the program goes from here.
   const root = resolve(folder)

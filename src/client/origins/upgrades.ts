@@ -57,7 +57,7 @@ export function upgradeWebSocket(
   return { socket: known.socket, response: new Response(null, { status: 204 }) }
 }
 
-/** `handlers`: what sockets made by `upgrade` do; without any there are none. */
+/** Makes the server argument of a handler. `handlers` are those of sockets made by `upgrade`. */
 export function handlerServer(handlers: WebSocketHandlers | undefined): HandlerServer {
   return {
     upgrade(request, { headers, data } = {}) {

@@ -30,7 +30,7 @@ export function bypassList(text: string): (address: Address) => boolean {
 }
 
 interface Rule {
-  /** With a dot in front: names below it. */
+  /** The host. With a dot at its beginning: names below it. */
   readonly host: string
   readonly port: number | undefined
 }

@@ -5,7 +5,7 @@ import { lookup } from 'node:dns/promises'
 import { BlockList, isIP } from 'node:net'
 import type { Address, Dial } from '../../socket.ts'
 
-/** How far away an address is: on this machine, in this network, or anywhere. */
+/** The distance of an address: on this machine, in this network, or anywhere. */
 type Distance = 0 | 1 | 2
 
 const THIS_MACHINE = networks('0.0.0.0/8', '127.0.0.0/8', '::/127')

@@ -12,7 +12,7 @@ export interface KeptGuard {
   readonly server: string
   readonly kind: string
   readonly name: string
-  /** Where the tunnel was last; empty before it was granted. */
+  /** The last URL of the tunnel. Empty before its grant. */
   readonly url: string
   readonly secret: string
   readonly hasLinks: boolean
@@ -24,7 +24,7 @@ export class GuardFiles {
   readonly #folder: string
   readonly #server: string
 
-  /** `folder`: that of the user's state. */
+  /** Makes the files. `folder`: that of the user's state. */
   constructor(folder: string, server: string) {
     this.#folder = folder
     this.#server = server
@@ -34,7 +34,7 @@ export class GuardFiles {
     return privatePath(guardFolder(this.#folder), this.#server, kind, name)
   }
 
-  /** What is kept for the tunnel, or what is to be kept. */
+  /** Returns the stored values of the tunnel, or new ones. */
   async find(kind: string, name: string): Promise<KeptGuard> {
     const kept = await readGuard(this.pathOf(kind, name))
     if (kept !== undefined) return kept

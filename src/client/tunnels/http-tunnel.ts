@@ -76,7 +76,7 @@ function inboxOf({ inbox }: HttpTunnelOptions, isNamed: boolean): Pick<TunnelSet
   )
 }
 
-/** What the server learns: by TLS it is HTTP/2 that ALPN chose. */
+/** Returns the protocol for the server: over TLS it is HTTP/2 that ALPN chose. */
 function protocolOf(options: RouteOptions): Pick<TunnelSettings, 'protocol'> {
   const { protocol = 'http/1.1', url, fetch, folder } = options
   if (protocol === 'http/1.1') return {}
@@ -122,7 +122,7 @@ function routesOf(routes: Readonly<Record<string, number | RouteOptions>>, dial:
   return all
 }
 
-/** Of an HTTP tunnel. Throws `OPTION_INVALID`. */
+/** Returns the pool of an HTTP tunnel. Throws `OPTION_INVALID`. */
 function httpPoolOf(
   pool: HttpTunnelOptions['pool'],
 ): Pick<TunnelSettings, 'pool' | 'poolResponse' | 'poolLabel'> {
@@ -147,7 +147,7 @@ function httpPoolOf(
   }
 }
 
-/** What replaces the visitor's Host and Origin; empty leaves them alone. */
+/** Returns the replacement of the visitor's Host and Origin. Empty for none. */
 function rewriteOf(hostHeader: string | undefined, origin: Origin): HostRewrite {
   if (hostHeader === undefined || hostHeader === 'preserve') return {}
   if (hostHeader === 'rewrite') return { hostHeader: new URL(origin.url).host, origin: origin.url }

@@ -36,17 +36,17 @@ const REFUSED_FOR_GOOD: ReadonlySet<string> = new Set([
 export class OwnTunnel implements Tunnel {
   readonly settings: TunnelSettings
   readonly parts: readonly TunnelPart[]
-  /** With parts in front of its origins. */
+  /** The settings with parts before its origins. */
   readonly #wrapped: TunnelSettings
   /** Resolves with the first grant; rejects with the refusal that came instead. */
   readonly #ready = deferred()
   readonly #owner: WantedTunnels
   readonly #health: HealthCheck | undefined
-  /** Of a guard whose sessions and links outlive the process. */
+  /** The stored guard, whose sessions and links outlive the process. */
   readonly #keeping: GuardKeeping | undefined
-  /** What granted it last. */
+  /** The connection that granted it last. */
   #connection: Connection | undefined
-  /** What a client that was killed had, until the server has answered: a try may end without an answer. */
+  /** The name and secret of a client that was killed, until the server has responded: an attempt may end without a response. */
   #left: { readonly holding: Holding; readonly resume: string } | undefined
   /** The last grant, by whatever connection. */
   registration: Registration | undefined
@@ -149,7 +149,7 @@ export class OwnTunnel implements Tunnel {
       await this.#connection?.guard?.(this.registration, this.settings)
   }
 
-  /** For messages: before there is a grant too. */
+  /** The name for messages, also before the grant. */
   get label(): string {
     const { kind, name, port, origin } = this.settings
     return `${kind} ${this.registration?.name ?? name ?? port ?? ''} → ${origin.label}`
@@ -189,7 +189,7 @@ export class OwnTunnel implements Tunnel {
     this.#health?.start()
   }
 
-  /** Its origin is asked no more, until it is granted again. */
+  /** Stops checks of its origin until it is granted again. */
   rest(): void {
     this.#health?.stop()
     this.#keeping?.rest()
@@ -206,13 +206,13 @@ export class OwnTunnel implements Tunnel {
     return REFUSED_FOR_GOOD.has(code) || (this.settings.isExact === true && code === 'NAME_TAKEN')
   }
 
-  /** It is given back: what was kept to get it back is worth nothing any more. */
+  /** Removes the stored secret of a released tunnel. */
   async dropResume(): Promise<void> {
     const holding = this.registration && this.#holdingOf(this.registration)
     if (holding !== undefined) await this.#owner.resumes?.drop(holding)
   }
 
-  /** It will not be granted: callers that wait for it get the reason. */
+  /** Rejects the waiting callers: it will not be granted. */
   refuse(error: unknown): void {
     this.#ready.reject(error)
   }
@@ -230,7 +230,7 @@ export class OwnTunnel implements Tunnel {
     await this.close()
   }
 
-  /** With what proves the holder: of this run, or of one that was killed. */
+  /** Registers with the proof of its holder: of this run, or of one that was killed. */
   async #ask(
     connection: Connection,
     name: string | undefined,
@@ -270,7 +270,7 @@ export class OwnTunnel implements Tunnel {
     }
   }
 
-  /** What the next start asks for, too: no made-up name, no port that the server chose, and nothing of a pool. */
+  /** Returns what the next start also requests: no made-up name, no port that the server chose, and nothing of a pool. */
   #holdingOf(what: {
     readonly name?: string | undefined
     readonly port?: number | undefined

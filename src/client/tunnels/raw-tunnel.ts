@@ -43,7 +43,7 @@ export function tlsTunnel(options: TlsTunnelOptions, dial: Dial): TunnelSettings
   }
 }
 
-/** What all tunnels of bytes have. */
+/** Returns the settings that all raw tunnels have. */
 function rawTunnel(options: RawTunnelOptions, dial: Dial) {
   if ((options.port === undefined) === (options.unix === undefined))
     throw new TunnelError('OPTION_INVALID', 'Exactly one of port and unix says where the service is.')

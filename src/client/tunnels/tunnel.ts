@@ -10,7 +10,7 @@ export interface Tunnel extends AsyncDisposable, Watchable {
   readonly kind: TunnelKind
   /** The subdomain granted, or kind and port, as in `tcp-20000`. */
   readonly name: string
-  /** What visitors use: `https://app.example.dev`, `tcp://example.dev:20000`. May change with a reconnect. */
+  /** The URL for visitors: `https://app.example.dev`, `tcp://example.dev:20000`. May change with a reconnect. */
   readonly url: string
   /** The public port of a TCP or UDP tunnel; `undefined` for the others. */
   readonly port: number | undefined

@@ -29,7 +29,7 @@ export interface ReportsOwner {
 }
 
 export class VisitReports {
-  /** Added to the ids of this connection, which another connection of the client counts from 1, too. */
+  /** The number that is added to the ids of this connection, because every connection of the client counts from 1. */
   readonly #firstId: number
   readonly #owner: ReportsOwner
   readonly #requests = new UnderWay<RequestSeen>()
@@ -129,7 +129,7 @@ type VisitReport =
   | 'visitorConnected'
   | 'visitorDisconnected'
 
-/** Field by field: a report may hold more than its event. */
+/** Makes an event, field by field: a report may have more than its event. */
 function requestEvent({ id, tunnel, host, method, path }: RequestSeen): TunnelClientEvents['request'] {
   return { id, tunnel, ...(host !== undefined && { host }), method, path }
 }

@@ -52,7 +52,7 @@ function nodeOf(node: JsonNode, lines: Lines, faults: Fault[]): Node {
   return { kind: 'other', at, what: 'null' }
 }
 
-/** By the names that the parser gives its error codes. */
+/** The messages by the names that the parser gives its error codes. */
 const WORDS: Readonly<Record<string, string>> = {
   InvalidSymbol: 'this is no value; texts and keys stand in double quotes',
   InvalidNumberFormat: 'this is not a number',

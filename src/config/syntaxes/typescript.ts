@@ -4,7 +4,7 @@ import type { Fault } from '../fault.ts'
 import { type Node, type Read, TableBuilder } from '../node.ts'
 import { type Places, placesOf } from './literal.ts'
 
-/** As deep as a configuration can be, many times over; a value that holds itself ends here. */
+/** The maximum depth; a value that holds itself ends here. */
 const MAX_DEPTH = 32
 
 let imports = 0

@@ -7,7 +7,7 @@ import { type Node, type Read, TableBuilder } from '../node.ts'
 /** Values of one file. An alias is read anew wherever it stands, and ten lines of them could mean a billion values. */
 const MAX_VALUES = 20_000
 
-/** YAML 1.1 had it, and people who share keys with anchors write it. In quotes it is a key. */
+/** The merge key of YAML 1.1, which people who share keys with anchors write. In quotes it is a key. */
 const MERGE = '<<'
 
 export function readYaml(text: string): Read {

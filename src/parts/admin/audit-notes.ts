@@ -13,7 +13,7 @@ export class AuditNotes {
   #left = MAX_NOTES_PER_SECOND
   #dropped = 0
 
-  /** `failed`: the log cannot be written, which harms no client. */
+  /** Makes the notes. `failed` is called if the log cannot be written, which harms no client. */
   constructor(log: AuditLog, failed: (cause: unknown) => void) {
     this.#log = log
     this.#failed = failed

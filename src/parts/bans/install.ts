@@ -7,7 +7,9 @@ import { SharedBans } from './shared-bans.ts'
 
 const all = new WeakMap<object, Bans>()
 
-/** Those of this server; `undefined`: no operator could make any. For the operator's view. */
+/**
+ * Returns the bans of this server, for the operator's view. `undefined` if no operator could make any. For the operator's view.
+ */
 export function bansOf(server: object): Bans | undefined {
   return all.get(server)
 }

@@ -13,20 +13,20 @@ import { Copy } from './copy.ts'
 import type { CopyHost } from './copying.ts'
 
 export class Copies {
-  /** `undefined`: it is answered, or has left. */
+  /** The visitor. `undefined` after the response, or if it has left. */
   #visitor: Visit | undefined
   readonly #head: RequestHead
   readonly #host: CopyHost
   readonly #ended: () => void
   readonly #copies: Copy[] = []
-  /** Those whose outcome is there, in that order. */
+  /** The copies with an outcome, in that order. */
   readonly #answers = new Set<Copy>()
   #named: Copy | undefined
   #winner: Copy | undefined
   #isStarting = true
   #open = 0
 
-  /** `ended`: no copy is under way any more. */
+  /** Makes the copies. `ended` is called when none is open any more. */
   constructor(visitor: Visit, host: CopyHost, ended: () => void) {
     this.#visitor = visitor
     // The visitor's next request may come while copies are under way.
@@ -70,7 +70,7 @@ export class Copies {
     for (const copy of this.#copies) copy.drop()
   }
 
-  /** This copy's answer has begun, or it will have none. */
+  /** Called when the response of a copy has begun, or it will have none. */
   #answered(copy: Copy): void {
     this.#answers.add(copy)
     if (!this.#isStarting) this.#decide()

@@ -8,7 +8,7 @@ import type { Guards } from './guards.ts'
 export class Allotments {
   readonly #server: PartServer
   readonly #guards: Guards
-  /** Those that lanes take from, and how many lanes. */
+  /** The allotments in use, with the number of lanes that draw from each. */
   readonly #taken = new Map<Allotment, number>()
 
   constructor(server: PartServer, guards: Guards) {

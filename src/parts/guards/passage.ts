@@ -9,15 +9,15 @@ import { answerLinesOf, applyPasses, hidesAdded, namesOf, restoreHead } from './
 export class Passage {
   /** Lines for the head of the answer; `undefined`: none. */
   readonly answerLines: Uint8Array | undefined
-  /** They wrap the exchange. */
+  /** The middlewares that wrap the exchange. */
   readonly middlewares: readonly Middleware[]
   /** The visitor's head hides a line that a guard has added: it must not be forwarded. */
   readonly isHidden: boolean
   readonly #head: RequestHead
   readonly #passes: readonly Pass[]
-  /** As the visitor sent it; `undefined`: they did not change it. */
+  /** The head as the visitor sent it. `undefined` if guards did not change it. */
   readonly #headBefore: Uint8Array | undefined
-  /** Of a body that may have trailers: none may be what the guards took out of the head, or put into it. */
+  /** The framer of a body that may have trailers: none may be what the guards removed from the head, or added to it. */
   readonly #body: BodyFramer | undefined
   /** The guards know that it is under way. */
   #stopKeeping: (() => void) | undefined

@@ -14,11 +14,11 @@ export interface MultiplexedStream {
   readonly isRequestEnded: boolean
   /** The end of the answer was sent. */
   readonly isAnswerEnded: boolean
-  /** Ended both ways, or reset. */
+  /** Whether it has ended in both directions, or was reset. */
   readonly isClosed: boolean
   /** The way to the visitor is full, whatever room the stream itself has. */
   readonly isBlocked: boolean
-  /** Other streams wait for room already. */
+  /** Whether other streams wait for room already. */
   readonly isAwaited: boolean
   /** Sends the head of an answer, interim ones too. */
   head(head: ResponseHead, isLast: boolean): void
@@ -30,7 +30,7 @@ export interface MultiplexedStream {
   end(): void
   /** Wants to hear when there is room. */
   awaitRoom(hasData: boolean): void
-  /** So many bytes reached whom they are for: the visitor may send as many more. */
+  /** Gives credit for `count` bytes that were passed on. */
   consumed(count: number): void
   /** The request breaks a rule: cuts the stream, and counts against those who do that all the time. */
   refuse(code: number): void
@@ -47,14 +47,14 @@ export interface MultiplexedConnection {
   readonly front: HttpShare
   readonly visitor: VisitorHop
   readonly isCertified: boolean
-  /** As `Arrival.asked`. */
+  /** The certificate request, as `Arrival.asked`. */
   readonly asked?: AskedCertificate | undefined
-  /** As `Arrival.isRefused`. */
+  /** Whether the visitor may no longer be served, as `Arrival.isRefused`. */
   isRefused(): boolean
-  /** As `Seat.takesRequest`. */
+  /** Counts a request, as `Seat.takesRequest`. */
   takesRequest(): (() => void) | undefined
   /** Asks the visitor to make its next requests on another connection; those that are under way go on. */
   drain(): void
-  /** Something was written to one of its streams. */
+  /** Called when something was written to one of its streams. */
   filled(): void
 }

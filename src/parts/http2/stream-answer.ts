@@ -19,14 +19,14 @@ export class StreamAnswer implements Writing {
   readonly #owner: StreamChannel
   readonly #unsent: SendQueue = new SendQueue()
   #phase: Phase = 'head'
-  /** Of a body of known length: what is still to come. */
+  /** The bytes still to come of a body of known length. */
   #leftBytes = 0
   #framer: BodyFramer | undefined
   #trailers: ByteBuffer | undefined
   /** A head that came in pieces. */
   #partial: ByteBuffer | undefined
   #isScratch = false
-  /** Nothing follows what is unsent. */
+  /** Whether nothing follows the unsent bytes. */
   #isEnding = false
   /** Bytes given to DATA frames. */
   sentBytes = 0
@@ -124,7 +124,7 @@ export class StreamAnswer implements Writing {
     else this.#unsent.keep(bytes, isScratch, start, end)
   }
 
-  /** Of `SendQueue`: DATA, as much as there is room for. */
+  /** Writes DATA, as much as there is room for. Called by `SendQueue`. */
   write(bytes: Uint8Array, start = 0, end: number = bytes.length): number {
     // What waits is sent piece by piece: whether it is the last one is only known of what never waited.
     const isLast = this.#isEnding && this.#unsent.isEmpty && this.#trailers === undefined
@@ -133,7 +133,7 @@ export class StreamAnswer implements Writing {
     return count
   }
 
-  /** There is room. */
+  /** Called when there is room. */
   flush(): void {
     this.#unsent.flush(this)
     this.#finish()
@@ -157,22 +157,22 @@ export class StreamAnswer implements Writing {
     else this.#stream.trailers(trailers, 0, trailers.length)
   }
 
-  /** Nothing of it has left, not even its head. */
+  /** Whether nothing of it was sent, not even its head. */
   get isUnsent(): boolean {
     return this.#phase === 'head'
   }
 
-  /** Another answer comes in place of one that is unsent. */
+  /** Starts again with another response in place of an unsent one. */
   restart(): void {
     this.#partial = undefined
   }
 
-  /** Nothing waits for room. */
+  /** Whether nothing waits for room. */
   get isEmpty(): boolean {
     return this.#unsent.isEmpty
   }
 
-  /** END_STREAM follows what waits, or was sent. */
+  /** Whether END_STREAM follows the waiting bytes, or was sent. */
   get isEnding(): boolean {
     return this.#isEnding
   }

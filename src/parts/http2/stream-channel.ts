@@ -28,9 +28,9 @@ import { type BodyTaker, StreamRequest } from './stream-request.ts'
 
 const GUID = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11'
 const KEY_BYTES = 24
-/** How long a visitor that has its answer may go on with its request. */
+/** The time in milliseconds for which a visitor that has its response may continue its request. */
 const LINGER_MS = 2_000
-/** Of the WebSocket that comes next: each has its own. */
+/** The key of the next WebSocket: each has its own. */
 let webSocketKey = randomBytes(16).toString('base64')
 
 export class StreamChannel
@@ -43,21 +43,21 @@ export class StreamChannel
   readonly #request: StreamRequest
   readonly #answer: StreamAnswer
   #progress: Progress | undefined
-  /** Of an extended CONNECT: what the origin has to answer to its key. */
+  /** The Sec-WebSocket-Accept that the origin has to return for an extended CONNECT. */
   #webSocketAccept = ''
   /** The visit has begun and is not over. */
   #isUnderWay = false
   #isSwitched = false
   /** The visit stopped writing for lack of room, and has to be resumed when there is some. */
   #owesDrained = false
-  /** What waits is watched by `#progress`. */
+  /** Whether `#progress` watches the waiting bytes. */
   #isWatched = false
   #hasLeft = false
-  /** It counts for its address. */
+  /** The end of its count for its address. */
   #stopCounting: (() => void) | undefined
-  /** What the app answered is no answer to this request: nothing more of it is taken. */
+  /** Whether the app's response does not fit this request: nothing more of it is read. */
   #isUnfit = false
-  /** It asks for a login of the connection, and for nothing else. */
+  /** Whether it asks for a login of the connection, and for nothing else. */
   #wantsHttp1 = false
   readonly keepsAlive = true
 
@@ -72,7 +72,7 @@ export class StreamChannel
     stream.handler = this
   }
 
-  /** Its head came. */
+  /** Called when its head came. */
   begin(fields: FieldList, isLast: boolean): void {
     if (fields.isTooLarge) return this.refuse('HEAD_TOO_LARGE')
     // The head's own: it stays as it is until the exchange is over.
@@ -218,7 +218,7 @@ export class StreamChannel
     this.proceed(() => {})
   }
 
-  /** `goesOn` is about a connection of one request after the other. */
+  /** Ends the visit. `goesOn` concerns a connection with one request after the other. */
   over(): void {
     this.#isUnderWay = false
     this.#request.clear()
@@ -325,7 +325,7 @@ export class StreamChannel
     this.#cut(why)
   }
 
-  /** Nothing is on its way any more. */
+  /** Leaves when nothing is in flight any more. */
   #leave(): void {
     this.#progress?.stop()
     this.#answer.clear()

@@ -7,7 +7,7 @@ import type { FieldValues } from '../../sockets/bun-quic.ts'
 
 const NOTHING = new Uint8Array(0)
 
-/** As RFC 9114 counts a field, besides its name and value. */
+/** The size of a field in addition to its name and value, as RFC 9114 counts it. */
 export const FIELD_BYTES = 32
 
 /**
@@ -40,7 +40,7 @@ const noValues = (): Record<string, string | string[]> => Object.create(null)
 export class FieldCollector implements FieldEncoder {
   values: Record<string, string | string[]> = noValues()
 
-  /** What `encode` says. */
+  /** Returns the fields that `encode` makes. */
   of(encode: (collector: FieldCollector, into: Uint8Array) => void): Record<string, string | string[]> {
     this.values = noValues()
     encode(this, NOTHING)

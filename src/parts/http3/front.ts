@@ -9,7 +9,7 @@ import { Http3Connection } from './connection.ts'
 
 /** Names whose certificates are known here; those of the oldest are forgotten, and their visitors come by HTTP/2. */
 const MAX_NAMES = 4_096
-/** How long browsers remember that there is HTTP/3: a day. */
+/** The time in seconds for which browsers remember that there is HTTP/3: a day. */
 const ALT_SVC_SECONDS = 86_400
 const RETRY_MS = 250
 

@@ -6,7 +6,7 @@ import type { BookingDesk } from '../../server/routing/booking.ts'
 import { type Delivered, DeliveryVisit } from './delivery-visit.ts'
 import type { InboxSettings } from './options.ts'
 
-/** Of one name at a time: an app that was away is not overrun. */
+/** The number of deliveries at once for one name, so that an app that was away is not flooded. */
 const MAX_UNDER_WAY = 4
 /** Paths of one name that wait before another try. With more, an app that fails everywhere is asked nothing else for a moment. */
 const MAX_PAUSED = 100
@@ -28,17 +28,17 @@ export interface DeliveriesHost {
   failed(error: Error): void
 }
 
-/** What is under way for one name and owner. */
+/** The deliveries for one name and owner. */
 interface Round {
   readonly name: string
   readonly owner: string
-  /** Another server has the client, as far as this one knows. */
+  /** Whether another server has the client, as far as this one knows. */
   isElsewhere: boolean
   /** Times in a row that the client was not there. */
   away: number
   /** Paths that have a webhook under way, or that wait before another try. */
   readonly busy: Map<string, DeliveryVisit | (() => void)>
-  /** Of these, those that are with the app. */
+  /** The number of these that are with the app. */
   underWay: number
   /** Failures in a row, by path. */
   readonly failures: Map<string, number>
@@ -49,7 +49,7 @@ export class Deliveries {
   readonly #host: DeliveriesHost
   readonly #isSecure: boolean
   readonly #desk: BookingDesk
-  /** By owner and name. */
+  /** The rounds by owner and name. */
   readonly #rounds = new Map<string, Round>()
   #isOver = false
 
@@ -80,7 +80,7 @@ export class Deliveries {
     this.#pump(round)
   }
 
-  /** What is under way is delivered again by the next program, or when the client is back. */
+  /** Stops: open deliveries are repeated by the next program, or when the client is back. */
   stop(): void {
     this.#isOver = true
     for (const round of this.#rounds.values())

@@ -24,7 +24,7 @@ export class JsonNames {
   readonly #owner: JsonConnection
   readonly #requests: JsonRequests
   readonly #registered = new Map<string, Registered>()
-  /** Of names that were given or taken back: what is under way goes on. */
+  /** The upstreams of released or revoked names: open requests continue. */
   readonly #leaving: JsonUpstream[] = []
 
   constructor(host: ClientHost, owner: JsonConnection, requests: JsonRequests) {
@@ -138,7 +138,7 @@ export class JsonNames {
     return refusal
   }
 
-  /** They count for another holder. */
+  /** Moves the names to another owner. */
   moveTo(holder: Holder): void {
     for (const { member } of this.#registered.values()) member.moveTo(holder)
   }
@@ -177,12 +177,12 @@ function forsake(claimed: Member | ErrorCode): void {
   if (typeof claimed !== 'string') claimed.lapse()
 }
 
-/** Existing clients give up on an error, and show its text. */
+/** Returns the text of a refusal. Existing clients stop on an error, and show its text. */
 export function refusalText(code: ErrorCode, detail: string = ERRORS[code].meaning): string {
   return code === 'NAME_INVALID' ? 'Invalid subdomain format' : `${detail} ${ERRORS[code].action}`
 }
 
-/** Where a directory decides which server of a cluster has a name. The wire has no secrets. */
+/** Claims a name where a directory decides which server of a cluster has it. The wire has no secrets. */
 async function claimNameInCluster(
   name: string,
   holder: Holder,

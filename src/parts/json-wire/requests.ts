@@ -10,14 +10,14 @@ import { encodeCancel, type JsonAnswer, type JsonExtension } from '../../wire/js
 import type { JsonExchange } from './upstream.ts'
 
 export class JsonRequests {
-  /** Nothing is sent any more. */
+  /** Whether nothing is sent any more. */
   isClosed = false
   readonly #host: ClientHost
   readonly #carrier: WebSocketCarrier
   readonly #use: ClientUse
   /** Requests sent and not answered. */
   readonly #waiting = new Map<number, JsonExchange>()
-  /** What the client said to understand beyond existing clients. */
+  /** The features of the client beyond those of existing clients. */
   readonly #accepts = new Set<JsonExtension>()
   /** Answers that may still come, wanted or not. */
   #owedAnswers = 0
@@ -99,7 +99,7 @@ export class JsonRequests {
     this.#use.hold(bytes)
   }
 
-  /** More bytes wait for readers of this token, or of all, than may. */
+  /** Whether more bytes wait for readers of this token, or of all, than may. */
   get isOver(): boolean {
     return this.#use.isOver
   }
@@ -132,7 +132,7 @@ export class JsonRequests {
     return this.#accepts.has('raw-path')
   }
 
-  /** It keeps an app's connection for one visitor's: it understands which one a request is of. */
+  /** Whether the client keeps an app's connection for one visitor's: it understands which one a request belongs to. */
   get keepsLogins(): boolean {
     return this.#accepts.has('connection')
   }

@@ -22,9 +22,9 @@ import type { JsonRequests } from './requests.ts'
 
 /** Answers up to this size leave with their head in one write; larger ones go in pieces of it. */
 const PIECE_BYTES = 262_144
-/** Room for everything in a message that is not its body. */
+/** The room for everything in a message that is not its body. */
 const ENVELOPE_BYTES = 131_072
-/** What the requests of one client may hold in memory, in multiples of the largest message. */
+/** The maximum memory of the requests of one client, in multiples of the largest message. */
 const MAX_HELD_MESSAGES = 2
 
 const CONTINUE = new TextEncoder().encode('HTTP/1.1 100 Continue\r\n\r\n')
@@ -123,20 +123,20 @@ export class JsonUpstream implements TunnelUpstream {
 type Phase =
   /** The request arrives. */
   | 'collecting'
-  /** It was sent. */
+  /** The request was sent. */
   | 'waiting'
   /** The answer is on its way to the visitor. */
   | 'answering'
   | 'over'
 
-/** What an exchange needs of its upstream. */
+/** The operations of the upstream that an exchange needs. */
 interface JsonExchangeOwner {
   /** Whether it may keep what it has. */
   hasRoom(): boolean
   ended(): void
 }
 
-/** One request and its answer. */
+/** A request and its response. */
 export class JsonExchange implements Exchange, Deadline {
   dueTick = 0
   readonly visitor: string
@@ -149,7 +149,7 @@ export class JsonExchange implements Exchange, Deadline {
   #id = 0
   /** The part of the answer's body that the visitor did not take yet. */
   #rest: Uint8Array | undefined
-  /** What of it is charged: all, until the visitor has all of it. */
+  /** The part of it that is charged: all, until the visitor has all of it. */
   #restBytes = 0
 
   constructor(visit: Visit, visitor: string, requests: JsonRequests, owner: JsonExchangeOwner) {
@@ -177,12 +177,12 @@ export class JsonExchange implements Exchange, Deadline {
     if (!this.#owner.hasRoom()) this.#fail('TUNNEL_BUSY')
   }
 
-  /** Of a request that is not complete yet. */
+  /** The stored bytes of an incomplete request. */
   get collectedBytes(): number {
     return this.#phase === 'collecting' ? (this.#framer?.payloadBytes ?? 0) : 0
   }
 
-  /** Others need the room. */
+  /** Ends the request, because others need the room. */
   giveWay(): void {
     this.#fail('TUNNEL_BUSY')
   }
@@ -325,7 +325,7 @@ export class JsonExchange implements Exchange, Deadline {
 
 const NOTHING = new Uint8Array(0)
 
-/** Longest request body that fits a message in base64, whatever is in it. */
+/** Returns the maximum request body that fits a message in base64, whatever is in it. */
 function maxBodyBytes(limits: Bounds): number {
   return Math.max(0, Math.floor(((limits.maxMessageBytes - ENVELOPE_BYTES) * 3) / 4))
 }

@@ -18,7 +18,7 @@ export class StreamLane {
   #isStopped = false
   #running: Lane | undefined
 
-  /** As `SessionLanes.lend`. */
+  /** Makes a lane, as `SessionLanes.lend`. */
   constructor(
     session: Session,
     opened: Pick<SessionTrunk, 'current'>,

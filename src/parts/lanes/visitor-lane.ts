@@ -8,7 +8,7 @@ import type { LaneSite, VisitorShortcut } from '../../server/contracts/laning.ts
 import type { Ease, Exchange, Upstream, Visit } from '../../server/contracts/upstream.ts'
 import type { LaneGrant } from './install.ts'
 
-/** So many easy exchanges within `SOON_MS` make a visitor that a lane is for. */
+/** The number of small exchanges within `SOON_MS` that make a visitor fit for a lane. */
 const EASY_EXCHANGES = 8
 const SOON_MS = 1_000
 /** A lane that served fewer was not worth its while: the next one has to wait for twice as many easy exchanges. */
@@ -19,7 +19,7 @@ const MAX_WAITED = 8
 
 /** A visitor's connection, and on what terms a lane for it may begin now. */
 interface Site<Booked> extends Omit<LaneSite<Booked>, 'offer'> {
-  /** `undefined`: it may not. */
+  /** Grants a lane. `undefined` if there may be none. */
   grant(): LaneGrant<Booked> | undefined
 }
 
@@ -28,16 +28,16 @@ export class VisitorLane<Booked> implements VisitorShortcut<Booked> {
   #easyCount = 0
   #easySince = 0
   #wantedEasy = EASY_EXCHANGES
-  /** Not all of them were plain GETs. */
+  /** Whether not all requests were plain GETs. */
   #hasBodies = false
-  /** Where the visitor asked last. */
+  /** The upstream of the visitor's last request. */
   #lastUpstream: Upstream | undefined
   #upstream: Upstream | undefined
   #reserved: Reserved | undefined
   #waited = 0
-  /** For the lane that is about to begin. */
+  /** The grant of the lane that is about to begin. */
   #grant: LaneGrant<Booked> | undefined
-  /** What the lane left in the middle. */
+  /** The grant of an exchange that the lane left incomplete. */
   #unfinished: LaneGrant<Booked> | undefined
 
   constructor(site: Site<Booked>) {

@@ -5,7 +5,7 @@ import { DEFAULT_METRIC_TUNNELS, Metrics } from './metrics.ts'
 
 const metrics = new WeakMap<object, Metrics>()
 
-/** What is measured of this server; `undefined`: nothing is. For the operator's view. */
+/** Returns the metrics of this server, for the operator's view. `undefined` if there are none. For the operator's view. */
 export function metricsOf(server: object): Metrics | undefined {
   return metrics.get(server)
 }

@@ -9,7 +9,7 @@ import type { Bounds } from '../../server/settings/bounds.ts'
 const MAX_QUEUED_BYTES = 262_144
 
 export interface AnswerReader {
-  /** There is room again. */
+  /** Called when there is room again. */
   drained(): void
   /** The middleware does not want the rest. */
   cancelled(): void
@@ -30,7 +30,7 @@ export class InnerAnswer {
   #controller: ReadableStreamDefaultController<Uint8Array> | undefined
   #isBackedUp = false
 
-  /** `method`: of the request. */
+  /** Makes a reader of a response. `method`: of the request. */
   constructor(limits: Bounds, method: string, reader: AnswerReader) {
     this.#limits = limits
     this.#method = method
@@ -43,7 +43,7 @@ export class InnerAnswer {
     return this.#response.promise
   }
 
-  /** `false`: the app waits for `drained`. */
+  /** Whether there is room; otherwise the app waits for `drained`. */
   get hasRoom(): boolean {
     this.#isBackedUp = (this.#controller?.desiredSize ?? 1) <= 0
     return !this.#isBackedUp

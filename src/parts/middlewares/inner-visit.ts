@@ -13,12 +13,12 @@ import type { Bounds } from '../../server/settings/bounds.ts'
 import { InnerAnswer } from './inner-answer.ts'
 import type { Wrapping } from './middleware.ts'
 
-/** Of one connection, or written anew: no middleware's word changes framing or routing. */
+/** The headers of one connection, or written again: no middleware changes framing or routing. */
 const OWN_NAMES: ReadonlySet<string> = new Set(['host', ...CONNECTION_NAMES])
 
 const LAST_CHUNK = Buffer.from('0\r\n\r\n')
 
-/** Spelled out, because the platforms' own types differ. */
+/** A reader of a body, spelled out because the platforms' own types differ. */
 interface BodyReader {
   read(): Promise<{ readonly done: boolean; readonly value?: Uint8Array | undefined }>
   cancel(): Promise<void>
@@ -29,7 +29,7 @@ export class InnerVisit implements Visit {
   readonly answerLines = undefined
   readonly hstsLine = undefined
   readonly keepsAlive = true
-  /** Why the request could not be sent, or the answer ended in the middle. */
+  /** The code of a request that could not be sent, or of a response that ended in the middle. */
   failure: ErrorCode | undefined
   readonly #outer: Visit
   readonly #wrapping: Wrapping
@@ -38,7 +38,7 @@ export class InnerVisit implements Visit {
   /** The visitor's body has a length and comes untouched: the app gets the length, too. */
   readonly #keepsLength: boolean
   readonly #answer: InnerAnswer
-  /** Where the request was put. */
+  /** The destination of the request. */
   #served: Served | undefined
   #exchange: Exchange | undefined
   #isOver = false

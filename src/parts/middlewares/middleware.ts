@@ -20,7 +20,7 @@ import { DEAD_EXCHANGE } from '../../server/contracts/upstream.ts'
 import type { Bounds } from '../../server/settings/bounds.ts'
 import { InnerVisit } from './inner-visit.ts'
 
-/** What middlewares need of their server. */
+/** The operations of the server that middlewares need. */
 export interface MiddlewareRoom {
   readonly limits: Bounds
   readonly deadlines: Clock
@@ -31,11 +31,11 @@ export interface MiddlewareRoom {
 export interface Wrapping {
   readonly tunnel: string
   readonly address: string
-  /** What is answered is a refusal with this code. */
+  /** Records the code of a refusal that is the response. */
   refused(code: ErrorCode, reason?: string): void
 }
 
-/** Where the request goes with middlewares around it. */
+/** Routes a request with middlewares around it. */
 export function wrap(
   room: MiddlewareRoom,
   middlewares: readonly Middleware[],
@@ -89,7 +89,7 @@ class WrappedExchange implements Exchange, Deadline {
   #isRequestComplete = false
   /** The visitor does not take more of the answer: what goes on when it does. */
   #waiting: { resolve(): void; reject(error: Error): void } | undefined
-  /** Which one is at work, for the report. */
+  /** The middleware at work, for the report. */
   #running: Middleware | undefined
 
   constructor(
@@ -109,7 +109,7 @@ class WrappedExchange implements Exchange, Deadline {
     room.deadlines.watch(this)
   }
 
-  /** `false`: it has failed. */
+  /** Starts. Returns `false` if it has failed. */
   start(): boolean {
     const visit = this.#visit
     const { head } = visit

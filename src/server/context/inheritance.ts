@@ -5,7 +5,7 @@ import { closeInherited, type InheritedSocket, inheritedSocket } from '../../soc
 import type { Deadline, Deadlines } from '../limits/deadlines.ts'
 import type { ServerSettings } from '../settings/settings.ts'
 
-/** What it needs of the server. */
+/** The parts of the server that it needs. */
 interface InheritanceRoom {
   readonly settings: Pick<ServerSettings, 'inherited' | 'port' | 'tlsPort' | 'httpPort' | 'ports'>
   readonly limits: { readonly leaseMs: number }
@@ -18,7 +18,7 @@ export class Inheritance implements Deadline {
   dueTick = 0
   readonly #room: InheritanceRoom
   readonly #left: InheritedSocket[]
-  /** Only this machine reaches them. */
+  /** Whether only this machine reaches them. */
   readonly areLocal: boolean
 
   /** Throws `LISTENERS_INVALID`. */

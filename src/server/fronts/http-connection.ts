@@ -47,13 +47,11 @@ type Phase =
   | 'exchange'
   /** The visit switched protocols: bytes both ways. */
   | 'switched'
-  /** Another protocol on the control host has the connection. */
   | 'taken'
   /** The answer is complete, but the visitor has not taken all of it: its next request waits for that. */
   | 'flushing'
   /** The last answer is on its way out; what still arrives is dropped. */
   | 'closing'
-  /** FIN was sent after the last response: the visitor has a while to end its side also. */
   | 'lingering'
   | 'closed'
 

@@ -7,9 +7,9 @@ import type { Tracing } from '../../http/tracing.ts'
 import type { PeerNote } from '../contracts/peer-note.ts'
 import type { Rewrite } from '../contracts/upstream.ts'
 
-/** How a connection came in. */
+/** The way in which a connection came in. */
 export interface Entrance {
-  /** What its visitor speaks to this server. */
+  /** The protocol that its visitor speaks to this server. */
   readonly proto: 'http' | 'https'
   /** Whether forwarding headers from this address are believed. */
   isTrusted(address: string): boolean
@@ -17,19 +17,19 @@ export interface Entrance {
   hstsLine(): Uint8Array | undefined
   /** The same: another way to the server (RFC 7838). Default: none. */
   altSvcLine?(): Uint8Array | undefined
-  /** Of all that comes in here. Default: only visitors do. */
+  /** The note of everything that comes in here. Default: only visitors do. */
   readonly from?: PeerNote
   /** Whether requests get ids. Default: not. */
   isTraced?(): boolean
-  /** It is the connection of another server: whose the request is. `undefined`: the request does not say. */
+  /** Returns the visitor of a request on the connection of another server. `undefined`: the request does not say. */
   visitorOf?(head: RequestHead): VisitorHop | undefined
 }
 
 export class VisitorHop {
   readonly #entrance: Entrance
-  /** Of the connection, without port. */
+  /** The address of the connection, without port. */
   readonly address: string
-  /** What its requests are besides. */
+  /** The further facts about its requests. */
   readonly from: PeerNote | undefined
   #hop: Hop | undefined
   #rewrite: Rewrite | undefined
@@ -55,12 +55,12 @@ export class VisitorHop {
     return this.#hop
   }
 
-  /** It is a proxy in front. */
+  /** Whether it is a trusted proxy. */
   get isTrusted(): boolean {
     return this.#hop?.trusted ?? this.#entrance.isTrusted(this.address)
   }
 
-  /** What ids of its requests are made of; `undefined`: they get none. */
+  /** The generator of request ids. `undefined` if requests get none. */
   get tracing(): Tracing | undefined {
     if (this.#entrance.isTraced?.() !== true) return undefined
     this.#tracing ??= {

@@ -39,7 +39,7 @@ function hopsIn({ fields }: RequestHead): string[] {
   return hops
 }
 
-/** `192.0.2.1`, `192.0.2.1:443`, `2001:db8::1`, `[2001:db8::1]:443`. */
+/** Returns the address in `192.0.2.1`, `192.0.2.1:443`, `2001:db8::1` or `[2001:db8::1]:443`. */
 function addressIn(hop: string): string | undefined {
   const text = hop.trim()
   const [, bracketed] = /^\[([^\]]+)\](?::\d+)?$/.exec(text) ?? []

@@ -31,7 +31,7 @@ export class ClientUse implements Account {
     return this.#holder
   }
 
-  /** So many bytes more wait for the client; negative: fewer. */
+  /** Charges for `bytes` more that wait for the client; negative: fewer. */
   hold(bytes: number): void {
     this.#bytes += bytes
     this.#holder.hold(bytes)

@@ -4,7 +4,7 @@ import type { Clock, Deadline } from '../contracts/clock.ts'
 
 /** Bytes on their way to one side. */
 export interface Movement {
-  /** Another number than before when bytes have moved. */
+  /** A number that changes when bytes have moved. */
   readonly movedBytes: number
   /** Whether bytes wait for the side that has to take or send them. */
   readonly isWaiting: boolean
@@ -12,12 +12,12 @@ export interface Movement {
   stalled(): void
 }
 
-/** Watched by `Deadlines` only while bytes are expected to move, so that one costs nothing as long as all is well. */
+/** A watch that `Deadlines` has only while bytes are expected to move, so that it costs nothing while all is well. */
 export class Progress implements Deadline {
   dueTick = 0
   readonly #deadlines: Clock
   readonly #movement: Movement
-  /** 0: nothing is expected. */
+  /** The expected time. 0 if nothing is expected. */
   #timeoutMs = 0
   #movedAtLook = 0
 
@@ -26,7 +26,7 @@ export class Progress implements Deadline {
     this.#movement = movement
   }
 
-  /** From now on bytes have to move within each `timeoutMs`; 0: they may wait for ever. */
+  /** Expects that bytes move within each `timeoutMs`; 0: no limit. */
   expect(timeoutMs: number): void {
     if (timeoutMs === 0) return this.stop()
     if (this.#timeoutMs === 0) this.#deadlines.watch(this)

@@ -3,7 +3,7 @@
 import { type Allowance, Gcra, rateLimited } from '../../gcra.ts'
 import type { Allotment, Guard, Refusal } from '../../plugin.ts'
 
-/** There is one to count for. */
+/** The only key that is counted. */
 const KEY = ''
 
 export class TokenWall implements Guard {

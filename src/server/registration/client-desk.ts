@@ -31,7 +31,7 @@ import type { Applicant } from './upgrade.ts'
 /** A timer may fire before the clock of `Date.now()` is there. */
 const CLOCK_STEP_MS = 20
 
-/** Where tunnels are reached. */
+/** The addresses of tunnels. */
 export interface Addresses {
   /** The public URL of a tunnel. */
   urlOf(tunnel: Tunnel): string
@@ -47,7 +47,7 @@ export class ClientDesk implements ClientHost {
   readonly clients: Set<ClientConnection> = new Set()
   readonly #room: ServerRoom
   #lastNumber = 0
-  /** What waits for the end of tokens, by client and token: few tokens end. */
+  /** The callbacks for the end of tokens, by client and token: few tokens end. */
   readonly #ends = new Map<ClientConnection, Map<string, () => void>>()
   readonly #admission: Admission
   readonly #ports: PublicPorts
@@ -75,7 +75,7 @@ export class ClientDesk implements ClientHost {
 
   // ── Connections ────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** Why one more client of this rule and address may not connect; `undefined`: it may. */
+  /** Returns why one more client of this rule and address may not connect. `undefined` if it may. */
   refusalOfClient(rule: Rule, address: string): ErrorCode | undefined {
     if (!this.#room.isRunning) return 'SERVER_DRAINING'
     const code = this.#room.parts.judge(address)
@@ -106,7 +106,7 @@ export class ClientDesk implements ClientHost {
     this.#room.counters.creditStalls += client.creditStalls
   }
 
-  /** When a token ends by itself, so does what it opened for the client. */
+  /** Ends what a token opened for the client when the token ends. */
   #endWith(client: ClientConnection, { id = '', endsAtMs }: Rule): void {
     if (endsAtMs === undefined) return
     const ends = this.#ends.get(client) ?? new Map<string, () => void>()

@@ -17,7 +17,7 @@ import type { Tunnel } from '../tunnels/tunnel.ts'
 import type { Tunnels } from '../tunnels/tunnels.ts'
 import type { LinkGate } from './links.ts'
 
-/** What a client's connection may ask of the server. */
+/** The operations of the server for a client's connection. */
 export interface ClientHost {
   readonly limits: Bounds
   readonly deadlines: Deadlines
@@ -25,23 +25,23 @@ export interface ClientHost {
   readonly tunnels: Tunnels
   readonly linkGate: LinkGate
   readonly tokenGate: TokenGate
-  /** As `Part.appsOf`. */
+  /** The way to HTTP/2 apps, as `Part.appsOf`. */
   readonly appsOf?: ((terms: AppsTerms) => StreamsApps) | undefined
-  /** `undefined`: the server is alone. */
+  /** The claims. `undefined` if the server is alone. */
   readonly servers: Claims | undefined
   /** Whether this is a proxy, whose address is that of all who come by it. */
   isTrusted(address: string): boolean
-  /** What a token opens now that opened `rule` before the server reloaded; `undefined`: nothing. */
+  /** Returns the rule now of a token that had `rule` before the server reloaded. `undefined` if it has none. */
   ruleNow(rule: Rule): Rule | undefined
-  /** Why this may not be granted, or not any longer; `undefined`: it may. */
+  /** Returns why this may not be granted, or not any longer. `undefined` if it may. */
   refusalOf(wish: Wish, rule: Rule): ErrorCode | undefined
-  /** Whose a client is that has this rule and comes from this address. */
+  /** Returns the owner of a client with this rule and address. */
   holderOf(rule: Rule, address: string): Holder
   /** Whether one more link of it leaves enough descriptors for others. */
   hasRoomForLink(holder: Holder): boolean
   /** Takes what a client asks for, within what its token opens; or says with a code why not. */
   claim(wish: Register, claiming: Claiming): Member | ErrorCode | Promise<Member | ErrorCode>
-  /** What a refusal is about, for the client to read; `undefined`: what the code means says all there is. */
+  /** Returns the detail of a refusal, for the client to read. `undefined` if the meaning of the code is enough. */
   detailOf(code: ErrorCode, wish: Wish, claiming: Claiming): string | undefined
   /** The public URL of a tunnel. */
   urlOf(tunnel: Tunnel): string
@@ -49,10 +49,10 @@ export interface ClientHost {
   registered(client: ClientConnection, tunnel: Tunnel, rule: Rule, inbox?: InboxWish): void
   /** A registration of the client was refused. */
   refused(client: ClientConnection, wish: Pick<Register, 'kind' | 'name' | 'port'>, code: ErrorCode): void
-  /** It does so no longer. */
+  /** Called when a client has released or lost a tunnel. */
   released(client: ClientConnection, tunnel: Tunnel, reason: ErrorCode | 'released'): void
   /** The connection is closed. */
   gone(client: ClientConnection): void
-  /** Something threw that should not have; the connection is closed for it. */
+  /** Reports an unexpected error; the connection is closed for it. */
   failed(error: Error): void
 }

@@ -6,7 +6,7 @@ import type { Session } from '../../session/session.ts'
 import type { Socket, SocketHandler } from '../../socket.ts'
 import type { Deadline, Deadlines } from '../limits/deadlines.ts'
 
-/** How long a new link may wait until its client says that it has the answer. */
+/** The time in milliseconds for the client to say that it has the response. */
 const ANNOUNCE_MS = 10_000
 
 /** Counts the links of a session where they are bounded together with those of others. */
@@ -38,7 +38,7 @@ export class LinkGate {
     return links
   }
 
-  /** Looked up by its hash, so that the time it takes says nothing about other secrets. */
+  /** Finds the links of a secret by its hash, so that the time says nothing about other secrets. */
   find(secret: string): SessionLinks | undefined {
     return this.#byHash.get(hashOf(secret))
   }
@@ -130,7 +130,7 @@ export class SessionLinks {
 }
 
 interface LinkBounds {
-  /** Of this session. */
+  /** The maximum number of links of this session. */
   readonly maxLinks: number
   readonly budget: LinkBudget
 }

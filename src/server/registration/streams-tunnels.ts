@@ -16,27 +16,27 @@ import type { StreamsUpstreams } from './streams-upstreams.ts'
 /** The connection of the client. */
 export interface TunnelsOwner extends ClientConnection, Deadline {
   readonly isClosed: boolean
-  /** What the token of the connection opens. */
+  /** The rule of the connection's token. */
   readonly rule: Rule
   readonly reports: StreamsReports
-  /** What a link of the client begins with; `undefined`: it may bring none. */
+  /** The secret of the client's links. `undefined` if it may have none. */
   readonly linkSecret: string | undefined
   /** Sends a message. */
   send(message: Parameters<typeof encodeControl>[0]): void
-  /** Something threw where no session catches it. */
+  /** Reports an error where no session catches it. */
   broke(cause: unknown): void
 }
 
 interface Held {
   readonly member: Member
   readonly upstream: TunnelUpstream
-  /** What the token opened that it was granted for. */
+  /** The rule of the token at the time of the grant. */
   rule: Rule
-  /** As the client knows it. */
+  /** The URL that the client knows. */
   url: string
 }
 
-/** Of trouble with the same host. */
+/** The time in milliseconds between reports of trouble with the same host. */
 const TELL_AGAIN_MS = 60_000
 
 export class StreamsTunnels {
@@ -171,7 +171,10 @@ export class StreamsTunnels {
     return this.#host.tunnels.guards.make(guard, tunnel)
   }
 
-  /** Another guard for a tunnel that it has. One after the other: the last one has to be in force at the end. */
+  /**
+   * Replaces the guard of a tunnel, one change after the other: the last one has to be in force at the end. One after the
+   * other: the last one has to be in force at the end.
+   */
   changeGuard({ tunnel: number, guard }: Guarded): void {
     const before = this.#held.get(number)
     if (before === undefined) return
@@ -180,7 +183,7 @@ export class StreamsTunnels {
     this.#guardChange = this.#guardChange.then(async () => this.#useGuard(number, tunnel, await making))
   }
 
-  /** One that cannot be had ends the tunnel: the client counts on it. */
+  /** Uses a guard. If it cannot be made, the tunnel ends: the client counts on it. */
   #useGuard(number: number, tunnel: Tunnel, made: OwnGuard | TunnelError): void {
     const { guards } = this.#host.tunnels
     const held = this.#held.get(number)

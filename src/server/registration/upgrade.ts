@@ -14,21 +14,21 @@ const GUID = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11'
 
 /** A connection that asks to become a client's. */
 export interface Applicant {
-  /** Behind trusted proxies: as they say. */
+  /** The address, as trusted proxies report it. */
   readonly remoteAddress: string
   readonly wire: 'streams' | 'json'
-  /** What the client says it is, at most `MAX_AGENT_CHARS`; `''`: nothing. */
+  /** The agent that the client names, at most `MAX_AGENT_CHARS`. Empty for none. */
   readonly agent: string
 }
 
 const MAX_AGENT_CHARS = 100
 
-/** What an upgrade needs of the server. */
+/** The operations of the server that an upgrade needs. */
 export interface UpgradeHost {
   readonly tokenGate: TokenGate
   /** Whether forwarding headers from this address are believed. */
   isTrusted(address: string): boolean
-  /** Why one more client of this rule and address may not connect; `undefined`: it may. */
+  /** Returns why one more client of this rule and address may not connect. `undefined` if it may. */
   clientRefusal(rule: Rule, address: string): ErrorCode | undefined
   /** Clients may agree on no subprotocol. */
   readonly hasJsonWire: boolean

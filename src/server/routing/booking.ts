@@ -37,12 +37,12 @@ export interface BookingDesk {
   failed(cause: unknown): void
 }
 
-/** What a booking needs of the server. */
+/** The operations of the server that a booking needs. */
 export interface BookingHost extends BookingDesk {
   readonly books: Exchanges
   readonly gate: VisitorGate
   readonly room: BookingRoom
-  /** What throws is an `error` event, and the route a refusal. */
+  /** Routes a request; an error becomes an `error` event and a refusal. */
   routeSafely(route: () => Route): Route
   /** The tunnel is another server's since the request began to wait for it: where it goes now. */
   routeAgain(booking: Booking): Route
@@ -50,7 +50,7 @@ export interface BookingHost extends BookingDesk {
 
 /** The slice of the room that bookings use. */
 interface BookingRoom {
-  /** What requests to tunnels pass. */
+  /** The parts that requests to tunnels pass. */
   readonly parts: Pick<Parts, 'routerFor' | 'missed' | 'noted'>
   /** Whether visitors reach tunnels by https. */
   readonly isSecure: boolean
@@ -64,7 +64,7 @@ const MOVED: Refusal = { code: 'CLUSTER_MOVED' }
 const NO_MIDDLEWARES: readonly Middleware[] = []
 
 export class Booking implements Visitor, TunnelRequest {
-  /** Where the request goes at first. Only `BookingDesk` sets it. */
+  /** The first destination of the request. Only `BookingDesk` sets it. */
   route: Route = refusal('TUNNEL_NOT_FOUND')
   readonly arrival: Arrival
   readonly startedAt: number = performance.now()
@@ -73,17 +73,17 @@ export class Booking implements Visitor, TunnelRequest {
   readonly #host: BookingHost
   readonly #record: RequestRecord
   #tunnel: Tunnel | undefined
-  /** It is for a host below the tunnel's own. */
+  /** Whether it is for a host below the tunnel's own. */
   #isBelow = false
-  /** Where a lane has sent it already. */
+  /** The destination to which a lane has sent it already. */
   #resumed: { readonly member: Member | undefined; readonly upstream: Upstream } | undefined
-  /** Whose request it is. */
+  /** The member of the request. */
   #member: Member | undefined
-  /** Whose answer the visitor gets. */
+  /** The member whose response the visitor gets, if all members got a copy. */
   #answerer: Member | undefined
   /** Members that failed it. */
   #tried: Set<Member> | undefined
-  /** What layers have to do with it; `undefined`: none has. */
+  /** The work of layers on it. `undefined` for none. */
   #layered: Layered | undefined
   /** A line for the answer. */
   #cookie: Uint8Array | undefined
@@ -136,7 +136,7 @@ export class Booking implements Visitor, TunnelRequest {
     return changed(route, one => (one.kind === 'again' ? this.#again() : one))
   }
 
-  /** What it was booked for is undone. */
+  /** Undoes the booking and routes again. */
   #again(): Route {
     this.#leave()
     return this.#host.routeSafely(() => this.#host.routeAgain(this))
@@ -198,7 +198,7 @@ export class Booking implements Visitor, TunnelRequest {
 
   // ── For its visit ──────────────────────────────────────────────────────────────────────────────────────────
 
-  /** Whose limit bytes of the answer count against that the visitor does not take. */
+  /** The account that is charged for response bytes that the visitor has not read yet. */
   get account(): Account | undefined {
     return this.#answerer?.holder
   }
@@ -211,7 +211,9 @@ export class Booking implements Visitor, TunnelRequest {
     return joined(all, this.#cookie)
   }
 
-  /** What is wrong with a piece of the body, framing included; `undefined`: nothing. `requestBytes`: of the request so far. */
+  /**
+   * Returns the fault of a piece of the body, framing included. `undefined` for none. `requestBytes`: of the request so far.
+   */
   faultOf(piece: Uint8Array, requestBytes: number): ErrorCode | undefined {
     if (this.#layered === undefined) return undefined
     const { start, end } = this.head
@@ -220,7 +222,7 @@ export class Booking implements Visitor, TunnelRequest {
     return code
   }
 
-  /** What the bytes of its visit pass; `undefined`: nothing delays them. */
+  /** Opens the valve for the bytes of its visit. `undefined` if nothing delays them. */
   openValve(ends: ValveEnds): Valve | undefined {
     return this.#layered?.openValve?.(ends)
   }
@@ -245,12 +247,12 @@ export class Booking implements Visitor, TunnelRequest {
     return { kind: 'upstream', upstream, instead: code => this.#elsewhere(code) }
   }
 
-  /** Another server sent the request here, and no tunnel of this one has the name any more. */
+  /** Refuses a request that another server sent here although no tunnel here has the name any more. */
   moved(): Route {
     return this.answer(this.arrival.from?.moved ?? MOVED)
   }
 
-  /** It came for another server's tunnel, or another owner's: what is answered is `CLUSTER_MOVED`. */
+  /** Whether it came for another server's tunnel, or another owner's: the response is `CLUSTER_MOVED`. */
   get isMoved(): boolean {
     return this.#record.code === 'CLUSTER_MOVED'
   }
@@ -265,18 +267,18 @@ export class Booking implements Visitor, TunnelRequest {
     for (const follower of this.#followers) follower.answered?.(status, this.#record.code)
   }
 
-  /** It is sent once more. */
+  /** Records that it is sent once more. */
   retried(): void {
     this.#host.room.parts.noted({ kind: 'retried' })
   }
 
-  /** It became a WebSocket. */
+  /** Records that it became a WebSocket. */
   switched(): void {
     for (const follower of this.#followers) follower.switched?.()
     if (this.#tunnel !== undefined) this.#record.switched(this.#tunnel)
   }
 
-  /** It is over; `failure` says why, when it failed. */
+  /** Records the end; `failure` is the code of a failure. */
   finished(result: Result, failure: ErrorCode | undefined): void {
     const record = this.#record
     const tunnel = this.#tunnel
@@ -392,7 +394,7 @@ export class Booking implements Visitor, TunnelRequest {
 
 const NO_FOLLOWERS: readonly Follower[] = []
 
-/** What the layers of its tunnel have to do with one request. */
+/** The work of a tunnel's layers on one request. */
 class Layered {
   readonly followers: Follower[] = []
   readonly checks: BodyCheck[] = []

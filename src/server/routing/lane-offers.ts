@@ -17,10 +17,7 @@ export class LaneOffers {
     this.#host = host
   }
 
-  /**
-   * For a lane from the visitor of this request, with a connection from `address`, to the tunnel that it is for; `undefined`:
-   * there is to be none.
-   */
+  /** Offers a lane for the visitor of this request, with a connection from `address`. `undefined` if there is to be none. */
   offer(head: RequestHead, address: string): LaneOffer<Booking> | undefined {
     const room = this.#room
     // The response of a lane does not say that it is the last.

@@ -7,8 +7,8 @@ import type { Member } from '../tunnels/member.ts'
 import type { Tunnel } from '../tunnels/tunnel.ts'
 
 /**
- * Whose own probe the request is, if it is one of a client that holds the tunnel. Only who knows the resume secret can ask, so nothing of the
- * app is shadowed; only HEAD is looked at, so that other requests do not pay for the look.
+ * Returns the member whose client sent this request to probe its own tunnel. Only who knows the resume secret can ask, so
+ * nothing of the app is shadowed; only HEAD is looked at, so that other requests do not pay for the look.
  */
 export function proberOf(head: RequestHead, tunnel: Tunnel): Member | undefined {
   return head.method === 'HEAD' ? tunnel.memberProbedBy(head.header(PROBE_HEADER)) : undefined

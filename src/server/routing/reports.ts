@@ -6,7 +6,10 @@ import type { ErrorCode } from '../../errors.ts'
 import type { UnreportedRequests } from '../../wire/control.ts'
 import { type Deadline, type Deadlines, TICKS_PER_SECOND } from '../limits/deadlines.ts'
 
-/** How soon counts are passed on: at the next sweep of the deadlines but one, a quarter to half a second. */
+/**
+ * The delay in milliseconds of counts: they are sent at the next sweep of the deadlines but one, after a quarter to half a
+ * second.
+ */
 const SOON_MS = 1
 
 /** The reports for one receiver: a server's listeners, or a client that watches. */
@@ -63,7 +66,7 @@ export class Reports implements Deadline {
     this.#wake()
   }
 
-  /** These began and ended. */
+  /** Counts requests that began and ended. */
   counted({ requests, errors, bytes }: ExchangeCounts): void {
     this.#begun += requests
     this.#requests += requests

@@ -10,34 +10,34 @@ import type { Tunnel } from '../tunnels/tunnel.ts'
 import { type Exchanges, msSince } from './exchanges.ts'
 import { isFailure } from './reports.ts'
 
-/** What is noted of. */
+/** The recorded facts of a request. */
 export interface Recorded {
   readonly head: RequestHead
-  /** Of the visitor, also behind trusted proxies. */
+  /** The address of the visitor, also behind trusted proxies. */
   readonly address: string
-  /** On the clock of `performance.now()`. */
+  /** The time of its beginning on the clock of `performance.now()`. */
   readonly startedAt: number
 }
 
-/** What became of a request. */
+/** The result of a request. */
 export interface Result {
-  /** 0: there was no answer. */
+  /** The status of the response. 0 if there was none. */
   readonly answerStatus: number
   readonly responseBytes: number
   readonly requestBytes: number
-  /** As `Visit.fail` takes it. */
+  /** The details of the reason, as `Visit.fail` has them. */
   readonly reason?: string | undefined
 }
 
 export class RequestRecord {
   /** A guard refused the request, or a middleware got this from the app's side. */
   code: ErrorCode | undefined
-  /** More of why: as the guard says it, or as `Visit.fail` takes it of an exchange that middlewares wrap. */
+  /** The details of the reason, from a guard or `Visit.fail`, for an exchange that middlewares wrap. */
   reason: string | undefined
   readonly #request: Recorded
   readonly #books: Exchanges
   #isSent = false
-  /** Where its client gets reports of it, and its number there; 0: the client wants none. */
+  /** The reports of its client, with its number there; 0 if the client wants none. */
   #reports: ClientReports | undefined
   #report = 0
 
@@ -47,17 +47,17 @@ export class RequestRecord {
     books.begun()
   }
 
-  /** It counts for a tunnel. */
+  /** Counts the request for a tunnel. */
   routed(): void {
     this.#books.routed()
   }
 
-  /** It goes to another tunnel or server after all. */
+  /** Undoes the count: the request goes to another tunnel or server. */
   left(): void {
     this.#books.left()
   }
 
-  /** It is on its way to a client. */
+  /** Records that it was sent to a client. */
   sent(): void {
     this.#isSent = true
   }
@@ -68,7 +68,7 @@ export class RequestRecord {
     this.#report = this.#begunAt(this.#reports, tunnel)
   }
 
-  /** At the member that had it, it is over: another one gets it. */
+  /** Ends it for the member that failed: another one gets it. */
   failedAt(tunnel: Tunnel, code: ErrorCode): void {
     const durationMs = msSince(this.#request.startedAt)
     this.#reports?.finished(tunnel, this.#report, ERRORS[code].status, durationMs, 0, code)
@@ -84,14 +84,14 @@ export class RequestRecord {
     }
   }
 
-  /** It became a WebSocket. */
+  /** Records that it became a WebSocket. */
   switched(tunnel: Tunnel): void {
     this.#reports?.switched(tunnel, this.#report)
   }
 
   // ── It is over ─────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** For its client and the server's listeners. */
+  /** Reports to its client and the server's listeners. */
   report(tunnel: Tunnel | undefined, { requestBytes, responseBytes, reason }: Result, status: number): void {
     const { code } = this
     const books = this.#books
@@ -125,14 +125,14 @@ export class RequestRecord {
     return { host, method, target: shownTarget(target) }
   }
 
-  /** `undefined`: the client does not watch. */
+  /** Returns how the request came. `undefined` if the client does not watch. */
   #askedBy(reports: ClientReports): AskedBy | undefined {
     if (!reports.isWatching) return undefined
     return { address: this.#request.address, waitedMs: msSince(this.#request.startedAt) }
   }
 }
 
-/** What a visitor is answered when its request fails before there was an answer; 0: nothing. */
+/** Returns the status for a visitor whose request fails before there was a response; 0: none. */
 export function statusOf(code: ErrorCode | undefined): number {
   return code === undefined || code === 'CANCELLED' ? 0 : ERRORS[code].status
 }

@@ -84,7 +84,7 @@ export class Serving implements BookingHost {
     return this.#routeToTunnel(booking, destination)
   }
 
-  /** After a restart it may be the host of a tunnel whose client is on its way back. */
+  /** Routes a request for an unknown host: after a restart its client may still be on the way. */
   #routeToUnknown(booking: Booking): Route {
     const { host } = booking.head
     const banned = this.#judge(booking)
@@ -147,7 +147,7 @@ export class Serving implements BookingHost {
     return booking.to(tunnel, isBelow)
   }
 
-  /** Where it goes while the client of the name is away; `undefined`: it waits. */
+  /** Returns the route while the client of the name is away. `undefined` if the request waits. */
   #kept(booking: Booking, name: string, tunnel: Tunnel | undefined): Route | undefined {
     if (booking.arrival.from?.keptFor !== undefined || tunnel?.upstream !== undefined) return undefined
     const token = tunnel && (tunnel.holder?.rule.id ?? '')
@@ -162,7 +162,7 @@ export class Serving implements BookingHost {
     return code && refusal(code)
   }
 
-  /** Of the visitor, also behind trusted proxies; `''` where a proxy does not name it. */
+  /** Returns the address of the visitor, also behind trusted proxies. Empty if a proxy does not name it. */
   #ownAddress({ address }: Booking): string {
     return this.room.isTrusted(address) ? '' : address
   }

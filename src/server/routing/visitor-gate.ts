@@ -14,15 +14,15 @@ import type { Tunnel } from '../tunnels/tunnel.ts'
 /** The member that takes the visitor, why none does, or a wait for one. */
 export type Chosen = Member | ErrorCode | Holding<Member | ErrorCode>
 
-/** Who asks, as guards see it. */
+/** The visitor, as guards see it. */
 export interface Visitor extends Asking {
-  /** It came by https, also when that ends in front of this server. Default `false`: no request. */
+  /** Whether it came with https, also if that ends before this server. Default `false`: no request. */
   readonly isSecure?: boolean
-  /** As `Admittance.asked`. */
+  /** The certificate request, as `Admittance.asked`. */
   readonly asked?: AskedCertificate | undefined
 }
 
-/** What it needs of the server. */
+/** The operations of the server that it needs. */
 export interface GateHost {
   readonly tunnels: { readonly guards: Guarding }
   readonly settings: { readonly branding: Branding | undefined }
@@ -40,7 +40,10 @@ export class VisitorGate {
     this.#host = host
   }
 
-  /** What the operator, and the guards of the server and of the tunnel say about a visitor. `undefined`: there is none to ask. */
+  /**
+   * Asks the operator's rules and the guards of the server and of the tunnel about a visitor. `undefined`: there is none to
+   * ask.
+   */
   judge(tunnel: LayeredTunnel, visitor: Visitor): Judgement | Promise<Judgement> | undefined {
     const code = this.#host.parts.judge(visitor.address)
     return code === undefined ? this.judgeByGuards(tunnel, visitor) : { kind: 'refusal', refusal: { code } }
@@ -63,7 +66,7 @@ export class VisitorGate {
     )
   }
 
-  /** What a guard has to do besides has failed. */
+  /** Reports the failure of a guard's further work. */
   failed(cause: unknown): Refusal {
     return this.#guards.fail(cause)
   }
@@ -72,7 +75,7 @@ export class VisitorGate {
     return this.#host.tunnels.guards
   }
 
-  /** `tried`: members that had the visitor's request already, in vain. */
+  /** Chooses a member. `tried`: members that had the visitor's request already, without success. */
   choose(tunnel: Tunnel, asking: Asking, tried?: ReadonlySet<Member>): Chosen {
     const chosen = tunnel.choose(asking, tried)
     if (chosen === 'ORIGIN_UNHEALTHY' || chosen?.upstream !== undefined) return chosen

@@ -9,7 +9,7 @@ const MEMORY_MS = 86_400_000
 export class HostsBelow {
   readonly #limits: () => Bounds
   readonly #now: () => number
-  /** When the app last answered for it. */
+  /** The time when the app last responded for a host. */
   readonly #answered = new Map<string, number>()
 
   constructor(limits: () => Bounds, now: () => number = Date.now) {
@@ -24,7 +24,7 @@ export class HostsBelow {
     this.#answered.set(host, now)
   }
 
-  /** `listed`: the client named it, which needs no answer and takes no room. */
+  /** Whether a host may have a certificate. `isListed`: the client named it, which needs no response and takes no room. */
   has(host: string, isListed: boolean): boolean {
     if (this.#limits().maxHostsBelow === 0) return false
     const answeredAt = this.#answered.get(host)
@@ -40,7 +40,7 @@ export class HostsBelow {
   }
 }
 
-/** What an authority would certify: letters, digits and inner hyphens. */
+/** Whether an authority would certify the host: letters, digits and inner hyphens. */
 export function isHostName(host: string): boolean {
   const isLabel = (label: string) => /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/.test(label)
   return host.length <= 253 && host.split('.').every(isLabel)

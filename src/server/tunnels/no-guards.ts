@@ -4,7 +4,7 @@ import { TunnelError } from '../../errors.ts'
 import type { Refusal, UsedMarks } from '../../plugin.ts'
 import type { Guarding, Judgement } from '../contracts/guarding.ts'
 
-/** Of a server without guards: a tunnel whose client wants one is not opened. */
+/** The guarding of a server without guards: a tunnel whose client wants one is not opened. */
 export class NoGuards implements Guarding {
   marks: UsedMarks | undefined
   asksCertificates = false
@@ -40,7 +40,7 @@ export function isRefusing(guard: object | undefined): boolean {
     : Object.keys(guard).some(key => !PERMISSIVE.has(key))
 }
 
-/** What a guard may have that refuses no visitor. */
+/** The fields of a guard that refuses no visitor. */
 const PERMISSIVE: ReadonlySet<string> = new Set([
   'key',
   'sessionMs',

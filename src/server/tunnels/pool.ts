@@ -15,20 +15,20 @@ export const MEMBER_COOKIE = 'lt_member'
 /** A member that takes a visitor; a code when all are unwell; `undefined` when none is there. */
 export type Choice = Member | 'ORIGIN_UNHEALTHY' | undefined
 
-/** Who asks. */
+/** The visitor for whom a member is chosen. */
 export interface Asking {
   /** Address of the visitor, without port. */
   readonly address: string
-  /** `undefined` for a raw visitor, which has no cookies. */
+  /** The head. `undefined` for a raw visitor, which has no cookies. */
   readonly head?: RequestHead
   readonly logins?: ConnectionLogins | undefined
 }
 
 export class Pool {
   readonly affinity: Affinity
-  /** With `all`: whose answer the visitor gets. */
+  /** The response that the visitor gets, with `all`. */
   readonly response: PoolResponse
-  /** Where the search for the least busy one begins: among equals each gets its turn. */
+  /** The place where the search for the least busy one begins: among equals each gets its turn. */
   #turn = 0
 
   constructor(affinity: Affinity, response: PoolResponse = 'first') {
@@ -101,7 +101,7 @@ function nearest(able: readonly Member[], address: string): Member | undefined {
   return best
 }
 
-/** FNV-1a, its bits mixed once more at the end as MurmurHash3 does: alone it spreads short texts badly. */
+/** Returns FNV-1a, its bits mixed once more at the end as MurmurHash3 does: alone it spreads short texts badly. */
 export function hash(text: string): number {
   let value = 0x811c9dc5
   for (let at = 0; at < text.length; at++) value = Math.imul(value ^ text.charCodeAt(at), 0x01000193)

@@ -1,6 +1,6 @@
 // From a Host to what serves it: a label under a domain is a tunnel, the domain itself is the control host.
 
-/** What a host means to this server. */
+/** The meaning of a host for this server. */
 export type Destination =
   | ({ readonly kind: 'tunnel' } & NamedTunnel)
   | { readonly kind: 'control' }
@@ -8,14 +8,14 @@ export type Destination =
 
 export interface NamedTunnel {
   readonly name: string
-  /** There are more labels in front of the name: only a wildcard tunnel has those. */
+  /** Whether more labels are before the name: only a wildcard tunnel has those. */
   readonly isBelow: boolean
 }
 
 const CONTROL: Destination = { kind: 'control' }
 const UNKNOWN: Destination = { kind: 'unknown' }
 
-/** `host` is lower-case and without port, as the head parser leaves it; `domains` are the longest first. */
+/** Returns the destination of `host`, which is lower-case and without port; `domains` are the longest first. */
 export function destinationOf(host: string, domains: readonly string[]): Destination {
   for (const domain of domains) {
     if (host === domain) return CONTROL

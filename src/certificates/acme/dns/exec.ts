@@ -10,9 +10,9 @@ export interface ExecHookOptions {
    * is in the variables `ACME_ACTION`, `ACME_RECORD_NAME` and `ACME_RECORD_VALUE`.
    */
   readonly command: readonly string[]
-  /** Default 60,000 ms; then the command and what it started are killed, and the order fails with `DNS_RECORD_FAILED`. */
+  /** The time for the command. */
   readonly timeoutMs?: number
-  /** Asked whether a record is visible. Default: those that the zone's NS records name. */
+  /** The servers that are asked whether a record is visible. Default: those that the zone's NS records name. */
   readonly servers?: readonly string[]
 }
 

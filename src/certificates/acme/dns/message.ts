@@ -6,7 +6,7 @@ export const TYPE_SOA = 6
 export const TYPE_TXT = 16
 export const TYPE_TSIG = 250
 export const CLASS_IN = 1
-/** In an update: this one record goes (RFC 2136, 2.5.4). */
+/** The class of an update that removes one record (RFC 2136, 2.5.4). */
 export const CLASS_NONE = 254
 export const CLASS_ANY = 255
 const HEADER_BYTES = 12
@@ -27,7 +27,7 @@ export function u32(value: number): Buffer {
   return bytes
 }
 
-/** In its canonical form: lower case, not compressed. */
+/** Returns a name in its canonical form: lower case, not compressed. */
 export function nameBytes(name: string): Buffer {
   const labels = name.toLowerCase().replace(/\.$/, '').split('.').filter(Boolean)
   const parts = labels.map(label => Buffer.from(label, 'latin1'))
@@ -56,7 +56,7 @@ export function textBytes(text: string): Buffer {
 }
 
 export interface AnswerRecord {
-  /** Where it begins in the message. */
+  /** The position of its beginning in the message. */
   readonly at: number
   readonly name: string
   readonly type: number

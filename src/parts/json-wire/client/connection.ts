@@ -32,9 +32,12 @@ import { MAX_MESSAGE_BYTES } from './install.ts'
 import { originRequest } from './origin-request.ts'
 import { publicUrls } from './public-urls.ts'
 
-/** Body of an answer that fits a message in base64, whatever is in it. */
+/** The maximum body of a response that fits a message in base64, whatever is in it. */
 const MAX_BODY_BYTES = Math.floor(((MAX_MESSAGE_BYTES - 524_288) * 3) / 4)
-/** Existing servers cut a visitor's request without a body after 10 s, and give up on any after 30 s. */
+/**
+ * The time in milliseconds for the app if the server names none: existing servers cut a visitor's request without a body after
+ * 10 s, and any other after 30 s.
+ */
 const UNTOLD_TIMEOUT_MS = 29_000
 const UNTOLD_BODILESS_TIMEOUT_MS = 9_500
 /** A server that waits without limit is not waited for longer than this. */
@@ -48,7 +51,7 @@ interface Registering {
 
 export class JsonConnection implements Connection {
   readonly wire = 'json'
-  /** Where the carrier's events go. */
+  /** The handler of the carrier's events. */
   readonly carrierHandler: CarrierHandler
   readonly #settings: ClientSettings
   readonly #events: ConnectionEvents
@@ -56,7 +59,7 @@ export class JsonConnection implements Connection {
   /** The one tunnel of this wire, and the connections to its app. */
   #tunnel: { readonly settings: TunnelSettings; readonly origins: OriginPool } | undefined
   readonly #heartbeat: Heartbeat
-  /** How long the server waits for an answer, when it says so. */
+  /** The time that the server waits for a response, if it says so. */
   #serverTimeoutMs: number | undefined
   #registering: Registering | undefined
   #name = ''
@@ -65,10 +68,10 @@ export class JsonConnection implements Connection {
   #requests = 0
   #isClosed = false
   #hasSaidGoodbye = false
-  /** Nothing is under way any more. */
+  /** Called when nothing is open any more. */
   #drained: (() => void) | undefined
   readonly #checks = new Set<() => void>()
-  /** By their ids: those that the app is being asked. */
+  /** The requests to the app, by their ids. */
   readonly #asked = new Map<number | string, OriginRequest>()
   readonly #probeSecret = randomBytes(16).toString('base64url')
   readonly #probeProof = probeProof(this.#probeSecret, sha256)
@@ -160,7 +163,6 @@ export class JsonConnection implements Connection {
     return promise
   }
 
-  /** This wire can only give a name back with the connection. */
   release(): void {
     void this.drain().then(() => this.leave())
   }
@@ -182,7 +184,6 @@ export class JsonConnection implements Connection {
     this.#hasSaidGoodbye = true
   }
 
-  /** This wire cannot say it: see `register`. */
   health(): void {}
 
   watch(on: boolean): void {
@@ -237,7 +238,7 @@ export class JsonConnection implements Connection {
     })
   }
 
-  /** Our own, come back through the public side: the app is not asked. Only this client knows the proof. */
+  /** Whether it is our own probe, come back through the public side: the app is not asked. Only this client knows the proof. */
   #isProbe({ method, headers }: JsonRequest): boolean {
     if (method !== 'HEAD') return false
     return headers.some(([name, value]) => value === this.#probeProof && name.toLowerCase() === PROBE_HEADER)
@@ -380,7 +381,7 @@ function passedOn(headers: HeaderList, isBodiless: boolean): HeaderList {
   })
 }
 
-/** Compressed text is not text. */
+/** Returns the content type of text. Compressed text is not text. */
 function contentTypeOf(headers: HeaderList): string | undefined {
   let contentType: string | undefined
   for (const [name, value] of headers) {
@@ -391,7 +392,7 @@ function contentTypeOf(headers: HeaderList): string | undefined {
   return contentType
 }
 
-/** What a server of this project refuses with: its message ends with what the code says to do. */
+/** The codes of refusals by a server of this project, whose message ends with the action of the code. */
 const SAID: readonly ErrorCode[] = [
   'NOT_ALLOWED',
   'TOKEN_REFUSED',
@@ -402,7 +403,7 @@ const SAID: readonly ErrorCode[] = [
   'CLUSTER_UNREACHABLE',
 ]
 
-/** What existing servers say, and ours. */
+/** Makes the error of a refusal by existing servers and ours. */
 function refusal(message: string): TunnelError {
   const said = SAID.find(code => message.endsWith(` ${ERRORS[code].action}`))
   if (said !== undefined) return new TunnelError(said, message.slice(0, -ERRORS[said].action.length - 1))

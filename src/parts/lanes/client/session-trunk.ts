@@ -12,7 +12,7 @@ import { readyAccelerator } from '../../../sockets/ready-accelerator.ts'
 import { encodeControl } from '../../../wire/control.ts'
 import { JoinLane } from './join-lane.ts'
 
-/** Where a trunk is not possible now, the next try is after this long, and twice as long each time. */
+/** The first pause in milliseconds after a trunk was not possible; it doubles each time. */
 const FIRST_PAUSE_MS = 50
 const MAX_PAUSE_MS = 60_000
 
@@ -78,13 +78,13 @@ export class SessionTrunk implements SessionLanes {
     if (this.#opened?.link.isClosed !== false) this.#refuse(Math.max(leftMs, FIRST_PAUSE_MS))
   }
 
-  /** There will be no trunk before `retryMs`, or never. */
+  /** Refuses trunks before `retryMs`, or for good. */
   #refuse(retryMs: number | undefined): void {
     const message = { type: 'no-trunk', ...(retryMs !== undefined && { retryMs }) } as const
     this.#session.sendControl(encodeControl(message))
   }
 
-  /** It is not possible now. */
+  /** Refuses trunks for a while. */
   #pause(): void {
     this.#notBefore = eventLoop.now() + this.#pauseMs
     this.#pauseMs = Math.min(2 * this.#pauseMs, MAX_PAUSE_MS)
