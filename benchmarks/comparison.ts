@@ -10,7 +10,6 @@ import { DATA } from '../src/wire/frame.ts'
 import { encodeRequest, parseServerMessage } from '../src/wire/json.ts'
 import type { Exchange } from './load/load.ts'
 import { get, JSON_LIST, post } from './load/traffic.ts'
-import { finish } from './measure/children.ts'
 import { COLUMNS, loadRow } from './measure/load-rows.ts'
 import { bench, group, inTurn, keep, runSuite } from './measure/mitata.ts'
 import { answering } from './measure/ports.ts'
@@ -18,7 +17,7 @@ import { column, type ResultRow, type Table } from './measure/result.ts'
 import { measure, type Row } from './measure/rounds.ts'
 import { isQuick, options, printTable } from './measure/suite.ts'
 import { JSON_REQUEST, REQUEST, REQUEST_BYTES, REQUEST_JSON, RESPONSE, writeFrame } from './messages.ts'
-import { binary } from './peers/binary.ts'
+import { detectBinary } from './peers/binary.ts'
 import { direct } from './peers/floors.ts'
 import { sish } from './peers/http.ts'
 import { choose, OURS } from './peers/list.ts'
@@ -40,12 +39,10 @@ const TOOLS = [
 /** What the version command of each says. */
 async function detected(): Promise<Table> {
   const rows = TOOLS.map(async ([name, command, state]): Promise<ResultRow> => {
-    const [program = '', ...flags] = command.split(' ')
-    const path = binary(program)
-    if (path === null) return { name, role: 'floor', cells: { state: `\`${command}\`: not installed` } }
-    const { stdout, stderr } = await finish([path, ...flags], { timeoutMs: 5_000 })
-    const version = /\d+\.\d+(?:\.\d+)?/.exec(stdout + stderr)?.[0] ?? 'unknown'
-    return { name, role: 'floor', cells: { state: `\`${command}\`: ${version}, ${state}` } }
+    const [program = '', flag = ''] = command.split(' ')
+    const found = await detectBinary(program, flag)
+    const what = 'version' in found ? `${found.version}, ${state}` : 'not installed'
+    return { name, role: 'floor', cells: { state: `\`${command}\`: ${what}` } }
   })
   return {
     id: 'tools',

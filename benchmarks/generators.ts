@@ -10,6 +10,7 @@ import { conclude, isQuick, options, say, unlessQuick } from './measure/suite.ts
 import { binary, scratch } from './peers/binary.ts'
 import { direct } from './peers/floors.ts'
 import { choose, OURS } from './peers/list.ts'
+import { oursLibrary as ours } from './peers/ours.ts'
 import type { Endpoint } from './peers/peer.ts'
 import { frpBest, ratholeBest } from './peers/tcp.ts'
 
@@ -133,8 +134,8 @@ const present = ROWS.filter(({ program, title }) => {
   if (!isThere) say(`${title} is left out: ${program} is not installed`)
   return isThere
 })
-const all = [direct, ...OURS, ratholeBest, frpBest]
-const peers = choose(all, { names: options.peers, quick: isQuick, known: all })
+const all = isQuick ? [direct, ours] : [direct, ...OURS, ratholeBest, frpBest]
+const peers = choose(all, { names: options.peers, quick: false, known: [...all, ...OURS] })
 const { tables, versions } = await measure([
   {
     origins: ['files', 'sink'],

@@ -2,7 +2,7 @@
 //
 //   bun benchmarks/index.ts              all that have figures: 70 minutes on two cores, with all peers
 //   bun benchmarks/index.ts throughput   those whose name or file contains the word
-//   bun benchmarks/index.ts chaos        a long one, which runs only when it is named
+//   bun benchmarks/index.ts soak         a long one, which runs only when it is named
 //   bun benchmarks/index.ts --quick      a smoke run of every suite, every check and every attack, in minutes
 //   bun benchmarks/index.ts --minutes 12 the rows that say most, in the time there is
 //
@@ -28,7 +28,7 @@ interface Suite {
   readonly needsRoot?: true
 }
 
-const MAIN = 'direct,nginx-hop,ours,ours-cli,rathole,bore,frp-nomux,frp-mux,nginx-tls'
+const MAIN = 'direct,nginx-hop,ours,ours-cli,rathole,bore,frp-nomux,nginx-tls,nginx-tls+'
 const FEW = 'direct,ours,ours-cli,rathole,frp-nomux'
 
 /** What says most comes first: a run that is stopped keeps what was measured. */
@@ -37,14 +37,14 @@ const SUITES: readonly Suite[] = [
     name: 'Speed',
     file: 'speed.ts',
     kind: 'figures',
-    share: 36,
-    inTime: `--seconds 0.35 --peers ${MAIN} --only t1,t10,t50,t100,t1000,10k10,64k10,1m10,r1000,r4000,post,site,node,websocket,tls50,tlssite,h2`,
+    share: 60,
+    inTime: `--seconds 0.3 --peers ${MAIN} --only t1,t10,t50,t100,t500,t1000,10k10,64k10,1m10,10m10,r1000,r4000,down,first10m,post,site,node,websocket,tls50,tlssite,h2`,
   },
   {
     name: 'Memory and start-up',
     file: 'memory.ts',
     kind: 'figures',
-    share: 9,
+    share: 7,
     inTime:
       '--rounds 3 --only held1000,start,version,load,collections,many --peers ours,ours-cli,rathole,bore,frp-nomux,frp-mux',
   },
@@ -52,7 +52,7 @@ const SUITES: readonly Suite[] = [
     name: 'Bytes and datagrams',
     file: 'raw.ts',
     kind: 'figures',
-    share: 8,
+    share: 6,
     inTime: `--rounds 3 --only trips,datagrams,up1,udp --peers ${FEW},frp-mux`,
   },
   {
@@ -60,70 +60,66 @@ const SUITES: readonly Suite[] = [
     file: 'fidelity.ts',
     kind: 'figures',
     share: 6,
-    inTime: '--peers ours,ours-cli,frp-http,rathole',
+    inTime: '--peers ours-cli,frp-http',
   },
   {
     name: 'Faults',
     file: 'faults.ts',
     kind: 'figures',
-    share: 5,
-    inTime: '--only client-killed,cut --peers ours-cli,rathole,frp-http',
+    share: 3,
+    inTime: '--rounds 3 --only client-killed,cut --peers ours-cli,rathole,frp-http',
   },
   {
     name: 'A slow road',
     file: 'wan.ts',
     kind: 'figures',
     needsRoot: true,
-    share: 7,
+    share: 5,
     inTime: `--only wan-down,wan-small --seconds 2 --peers ${FEW}`,
   },
   {
     name: 'Features',
     file: 'features.ts',
     kind: 'figures',
-    share: 5,
+    share: 4,
     inTime: '--only features --rounds 3 --seconds 0.35',
   },
   {
     name: 'Frameworks',
     file: 'frameworks.ts',
     kind: 'figures',
-    share: 7,
+    share: 5,
     inTime: '--rounds 3 --seconds 0.3 --peers direct,ours,ours-cli',
   },
   {
     name: 'More than one server',
     file: 'scaling.ts',
     kind: 'figures',
-    share: 4,
+    share: 3,
     inTime: '--only small --peers one,two,two-other,workers-1,workers-2',
   },
-  { name: 'Cross-Tool Comparison', file: 'comparison.ts', kind: 'figures', share: 6, inTime: '--rounds 3' },
-  { name: 'Connection Lifecycle', file: 'connection.ts', kind: 'figures', share: 1.5 },
-  { name: 'Throughput', file: 'throughput.ts', kind: 'figures', share: 3 },
-  { name: 'Latency', file: 'latency.ts', kind: 'figures', share: 3 },
-  { name: 'Scalability', file: 'scalability.ts', kind: 'figures', share: 3 },
+  { name: 'Cross-Tool Comparison', file: 'comparison.ts', kind: 'figures', share: 5, inTime: '--rounds 3' },
+  { name: 'Connection Lifecycle', file: 'connection.ts', kind: 'figures', share: 1 },
+  { name: 'Throughput', file: 'throughput.ts', kind: 'figures', share: 2.5 },
+  { name: 'Latency', file: 'latency.ts', kind: 'figures', share: 2.5 },
+  { name: 'Scalability', file: 'scalability.ts', kind: 'figures', share: 2.5 },
   { name: 'Utility Functions', file: 'utils.ts', kind: 'figures', share: 2 },
   {
     name: 'Rows that others publish',
     file: 'published.ts',
     kind: 'figures',
-    share: 9,
+    share: 8,
     inTime: `--rounds 3 --seconds 0.3 --peers ${FEW},frp-mux`,
   },
-  { name: 'Other load generators', file: 'generators.ts', kind: 'figures', share: 4, inTime: '--rounds 1' },
-  { name: 'Chaos', file: 'chaos.ts', kind: 'prints' },
-  { name: 'Replaced servers', file: 'rolling.ts', kind: 'prints' },
-  { name: 'Size of a cluster', file: 'cluster-size.ts', kind: 'prints' },
+  { name: 'Other load generators', file: 'generators.ts', kind: 'figures', share: 3, inTime: '--rounds 1' },
   { name: 'Soak', file: 'soak.ts', kind: 'prints' },
-  { name: 'Fuzz', file: 'fuzz.ts', kind: 'prints' },
 ]
 
 /** Besides the suites in a quick run: they have a verdict and no figures. */
 const VERDICTS: readonly Suite[] = [
   { name: 'Gate', file: 'speed.ts', kind: 'prints', flags: await gateFlags() },
-  { name: 'Chaos', file: 'chaos.ts', kind: 'prints', flags: '--quick' },
-  { name: 'Attacks', file: 'soak.ts', kind: 'prints', flags: '--hostile --quick' },
+  { name: 'Chaos', file: '../test/chaos/run.ts', kind: 'prints', flags: '--quick' },
+  { name: 'Attacks', file: '../test/hostile/run.ts', kind: 'prints', flags: '--quick' },
 ]
 
 const matches = ({ name, file }: Suite): boolean =>
@@ -168,7 +164,7 @@ for (const [index, { name, file, kind, flags = '', share = 0, inTime }] of chose
   if (interrupted) break
   const minutes = ((performance.now() - began) / 60_000).toFixed(1)
   process.stderr.write(`\n━━ ${name} (${index + 1} of ${chosen.length}, after ${minutes} min)\n`)
-  const json = saved.path(file.replace('.ts', '.json'))
+  const json = saved.path(`${index}.json`)
   const own = (words: string): readonly string[] => words.split(' ').filter(Boolean)
   const inShare =
     options.minutes === undefined
@@ -198,7 +194,7 @@ function isOwn(word: string, before: string | undefined): boolean {
 async function gateFlags(): Promise<string> {
   const { version } = (await Bun.file(join(import.meta.dir, '../package.json')).json()) as { version: string }
   const saved = join(import.meta.dir, `results/${version}.json`)
-  return `--gate ${saved} --minutes 0.7 --rounds 3 --seconds 0.4 --only t1,t50,post,tls50 --peers nginx-hop,nginx-tls,ours,ours-cli`
+  return `--gate ${saved} --rounds 3 --seconds 0.4 --only t1,t10,post,tls50 --peers nginx-hop,nginx-tls,ours-cli`
 }
 
 /** In the order of the list above. */

@@ -135,6 +135,8 @@ const DATABASE: Row = {
   },
 }
 
+/** Of the calls below: each gets an equal part of the time that is left. */
+let stagesLeft = 5
 const TABLES = [trips, datagramTrips, ...BITRATES, DATABASE].map(({ id }) => id).concat('udp')
 const tables: Table[] = []
 const versions: Record<string, string> = {}
@@ -180,6 +182,7 @@ async function stage(
       },
     ],
     TABLES,
+    1 / stagesLeft--,
   )
   tables.push(...result.tables)
   Object.assign(versions, result.versions)

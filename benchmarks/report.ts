@@ -1,4 +1,4 @@
-// A saved run to docs/benchmarks.md, its charts, its CSV files and the figures of README.md.
+// A saved run to docs/benchmarks.md, its charts, its CSV files and the figures of README.md and docs/performance.md.
 //
 //   bun benchmarks/report.ts --publish [--minutes 12]   measures, saves as benchmarks/results/VERSION.json, writes the documents
 //   bun benchmarks/report.ts FILE [FOLDER]              writes the documents of a saved run, into another folder than docs
@@ -12,7 +12,7 @@ import { codeHash } from './measure/environment.ts'
 import type { SavedRun } from './measure/result.ts'
 import { options, refuse, savedRun } from './measure/suite.ts'
 import { documentsOf } from './report/pages.ts'
-import { withFigures } from './report/readme.ts'
+import { WITH_FIGURES, withFigures } from './report/readme.ts'
 import { faultsOf } from './report/refusals.ts'
 
 const ROOT = join(import.meta.dir, '..')
@@ -26,9 +26,9 @@ if (faults.length > 0) {
   process.exit(1)
 }
 await write(run, folder ?? join(ROOT, 'docs'))
-if (folder === undefined) {
-  const readme = Bun.file(join(ROOT, 'README.md'))
-  await Bun.write(readme, withFigures(await readme.text(), run))
+for (const [name, figures] of Object.entries(folder === undefined ? WITH_FIGURES : {})) {
+  const document = Bun.file(join(ROOT, name))
+  await Bun.write(document, withFigures(await document.text(), run, figures))
 }
 
 async function publish(minutes: number): Promise<string> {
@@ -40,6 +40,7 @@ async function publish(minutes: number): Promise<string> {
   const child = Bun.spawn(['bun', join(ROOT, 'benchmarks/index.ts'), ...flags], {
     stdio: ['ignore', 'inherit', 'inherit'],
   })
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => child.kill(signal))
   const code = await child.exited
   if (code !== 0 || !existsSync(fresh)) {
     console.error(`error: the run ended with ${code}; what it measured is in ${fresh}`)

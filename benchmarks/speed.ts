@@ -418,9 +418,9 @@ function chosen(peers: readonly Peer[]): readonly Peer[] {
 }
 /** A tunnel serves for days. Few visitors may go another way than many. */
 async function warmUp({ tunnel }: Scene): Promise<void> {
-  for (const connections of [50, 4]) {
-    await run(tunnel.endpoints, { exchanges: SMALL, connections, seconds: unlessQuick(1.5, 0.1) })
-  }
+  const lasts = unlessQuick(options.minutes === undefined ? 1.5 : 0.7, 0.1)
+  for (const connections of [50, 4])
+    await run(tunnel.endpoints, { exchanges: SMALL, connections, seconds: lasts })
 }
 
 /** The apps are compiled as they run, too: the first tunnel must not pay for all. */

@@ -66,8 +66,12 @@ const MACHINE: readonly Column[] = [
 /** One peer hangs now and then right after its start. Every tunnel gets as many attempts. */
 const START_ATTEMPTS = 2
 
-/** `more`: tables of the suite that are measured by another call. */
-export async function measure(stages: readonly Stage[], more: readonly string[] = []): Promise<Measured> {
+/** `more`: tables of the suite that are measured by another call. `part`: of the time that is left, the share of this one. */
+export async function measure(
+  stages: readonly Stage[],
+  more: readonly string[] = [],
+  part = 1,
+): Promise<Measured> {
   const chosen = stages.map(stage => ({ ...stage, rows: stage.rows.filter(({ id }) => isWanted(id)) }))
   const known = [...new Set([...stages.flatMap(({ rows }) => rows.map(({ id }) => wordOf(id))), ...more])]
   const unknown = options.only?.find(id => !known.includes(id))
@@ -79,9 +83,13 @@ export async function measure(stages: readonly Stage[], more: readonly string[] 
     rows.length > 0 ? peers.length * (rows.length + 4) : 0
   for (const [index, stage] of chosen.entries()) {
     if (stage.rows.length === 0 || stage.peers.length === 0 || interrupted.aborted) continue
+    if (tables.length > 0 && msLeft() === 0) {
+      say(`left out, the time is over: ${stage.rows.map(({ id }) => id).join(' ')}`)
+      continue
+    }
     const weights = chosen.slice(index).map(weightOf)
     const share = weights[0]! / weights.reduce((sum, one) => sum + one, 0)
-    const until = performance.now() + msLeft() * share
+    const until = performance.now() + msLeft() * share * part
     for (const table of await new StageRun(stage, versions, until).run()) {
       tables.push(table)
       printTable(table)

@@ -155,7 +155,8 @@ export const sish: Peer = http(
         ...['-p', String(dial.port), '-R', `${name}:80:127.0.0.1:${port}`, `bench@${dial.host}`],
       ],
     }))
-    const server = { command: command('sish', `${flags} ${more}`), cwd: keys }
+    // It reads its pages of errors from the folder that it runs in.
+    const server = { command: command('sish', `${flags} ${more}`), cwd: join(peersFolder, 'src/sish') }
     return { server: [server], client, listens: [ssh, open], endpoints: byHost(ports, open, 'test', site) }
   },
 )

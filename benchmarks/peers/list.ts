@@ -53,7 +53,7 @@ export function choose(
   return quick ? peers.filter(({ name }) => SMOKE.includes(name)) : peers
 }
 
-/** `frp` means all of its ways, `ours` itself alone, `ours-` all of ours. */
+/** `frp` means all of its ways, `ours` itself alone, `ours-` all of ours, `nginx-tls+` all tunnels behind it. */
 function matches({ name }: Peer, wanted: string): boolean {
-  return name === wanted || (wanted !== 'ours' && name.startsWith(wanted))
+  return name === wanted || (wanted !== 'ours' && name.startsWith(wanted) && name[wanted.length] !== '+')
 }

@@ -36,7 +36,7 @@ export async function documentsOf({ suites }: SavedRun): Promise<ReadonlyMap<str
     machine: machineOf(suites),
     remarks: remarksOf(suites),
     counts: countTable(tables),
-    charts: charts.map(({ title, name }) => `![${title}](charts/${name}.svg)`).join('\n\n'),
+    charts: charts.map(({ title, name }) => `![${title}](charts/${name}.svg)`).join('\n'),
     wins: picked(tables, 'ahead'),
     losses: picked(tables, 'behind'),
     generators: generatorTable(tables),
@@ -129,18 +129,20 @@ function picked(tables: readonly Table[], wanted: 'ahead' | 'behind'): string {
 function generatorTable(tables: readonly Table[]): string {
   const lines = tables.flatMap(({ id, title, columns, rows }) => {
     if (!/^(?:wrk|wrkpost|vegeta)$/.test(id)) return []
-    return rows.map(row => {
-      const cells = columns
-        .filter(({ key }) => !/^(?:foreign|steal)$/.test(key))
-        .map(({ key }) => figure(median(figuresOf(row, key))))
-      return [
-        title,
-        id.replace('post', ''),
-        row.name,
-        `${cells[0]} / ${cells[1]}`,
-        `${cells[2]} / ${cells[3]}`,
-      ]
-    })
+    return rows
+      .filter(({ name }) => /^(?:direct|ours-cli)$/.test(name))
+      .map(row => {
+        const cells = columns
+          .filter(({ key }) => !/^(?:foreign|steal)$/.test(key))
+          .map(({ key }) => figure(median(figuresOf(row, key))))
+        return [
+          title,
+          id.replace('post', ''),
+          row.name,
+          `${cells[0]} / ${cells[1]}`,
+          `${cells[2]} / ${cells[3]}`,
+        ]
+      })
   })
   if (lines.length === 0) return 'wrk and vegeta were not run.'
   return table(
@@ -149,20 +151,26 @@ function generatorTable(tables: readonly Table[]): string {
   )
 }
 
-/** Peers that failed, each with its words once. */
+/** Other tunnels that failed: each with its reasons, and how many rows each has. */
 function failuresOf(tables: readonly Table[]): string {
-  const found = new Map<string, string[]>()
-  for (const { title, rows } of tables)
-    for (const { name, role, cells } of rows) {
-      const [why] = Object.values(cells).filter(cell => typeof cell === 'string' && cell.startsWith('failed'))
-      if (role === 'ours' || typeof why !== 'string') continue
-      const words = why.replace('failed: ', '').replaceAll(/^\d+ of \d+ /g, '')
-      found.set(`${name}: ${words}`, [...(found.get(`${name}: ${words}`) ?? []), title])
-    }
+  const found = new Map<string, Map<string, number>>()
+  for (const { name, role, cells } of tables.flatMap(({ rows }) => rows)) {
+    const why = Object.values(cells).find(cell => typeof cell === 'string' && cell.startsWith('failed'))
+    if (role === 'ours' || typeof why !== 'string') continue
+    const reasons = found.get(name) ?? new Map<string, number>()
+    found.set(name, reasons)
+    const words = why
+      .replace('failed: ', '')
+      .replace(/^\d+ of \d+ /, '')
+      .slice(0, 80)
+    reasons.set(words, (reasons.get(words) ?? 0) + 1)
+  }
   if (found.size === 0) return 'No other tunnel failed in this run.'
-  return [...found]
-    .map(([what, titles]) => `- ${what} (${titles.length} ${titles.length === 1 ? 'row' : 'rows'})`)
-    .join('\n')
+  const lines = [...found].map(
+    ([name, reasons]) =>
+      `- ${name}: ${[...reasons].map(([words, count]) => `${words} (${count} ${count === 1 ? 'row' : 'rows'})`).join('; ')}`,
+  )
+  return lines.join('\n')
 }
 
 function tunnelTable(suites: readonly SuiteResult[]): string {
@@ -175,6 +183,10 @@ function tunnelTable(suites: readonly SuiteResult[]): string {
     rows.map(({ name, how }) => [name, versions[name]!, how]),
   )
 }
+
+const ON_HOP = 'more is better; dashed: one reverse proxy, no tunnel'
+/** Variants of ours that stand in the CSV files only. */
+const NOT_DRAWN = /-(?:off|tty)$/
 
 interface Chart {
   readonly title: string
@@ -220,14 +232,14 @@ function chartsOf(of: (id: string) => Table | undefined): readonly Chart[] {
   ]
   const overTls = present(counts.map(count => `tls${count}`))
   return [
-    ...named(plain, line(plain, 'more is better', 'rps', present(counts.map(count => `t${count}`)))),
+    ...named(plain, line(plain, ON_HOP, 'rps', present(counts.map(count => `t${count}`)))),
     ...named(
       tls,
       overTls.length > 1
-        ? line(tls, 'more is better', 'rps', overTls)
+        ? line(tls, ON_HOP, 'rps', overTls)
         : bar(overTls[0], 'rps', tls, 'more is better; 50 connections; dashed: no tunnel'),
     ),
-    ...named(bySize, line(bySize, 'more is better', 'mbps', present(sizes.map(size => `${size}10`)))),
+    ...named(bySize, line(bySize, ON_HOP, 'mbps', present(sizes.map(size => `${size}10`)))),
     ...named(latency, percentiles(latency, of('r4000'))),
     ...named(cpu, bar(of('t50'), 'cpu', cpu, 'less is better; GET 20 B, 50 connections')),
     ...named(memory, bar(of('held1000'), 'idle', memory, 'less is better')),
@@ -273,7 +285,7 @@ function bar(of: Table | undefined, key: string, title: string, direction: strin
   const better = of?.columns.find(column => column.key === key)?.better
   const rows = (of?.rows ?? []).flatMap((row): Bar[] => {
     const values = figuresOf(row, key)
-    if (values.length === 0) return []
+    if (values.length === 0 || NOT_DRAWN.test(row.name)) return []
     const { median: value, min, max } = summarize(values)
     return [{ ...marks(row), value, low: min, high: max }]
   })

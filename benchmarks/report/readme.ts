@@ -1,17 +1,22 @@
-// The figures of README.md: those of the command line, picked by the rule of the first page.
+// The figures within README.md and docs/performance.md: those of the command line, between two marks.
 
 import type { SavedRun } from '../measure/result.ts'
 import { figure } from '../measure/samples.ts'
+import { ratioText } from '../measure/summary.ts'
 import { table } from '../measure/table.ts'
-import { pick, type Standing, standingsOf } from './standings.ts'
+import { beyondSpread, pick, type Standing, standingsOf } from './standings.ts'
 
 const ROWS = 4
 
-export function readmeFigures({ suites }: SavedRun): string {
-  const standings = standingsOf(
+const of = ({ suites }: SavedRun, tunnel: string): readonly Standing[] =>
+  standingsOf(
     suites.flatMap(({ tables }) => tables),
-    'ours-cli',
+    tunnel,
   )
+
+/** Picked by the rule of the first page. */
+export function readmeFigures(run: SavedRun): string {
+  const standings = of(run, 'ours-cli')
   const rows = [...pick(standings, 'ahead', ROWS), ...pick(standings, 'behind', ROWS)]
   return table(['Measured', 'localtunnels', 'best other tunnel', 'result'], rows.map(rowOf))
 }
@@ -24,9 +29,32 @@ function rowOf({ table: { title }, column, ours, mark, standing }: Standing): re
 
 const [BEGIN, END] = ['<!-- figures: begin -->\n', '<!-- figures: end -->']
 
+/** All that is behind, the furthest first, with the library beside the command line. */
+export function lostFigures(run: SavedRun): string {
+  const library = of(run, 'ours')
+  const behind = of(run, 'ours-cli').filter(({ standing }) => standing === 'behind')
+  const rows = behind
+    .toSorted((a, b) => beyondSpread(b) - beyondSpread(a))
+    .map(({ table: { id, title }, kind, column, ratio, mark }) => {
+      const same = library.find(one => one.table.id === id && one.kind === kind)?.ratio
+      return [`${title}: ${column.title}`, ratioText(ratio!), same ? ratioText(same) : '', mark!.name]
+    })
+  return table(['work', 'command line ÷ best other', 'library', 'best other'], rows)
+}
+
+/** The documents that have figures, and which. */
+export const WITH_FIGURES: Readonly<Record<string, (run: SavedRun) => string>> = {
+  'README.md': readmeFigures,
+  'docs/performance.md': lostFigures,
+}
+
 /** The document with its figures as the file has them. */
-export function withFigures(text: string, run: SavedRun): string {
+export function withFigures(
+  text: string,
+  run: SavedRun,
+  figures: (run: SavedRun) => string = readmeFigures,
+): string {
   const [before = '', rest = ''] = text.split(BEGIN)
   const [, after = ''] = rest.split(END)
-  return rest === '' ? text : `${before}${BEGIN}${readmeFigures(run)}\n${END}${after}`
+  return rest === '' ? text : `${before}${BEGIN}${figures(run)}\n${END}${after}`
 }

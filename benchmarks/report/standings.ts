@@ -79,9 +79,10 @@ export function pick(
   const found: Standing[] = []
   for (const path of ['ordinary', 'tls'] as const)
     found.push(...distinct.filter(({ table }) => table.path === path).slice(0, OF_EACH_PATH))
-  for (const one of distinct) {
-    const ofKind = found.filter(({ kind }) => kind === one.kind).length
-    if (found.length < count && ofKind < count / 2 && !found.includes(one)) found.push(one)
+  const others: Standing[] = []
+  for (const one of distinct.filter(each => !found.includes(each))) {
+    const ofKind = others.filter(({ kind }) => kind === one.kind).length
+    if (found.length + others.length < count && ofKind < count / 2) others.push(one)
   }
-  return found.toSorted((a, b) => beyondSpread(b) - beyondSpread(a))
+  return [...found, ...others].toSorted((a, b) => beyondSpread(b) - beyondSpread(a))
 }

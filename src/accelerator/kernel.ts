@@ -23,7 +23,6 @@ const SYMBOLS = {
   epoll_ctl: { args: ['i32', 'i32', 'i32', 'ptr'], returns: 'i32' },
   epoll_wait: { args: ['i32', 'ptr', 'i32', 'i32'], returns: 'i32' },
   __errno_location: { args: [], returns: 'ptr' },
-  sched_yield: { args: [], returns: 'i32' },
   getpriority: { args: ['i32', 'u32'], returns: 'i32' },
   setpriority: { args: ['i32', 'u32', 'i32'], returns: 'i32' },
 } as const
@@ -197,11 +196,6 @@ export class Kernel {
   beNice(nice: number): void {
     const now = this.#calls.getpriority(PRIO_PROCESS, 0)
     this.#calls.setpriority(PRIO_PROCESS, 0, Math.min(now + nice, LOWEST_PRIORITY))
-  }
-
-  /** Lets other threads that want this core have it first. */
-  yield(): void {
-    this.#calls.sched_yield()
   }
 
   close(descriptor: number): void {

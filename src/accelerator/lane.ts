@@ -240,8 +240,9 @@ export class Lane extends LaneSide {
     const count = kernel.receive(descriptor, request, EASY_REQUEST_BYTES - before, before)
     if (count === WOULD_BLOCK) return this.#isVisitorLeaving ? this.finish() : undefined
     if (count === 0) return this.finish()
-    // After a reset the runtime reads as well, paused or not: it is not known what lay between these bytes and the last.
-    if (count < 0 || !kernel.isConnected(descriptor)) return this.finish(true)
+    // After a reset the runtime reads as well, paused or not: it is not known what lay between these bytes and the last. One
+    // that comes only now lets it read all that is there at once, which is more than a lane takes.
+    if (count < 0 || (this.#isVisitorLeaving && !kernel.isConnected(descriptor))) return this.finish(true)
     const end = before + count
     this.#keep(request.bytes, end)
     const headEnd = parseRequestHead(requestHead, request.bytes, 0, end, limits)

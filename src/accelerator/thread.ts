@@ -2,7 +2,6 @@
 
 import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads'
 import type { Pace } from '../accelerator.ts'
-import { BusyWait } from './busy-wait.ts'
 import { CopiedJob, type Job, MAX_SPARE_PIPES, PipedJob, type Side, type SpliceOrder } from './job.ts'
 import { Changes, EPOLLIN, EPOLLOUT, EPOLLRDHUP, Kernel, type Pipe, type Room } from './kernel.ts'
 import { MAX_SPLICES, SharedSlots } from './shared-slots.ts'
@@ -85,7 +84,6 @@ const NOTHING = new Int32Array(new SharedArrayBuffer(4))
 class Thread {
   readonly #kernel = new Kernel()
   readonly #poll = this.#kernel.poll()
-  readonly #busyWait = new BusyWait(this.#kernel, this.#poll)
   readonly #slots: SharedSlots
   readonly #commands: MessagePort
   readonly #wakeup: number
@@ -141,16 +139,12 @@ class Thread {
 
   #turns(): never {
     const changes = new Changes(MAX_CHANGES)
-    let now = performance.now()
     for (;;) {
       const isBusy = this.#jobCount + this.#lanes.count > 0
       const isReporting = this.#lanes.isReporting
       const idleMs = this.#lanes.isHolding ? HOLD_MS : isReporting ? REPORT_MS : isBusy ? IDLE_MS : -1
       const timeoutMs = this.#waiting.length > 0 ? 0 : idleMs
-      const mayLook = this.#pace === 'prompt' && timeoutMs !== 0
-      const count = mayLook
-        ? this.#busyWait.await(changes, timeoutMs, now)
-        : this.#kernel.wait(this.#poll, changes, timeoutMs)
+      const count = this.#kernel.wait(this.#poll, changes, timeoutMs)
       for (let index = 0; index < count; index++) {
         const number = changes.number(index)
         if (number === WAKEUP) {
@@ -175,8 +169,7 @@ class Thread {
         if (this.#jobs[job.slot] === job) this.#guard(job, this.#serving)
       }
       turn.length = 0
-      now = performance.now()
-      if (mayLook) this.#busyWait.learn(count, now)
+      const now = performance.now()
       this.#sweep(now)
       if (this.#lanes.isHolding) this.#lanes.endHeld(now)
       this.#lanes.reportDue(now)

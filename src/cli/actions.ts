@@ -51,7 +51,7 @@ export interface Actions {
   link(settings: LinkSettings): Promise<void>
   token(settings: TokenSettings): Promise<void>
   admin(settings: AdminSettings): Promise<void>
-  service(request: ServiceRequest, program: Command): Promise<void>
+  service(request: ServiceRequest): Promise<void>
 }
 
 /** The environment of the commands. */
@@ -90,9 +90,9 @@ export function createActions({ start, write, log, stop, ended }: Stage): Action
     replay: async settings =>
       ended(await (await import('./commands/requests.ts')).replay(settings, inspection)),
     wait: async settings => (await import('./commands/requests.ts')).wait(settings, inspection),
-    service: async (request, program) => {
+    service: async request => {
       const { service } = await import('./commands/service.ts')
-      ended(await service(request, { ...around, program }))
+      ended(await service(request, around))
     },
     saveFixture: async settings =>
       (await import('./commands/requests.ts')).saveCaptured(settings, inspection),

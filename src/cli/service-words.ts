@@ -4,6 +4,9 @@ import { type Command, CommanderError } from 'commander'
 import type { Fields, Value } from '../config/field.ts'
 import { CLIENT_FIELDS, SERVER_FIELDS } from '../config/schema/fields.ts'
 import { TunnelError } from '../errors.ts'
+import type { Actions } from './actions.ts'
+import { createProgram } from './program.ts'
+import { commandsOf } from './settings/environment.ts'
 import { translate } from './words.ts'
 
 export interface ServiceWords {
@@ -21,9 +24,8 @@ export interface ServiceWords {
 export async function separateSecrets(
   words: readonly string[],
   environment: Readonly<Record<string, string | undefined>>,
-  program: Command,
 ): Promise<ServiceWords> {
-  const command = await parsed(words, program)
+  const command = await parsed(words)
   const variables: Record<string, string> = {}
   const moved = new Set<string>()
   for (const option of command.options) {
@@ -59,23 +61,26 @@ export async function separateSecrets(
   }
 }
 
-/** The command that the words give, with its values. It does not run: the hook ends the parse before. */
-async function parsed(words: readonly string[], program: Command): Promise<Command> {
+/** The command that the words give, with its values. It checks all of them, and does nothing. */
+async function parsed(words: readonly string[]): Promise<Command> {
   let found: Command | undefined
+  const nothing = async () => {}
+  // Each action is the same one, whatever it is called.
+  const program = createProgram(new Proxy({} as Actions, { get: () => nothing }))
+  for (const one of commandsOf(program))
+    one.exitOverride().configureOutput({ writeOut: nothing, writeErr: nothing, outputError: nothing })
   program.hook('preAction', (_, command) => {
     found = command
-    throw new CommanderError(0, 'found', '')
   })
   try {
     await program.parseAsync(translate(words), { from: 'user' })
   } catch (cause) {
-    if (found !== undefined) return found
-    const why = cause instanceof CommanderError ? cause.message.replace(/^error: /, '') : String(cause)
-    throw new TunnelError('OPTION_INVALID', `A service cannot run these words: ${why.split('\n')[0]}.`, {
-      cause,
-    })
+    if (!(cause instanceof CommanderError)) throw cause
+    const why = cause.message.replace(/^error: /, '').split('\n')[0]
+    throw new TunnelError('OPTION_INVALID', `A service cannot run these words: ${why}.`, { cause })
   }
-  throw new TunnelError('OPTION_INVALID', 'A service cannot run these words.')
+  if (found === undefined) throw new TunnelError('OPTION_INVALID', 'A service cannot run these words.')
+  return found
 }
 
 function without(words: readonly string[], moved: ReadonlySet<string>): readonly string[] {

@@ -345,7 +345,7 @@ test('a body that grows thousandfold when it is decoded is neither shown nor sea
   answers = { '/bomb': () => new Response(bomb, { headers: { 'content-encoding': 'zstd' } }) }
   await visit('/bomb', { decompress: false } as object)
   const { id } = await agent.captured('wait_for_request', { filter: '/bomb', after: '0' })
-  expect((await agent.captured('get_request', { id })).answer.body.text).toBe('(binary)')
+  expect((await agent.captured('get_request', { id })).response.body.text).toBe('(binary)')
   expect(await agent.call('list_requests', { filter: '/bomb body:xxxxx' })).toBe('No request matches.')
   expect(await agent.call('diff_requests', { a: id, b: id })).toBe('They are equal.')
   expect(await agent.call('replay_request', { id })).toStartWith('Verdict same: ')

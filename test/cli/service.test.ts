@@ -89,6 +89,45 @@ test.each([[], ['--', 'up', '--config', 'missing.toml'], ['--', 'server', '--con
   },
 )
 
+test.each([
+  ['OPTION_INVALID', 'notaport'],
+  ['OPTION_INVALID', '3000 --route api=1'],
+  ['PORT_INVALID', 'tcp 99999'],
+  ['OPTION_INVALID', 'server --workers many'],
+  ['OPTION_INVALID', 'server --nothing'],
+  ['CONFIG_INVALID', 'up --config wrong.toml'],
+  ['CONFIG_INVALID', 'up --config server.toml'],
+  ['CONFIG_INVALID', 'server --config wrong.toml'],
+  ['CONFIG_INVALID', 'server --config no-key.toml'],
+])('what would end at its start is refused before a unit is written: %s %j', async (code, words) => {
+  await using manager = await managed()
+  const files = {
+    'wrong.toml': '[services.app]\nprot = 3000\n',
+    'server.toml': 'domains = ["tunnel.example"]\n',
+    'no-key.toml': '[tls]\ncert = "absent.pem"\nkey = "absent.pem"\n',
+  }
+  for (const [name, text] of Object.entries(files)) await Bun.write(join(manager.path, name), text)
+  const { stderr, exitCode } = await manager.service('install', '--user', '--', ...words.split(' '))
+  expect(stderr).toContain(`error ${code}: `)
+  expect(exitCode).toBe(2)
+  expect(existsSync(manager.unit)).toBe(false)
+})
+
+test('a file that is found is checked as one, and one that is a program does not run at the installation', async () => {
+  await using manager = await managed()
+  await Bun.write(
+    join(manager.path, 'localtunnels.toml'),
+    'server = "https://other.example"\n[services.app]\nport = 3000\nhost = "10.0.0.1"\n',
+  )
+  const found = await manager.service('install', '--user')
+  expect(found.stdout).toContain('localtunnels.toml:')
+  expect(existsSync(manager.unit)).toBe(false)
+  await Bun.write(join(manager.path, 'mine.ts'), `await Bun.write('ran', '')\nexport default {}\n`)
+  await manager.service('install', '--user', '--', 'up', '--config', 'mine.ts')
+  expect(existsSync(manager.unit)).toBe(true)
+  expect(existsSync(join(manager.path, 'ran'))).toBe(false)
+})
+
 test('a service manager that fails is not hidden: what is left to do is said', async () => {
   await using manager = await managed(1)
   const { stdout, exitCode } = await manager.service('install', '--user')
@@ -128,8 +167,8 @@ test('secrets of the command line and of variables stand in a file of their user
   // Without secrets there is no such file, and of an earlier installation nothing stays.
   await manager.service('install', '--user', '--', '3000')
   expect(existsSync(path)).toBe(false)
-  await manager.service('install', '--user', '--', '3000', '--server', 'https://me:secret@tunnel.example')
-  expect(readFileSync(path, 'utf8')).toBe('TUNNEL_SERVER="https://me:secret@tunnel.example"\n')
+  await manager.service('install', '--user', '--', '3000', '--proxy', 'http://me:secret@proxy.example')
+  expect(readFileSync(path, 'utf8')).toBe('TUNNEL_PROXY="http://me:secret@proxy.example"\n')
   await manager.service('remove', '--user')
   expect(existsSync(path)).toBe(false)
   const given = {
@@ -208,7 +247,8 @@ test('secrets without a variable, names that are none, and services that there a
       '--token would stand in a file that others read',
     ],
     [['install', '--user', '--', '3000', '--token', 'x'], 'A service with --token needs --server'],
-    [['install', '--user', '--', 'https://me:secret@localhost:3000'], 'A password would stand in a file'],
+    [['install', '--user', '--', 'run', '--', 'curl', 'https://me:secret@host'], 'A password would stand in'],
+    [['install', '--user', '--', 'https://me:secret@localhost:3000'], 'The URL of the app has a login'],
     [['install', '--user', '--', '3000', '--bearer', 'a,b'], '--bearer with a comma would stand in'],
     [['install', '--user', '--', '3000', '--prot', 'x'], 'A service cannot run these words: unknown option'],
     [['install', '--user', '--name', '../x'], '"../x" is no name of a service'],

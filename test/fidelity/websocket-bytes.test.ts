@@ -78,7 +78,7 @@ for (const [status, lines] of [
 ] as const) {
   test(`an upgrade refused with ${status} is refused, and the connection goes on as HTTP`, async () => {
     await using raw = await rawTunnel()
-    const { got, visitor, app } = await exchange(
+    const { got, visitor } = await exchange(
       raw,
       get(raw.host, '/', UPGRADE),
       `HTTP/1.1 ${status} Whatever\r\n${lines}Content-Length: 2\r\n\r\nno`,
@@ -87,8 +87,9 @@ for (const [status, lines] of [
     expect(got.body).toBe('no')
     for (const line of lines.split('\r\n')) expect(got.head).toContain(line)
     await visitor.send(get(raw.host))
-    await app.until('\r\n\r\n')
-    await app.send(ok('on'))
+    const another = await raw.origin.accept()
+    await another.until('\r\n\r\n')
+    await another.send(ok('on'))
     expect((await readAnswer(visitor)).body).toBe('on')
   })
 }

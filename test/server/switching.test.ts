@@ -75,6 +75,23 @@ for (const [asked, answered] of [
     }
   })
 
+test.each(['', 'Content-Length: 7\r\n\r\n{"a":1}', 'Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n'])(
+  'an app that was asked to switch gets no other request on that connection: %j',
+  async behind => {
+    await using raw = await rawTunnel()
+    const visitor = await raw.visit(get(raw.host, '/', upgrade('tcp')).replace(/\r\n$/, behind || '\r\n'))
+    const app = await raw.origin.accept()
+    await app.until('\r\n\r\n')
+    await app.exactly(Math.max(0, behind.length - behind.indexOf('\r\n\r\n') - 4))
+    await app.send(ok('no'))
+    expect((await readAnswer(visitor)).body).toBe('no')
+    await visitor.send(get(raw.host, '/next'))
+    const other = await raw.origin.accept()
+    expect(await other.until('\r\n')).toBe('GET /next HTTP/1.1\r\n')
+    expect(await app.end()).toBe('')
+  },
+)
+
 test('an app that does not switch answers, and the connection goes on', async () => {
   await using raw = await rawTunnel()
   const visitor = await raw.visit(get(raw.host, '/', upgrade('tcp')))
@@ -83,8 +100,9 @@ test('an app that does not switch answers, and the connection goes on', async ()
   await app.send(ok('no'))
   expect((await readAnswer(visitor)).body).toBe('no')
   await visitor.send(get(raw.host))
-  expect(headerOf(await app.until('\r\n\r\n'), 'upgrade')).toBeUndefined()
-  await app.send(ok('next'))
+  const another = await raw.origin.accept()
+  expect(headerOf(await another.until('\r\n\r\n'), 'upgrade')).toBeUndefined()
+  await another.send(ok('next'))
   expect((await readAnswer(visitor)).body).toBe('next')
 })
 
@@ -97,7 +115,8 @@ test('what follows a request that is not switched is the next request, and never
   expect(app.text).toBe('')
   await app.send(ok('first'))
   expect((await readAnswer(visitor)).body).toBe('first')
-  expect(await app.until('\r\n\r\n')).toContain(`X-Forwarded-Host: ${raw.host}`)
+  const another = await raw.origin.accept()
+  expect(await another.until('\r\n\r\n')).toContain(`X-Forwarded-Host: ${raw.host}`)
 })
 
 test('an offer of h2c is left out, and the request is one like others: it may be copied, kept and wrapped', async () => {

@@ -20,8 +20,8 @@ import { widthOf } from '../terminal/width.ts'
 export interface CheckSettings {
   /** The file. `undefined`: the one in this folder. */
   readonly file: string | undefined
-  /** The server. `true`: the file is a server's; an address: that of a client's file that names none. */
-  readonly server: string | true | undefined
+  /** `true`: the file is a server's; `false`: a client's; an address: that of a client's file that names none. */
+  readonly server: string | boolean | undefined
 }
 
 interface Surroundings {
@@ -38,8 +38,9 @@ export async function checkConfig(
   // Of `--server server.toml` the word behind the flag is the file.
   const isFile = named === undefined && typeof server === 'string' && extensionOf(server) !== undefined
   const file = isFile ? server : named
-  const address = isFile || server === true ? undefined : server
-  const kind = server === undefined ? undefined : address === undefined ? 'server' : 'client'
+  const address = isFile || typeof server === 'boolean' ? undefined : server
+  const isClient = server === false || address !== undefined
+  const kind = server === undefined ? undefined : isClient ? 'client' : 'server'
   const path = file ?? findConfig('.')
   const environment = { ...around.environment, ...(address !== undefined && { TUNNEL_SERVER: address }) }
   const logins = () => new Logins(environment)

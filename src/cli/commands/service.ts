@@ -4,8 +4,7 @@ import { execFile } from 'node:child_process'
 import { chmodSync, existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Command } from 'commander'
-import { readConfigText } from '../../config/file.ts'
+import { extensionOf, readConfigText } from '../../config/file.ts'
 import { TunnelError } from '../../errors.ts'
 import { homeFolder } from '../../state-folder.ts'
 import { accountOf } from '../service-account.ts'
@@ -19,7 +18,8 @@ import {
 } from '../service-file.ts'
 import { type ServiceWords, separateSecrets } from '../service-words.ts'
 import { LAUNCH_OPTIONS } from '../settings/folder-variables.ts'
-import { findConfig } from './config.ts'
+import { paletteFor } from '../terminal/palette.ts'
+import { checkConfig } from './config.ts'
 
 /** The number of questions whether a new service still runs. */
 const ASKS = 4
@@ -38,8 +38,6 @@ export interface ServiceRequest {
 export interface ServiceDesk {
   readonly environment: Environment
   readonly write: (text: string) => void
-  /** The whole command line: it knows the words of the service. */
-  readonly program: Command
 }
 
 /** A service manager. */
@@ -75,9 +73,9 @@ export async function service(
 async function settingsOf(
   { name, words, isSystem }: Pick<ServiceRequest, 'name' | 'words'> & { readonly isSystem: boolean },
   manager: Manager,
-  { environment, program: commands }: ServiceDesk,
+  desk: ServiceDesk,
 ): Promise<ServiceSettings> {
-  const separate = await separateSecrets(words.length === 0 ? ['up'] : words, environment, commands)
+  const separate = await separateSecrets(words.length === 0 ? ['up'] : words, desk.environment)
   const [folder, { command, files }] = [process.cwd(), program()]
   const user = isSystem ? accountOf({ folder, program: files }) : undefined
   if (isSystem && user === undefined && process.platform === 'darwin')
@@ -96,16 +94,31 @@ async function settingsOf(
     variablesPath: manager.variablesPath ?? manager.path,
   }
   checkService(settings)
-  checkFile(separate)
+  await checkFile(separate, desk)
   return settings
 }
 
 /** Throws the error that the command itself would: systemd restarts a service without limit if it ends at its start. */
-function checkFile({ command, file }: ServiceWords): void {
+async function checkFile(
+  { command, file }: ServiceWords,
+  { environment, write }: ServiceDesk,
+): Promise<void> {
   if (command !== 'up' && (command !== 'server' || file === undefined)) return
-  const path = file ?? findConfig('.')
-  const read = readConfigText(path)
-  if (typeof read !== 'string') throw new TunnelError('CONFIG_INVALID', `${path} ${read.message}.`)
+  // A program does not run as who installs the service, which may be root.
+  if (file !== undefined && extensionOf(file) === '.ts') {
+    const read = readConfigText(file)
+    if (typeof read === 'string') return
+    throw new TunnelError('CONFIG_INVALID', `${file} ${read.message}.`)
+  }
+  let said = ''
+  const note = (text: string) => {
+    said += text
+  }
+  const around = { environment, palette: paletteFor(false, environment), write: note }
+  await checkConfig({ file, server: command === 'server' }, around).catch((error: unknown) => {
+    write(said)
+    throw error
+  })
 }
 
 /** The program as it runs now, and its files. Throws `OPTION_INVALID` when that is a copy that will be gone. */

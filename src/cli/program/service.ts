@@ -36,7 +36,7 @@ export function addServiceCommand(program: Command, actions: Actions): void {
     command.action((words: readonly string[] | object = []) => {
       const { name, user } = command.opts<{ name: string; user?: true }>()
       const request = { action, name, words: Array.isArray(words) ? words : [], isUser: user === true }
-      return actions.service(request, program)
+      return actions.service(request)
     })
   }
 }

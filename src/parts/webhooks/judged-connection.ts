@@ -34,6 +34,7 @@ export interface JudgeRefusal {
 /** Heads were bounded by the server: this is more than any server lets through by default. */
 const HEAD_LIMITS = { maxHeadBytes: 1_048_576, maxHeaderCount: 10_000, maxTargetBytes: 1_048_576 }
 const CONTINUE = ascii('HTTP/1.1 100 Continue\r\n\r\n')
+const CLOSE = ascii('Connection: close\r\n')
 const EMPTY = new Uint8Array(0)
 /**
  * Requests that are kept for their judges, of all tunnels of this process: 32 bodies of the default bound, or five of the largest. One
@@ -176,7 +177,7 @@ class JudgedConnection implements Socket, Portion {
       if (length < 0) this.terminate()
       return end
     }
-    const text = head.bytes.subarray(head.start, head.end)
+    const text = textFor(head)
     const judge = this.#judge
     const isJudged = judge.matches(head.path)
     if (isJudged && judge.readsBody) {
@@ -378,6 +379,16 @@ class JudgedConnection implements Socket, Portion {
     if (this.#isEndWaiting) inner.end()
     else this.#outer.drained()
   }
+}
+
+/**
+ * The head as the app gets it. An app may leave the body of a request in its connection, as `http.server` of Python does, and take it for
+ * the next request, which no one has judged: behind a body there is none. In front of another `Connection`, as some look at the first alone.
+ */
+function textFor({ body, bytes, start, end, fields }: RequestHead): Uint8Array {
+  if (body === 'none') return bytes.subarray(start, end)
+  const at = fields.lineStart(0)
+  return joined([bytes.subarray(start, at), CLOSE, bytes.subarray(at, end)])
 }
 
 /**

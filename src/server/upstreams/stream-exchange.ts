@@ -411,7 +411,10 @@ export class StreamExchange implements Exchange {
     const { isDone } = this.#request
     const answer = this.#answer
     const isSound = this.#phase === 'body' && isDone && answer.keepAlive && answer.body !== 'close'
-    const isReusable = isSound && this.#stream?.peerEnded === false && !this.#queue.isEnding
+    // Node 20 and others may take the body of the request behind one with an Upgrade for a request.
+    const wasAskedToSwitch = visit?.head.upgrade !== ''
+    const isReusable =
+      isSound && !wasAskedToSwitch && this.#stream?.peerEnded === false && !this.#queue.isEnding
     if (this.#unconsumed > 0) this.drained()
     this.#end()
     if (isReusable) this.#owner.giveBack()

@@ -5,6 +5,13 @@ import type { Origin } from '../../../src/client/origins/origin.ts'
 import { connectJudged } from '../../../src/parts/webhooks/judged-connection.ts'
 import type { SocketHandler } from '../../../src/socket.ts'
 import { get, ok, rawTunnel } from '../../support/exchange.ts'
+import { testWith } from '../../support/needs.ts'
+import { freePort } from '../../support/ports.ts'
+import { startProgram } from '../../support/programs.ts'
+import { rawDial } from '../../support/raw.ts'
+import { startTunnel } from '../../support/tunnel.ts'
+
+const UPGRADED = 'Connection: Upgrade\r\nUpgrade: tcp\r\nContent-Length: @'
 
 afterEach(() => {
   jest.useRealTimers()
@@ -169,3 +176,29 @@ for (const token of ['foo', 'websocket'])
         const next = await raw.visit(get(raw.host, '/other'))
         expect(await next.until('FILTERED_OUT')).toContain('HTTP/1.1 404')
       })
+
+for (const wire of ['streams', 'json'] as const)
+  for (const framing of ['Content-Length: @', 'Transfer-Encoding: chunked', UPGRADED]) {
+    if (wire === 'json' && framing === UPGRADED) continue
+    testWith(
+      ['python3'],
+      `no body becomes a request where the app leaves it: ${wire}, ${framing}`,
+      async () => {
+        const port = freePort()
+        const app = `${import.meta.dir}/../../support/lazy-app.py`
+        await using _ = await startProgram(['python3', app, `${port}`], port)
+        await using tunnel = await startTunnel({ port, filter: 'path:/open-*' }, { wire })
+        const hidden = `POST /secret HTTP/1.1\r\nHost: ${tunnel.host}\r\n\r\n`
+        const isChunked = framing.startsWith('T')
+        const body = isChunked ? `${hidden.length.toString(16)}\r\n${hidden}\r\n0\r\n\r\n` : hidden
+        const line = framing.replace('@', `${hidden.length}`)
+        for (const visit of ['first', 'second']) {
+          const visitor = await rawDial(tunnel.port)
+          await visitor.send(`POST /open-${visit} HTTP/1.1\r\nHost: ${tunnel.host}\r\n${line}\r\n\r\n${body}`)
+          const text = await visitor.until(visit)
+          visitor.socket.terminate()
+          expect(text).not.toContain('/secret')
+        }
+      },
+    )
+  }
