@@ -1,4 +1,4 @@
-// Bytes between reading and writing: copies of them, and the two ways in which they wait. A buffer is one array that is read as a
+// Bytes between reading and writing: copies of them, and the two sign-in methods which they wait. A buffer is one array that is read as a
 // whole; a queue is what the next writer has no room for yet.
 
 const { copy } = Buffer.prototype
@@ -16,7 +16,7 @@ export function copyOf(bytes: Uint8Array, start = 0, end: number = bytes.length)
   return new Uint8Array(bytes.subarray(start, end))
 }
 
-/** Pieces from this length on stay as they are. */
+/** Pieces from this length on stay unchanged. */
 const LARGE_BYTES = 16_384
 
 /**
@@ -53,7 +53,7 @@ export class HeldBytes {
   /** Buffers that hold any. */
   count = 0
 
-  /** Whether a buffer with so many bytes has more than its share, when all together hold more than `limit`. */
+  /** Whether a buffer with this many bytes has more than its share, when all together hold more than `limit`. */
   isTooMuch(bytes: number, limit: number): boolean {
     return this.bytes > limit && bytes * this.count > limit
   }
@@ -150,7 +150,7 @@ export interface Writing {
 
 /** Contract: who is charged for bytes that wait. */
 export interface Account {
-  /** So many bytes more wait; negative: fewer. */
+  /** This many bytes more wait; negative: fewer. */
   hold(bytes: number): void
   /** More bytes wait than the bound allows. */
   readonly isOver: boolean

@@ -31,7 +31,7 @@ export interface FilterFault {
 }
 
 type Test = (row: ExchangeRow, textOf: TextOf) => boolean
-/** A test of one value, or why the value is no good. */
+/** A test of one value, or why the value is not valid. */
 type Make = (value: string) => Test | string
 
 /** The states that `is:` accepts. */

@@ -10,7 +10,7 @@ export interface SignInMethods {
    * name. It leaves the client as a scrypt hash. Default none.
    */
   readonly password?: string
-  /** Tokens that machines send as `Authorization: Bearer`, 16 to 255 visible ASCII characters each. Hashed likewise. Default none. */
+  /** Tokens that machines send as `Authorization: Bearer`, 16 to 255 visible ASCII characters each. They are hashed as well. Default none. */
   readonly bearer?: string | readonly string[]
   /** Tokens of an issuer that the server's operator has listed. Default none. */
   readonly jwt?: JwtRule
@@ -54,7 +54,7 @@ export interface WebhookRule {
 
 /** Ways in of a path and all below it. */
 export interface PathSignInMethods extends SignInMethods {
-  /** Webhooks with a valid signature; others get 401. The path has no other way in, and none below it has rules. Default none. */
+  /** Webhooks with a valid signature; others get 401. The path has no other sign-in method, and none below it has rules. Default none. */
   readonly webhook?: WebhookRule
 }
 
@@ -100,7 +100,7 @@ export interface GuardOptions extends SignInMethods {
    * `TUNNEL_EXPIRED`.
    */
   readonly ttlMs?: number
-  /** Paths that need no way in: `/health`, `/assets/*`. Case matters. Default none. */
+  /** Paths that need no sign-in method: `/health`, `/assets/*`. Case matters. Default none. */
   readonly open?: readonly string[]
   /** Other sign-in methods for paths and everything below them; the longest path wins. Default none. */
   readonly paths?: Readonly<Record<string, PathSignInMethods>>
@@ -143,12 +143,12 @@ export interface GuardDefinition
   readonly key: string
   /** Milliseconds left for visits, from now. */
   readonly leftMs?: number
-  /** Links taken back. */
+  /** Links revoked. */
   readonly revoked?: readonly string[]
 }
 
 export const DEFAULT_SESSION_MS = 43_200_000
-/** Links that one tunnel can have taken back at once; each is forgotten when it would have expired. */
+/** Links that one tunnel can have revoked at once; each is forgotten when it would have expired. */
 export const MAX_REVOKED = 1_000
 
 /** The options of a link. */

@@ -63,7 +63,7 @@ export class Join implements StreamHandler {
     }
   }
 
-  /** Whether there is nothing left to do: a dial under way may stop. */
+  /** Whether there is nothing left to do: a dial in progress may stop. */
   get isOver(): boolean {
     return this.#isOver
   }

@@ -37,7 +37,7 @@ export interface Admittance {
   readonly owner: string
   /** Address of the visitor, without port; behind trusted proxies, as they say. */
   readonly address: string
-  /** The visitor came by https, also when that ends at a proxy in front. Cookies depend on it. */
+  /** The visitor came with https, also when that ends at a proxy in front. Cookies depend on it. */
   readonly isSecure: boolean
   /** The head of the request, upgrades included. Only for `http`. */
   readonly head?: VisitorHead
@@ -126,7 +126,7 @@ export type Verdict = undefined | Pass | Refusal | Reading
 
 /**
  * Requests that pass without a question each. They are counted in memory that threads share: a request takes one from `left`, by
- * `Atomics.sub`, and passes when there was one; else it gives it back, and the guard is asked as always.
+ * `Atomics.sub`, and passes when there was one; otherwise it returns it, and the guard is asked as always.
  */
 export interface Allotment {
   readonly left: Int32Array<SharedArrayBuffer>
@@ -163,7 +163,7 @@ export interface Guard extends ForTunnels {
   readonly name: string
   /**
    * The PEM text of authorities. Where this server ends TLS, handshakes for names of the guard's tunnels ask for a certificate
-   * of them. Who shows none gets as far as `admit`, too. For one tunnel the first guard that has it counts. Default: visitors
+   * of them. Who shows none gets as far as `admit` as well. For one tunnel the first guard that has it counts. Default: visitors
    * are not asked.
    */
   readonly clientCa?: string
@@ -187,7 +187,7 @@ export interface ExchangeContext {
 }
 
 /**
- * Wraps an exchange: may change the request, answer itself, or change the answer. Runs behind the guards. Costs the tunnels
+ * Wraps an exchange: may change the request, answer itself, or change the response. Runs behind the guards. Costs the tunnels
  * that have one, because `Request` and `Response` are made for each exchange; bodies stream. One that throws, or rejects, gives
  * that visitor a 500 `PLUGIN_FAILED` and affects no other. Raw connections pass it by. A request to
  * switch protocols, such as a WebSocket, has the header `upgrade`; if the app agrees, the `Response` has status 101, and later bytes pass by.
@@ -239,7 +239,7 @@ export interface Seen extends Pick<Admittance, 'kind' | 'address'> {
 
 /** The end of a visit. Sizes are bytes, times milliseconds. */
 export interface Outcome {
-  /** The status. 0 if the visitor left before the response began, or for a raw connection. */
+  /** The status. 0 if the visitor left before the response started, or for a raw connection. */
   readonly status: number
   /** The time from the beginning to the end. */
   readonly durationMs: number
@@ -291,7 +291,7 @@ export interface Observer extends ForTunnels {
    * `tracing` is on, and its tunnels have no lanes.
    */
   trace?(seen: Seen, parent: string | undefined): string | undefined
-  /** The head of its answer is about to go out. */
+  /** The head of its response is about to go out. */
   responded?(seen: Seen, status: number): void
   /** Called once for each `began`. */
   ended?(seen: Seen, outcome: Outcome): void

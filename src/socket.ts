@@ -17,7 +17,7 @@ export interface Endpoints {
 export interface ServerHandshake {
   /** The context of the runtime: certificate, key, versions, ciphers. */
   readonly context: object
-  /** The protocol that ALPN chooses of those that the hello offers. Default: ALPN is not answered. */
+  /** The protocol that ALPN chooses of those that the hello offers. Default: ALPN is without a response. */
   readonly protocol?: string
   /**
    * The PEM text of the authorities with which `context` verifies a certificate of the far side. One without gets in all the
@@ -107,7 +107,7 @@ export interface Socket {
   /** Whether both ways can be lent now. */
   readonly isLendable?: boolean
   /**
-   * Lends the connection to another thread, where the platform can. Until the loan is given back, nothing else may read
+   * Lends the connection to another thread, where the platform can. Until the loan is returned, nothing else may read
    * (or write, or both) the connection. `stop` asks for it back, which happens a moment later: this side ends or cuts the
    * connection, or the far side has closed it. `undefined`: not here, or not now.
    */
@@ -119,7 +119,7 @@ export interface Socket {
 /** Called when `movedBytes` reached the other connection. */
 export type SpliceDone = (movedBytes: number) => void
 
-/** Bytes on their way from one connection to another without the main thread. */
+/** Bytes in transit from one connection to another without the main thread. */
 export interface Splice {
   /** Whether the bytes are interactive, and not a large transfer: such a splice continues through the other side's turns. */
   readonly isPrompt: boolean

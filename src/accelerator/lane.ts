@@ -4,7 +4,7 @@
 //   visitor ◀── answer, whole ── parse, forward ◀── trunk ◀── app
 //
 // Easy is a request of at most 16 KB whose head came in one piece, its body with it or in one piece behind it, and nothing else; and
-// an answer of at most 128 KB whose pieces follow one another at once.
+// a response of at most 128 KB whose pieces follow one another at once.
 // The parsers are those of the main thread, and as strict. All else is handed back with every byte of it, before any of its
 // answer was passed on: the main thread continues as if it had read those bytes itself.
 
@@ -64,7 +64,7 @@ export interface LaneOver {
   readonly request: Uint8Array<ArrayBuffer> | undefined
   /** Whether the bytes are a request that the app has already, as the lane forwarded it. */
   readonly isAsked: boolean
-  /** The rest of an answer whose beginning the visitor has. */
+  /** The rest of a response whose beginning the visitor has. */
   readonly unsent: Uint8Array<ArrayBuffer> | undefined
 }
 
@@ -94,7 +94,7 @@ export class LaneTools {
   readonly answerHead: ResponseHead = new ResponseHead()
   /** The framer, the same as on the main thread, so that both read a response in the same way. */
   readonly framer: BodyFramer = new BodyFramer()
-  /** Lanes that hold the beginning of an answer. */
+  /** Lanes that hold the beginning of a response. */
   readonly holding: Set<Lane> = new Set<Lane>()
   readonly held: HeldAnswers
 
@@ -183,7 +183,7 @@ export class Lane extends LaneSide {
   #request = new Uint8Array(USUAL_REQUEST_BYTES)
   #requestBytes = 0
   #isAsked = false
-  /** The beginning of an answer, of which the visitor has nothing yet. */
+  /** The beginning of a response, of which the visitor has nothing yet. */
   #held: HeldAnswer | undefined
   /** The time of the first piece of a held response, for the thread. */
   heldFrom = 0
@@ -285,10 +285,10 @@ export class Lane extends LaneSide {
     if (held.mayBeWhole) this.#takeAnswer(held.room.bytes, held.start, held.end)
   }
 
-  /** Passes on an answer that is whole, and holds one that is not. */
+  /** Passes on a response that is whole, and holds one that is not. */
   #takeAnswer(bytes: Uint8Array, start: number, end: number): void {
     const { kernel, answer, answerHead, framer, slots } = this.tools
-    // No method that is served here changes how an answer is read.
+    // No method that is served here changes how a response is read.
     const headEnd = parseResponseHead(answerHead, bytes, start, end, this.#terms.limits, 'GET')
     if (headEnd === 0) return this.#hold(bytes, start, end, undefined)
     const isHeadLong = headEnd - start > MAX_LANE_FRAME_BYTES
@@ -309,7 +309,7 @@ export class Lane extends LaneSide {
     if (room === answer) copyBytes(bytes, headEnd, end, answer.bytes, bodyAt)
     else copyBytes(answer.bytes, 0, bodyAt, room.bytes, from)
     this.receivedBytes += end - start
-    // Counted first: a visitor that has the answer finds it in the counters.
+    // Counted first: a visitor that has the response finds it in the counters.
     const { status } = answerHead
     const isReported = this.#takeReport()
     if (this.#terms.isMeasured)
@@ -449,7 +449,7 @@ function isEasyRequest(head: RequestHead, { hostWithPort, limits, isForGets }: L
   )
 }
 
-/** A connection that is logged in is no pool's any more: the main thread keeps it for the visitor. */
+/** A connection that is logged in is not a pool's any more: the main thread keeps it for the visitor. */
 function isEasyAnswer({ status, keepAlive, body, fields }: ResponseHead): boolean {
   return status >= 200 && keepAlive && body !== 'close' && !fields.logsConnectionIn
 }

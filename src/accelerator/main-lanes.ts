@@ -78,7 +78,7 @@ export class OpenTrunk {
   }
 }
 
-/** A lane that is open in the thread, or on its way back from there. */
+/** A lane that is open in the thread, or about to return from there. */
 class RunningLane implements Lane {
   readonly slot: number
   readonly trunk: OpenTrunk

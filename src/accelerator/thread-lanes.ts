@@ -69,7 +69,7 @@ export type LaneNews =
  */
 export const REPORT_MS = 50
 const FULL_REPORT = 256
-/** Lines of so many requests, and the longest one. */
+/** Lines of this many requests, and the longest one. */
 const LINES_BYTES = 131_072
 
 export class ThreadLanes {
@@ -176,7 +176,7 @@ export class ThreadLanes {
     return this.#tools !== undefined && this.#tools.holding.size > 0
   }
 
-  /** Ends lanes that have held the beginning of an answer for too long. */
+  /** Ends lanes that have held the beginning of a response for too long. */
   endHeld(now: number): void {
     for (const lane of this.#tools?.holding ?? [])
       if (now - lane.heldSince >= HOLD_MS || now - lane.heldFrom >= HOLD_ALL_MS) this.#finish(lane)
@@ -245,7 +245,7 @@ export class ThreadLanes {
     }
   }
 
-  /** The trunk is gone: `trunk-over` is on its way to the main thread. */
+  /** The trunk is gone: `trunk-over` is in transit to the main thread. */
   #refuse({ slot }: LaneOrder): void {
     this.#reports.report({ kind: 'over', slot, over: TORN })
     this.#reports.report({ kind: 'back', slot, isTorn: true })

@@ -74,9 +74,9 @@ const LOST = { failed: undefined, leftover: undefined, isLost: true }
 export interface SpliceCounts {
   /** Threads that follow commands. */
   readonly threads: number
-  /** Splices that began in this process. */
+  /** Splices that started in this process. */
   readonly begun: number
-  /** Splices under way. */
+  /** Splices in progress. */
   readonly running: number
   /** Bytes moved by those that ended. */
   readonly movedBytes: number

@@ -19,7 +19,7 @@ export const LETS_ENCRYPT = 'https://acme-v02.api.letsencrypt.org/directory'
 export const LETS_ENCRYPT_STAGING = 'https://acme-staging-v02.api.letsencrypt.org/directory'
 
 export interface AcmeCertificatesOptions {
-  /** The domains of the server: each has a certificate at all times, with `dns` one for all names below it, too. */
+  /** The domains of the server: each has a certificate at all times, with `dns` one for all names below it as well. */
   readonly domains: readonly string[]
   /** The mail addresses of the account. With these the user agrees to the terms of the authority. */
   readonly contact: readonly string[]
@@ -159,13 +159,13 @@ export class AcmeCertificates extends Events<AcmeEvents> implements Certificates
     return this.#pending.tlsCertificate(name)
   }
 
-  /** Orders what is missing, and renews from now on. Resolves when that is under way. */
+  /** Orders what is missing, and renews from now on. Resolves when that is in progress. */
   async start(owner: NameOwner): Promise<void> {
     this.#owner = owner
     await this.#issuer.start()
   }
 
-  /** Ends the orders under way, which the next process goes on with. */
+  /** Ends the orders in progress, which the next process goes on with. */
   stop(): Promise<void> {
     return this.#issuer.stop()
   }

@@ -22,7 +22,7 @@ export interface SuggestedWindow {
 
 export interface Authority {
   /**
-   * Gets a certificate. What an earlier process began for the same id and names is continued: after a kill at any
+   * Gets a certificate. What an earlier process started for the same id and names is continued: after a kill at any
    * moment, no certificate that was issued is lost, and none is ordered twice. Until the caller has saved it
    * (`CertificateStore.saveCertificate`), asking again yields the same one. Rejects with a `TunnelError`; one with
    * `retryAfterMs` says when to try again at the earliest.

@@ -58,7 +58,7 @@ async function boundedText(response: Response, maxBytes: number): Promise<string
   return Buffer.concat(parts).toString()
 }
 
-/** Milliseconds from now that a `Retry-After` asks for: seconds or a date. `undefined`: none, or none that is sound. */
+/** Milliseconds from now that a `Retry-After` asks for: seconds or a date. `undefined`: none, or none that is valid. */
 export function retryAfterMs(headers: Headers, clock: Clock): number | undefined {
   const value = headers.get('retry-after')?.trim()
   if (!value) return undefined

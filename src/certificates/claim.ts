@@ -1,4 +1,4 @@
-// The right to order for one id, taken from the store and prolonged until it is given back.
+// The right to order for one id, taken from the store and prolonged until it is returned.
 
 import type { CertificateStore } from '../store.ts'
 import { type Clock, pause } from './clock.ts'

@@ -23,7 +23,7 @@ export interface IssuerOptions {
   readonly clock: Clock
   /**
    * Certificates to have at all times, each with its names, `*.tunnel.example` among them. They are ordered at the start
-   * and renewed for ever. The first is also for hellos that name no host. Default none.
+   * and renewed without limit. The first is also for hellos that name no host. Default none.
    */
   readonly always?: readonly (readonly string[])[]
   /**
@@ -38,7 +38,7 @@ export interface IssuerOptions {
   readonly refusalOf?: (name: string) => Promise<TunnelError | undefined>
   /**
    * Returns the owner of a name, for `maxOrdersPerOwner`. `undefined` if its orders are not counted per owner, which is the
-   * default. Default: likewise.
+   * default. Default: the same.
    */
   readonly ownerOf?: (name: string) => string | undefined
   /**
@@ -53,7 +53,7 @@ export interface IssuerOptions {
   readonly maxWaitMs?: number
   /** Handshakes that wait for orders. Default 1,000, a few KB each; more get `CERTIFICATE_DELAYED`. */
   readonly maxWaiting?: number
-  /** Orders under way at once. Default 8: a turn of the account's nonces each; more wait in line. */
+  /** Orders in progress at once. Default 8: a turn of the account's nonces each; more wait in line. */
   readonly maxUnderWay?: number
   /**
    * The maximum number of on-demand certificates in memory. Default 5,000, about 11 KB each with the TLS context; others are
@@ -95,12 +95,12 @@ export interface IssuerEvents {
 }
 
 const DAY_MS = 86_400_000
-/** The store is looked at so often at least, whatever timers and clocks do meanwhile. */
+/** The store is looked at this often at least, whatever timers and clocks do in the meantime. */
 const LONGEST_SLEEP_MS = 12 * 3_600_000
 /** Certificates looked at in one go. */
 const BATCH = 32
 const REREAD_MS = 60_000
-/** Authorities end orders after a week, and a name that was not asked for since begins anew. */
+/** Authorities end orders after a week, and a name that was not asked for since begins again. */
 const OLDEST_MS = 7 * DAY_MS
 const MAX_RESUMED = 1_000
 
@@ -180,7 +180,7 @@ export class Issuer extends Events<IssuerEvents> implements Certificates {
   }
 
   /**
-   * Goes on with what an earlier process began, orders what is missing of `always`, and renews from now on. Resolves when
+   * Goes on with what an earlier process started, orders what is missing of `always`, and renews from now on. Resolves when
    * all of it has been looked at once, not when orders are done.
    */
   async start(): Promise<void> {
@@ -188,7 +188,7 @@ export class Issuer extends Events<IssuerEvents> implements Certificates {
     await this.#rounds.run()
   }
 
-  /** Ends the orders under way, which the next process continues, and waits for them. */
+  /** Ends the orders in progress, which the next process continues, and waits for them. */
   async stop(): Promise<void> {
     this.#stopped.abort(new TunnelError('STATE_INVALID', 'The issuer of certificates was stopped.'))
     await this.#rounds.stop()
@@ -326,7 +326,7 @@ export class Issuer extends Events<IssuerEvents> implements Certificates {
     return this.#keep(stored)
   }
 
-  /** A renewal is no new name: it counts in the total alone. */
+  /** A renewal is not a new name: it counts in the total alone. */
   async #admit(id: string, isRenewal: boolean): Promise<void> {
     const isOnDemand = !isRenewal && !this.#always.has(id)
     // It has waited: for others, and for the authority. A name without an owner would not count for one.
@@ -385,7 +385,7 @@ export class Issuer extends Events<IssuerEvents> implements Certificates {
     return earlier !== undefined && earlier.notAfterMs > this.#clock.now()
   }
 
-  /** Reports for `always` a failure before this process began, or in another one. */
+  /** Reports for `always` a failure before this process started, or in another one. */
   #tell(id: string, names: readonly string[], { code, message, untilMs }: StoredRefusal): void {
     if (this.#missing.get(id) === untilMs) return
     this.#missing.set(id, untilMs)
@@ -410,7 +410,7 @@ export class Issuer extends Events<IssuerEvents> implements Certificates {
 
   async #continue(id: string, names: readonly string[]): Promise<void> {
     try {
-      // An order of a renewal: the certificate that is to be replaced is no reason to stop.
+      // An order of a renewal: the certificate that is to be replaced is not a reason to stop.
       await this.#ordered(id, names, await this.#store.certificate(id))
     } catch {
       // Reported as `failed`.

@@ -1,4 +1,4 @@
-// When a certificate is renewed: when its authority says (RFC 9773), else at two thirds of its lifetime.
+// When a certificate is renewed: when its authority says (RFC 9773), otherwise at two thirds of its lifetime.
 
 import type { StoredCertificate } from '../store.ts'
 import type { SuggestedWindow } from './authority.ts'

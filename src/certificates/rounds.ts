@@ -22,7 +22,7 @@ export class Rounds {
     this.#report = report
   }
 
-  /** A round now; the one under way if there is one. */
+  /** A round now; the one in progress if there is one. */
   run(): Promise<void> {
     this.#running ??= this.#round()
     return this.#running
@@ -40,7 +40,7 @@ export class Rounds {
     })
   }
 
-  /** No further round; resolves when the one under way is over. */
+  /** No further round; resolves when the one in progress is over. */
   async stop(): Promise<void> {
     this.#isStopped = true
     this.#cancel?.()

@@ -1,4 +1,4 @@
-// Makes changes one at a time: those asked for meanwhile are made after it, together.
+// Makes changes one at a time: those asked for in the meantime are made after it, together.
 
 export class Changes {
   readonly #make: (superseded: AbortSignal) => Promise<void>

@@ -20,7 +20,7 @@ export type TunnelEnd = Pick<Tunnel, 'kind' | 'name' | 'url' | 'close'>
 
 export interface ClientEnd {
   connect(): Promise<void>
-  /** Takes nothing new, and lets what is under way finish first. */
+  /** Takes nothing new, and lets what is in progress finish first. */
   close(): Promise<void>
   disconnect(): Promise<void>
   http(options: HttpTunnelOptions): Promise<TunnelEnd>

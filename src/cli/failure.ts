@@ -115,7 +115,7 @@ function commandOf(command: Command, [first, ...rest]: readonly string[]): Comma
 /** Returns a message with flags in place of `tlsPort` and `idleTimeoutMs`, and the address of the documentation. */
 function inUsersWords(message: string, command: Command): string {
   let text = withPages(message)
-  // Already beside their flags, for programs; also flags of the operator.
+  // Already next to their flags, for programs; also flags of the operator.
   text = text.replace(/(--[a-z-]+) \([a-zA-Z]+\)/g, '$1')
   for (const option of command.options) {
     if (option.long !== undefined)

@@ -182,10 +182,10 @@ export interface VisitorDisconnectedEvent {
 /** Events that had no line of their own, as there were too many in this second. */
 export interface SuppressedEvent {
   readonly type: 'suppressed'
-  /** Requests that began, and those that ended. */
+  /** Requests that started, and those that ended. */
   readonly started: number
   readonly requests: number
-  /** Connections to raw tunnels, likewise. */
+  /** Connections to raw tunnels. */
   readonly opened: number
   readonly connections: number
   /** The number of failed ones. */
@@ -194,7 +194,7 @@ export interface SuppressedEvent {
   readonly others: number
 }
 
-/** The end began. */
+/** The end started. */
 export interface DrainingEvent {
   readonly type: 'draining'
   readonly requests: number

@@ -15,6 +15,6 @@ export interface Run {
   /** Makes SIGUSR2 call this. */
   readonly onUpgrade: (upgrade: () => void) => void
   readonly environment: Record<string, string | undefined>
-  /** Writes to the terminal itself, past the output; undefined when standard output is no terminal. */
+  /** Writes to the terminal itself, past the output; undefined when standard output is not a terminal. */
   readonly terminal: ((sequence: string) => void) | undefined
 }

@@ -15,13 +15,13 @@ export interface ServiceSettings {
   readonly isSystem: boolean
   /** The user of a service of the machine. `undefined`: a user that systemd makes for it. */
   readonly user: string | undefined
-  /** The variables of the service. They stand in a file that only root, or the user, reads. */
+  /** The variables of the service. They are in a file that only root, or the user, reads. */
   readonly variables: Readonly<Record<string, string>>
   /** The file with the variables. */
   readonly variablesPath: string
 }
 
-/** Throws `OPTION_INVALID` for what is no name. */
+/** Throws `OPTION_INVALID` for what is not a name. */
 export function checkName(name: string): void {
   if (!/^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/.test(name))
     throw new TunnelError('OPTION_INVALID', `"${visible(name)}" is no name of a service.`)
@@ -34,7 +34,7 @@ export function checkService({ command, folder, variables }: ServiceSettings): v
     throw new TunnelError('OPTION_INVALID', 'A word with a line break cannot be a part of a service.')
   if (/["'\\]/.test(command[0] ?? ''))
     throw new TunnelError('OPTION_INVALID', `systemd runs no program whose path has quotes: ${command[0]}.`)
-  // systemd removes spaces at the end, joins lines at a backslash, and has no way to quote these in all places.
+  // systemd removes spaces at the end, joins lines at a backslash, and has no way to quote these in total places.
   if (CONTROL.test(folder) || /["\\]|\s$/.test(folder))
     throw new TunnelError(
       'OPTION_INVALID',

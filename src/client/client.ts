@@ -80,7 +80,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
   #firstId = 0
   /** The connections to a program that another one has replaced: open requests continue there. */
   readonly #retired = new Map<Connection, VisitReports>()
-  /** Ends the attempts under way. */
+  /** Ends the attempts in progress. */
   #stopping = new AbortController()
   #stopWatching: (() => void)[] = []
   readonly #publicWatch: PublicWatch
@@ -149,7 +149,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
       for (const part of this.#parts.all) await part.start?.()
       await this.#establish()
     } catch (error) {
-      // `disconnect` and another `connect` may have come meanwhile: the state is theirs then.
+      // `disconnect` and another `connect` may have come in the meantime: the state is theirs then.
       if (!stopping.signal.aborted) {
         this.#state = 'idle'
         this.#endWatching()
@@ -161,9 +161,9 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
   }
 
   /**
-   * Gives all names and ports back, so that no new visitor comes, lets what is under way finish for up to `drainTimeoutMs`,
+   * Gives all names and ports back, so that no new visitor comes, lets what is in progress finish for up to `drainTimeoutMs`,
    * then disconnects. New requests go to the other clients of a pool, or to the next client that takes the name; until then
-   * they are 404. `disconnect()` meanwhile ends the wait.
+   * they are 404. `disconnect()` in the meantime ends the wait.
    */
   async close(): Promise<void> {
     const connection = this.#connection
@@ -178,7 +178,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     await this.disconnect()
   }
 
-  /** Gives all names and ports back and closes. What is under way is cut; resolves once the server has closed too. */
+  /** Gives all names and ports back and closes. What is in progress is cut; resolves once the server has closed too. */
   async disconnect(): Promise<void> {
     if (this.#state !== 'idle' && this.#state !== 'closed') {
       const connection = this.#connection
@@ -203,20 +203,20 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     return this.#add(() => httpTunnel(options, {}, dial))
   }
 
-  /** Adds a TCP tunnel, likewise. Rejects also with `PORT_TAKEN`, `NOT_ALLOWED`, `CLIENT_LIMIT`, `KIND_REFUSED`. */
+  /** Adds a TCP tunnel. Rejects also with `PORT_TAKEN`, `NOT_ALLOWED`, `CLIENT_LIMIT`, `KIND_REFUSED`. */
   async tcp(options: TcpTunnelOptions): Promise<Tunnel> {
     checkNames(options, TCP_NAMES, 'tcp()')
     return this.#add(() => tcpTunnel(options, dial))
   }
 
-  /** Adds a TLS tunnel, likewise. Rejects also with `NAME_TAKEN`, `NAME_RESERVED` and `KIND_REFUSED`. */
+  /** Adds a TLS tunnel. Rejects also with `NAME_TAKEN`, `NAME_RESERVED` and `KIND_REFUSED`. */
   async tls(options: TlsTunnelOptions): Promise<Tunnel> {
     checkNames(options, TLS_NAMES, 'tls()')
     return this.#add(() => tlsTunnel(options, dial))
   }
 
   /**
-   * Adds a UDP tunnel, likewise. One with the same `remotePort` as a TCP tunnel works beside it. That the service does not
+   * Adds a UDP tunnel. One with the same `remotePort` as a TCP tunnel works next to it. That the service does not
    * listen arrives as an `error` event, `ORIGIN_REFUSED`; one that starts later gets what is sent then.
    */
   async udp(options: UdpTunnelOptions): Promise<Tunnel> {
@@ -285,10 +285,10 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
   }
 
   /**
-   * Sends a request to the public URL that the server answers itself, after a round trip to this client: `true` when
+   * Sends a request to the public URL that the server itself answers, after a round trip to this client: `true` when
    * visitors can reach the first tunnel, `false` when they cannot, or nothing came in time. The app is not asked. A tunnel
    * that is not an HTTP one cannot be asked so: `undefined`. On the JSON wire a server may not know its own port: the URL
-   * that answers is the tunnel's from then on.
+   * that responses is the tunnel's from then on.
    */
   async probe(timeoutMs = 5_000): Promise<boolean | undefined> {
     const { first } = this.#tunnels
@@ -460,7 +460,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
 
   /**
    * Registers the tunnels on another connection: another program has the server's ports, or there are other servers. What is
-   * under way ends on this connection, which the server closes when it is done.
+   * in progress ends on this connection, which the server closes when it is done.
    */
   #moveOn(connection: Connection, reports: VisitReports, code: ErrorCode): void {
     if (this.#state !== 'connected' || !this.#settings.isReconnecting || this.#tunnels.size === 0) return

@@ -1,4 +1,4 @@
-// Everything a TunnelClient can be told, with the defaults.
+// Everything a TunnelClient can be notified, with the defaults.
 
 import type { GuardOptions, WebhookRule } from '../guard.ts'
 import type { ClientLimits } from './limits.ts'
@@ -95,7 +95,7 @@ export interface SharedTunnelOptions {
 export interface HealthOptions {
   /**
    * The kind of the check. `tcp`: a connection is enough. `http`: a GET must be answered 200 to 399. Default `http` with a
-   * `path`, else `tcp`.
+   * `path`, otherwise `tcp`.
    */
   readonly kind?: 'tcp' | 'http'
   /** The path of the check, such as `/health`. Default `/`. */
@@ -104,9 +104,9 @@ export interface HealthOptions {
   readonly intervalMs?: number
   /** The time that a check may take. Default 3,000 ms. If exceeded: it failed. */
   readonly timeoutMs?: number
-  /** Checks in a row that must pass for an unwell app to be well. Default 1. */
+  /** Checks in a row that must pass for an unhealthy app to be well. Default 1. */
   readonly healthyAfter?: number
-  /** Checks in a row that must fail for a well app to be unwell. Default 3. */
+  /** Checks in a row that must fail for a healthy app to become unhealthy. Default 3. */
   readonly unhealthyAfter?: number
 }
 
@@ -119,14 +119,14 @@ export interface VerifyOptions extends WebhookRule {
 }
 
 /**
- * Every client that shares the name gets a copy of each request, and the visitor one answer. Bodies are bounded by the server's
+ * Every client that shares the name gets a copy of each request, and the visitor one response. Bodies are bounded by the server's
  * `maxCopyBodyBytes`. A WebSocket goes to one client.
  */
 export interface CopyPool {
   readonly to: 'all'
   /**
    * The response that the visitor gets; the setting of the first client counts. `first` (default): the first below 400, or the
-   * first of all when there is none. A label: the answer of that client, while it is connected and takes the request, else as
+   * first of all when there is none. A label: the response of that client, while it is connected and takes the request, otherwise as
    * `first`. 200 to 299: that status at once.
    */
   readonly response?: string | number
@@ -138,12 +138,12 @@ export interface CopyPool {
 export interface HttpTunnelOptions extends OriginOptions, SharedTunnelOptions {
   /**
    * The app gets webhooks, whose signatures are checked on this machine: the inspector shows what came of it, and with `require` a request
-   * without a valid one is answered with 401 `SIGNATURE_INVALID` and does not reach the app. Not together with `protocol`. Default:
+   * without a valid one gets 401 `SIGNATURE_INVALID` and does not reach the app. Not together with `protocol`. Default:
    * nothing is checked. What cannot be used: `OPTION_INVALID`.
    */
   readonly verify?: VerifyOptions
   /**
-   * The name to ask for. Default of the client's own tunnel: `TUNNEL_SUBDOMAIN`, else a slug of `APP_NAME`; else
+   * The name to ask for. Default of the client's own tunnel: `TUNNEL_SUBDOMAIN`, otherwise a slug of `APP_NAME`; else
    * adjective-noun.
    * If in use: `name-2`, `name-3`, then random ones, then `NAME_TAKEN`.
    */
@@ -155,11 +155,11 @@ export interface HttpTunnelOptions extends OriginOptions, SharedTunnelOptions {
   readonly exact?: boolean
   /**
    * Paths with origins of their own: `{ '/api': 8080 }`, the value a port or what says where an app is. `/api` means
-   * `/api`, `/api?…` and all of `/api/`; the longest one wins. At most 32. Streams wire only, else `KIND_REFUSED`.
+   * `/api`, `/api?…` and all of `/api/`; the longest one wins. At most 32. Streams wire only, otherwise `KIND_REFUSED`.
    */
   readonly routes?: Readonly<Record<string, number | RouteOptions>>
   /**
-   * Shares the name with other clients that ask for it like this; requests go to the one with the fewest under way. With
+   * Shares the name with other clients that ask for it like this; requests go to the one with the fewest in progress. With
    * `affinity` a visitor stays with the client it had first, told by a cookie or by its address; the first client's counts.
    * Default: the name is this client's alone. One that others hold alone: `NAME_TAKEN`. Streams wire only.
    *
@@ -169,13 +169,13 @@ export interface HttpTunnelOptions extends OriginOptions, SharedTunnelOptions {
   readonly pool?: boolean | { readonly affinity: 'none' | 'cookie' | 'address' } | CopyPool
   /**
    * The requests that the app gets, as a filter of `docs/inspector.md`: `POST path:/hooks/* body:"invoice.paid"`. Its keys are those of a
-   * request: `method`, `path`, `host`, `header`, `body`. Others are answered with 404 and `FILTERED_OUT`, or by another client of the pool. With
+   * request: `method`, `path`, `host`, `header`, `body`. Others get 404 and `FILTERED_OUT`, or by another client of the pool. With
    * `body` a request is kept until it is complete, up to 1 MiB; a longer one: `BODY_TOO_LARGE`. Default: all of them. What is no such
    * filter: `OPTION_INVALID`.
    */
   readonly filter?: string
   /**
-   * Checks of the app by this client. While it is unwell it gets no new visitors: those of a pool go to others, else 503
+   * Checks of the app by this client. While it is unhealthy it gets no new visitors: those of a pool go to others, otherwise 503
    * `ORIGIN_UNHEALTHY`. Default none. Streams wire only.
    */
   readonly health?: HealthOptions
@@ -192,21 +192,21 @@ export interface HttpTunnelOptions extends OriginOptions, SharedTunnelOptions {
   readonly wildcardHosts?: readonly string[]
   /**
    * Hosts of your own that the tunnel answers besides its name, such as `['www.customer.example']`: their DNS leads to the server, and
-   * the token opens them. Default none. At most 32, else `OPTION_INVALID`. One that another tunnel has: `HOST_TAKEN`; one that the
+   * the token opens them. Default none. At most 32, otherwise `OPTION_INVALID`. One that another tunnel has: `HOST_TAKEN`; one that the
    * token does not open: `NOT_ALLOWED`. Streams wire only.
    */
   readonly hosts?: readonly string[]
   /**
-   * The protocol of the app. `h2c`: HTTP/2 without TLS, as gRPC servers use. The server then speaks it, too, many exchanges on
-   * each connection, to whatever visitors speak. For `port`, `unix` and an `http://` URL. `h2`: the same by TLS, for an
-   * `https://` URL whose app chooses it by ALPN, else `ORIGIN_TLS`. Default `http/1.1`. Routes name their own. WebSockets:
-   * where the app takes extended CONNECT, else by HTTP/1.1 on the same port (`h2c`), else 501 `ORIGIN_NO_WEBSOCKET`. Streams
+   * The protocol of the app. `h2c`: HTTP/2 without TLS, as gRPC servers use. The server then speaks it as well, many exchanges on
+   * each connection, to whatever visitors speak. For `port`, `unix` and an `http://` URL. `h2`: the same over TLS, for an
+   * `https://` URL whose app chooses it by ALPN, otherwise `ORIGIN_TLS`. Default `http/1.1`. Routes name their own. WebSockets:
+   * where the app takes extended CONNECT, otherwise over HTTP/1.1 on the same port (`h2c`), otherwise 501 `ORIGIN_NO_WEBSOCKET`. Streams
    * wire only.
    */
   readonly protocol?: 'http/1.1' | 'h2c' | 'h2'
   /**
    * The paths whose POST, PUT and PATCH requests the server stores while no client has the tunnel, and delivers in order when
-   * one is back ([webhooks.md](webhooks.md)). Needs a name, a token, and an operator who allows it, else `INBOX_REFUSED`.
+   * one is back ([webhooks.md](webhooks.md)). Needs a name, a token, and an operator who allows it, otherwise `INBOX_REFUSED`.
    * Default none. Streams wire only.
    */
   readonly inbox?: InboxWishOptions
@@ -214,7 +214,7 @@ export interface HttpTunnelOptions extends OriginOptions, SharedTunnelOptions {
 
 /** Webhooks that wait on the server. */
 export interface InboxWishOptions {
-  /** The paths: `/hooks/github`, or `/hooks/*` for all below. 1 to 32 of at most 256 characters, else `OPTION_INVALID`. */
+  /** The paths: `/hooks/github`, or `/hooks/*` for all below. 1 to 32 of at most 256 characters, otherwise `OPTION_INVALID`. */
   readonly paths: readonly string[]
   /** The status that their sender gets: 200, 201, 202 or 204. Default 202. */
   readonly status?: number
@@ -235,11 +235,11 @@ export interface TcpTunnelOptions extends SharedTunnelOptions {
    * or by the visitor's address. Default: the port is this client's alone.
    */
   readonly pool?: boolean | { readonly affinity: 'none' | 'address' }
-  /** Checks of the service by this client. While it is unwell connections are cut, or go to others of a pool. Default none. */
+  /** Checks of the service by this client. While it is unhealthy connections are cut, or go to others of a pool. Default none. */
   readonly health?: HealthOptions
   /**
    * Tells the service who connects: each connection to it begins with a PROXY header of this version, as HAProxy sends
-   * it. The service must be told to expect one. Default none. Anything else: `OPTION_INVALID`.
+   * it. The service must be notified to expect one. Default none. Anything else: `OPTION_INVALID`.
    */
   readonly proxyProtocol?: 'v1' | 'v2'
   /** The time that the service has to accept a connection. Default 10,000 ms. If exceeded: the visitor's is cut. */
@@ -260,7 +260,7 @@ export interface TlsTunnelOptions extends RawTunnelOptions {
   readonly wildcard?: boolean
   /**
    * Hosts of your own that the tunnel answers besides its name, such as `['www.customer.example']`: their DNS leads to the server, and
-   * the token opens them. Default none. At most 32, else `OPTION_INVALID`. One that another tunnel has: `HOST_TAKEN`; one that the
+   * the token opens them. Default none. At most 32, otherwise `OPTION_INVALID`. One that another tunnel has: `HOST_TAKEN`; one that the
    * token does not open: `NOT_ALLOWED`. Streams wire only.
    */
   readonly hosts?: readonly string[]
@@ -308,13 +308,13 @@ export interface InspectOptions {
   /** Names of fields of headers, forms and JSON that are masked besides Authorization, Cookie, `password` and similar ones. Default none. */
   readonly secrets?: readonly string[]
   /**
-   * The port of the page and the API on 127.0.0.1 and ::1. Default 4040, else the next that is free. `0`: any free one.
+   * The port of the page and the API on 127.0.0.1 and ::1. Default 4040, otherwise the next that is free. `0`: any free one.
    * `false`: neither, for programs that read `tunnel.exchanges`. One that is given and in use: `PORT_IN_USE`.
    */
   readonly port?: number | false
   /**
    * The path of a SQLite file, readable only by you (mode 0600), that stores exchanges across restarts, within the same bounds.
-   * Bodies and secrets are in it as they came. Default none: nothing is written to disk. In use by another client, or not
+   * Bodies and secrets are in it unchanged. Default none: nothing is written to disk. In use by another client, or not
    * usable: `STORE_FAILED`. On Node it needs 22.13.
    */
   readonly store?: string
@@ -339,14 +339,14 @@ export interface TunnelClientOptions extends HttpTunnelOptions {
   /**
    * The tunnel server: `ws://`, `wss://`, `http://`, `https://` or `host[:port]`, which is https unless the host is this
    * machine. A path may follow, for a server below a path of a site: `https://site.example/tunnel`. Default: `TUNNEL_SERVER` from the
-   * environment, else `http://localhost:8080`.
+   * environment, otherwise `http://localhost:8080`.
    * Several servers of one cluster, each as above, or with what is its own: when one cannot be reached or leaves, the client goes to
    * the next at once. The variable separates them by commas. At most 16; none: `OPTION_INVALID`.
    */
   readonly server?: string | readonly (string | OneServer)[]
   /**
-   * The token for the server. Default: `TUNNEL_TOKEN` from the environment, else none. Empty: none, whatever the environment
-   * says. To another machine it goes over TLS only, else `TOKEN_UNENCRYPTED`.
+   * The token for the server. Default: `TUNNEL_TOKEN` from the environment, otherwise none. Empty: none, whatever the environment
+   * says. To another machine it goes over TLS only, otherwise `TOKEN_UNENCRYPTED`.
    */
   readonly token?: string
   /** Whether tokens may go to another machine without TLS, where everybody on the way can read them. Default `false`. */
@@ -375,7 +375,7 @@ export interface TunnelClientOptions extends HttpTunnelOptions {
   /**
    * The proxy on the way to the server, `http://`, `https://`, `socks5://` or `socks5h://` with `user:password@` if need
    * be (special characters as `%40`). `false` or empty: none. Default: `HTTPS_PROXY` or `HTTP_PROXY`, as the server's
-   * scheme, else `ALL_PROXY`, except for what `NO_PROXY` lists and this machine. Unusable: `OPTION_INVALID`.
+   * scheme, otherwise `ALL_PROXY`, except for what `NO_PROXY` lists and this machine. Unusable: `OPTION_INVALID`.
    */
   readonly proxy?: string | false
   /**
@@ -385,7 +385,7 @@ export interface TunnelClientOptions extends HttpTunnelOptions {
   readonly agent?: object
   /** The time from the dial to the registration. Default 10,000 ms. If exceeded: `CONNECT_TIMEOUT`. */
   readonly connectTimeoutMs?: number
-  /** Whether to reconnect after a lost connection. Default `true`: tries for ever, first at once, then with full jitter. */
+  /** Whether to reconnect after a lost connection. Default `true`: tries without limit, first at once, then with full jitter. */
   readonly reconnect?: boolean
   /** The longest pause between attempts. Default 5,000 ms; for the first 60, half a minute, at most 1,000 ms. */
   readonly maxBackoffMs?: number
@@ -408,7 +408,7 @@ export interface TunnelClientOptions extends HttpTunnelOptions {
   readonly drainTimeoutMs?: number
   /**
    * The folder for secrets with which a client that was killed gets its names and ports back at once, while the server reserves
-   * them. A file for each (mode 0600, the folder 0700), removed when the name is given back. A client that runs beside another
+   * them. A file for each (mode 0600, the folder 0700), removed when the name is returned. A client that runs next to another
    * one with the same name gets `name-2`, as without. Default none. Streams wire only, and not for pools. Of guarded HTTP
    * tunnels with a name also what signs their sessions and links, for good. A folder that cannot be written: an `error` event,
    * `STORE_FAILED`.
@@ -422,7 +422,7 @@ export interface TunnelClientOptions extends HttpTunnelOptions {
    */
   readonly reportRate?: number
   /**
-   * Captures requests with their answers, WebSocket messages and connections for `tunnel.exchanges`, the page and the API of
+   * Captures requests with their responses, WebSocket messages and connections for `tunnel.exchanges`, the page and the API of
    * the inspector ([docs/inspector.md](inspector.md)), which listen on 127.0.0.1 and ::1 only. `true`: with its defaults. Default
    * `false`: nothing is captured, and nothing of it is loaded.
    */
@@ -431,7 +431,7 @@ export interface TunnelClientOptions extends HttpTunnelOptions {
   readonly limits?: Partial<ClientLimits>
 }
 
-/** The state of a client. `closing`: `close()` waits for what is under way. `closed` may `connect()` again, as `idle` may. */
+/** The state of a client. `closing`: `close()` waits for what is in progress. `closed` may `connect()` again, as `idle` may. */
 export type TunnelState = 'idle' | 'connecting' | 'connected' | 'reconnecting' | 'closing' | 'closed'
 
 /** The events of a TunnelClient. */
@@ -443,7 +443,7 @@ export interface TunnelClientEvents {
   connected: { readonly url: string; readonly subdomain: string; readonly wire: 'streams' | 'json' }
   /**
    * A tunnel is granted: at first, after each reconnect (its address may be another), and when the server moves it to
-   * another URL. One that the server takes back is an `error` with the code; the last one is `close`.
+   * another URL. One that the server revokes is an `error` with the code; the last one is `close`.
    */
   registered: {
     readonly kind: 'http' | 'tcp' | 'udp' | 'tls'
@@ -482,7 +482,7 @@ export interface TunnelClientEvents {
   }
   /**
    * Called when a response is complete, or failed: then `error` has the code, and `reason` the fault of the app's response, if
-   * that is the cause. `CANCELLED`: the visitor left; `status` is 0 when there was no answer yet. `CARRIER_LOST`: the
+   * that is the cause. `CANCELLED`: the visitor left; `status` is 0 when there was no response yet. `CARRIER_LOST`: the
    * connection to the server was lost, and `status` and `bytes` are 0. `bytes` went to the visitor.
    */
   response: {
@@ -498,9 +498,9 @@ export interface TunnelClientEvents {
     readonly reason?: string
   }
   /**
-   * Requests above `reportRate` a second, which have no events of their own: how many began and ended (`requests`) since
-   * the last such event, and how many are under way. `errors`: those with a status of 500 or above, or a code other than
-   * `CANCELLED`. With the `response` events the numbers are exact; what was under way when the connection was lost counts
+   * Requests above `reportRate` a second, which have no events of their own: how many started and ended (`requests`) since
+   * the last such event, and how many are in progress. `errors`: those with a status of 500 or above, or a code other than
+   * `CANCELLED`. With the `response` events the numbers are exact; what was in progress when the connection was lost counts
    * as an error.
    */
   requests: {
@@ -510,7 +510,7 @@ export interface TunnelClientEvents {
     readonly bytes: number
     readonly inFlight: number
   }
-  /** The health checks of a tunnel have another verdict; `error` says why the app is unwell. */
+  /** The health checks of a tunnel have another verdict; `error` says why the app is unhealthy. */
   health: { readonly tunnel: string; readonly isHealthy: boolean; readonly error?: Error }
   /** A visitor of a TCP tunnel connected. `tunnel` is its name, such as `tcp-20000`. */
   visitorConnected: {

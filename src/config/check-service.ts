@@ -62,7 +62,7 @@ function checkService(
   const hasFolder = check.isGiven(`${path}.folder`)
   const { kind: said, pool, health, routes, guard, ...rest } = checked
   const kind = (said ?? 'http') === 'http' && hasFolder ? 'folder' : (said ?? 'http')
-  // `folder` beside `port` is no key of a wrong kind, but a second target.
+  // `folder` next to `port` is not a key of a wrong kind, but a second target.
   const targets = TARGETS.filter(key => isFor(kind, key) || (said !== 'folder' && kind === 'folder'))
   for (const [key, { kinds = [] }] of Object.entries(SERVICE_FIELDS)) {
     if (!check.isGiven(`${path}.${key}`) || isFor(kind, key) || targets.some(target => target === key))
@@ -140,7 +140,7 @@ function isFor(kind: string, key: string): boolean {
 }
 
 function checkTarget(path: string, possible: readonly string[], check: Check): void {
-  // Those with a fault of their own are given, too.
+  // Those with a fault of their own are given as well.
   const [first, second] = possible.filter(key => check.isGiven(`${path}.${key}`))
   if (first === undefined) {
     const names = listOf(possible.map(key => `"${key}"`))

@@ -251,7 +251,7 @@ export function pathOf(path: string, key: string): string {
   return path === '' ? part : `${path}.${part}`
 }
 
-/** Returns the value that a node fits: by its form, otherwise the first that is no table. */
+/** Returns the value that a node fits: by its form, otherwise the first that is not a table. */
 function fittingOf(node: Node, of: readonly Value[]): Value | undefined {
   if (node.kind === 'table') return of.find(({ type }) => type === 'table')
   const type = node.kind === 'list' ? 'list' : node.kind === 'value' ? typeof node.value : ''

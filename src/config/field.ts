@@ -8,7 +8,7 @@ export interface Field {
   readonly meaning: string
   /** The default in words. */
   readonly default?: string
-  /** The name in the options of the library, if that is not the key in camelCase. Files may use it, too. */
+  /** The name in the options of the library, if that is not the key in camelCase. Files may use it as well. */
   readonly option?: string
   /** The kinds of service that have it. Default: all. */
   readonly kinds?: readonly string[]
@@ -40,7 +40,7 @@ export type Value =
   | { readonly type: 'list'; readonly of: Value; readonly isUnique?: true }
   | { readonly type: 'map'; readonly of: Value; readonly keys: Form; readonly each: string }
   | { readonly type: 'table'; readonly fields: Fields }
-  /** The first one that takes what stands there. */
+  /** The first one that takes what is there. */
   | { readonly type: 'either'; readonly of: readonly Value[] }
 
 /** The longest time of a timer. */

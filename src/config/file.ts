@@ -32,7 +32,7 @@ export function readConfigText(path: string): string | Fault {
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(read)
   } catch {
-    // Bytes that are no UTF-8 are the only thing it throws for.
+    // Bytes that are not UTF-8 are the only thing it throws for.
     return whole('is not a text file in UTF-8')
   }
 }

@@ -117,7 +117,7 @@ export function isForm(name: string): name is Form {
   return Object.hasOwn(FORMS, name)
 }
 
-/** Whether the text has at least two labels, and is no address. */
+/** Whether the text has at least two labels, and is not an address. */
 function isOwnHost(text: string): boolean {
   const labels = text.split('.')
   const isSpelled = labels.every(label => /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/.test(label))

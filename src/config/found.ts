@@ -21,7 +21,7 @@ const WAYS = ['proxy', 'ca', 'verify-server', 'insecure-token'] as const
 /** A server that is one variable as a whole, without a default, is the user's choice. */
 const WHOLE_VARIABLE = /^\$\{[A-Za-z_][A-Za-z0-9_]*\}$/
 
-/** The keys of a client's file by which a token could be read on its way. */
+/** The keys of a client's file by which a token could be read in transit. */
 function waysOf(root: TableNode): readonly string[] {
   return WAYS.filter(key => {
     const field = CLIENT_FIELDS[key]
@@ -33,7 +33,7 @@ function waysOf(root: TableNode): readonly string[] {
 const OWN: ReadonlySet<string> = new Set(['credential', 'token', 'subdomain'])
 
 /**
- * Decides for one file which of its texts may hold variables. It came with the folder, perhaps from a stranger, and what a
+ * Decides for one file which of its texts may hold variables. It came with the folder, possibly from a stranger, and what a
  * variable holds may be a secret: so no text may carry one to a host that the user has not chosen.
  */
 export class FoundFile {
@@ -55,7 +55,7 @@ export class FoundFile {
   }
 
   /**
-   * Returns why a path is not used. `undefined` if it is, or there is none. A folder of files elsewhere may hold the user's
+   * Returns why a path is not used. `undefined` if it is, or there is none. A folder of files somewhere else may hold the user's
    * tokens and keys, a socket may be that of the ssh agent, a certificate is the user's name: none of them is for a stranger's
    * server.
    */
@@ -67,7 +67,7 @@ export class FoundFile {
 
   /**
    * Returns why an app at this host is not shared. `undefined` if it is. The user's machine reaches what a stranger does not:
-   * the metadata of a cloud, a database, a router. Names are not looked up, because their answer may be another one later.
+   * the metadata of a cloud, a database, a router. Names are not looked up, because their response may be another one later.
    */
   hostRefusal(host: string): string | undefined {
     if (this.#isServerTrusted || isThisMachine(host)) return undefined

@@ -18,7 +18,7 @@ export interface RedisCertificatesOptions extends RedisDirectoryOptions {
   readonly authority: string
   /**
    * The secret with which private keys are encrypted (AES-256-GCM), so that readers of Redis do not have them. The same at all
-   * servers. Default: they are there as they are.
+   * servers. Default: they are there unchanged.
    */
   readonly secret?: string
 }

@@ -31,7 +31,7 @@ export interface RedisDirectoryOptions {
   readonly failed?: (error: Error) => void
 }
 
-/** A command that gets no answer for so long has failed. */
+/** A command that gets no response for this long has failed. */
 const COMMAND_MS = 2_000
 /** The pauses in milliseconds between attempts to connect. */
 const RETRY_MS = [100, 200, 500, 1_000] as const
@@ -207,7 +207,7 @@ export class RedisDirectory implements Directory {
       if (names.length > 0) held.push(...(await this.#commands.ltHeld(this.#prefix, ...names)))
       cursor = next
     } while (cursor !== '0')
-    // An entry of a set that grows meanwhile may come twice.
+    // An entry of a set that grows in the meantime may come twice.
     return [...new Set(held)]
   }
 

@@ -12,7 +12,7 @@ const BATCH_BYTES = 61_440
 const framed = new Uint8Array(BATCH_BYTES + DATAGRAM_HEADER_BYTES + 0xffff)
 /**
  * Bytes of all flows of a tunnel that may wait for credit or for a carrier that is full. Beyond them datagrams are
- * dropped: a second on 10 Mbit/s, after which an answer is of no use to most who speak UDP.
+ * dropped: a second on 10 Mbit/s, after which a response is of no use to most who speak UDP.
  */
 export const MAX_BACKLOG_BYTES = 1_048_576
 
@@ -109,7 +109,7 @@ export class Flow implements Socket {
     this.#close(new Error('the flow was cut'))
   }
 
-  /** Datagrams cannot be held back: those that come meanwhile are dropped. */
+  /** Datagrams cannot be held back: those that come in the meantime are dropped. */
   pause(): void {
     if (this.#isPaused || this.#isClosed) return
     this.#isPaused = true
@@ -122,7 +122,7 @@ export class Flow implements Socket {
     this.#share.backlogBytes -= this.#waitingBytes
   }
 
-  /** A flow is no connection. */
+  /** A flow is not a connection. */
   endpoints(): undefined {}
 
   // ── The end ────────────────────────────────────────────────────────────────────────────────────────────────

@@ -1,4 +1,4 @@
-// Which streams ended lately, and how: frames that were on their way then are no faults of the peer.
+// Which streams ended lately, and how: frames that were in transit then are not faults of the peer.
 
 /** The number of remembered streams: more than a peer can have open, so that the frames in flight of all of them are known. */
 const REMEMBERED = 256

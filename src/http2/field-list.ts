@@ -37,7 +37,7 @@ export class FieldList {
     if (this.bytes.length > KEPT_BYTES) this.bytes = new Uint8Array(FEWEST_BYTES)
   }
 
-  /** Makes room for so many bytes behind `end`. */
+  /** Makes room for this many bytes behind `end`. */
   reserve(length: number): void {
     if (this.end + length <= this.bytes.length) return
     const larger = new Uint8Array(Math.max(this.end + length, 2 * this.bytes.length))

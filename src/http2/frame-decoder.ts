@@ -9,7 +9,7 @@ import { faultOfHeader } from './frame-rules.ts'
 
 export interface FrameHandler {
   /**
-   * The header of any frame has come and is sound, its payload has not. The place for what only counts: every frame against
+   * The header of any frame has come and is valid, its payload has not. The place for what only counts: every frame against
    * floods, `length` of DATA against both windows (padding is part of it).
    */
   frame(type: number, flags: number, stream: number, length: number): void
@@ -17,7 +17,7 @@ export interface FrameHandler {
    * Called with bytes[start, end), a piece of the payload of a DATA frame, without padding. The array is the handler's to keep.
    */
   data(stream: number, bytes: Uint8Array, start: number, end: number): void
-  /** A DATA frame is complete. `padding`: how much of its length was no data. */
+  /** A DATA frame is complete. `padding`: how much of its length was not data. */
   dataEnded(stream: number, padding: number, isLast: boolean): void
   /**
    * A whole field block, valid during the call. It has to be decoded in any case. `isMalformed`: the frame breaks a rule of its
@@ -80,7 +80,7 @@ export class FrameDecoder {
   /** The number of bytes read of the preface. */
   #prefaceBytes = 0
 
-  // The frame under way.
+  // The frame in progress.
   #type = 0
   #flags = 0
   #stream = 0
@@ -116,7 +116,7 @@ export class FrameDecoder {
   }
 
   /**
-   * Reports that the frame breaks a rule of the connection. For the handler. `receive` answers with it and takes nothing more.
+   * Reports that the frame breaks a rule of the connection. For the handler. `receive` responds with it and takes nothing more.
    */
   fail(code: number, reason: string): void {
     this.#fault ??= { code, reason }

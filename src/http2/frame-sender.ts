@@ -45,7 +45,7 @@ export class FrameSender {
 
   // ── Answers ────────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** Sends the head of an answer, interim ones too. */
+  /** Sends the head of a response, interim ones too. */
   head(stream: ServerStream, head: ResponseHead, isLast: boolean): void {
     const { outbox } = this
     const { maxFrameSize } = this.#peer
@@ -56,7 +56,7 @@ export class FrameSender {
     this.#sent(stream, isLast)
   }
 
-  /** Sends the trailer section in bytes[start, end), as `BodyFramer` judged it, which ends the answer. */
+  /** Sends the trailer section in bytes[start, end), as `BodyFramer` judged it, which ends the response. */
   trailers(stream: ServerStream, bytes: Uint8Array, start: number, end: number): void {
     const { outbox } = this
     const { maxFrameSize } = this.#peer
@@ -102,7 +102,7 @@ export class FrameSender {
     return from - start
   }
 
-  /** Ends the answer behind what was sent. */
+  /** Ends the response behind what was sent. */
   end(stream: ServerStream): void {
     if (stream.isClosed || stream.isAnswerEnded) return
     const { outbox } = this

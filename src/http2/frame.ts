@@ -42,7 +42,7 @@ export const PADDED = 0x08
 /** A flag of HEADERS. */
 export const HAS_PRIORITY = 0x20
 
-/** Writes a frame header and answers where the payload goes. */
+/** Writes a frame header and returns where the payload goes. */
 export function writeFrameHeader(
   into: Uint8Array,
   at: number,

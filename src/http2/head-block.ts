@@ -33,7 +33,7 @@ export function maxHeadBlockBytes(head: RequestHead | ResponseHead): number {
 }
 
 /**
- * Encodes an answer, interim ones too, to `into` from `at` on, which has room for `maxHeadBlockBytes`. Answers where the block ends.
+ * Encodes a response, interim ones too, to `into` from `at` on, which has room for `maxHeadBlockBytes`. Answers where the block ends.
  * What concerns the connection to the origin stays out. A 101 becomes the 200 of an extended CONNECT (RFC 8441).
  */
 export function encodeResponseHead(

@@ -48,7 +48,7 @@ export class HpackDecoder {
 
   /**
    * Decodes bytes[start, end), one whole field block, into `list`. False: COMPRESSION_ERROR, see `problem`. A block of more than
-   * `maxListBytes` is no error: `list.isTooLarge` says so, and the connection goes on.
+   * `maxListBytes` is not an error: `list.isTooLarge` says so, and the connection goes on.
    */
   decode(bytes: Uint8Array, start: number, end: number, list: FieldList): boolean {
     list.clear()

@@ -22,12 +22,12 @@ const SLOTS = 256
 
 /**
  * The encoder of one connection: call `begin` for each block, then `field` and the like for each field, pseudo-header fields
- * first. Every call takes where to write and answers where that ended; the array has room for `maxBlockBytes`.
+ * first. Every call takes where to write and returns where that ended; the array has room for `maxBlockBytes`.
  */
 export class HpackEncoder {
   readonly #table: DynamicTable
   readonly #ownLimit: number
-  /** The smallest size since the last block, and whether the peer has to be told of sizes. */
+  /** The smallest size since the last block, and whether the peer has to be notified of sizes. */
   #smallest = 0
   #isResized: boolean
   /** The number + 1 of the entry with this name and value, or with this name, by hash. A later one takes the slot. */
@@ -158,7 +158,7 @@ export class HpackEncoder {
     return writeString(into, to, bytes, start, end)
   }
 
-  /** Copies the name in lower case and answers its hash. */
+  /** Copies the name in lower case and responses its hash. */
   #takeName(bytes: Uint8Array, start: number, end: number): number {
     const length = end - start
     if (length > this.#name.length) this.#name = new Uint8Array(2 * length)

@@ -25,7 +25,7 @@ const BITS: Uint8Array = Uint8Array.of(
 
 /** The code of each byte, in the lowest bits. */
 const CODES = new Uint32Array(256)
-/** The last code is that of EOS: thirty ones, which never stand in a string. */
+/** The last code is that of EOS: thirty ones, which never are in a string. */
 const EOS_BITS = 30
 const SHORTEST_BITS = 5
 
@@ -112,7 +112,7 @@ export function huffmanLength(bytes: Uint8Array, start: number, end: number): nu
   return (bits + 7) >>> 3
 }
 
-/** Writes the coded form of bytes[start, end) to `into` from `at` on and answers where it ends. */
+/** Writes the coded form of bytes[start, end) to `into` from `at` on and returns where it ends. */
 export function encodeHuffman(
   bytes: Uint8Array,
   start: number,

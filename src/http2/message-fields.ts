@@ -16,7 +16,7 @@ export function maxTextBytes(list: FieldList): number {
   return list.end + 4 * list.count + MAX_ADDED_BYTES
 }
 
-/** Remembers why the fields are no message. */
+/** Remembers why the fields are not message. */
 export function refuse(list: FieldList, problem: string): -1 {
   list.problem = problem
   return -1
@@ -81,7 +81,7 @@ export function isLengthOfBody(list: FieldList, field: number): boolean {
 }
 
 /**
- * Copies a value and answers where it ends; -1 when it holds NUL, CR or LF, or has white space at an end. Any other byte is left
+ * Copies a value and returns where it ends; -1 when it holds NUL, CR or LF, or has white space at an end. Any other byte is left
  * to the parser of the text.
  */
 export function copyValue(list: FieldList, field: number, into: Uint8Array, at: number): number {
@@ -112,7 +112,7 @@ export function copyLine(list: FieldList, field: number, into: Uint8Array, at: n
   return to < 0 ? -1 : endLine(into, to)
 }
 
-/** Copies a value that stands in a first line: a byte that would end it there is refused. */
+/** Copies a value that is in a first line: a byte that would end it there is refused. */
 export function copyWord(list: FieldList, field: number, into: Uint8Array, at: number): number {
   const { bytes } = list
   let to = at

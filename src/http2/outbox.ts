@@ -28,7 +28,7 @@ export class Outbox {
     return this.end >= FULL_OUTBOX_BYTES
   }
 
-  /** The array, with room for so many bytes behind `end`. */
+  /** The array, with room for this many bytes behind `end`. */
   reserve(count: number): Uint8Array {
     const needed = this.end + count
     if (needed <= this.bytes.length) return this.bytes

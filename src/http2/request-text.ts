@@ -69,7 +69,7 @@ export function writeRequestHead(
       }
       hasVersion ||= isUpgrade && isNamed(list, field, 'sec-websocket-version')
       if (isUpgrade && isNamed(list, field, 'sec-websocket-key')) {
-        // The upgrade has a key of ours, whose answer is ours to check. This one is judged and written over.
+        // The upgrade has a key of ours, whose response is ours to check. This one is judged and written over.
         if (copyLine(list, field, into, to) < 0) return -1
         continue
       }
@@ -133,7 +133,7 @@ function pseudoName(list: FieldList, field: number): Exclude<keyof typeof pseudo
 }
 
 /**
- * Writes the request line. Returns the index after it, or -1 if its parts are missing, too many, or not what a line can have.
+ * Writes the request line. Returns the index after it, or -1 if its parts are missing as well many, or not what a line can have.
  */
 function writeRequestLine(list: FieldList, mayUpgrade: boolean, into: Uint8Array, at: number): number {
   const { bytes } = list

@@ -26,8 +26,8 @@ export const QUIET_TRIPS = 4
 /** The maximum number of CONTINUATION frames in a head. Those who write frames fill them: four hold the largest head. */
 export const MAX_CONTINUATIONS = 16
 /**
- * Frames that ask for an answer or for nothing: PING, SETTINGS, PRIORITY, WINDOW_UPDATE, CONTINUATION, DATA without data, frames of
- * closed streams and unknown ones. So many at once (`maxNoise`), and so many a tick. Requests and answers add to them.
+ * Frames that ask for a response or for nothing: PING, SETTINGS, PRIORITY, WINDOW_UPDATE, CONTINUATION, DATA without data, frames of
+ * closed streams and unknown ones. This many at once (`maxNoise`), and this many a tick. Requests and responses add to them.
  */
 const NOISE_PER_REQUEST = 8
 const NOISE_PER_DATA = 2
@@ -38,8 +38,8 @@ const BLOCK_BYTES_LIKE_A_FRAME = 1_024
 /** A SETTINGS frame moves the windows of all streams. */
 const NOISE_OF_SETTINGS = 8
 /**
- * Streams that the peer reset, or had this side reset, before their answer was complete: each has cost a request at the
- * origin. So many at once (`maxResets`), and so many a tick: a page that is left behind cancels all of its requests.
+ * Streams that the peer reset, or had this side reset, before their response was complete: each has cost a request at the
+ * origin. This many at once (`maxResets`), and this many a tick: a page that is left behind cancels all of its requests.
  */
 const TICKS_TO_REFILL = 16
 /** Heads and control frames that may wait while the peer reads nothing; then the connection ends. */
@@ -54,9 +54,9 @@ export interface ServerConnectionHost {
   requested(stream: ServerStream, fields: FieldList, isLast: boolean): void
   /** Frames wait in the outbox. */
   framed(): void
-  /** A stream was reset before its answer was complete. `false`: too many were, on connections that only the host knows. */
+  /** A stream was reset before its response was complete. `false`: too many were, on connections that only the host knows. */
   mayReset(): boolean
-  /** The connection is over, and so many answers on it were not complete: each has cost a request, as a reset one has. */
+  /** The connection is over, and this many responses on it were not complete: each has cost a request, as a reset one has. */
   leftUnanswered(count: number): void
   /** The last stream is gone. */
   idle(): void
@@ -71,11 +71,11 @@ export interface ServerConnectionOptions {
   readonly maxListBytes: number
   /** A longer field block cannot be decoded, which ends the connection. */
   readonly maxBlockBytes: number
-  /** Requests under way at once. */
+  /** Requests in progress at once. */
   readonly maxStreams: number
-  /** Streams that are reset before their answer is complete: so many at once. */
+  /** Streams that are reset before their response is complete: this many at once. */
   readonly maxResets: number
-  /** Frames that say nothing: so many at once. */
+  /** Frames that say nothing: this many at once. */
   readonly maxNoise: number
 }
 
@@ -142,7 +142,7 @@ export class ServerConnection implements FrameHandler {
 
   // ── From the peer ──────────────────────────────────────────────────────────────────────────────────────────
 
-  /** Takes bytes from `at` on, at most so many frames of them. Returns how far it came. `tick`: four of them are a second. */
+  /** Takes bytes from `at` on, at most this many frames of them. Returns how far it came. `tick`: four of them are a second. */
   receive(bytes: Uint8Array, at: number, frames: number, tick: number): number {
     if (this.#isOver) return bytes.length
     this.#tick = tick
@@ -320,8 +320,8 @@ export class ServerConnection implements FrameHandler {
 
   /**
    * The answer is complete before the request: what still comes is dropped. The peer gets RST_STREAM (RFC 9113 section 8.1) once it
-   * sends nothing for some round trips, having read the answer, or too much. In one read with the answer, clients would lose that; while they
-   * go on with an upload, curl 7.88 takes it for a fault, and httpx 0.28 waits for ever.
+   * sends nothing for some round trips, having read the response, or too much. In one read with the response, clients would lose that; while they
+   * go on with an upload, curl 7.88 takes it for a fault, and httpx 0.28 waits without limit.
    */
   dropRequest(stream: ServerStream): void {
     if (stream.isClosed || stream.isDropping) return
@@ -357,7 +357,7 @@ export class ServerConnection implements FrameHandler {
   /** Gives credit for `count` bytes of a stream that were passed on. */
   consumed(stream: ServerStream, count: number): void {
     if (count === 0) return
-    // What a closed stream had was given back to the connection when it closed.
+    // What a closed stream had was returned to the connection when it closed.
     if (stream.isClosed || stream.isDropping) return
     stream.heldBytes -= count
     this.#consumed(count)

@@ -28,7 +28,7 @@ export function refusedWithJson(code: ErrorCode, headers: readonly HeaderLine[] 
   }
 }
 
-/** A page where a browser shows one, else JSON. */
+/** A page where a browser shows one, otherwise JSON. */
 export function refusedAs(
   code: ErrorCode,
   visitor: Request,

@@ -1,4 +1,4 @@
-// A way in: tokens that machines send as `Authorization: Bearer`.
+// A sign-in method: tokens that machines send as `Authorization: Bearer`.
 
 import { timingSafeEqual } from 'node:crypto'
 import { sha256 } from '../own-guard.ts'

@@ -25,7 +25,7 @@ export class Draining {
     this.#parts = parts
   }
 
-  /** No request or connection is under way, and no visitor brings another request. */
+  /** No request or connection is in progress, and no visitor brings another request. */
   get #isIdle(): boolean {
     const { exchanges, rawVisits, visitors } = this.#parts
     return exchanges.isIdle && rawVisits.isIdle && visitors.areSettled

@@ -183,7 +183,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
 
   /**
    * Works by other options from now on, without dropping a visitor: `options` are all of them, as for a new server, but
-   * `port` and `host` may be left out. A tunnel that they do not allow any more is taken back, with the code with which
+   * `port` and `host` may be left out. A tunnel that they do not allow any more is revoked, with the code with which
    * it would be refused; everything else goes on. New limits bound what begins after, a new certificate is shown in new
    * handshakes.
    *
@@ -206,12 +206,12 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     return this.#listeners.port
   }
 
-  /** The port of TLS tunnels, likewise; `undefined`: there is none. */
+  /** The port of TLS tunnels; `undefined`: there is none. */
   get tlsPort(): number | undefined {
     return this.#listeners.tlsPort
   }
 
-  /** The port of redirects, likewise. */
+  /** The port of redirects. */
   get httpPort(): number | undefined {
     return this.#listeners.httpPort
   }
@@ -318,7 +318,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     const { clients } = this.#clientDesk
     room.state = 'draining'
     // Closing a listener resets the connections that wait in its queue: right after a turn of the event loop it is nearly
-    // empty. Before, no answer says "close", because its visitor would be in that queue next.
+    // empty. Before, no response says "close", because its visitor would be in that queue next.
     await nextTurn()
     this.#listeners.close(false)
     room.isShut = true

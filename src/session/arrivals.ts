@@ -1,11 +1,11 @@
-// Carrier bytes on their way to the decoder: in portions, so that one session never holds up the others.
+// Carrier bytes in transit to the decoder: in portions, so that one session never holds up the others.
 
 import type { ErrorCode } from '../errors.ts'
 import { FrameDecoder, type FrameHandler } from '../wire/decoder.ts'
 import type { Carrier } from './carrier.ts'
 import type { Turns, Waiting } from './turns.ts'
 
-/** Frames taken before others may have their turn: a fifth of a millisecond, when each brings an answer to a visitor. */
+/** Frames taken before others may have their turn: a fifth of a millisecond, when each brings a response to a visitor. */
 const FRAMES_AT_ONCE = 32
 
 /** The operations of the session that arrivals need. */
@@ -24,7 +24,7 @@ export class Arrivals implements Waiting {
   readonly #carrier: Carrier
   readonly #turns: Turns | undefined
   readonly #decoder: FrameDecoder
-  /** The bytes that arrived and wait for the session's turn. Meanwhile the carrier is not read. */
+  /** The bytes that arrived and wait for the session's turn. In the meantime the carrier is not read. */
   readonly #unread: { readonly bytes: Uint8Array; readonly start: number; readonly end: number }[] = []
 
   /** Makes the arrivals. Without `turns` everything is decoded at once. */
@@ -71,7 +71,7 @@ export class Arrivals implements Waiting {
       if (this.#decoder.framesLeft > 0 || this.#owner.isClosed) return
       this.#decoder.framesLeft = FRAMES_AT_ONCE
       at = this.#decoder.at
-      // Many small reads are many portions, too: so it asks even if nothing is left of this one.
+      // Many small reads are many portions as well: so it asks even if nothing is left of this one.
     } while (turns?.hasTime && at < end)
     if (at === end && turns?.hasTime !== false) return
     if (at < end) this.#unread.unshift({ bytes, start: at, end })

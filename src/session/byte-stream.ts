@@ -13,11 +13,11 @@ export interface StreamHandler {
   received(bytes: Uint8Array, start: number, end: number): void
   /** Called when the bytes that `write` had to queue are sent: write again. */
   writable(): void
-  /** The other side sends no more. `delivered` is how many of our bytes had gone on their way there by then. */
+  /** The other side sends no more. `delivered` is how many of our bytes had left by then. */
   ended(delivered: number): void
   /**
    * The stream failed, there or with its carrier; it is gone both ways. `delivered` is how many of our bytes may have
-   * gone on their way: exact when the other side said so, all that were sent when the carrier was lost. `reason`: what an app of HTTP/2 did wrong.
+   * left: exact when the other side said so, all that were sent when the carrier was lost. `reason`: what an app of HTTP/2 did wrong.
    */
   reset(code: ErrorCode, delivered: number, reason?: string): void
   /**
@@ -50,7 +50,7 @@ export interface ByteStream {
   requestSplice(): void
   /** No more bytes this way; what was written still arrives. */
   end(): void
-  /** Gives the stream up both ways: the other side learns the code and drops what is on its way. */
+  /** Gives the stream up both ways: the other side learns the code and drops what is in transit. */
   reset(code: ErrorCode): void
   /** The same, and its handler hears of it as of a reset by the other side. */
   giveUp(code: ErrorCode): void

@@ -11,7 +11,7 @@ export interface SessionOptions extends HeartbeatOptions, WindowLimits {
   /** The role. Only the server opens streams. */
   readonly role: 'server' | 'client'
   readonly scheduler: Scheduler
-  /** Streams open at once. If exceeded: an OPEN is answered with RESET `TUNNEL_BUSY`. */
+  /** Streams open at once. If exceeded: the reply to an OPEN is RESET `TUNNEL_BUSY`. */
   readonly maxStreams: number
   /** Frames without data that may wait while the carrier is full, bytes. If exceeded: `FLOOD`, without a word. */
   readonly maxCarrierBacklogBytes: number
@@ -31,7 +31,7 @@ export interface StreamBudget {
 export interface SessionHandler {
   /**
    * The server opened a stream (client role only). Returns the stream's handler, or the code to refuse it with.
-   * `maxStreams` counts streams: what outlives one that was reset, such as a dial under way, is the handler's to count.
+   * `maxStreams` counts streams: what outlives one that was reset, such as a dial in progress, is the handler's to count.
    */
   opened(stream: ByteStream, tunnel: number): StreamHandler | ErrorCode
   /** Tunnels that the other side has, or has asked for and may get (server role only). */

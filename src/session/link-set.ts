@@ -123,7 +123,7 @@ export class LinkSet implements LinkOwner {
     })
   }
 
-  /** Called when LINK_FREE arrived. The link may have been lost meanwhile. */
+  /** Called when LINK_FREE arrived. The link may have been lost in the meantime. */
   freed(number: number): void {
     if (this.#links.get(number)?.freed() === false) this.#session.close('PROTOCOL_ERROR')
   }
@@ -140,7 +140,7 @@ export class LinkSet implements LinkOwner {
   bind(stream: Stream | undefined, id: number, number: number, from: number): void {
     const link = this.#links.get(number)
     if (link === undefined) {
-      // The link was lost with the frame on its way, and the stream with it.
+      // The link was lost with the frame in transit, and the stream with it.
       if (stream !== undefined) this.#session.lose(stream)
       return
     }

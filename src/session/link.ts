@@ -1,4 +1,4 @@
-// A connection beside the carrier that carries the bytes of one stream at a time each way, without frames.
+// A connection next to the carrier that carries the bytes of one stream at a time each way, without frames.
 //
 // Bulk goes this way: nothing is copied into batches, and nothing else waits behind it. TCP itself is the flow
 // control. The sender decides: a LINK frame says which stream's bytes follow, an UNLINK frame where they end. Link and
@@ -56,11 +56,11 @@ export class Link {
   readonly #unsent: SendQueue = new SendQueue()
   #receivedBytes = 0
   #binding: Binding | undefined
-  /** A stream left this side's half, and its last bytes may still be on their way. */
+  /** A stream left this side's half, and its last bytes may still be in transit. */
   #isSettling = false
   /** Whether this side puts no more streams on it. The far side may, until it hears that this side wants to close the link. */
   isRetired = false
-  /** Bytes that came before the LINK frame that says whose they are. Reading is paused meanwhile. */
+  /** Bytes that came before the LINK frame that says whose they are. Reading is paused in the meantime. */
   #early: Uint8Array[] = []
   #isPaused = false
   #isClosed = false
@@ -115,7 +115,7 @@ export class Link {
     return this.#isClosed
   }
 
-  /** Bytes that came so far, while more of a stream that ended must come and nothing here holds them up; else -1. */
+  /** Bytes that came so far, while more of a stream that ended must come and nothing here holds them up; otherwise -1. */
   get awaitedFrom(): number {
     return this.isEnding && !this.#isPaused ? this.#receivedBytes : -1
   }
@@ -214,7 +214,7 @@ export class Link {
     if (!this.#isPaused) this.#socket.requestSplice?.()
   }
 
-  /** The stream consumed bytes: perhaps reading may go on. */
+  /** The stream consumed bytes: possibly reading may go on. */
   consumed(stream: Stream): void {
     if (this.#isPaused && this.#binding?.stream === stream && unconsumed(stream) < MAX_UNCONSUMED_BYTES / 2)
       this.#resume()
@@ -268,7 +268,7 @@ export class Link {
     if (this.isRetired && this.isIdle) this.close()
   }
 
-  /** The stream may have another thread move its bytes, once all that came before went on its way. */
+  /** The stream may have another thread move its bytes, once all that came before was passed on. */
   #spliceable(): void {
     const binding = this.#binding
     const stream = binding?.stream

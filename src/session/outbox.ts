@@ -25,7 +25,7 @@ export class Outbox {
   #isStuck = false
   #isClosed = false
   #isFlushPlanned = false
-  /** Turns are being served: what is written meanwhile takes its place in the line. */
+  /** Turns are being served: what is written in the meantime takes its place in the line. */
   #isServing = false
   /** Streams with something queued that may be sendable, in the order of their turns. */
   readonly #turns = new Set<Stream>()
@@ -174,7 +174,7 @@ export class Outbox {
     if (isOver) this.#overflowed()
   }
 
-  /** Lets the batch grow up to `BATCH_BYTES`. `false`: it cannot hold so many bytes more. */
+  /** Lets the batch grow up to `BATCH_BYTES`. `false`: it cannot hold this many bytes more. */
   #grow(needed: number): boolean {
     const full = this.#carrier.headroom + BATCH_BYTES
     if (this.#batchEnd + needed > full) return false
@@ -214,7 +214,7 @@ export class Outbox {
 
   /** Sends one frame per stream and round, until the carrier is full or no stream can send. */
   #serveTurns(): void {
-    // A handler that writes or credits meanwhile joins the round under way: a Set visits what is added meanwhile.
+    // A handler that writes or credits in the meantime joins the round in progress: a Set visits what is added in the meantime.
     if (this.#isServing) return
     this.#isServing = true
     try {

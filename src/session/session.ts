@@ -64,7 +64,7 @@ export class Session implements ArrivalsOwner, StreamOwner {
   readonly #arrivals: Arrivals
   readonly #heartbeat: Heartbeat
   readonly #streams = new Map<number, Stream>()
-  /** Connections beside the carrier, for bulk. */
+  /** Connections next to the carrier, for bulk. */
   readonly links: LinkSet
   #highestStream = 0
   readonly #windows: Windows
@@ -368,7 +368,7 @@ export class Session implements ArrivalsOwner, StreamOwner {
   #openArrived(id: number, tunnel: number): void {
     if (this.#options.role === 'server' || id <= this.#highestStream) return this.close('PROTOCOL_ERROR')
     this.#highestStream = id
-    // Until `opened` has returned there is no handler. What can happen meanwhile is that it closes the session.
+    // Until `opened` has returned there is no handler. What can happen in the meantime is that it closes the session.
     let orphaned: [ErrorCode, number] | undefined
     const stream = new Stream(this, id, tunnel, {
       received() {},
@@ -400,7 +400,7 @@ export class Session implements ArrivalsOwner, StreamOwner {
     if (stream === undefined) return this.#strayFrame(id)
     if (stream.peerEnded || stream.earlyEnd !== undefined) return this.close('PROTOCOL_ERROR')
     if (delivered > stream.sentBytes - stream.queuedBytes) return this.close('PROTOCOL_ERROR')
-    // The last bytes may still be on their way on a link. UNLINK has said how many.
+    // The last bytes may still be in transit on a link. UNLINK has said how many.
     if (stream.receivingLink === undefined) this.peerHasEnded(stream, delivered)
     else if (stream.receivingLink.isEnding) stream.earlyEnd = delivered
     else this.close('PROTOCOL_ERROR')

@@ -33,7 +33,7 @@ export class Stream implements ByteStream, LendableStream {
   handler: StreamHandler
   /** Bytes given to `write` or moved so far. */
   #writtenBytes = 0
-  /** Bytes of the other side that went on their way here, but for those that are being moved. */
+  /** Bytes of the other side that were passed on here, but for those that are being moved. */
   #consumedBytes = 0
   /** Whether each side has ended its direction. Session and stream only. */
   hasEnded = false

@@ -17,7 +17,7 @@ export class Tolerance {
   }
 
   /**
-   * Counts one more, or what is worth so many, where `more` than usual are tolerated: the highest number of this second, since
+   * Counts one more, or what is worth this many, where `more` than usual are tolerated: the highest number of this second, since
    * a client may have many tunnels and release them all. `false`: more than an honest peer does in one second.
    */
   allows(nowMs: number, count = 1, more = 0): boolean {

@@ -14,7 +14,7 @@ import { descriptorOf } from './descriptor.ts'
 const MAX_PER_TURN = 256
 /** The least part of it that a socket has, however many are busy. Sockets with fewer datagrams in a turn are not busy. */
 const MIN_PER_TURN = 8
-/** Sockets that are opened again in one turn, at least: what gathers in their queues meanwhile is the next turn's work. */
+/** Sockets that are opened again in one turn, at least: what gathers in their queues in the meantime is the next turn's work. */
 const MIN_OPENED_PER_TURN = 4
 
 interface Platform {
@@ -24,7 +24,7 @@ interface Platform {
   readonly filter?: { readonly SO_ATTACH_FILTER: number; readonly SO_DETACH_FILTER: number }
 }
 
-/** Constants of the systems' own headers. On others everything stays as it is. */
+/** Constants of the systems' own headers. On others everything stays unchanged. */
 const PLATFORMS: Readonly<Record<string, Platform>> = {
   linux: {
     SOL_SOCKET: 1,
@@ -162,7 +162,7 @@ async function load(): Promise<SetOption | undefined> {
       setsockopt(fd, platform.SOL_SOCKET, option, ffi.ptr(value), value.byteLength)
     }
   } catch {
-    // Everything stays as it is.
+    // Everything stays unchanged.
     return undefined
   }
 }

@@ -39,7 +39,7 @@ export interface ServerTls {
 
 /**
  * The ciphers with forward secrecy and authenticated encryption that RFC 9325 section 4.2 recommends for TLS 1.2. Left to
- * itself, Bun takes RSA key exchange and CBC, too.
+ * itself, Bun takes RSA key exchange and CBC as well.
  */
 export const FORWARD_SECRET_CIPHERS: string = [
   'ECDHE-ECDSA-AES128-GCM-SHA256',
@@ -163,7 +163,7 @@ async function dialVia(
   }
 }
 
-/** Resolves once what `begin` began is up, unless the signal says before that it is not wanted any more. */
+/** Resolves once what `begin` started is up, unless the signal says before that it is not wanted any more. */
 async function wanted(
   signal: AbortSignal | undefined,
   address: Address,

@@ -1,4 +1,4 @@
-// Certificates kept in a SQLite file: the account, certificates, orders under way, failures. Private keys are in it.
+// Certificates kept in a SQLite file: the account, certificates, orders in progress, failures. Private keys are in it.
 
 import type { Database } from 'bun:sqlite'
 import { TunnelError } from '../errors.ts'

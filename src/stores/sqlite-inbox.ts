@@ -26,7 +26,7 @@ const SCHEMA = `
 const ROW_BYTES = 200
 /**
  * Of each owner and name, and of each sender there; the sender '' is all of them. Counting rows for each webhook would take longer with
- * each. Counted anew by each process that opens the file.
+ * each. Counted again by each process that opens the file.
  */
 const SUMS = `
   create table if not exists sums (

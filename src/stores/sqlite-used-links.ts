@@ -64,7 +64,7 @@ export class SqliteUsedLinks implements UsedLinks {
   }
 
   #count(query: string, ...values: string[]): number {
-    // The query always answers with one row.
+    // The query always responds with one row.
     return (this.#database.query(query).get(...values) as { count: number }).count
   }
 

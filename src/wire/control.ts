@@ -21,7 +21,7 @@ export interface RegisterRoute extends HostRewrite {
   readonly protocol?: 'h2c' | 'h2'
 }
 
-/** The way in which visitors are spread over the clients that share a name. */
+/** The sign-in method which visitors are spread over the clients that share a name. */
 export type Affinity = 'none' | 'cookie' | 'address' | 'all'
 
 /** The response that the visitor gets from a pool where all clients get a copy: `first`, the label of a client, or a status. */
@@ -260,7 +260,7 @@ export interface UnreportedRequests {
   readonly errors: number
   /** The number of response bytes. */
   readonly bytes: number
-  /** The number of requests that began and have not ended yet. */
+  /** The number of requests that started and have not ended yet. */
   readonly inFlight: number
 }
 
@@ -492,7 +492,7 @@ function parseRewrite(fields: Record<string, unknown>): HostRewrite | undefined 
   return { ...(hostHeader !== undefined && { hostHeader }), ...(origin !== undefined && { origin }) }
 }
 
-/** A message of the server, likewise. */
+/** A message of the server. */
 export function parseServerMessage(json: Uint8Array): ServerMessage | 'unknown' | undefined {
   const fields = parseFields(json)
   if (fields === undefined) return undefined
@@ -564,7 +564,7 @@ export function parseServerMessage(json: Uint8Array): ServerMessage | 'unknown' 
         ...(host !== undefined && { host: printable(host) }),
         method: printable(method),
         path: printable(path),
-        // Perhaps a proxy's words: what is no address is left out.
+        // Possibly a proxy's words: what is not an address is left out.
         ...(isText(visitor, 64) && { visitor }),
         ...(isAmount(waitedMs) && { waitedMs }),
       }
@@ -646,7 +646,7 @@ const MIN_LOOKED_THROUGH_BYTES = 1_024
 const QUOTE = 0x22
 const BACKSLASH = 0x5c
 
-/** Whether objects and lists are nested too deeply. Of what is no JSON it says anything. */
+/** Whether objects and lists are nested too deeply. Of what is not JSON it says anything. */
 function isTooDeep(json: Uint8Array): boolean {
   let depth = 0
   let isText = false
@@ -712,7 +712,7 @@ const knownCode = (code: string): ErrorCode => (isErrorCode(code) ? code : 'INTE
 export const PROBE_HEADER = 'x-localtunnels-probe'
 
 /**
- * Proves that who probes knows the resume secret, without giving it away: whatever stands in front of the public side
+ * Proves that who probes knows the resume secret, without giving it away: whatever is in front of the public side
  * reads the header, and may log it.
  */
 export function probeProof(resume: string, sha256Base64Url: (text: string) => string): string {

@@ -1,6 +1,6 @@
 // DER (ITU-T X.690): as much as a certificate request and a challenge certificate need.
 //
-//   │ tag │ length: one byte up to 127, else 0x80 + n and n bytes │ content │
+//   │ tag │ length: one byte up to 127, otherwise 0x80 + n and n bytes │ content │
 
 const concat = (parts: readonly Uint8Array[]): Buffer => Buffer.concat(parts)
 

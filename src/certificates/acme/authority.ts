@@ -95,7 +95,7 @@ export class AcmeAuthority implements Authority {
     await this.#withAccount(client => client.revoke(new X509Certificate(cert).raw, reason))
   }
 
-  /** Ends the account for ever and forgets it; the next order makes a new one. */
+  /** Ends the account without limit and forgets it; the next order makes a new one. */
   async deactivateAccount(): Promise<void> {
     await this.#withAccount(client => client.deactivate())
     await this.#store.removeAccount()
@@ -127,7 +127,7 @@ export class AcmeAuthority implements Authority {
   async #openAccount(): Promise<AcmeClient> {
     const stored = await this.#store.account()
     const key = stored?.key ?? keyPem(newKey())
-    // Before the request: an account whose key is lost is lost, too.
+    // Before the request: an account whose key is lost is lost as well.
     if (stored === undefined) await this.#store.saveAccount({ url: '', key })
     const url = stored?.url || undefined
     const client = new AcmeClient(this.#options, new AccountKey(key), this.#clock, url)
@@ -181,7 +181,7 @@ export class AcmeAuthority implements Authority {
       await this.#store.removeOrder(wish.id)
       return undefined
     }
-    // What the earlier process put out, and did not come to take back.
+    // What the earlier process put out, and did not come to revoke.
     if (order.status !== 'pending') await this.#withdraw(solver, await checksOf(client, order, solver))
     return { stored, order }
   }

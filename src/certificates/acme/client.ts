@@ -113,7 +113,7 @@ export class AcmeClient {
     return this.#accountUrl
   }
 
-  /** Ends the account for ever. */
+  /** Ends the account without limit. */
   async deactivate(): Promise<void> {
     await this.#post(this.#account(), { status: 'deactivated' }, 'The account was not deactivated')
   }

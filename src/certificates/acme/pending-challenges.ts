@@ -1,4 +1,4 @@
-// Checks that the server answers itself: HTTP-01 on port 80, TLS-ALPN-01 on port 443. Of a cluster, any server may be asked.
+// Checks to which the server itself responds: HTTP-01 on port 80, TLS-ALPN-01 on port 443. Of a cluster, any server may be asked.
 
 import type { Certificate, ChallengeResponses } from '../../certificates.ts'
 import type { Clock } from '../clock.ts'
@@ -12,10 +12,10 @@ interface Shared {
   remove(key: string): void
 }
 
-/** A server that is killed leaves its answers behind for so long. Authorities end checks within minutes. */
+/** A server that is killed leaves its responses behind for this long. Authorities end checks within minutes. */
 const SHARED_MS = 3_600_000
 
-/** Holds as many as orders under way have names: the issuer bounds them. */
+/** Holds as many as orders in progress have names: the issuer bounds them. */
 export class PendingChallenges implements ChallengeResponses {
   readonly #answers = new Map<string, string>()
   readonly #certificates = new Map<string, Certificate>()

@@ -14,7 +14,7 @@ export interface AdminSettings {
   /** The path below `/api/v1`. */
   readonly path: string
   readonly body?: Readonly<Record<string, unknown>>
-  /** The list in the answer, and its columns by heading. Without: the answer has one sentence. */
+  /** The list in the response, and its columns by heading. Without: the response has one sentence. */
   readonly list?: string
   readonly columns?: Columns
   /** The text for an empty list. Default: that there are none. */

@@ -20,7 +20,7 @@ import { widthOf } from '../terminal/width.ts'
 export interface CheckSettings {
   /** The file. `undefined`: the one in this folder. */
   readonly file: string | undefined
-  /** `true`: the file is a server's; `false`: a client's; an address: that of a client's file that names none. */
+  /** The kind of the file. `true`: a server's; `false`: a client's; an address: that of a client's file that names none. */
   readonly server: string | boolean | undefined
 }
 

@@ -10,7 +10,7 @@ import { listenForKeys } from '../terminal/keys.ts'
 import { openInBrowser } from '../terminal/open.ts'
 import { copyUrl, openUrl, showQr } from './offers.ts'
 
-/** Requests that have an answer, and could be sent again. */
+/** Requests that have a response, and could be sent again. */
 const LAST = new URLSearchParams({ filter: 'is:http,sse -is:refused -is:open', limit: '1' }).toString()
 
 /** Addresses of a session, as they are when a key is pressed. */

@@ -1,4 +1,4 @@
-// `localtunnels link`: makes a signed link to a tunnel of this user, or takes one back. The client that has the tunnel runs elsewhere.
+// `localtunnels link`: makes a signed link to a tunnel of this user, or takes one back. The client that has the tunnel runs somewhere else.
 
 import { allGuards, type KeptGuard, revokeIn } from '../../client/tunnels/guard-files.ts'
 import { TunnelError } from '../../errors.ts'
@@ -13,7 +13,7 @@ export interface LinkSettings {
   readonly path: string | undefined
   readonly forMs: number | undefined
   readonly isOnce: boolean
-  /** The id of a link to take back, instead of making one. */
+  /** The id of a link to revoke, instead of making one. */
   readonly revoke: string | undefined
   readonly isJson: boolean
 }

@@ -12,7 +12,7 @@ import { askSecret, type Input, readLine } from '../terminal/secret-input.ts'
 /** The time in milliseconds from the dial to the server's verdict. */
 const VERIFY_TIMEOUT_MS = 5_000
 /**
- * The codes for which another token or address is needed: nothing is saved. After other errors the server is perhaps only away.
+ * The codes for which another token or address is needed: nothing is saved. After other errors the server is possibly only away.
  */
 const REFUSALS: ReadonlySet<string> = new Set([
   'TOKEN_REFUSED',

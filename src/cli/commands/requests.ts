@@ -62,7 +62,7 @@ export async function requests(settings: RequestsSettings, desk: RequestsDesk): 
   // The newest is the last line, where a terminal is read.
   const shown = new Set<string>()
   for (const row of exchanges.toReversed()) {
-    // What is under way has a line when it is over.
+    // What is in progress has a line when it is over.
     if (follows && row.state === 'open') continue
     shown.add(row.id)
     show(row)
@@ -75,7 +75,7 @@ export async function requests(settings: RequestsSettings, desk: RequestsDesk): 
   })
 }
 
-/** Resolves to the exit code: that of a fault when an answer became an error. */
+/** Resolves to the exit code: that of a fault when a response became an error. */
 export async function replay(
   { id, times, isEdited, isCompared, resign, pid, isJson }: ReplaySettings,
   desk: RequestsDesk,

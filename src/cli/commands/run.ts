@@ -37,7 +37,7 @@ export interface RunStage {
   readonly environment: Readonly<Record<string, string | undefined>>
   /** The signal that is aborted when the user wants it to end. */
   readonly stop: AbortSignal
-  /** Prints one line for the user, beside what the command prints. */
+  /** Prints one line for the user, next to what the command prints. */
   say(this: void, line: string): void
 }
 
@@ -202,9 +202,9 @@ function variables(
   const { hostname } = new URL(url)
   const wished = {
     PUBLIC_URL: url,
-    // Vite: more hosts that its dev server answers to.
+    // Vite: more hosts that its dev server responds to.
     __VITE_ADDITIONAL_SERVER_ALLOWED_HOSTS: hostname,
-    // Rails, likewise.
+    // Rails does the same.
     RAILS_DEVELOPMENT_HOSTS: hostname,
     ...(port !== undefined && { PORT: `${port}` }),
   }
@@ -238,7 +238,7 @@ async function follow(
   }
 }
 
-/** The one that visitors are led to, if it still listens; else the lowest that takes connections on this machine. */
+/** The one that visitors are led to, if it still listens; otherwise the lowest that takes connections on this machine. */
 async function choose(
   ports: readonly number[],
   wished: number | undefined,

@@ -64,7 +64,7 @@ async function serveWith(
     reportStart(server, options, parts, place, run)
     if (parts.tokens?.editable.list().length === 0 && (given.tokens ?? []).length === 0)
       noticeNoTokens(given, run)
-    // Before the first change: its own orders are under way then.
+    // Before the first change: its own orders are in progress then.
     await parts.start(server)
     follower?.follow(server, parts)
     parts.tokens?.follow(reload)

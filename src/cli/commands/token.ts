@@ -1,4 +1,4 @@
-// `localtunnels token`: tokens of a server, made, listed and taken back in its file, while it runs.
+// `localtunnels token`: tokens of a server, made, listed and revoked in its file, while it runs.
 
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'

@@ -215,7 +215,7 @@ interface LineOwner {
   readonly lost: (error: unknown) => void
   /** A service was refused after its file was replaced by a newer one. */
   readonly refused: (refusal: Refusal) => void
-  /** Services run that are given back for this line: the server has to be there. */
+  /** Services run that are returned for this line: the server has to be there. */
   readonly mustReach: boolean
 }
 

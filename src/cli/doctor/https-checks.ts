@@ -1,4 +1,4 @@
-// The checks of `localtunnels doctor` for servers that visitors reach by https. None rejects.
+// The checks of `localtunnels doctor` for servers that visitors reach with https. None rejects.
 
 import { parseServer, type ServerTlsOptions } from '../../client/carriers/server-address.ts'
 import { unreachable } from '../../client/carriers/unreachable.ts'

@@ -1,4 +1,4 @@
-// The lines that both outputs for humans print. Everything that came from elsewhere is made visible first.
+// The lines that both outputs for humans print. Everything that came from somewhere else is made visible first.
 
 import { faultLine } from '../../config/fault.ts'
 import type {
@@ -93,7 +93,7 @@ function requestLine(
   return `${start}${shown}${gap}${dim(tail)}`.trimEnd()
 }
 
-/** Returns the reason. A visitor that left is no failure of ours. */
+/** Returns the reason. A visitor that left is not a failure of ours. */
 function reasonOf(code: string, reason?: string): string {
   const more = reason === undefined ? '' : `: ${visible(reason)}`
   return code === 'CANCELLED' ? '  visitor left' : `  ${visible(code)}${more}`

@@ -57,7 +57,7 @@ export class PlainOutput implements Output {
       case 'connected':
         this.#lastError = ''
         if (this.#hasServices) return this.#line('connected again')
-        // Before `ready` the URL is not known to answer.
+        // Before `ready` the URL is not known to respond.
         if (this.#url === '') return
         if (this.#url !== event.url) this.#announce(event.url)
         return this.#line('connected again')

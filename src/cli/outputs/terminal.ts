@@ -25,7 +25,7 @@ import type { Palette } from '../terminal/palette.ts'
 import { widthOf } from '../terminal/width.ts'
 import { connectionLine, eventText, type Place, responseLine, totalsLine, upgradedLine } from './lines.ts'
 
-/** Services of one file are granted within this time, unless the server is far away: then each is shown as it comes. */
+/** Services of one file are granted within this time, unless the server is far away: then each is shown unchanged. */
 const GATHER_MS = 100
 
 /** The width below which times give way. */
@@ -467,7 +467,7 @@ export class TerminalOutput implements Output {
     const bad = this.#errors === 0 ? '' : `  ${count(this.#errors, 'error')}`
     if (this.#isReady || this.#isListening)
       return ['●', seen === '' ? 'live' : `live  ${seen}`, bad, this.#percentile]
-    // Registered, and a request through the public side is on its way.
+    // Registered, and a request through the public side is in transit.
     if (this.#url.startsWith('http')) return ['◐', `${visible(this.#url)}  checking`]
     return this.#connecting === undefined ? ['', ''] : ['◐', `connecting to ${this.#connecting}`]
   }

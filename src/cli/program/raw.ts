@@ -99,7 +99,7 @@ const RAW_COMMANDS: readonly RawCommand[] = [
       return {
         open: client => allOf(wishes.map(wish => client.udp(wish))),
         embedded: flags.text('remotePort') === undefined ? {} : { udpPorts: flags.text('remotePort') },
-        // Only an answer or a refusal to the first datagram shows whether anything listens on UDP.
+        // Only a response or a refusal to the first datagram shows whether anything listens on UDP.
         isWatched: false,
       }
     },

@@ -24,7 +24,7 @@ export async function openSource(
   return (await import('./certificate-files.ts')).CertificateFiles.open(tlsFiles, run)
 }
 
-/** Refuses a source for a server that began without one. */
+/** Refuses a source for a server that started without one. */
 export function refuseSource({ acme }: ServerConfigOptions): void {
   if (acme === undefined) return
   throw new TunnelError('OPTION_INVALID', 'acme begins with the server: start it again for that.')

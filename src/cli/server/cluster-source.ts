@@ -29,7 +29,7 @@ export class ClusterSource {
     }
   }
 
-  /** Throws `OPTION_INVALID`. That Redis does not answer is an error of the server that starts. */
+  /** Throws `OPTION_INVALID`. That Redis does not respond is an error of the server that starts. */
   static async open(config: ClusterConfig): Promise<ClusterSource> {
     const { RedisDirectory } = await import('../../directories/redis.ts')
     const { url, prefix, ca } = config
@@ -51,7 +51,7 @@ export class ClusterSource {
   }
 
   /**
-   * Resolves once Redis answers, or when the server is to stop: it may start after the servers, as when the power is back. What it
+   * Resolves once Redis responds, or when the server is to stop: it may start after the servers, as when the power is back. What it
    * refuses, such as a login, is for the start of the server to say.
    */
   async reach({ output, stop }: Run): Promise<void> {

@@ -11,7 +11,7 @@ export interface LoadedPlugins {
   readonly observers: readonly Observer[]
 }
 
-/** Loads plugins in order. Rejects with `OPTION_INVALID` for a module that cannot be loaded, and for what is no plugin. */
+/** Loads plugins in order. Rejects with `OPTION_INVALID` for a module that cannot be loaded, and for what is not a plugin. */
 export async function loadPlugins(paths: readonly string[]): Promise<LoadedPlugins> {
   const guards: Guard[] = []
   const middlewares: Middleware[] = []

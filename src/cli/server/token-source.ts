@@ -62,7 +62,7 @@ export class TokenSource {
         this.#isFailing = false
         if (is) changed()
       } catch (error) {
-        // A file that is gone or locked is said once: the tokens stay as they are.
+        // A file that is gone or locked is said once: the tokens stay unchanged.
         if (!this.#isFailing) this.#failed(error as Error)
         this.#isFailing = true
       }

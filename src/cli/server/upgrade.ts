@@ -38,7 +38,7 @@ export class Upgrade implements AdminUpgrade {
     this.#server = server
     this.#serving.resolve()
     const { stop, environment } = this.#run
-    // Before its word: the answer may come at once.
+    // Before its word: the response may come at once.
     const told = this.#isWorker ? (await import('../workers/workers.ts')).toldByParent(stop) : undefined
     const status = server.url === undefined ? '' : `\nSTATUS=Serves ${server.url}`
     if (this.#succession === undefined) notify(`READY=1${status}`, environment)

@@ -67,7 +67,7 @@ export function destinationOf(
   if (isLocal) return HERE
   if (servers.length > 0) {
     const named = servers.map(({ text: server }) => {
-      // What stands beside TUNNEL_SERVER was meant for that one, if there is a login for this one.
+      // What stands next to TUNNEL_SERVER was meant for that one, if there is a login for this one.
       const isForOther = token?.isTyped === false && Boolean(other) && !isOneOf(server, other)
       const kept = token === undefined || isForOther ? logins().of(server) : {}
       return { server, ca: kept.ca, token: kept.token ?? token?.text ?? '' }
@@ -86,7 +86,7 @@ export function destinationOf(
 
 export interface FileSettings {
   readonly connection: ConnectionOptions
-  /** The user has named the file; else it came with the folder. */
+  /** The user has named the file; otherwise it came with the folder. */
   readonly isNamed: boolean
   readonly path: string
   readonly isLocal: boolean
@@ -136,13 +136,13 @@ export function isSameServer(server: string, other: string | undefined): boolean
   try {
     return Boolean(other) && serverOrigin(server) === serverOrigin(other ?? '')
   } catch (error) {
-    // One of them is no address, which the dial will say.
+    // One of them is not an address, which the dial will say.
     if (error instanceof TunnelError) return false
     throw error
   }
 }
 
-/** Whether a file may be trusted with variables for this server: the user has chosen it elsewhere. */
+/** Whether a file may be trusted with variables for this server: the user has chosen it somewhere else. */
 export function trustsServer(
   server: string,
   { TUNNEL_SERVER }: Readonly<Record<string, string | undefined>>,
@@ -151,7 +151,7 @@ export function trustsServer(
   return isOneOf(server, TUNNEL_SERVER) || logins().servers.some(one => isSameServer(server, one))
 }
 
-/** Tells the notices of a destination, and of a token that others can read on its way. */
+/** Tells the notices of a destination, and of a token that others can read in transit. */
 export function tellNotices(
   { servers, notices }: Destination,
   isInsecureToken: boolean,

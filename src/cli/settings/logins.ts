@@ -100,7 +100,7 @@ export class Logins {
       }
       if (typeof standard === 'string' && this.#kept.has(standard)) this.#standard = standard
     } catch (cause) {
-      // Not the reason: it may quote what stands there.
+      // Not the reason: it may quote what is there.
       throw invalid('is not a file of logins', { cause })
     }
   }
@@ -144,7 +144,7 @@ function modeOf(path: string): number | undefined {
   try {
     return statSync(path).mode
   } catch {
-    // There is no file, or none that this user can get to, as where a service has no home.
+    // There is not a file, or none that this user can get to, as where a service has no home.
     return undefined
   }
 }

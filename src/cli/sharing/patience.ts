@@ -57,7 +57,7 @@ export function onEnd(client: ClientEnd, ended: (error: Error | undefined) => vo
   })
 }
 
-/** Keeps the process alive meanwhile: nothing else does. */
+/** Keeps the process alive in the meantime: nothing else does. */
 export async function pauseUntil(stop: AbortSignal, ms: number): Promise<void> {
   const { promise, resolve } = deferred()
   const timer = setTimeout(resolve, ms)

@@ -13,14 +13,14 @@ export interface Seen {
   readonly error?: string
 }
 
-/** Whether an answer may be a refusal of the host: worth asking the app itself. */
+/** Whether a response may be a refusal of the host: worth asking the app itself. */
 export function looksRefused({ status, path, error }: Pick<Seen, 'status'> & Partial<Seen>): boolean {
   // Next refuses the WebSocket of its development page with one word and no HTTP.
   if (error === 'ORIGIN_INVALID') return path?.startsWith('/_next/') ?? false
   return !error?.startsWith('ORIGIN_') && REFUSALS.has(status)
 }
 
-/** The client, whose events report the answers that visitors get. */
+/** The client, whose events report the responses that visitors get. */
 interface Answers {
   on(event: 'response', listener: (answer: TunnelClientEvents['response']) => void): unknown
   getTunnelUrl(): string

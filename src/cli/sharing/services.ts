@@ -40,7 +40,7 @@ export class Services {
   readonly #output: Output
   readonly #refused: (refusal: Refusal) => void
   readonly #running = new Map<string, Running>()
-  /** Services by the tunnels that the last change gave back: the ends of their last visitors are still reported. */
+  /** Services by the tunnels that the last change returned: the ends of their last visitors are still reported. */
   readonly #givenBack = new Map<string, string>()
 
   /** Makes the services. `refused` gets those that `apply` did not wait for. */
@@ -51,9 +51,9 @@ export class Services {
   }
 
   /**
-   * Makes these the services that run. Those whose settings are equal stay as they are; first all others are given back,
+   * Makes these the services that run. Those whose settings are equal stay unchanged; first all others are returned,
    * because one may want the name that another had, then the new ones are asked for, all at once. While the server is away
-   * that takes as long as it is; `superseded` ends the wait, and the asking goes on.
+   * that takes as long as it takes; `superseded` ends the wait, and the asking goes on.
    */
   async apply(wanted: readonly ServiceConfig[], superseded?: AbortSignal): Promise<readonly Refusal[]> {
     const staying = wanted.filter(config => {
@@ -73,7 +73,7 @@ export class Services {
       if (!wanted.some(config => config.name === name)) this.#output.event({ type: 'removed', service: name })
     }
     const starting = wanted.filter(config => !staying.includes(config))
-    // Those that cannot be called back must be granted before they can be given back.
+    // Those that cannot be called back must be granted before they can be returned.
     const given = Promise.all(pending)
     const outcomes = starting.map(config => this.#start(config, given))
     const known: Refusal[] = []
@@ -171,7 +171,7 @@ export class Services {
     // Gone while it was asked for.
     if (running.isGone) return tunnel.close().then(() => undefined)
     running.tunnel = tunnel
-    // Only an answer or a refusal to the first datagram shows whether anything listens on UDP.
+    // Only a response or a refusal to the first datagram shows whether anything listens on UDP.
     if (config.kind === 'udp') return
     running.watch = this.#watch(config.name, target)
     void running.watch.check()

@@ -111,7 +111,7 @@ async function shareThrough(sharing: Sharing, embedded: ServerEnd | undefined, r
   }
 }
 
-/** Takes nothing new, waits for what is under way, and says what there was. */
+/** Takes nothing new, waits for what is in progress, and says what there was. */
 export async function drain(client: ClientEnd | undefined, totals: Totals, output: Output): Promise<void> {
   output.event(totals.draining())
   await client?.close()

@@ -19,7 +19,7 @@ const SIGNALS: Readonly<Record<string, NodeJS.Signals>> = {
   '\x1c': 'SIGQUIT',
 }
 
-/** A shell says nothing to a job that runs on when it comes back from the background: it looks so often. */
+/** A shell says nothing to a job that runs on when it comes back from the background: it looks this often. */
 const FOREGROUND_CHECK_MS = 1_000
 
 /** Listens until `stop` is aborted. `false`: there is no terminal to listen to. */
@@ -64,7 +64,7 @@ export function listenForKeys(input: KeyInput, keys: Keys, stop: AbortSignal): b
     process.off('exit', leave)
   }
   process.on('SIGCONT', listen)
-  // The next program finds the terminal as it was.
+  // The next program finds the terminal unchanged.
   process.on('exit', leave)
   stop.addEventListener('abort', end, { once: true })
   listen()

@@ -21,7 +21,7 @@ export async function askSecret(
   prompt: (text: string) => void,
   question: string,
 ): Promise<string | undefined> {
-  // The terminal shows nothing then, and Ctrl+C is a character. Before the question: the answer may come at once.
+  // The terminal shows nothing then, and Ctrl+C is a character. Before the question: the response may come at once.
   input.setRawMode(true)
   prompt(question)
   try {

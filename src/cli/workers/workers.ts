@@ -1,5 +1,5 @@
 // `localtunnels server --workers`: processes of one machine that share the ports. This one serves no visitors: it holds the ports and
-// the directory of names, and starts the workers anew that end.
+// the directory of names, and starts the workers again that end.
 
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -34,7 +34,7 @@ export interface Place {
 }
 
 /**
- * Returns the place of a worker, and removes the variable from `environment`. `undefined` if this process is no worker. Takes
+ * Returns the place of a worker, and removes the variable from `environment`. `undefined` if this process is not a worker. Takes
  * the variable out of `environment`.
  */
 export function placeOf(environment: Environment): Place | undefined {
@@ -183,7 +183,7 @@ export class Workers {
 
   async stop(): Promise<void> {
     this.#isOver = true
-    // Not by a signal: the terminal may have sent one already, and a second one cuts what is under way.
+    // Not by a signal: the terminal may have sent one already, and a second one cuts what is in progress.
     this.#say('stop')
     await this.#gone()
   }
@@ -201,7 +201,7 @@ export class Workers {
 
   async #gone(): Promise<void> {
     for (const cancel of this.#pauses) cancel()
-    // Visitors of one ask for tunnels of another: none leaves while one has something under way.
+    // Visitors of one ask for tunnels of another: none leaves while one has something in progress.
     await Promise.all([...this.#started.keys()].map(({ idle, exited }) => Promise.race([idle, exited])))
     this.#say('leave')
     const ends = [...this.#started.keys()].map(async ({ exited, totals }) => {
@@ -219,7 +219,7 @@ export function sayTotals(totals: TotalsEvent): void {
   if (process.connected === true) process.send?.({ totals })
 }
 
-/** Says to the process that started this one that nothing is under way here. Resolves when that is so at all workers. */
+/** Says to the process that started this one that nothing is in progress here. Resolves when that is so at all workers. */
 export function othersIdle(): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>()
   if (process.connected !== true) return Promise.resolve()

@@ -36,7 +36,7 @@ export interface CarrierRequest {
   readonly maxTextBytes?: number
   /** A text message arrived. */
   readonly text?: (message: string) => void
-  /** Bytes arrived, perhaps of a message that is not whole yet. */
+  /** Bytes arrived, possibly of a message that is not whole yet. */
   readonly heard?: () => void
 }
 
@@ -56,7 +56,7 @@ export const MAX_REFUSAL_BYTES = 4_096
 /** The response of the server instead of 101: the `cause` of the TunnelError. */
 export class UpgradeRefusal extends Error {
   readonly status: number
-  /** The beginning of the answer's body. */
+  /** The beginning of the response's body. */
   readonly body: string
 
   constructor(status: number, body: string) {

@@ -32,9 +32,9 @@ export interface Registration {
   readonly probeSecret?: string
 }
 
-/** A report that a visitor's request began. */
+/** A report that a visitor's request started. */
 export interface RequestSeen {
-  /** The same in the report of its answer. */
+  /** The same in the report of its response. */
   readonly id: number
   /** The tunnel's name. */
   readonly tunnel: string
@@ -48,7 +48,7 @@ export interface RequestSeen {
   readonly waitedMs?: number
 }
 
-/** A report that an exchange is over. `durationMs` from its head to its end, `bytes` of the answer with its head. */
+/** A report that an exchange is over. `durationMs` from its head to its end, `bytes` of the response with its head. */
 export interface ResponseSeen {
   readonly id: number
   readonly status: number
@@ -58,7 +58,7 @@ export interface ResponseSeen {
   readonly reason?: string
 }
 
-/** A report that a raw connection of a visitor is on its way to the origin. */
+/** A report that a raw connection of a visitor is in transit to the origin. */
 export interface VisitorSeen {
   /** The same in the report of its end. */
   readonly id: number
@@ -95,7 +95,7 @@ export interface ConnectionEvents {
   visitorDisconnected(report: VisitorGone): void
   /** Called for a failure that the connection survives, such as an origin that is down. */
   error(error: TunnelError): void
-  /** The server is stopping: requests under way finish, then the connection closes. */
+  /** The server is stopping: requests in progress finish, then the connection closes. */
   leaving(code: ErrorCode): void
   closed(error: TunnelError): void
 }
@@ -105,19 +105,19 @@ export interface Connection {
   readonly wire: 'streams' | 'json'
   /** Asks for a tunnel. Rejects with the server's refusal (NAME_TAKEN, PORT_TAKEN, …) or why the connection ended. */
   register(tunnel: TunnelSettings, wish: Wish): Promise<Registration>
-  /** Gives a tunnel back; the connection goes on, and so does what is under way, for up to `drainTimeoutMs`. */
+  /** Releases a tunnel; the connection goes on, and so does what is in progress, for up to `drainTimeoutMs`. */
   release(registration: Registration): void
   /** Gives everything back. Resolves once no visitor is left, or after `drainTimeoutMs`, or when the connection is closed. */
   drain(): Promise<void>
   /** Says whether the origin of a tunnel can take visitors. */
   health(registration: Registration, isHealthy: boolean): void
-  /** The guard of a tunnel has changed: links were taken back. */
+  /** The guard of a tunnel has changed: links were revoked. */
   guard?(registration: Registration, tunnel: TunnelSettings): Promise<void>
   /** Whether events of visitors and their requests are wanted: they cost the server a message each. */
   watch(on: boolean, rate: number): void
   /** Ends the connection unless a sign of life arrives in time: after the machine slept. */
   checkAlive(withinMs: number): void
-  /** Gives everything back and closes in good order; what is under way is cut. */
+  /** Gives everything back and closes in good order; what is in progress is cut. */
   leave(): Promise<void>
   /** Cuts it; `closed` follows. */
   terminate(): void

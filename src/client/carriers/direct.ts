@@ -25,7 +25,7 @@ import {
 } from './carrier.ts'
 import { explained, labelOf, NoAnswer, unreachable } from './unreachable.ts'
 
-/** A port that answers a greeting of TLS does so at once. */
+/** A port that responses a greeting of TLS does so at once. */
 const EXPLAIN_MS = 1_000
 
 /** Opens carriers over connections that `dial` makes. */
@@ -123,7 +123,7 @@ class Upgrade implements SocketHandler {
 
   #connected(socket: Socket, request: Uint8Array): void {
     this.#socket = socket
-    // Too late: the attempt was given up meanwhile.
+    // Too late: the attempt was given up in the meantime.
     if (this.#isOver) return socket.terminate()
     // A new connection has room for a head; if not, something is very wrong with it.
     if (socket.write(request) < request.length)

@@ -1,4 +1,4 @@
-// Opens links beside the carrier, as many as bulk needs, and closes those that are not used any more.
+// Opens links next to the carrier, as many as bulk needs, and closes those that are not used any more.
 
 import { deferred } from '../../deferred.ts'
 import { eventLoop } from '../../event-loop.ts'
@@ -20,7 +20,7 @@ const REFUSED_MS = 60_000
 /** The time in milliseconds for the server's response. */
 const ANSWER_MS = 10_000
 
-/** The way in which links reach the server. */
+/** The sign-in method which links reach the server. */
 export interface LinkWay {
   readonly server: ServerAddress
   readonly dial: Dial

@@ -31,7 +31,7 @@ const DEFAULT_PORTS = { http: 80, https: 443, socks5: 1080, socks5h: 1080 } as c
 /** The maximum length of a field: RFC 1929 has one byte for it. */
 const MAX_SOCKS_FIELD_BYTES = 255
 
-/** Reads an option, or else the environment, as curl and its like do. Throws `OPTION_INVALID`. */
+/** Reads an option, or else the environment, as curl and similar ones do. Throws `OPTION_INVALID`. */
 export function proxyChooser({ proxy, ca }: ProxyOptions, environment: Environment): ChooseProxy {
   if (proxy === false || proxy === '') return () => undefined
   if (proxy !== undefined) {
@@ -107,7 +107,7 @@ function loginOf(
   return { user, password }
 }
 
-/** The proxy works; the server behind it does not answer it. */
+/** The proxy works; the server behind it does not respond. */
 export function cannotReach({ label }: ProxySettings, why: string): TunnelError {
   return new TunnelError('SERVER_UNREACHABLE', `The proxy ${label} cannot reach the tunnel server: ${why}.`)
 }

@@ -57,7 +57,7 @@ interface Dialled {
   readonly probeProof: string
 }
 
-/** A tunnel that was given back, until the server says that no visitor of it is left. */
+/** A tunnel that was returned, until the server says that no visitor of it is left. */
 interface Leaving {
   readonly over: Promise<void>
   readonly end: () => void
@@ -73,7 +73,7 @@ export class StreamsConnection implements Connection {
   readonly #lanes: SessionLanes | undefined
   /** The maximum number of streams of an origin, dials included. */
   readonly #maxStreams: number
-  /** Registrations under way, by `ref`. */
+  /** Registrations in progress, by `ref`. */
   readonly #registering = new Map<number, Registering>()
   #nextRef = 1
   readonly #granted = new Map<number, Granted>()
@@ -225,7 +225,7 @@ export class StreamsConnection implements Connection {
     await Promise.all([...this.#granted.keys()].map(tunnel => this.#giveBack(tunnel)))
   }
 
-  /** The origin stays known meanwhile: a request may be on its way here when the server reads of the release. */
+  /** The origin stays known in the meantime: a request may be coming here when the server reads of the release. */
   #giveBack(tunnel: number): Promise<void> {
     const known = this.#leaving.get(tunnel)
     if (known !== undefined) return known.over
@@ -310,7 +310,7 @@ export class StreamsConnection implements Connection {
       case 'released':
         return this.#forget(message.tunnel)
       case 'revoked':
-        // The server has cut its visitors, and will not answer a release that was on its way.
+        // The server has cut its visitors, and will not answer a release that was in transit.
         this.#leaving.get(message.tunnel)?.end()
         this.#leaving.delete(message.tunnel)
         this.#forgetOrigins(message.tunnel)

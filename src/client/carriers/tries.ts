@@ -29,7 +29,7 @@ export function pauseBefore(
   return calculateBackoff(attempt - QUICK_TRIES + 2, { maxMs: maxBackoffMs, random })
 }
 
-/** A connection that lasted so long is no try that failed: the next loss is an outage of its own. */
+/** A connection that lasted this long is not a try that failed: the next loss is an outage of its own. */
 const LASTING_MS = 1_000
 
 export class Tries {

@@ -14,7 +14,7 @@ export interface Destination {
   readonly path: string
 }
 
-/** The connection was made, and ended without a byte of an answer. */
+/** The connection was made, and ended without a byte of a response. */
 export class NoAnswer extends Error {
   constructor(cause?: Error) {
     super('the connection ended before an answer', { cause })
@@ -67,7 +67,7 @@ export function reasonOf(cause: unknown): string {
 }
 
 /**
- * An attempt without TLS that ended without an answer may have met a port that speaks TLS: asks it, and resolves with
+ * An attempt without TLS that ended without a response may have met a port that speaks TLS: asks it, and resolves with
  * the error to report instead.
  */
 export async function explained(

@@ -12,7 +12,7 @@ export interface Exchange extends ExchangeRow {
   readonly messages: readonly Frame[]
 }
 
-/** A request or an answer. */
+/** A request or a response. */
 export interface SeenMessage {
   /** Names in any case; values of a name that comes more than once are joined. */
   readonly headers: Headers
@@ -25,7 +25,7 @@ export interface SeenMessage {
   readonly isCut: boolean
   /** The body with gzip, deflate, br and zstd undone. Throws `BODY_TRUNCATED` when there was more, or when it cannot be decoded. */
   text(): string
-  /** The same, parsed. Throws `BODY_TRUNCATED`, and a `SyntaxError` for what is no JSON. */
+  /** The same, parsed. Throws `BODY_TRUNCATED`, and a `SyntaxError` for what is not JSON. */
   json(): ReturnType<JSON['parse']>
 }
 
@@ -42,7 +42,7 @@ export interface WaitOptions {
 export interface Watchable {
   /**
    * The exchanges, each once it has ended: the stored ones first, then new ones. The loop ends with the tunnel. One that is
-   * slower than visitors misses what is dropped meanwhile. Throws `STATE_INVALID` without `inspect`.
+   * slower than visitors misses what is dropped in the meantime. Throws `STATE_INVALID` without `inspect`.
    */
   readonly exchanges: AsyncIterable<Exchange>
   /**

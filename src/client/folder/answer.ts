@@ -1,4 +1,4 @@
-// A file as an answer: all of it, a part of it, or word that the visitor has it already.
+// A file as a response: all of it, a part of it, or word that the visitor has it already.
 
 import { extname } from 'node:path'
 import { mimes } from 'mrmime'
@@ -80,7 +80,7 @@ export function notFoundAnswer({ headers }: Request): Response {
   return answerOf(404, page, 'text/html', { ...vary, 'content-security-policy': INFO_POLICY })
 }
 
-/** An answer without a file. */
+/** A response without a file. */
 export function plainAnswer(status: number, text: string, more: Fields): Response {
   return answerOf(status, `${text}\n`, 'text/plain', more)
 }

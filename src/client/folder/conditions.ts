@@ -45,7 +45,7 @@ function lists(list: string, etag: string): boolean {
 
 /**
  * Seconds of an HTTP date; `undefined` when it is none. The two forms that were obsolete in 1999 count as none, which
- * costs their sender no more than a whole answer.
+ * costs their sender no more than a whole response.
  */
 function dateOf(text: string | null): number | undefined {
   if (text === null || !/^[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d GMT$/.test(text))
@@ -65,8 +65,8 @@ export interface Range {
 }
 
 /**
- * Reads a Range header. `undefined`: the whole file is the answer, because none or several ranges were asked for, in
- * another unit, or in a form that is none. Several ranges in one answer (`multipart/byteranges`) have no user but
+ * Reads a Range header. `undefined`: the whole file is the response, because none or several ranges were asked for, in
+ * another unit, or in a form that is none. Several ranges in one response (`multipart/byteranges`) have no user but
  * those who want to make the server work.
  */
 export function rangeOf(header: string | null, size: number): Range | 'unsatisfiable' | undefined {

@@ -36,7 +36,7 @@ async function pageAt(root: string, { names, isFolder }: FolderPath): Promise<Pl
   return isFolder ? index : 'slash'
 }
 
-/** A request for something else than a page gets another answer at the same URL: hence Vary. */
+/** A request for something else than a page gets another response at the same URL: so Vary. */
 async function appAnswer(request: Request, root: string, path: FolderPath): Promise<Response> {
   const vary = { vary: 'accept' }
   const index = isPageWanted(request, path) ? await locate(root, [INDEX]) : undefined
@@ -50,6 +50,6 @@ function isPageWanted(request: Request, { names }: FolderPath): boolean {
 }
 
 function slashAnswer({ pathname, search }: URL): Response {
-  // Not 301, which browsers keep for ever: tomorrow another app has this URL.
+  // Not 301, which browsers keep without limit: tomorrow another app has this URL.
   return plainAnswer(302, 'This is a folder.', { location: `${pathname}/${search}` })
 }

@@ -50,7 +50,7 @@ export class AppWebSocket<Data = unknown> extends EventTarget implements Switche
   static readonly CLOSED: 3 = CLOSED
   /** The data that the app attaches. */
   data: Data
-  /** The subprotocol that the answer named; `''`: none. */
+  /** The subprotocol that the response named; `''`: none. */
   readonly protocol: string
   readonly extensions = ''
   binaryType: 'arraybuffer' | 'blob' = 'arraybuffer'
@@ -183,7 +183,7 @@ export class AppWebSocket<Data = unknown> extends EventTarget implements Switche
 
   pong(): void {}
 
-  /** The visitor's close frame: the first of two, or the answer to ours. */
+  /** The visitor's close frame: the first of two, or the response to ours. */
   closed(code: number, reason: string): void {
     if (this.#state === OPEN) this.#sayClose(code, reason)
     this.#over(code, reason)

@@ -39,7 +39,7 @@ export interface OriginAnswer {
 }
 
 /**
- * Called exactly once with the outcome of a request. Called exactly once. `reason`: what is wrong with an answer that is
+ * Called exactly once with the outcome of a request. Called exactly once. `reason`: what is wrong with a response that is
  * `ORIGIN_INVALID`.
  */
 export type Settled = (outcome: OriginAnswer | TunnelError, reason?: string) => void
@@ -53,7 +53,7 @@ export class OriginPool {
   /** The logged-in connections by the visitor's connection; the one that waited longest first. */
   readonly #private = new Map<number, OriginConnection>()
 
-  /** Makes the pool. `budget` is for all responses that are being collected. An answer that has no room left: `TUNNEL_BUSY`. */
+  /** Makes the pool. `budget` is for all responses that are being collected. A response that has no room left: `TUNNEL_BUSY`. */
   constructor(origin: Origin, budget: Budget) {
     this.#origin = origin
     this.#budget = budget
@@ -73,7 +73,7 @@ export class OriginPool {
     for (const connection of this.#connections) if (connection.isOn(request)) connection.terminate()
   }
 
-  /** Cuts all connections: whatever is under way fails. */
+  /** Cuts all connections: whatever is in progress fails. */
   close(): void {
     for (const connection of this.#connections) connection.terminate()
   }
@@ -116,7 +116,7 @@ interface Owner {
   freed(): void
   /** The same, but for this visitor's connection alone. */
   kept(visitor: number): void
-  /** An idle connection turned out to be dead; nothing of an answer came. */
+  /** An idle connection turned out to be dead; nothing of a response came. */
   stale(request: OriginRequest, settled: Settled): void
   gone(): void
 }
@@ -136,7 +136,7 @@ class OriginConnection implements SocketHandler {
   #settled: Settled | undefined
   readonly #unsent = new SendQueue()
   #body: Uint8Array[] = []
-  /** Bytes of the answer so far, as they count in the budget. */
+  /** Bytes of the response so far, as they count in the budget. */
   #heldBytes = 0
   #isInBody = false
   #isReused = false
@@ -261,7 +261,7 @@ class OriginConnection implements SocketHandler {
     this.#body = []
     this.#holds(0)
     this.#cancelTimer()
-    // An answer that came before the end of the request leaves the rest of it on the connection.
+    // A response that came before the end of the request leaves the rest of it on the connection.
     if (isSound && this.#unsent.isEmpty) this.#idle()
     else this.#end()
     settled?.(answer)

@@ -1,4 +1,4 @@
-// An app that closes the connection without a byte of an answer, or with a TLS alert, may expect TLS: OpenSSL says nothing
+// An app that closes the connection without a byte of a response, or with a TLS alert, may expect TLS: OpenSSL says nothing
 // to a request in plain HTTP.
 
 import { TunnelError } from '../../errors.ts'
@@ -39,7 +39,7 @@ export class Silence {
     return new SilentConnection(handler, this)
   }
 
-  /** The app answers on one of the connections, and not with an alert. */
+  /** The app responds on one of the connections, and not with an alert. */
   answered(): void {
     this.#answeredAt = performance.now()
   }
@@ -84,7 +84,7 @@ class SilentConnection {
       closed: error => {
         this.#isClosed = true
         const tell = () => inner.closed(this.#reason ?? error)
-        // Cut by this side, which waits for no answer.
+        // Cut by this side, which waits for no response.
         const isOwn = error !== undefined && 'code' in error && error.code === 'ECONNABORTED'
         if (isOwn && this.#waiting === undefined) tell()
         else this.#afterSilence(tell)

@@ -1,4 +1,4 @@
-// Asks the public side whether visitors get through, with a request that the server answers after asking us.
+// Asks the public side whether visitors get through, with a request that the server responds after asking us.
 
 import { createHash } from 'node:crypto'
 import { deferred } from '../../deferred.ts'

@@ -2,7 +2,7 @@
 
 /** The watched client, and the receiver of reports. */
 export interface PublicWatchRoom {
-  /** Whether the client reaches itself through its public URL; `undefined`: it cannot be told. */
+  /** Whether the client reaches itself through its public URL; `undefined`: it cannot be notified. */
   probe(): Promise<boolean | undefined>
   /** The connection to the server is up: without it there is nothing to prove, and the user knows. */
   isConnected(): boolean

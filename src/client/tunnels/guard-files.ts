@@ -1,5 +1,5 @@
-// What a guard keeps beside the process: the secret that signs its sessions and links, so that both outlive a restart, and what
-// `localtunnels link` needs to make and take back links of a tunnel that runs elsewhere.
+// What a guard keeps next to the process: the secret that signs its sessions and links, so that both outlive a restart, and what
+// `localtunnels link` needs to make and revoke links of a tunnel that runs somewhere else.
 
 import { randomBytes } from 'node:crypto'
 import { readdir } from 'node:fs/promises'
@@ -16,7 +16,7 @@ export interface KeptGuard {
   readonly url: string
   readonly secret: string
   readonly hasLinks: boolean
-  /** Links taken back, the oldest first. */
+  /** Links revoked, the oldest first. */
   readonly revoked: readonly string[]
 }
 
@@ -61,7 +61,7 @@ export async function allGuards(
   return (await Promise.all(all)).flat()
 }
 
-/** Takes a link back: the client that runs sees the change. */
+/** Revokes a link: the client that runs sees the change. */
 export function revokeIn(path: string, kept: KeptGuard, id: string): Promise<void> {
   const revoked = [...kept.revoked.filter(one => one !== id), id].slice(-MAX_REVOKED)
   return writePrivate(path, { ...kept, revoked })

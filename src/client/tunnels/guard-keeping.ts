@@ -1,4 +1,4 @@
-// The guard of one tunnel and its file: the secret comes from there, and so do links that another process takes back.
+// The guard of one tunnel and its file: the secret comes from there, and so do links that another process revokes.
 
 import type { TunnelError } from '../../errors.ts'
 import type { OwnGuard } from '../../own-guard.ts'
@@ -7,7 +7,7 @@ import { stateUnwritable } from './resume-files.ts'
 
 /** The operations of the tunnel that a stored guard needs. */
 export interface GuardKeepingOwner {
-  /** Links were taken back elsewhere: the server is to know. */
+  /** Links were revoked somewhere else: the server is to know. */
   revoked(): void
   /** The file cannot be used; the tunnel goes on. */
   failed(error: TunnelError): void
@@ -51,13 +51,13 @@ export class GuardKeeping {
     if (hasLinks) await this.#watchFile()
   }
 
-  /** A link was taken back here. */
+  /** A link was revoked here. */
   async revoked(): Promise<void> {
     if (this.#kept?.url) await this.#write({ ...this.#kept, revoked: this.#guard.revoked })
   }
 
   /**
-   * Called when there is no connection: revocations are read with the next one. What is taken back meanwhile is read with the
+   * Called when there is no connection: revocations are read with the next one. What is revoked in the meantime is read with the
    * next one.
    */
   rest(): void {

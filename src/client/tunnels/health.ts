@@ -23,19 +23,19 @@ export interface HealthSettings {
 /** The request and reader of one `http` check. */
 export interface HealthProbe {
   readonly bytes: Uint8Array
-  /** The next bytes of the app: status of the final answer; 0 when it has not come, -1 when it is invalid. */
+  /** The next bytes of the app: status of the final response; 0 when it has not come, -1 when it is invalid. */
   read(piece: Uint8Array): number
   /** The fault of an invalid answer. */
   readonly fault: string
 }
 
-/** Makes a probe. `head`: the request as HTTP/1.1 has it. `isSecure`: it uses TLS. `isSecure`: it goes by TLS. */
+/** Makes a probe. `head`: the request as HTTP/1.1 has it. `isSecure`: it uses TLS. `isSecure`: it goes over TLS. */
 export type Probing = (head: string, isSecure: boolean) => HealthProbe
 
-/** Called when the verdict changes; `error` says why the origin is unwell. */
+/** Called when the verdict changes; `error` says why the origin is unhealthy. */
 export type HealthChanged = (isHealthy: boolean, error?: TunnelError) => void
 
-/** The head of an answer; what follows is not read. */
+/** The head of a response; what follows is not read. */
 const HEAD_LIMITS = { maxHeadBytes: 65_536, maxHeaderCount: 200, isOption: false }
 
 export class HealthCheck {
@@ -47,7 +47,7 @@ export class HealthCheck {
   readonly #changed: HealthChanged
   /** Checks in a row whose outcome was not the verdict. */
   #against = 0
-  /** The first check decides alone: an app that is down at the start should get no visitors meanwhile. */
+  /** The first check decides alone: an app that is down at the start should get no visitors in the meantime. */
   #isFirst = true
   #stop: (() => void) | undefined
   readonly #loadHttp2: (() => Promise<Probing>) | undefined

@@ -87,7 +87,7 @@ export class OwnTunnel implements Tunnel {
         revoked: () => void this.#sendGuard(),
         failed: error => owner.stateFailed(error),
       })
-    // Callers that wait get the rejection; without one it is no unhandled rejection.
+    // Callers that wait get the rejection; without one it is not an unhandled rejection.
     this.#ready.promise.catch(() => {})
   }
 
@@ -155,7 +155,7 @@ export class OwnTunnel implements Tunnel {
     return `${kind} ${this.registration?.name ?? name ?? port ?? ''} → ${origin.label}`
   }
 
-  /** Asks for what it had, else for what it wishes, else for something like it. Rejects with the refusal. */
+  /** Asks for what it had, otherwise for what it wishes, otherwise for something like it. Rejects with the refusal. */
   async register(connection: Connection): Promise<void> {
     const { settings } = this
     const { name = settings.name, port = settings.port, resume } = this.registration ?? {}
@@ -175,7 +175,7 @@ export class OwnTunnel implements Tunnel {
     this.isRegistered = true
     this.#connection = connection
     if (this.#owner.resumes !== undefined && !isOldSecret) await this.#keepResume(registration)
-    // Closed meanwhile: the caller does not know of what was granted.
+    // Closed in the meantime: the caller does not know of what was granted.
     if (this.isClosed) {
       void this.dropResume()
       return connection.release(registration)

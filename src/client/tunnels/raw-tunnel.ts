@@ -30,7 +30,7 @@ export function tcpTunnel(options: TcpTunnelOptions, dial: Dial): TunnelSettings
   }
 }
 
-/** A TLS tunnel, likewise. */
+/** A TLS tunnel. */
 export function tlsTunnel(options: TlsTunnelOptions, dial: Dial): TunnelSettings {
   return {
     ...rawTunnel(options, dial),
@@ -66,7 +66,7 @@ function proxyVersion(name: 'v1' | 'v2' | undefined): 1 | 2 | undefined {
   throw new TunnelError('OPTION_INVALID', `proxyProtocol must be v1 or v2, not "${String(name)}".`)
 }
 
-/** A UDP tunnel, likewise. `failed` learns that the service does not listen. */
+/** A UDP tunnel. `failed` learns that the service does not listen. */
 export function udpTunnel(
   options: UdpTunnelOptions,
   associate: Associate,

@@ -21,7 +21,7 @@ export interface Holding {
 
 interface Owner {
   readonly pid: number
-  /** The time when the process began, in the system's form. Empty if unknown. A pid alone is used again. */
+  /** The time when the process started, in the system's form. Empty if unknown. A pid alone is used again. */
   readonly startedAt: string
   /** A pid means nothing on another machine, or in another container. */
   readonly host: string
@@ -81,7 +81,7 @@ export class ResumeFiles {
     await unlink(path).catch(() => {})
   }
 
-  /** The client ends without having given back what it still has: the next one may take it. */
+  /** The client ends without having returned what it still has: the next one may take it. */
   leave(): void {
     for (const path of this.#held) heldHere.delete(path)
     this.#held.clear()

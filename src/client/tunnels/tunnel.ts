@@ -15,7 +15,7 @@ export interface Tunnel extends AsyncDisposable, Watchable {
   /** The public port of a TCP or UDP tunnel; `undefined` for the others. */
   readonly port: number | undefined
   /**
-   * Answers of a UDP service that were dropped so far, because the server or the way there could not take them fast enough.
+   * Responses of a UDP service that were dropped so far, because the server or the way there could not take them fast enough.
    * 0 for the other kinds. What the server drops of its visitors is in its own `droppedDatagramsByTunnel`.
    */
   readonly droppedDatagrams: number
@@ -24,10 +24,10 @@ export interface Tunnel extends AsyncDisposable, Watchable {
    * `OPTION_INVALID`. The `id` takes it back.
    */
   link(options?: LinkOptions): { readonly url: string; readonly id: string }
-  /** Takes a link back: it, the sessions that it began, and the tunnel's open WebSockets end at once. */
+  /** Revokes a link: it, the sessions that it started, and the tunnel's open WebSockets end at once. */
   revokeLink(id: string): Promise<void>
   /**
-   * Gives the name or the port back: it is free at once. What is under way may finish for up to the client's
+   * Gives the name or the port back: it is free at once. What is in progress may finish for up to the client's
    * `drainTimeoutMs`; the client's other tunnels go on.
    */
   close(): Promise<void>

@@ -32,7 +32,7 @@ export class UnderWay<Report extends { readonly id: number }> {
     return this.#begun.get(id)?.report
   }
 
-  /** The report of what began, which is over now. */
+  /** The report of what started, which is over now. */
   end(id: number): Report | undefined {
     const begun = this.#begun.get(id)
     if (begun === undefined) return undefined
@@ -41,7 +41,7 @@ export class UnderWay<Report extends { readonly id: number }> {
     return begun.report
   }
 
-  /** All of them, with the milliseconds since each began. */
+  /** All of them, with the milliseconds since each started. */
   all(): readonly { readonly id: number; readonly durationMs: number }[] {
     const now = performance.now()
     return [...this.#begun].map(([id, { at }]) => ({ id, durationMs: Math.round((now - at) * 100) / 100 }))

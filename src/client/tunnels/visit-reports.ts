@@ -59,7 +59,7 @@ export class VisitReports {
     }
   }
 
-  /** The connection is lost, and the server reports no end of what was under way. */
+  /** The connection is lost, and the server reports no end of what was in progress. */
   lost(): void {
     const error = 'CARRIER_LOST'
     for (const { id, durationMs } of this.#requests.all())
@@ -72,7 +72,7 @@ export class VisitReports {
       this.#owner.emit('requests', { started: 0, requests, errors: requests, bytes: 0, inFlight: 0 })
   }
 
-  /** The server stops reporting: the ends of what is under way do not come. */
+  /** The server stops reporting: the ends of what is in progress do not come. */
   forget(): void {
     this.#unreported = 0
     this.#requests.forget()

@@ -96,7 +96,7 @@ export class WantedTunnels {
     }
   }
 
-  /** Asks for a tunnel. Resolves with the refusal, or with why the connection ended meanwhile; never rejects. */
+  /** Asks for a tunnel. Resolves with the refusal, or with why the connection ended in the meantime; never rejects. */
   async register(tunnel: OwnTunnel, connection: Connection): Promise<TunnelError | undefined> {
     if (tunnel.isRegistered || tunnel.isClosed || this.#owner.isClosing()) return undefined
     try {

@@ -68,11 +68,11 @@ export const CLIENT_ROWS = {
   },
   'client-limits': {
     'max-streams': ['1+', 'Streams open at once, which are connections to the app; on the JSON wire requests', '`8192`'],
-    'max-links': ['0+', 'Connections beside the carrier for bulk', '`32`'],
+    'max-links': ['0+', 'Connections next to the carrier for bulk', '`32`'],
     'max-stream-window': ['bytes 0+', 'The receive window that a stream may grow to from 256 KiB', '`4MiB`'],
     'max-session-window': ['bytes 0+', 'The growth of windows that is allowed in all streams together', '`64MiB`'],
-    'max-carrier-backlog': ['bytes 1+', 'Answers to the server (PONG, RESET, CREDIT and their like) that may wait while it does not read; data waits at its source', '`4MiB`'],
-    'max-collected': ['bytes 1+', 'Answers of the app that are being collected, all requests together: the JSON wire carries whole ones only', '`256MiB`'],
+    'max-carrier-backlog': ['bytes 1+', 'Answers to the server (PONG, RESET, CREDIT and similar ones) that may wait while it does not read; data waits at its source', '`4MiB`'],
+    'max-collected': ['bytes 1+', 'Responses of the app that are being collected, all requests together: the JSON wire carries whole ones only', '`256MiB`'],
   },
   client: {
     server: ['server | set of server', 'Tunnel server: `wss://`, `https://`, `ws://`, `http://` or `host[:port]`, which is https unless it is this machine, with the path if it is below one; or several of one cluster', '`TUNNEL_SERVER`, else the default server, else one in the same process'],

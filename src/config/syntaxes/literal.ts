@@ -1,4 +1,4 @@
-// Finds where the keys of an exported object literal stand in TypeScript source. A help for messages only: what is not
+// Finds where the keys of an exported object literal are in TypeScript source. A help for messages only: what is not
 // found has no line.
 
 import { Lines, type Place } from '../fault.ts'

@@ -18,7 +18,7 @@ export interface ForwardOptions {
   readonly addr?: number | string
   /** `http` (default), `tcp`, or `tls` for an app that has the certificate. */
   readonly proto?: string
-  /** The token of the server. Default: what `authtoken()` was given, else `TUNNEL_TOKEN`. */
+  /** The token of the server. Default: what `authtoken()` was given, otherwise `TUNNEL_TOKEN`. */
   readonly authtoken?: string
   /** `true`: the token of `TUNNEL_TOKEN`, which counts anyway. */
   readonly authtoken_from_env?: boolean
@@ -39,7 +39,7 @@ export interface ForwardOptions {
   readonly oauth_provider?: string
   readonly oauth_allow_domains?: Several
   readonly oauth_allow_emails?: Several
-  /** Likewise of another issuer. */
+  /** Also of another issuer. */
   readonly oidc_issuer_url?: string
   readonly oidc_allow_domains?: Several
   readonly oidc_allow_emails?: Several
@@ -49,7 +49,7 @@ export interface ForwardOptions {
   readonly proxy_proto?: string
   /** `false`: the app's certificate may be any. */
   readonly verify_upstream_tls?: boolean
-  /** `true`: shares the name with others that say so, too. */
+  /** `true`: shares the name with others that say so as well. */
   readonly pooling_enabled?: boolean
   readonly metadata?: string
   readonly forwards_to?: string
@@ -59,7 +59,7 @@ export interface ForwardOptions {
   readonly on_status_change?: (address: string, error: string) => void
 }
 
-/** What a client has to be told: its connection, with the app of an HTTP tunnel, or with a tunnel of bytes beside it. */
+/** What a client has to be notified: its connection, with the app of an HTTP tunnel, or with a tunnel of bytes next to it. */
 export type Wanted =
   | { readonly kind: 'http'; readonly client: TunnelClientOptions }
   | { readonly kind: 'tcp'; readonly client: TunnelClientOptions; readonly tunnel: TcpTunnelOptions }

@@ -9,7 +9,7 @@ import { pathBelow } from '../../server/routing/control.ts'
 import type { Bounds } from '../../server/settings/bounds.ts'
 import { ANYTHING } from '../../server/settings/policy.ts'
 
-/** Returns the URL without the base path. Throws `ADMIN_INVALID` where Host and path are no URL together: a caller without a token can send that. */
+/** Returns the URL without the base path. Throws `ADMIN_INVALID` where Host and path are not URL together: a caller without a token can send that. */
 export function urlOf(request: Request, basePath = ''): URL {
   const url = URL.parse(request.url)
   if (url !== null && basePath !== '') url.pathname = pathBelow(`${basePath}/admin`, url.pathname)

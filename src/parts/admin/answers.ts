@@ -1,4 +1,4 @@
-// Answers of the admin API.
+// Responses of the admin API.
 
 import { ERRORS, TunnelError } from '../../errors.ts'
 import { SAFE_HEADERS } from './access.ts'

@@ -13,7 +13,7 @@ export const MAX_BODY_BYTES = 65_536
 const MAX_ROWS = 1_000
 /** The paths outside of the API. */
 const ONLY_READ: ReadonlySet<string> = new Set(['/', '/health', '/metrics'])
-/** A ban of ten years is one for ever. */
+/** A ban of ten years is one without limit. */
 const MAX_BAN_SECONDS = 315_360_000
 
 /** A parsed request. */

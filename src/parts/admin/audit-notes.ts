@@ -1,4 +1,4 @@
-// What clients do, on its way to the audit log: bounded by the second, because strangers can make a server refuse them at will and
+// What clients do, in transit to the audit log: bounded by the second, because strangers can make a server refuse them at will and
 // each line waits for the disk.
 
 import type { AuditLog } from '../../operations.ts'

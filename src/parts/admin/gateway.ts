@@ -92,7 +92,7 @@ export class AdminGateway {
       case 'POST /api/v1/bans':
       case 'DELETE /api/v1/bans/{id}':
       case 'GET /api/v1/traffic': {
-        // Each writes down what it has counted, and reads what the others were given, before the answer.
+        // Each writes down what it has counted, and reads what the others were given, before the response.
         if (operation.startsWith('GET')) await this.#all(question)
         const answer = await this.#one(question)
         if (!operation.startsWith('GET')) await this.#all(new Question('GET', '/api/v1/bans', '', undefined))
@@ -132,7 +132,7 @@ export class AdminGateway {
     return found.answer
   }
 
-  /** The first that answers. */
+  /** The first that responses. */
   async #one(question: Question): Promise<Response> {
     for (const member of this.#options.members()) {
       const answer = await this.#ask(member, question).catch(() => undefined)
@@ -168,7 +168,7 @@ export class AdminGateway {
     return answers
   }
 
-  /** Rejects when it is gone, or does not answer in time. */
+  /** Rejects when it is gone, or does not respond in time. */
   #ask({ socket }: AdminMember, { method, path, body }: Question): Promise<Response> {
     return fetch(`http://localhost${path}`, {
       unix: socket,

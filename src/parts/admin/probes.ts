@@ -18,7 +18,7 @@ export interface Probe {
 }
 
 /**
- * Asks for `HEAD /`. An answer of any status proves the way there and back. `proof`: what the client knows its server by, so that the
+ * Asks for `HEAD /`. A response of any status proves the way there and back. `proof`: what the client knows its server by, so that the
  * inspector does not take the probe for a visitor. Never rejects.
  */
 export function probe(upstream: Upstream, host: string, proof: string | undefined): Promise<Probe> {

@@ -15,7 +15,7 @@ export interface TunnelRow {
   /** Numbers of its clients at this server. */
   readonly clients: readonly number[]
   readonly isGuarded: boolean
-  /** Requests and connections under way. */
+  /** Requests and connections in progress. */
   readonly inFlight: number
   readonly requests: number
   readonly errors: number
@@ -26,7 +26,7 @@ export interface TunnelRow {
   readonly recent: RecentRow
   /** Requests and connections that had an error code, by the code. */
   readonly codes: Readonly<Record<string, number>>
-  /** The time when the app last responded to a visitor or a probe. Left out: not since the server began. */
+  /** The time when the app last responded to a visitor or a probe. Left out: not since the server started. */
   readonly lastProvenAt?: string
   readonly lastProbe?: ProbeView
 }

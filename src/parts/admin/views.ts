@@ -1,4 +1,4 @@
-// What the page shows, each view in one answer: made from the answers of the API, so that one server, and all workers of a
+// What the page shows, each view in one response: made from the responses of the API, so that one server, and all workers of a
 // machine, have the same.
 
 import { TunnelError } from '../../errors.ts'

@@ -12,7 +12,7 @@ import type { SharedTable } from './shared-table.ts'
 import type { Tables } from './tables.ts'
 import { SharedMarks } from './used-marks.ts'
 
-/** Tokens that were ever taken back, of about 150 bytes. If exceeded: an `error` event, and each server knows its own. */
+/** Tokens that were ever revoked, of about 150 bytes. If exceeded: an `error` event, and each server knows its own. */
 const MAX_REVOCATIONS = 100_000
 /**
  * Links that worked once, until they would have expired, of about 200 bytes in each server. If exceeded: links that work once are refused

@@ -38,7 +38,7 @@ export class CopyAnswer {
     return FILTERED_OUT.test(text.split('\r\n\r\n', 1)[0] ?? '')
   }
 
-  /** Takes out the line of another server, which says whether this is the named client's answer; `undefined`: it sent none. */
+  /** Takes out the line of another server, which says whether this is the named client's response; `undefined`: it sent none. */
   takeCounts(): boolean | undefined {
     const bytes = Buffer.concat(this.#pieces)
     const headEnd = bytes.indexOf('\r\n\r\n') + 2

@@ -1,4 +1,4 @@
-// A copy of a request for one client: the visitor's side of an exchange whose answer may or may not reach the visitor.
+// A copy of a request for one client: the visitor's side of an exchange whose response may or may not reach the visitor.
 
 import type { ErrorCode } from '../../errors.ts'
 import type { Hop } from '../../http/forward.ts'
@@ -42,7 +42,7 @@ export class Copy implements Visit {
   #isDropped = false
   readonly #kept = new CopyAnswer()
   #responseBytes = 0
-  /** The app waits until more of its answer is wanted. */
+  /** The app waits until more of its response is wanted. */
   #isBackedUp = false
   #isOver = false
   #keepAlive = false
@@ -87,7 +87,7 @@ export class Copy implements Visit {
     this.#sender.start(exchange)
   }
 
-  /** The visitor gets this answer: what came of it so far, and the rest as it comes. */
+  /** The visitor gets this response: what came of it so far, and the rest unchanged. */
   answerTo(visitor: Visit): void {
     this.#visitor = visitor
     visitor.answered(this.status)

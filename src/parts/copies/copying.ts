@@ -15,9 +15,9 @@ export interface Recipient {
   readonly label?: string | undefined
   /** Whether it is a server. */
   readonly isServer?: boolean
-  /** The copy is on its way. Returns what is called when that is over. */
+  /** The copy is sent. Returns what is called when that is over. */
   began(): CopyEnd
-  /** The visitor gets this answer. */
+  /** The visitor gets this response. */
   won(): void
 }
 
@@ -27,7 +27,7 @@ export interface CopyHost {
   readonly recipients: readonly Recipient[]
   /** The response that counts. */
   readonly answer: PoolResponse
-  /** The visitor is another server, which has to know whether the answer is the named client's. */
+  /** The visitor is another server, which has to know whether the response is the named client's. */
   readonly isForServer: boolean
   /** Returns the store of the body until all have it. */
   keep(failed: (code: 'REQUEST_TIMEOUT' | 'full') => void): KeptBody
@@ -62,7 +62,7 @@ export class CopyingUpstream implements Upstream {
       giveUp()
       visit.fail(code === 'full' ? 'TUNNEL_BUSY' : code)
     }
-    // The pieces are kept as they came, so that chunks and trailers reach every app.
+    // The pieces are kept unchanged, so that chunks and trailers reach every app.
     const kept = host.keep(fail)
     if (head.expectsContinue) visit.write(CONTINUE)
     return {

@@ -234,7 +234,7 @@ function isPass(verdict: Exclude<Verdict, undefined>): verdict is Pass {
 }
 
 /**
- * Makes the head what the app is to get: it is written anew and parsed once more, so that everything behind the guards sees one
+ * Makes the head what the app is to get: it is written again and parsed once more, so that everything behind the guards sees one
  * head. Throws for what no plugin may change. Returns what it was before; `undefined`: the same.
  */
 export function applyPasses(head: RequestHead, passes: readonly Pass[]): Uint8Array | undefined {
@@ -250,7 +250,7 @@ export function applyPasses(head: RequestHead, passes: readonly Pass[]): Uint8Ar
   return before
 }
 
-/** The head is these bytes from now on. Throws when they are no valid head. */
+/** The head is these bytes from now on. Throws when they are not valid head. */
 export function restoreHead(head: RequestHead, bytes: Uint8Array): void {
   if (!readWhole(head, bytes)) throw new Error('the head is not one any more')
 }

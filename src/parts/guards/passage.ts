@@ -1,4 +1,4 @@
-// What guards let a request pass with: what they changed of its head, lines for the answer, and whether they may cut it.
+// What guards let a request pass with: what they changed of its head, lines for the response, and whether they may cut it.
 
 import { type BodyFramer, bodyOf } from '../../http/body.ts'
 import type { RequestHead } from '../../http/head.ts'
@@ -7,7 +7,7 @@ import { keepOpen } from '../../server/routing/keep-open.ts'
 import { answerLinesOf, applyPasses, hidesAdded, namesOf, restoreHead } from './guards.ts'
 
 export class Passage {
-  /** Lines for the head of the answer; `undefined`: none. */
+  /** Lines for the head of the response; `undefined`: none. */
   readonly answerLines: Uint8Array | undefined
   /** The middlewares that wrap the exchange. */
   readonly middlewares: readonly Middleware[]
@@ -19,7 +19,7 @@ export class Passage {
   readonly #headBefore: Uint8Array | undefined
   /** The framer of a body that may have trailers: none may be what the guards removed from the head, or added to it. */
   readonly #body: BodyFramer | undefined
-  /** The guards know that it is under way. */
+  /** The guards know that it is in progress. */
   #stopKeeping: (() => void) | undefined
 
   /** The head is what the app is to get from now on. Throws for what no guard may change. */
@@ -56,7 +56,7 @@ export class Passage {
     this.#stopKeeping = undefined
   }
 
-  /** The request goes elsewhere, as the visitor sent it: other guards are asked there. */
+  /** The request goes somewhere else, as the visitor sent it: other guards are asked there. */
   undo(): void {
     this.over()
     if (this.#headBefore !== undefined) restoreHead(this.#head, this.#headBefore)

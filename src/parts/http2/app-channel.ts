@@ -1,5 +1,5 @@
 // One virtual connection of HTTP/1.1 to an app that speaks HTTP/2: each exchange on it is a stream of a shared connection. To the
-// pool it is a stream like any other, so every rule for answers, deadlines and second tries holds here, too.
+// pool it is a stream like any other, so every rule for responses, deadlines and second tries holds here as well.
 
 import { createHash } from 'node:crypto'
 import type { ErrorCode } from '../../errors.ts'
@@ -95,7 +95,7 @@ export class Http2Channel extends QueuedStream {
     this.isClosed = true
   }
 
-  /** Each piece that went on its way is reported at once: the windows of HTTP/2 are the flow control. */
+  /** Each piece that was passed on is reported at once: the windows of HTTP/2 are the flow control. */
   protected giveCredit(): void {
     const begun = this.#begun
     if (begun === undefined) return
@@ -145,7 +145,7 @@ export class Http2Channel extends QueuedStream {
   upgradeKnown(): void {
     this.#undecided = undefined
     const begun = this.#host.upgrade(this, this.#head)
-    // Nothing was sent: the exchange begins anew, on a stream of HTTP/1.1.
+    // Nothing was sent: the exchange begins again, on a stream of HTTP/1.1.
     if (begun === 'apart') this.lost('ORIGIN_CLOSED', true)
     else if (typeof begun === 'string') this.fail(begun, undefined)
     else if ('forget' in begun) this.#undecided = begun

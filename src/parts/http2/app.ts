@@ -34,7 +34,7 @@ const CONNECTION_WINDOW_BYTES = 4_194_304
 export const MAX_EXCHANGES = 100
 /** The maximum number of CONTINUATION frames in a head. */
 const MAX_CONTINUATIONS = 16
-/** Frames that are worth nothing: so many at once, and so many in a quarter of a second. Answers add to them. */
+/** Frames that are worth nothing: this many at once, and this many in a quarter of a second. Answers add to them. */
 export const MAX_NOISE = 1_024
 const NOISE_PER_TICK = 64
 const NOISE_OF_WORK = 8
@@ -337,7 +337,7 @@ export class Http2App implements FrameHandler, Deadline {
     // Answers and their bodies are work; everything else, and DATA without data, is noise.
     const isWork = type === Frame.HEADERS || (type === Frame.DATA && length > 0)
     if (isWork) {
-      // Of an exchange that is over much may be on its way: it is worth nothing, and costs nothing.
+      // Of an exchange that is over much may be in transit: it is worth nothing, and costs nothing.
       if (this.#sides.has(stream)) this.#noise.earn(1)
     } else if (!this.#noise.spend(1, this.#host.deadlines.tick))
       this.#decoder.fail(Code.ENHANCE_YOUR_CALM, 'too many frames that say nothing')

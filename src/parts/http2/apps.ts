@@ -57,7 +57,7 @@ export class Http2Apps implements StreamsApps {
     for (const connection of this.#connections) {
       if (!connection.isKnown || !connection.hasRoom) continue
       if (connection.takesUpgrades) return connection.request(channel, head, false)
-      // By TLS the client agreed with the app on HTTP/2.
+      // Over TLS the client agreed with the app on HTTP/2.
       return this.sendsUpgradesApart ? 'apart' : 'ORIGIN_NO_WEBSOCKET'
     }
     for (const connection of this.#connections)

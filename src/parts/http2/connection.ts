@@ -44,7 +44,7 @@ const FIELD_OVERHEAD = 32
 
 type Phase =
   | 'open'
-  /** The last frames are on their way out; what still arrives is dropped. */
+  /** The last frames are being sent; what still arrives is dropped. */
   | 'closing'
   /** FIN was sent after them: the visitor has a while to end its side also. */
   | 'lingering'
@@ -96,7 +96,7 @@ export class Http2Connection
     const { maxHeadBytes, maxHeaderCount, maxHttp2Streams, maxHttp2Resets, maxHttp2Noise } = front.limits
     this.connection = new ServerConnection(this, {
       maxListBytes: maxHeadBytes + FIELD_OVERHEAD * maxHeaderCount,
-      // A head that is a little too large still gets an answer that says so.
+      // A head that is a little too large still gets a response that says so.
       maxBlockBytes: 2 * maxHeadBytes,
       maxStreams: maxHttp2Streams,
       maxResets: maxHttp2Resets,
@@ -261,7 +261,7 @@ export class Http2Connection
     if (isTaken) return true
     this.connection.sender.isBlocked = true
     this.#waitingBytes += count
-    // It asks, and does not read the answers.
+    // It asks, and does not read the responses.
     if (this.#waitingBytes > MAX_WAITING_BYTES) this.#cutOff()
     return false
   }

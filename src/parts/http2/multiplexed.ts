@@ -12,7 +12,7 @@ export interface MultiplexedStream {
   handler: StreamHandler
   /** The visitor sends no more. */
   readonly isRequestEnded: boolean
-  /** The end of the answer was sent. */
+  /** The end of the response was sent. */
   readonly isAnswerEnded: boolean
   /** Whether it has ended in both directions, or was reset. */
   readonly isClosed: boolean
@@ -20,13 +20,13 @@ export interface MultiplexedStream {
   readonly isBlocked: boolean
   /** Whether other streams wait for room already. */
   readonly isAwaited: boolean
-  /** Sends the head of an answer, interim ones too. */
+  /** Sends the head of a response, interim ones too. */
   head(head: ResponseHead, isLast: boolean): void
   /** Sends as much of bytes[start, end) as there is room for, and says how much that was. `isLast`: nothing follows. */
   data(bytes: Uint8Array, start: number, end: number, isLast: boolean): number
-  /** Sends the trailer section in bytes[start, end), as `BodyFramer` judged it, which ends the answer. */
+  /** Sends the trailer section in bytes[start, end), as `BodyFramer` judged it, which ends the response. */
   trailers(bytes: Uint8Array, start: number, end: number): void
-  /** Ends the answer behind what was sent. */
+  /** Ends the response behind what was sent. */
   end(): void
   /** Wants to hear when there is room. */
   awaitRoom(hasData: boolean): void
@@ -53,7 +53,7 @@ export interface MultiplexedConnection {
   isRefused(): boolean
   /** Counts a request, as `Seat.takesRequest`. */
   takesRequest(): (() => void) | undefined
-  /** Asks the visitor to make its next requests on another connection; those that are under way go on. */
+  /** Asks the visitor to make its next requests on another connection; those that are in progress go on. */
   drain(): void
   /** Called when something was written to one of its streams. */
   filled(): void

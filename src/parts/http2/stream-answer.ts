@@ -36,7 +36,7 @@ export class StreamAnswer implements Writing {
     this.#owner = owner
   }
 
-  /** Takes text[start, end). False: it is no answer, or not one to this request. */
+  /** Takes text[start, end). False: it is not a response, or not one to this request. */
   take(text: Uint8Array, isScratch: boolean, start: number, end: number): boolean {
     if (this.#phase !== 'head') return this.#takeBody(text, isScratch, start, end)
     if (this.#partial === undefined) return this.#takeHead(text, isScratch, start, end)
@@ -139,9 +139,9 @@ export class StreamAnswer implements Writing {
     this.#finish()
   }
 
-  /** The origin sends no more. False: what it sent is no whole answer. */
+  /** The origin sends no more. False: what it sent is not a whole response. */
   end(): boolean {
-    // Half an answer must not look complete.
+    // Half a response must not look complete.
     if (this.#phase !== 'raw' && this.#phase !== 'complete') return false
     this.#phase = 'complete'
     this.#isEnding = true

@@ -1,4 +1,4 @@
-// One request with its answer on a stream of HTTP/2 or HTTP/3: the channel of its visit.
+// One request with its response on a stream of HTTP/2 or HTTP/3: the channel of its visit.
 
 import { createHash, randomBytes } from 'node:crypto'
 import type { Account } from '../../bytes.ts'
@@ -131,7 +131,7 @@ export class StreamChannel
       if (end === -1) return this.#stream.refuse(Code.PROTOCOL_ERROR)
       text = text.subarray(0, end)
     }
-    // curl 7.88 ends its upload when it has read the status of an error: the rest of the answer is for it all the same. To the app the
+    // curl 7.88 ends its upload when it has read the status of an error: the rest of the response is for it all the same. To the app the
     // request stays incomplete.
     if (!this.#request.ended(text) && this.#answer.isUnsent) this.#stream.refuse(Code.PROTOCOL_ERROR)
   }
@@ -283,14 +283,14 @@ export class StreamChannel
     this.#visit.replaceAnswer('ORIGIN_INVALID')
   }
 
-  // ── Of the answer ──────────────────────────────────────────────────────────────────────────────────────────
+  // ── Of the response ──────────────────────────────────────────────────────────────────────────────────────────
 
   get method(): string {
     return this.#head.method
   }
 
   /**
-   * The head of the final answer came. `false`: it does not fit the request, and the answer is given up. After a request for a WebSocket,
+   * The head of the final response came. `false`: it does not fit the request, and the response is given up. After a request for a WebSocket,
    * 2xx would say that there is one. A login of the connection needs HTTP/1.1.
    */
   judge(head: ResponseHead): boolean {
@@ -303,7 +303,7 @@ export class StreamChannel
 
   // ── The end ────────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** The answer is complete, though perhaps not sent. What the visitor still sends is not wanted. */
+  /** The answer is complete, though possibly not sent. What the visitor still sends is not wanted. */
   #end(): void {
     this.#isUnderWay = false
     this.#answer.end()

@@ -130,7 +130,7 @@ export class Http3Connection implements Visitor, Occupant, MultiplexedConnection
     return isDone
   }
 
-  /** Sends GOAWAY; what is under way goes on to its end. */
+  /** Sends GOAWAY; what is in progress goes on to its end. */
   #close(): void {
     if (this.#isClosing || this.#isOver) return
     this.#isClosing = true

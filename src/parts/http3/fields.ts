@@ -1,4 +1,4 @@
-// Fields of HTTP/3, as the runtime has them, into those that the code for HTTP/2 reads, and answers back.
+// Fields of HTTP/3, as the runtime has them, into those that the code for HTTP/2 reads, and responses back.
 
 import { latin1 } from '../../http/characters.ts'
 import type { FieldList } from '../../http2/field-list.ts'

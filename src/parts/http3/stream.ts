@@ -195,7 +195,7 @@ export class Http3Stream implements MultiplexedStream, Deadline {
     this.#cut(code, false)
   }
 
-  /** The way of the answer is one of its own. */
+  /** The way of the response is one of its own. */
   dropRequest(): void {
     this.#cut(Code.NO_ERROR, false)
   }

@@ -190,7 +190,7 @@ export class DeliveryVisit implements Visit, Arrival {
    */
   get #refusal(): ErrorCode | undefined {
     const [head = '', ...rest] = this.#seen.split('\r\n\r\n', 2)
-    // A server's own answer is short: a head that is not whole here is an app's.
+    // A server's own response is short: a head that is not whole here is an app's.
     if (rest.length === 0 || APP_ANSWERED.test(head)) return undefined
     const [, code = ''] = REFUSED.exec(head) ?? []
     if (!isCode(code)) return undefined

@@ -71,7 +71,7 @@ export class Inbox {
     eventLoop.soon(() => this.#safely(() => this.#search()))
   }
 
-  /** A client has the name now, perhaps with others. `wish`: which paths it wants kept; `undefined`: none. */
+  /** A client has the name now, possibly with others. `wish`: which paths it wants kept; `undefined`: none. */
   registered(
     name: string,
     owner: string,
@@ -170,11 +170,11 @@ export class Inbox {
     const go = (is: boolean): void => {
       if (!is || this.#isOver || this.isThere(name, owner)) return
       const box = this.#safely(() => this.#boxes.find(name))
-      // The other server knows whose client it has; most often this one does, too.
+      // The other server knows whose client it has; most often this one does as well.
       if (box === undefined || box.owner === owner) this.#deliveries.begin(name, owner, true)
     }
     const isElsewhere = this.#isElsewhere(name)
-    // Without an answer it is looked for again soon.
+    // Without a response it is looked for again soon.
     if (isElsewhere instanceof Promise) isElsewhere.then(go, () => {})
     else go(isElsewhere)
   }

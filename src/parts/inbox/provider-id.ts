@@ -1,4 +1,4 @@
-// What tells one webhook from another, as its provider says, and which requests are no webhooks.
+// What tells one webhook from another, as its provider says, and which requests are not webhooks.
 
 import type { RequestHead } from '../../http/head.ts'
 
@@ -31,7 +31,7 @@ export function providerIdOf(
     : undefined
 }
 
-/** The provider asks for an answer that only the app has, such as Slack's `challenge`. */
+/** The provider asks for a response that only the app has, such as Slack's `challenge`. */
 export function isChallenge(fields: Readonly<Record<string, unknown>>): boolean {
   return fields.type === 'url_verification' || (typeof fields.challenge === 'string' && !('event' in fields))
 }

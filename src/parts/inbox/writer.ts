@@ -1,4 +1,4 @@
-// Webhooks on their way to the disk: those that come while one transaction is written go into the next.
+// Webhooks in transit to the disk: those that come while one transaction is written go into the next.
 
 import { eventLoop } from '../../event-loop.ts'
 import type { BoxBounds, InboxStore, Keeping, NewWebhook } from '../../inbox.ts'

@@ -4,7 +4,7 @@ import * as zlib from 'node:zlib'
 import type { Entry } from './entry.ts'
 import { headerOf } from './secrets.ts'
 
-/** A decoded body has at most so many times the bytes that are kept of it, or the floor: ten bytes may grow to gigabytes. */
+/** A decoded body has at most this many times the bytes that are kept of it, or the floor: ten bytes may grow to gigabytes. */
 const DECODED_FACTOR = 16
 const SHOWN_FLOOR_BYTES = 4_194_304
 /** The size up to which filters decode every stored body: 3 ms for each. */

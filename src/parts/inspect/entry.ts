@@ -82,7 +82,7 @@ export class Entry {
   /** The fault of the app's response, if the code does not say it all. */
   fault: string | undefined
   isRefused = false
-  /** The server asked whether the app answers; no visitor did. */
+  /** The server asked whether the app responds; no visitor did. */
   isProbe = false
   visitor: string | undefined
   requestHead: Uint8Array = NOTHING

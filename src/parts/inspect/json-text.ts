@@ -1,4 +1,4 @@
-// JSON as it was sent: its numbers digit by digit, its names in their order and as often as they came. JSON.parse keeps none of it.
+// JSON as it was sent: its numbers digit by digit, its names in their order and as often as they occur. JSON.parse keeps none of it.
 
 /** A value. `raw`: its text; of an array or an object empty. */
 export interface JsonNode {

@@ -29,7 +29,7 @@ export class Reports {
     this.#capture = capture
   }
 
-  /** A report of a request that is on its way here. */
+  /** A report of a request that is in transit here. */
   requested(report: RequestSeen): void {
     if (this.#reported.size >= MAX_WAITING) this.forget()
     this.#capture.sampler.saw(1, performance.now())

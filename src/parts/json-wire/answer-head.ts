@@ -36,7 +36,7 @@ export function answerHead(
   return head.length > limits.maxHeadBytes ? undefined : head
 }
 
-/** Whether the answer has a body on the wire (RFC 9110 section 6.4.1); what a message holds besides is not sent. */
+/** Whether the response has a body on the wire (RFC 9110 section 6.4.1); what a message holds besides is not sent. */
 export function hasBody(status: number, method: string): boolean {
   return method !== 'HEAD' && status !== 204 && status !== 205 && status !== 304
 }

@@ -1,4 +1,4 @@
-// One client on the JSON wire: its names, its requests under way, and whether it still lives.
+// One client on the JSON wire: its names, its requests in progress, and whether it still lives.
 
 import { deferred } from '../../deferred.ts'
 import { ERRORS, type ErrorCode, TunnelError } from '../../errors.ts'
@@ -24,7 +24,7 @@ const MAX_BYTES_BEFORE_REGISTRATION = 65_536
 const MAX_CONTROL_PER_SECOND = 100
 /** A long message counts as several. Existing clients send 100 characters at most. */
 const CHARS_OF_A_MESSAGE = 256
-/** A message of a client that owes no answer: a name and a few words, and nonsense is ignored. Late answers are owed until they come. */
+/** A message of a client that owes no response: a name and a few words, and nonsense is ignored. Late answers are owed until they come. */
 const MAX_UNASKED_BYTES = 262_144
 /** The maximum length of a message that is parsed while no request waits: longer ones can only be late responses. */
 const MAX_IDLE_MESSAGE_CHARS = 16_384
@@ -301,7 +301,7 @@ export class JsonConnection implements ClientConnection, Deadline {
 
   // ── The end ────────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** The names are free at once; the connection closes behind the last answer. */
+  /** The names are free at once; the connection closes behind the last response. */
   #release(): void {
     this.#names.release(() => {
       if (this.isClosed) return
@@ -321,7 +321,7 @@ export class JsonConnection implements ClientConnection, Deadline {
     this.#host.gone(this)
   }
 
-  /** Frees the names and fails what is under way, at once, however long the socket takes to close. */
+  /** Frees the names and fails what is in progress, at once, however long the socket takes to close. */
   #end(reason: ErrorCode | 'released'): void {
     if (this.isClosed) return
     this.#heartbeat.stop()

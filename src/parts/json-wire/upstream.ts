@@ -69,7 +69,7 @@ export class JsonUpstream implements TunnelUpstream {
     return 'KIND_REFUSED'
   }
 
-  /** The client is gone: visitors that wait for it get their answer at once. */
+  /** The client is gone: visitors that wait for it get their response at once. */
   clientGone(): void {
     for (const exchange of this.#open) exchange.clientGone()
   }
@@ -92,13 +92,13 @@ export class JsonUpstream implements TunnelUpstream {
   }
 
   /**
-   * Whether requests may go on, or this one. Above the bound the largest of the visitor that has most gives way: others have room beside
+   * Whether requests may go on, or this one. Above the bound the largest of the visitor that has most gives way: others have room next to
    * what a few do not finish.
    */
   #hasRoomFor(asking?: JsonExchange): boolean {
     const mostBytes = MAX_HELD_MESSAGES * this.#requests.limits.maxMessageBytes
     while (this.#requests.heldBytes > mostBytes) {
-      // No visitor can give back what the client does not take.
+      // No visitor can return what the client does not take.
       const isClients = this.#requests.heldBytes - this.#requests.collectedBytes > mostBytes
       const largest = isClients ? undefined : this.#largest()
       if (largest === undefined || largest === asking) return false
@@ -125,7 +125,7 @@ type Phase =
   | 'collecting'
   /** The request was sent. */
   | 'waiting'
-  /** The answer is on its way to the visitor. */
+  /** The answer is in transit to the visitor. */
   | 'answering'
   | 'over'
 
@@ -147,7 +147,7 @@ export class JsonExchange implements Exchange, Deadline {
   #framer: BodyFramer | undefined
   #body: ByteBuffer | undefined
   #id = 0
-  /** The part of the answer's body that the visitor did not take yet. */
+  /** The part of the response's body that the visitor did not take yet. */
   #rest: Uint8Array | undefined
   /** The part of it that is charged: all, until the visitor has all of it. */
   #restBytes = 0
@@ -221,7 +221,7 @@ export class JsonExchange implements Exchange, Deadline {
     if (this.#phase === 'answering') this.#pump()
   }
 
-  /** An existing client works on, and its answer will be dropped. */
+  /** An existing client works on, and its response will be dropped. */
   abandoned(): void {
     this.#end()
   }

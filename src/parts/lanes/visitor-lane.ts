@@ -14,7 +14,7 @@ const SOON_MS = 1_000
 /** A lane that served fewer was not worth its while: the next one has to wait for twice as many easy exchanges. */
 const WORTHWHILE_REQUESTS = 64
 const MAX_WANTED_EASY = 65_536
-/** Exchanges after which a stream that is not fit for a lane, such as one whose last lane is not back yet, is given back. */
+/** Exchanges after which a stream that is not fit for a lane, such as one whose last lane is not back yet, is returned. */
 const MAX_WAITED = 8
 
 /** A visitor's connection, and on what terms a lane for it may begin now. */
@@ -114,7 +114,7 @@ export class VisitorLane<Booked> implements VisitorShortcut<Booked> {
       ended: end => {
         const isWorthwhile = end !== undefined && end.counts.requests >= WORTHWHILE_REQUESTS
         this.#wantedEasy = isWorthwhile ? EASY_EXCHANGES : Math.min(2 * this.#wantedEasy, MAX_WANTED_EASY)
-        // An exchange that the lane began continues here. The stream goes back to the pool after it.
+        // An exchange that the lane started continues here. The stream goes back to the pool after it.
         if (end?.isAsked) this.#unfinished = grant
         else this.giveUp()
         site.left(end)
@@ -128,7 +128,7 @@ export class VisitorLane<Booked> implements VisitorShortcut<Booked> {
     const grant = this.#unfinished
     const upstream = this.#upstream
     if (grant === undefined || upstream === undefined) return undefined
-    // The app may have had the request. One that does no harm twice is asked anew, as if it had just come; any other fails on the
+    // The app may have had the request. One that does no harm twice is asked again, as if it had just come; any other fails on the
     // way that is closed.
     if (this.#reserved?.isOpen !== true && IDEMPOTENT.has(arrival.head.method)) {
       this.giveUp()
@@ -154,7 +154,7 @@ export class VisitorLane<Booked> implements VisitorShortcut<Booked> {
 
   #isWanted(): boolean {
     if (this.#easyCount < this.#wantedEasy) return false
-    // Slow as they come, a stream of their own would save nothing.
+    // They are slow, so a stream of their own would save nothing.
     const isSoon = performance.now() - this.#easySince < (SOON_MS * this.#wantedEasy) / EASY_EXCHANGES
     const { socket } = this.#site
     const grant = isSoon && socket.isLendable === true ? this.#site.grant() : undefined

@@ -1,4 +1,4 @@
-// The app's side of an exchange that middlewares wrap: a Request on its way to an upstream, and its answer as a Response.
+// The app's side of an exchange that middlewares wrap: a Request in transit to an upstream, and its response as a Response.
 
 import { copyOf } from '../../bytes.ts'
 import { deferred } from '../../deferred.ts'
@@ -35,7 +35,7 @@ export class InnerVisit implements Visit {
   readonly #wrapping: Wrapping
   readonly #limits: Bounds
   readonly #request: Request
-  /** The visitor's body has a length and comes untouched: the app gets the length, too. */
+  /** The visitor's body has a length and comes untouched: the app gets the length as well. */
   readonly #keepsLength: boolean
   readonly #answer: InnerAnswer
   /** The destination of the request. */
@@ -69,7 +69,7 @@ export class InnerVisit implements Visit {
     })
   }
 
-  /** Resolves with the answer; one that could not be had is a page with its code. */
+  /** Resolves with the response; one that could not be had is a page with its code. */
   begin(served: Served): Promise<Response> {
     const bytes = headOf(this.#request, this.#outer.head, this.#keepsLength)
     const end = parseRequestHead(this.head, bytes, 0, bytes.length, this.#limits)
@@ -109,7 +109,7 @@ export class InnerVisit implements Visit {
     if (isTaking) this.exchange.drained()
   }
 
-  /** The visitor does not want the answer any more. */
+  /** The visitor does not want the response any more. */
   abandon(): void {
     if (this.#isOver) return
     this.#over()

@@ -1,4 +1,4 @@
-// Middlewares around an upstream: the visitor's exchange as a web Request, and what the app answers as a web Response.
+// Middlewares around an upstream: the visitor's exchange as a web Request, and what the app responds as a web Response.
 //
 //   visitor ── head, body ──▶ Request ──▶ middlewares ──▶ Request ── head, body ──▶ upstream ──▶ app
 //   visitor ◀── head, body ── Response ◀── middlewares ◀── Response ◀── head, body ── upstream ◀── app
@@ -84,10 +84,10 @@ class WrappedExchange implements Exchange, Deadline {
   #switched: Exchange | undefined
   #owesContinue: boolean
   #isOver = false
-  /** The head of the answer went out. */
+  /** The head of the response went out. */
   #isAnswered = false
   #isRequestComplete = false
-  /** The visitor does not take more of the answer: what goes on when it does. */
+  /** The visitor does not take more of the response: what goes on when it does. */
   #waiting: { resolve(): void; reject(error: Error): void } | undefined
   /** The middleware at work, for the report. */
   #running: Middleware | undefined
@@ -236,7 +236,7 @@ class WrappedExchange implements Exchange, Deadline {
         const answer = this.#call(index + 1, next).finally(() => {
           this.#running = middleware
         })
-        // One that does not wait for its answer must not end the process when there is none.
+        // One that does not wait for its response must not end the process when there is none.
         answer.catch(() => {})
         return answer
       },
@@ -301,7 +301,7 @@ function offerOf(head: RequestHead): string {
   return lines.map(([, value]) => value).join(', ')
 }
 
-/** The head with lines of the server in front of its blank line; the first piece of an answer holds all of its head. */
+/** The head with lines of the server in front of its blank line; the first piece of a response holds all of its head. */
 function withLines(bytes: Uint8Array, { answerLines, hstsLine, altSvcLine }: Visit): Uint8Array {
   if ((answerLines ?? hstsLine ?? altSvcLine) === undefined) return bytes
   const at = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).indexOf('\r\n\r\n') + 2

@@ -110,12 +110,12 @@ export class Watched implements Follower {
     return traced
   }
 
-  /** It is on its way to a client; the last one counts. */
+  /** It was sent to a client; the last one counts. */
   sent(): void {
     this.#sentAt = performance.now()
   }
 
-  /** The head of the answer is there. */
+  /** The head of the response is there. */
   answered(status: number): void {
     this.#answeredAt = performance.now()
     this.#all.tell(this.#observers, observer => observer.responded?.(this.#seen, status))

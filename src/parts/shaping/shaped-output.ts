@@ -1,4 +1,4 @@
-// Bytes on their way to a visitor no faster than they may: what may not go yet waits here, and the sender with it.
+// Bytes in transit to a visitor no faster than they may: what may not go yet waits here, and the sender with it.
 
 import { type Account, SendQueue, type Writing } from '../../bytes.ts'
 import type { Shape, ShapedTurn } from './shaping.ts'

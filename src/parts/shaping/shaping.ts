@@ -17,7 +17,7 @@ const LEAST_BURST_BYTES = 16_384
 const QUANTUM_BYTES = 16_384
 /** Less is not worth a turn: a packet. */
 const LEAST_TURN_BYTES = 1_460
-/** Addresses remembered at once. Above, the one that has been quiet for longest is forgotten, and begins anew. */
+/** Addresses remembered at once. Above, the one that has been quiet for longest is forgotten, and begins again. */
 export const MAX_SHAPED_ADDRESSES = 10_000
 
 /** It waits for room. */
@@ -40,7 +40,7 @@ export class Bucket {
     this.#at = nowMs
   }
 
-  /** Bytes that may go now; negative: so many went too early. */
+  /** Bytes that may go now; negative: this many went too early. */
   available(nowMs: number): number {
     this.#bytes = Math.min(this.#burstBytes, this.#bytes + (nowMs - this.#at) * this.#bytesPerMs)
     this.#at = nowMs

@@ -43,7 +43,7 @@ export class Inheritance implements Deadline {
   }
 
   /**
-   * The listeners of the server are open. What is left is kept for TCP tunnels whose clients are on their way here, for as
+   * The listeners of the server are open. What is left is kept for TCP tunnels whose clients are in transit here, for as
    * long as a lease; visitors wait there. The rest is closed and reported.
    */
   opened(): void {

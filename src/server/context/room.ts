@@ -28,7 +28,7 @@ export class ServerRoom {
   state: ServerState = 'idle'
   /** Names the UDP port for HTTP/3, with its CRLF; `undefined`: there is none. */
   altSvcLine: Uint8Array | undefined
-  /** No visitor comes in any more: from now on each answer is the last on its connection. */
+  /** No visitor comes in any more: from now on each response is the last on its connection. */
   isShut = false
   readonly deadlines: Deadlines = new Deadlines(error => this.failed(error))
   /** The faults of guards, middlewares and observers. */
@@ -119,7 +119,7 @@ export class ServerRoom {
     return this.tunnels.find(destination.name)?.owner
   }
 
-  /** Whether visitors come by https, also when that ends in front of this server. */
+  /** Whether visitors come with https, also when that ends in front of this server. */
   get isSecure(): boolean {
     const { publicUrl, isTls } = this.settings
     return publicUrl === undefined ? isTls : publicUrl.protocol === 'https:'

@@ -25,7 +25,7 @@ export interface Laning {
   /** The number of lanes. */
   readonly count: number
   /**
-   * Requests to these tunnels may have to go elsewhere: those that a lane takes from now on, or one that was granted and
+   * Requests to these tunnels may have to go somewhere else: those that a lane takes from now on, or one that was granted and
    * is about to begin, come back to the main thread. Those that were sent are still answered.
    */
   recall(tunnels: readonly LayeredTunnel[]): void

@@ -93,7 +93,7 @@ export interface TunnelRequest {
   readonly head: RequestHead
   /** The address of the visitor, also behind trusted proxies. */
   readonly address: string
-  /** The visitor came by https, also when that ends in front of this server. */
+  /** The visitor came with https, also when that ends in front of this server. */
   readonly isSecure: boolean
   /** Whether another server, or the grant of a lane, has admitted it: layers let it pass. */
   readonly isAdmitted: boolean
@@ -141,7 +141,7 @@ export interface Follower {
   held?(): void
   /** Called when it is sent to a client, also when it is sent again. */
   sent?(): void
-  /** The head of the final answer is about to go out. */
+  /** The head of the final response is about to go out. */
   answered?(status: number, code: ErrorCode | undefined): void
   /** Called when it became a WebSocket. */
   switched?(): void

@@ -123,7 +123,7 @@ export interface Part {
   readonly layer?: Layer
   /** Returns why no visitor and no client may come from this address. `undefined` if they may. */
   judge?(address: string): ErrorCode | undefined
-  /** Whether no client may have this name, or `tcp-20000` and its like. */
+  /** Whether no client may have this name, or `tcp-20000` and similar ones. */
   isBlocked?(name: string): boolean
   /** The layer around the routing of each request for a name without a tunnel here. */
   readonly nameLayer?: NameLayer
@@ -134,7 +134,7 @@ export interface Part {
    * client does. `undefined`: the part does not take it.
    */
   kept?(name: string, token: string | undefined, head: RequestHead, address: string): Upstream | undefined
-  /** A client holds the tunnel now. `token` likewise; `inbox`: what is to be kept for it while it is away. */
+  /** A client holds the tunnel now. `inbox`: what is to be kept for it while it is away. */
   registered?(tunnel: LayeredTunnel, token: string, inbox: InboxWish | undefined): void
   /** Called when another server has claimed the name. */
   claimedElsewhere?(name: string): void
@@ -156,7 +156,7 @@ export interface Part {
   noted?(note: Note): void
   /** A raw visitor is there. What follows it; `undefined`: nothing does. */
   followRaw?(tunnel: LayeredTunnel, address: string): RawFollower | undefined
-  /** The connection of a raw visitor with this part in front of it; `undefined`: as it is. */
+  /** The connection of a raw visitor with this part in front of it; `undefined`: unchanged. */
   wrap?(socket: Socket, tunnel: LayeredTunnel, address: string): WrappedSocket | undefined
   /**
    * Returns the terms for a lane that serves requests of this visitor without the layers. `undefined`: no terms. `undefined`:
@@ -167,7 +167,7 @@ export interface Part {
   harvest?(): void
   /** Loads code that only these settings need. At the start, and before other settings take effect. */
   load?(settings: ServerSettings): Promise<void>
-  /** The settings are others: what was made of those before is made anew. */
+  /** The settings are others: what was made of those before is made again. */
   reloaded?(): void
   /** Starts before the server listens. If it rejects, the server does not start. Rejects: it does not start. */
   start?(server: WholeServer): Promise<void>
@@ -176,7 +176,7 @@ export interface Part {
    * what the others have.
    */
   share?(open: OpenTable): () => void
-  /** Called when the server listens. If it rejects, the server does not start. Likewise. */
+  /** Called when the server listens. If it rejects, the server does not start. Also. */
   listening?(): Promise<void>
   /**
    * Called when the server accepts no more visitors and will end. `SERVER_REPLACED`: another program goes on with its sockets.
@@ -184,7 +184,7 @@ export interface Part {
   drain?(code: 'SERVER_DRAINING' | 'SERVER_REPLACED'): void
   /**
    * Called when the server has no open requests. Resolves when the other servers have none, after `ms` at most. Resolves when
-   * nothing is elsewhere, in so many milliseconds at most.
+   * nothing is somewhere else, in this many milliseconds at most.
    */
   idle?(ms: number): Promise<void>
   /**

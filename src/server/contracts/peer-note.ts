@@ -17,6 +17,6 @@ export interface PeerNote {
   readonly isCertified?: boolean
   /** Whether it came on a port that only servers of the cluster use, with their certificates. */
   readonly isPeers?: boolean
-  /** A header line for its answer, with its CRLF. */
+  /** A header line for its response, with its CRLF. */
   readonly answerLine?: Uint8Array
 }

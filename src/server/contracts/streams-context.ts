@@ -53,6 +53,6 @@ export interface StreamsContext {
   readonly proxyProtocol: 1 | 2 | undefined
   /** The terms, if the session leads to another server. */
   readonly peer?: PeerTerms | undefined
-  /** The tunnel was taken back: nothing more goes to it. */
+  /** The tunnel was revoked: nothing more goes to it. */
   isStopped: boolean
 }

@@ -39,7 +39,7 @@ export interface HelloHost {
   waited(): void
   read(hello: Hello): Continuation
   /**
-   * Called for a connection that is not TLS. Returns an unencrypted response, or `undefined` for none. Returns what to answer,
+   * Called for a connection that is not TLS. Returns an unencrypted response, or `undefined` for none. Returns what to respond,
    * in the clear; `undefined`: nothing.
    */
   foreign?(first: Uint8Array): Uint8Array | undefined
@@ -197,7 +197,7 @@ export class HelloConnection implements SocketHandler, Socket, Deadline, Waiting
   #secure(handshake: ServerHandshake | undefined, first: Uint8Array): void {
     if (handshake === undefined || this.#socket.secure === undefined)
       return this.#leave(unrecognizedNameAlert())
-    // There is no handshake with one who has ended.
+    // There is not a handshake with one who has ended.
     if (this.#hasEnded) return this.drop()
     this.#host.settled()
     this.#socket.secure(first, handshake)

@@ -15,7 +15,7 @@ export class IdleTime implements Deadline {
   dueTick = 0
   readonly #share: IdleShare
   readonly #over: () => void
-  /** The tick at which it began to wait for a request, or for the rest of its head. */
+  /** The tick at which it started to wait for a request, or for the rest of its head. */
   #sinceTick: number
 
   /** Makes a timer. `over` is called when the time is over. */
@@ -25,7 +25,7 @@ export class IdleTime implements Deadline {
     const { deadlines, limits } = share
     this.#sinceTick = deadlines.tick
     deadlines.watch(this)
-    // A connection whose TLS handshake ends after the server began to stop has not seen `drain`.
+    // A connection whose TLS handshake ends after the server started to stop has not seen `drain`.
     deadlines.arm(this, share.isDraining ? Math.max(limits.drainIdleMs, 1) : limits.headTimeoutMs)
   }
 
@@ -43,7 +43,7 @@ export class IdleTime implements Deadline {
     deadlines.arm(this, limits.headTimeoutMs)
   }
 
-  /** The last answer has left. */
+  /** The last response has left. */
   awaitLeave(ms: number): void {
     this.#share.deadlines.arm(this, ms)
   }

@@ -39,7 +39,7 @@ export interface RawVisitsHost extends ServerEvents {
   readonly servers: Pick<Servers, 'accept'> | undefined
 }
 
-/** Each visit begins and ends once; in between it is opened, or waits in vain. */
+/** Each visit begins and ends once; in between it is opened, or waits without success. */
 export class RawVisits implements RawTaker {
   /** The gate at which raw visitors find their member. */
   readonly gate: VisitorGate
@@ -64,7 +64,7 @@ export class RawVisits implements RawTaker {
     return this.#open.size
   }
 
-  /** No raw visitor is here, nor on its way to another server. */
+  /** No raw visitor is here, nor in transit to another server. */
   get isIdle(): boolean {
     return this.#open.size === 0 && this.#passing === 0
   }
@@ -105,7 +105,7 @@ export class RawVisits implements RawTaker {
     return visitors
   }
 
-  /** The visitor is there; whether its client is, too, is not known yet. */
+  /** The visitor is there; whether its client is as well, is not known yet. */
   began(visit: RawVisit): void {
     const id = ++this.#lastId
     const followers = this.#host.parts.followRaw(visit.tunnel, visit.address)

@@ -7,13 +7,13 @@ import type { Tracing } from '../../http/tracing.ts'
 import type { PeerNote } from '../contracts/peer-note.ts'
 import type { Rewrite } from '../contracts/upstream.ts'
 
-/** The way in which a connection came in. */
+/** The sign-in method which a connection came in. */
 export interface Entrance {
   /** The protocol that its visitor speaks to this server. */
   readonly proto: 'http' | 'https'
   /** Whether forwarding headers from this address are believed. */
   isTrusted(address: string): boolean
-  /** A header line for answers of the app that have none of its kind; see `Visit.hstsLine`. */
+  /** A header line for responses of the app that have none of its kind; see `Visit.hstsLine`. */
   hstsLine(): Uint8Array | undefined
   /** The same: another way to the server (RFC 7838). Default: none. */
   altSvcLine?(): Uint8Array | undefined

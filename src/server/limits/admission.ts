@@ -56,7 +56,7 @@ export class Admission implements Deadline {
   dueTick = 0
   readonly #host: AdmissionHost
   readonly #book: AddressBook
-  /** Requests that are under way on connections that carry many: each takes as much of a tunnel as a connection. */
+  /** Requests that are in progress on connections that carry many: each takes as much of a tunnel as a connection. */
   readonly #requests: AddressBook
   readonly #seats = new Set<Seat>()
   /** The oldest first. */
@@ -241,7 +241,7 @@ export class Admission implements Deadline {
     return Math.max(1, this.#reserve >> 1)
   }
 
-  /** Descriptors are used by others, too: what was counted before is not true for long. */
+  /** Descriptors are used by others as well: what was counted before is not true for long. */
   expired(): void {
     this.#host.deadlines.arm(this, CHECK_MS)
     this.#count()
@@ -296,7 +296,7 @@ export class Admission implements Deadline {
 
   /**
    * Keeps a spare descriptor, because others in this process may take the last one. Then the system has `accept` fail and
-   * offers the connection again at once, for ever: a core is busy and this code gets no event. With a spare one closed,
+   * offers the connection again at once, without limit: a core is busy and this code gets no event. With a spare one closed,
    * connections are accepted and cut.
    */
   #keepSpare(): void {
@@ -378,7 +378,7 @@ export class Seat {
 
   /**
    * Counts the beginning of one of many requests on the connection. Returns what ends it; `undefined`: the address has too many
-   * under way.
+   * in progress.
    */
   takesRequest(): (() => void) | undefined {
     return this.#admission.takesRequest(this)
@@ -392,7 +392,7 @@ export class Seat {
     return this.#admission.mayGiveUp(this)
   }
 
-  /** The connection is over with so many requests that were not answered. */
+  /** The connection is over with this many requests that were without a response. */
   gaveUp(count: number): void {
     this.#admission.gaveUp(this, count)
   }

@@ -6,7 +6,7 @@ import { networkOf } from '../../wire/ip-address.ts'
 import type { Rewrite, Visit } from '../contracts/upstream.ts'
 
 /**
- * The last address in X-Forwarded-For that is no trusted proxy's; without any, that of the connection. Each proxy adds the
+ * The last address in X-Forwarded-For that is not a trusted proxy's; without any, that of the connection. Each proxy adds the
  * address that it sees at the end, so the one before the last untrusted address is only a claim of that sender.
  */
 export function clientAddress(

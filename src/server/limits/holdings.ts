@@ -82,7 +82,7 @@ export class Holder implements Account {
     else if (this.#wall?.isOf(rate) !== true) this.#wall = new TokenWall(rate)
   }
 
-  /** Whether it may hold so many more, for itself and in total. */
+  /** Whether it may hold this many more, for itself and in total. */
   hasRoomFor(what: Held, count = 1): boolean {
     return this.#counts[what] + count <= this.#mostOf(what) && this.#holdings.hasRoomFor(what, count)
   }
@@ -154,7 +154,7 @@ export class Holder implements Account {
     this.#second = second
   }
 
-  /** Whether so many were refused in this second that no other is looked at. */
+  /** Whether this many were refused in this second that no other is looked at. */
   isRefusedTooOften(nowMs: number): boolean {
     const { maxTokenRefusals } = this.#holdings.limits
     return Math.floor(nowMs / 1_000) === this.#second && this.#refusals >= maxTokenRefusals

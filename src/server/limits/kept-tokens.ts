@@ -1,4 +1,4 @@
-// Tokens that are kept: made, given another secret, taken back. The secret is returned once and stored nowhere.
+// Tokens that are kept: made, given another secret, revoked. The secret is returned once and stored nowhere.
 
 import { createHash, randomBytes } from 'node:crypto'
 import { TunnelError } from '../../errors.ts'

@@ -2,7 +2,7 @@
 
 import type { Clock, Deadline } from '../contracts/clock.ts'
 
-/** Bytes on their way to one side. */
+/** Bytes in transit to one side. */
 export interface Movement {
   /** A number that changes when bytes have moved. */
   readonly movedBytes: number

@@ -40,7 +40,7 @@ interface Suspect {
 }
 
 /**
- * A token of a slow address waits before it is looked at, whatever it is: an answer that came earlier for a good token
+ * A token of a slow address waits before it is looked at, whatever it is: a response that came earlier for a good token
  * would tell which one is good. So a good one gets in after the same delay, and each address has its own.
  */
 export class TokenGate {
@@ -124,7 +124,7 @@ export class TokenGate {
   async #read(reading: () => Promise<Rule | TokenFault>, address: string): Promise<Verdict> {
     try {
       const verdict = await reading()
-      // One that is over, or cannot be looked at, is no guess.
+      // One that is over, or cannot be looked at, is not a guess.
       if (verdict === 'TOKEN_REFUSED') this.#refused(address)
       return verdict
     } catch (cause) {

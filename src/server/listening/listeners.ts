@@ -293,7 +293,7 @@ export class Listeners {
     })
   }
 
-  /** The owner of the host decides about its DNS: the clients of its tunnel learn that it leads elsewhere. */
+  /** The owner of the host decides about its DNS: the clients of its tunnel learn that it leads somewhere else. */
   #tellClients(host: string, error: TunnelError): void {
     if (error.code !== 'HOST_NOT_POINTED_HERE') return
     for (const { tunnel, client, hostNames } of this.#room.tunnels.hostNames.ownerOf(host)?.members ?? [])

@@ -152,7 +152,7 @@ function isChallenge({ protocols }: Hello): boolean {
   return protocols.length === 1 && protocols[0] === TLS_CHALLENGE_PROTOCOL
 }
 
-/** The handshake was the answer. */
+/** The handshake was the response. */
 function closeAtOnce(socket: Socket): SocketHandler {
   socket.end()
   return { received() {}, drained() {}, ended() {}, closed() {} }

@@ -1,4 +1,4 @@
-// Links that clients opened beside their carriers, until and while their sessions use them.
+// Links that clients opened next to their carriers, until and while their sessions use them.
 
 import { createHash, randomBytes } from 'node:crypto'
 import { Link } from '../../session/link.ts'
@@ -102,7 +102,7 @@ export class SessionLinks {
     }
   }
 
-  /** The client has the answer: both sides may send on it. `use`: whether it can be used. */
+  /** The client has the response: both sides may send on it. `use`: whether it can be used. */
   linked(number: number, use: (link: Link) => boolean = () => true): void {
     const waiting = this.#announced.get(number)
     if (waiting === undefined) return

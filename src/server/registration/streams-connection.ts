@@ -21,7 +21,7 @@ import { StreamsUpstreams } from './streams-upstreams.ts'
 
 /** A client that brings no link is asked again after this long: it may have been refused one, or have had enough. */
 const LINK_WISH_MS = 5_000
-/** Changes of reports, health and guards a second: each has requests routed anew. An honest client makes one now and then. */
+/** Changes of reports, health and guards a second: each has requests routed again. An honest client makes one now and then. */
 const MAX_CHANGES_PER_SECOND = 50
 /** The further changes for each of its tunnels: all of them may change at once, and change back. */
 const CHANGES_OF_A_TUNNEL = 2
@@ -125,7 +125,7 @@ export class StreamsConnection implements TunnelsOwner {
   expired(): void {
     if (this.#tunnels.size > 0) return
     const { limits, deadlines } = this.#host
-    // It asked in time, and waits for the answer.
+    // It asked in time, and waits for the response.
     if (this.#registering.count > 0) deadlines.arm(this, limits.registerTimeoutMs)
     else this.#session.close('REGISTER_TIMEOUT')
   }

@@ -14,7 +14,7 @@ import type { Tunnel } from '../tunnels/tunnel.ts'
 /** The mark of a request that is counted, and not reported by itself. */
 const COUNTED = -1
 
-/** Reports may take so much of `maxCarrierBacklogBytes`: the rest is for what has to reach the client. */
+/** Reports may take this much of `maxCarrierBacklogBytes`: the rest is for what has to reach the client. */
 const REPORTS_PART = 1 / 4
 
 /** The minimum wait in milliseconds that is worth a report: a shorter one is the way through the server. */

@@ -1,4 +1,4 @@
-// The tunnels that one client holds on the streams wire: granted, changed, taken back, released.
+// The tunnels that one client holds on the streams wire: granted, changed, revoked, released.
 
 import { ERRORS, type ErrorCode, TunnelError } from '../../errors.ts'
 import type { encodeControl, GrantedFeature, Guarded, GuardFields, Register } from '../../wire/control.ts'
@@ -87,7 +87,7 @@ export class StreamsTunnels {
     })
   }
 
-  /** The client says whether its app answers. `false`: it said so before. */
+  /** The client says whether its app responds. `false`: it said so before. */
   health(number: number, isHealthy: boolean): boolean {
     const member = this.#held.get(number)?.member
     if (member === undefined || member.isHealthy === isHealthy) return false
@@ -149,7 +149,7 @@ export class StreamsTunnels {
     this.#forget(number, member.tunnel)
     this.#owner.send({ type: 'revoked', tunnel: number, code, message: ERRORS[code].meaning })
     if (member.upstream === upstream) member.remove(code)
-    // Of a name that is not allowed any more, requests under way are still answered.
+    // Of a name that is not allowed any more, requests in progress are still answered.
     if (code === 'TOKEN_REFUSED' || code === 'TOKEN_EXPIRED' || code === 'BLOCKED') upstream.stop?.()
     this.#host.released(this.#owner, member.tunnel, code)
   }

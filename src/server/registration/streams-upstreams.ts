@@ -24,7 +24,7 @@ export class StreamsUpstreams {
 
   /**
    * Makes the upstream of a registration. `isShared`: other clients also have the tunnel. `isShared`: other clients hold the
-   * tunnel, too. Its routes have the numbers behind the tunnel's.
+   * tunnel as well. Its routes have the numbers behind the tunnel's.
    */
   make(message: Register, isShared: boolean): { readonly number: number; readonly upstream: TunnelUpstream } {
     const { routes = [], proxyProtocol } = message

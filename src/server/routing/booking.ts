@@ -44,7 +44,7 @@ export interface BookingHost extends BookingDesk {
   readonly room: BookingRoom
   /** Routes a request; an error becomes an `error` event and a refusal. */
   routeSafely(route: () => Route): Route
-  /** The tunnel is another server's since the request began to wait for it: where it goes now. */
+  /** The tunnel is another server's since the request started to wait for it: where it goes now. */
   routeAgain(booking: Booking): Route
 }
 
@@ -52,7 +52,7 @@ export interface BookingHost extends BookingDesk {
 interface BookingRoom {
   /** The parts that requests to tunnels pass. */
   readonly parts: Pick<Parts, 'routerFor' | 'missed' | 'noted'>
-  /** Whether visitors reach tunnels by https. */
+  /** Whether visitors reach tunnels with https. */
   readonly isSecure: boolean
   /** Whether this is a proxy whose forwarding headers are believed. */
   isTrusted(address: string): boolean
@@ -85,7 +85,7 @@ export class Booking implements Visitor, TunnelRequest {
   #tried: Set<Member> | undefined
   /** The work of layers on it. `undefined` for none. */
   #layered: Layered | undefined
-  /** A line for the answer. */
+  /** A line for the response. */
   #cookie: Uint8Array | undefined
 
   constructor(arrival: Arrival, host: BookingHost) {
@@ -203,7 +203,7 @@ export class Booking implements Visitor, TunnelRequest {
     return this.#answerer?.holder
   }
 
-  /** Lines for the head of the answer; see `Visit.answerLines`. */
+  /** Lines for the head of the response; see `Visit.answerLines`. */
   get answerLines(): Uint8Array | undefined {
     if (this.#layered === undefined) return this.#cookie
     let all: Uint8Array | undefined
@@ -262,7 +262,7 @@ export class Booking implements Visitor, TunnelRequest {
     this.#record.reason = reason
   }
 
-  /** The final head of its answer is about to go out. */
+  /** The final head of its response is about to go out. */
   answered(status: number): void {
     for (const follower of this.#followers) follower.answered?.(status, this.#record.code)
   }
@@ -287,7 +287,7 @@ export class Booking implements Visitor, TunnelRequest {
     const status = answerStatus || statusOf(code)
     record.code = code
     this.#tellEnd(result, status, code)
-    // A host for which the app has an answer may have a certificate.
+    // A host for which the app has a response may have a certificate.
     if (this.#isBelow && code === undefined && answerStatus >= 100 && answerStatus < 400)
       tunnel?.hostsBelow.answered(this.head.host)
     record.report(tunnel, result, status)
@@ -315,7 +315,7 @@ export class Booking implements Visitor, TunnelRequest {
   #enter(tunnel: Tunnel): void {
     const isFirst = this.#tunnel === undefined
     this.#tunnel = tunnel
-    // The name was held here, then elsewhere, and is here again: it is one request.
+    // The name was held here, then somewhere else, and is here again: it is one request.
     if (!isFirst) return
     this.#record.routed()
   }

@@ -24,7 +24,7 @@ export class LaneOffers {
     if (!room.isRunning) return undefined
     const destination = room.destinationOf(head.host)
     const tunnel = destination.kind === 'tunnel' ? room.tunnels.find(destination.name) : undefined
-    // There are no lanes to the clients of a pool. A client that is behind has to get its reports, and requests on the main thread
+    // There are not lanes to the clients of a pool. A client that is behind has to get its reports, and requests on the main thread
     // wait for it.
     const member = tunnel?.members[0]
     if (tunnel === undefined || member?.client?.reports.isBehind) return undefined
@@ -50,7 +50,7 @@ export class LaneOffers {
     const [member] = tunnel.members
     const reports = member?.client?.reports
     return {
-      // `Reports` keeps to the rate; this only bounds what lanes report in vain.
+      // `Reports` keeps to the rate; this only bounds what lanes report without success.
       reportRate() {
         const ofClient = reports?.isWatching === true ? reports.reportRate || Number.POSITIVE_INFINITY : 0
         return Math.max(ofClient, books.reportRate)

@@ -19,7 +19,7 @@ export class Reports implements Deadline {
   /** Requests that begin in one second and are reported one by one; `0`: all. */
   readonly #rate: () => number
   readonly #pass: (counts: UnreportedRequests) => void
-  /** The tick at which the current second began, and what is left of the rate in it. */
+  /** The tick at which the current second started, and what is left of the rate in it. */
   #since = Number.NEGATIVE_INFINITY
   #left = 0
   #begun = 0
@@ -66,7 +66,7 @@ export class Reports implements Deadline {
     this.#wake()
   }
 
-  /** Counts requests that began and ended. */
+  /** Counts requests that started and ended. */
   counted({ requests, errors, bytes }: ExchangeCounts): void {
     this.#begun += requests
     this.#requests += requests
@@ -99,7 +99,7 @@ export class Reports implements Deadline {
   }
 }
 
-/** Whether an exchange counts as an error. That a visitor left is no failure of the app or the tunnel. */
+/** Whether an exchange counts as an error. That a visitor left is not a failure of the app or the tunnel. */
 export function isFailure(status: number, code: ErrorCode | undefined): boolean {
   return status >= 500 || (code !== undefined && code !== 'CANCELLED')
 }

@@ -1,4 +1,4 @@
-// Requests for names without a tunnel, in the first seconds of a server: after a restart their clients are on their way
+// Requests for names without a tunnel, in the first seconds of a server: after a restart their clients are in transit
 // back, and many senders of webhooks do not try again after a 404.
 
 import type { ErrorCode } from '../../errors.ts'

@@ -79,7 +79,7 @@ export class VisitorGate {
   choose(tunnel: Tunnel, asking: Asking, tried?: ReadonlySet<Member>): Chosen {
     const chosen = tunnel.choose(asking, tried)
     if (chosen === 'ORIGIN_UNHEALTHY' || chosen?.upstream !== undefined) return chosen
-    // A server that stops grants no tunnel: a visitor that waited for the client would wait in vain.
+    // A server that stops grants no tunnel: a visitor that waited for the client would wait without success.
     if (!this.#host.isRunning) return 'SERVER_DRAINING'
     return { kind: 'holding', hold: held => tunnel.hold(held, asking.address) }
   }

@@ -1,4 +1,4 @@
-// Everything a TunnelServer can be told, with the defaults.
+// Everything a TunnelServer can be notified, with the defaults.
 
 import type { Branding } from '../../branding.ts'
 import type { Certificates, ChallengeResponses } from '../../certificates.ts'
@@ -125,21 +125,21 @@ export interface TunnelServerOptions {
    */
   readonly tlsCiphers?: string
   /**
-   * Whether visitors may speak HTTP/2 on `port`: by TLS where ALPN chooses it, without TLS where the connection begins with its
+   * Whether visitors may speak HTTP/2 on `port`: over TLS where ALPN chooses it, without TLS where the connection begins with its
    * preface. Default `true`. `false`: HTTP/1.1 only, as for visitors that offer nothing else. Apps get HTTP/1.1 either way. A
    * reload changes it for connections that come after.
    */
   readonly http2?: boolean
   /**
-   * Whether visitors may speak HTTP/3, too, on the UDP port with the number of `port`: answers by TLS name it (Alt-Svc). Experimental:
+   * Whether visitors may speak HTTP/3 as well, on the UDP port with the number of `port`: answers over TLS name it (Alt-Svc). Experimental:
    * the runtime's QUIC is. Default `false`: nothing of it is loaded. Without `tls` or `certificates`, or with `acceptProxyProtocol`:
    * `OPTION_INVALID`. A runtime that cannot carry it: `RUNTIME_UNSUPPORTED`. Request bodies that say they are longer than 8 MiB get 421
-   * `HTTP3_BODY_TOO_LARGE`, on which RFC 7838 has them ask again by HTTP/2. A reload cannot change it.
+   * `HTTP3_BODY_TOO_LARGE`, on which RFC 7838 has them ask again over HTTP/2. A reload cannot change it.
    */
   readonly http3?: boolean
   /**
-   * Seconds for which browsers ask for a tunnel by https only (Strict-Transport-Security). Default 0: not at
-   * all. Sent with answers of apps that visitors get by https of this server, unless the app has such a header of its own.
+   * Seconds for which browsers ask for a tunnel with https only (Strict-Transport-Security). Default 0: not at
+   * all. Sent with responses of apps that visitors get with https of this server, unless the app has such a header of its own.
    */
   readonly hsts?: number
   /**
@@ -163,7 +163,7 @@ export interface TunnelServerOptions {
   /**
    * The port of TLS tunnels, which are distinguished by the server name in the handshake (SNI), and whose bytes only the origin
    * can read. Default none: `KIND_REFUSED`. `0` takes any free one; see `server.tlsPort`. The same as `port`: with `tls` they
-   * share it, and names that are no TLS tunnels are served with that certificate; without `tls`: `OPTION_INVALID`.
+   * share it, and names that are not TLS tunnels are served with that certificate; without `tls`: `OPTION_INVALID`.
    */
   readonly tlsPort?: number
   /**
@@ -216,7 +216,7 @@ export interface TunnelServerOptions {
   /**
    * The rules for tunnels under load: circuit breaker, requests at once with a queue, length of bodies. The first rule that
    * names a tunnel counts. Default none. A value that cannot be used: `OPTION_INVALID`. After a reload breakers and queues
-   * begin anew.
+   * begin again.
    */
   readonly tunnelRules?: readonly TunnelRule[]
   /**
@@ -258,7 +258,7 @@ export interface TunnelServerOptions {
 
 /**
  * Bounds of the server that operators change; `bounds.ts` has the others. Times are milliseconds up to 2,147,483,647, sizes bytes. What `0` means is said where `0` is
- * allowed; elsewhere the least is 1. A value outside, or a name that is not here: `OPTION_INVALID`.
+ * allowed; somewhere else the least is 1. A value outside, or a name that is not here: `OPTION_INVALID`.
  */
 export interface ServerLimits {
   /** The size of a request or response head. Default 65,536. If exceeded: 431 (visitor) or 502 (origin). */
@@ -285,7 +285,7 @@ export interface ServerLimits {
    */
   readonly maxVisitors: number
   /**
-   * Connections of one address at once, and likewise its requests under way by HTTP/2 and HTTP/3. An IPv6 address counts by its first 64 bits. A connection with a PROXY header is the
+   * Connections of one address at once, and its requests in progress over HTTP/2 and HTTP/3. An IPv6 address counts by its first 64 bits. A connection with a PROXY header is the
    * visitor's, others of `trustedProxies` are not counted. Default 8,192, a quarter of `maxVisitors`: offices and mobile
    * networks share addresses; at most half of `maxVisitors`, and half of the descriptors that visitors may take, so that
    * one address cannot fill a small server. The loopback is not counted, unless a value is given here or in `maxAddressRate`.
@@ -294,7 +294,7 @@ export interface ServerLimits {
   readonly maxAddressVisitors: number
   /**
    * The number of new connections of one address per second, and of HTTP/2 requests that it gives up, by a reset or with the
-   * connection; addresses count as in `maxAddressVisitors`. So many at once, and they come back evenly over a second. Default
+   * connection; addresses count as in `maxAddressVisitors`. This many at once, and they come back evenly over a second. Default
    * 1,000: a tenth of what one core accepts. If exceeded: as `maxAddressVisitors`. `0`: none.
    */
   readonly maxAddressRate: number
@@ -364,7 +364,7 @@ export interface ServerLimits {
   /**
    * The time for which a kept-alive connection may have been idle when `stop()` closes it; an earlier request is served, as the
    * last one there. Default 1,000, above the pauses of visitors that ask one thing after the other. `0`: closed at once, and a
-   * request on its way just then is lost.
+   * request in transit just then is lost.
    */
   readonly drainIdleMs: number
 }
@@ -432,8 +432,8 @@ export interface TunnelServerEvents {
   /** A tunnel lost its client, or was released. The name stays with the client for the lease. */
   disconnection: { readonly subdomain: string; readonly reason: string }
   /**
-   * An exchange of a tunnel is over. `status` 0: the visitor left before there was one. `bytes` is the answer as sent, head
-   * included; `error` the code, when it failed, and `reason` more of why: what was wrong with the app's answer, or what a guard says;
+   * An exchange of a tunnel is over. `status` 0: the visitor left before there was one. `bytes` is the response as sent, head
+   * included; `error` the code, when it failed, and `reason` more of why: what was wrong with the app's response, or what a guard says;
    * `host` of wildcard tunnels only.
    */
   request: {

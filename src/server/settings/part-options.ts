@@ -30,7 +30,7 @@ export interface AdminOptions {
    * `localtunnels-probe`, for "last proven" of `/api/v1/tunnels`. Milliseconds. Default 60,000. `0`: never.
    */
   readonly probeMs?: number
-  /** Tokens that the API may make, list and take back. Default none: it has no tokens. */
+  /** Tokens that the API may make, list and revoke. Default none: it has no tokens. */
   readonly tokens?: TokenStore
   /**
    * The handler of `POST /api/v1/upgrade`, which starts another program in place of this one. Default none: the API refuses it.
@@ -57,11 +57,11 @@ export interface InboxOptions {
    * loopback, where a proxy may be, is not counted. Default 10,000. If exceeded: the sender gets 503 `INBOX_FULL`, and tries again as it does by itself.
    */
   readonly maxRequests?: number
-  /** Bytes of heads and bodies of one name, shared as `maxRequests`. Default 50 MiB; above likewise. */
+  /** Bytes of heads and bodies of one name, shared as `maxRequests`. Default 50 MiB; if exceeded: 503. */
   readonly maxBytes?: number
   /**
    * The number of bytes for all names. Default 1 GiB, of which one token, and one address, has no more than it leaves free: at
-   * most half. Above likewise.
+   * most half. If exceeded: 503.
    */
   readonly maxAllBytes?: number
   /** The maximum length of a body, in bytes. Default 1 MiB, at most 64 MiB; if exceeded: 413 `BODY_TOO_LARGE`. */
@@ -73,10 +73,10 @@ export interface InboxOptions {
   readonly maxUnwrittenBytes?: number
   /**
    * The maximum age, in milliseconds. Default 3 days, as long as providers try again. Older webhooks are dropped, and a name
-   * whose client was away for so long has no inbox any more.
+   * whose client was away for this long has no inbox any more.
    */
   readonly maxAgeMs?: number
-  /** Answers of the app that ask for another try (408, 425, 429, 5xx), until the webhook is dropped. Default 15: about an hour. */
+  /** Responses of the app that ask for another try (408, 425, 429, 5xx), until the webhook is dropped. Default 15: about an hour. */
   readonly maxAttempts?: number
 }
 
@@ -94,7 +94,7 @@ export interface ClusterOptions {
   readonly directory: Directory
   /**
    * The URL at which the other servers reach this one, with scheme and port: `http://10.0.0.2:8080`. Use `https:` where
-   * strangers can read along. `unix:/path` for servers of one machine: it listens there, too, for this user alone. Default: the
+   * strangers can read along. `unix:/path` for servers of one machine: it listens there as well, for this user alone. Default: the
    * address it listens on, or the first of this machine that is not loopback.
    */
   readonly peerUrl?: string
@@ -109,7 +109,7 @@ export interface ClusterOptions {
    */
   readonly secret?: string
   /**
-   * Tokens that are kept, as `tokens` of `admin`: one that is taken back in this store, or gets another secret, opens nothing at all
+   * Tokens that are kept, as `tokens` of `admin`: one that is revoked in this store, or gets another secret, opens nothing at all
    * servers from then on, and what others have done so with leaves it. Default: that of `admin`.
    */
   readonly tokens?: TokenStore

@@ -127,7 +127,7 @@ export class Rule {
 
 /**
  * The kinds of a rule that names none. A list of names is meant as everything that the token opens, and a port has no
- * name: it opens ports only where the rule lists them, too.
+ * name: it opens ports only where the rule lists them as well.
  */
 function kindsOf({
   names,
@@ -255,7 +255,7 @@ function reserve(reserved: Map<string, string>, { names = [] }: TokenRule, id: s
 }
 
 function checkRule({ token, names, kinds, hosts, rate, bandwidth, ...rule }: TokenRule): void {
-  // A token that cannot stand in a header would refuse everybody; more than 255 characters no client sends.
+  // A token that cannot are in a header would refuse everybody; more than 255 characters no client sends.
   if (token !== undefined && !/^[\x21-\x7e]{1,255}$/.test(token))
     throw new TunnelError(
       'OPTION_INVALID',

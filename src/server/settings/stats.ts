@@ -27,9 +27,9 @@ export interface ServerStats {
    * What the kernel dropped before the server read it is not among them.
    */
   readonly droppedDatagrams: number
-  /** Requests under way. */
+  /** Requests in progress. */
   readonly pendingResponses: number
-  /** Requests to tunnels, those under way included. */
+  /** Requests to tunnels, those in progress included. */
   readonly requests: number
   /** The whole seconds since `start()`; 0 before it. */
   readonly uptimeSeconds: number

@@ -9,22 +9,22 @@ export interface TunnelRule extends ForTunnels {
   /** Refuses visitors with 503 `CIRCUIT_OPEN` for a while when the app fails. Default none. `{}`: with the defaults. */
   readonly breaker?: BreakerRule
   /**
-   * Requests under way at once; a WebSocket counts until it is one. Default none. If exceeded: they wait. Tunnels with it have no lanes.
+   * Requests in progress at once; a WebSocket counts until it is one. Default none. If exceeded: they wait. Tunnels with it have no lanes.
    */
   readonly maxInFlight?: number
   /**
-   * Requests that wait like that, at most 10,000. Default 100. The address with the fewest under way is next. If exceeded: the address with the
+   * Requests that wait like that, at most 10,000. Default 100. The address with the fewest in progress is next. If exceeded: the address with the
    * most that wait gives one up for one that has fewer; without one, 503 `TUNNEL_BUSY` at once. `0`: none waits.
    */
   readonly maxQueued?: number
   /**
-   * The time that a request waits in the queue. Milliseconds. Default 10,000. If exceeded: the address with the most under way gives
+   * The time that a request waits in the queue. Milliseconds. Default 10,000. If exceeded: the address with the most in progress gives
    * one up for one that has fewer; without one, 503 `TUNNEL_BUSY`.
    */
   readonly queueTimeoutMs?: number
   /**
    * The maximum length of a request body in bytes, whether the visitor announces it or not. Default that of the server. Above:
-   * 413 `BODY_TOO_LARGE`; where the answer has begun, the connection is cut.
+   * 413 `BODY_TOO_LARGE`; where the response has begun, the connection is cut.
    */
   readonly maxContentLength?: number
   /**

@@ -51,7 +51,7 @@ export interface ClaimHost {
   readonly tunnels: Tunnels
   /** The terms now: they change when the server reloads. */
   readonly terms: ClaimTerms
-  /** Whether the operator does not allow this name, or `tcp-20000` and its like. Default: all are allowed. */
+  /** Whether the operator does not allow this name, or `tcp-20000` and similar ones. Default: all are allowed. */
   isBlocked?(name: string): boolean
   /** Opens a tunnel's port. Throws, or rejects with, a TunnelError. */
   readonly open: Readonly<Record<PortKind, (tunnel: Tunnel) => PortFront | Promise<PortFront>>>
@@ -214,7 +214,7 @@ async function take(kind: PortKind, port: number, claimant: Claimant, host: Clai
   return member
 }
 
-/** The port is the tunnel's before it is open: no other registration tries it meanwhile. */
+/** The port is the tunnel's before it is open: no other registration tries it in the meantime. */
 async function takeHere(kind: PortKind, port: number, claimant: Claimant, host: ClaimHost): Promise<Claimed> {
   const member = host.tunnels.claimPort(kind, port, claimant)
   if (typeof member === 'string' || member.tunnel.front !== undefined) return member
@@ -227,7 +227,7 @@ async function takeHere(kind: PortKind, port: number, claimant: Claimant, host: 
       tunnel.front = front
       return member
     }
-    // Meanwhile a reload took the port back, or the server stopped: there is no tunnel left that would close the port.
+    // In the meantime a reload took the port back, or the server stopped: there is no tunnel left that would close the port.
     const code = refusalOf({ kind, port }, ANYTHING, host.terms) ?? 'SERVER_DRAINING'
     if (tunnel.members.length === 0) front.stop(code)
     return code

@@ -16,7 +16,7 @@ interface Entry<Whose> {
 
 /** The host names outside of the server's domains, looked up with each request for one. */
 export class HostNames<Whose extends Owner> {
-  /** A host is no tunnel's any more. */
+  /** A host is not a tunnel's any more. */
   freed: ((host: string) => void) | undefined
   readonly #byHost = new Map<string, Entry<Whose>>()
 

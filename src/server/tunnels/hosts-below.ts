@@ -1,5 +1,5 @@
-// Which hosts below a wildcard tunnel may have a certificate. A visitor can ask for any host by TLS, and
-// authorities give out only so many certificates, so a question alone must not count: docs/decisions/042.
+// Which hosts below a wildcard tunnel may have a certificate. A visitor can ask for any host over TLS, and
+// authorities give out only this many certificates, so a question alone must not count: docs/decisions/042.
 
 import type { Bounds } from '../settings/bounds.ts'
 
@@ -17,7 +17,7 @@ export class HostsBelow {
     this.#now = now
   }
 
-  /** The app answered a request for this host, and not with an error. */
+  /** The app responded to a request for this host, and not with an error. */
   answered(host: string): void {
     const now = this.#now()
     if (!this.#answered.has(host) && !(isHostName(host) && this.#hasRoom(now))) return

@@ -138,7 +138,7 @@ export class Member implements Deadline {
   }
 
   /**
-   * The resume secret to grant: the one that `resume` proved already, else a fresh one, of which only the hash stays.
+   * The resume secret to grant: the one that `resume` proved already, otherwise a fresh one, of which only the hash stays.
    * It does not change from grant to grant: the carrier may break before the client has read the new one.
    */
   secretFor(resume: string | undefined): string {
@@ -195,7 +195,7 @@ export class Member implements Deadline {
     this.lapse()
   }
 
-  /** No client is connected for it now: with a resume secret it is kept for the lease, else it is free. */
+  /** No client is connected for it now: with a resume secret it is kept for the lease, otherwise it is free. */
   lapse(): void {
     if (this.upstream !== undefined) return
     const { deadlines, limits } = this.tunnel.tunnels
@@ -203,7 +203,7 @@ export class Member implements Deadline {
     else deadlines.arm(this, Math.max(limits.leaseMs, 1))
   }
 
-  /** Gives it back for good. `code`: what is under way is cut with it; without, it goes on for as long as the carrier does. */
+  /** Gives it back for good. `code`: what is in progress is cut with it; without, it goes on for as long as the carrier does. */
   remove(code?: ErrorCode): void {
     this.upstream = undefined
     this.client = undefined

@@ -12,7 +12,7 @@ export const MAX_MEMBERS = 64
 /** Says which member a visitor had before. */
 export const MEMBER_COOKIE = 'lt_member'
 
-/** A member that takes a visitor; a code when all are unwell; `undefined` when none is there. */
+/** A member that takes a visitor; a code when all are unhealthy; `undefined` when none is there. */
 export type Choice = Member | 'ORIGIN_UNHEALTHY' | undefined
 
 /** The visitor for whom a member is chosen. */
@@ -52,7 +52,7 @@ export class Pool {
   /** The one that the visitor had before, if it can show that. */
   #ofCookie(able: readonly Member[], head: RequestHead | undefined): Member | undefined {
     if (this.affinity !== 'cookie' || head === undefined) return undefined
-    // Another app under the same domain can set a cookie of this name, too: the first that is one of ours counts.
+    // Another app under the same domain can set a cookie of this name as well: the first that is one of ours counts.
     return findCookie(head, MEMBER_COOKIE, (bytes, start, end) => {
       const tag = latin1(bytes, start, end)
       return able.find(member => member.tag === tag)

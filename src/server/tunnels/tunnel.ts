@@ -45,7 +45,7 @@ export interface PortFront {
   readonly descriptor?: number | undefined
   /** The server stops: takes no more visitors; those that are there go on. */
   drain(): void
-  /** The tunnel is given back: the port is free, and connections that are there go on for as long as their client does. */
+  /** The tunnel is returned: the port is free, and connections that are there go on for as long as their client does. */
   release(): void
   /** Takes no more visitors, and cuts those that are there. */
   stop(code: ErrorCode): void
@@ -72,7 +72,7 @@ export class Tunnel {
   readonly kind: TunnelKind
   /** The label, or kind and port: `tcp-20000`. */
   readonly name: string
-  /** The public port of a `tcp` or `udp` tunnel, else 0. */
+  /** The public port of a `tcp` or `udp` tunnel, otherwise 0. */
   readonly port: number
   /** The pool, if several clients share it. */
   readonly pool: Pool | undefined
@@ -166,7 +166,7 @@ export class Tunnel {
     return this.#present?.client
   }
 
-  /** The hosts below its name are its own, too: some client asked for them. */
+  /** The hosts below its name are its own as well: some client asked for them. */
   get isWildcard(): boolean {
     return this.#members.some(member => member.isWildcard)
   }

@@ -1,4 +1,4 @@
-// All tunnels of a server by name, a port being one, too: who may have which, and what is free.
+// All tunnels of a server by name, a port being one as well: who may have which, and what is free.
 
 import { isPortName } from '../../directory.ts'
 import type { ErrorCode } from '../../errors.ts'

@@ -1,4 +1,4 @@
-// The request of an exchange on a stream: its bytes on their way out, kept for as long as it could be sent once more.
+// The request of an exchange on a stream: its bytes being sent, kept for as long as it could be sent once more.
 
 import { IDEMPOTENT } from '../../http/request-line.ts'
 import type { ByteStream } from '../../session/byte-stream.ts'
@@ -21,7 +21,7 @@ export class RequestSender implements Movement {
   readonly #progress: Progress
   readonly #stalled: () => void
   #stream: ByteStream | undefined
-  /** Bytes sent on the stream before this request: the origin had received at most so many of them then. */
+  /** Bytes sent on the stream before this request: the origin had received at most this many of them then. */
   #sentBefore = 0
   /** The origin has all of the request already. */
   #wasSent = false
@@ -96,7 +96,7 @@ export class RequestSender implements Movement {
     if (this.#upload === undefined) this.#progress.stop()
   }
 
-  /** An answer has begun: the request is not sent again. */
+  /** A response has begun: the request is not sent again. */
   forgetReplay(): void {
     this.#replay = undefined
   }

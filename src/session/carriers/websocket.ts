@@ -67,7 +67,7 @@ export class WebSocketCarrier implements Carrier, Waiting {
   readonly #scheduler: Scheduler
   readonly #maskKey: (() => number) | undefined
   readonly #parser: WebSocketParser
-  /** Messages, the first one perhaps in part, that the socket did not take yet. */
+  /** Messages, the first one possibly in part, that the socket did not take yet. */
   readonly #unsent: SendQueue = new SendQueue()
   /** The text messages of this event-loop tick. */
   readonly #texts: TextBatch = new TextBatch(MAX_KEPT_TEXT_BYTES)
@@ -77,7 +77,7 @@ export class WebSocketCarrier implements Carrier, Waiting {
   readonly #rest: Uint8Array[] = []
   #isHeld = false
   #isWaiting = false
-  /** The end that the socket reported meanwhile. */
+  /** The end that the socket reported in the meantime. */
   #endMeanwhile: (() => void) | undefined
   readonly #pings = new Tolerance(MAX_PINGS_PER_SECOND)
   /** The last ping of what was read; only that one needs a reply (section 5.5.3). */
@@ -157,7 +157,7 @@ export class WebSocketCarrier implements Carrier, Waiting {
     return false
   }
 
-  /** Asks for a sign of life: any peer answers with a pong (RFC 6455 section 5.5.2). */
+  /** Asks for a sign of life: any peer responds with a pong (RFC 6455 section 5.5.2). */
   ping(): void {
     if (!this.#isClosing && this.#unsent.length === 0) this.#write(this.#message(PING, NO_PAYLOAD))
   }
@@ -192,7 +192,7 @@ export class WebSocketCarrier implements Carrier, Waiting {
       this.#socket.resume()
     }
     this.#cancelTimeout = this.#scheduler.after(CLOSE_TIMEOUT_MS, () => this.#socket.terminate())
-    // Never answered with 1005 itself: that is how "no code" is expressed.
+    // Never responded with 1005 itself: that is how "no code" is expressed.
     const payload = code === CLOSE_NO_CODE ? NO_PAYLOAD : encodeClosePayload(code, reason)
     if (this.#write(this.#message(CLOSE, payload))) this.#socket.end()
     this.#tellEndMeanwhile()

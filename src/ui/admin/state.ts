@@ -18,7 +18,7 @@ export const limit = signal(ROWS)
 export const toast = signal<{ readonly text: string; readonly isBad: boolean } | undefined>(undefined)
 /** What is about to be done, for the operator to say so. */
 export const question = signal<Question | undefined>(undefined)
-/** Of a token that was just made: shown once, and forgotten with the next look elsewhere. */
+/** Of a token that was just made: shown once, and forgotten with the next look somewhere else. */
 export const secret = signal<TokenSecret | undefined>(undefined)
 /** The form for a new token or ban is open. */
 export const isAdding = signal(false)

@@ -221,7 +221,7 @@ const chips = computed(
     ] as readonly (readonly [string, string])[],
 )
 
-/** How many of the rows match, with the filter as it is, as long as all of them are here. */
+/** How many of the rows match, with the filter unchanged, as long as all of them are here. */
 const counts = computed(() => {
   const found = new Map<string, number>()
   if (hasMore.value || isSearching.value) return found

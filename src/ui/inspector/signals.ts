@@ -17,7 +17,7 @@ export const rowsFilter = signal<string | undefined>(undefined)
 export const isRead = computed(() => rowsFilter.value !== undefined)
 
 export const filter = signal('')
-/** What stands in the field of the filter: a moment later it is the filter. */
+/** What is in the field of the filter: a moment later it is the filter. */
 export const draft = signal('')
 export const filterFault = signal('')
 
@@ -37,7 +37,7 @@ export const shown = computed(() =>
   detail.value !== undefined && detail.value.id === selectedId.value ? detail.value : undefined,
 )
 export const isHelpOpen = signal(false)
-/** Milliseconds, for what is under way. */
+/** Milliseconds, for what is in progress. */
 export const now = signal(Date.now())
 
 const place = (): Place => ({

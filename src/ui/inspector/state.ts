@@ -28,7 +28,7 @@ let isPlanned = false
 let listening = new AbortController()
 let retryNow: (() => void) | undefined
 
-/** Reads the list, and then follows it, for ever. */
+/** Reads the list, and then follows it, without limit. */
 export function follow(): void {
   effect(() => void run(filter.value))
   effect(() => {
@@ -108,7 +108,7 @@ export function readMore(): Promise<void> {
     const [wanted, last] = [filter.peek(), rows.peek().at(-1)]
     if (last === undefined || !hasMore.peek()) return
     const list = await api.list(wanted, { before: last.id })
-    // Read again meanwhile, or with another filter.
+    // Read again in the meantime, or with another filter.
     if (filter.peek() !== wanted || rows.peek().at(-1)?.id !== last.id) return
     batch(() => {
       rows.value = [...rows.peek(), ...list.exchanges]

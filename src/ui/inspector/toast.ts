@@ -1,4 +1,4 @@
-// One line about what just happened, for six seconds; what it says can be undone as long as it stands there.
+// One line about what just happened, for six seconds; what it says can be undone as long as it is there.
 
 import { signal } from '@preact/signals'
 

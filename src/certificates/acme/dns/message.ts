@@ -1,4 +1,4 @@
-// DNS messages (RFC 1035, 4): as much as an update and its answer need.
+// DNS messages (RFC 1035, 4): as much as an update and its response need.
 //
 //   │ id │ flags │ four counts │ questions or zone │ answers or prerequisites │ authorities or updates │ additional │
 
@@ -72,7 +72,7 @@ export interface DnsAnswer {
   readonly last: AnswerRecord | undefined
 }
 
-/** Throws for bytes that are no message. */
+/** Throws for bytes that are not message. */
 export function readAnswer(message: Buffer): DnsAnswer {
   if (message.length < HEADER_BYTES) throw new Error('the answer is too short')
   const flags = message.readUInt16BE(2)

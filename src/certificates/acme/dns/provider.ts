@@ -19,6 +19,6 @@ export interface DnsProvider {
    * error.
    */
   add(record: DnsRecord, signal: AbortSignal): Promise<void>
-  /** Removes a record. It is no error if there is none. */
+  /** Removes a record. It is not an error if there is none. */
   remove(record: DnsRecord, signal: AbortSignal): Promise<void>
 }

@@ -77,7 +77,7 @@ export class Route53 implements DnsProvider {
     const { texts: before, ttl } = await this.#setOf(zone, name, signal)
     const after = edit(before)
     if (after.join() === before.join()) return
-    // A set without records cannot be: the last text takes the set along, which has to be named as it is.
+    // A set without records cannot be: the last text takes the set along, which has to be named unchanged.
     const change =
       after.length > 0
         ? changeXml('UPSERT', name, after, TTL_SECONDS)

@@ -12,7 +12,7 @@ export interface DnsSolverOptions {
   /** The DNS servers for CNAME and NS records: `address` or `address:port`. Default: the resolvers of the system. */
   readonly resolvers?: readonly string[]
   /**
-   * The servers that are asked whether a record is there. Default: those of the provider, else those that the zone's NS records
+   * The servers that are asked whether a record is there. Default: those of the provider, otherwise those that the zone's NS records
    * name.
    */
   readonly servers?: readonly string[] | undefined

@@ -1,4 +1,4 @@
-// One DNS message to a server and its answer: TCP, or UDP with repeats and TCP for what does not fit.
+// One DNS message to a server and its response: TCP, or UDP with repeats and TCP for what does not fit.
 
 import { createSocket } from 'node:dgram'
 import { connect } from 'node:net'

@@ -167,7 +167,7 @@ export class JsonConnection implements Connection {
     void this.drain().then(() => this.leave())
   }
 
-  /** A server of ours frees the name and closes behind the last answer. Others close at once, so the message to them goes behind the last answer. */
+  /** A server of ours frees the name and closes behind the last response. Others close at once, so the message to them goes behind the last response. */
   async drain(): Promise<void> {
     if (this.#isClosed) return
     const { promise: over, resolve } = deferred()

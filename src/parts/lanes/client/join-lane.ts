@@ -7,7 +7,7 @@ import type { Join } from '../../../join.ts'
 export class JoinLane {
   readonly #join: Join
   #isInLane = false
-  /** A lane that began before the last one was back. */
+  /** A lane that started before the last one was back. */
   #nextLane: (() => void) | undefined
 
   constructor(join: Join) {

@@ -42,7 +42,7 @@ export class SessionTrunk implements SessionLanes {
 
   begin(handler: StreamHandler | undefined, link: number, lane: number): void {
     const trunk = this.on(link)
-    // Lost meanwhile: the server finds that out as well.
+    // Lost in the meantime: the server finds that out as well.
     if (trunk === undefined) return
     if (!(handler instanceof Join)) return trunk.refuse(lane, { over() {}, more() {}, back() {} })
     const joined = this.#joins.get(handler) ?? new JoinLane(handler)
@@ -51,7 +51,7 @@ export class SessionTrunk implements SessionLanes {
   }
 
   wanted(): void {
-    // The wish and the trunk may meet on their way.
+    // The wish and the trunk may meet in transit.
     if (this.#isDialling || this.#opened?.link.isClosed === false) return
     // A thread does not know TLS.
     if (!this.#links.isPlain) return this.#refuse(undefined)
