@@ -183,7 +183,7 @@ test('a refusal names the name, and the flags with which an operator would allow
     const more = ['--subdomain', 'shop', '--exact', '--wire', wire]
     const [taken] = await said('--serve', folder, '--server', address, ...more)
     expect(taken).toBe(
-      'error NAME_TAKEN: Another client holds the name "shop". Choose another name, or stop that client: it may be yours, in another terminal.\n',
+      'error NAME_TAKEN: Another client uses the name "shop". Choose another name, or stop that client: it may be yours, in another terminal.\n',
     )
   }
   const [kind] = await said('tcp', '22', '--server', address)

@@ -211,7 +211,7 @@ describe('doctor', () => {
     })
     expect(stdout).toMatch(/^note +proxy +HTTPS_PROXY set, but not used/m)
     expect(stdout).toMatch(/^fail +app +nothing listens on \S+\n +→ Start the app/m)
-    expect(stdout).toMatch(/^fail +server +\S+ does not answer: .*\n +→ .*localtunnels server/m)
+    expect(stdout).toMatch(/^fail +server +\S+ does not respond: .*\n +→ .*localtunnels server/m)
     expect(exitCode).toBe(6)
   })
 

@@ -99,7 +99,7 @@ async function ask({ method, path, body }: AdminSettings, { url, token }: AdminA
       ...(body !== undefined && { body: JSON.stringify(body) }),
     })
   } catch (cause) {
-    throw new TunnelError('SERVER_UNREACHABLE', `No admin listener answers at ${url}.`, { cause })
+    throw new TunnelError('SERVER_UNREACHABLE', `No admin listener responds at ${url}.`, { cause })
   }
   const said: unknown = await answer.json().catch(() => undefined)
   const row: Row = typeof said === 'object' && said !== null ? { ...said } : {}
@@ -110,7 +110,7 @@ async function ask({ method, path, body }: AdminSettings, { url, token }: AdminA
   // The message has what to do at its end already.
   const detail =
     typeof fault.message === 'string' ? fault.message.replace(` ${ERRORS[code].action}`, '') : undefined
-  throw new TunnelError(code, plain(detail ?? `The admin listener answered ${answer.status}.`))
+  throw new TunnelError(code, plain(detail ?? `The admin listener returned ${answer.status}.`))
 }
 
 function isCode(code: string): code is ErrorCode {

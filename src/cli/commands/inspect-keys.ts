@@ -98,6 +98,6 @@ async function replayLast(session: InspectorSession): Promise<string> {
   if (last === undefined) return 'There is no request to replay yet.'
   const { replays } = await session.ask<ReplayResult>(`exchanges/${last.id}/replay`, {})
   const { exchange, verdict } = replays[0]!
-  const outcome = ({ status, code }: ExchangeRow) => (status > 0 ? `${status}` : (code ?? 'no answer'))
+  const outcome = ({ status, code }: ExchangeRow) => (status > 0 ? `${status}` : (code ?? 'no response'))
   return `↻ ${visible(last.method)} ${visible(last.path)}  ${outcome(last)} → ${outcome(exchange)}  ${verdict}`
 }

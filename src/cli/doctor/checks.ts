@@ -195,19 +195,19 @@ async function checkStatus({ dial, server }: Way, url: string): Promise<readonly
     }
     if (version !== undefined) {
       return [
-        { verdict: 'ok', what: 'server', found: `${url} answers, version ${version}` },
+        { verdict: 'ok', what: 'server', found: `${url} responds, version ${version}` },
         checkClock(answer),
       ]
     }
-    const found = `${url} answers ${answer.status}, but not as a tunnel server`
-    const fix = 'Check the address given with --server: something else answers there.'
+    const found = `${url} returns ${answer.status}, but not as a tunnel server`
+    const fix = 'Check the address given with --server: another program responds there.'
     return [{ verdict: 'fail', what: 'server', found, fix }]
   } catch (error) {
     return [
       {
         verdict: 'fail',
         what: 'server',
-        found: `${url} does not answer: ${reasonOf(error)}`,
+        found: `${url} does not respond: ${reasonOf(error)}`,
         ...fixOf(error),
       },
     ]

@@ -30,7 +30,7 @@ export async function askPage(
     const end = endOfHead(received)
     const head = end === -1 ? undefined : parseAnswerHead(received.subarray(0, end))
     if (head !== undefined) resolve({ ...head, body: received.toString('utf8', end) })
-    else reject(error ?? new Error('the answer is not HTTP'))
+    else reject(error ?? new Error('the response is not HTTP'))
   }
   const handler: SocketHandler = {
     received(bytes) {

@@ -20,10 +20,10 @@ export async function checkHttpPort(dial: Dial, host: string, port: number = HTT
     const location = headers.get('location') ?? ''
     if (status >= 301 && status <= 308 && location.startsWith('https://'))
       return { verdict: 'ok', what, found: `${url} leads to ${new URL(location).origin}` }
-    return { verdict: 'note', what, found: `${url} answers ${status}, and does not lead to https`, fix }
+    return { verdict: 'note', what, found: `${url} returns ${status}, and does not redirect to https`, fix }
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error)
-    return { verdict: 'note', what, found: `${url} does not answer: ${reason}`, fix }
+    return { verdict: 'note', what, found: `${url} does not respond: ${reason}`, fix }
   }
 }
 

@@ -83,7 +83,7 @@ function othersOf({ id, status }: ExchangeDetail, others: readonly ExchangeRow[]
   const list = (rows: readonly ExchangeRow[]) =>
     rows
       .slice(0, 5)
-      .map(other => `${other.id} (${other.status || 'no answer'})`)
+      .map(other => `${other.id} (${other.status || 'no response'})`)
       .join(', ')
   return [
     ...(replays.length > 0 ? [`Replays of it: ${list(replays)}.`] : []),

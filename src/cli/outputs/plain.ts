@@ -69,7 +69,7 @@ export class PlainOutput implements Output {
       case 'origin':
         this.#lastError = ''
         return this.#line(
-          `${event.service === undefined ? '' : `${event.service}: `}${event.isUp ? 'the app answers' : 'nothing answers yet'}: ${visible(event.origin)}`,
+          `${event.service === undefined ? '' : `${event.service}: `}${event.isUp ? 'the app responds' : 'nothing responds yet'}: ${visible(event.origin)}`,
         )
       case 'totals':
         return this.#line(totalsLine(event, this.#isUncounted))

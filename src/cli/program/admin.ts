@@ -62,7 +62,7 @@ export function addAdminCommand(program: Command, actions: Actions): void {
     method: 'POST',
     path: `/tunnels/${encodeURIComponent(name)}/probe`,
     done: ({ status, durationMs, code }) =>
-      status === 0 ? `No answer: ${shown(code)}.` : `${shown(status)} after ${shown(durationMs)} ms.`,
+      status === 0 ? `No response: ${shown(code)}.` : `${shown(status)} after ${shown(durationMs)} ms.`,
   }))
   add('clients', 'list connected clients', () => ({
     method: 'GET',

@@ -62,7 +62,7 @@ export class ClusterSource {
         return
       } catch (cause) {
         if (this.#directory.isRefused(cause)) return
-        const message = `${this.#directory.explain(cause)} The server starts when it answers.`
+        const message = `${this.#directory.explain(cause)} The server starts when it responds.`
         if (!isTold) output.event({ type: 'error', code: 'CLUSTER_UNREACHABLE', message })
         await pauseUntil(stop, RETRY_MS)
       }

@@ -46,7 +46,7 @@ export const CLIENT_ROWS = {
     subdomain: ['subdomain', 'Name to request', "the service's name", { kinds: 'http tls folder' }],
     exact: ['flag', 'Whether the service fails with `NAME_TAKEN` if the name is in use', '`false`', { kinds: 'http folder' }],
     wildcard: ['flag', 'Whether the names below the subdomain belong to it: `*.shop` in addition to `shop`', '`false`', { kinds: 'http tls folder' }],
-    'wildcard-hosts': ['set of domain', 'Names below a `wildcard` that may have certificates, such as `anna` and `a.b`', 'those that the app answers for', { kinds: 'http folder' }],
+    'wildcard-hosts': ['set of domain', 'Names below a `wildcard` that may have certificates, such as `anna` and `a.b`', 'those that the app responds for', { kinds: 'http folder' }],
     hosts: ['set of own-host', 'Custom domains, such as `www.customer.example`. Their DNS must point to the server, and the token must allow them', 'none', { kinds: 'http tls folder' }],
     protocol: ["'http/1.1' | 'h2c' | 'h2'", 'Protocol of the app: `h2c` is HTTP/2 without TLS, as gRPC servers use, `h2` is HTTP/2 of an `https://` URL', '`http/1.1`', { kinds: 'http' }],
     'host-header': ['host-header', "Host header of the app: `preserve` (the visitor's), `rewrite` (the app's own, Origin also), or a host", '`preserve`', { kinds: 'http' }],

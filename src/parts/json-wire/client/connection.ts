@@ -355,7 +355,7 @@ const NOT_REACHED: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'ORIGIN_REFUSED',
   'ORIGIN_UNREACHABLE',
   'ORIGIN_TLS',
-  'ORIGIN_SCHEME',
+  'ORIGIN_SPEAKS_PLAIN',
 ])
 
 /** The server asks for its operator. It can hide no other request than this one. */
