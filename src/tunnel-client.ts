@@ -27,7 +27,7 @@ export const CLIENT_PARTS: readonly object[] = [
  * (unless `reconnect` is false) and names and ports stay. It never throws outside of its own methods and never exits the
  * process; what goes wrong arrives as an `error` event with a stable `code`.
  *
- * Throws `OPTION_INVALID`, `OPTION_INVALID` or `NAME_INVALID` for options that cannot be used.
+ * Throws `OPTION_INVALID` or `NAME_INVALID` for options that cannot be used.
  */
 export class TunnelClient extends Client {
   constructor(options: TunnelClientOptions) {

@@ -120,7 +120,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
 
   /**
    * Connects and registers. Rejects with `SERVER_UNREACHABLE`, `SERVER_REFUSED`, `SERVER_UNTRUSTED`, `SERVER_SCHEME`, `CONNECT_TIMEOUT`, `TOKEN_REFUSED`,
-   * `NAME_TAKEN`, `NAME_RESERVED`, `NOT_ALLOWED`, `PROXY_FAILED`, `PROXY_AUTH_REFUSED`, `PROXY_FAILED`, with `OPTION_INVALID` when there is no tunnel to register, or with
+   * `NAME_TAKEN`, `NAME_RESERVED`, `NOT_ALLOWED`, `PROXY_FAILED`, `PROXY_AUTH_REFUSED`, with `OPTION_INVALID` when there is no tunnel to register, or with
    * `STATE_INVALID` when it is connected already; nothing goes on in the background then, and `connect` may be called
    * again.
    */
@@ -241,7 +241,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
 
   /**
    * Sets the place of the app of a client with `later`: a port of this machine, or the options of an app. Connections that are
-   * open stay where they are. Throws `STATE_INVALID` without `later`, `OPTION_INVALID` and `OPTION_INVALID`.
+   * open stay where they are. Throws `STATE_INVALID` without `later`, `OPTION_INVALID`.
    */
   forward(where: number | OriginOptions): void {
     if (this.#late === undefined)

@@ -11,7 +11,7 @@ import { HandlerOrigin } from './handler.ts'
 import { LateOrigin } from './late.ts'
 import type { Origin } from './origin.ts'
 
-/** Throws `OPTION_INVALID` or `OPTION_INVALID`. */
+/** Throws `OPTION_INVALID`. */
 export function originOf(
   options: OriginOptions,
   dial: Dial,

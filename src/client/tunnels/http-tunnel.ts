@@ -30,7 +30,7 @@ import {
   type TunnelSettings,
 } from './tunnel-settings.ts'
 
-/** An HTTP tunnel. Throws `OPTION_INVALID`, `OPTION_INVALID` or `NAME_INVALID` for what cannot be used. */
+/** An HTTP tunnel. Throws `OPTION_INVALID` or `NAME_INVALID` for what cannot be used. */
 export function httpTunnel(options: HttpTunnelOptions, environment: Environment, dial: Dial): TunnelSettings {
   const origin = originOf(options, dial, options.protocol)
   const routes = routesOf(options.routes ?? {}, dial)

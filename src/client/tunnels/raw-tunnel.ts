@@ -19,7 +19,7 @@ import {
   type TunnelSettings,
 } from './tunnel-settings.ts'
 
-/** A TCP tunnel. Throws `OPTION_INVALID` or `OPTION_INVALID` for what cannot be used. */
+/** A TCP tunnel. Throws `OPTION_INVALID` for what cannot be used. */
 export function tcpTunnel(options: TcpTunnelOptions, dial: Dial): TunnelSettings {
   return {
     ...rawTunnel(options, dial),

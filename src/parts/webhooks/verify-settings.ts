@@ -71,7 +71,7 @@ export function webhooksOf({ verify, guard, inbox }: HttpTunnelOptions = {}): re
   ]
 }
 
-/** The webhooks that a guard names, by path. Throws `OPTION_INVALID`, and `OPTION_INVALID` for what is not a path. */
+/** The webhooks that a guard names, by path. Throws `OPTION_INVALID`, also for a text that is not a path. */
 export function guardedWebhooks(
   paths: Readonly<Record<string, PathSignInMethods>>,
   mayWait: boolean,

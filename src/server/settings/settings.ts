@@ -95,7 +95,7 @@ const DEFAULT_PORTS = '20000-29999'
 
 const invalid = (text: string): TunnelError => new TunnelError('OPTION_INVALID', text)
 
-/** Throws `OPTION_INVALID` or `OPTION_INVALID` for what cannot be used. `fixed`: for tests. */
+/** Throws `OPTION_INVALID` for what cannot be used. `fixed`: for tests. */
 export function serverSettings(
   options: TunnelServerOptions,
   fixed: Partial<FixedBounds> = {},
