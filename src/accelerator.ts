@@ -66,7 +66,7 @@ export interface Trunk {
    * `terms`; without terms, whatever an app sends. The connection is lent until `over`. `undefined`: not now.
    */
   enter(socket: Socket, lane: number, terms: LaneTerms | undefined, handler: LaneHandler): Lane | undefined
-  /** Refuses a lane that the other side started. What it sent comes as `more`, if that is possible. */
+  /** Refuses a lane that the other side started. Its bytes come as `more`, if that is possible. */
   refuse(lane: number, handler: LaneHandler): void
 }
 
@@ -144,7 +144,7 @@ export interface LaneHandler {
   logged?(lines: Uint8Array, count: number): void
   /** The connection is the main thread's again. Called once. */
   over(end: LaneEnd): void
-  /** Bytes of the other side that were not passed on. What comes for the stream in frames belongs behind all of them. */
+  /** Bytes of the other side that were not passed on. Later frames of the stream follow all of them. */
   more(bytes: Uint8Array): void
   /** No more come. Called once. `isTorn`: the trunk is gone, and some of them may have been lost with it. */
   back(isTorn: boolean): void
@@ -172,7 +172,7 @@ export interface ExchangeCounts {
   readonly bytes: number
 }
 
-/** A lane is over. What it read and did not serve is the main thread's. */
+/** A lane is over. The main thread gets the bytes that it read and did not serve. */
 export interface LaneEnd {
   readonly counts: LaneCounts
   /** Bytes that went to the other side, and that came from it, without those that follow as `more`. */

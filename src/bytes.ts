@@ -47,7 +47,7 @@ export function joined(one: Uint8Array | undefined, other: Uint8Array | undefine
 const FIRST_CAPACITY = 1024
 const EMPTY: Uint8Array = new Uint8Array(0)
 
-/** What all buffers of one kind hold together. */
+/** The total of all buffers of one kind. */
 export class HeldBytes {
   bytes = 0
   /** Buffers that hold any. */
@@ -80,7 +80,7 @@ export class ByteBuffer {
     return this.#length
   }
 
-  /** What keeping it costs. */
+  /** The memory that keeping it costs. */
   get arrayBytes(): number {
     return this.#length === 0 ? 0 : this.#arrayBytes
   }

@@ -105,7 +105,7 @@ export interface DirectoryTables {
   listen(heard: (table: string, entry: TableEntry, changes: number) => void): Promise<() => void>
   /** Writes entries, each for itself, and tells all servers. One outcome for each. `maxKeys`: of the table. */
   put(table: string, entries: readonly TableEntry[], maxKeys: number): Promise<readonly PutOutcome[]>
-  /** All entries. Those that are written in the meantime may be missing; they are heard of. */
+  /** All entries. Entries that are written in the meantime may be missing; an event follows. */
   read(table: string): Promise<readonly TableEntry[]>
   /** Returns how many entries were written since the directory has its data. */
   changes(): Promise<number>
@@ -133,8 +133,8 @@ export interface Directory {
   /** The name is free, unless it is held by another epoch. `lost`: or it was granted to this server by that claim. */
   release(node: string, name: string, epoch: number, lost?: LostClaim): Promise<void>
   /**
-   * The servers that hold the name: none, one, or those of a shared name. One without a URL may come back. One without an id: the directory is
-   * new, or has lost its data, and a server that holds the name may not have said so yet.
+   * The servers that hold the name: none, one, or those of a shared name. A server without a URL may come back. A place without
+   * an id: the directory is new, or has lost its data, and a server that holds the name may not have reported it yet.
    */
   find(name: string): Promise<readonly Place[]>
   /** The ports that any server holds, as names: `tcp-20000`. */

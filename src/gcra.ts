@@ -99,7 +99,7 @@ export class Gcra {
 }
 
 /**
- * The remaining requests of one key, in memory that threads share. What they took is counted at the next renewal: a bucket that
+ * The remaining requests of one key, in memory that threads share. Their draws are counted at the next renewal: a bucket that
  * was full until then fills later for it, so they never get more than the bucket has.
  */
 class KeyAllotment implements Allotment {
@@ -140,7 +140,7 @@ class KeyAllotment implements Allotment {
     const left = Math.max(0, Atomics.load(this.left, 0))
     this.#count(this.#given - left, nowMs)
     this.#given = this.#gcra.availableOf(this.#key, nowMs)
-    // What threads take in the meantime stays taken.
+    // Draws of threads in the meantime stay counted.
     Atomics.add(this.left, 0, this.#given - left)
   }
 

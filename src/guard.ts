@@ -1,9 +1,6 @@
 // The guard of a tunnel as data: what its owner writes, and what of that goes to the server.
 
-/**
- * The sign-in methods of a tunnel. A visitor needs one of them; without any, everyone may visit. One of them is enough; with
- * none, all may.
- */
+/** The sign-in methods of a tunnel. A visitor needs one of them; without any, everyone may visit. */
 export interface SignInMethods {
   /**
    * A shared password, 6 to 256 characters: a page asks browsers for it, everything else sends it by HTTP Basic with any user

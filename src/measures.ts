@@ -1,5 +1,5 @@
-// What is measured of many exchanges: how many by the class of their status, and histograms of duration and size, in one row of
-// numbers that threads may share.
+// Measures of many exchanges: how many by the class of their status, and histograms of duration and size, in one row of numbers
+// that threads may share.
 //
 //   statuses 0 1xx … 5xx · seconds in sum · durations by bucket · sizes by bucket
 
@@ -56,7 +56,7 @@ function bucketOf(bounds: readonly number[], value: number): number {
   return bucket
 }
 
-/** What visitors did in the last five minutes, or since the server started. */
+/** The traffic of visitors in the last five minutes, or since the server started. */
 export interface RecentRow {
   readonly seconds: number
   readonly requests: number

@@ -85,8 +85,8 @@ export interface Pass {
   /** Cookies that the app does not get. */
   readonly withoutCookies?: readonly string[]
   /**
-   * The header lines for the app. The visitor's header lines with these names are removed. What the visitor sent under these
-   * names is removed. Trailers with any of these names: 400.
+   * The header lines for the app. The visitor's header lines with these names are removed. Trailers with any of these names:
+   * 400.
    */
   readonly requestHeaders?: readonly HeaderLine[]
   /** The header lines for the visitor, added to the app's response. */

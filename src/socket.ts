@@ -20,8 +20,8 @@ export interface ServerHandshake {
   /** The protocol that ALPN chooses of those that the hello offers. Default: ALPN is without a response. */
   readonly protocol?: string
   /**
-   * The PEM text of the authorities with which `context` verifies a certificate of the far side. One without gets in all the
-   * same: see `Socket.asked`.
+   * The PEM text of the authorities with which `context` verifies a certificate of the far side. A visitor without a
+   * certificate is accepted all the same: see `Socket.asked`.
    */
   readonly clientCa?: string
   /** Gets the decrypted connection when the handshake is done. */
@@ -50,7 +50,7 @@ export interface PeerCertificate {
   readonly raw: Uint8Array
 }
 
-/** The writing side of a connection. What opened it closes it. */
+/** The writing side of a connection. Its opener closes it. */
 export interface Socket {
   /**
    * Writes bytes[start, end), all of them by default, to the kernel and says how many it took: fewer than given means
@@ -139,8 +139,7 @@ export interface Loan {
   /** The descriptor, open until `giveBack`. */
   readonly descriptor: number
   /**
-   * Returns the connection to the main thread: nothing else uses the descriptor any more. What waited for that follows in
-   * `goOn`.
+   * Returns the connection to the main thread: nothing else uses the descriptor any more. Events that waited follow in `goOn`.
    */
   giveBack(): void
   /** Applies what happened during the loan: this side's end, the far side's end, the close. Else it is read again. */

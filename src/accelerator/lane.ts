@@ -51,7 +51,7 @@ export interface LaneOrder {
   readonly terms: LaneTerms | undefined
 }
 
-/** A lane is over for its own connection. What was read and is not served is the main thread's. */
+/** A lane is over for its own connection. The main thread gets the bytes that were read and not served. */
 export interface LaneOver {
   /** Bytes given to the trunk, and those that came from it and were passed on. */
   readonly sentBytes: number
@@ -240,7 +240,7 @@ export class Lane extends LaneSide {
     const count = kernel.receive(descriptor, request, EASY_REQUEST_BYTES - before, before)
     if (count === WOULD_BLOCK) return this.#isVisitorLeaving ? this.finish() : undefined
     if (count === 0) return this.finish()
-    // After a reset the runtime reads as well, paused or not: it is not known what lay between these bytes and the last. One
+    // After a reset the runtime reads as well, paused or not: it is not known what lay between these bytes and the last. An end
     // that comes only now lets it read all that is there at once, which is more than a lane takes.
     if (count < 0 || (this.#isVisitorLeaving && !kernel.isConnected(descriptor))) return this.finish(true)
     const end = before + count
@@ -368,8 +368,8 @@ export class Lane extends LaneSide {
   }
 
   /**
-   * Holds the beginning of a response, because most apps write head and body one after the other. What the rest takes longer
-   * than `HOLD_MS` to follow is handed back.
+   * Holds the beginning of a response, because most apps write head and body one after the other. If the rest takes longer than
+   * `HOLD_MS`, the held bytes are handed back.
    */
   #hold(bytes: Uint8Array, start: number, end: number, wholeBytes: number | undefined): void {
     this.tools.forgetHeads()

@@ -231,7 +231,7 @@ export class MainLanes {
     }
   }
 
-  /** The thread died. What a listener throws is reported, and the others are called all the same. */
+  /** The thread died. An error of a listener is reported, and the others are called all the same. */
   lose(thrown: (error: unknown) => void): void {
     const guarded = (task: () => void) => {
       try {

@@ -233,7 +233,7 @@ export class ThreadLanes {
         : new Lane(order, terms, trunk, this.#tools)
     this.#lanes[slot] = lane
     this.#laneCount++
-    // What is there already is reported as a change.
+    // Bytes that are there already are reported as a change.
     const events = EPOLLIN | EPOLLRDHUP
     const isWatched =
       descriptor !== -1 && this.#kernel.watch(this.#poll, descriptor, events, this.#firstNumber + slot)

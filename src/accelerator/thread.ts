@@ -237,7 +237,7 @@ class Thread {
       thrown(error)
       if (this.#jobs[job.slot] !== job) return
       this.#forget(job)
-      // What it holds belongs to no connection any more.
+      // Its content belongs to no connection any more.
       if (job instanceof PipedJob) this.#kernel.closePipe(job.pipe)
       this.#report(job.slot, undefined, undefined, true)
     }

@@ -102,8 +102,7 @@ export class WorkerThread {
   readonly lanes: MainLanes
   readonly #died: (cause: Error | undefined) => void
   /**
-   * Whether the thread has loaded its program, which takes about 50 ms. What it is given before waits for that, and so does a
-   * visitor.
+   * Whether the thread has loaded its program, which takes about 50 ms. Earlier orders wait for that, and so does a visitor.
    */
   isUp = false
   readonly #up = Promise.withResolvers<boolean>()

@@ -22,8 +22,8 @@ export interface SuggestedWindow {
 
 export interface Authority {
   /**
-   * Gets a certificate. What an earlier process started for the same id and names is continued: after a kill at any
-   * moment, no certificate that was issued is lost, and none is ordered twice. Until the caller has saved it
+   * Gets a certificate. An order of an earlier process for the same id and names is continued: after a kill at any moment, no
+   * certificate that was issued is lost, and none is ordered twice. Until the caller has saved it
    * (`CertificateStore.saveCertificate`), asking again yields the same one. Rejects with a `TunnelError`; one with
    * `retryAfterMs` says when to try again at the earliest.
    */

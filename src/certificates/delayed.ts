@@ -17,7 +17,7 @@ export class Delayed extends TunnelError {
   }
 }
 
-/** The tunnel left while its order waited. That is not a failure: the next visitor of the name asks for its certificate. */
+/** The tunnel left while its order waited. This is not a failure: the next visitor of the name asks for its certificate. */
 export class Gone extends TunnelError {
   constructor(name: string) {
     const action = 'Its certificate is ordered when a visitor comes to a tunnel of this name.'

@@ -98,13 +98,13 @@ export class FileCertificates extends Events<FileCertificatesEvents> implements 
     return this.#reading
   }
 
-  /** Stops watching. What was read is served on. */
+  /** Stops watching. Certificates that were read are served on. */
   close(): void {
     this.#watch.stop()
   }
 
   async #readAll(): Promise<void> {
-    // What changed while it was being read may have been read half.
+    // A file that changed during the read may be incomplete.
     while (this.#isStale) {
       this.#isStale = false
       const before = this.#loaded

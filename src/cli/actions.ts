@@ -1,4 +1,4 @@
-// What each command does: its code is loaded when the command is given.
+// The actions of the commands: their code is loaded when the command is given.
 
 import type { Command } from 'commander'
 import type { AdminSettings } from './commands/admin.ts'

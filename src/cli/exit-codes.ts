@@ -1,4 +1,4 @@
-// What the process returns: documented in docs/cli.md, public like the error codes.
+// The exit codes of the process: documented in docs/cli.md, public like the error codes.
 
 import type { ErrorCode } from '../errors.ts'
 

@@ -1,4 +1,4 @@
-// What the user reads when a command fails: one line with a code, in the words of the command line.
+// The text for a user whose command fails: one line with a code, in the words of the command line.
 
 import { inspect } from 'node:util'
 import { type Command, CommanderError } from 'commander'

@@ -1,4 +1,4 @@
-// What every command gets to run with.
+// The environment of every command.
 
 import type { Output } from './output.ts'
 

@@ -178,7 +178,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     await this.disconnect()
   }
 
-  /** Gives all names and ports back and closes. What is in progress is cut; resolves once the server has closed too. */
+  /** Gives all names and ports back and closes. Open requests are cut; resolves once the server has also closed. */
   async disconnect(): Promise<void> {
     if (this.#state !== 'idle' && this.#state !== 'closed') {
       const connection = this.#connection
@@ -216,7 +216,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
   }
 
   /**
-   * Adds a UDP tunnel. One with the same `remotePort` as a TCP tunnel works next to it. That the service does not
+   * Adds a UDP tunnel. A UDP tunnel with the same `remotePort` as a TCP tunnel works next to it. That the service does not
    * listen arrives as an `error` event, `ORIGIN_REFUSED`; one that starts later gets what is sent then.
    */
   async udp(options: UdpTunnelOptions): Promise<Tunnel> {
@@ -337,7 +337,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
       // Its own refusal, if there was one, came before and says more than the first of all.
       if (this.#state === 'connecting')
         await this.#connecting?.catch((error: unknown) => tunnel.refuse(error))
-      // One that was refused with the others is not asked for again.
+      // A tunnel that was refused with the others is not requested again.
       if (this.#connection !== undefined && this.#tunnels.has(tunnel))
         await this.#tunnels.register(tunnel, this.#connection)
       await tunnel.ready
@@ -459,8 +459,8 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
   }
 
   /**
-   * Registers the tunnels on another connection: another program has the server's ports, or there are other servers. What is
-   * in progress ends on this connection, which the server closes when it is done.
+   * Registers the tunnels on another connection: another program has the server's ports, or there are other servers. Open
+   * requests end on this connection, which the server closes when it is done.
    */
   #moveOn(connection: Connection, reports: VisitReports, code: ErrorCode): void {
     if (this.#state !== 'connected' || !this.#settings.isReconnecting || this.#tunnels.size === 0) return

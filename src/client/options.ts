@@ -6,10 +6,10 @@ import type { WebSocketHandlers } from './origins/app-websocket.ts'
 import type { HandlerServer } from './origins/upgrades.ts'
 
 /**
- * Answers a request in process: the `fetch` of Hono, Elysia, or a plain function. Bodies stream both ways and
- * `request.signal` aborts when the visitor leaves. What it throws becomes a 500 `HANDLER_FAILED`
- * for the visitor and an `error` event with the same code, whose `cause` is what was thrown. WebSockets: `server.upgrade(request)`
- * with the option `websocket`, as for `Bun.serve`, or `upgradeWebSocket(request)`, as in Deno.
+ * Answers a request in process: the `fetch` of Hono, Elysia, or a plain function. Bodies stream both ways and `request.signal`
+ * aborts when the visitor leaves. An error becomes a 500 `HANDLER_FAILED` for the visitor and an `error` event with the same
+ * code, whose `cause` is the error. WebSockets: `server.upgrade(request)` with the option `websocket`, as for `Bun.serve`, or
+ * `upgradeWebSocket(request)`, as in Deno.
  */
 export type FetchHandler = (
   request: Request,
@@ -31,7 +31,7 @@ export interface OriginOptions {
   readonly url?: string
   /** The path of the app's unix socket. */
   readonly unix?: string
-  /** The app as a function: no port at all. What it throws becomes a 500 `HANDLER_FAILED` and an `error` event. */
+  /** The app as a function: no port at all. An error becomes a 500 `HANDLER_FAILED` and an `error` event. */
   readonly fetch?: FetchHandler
   /** The handlers of WebSockets that `fetch` made with `server.upgrade`. Without `fetch`: `OPTION_INVALID`. */
   readonly websocket?: WebSocketHandlers
@@ -78,11 +78,11 @@ export interface RouteOptions extends OriginOptions {
 
 /** The options of all kinds of tunnels. */
 export interface SharedTunnelOptions {
-  /** A token for this tunnel alone. Default: that of the connection. One that does not open it: `NOT_ALLOWED`. */
+  /** A token for this tunnel alone. Default: that of the connection. If the token does not allow it: `NOT_ALLOWED`. */
   readonly token?: string
   /**
    * The access rules and sign-in methods of the tunnel ([guards.md](guards.md)). Default: everybody. A server that does not
-   * know guards, or the JSON wire: `FEATURE_UNSUPPORTED`, and no tunnel. What the server cannot do: `OPTION_INVALID` or
+   * know guards, or the JSON wire: `FEATURE_UNSUPPORTED`, and no tunnel. If the server cannot do something: `OPTION_INVALID` or
    * `GUARD_UNAVAILABLE`.
    */
   readonly guard?: GuardOptions
@@ -137,9 +137,9 @@ export interface CopyPool {
 /** An HTTP tunnel: `client.http(…)`. */
 export interface HttpTunnelOptions extends OriginOptions, SharedTunnelOptions {
   /**
-   * The app gets webhooks, whose signatures are checked on this machine: the inspector shows what came of it, and with `require` a request
-   * without a valid one gets 401 `SIGNATURE_INVALID` and does not reach the app. Not together with `protocol`. Default:
-   * nothing is checked. What cannot be used: `OPTION_INVALID`.
+   * The app gets webhooks, whose signatures are checked on this machine: the inspector shows what came of it, and with
+   * `require` a request without a valid one gets 401 `SIGNATURE_INVALID` and does not reach the app. Not together with
+   * `protocol`. Default: nothing is checked. If it cannot be used: `OPTION_INVALID`.
    */
   readonly verify?: VerifyOptions
   /**
@@ -168,10 +168,10 @@ export interface HttpTunnelOptions extends OriginOptions, SharedTunnelOptions {
    */
   readonly pool?: boolean | { readonly affinity: 'none' | 'cookie' | 'address' } | CopyPool
   /**
-   * The requests that the app gets, as a filter of `docs/inspector.md`: `POST path:/hooks/* body:"invoice.paid"`. Its keys are those of a
-   * request: `method`, `path`, `host`, `header`, `body`. Others get 404 and `FILTERED_OUT`, or by another client of the pool. With
-   * `body` a request is kept until it is complete, up to 1 MiB; a longer one: `BODY_TOO_LARGE`. Default: all of them. What is no such
-   * filter: `OPTION_INVALID`.
+   * The requests that the app gets, as a filter of `docs/inspector.md`: `POST path:/hooks/* body:"invoice.paid"`. Its keys are
+   * those of a request: `method`, `path`, `host`, `header`, `body`. Others get 404 and `FILTERED_OUT`, or by another client of
+   * the pool. With `body` a request is kept until it is complete, up to 1 MiB; a longer one: `BODY_TOO_LARGE`. Default: all of
+   * them. If it is not such a filter: `OPTION_INVALID`.
    */
   readonly filter?: string
   /**
@@ -191,9 +191,9 @@ export interface HttpTunnelOptions extends OriginOptions, SharedTunnelOptions {
    */
   readonly wildcardHosts?: readonly string[]
   /**
-   * Hosts of your own that the tunnel answers besides its name, such as `['www.customer.example']`: their DNS leads to the server, and
-   * the token opens them. Default none. At most 32, otherwise `OPTION_INVALID`. One that another tunnel has: `HOST_TAKEN`; one that the
-   * token does not open: `NOT_ALLOWED`. Streams wire only.
+   * Hosts of your own that the tunnel answers besides its name, such as `['www.customer.example']`: their DNS leads to the
+   * server, and the token opens them. Default none. At most 32, otherwise `OPTION_INVALID`. If another tunnel has it:
+   * `HOST_TAKEN`; if the token does not allow it: `NOT_ALLOWED`. Streams wire only.
    */
   readonly hosts?: readonly string[]
   /**
@@ -259,9 +259,9 @@ export interface TlsTunnelOptions extends RawTunnelOptions {
   /** Whether the tunnel also receives connections for all names below its own. Default `false`. */
   readonly wildcard?: boolean
   /**
-   * Hosts of your own that the tunnel answers besides its name, such as `['www.customer.example']`: their DNS leads to the server, and
-   * the token opens them. Default none. At most 32, otherwise `OPTION_INVALID`. One that another tunnel has: `HOST_TAKEN`; one that the
-   * token does not open: `NOT_ALLOWED`. Streams wire only.
+   * Hosts of your own that the tunnel answers besides its name, such as `['www.customer.example']`: their DNS leads to the
+   * server, and the token opens them. Default none. At most 32, otherwise `OPTION_INVALID`. If another tunnel has it:
+   * `HOST_TAKEN`; if the token does not allow it: `NOT_ALLOWED`. Streams wire only.
    */
   readonly hosts?: readonly string[]
 }
@@ -289,8 +289,8 @@ export interface InspectOptions {
    */
   readonly memory?: number
   /**
-   * The stored bytes of each body, WebSocket message and server-sent event. Default 262,144 (256 KiB): most JSON and HTML. What
-   * is beyond is counted.
+   * The stored bytes of each body, WebSocket message and server-sent event. Default 262,144 (256 KiB): most JSON and HTML.
+   * Further bytes are counted.
    */
   readonly maxBody?: number
   /** Exchanges kept. Default 1,000. At the limit the oldest that is not pinned is dropped. */
@@ -309,7 +309,7 @@ export interface InspectOptions {
   readonly secrets?: readonly string[]
   /**
    * The port of the page and the API on 127.0.0.1 and ::1. Default 4040, otherwise the next that is free. `0`: any free one.
-   * `false`: neither, for programs that read `tunnel.exchanges`. One that is given and in use: `PORT_IN_USE`.
+   * `false`: neither, for programs that read `tunnel.exchanges`. If the given port is in use: `PORT_IN_USE`.
    */
   readonly port?: number | false
   /**
@@ -365,7 +365,7 @@ export interface TunnelClientOptions extends HttpTunnelOptions {
    * `OPTION_INVALID`.
    */
   readonly cert?: string
-  /** The private key of `cert` as PEM. Default none. One that does not fit: `OPTION_INVALID`. */
+  /** The private key of `cert` as PEM. Default none. If it does not fit: `OPTION_INVALID`. */
   readonly key?: string
   /**
    * The public key that the server's certificate must have, besides all else: `sha256//` and base64 of its SHA-256, as curl has
@@ -442,8 +442,8 @@ export interface TunnelClientEvents {
    */
   connected: { readonly url: string; readonly subdomain: string; readonly wire: 'streams' | 'json' }
   /**
-   * A tunnel is granted: at first, after each reconnect (its address may be another), and when the server moves it to
-   * another URL. One that the server revokes is an `error` with the code; the last one is `close`.
+   * A tunnel is granted: at first, after each reconnect (its address may be another), and when the server moves it to another
+   * URL. A tunnel that the server revokes is an `error` with the code; the last one is `close`.
    */
   registered: {
     readonly kind: 'http' | 'tcp' | 'udp' | 'tls'

@@ -140,7 +140,7 @@ function isFor(kind: string, key: string): boolean {
 }
 
 function checkTarget(path: string, possible: readonly string[], check: Check): void {
-  // Those with a fault of their own are given as well.
+  // Services with a fault of their own are also returned.
   const [first, second] = possible.filter(key => check.isGiven(`${path}.${key}`))
   if (first === undefined) {
     const names = listOf(possible.map(key => `"${key}"`))

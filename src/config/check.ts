@@ -36,7 +36,7 @@ export interface Checked<Config> {
   readonly places: ReadonlyMap<string, Place | undefined>
 }
 
-/** Values by the names of their options. What could not be used is left out, and a fault says why. */
+/** Values by the names of their options. A value that could not be used is left out, and a fault says why. */
 export type Values = Readonly<Record<string, unknown>>
 
 export class Check {
@@ -193,7 +193,7 @@ export class Check {
       if (refusal !== undefined) return this.#fault(node, path, refusal)
       const expanded = expand(found, environment)
       if ('message' in expanded) return this.#fault(node, path, expanded.message)
-      // What a variable holds may be a secret, in the wrong place by mistake.
+      // A variable may hold a secret, in the wrong place by mistake.
       if (expanded.text !== found && shown !== undefined) shown = `what ${shown} stands for`
       found = expanded.text
     }

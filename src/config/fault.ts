@@ -1,4 +1,4 @@
-// What is wrong with a configuration file, and where.
+// A fault of a configuration file, with its place.
 
 /** A place in a text. Both are counted from 1, the column in UTF-16 units, as editors count. */
 export interface Place {
@@ -18,7 +18,7 @@ export function faultLine(file: string, { at, message }: Fault): string {
   return at === undefined ? `${file} ${message}` : `${file}:${at.line}:${at.column} ${message}`
 }
 
-/** Sorts faults in the order of the file. Those without a place come first: they concern all of it. */
+/** Sorts faults in the order of the file. Faults without a place come first: they concern the whole file. */
 export function sortFaults(faults: readonly Fault[]): readonly Fault[] {
   const at = (fault: Fault) => fault.at ?? { line: 0, column: 0 }
   return faults.toSorted((first, second) => {

@@ -1,4 +1,4 @@
-// Finds the configuration file and reads its text. What cannot be read is a fault, never an exception.
+// Finds the configuration file and reads its text. A file that cannot be read is a fault, never an exception.
 
 import { closeSync, existsSync, fstatSync, openSync, readFileSync, statSync } from 'node:fs'
 import { extname, join } from 'node:path'

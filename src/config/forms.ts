@@ -1,4 +1,4 @@
-// What a text must look like, by the name of what it stands for.
+// The forms of texts, by the name of their meaning.
 
 import { isIP } from 'node:net'
 import { domainHint, isValidSubdomain, parseHost } from '../names.ts'

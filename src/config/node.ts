@@ -1,4 +1,4 @@
-// What every syntax is read into: tables, lists and values, each with its place in the file.
+// The tree of every syntax: tables, lists and values, each with its place in the file.
 
 import type { Fault, Place } from './fault.ts'
 

@@ -1,4 +1,4 @@
-// What a server's configuration file means: the options of a TunnelServer.
+// The meaning of a server's configuration file: the options of a TunnelServer.
 
 import type { TunnelServerOptions } from '../server/settings/options.ts'
 import type { SharedRates } from '../shared-rates.ts'

@@ -119,7 +119,7 @@ export class MemoryDirectory implements Directory {
         continue
       }
       this.#put(node, hold, times)
-      // One that was unknown is asked for again within a second.
+      // A name that was unknown is asked for again within a second.
       if (record !== undefined && own === undefined) this.#tell(hold.name, node, hold.epoch)
     }
     return Promise.resolve(lost)

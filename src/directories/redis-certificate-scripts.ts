@@ -1,4 +1,4 @@
-// What `RedisCertificates` does in one step each. KEYS[1] is the prefix with a colon. Times are those of the caller's clock.
+// The scripts of `RedisCertificates`, each one step. KEYS[1] is the prefix with a colon. Times are those of the caller's clock.
 
 /** The script to plan. ARGV: id, times as JSON, when to look at it. Nothing when there is no such certificate. */
 export const RESCHEDULE: string = `

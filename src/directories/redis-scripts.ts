@@ -1,4 +1,4 @@
-// What a directory in Redis does in one step each. `memory.ts` is the same in TypeScript, and a test compares them.
+// The scripts of a directory in Redis, each one step. `memory.ts` is the same in TypeScript, and a test compares them.
 //
 // KEYS[1] is always the prefix with a colon; the names of all other keys begin with it. A name is a hash of epoch, proof,
 // shared, tls, and for each server that holds it a field "@<server>" with the epoch of its hold.
@@ -160,7 +160,7 @@ for node in pairs(found.nodes) do
 end
 return answer`
 
-/** The script to filter. ARGV: names of ports. Those that are held; the others are forgotten. */
+/** The script to filter. ARGV: names of ports. It returns the claimed names; the others are forgotten. */
 export const HELD: string = `${RECORD}
 local held = {}
 for _, name in ipairs(ARGV) do

@@ -296,7 +296,7 @@ function connectionOf({ url, ca }: RedisDirectoryOptions): RedisOptions {
     connectTimeout: COMMAND_MS,
     // Then it connects again: a network that lets nothing through says nothing, and a kernel gives up after a quarter of an hour.
     socketTimeout: COMMAND_MS,
-    // What cannot be asked now is refused now: a visitor waits for it.
+    // A question that cannot be asked now is refused now: a visitor waits for it.
     maxRetriesPerRequest: 0,
     enableOfflineQueue: true,
     autoResubscribe: true,

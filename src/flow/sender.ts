@@ -15,8 +15,8 @@ const TURN_BYTES = 131_072
  */
 const PORTION = 48
 /**
- * Flows of one tunnel that wait for their turn, each with at most the credit of its stream. What comes for more of them
- * is dropped. 64 flows with a full portion are some 15 turns, so a datagram that is not dropped waits for about 50 ms.
+ * Flows of one tunnel that wait for their turn, each with at most the credit of its stream. Datagrams for further flows are
+ * dropped. 64 flows with a full portion are some 15 turns, so a datagram that is not dropped waits for about 50 ms.
  */
 export const MAX_WAITING_FLOWS = 64
 

@@ -1,4 +1,4 @@
-// What the flows of one UDP tunnel share: its turn of the event loop, and how much of it waits.
+// The state that the flows of one UDP tunnel share: its turn of the event loop, and how much of it waits.
 
 import type { Scheduler } from '../session/scheduler.ts'
 import type { Turns } from '../session/turns.ts'

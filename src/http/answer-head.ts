@@ -209,7 +209,7 @@ function isAnswerFramed(head: ResponseHead, requestMethod: string): boolean {
   }
   if (head.body === 'close') head.keepAlive = false
   if (status === 101) {
-    // RFC 9110 section 7.8: a 101 says what it switches to. One that does not is a trick or a mistake.
+    // RFC 9110 section 7.8: a 101 says what it switches to. A response that does not is a trick or a mistake.
     if (isOld || !fields.upgrades || fields.upgradeLine < 0)
       return isFault(head, 'it is a 101 without "Connection: Upgrade", or without Upgrade')
     head.upgrade = fields.readUpgrade()

@@ -47,7 +47,7 @@ export class Fields {
   /** The schemes of the credentials or challenges, as `schemesIn` has them. */
   #schemes = 0
 
-  // What the Connection lines say.
+  // The names in the Connection lines.
   closes = false
   keepsAlive = false
   upgrades = false

@@ -51,7 +51,10 @@ export interface HandlerOptions {
   readonly failed?: (error: unknown, request: string) => void
   /** A request asks for a WebSocket: called before the handler is. */
   readonly offers?: (request: Request) => void
-  /** The handler of such a request has responded. What has the connection from now on, the response of the upgrade sent; `undefined`: nothing, the handler's answer counts. */
+  /**
+   * The handler of such a request has responded. It gets the receiver of the connection after the response of the upgrade was
+   * sent; `undefined`: nothing, the handler's answer counts.
+   */
   readonly upgraded?: (request: Request, sink: HandlerSink) => Switched | undefined
 }
 
@@ -187,7 +190,7 @@ export class HandlerConnection {
     this.#exchange = exchange
     const { signal } = exchange.abort
     const request = requestOf(head, this.#options.scheme ?? 'forwarded', exchange.body?.stream, signal)
-    // What the head says is read now: its bytes may be gone when the response is there.
+    // The head is read now: its bytes may be gone when the response is there.
     const to = { method: head.method, minorVersion: head.minorVersion, keepAlive: head.keepAlive }
     if (request === undefined) return this.#refuse('METHOD_REFUSED', `${head.method} cannot be served here.`)
     const mayUpgrade = head.upgrade === 'websocket' && this.#options.upgraded !== undefined

@@ -1,4 +1,4 @@
-// The paths that apps may read where one is written. What a path decides must hold for all.
+// The paths that apps may read where one is written. A decision about a path must hold for all of them.
 
 /** Whether there is only one way to read the path: no escapes, backslashes, empty or dot segments, parameters. */
 export function isPlain(path: string): boolean {
@@ -61,8 +61,8 @@ export function readingsOf(target: string): readonly string[] | undefined {
 }
 
 /**
- * The maximum length of a path, which then costs the event loop some 0.05 ms: one visitor can ask for thousands. What apps and
- * browsers write has a few of each.
+ * The maximum length of a path, which then costs the event loop some 0.05 ms: one visitor can ask for thousands. Paths of apps
+ * and browsers have a few of each.
  */
 const MAX_CHARS = 512
 const MAX_ODD = 64

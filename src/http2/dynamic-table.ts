@@ -59,8 +59,8 @@ export class DynamicTable {
   }
 
   /**
-   * Adds an entry, whose name and value lie in arrays other than that of the table. One that is larger than the whole table
-   * empties it and is not added, which is not an error (RFC 7541 section 4.4).
+   * Adds an entry, whose name and value lie in arrays other than that of the table. An entry that is larger than the whole
+   * table empties it and is not added, which is not an error (RFC 7541 section 4.4).
    */
   add(
     nameBytes: Uint8Array,

@@ -60,7 +60,7 @@ export interface FrameDecoderOptions {
 /** The initial size of the buffer for payloads: all frames of a fixed size fit. */
 const PARTIAL_BYTES = 64
 
-// What is being read.
+// The part that is being read.
 const IN_PREFACE = 0
 const IN_HEADER = 1
 const IN_PADDING_LENGTH = 2
@@ -264,7 +264,7 @@ export class FrameDecoder {
     if (this.#partialLength === this.#left) {
       const payload = this.#partial
       this.#partialLength = 0
-      // What a large payload made it grow to is not kept.
+      // An array that a large payload made larger is not kept.
       if (payload.length > PARTIAL_BYTES) this.#partial = new Uint8Array(PARTIAL_BYTES)
       this.#finishPayload(payload, 0, this.#left)
     }

@@ -1,4 +1,4 @@
-// What the header of a frame shows of its faults (RFC 9113 section 6): sizes, and which stream a frame may name.
+// The faults that the header of a frame shows (RFC 9113 section 6): sizes, and which stream a frame may name.
 
 import { type Fault, FRAME_SIZE_ERROR, PROTOCOL_ERROR } from './error-codes.ts'
 import * as Frame from './frame.ts'

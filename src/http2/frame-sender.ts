@@ -1,5 +1,5 @@
-// What one connection sends: frames go into the outbox, in the order in which they leave; DATA as far as the windows and the
-// kernel have room, stream after stream.
+// The sending side of one connection: frames go into the outbox, in the order in which they are sent; DATA as far as the
+// windows and the kernel have room, stream after stream.
 
 import { copyBytes } from '../bytes.ts'
 import type { ResponseHead } from '../http/head.ts'

@@ -33,8 +33,8 @@ export function maxHeadBlockBytes(head: RequestHead | ResponseHead): number {
 }
 
 /**
- * Encodes a response, interim ones too, to `into` from `at` on, which has room for `maxHeadBlockBytes`. Answers where the block ends.
- * What concerns the connection to the origin stays out. A 101 becomes the 200 of an extended CONNECT (RFC 8441).
+ * Encodes a response, interim ones too, to `into` from `at` on, which has room for `maxHeadBlockBytes`. Answers where the block
+ * ends. Lines about the connection to the origin stay out. A 101 becomes the 200 of an extended CONNECT (RFC 8441).
  */
 export function encodeResponseHead(
   encoder: FieldEncoder,
@@ -103,7 +103,7 @@ export function encodeRequestHead(
 
 function encodePath(encoder: HpackEncoder, head: RequestHead, into: Uint8Array, at: number): number {
   const { bytes, pathStart, targetEnd } = head
-  // What follows the authority of an absolute target may be nothing, or begin with the query.
+  // The text after the authority of an absolute target may be nothing, or begin with the query.
   if (pathStart === targetEnd) {
     const path = head.method === 'OPTIONS' ? ASTERISK : ROOT
     return encoder.known(into, at, PATH, path, 0, 1)

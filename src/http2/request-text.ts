@@ -2,7 +2,7 @@
 //
 //   :method GET  :path /a?b  :authority a.example  accept */*   →   GET /a?b HTTP/1.1  Host: a.example  accept: */*
 //
-// What is refused here is what RFC 9113 section 8 calls malformed, a stream error PROTOCOL_ERROR, and what the text could not show.
+// It refuses what RFC 9113 section 8 calls malformed, a stream error PROTOCOL_ERROR, and what the text could not show.
 
 import { isSameText, isSpelled, SEMICOLON, SLASH, SP, TOKEN } from '../http/characters.ts'
 import * as Field from '../http/field-names.ts'

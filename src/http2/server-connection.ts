@@ -23,7 +23,7 @@ export const CONNECTION_WINDOW_BYTES = 1_048_576
 export const MAX_DROPPED_BYTES = 16_777_216
 /** The number of round trips without any of them. A visitor may answer some PINGs before it uses a window that grew. */
 export const QUIET_TRIPS = 4
-/** The maximum number of CONTINUATION frames in a head. Those who write frames fill them: four hold the largest head. */
+/** The maximum number of CONTINUATION frames in a head. Senders of many frames fill them: four hold the largest head. */
 export const MAX_CONTINUATIONS = 16
 /**
  * Frames that ask for a response or for nothing: PING, SETTINGS, PRIORITY, WINDOW_UPDATE, CONTINUATION, DATA without data, frames of
@@ -357,7 +357,7 @@ export class ServerConnection implements FrameHandler {
   /** Gives credit for `count` bytes of a stream that were passed on. */
   consumed(stream: ServerStream, count: number): void {
     if (count === 0) return
-    // What a closed stream had was returned to the connection when it closed.
+    // The credit of a closed stream was returned to the connection when it closed.
     if (stream.isClosed || stream.isDropping) return
     stream.heldBytes -= count
     this.#consumed(count)
@@ -366,7 +366,7 @@ export class ServerConnection implements FrameHandler {
 
   // ── The end ────────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** Asks the peer to open no more streams. Those that it opens before it knows are served: `sawGoaway` follows. */
+  /** Asks the peer to open no more streams. Streams that it opens before it knows are served: `sawGoaway` follows. */
   shutDown(): void {
     if (this.#isShuttingDown || this.#isOver) return
     this.#isShuttingDown = true

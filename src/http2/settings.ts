@@ -1,4 +1,4 @@
-// What the peer's SETTINGS say (RFC 9113 section 6.5.2, RFC 8441 section 3), and whether they may.
+// The peer's SETTINGS (RFC 9113 section 6.5.2, RFC 8441 section 3), and their check.
 
 import { DEFAULT_TABLE_BYTES } from './dynamic-table.ts'
 import { FLOW_CONTROL_ERROR, PROTOCOL_ERROR } from './error-codes.ts'

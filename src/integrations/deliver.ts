@@ -10,7 +10,7 @@ export interface DeliverOptions {
   readonly sign?: Partial<Record<Provider, string>>
   /** Headers instead of those of the file; `undefined` leaves one out. */
   readonly headers?: Readonly<Record<string, string | undefined>>
-  /** What the URL of the request begins with. Default: `http://` and the Host of the file. */
+  /** The beginning of the request's URL. Default: `http://` and the Host of the file. */
   readonly base?: string
 }
 

@@ -26,7 +26,7 @@ export interface TestTunnel extends AsyncDisposable {
   readonly url: string
   /** The client: its events, and everything else it can do. */
   readonly client: TunnelClient
-  /** What came, each exchange once it has ended; the loop ends with the tunnel. */
+  /** The exchanges, each once it has ended; the loop ends with the tunnel. */
   readonly exchanges: AsyncIterable<Exchange>
   /** As that of `TunnelClient`, with a `timeout` of 4,000 ms by default: less than what test runners give a test. */
   waitFor(filter: string, options?: WaitOptions): Promise<Exchange>

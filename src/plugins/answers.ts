@@ -1,4 +1,4 @@
-// What guards answer themselves: JSON for programs, small pages with a form for people.
+// The responses of guards: JSON for programs, small pages with a form for people.
 
 import { ERRORS, type ErrorCode } from '../errors.ts'
 import { errorJson } from '../http/error-answer.ts'

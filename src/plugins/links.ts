@@ -23,7 +23,7 @@ export class Links implements Way {
     const link = this.#read(sealed, visitor.tunnel)
     if (link === undefined) return refused(visitor)
     const { method } = visitor.head
-    // Mail scanners and previews follow links. What they may do is look.
+    // Mail scanners and previews follow links. They may only look.
     if (link.once !== true) return method === 'GET' ? this.#enter(visitor, link, sessions) : refused(visitor)
     if (method === 'POST')
       return {

@@ -76,7 +76,7 @@ export class Login implements Way {
       })
       // In the browser that began: another one that is led to the callback has no such cookie.
       const exp = Math.floor(Date.now() / 1_000) + LOGIN_SECONDS
-      // What does not fit leads to its page, or to the first one.
+      // Other paths lead to its page, or to the first one.
       const kept = [to, to.replace(/\?.*/, '')].find(one => one.length <= MAX_KEPT_CHARS) ?? '/'
       const begun = seal(this.#key, PURPOSE, { state, nonce, verifier, to: kept, exp })
       const name = loginNameOf(visitor, begunCount++)

@@ -1,4 +1,4 @@
-// What one server has of a key's shared rate: visitors take from it, on the main thread and in lanes.
+// The share of one server in a key's rate: visitors draw from it, on the main thread and in lanes.
 
 import type { RateRule } from '../guard.ts'
 import type { Allotment } from '../plugin.ts'

@@ -37,8 +37,8 @@ import {
 } from './way.ts'
 
 /**
- * The header with the visitor's identity, if the sign-in method has one. What visitors send under this name never reaches the
- * app.
+ * The header with the visitor's identity, if the sign-in method has one. The visitor's own header of this name never reaches
+ * the app.
  */
 export const USER_HEADER = 'x-localtunnels-user'
 

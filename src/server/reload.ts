@@ -1,4 +1,4 @@
-// What other settings mean for a server that runs: what cannot change then, and what it revokes.
+// Changed settings of a running server: what cannot change then, and what it revokes.
 
 import { TunnelError } from '../errors.ts'
 import type { ClientConnection } from './contracts/clients.ts'

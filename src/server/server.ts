@@ -159,7 +159,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
    * call waits for the same end.
    */
   async stop(): Promise<void> {
-    // One that fails to start has nothing to stop; `start()` tells its caller why.
+    // A part that fails to start has nothing to stop; `start()` tells its caller why.
     if (this.#room.state === 'starting') await this.#starting?.catch(() => {})
     if (this.#room.state === 'running') this.#stopping = this.#drainAndStop('SERVER_DRAINING')
     await this.#stopping

@@ -61,7 +61,7 @@ export class Arrivals implements Waiting {
     })
   }
 
-  /** Takes a portion, and more if there is time. What is left waits for the session's turn, and the carrier with it. */
+  /** Takes a portion, and more if there is time. The rest waits for the session's turn, and the carrier with it. */
   #decode(bytes: Uint8Array, start: number, end: number): void {
     const turns = this.#turns
     let at = start

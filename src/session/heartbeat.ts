@@ -63,7 +63,7 @@ export class Heartbeat {
     this.#sendPing(number)
   }
 
-  /** A PONG arrived. One without a PING means nothing. */
+  /** A PONG arrived. A PONG without a PING means nothing. */
   answered(number: number): void {
     const index = this.#unanswered.findIndex(ping => ping.number === number)
     const ping = this.#unanswered[index]

@@ -187,7 +187,7 @@ export class LinkSet implements LinkOwner {
   }
 
   linkClosed(link: Link, streams: readonly Stream[]): void {
-    // One that was never added may have the number of one that was.
+    // A link that closed before it was added may have the number of another link: compare the objects.
     if (this.#links.get(link.number) === link) this.#links.delete(link.number)
     for (const stream of streams) if (!stream.isClosed) this.#session.lose(stream)
   }

@@ -161,8 +161,8 @@ export class Link {
   }
 
   /**
-   * The sender sends no more. What still waits here is still sent, unless it was reset. `left` is called once it is known how
-   * many bytes there were: at once, unless they are being moved.
+   * The sender sends no more. Waiting bytes are still sent, unless it was reset. `left` is called once it is known how many
+   * bytes there were: at once, unless they are being moved.
    */
   leave(stream: Stream, left: () => void): void {
     this.sender = undefined

@@ -48,7 +48,7 @@ const MAX_CLIENT_MESSAGES_PER_SECOND = 1_024
  * it.
  */
 const MESSAGES_FOR_A_TUNNEL = 4
-/** A message of ordinary length. One with routes may be some times as long. */
+/** A message of ordinary length. A message with routes may be some times as long. */
 const BYTES_OF_A_MESSAGE = 1_024
 
 /**
@@ -368,7 +368,7 @@ export class Session implements ArrivalsOwner, StreamOwner {
   #openArrived(id: number, tunnel: number): void {
     if (this.#options.role === 'server' || id <= this.#highestStream) return this.close('PROTOCOL_ERROR')
     this.#highestStream = id
-    // Until `opened` has returned there is no handler. What can happen in the meantime is that it closes the session.
+    // Until `opened` has returned there is no handler. In the meantime only a close of the session can happen.
     let orphaned: [ErrorCode, number] | undefined
     const stream = new Stream(this, id, tunnel, {
       received() {},

@@ -4,9 +4,7 @@ import type { Scheduler } from './scheduler.ts'
 
 /** A connection that has received more than one portion. */
 export interface Waiting {
-  /**
-   * Called for a turn: does one portion, and asks to wait again if there is more. What it throws does not end the connection.
-   */
+  /** Called for a turn: does one portion, and asks to wait again if there is more. An error does not end the connection. */
   turn(): void
 }
 
@@ -17,8 +15,8 @@ export interface Waiting {
 const TURN_MS = 2
 
 /**
- * Shares each turn of the event loop among all connections that have more to do than is done at once. What takes one
- * portion never waits: only connections that have more of it ask here.
+ * Shares each turn of the event loop among all connections that have more to do than is done at once. Work of one portion never
+ * waits: only connections with more of it ask here.
  */
 export class Turns {
   readonly #scheduler: Scheduler
@@ -62,7 +60,7 @@ export class Turns {
     return this.#fresh.size + this.#again.size
   }
 
-  /** Gives `waiting` a turn, once, behind those that wait already. One that was not finished comes behind new ones. */
+  /** Gives `waiting` a turn, once, behind those that wait already. A connection that was not finished comes behind new ones. */
   wait(waiting: Waiting): void {
     if (waiting === this.#current) this.#again.add(waiting)
     else if (!this.#again.has(waiting)) this.#fresh.add(waiting)
@@ -86,7 +84,7 @@ export class Turns {
     this.#endsAt = 0
     if (this.waitingCount === 0) return
     const endsAt = this.#scheduler.now() + TURN_MS
-    // One of each kind in turn: neither a stream of new ones nor the many that were not finished keep the others out.
+    // The kinds take turns: neither a stream of new ones nor the many that were not finished keep the others out.
     do {
       this.#serve(this.#fresh)
       this.#serve(this.#again)

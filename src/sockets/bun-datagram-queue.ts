@@ -7,9 +7,9 @@ import { descriptorOf } from './descriptor.ts'
 
 /**
  * Datagrams of all sockets together in one turn of the event loop, about 2 ms of work. Bun 1.4.5 reads a UDP socket until
- * nothing is left, and from one that is flooded faster than it reads it never returns: every other connection of the
- * process would wait for as long. Beyond its part of this number the kernel drops what comes for a socket. What
- * is queued then is read, and dropped beyond another such part.
+ * nothing is left, and from one that is flooded faster than it reads it never returns: every other connection of the process
+ * would wait for as long. Beyond its part of this number the kernel drops what comes for a socket. Queued datagrams are read
+ * then, and dropped beyond another such part.
  */
 const MAX_PER_TURN = 256
 /** The least part of it that a socket has, however many are busy. Sockets with fewer datagrams in a turn are not busy. */
@@ -157,7 +157,7 @@ async function load(): Promise<SetOption | undefined> {
       setsockopt: { args: ['int', 'int', 'int', 'ptr', 'u32'], returns: 'int' },
     })
     addressOf = view => ffi.ptr(view)
-    // What it returns says no more than that the system gave less.
+    // Its result says only that the system gave less.
     return (fd, option, value) => {
       setsockopt(fd, platform.SOL_SOCKET, option, ffi.ptr(value), value.byteLength)
     }

@@ -1,4 +1,4 @@
-// What Bun calls: one object of functions for each kind of connection, whose state is in `data`.
+// The functions that Bun calls: one object for each kind of connection, whose state is in `data`.
 
 import { Connection, type Owner, type RawSocket } from './bun-connection.ts'
 import { peerKey, resumeSession, showCertificate } from './bun-tls.ts'

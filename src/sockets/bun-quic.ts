@@ -89,7 +89,7 @@ export async function listenQuic(
     handshakeTimeout: options.handshakeMs,
     application: {
       maxHeaderPairs: options.maxHeaderCount,
-      // Those that are a little too long get a response that says so.
+      // Heads that are a little too long get a response that says so.
       maxHeaderLength: 4 * options.maxHeadBytes,
       // No table that grows: each head stands for itself.
       qpackMaxDTableCapacity: 0,
@@ -103,7 +103,7 @@ export async function listenQuic(
       maxIdleTimeout: SILENT_SECONDS,
     },
   })
-  // What goes wrong with the port comes with `closed`, and `listen` has no error then.
+  // A fault of the port comes with `closed`, and `listen` has no error then.
   let fault: unknown
   endpoint.closed.catch((error: unknown) => {
     fault = error

@@ -101,7 +101,7 @@ export class Reading {
 
   /**
    * Lets the other sockets have their turn before this one is read again: the next tick, or a moment later while others read
-   * small pieces. Those are requests and responses, and cores that bulk keeps busy come late.
+   * small pieces. Small reads are requests and responses, and cores that large transfers keep busy come late.
    */
   #yield(): void {
     if (this.#isYielding || this.#isPaused) return

@@ -1,10 +1,10 @@
 // Byte connections on Bun: Bun.connect and Bun.listen behind the contract of socket.ts.
 //
-// What Bun 1.4.5 does, each observed: `end()` closes at once, `shutdown()` is the half-close; `write` returns -1 on a
-// dead connection; `drain` also comes unasked; `close` may come from within `terminate` and may lack its error;
-// a TLS dial resolves before the handshake; `tls: {}` means no TLS at all; a unix socket cannot send RST.
-// `upgradeTLS` leaves the socket below telling of the encrypted bytes, and does nothing on one that is TLS already.
-// `localhost` is dialled on both address families, and TCP_NODELAY is set on every connection, by Bun itself.
+// Behaviour of Bun 1.4.5, each observed: `end()` closes at once, `shutdown()` is the half-close; `write` returns -1 on a dead
+// connection; `drain` also comes unasked; `close` may come from within `terminate` and may lack its error; a TLS dial resolves
+// before the handshake; `tls: {}` means no TLS at all; a unix socket cannot send RST. `upgradeTLS` leaves the socket below
+// telling of the encrypted bytes, and does nothing on one that is TLS already. `localhost` is dialled on both address families,
+// and TCP_NODELAY is set on every connection, by Bun itself.
 
 import { deferred } from '../deferred.ts'
 import { freeDescriptors } from '../descriptors.ts'
@@ -208,7 +208,7 @@ export function listenBun<P extends Pass>(options: ListenOptions<P>): Listening 
   const tlsEvents = options.chooseProtocol === undefined ? TLS_LISTEN_EVENTS : ALPN_LISTEN_EVENTS
   const rest = {
     allowHalfOpen: true,
-    // What `data` of each accepted socket is until `open` replaces it.
+    // The `data` of each accepted socket until `open` replaces it.
     data: owner as never,
     socket: tls ? tlsEvents : PLAIN_LISTEN_EVENTS,
     ...(tls && { tls: bunTls(tls) }),

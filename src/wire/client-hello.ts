@@ -75,7 +75,7 @@ export class ClientHelloReader {
     const index = this.#headerLength++
     this.#header[index] = byte
     this.#taken++
-    // What begins as TLS and goes on otherwise is broken TLS.
+    // Bytes that begin as TLS and then differ are broken TLS.
     if (index === 0 && byte !== HANDSHAKE)
       return this.#isFirstRecord ? FOREIGN : invalid('another record comes within the hello')
     // The minor version says nothing (RFC 8446, 5.1).

@@ -63,8 +63,8 @@ export interface Register extends HostRewrite {
   /** The version of the PROXY protocol header before each connection to the origin, for `tcp` and `tls`. */
   readonly proxyProtocol?: 1 | 2
   /**
-   * The guard of the tunnel. What it says is for the server's plugins to check. The kind of such a message has `guarded-` in
-   * front, so that a server that does not know guards refuses it as a kind that it does not know, instead of serving without.
+   * The guard of the tunnel. The server's plugins check its content. The kind of such a message has `guarded-` in front, so
+   * that a server that does not know guards refuses it as a kind that it does not know, instead of serving without.
    */
   readonly guard?: GuardFields
 }
@@ -141,7 +141,7 @@ export interface TrunkWanted {
 
 /**
  * A message to the client: later bytes of this stream come as that lane of that link, and the server expects the responses
- * there. What either side sends on the stream behind it comes behind the lane's last word.
+ * there. Later frames of either side on the stream follow the lane's last word.
  */
 export interface LaneBegun {
   readonly type: 'lane'

@@ -160,7 +160,7 @@ export class FrameDecoder {
       this.framesLeft -= 1 + this.#remaining / BYTES_LIKE_A_FRAME
       this.#partialLength = 0
       const payload = this.#partial
-      // What a large control message made it grow to is not kept.
+      // An array that a large control message made larger is not kept.
       if (this.#partial.length > PARTIAL_BYTES) this.#partial = new Uint8Array(PARTIAL_BYTES)
       this.#handler.frame(this.#type, this.#stream, payload, 0, this.#remaining)
     }

@@ -141,7 +141,7 @@ function readV1(bytes: Uint8Array): ProxyVerdict | Found {
   if (at + 2 > MAX_V1_BYTES) return invalid(`the line is longer than ${MAX_V1_BYTES} bytes`)
   if (at + 2 > limit) return MORE
   const [, protocol, ...words] = String.fromCharCode(...bytes.subarray(0, at)).split(' ')
-  // What follows UNKNOWN is to be ignored.
+  // Text after UNKNOWN is to be ignored.
   if (protocol === 'UNKNOWN') return { header: NOBODY_V1, end: at + 2 }
   if (protocol !== 'TCP4' && protocol !== 'TCP6')
     return invalid('the protocol is none of TCP4, TCP6 and UNKNOWN')

@@ -181,7 +181,7 @@ export class AcmeAuthority implements Authority {
       await this.#store.removeOrder(wish.id)
       return undefined
     }
-    // What the earlier process put out, and did not come to revoke.
+    // Records that the earlier process added and did not remove.
     if (order.status !== 'pending') await this.#withdraw(solver, await checksOf(client, order, solver))
     return { stored, order }
   }
@@ -205,7 +205,7 @@ export class AcmeAuthority implements Authority {
       if (solver.type === 'dns-01') progressed?.(wish.names, 'dns')
       await solver.present(checks, signal)
       progressed?.(wish.names, 'check')
-      // One that was answered before a restart is being checked already.
+      // A challenge that was confirmed before a restart is being checked already.
       for (const { offered } of checks)
         if (offered.status === 'pending') await client.answerChallenge(offered)
       for (const { url } of checks) await this.#proved(url, attempt)

@@ -1,4 +1,4 @@
-// What an authority can be asked (RFC 8555, 7): an account, orders, authorizations, certificates, renewal windows.
+// The requests to an authority (RFC 8555, 7): an account, orders, authorizations, certificates, renewal windows.
 
 import { TunnelError } from '../../errors.ts'
 import type { Clock } from '../clock.ts'
@@ -215,7 +215,7 @@ function orderOf({ json, retryAfterMs }: Answer, url: string): Order {
   }
   return {
     url,
-    // One of the list, by the check above.
+    // The type is in the list, by the check above.
     status: status as OrderStatus,
     authorizations: authorizations.map(each => https(each, 'the URL of an authorization')),
     finalize: https(finalize, 'the URL that finalizes an order'),

@@ -1,4 +1,4 @@
-// What an authority says when it refuses (RFC 7807 and 8555, 6.7), as one of our errors.
+// Refusals of an authority (RFC 7807 and 8555, 6.7), as errors of ours.
 
 import { type ErrorCode, TunnelError } from '../../errors.ts'
 

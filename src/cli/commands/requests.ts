@@ -62,7 +62,7 @@ export async function requests(settings: RequestsSettings, desk: RequestsDesk): 
   // The newest is the last line, where a terminal is read.
   const shown = new Set<string>()
   for (const row of exchanges.toReversed()) {
-    // What is in progress has a line when it is over.
+    // An open request has a line when it is over.
     if (follows && row.state === 'open') continue
     shown.add(row.id)
     show(row)

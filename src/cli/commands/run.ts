@@ -149,7 +149,8 @@ async function runWith(
       NOTIFY_SOCKET: undefined,
       ...(reservation && variables(reservation.url, port, environment)),
     },
-    // What the command starts ends with it: a signal goes to the whole group. One that reads from a terminal has to stay in ours.
+    // Children of the command end with it: a signal goes to the whole group. A command that reads from a terminal has to stay
+    // in ours.
     detached: !isTerminal,
     // Windows finds npm.cmd by its shell alone.
     shell: process.platform === 'win32',
@@ -187,13 +188,13 @@ async function runWith(
     clearTimeout(killing)
     endWatch()
     process.off('exit', kill)
-    // What the command left in the background. In a terminal it stays, as a shell leaves it.
+    // The processes that the command left in the background. In a terminal it stays, as a shell leaves it.
     if (!isTerminal) signalTo(child, true, 'SIGTERM')
     stop.removeEventListener('abort', passOn)
   }
 }
 
-/** Returns the variables of the command. What the user has set stays. */
+/** Returns the variables of the command. Variables that the user has set stay. */
 function variables(
   url: string,
   port: number | undefined,

@@ -99,7 +99,7 @@ class Up {
     const refusals = await this.#apply(config)
     const [first, ...others] = refusals
     if (first !== undefined && this.#line?.services.size === 0) {
-      // One that all share, such as a server that is not there, is printed once, by the caller.
+      // A refusal that all share, such as a server that is not there, is printed once, by the caller.
       this.#printRefusals(others.filter(({ error }) => error !== first.error))
       throw named(first)
     }
@@ -261,7 +261,7 @@ class Line {
         reportRate: run.reportRate,
         token: '',
         server: servers ?? server,
-        // What is in this process needs no way out.
+        // A server in this process needs no proxy.
         ...(embedded !== undefined && { proxy: false as const }),
       }
       if (mustReach && embedded === undefined) await reachServer(options)

@@ -1,4 +1,4 @@
-// What a shell, or a page of the manual, has to know of a command: its flags, and the commands below it.
+// The facts about a command that a shell, or a page of the manual, needs: its flags, and the commands below it.
 
 import type { Command, Option } from 'commander'
 

@@ -230,7 +230,7 @@ function versionInStatus({ body }: PageAnswer): string | undefined {
 }
 
 function fixOf(error: unknown): { readonly fix?: string } {
-  // What a proxy did comes with what to do about it.
+  // A fault of a proxy comes with its fix.
   if (error instanceof TunnelError) return {}
   const code = error instanceof Error && 'code' in error ? String(error.code) : ''
   const text = messageOf(error)
@@ -272,7 +272,7 @@ export async function checkRoundTrip(
   } catch (error) {
     const code = error instanceof TunnelError ? `${error.code}: ` : ''
     const fix = 'A proxy in front of the server must pass on WebSocket upgrades.'
-    // What the server said comes with what to do about it.
+    // A refusal of the server comes with its fix.
     const isSaid = error instanceof TunnelError && exitCodeOf(error.code) === EXIT.refused
     const found = code + messageOf(error)
     return [{ verdict: 'fail', what: 'registration', found, ...(!isSaid && { fix }) }]

@@ -1,4 +1,4 @@
-// What became of an exchange, in sentences of our own: nothing in them is a visitor's text.
+// Explanations of an exchange, in sentences of our own: nothing in them is a visitor's text.
 
 import { ERRORS } from '../../errors.ts'
 import type { ExchangeDetail, ExchangeRow } from '../../exchange.ts'

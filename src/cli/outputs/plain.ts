@@ -76,7 +76,7 @@ export class PlainOutput implements Output {
       case 'error':
         // Each service has an error of its own.
         if (event.service !== undefined) break
-        // Those of a server are not the tries of one outage, and say how much.
+        // The events of a server are not the tries of one outage, and say how much.
         if (event.code === this.#lastError && !this.#isServer) return
         this.#lastError = event.code
     }

@@ -159,7 +159,7 @@ export class TerminalOutput implements Output {
         this.#print(connectionLine(event, this.#isListening, this.#now(), this.#palette, this.#out.columns))
         break
       case 'disconnected':
-        // What was open ended with the connection, and no more events of it come.
+        // Open requests ended with the connection, and no more events of them come.
         this.#openConnections = 0
         this.#webSockets.clear()
         this.#lostAt = this.#now().getTime()

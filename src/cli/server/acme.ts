@@ -110,7 +110,7 @@ export class ServerAcme implements CertificateSource {
       // Most messages have the name in them.
       const whose = names.length === 1 && message.includes(names[0] ?? '') ? '' : `${names.join(', ')}: `
       const retryAt = new Date(untilMs).toISOString()
-      // What waits says itself until when.
+      // A delayed order says itself until when.
       const next = message.includes(retryAt) ? '' : ` Next try at ${timeOf(untilMs)} UTC.`
       const text = `${whose}${message}${next}`
       output.event({ type: 'error', ...rest, message: text, names, retryAt, hasCertificate })
@@ -144,8 +144,8 @@ export class ServerAcme implements CertificateSource {
 }
 
 /**
- * Says to the store whose an order is. That of a server which was killed here is taken over, so that its order goes on at once; while the
- * other lives, as one that is to be replaced, this one has its own.
+ * Says to the store whose an order is. The id of a server that was killed here is taken over, so that its order goes on at
+ * once; while the other lives, as one that is to be replaced, this one has its own.
  */
 async function holderOf(folder: string, directory: string): Promise<string> {
   const files = new ResumeFiles(folder, directory)

@@ -34,7 +34,7 @@ export class CertificateFiles implements CertificateSource {
     if (options.acme !== undefined)
       throw new TunnelError('OPTION_INVALID', 'acme orders certificates: leave out --tls-cert and --tls-key.')
     this.#options = options
-    // One for all names needs no look into hellos: Bun's own TLS is cheaper for bulk.
+    // A single certificate for all names needs no look into hellos: Bun's own TLS is cheaper for large transfers.
     const tls = this.#files.length === 1 ? this.#certificates.find('') : undefined
     return tls === undefined ? { ...options, certificates: this.#certificates } : { ...options, tls }
   }

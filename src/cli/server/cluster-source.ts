@@ -51,8 +51,8 @@ export class ClusterSource {
   }
 
   /**
-   * Resolves once Redis responds, or when the server is to stop: it may start after the servers, as when the power is back. What it
-   * refuses, such as a login, is for the start of the server to say.
+   * Resolves once Redis responds, or when the server is to stop: it may start after the servers, as when the power is back. A
+   * refusal, such as a wrong login, is reported at the start of the server.
    */
   async reach({ output, stop }: Run): Promise<void> {
     for (let isTold = false; !stop.aborted; isTold = true) {

@@ -1,5 +1,5 @@
-// What `localtunnels server` has besides the options of its file and flags: stores, logs, the admin listener, the cluster.
-// Each part's code is loaded only for a server that has the part.
+// The parts of `localtunnels server` in addition to the options of its file and flags: stores, logs, the admin listener, the
+// cluster. Each part's code is loaded only for a server that has the part.
 
 import type { ServerConfigOptions } from '../../config/server-config.ts'
 import type { RedisRates } from '../../directories/redis-rates.ts'
@@ -67,7 +67,7 @@ export class ServerParts {
     this.#usedLinks = new UsedLinksFile(run.environment)
   }
 
-  /** Opens what the options ask for. What is open when it rejects is closed by `close()`. */
+  /** Opens what the options ask for. If it rejects, `close()` closes the open ones. */
   async open(given: ServerConfigOptions, { run, upgrade, place, inherited }: PartsPlace): Promise<void> {
     this.#tokensFile = given.tokensFile
     this.#source = await openSource(given, run)

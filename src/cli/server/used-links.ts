@@ -30,7 +30,7 @@ export class UsedLinksFile {
   }
 
   async close(): Promise<void> {
-    // One that could not be opened refused its tunnels, and has nothing to close.
+    // A store that could not be opened refused its tunnels, and has nothing to close.
     const opened = await this.#opened?.catch(() => undefined)
     opened?.close()
   }

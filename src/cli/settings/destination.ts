@@ -67,7 +67,7 @@ export function destinationOf(
   if (isLocal) return HERE
   if (servers.length > 0) {
     const named = servers.map(({ text: server }) => {
-      // What stands next to TUNNEL_SERVER was meant for that one, if there is a login for this one.
+      // A token next to TUNNEL_SERVER was meant for that server, if there is a login for this one.
       const isForOther = token?.isTyped === false && Boolean(other) && !isOneOf(server, other)
       const kept = token === undefined || isForOther ? logins().of(server) : {}
       return { server, ca: kept.ca, token: kept.token ?? token?.text ?? '' }
@@ -136,7 +136,7 @@ export function isSameServer(server: string, other: string | undefined): boolean
   try {
     return Boolean(other) && serverOrigin(server) === serverOrigin(other ?? '')
   } catch (error) {
-    // One of them is not an address, which the dial will say.
+    // An address may be wrong, which the dial will say.
     if (error instanceof TunnelError) return false
     throw error
   }

@@ -51,9 +51,9 @@ export class Services {
   }
 
   /**
-   * Makes these the services that run. Those whose settings are equal stay unchanged; first all others are returned,
-   * because one may want the name that another had, then the new ones are asked for, all at once. While the server is away
-   * that takes as long as it takes; `superseded` ends the wait, and the asking goes on.
+   * Makes these the services that run. Services whose settings are equal stay unchanged; first all others are returned, because
+   * one may want the name that another had, then the new ones are asked for, all at once. While the server is away that takes
+   * as long as it takes; `superseded` ends the wait, and the asking goes on.
    */
   async apply(wanted: readonly ServiceConfig[], superseded?: AbortSignal): Promise<readonly Refusal[]> {
     const staying = wanted.filter(config => {
@@ -73,7 +73,7 @@ export class Services {
       if (!wanted.some(config => config.name === name)) this.#output.event({ type: 'removed', service: name })
     }
     const starting = wanted.filter(config => !staying.includes(config))
-    // Those that cannot be called back must be granted before they can be returned.
+    // Tunnels that cannot be called back must be granted before they can be returned.
     const given = Promise.all(pending)
     const outcomes = starting.map(config => this.#start(config, given))
     const known: Refusal[] = []

@@ -1,4 +1,4 @@
-// What every command that shares something does: connects, shows what happens, drains at the end.
+// The steps of every command that shares something: it connects, shows events, and drains at the end.
 
 import type { TunnelClientOptions } from '../../client/options.ts'
 import { deferred } from '../../deferred.ts'
@@ -65,7 +65,7 @@ async function shareThrough(sharing: Sharing, embedded: ServerEnd | undefined, r
     reportRate: run.reportRate,
     token: '',
     server: servers ?? server,
-    // What is in this process needs no way out.
+    // A server in this process needs no proxy.
     ...(embedded !== undefined && { proxy: false }),
   })
   const totals = new Totals(sharing.countsConnections)

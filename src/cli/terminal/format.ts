@@ -56,7 +56,7 @@ export function visible(text: string): string {
 /** Returns a line of JSON in which control and invisible characters are `\u202e`: a parser reads the same text. */
 export function visibleJson(value: unknown): string {
   return JSON.stringify(value).replace(UNSAFE, character =>
-    // One that is beyond 16 bits is written as its two halves.
+    // A character beyond 16 bits is written as its two halves.
     character
       .split('')
       .map(half => `\\u${half.charCodeAt(0).toString(16).padStart(4, '0')}`)

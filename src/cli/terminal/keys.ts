@@ -49,7 +49,7 @@ export function listenForKeys(input: KeyInput, keys: Keys, stop: AbortSignal): b
     input.setRawMode(false)
   }
   const pressed = (bytes: Uint8Array | string) => {
-    // What is pasted is not meant for this. A signal counts wherever it stands: other keys may come in the same read.
+    // Pasted text is not meant for this. A signal counts wherever it stands: other keys may come in the same read.
     const text = String(bytes)
     const signal = text.split('').flatMap(one => SIGNALS[one] ?? [])[0]
     if (signal === undefined) return text.length === 1 ? keys[text]?.() : undefined

@@ -202,7 +202,7 @@ export class StreamsConnection implements Connection {
   ): Promise<Registration> {
     if (!hasGuard) return promise
     const registration = await promise.catch(error => {
-      // Every server has http. One that refuses it does not know guarded tunnels.
+      // Every server has http. A server that refuses it does not know guarded tunnels.
       const isOld = kind === 'http' && error instanceof TunnelError && error.code === 'KIND_REFUSED'
       throw isOld ? noGuard() : error
     })

@@ -1,4 +1,4 @@
-// What is wrong with the TLS of a server or an app, in words: from the code and the message that a runtime has for it.
+// Faults of the TLS of a server or an app, in words: from the code and the message of the runtime.
 
 /** A reason, and what to do about it where that is not what its error code says. */
 export interface TlsFault {
@@ -78,7 +78,7 @@ const ALERTS: readonly Fault[] = [
   ],
 ]
 
-/** Returns why a certificate is not trusted. What the runtime said follows, if it says more. */
+/** Returns why a certificate is not trusted. The message of the runtime follows, if it says more. */
 export function distrustOf(code: string, message: string, end: FarEnd): TlsFault {
   if (code === 'ERR_TLS_CERT_PIN')
     return {

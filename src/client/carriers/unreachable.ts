@@ -1,4 +1,4 @@
-// What it means that the server cannot be dialled: the code, the address, and the reason in words.
+// The error for a server that cannot be dialled: the code, the address, and the reason in words.
 
 import { TunnelError } from '../../errors.ts'
 import type { Address, Dial } from '../../socket.ts'

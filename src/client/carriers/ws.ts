@@ -149,7 +149,7 @@ function urlHost(host = 'localhost'): string {
 
 function failureOf(error: Error, request: CarrierRequest): TunnelError {
   if (error.message.includes('handshake has timed out')) return new TunnelError('CONNECT_TIMEOUT')
-  // What `ws` finds wrong in a 101.
+  // The faults that `ws` finds in a 101.
   if (/^Invalid|^Server sent|^Missing/.test(error.message)) {
     return new TunnelError('SERVER_REFUSED', undefined, { cause: error })
   }

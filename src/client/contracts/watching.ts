@@ -41,8 +41,8 @@ export interface WaitOptions {
 /** The exchanges of a tunnel that is inspected, for programs. */
 export interface Watchable {
   /**
-   * The exchanges, each once it has ended: the stored ones first, then new ones. The loop ends with the tunnel. One that is
-   * slower than visitors misses what is dropped in the meantime. Throws `STATE_INVALID` without `inspect`.
+   * The exchanges, each once it has ended: the stored ones first, then new ones. The loop ends with the tunnel. A loop that is
+   * slower than visitors misses exchanges that are dropped in the meantime. Throws `STATE_INVALID` without `inspect`.
    */
   readonly exchanges: AsyncIterable<Exchange>
   /**

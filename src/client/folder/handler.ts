@@ -1,4 +1,4 @@
-// Answers requests with the files of a folder. What a visitor gets for a path is decided here.
+// Answers requests with the files of a folder. This file decides what a visitor gets for a path.
 
 import { resolve } from 'node:path'
 import { fileAnswer, isPageAccepted, notFoundAnswer, plainAnswer } from './answer.ts'

@@ -1,4 +1,4 @@
-// What the path of a URL names inside a folder: names to walk down, or nothing. In doubt nothing.
+// The place of a URL's path inside a folder: names to walk down, or nothing. In doubt nothing.
 
 /** The path of a request that names something in the folder. */
 export interface FolderPath {

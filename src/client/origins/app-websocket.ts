@@ -40,8 +40,8 @@ const [CONNECTING, OPEN, CLOSING, CLOSED] = [0, 1, 2, 3] as const
 
 /**
  * A WebSocket as the app has it: `addEventListener` and the `on…` properties of the web, or the calls of `WebSocketHandlers`. A
- * message may have 16 MiB; above, the connection is closed with 1009. What the visitor does not read waits, up to 16 MiB; above, the
- * connection is cut.
+ * message may have 16 MiB; above, the connection is closed with 1009. Bytes that the visitor does not read wait, up to 16 MiB;
+ * above, the connection is cut.
  */
 export class AppWebSocket<Data = unknown> extends EventTarget implements Switched, WebSocketHandler {
   static readonly CONNECTING: 0 = CONNECTING
@@ -233,7 +233,7 @@ export class AppWebSocket<Data = unknown> extends EventTarget implements Switche
     clearTimeout(this.#timer)
     this.#parser.stop()
     this.#pieces = []
-    // What waits leaves with the end of the connection.
+    // Waiting bytes are sent with the end of the connection.
     for (const piece of this.#waiting) this.#sink?.write(piece)
     this.#waiting = []
     this.#waitingBytes = 0

@@ -68,7 +68,7 @@ export class OriginPool {
     else idle.request(request, settled)
   }
 
-  /** Cuts the connection that this request is on: it fails with `CANCELLED`. One that is over is left in peace. */
+  /** Cuts the connection that this request is on: it fails with `CANCELLED`. A request that is over is left in peace. */
   cancel(request: OriginRequest): void {
     for (const connection of this.#connections) if (connection.isOn(request)) connection.terminate()
   }

@@ -15,8 +15,8 @@ const THIS_NETWORK = networks(
 )
 
 /**
- * Dials what is at least as far away as the nearest of the servers. A name is dialled by the addresses that were looked at. Rejects,
- * without a connection, for what is nearer. What a proxy resolves is looked at only where it is an address.
+ * Dials what is at least as far away as the nearest of the servers. A name is dialled by the addresses that were looked at.
+ * Rejects, without a connection, for what is nearer. A proxy's host is checked only if it is an address.
  */
 export function dialOutward(servers: readonly Address[], dial: Dial): Dial {
   return async (address, handler, signal) => {

@@ -48,7 +48,7 @@ export async function probePublicSide(
   clearTimeout(timer)
   over.removeEventListener('abort', giveUp)
   dialling.abort()
-  // One that only comes up now is not wanted any more; one that fails was reported above.
+  // A connection that opens late is not wanted any more; a dial that fails was reported above.
   dialled.then(
     socket => socket.terminate(),
     () => {},

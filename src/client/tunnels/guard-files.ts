@@ -1,5 +1,5 @@
-// What a guard keeps next to the process: the secret that signs its sessions and links, so that both outlive a restart, and what
-// `localtunnels link` needs to make and revoke links of a tunnel that runs somewhere else.
+// The files of a guard that outlive the process: the secret that signs its sessions and links, so that both outlive a restart,
+// and what `localtunnels link` needs to make and revoke links of a tunnel that runs in another process.
 
 import { randomBytes } from 'node:crypto'
 import { readdir } from 'node:fs/promises'

@@ -56,10 +56,7 @@ export class GuardKeeping {
     if (this.#kept?.url) await this.#write({ ...this.#kept, revoked: this.#guard.revoked })
   }
 
-  /**
-   * Called when there is no connection: revocations are read with the next one. What is revoked in the meantime is read with the
-   * next one.
-   */
+  /** Called when there is no connection: revocations are read with the next one. */
   rest(): void {
     this.#isResting = true
     this.#watch?.stop()

@@ -15,8 +15,8 @@ export interface Tunnel extends AsyncDisposable, Watchable {
   /** The public port of a TCP or UDP tunnel; `undefined` for the others. */
   readonly port: number | undefined
   /**
-   * Responses of a UDP service that were dropped so far, because the server or the way there could not take them fast enough.
-   * 0 for the other kinds. What the server drops of its visitors is in its own `droppedDatagramsByTunnel`.
+   * Responses of a UDP service that were dropped so far, because the server or the way there could not take them fast enough. 0
+   * for the other kinds. The server's own drops are in its `droppedDatagramsByTunnel`.
    */
   readonly droppedDatagrams: number
   /**
@@ -27,8 +27,8 @@ export interface Tunnel extends AsyncDisposable, Watchable {
   /** Revokes a link: it, the sessions that it started, and the tunnel's open WebSockets end at once. */
   revokeLink(id: string): Promise<void>
   /**
-   * Gives the name or the port back: it is free at once. What is in progress may finish for up to the client's
-   * `drainTimeoutMs`; the client's other tunnels go on.
+   * Gives the name or the port back: it is free at once. Open requests may finish for up to the client's `drainTimeoutMs`; the
+   * client's other tunnels go on.
    */
   close(): Promise<void>
 }

@@ -1,4 +1,4 @@
-// What the server reported as begun and not yet as ended.
+// The requests that the server has reported as begun and not yet as ended.
 
 /** A server of ours has fewer; what another one leaves out is forgotten. */
 const MAX_ENTRIES = 10_000

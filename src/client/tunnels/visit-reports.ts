@@ -1,4 +1,4 @@
-// What the server reports of visitors on one connection, as events of the client, and for its parts.
+// The server's reports of visitors on one connection, as events of the client, and for its parts.
 
 import type {
   ConnectionEvents,

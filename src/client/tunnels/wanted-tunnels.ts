@@ -152,7 +152,7 @@ export class WantedTunnels {
     return this.all.filter(tunnel => tunnel.isRegistered).map(tunnel => tunnel.dropResume())
   }
 
-  /** The client ends. Those that were granted, and the client's own, are asked for when it connects again. */
+  /** The client ends. Granted tunnels, and the client's own, are requested when it connects again. */
   end(error: TunnelError): void {
     this.resumes?.leave()
     clearTimeout(this.#askAgain)

@@ -17,7 +17,7 @@ export function readJson(text: string): Read {
   const [error] = errors
   if (tree === undefined && stripComments(text).trim() === '')
     return { root: new TableBuilder(undefined, []) }
-  // Those that follow the first are mostly its echo.
+  // Faults after the first are mostly its echo.
   if (error !== undefined || tree === undefined) {
     const why = error && WORDS[printParseErrorCode(error.error)]
     const message = `is not JSON: ${why ?? 'a value must stand here'}`

@@ -91,7 +91,7 @@ class Reader {
   }
 
   #aliased(node: unknown, at: Place | undefined): Node {
-    // The anchor of a parsed document is a parsed node. One that holds its own alias ends at MAX_VALUES.
+    // The anchor of a parsed document is a parsed node. A node that holds its own alias ends at MAX_VALUES.
     if (node !== undefined) return this.#node(node as ParsedNode)
     this.#faults.push({ at, message: 'is an alias for an anchor that does not stand above it' })
     return { kind: 'other', at, what: 'nothing' }

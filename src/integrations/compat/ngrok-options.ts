@@ -1,4 +1,4 @@
-// What `forward` of `@ngrok/ngrok` is given, in the options of a client.
+// The options of `forward` of `@ngrok/ngrok`, as options of a client.
 
 import type {
   OriginOptions,
@@ -59,7 +59,7 @@ export interface ForwardOptions {
   readonly on_status_change?: (address: string, error: string) => void
 }
 
-/** What a client has to be notified: its connection, with the app of an HTTP tunnel, or with a tunnel of bytes next to it. */
+/** The options of a client: its connection, with the app of an HTTP tunnel, or with a raw tunnel in addition. */
 export type Wanted =
   | { readonly kind: 'http'; readonly client: TunnelClientOptions }
   | { readonly kind: 'tcp'; readonly client: TunnelClientOptions; readonly tunnel: TcpTunnelOptions }
@@ -74,7 +74,7 @@ const TAKEN: Names<ForwardOptions> = namesOf<ForwardOptions>()(
 )
 /** They change nothing of who may visit and where visitors go. */
 const IDLE = { session_metadata: true, compression: true, force_new_session: true }
-/** What an app without an `addr` is expected at. */
+/** The address of an app without an `addr`. */
 export const DEFAULT_ADDR = 80
 const GOOGLE = 'https://accounts.google.com'
 

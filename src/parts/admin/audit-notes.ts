@@ -1,5 +1,5 @@
-// What clients do, in transit to the audit log: bounded by the second, because strangers can make a server refuse them at will and
-// each line waits for the disk.
+// Notes of what clients do, for the audit log: bounded by the second, because strangers can make a server refuse them at will
+// and each line waits for the disk.
 
 import type { AuditLog } from '../../operations.ts'
 

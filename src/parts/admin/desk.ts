@@ -1,4 +1,4 @@
-// What the operator may ask of a server and do with it, whether by the API or by a command.
+// The operations of the operator on a server, whether by the API or by a command.
 
 import { type ErrorCode, TunnelError } from '../../errors.ts'
 import type { AuditEntry, Ban, Span, Traffic } from '../../operations.ts'

@@ -145,7 +145,7 @@ export class AdminGateway {
   async #all<Value>(question: Question): Promise<readonly ByWorker<Value>[]> {
     const answers = await this.#answers(question)
     const good = answers.filter(({ answer }) => answer.ok)
-    // What our own workers answer has the form that this version gives it.
+    // Responses of our own workers have the form of this version.
     return Promise.all(
       good.map(async ({ number, answer }) => ({ number, value: (await answer.json()) as Value })),
     )

@@ -1,4 +1,4 @@
-// What several workers tell of themselves, as one server tells it.
+// The reports of several workers, joined into those of one server.
 
 import type { ServerStats } from '../../server/settings/stats.ts'
 import { addedRecent } from './recent.ts'

@@ -1,4 +1,4 @@
-// What an operator should look at, the worst first.
+// The matters that need an operator, the worst first.
 
 import { quantile } from '../../measures.ts'
 import type { TokenRow, TunnelRow } from './rows.ts'

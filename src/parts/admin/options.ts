@@ -1,4 +1,4 @@
-// What the operator says of the admin listener, with the defaults.
+// The options of the admin listener, with the defaults.
 
 import { TunnelError } from '../../errors.ts'
 import { isValidPort, noPort } from '../../names.ts'

@@ -1,4 +1,4 @@
-// What tunnels did in the last five minutes: the difference to a mark of that time.
+// The traffic of tunnels in the last five minutes: the difference to a mark of that time.
 
 import type { Metrics, Series } from '../metrics/metrics.ts'
 import type { RecentRow } from './rows.ts'

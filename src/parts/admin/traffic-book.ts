@@ -17,7 +17,7 @@ export class TrafficBook {
   readonly #store: OperationsStore
   readonly #harvest: () => void
   readonly #failed: (error: unknown) => void
-  /** The written counts of each series. One that is gone from the metrics is gone from here. */
+  /** The written counts of each series. A series that is gone from the metrics is also gone from here. */
   #written = new Map<Series, Counts>()
   readonly #timer: ReturnType<typeof setInterval>
   #prunedAtMs = 0

@@ -1,4 +1,4 @@
-// What the views of the page are made of, for the server that makes them and the page that shows them.
+// The rows of the page's views, for the server that makes them and the page that shows them.
 
 import type { ClientRow, RecentRow, TokenRow, TunnelRow } from './rows.ts'
 

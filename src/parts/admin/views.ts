@@ -1,4 +1,4 @@
-// What the page shows, each view in one response: made from the responses of the API, so that one server, and all workers of a
+// The views of the page, each in one response: made from the responses of the API, so that one server, and all workers of a
 // machine, have the same.
 
 import { TunnelError } from '../../errors.ts'
@@ -100,7 +100,7 @@ export async function viewOf(view: string, query: URLSearchParams, ask: Ask): Pr
 
 const isView = (text: string): text is View => (VIEWS as readonly string[]).includes(text)
 
-/** Each part is asked for once. What our own API answers has the form that this version gives it. */
+/** Each part is asked for once. Responses of our own API have the form of this version. */
 class Parts {
   readonly #ask: Ask
   #nodes: Promise<{ readonly nodes: readonly NodeRow[] }> | undefined

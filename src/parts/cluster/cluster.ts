@@ -232,7 +232,7 @@ export class Cluster implements Servers {
     return beat.isKnown
   }
 
-  /** Looks for ports of other servers. Those of a killed server are found while its names are reserved. */
+  /** Looks for ports of other servers. */
   async #lookAtPorts(): Promise<void> {
     const now = performance.now()
     if (this.#farPorts === undefined || this.#isOver) return

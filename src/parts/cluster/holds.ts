@@ -143,7 +143,7 @@ export class Holds {
 
   /**
    * Grants a name while the directory is away, with an epoch below all others: the server that has the name when the directory
-   * is back keeps it. What this server has, it keeps unchanged.
+   * is back keeps it. Names of this server stay.
    */
   #unreached({ shown, next, ...wanted }: NameWish, error: Error): boolean | ErrorCode {
     const { name, isShared } = wanted
@@ -182,7 +182,7 @@ export class Holds {
   /** No tunnel here has the name any more. */
   release(name: string): void {
     const hold = this.#held.get(name)
-    // What a server that stops holds stays reserved for its clients, which go to other servers.
+    // The names of a server that stops stay reserved for its clients, which go to other servers.
     if (hold === undefined || this.#isLeaving) return
     this.#held.delete(name)
     const { directory, node } = this.#host

@@ -1,4 +1,4 @@
-// What servers of a cluster say to each other in front of HTTP/1.1: who they are, and whose each request is.
+// The messages between servers of a cluster before HTTP/1.1: who they are, and whose each request is.
 
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import { ERRORS } from '../../errors.ts'

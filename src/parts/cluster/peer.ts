@@ -150,7 +150,7 @@ export class Peer implements PeerChannelHost {
     this.#open(UNHEARD)?.end()
   }
 
-  /** Whether it, or its machine, accepted the last connection and was silent. One that refuses it lives, and stops. */
+  /** Whether it, or its machine, accepted the last connection and was silent. A machine that refuses it is alive, and stops. */
   get isSilent(): boolean {
     return this.#isSilent
   }

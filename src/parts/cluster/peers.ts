@@ -117,8 +117,9 @@ export class Peers {
   }
 
   /**
-   * A server without signs of life in the directory for `leaseMs` is forgotten. What is in progress to it is cut only when it is also silent
-   * when it is asked, as one that is frozen: others may be cut off from the directory, or stop. `alive` `undefined`: the directory does not say.
+   * A server without signs of life in the directory for `leaseMs` is forgotten. Requests in progress to it are cut only if it
+   * is also silent when it is asked, as a frozen one is: others may be cut off from the directory, or stop. `alive`
+   * `undefined`: the directory does not say.
    */
   lookAfter(alive?: readonly Node[]): void {
     const { leaseMs, nodeMs } = this.#host.times

@@ -90,8 +90,8 @@ export class Places {
   }
 
   /**
-   * Called when another server has the name; `''`: it is free. What is known already stays: changes may come behind the response
-   * that has them.
+   * Called when another server has the name; `''`: it is free. Known names stay: changes may come behind the response that has
+   * them.
    */
   changed(name: string, node: string): void {
     const asked = this.#asked.get(name)
@@ -100,7 +100,7 @@ export class Places {
     if (known !== undefined && !hasNode(known.nodes, node)) this.#known.delete(name)
   }
 
-  /** Changes may have been missed. What is remembered stays of use where the directory does not respond. */
+  /** Changes may have been missed. Remembered places stay useful while the directory does not respond. */
   doubt(): void {
     for (const [name, { nodes }] of this.#known) this.#known.set(name, { nodes, until: 0 })
     this.#asked.clear()

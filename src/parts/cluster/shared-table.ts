@@ -106,7 +106,7 @@ export class SharedTable implements Table {
   #write(entry: TableEntry): void {
     this.#entries.set(entry.key, entry)
     this.#unsent.add(entry.key)
-    // One that fails is tried again with the next sign of life.
+    // A write that fails is tried again with the next heartbeat.
     this.send().catch(() => {})
   }
 

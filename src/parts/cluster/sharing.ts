@@ -1,4 +1,4 @@
-// What this server has in common with the others of its cluster: each part is a table.
+// The data that this server shares with the others of its cluster: each part is a table.
 
 import type { RecentRow } from '../../measures.ts'
 import type { Guarding } from '../../server/contracts/guarding.ts'

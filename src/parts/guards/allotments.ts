@@ -1,4 +1,4 @@
-// What guards let pass of plain GETs without being asked about each: lanes take from it.
+// The plain GETs that guards admit without a question for each: lanes draw from them.
 
 import type { Allotment } from '../../plugin.ts'
 import type { LaneAsking, LaneClause } from '../../server/contracts/laning.ts'

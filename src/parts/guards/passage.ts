@@ -1,4 +1,4 @@
-// What guards let a request pass with: what they changed of its head, lines for the response, and whether they may cut it.
+// The result of guards for a request: their changes to its head, lines for the response, and whether they may cut it.
 
 import { type BodyFramer, bodyOf } from '../../http/body.ts'
 import type { RequestHead } from '../../http/head.ts'

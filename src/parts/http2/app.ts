@@ -274,7 +274,7 @@ export class Http2App implements FrameHandler, Deadline {
       this.#isReading = true
       const fault = this.#decoder.receive(bytes, at, end)
       this.#isReading = false
-      // What waits for visitors is bounded by the windows of HTTP/2.
+      // Bytes that wait for visitors are bounded by the windows of HTTP/2.
       this.#stream.consumed(this.#decoder.at - at)
       at = this.#decoder.at
       if (fault !== undefined) return this.#close(fault.code, fault.reason, 'ORIGIN_INVALID')
@@ -373,7 +373,7 @@ export class Http2App implements FrameHandler, Deadline {
     if (!this.#hpackDecoder.decode(bytes, start, end, fields))
       return this.#decoder.fail(Code.COMPRESSION_ERROR, this.#hpackDecoder.problem)
     const side = this.#sides.get(stream)
-    // What it costs depends on nothing that the app has to do.
+    // Its cost depends on nothing that the app has to do.
     const noise = fields.isTooLarge ? NOISE_OF_LARGE_HEAD : side === undefined ? 1 : 0
     if (noise > 0 && !this.#noise.spend(noise, this.#host.deadlines.tick))
       return this.#decoder.fail(Code.ENHANCE_YOUR_CALM, 'too many heads that are no answers')

@@ -28,10 +28,7 @@ export class Http2Apps implements StreamsApps {
     return this.#options.session.isClosed
   }
 
-  /**
-   * Opens a stream, as `Session.open`. It costs nothing until it has a request. What is opened costs nothing until it has a
-   * request.
-   */
+  /** Opens a stream, as `Session.open`. It costs nothing until it has a request. */
   open(tunnel: number, handler: StreamHandler): ByteStream | undefined {
     if (this.isClosed) return undefined
     this.#tunnel = tunnel

@@ -278,7 +278,7 @@ export class Http2Connection
     if (this.#phase !== 'open') return
     if (this.#isDraining) return this.#settle()
     if (this.connection.streamCount > 0) return
-    // What has begun has a time of its own.
+    // Open exchanges have deadlines of their own.
     if (this.#isInside) return this.#idle.awaitLeave(this.limits.headTimeoutMs)
     this.connection.settle()
     this.#close()

@@ -1,4 +1,5 @@
-// The answer on one stream of HTTP/2 or HTTP/3: HTTP/1.1 text in, HEADERS and DATA out. What the visitor has no room for waits here.
+// The answer on one stream of HTTP/2 or HTTP/3: HTTP/1.1 text in, HEADERS and DATA out. Bytes for which the visitor has no room
+// wait here.
 
 import { type Account, ByteBuffer, SendQueue, type Writing } from '../../bytes.ts'
 import { BodyFramer } from '../../http/body.ts'
@@ -118,7 +119,7 @@ export class StreamAnswer implements Writing {
   }
 
   #send(bytes: Uint8Array, isScratch: boolean, start: number, end: number): void {
-    // Those that wait already come first.
+    // Streams that wait already come first.
     const mayOvertake = !this.#stream.isAwaited || !this.#unsent.isEmpty
     if (mayOvertake) this.#unsent.send(this, bytes, isScratch, start, end)
     else this.#unsent.keep(bytes, isScratch, start, end)
@@ -126,7 +127,7 @@ export class StreamAnswer implements Writing {
 
   /** Writes DATA, as much as there is room for. Called by `SendQueue`. */
   write(bytes: Uint8Array, start = 0, end: number = bytes.length): number {
-    // What waits is sent piece by piece: whether it is the last one is only known of what never waited.
+    // Waiting bytes are sent piece by piece: whether a piece is the last one is only known if it never waited.
     const isLast = this.#isEnding && this.#unsent.isEmpty && this.#trailers === undefined
     const count = this.#stream.data(bytes, start, end, isLast && this.#phase === 'complete')
     this.sentBytes += count

@@ -303,7 +303,7 @@ export class StreamChannel
 
   // ── The end ────────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** The answer is complete, though possibly not sent. What the visitor still sends is not wanted. */
+  /** The answer is complete, though possibly not sent. Later bytes of the visitor are not wanted. */
   #end(): void {
     this.#isUnderWay = false
     this.#answer.end()

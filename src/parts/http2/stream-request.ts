@@ -1,5 +1,5 @@
-// The body of a request on one stream of HTTP/2 or HTTP/3: DATA in, HTTP/1.1 text out. What its visit does not take yet waits here, and the window of
-// the stream with it.
+// The body of a request on one stream of HTTP/2 or HTTP/3: DATA in, HTTP/1.1 text out. Bytes that its visit does not read yet
+// wait here, and the window of the stream with them.
 
 import { copyBytes, copyOf, type HeldBytes } from '../../bytes.ts'
 import { ascii } from '../../http/characters.ts'

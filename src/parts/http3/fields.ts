@@ -11,8 +11,8 @@ const NOTHING = new Uint8Array(0)
 export const FIELD_BYTES = 32
 
 /**
- * Puts a section into `list`, which gives up fields that are more than `maxBytes` together. Those of one name stand together, at the
- * place of the first.
+ * Puts a section into `list`, which gives up fields that are more than `maxBytes` together. Fields of one name stay together,
+ * at the place of the first.
  */
 export function takeFields(values: FieldValues, list: FieldList, maxBytes: number): void {
   list.clear()

@@ -81,7 +81,7 @@ export class Http3Front implements Door {
   }
 
   #accept(session: QuicSession): void {
-    // What is wrong with it comes with `closed`.
+    // Its fault comes with `closed`.
     session.onerror = () => {}
     session.closed.catch(() => {})
     session.onhandshake = ({ remote }) => {

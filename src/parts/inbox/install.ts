@@ -47,7 +47,7 @@ export const installInbox: Install = server => {
       const table = open('boxes', MAX_BOXES)
       return () => inbox?.share(table)
     },
-    // What is not delivered waits for the next start.
+    // Undelivered webhooks wait for the next start.
     drain: stop,
     stop,
   }

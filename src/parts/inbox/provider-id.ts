@@ -1,4 +1,4 @@
-// What tells one webhook from another, as its provider says, and which requests are not webhooks.
+// The id of a webhook, as its provider has it, and which requests are not webhooks.
 
 import type { RequestHead } from '../../http/head.ts'
 

@@ -161,7 +161,7 @@ export class InspectApi {
     const { capture, store } = this.#inspector
     capture.flush()
     for await (const entry of this.#inspector.matching(filter, store.newestFirst(), request.signal)) {
-      // What the server refused, and connections, have no bytes here.
+      // Refused requests, and connections, have no bytes here.
       if (entry.requestHead.length === 0) continue
       entries.push(harEntry(entry, showing, this.#inspector.urlOf(entry)))
       isRedacted ||= !showing.reveals && hidesSecrets(entry, showing)

@@ -106,7 +106,7 @@ class Reader {
     const unmatched: string[] = []
     const slices = new Slices()
     for (const entry of this.#changed) {
-      // What is left is for the next time.
+      // The rest is for the next time.
       if (!hasRoom() || slices.isOver) break
       this.#changed.delete(entry)
       if (this.#inspector.matches(this.#filter, entry))

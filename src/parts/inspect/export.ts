@@ -242,8 +242,8 @@ function jsonOf(text: string): string | undefined {
 // ── As sent ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 /**
- * Exports HTTP byte for byte: a body in UTF-8 would be another one as text of single bytes. Secrets are left out. What came in
- * chunks has a length instead: chunks are not kept.
+ * Exports HTTP byte for byte: a body in UTF-8 would be another one as text of single bytes. Secrets are left out. A chunked
+ * body has a length instead: chunks are not stored.
  */
 function http(entry: Entry, showing: Showing): Uint8Array {
   const lines = headText(entry.requestHead, showing).split('\r\n')

@@ -100,7 +100,7 @@ export class HttpReader {
       }
       if (this.#upgrade !== undefined) return this.#keepEarly(bytes.subarray(from), at)
       if (reader.begunBytes === 0 && !this.#room.takesRequest(at, this.#replayOf !== undefined)) {
-        // What waits for its response still gets it from the server's report, without bytes.
+        // A request that waits for its response still gets it from the server's report, without bytes.
         if (this.#waiting.length > 0) this.lose(at)
         this.isOver = true
         return

@@ -166,7 +166,7 @@ export function tokenAt(text: string, at: number): Token {
   const from = endOf(BLANK, text, at)
   const first = text[from]
   if (first === undefined) return { kind: 'end', from, to: from }
-  // One of the signs, as the type lists them.
+  // The sign is one of the type's list.
   if (SIGNS.includes(first)) return { kind: first as '{', from, to: from + 1 }
   if (first === '"') return stringAt(text, from)
   const number = endOf(NUMBER, text, from)

@@ -273,7 +273,7 @@ export class JsonConnection implements ClientConnection, Deadline {
     const isLateAnswer = message === 'unknown' || (typeof message === 'object' && message.type === 'response')
     const isOwed = isLateAnswer && this.#requests.answeredLate()
     if (!isOwed && !this.#isTolerated(chars)) return this.#lose('FLOOD')
-    // What this server does not know or understand is ignored, as existing servers do.
+    // Unknown messages are ignored, as existing servers do.
     if (typeof message !== 'object') return
     switch (message.type) {
       case 'ready':

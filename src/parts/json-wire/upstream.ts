@@ -282,7 +282,7 @@ export class JsonExchange implements Exchange, Deadline {
     return encodeBody(bytes ?? NOTHING, this.#visit.head.header('content-type'), base64)
   }
 
-  /** Writes until the visitor is full. What it then does not take is at most one piece. */
+  /** Writes until the visitor is full. At most one piece then exceeds that. */
   #pump(): void {
     while (this.#rest !== undefined) {
       const piece = this.#rest.subarray(0, PIECE_BYTES)

@@ -128,8 +128,8 @@ export class VisitorLane<Booked> implements VisitorShortcut<Booked> {
     const grant = this.#unfinished
     const upstream = this.#upstream
     if (grant === undefined || upstream === undefined) return undefined
-    // The app may have had the request. One that does no harm twice is asked again, as if it had just come; any other fails on the
-    // way that is closed.
+    // The app may have had the request. A request that does no harm twice is sent again, as if it had just come; any other
+    // fails with the closed connection.
     if (this.#reserved?.isOpen !== true && IDEMPOTENT.has(arrival.head.method)) {
       this.giveUp()
       return undefined

@@ -1,4 +1,4 @@
-// What is measured for the operator, as a part of a server that has an admin listener.
+// The metrics for the operator, as a part of a server that has an admin listener.
 
 import type { Install } from '../../server/contracts/part.ts'
 import { DEFAULT_METRIC_TUNNELS, Metrics } from './metrics.ts'

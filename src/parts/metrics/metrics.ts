@@ -1,5 +1,5 @@
-// What a server measures for its operator, by tunnel and method. Kept only where there is an admin listener. The number of series
-// is bounded: names of tunnels are chosen by clients.
+// The metrics of a server for its operator, by tunnel and method. Kept only where there is an admin listener. The number of
+// series is bounded: names of tunnels are chosen by clients.
 
 import type { ErrorCode } from '../../errors.ts'
 import { MEASURES, measure } from '../../measures.ts'

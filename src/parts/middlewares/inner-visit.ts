@@ -74,7 +74,7 @@ export class InnerVisit implements Visit {
     const bytes = headOf(this.#request, this.#outer.head, this.#keepsLength)
     const end = parseRequestHead(this.head, bytes, 0, bytes.length, this.#limits)
     if (end !== bytes.length) {
-      // What a visitor sends unescaped is longer in the URL of a Request.
+      // Text that a visitor sends unescaped is longer in the URL of a Request.
       const { refusal } = this.head
       if (refusal === 'TARGET_TOO_LONG' || refusal === 'HEAD_TOO_LARGE') this.failure = refusal
       throw new RangeError('the request of a middleware is none any more')

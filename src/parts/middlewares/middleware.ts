@@ -236,7 +236,7 @@ class WrappedExchange implements Exchange, Deadline {
         const answer = this.#call(index + 1, next).finally(() => {
           this.#running = middleware
         })
-        // One that does not wait for its response must not end the process when there is none.
+        // A middleware that does not wait for its response must not end the process when there is none.
         answer.catch(() => {})
         return answer
       },

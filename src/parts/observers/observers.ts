@@ -63,7 +63,7 @@ export class Observers {
     this.tell(observers, observer => observer.ended?.(seen, outcome))
   }
 
-  /** Calls each of them. What it throws, or rejects with, is reported. */
+  /** Calls each of them. Errors and rejections are reported. */
   tell(observers: readonly Observer[], call: (observer: Observer) => unknown): void {
     for (const observer of observers)
       try {

@@ -49,8 +49,8 @@ export class Breaker {
   }
 
   /**
-   * A visitor that was admitted is done with. `undefined`: it left, and nothing is known of the app. `isTry`: it was admitted while the
-   * breaker was not closed. One from before that says nothing of the try.
+   * A visitor that was admitted is done with. `undefined`: it left, and nothing is known of the app. `isTry`: it was admitted
+   * while the breaker was not closed. A result from before says nothing about the try.
    */
   ended(hasFailed: boolean | undefined, isTry: boolean): void {
     if (!isTry) {

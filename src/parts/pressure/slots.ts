@@ -65,7 +65,7 @@ export class Slots {
   /** The place goes to the next one unchanged. */
   release(holder: Holder): void {
     this.#inside.delete(holder.visitor, holder)
-    // One that is called may give its place back at once, and all of a queue would be called inside of each other.
+    // A request that is called may give its place back at once, and all of a queue would be called inside of each other.
     if (++this.#freed > 1) return
     try {
       for (; this.#freed > 0; this.#freed--) {

@@ -40,7 +40,7 @@ export class UnderPressure implements Follower, Holder {
     if (head.contentLength > maxContentLength) return refusal('BODY_TOO_LARGE')
     if (head.end - head.start > maxHeadBytes) return refusal('HEAD_TOO_LARGE')
     this.#request.follow(this)
-    // What is announced was compared already.
+    // The announced length was compared already.
     if (head.body === 'chunked' && Number.isFinite(maxContentLength))
       this.#request.checkBody((_, bytes) => (bytes > maxContentLength ? 'BODY_TOO_LARGE' : undefined))
     if (slots === undefined || slots.take(this)) return this.#enter(next)
@@ -87,7 +87,7 @@ export class UnderPressure implements Follower, Holder {
       )
   }
 
-  /** What a try finds, as answers may go on for hours. */
+  /** The result of a try, as responses may go on for hours. */
   answered(status: number, code: ErrorCode | undefined): void {
     this.#answerDeadline?.stop()
     if (this.#isTry) this.#tell(verdict(status, code))

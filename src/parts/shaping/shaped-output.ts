@@ -19,7 +19,7 @@ export class ShapedOutput implements ShapedTurn, Writing {
   #isFull = false
   #isScratch = false
   #isTurn = false
-  /** What comes behind the last byte. */
+  /** The end behind the last byte. */
   #last: (() => void) | undefined
 
   constructor(shape: Shape, target: ShapedTarget) {

@@ -317,7 +317,7 @@ class JudgedConnection implements Socket, Portion {
   terminate(): void {
     this.#forget()
     if (this.#inner !== undefined) return this.#inner.terminate()
-    // One that is being dialled is cut once it is there.
+    // A connection that is being dialled is cut once it is there.
     queueMicrotask(() => this.#close())
   }
 

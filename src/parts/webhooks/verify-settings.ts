@@ -8,7 +8,7 @@ import { PathRules, pathMatcher } from '../../http/path-rules.ts'
 export const PROVIDERS = ['standard', 'stripe', 'github', 'slack', 'shopify'] as const
 export type Provider = (typeof PROVIDERS)[number]
 
-/** What checking a webhook's signature came to. */
+/** The result of the check of a webhook's signature. */
 export interface Verdict {
   readonly provider: Provider
   readonly isValid: boolean

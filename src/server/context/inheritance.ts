@@ -43,8 +43,8 @@ export class Inheritance implements Deadline {
   }
 
   /**
-   * The listeners of the server are open. What is left is kept for TCP tunnels whose clients are in transit here, for as
-   * long as a lease; visitors wait there. The rest is closed and reported.
+   * The listeners of the server are open. The rest is kept for TCP tunnels whose clients are reconnecting here, for as long as
+   * a lease; visitors wait there. The rest is closed and reported.
    */
   opened(): void {
     const { settings, deadlines, limits } = this.#room

@@ -1,5 +1,5 @@
-// What plugins throw, as `error` events: the first fault of each plugin at once, the others counted, once a minute. One that fails
-// for every visitor must not make an event for each.
+// Faults of plugins, as `error` events: the first fault of each plugin at once, the others counted, once a minute. A plugin
+// that fails for every visitor must not make an event for each.
 
 import { type ErrorCode, TunnelError } from '../../errors.ts'
 import type { Deadline, Deadlines } from '../limits/deadlines.ts'

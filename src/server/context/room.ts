@@ -1,4 +1,4 @@
-// What the parts of one server share: its settings as they are now, its clock, its counts, its tunnels, its events.
+// The context that the parts of one server share: its settings as they are now, its clock, its counts, its tunnels, its events.
 
 import { eventLoop } from '../../event-loop.ts'
 import { formatUrl } from '../../names.ts'

@@ -101,7 +101,7 @@ export interface TunnelRequest {
   readonly startedAt: number
   /** The middlewares that wrap its exchange, inside of the server's: guards may want some for this request only. */
   middlewares: readonly Middleware[]
-  /** Learns what becomes of it. Those that follow first are called first; at `left`, last. */
+  /** Learns what becomes of it. Followers that follow first are called first; at `left`, last. */
   follow(follower: Follower): void
   /** Responds here in place of the app. `failed`: makes a refusal of what cannot be said. */
   answer(answer: Refusal | Reading, failed?: (cause: unknown) => Refusal): Route

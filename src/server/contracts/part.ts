@@ -154,7 +154,7 @@ export interface Part {
   missed?(request: MissedRequest): void
   /** Called for an event without a request. */
   noted?(note: Note): void
-  /** A raw visitor is there. What follows it; `undefined`: nothing does. */
+  /** A raw visitor is there. Returns its follower; `undefined`: nothing does. */
   followRaw?(tunnel: LayeredTunnel, address: string): RawFollower | undefined
   /** The connection of a raw visitor with this part in front of it; `undefined`: unchanged. */
   wrap?(socket: Socket, tunnel: LayeredTunnel, address: string): WrappedSocket | undefined

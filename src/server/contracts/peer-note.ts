@@ -4,10 +4,7 @@ import type { Refusal } from '../../plugin.ts'
 
 /** The facts that servers of a cluster tell each other about a request. */
 export interface PeerNote {
-  /**
-   * The response if its tunnel is not here. Another server sent the request, so it goes to no third one. What is answered when
-   * its tunnel is not here.
-   */
+  /** The response if its tunnel is not here. Another server sent the request, so it goes to no third one. */
   readonly moved?: Refusal
   /** A webhook that was kept for the tunnels of this owner. */
   readonly keptFor?: string

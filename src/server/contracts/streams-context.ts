@@ -1,4 +1,4 @@
-// What the streams of one tunnel at one client share.
+// The context that the streams of one tunnel at one client share.
 
 import type { ResponseHead } from '../../http/head.ts'
 import type { Session } from '../../session/session.ts'

@@ -95,7 +95,7 @@ export class HelloConnection implements SocketHandler, Socket, Deadline, Waiting
     if (this.#isSought) return this.#held.add(bytes)
     // Refused or cut, but what had been read still arrives.
     if (this.#reader === undefined) return
-    // What is longer than a hello is not kept: it is read at once.
+    // Bytes longer than a hello are not stored: they are read at once.
     const mayRead = !this.#isWaiting && (bytes.length > MAX_HELLO_BYTES || this.#host.turns.hasTime)
     if (mayRead) this.#read(this.#reader, bytes)
     else this.#wait(bytes)

@@ -154,8 +154,8 @@ export class HttpConnection
   }
 
   /**
-   * The server stops: the next answer is the last one here. A connection that waits for a request closes once it has waited
-   * for `drainIdleMs`. One in a lane comes back by itself.
+   * The server stops: the next answer is the last one here. A connection that waits for a request closes once it has waited for
+   * `drainIdleMs`. A connection in a lane returns by itself.
    */
   drain(): void {
     if (this.#phase === 'head' && !this.input.isQueued) this.#idle.drain()
@@ -418,8 +418,8 @@ export class HttpConnection
   }
 
   /**
-   * The visitor has time to take what is in transit to it in the kernel, which a RST would destroy. One that goes on sending
-   * what is not read any more has less.
+   * The visitor has time to take what is in transit to it in the kernel, which a RST would destroy. A visitor that continues to
+   * send unread bytes has less time.
    */
   #linger(): void {
     this.#phase = 'lingering'

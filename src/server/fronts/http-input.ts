@@ -1,4 +1,4 @@
-// What a visitor's connection sends, in transit to what reads it: in portions, each connection in its turn.
+// The input of a visitor's connection: in portions, each connection in its turn.
 //
 //   socket ─▶ received ─▶ work ─▶ reader.take … and what the reader leaves, or has no time for, waits here
 //

@@ -343,7 +343,7 @@ export class HttpVisit implements Visit, Arrival, ChannelVisit {
   #done(keepAlive: boolean, ease: Ease): void {
     const { method, body } = this.head
     const isEasyRequest = method !== 'HEAD' && body !== 'chunked' && this.requestBytes <= EASY_REQUEST_BYTES
-    // What the response said counts: the visitor may have sent its next request by now.
+    // The response decides: the visitor may have sent its next request by now.
     const goesOn = keepAlive && this.#keepsAlive && this.isRequestComplete && this.answerStatus !== 101
     this.#finish(undefined)
     this.#channel.over(goesOn, isEasyRequest ? ease : 'none')

@@ -40,7 +40,7 @@ export class TlsFront {
       deadlines: this.#room.deadlines,
       turns: this.#room.turns,
       waits: () => {
-        // It sent its part in time, so it is not cut for being the oldest. Those that come last have no place then.
+        // It sent its part in time, so it is not cut for being the oldest. Later connections have no place then.
         if (this.#waitingCount >= this.#room.limits.maxHellos) return false
         this.#waitingCount++
         this.#hellos.delete(connection)

@@ -1,4 +1,4 @@
-// What origins get to know about one visitor's connection: made once, and again when something of it changes.
+// The facts about one visitor's connection for origins: made once, and again when something of it changes.
 
 import { randomBytes } from 'node:crypto'
 import type { Hop } from '../../http/forward.ts'

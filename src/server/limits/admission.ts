@@ -135,8 +135,8 @@ export class Admission implements Deadline {
 
   /**
    * The oldest provisional one of the address that has most of the oldest: a flood from one address must not cut those of
-   * others. One that has said something stays while there are silent ones: where hundreds come at once, all are accepted
-   * before the first is read.
+   * others. A connection that has sent something stays while there are silent ones: where hundreds come at once, all are
+   * accepted before the first is read.
    */
   #firstOfMost(): Seat | undefined {
     const byAddress = new Map<string, Seat[]>()

@@ -1,4 +1,4 @@
-// What one client's connection counts at the holder of its token: streams, and bytes that wait.
+// The counts of one client's connection at the owner of its token: streams, and bytes that wait.
 
 import type { Account } from '../../bytes.ts'
 import type { StreamBudget } from '../../session/contract.ts'

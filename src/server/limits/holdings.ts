@@ -1,4 +1,4 @@
-// What clients hold of the server, counted for each holder and in total: no bound is reached by dividing it among connections.
+// The counts of clients at the server, for each owner and in total: no bound is reached by dividing it among connections.
 //
 // A holder is a token. On a server without tokens it is an address: a token that such a server does not know is made up.
 

@@ -13,7 +13,7 @@ const MAX_PAUSES = 8
 export interface KeptBounds {
   /** The maximum size of one body. */
   readonly maxBodyBytes: number
-  /** The maximum size of all of them. One of the largest has room, whatever is given. */
+  /** The maximum size of all of them. There is always room for one of the largest. */
   readonly maxBytes: number
   /** The time for the next piece, and eight times as long for all of them; 0: no limit. */
   readonly pauseMs: number

@@ -97,7 +97,7 @@ export class TlsTermination {
     try {
       certificate = await found
     } catch (error) {
-      // What has a code was reported by the code that rejected.
+      // An error with a code was reported by the code that rejected.
       if (error instanceof TunnelError) this.#host.troubled(hello.name, error)
       else this.#failed(error)
       throw error

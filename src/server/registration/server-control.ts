@@ -1,4 +1,4 @@
-// What the control host may ask of its server.
+// The operations of the server for the control host.
 
 import type { Branding } from '../../branding.ts'
 import type { ErrorCode } from '../../errors.ts'

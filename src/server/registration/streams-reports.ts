@@ -1,4 +1,4 @@
-// What a client on the streams wire gets reports of: requests and raw visitors of its tunnels, one by one or by their number.
+// The reports for a client on the streams wire: requests and raw visitors of its tunnels, one by one or by their number.
 
 import type { ExchangeCounts } from '../../accelerator.ts'
 import type { ErrorCode } from '../../errors.ts'

@@ -1,5 +1,5 @@
-// One request at the server: where it goes, and which client serves it. What guards let it pass with, the operator's rules for
-// it and what is noted of it are objects of their own; a plain request has the last of them only.
+// One request at the server: where it goes, and which client serves it. The passes of guards, the operator's rules for it and
+// its record are objects of their own; a plain request has only the last of them.
 
 import type { Branding } from '../../branding.ts'
 import { type Account, joined } from '../../bytes.ts'

@@ -94,7 +94,10 @@ export class Exchanges {
     if (this.isHeard) this.#reports.counted(counts)
   }
 
-  /** Whether the server's listeners get a report of the request that has ended. One that is not reported is to be counted. */
+  /**
+   * Whether the server's listeners get a report of the request that has ended. A request that is not reported has to be
+   * counted.
+   */
   takeReport(): boolean {
     return this.#reports.take()
   }

@@ -38,7 +38,7 @@ export class Reports implements Deadline {
     return this.#rate()
   }
 
-  /** Whether this request is reported by itself. One that is not has to be counted, with `began` and `ended`. */
+  /** Whether this request is reported by itself. A request that is not reported has to be counted, with `began` and `ended`. */
   take(): boolean {
     const rate = this.#rate()
     if (rate === 0) return true

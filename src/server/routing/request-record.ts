@@ -1,4 +1,4 @@
-// What is noted of one request, and who gets it: its client, and the server's listeners.
+// The record of one request, and its receivers: its client, and the server's listeners.
 
 import { ERRORS, type ErrorCode } from '../../errors.ts'
 import { shownTarget } from '../../guard.ts'

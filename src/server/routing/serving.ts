@@ -65,7 +65,7 @@ export class Serving implements BookingHost {
     const { arrival, head } = booking
     const { limits, settings, state } = this.room
     if (limits.maxBodyBytes > 0 && head.contentLength > limits.maxBodyBytes) return refusal('BODY_TOO_LARGE')
-    // While it drains, requests are served on the connections that are there. What could last is not begun.
+    // While it drains, requests are served on the connections that are there. A request that could last does not begin.
     if (state === 'stopped') return leaving(booking)
     const isDraining = state === 'draining'
     const destination = this.room.destinationOf(head.host)

@@ -80,9 +80,10 @@ export interface TunnelServerOptions {
   readonly host?: string
   /**
    * Descriptors of TCP sockets that listen already, as systemd passes them: they belong to the server from now on. Each is for
-   * the listener whose port it has; the first that has no other's is for `port`, whatever that says. Those of `tcpPorts` wait for
-   * their tunnels, for as long as a lease (`leaseMs`). Default none: it listens by itself. What does not listen: `LISTENERS_INVALID`
-   * at the start. A port that no listener has: an `error` event, and the socket is closed. A reload ignores it.
+   * the listener whose port it has; the first that has no other's is for `port`, whatever that says. The sockets of `tcpPorts`
+   * wait for their tunnels, for as long as a lease (`leaseMs`). Default none: it listens by itself. If one does not listen:
+   * `LISTENERS_INVALID` at the start. A port that no listener has: an `error` event, and the socket is closed. A reload ignores
+   * it.
    */
   readonly inherited?: readonly number[]
   /** Domains under which tunnels get one label; URLs name the first. Default `['localhost']`. */
@@ -119,9 +120,9 @@ export interface TunnelServerOptions {
    */
   readonly tlsMinVersion?: '1.2' | '1.3'
   /**
-   * Ciphers of TLS 1.2, as a list of OpenSSL names with `:` in between. Default: those with forward secrecy and
-   * authenticated encryption (ECDHE with AES-GCM or ChaCha20-Poly1305). Those of TLS 1.3 are fixed. A list that has none,
-   * or without `tls` or `certificates`: `OPTION_INVALID`.
+   * Ciphers of TLS 1.2, as a list of OpenSSL names with `:` in between. Default: those with forward secrecy and authenticated
+   * encryption (ECDHE with AES-GCM or ChaCha20-Poly1305). The ciphers of TLS 1.3 are fixed. A list that has none, or without
+   * `tls` or `certificates`: `OPTION_INVALID`.
    */
   readonly tlsCiphers?: string
   /**
@@ -173,9 +174,9 @@ export interface TunnelServerOptions {
    */
   readonly tokens?: readonly (string | TokenRule)[]
   /**
-   * Reads tokens that are not among `tokens`: `jwtTokens()` of this package, for JSON Web Tokens of issuers. Default none. With one, a
-   * client needs a token, as with `tokens`. What it cannot verify is refused with `TOKEN_REFUSED`, `TOKEN_EXPIRED`, or
-   * `ISSUER_UNAVAILABLE` while the issuer's keys cannot be had.
+   * Reads tokens that are not among `tokens`: `jwtTokens()` of this package, for JSON Web Tokens of issuers. Default none. With
+   * one, a client needs a token, as with `tokens`. A token that it cannot verify is refused with `TOKEN_REFUSED`,
+   * `TOKEN_EXPIRED`, or `ISSUER_UNAVAILABLE` while the issuer's keys cannot be fetched.
    */
   readonly tokenReader?: TokenReader
   /** Labels that no client may take, besides `api`, `www` and the others that `isReservedName` knows. Default none. */
@@ -186,8 +187,8 @@ export interface TunnelServerOptions {
    */
   readonly trustedProxies?: readonly string[]
   /**
-   * Connections from `trustedProxies` begin with a PROXY header, version 1 or 2, and count as those of the visitor it
-   * names. One without is cut, with `PROXY_HEADER_INVALID` as an `error` event; from other addresses a header is a bad
+   * Connections from `trustedProxies` begin with a PROXY header, version 1 or 2, and count as those of the visitor it names. A
+   * connection without one is cut, with `PROXY_HEADER_INVALID` as an `error` event; from other addresses a header is a bad
    * request. Default `false`. With `tls` the header comes before TLS. Without `trustedProxies`: `OPTION_INVALID`. With `tls` a
    * reload cannot change it.
    */
@@ -257,8 +258,9 @@ export interface TunnelServerOptions {
 }
 
 /**
- * Bounds of the server that operators change; `bounds.ts` has the others. Times are milliseconds up to 2,147,483,647, sizes bytes. What `0` means is said where `0` is
- * allowed; somewhere else the least is 1. A value outside, or a name that is not here: `OPTION_INVALID`.
+ * Bounds of the server that operators change; `bounds.ts` has the others. Times are milliseconds up to 2,147,483,647, sizes
+ * bytes. Options that allow `0` say what it means; for others the least is 1. A value outside, or a name that is not here:
+ * `OPTION_INVALID`.
  */
 export interface ServerLimits {
   /** The size of a request or response head. Default 65,536. If exceeded: 431 (visitor) or 502 (origin). */

@@ -1,4 +1,4 @@
-// What an operator may say of tunnels under pressure: `pressure.ts` acts by it.
+// The operator's rules for tunnels under load; `pressure.ts` applies them.
 
 import { TunnelError } from '../../errors.ts'
 

@@ -82,7 +82,7 @@ export class Member implements Deadline {
   moveTo(holder: Holder): void {
     // A client that registered it twice still knows it when it is gone.
     if (holder === this.#holder || this.#isGivenBack) return
-    // What its layers ask of the token.
+    // The operations of the token that its layers need.
     this.tunnel.routesChanged()
     this.#count('give')
     this.#holder = holder

@@ -86,7 +86,7 @@ export function memberCookie(member: Member, isSecure: boolean): Uint8Array {
 }
 
 /**
- * Rendezvous hashing: each member draws a lot for the address, and the highest has it. One that comes or goes moves only
+ * Rendezvous hashing: each member draws a lot for the address, and the highest has it. A member that joins or leaves moves only
  * its own share. Visitors do not know the tags, so they cannot choose an address for a member.
  */
 function nearest(able: readonly Member[], address: string): Member | undefined {

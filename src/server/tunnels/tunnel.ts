@@ -271,7 +271,7 @@ export class Tunnel {
     return wait === undefined ? 'CLIENT_RECONNECTING' : () => wait.stop()
   }
 
-  /** What serves it has changed: each request has to be routed again. */
+  /** Its upstream has changed: each request has to be routed again. */
   routesChanged(): void {
     this.router = undefined
     this.tunnels.lanes.recall([this])

@@ -1,5 +1,5 @@
-// What an app sent and that waits for a turn of the event loop, because looking through it takes time: the rest of a response, or
-// frames of HTTP/2; and how the stream ended behind it.
+// Bytes of an app that wait for a turn of the event loop, because looking through them takes time: the rest of a response, or
+// frames of HTTP/2; and how the stream ended behind them.
 
 import type { Turns, Waiting } from '../../session/turns.ts'
 

@@ -11,7 +11,7 @@ import {
 import type { RequestHead, ResponseHead } from '../../http/head.ts'
 import type { Rewrite, Visit } from '../contracts/upstream.ts'
 
-/** What of a response's body arrived with its head leaves with it in one write, up to this size together. */
+/** The beginning of a body that arrived with its head is sent with it in one write, up to this size together. */
 const SCRATCH_BYTES = 262_144
 
 /** Reused: to keep bytes of it, copy them. A longer head replaces it by a longer array. */

@@ -127,7 +127,7 @@ export class RequestSender implements Movement {
     return stream === undefined ? 0 : stream.sentBytes - stream.waitingBytes
   }
 
-  /** What a splice has not taken yet the visitor has not sent: then it is not the origin that is slow. */
+  /** The visitor has not sent bytes that a splice has not moved yet: then it is not the origin that is slow. */
   get isWaiting(): boolean {
     return this.#upload === undefined || this.#upload.takenBytes > this.#upload.movedBytes
   }

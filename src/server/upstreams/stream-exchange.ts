@@ -46,7 +46,7 @@ export class StreamExchange implements Exchange {
   readonly #request: RequestSender
   readonly #reader: ResponseReader
   readonly #answer: ResponseHead
-  /** That of the reader, or one that hands out the payload of chunks. */
+  /** The reader's own framer, or one that hands out the payload of chunks. */
   #framer: BodyFramer
   #phase: Phase = 'over'
   #visit: Visit | undefined
@@ -397,7 +397,10 @@ export class StreamExchange implements Exchange {
 
   // ── The end ────────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** A lane can serve such a response: head and body may come one after the other. One that is not strict would come back. */
+  /**
+   * A lane can serve such a response: head and body may come one after the other. A response that is not strict would come
+   * back.
+   */
   get #ease(): Ease {
     if (this.#answer.isAmended || this.#isCleaned || this.#owner.isPrivate) return 'none'
     const { payloadBytes } = this.#framer
@@ -444,7 +447,7 @@ export class StreamExchange implements Exchange {
     this.#isSecondTry = true
     const stream = this.#owner.reopen(visit.head)
     if (stream === undefined) return this.#fail('CLIENT_GONE', pieces)
-    // What the old stream wanted to wait for is gone; the new one may want to wait at once.
+    // The old stream's wait is gone; the new one may want to wait at once.
     visit.resume()
     visit.retried?.()
     this.#start(visit, stream, false)

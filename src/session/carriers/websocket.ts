@@ -186,7 +186,7 @@ export class WebSocketCarrier implements Carrier, Waiting {
     if (this.#isClosing) return
     this.#sendTexts()
     this.#isClosing = true
-    // Only the end of the connection still matters. What waits is dropped, and so is what comes.
+    // Only the end of the connection still matters. Waiting and later bytes are dropped.
     if (this.#isBusy) {
       this.#stopReading()
       this.#socket.resume()
@@ -222,7 +222,7 @@ export class WebSocketCarrier implements Carrier, Waiting {
     return this.#isHeld || this.#isWaiting || this.#rest.length > 0
   }
 
-  /** Takes a portion, and more if there is time. What is left waits. */
+  /** Takes a portion, and more if there is time. The rest waits. */
   #take(bytes: Uint8Array): void {
     const most = this.#turns === undefined ? Number.POSITIVE_INFINITY : FRAMES_AT_ONCE
     let at = 0
@@ -345,7 +345,7 @@ export class WebSocketCarrier implements Carrier, Waiting {
   /** Called for FIN: in good order only after a close frame. */
   #ended(): void {
     if (this.#isClosing) {
-      // What still waits goes out first; `drained` ends the socket then.
+      // Waiting bytes are sent first; `drained` ends the socket then.
       if (this.#unsent.length === 0) this.#socket.end()
       return
     }

@@ -1,4 +1,4 @@
-// What a user can do with the exchange that is shown, by a button or a key.
+// The actions of a user on the shown exchange, by a button or a key.
 
 import type { Edit, ExchangeDetail, ExchangeRow } from '../../exchange.ts'
 import { api, type Side } from './api.ts'

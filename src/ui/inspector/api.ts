@@ -40,7 +40,7 @@ export function takeToken(): boolean {
   return true
 }
 
-/** What the API answered instead of what was asked for. */
+/** The error that the API returned. */
 export class Refused extends Error {
   readonly code: string
 

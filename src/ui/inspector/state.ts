@@ -212,7 +212,7 @@ async function readDetail(id: string | undefined, reveal: boolean): Promise<void
   } catch (error) {
     if (selectedId.peek() !== id) return
     const isGone = error instanceof Refused && error.code === 'EXCHANGE_NOT_FOUND'
-    // What is shown already stays readable while the client is away.
+    // Exchanges that are shown already stay readable while the client is away.
     if (isGone) detailFault.value = 'gone'
     else if (isOther)
       detailFault.value = error instanceof Refused ? error.message : 'The client does not answer.'

@@ -11,7 +11,7 @@ export interface Toast {
 
 export const toast = signal<Toast | undefined>(undefined)
 let hiding: ReturnType<typeof setTimeout> | undefined
-/** What cannot be undone once the line is gone. */
+/** Actions that cannot be undone once the line is gone. */
 let finally_: (() => void) | undefined
 
 export function say(

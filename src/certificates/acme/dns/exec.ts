@@ -80,7 +80,7 @@ export class ExecHook implements DnsProvider {
       child.once('error', error => finish(error.message))
       child.once('exit', (code, killedBy) => {
         if (code === 0) finish()
-        // What it wrote last may still be in the pipe.
+        // Its last output may still be in the pipe.
         else child.once('close', () => finish(killedBy === null ? `exit code ${code}` : killedBy))
       })
     })

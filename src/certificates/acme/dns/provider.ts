@@ -15,8 +15,8 @@ export interface DnsProvider {
    */
   readonly servers?: readonly string[] | undefined
   /**
-   * Adds a record. Other texts of the same name stay: a name and its wildcard need one each. One that is there already is no
-   * error.
+   * Adds a record. Other texts of the same name stay: a name and its wildcard need one each. It is no error if the record is
+   * there already.
    */
   add(record: DnsRecord, signal: AbortSignal): Promise<void>
   /** Removes a record. It is not an error if there is none. */

@@ -156,7 +156,7 @@ export class WebSocketReader {
     }
     const inflated = message.isCompressed ? this.#inflate(raw, totalBytes) : raw
     const isCompressed = message.isCompressed ? ({ isCompressed: true } as const) : {}
-    // What cannot be inflated is shown unchanged.
+    // A message that cannot be inflated is shown unchanged.
     const content = inflated ?? raw
     const kept = content.length > this.#maxBytes ? content.subarray(0, this.#maxBytes) : content
     const isText = opcode === TEXT && inflated !== undefined

@@ -100,7 +100,7 @@ export class JsonConnection implements Connection {
   take(text: string): void {
     this.heard()
     const message = parseServerMessage(text)
-    // What this client does not know or understand is ignored, as existing clients do.
+    // Unknown messages are ignored, as existing clients do.
     if (typeof message !== 'object' || this.#isClosed) return
     switch (message.type) {
       case 'connected':

@@ -25,7 +25,7 @@ export class JoinLane {
     const socket = this.#join.idleSocket
     if (socket?.isLendable !== true) return trunk.refuse(lane, handler)
     socket.pause()
-    // What was read in this tick has arrived by then.
+    // Bytes that were read in this tick have arrived by then.
     eventLoop.soon(() => {
       const isPossible = this.#join.idleSocket === socket
       if (isPossible && trunk.enter(socket, lane, undefined, handler) !== undefined) return
