@@ -566,7 +566,7 @@ const ROWS = {
     fault: 'user',
     retryable: true,
     meaning: 'The proxy to the tunnel server cannot be reached, or refused the connection.',
-    action: 'Check the address of the proxy, and whether it allows connections to the port of the server.',
+    action: 'Check the address of the proxy, and whether it allows connections to the port of the server, mostly 443.',
   },
   PROXY_HEADER_INVALID: {
     wire: 96,

@@ -240,7 +240,7 @@ test('doctor finds a server below localhost as the client does, and looks at the
   const address = `https://tunnel.localhost:${server.port}`
   const { stdout } = await finish(['doctor', '--server', address, '--insecure'])
   expect(stdout).toMatch(/tunnel\.localhost is (?:127\.0\.0\.1|::1)/)
-  expect(stdout).toContain(`${address} answers, version `)
+  expect(stdout).toContain(`${address} responds, version `)
   using app = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => new Response('x') })
   const project = join(folder, 'project')
   await mkdir(project)

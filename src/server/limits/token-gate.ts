@@ -124,7 +124,7 @@ export class TokenGate {
   async #read(reading: () => Promise<Rule | TokenFault>, address: string): Promise<Verdict> {
     try {
       const verdict = await reading()
-      // One that is over, or cannot be looked at, is not a guess.
+      // A token that has expired, or cannot be checked, is not a guess.
       if (verdict === 'TOKEN_REFUSED') this.#refused(address)
       return verdict
     } catch (cause) {

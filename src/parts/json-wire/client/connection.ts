@@ -110,7 +110,7 @@ export class JsonConnection implements Connection {
         return this.#registered(message.subdomain, message.url)
       case 'subdomain_taken':
         return this.#settle(one =>
-          one.reject(new TunnelError('NAME_TAKEN', `Another client holds the name "${one.name}".`)),
+          one.reject(new TunnelError('NAME_TAKEN', `Another client uses the name "${one.name}".`)),
         )
       case 'error':
         return this.#settle(one => one.reject(refusal(message.message)))
