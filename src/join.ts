@@ -13,8 +13,8 @@ import type { Socket, SocketHandler, Splice, SpliceDone } from './socket.ts'
 const CONVERSATION_PIECES = 64
 
 /**
- * A stream's handler; `socketHandler` is that of the socket. Either side may come first. What the stream brings before
- * there is a socket waits, bounded by the stream's first credit; a socket that comes first must be paused until then.
+ * A stream's handler; `socketHandler` is that of the socket. Either side may come first. Bytes of the stream wait until there
+ * is a socket, bounded by the stream's first credit; a socket that comes first must be paused until then.
  */
 export class Join implements StreamHandler {
   readonly socketHandler: SocketHandler
@@ -63,7 +63,7 @@ export class Join implements StreamHandler {
     }
   }
 
-  /** Whether there is nothing left to do: a dial under way may stop. */
+  /** Whether there is nothing left to do: a dial in progress may stop. */
   get isOver(): boolean {
     return this.#isOver
   }

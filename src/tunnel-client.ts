@@ -31,11 +31,11 @@ export const CLIENT_PARTS: readonly object[] = [
 
 /**
  * A tunnel client. With `port`, `url`, `unix`, `fetch` or `folder` it has an HTTP tunnel, and `connect()` resolves once
- * its URL is registered; `http()`, `tcp()`, `udp()` add tunnels, on the same connection. A lost connection is made again for ever
+ * its URL is registered; `http()`, `tcp()`, `udp()` add tunnels, on the same connection. A lost connection is made again without limit
  * (unless `reconnect` is false) and names and ports stay. It never throws outside of its own methods and never exits the
  * process; what goes wrong arrives as an `error` event with a stable `code`.
  *
- * Throws `OPTION_INVALID`, `OPTION_INVALID` or `NAME_INVALID` for options that cannot be used.
+ * Throws `OPTION_INVALID` or `NAME_INVALID` for options that cannot be used.
  */
 export class TunnelClient extends Client {
   constructor(options: TunnelClientOptions) {

@@ -55,7 +55,7 @@ const PARTS: readonly Install[] = [
  * A tunnel server in this process: `start()` listens, `stop()` drains. Many may run in one process. Nothing that a
  * visitor or a client sends makes it throw; what goes wrong inside arrives as an `error` event.
  *
- * Throws `OPTION_INVALID`, `OPTION_INVALID` for options that cannot be used and `RUNTIME_UNSUPPORTED` outside of Bun.
+ * Throws `OPTION_INVALID` for options that cannot be used and `RUNTIME_UNSUPPORTED` outside of Bun.
  */
 export class TunnelServer extends Server {
   /** Makes a server. `fixed` is for the tests of localtunnels. */

@@ -50,7 +50,8 @@ const payload = (type: string) =>
   type === 'Readonly<Record<string, never>>' ? 'nothing' : type.replace(/(?<=\w\??): string(?=[; ])/g, '')
 
 /** Sentences that the list has besides the first: defaults, bounds, codes. The docstring has the others. */
-const NEEDED = /^Default|^None|^Empty|^Above|^Taken|^Exactly|`[A-Z_]{4,}`|`0`|Streams wire only|most /
+const NEEDED =
+  /^Default|^None|^Empty|^If (?:exceeded|in use|less|longer|more)\b|^For others|^Exactly|`[A-Z_]{4,}`|`0`|Streams wire only|most /
 const SENTENCE = /(?<=[.!?]) (?=[A-Z`])/
 
 /** Without reasons, which follow the colon of a number. */

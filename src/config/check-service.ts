@@ -8,7 +8,7 @@ import { GUARD_FIELDS, RAW_GUARD_KEYS, SERVICE_FIELDS } from './schema/fields.ts
 import type { Output } from './schema/inferred.ts'
 import type { ServiceConfig, ServiceKind } from './service.ts'
 
-/** What the table says of one service. */
+/** The checked table of one service. */
 export type CheckedService = Output<'service'>
 type GivenPool = Exclude<CheckedService['pool'], boolean | undefined>
 
@@ -53,7 +53,7 @@ const portOptions = (port: number | undefined, remotePort: number | undefined) =
   ...(remotePort !== undefined && { remotePort }),
 })
 
-/** `undefined`: there is a fault that leaves nothing to say. */
+/** Checks a service. `undefined` if a fault leaves nothing to return. */
 function checkService(
   name: string,
   checked: CheckedService,
@@ -66,7 +66,7 @@ function checkService(
   const hasFolder = check.isGiven(`${path}.folder`)
   const { kind: said, pool, health, routes, guard, private: isPrivate = false, to, ...rest } = checked
   const kind = (said ?? 'http') === 'http' && hasFolder ? 'folder' : (said ?? 'http')
-  // `folder` beside `port` is no key of a wrong kind, but a second target.
+  // `folder` next to `port` is not a key of a wrong kind, but a second target.
   const targets = TARGETS.filter(key => isFor(kind, key) || (said !== 'folder' && kind === 'folder'))
   for (const [key, { kinds = [] }] of Object.entries(SERVICE_FIELDS)) {
     if (!check.isGiven(`${path}.${key}`) || isFor(kind, key) || targets.some(target => target === key))
@@ -201,7 +201,7 @@ function isFor(kind: string, key: string): boolean {
 }
 
 function checkTarget(path: string, possible: readonly string[], check: Check): void {
-  // Those with a fault of their own are given, too.
+  // Services with a fault of their own are also returned.
   const [first, second] = possible.filter(key => check.isGiven(`${path}.${key}`))
   if (first === undefined) {
     const names = listOf(possible.map(key => `"${key}"`))
@@ -214,7 +214,7 @@ function checkTarget(path: string, possible: readonly string[], check: Check): v
   }
 }
 
-/** What of a URL, or about it, would have no effect. */
+/** Reports keys that have no effect with a URL. */
 function checkUrls(path: string, { host, url, routes }: CheckedService, check: Check): void {
   if (host !== undefined) check.appHost(`${path}.host`, parseHost(host).hostname)
   const urls = new Map<string, string>(url === undefined ? [] : [[`${path}.url`, url]])
@@ -250,7 +250,7 @@ function plainOf(value: unknown): unknown {
   return Object.fromEntries(entries.map(([key, one]) => [key, plainOf(one)]))
 }
 
-/** What one tunnel may have. */
+/** The maximum number of routes of one tunnel. */
 const MAX_ROUTES = 32
 
 function checkRoutes(path: string, routes: readonly string[], check: Check): void {

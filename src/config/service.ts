@@ -24,7 +24,7 @@ export type ServiceConfig =
 
 export type ServiceKind = ServiceConfig['kind']
 
-/** Exactly one of `port`, `url`, `unix` and `folder` is there. */
+/** The options of an HTTP service: exactly one of `port`, `url`, `unix` and `folder` is there. */
 export type HttpServiceOptions = Omit<HttpTunnelOptions, 'routes'> &
   Named & { readonly routes?: Readonly<Record<string, RouteTarget>> }
 

@@ -16,7 +16,7 @@ const MAX_KNOWN = 10_000
 const MAX_TOKEN_CHARS = 8_192
 const MAX_NAME_CHARS = 128
 
-/** Tokens of one issuer, and what they open. What it leaves out is not restricted, as in `TokenRule`. */
+/** Tokens of one issuer, and what they open. A missing key is not restricted, as in `TokenRule`. */
 export interface JwtTokenRule extends Omit<TokenScope, 'reserve'>, Issuer {
   /**
    * The audience, as in the tokens' `aud`: a text that tokens for other services do not have, such as the URL of this server.
@@ -81,7 +81,7 @@ class JwtTokens implements TokenReader {
   }
 
   async read(token: string, address: string): Promise<TokenIdentity | TokenFault> {
-    // One who has read an old token in a log is elsewhere.
+    // A reader of an old token in a log comes from another address.
     const key = createHash('sha256')
       .update(`${sourceOf(address)} ${token}`)
       .digest('base64')

@@ -1,6 +1,6 @@
 // UDP on Bun: Bun.udpSocket behind the contract of datagram-socket.ts, and the public port of a tunnel.
 //
-// What Bun 1.4.5 does, each observed: a send throws what an earlier datagram met (ECONNREFUSED), and is not sent then;
+// Behaviour of Bun 1.4.5, each observed: a send throws what an earlier datagram met (ECONNREFUSED), and is not sent then;
 // `sendMany` says how many went before one failed, and does not say that it failed; `drain` also comes unasked.
 
 import type { Associate, DatagramSocketHandler } from '../datagram-socket.ts'
@@ -148,7 +148,7 @@ function sentOf(many: () => number): number {
   try {
     return many()
   } catch {
-    // What an earlier datagram met; the next send tells what becomes of this one.
+    // An earlier datagram met the error; the next send tells the result of this one.
     return 0
   }
 }

@@ -26,9 +26,9 @@ export interface LocalListening {
   close(): void
 }
 
-/** The maximum number of connections: more than a browser and some commands need. Above: a connection is closed at once. */
+/** The maximum number of connections: more than a browser and some commands need. If exceeded: a connection is closed at once. */
 const MAX_CONNECTIONS = 128
-/** A free port of IPv4 that is taken on IPv6 is tried again with another one so often. */
+/** A free port of IPv4 that is taken on IPv6 is tried again with another one this often. */
 const TRIES = 5
 
 /** Listens on 127.0.0.1 and, where the machine has it, on ::1, on the same port; 0: any free one. Rejects with the system's error. */

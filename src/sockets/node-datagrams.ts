@@ -1,6 +1,6 @@
 // UDP on Node: node:dgram behind the contract of datagram-socket.ts.
 //
-// A dgram socket never refuses a datagram, it queues it, and goes on reading the caller's array meanwhile. So each is
+// A dgram socket never refuses a datagram, it queues it, and goes on reading the caller's array in the meantime. So each is
 // copied, and the queue is bounded here.
 
 import { createSocket, type Socket } from 'node:dgram'

@@ -130,7 +130,7 @@ async function introduced(
   }
 }
 
-/** The first of the hosts that answers. */
+/** The first of the hosts that responses. */
 async function dialAny(
   hosts: readonly string[],
   port: number,

@@ -30,7 +30,7 @@ export interface RegisterRoute extends HostRewrite {
   readonly protocol?: 'h2c' | 'h2'
 }
 
-/** The way in which visitors are spread over the clients that share a name. */
+/** The sign-in method which visitors are spread over the clients that share a name. */
 export type Affinity = 'none' | 'cookie' | 'address' | 'all'
 
 /** The response that the visitor gets from a pool where all clients get a copy: `first`, the label of a client, or a status. */
@@ -77,8 +77,8 @@ export interface Register extends HostRewrite {
   /** The version of the PROXY protocol header before each connection to the origin, for `tcp` and `tls`. */
   readonly proxyProtocol?: 1 | 2
   /**
-   * The guard of the tunnel. What it says is for the server's plugins to check. The kind of such a message has `guarded-` in
-   * front, so that a server that does not know guards refuses it as a kind that it does not know, instead of serving without.
+   * The guard of the tunnel. The server's plugins check its content. The kind of such a message has `guarded-` in front, so
+   * that a server that does not know guards refuses it as a kind that it does not know, instead of serving without.
    */
   readonly guard?: GuardFields
 }
@@ -158,7 +158,7 @@ export interface TrunkWanted {
 
 /**
  * A message to the client: later bytes of this stream come as that lane of that link, and the server expects the responses
- * there. What either side sends on the stream behind it comes behind the lane's last word.
+ * there. Later frames of either side on the stream follow the lane's last word.
  */
 export interface LaneBegun {
   readonly type: 'lane'
@@ -277,7 +277,7 @@ export interface UnreportedRequests {
   readonly errors: number
   /** The number of response bytes. */
   readonly bytes: number
-  /** The number of requests that began and have not ended yet. */
+  /** The number of requests that started and have not ended yet. */
   readonly inFlight: number
 }
 
@@ -553,7 +553,7 @@ function isRewriteWish(value: unknown): value is RewriteWish {
   )
 }
 
-/** A message of the server, likewise. */
+/** A message of the server. */
 export function parseServerMessage(json: Uint8Array): ServerMessage | 'unknown' | undefined {
   const fields = parseFields(json)
   if (fields === undefined) return undefined
@@ -625,7 +625,7 @@ export function parseServerMessage(json: Uint8Array): ServerMessage | 'unknown' 
         ...(host !== undefined && { host: printable(host) }),
         method: printable(method),
         path: printable(path),
-        // Perhaps a proxy's words: what is no address is left out.
+        // Possibly a proxy's words: what is not an address is left out.
         ...(isText(visitor, 64) && { visitor }),
         ...(isAmount(waitedMs) && { waitedMs }),
       }
@@ -707,7 +707,7 @@ const MIN_LOOKED_THROUGH_BYTES = 1_024
 const QUOTE = 0x22
 const BACKSLASH = 0x5c
 
-/** Whether objects and lists are nested too deeply. Of what is no JSON it says anything. */
+/** Whether objects and lists are nested too deeply. Of what is not JSON it says anything. */
 function isTooDeep(json: Uint8Array): boolean {
   let depth = 0
   let isText = false
@@ -775,7 +775,7 @@ const knownCode = (code: string): ErrorCode => (isErrorCode(code) ? code : 'INTE
 export const PROBE_HEADER = 'x-localtunnels-probe'
 
 /**
- * Proves that who probes knows the resume secret, without giving it away: whatever stands in front of the public side
+ * Proves that who probes knows the resume secret, without giving it away: whatever is in front of the public side
  * reads the header, and may log it.
  */
 export function probeProof(resume: string, sha256Base64Url: (text: string) => string): string {

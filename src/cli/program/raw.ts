@@ -22,7 +22,7 @@ import {
 import { outputWish, PRINTING_FLAGS } from './printing.ts'
 import { flagOptions, seconds, type Texts } from './values.ts'
 
-/** With what its flags say of visitors. */
+/** A service with the access rules of its flags. */
 interface GuardedService extends Service {
   readonly options: Service['options'] & { readonly guard?: GuardOptions }
 }
@@ -31,11 +31,11 @@ interface GuardedService extends Service {
 interface RawCommand {
   readonly name: string
   readonly description: string
-  /** What to say of its argument. */
+  /** The help of its argument. */
   readonly argument: string
-  /** Its own flags, besides those of the connection. */
+  /** The flags of its own, in addition to those of the connection. */
   readonly flags: Texts
-  /** `services`: one, or one for each port of a range. */
+  /** Returns the settings. `services`: one, or one for each port of a range. */
   settings(
     flags: Flags,
     services: readonly GuardedService[],
@@ -107,7 +107,7 @@ const RAW_COMMANDS: readonly RawCommand[] = [
       return {
         open: client => allOf(wishes.map(wish => client.udp(wish))),
         embedded: flags.text('remotePort') === undefined ? {} : { udpPorts: flags.text('remotePort') },
-        // Only an answer or a refusal to the first datagram shows whether anything listens on UDP.
+        // Only a response or a refusal to the first datagram shows whether anything listens on UDP.
         isWatched: false,
       }
     },
@@ -131,7 +131,7 @@ async function allOf(opening: readonly Promise<TunnelEnd>[]): Promise<readonly T
   return Promise.all(opening)
 }
 
-/** What to ask for, with a public port for each service where `--remote-port` names some. */
+/** Returns the services with a public port for each, if `--remote-port` names some. */
 function withRemotePorts(services: readonly GuardedService[], flags: Flags) {
   const ports = flags.portRange('remotePort')
   if (ports !== undefined && ports.length !== services.length)

@@ -139,7 +139,7 @@ function protocolOf(flags: Flags): { readonly protocol?: 'http/1.1' | 'h2c' | 'h
   )
 }
 
-/** `undefined`: neither flag was given. */
+/** Returns the inspector setting. `undefined` if neither flag was given. */
 function inspectOf(flags: Flags): ShareSettings['inspect'] {
   if (flags.isOff('inspect')) return false
   if (flags.isOn('inspect')) return true

@@ -1,4 +1,4 @@
-// What happens at a server, as events of the command's output.
+// The events of a server, as events of the command's output.
 
 import { ERRORS } from '../../errors.ts'
 import type { ServerEnd } from '../ends.ts'

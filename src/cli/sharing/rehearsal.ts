@@ -1,5 +1,5 @@
-// What starting would find wrong with a configuration whose every value reads well: a folder that is missing, a key of
-// another certificate. Nothing is dialled and nothing listens.
+// Faults that only a start would find in a configuration whose values are all valid: a folder that is missing, a key of another
+// certificate. Nothing is dialled and nothing listens.
 
 import { guardToken } from '../../client/carriers/server-address.ts'
 import type { TunnelClientOptions } from '../../client/options.ts'
@@ -18,7 +18,7 @@ import { openTunnel } from './services.ts'
 /** A fault, at the key of the file that it concerns. */
 export interface Finding {
   readonly path: string
-  /** Without a full stop. */
+  /** The message, without a full stop. */
   readonly message: string
 }
 

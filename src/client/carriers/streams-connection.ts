@@ -45,7 +45,7 @@ interface Registering {
 
 interface Granted {
   readonly name: string
-  /** What the OPEN frames of its number lead to, and those of the numbers that follow it. */
+  /** The origins of the OPEN frames with its number, and with the numbers that follow. */
   readonly origins: readonly Origin[]
 }
 
@@ -53,11 +53,11 @@ interface Granted {
 interface Dialled {
   readonly origin: Origin
   readonly isRaw: boolean
-  /** How the server marks its own probes. */
+  /** The proof with which the server marks its own probes. */
   readonly probeProof: string
 }
 
-/** A tunnel that was given back, until the server says that no visitor of it is left. */
+/** A tunnel that was returned, until the server says that no visitor of it is left. */
 interface Leaving {
   readonly over: Promise<void>
   readonly end: () => void
@@ -69,20 +69,20 @@ export class StreamsConnection implements Connection {
   readonly #carrier: Carrier
   readonly #session: Session
   readonly #links: Links
-  /** `undefined`: the client has none. */
+  /** The lanes. `undefined` if the client has none. */
   readonly #lanes: SessionLanes | undefined
-  /** Of the origin, dials under way included. */
+  /** The maximum number of streams of an origin, dials included. */
   readonly #maxStreams: number
-  /** Registrations under way, by `ref`. */
+  /** Registrations in progress, by `ref`. */
   readonly #registering = new Map<number, Registering>()
   #nextRef = 1
   readonly #granted = new Map<number, Granted>()
-  /** Those of them that were given back and may still have visitors. */
+  /** The released tunnels that may still have visitors. */
   readonly #leaving = new Map<number, Leaving>()
   readonly #drainTimeoutMs: number
-  /** By the number in OPEN frames: a tunnel's own, and one for each of its routes. */
+  /** The origins by the number in OPEN frames: a tunnel's own, and one for each of its routes. */
   readonly #origins = new Map<number, Dialled>()
-  /** Why the server said that it leaves. */
+  /** The reason of the server for leaving. */
   #leavingCode: ErrorCode | undefined
   #closedWith: TunnelError | undefined
   readonly #carrierClosed = deferred()
@@ -122,7 +122,7 @@ export class StreamsConnection implements Connection {
     this.#lanes = settings.lanes?.forSession(this.#session, this.#links)
   }
 
-  /** What the carrier's events go to. */
+  /** The handler of the carrier's events. */
   get carrierHandler(): CarrierHandler {
     const session = this.#session.carrierHandler
     return {
@@ -230,7 +230,7 @@ export class StreamsConnection implements Connection {
     await Promise.all([...this.#granted.keys()].map(tunnel => this.#giveBack(tunnel)))
   }
 
-  /** The origin stays known meanwhile: a request may be on its way here when the server reads of the release. */
+  /** The origin stays known in the meantime: a request may be coming here when the server reads of the release. */
   #giveBack(tunnel: number): Promise<void> {
     const known = this.#leaving.get(tunnel)
     if (known !== undefined) return known.over
@@ -248,7 +248,7 @@ export class StreamsConnection implements Connection {
     return over
   }
 
-  /** What is left of its visitors is cut. */
+  /** Forgets a tunnel: its remaining visitors are cut. */
   #forget(tunnel: number): void {
     this.#leaving.get(tunnel)?.end()
     this.#leaving.delete(tunnel)
@@ -319,7 +319,7 @@ export class StreamsConnection implements Connection {
       case 'released':
         return this.#forget(message.tunnel)
       case 'revoked':
-        // The server has cut its visitors, and will not answer a release that was on its way.
+        // The server has cut its visitors, and will not answer a release that was in transit.
         this.#leaving.get(message.tunnel)?.end()
         this.#leaving.delete(message.tunnel)
         this.#forgetOrigins(message.tunnel)
@@ -387,7 +387,7 @@ export class StreamsConnection implements Connection {
   }
 }
 
-/** What beside the guard is in a registration is much shorter. */
+/** The maximum size of a guard: the rest of a registration is much shorter. */
 const MAX_GUARD_BYTES = MAX_FRAME_BYTES - 16_384
 
 async function definitionOf(guard: OwnGuard, { kind, name, port }: TunnelSettings): Promise<GuardFields> {

@@ -36,7 +36,7 @@ export class Admin {
     }
   }
 
-  /** `undefined`: it is a Unix socket. */
+  /** The URL. `undefined` for a Unix socket. */
   get url(): string | undefined {
     return this.#socket.url
   }

@@ -17,7 +17,7 @@ export interface RawVisit {
   readonly source: Endpoint
   /** The time of its beginning on the clock of `performance.now()`. */
   readonly startedAt: number
-  /** Bytes of the visitor that went on their way. */
+  /** Bytes of the visitor that were passed on. */
   readonly bytesIn: number
   /** Bytes that the visitor was sent. */
   readonly bytesOut: number

@@ -63,7 +63,7 @@ export interface ClusterMember {
   readonly isSelf: boolean
   /** The last connection to it could be made, if there was any. */
   readonly isReachable: boolean
-  /** Requests and raw visitors that were sent on to it, and are under way. */
+  /** Requests and raw visitors that were sent on to it, and are in progress. */
   readonly inFlight: number
 }
 
@@ -74,7 +74,7 @@ export interface ServerReport {
   readonly clients: number
   /** Names and ports that are held there. */
   readonly tunnels: number
-  /** Requests since its start, and those that are under way. */
+  /** Requests since its start, and those that are in progress. */
   readonly requests: number
   readonly pending: number
   /** The recent traffic of its visitors. Left out: it has no admin listener, so it measures nothing. */
@@ -129,6 +129,6 @@ export interface Servers extends Claims {
   members(): Promise<readonly ClusterMember[]>
   /** Whether other servers can be asked who has a name. */
   readonly isInTouch: boolean
-  /** Requests and raw visitors that were sent on to others, and are under way. */
+  /** Requests and raw visitors that were sent on to others, and are in progress. */
   readonly inFlight: number
 }

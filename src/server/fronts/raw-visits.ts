@@ -50,7 +50,7 @@ export class RawVisits implements RawTaker {
     return this.#open.size
   }
 
-  /** No raw visitor is here, nor on its way to another server. */
+  /** No raw visitor is here, nor in transit to another server. */
   get isIdle(): boolean {
     return this.#open.size === 0 && this.#passing === 0
   }
@@ -91,7 +91,7 @@ export class RawVisits implements RawTaker {
     return visitors
   }
 
-  /** The visitor is there; whether its client is, too, is not known yet. */
+  /** The visitor is there; whether its client is as well, is not known yet. */
   began(visit: RawVisit): void {
     const id = ++this.#lastId
     const followers = this.context.parts.followRaw(visit.tunnel, visit.address)

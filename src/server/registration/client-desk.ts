@@ -1,4 +1,4 @@
-// What the server does for its clients: who may connect, what they may claim, and what is reported of it.
+// The services of the server for its clients: who may connect, what they may claim, and what is reported of it.
 
 import type { ErrorCode } from '../../errors.ts'
 import { eventLoop } from '../../event-loop.ts'
@@ -26,7 +26,7 @@ import type { Applicant } from './upgrade.ts'
 /** A timer may fire before the clock of `Date.now()` is there. */
 const CLOCK_STEP_MS = 20
 
-/** Where tunnels are reached. */
+/** The addresses of tunnels. */
 export interface Addresses {
   /** The public URL of a tunnel. */
   urlOf(tunnel: Tunnel): string
@@ -39,7 +39,7 @@ export class ClientDesk implements StreamsHost {
   /** The clients that are connected. */
   readonly clients: Set<ClientConnection> = new Set()
   #lastNumber = 0
-  /** What waits for the end of tokens, by client and token: few tokens end. */
+  /** The callbacks for the end of tokens, by client and token: few tokens end. */
   readonly #ends = new Map<ClientConnection, Map<string, () => void>>()
   readonly #admission: Admission
   readonly #ports: PublicPorts
@@ -64,7 +64,7 @@ export class ClientDesk implements StreamsHost {
 
   // ── Connections ────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** Why one more client of this rule and address may not connect; `undefined`: it may. */
+  /** Returns why one more client of this rule and address may not connect. `undefined` if it may. */
   refusalOfClient(rule: Rule, address: string): ErrorCode | undefined {
     if (!this.server.isRunning) return 'SERVER_DRAINING'
     const code = this.server.parts.judge(address)
@@ -107,7 +107,7 @@ export class ClientDesk implements StreamsHost {
     this.server.counters.creditStalls += client.creditStalls
   }
 
-  /** When a token ends by itself, so does what it opened for the client. */
+  /** Ends what a token opened for the client when the token ends. */
   #endWith(client: ClientConnection, { id = '', endsAtMs }: Rule): void {
     if (endsAtMs === undefined) return
     const ends = this.#ends.get(client) ?? new Map<string, () => void>()

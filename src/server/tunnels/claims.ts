@@ -33,13 +33,13 @@ export interface Claiming {
   readonly guard?: OwnGuard | undefined
 }
 
-/** What decides whether a tunnel may be. */
+/** The terms that decide whether a tunnel may be. */
 export interface ClaimTerms {
   /** The public ports of the server, by kind. */
   readonly ports: Readonly<Record<PortKind, PortRanges>>
   /** Whether TLS tunnels have a port. */
   readonly hasTlsPort: boolean
-  /** What keeps webhooks; `undefined`: nothing does. */
+  /** The store of webhooks. `undefined` if there is none. */
   readonly inbox: object | undefined
   /** Names that no client may take. */
   readonly reservedNames: ReadonlySet<string>
@@ -47,20 +47,20 @@ export interface ClaimTerms {
   readonly domainsByLength: readonly string[]
 }
 
-/** What claims need of the server. */
+/** The operations of the server that claims need. */
 export interface ClaimHost {
   readonly tunnels: Tunnels
-  /** Those of now: they change when the server reloads. */
+  /** The terms now: they change when the server reloads. */
   readonly terms: ClaimTerms
-  /** Whether the operator does not allow this name, or `tcp-20000` and its like. Default: all are allowed. */
+  /** Whether the operator does not allow this name, or `tcp-20000` and similar ones. Default: all are allowed. */
   isBlocked?(name: string): boolean
   /** Opens a tunnel's port. Throws, or rejects with, a TunnelError. */
   readonly open: Readonly<Record<PortKind, (tunnel: Tunnel) => PortFront | Promise<PortFront>>>
-  /** Decide which of them has a port. Default: this one has all. */
+  /** The servers that decide which of them has a port. Default: this one has all. */
   readonly servers?: Claims | undefined
 }
 
-/** Why a tunnel of this kind, with this name or port, may not be; `undefined`: it may. Port 0: any. */
+/** Returns why a tunnel of this kind, with this name or port, may not be. `undefined` if it may. Port 0: any. */
 export function refusalOf(
   { kind, name = '', port = 0, guard, hostNames = [], inbox, isEnd = false }: Wish,
   rule: Rule,
@@ -98,7 +98,7 @@ function mayBeHostName(host: string, rule: Rule, { domainsByLength }: ClaimTerms
   return destinationOf(host, domainsByLength).kind === 'unknown' && rule.allowsHost(host)
 }
 
-/** What this refusal is about, for the client to read; `undefined`: what the code means says all there is. */
+/** Returns the detail of a refusal, for the client to read. `undefined` if the meaning of the code is enough. */
 export function detailOf(
   code: ErrorCode,
   { kind, name = '', guard, hostNames = [] }: Wish,
@@ -211,7 +211,7 @@ async function claimAnyPort(
   return token === undefined || server.overlaps(token) ? 'CLIENT_LIMIT' : 'NOT_ALLOWED'
 }
 
-/** In a cluster it is this server's first. */
+/** Claims a port; in a cluster it is this server's first. */
 async function take(kind: PortKind, port: number, claimant: Claimant, host: ClaimHost): Promise<Claimed> {
   const name = `${kind}-${port}`
   const { servers, tunnels } = host
@@ -225,7 +225,7 @@ async function take(kind: PortKind, port: number, claimant: Claimant, host: Clai
   return member
 }
 
-/** The port is the tunnel's before it is open: no other registration tries it meanwhile. */
+/** The port is the tunnel's before it is open: no other registration tries it in the meantime. */
 async function takeHere(kind: PortKind, port: number, claimant: Claimant, host: ClaimHost): Promise<Claimed> {
   const member = host.tunnels.claimPort(kind, port, claimant)
   if (typeof member === 'string' || member.tunnel.front !== undefined) return member
@@ -238,7 +238,7 @@ async function takeHere(kind: PortKind, port: number, claimant: Claimant, host: 
       tunnel.front = front
       return member
     }
-    // Meanwhile a reload took the port back, or the server stopped: there is no tunnel left that would close the port.
+    // In the meantime a reload took the port back, or the server stopped: there is no tunnel left that would close the port.
     const code = refusalOf({ kind, port }, ANYTHING, host.terms) ?? 'SERVER_DRAINING'
     if (tunnel.members.length === 0) front.stop(code)
     return code

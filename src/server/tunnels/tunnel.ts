@@ -28,40 +28,40 @@ export type Chosen = Member | ErrorCode | Holding<Member | ErrorCode>
 /** A request or connection waits for a tunnel's client to come back: this member, or a code. Called exactly once. */
 export type Held = (outcome: Member | ErrorCode) => void
 
-/** How a client asks for a name or port. */
+/** The claim of a client for a name or port. */
 export interface Claimant {
-  /** Whose count it goes to. */
+  /** The token or address whose counts it goes to. */
   readonly holder: Holder
   /** Proves the holder of an earlier grant. */
   readonly resume?: string | undefined
-  /** It shares the name or port, and how. */
+  /** The kind of the pool, if it shares the name or port. */
   readonly pool?: Affinity | undefined
-  /** Of a pool where all get a copy: whose answer counts. */
+  /** The response that counts, in a pool where all get a copy. */
   readonly poolResponse?: PoolResponse | undefined
-  /** Who may visit. */
+  /** The guard. */
   readonly guard?: OwnGuard | undefined
-  /** Whole host names outside of the server's domains, besides the name. */
+  /** The custom domains, in addition to the name. */
   readonly hostNames?: readonly string[] | undefined
 }
 
 /** The public port of a tunnel, open for visitors. */
 export interface PortFront {
-  /** Of the socket that listens, where another program could go on with it. */
+  /** The descriptor of the socket that listens, if another program could continue with it. */
   readonly descriptor?: number | undefined
   /** The server stops: takes no more visitors; those that are there go on. */
   drain(): void
-  /** The tunnel is given back: the port is free, and connections that are there go on for as long as their client does. */
+  /** The tunnel is returned: the port is free, and connections that are there go on for as long as their client does. */
   release(): void
   /** Takes no more visitors, and cuts those that are there. */
   stop(code: ErrorCode): void
   /**
-   * Of a UDP port: takes the datagrams of a visitor of another server, framed, and calls `opened` once they are on their way.
-   * Cuts the connection of one that may not come in.
+   * Takes the datagrams of a visitor of another server for a UDP port, framed, and calls `opened` once they are sent on. Cuts
+   * the connection of one that may not come in.
    */
   takeFlow?(socket: Socket, address: string, opened: () => void): SocketHandler
 }
 
-/** What a tunnel needs of all tunnels of its server. */
+/** The operations of all tunnels of the server that a tunnel needs. */
 export interface TunnelBook {
   readonly limits: Bounds
   readonly deadlines: Deadlines
@@ -89,21 +89,21 @@ export class Tunnel {
   readonly isEnd: boolean
   /** Its label, kind and port as in `tcp-20000`, or of a private service `tcp:db`. */
   readonly name: string
-  /** The public port of a `tcp` or `udp` tunnel, else 0. */
+  /** The public port of a `tcp` or `udp` tunnel, otherwise 0. */
   readonly port: number
-  /** Who takes which visitor, when several clients share it. */
+  /** The pool, if several clients share it. */
   readonly pool: Pool | undefined
   /** The same port, being opened. */
   opening: Promise<PortFront> | undefined
   /** The same port, open. */
   front: PortFront | undefined
-  /** What requests to it pass; `undefined`: to be made. Only `Parts` and `routesChanged` set it. */
+  /** The router of its requests. `undefined` until it is made. Only `Parts` and `routesChanged` set it. */
   router: Router | undefined
   readonly tunnels: TunnelBook
   readonly #members: Member[] = []
   /** Datagrams of its visitors that were dropped, when it is a UDP tunnel. */
   droppedDatagrams = 0
-  /** Those that may have a certificate. */
+  /** The hosts below that may have a certificate. */
   readonly hostsBelow: HostsBelow
   /** Requests that wait until its client is back. */
   readonly #waits: Waits<Member | ErrorCode>
@@ -127,12 +127,12 @@ export class Tunnel {
     this.hostsBelow = new HostsBelow(() => tunnels.limits)
   }
 
-  /** Who may visit, as its client asked for; `undefined`: everybody. */
+  /** The guard that its client asked for. `undefined` if everybody may visit. */
   get guard(): OwnGuard | undefined {
     return this.#guard
   }
 
-  /** Another guard decides from now on. Connections that the old one let in, and the new one would not, end with it. */
+  /** Replaces the guard. Connections that the old one let in, and the new one would not, end with it. */
   useGuard(guard: OwnGuard | undefined): void {
     const before = this.#guard
     // A client that comes back asks for the same: who was let in stays.
@@ -150,12 +150,12 @@ export class Tunnel {
     return this.wall !== undefined || this.tunnels.guards.isAsked(this.#guard, this.name)
   }
 
-  /** What the rule of its token allows visitors. */
+  /** The limits that the rule of its token sets for visitors. */
   get wall(): Guard | undefined {
     return this.holder?.wall
   }
 
-  /** Whose it is; of a pool, of the first that is there. */
+  /** The owner; that of the first client, in a pool. */
   get holder(): Holder | undefined {
     return this.#members[0]?.holder
   }
@@ -170,27 +170,27 @@ export class Tunnel {
     return this.#members
   }
 
-  /** Where visitors go that need no choice; `undefined` while every client is reconnecting. */
+  /** The upstream for visitors that need no choice. `undefined` while every client is reconnecting. */
   get upstream(): TunnelUpstream | undefined {
     return this.#present?.upstream
   }
 
-  /** What marks a probe there. */
+  /** The mark of a probe by the server. */
   get serverProbe(): string | undefined {
     return this.#present?.serverProbe
   }
 
-  /** Whose that is; `undefined` likewise. */
+  /** The client of that upstream. `undefined` while every client is reconnecting. */
   get client(): ClientConnection | undefined {
     return this.#present?.client
   }
 
-  /** The hosts below its name are its own, too: some client asked for them. */
+  /** The hosts below its name are its own as well: some client asked for them. */
   get isWildcard(): boolean {
     return this.#members.some(member => member.isWildcard)
   }
 
-  /** Whole host names that it answers besides its own. */
+  /** The custom domains. */
   get hostNames(): readonly string[] {
     const [first, ...others] = this.#members
     if (others.length === 0) return first?.hostNames ?? []
@@ -201,7 +201,7 @@ export class Tunnel {
     return this.#members.find(member => member.upstream !== undefined)
   }
 
-  /** Who can take visitors now. */
+  /** The members that can take visitors now. */
   get able(): readonly Member[] {
     return this.#members.filter(member => member.upstream !== undefined && member.isHealthy)
   }
@@ -226,7 +226,7 @@ export class Tunnel {
     return this.#members.find(member => member.isProbedBy(proof))
   }
 
-  /** One more client. With too many of them the one that left first is forgotten; if all are there: no. */
+  /** Adds a client. With too many of them the one that left first is forgotten; if all are there: no. */
   join(holder: Holder): Member | 'CLIENT_LIMIT' {
     if (!this.isRoomOf(holder)) return 'CLIENT_LIMIT'
     this.routesChanged()
@@ -292,7 +292,7 @@ export class Tunnel {
     return wait === undefined ? 'CLIENT_RECONNECTING' : () => wait.stop()
   }
 
-  /** What serves it has changed: each request has to be routed again. */
+  /** Its upstream has changed: each request has to be routed again. */
   routesChanged(): void {
     this.router = undefined
     this.tunnels.lanes.recall([this])

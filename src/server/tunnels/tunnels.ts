@@ -18,7 +18,7 @@ import { type Claimant, Tunnel, type TunnelBook } from './tunnel.ts'
 
 export class Tunnels implements TunnelBook {
   readonly deadlines: Deadlines
-  /** Those of the part that has them. */
+  /** The guards of the part that has them. */
   guards: Guarding = new NoGuards()
   lanes: Laning = NO_LANES
   /** Which ports have no tunnel. */
@@ -153,7 +153,7 @@ function admit(tunnel: Tunnel, { resume, pool, holder, guard }: Claimant): Membe
   if ((tunnel.pool === undefined) !== (pool === undefined)) return undefined
   const own = tunnel.memberHeldBy(resume)
   if (own === undefined && pool === undefined) return undefined
-  // One that expects every webhook must not get some of them, nor the others all of a sudden.
+  // A pool either copies requests to all clients or shares them out: a mix would give a client only some of its webhooks.
   const isCopied = (affinity: Affinity | undefined) => affinity === 'all'
   if (isCopied(tunnel.pool?.affinity) !== isCopied(pool)) return 'POOL_DIFFERS'
   // Each client of a pool must be able to count on its guard.
