@@ -160,9 +160,9 @@ test('every path that help or a page of it names is in the package', async () =>
   expect(named).toBeGreaterThan(200)
 })
 
-/** What only contributors read: code, tests and measurements; and pictures. */
+/** What only contributors read: how it was decided, measured and tested; and pictures. */
 function isOfRepository(path: string): boolean {
-  return /^(?:docs\/(?:benchmarks\/[\w-]+\.csv|charts|images)|src|test|tools|benchmarks|examples|ARCHITECTURE\.md|CONTRIBUTING\.md|SECURITY\.md)(?:\/|$)/.test(
+  return /^(?:docs\/(?:benchmarks|charts|decisions|images|security)|src|test|tools|benchmarks|examples|ARCHITECTURE\.md|CONTRIBUTING\.md|SECURITY\.md)(?:\/|$)/.test(
     path,
   )
 }
