@@ -97,7 +97,9 @@ export class RedisDirectory implements Directory {
 
   /** Returns the next step if waiting for Redis does not help. */
   adviceFor(error: unknown): string | undefined {
-    return LOGIN.test(this.#causeOf(error).message) ? LOGIN_ADVICE : undefined
+    const { message } = this.#causeOf(error)
+    if (SHARDS.test(message)) return SHARDS_ADVICE
+    return LOGIN.test(message) ? LOGIN_ADVICE : undefined
   }
 
   /** Redis answered, and waiting does not help: a login or a right is missing. */
@@ -234,6 +236,9 @@ export class RedisDirectory implements Directory {
 const READONLY = /^READONLY|-READONLY /
 const PASSING = /^(?:LOADING|MASTERDOWN|READONLY)|-READONLY /
 const LOGIN = /^(?:WRONGPASS|NOAUTH|NOPERM)|-NOPERM |ERR AUTH /
+/** Scripts look at several keys, which a Redis Cluster has on several nodes. */
+const SHARDS = /^(?:MOVED|ASK|CROSSSLOT|CLUSTERDOWN) |non local key/
+const SHARDS_ADVICE = 'It is a node of a Redis Cluster: give --cluster a single Redis or its Sentinels.'
 const LOGIN_ADVICE =
   'Correct the login in the URL of --cluster: it is missing or wrong, or may do too little in Redis.'
 
@@ -242,8 +247,9 @@ const REASONS: Readonly<Record<string, string>> = {
   ENOENT: 'nothing listens there (ENOENT)',
   ENOTFOUND: 'no address is known for this name (ENOTFOUND)',
   EHOSTUNREACH: 'there is no route to it (EHOSTUNREACH)',
-  EPIPE: 'the connection was closed (EPIPE)',
-  ECONNRESET: 'the connection was reset (ECONNRESET)',
+  // Of a web server, too: whether its answer is read first is a matter of chance.
+  EPIPE: 'it closes the connection, and may not be Redis (EPIPE)',
+  ECONNRESET: 'it closes the connection, and may not be Redis (ECONNRESET)',
 }
 
 /** Returns the reason, not in the words of the package, which are about its options. */
