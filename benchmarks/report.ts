@@ -6,12 +6,11 @@
 // A file is refused whose suites are of several commits or machines, that was made with other code than this, or that has
 // fewer rounds than it says. The run that `--publish` replaces stays beside it as VERSION.previous.json.
 
-import { existsSync, mkdirSync, renameSync, rmSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { existsSync, renameSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
 import { codeHash } from './measure/environment.ts'
-import type { SavedRun } from './measure/result.ts'
 import { options, refuse, savedRun } from './measure/suite.ts'
-import { documentsOf } from './report/pages.ts'
+import { documentsOf, writeDocuments } from './report/pages.ts'
 import { WITH_FIGURES, withFigures } from './report/readme.ts'
 import { faultsOf } from './report/refusals.ts'
 
@@ -25,7 +24,9 @@ if (faults.length > 0) {
   for (const fault of faults) console.error(`error: ${file}: ${fault}`)
   process.exit(1)
 }
-await write(run, folder ?? join(ROOT, 'docs'))
+const documents = await documentsOf(run)
+await writeDocuments(documents, folder ?? join(ROOT, 'docs'))
+console.log(`${documents.size} files in ${folder ?? 'docs'}`)
 for (const [name, figures] of Object.entries(folder === undefined ? WITH_FIGURES : {})) {
   const document = Bun.file(join(ROOT, name))
   await Bun.write(document, withFigures(await document.text(), run, figures))
@@ -49,14 +50,4 @@ async function publish(minutes: number): Promise<string> {
   if (existsSync(target)) renameSync(target, target.replace('.json', '.previous.json'))
   renameSync(fresh, target)
   return target
-}
-
-async function write(saved: SavedRun, into: string): Promise<void> {
-  for (const part of ['charts', 'benchmarks']) rmSync(join(into, part), { recursive: true, force: true })
-  const documents = await documentsOf(saved)
-  for (const [name, text] of documents) {
-    mkdirSync(dirname(join(into, name)), { recursive: true })
-    await Bun.write(join(into, name), text)
-  }
-  console.log(`${documents.size} files in ${into}`)
 }

@@ -1,8 +1,7 @@
 // Many tunnels on one server: registering them, requests beside them, what a message costs. `bun benchmarks/scalability.ts`.
 
 import type { TunnelServer } from '../src/index.ts'
-import { FrameDecoder } from '../src/wire/decoder.ts'
-import { DATA, PING as PING_FRAME } from '../src/wire/frame.ts'
+import { DATA, FrameDecoder, PING as PING_FRAME } from '../src/wire/frame.ts'
 import {
   encodeReady,
   encodeRequest,

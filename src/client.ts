@@ -3,6 +3,7 @@
 export type { Exchange, SeenMessage, WaitOptions, Watchable } from './client/contracts/watching.ts'
 export type { ClientLimits } from './client/limits.ts'
 export type {
+  AwayOptions,
   ConnectOptions,
   FetchHandler,
   HealthOptions,

@@ -12,6 +12,11 @@ export interface SignInMethods {
   readonly password?: string
   /** Tokens that machines send as `Authorization: Bearer`, 16 to 255 visible ASCII characters each. Hashed likewise. Default none. */
   readonly bearer?: string | readonly string[]
+  /**
+   * The header whose value is the token of `bearer`, such as `X-Api-Key`, for apps that use `Authorization` themselves. The app does not
+   * get this header. Default: `Authorization: Bearer`.
+   */
+  readonly bearerHeader?: string
   /** Tokens of an issuer that the server's operator has listed. Default none. */
   readonly jwt?: JwtRule
   /** Whether signed links admit their holders, as `tunnel.link()` and `localtunnels link` make them. Default `false`. */
@@ -86,9 +91,12 @@ export interface RateRule {
 
 /** The guard of a tunnel. Everything that cannot be used: `OPTION_INVALID`. */
 export interface GuardOptions extends SignInMethods {
-  /** Addresses and CIDR ranges that may visit; `::/0` has no IPv4 ones. Default: all. Others: 403 `ADDRESS_REFUSED`. */
+  /**
+   * Addresses and CIDR ranges that may visit; `::/0` has no IPv4 ones. Countries of the server's file: `country:DE`, and `country:unknown` for
+   * addresses that the file does not have; without a file `GUARD_UNAVAILABLE`. Default: all. Others: 403 `ADDRESS_REFUSED`.
+   */
   readonly allow?: readonly string[]
-  /** Addresses and CIDR ranges that may not, even if `allow` has them: with it at most 1,000. Default none. */
+  /** Addresses, CIDR ranges and countries that may not, even if `allow` has them: with it at most 1,000. Default none. */
   readonly deny?: readonly string[]
   /**
    * The rate for each visitor address; IPv6 per /64. Requests, or connections of raw tunnels. Default none. Above: 429
@@ -127,6 +135,8 @@ export interface WaysDefinition {
   readonly password?: { readonly salt: string; readonly hash: string }
   /** The SHA-256 of each token, base64url. */
   readonly bearer?: readonly string[]
+  /** In lower case. */
+  readonly bearerHeader?: string
   readonly jwt?: JwtRule
   readonly links?: true
   readonly login?: LoginRule

@@ -4,6 +4,7 @@ export type { Branding } from './branding.ts'
 export type { Exchange, SeenMessage, WaitOptions, Watchable } from './client/contracts/watching.ts'
 export type { ClientLimits } from './client/limits.ts'
 export type {
+  AwayOptions,
   ConnectOptions,
   FetchHandler,
   HealthOptions,
@@ -27,6 +28,7 @@ export { type HandlerServer, upgradeWebSocket } from './client/origins/upgrades.
 export type { Tunnel } from './client/tunnels/tunnel.ts'
 export { defineConfig } from './config/define.ts'
 export type { ClientFile, ServerFile } from './config/input.ts'
+export { type Countries, type CountryFile, openCountries } from './countries.ts'
 export { ERRORS, type ErrorCode, type ErrorEntry, TunnelError } from './errors.ts'
 export type {
   CertificateRule,

@@ -151,13 +151,14 @@ export class OwnGuard {
 }
 
 async function define(
-  { password, bearer, jwt, links, login, certificate }: SignInMethods,
+  { password, bearer, bearerHeader, jwt, links, login, certificate }: SignInMethods,
   salt: string,
 ): Promise<WaysDefinition> {
   const hash = password === undefined ? undefined : await hashPassword(password, salt)
   return {
     ...(hash && { password: { salt, hash: hash.toString('base64url') } }),
     ...(bearer !== undefined && { bearer: listOf(bearer).map(token => sha256(token).toString('base64url')) }),
+    ...(bearerHeader !== undefined && { bearerHeader: bearerHeader.toLowerCase() }),
     ...(jwt && { jwt }),
     ...(links && { links }),
     ...(login && { login }),
@@ -189,7 +190,9 @@ function checkGuard(options: GuardOptions): void {
   if (ttlMs !== undefined) whole('guard.ttlMs', ttlMs, 1)
 }
 
-const WAYS: Names<SignInMethods> = namesOf<SignInMethods>()('password bearer jwt links login certificate')
+const WAYS: Names<SignInMethods> = namesOf<SignInMethods>()(
+  'password bearer bearerHeader jwt links login certificate',
+)
 const PATH_OPTIONS: Names<PathSignInMethods> = { ...WAYS, webhook: true }
 const OPTIONS: Names<GuardOptions> = {
   ...WAYS,
@@ -213,7 +216,9 @@ function checkWebhook(path: string, ways: PathSignInMethods, { open = [], paths 
     )
 }
 
-function checkWays({ password, bearer }: SignInMethods): void {
+function checkWays({ password, bearer, bearerHeader }: SignInMethods): void {
+  if (bearerHeader !== undefined && bearer === undefined)
+    throw new TunnelError('OPTION_INVALID', 'guard.bearerHeader needs guard.bearer.')
   if (
     password !== undefined &&
     !(typeof password === 'string' && password.length >= 6 && password.length <= 256)

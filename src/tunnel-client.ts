@@ -8,6 +8,8 @@ import { installHttp2 } from './parts/http2/client/install.ts'
 import { installInspector } from './parts/inspect/install.ts'
 import { installJsonWire } from './parts/json-wire/client/install.ts'
 import { installLanes } from './parts/lanes/client/install.ts'
+import { installPages } from './parts/pages/client/install.ts'
+import { installPatience } from './parts/patience/client/install.ts'
 import { endOf } from './parts/private/client/connect.ts'
 import { installPrivate } from './parts/private/client/install.ts'
 import { installWebhooks } from './parts/webhooks/install.ts'
@@ -19,6 +21,8 @@ import { installWebhooks } from './parts/webhooks/install.ts'
 export const CLIENT_PARTS: readonly object[] = [
   installInspector,
   installWebhooks,
+  installPages,
+  installPatience,
   installJsonWire,
   installHttp2,
   installPrivate,

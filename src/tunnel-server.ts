@@ -13,8 +13,11 @@ import { installLanes } from './parts/lanes/install.ts'
 import { installMetrics } from './parts/metrics/install.ts'
 import { installMiddlewares } from './parts/middlewares/install.ts'
 import { installObservers } from './parts/observers/install.ts'
+import { installPages } from './parts/pages/install.ts'
+import { installPatience } from './parts/patience/install.ts'
 import { installPressure } from './parts/pressure/install.ts'
 import { installPrivate } from './parts/private/install.ts'
+import { installRewriting } from './parts/rewriting/install.ts'
 import { installShaping } from './parts/shaping/install.ts'
 import { installTiming } from './parts/timing/install.ts'
 import type { Install } from './server/contracts/part.ts'
@@ -31,13 +34,16 @@ const PARTS: readonly Install[] = [
   installMetrics,
   installTiming,
   installShaping,
+  installPages,
   installBans,
   installGuards,
+  installPatience,
   installPressure,
   installMiddlewares,
   installCopies,
   installAdmin,
   installCluster,
+  installRewriting,
   installJsonWire,
   installHttp2,
   installHttp3,

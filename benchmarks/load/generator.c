@@ -553,7 +553,8 @@ int main(void) {
     fflush(stdout);
     for (;;) pause();
   }
-  u64 notOpened = plan.connections - freeCount, warmFailures = failed;
+  // Where each request has a connection of its own, none is left open.
+  u64 notOpened = plan.flags & RECONNECT ? 0 : plan.connections - freeCount, warmFailures = failed;
   failed = 0, running = 1, startedAt = lastDone = now(), endsAt = startedAt + plan.ms * 1000000ull;
   if (plan.flags & BACKGROUND) signal(SIGTERM, stop);
   printf("started\n");

@@ -1,5 +1,7 @@
 // The documents of a saved run, by their names below docs/: one page, six charts, a CSV file for each suite.
 
+import { rmSync } from 'node:fs'
+import { join } from 'node:path'
 import { environmentLine } from '../measure/environment.ts'
 import type { ResultRow, SavedRun, SuiteResult, Table } from '../measure/result.ts'
 import { figure, median, spread, summarize } from '../measure/samples.ts'
@@ -50,10 +52,18 @@ export async function documentsOf({ suites }: SavedRun): Promise<ReadonlyMap<str
   return documents.set('benchmarks.md', written)
 }
 
+/** In place of those of an earlier run. */
+export async function writeDocuments(documents: ReadonlyMap<string, string>, into: string): Promise<void> {
+  for (const part of ['charts', 'benchmarks']) rmSync(join(into, part), { recursive: true, force: true })
+  for (const [name, text] of documents) await Bun.write(join(into, name), text)
+}
+
 function machineOf(suites: readonly SuiteResult[]): string {
   const [{ environment }] = suites as readonly [SuiteResult]
-  const rounds = summarize(suites.flatMap(({ tables }) => tables.flatMap(one => one.rounds ?? [])))
-  return `${environmentLine(environment)}. Medians of ${rounds.min} to ${rounds.max} interleaved rounds; the CSV files say how many each row has.`
+  const all = suites.flatMap(({ rounds, tables }) => tables.map(one => one.rounds ?? rounds))
+  const { min, max } = summarize(all)
+  const rounds = min === max ? `${min}` : `${min} to ${max}`
+  return `${environmentLine(environment)}. Medians of ${rounds} interleaved round${max === 1 ? '' : 's'}; the CSV files say how many each row has.`
 }
 
 /** What a reader must know before the figures. */
@@ -69,8 +79,12 @@ function remarksOf(suites: readonly SuiteResult[]): string {
     const [, names] = /ceiling \(direct\): (.*?)\.(?: |$)/.exec(note ?? '') ?? []
     return names === undefined ? [] : [`${title} (${names})`]
   })
+  const commits = new Set(suites.map(({ environment }) => environment.commit))
   const isShared = foreign > BUSY_CORES || steal > BUSY_STEAL
   return [
+    commits.size === 1
+      ? '- All figures are of one run, one machine and one commit.'
+      : `- **Suites are of ${commits.size} commits: these figures are provisional.**`,
     ...(Number.isNaN(foreign) ? [] : [`- ${meanwhileLine({ foreign, steal })}`]),
     ...(isShared ? ['- **The machine was shared with other work: these figures are provisional.**'] : []),
     ...(few.length > 0

@@ -29,12 +29,15 @@ function rowOf({ table: { title }, column, ours, mark, standing }: Standing): re
 
 const [BEGIN, END] = ['<!-- figures: begin -->\n', '<!-- figures: end -->']
 
-/** All that is behind, the furthest first, with the library beside the command line. */
+const MOST_LOST = 20
+
+/** The rows that are furthest behind, with the library beside the command line. */
 export function lostFigures(run: SavedRun): string {
   const library = of(run, 'ours')
   const behind = of(run, 'ours-cli').filter(({ standing }) => standing === 'behind')
   const rows = behind
     .toSorted((a, b) => beyondSpread(b) - beyondSpread(a))
+    .slice(0, MOST_LOST)
     .map(({ table: { id, title }, kind, column, ratio, mark }) => {
       const same = library.find(one => one.table.id === id && one.kind === kind)?.ratio
       return [`${title}: ${column.title}`, ratioText(ratio!), same ? ratioText(same) : '', mark!.name]

@@ -94,7 +94,7 @@ export class Kernel {
   readonly #pair = new Int32Array(new ArrayBuffer(8))
   readonly #one = new BigUint64Array(new ArrayBuffer(8)).fill(1n)
   readonly #event = new DataView(new ArrayBuffer(EVENT_BYTES))
-  /** The memory for an address that nobody reads, and its length, which the kernel changes to 16 or 28. */
+  /** The memory for an address, which is not read, and for its length, which the kernel changes to 16 or 28. */
   readonly #address = this.room(128)
   readonly #addressBytes = new Uint32Array(new ArrayBuffer(4)).fill(128)
   readonly #addressBytesAt = this.#ffi.ptr(this.#addressBytes)

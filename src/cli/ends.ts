@@ -104,6 +104,8 @@ export async function withGuards({
   jwtTokens = [],
   sharedRates,
   usedLinks,
+  countriesFile: _countriesFile,
+  countries,
   pluginFiles: _pluginFiles,
   accessLog: _accessLog,
   ...options
@@ -115,7 +117,12 @@ export async function withGuards({
     ...options,
     ...(guards.length > 0 && { guards }),
     ...(jwtTokens.length > 0 && { tokenReader: await readerOf(jwtTokens) }),
-    guarding: guarding({ issuers, logins: [...login.values()], ...(usedLinks && { usedLinks }) }),
+    guarding: guarding({
+      issuers,
+      logins: [...login.values()],
+      ...(usedLinks && { usedLinks }),
+      ...(countries && { countries }),
+    }),
   }
 }
 

@@ -64,10 +64,20 @@ export interface OriginOptions {
   /** The time that the app has to accept a connection. Default 10,000 ms. Above: 502 `ORIGIN_UNREACHABLE`. */
   readonly originConnectTimeoutMs?: number
   /**
-   * The Host header of the app: `preserve` (default) keeps the visitor's; `rewrite` replaces Host and Origin with the app's
-   * own; any other value replaces them with that host.
+   * The Host header of the app: `preserve` (default) keeps the visitor's; `rewrite` replaces it with the app's own; any other
+   * value is the Host that the app gets. `rewrite` says which other headers follow.
    */
   readonly hostHeader?: string
+  /**
+   * Headers in which the names of app and tunnel are translated, never bodies: of responses `location` and `cookies` (Domain and Path), of
+   * requests `referer`, `origin` and `destination` (WebDAV). Default: all of them with a `hostHeader` or a prefix; otherwise none. With any, the
+   * tunnel has no lanes. An unknown one: `OPTION_INVALID`.
+   */
+  readonly rewrite?: readonly ('location' | 'cookies' | 'referer' | 'origin' | 'destination')[]
+  /** Path that is taken off the visitor's path, such as `/app`; a request that is not below it is unchanged. Default none. */
+  readonly stripPrefix?: string
+  /** Path that the app gets in front of the visitor's path, such as `/app`. Default none. It does not control access. Not a path: `OPTION_INVALID`. */
+  readonly addPrefix?: string
 }
 
 /** The app for requests below a path. */
@@ -140,6 +150,16 @@ export interface CopyPool {
   readonly label?: string
 }
 
+/** A response in place of an app that is away. It contains no scripts that run, and loads nothing. Give `file` or `text`. */
+export interface AwayOptions {
+  /** A file of at most 32 KiB in UTF-8: .html, .htm, .txt or .json. Browsers get HTML, and programs JSON with the code. Read at each registration. */
+  readonly file?: string
+  /** Plain text. */
+  readonly text?: string
+  /** 200, or 400 to 599. Default: that of the code, such as 502 or 503. */
+  readonly status?: number
+}
+
 /** An HTTP tunnel: `client.http(…)`. */
 export interface HttpTunnelOptions extends OriginOptions, SharedTunnelOptions {
   /**
@@ -180,6 +200,20 @@ export interface HttpTunnelOptions extends OriginOptions, SharedTunnelOptions {
    * filter: `OPTION_INVALID`.
    */
   readonly filter?: string
+  /**
+   * The time that the app has from the end of a request to the head of the response. Milliseconds. Default: `originTimeoutMs` of the
+   * server. Visitors of a slower app get 504 `ORIGIN_TIMEOUT`. More than the server's `maxResponseTimeoutMs`: `FEATURE_UNSUPPORTED`.
+   * Streams wire only.
+   */
+  readonly responseTimeoutMs?: number
+  /** What visitors get while the app or the client is away. Default: the server's own page. Streams wire only. */
+  readonly away?: AwayOptions
+  /**
+   * Collects request bodies without a length on this machine, up to this number of bytes, and gives the app `Content-Length`, for apps that
+   * cannot read chunked bodies. A longer body gets 413 `BODY_TOO_LARGE`. Default: bodies pass as they arrive. Not together with
+   * `protocol`.
+   */
+  readonly collectBodyBytes?: number
   /**
    * Checks of the app by this client. While it is unwell it gets no new visitors: those of a pool go to others, else 503
    * `ORIGIN_UNHEALTHY`. Default none. Streams wire only.

@@ -1,6 +1,7 @@
 // What a text must look like, by the name of what it stands for.
 
 import { isIP } from 'node:net'
+import { countryOf } from '../countries.ts'
 import { domainHint, isValidSubdomain, parseHost } from '../names.ts'
 
 export type Form =
@@ -14,6 +15,7 @@ export type Form =
   | 'domain'
   | 'token'
   | 'network'
+  | 'place'
   | 'name-pattern'
   | 'name-template'
   | 'host-template'
@@ -72,6 +74,10 @@ export const FORMS: Readonly<Record<Form, FormEntry>> = {
     what: 'a token: visible ASCII without spaces, 1 to 255 of it',
   },
   network: { fits: isNetwork, what: 'an IP address or a range such as "10.0.0.0/8"' },
+  place: {
+    fits: text => isNetwork(text) || countryOf(text) !== undefined,
+    what: 'an IP address, a range such as "10.0.0.0/8" or a country such as "country:DE"',
+  },
   'name-pattern': {
     fits: text => /^[a-z0-9*-]{1,63}$/i.test(text),
     what: 'a name or a pattern such as "team-*"',

@@ -1,5 +1,6 @@
 // What a server's configuration file means: the options of a TunnelServer.
 
+import type { Countries } from '../countries.ts'
 import type { TunnelServerOptions } from '../server/settings/options.ts'
 import type { SharedRates } from '../shared-rates.ts'
 import type { UsedLinks } from '../store.ts'
@@ -32,6 +33,7 @@ type OwnKeys =
   | 'pluginFiles'
   | 'accessLog'
   | 'acme'
+  | 'countriesFile'
   | 'jwtIssuers'
   | 'login'
 
@@ -43,6 +45,8 @@ export interface ServerConfigOptions extends TunnelServerOptions, Pick<Output<'s
   readonly tlsFiles?: readonly { readonly cert: string; readonly key: string }[]
   /** Keeps the rates that are `shared`; the command opens it. */
   readonly sharedRates?: SharedRates
+  /** Knows the countries of addresses; the command opens it. */
+  readonly countries?: Countries
   /** Opens where used links are kept; the command has it. */
   readonly usedLinks?: () => Promise<UsedLinks | undefined>
 }

@@ -1,11 +1,10 @@
 // Answer heads: as strict as those of requests, for the origin that wrote them is not trusted. A tolerant reader gives a head that
 // is not strict a second chance: as the strict text that it stands for (`loose-head.ts`), read by the same parser.
 
-import { CR, isForbiddenInValue, LF, latin1, SP } from './characters.ts'
+import { CR, isForbiddenInValue, isLikeStatusLine, isOurVersion, LF, latin1, SP } from './characters.ts'
 import { Fields } from './fields.ts'
 import type { BodyKind, HeadLimits } from './head.ts'
 import { LooseHead } from './loose-head.ts'
-import { isLikeStatusLine, isOurVersion } from './request-line.ts'
 
 const EMPTY = new Uint8Array(0)
 

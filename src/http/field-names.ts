@@ -10,8 +10,9 @@ export const TRANSFER_ENCODING = 3
 export const CONNECTION = 4
 export const UPGRADE = 5
 export const EXPECT = 6
-export const ORIGIN = 7
-export const TE = 8
+export const TE = 7
+/** The kind of WWW-Authenticate: passed on; its scheme may concern the connection (connection-logins.ts). */
+export const WWW_AUTHENTICATE = 8
 /** The kind of names for this connection only, or for a proxy: never passed on. */
 export const HOP = 9
 export const FORWARDED = 10
@@ -26,7 +27,6 @@ export const CLIENT_ADDRESS = 15
 export const LOOKALIKE = 16
 /** The kind of Authorization: passed on; its scheme may concern the connection (connection-logins.ts). */
 export const AUTHORIZATION = 17
-export const WWW_AUTHENTICATE = 18
 
 const KNOWN: readonly (readonly [name: string, kind: number])[] = [
   ['host', HOST],
@@ -35,7 +35,6 @@ const KNOWN: readonly (readonly [name: string, kind: number])[] = [
   ['connection', CONNECTION],
   ['upgrade', UPGRADE],
   ['expect', EXPECT],
-  ['origin', ORIGIN],
   ['authorization', AUTHORIZATION],
   ['www-authenticate', WWW_AUTHENTICATE],
   ['te', TE],

@@ -2,7 +2,7 @@
 
 import { copyBytes } from '../bytes.ts'
 import type { ResponseHead } from './answer-head.ts'
-import { ascii, COLON, isSpelled, latin1, SLASH } from './characters.ts'
+import { ascii, SLASH } from './characters.ts'
 import * as Field from './field-names.ts'
 import type { RequestHead } from './head.ts'
 
@@ -15,13 +15,11 @@ export interface Hop {
   readonly trusted: boolean
   /** The Host for the origin; `''` preserves the visitor's. */
   readonly hostHeader: string
-  /** The replacement of an Origin that names the public host. Used together with `hostHeader`. */
-  readonly origin: string
   /** The bytes that `forwardRequestHead` keeps between requests of a connection. */
   tail?: { readonly hostWithPort: string; readonly bytes: Uint8Array }
 }
 
-/** The maximum size of our own lines: Host, Origin and the forwarding ones, with hosts and origins of at most 300 bytes. */
+/** The maximum size of our own lines: Host and the forwarding ones, with hosts of at most 300 bytes. */
 const MAX_ADDED_BYTES = 2048
 
 /** The most that a head needs when forwarded, by its length as it came. */
@@ -31,7 +29,6 @@ export function maxForwardedBytes(headBytes: number): number {
 
 const HTTP_1 = ascii('HTTP/1.1')
 const HOST_NAME = ascii('Host: ')
-const ORIGIN_NAME = ascii('Origin: ')
 const CONNECTION_UPGRADE = ascii('Connection: Upgrade\r\n')
 const CONNECTION_TE = ascii('Connection: TE\r\n')
 const CONNECTION_CLOSE = ascii('Connection: close\r\n')
@@ -66,7 +63,7 @@ export function forwardRequestHead(head: RequestHead, hop: Hop, into: Uint8Array
     const kind = fields.kind(line)
     if (kind === Field.OTHER && nominatedCount === 0 && !isTraced) continue
     let isKept = true
-    let replacement: Uint8Array | undefined
+    let isReplaced = false
     if (nominatedCount > 0 && fields.isNominated(line)) isKept = false
     else
       switch (kind) {
@@ -86,10 +83,7 @@ export function forwardRequestHead(head: RequestHead, hop: Hop, into: Uint8Array
           keepsTe ||= isKept
           break
         case Field.HOST:
-          if (hop.hostHeader !== '') replacement = HOST_NAME
-          break
-        case Field.ORIGIN:
-          if (hop.hostHeader !== '' && isPublicOrigin(head, line)) replacement = ORIGIN_NAME
+          isReplaced = hop.hostHeader !== ''
           break
         case Field.FORWARDED:
         case Field.X_FORWARDED_FOR:
@@ -105,12 +99,12 @@ export function forwardRequestHead(head: RequestHead, hop: Hop, into: Uint8Array
           if (isKept) given |= 1 << kind
           break
       }
-    if (isKept && replacement === undefined) continue
+    if (isKept && !isReplaced) continue
     to = copy(bytes, from, fields.lineStart(line), into, to)
     from = fields.lineEnd(line)
-    if (replacement === undefined) continue
-    to = copy(replacement, 0, replacement.length, into, to)
-    to = write(replacement === HOST_NAME ? hop.hostHeader : hop.origin, into, to)
+    if (!isReplaced) continue
+    to = copy(HOST_NAME, 0, HOST_NAME.length, into, to)
+    to = write(hop.hostHeader, into, to)
     to = copy(CRLF, 0, 2, into, to)
   }
   to = copy(bytes, from, head.end - 2, into, to)
@@ -233,18 +227,6 @@ function plainAddress(address: string): string {
   if (address.startsWith('::ffff:') && address.includes('.')) return address.slice(7)
   const zone = address.indexOf('%')
   return zone < 0 ? address : address.slice(0, zone)
-}
-
-/** Whether an Origin names the host that the visitor asked for, by either scheme: TLS may end in front of us. */
-function isPublicOrigin(head: RequestHead, line: number): boolean {
-  const { bytes, fields } = head
-  const start = fields.valueStart(line)
-  const end = fields.valueEnd(line)
-  const host = end - head.hostWithPort.length
-  if (host <= start || bytes[host - 3] !== COLON) return false
-  const scheme = latin1(bytes, start, host).toLowerCase()
-  if (scheme !== 'http://' && scheme !== 'https://') return false
-  return isSpelled(bytes, host, end, head.hostWithPort.toLowerCase())
 }
 
 /** The number of bytes up to which a loop is faster than the call. */

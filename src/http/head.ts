@@ -4,10 +4,22 @@
 
 import { copyOf } from '../bytes.ts'
 import type { ErrorCode } from '../errors.ts'
-import { CR, DEL, HASH, LF, latin1, QUESTION, SLASH, SP, TOKEN } from './characters.ts'
+import {
+  CR,
+  DEL,
+  HASH,
+  isLikeVersion,
+  isOurVersion,
+  LF,
+  latin1,
+  methodOf,
+  QUESTION,
+  SLASH,
+  SP,
+  TOKEN,
+} from './characters.ts'
 import { Fields } from './fields.ts'
 import { endOfHostName } from './host.ts'
-import { isLikeVersion, isOurVersion, methodOf } from './request-line.ts'
 
 // The head of an answer has a file of its own; most callers need both.
 export { parseResponseHead, ResponseHead } from './answer-head.ts'

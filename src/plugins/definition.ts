@@ -70,12 +70,13 @@ function pathsOf(given: unknown): Readonly<Record<string, WaysDefinition>> {
 }
 
 function waysOf(
-  { password, bearer, jwt, links, login, certificate, ...rest }: Fields,
+  { password, bearer, bearerHeader, jwt, links, login, certificate, ...rest }: Fields,
   where: string,
 ): { readonly ways: WaysDefinition; readonly rest: Fields } {
   const ways: WaysDefinition = {
     ...(password !== undefined && { password: passwordOf(password) }),
     ...(bearer !== undefined && { bearer: hashesOf(bearer) }),
+    ...(bearerHeader !== undefined && { bearerHeader: bearerHeaderOf(bearerHeader, bearer) }),
     ...(jwt !== undefined && { jwt: jwtOf(jwt) }),
     ...(links !== undefined && flagOf(links, `${where}.links`) && { links: true }),
     ...(login !== undefined && { login: loginOf(login) }),
@@ -94,6 +95,12 @@ function hashesOf(given: unknown): readonly string[] {
   const hashes = textsOf(given, 'bearer', 100)
   if (hashes.length === 0 || !hashes.every(isHash)) throw invalid('bearer must be a list of hashes')
   return hashes
+}
+
+function bearerHeaderOf(given: unknown, bearer: unknown): string {
+  if (bearer === undefined) throw invalid('bearerHeader needs bearer')
+  if (typeof given === 'string' && isSettable(given)) return given.toLowerCase()
+  throw invalid('bearerHeader must be the name of a header that guards may take')
 }
 
 function jwtOf(given: unknown): JwtRule {
@@ -159,7 +166,7 @@ function headersOf(given: unknown, where: string): Readonly<Record<string, strin
   const lines = Object.entries(tableOf(given, where))
   if (lines.length > 32) throw invalid(`${where} has more than 32 lines`)
   for (const [name, value] of lines) {
-    if (!/^[\w!#$%&'*+.^`|~-]{1,128}$/.test(name) || FIXED.test(dashedName(name)) || !isHeaderValue(value))
+    if (!isSettable(name) || !isHeaderValue(value))
       throw invalid(`${where}: ${name.slice(0, 64)} cannot be set`)
     headers[name] = value
   }
@@ -169,6 +176,8 @@ function headersOf(given: unknown, where: string): Readonly<Record<string, strin
 /** The header names that framing, routing and this server's own lines depend on, as `dashedName` has them. */
 const FIXED =
   /^(?:host|content-length|transfer-encoding|connection|upgrade|expect|te|trailer|keep-alive|proxy-.*|forwarded|x-forwarded-.*|x-localtunnels-.*|set-cookie|date)$/
+const isSettable = (name: string): boolean =>
+  /^[\w!#$%&'*+.^`|~-]{1,128}$/.test(name) && !FIXED.test(dashedName(name))
 const isHeaderValue = (value: unknown): value is string =>
   typeof value === 'string' && /^[\x20-\x7e]{0,1024}$/.test(value)
 

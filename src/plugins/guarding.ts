@@ -1,5 +1,6 @@
 // The guards that clients can ask for, of the walls and ways in that come with localtunnels.
 
+import type { Countries } from '../countries.ts'
 import { checkNames, type Names } from '../option-names.ts'
 import type { GuardMaker } from '../plugin.ts'
 import type { UsedLinks } from '../store.ts'
@@ -18,6 +19,11 @@ export interface GuardingOptions {
    * opens it for the first tunnel with links. Default: in memory, until the server ends.
    */
   readonly usedLinks?: UsedLinks | (() => Promise<UsedLinks | undefined>)
+  /**
+   * Knows the countries of addresses, for `country:DE` in `allow` and `deny`: `await openCountries(path)`. Default: guards with countries
+   * are refused with `GUARD_UNAVAILABLE`.
+   */
+  readonly countries?: Countries
 }
 
 /** An issuer whose tokens guards may ask for. */
@@ -43,7 +49,7 @@ export interface LoginProvider {
   readonly scope?: string
 }
 
-const NAMES: Names<GuardingOptions> = { issuers: true, logins: true, usedLinks: true }
+const NAMES: Names<GuardingOptions> = { issuers: true, logins: true, usedLinks: true, countries: true }
 
 /**
  * The guards that clients can ask for: `new TunnelServer({ guarding: guarding() })`. A server without `guarding` refuses

@@ -2,6 +2,7 @@
 
 import { deferred } from '../deferred.ts'
 import { eventLoop } from '../event-loop.ts'
+import type { ServerRoom } from './context/room.ts'
 import type { RawVisits } from './fronts/raw-visits.ts'
 import type { Visitors } from './fronts/visitors.ts'
 import type { Exchanges } from './routing/exchanges.ts'
@@ -17,11 +18,13 @@ interface Parts {
 }
 
 export class Draining {
+  readonly #room: ServerRoom
   readonly #parts: Parts
   #whenIdle: (() => void) | undefined
   #whenEmpty: (() => void) | undefined
 
-  constructor(parts: Parts) {
+  constructor(room: ServerRoom, parts: Parts) {
+    this.#room = room
     this.#parts = parts
   }
 
@@ -37,7 +40,7 @@ export class Draining {
   }
 
   /** Something that the end may be waiting for is over. */
-  somethingEnded(): void {
+  #somethingEnded(): void {
     if (this.#whenIdle !== undefined && this.#isIdle) this.#whenIdle()
     if (this.#whenEmpty !== undefined && this.#isEmpty) this.#whenEmpty()
   }
@@ -45,6 +48,7 @@ export class Draining {
   /** Resolves when everything is over, or after `timeoutMs`. */
   async untilIdle(timeoutMs: number): Promise<void> {
     if (this.#isIdle) return
+    this.#room.whileDraining = () => this.#somethingEnded()
     await bounded(timeoutMs, resolve => {
       this.#whenIdle = resolve
     })
@@ -53,6 +57,7 @@ export class Draining {
   /** Resolves when all visitors have closed, with their last bytes read: to cut one now could destroy them. Or after a while. */
   async untilEmpty(): Promise<void> {
     if (this.#isEmpty) return
+    this.#room.whileDraining = () => this.#somethingEnded()
     await bounded(LAST_WORDS_MS, resolve => {
       this.#whenEmpty = resolve
     })

@@ -20,13 +20,12 @@ import { entranceOf } from './listening/entrances.ts'
 import { Listeners } from './listening/listeners.ts'
 import { Redirects } from './listening/redirects.ts'
 import { ClientDesk } from './registration/client-desk.ts'
-import { ServerControl } from './registration/server-control.ts'
+import { ControlHost, controlRoute } from './registration/control.ts'
 import { settingsAfter, takeBack } from './reload.ts'
 import { Exchanges } from './routing/exchanges.ts'
 import { LaneOffers } from './routing/lane-offers.ts'
 import { Serving } from './routing/serving.ts'
 import { StartupHold } from './routing/startup-hold.ts'
-import { VisitorGate } from './routing/visitor-gate.ts'
 import type { TunnelServerEvents, TunnelServerOptions } from './settings/options.ts'
 import { isOpenServer, serverSettings } from './settings/settings.ts'
 import type { ServerStats } from './settings/stats.ts'
@@ -58,18 +57,15 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     if (typeof Bun === 'undefined') throw new TunnelError('RUNTIME_UNSUPPORTED')
     const room = new ServerRoom(serverSettings(options, fixed), {
       emit: (event, payload) => this.emit(event, payload),
-      isHeard: event => this.hasListeners(event),
-      somethingEnded: () => this.#draining.somethingEnded(),
     })
-    const gate = new VisitorGate(room)
     this.#room = room
     room.parts.use((installs as readonly Install[]).map(install => install(room)))
     this.#visitors = new Visitors(() => room.somethingEnded())
-    this.#rawVisits = new RawVisits(room, gate)
+    this.#rawVisits = new RawVisits(room)
     this.#exchanges = new Exchanges(room)
     this.#admission = new Admission(room)
     this.#startupHold = new StartupHold(room)
-    this.#draining = new Draining({
+    this.#draining = new Draining(room, {
       visitors: this.#visitors,
       exchanges: this.#exchanges,
       rawVisits: this.#rawVisits,
@@ -89,8 +85,10 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
       this.#startupHold,
       { urlOf: tunnel => this.#listeners.urlOf(tunnel) },
     )
-    const control: ServerControl = new ServerControl(room, this.#clientDesk)
-    const serving = new Serving(room, this.#exchanges, gate, this.#startupHold, control)
+    const control = new ControlHost(room, this.#clientDesk)
+    const serving = new Serving(room, this.#exchanges, this.#startupHold, arrival =>
+      controlRoute(arrival, control),
+    )
     const lanes = new LaneOffers(room, serving)
     const httpFront: HttpFront = new HttpFront(room, serving, lanes, this.#visitors)
     const redirects = new Redirects(room, serving, () => this.port)
@@ -265,7 +263,9 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
   }
 
   protected override listenersChanged(event: keyof TunnelServerEvents): void {
-    if (event === 'request' || event === 'requests') this.#room.tunnels.routesChanged()
+    if (event !== 'request' && event !== 'requests') return
+    this.#exchanges.isHeard = this.hasListeners('request') || this.hasListeners('requests')
+    this.#room.tunnels.routesChanged()
   }
 
   // ── Start and stop ─────────────────────────────────────────────────────────────────────────────────────────

@@ -1,7 +1,7 @@
 // Carrier bytes on their way to the decoder: in portions, so that one session never holds up the others.
 
 import type { ErrorCode } from '../errors.ts'
-import { FrameDecoder, type FrameHandler } from '../wire/decoder.ts'
+import { FrameDecoder, type FrameHandler } from '../wire/frame.ts'
 import type { Carrier } from './carrier.ts'
 import type { Turns, Waiting } from './turns.ts'
 

@@ -26,6 +26,8 @@ export interface Carrier {
 export interface CarrierHandler {
   /** bytes[start, end) came from the far side, cut anywhere. The array is the session's to keep. */
   received(bytes: Uint8Array, start: number, end: number): void
+  /** Any bytes came from the far side, perhaps of a message that is not whole yet. */
+  heard?(): void
   /** `send` may be called again: follows each one that returned `false`, once. */
   drained(): void
   /** The carrier is gone; `error` is set when it did not end in good order. */

@@ -21,6 +21,8 @@ interface Ping {
 const MAX_UNANSWERED = 8
 
 export class Heartbeat {
+  /** Whether any bytes have arrived lately. */
+  hasHeard = false
   /** Smallest round trip seen, milliseconds; 0 before the first. */
   roundTripMs = 0
   readonly #scheduler: Scheduler
@@ -29,7 +31,6 @@ export class Heartbeat {
   readonly #died: () => void
   #unanswered: Ping[] = []
   #nextNumber = 1
-  #heard = false
   #silentMs = 0
   /** Of that, how long a visitor has waited. */
   #awaitedMs = 0
@@ -49,11 +50,6 @@ export class Heartbeat {
     this.#died = died
     this.#isAwaited = isAwaited
     this.#cancelTick = this.#planTick()
-  }
-
-  /** Any bytes arrived. */
-  heard(): void {
-    this.#heard = true
   }
 
   ping(answered?: () => void): void {
@@ -84,9 +80,9 @@ export class Heartbeat {
     const { pingIntervalMs, deadAfterMs, hungAfterMs = deadAfterMs } = this.#options
     const tickMs = Math.min(pingIntervalMs, deadAfterMs, hungAfterMs) / 4
     return this.#scheduler.after(tickMs, () => {
-      this.#silentMs = this.#heard ? 0 : this.#silentMs + tickMs
-      this.#awaitedMs = !this.#heard && this.#isAwaited() ? this.#awaitedMs + tickMs : 0
-      this.#heard = false
+      this.#silentMs = this.hasHeard ? 0 : this.#silentMs + tickMs
+      this.#awaitedMs = !this.hasHeard && this.#isAwaited() ? this.#awaitedMs + tickMs : 0
+      this.hasHeard = false
       if (this.#silentMs >= deadAfterMs || this.#awaitedMs >= hungAfterMs) return this.#died()
       // Planned first: a ping may find the carrier closed, and `stop` must then find the next tick to cancel.
       this.#cancelTick = this.#planTick()

@@ -2,11 +2,11 @@
 
 import { copyBytes, copyOf } from '../bytes.ts'
 import { ERRORS, type ErrorCode, errorOfWire, TunnelError } from '../errors.ts'
-import type { FrameHandler } from '../wire/decoder.ts'
 import {
   CONTROL,
   CREDIT,
   END,
+  type FrameHandler,
   GOAWAY,
   LINK,
   LINK_FREE,
@@ -280,7 +280,7 @@ export class Session implements ArrivalsOwner, StreamOwner {
 
   /** @internal The other side lives. */
   heard(): void {
-    this.#heartbeat.heard()
+    this.#heartbeat.hasHeard = true
   }
 
   /** @internal Runs what a handler may throw in. */

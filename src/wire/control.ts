@@ -5,12 +5,21 @@ import { ERRORS } from '../errors.ts'
 import { isPublicUrl } from './public-url.ts'
 import type { GrantedKind } from './tunnel-kind.ts'
 
-/** The replacement of the visitor's Host and Origin. */
+/** The names that an app gets in place of those of its visitors. */
 export interface HostRewrite {
-  /** The host (and port) that replaces the visitor's Host, and its Origin if that names the tunnel. */
+  /** The host (and port) that replaces the visitor's Host. */
   readonly hostHeader?: string
-  /** The scheme and host of a rewritten Origin header. Needed with `hostHeader`. */
-  readonly origin?: string
+  readonly rewrite?: RewriteWish
+}
+
+/** The translation of headers, both ways; see `http/rewriting.ts`. */
+export interface RewriteWish {
+  /** The scheme and host at which the client reaches the app. */
+  readonly app: string
+  /** The headers to translate. The server ignores a name that it does not know. */
+  readonly headers: readonly string[]
+  readonly stripPrefix?: string
+  readonly addPrefix?: string
 }
 
 /** Requests below a path that go to an origin of their own. */
@@ -57,6 +66,8 @@ export interface Register extends HostRewrite {
   readonly protocol?: 'h2c' | 'h2'
   /** The paths of an `http` tunnel whose webhooks the server stores while no client is there. */
   readonly inbox?: InboxWish
+  /** `http`: what parts of the server are to do for this tunnel, by name. Each part checks its own. */
+  readonly wishes?: Wishes
   /** Shares the name or port with other clients that ask for the same; says how visitors are spread. */
   readonly pool?: Affinity
   /** The response that the visitor gets, with `all`. Without it: `first`. */
@@ -71,6 +82,9 @@ export interface Register extends HostRewrite {
    */
   readonly guard?: GuardFields
 }
+
+/** Options of a tunnel that parts of the server check, by name. */
+export type Wishes = Readonly<Record<string, unknown>>
 
 /** The webhooks that a server stores while their client is away. */
 export interface InboxWish {
@@ -416,7 +430,7 @@ function parseRegister(given: Record<string, unknown>): Register | undefined {
   if (isGuarded !== (guard !== undefined)) return undefined
   const { ref, name, port, resume, token, wildcard, hosts, hostNames, protocol, proxyProtocol, inbox } =
     fields
-  const { pool, poolResponse, poolLabel } = fields
+  const { pool, poolResponse, poolLabel, wishes } = fields
   const rewrite = parseRewrite(fields)
   const routes = fields.routes === undefined ? undefined : parseRoutes(fields.routes)
   const isValid =
@@ -432,6 +446,7 @@ function parseRegister(given: Record<string, unknown>): Register | undefined {
     (hostNames === undefined || (isNamed(fields.kind) && isHostNames(hostNames))) &&
     (protocol === undefined || (fields.kind === 'http' && isProtocol(protocol))) &&
     (inbox === undefined || (fields.kind === 'http' && isInboxWish(inbox))) &&
+    (wishes === undefined || (fields.kind === 'http' && isTable(wishes))) &&
     (pool === undefined || isAffinity(pool)) &&
     (pool !== 'all' || fields.kind === 'http') &&
     (poolResponse === undefined || (pool === 'all' && isPoolResponse(poolResponse))) &&
@@ -454,6 +469,7 @@ function parseRegister(given: Record<string, unknown>): Register | undefined {
     ...(hostNames !== undefined && { hostNames }),
     ...(protocol !== undefined && { protocol }),
     ...(inbox !== undefined && { inbox: { paths: inbox.paths, status: inbox.status } }),
+    ...(wishes !== undefined && { wishes }),
     ...(pool !== undefined && { pool }),
     ...(poolResponse !== undefined && { poolResponse }),
     ...(poolLabel !== undefined && { poolLabel }),
@@ -517,9 +533,24 @@ function parseRoutes(value: unknown): readonly RegisterRoute[] | undefined {
 }
 
 function parseRewrite(fields: Record<string, unknown>): HostRewrite | undefined {
-  const { hostHeader, origin } = fields
-  if (!isHeaderText(hostHeader) || !isHeaderText(origin)) return undefined
-  return { ...(hostHeader !== undefined && { hostHeader }), ...(origin !== undefined && { origin }) }
+  const { hostHeader, rewrite } = fields
+  if (!isHeaderText(hostHeader) || (rewrite !== undefined && !isRewriteWish(rewrite))) return undefined
+  return { ...(hostHeader !== undefined && { hostHeader }), ...(rewrite && { rewrite }) }
+}
+
+/** Most headers that a client may name. */
+const MAX_REWRITTEN = 16
+
+function isRewriteWish(value: unknown): value is RewriteWish {
+  if (!isTable(value)) return false
+  const { app, headers, stripPrefix, addPrefix } = value
+  if (!isHeaderText(app) || !app?.includes('://') || !Array.isArray(headers)) return false
+  return (
+    headers.length <= MAX_REWRITTEN &&
+    headers.every(one => isText(one, 32)) &&
+    (stripPrefix === undefined || isRoutePath(stripPrefix)) &&
+    (addPrefix === undefined || isRoutePath(addPrefix))
+  )
 }
 
 /** A message of the server, likewise. */

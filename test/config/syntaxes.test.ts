@@ -67,6 +67,9 @@ const CLIENT = {
       protocol: 'h2c',
       exact: true,
       'host-header': 'rewrite',
+      rewrite: ['location', 'cookies'],
+      'strip-prefix': '/shop',
+      'add-prefix': '/app',
       'app-insecure': true,
       'origin-connect-timeout': 2_500,
       routes: {
@@ -122,6 +125,9 @@ const CLIENT = {
       pool: true,
       health: {},
       inbox: { paths: ['/hooks/*'], status: 200 },
+      'response-timeout': '5m',
+      away: { text: 'Back at nine', status: 503 },
+      'collect-body': '10MiB',
       verify: {
         provider: 'stripe',
         secret: ['whsec_x', 'whsec_y'],
@@ -197,6 +203,9 @@ const CLIENT_MEANS = () => ({
         protocol: 'h2c',
         exact: true,
         hostHeader: 'rewrite',
+        rewrite: ['location', 'cookies'],
+        stripPrefix: '/shop',
+        addPrefix: '/app',
         appInsecure: true,
         originConnectTimeoutMs: 2_500,
         routes: {
@@ -257,6 +266,9 @@ const CLIENT_MEANS = () => ({
         pool: { affinity: 'none' },
         health: { kind: 'tcp' },
         inbox: { paths: ['/hooks/*'], status: 200 },
+        responseTimeoutMs: 300_000,
+        away: { text: 'Back at nine', status: 503 },
+        collectBodyBytes: 10_485_760,
         verify: {
           provider: 'stripe',
           secret: ['whsec_x', 'whsec_y'],
@@ -337,6 +349,7 @@ const SERVER = {
   },
   'reserved-names': ['mine', 'ours'],
   'trusted-proxies': '10.0.0.0/8',
+  countries: './countries.mmdb',
   'accept-proxy-protocol': 'true',
   'client-ca': 'cert.pem',
   branding: { name: 'Acme IT', contact: 'it@acme.example', logo: 'cert.pem' },
@@ -441,6 +454,7 @@ const SERVER_MEANS = () => ({
     jwtIssuers: ['https://id.example'],
     reservedNames: ['mine', 'ours'],
     trustedProxies: ['10.0.0.0/8'],
+    countriesFile: expect.stringMatching(/^\/.*countries\.mmdb$/),
     clientCa: 'a certificate',
     branding: { name: 'Acme IT', contact: 'it@acme.example', logo: 'a certificate' },
     jwtTokens: [

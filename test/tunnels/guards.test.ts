@@ -811,3 +811,24 @@ test('the visitors of all tunnels of a token share its rate', async () => {
   expect((await ask(server.port, 'two.localhost')).status).toBe(200)
   await Promise.all([anna.disconnect(), ben.disconnect()])
 })
+
+test('a bearer token in a header of its own: the app gets Authorization, and not the token', async () => {
+  const bearer = 'a-token-of-a-machine'
+  await using tunnel = await start({ bearer, bearerHeader: 'X-Api-Key' })
+  const { port, host } = tunnel
+  const authorization = `Bearer ${bearer}`
+  expect(await ask(port, host, { headers: { authorization } })).toMatchObject({ code: 'ACCESS_REQUIRED' })
+  const wrong = { 'x-api-key': 'another-token-of-a-machine' }
+  expect(await ask(port, host, { headers: wrong })).toMatchObject({
+    status: 401,
+    code: 'CREDENTIALS_REFUSED',
+  })
+  const answer = await ask(port, host, { headers: { authorization: 'Basic b3du', 'x-API-key': bearer } })
+  expect(headersOf(JSON.parse(answer.body))).toMatchObject({ authorization: 'Basic b3du' })
+  expect(answer.body).not.toContain(bearer)
+  for (const bearerHeader of ['Host', 'a b', 'X-Forwarded-For', 'x_localtunnels_user'])
+    expect(await codeOf(start({ bearer, bearerHeader }))).toBe('OPTION_INVALID')
+  expect(() => new TunnelClient({ port: 1, guard: { bearerHeader: 'X-Api-Key', links: true } })).toThrow(
+    'needs',
+  )
+})

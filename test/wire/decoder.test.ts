@@ -1,7 +1,7 @@
 // The decoder against the naive one: same frames however the bytes are cut, and a verdict on what is no frame.
 
 import { describe, expect, test } from 'bun:test'
-import { FrameDecoder } from '../../src/wire/decoder.ts'
+import { FrameDecoder } from '../../src/wire/frame.ts'
 import { concat } from '../support/link.ts'
 import { frame, frameOf, naiveDecode, naiveEncode, TYPES } from '../support/naive.ts'
 import { countInputs, FUZZ, Random } from '../support/random.ts'

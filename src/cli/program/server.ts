@@ -66,6 +66,7 @@ const FLAGS: FlagTexts = {
     '--hsts <seconds>': 'send Strict-Transport-Security with this max-age (default: do not send it)',
   },
   'Clients and tokens:': {
+    '--countries <file>': 'MMDB file with the countries of addresses, for access rules such as country:DE',
     '--tokens-db [file]':
       'accept the tokens of "localtunnels token" (default file: tokens.db in the state folder)',
     '--token <token>': 'accept this token; repeatable',
@@ -129,6 +130,7 @@ function serverSettings(flags: Flags): ServerConfigOptions {
       domains: flags.list('domain'),
       tokens: flags.list('token'),
       tokensFile: flags.isOn('tokensDb') || flags.text('tokensDb') || undefined,
+      countriesFile: flags.text('countries') || undefined,
       open: flags.isOn('open'),
       tcpPorts: portsOf(flags.text('tcpPorts')),
       udpPorts: portsOf(flags.text('udpPorts')),

@@ -2,6 +2,7 @@
 // Each part's code is loaded only for a server that has the part.
 
 import type { ServerConfigOptions } from '../../config/server-config.ts'
+import type { CountryFile } from '../../countries.ts'
 import type { RedisRates } from '../../directories/redis-rates.ts'
 import { TunnelError } from '../../errors.ts'
 import type { AccessLog } from '../../plugins/access-log.ts'
@@ -37,6 +38,7 @@ type Added = Pick<
   ServerConfigOptions,
   | 'admin'
   | 'cluster'
+  | 'countries'
   | 'guards'
   | 'inbox'
   | 'middlewares'
@@ -51,6 +53,8 @@ export class ServerParts {
   readonly #usedLinks: UsedLinksFile
   /** As it was at the start. */
   #tokensFile: ServerConfigOptions['tokensFile']
+  #countriesFile: string | undefined
+  #countries: CountryFile | undefined
   #source: CertificateSource | undefined
   #admin: AdminListener | undefined
   #log: AccessLog | undefined
@@ -70,6 +74,7 @@ export class ServerParts {
   /** Opens what the options ask for. What is open when it rejects is closed by `close()`. */
   async open(given: ServerConfigOptions, { run, upgrade, place, inherited }: PartsPlace): Promise<void> {
     this.#tokensFile = given.tokensFile
+    this.#countriesFile = given.countriesFile
     this.#source = await openSource(given, run)
     this.#admin = await openAdmin(given, run, upgrade, place)
     this.#log = await openLog(given, place)
@@ -77,6 +82,7 @@ export class ServerParts {
     this.#cluster = place === undefined ? await openCluster(given) : await openPlace(place)
     this.#sharedRates = await openRates(given)
     this.#inbox = await openInboxOf(given)
+    this.#countries = await openCountriesOf(given, run)
     this.#areLocal = await areLocalSockets(inherited)
     this.#plugins = given.pluginFiles && (await loadPlugins(given.pluginFiles))
   }
@@ -113,6 +119,11 @@ export class ServerParts {
         'OPTION_INVALID',
         'tokens-db cannot change while the server runs: start it again for that.',
       )
+    if (given.countriesFile !== this.#countriesFile)
+      throw new TunnelError(
+        'OPTION_INVALID',
+        'countries cannot change while the server runs: start it again for that.',
+      )
     if (this.#source === undefined) refuseSource(given)
   }
 
@@ -134,6 +145,7 @@ export class ServerParts {
     this.#cluster?.close()
     this.#sharedRates?.close()
     this.#inbox?.store.close()
+    this.#countries?.close()
     await this.#usedLinks.close()
   }
 
@@ -142,6 +154,7 @@ export class ServerParts {
     const editable = tokens !== undefined && { tokens: tokens.editable }
     return {
       usedLinks: this.#usedLinks.open,
+      ...(this.#countries !== undefined && { countries: this.#countries }),
       ...(this.#sharedRates !== undefined && { sharedRates: this.#sharedRates }),
       ...(tokens !== undefined && { tokens: tokens.tokens(given) }),
       ...(this.#admin !== undefined && { admin: { ...this.#admin.options, ...editable } }),
@@ -199,6 +212,15 @@ async function openInboxOf({ inboxOf }: ServerConfigOptions): Promise<InboxOptio
   const { openInbox } = await import('../../stores/open.ts')
   const { file, ...options } = inboxOf
   return { ...options, store: await openInbox(file) }
+}
+
+async function openCountriesOf(
+  { countriesFile: file }: ServerConfigOptions,
+  { output }: Run,
+): Promise<CountryFile | undefined> {
+  if (file === undefined) return undefined
+  const { openCountries } = await import('../../countries.ts')
+  return openCountries(file, error => output.event({ type: 'error', ...describe(error) }))
 }
 
 async function openLog(

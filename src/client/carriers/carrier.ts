@@ -36,8 +36,6 @@ export interface CarrierRequest {
   readonly maxTextBytes?: number
   /** A text message arrived. */
   readonly text?: (message: string) => void
-  /** Bytes arrived, perhaps of a message that is not whole yet. */
-  readonly heard?: () => void
 }
 
 /** Takes a new carrier with the subprotocol that the server picked, `''` for none; `undefined` closes it again. */

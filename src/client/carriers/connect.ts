@@ -18,7 +18,6 @@ export function connector(settings: ClientSettings, textWire: TextWire | undefin
       protocols,
       maxTextBytes: textWire?.maxMessageBytes,
       text: message => text?.take(message),
-      heard: () => text?.heard(),
       accept(carrier, protocol) {
         if (protocol === STREAMS_SUBPROTOCOL) {
           const streams = new StreamsConnection(settings, events, carrier)

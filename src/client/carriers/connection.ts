@@ -1,7 +1,7 @@
 // Contract: one connection to the server, from dial to loss. Implementations: streams-connection.ts, parts/json-wire/client/.
 
 import type { ErrorCode, TunnelError } from '../../errors.ts'
-import type { UnreportedRequests } from '../../wire/control.ts'
+import type { UnreportedRequests, Wishes } from '../../wire/control.ts'
 import type { TunnelSettings } from '../tunnels/tunnel-settings.ts'
 
 /** What to ask for now: a name or a port may be another one than the settings wish for. */
@@ -10,6 +10,8 @@ export interface Wish {
   readonly port: number | undefined
   /** Proves the holder of an earlier grant. */
   readonly resume: string | undefined
+  /** What is asked of the parts of the server. Default: nothing. */
+  readonly wishes?: Wishes
 }
 
 /** What registration gave. */

@@ -11,8 +11,6 @@ export interface CarrierUse {
   readonly maxTextBytes?: number | undefined
   /** A text message arrived. */
   readonly text: (message: string) => void
-  /** Bytes arrived. */
-  readonly heard: () => void
   readonly accept: AcceptCarrier
 }
 
@@ -23,7 +21,7 @@ export async function dialCarrier(
   use: CarrierUse,
 ): Promise<void> {
   const { server, tunnel, token, connectTimeoutMs, agent, dial, proxyLabel } = settings
-  const { protocols, maxTextBytes = 0, text, heard, accept } = use
+  const { protocols, maxTextBytes = 0, text, accept } = use
   // Loaded only for whom it is of use: most clients do without the package.
   const open = agent === undefined ? directCarriers(dial) : (await import('./ws.ts')).wsCarriers(agent)
   await open(
@@ -40,7 +38,6 @@ export async function dialCarrier(
       signal,
       maxTextBytes,
       text,
-      heard,
     },
     accept,
   )

@@ -57,6 +57,8 @@ class Upgrade implements SocketHandler {
   /** A refusal whose body is arriving. */
   #refusal: AnswerHead | undefined
   #carrier: SocketHandler | undefined
+  /** As that of the carrier's handler. */
+  #heard: (() => void) | undefined
 
   constructor(request: CarrierRequest, accept: AcceptCarrier) {
     this.#request = request
@@ -94,7 +96,7 @@ class Upgrade implements SocketHandler {
 
   received(bytes: Uint8Array): void {
     if (this.#carrier !== undefined) {
-      this.#request.heard?.()
+      this.#heard?.()
       return this.#carrier.received(bytes)
     }
     if (this.#isOver) return
@@ -166,6 +168,7 @@ class Upgrade implements SocketHandler {
     })
     this.#carrier = carrier.socketHandler
     const handler = this.#accept(carrier, protocol)
+    this.#heard = handler?.heard
     if (handler === undefined) carrier.close()
     else carrier.handler = handler
     this.#resolve(protocol)

@@ -126,8 +126,7 @@ export class StreamsConnection implements Connection {
   get carrierHandler(): CarrierHandler {
     const session = this.#session.carrierHandler
     return {
-      received: (bytes, start, end) => session.received(bytes, start, end),
-      drained: () => session.drained(),
+      ...session,
       closed: error => {
         session.closed(error)
         this.#carrierClosed.resolve()
@@ -135,8 +134,10 @@ export class StreamsConnection implements Connection {
     }
   }
 
-  async register(settings: TunnelSettings, { name, port, resume }: Wish): Promise<Registration> {
+  async register(settings: TunnelSettings, { name, port, resume, wishes }: Wish): Promise<Registration> {
     const guard = settings.guard && (await definitionOf(settings.guard, settings))
+    if (wishes !== undefined && Buffer.byteLength(JSON.stringify({ guard, wishes })) > MAX_GUARD_BYTES)
+      throw new TunnelError('OPTION_INVALID', `guard and away are longer than ${MAX_GUARD_BYTES} bytes.`)
     if (this.#closedWith !== undefined) throw this.#closedWith
     const { promise, resolve, reject } = deferred<Registration>()
     const ref = this.#nextRef++
@@ -174,6 +175,7 @@ export class StreamsConnection implements Connection {
         ...(hostNames && { hostNames }),
         ...(protocol && { protocol }),
         ...(inbox && { inbox }),
+        ...(wishes && { wishes }),
         ...(pool !== undefined && { pool }),
         ...(poolResponse !== undefined && { poolResponse }),
         ...(poolLabel !== undefined && { poolLabel }),

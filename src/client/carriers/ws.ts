@@ -32,7 +32,6 @@ export function wsCarriers(agent?: Agent): OpenCarrier {
       const { serverName, verify = true, ca, cert, key } = address.tls ?? {}
       if (signal.aborted) throw stopped()
       const trusted = verify && address.tls !== undefined ? authorities(ca) : undefined
-      const heard = () => request.heard?.()
       const socket = new WebSocket(
         `${address.tls === undefined ? 'ws' : 'wss'}://${urlHost(address.host)}:${address.port}${path}/${query}`,
         [...protocols],
@@ -55,7 +54,7 @@ export function wsCarriers(agent?: Agent): OpenCarrier {
       const abort = () => fail(stopped())
       signal.addEventListener('abort', abort)
       const carrier = new WsCarrier(socket, request.text, maxTextBytes)
-      for (const sign of ['message', 'ping', 'pong']) socket.on(sign, heard)
+      for (const sign of ['message', 'ping', 'pong']) socket.on(sign, () => carrier.handler.heard?.())
       socket.once('open', () => {
         signal.removeEventListener('abort', abort)
         const handler = accept(carrier, socket.protocol)

@@ -2,6 +2,7 @@
 // which bytes for the app pass them.
 
 import type { TunnelError } from '../../errors.ts'
+import type { Wishes } from '../../wire/control.ts'
 import type { RequestSeen, ResponseSeen, VisitorGone, VisitorSeen } from '../carriers/connection.ts'
 import type { TunnelClientOptions } from '../options.ts'
 import type { Origin } from '../origins/origin.ts'
@@ -54,6 +55,8 @@ export interface Part {
 export interface TunnelPart {
   /** Puts the part before one of its origins. `protocol`: of the app, if it is not HTTP/1.1. */
   wrap?(origin: Origin, protocol: TunnelSettings['protocol']): Origin
+  /** What it asks of the parts of the server, for each registration. */
+  wishes?(): Wishes
   /** The server granted it, or moved it to another URL. `probeSecret`: the server proves its own probes with it. */
   granted?(name: string, url: string, probeSecret: string | undefined): void
   /** The client does not want it any more. */

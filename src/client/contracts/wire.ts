@@ -19,6 +19,4 @@ export interface TextConnecting {
   readonly carrierHandler: CarrierHandler
   /** A text message arrived. */
   take(text: string): void
-  /** Bytes arrived, of any kind. */
-  heard(): void
 }

@@ -1,6 +1,7 @@
 // The settings of an HTTP tunnel, from its options.
 
 import { TunnelError } from '../../errors.ts'
+import { REWRITABLE } from '../../http/rewriting.ts'
 import { isValidSubdomain, parseHost, slugOf } from '../../names.ts'
 import type { Dial } from '../../socket.ts'
 import {
@@ -14,7 +15,7 @@ import {
   MAX_INBOX_PATHS,
   MAX_ROUTES,
 } from '../../wire/control.ts'
-import type { HttpTunnelOptions, RouteOptions } from '../options.ts'
+import type { HttpTunnelOptions, OriginOptions, RouteOptions } from '../options.ts'
 import type { Origin } from '../origins/origin.ts'
 import { originOf } from '../origins/origin-of.ts'
 import {
@@ -47,7 +48,7 @@ export function httpTunnel(options: HttpTunnelOptions, environment: Environment,
     port: undefined,
     token: checkToken(options.token),
     origin,
-    rewrite: rewriteOf(options.hostHeader, origin),
+    rewrite: rewriteOf(options, origin),
     proxyProtocol: undefined,
     routes,
     options,
@@ -58,7 +59,7 @@ export function httpTunnel(options: HttpTunnelOptions, environment: Environment,
     ...inboxOf(options, isNamed),
     ...httpPoolOf(options.pool),
     health: options.health && {
-      ...healthOf(options.health, origin, rewriteOf(options.hostHeader, origin)),
+      ...healthOf(options.health, origin, rewriteOf(options, origin)),
       isHttp2: own.protocol !== undefined,
     },
     guard: guardOf(options.guard),
@@ -114,7 +115,7 @@ function routesOf(routes: Readonly<Record<string, number | RouteOptions>>, dial:
     const options: RouteOptions = typeof where === 'number' ? { port: where } : where
     if (options.later) throw new TunnelError('OPTION_INVALID', `routes: ${path} cannot come later.`)
     const origin = originOf(options, dial, options.protocol)
-    return { path, origin, rewrite: rewriteOf(options.hostHeader, origin), ...protocolOf(options) }
+    return { path, origin, rewrite: rewriteOf(options, origin), ...protocolOf(options) }
   })
   if (all.length > MAX_ROUTES)
     throw new TunnelError('OPTION_INVALID', `A tunnel has at most ${MAX_ROUTES} routes, not ${all.length}.`)
@@ -148,10 +149,35 @@ function httpPoolOf(
   }
 }
 
-/** What replaces the visitor's Host and Origin; empty leaves them alone. */
-function rewriteOf(hostHeader: string | undefined, origin: Origin): HostRewrite {
-  if (hostHeader === undefined || hostHeader === 'preserve') return {}
-  if (hostHeader === 'rewrite') return { hostHeader: new URL(origin.url).host, origin: origin.url }
-  parseHost(hostHeader)
-  return { hostHeader, origin: `${new URL(origin.url).protocol}//${hostHeader}` }
+/** What the app gets in place of the names that its visitors have; empty leaves them alone. */
+function rewriteOf(options: OriginOptions, { url }: Origin): HostRewrite {
+  const { hostHeader: given = 'preserve' } = options
+  const hostHeader = given === 'preserve' ? undefined : given === 'rewrite' ? new URL(url).host : given
+  if (hostHeader !== undefined) parseHost(hostHeader)
+  const stripPrefix = prefixOf('stripPrefix', options.stripPrefix)
+  const addPrefix = prefixOf('addPrefix', options.addPrefix)
+  const isOther = (hostHeader ?? stripPrefix ?? addPrefix) !== undefined
+  const headers = options.rewrite ?? (isOther ? REWRITABLE : [])
+  const unknown = headers.find(one => !REWRITABLE.includes(one))
+  if (unknown !== undefined)
+    throw new TunnelError('OPTION_INVALID', `rewrite: "${unknown}" is none of ${REWRITABLE.join(', ')}.`)
+  const isRewritten = headers.length > 0 || (stripPrefix ?? addPrefix) !== undefined
+  return {
+    ...(hostHeader !== undefined && { hostHeader }),
+    ...(isRewritten && {
+      rewrite: {
+        app: url,
+        headers,
+        ...(stripPrefix !== undefined && { stripPrefix }),
+        ...(addPrefix !== undefined && { addPrefix }),
+      },
+    }),
+  }
+}
+
+function prefixOf(name: string, given: string | undefined): string | undefined {
+  const path = given?.replace(/\/+$/, '')
+  if (path === undefined || path === '') return undefined
+  if (isRoutePath(path) && !/\/\.\.?(?:\/|$)/.test(path)) return path
+  throw new TunnelError('OPTION_INVALID', `${name}: "${given}" is not a path such as /app.`)
 }

@@ -6,6 +6,7 @@ import { eventLoop } from '../../event-loop.ts'
 import type { LinkOptions } from '../../guard.ts'
 import { alternativeNames, isValidSubdomain } from '../../names.ts'
 import { makeLink } from '../../own-guard.ts'
+import type { Wishes } from '../../wire/control.ts'
 import type { TunnelKind } from '../../wire/tunnel-kind.ts'
 import type { Connection, Registration } from '../carriers/connection.ts'
 import type { TunnelPart } from '../contracts/part.ts'
@@ -242,11 +243,11 @@ export class OwnTunnel implements Tunnel {
   ): Promise<Registration> {
     const { resumes } = this.#owner
     if (resume !== undefined || resumes === undefined)
-      return connection.register(this.#wrapped, { name, port, resume })
+      return connection.register(this.#wrapped, { name, port, resume, ...this.#wishes })
     const holding = this.#holdingOf({ name, port })
     const left = holding && (await this.#leftFor(holding, resumes))
     try {
-      return await connection.register(this.#wrapped, { name, port, resume: left })
+      return await connection.register(this.#wrapped, { name, port, resume: left, ...this.#wishes })
     } catch (error) {
       if (holding !== undefined && (isCode(error, 'NAME_TAKEN') || isCode(error, 'PORT_TAKEN'))) {
         this.#left = undefined
@@ -254,6 +255,11 @@ export class OwnTunnel implements Tunnel {
       }
       throw error
     }
+  }
+
+  get #wishes(): { readonly wishes?: Wishes } {
+    const wishes: Wishes = Object.assign({}, ...this.parts.map(part => part.wishes?.()))
+    return Object.keys(wishes).length > 0 ? { wishes } : {}
   }
 
   async #leftFor(holding: Holding, resumes: ResumeFiles): Promise<string | undefined> {

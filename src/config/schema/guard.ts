@@ -30,6 +30,7 @@ export const GUARD_ROWS = {
   ways: {
     password: ['secret text', 'Way in: a shared password of 6 characters or more', 'none'],
     bearer: ['set of secret token', 'Way in: tokens of machines, 16 characters or more each', 'none'],
+    'bearer-header': ['header', 'Header whose value is that token, such as `X-Api-Key`; the app does not get it', '`Authorization: Bearer`'],
     jwt: ['table jwt', 'Way in: tokens of an issuer', 'none'],
     links: ['flag', 'Way in: signed links', '`false`'],
     login: ['table login', 'Way in: accounts of an OpenID Connect issuer', 'none'],
@@ -40,8 +41,8 @@ export const GUARD_ROWS = {
     webhook: ['table webhook', 'Way in, the only one of its path: webhooks with a valid signature, which the client checks', 'none'],
   },
   guard: {
-    allow: ['list of network', 'Wall: addresses and ranges that may visit', 'all'],
-    deny: ['list of network', 'Wall: addresses and ranges that may not, even if `allow` has them', 'none'],
+    allow: ['list of place', 'Wall: addresses, ranges and countries (`country:DE`, `country:unknown`) that may visit', 'all'],
+    deny: ['list of place', 'Wall: addresses, ranges and countries that may not, even if `allow` has them', 'none'],
     rate: ['table rate', 'Wall: how often one address may ask', 'as often as it likes'],
     ttl: ['duration 1000+', 'Wall: how long the tunnel may be visited, from the start of the client', 'no end'],
     open: ['set of url-path', 'Paths that need no way in, such as `/health` and `/assets/*`; walls still hold', 'none'],

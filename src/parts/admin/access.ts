@@ -5,7 +5,7 @@ import { deferred } from '../../deferred.ts'
 import { TunnelError } from '../../errors.ts'
 import { eventLoop } from '../../event-loop.ts'
 import { TokenGate, type Verdict } from '../../server/limits/token-gate.ts'
-import { pathBelow } from '../../server/routing/control.ts'
+import { pathBelow } from '../../server/registration/control.ts'
 import type { Bounds } from '../../server/settings/bounds.ts'
 import { ANYTHING } from '../../server/settings/policy.ts'
 

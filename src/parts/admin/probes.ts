@@ -55,8 +55,7 @@ class ProbeVisit implements Visit {
   }
 
   hop(rewrite: Rewrite | undefined): Hop {
-    const { host = '', origin = '' } = rewrite ?? {}
-    return { address: '127.0.0.1', proto: 'http', trusted: false, hostHeader: host, origin }
+    return { address: '127.0.0.1', proto: 'http', trusted: false, hostHeader: rewrite?.host ?? '' }
   }
 
   write(): boolean {

@@ -6,9 +6,8 @@ import type { RawOpening, RawPassenger } from '../../server/contracts/servers.ts
 import type { Upstream, Visit } from '../../server/contracts/upstream.ts'
 import type { Bounds } from '../../server/settings/bounds.ts'
 import type { PeerTls } from '../../server/settings/part-options.ts'
-import { writeHeadWithLine } from '../../server/upstreams/forwarded.ts'
-import { IdleStreams } from '../../server/upstreams/idle-streams.ts'
-import { StreamsUpstream } from '../../server/upstreams/streams.ts'
+import { writeHeadWithLine } from '../../server/upstreams/request-sender.ts'
+import { IdleStreams, StreamsUpstream } from '../../server/upstreams/streams.ts'
 import type { ByteStream, StreamHandler } from '../../session/byte-stream.ts'
 import type { Turns } from '../../session/turns.ts'
 import type { Address } from '../../socket.ts'
@@ -90,11 +89,13 @@ export class Peer implements PeerChannelHost {
       session: connections as never,
       apps: connections,
       tunnel: 0,
-      get limits() {
-        return limitsOf(context.limits)
+      server: {
+        get limits() {
+          return limitsOf(context.limits)
+        },
+        deadlines: context.deadlines,
+        turns: context.turns,
       },
-      deadlines: context.deadlines,
-      turns: context.turns,
       isShared: true,
       rewrite: undefined,
       proxyProtocol: undefined,

@@ -26,6 +26,7 @@ export class Copy implements Visit {
   readonly answerLines: Uint8Array | undefined
   readonly hstsLine: Uint8Array | undefined
   readonly keepsAlive: boolean
+  readonly originTimeoutMs: number | undefined
   readonly isCertified: boolean
   /** It is the client whose answer counts; of another server known with its answer. */
   isNamed: boolean
@@ -64,6 +65,7 @@ export class Copy implements Visit {
     this.recipient = recipient
     this.isNamed = isNamed
     this.head = head
+    this.originTimeoutMs = visitor.originTimeoutMs
     const { answerLines } = visitor
     this.answerLines = isForServer
       ? Buffer.concat([
@@ -116,7 +118,7 @@ export class Copy implements Visit {
 
   hop(rewrite: Rewrite | undefined): Hop {
     const { address, proto, trusted } = this.#seen
-    return { address, proto, trusted, hostHeader: rewrite?.host ?? '', origin: rewrite?.origin ?? '' }
+    return { address, proto, trusted, hostHeader: rewrite?.host ?? '' }
   }
 
   write(bytes: Uint8Array, isScratch = false, start = 0, end: number = bytes.length): boolean {

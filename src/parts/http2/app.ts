@@ -19,11 +19,10 @@ import { HpackEncoder } from '../../http2/hpack-encoder.ts'
 import { Outbox } from '../../http2/outbox.ts'
 import * as Settings from '../../http2/settings.ts'
 import { INITIAL_WINDOW_BYTES, ReceiveWindow, SendWindow } from '../../http2/windows.ts'
-import type { Clock, Deadline } from '../../server/contracts/clock.ts'
-import type { Bounds } from '../../server/settings/bounds.ts'
+import type { Deadline } from '../../server/contracts/clock.ts'
+import type { StreamsServer } from '../../server/contracts/streams-context.ts'
 import { AnswerQueue } from '../../server/upstreams/answer-queue.ts'
 import type { ByteStream, StreamHandler } from '../../session/byte-stream.ts'
-import type { Turns } from '../../session/turns.ts'
 import type { Begun, Http2Channel } from './app-channel.ts'
 
 /** What may come of an answer before its visitor takes it: 20 Mbit/s over 100 ms. */
@@ -51,9 +50,7 @@ const IDLE_MS = 60_000
 const fields = new FieldList()
 
 export interface AppHost {
-  readonly limits: Bounds
-  readonly deadlines: Clock
-  readonly turns: Turns
+  readonly server: StreamsServer
   readonly scheme: 'http' | 'https'
   /** It takes no more requests. */
   left(connection: Http2App): void
@@ -105,7 +102,7 @@ export class Http2App implements FrameHandler, Deadline {
 
   /** `stream`: of the session, just opened. */
   constructor(host: AppHost, stream: ByteStream) {
-    const { limits, deadlines } = host
+    const { limits, deadlines } = host.server
     this.#host = host
     this.#stream = stream
     this.#decoder = new FrameDecoder(this, {
@@ -114,7 +111,9 @@ export class Http2App implements FrameHandler, Deadline {
       maxContinuations: MAX_CONTINUATIONS,
     })
     this.#hpackDecoder = new HpackDecoder({ maxListBytes: limits.maxHeadBytes })
-    this.#queue = new AnswerQueue(host.turns, (bytes, start, end) => this.#takePortion(bytes, start, end))
+    this.#queue = new AnswerQueue(host.server.turns, (bytes, start, end) =>
+      this.#takePortion(bytes, start, end),
+    )
     stream.handler = this.#streamHandler()
     deadlines.watch(this)
     deadlines.arm(this, IDLE_MS)
@@ -141,7 +140,7 @@ export class Http2App implements FrameHandler, Deadline {
     const side = new Http2Side(this.#nextId, channel, this.#peer.initialWindowSize)
     this.#nextId += 2
     this.#sides.set(side.id, side)
-    this.#host.deadlines.disarm(this)
+    this.#host.server.deadlines.disarm(this)
     const { maxFrameSize } = this.#peer
     const outbox = this.#outbox
     const at = outbox.end
@@ -236,7 +235,7 @@ export class Http2App implements FrameHandler, Deadline {
     }
     if (this.#sides.size > 0) return
     if (this.#isLeaving) this.#close(Code.NO_ERROR, '', 'ORIGIN_CLOSED')
-    else this.#host.deadlines.arm(this, IDLE_MS)
+    else this.#host.server.deadlines.arm(this, IDLE_MS)
   }
 
   /** It was without exchanges for long. */
@@ -280,7 +279,7 @@ export class Http2App implements FrameHandler, Deadline {
       if (fault !== undefined) return this.#close(fault.code, fault.reason, 'ORIGIN_INVALID')
       this.#send()
       if (this.#isOver) return
-    } while (at < end && this.#host.turns.hasTime)
+    } while (at < end && this.#host.server.turns.hasTime)
     if (at < end) this.#queue.putBack(bytes, at, end)
   }
 
@@ -308,7 +307,7 @@ export class Http2App implements FrameHandler, Deadline {
     this.#isLeaving = true
     this.#decoder.stop()
     this.#queue.clear()
-    this.#host.deadlines.forget(this)
+    this.#host.server.deadlines.forget(this)
     this.#host.left(this)
     const sides = [...this.#sides.values()]
     this.#sides.clear()
@@ -339,7 +338,7 @@ export class Http2App implements FrameHandler, Deadline {
     if (isWork) {
       // Of an exchange that is over much may be on its way: it is worth nothing, and costs nothing.
       if (this.#sides.has(stream)) this.#noise.earn(1)
-    } else if (!this.#noise.spend(1, this.#host.deadlines.tick))
+    } else if (!this.#noise.spend(1, this.#host.server.deadlines.tick))
       this.#decoder.fail(Code.ENHANCE_YOUR_CALM, 'too many frames that say nothing')
     if (type !== Frame.DATA) return
     if (!this.#receiving.take(length))
@@ -375,7 +374,7 @@ export class Http2App implements FrameHandler, Deadline {
     const side = this.#sides.get(stream)
     // What it costs depends on nothing that the app has to do.
     const noise = fields.isTooLarge ? NOISE_OF_LARGE_HEAD : side === undefined ? 1 : 0
-    if (noise > 0 && !this.#noise.spend(noise, this.#host.deadlines.tick))
+    if (noise > 0 && !this.#noise.spend(noise, this.#host.server.deadlines.tick))
       return this.#decoder.fail(Code.ENHANCE_YOUR_CALM, 'too many heads that are no answers')
     if (side !== undefined)
       this.#judge(side, isMalformed ? 'its stream depends on itself' : side.channel.answered(fields, isLast))
@@ -392,7 +391,7 @@ export class Http2App implements FrameHandler, Deadline {
   settings(bytes: Uint8Array, start: number, end: number): void {
     const peer = this.#peer
     const before = peer.initialWindowSize
-    const code = this.#noise.spend(NOISE_OF_WORK, this.#host.deadlines.tick)
+    const code = this.#noise.spend(NOISE_OF_WORK, this.#host.server.deadlines.tick)
       ? peer.read(bytes, start, end)
       : Code.ENHANCE_YOUR_CALM
     if (code !== 0) return this.#decoder.fail(code, peer.problem || 'too many SETTINGS')

@@ -65,7 +65,7 @@ export class Http2Apps implements StreamsApps {
   }
 
   #connect(): Http2App | undefined {
-    const { session, limits, deadlines, turns, scheme } = this.#options
+    const { session, server, scheme } = this.#options
     const stream = session.open(this.#tunnel, NO_HANDLER)
     if (stream === undefined) return undefined
     const left = (one: Http2App) => {
@@ -76,7 +76,7 @@ export class Http2Apps implements StreamsApps {
     const known = (takesUpgrades: boolean) => {
       this.#takesUpgrades = takesUpgrades
     }
-    const connection = new Http2App({ limits, deadlines, turns, scheme, left, known }, stream)
+    const connection = new Http2App({ server, scheme, left, known }, stream)
     this.#connections.add(connection)
     return connection
   }

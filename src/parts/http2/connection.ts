@@ -10,13 +10,12 @@ import {
   type ServerConnectionHost,
 } from '../../http2/server-connection.ts'
 import type { ServerStream } from '../../http2/server-stream.ts'
-import type { HttpShare, VisitorSeat } from '../../server/contracts/protocol.ts'
+import type { Entrance, HttpShare, Visitor, VisitorSeat } from '../../server/contracts/protocol.ts'
 import { HttpInput, type InputReader } from '../../server/fronts/http-input.ts'
 import { HttpOutput, type OutputOwner } from '../../server/fronts/http-output.ts'
-import { IdleTime } from '../../server/fronts/idle-time.ts'
-import { type Entrance, VisitorHop } from '../../server/fronts/visitor-hop.ts'
-import type { Visitor } from '../../server/fronts/visitors.ts'
 import type { Occupant } from '../../server/limits/admission.ts'
+import { IdleTime } from '../../server/limits/deadlines.ts'
+import { VisitorHop } from '../../server/limits/visitor-hop.ts'
 import type { Bounds } from '../../server/settings/bounds.ts'
 import type { AskedCertificate, Socket, SocketHandler } from '../../socket.ts'
 import type { MultiplexedConnection } from './multiplexed.ts'
@@ -102,7 +101,7 @@ export class Http2Connection
   /** Sends SETTINGS. */
   begin(): void {
     this.#hasBegun = true
-    if (this.front.isDraining) this.drain()
+    if (this.front.isShut) this.drain()
     this.#flush()
   }
 

@@ -4,7 +4,7 @@
 import type { ResponseHead } from '../../http/head.ts'
 import type { StreamHandler } from '../../http2/server-stream.ts'
 import type { HttpShare } from '../../server/contracts/protocol.ts'
-import type { VisitorHop } from '../../server/fronts/visitor-hop.ts'
+import type { VisitorHop } from '../../server/limits/visitor-hop.ts'
 import type { AskedCertificate } from '../../socket.ts'
 
 /** Codes are those of HTTP/2. */

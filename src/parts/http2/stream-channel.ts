@@ -19,8 +19,8 @@ import type {
   RequestProgress,
   VisitChannel,
 } from '../../server/contracts/channel.ts'
-import type { VisitorHop } from '../../server/fronts/visitor-hop.ts'
-import { type Movement, Progress } from '../../server/limits/progress.ts'
+import { type Movement, Progress } from '../../server/limits/deadlines.ts'
+import type { VisitorHop } from '../../server/limits/visitor-hop.ts'
 import type { AskedCertificate } from '../../socket.ts'
 import type { MultiplexedConnection, MultiplexedStream } from './multiplexed.ts'
 import { StreamAnswer } from './stream-answer.ts'

@@ -3,12 +3,10 @@
 import { Allowance } from '../../http/allowance.ts'
 import * as Code from '../../http2/error-codes.ts'
 import type { FieldList } from '../../http2/field-list.ts'
-import type { HttpShare, VisitorSeat } from '../../server/contracts/protocol.ts'
-import { IdleTime } from '../../server/fronts/idle-time.ts'
-import { type Entrance, VisitorHop } from '../../server/fronts/visitor-hop.ts'
-import type { Visitor } from '../../server/fronts/visitors.ts'
+import type { Entrance, HttpShare, Visitor, VisitorSeat } from '../../server/contracts/protocol.ts'
 import type { Occupant } from '../../server/limits/admission.ts'
-import { type Deadlines, TICKS_PER_SECOND } from '../../server/limits/deadlines.ts'
+import { type Deadlines, IdleTime, TICKS_PER_SECOND } from '../../server/limits/deadlines.ts'
+import { VisitorHop } from '../../server/limits/visitor-hop.ts'
 import type { Bounds } from '../../server/settings/bounds.ts'
 import type { QuicSession, QuicStream } from '../../sockets/bun-quic.ts'
 import type { MultiplexedConnection } from '../http2/multiplexed.ts'
@@ -57,7 +55,7 @@ export class Http3Connection implements Visitor, Occupant, MultiplexedConnection
       () => this.#closed(),
       () => this.#closed(),
     )
-    if (front.isDraining) this.drain()
+    if (front.isShut) this.drain()
   }
 
   get limits(): Bounds {

@@ -2,7 +2,7 @@
 
 import { eventLoop } from '../../event-loop.ts'
 import type { KeptWebhook } from '../../inbox.ts'
-import type { BookingDesk } from '../../server/routing/booking.ts'
+import type { RequestDesk } from '../../server/contracts/front.ts'
 import { type Delivered, DeliveryVisit } from './delivery-visit.ts'
 import type { InboxSettings } from './options.ts'
 
@@ -48,12 +48,12 @@ export class Deliveries {
   readonly #settings: InboxSettings
   readonly #host: DeliveriesHost
   readonly #isSecure: boolean
-  readonly #desk: BookingDesk
+  readonly #desk: RequestDesk
   /** By owner and name. */
   readonly #rounds = new Map<string, Round>()
   #isOver = false
 
-  constructor(settings: InboxSettings, host: DeliveriesHost, isSecure: boolean, desk: BookingDesk) {
+  constructor(settings: InboxSettings, host: DeliveriesHost, isSecure: boolean, desk: RequestDesk) {
     this.#settings = settings
     this.#host = host
     this.#isSecure = isSecure

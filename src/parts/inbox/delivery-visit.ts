@@ -6,10 +6,9 @@ import { APP_ANSWERED_HEADER } from '../../http/error-answer.ts'
 import type { Hop } from '../../http/forward.ts'
 import { RequestHead, readWhole } from '../../http/head.ts'
 import type { KeptWebhook } from '../../inbox.ts'
-import type { Arrival, Route } from '../../server/contracts/front.ts'
+import type { Arrival, Booked, RequestDesk, Route } from '../../server/contracts/front.ts'
 import type { PeerNote } from '../../server/contracts/peer-note.ts'
 import type { Exchange, Rewrite, Visit } from '../../server/contracts/upstream.ts'
-import type { Booking, BookingDesk } from '../../server/routing/booking.ts'
 import { DELIVERY_HEADER, RECEIVED_HEADER } from './marks.ts'
 
 export interface Delivered {
@@ -46,7 +45,7 @@ export class DeliveryVisit implements Visit, Arrival {
   readonly #webhook: KeptWebhook
   readonly #isSecure: boolean
   readonly #done = Promise.withResolvers<Delivered>()
-  #booking: Booking | undefined
+  #booking: Booked | undefined
   #exchange: Exchange | undefined
   /** Another server has it. */
   #isElsewhere = false
@@ -70,7 +69,7 @@ export class DeliveryVisit implements Visit, Arrival {
   }
 
   /** Never rejects. */
-  deliver(desk: BookingDesk): Promise<Delivered> {
+  deliver(desk: RequestDesk): Promise<Delivered> {
     if (this.#status !== 0) return Promise.resolve({ status: this.#status })
     const booking = desk.book(this)
     this.#booking = booking
@@ -141,7 +140,6 @@ export class DeliveryVisit implements Visit, Arrival {
       proto: this.#isSecure ? 'https' : 'http',
       trusted: false,
       hostHeader: rewrite?.host ?? '',
-      origin: rewrite?.origin ?? '',
     }
   }
 

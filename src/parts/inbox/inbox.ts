@@ -9,11 +9,11 @@ import { eventLoop } from '../../event-loop.ts'
 import type { RequestHead } from '../../http/head.ts'
 import { pathMatcher } from '../../http/path-rules.ts'
 import type { Box, NewWebhook } from '../../inbox.ts'
+import type { RequestDesk } from '../../server/contracts/front.ts'
 import type { PartServer } from '../../server/contracts/part.ts'
 import type { Table } from '../../server/contracts/tables.ts'
 import type { Upstream } from '../../server/contracts/upstream.ts'
 import { KeptBodies } from '../../server/limits/kept-bodies.ts'
-import type { BookingDesk } from '../../server/routing/booking.ts'
 import { Boxes } from './boxes.ts'
 import { Boxing } from './boxing.ts'
 import { Deliveries } from './deliveries.ts'
@@ -43,7 +43,7 @@ export class Inbox {
   readonly #stops = new Map<string, () => void>()
 
   /** Throws what the store throws. */
-  constructor(settings: InboxSettings, server: PartServer, desk: BookingDesk) {
+  constructor(settings: InboxSettings, server: PartServer, desk: RequestDesk) {
     this.#settings = settings
     this.#server = server
     const { store, maxAgeMs, maxBodyBytes, maxUnwrittenBytes: maxBytes } = settings

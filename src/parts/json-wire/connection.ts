@@ -4,10 +4,10 @@ import { deferred } from '../../deferred.ts'
 import { ERRORS, type ErrorCode, TunnelError } from '../../errors.ts'
 import { eventLoop } from '../../event-loop.ts'
 import { type ClientConnection, type ClientReports, NO_REPORTS } from '../../server/contracts/clients.ts'
+import type { ClientHost } from '../../server/contracts/wire.ts'
 import { ClientUse } from '../../server/limits/client-use.ts'
 import type { Deadline } from '../../server/limits/deadlines.ts'
 import type { Holder } from '../../server/limits/holdings.ts'
-import type { ClientHost } from '../../server/registration/client-host.ts'
 import type { Rule } from '../../server/settings/policy.ts'
 import { WebSocketCarrier } from '../../session/carriers/websocket.ts'
 import { Heartbeat } from '../../session/heartbeat.ts'
@@ -85,12 +85,12 @@ export class JsonConnection implements ClientConnection, Deadline {
     this.#unfinished = unfinished
     this.#rule = rule
     this.remoteAddress = remoteAddress
-    this.#use = new ClientUse(host.holderOf(rule, remoteAddress))
-    const { limits, deadlines } = host
+    this.#use = new ClientUse(host.server.holdings.of(rule, remoteAddress))
+    const { limits, deadlines } = host.server
     this.#carrier = new WebSocketCarrier(socket, {
       role: 'server',
       scheduler: eventLoop,
-      turns: host.turns,
+      turns: host.server.turns,
       // Only answers are long, and only one that is owed is waited for.
       maxTextBytes: () => (this.#requests.areOwed ? limits.maxMessageBytes : MAX_UNASKED_BYTES),
       text: message => this.#take(message),
@@ -174,7 +174,7 @@ export class JsonConnection implements ClientConnection, Deadline {
   }
 
   reloaded(): void {
-    const rule = this.#host.ruleNow(this.#rule)
+    const rule = this.#rule.in(this.#host.server.settings.policy)
     const refusal = this.#names.takeBack(rule, this.#rule.endCode)
     if (rule !== undefined) this.#worksBy(rule)
     const isOver = rule === undefined || (refusal !== undefined && this.#names.size === 0)
@@ -187,7 +187,7 @@ export class JsonConnection implements ClientConnection, Deadline {
   #worksBy(rule: Rule): void {
     this.#rule = rule
     const before = this.holder
-    this.#use.passTo(this.#host.holderOf(rule, this.remoteAddress), 0)
+    this.#use.passTo(this.#host.server.holdings.of(rule, this.remoteAddress), 0)
     this.#unfinished.moved(before, this.holder, this.#unfinishedBytes)
     this.#names.moveTo(this.holder)
   }
@@ -205,7 +205,7 @@ export class JsonConnection implements ClientConnection, Deadline {
   // ── From the client ────────────────────────────────────────────────────────────────────────────────────────
 
   #heard(bytes: number): void {
-    this.#heartbeat.heard()
+    this.#heartbeat.hasHeard = true
     this.#sign(true)
     if (this.#names.hasRegistered) return
     this.#bytesBeforeRegistration += bytes
@@ -217,7 +217,7 @@ export class JsonConnection implements ClientConnection, Deadline {
     const before = this.#unfinishedBytes
     const bytes = this.isClosed ? 0 : this.#carrier.unfinishedTextBytes
     if (bytes === before) return
-    const { limits } = this.#host
+    const { limits } = this.#host.server
     const { maxMessageBytes, maxUnfinishedMessageBytes } = limits
     // One message of the largest size has room, whatever the limits are.
     const most = Math.max(maxUnfinishedMessageBytes, maxMessageBytes)
@@ -232,13 +232,13 @@ export class JsonConnection implements ClientConnection, Deadline {
   /** Reading on to cut it then would cost more: what was read is in memory until the collector comes. */
   #waitForRoom(): void {
     this.#carrier.pause()
-    this.#host.deadlines.arm(this, ROOM_WAIT_MS)
+    this.#host.server.deadlines.arm(this, ROOM_WAIT_MS)
     this.#unfinished.wait(this)
   }
 
   /** It is read on. */
   woke(): void {
-    const { deadlines } = this.#host
+    const { deadlines } = this.#host.server
     if (this.#unfinished.isFirst(this)) deadlines.arm(this, ROOM_WAIT_MS)
     else deadlines.disarm(this)
     this.#carrier.resume()
@@ -246,7 +246,7 @@ export class JsonConnection implements ClientConnection, Deadline {
 
   /** Its message is complete. */
   #letOthersFirst(): void {
-    const { deadlines } = this.#host
+    const { deadlines } = this.#host.server
     if (!this.#unfinished.isFirst(this)) return
     deadlines.disarm(this)
     this.#unfinished.over(this)
@@ -292,7 +292,7 @@ export class JsonConnection implements ClientConnection, Deadline {
   }
 
   #broke(cause: unknown): void {
-    this.#host.failed(cause instanceof Error ? cause : new Error(String(cause)))
+    this.#host.server.failed(cause instanceof Error ? cause : new Error(String(cause)))
     this.close('INTERNAL')
   }
 
@@ -322,7 +322,7 @@ export class JsonConnection implements ClientConnection, Deadline {
   #end(reason: ErrorCode | 'released'): void {
     if (this.isClosed) return
     this.#heartbeat.stop()
-    this.#host.deadlines.forget(this)
+    this.#host.server.deadlines.forget(this)
     this.#unfinished.over(this)
     this.#requests.close()
     this.#sign(false)

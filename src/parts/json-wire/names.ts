@@ -1,8 +1,8 @@
 // The names of one client on the JSON wire: asked for, granted, taken back, given back.
 
 import { ERRORS, type ErrorCode } from '../../errors.ts'
+import type { ClientHost } from '../../server/contracts/wire.ts'
 import type { Holder } from '../../server/limits/holdings.ts'
-import type { ClientHost } from '../../server/registration/client-host.ts'
 import type { Rule } from '../../server/settings/policy.ts'
 import type { Member } from '../../server/tunnels/member.ts'
 import type { Tunnel } from '../../server/tunnels/tunnel.ts'
@@ -44,7 +44,7 @@ export class JsonNames {
   // ── Asked for ──────────────────────────────────────────────────────────────────────────────────────────────
 
   async register(name: string): Promise<void> {
-    const { limits, deadlines } = this.#host
+    const { limits, deadlines } = this.#host.server
     const owner = this.#owner
     if (!this.hasRegistered) deadlines.arm(owner, limits.registerTimeoutMs)
     const own = this.#registered.get(name)
@@ -67,10 +67,10 @@ export class JsonNames {
   #claim(name: string): Member | ErrorCode | Promise<Member | ErrorCode> {
     const { holder, rule } = this.#owner
     if (holder.isRefusedTooOften(performance.now())) return 'TOO_MANY_REFUSALS'
-    if (this.#registered.size >= this.#host.limits.maxTunnels) return 'CLIENT_LIMIT'
+    if (this.#registered.size >= this.#host.server.limits.maxTunnels) return 'CLIENT_LIMIT'
     const refusal = this.#host.refusalOf({ kind: 'http', name }, rule)
     if (refusal !== undefined) return refusal
-    const { servers, tunnels } = this.#host
+    const { servers, tunnels } = this.#host.server
     return servers === undefined
       ? tunnels.claim('http', name, { holder })
       : claimNameInCluster(name, holder, tunnels, servers)
@@ -84,10 +84,10 @@ export class JsonNames {
    */
   async #isLeftBehind(name: string): Promise<boolean> {
     const { holder, remoteAddress, rule } = this.#owner
-    const other = this.#host.tunnels.find(name)?.client
+    const other = this.#host.server.tunnels.find(name)?.client
     if (other === undefined || other.wire !== 'json' || other === this.#owner) return false
     if (other.holder !== holder || other.remoteAddress !== remoteAddress) return false
-    if (rule.id === undefined && this.#host.isTrusted(remoteAddress)) return false
+    if (rule.id === undefined && this.#host.server.isTrusted(remoteAddress)) return false
     if (await other.checkAlive()) return false
     other.close('CARRIER_LOST')
     return true
@@ -110,7 +110,7 @@ export class JsonNames {
     const upstream = new JsonUpstream(this.#requests)
     this.#registered.set(tunnel.name, { member, upstream })
     this.hasRegistered = true
-    this.#host.deadlines.disarm(this.#owner)
+    this.#host.server.deadlines.disarm(this.#owner)
     this.#confirm(tunnel)
     member.attach(upstream, this.#owner)
     this.#host.registered(this.#owner, tunnel, this.#owner.rule)
@@ -187,7 +187,7 @@ async function claimNameInCluster(
   name: string,
   holder: Holder,
   tunnels: Tunnels,
-  servers: NonNullable<ClientHost['servers']>,
+  servers: NonNullable<ClientHost['server']['servers']>,
 ): Promise<Member | ErrorCode> {
   const refusal = refusalOfName(name) ?? (holder.hasRoomFor('tunnels') ? undefined : 'CLIENT_LIMIT')
   if (refusal !== undefined) return refusal

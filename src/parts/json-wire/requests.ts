@@ -1,8 +1,8 @@
 // The requests that one JSON client was sent, and the answers that it owes.
 
+import type { Clock } from '../../server/contracts/clock.ts'
+import type { ClientHost } from '../../server/contracts/wire.ts'
 import type { ClientUse } from '../../server/limits/client-use.ts'
-import type { Deadlines } from '../../server/limits/deadlines.ts'
-import type { ClientHost } from '../../server/registration/client-host.ts'
 import type { Bounds } from '../../server/settings/bounds.ts'
 import type { WebSocketCarrier } from '../../session/carriers/websocket.ts'
 import type { StreamBudget } from '../../session/contract.ts'
@@ -71,11 +71,11 @@ export class JsonRequests {
   // ── For its exchanges ──────────────────────────────────────────────────────────────────────────────────────
 
   get limits(): Bounds {
-    return this.#host.limits
+    return this.#host.server.limits
   }
 
-  get deadlines(): Deadlines {
-    return this.#host.deadlines
+  get deadlines(): Clock {
+    return this.#host.server.deadlines
   }
 
   /** Bytes sent that the client did not take yet, and bytes of requests that are being collected. */

@@ -11,9 +11,9 @@ import {
   type TunnelUpstream,
   type Visit,
 } from '../../server/contracts/upstream.ts'
-import { visitorOf } from '../../server/limits/client-address.ts'
 import type { Deadline } from '../../server/limits/deadlines.ts'
 import { Takers } from '../../server/limits/takers.ts'
+import { visitorOf } from '../../server/limits/visitor-hop.ts'
 import type { Bounds } from '../../server/settings/bounds.ts'
 import { decodeBody, encodeBody, encodeRequest, type JsonAnswer } from '../../wire/json.ts'
 import { answerHead, hasBody } from './answer-head.ts'
@@ -212,7 +212,7 @@ export class JsonExchange implements Exchange, Deadline {
     this.#phase = 'waiting'
     const { limits, deadlines } = this.#requests
     deadlines.watch(this)
-    deadlines.arm(this, limits.originTimeoutMs)
+    deadlines.arm(this, this.#visit.originTimeoutMs ?? limits.originTimeoutMs)
     this.#requests.send(id, message, this)
     this.#release()
   }

@@ -1,7 +1,7 @@
 // A visitor's way to a lane: a stream of its own once its requests come easy, and when to give it up.
 
 import type { Lane } from '../../accelerator.ts'
-import { IDEMPOTENT } from '../../http/request-line.ts'
+import { IDEMPOTENT } from '../../http/characters.ts'
 import type { Arrival } from '../../server/contracts/front.ts'
 import type { Reserved } from '../../server/contracts/lane.ts'
 import type { LaneSite, VisitorShortcut } from '../../server/contracts/laning.ts'

@@ -29,6 +29,7 @@ export class InnerVisit implements Visit {
   readonly answerLines = undefined
   readonly hstsLine = undefined
   readonly keepsAlive = true
+  readonly originTimeoutMs: number | undefined
   /** Why the request could not be sent, or the answer ended in the middle. */
   failure: ErrorCode | undefined
   readonly #outer: Visit
@@ -57,6 +58,7 @@ export class InnerVisit implements Visit {
     body: ReadableStream<Uint8Array> | undefined,
   ) {
     this.#outer = outer
+    this.originTimeoutMs = outer.originTimeoutMs
     this.#wrapping = wrapping
     this.#limits = limits
     this.#request = request

@@ -139,10 +139,11 @@ class WrappedExchange implements Exchange, Deadline {
     this.#isRequestComplete = true
     if (this.#isOver) return
     this.#body?.close()
-    const { originTimeoutMs, guardTimeoutMs } = this.#room.limits
+    const { limits } = this.#room
+    const { originTimeoutMs = limits.originTimeoutMs } = this.#visit
     // The app has its own time, and the middlewares get as much as guards do.
     if (originTimeoutMs > 0 && !this.#isAnswered)
-      this.#room.deadlines.arm(this, originTimeoutMs + guardTimeoutMs)
+      this.#room.deadlines.arm(this, originTimeoutMs + limits.guardTimeoutMs)
   }
 
   drained(): void {

@@ -16,13 +16,15 @@ import { networkOf } from '../../wire/ip-address.ts'
 /** Decides which requests the app gets. */
 export interface Judge {
   /** Whether it decides about requests to this path, which may have a query. */
-  matches(target: string): boolean
+  matches(target: string, head: RequestHead): boolean
   /** Whether it reads the body: then a request is kept until it is complete. */
   readonly readsBody: boolean
   /** Bytes of a body that are kept for it; a longer one is answered with 413. */
   readonly maxBodyBytes: number
   /** Why the app does not get the request; `undefined`: it does. */
   refusalOf(head: RequestHead, body: Uint8Array): JudgeRefusal | undefined
+  /** What the app gets in place of the request that was kept. Default: the request as it arrived. */
+  rewritten?(head: RequestHead, body: Uint8Array): readonly Uint8Array[]
 }
 
 export interface JudgeRefusal {
@@ -179,7 +181,7 @@ class JudgedConnection implements Socket, Portion {
     }
     const text = textFor(head)
     const judge = this.#judge
-    const isJudged = judge.matches(head.path)
+    const isJudged = judge.matches(head.path, head)
     if (isJudged && judge.readsBody) {
       this.#text = text
       this.#phase = 'collecting'
@@ -269,13 +271,15 @@ class JudgedConnection implements Socket, Portion {
   /** The request is complete. */
   #decide(): void {
     const { head } = this.#request
-    const refusal = this.#judge.refusalOf(head, this.#keptBody())
+    const body = this.#keptBody()
+    const refusal = this.#judge.refusalOf(head, body)
     if (refusal !== undefined) return this.#refuse(refusal)
     this.#waitNoMore()
     kept.settle(this)
     this.#awaitsSwitch = head.upgrade !== ''
     this.#phase = this.#behindBody
-    for (const piece of [this.#text, ...this.#body]) this.#send(piece)
+    const pieces = this.#judge.rewritten?.(head, body) ?? [this.#text, ...this.#body]
+    for (const piece of pieces) this.#send(piece)
     this.#text = EMPTY
     this.#body = []
     // It counts until the app has it.

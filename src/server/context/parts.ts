@@ -4,13 +4,13 @@ import type { ErrorCode } from '../../errors.ts'
 import type { RequestHead } from '../../http/head.ts'
 import type { RecentRow } from '../../measures.ts'
 import type { Socket } from '../../socket.ts'
-import type { InboxWish } from '../../wire/control.ts'
+import type { InboxWish, Wishes } from '../../wire/control.ts'
 import type { Arrival, Route } from '../contracts/front.ts'
 import type { LaneAsking, LaneClause } from '../contracts/laning.ts'
 import type { LayeredTunnel, NameRouter, Router } from '../contracts/layer.ts'
 import type { MissedRequest, Note, Part, RawFollower, WholeServer, WrappedSocket } from '../contracts/part.ts'
 import type { Door, DoorTerms, Protocol } from '../contracts/protocol.ts'
-import type { AppsTerms, StreamsApps } from '../contracts/streams-context.ts'
+import type { AppsTerms, RewritingOf, StreamsApps } from '../contracts/streams-context.ts'
 import type { OpenTable } from '../contracts/tables.ts'
 import type { Upstream } from '../contracts/upstream.ts'
 import type { Adopt } from '../contracts/wire.ts'
@@ -68,8 +68,19 @@ export class Parts {
     return upstream
   }
 
-  registered(tunnel: LayeredTunnel, token: string, inbox: InboxWish | undefined): void {
-    for (const part of this.#all) part.registered?.(tunnel, token, inbox)
+  registered(tunnel: LayeredTunnel, token: string, inbox: InboxWish | undefined, wishes: Wishes = {}): void {
+    for (const part of this.#all) part.registered?.(tunnel, token, inbox, wishes)
+  }
+
+  /** Why one of these cannot be had, as a sentence; `undefined`: all can. */
+  refusalOf(wishes: Wishes = {}): string | undefined {
+    for (const [name, wish] of Object.entries(wishes)) {
+      const check = this.#all.find(part => Object.hasOwn(part.wishes ?? {}, name))?.wishes?.[name]
+      const refusal =
+        check === undefined ? `The server does not know the option ${name.slice(0, 64)}.` : check(wish)
+      if (refusal !== undefined) return refusal
+    }
+    return undefined
   }
 
   claimedElsewhere(name: string): void {
@@ -100,6 +111,10 @@ export class Parts {
 
   get connecting(): Connecting | undefined {
     return this.#all.find(({ connecting }) => connecting !== undefined)?.connecting
+  }
+
+  get rewriting(): RewritingOf | undefined {
+    return this.#all.find(({ rewriting }) => rewriting !== undefined)?.rewriting
   }
 
   get url(): string | undefined {

@@ -7,15 +7,14 @@ import { Shares } from '../../shares.ts'
 import type { Arrival } from '../contracts/front.ts'
 import type { ServerEvents } from '../contracts/server-events.ts'
 import type { Servers } from '../contracts/servers.ts'
-import { clientAddress } from '../limits/client-address.ts'
 import { Deadlines } from '../limits/deadlines.ts'
 import { Holdings } from '../limits/holdings.ts'
+import { clientAddress } from '../limits/visitor-hop.ts'
 import type { Bounds } from '../settings/bounds.ts'
 import type { TunnelServerEvents } from '../settings/options.ts'
 import type { ServerSettings } from '../settings/settings.ts'
 import { Counters } from '../settings/stats.ts'
-import { type Destination, destinationOf } from '../tunnels/route.ts'
-import { Tunnels } from '../tunnels/tunnels.ts'
+import { type Destination, destinationOf, Tunnels } from '../tunnels/tunnels.ts'
 import type { Inheritance } from './inheritance.ts'
 import { Parts } from './parts.ts'
 import { PluginFaults } from './plugin-faults.ts'
@@ -43,6 +42,8 @@ export class ServerRoom {
   servers: Servers | undefined
   /** Sockets that listened before the server did; `undefined`: it was given none. */
   inheritance: Inheritance | undefined
+  /** Called when something has ended, while `stop()` waits. */
+  whileDraining: (() => void) | undefined
   /** The operator takes this tunnel back just now. */
   #closing: string | undefined
   /** What clients hold, by token or address. */
@@ -147,10 +148,6 @@ export class ServerRoom {
     this.#events.emit(event, payload)
   }
 
-  isHeard(event: keyof TunnelServerEvents): boolean {
-    return this.#events.isHeard(event)
-  }
-
   // ── Cluster ────────────────────────────────────────────────────────────────────────────────────────────────
 
   /** Whether a tunnel of this server has the name, with a client that is there. */
@@ -176,7 +173,8 @@ export class ServerRoom {
     this.#events.emit('error', error)
   }
 
+  /** A request, a connection or a visitor is gone: `stop()` may be waiting for that. */
   somethingEnded(): void {
-    this.#events.somethingEnded()
+    this.whileDraining?.()
   }
 }

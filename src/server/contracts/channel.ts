@@ -4,8 +4,8 @@
 import type { Account } from '../../bytes.ts'
 import type { ErrorCode } from '../../errors.ts'
 import type { AskedCertificate, Socket, Splice, SpliceDone } from '../../socket.ts'
-import type { VisitorHop } from '../fronts/visitor-hop.ts'
-import type { ConnectionLogins } from '../upstreams/connection-logins.ts'
+import type { ConnectionLogins } from '../limits/connection-logins.ts'
+import type { VisitorHop } from '../limits/visitor-hop.ts'
 import type { Takeover } from './front.ts'
 import type { Ease } from './upstream.ts'
 

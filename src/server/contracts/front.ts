@@ -5,7 +5,7 @@
 import type { ErrorCode } from '../../errors.ts'
 import type { RequestHead } from '../../http/head.ts'
 import type { AskedCertificate, Socket, SocketHandler } from '../../socket.ts'
-import type { ConnectionLogins } from '../upstreams/connection-logins.ts'
+import type { ConnectionLogins } from '../limits/connection-logins.ts'
 import type { PeerNote } from './peer-note.ts'
 import type { Upstream } from './upstream.ts'
 
@@ -28,6 +28,34 @@ export interface Arrival {
   breakOff(code: ErrorCode): void
   /** Cuts the connection: the visitor must not take what it has for complete. */
   terminate(): void
+}
+
+/** What became of a request. */
+export interface Result {
+  /** 0: there was no answer. */
+  readonly answerStatus: number
+  readonly responseBytes: number
+  readonly requestBytes: number
+  /** As `Visit.fail` takes it. */
+  readonly reason?: string | undefined
+}
+
+/** A request that the server counts, for who brought it. */
+export interface Booked {
+  /** Where the request goes at first. */
+  readonly route: Route
+  /** It came for another server's tunnel, or another owner's: what is answered is `CLUSTER_MOVED`. */
+  readonly isMoved: boolean
+  /** The final head of its answer is about to go out. */
+  answered(status: number): void
+  /** It is over; `failure` says why, when it failed. */
+  finished(result: Result, failure: ErrorCode | undefined): void
+}
+
+/** Takes requests. */
+export interface RequestDesk {
+  /** The request counts from now on, until what is returned is `finished`: it never throws. */
+  book(arrival: Arrival): Booked
 }
 
 /** The destination of a request. */

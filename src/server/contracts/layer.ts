@@ -5,6 +5,7 @@
 
 import type { Account } from '../../bytes.ts'
 import type { ErrorCode } from '../../errors.ts'
+import type { ErrorAnswerOptions } from '../../http/error-answer.ts'
 import type { RequestHead } from '../../http/head.ts'
 import type { Guard, Middleware, Outcome, Reading, Refusal } from '../../plugin.ts'
 import type { Affinity, PoolResponse } from '../../wire/control.ts'
@@ -52,7 +53,12 @@ export interface SearchedRequest {
   moved(): Route
   /** Called when the request is sent once more. */
   retried(): void
+  /** Visitors get this where the request fails. */
+  useErrorPage(page: OwnErrorPage): void
 }
+
+/** The differences of the response for this code; `undefined`: there are none. */
+export type OwnErrorPage = (code: ErrorCode) => Partial<ErrorAnswerOptions> | undefined
 
 /** The view that layers have of a tunnel. */
 export interface LayeredTunnel {
@@ -109,6 +115,10 @@ export interface TunnelRequest {
   checkBody(check: BodyCheck): void
   /** Adds header lines to the final response, each with its CRLF; asked when its head goes out. */
   addAnswerLines(lines: () => Uint8Array | undefined): void
+  /** The time for the head of the response, in milliseconds; `undefined`: `originTimeoutMs` of the limits. */
+  originTimeoutMs: number | undefined
+  /** Sets the page, as that of `SearchedRequest`. */
+  useErrorPage(page: OwnErrorPage): void
   /** Passes its bytes through a valve, which opens when an upstream begins. `undefined`: there is to be none. */
   useValve(open: OpenValve): void
   /** Records the code of a refusal that is the response. */

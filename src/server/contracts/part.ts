@@ -6,10 +6,8 @@ import type { RequestHead } from '../../http/head.ts'
 import type { RecentRow } from '../../measures.ts'
 import type { Turns } from '../../session/turns.ts'
 import type { Socket, SocketHandler } from '../../socket.ts'
-import type { InboxWish } from '../../wire/control.ts'
-import type { Entrance } from '../fronts/visitor-hop.ts'
+import type { InboxWish, Wishes } from '../../wire/control.ts'
 import type { Counts } from '../limits/holdings.ts'
-import type { BookingDesk } from '../routing/booking.ts'
 import type { Bounds } from '../settings/bounds.ts'
 import type { TunnelServerEvents } from '../settings/options.ts'
 import type { ServerSettings } from '../settings/settings.ts'
@@ -17,14 +15,14 @@ import type { Counters, ServerStats } from '../settings/stats.ts'
 import type { Connecting, Tunnel, TunnelBook } from '../tunnels/tunnel.ts'
 import type { ClientConnection } from './clients.ts'
 import type { Clock } from './clock.ts'
-import type { Arrival, Route } from './front.ts'
+import type { Arrival, RequestDesk, Route } from './front.ts'
 import type { Guarding } from './guarding.ts'
 import type { LaneAsking, LaneClause, Laning } from './laning.ts'
 import type { Ending, Layer, LayeredTunnel, NameLayer, ServedBy } from './layer.ts'
-import type { Door, DoorTerms, Protocol } from './protocol.ts'
+import type { Door, DoorTerms, Entrance, Protocol } from './protocol.ts'
 import type { RawWish } from './raw-visit.ts'
 import type { RawTaker, Servers } from './servers.ts'
-import type { AppsTerms, StreamsApps } from './streams-context.ts'
+import type { AppsTerms, RewritingOf, StreamsApps } from './streams-context.ts'
 import type { OpenTable } from './tables.ts'
 import type { Upstream } from './upstream.ts'
 import type { Adopt } from './wire.ts'
@@ -56,7 +54,7 @@ export interface PartServer {
   /** The others of its cluster, set by the part that has joined them; `undefined`: there are none. */
   servers: Servers | undefined
   /** The tunnels, with the guards and lanes of the parts that have them. */
-  readonly tunnels: Pick<TunnelBook, 'deadlines' | 'hostNames'> & {
+  readonly tunnels: Pick<TunnelBook, 'deadlines' | 'hostNames' | 'isDraining'> & {
     guards: Guarding
     lanes: Laning
     find(name: string): Tunnel | undefined
@@ -82,7 +80,7 @@ export interface WholeServer {
   /** The connected clients. */
   readonly clients: ReadonlySet<ClientConnection>
   /** Takes requests that come from no visitor's connection. */
-  readonly desk: BookingDesk
+  readonly desk: RequestDesk
   /** Connections of visitors. */
   readonly visitorCount: number
   stats(): ServerStats
@@ -135,7 +133,9 @@ export interface Part {
    */
   kept?(name: string, token: string | undefined, head: RequestHead, address: string): Upstream | undefined
   /** A client holds the tunnel now. `token` likewise; `inbox`: what is to be kept for it while it is away. */
-  registered?(tunnel: LayeredTunnel, token: string, inbox: InboxWish | undefined): void
+  registered?(tunnel: LayeredTunnel, token: string, inbox: InboxWish | undefined, wishes: Wishes): void
+  /** The options that clients may set for a tunnel, by name: returns why this one is refused, as a sentence. */
+  readonly wishes?: Readonly<Record<string, (wish: unknown) => string | undefined>>
   /** Called when another server has claimed the name. */
   claimedElsewhere?(name: string): void
   /** Makes the connections of clients that agree on no subprotocol. Without such a part they are refused. */
@@ -148,6 +148,8 @@ export interface Part {
   readonly connecting?: Connecting
   /** Reaches apps that speak HTTP/2. Without such a part no tunnel is opened to them. */
   readonly appsOf?: (terms: AppsTerms) => StreamsApps
+  /** Makes the upstream of an app that gets other names than its visitors have. Without such a part, the app gets only the Host. */
+  readonly rewriting?: RewritingOf
   /** The URL on which the part listens. `undefined` if it does not, or not yet. */
   readonly url?: string | undefined
   /** Returns the recent traffic of this server, for the others of its cluster. `undefined` if it is not measured. */

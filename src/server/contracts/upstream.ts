@@ -7,16 +7,14 @@ import type { Hop } from '../../http/forward.ts'
 import type { RequestHead } from '../../http/head.ts'
 import type { ByteStream, StreamHandler } from '../../session/byte-stream.ts'
 import type { Endpoints, Socket, Splice, SpliceDone } from '../../socket.ts'
-import type { ConnectionLogins } from '../upstreams/connection-logins.ts'
+import type { ConnectionLogins } from '../limits/connection-logins.ts'
 import type { Reserved } from './lane.ts'
 import type { PeerNote } from './peer-note.ts'
 
-/** The values that a tunnel's client wants instead of the visitor's Host and Origin. */
+/** The value that a tunnel's client wants instead of the visitor's Host. */
 export interface Rewrite {
   /** The host, with port if it has one. */
   readonly host: string
-  /** The scheme and host that replace an Origin that names the tunnel. */
-  readonly origin: string
 }
 
 /** Whether a lane can serve such exchanges. `long`: a few of them, between easy ones. */
@@ -52,6 +50,8 @@ export interface Visit {
    * exchange.
    */
   readonly logins?: ConnectionLogins | undefined
+  /** As that of `TunnelRequest`. Default: that of the limits. */
+  readonly originTimeoutMs?: number | undefined
   /** Whether the connection may go on after this exchange, as far as the visitor is concerned. */
   readonly keepsAlive: boolean
   /**

@@ -8,20 +8,21 @@ import { errorAnswer } from '../../http/error-answer.ts'
 import type { RequestHead } from '../../http/head.ts'
 import { RequestReader } from '../../http/message-reader.ts'
 import type { AskedCertificate, Socket, SocketHandler } from '../../socket.ts'
+import type { ServerRoom } from '../context/room.ts'
 import type { Takeover } from '../contracts/front.ts'
 import type { LaneSite, VisitorShortcut } from '../contracts/laning.ts'
+import type { Entrance, Visitor } from '../contracts/protocol.ts'
 import type { Ease } from '../contracts/upstream.ts'
 import type { Occupant, Seat } from '../limits/admission.ts'
+import { ConnectionLogins } from '../limits/connection-logins.ts'
+import { IdleTime } from '../limits/deadlines.ts'
+import { VisitorHop } from '../limits/visitor-hop.ts'
 import type { Booking } from '../routing/booking.ts'
 import type { Bounds } from '../settings/bounds.ts'
-import { ConnectionLogins } from '../upstreams/connection-logins.ts'
 import type { HttpFront } from './http.ts'
 import { HttpInput, type InputReader } from './http-input.ts'
 import { HttpOutput, type OutputOwner } from './http-output.ts'
 import { HttpVisit, type ShortcutChannel } from './http-visit.ts'
-import { IdleTime } from './idle-time.ts'
-import { type Entrance, VisitorHop } from './visitor-hop.ts'
-import type { Visitor } from './visitors.ts'
 
 /**
  * The time in milliseconds after FIN from the visitor until a response without progress is cancelled: leaving and half-closing
@@ -62,6 +63,7 @@ export class HttpConnection
 {
   readonly #socket: Socket
   readonly #front: HttpFront
+  readonly #context: ServerRoom
   readonly #seat: Seat | undefined
   readonly input: HttpInput
   readonly output: HttpOutput
@@ -81,6 +83,7 @@ export class HttpConnection
   constructor(socket: Socket, front: HttpFront, entrance: Entrance, head: RequestHead, seat?: Seat) {
     this.#socket = socket
     this.#front = front
+    this.#context = front.context
     this.#seat = seat
     if (seat !== undefined) seat.occupant = this
     this.input = new HttpInput(socket, front, this)
@@ -89,11 +92,11 @@ export class HttpConnection
     this.#visit = new HttpVisit(head, this, front.desk)
     this.#entrance = entrance
     this.visitor = new VisitorHop(entrance, socket.remoteAddress)
-    this.#idle = new IdleTime(front, () => this.#waitedTooLong())
+    this.#idle = new IdleTime(front.context, () => this.#waitedTooLong())
   }
 
   get limits(): Bounds {
-    return this.#front.limits
+    return this.#context.limits
   }
 
   // ── From the socket ────────────────────────────────────────────────────────────────────────────────────────
@@ -142,7 +145,7 @@ export class HttpConnection
     if (this.#phase === 'lingering') return this.#socket.terminate()
     if (this.#phase !== 'head') return
     if (!this.input.isEmpty) this.#refuseHead('REQUEST_TIMEOUT')
-    else if (this.#front.isDraining) this.#closeSoon()
+    else if (this.#context.isShut) this.#closeSoon()
     else this.#close()
   }
 
@@ -197,7 +200,7 @@ export class HttpConnection
   }
 
   isRefused(): boolean {
-    return this.#seat?.isRefused() ?? false
+    return this.#seat?.refusal !== undefined && this.#seat.isRefused()
   }
 
   /**
@@ -246,7 +249,7 @@ export class HttpConnection
 
   /** Reads a head from `bytes` at `at` and begins its visit. Returns where to go on. */
   #takeHead(bytes: Uint8Array, at: number): number {
-    const { limits, isDraining } = this.#front
+    const { limits, isShut } = this.#context
     const isFirstByte = this.input.isEmpty
     if (isFirstByte) this.#idle.awaitHead()
     const next = this.request.readHead(bytes, at, bytes.length, limits)
@@ -269,7 +272,7 @@ export class HttpConnection
     if (next < 0 && refusal === 'VERSION_UNSUPPORTED' && this.#becomesOther(all)) return bytes.length
     if (next < 0) this.#refuseHead(refusal)
     else if (this.input.keepsTooMuch) this.#refuseHead('BUFFERS_FULL')
-    else if (isFirstByte && isDraining) this.drain()
+    else if (isFirstByte && isShut) this.drain()
     return bytes.length
   }
 
@@ -296,7 +299,7 @@ export class HttpConnection
     const { body, head } = this.request
     const most = head.body === 'chunked' ? at + CHUNKED_BYTES_AT_ONCE : bytes.length
     const end = body.feed(bytes, at, Math.min(most, bytes.length))
-    const { maxBodyBytes } = this.#front.limits
+    const { maxBodyBytes } = this.#context.limits
     const isTooLarge = maxBodyBytes > 0 && body.payloadBytes > maxBodyBytes
     if (end === -1 || isTooLarge) {
       visit.breakOff(end === -1 ? 'BAD_REQUEST' : 'BODY_TOO_LARGE')
@@ -339,7 +342,7 @@ export class HttpConnection
     const isProvisional = this.#seat?.refusal !== undefined
     if (!this.#visit.head.keepAlive || this.input.isOver || isProvisional) return false
     // A request that is here already is still served, however soon the server stops.
-    return !this.#front.isDraining || !this.input.isEmpty
+    return !this.#context.isShut || !this.input.isEmpty
   }
 
   /** Sets the account. One response too many ends, but not while its upstream writes. */
@@ -382,8 +385,8 @@ export class HttpConnection
       this.#phase = 'flushing'
       return
     }
-    const { limits, isDraining } = this.#front
-    if (isDraining && limits.drainIdleMs === 0 && this.input.isEmpty) return this.#close()
+    const { limits, isShut } = this.#context
+    if (isShut && limits.drainIdleMs === 0 && this.input.isEmpty) return this.#close()
     this.#phase = 'head'
     this.#idle.awaitRequest()
     this.input.proceed()
@@ -426,7 +429,7 @@ export class HttpConnection
   #linger(): void {
     this.#phase = 'lingering'
     this.#front.settled(this)
-    this.#idle.awaitLeave(this.#isStillSending ? LINGER_MS : this.#front.limits.idleTimeoutMs)
+    this.#idle.awaitLeave(this.#isStillSending ? LINGER_MS : this.#context.limits.idleTimeoutMs)
   }
 
   get #isStillSending(): boolean {
@@ -442,7 +445,7 @@ export class HttpConnection
       hop: rewrite => this.visitor.hop(rewrite),
       tracing: () => this.visitor.tracing,
       hostWithPort: () => this.#visit.head.hostWithPort,
-      limits: () => this.#front.limits,
+      limits: () => this.#context.limits,
       isUndisturbed: () => this.#phase === 'lent' && this.input.isEmpty && !this.input.hasEnded,
       left: end => this.#returned(end),
     }

@@ -5,9 +5,10 @@
 // There is one place where bytes wait, for the rest of a head, for a turn of the event loop, or until the exchange before them
 // is over, and one reason why the socket is not read: a turn is awaited, or the reader has paused.
 
-import { ByteBuffer, type HeldBytes } from '../../bytes.ts'
-import type { Turns, Waiting } from '../../session/turns.ts'
+import { ByteBuffer } from '../../bytes.ts'
+import type { Waiting } from '../../session/turns.ts'
 import type { Socket } from '../../socket.ts'
+import type { InputShare } from '../contracts/protocol.ts'
 
 /**
  * Requests that one connection has begun or refused in its turn, when more of them have arrived than are handled at once: a
@@ -29,14 +30,6 @@ export interface InputReader {
   inputEnded(): void
   /** Bytes wait that arrived before they could be handled. */
   waits(): void
-}
-
-/** The parts that the inputs of all connections share. */
-export interface InputShare {
-  readonly turns: Turns
-  /** The stored bytes of requests: incomplete heads, and what came ahead of its turn. */
-  readonly heldInput: HeldBytes
-  readonly limits: { readonly maxPipelinedBytes: number; readonly maxAllInputBytes: number }
 }
 
 export class HttpInput implements Waiting {

@@ -2,8 +2,7 @@
 
 import { type Account, SendQueue } from '../../bytes.ts'
 import type { Socket, Splice, SpliceDone } from '../../socket.ts'
-import type { Deadlines } from '../limits/deadlines.ts'
-import { type Movement, Progress } from '../limits/progress.ts'
+import { type Deadlines, type Movement, Progress } from '../limits/deadlines.ts'
 
 /** The operations of the connection that an output needs. */
 export interface OutputOwner {

@@ -15,8 +15,8 @@ import type { Arrival, Holding, Route, Served } from '../contracts/front.ts'
 import type { Valve } from '../contracts/layer.ts'
 import type { PeerNote } from '../contracts/peer-note.ts'
 import type { Ease, Exchange, Rewrite, Upstream, Visit } from '../contracts/upstream.ts'
+import type { ConnectionLogins } from '../limits/connection-logins.ts'
 import type { Booking, BookingDesk } from '../routing/booking.ts'
-import type { ConnectionLogins } from '../upstreams/connection-logins.ts'
 
 /** A quicker way for the visitor's requests than its upstream, once there is one. */
 export interface Shortcut {
@@ -291,6 +291,10 @@ export class HttpVisit implements Visit, Arrival, ChannelVisit {
     return this.#channel.keepsAlive
   }
 
+  get originTimeoutMs(): number | undefined {
+    return this.#booking?.originTimeoutMs
+  }
+
   /** The number of request bytes, for the statistics of the server. */
   get requestBytes(): number {
     return this.#channel.request.requestBytes
@@ -381,7 +385,8 @@ export class HttpVisit implements Visit, Arrival, ChannelVisit {
     const { head } = this
     // After a request to switch protocols no other one comes.
     const keepAlive = head.body === 'none' && head.upgrade === '' && this.keepsAlive
-    this.answerStatus = ERRORS[code].status
+    const own = this.#booking?.errorPageOf(code)
+    this.answerStatus = own?.status ?? ERRORS[code].status
     this.#booking?.refused(code)
     this.#booking?.answered(this.answerStatus)
     const { host, method } = head
@@ -393,6 +398,7 @@ export class HttpVisit implements Visit, Arrival, ChannelVisit {
         keepAlive,
         host,
         branding,
+        ...own,
       }),
     )
     this.#finish(code)

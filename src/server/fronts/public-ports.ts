@@ -121,7 +121,7 @@ export class PublicPorts implements PortOpeners {
     const room = this.#room
     if (kind === 'udp') {
       const { listenUdp } = await import('./udp.ts')
-      return listenUdp(port, room, this.#visits.gate, this.#udpTurns)
+      return listenUdp(port, room, this.#udpTurns)
     }
     const listening = listenTcp(port, room, this.#visits, this.#admission)
     return {

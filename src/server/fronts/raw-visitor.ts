@@ -9,6 +9,7 @@ import type { ClientConnection } from '../contracts/clients.ts'
 import type { Judgement } from '../contracts/guarding.ts'
 import type { RawVisit, RawWay } from '../contracts/raw-visit.ts'
 import type { Taker } from '../limits/takers.ts'
+import { judge } from '../routing/judging.ts'
 import { keepOpen } from '../routing/keep-open.ts'
 import type { Member } from '../tunnels/member.ts'
 import type { Asking } from '../tunnels/pool.ts'
@@ -77,7 +78,7 @@ export class RawVisitor implements RawVisit, Asking, Taker {
   start(refusal?: ErrorCode): void {
     this.#visits.began(this)
     if (refusal !== undefined) return this.cut(refusal)
-    const judgement = this.#visits.gate.judge(this.tunnel, this)
+    const judgement = judge(this.#visits.context, this.tunnel, this)
     if (judgement === undefined) return this.#choose()
     if (!(judgement instanceof Promise)) return this.#judged(judgement)
     this.#socket.pause()
@@ -107,7 +108,7 @@ export class RawVisitor implements RawVisit, Asking, Taker {
   }
 
   #choose(): void {
-    const chosen = this.#visits.gate.choose(this.tunnel, this)
+    const chosen = this.tunnel.choose(this)
     if (typeof chosen === 'string') return this.#refuse(chosen)
     if (chosen.kind === 'member') return this.#open(chosen)
     this.#socket.pause()
@@ -145,7 +146,7 @@ export class RawVisitor implements RawVisit, Asking, Taker {
     if (typeof stream === 'string') {
       if (this.tunnel.pool === undefined) return this.cut(stream)
       const all = new Set(tried).add(member)
-      const next = this.#visits.gate.choose(this.tunnel, this, all)
+      const next = this.tunnel.choose(this, all)
       if (typeof next === 'string' || next.kind === 'holding') return this.cut(stream)
       return this.#open(next, all)
     }
@@ -163,15 +164,15 @@ export class RawVisitor implements RawVisit, Asking, Taker {
 
   /** Guards may cut it from now on. */
   #keepOpen(): void {
-    const { gate } = this.#visits
+    const { guards } = this.tunnel.tunnels
     try {
       this.#stopKeeping = keepOpen(
         this.#passes,
         () => this.cut('GUARD_REFUSED'),
-        cause => gate.failed(cause),
+        cause => guards.fail(cause),
       )
     } catch (cause) {
-      gate.failed(cause)
+      guards.fail(cause)
       this.cut('PLUGIN_FAILED')
     }
   }

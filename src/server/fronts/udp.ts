@@ -17,8 +17,8 @@ import { networkOf } from '../../wire/ip-address.ts'
 import type { ServerRoom } from '../context/room.ts'
 import type { Judgement } from '../contracts/guarding.ts'
 import { Takers } from '../limits/takers.ts'
+import { judge } from '../routing/judging.ts'
 import { keepOpen } from '../routing/keep-open.ts'
-import type { VisitorGate } from '../routing/visitor-gate.ts'
 import type { Tunnel } from '../tunnels/tunnel.ts'
 import type { OpenPort } from './public-ports.ts'
 
@@ -37,13 +37,8 @@ const BURST_MS = 100
  * Listens for the visitors of a port. Rejects with `PORT_TAKEN` or `NOT_ALLOWED`. `turns`: those of all UDP tunnels, for what
  * they send to visitors in one turn of the event loop.
  */
-export async function listenUdp(
-  port: number,
-  room: ServerRoom,
-  gate: VisitorGate,
-  turns: Turns,
-): Promise<OpenPort> {
-  const front = new UdpPort(port, room, gate, turns)
+export async function listenUdp(port: number, room: ServerRoom, turns: Turns): Promise<OpenPort> {
+  const front = new UdpPort(port, room, turns)
   try {
     await bindSoon(front, room.servers?.isOneMachine === true ? BIND_TRIES : 1)
   } catch (cause) {
@@ -73,7 +68,6 @@ class UdpPort implements OpenPort {
   readonly #number: number
   readonly #name: string
   readonly #room: ServerRoom
-  readonly #gate: VisitorGate
   readonly #share: FlowShare
   readonly #flows = new FlowTable()
   /** The flows of visitors of other servers. */
@@ -95,11 +89,10 @@ class UdpPort implements OpenPort {
   /** No new flows: those that are there go on. */
   #isDraining = false
 
-  constructor(port: number, room: ServerRoom, gate: VisitorGate, turns: Turns) {
+  constructor(port: number, room: ServerRoom, turns: Turns) {
     this.#number = port
     this.#name = `udp-${port}`
     this.#room = room
-    this.#gate = gate
     this.#share = new FlowShare({
       scheduler: eventLoop,
       turns,
@@ -159,7 +152,7 @@ class UdpPort implements OpenPort {
     if (tunnel === undefined) return this.#openElsewhere(port, address, datagram)
     if (tunnel.upstream === undefined || this.#isFullOrAsked(port, address)) return undefined
     // Before room is made: flows that are refused must not take the places of others.
-    const judgement = this.#gate.judge(tunnel, { address })
+    const judgement = judge(this.#room, tunnel, { address })
     if (judgement === undefined) return this.#openWith(tunnel, port, address, [])
     if (!(judgement instanceof Promise))
       return judgement.kind === 'pass' ? this.#openWith(tunnel, port, address, judgement.passes) : undefined
@@ -202,7 +195,7 @@ class UdpPort implements OpenPort {
 
   #openWith(tunnel: Tunnel, port: number, address: string, passes: readonly Pass[]): VisitorFlow | undefined {
     if (!this.#mayOpen(tunnel.owner, address)) return undefined
-    const chosen = this.#gate.choose(tunnel, { address })
+    const chosen = tunnel.choose({ address })
     // A datagram does not wait: the visitor sends another one.
     if (typeof chosen === 'string' || chosen.kind === 'holding') return undefined
     const open = (join: Join) => chosen.upstream?.open(join, address, undefined) ?? 'CLIENT_GONE'
@@ -252,7 +245,7 @@ class UdpPort implements OpenPort {
 
   /** Returns what to call when the flow is over; `undefined`: a guard has failed, and there is to be none. */
   #keepOpen(passes: readonly Pass[], cut: () => void): (() => void) | undefined {
-    const failed = (cause: unknown): void => void this.#gate.failed(cause)
+    const failed = (cause: unknown): void => void this.#room.tunnels.guards.fail(cause)
     try {
       return keepOpen(passes, cut, failed)
     } catch (cause) {
@@ -331,7 +324,7 @@ class UdpPort implements OpenPort {
         tunnel?.upstream !== undefined &&
         !this.#isDraining &&
         this.#mayOpen(owner, address)
-      const chosen = isFree ? this.#gate.choose(tunnel, { address }) : 'TUNNEL_BUSY'
+      const chosen = isFree ? tunnel.choose({ address }) : 'TUNNEL_BUSY'
       if (typeof chosen === 'string' || chosen.kind === 'holding') return join.fail('TUNNEL_BUSY')
       const granted = chosen.upstream?.open(join, address, undefined) ?? 'CLIENT_GONE'
       if (typeof granted === 'string') return join.fail(granted)
@@ -346,7 +339,7 @@ class UdpPort implements OpenPort {
       join.useStream(granted)
     }
     join.useSocket(socket)
-    const judgement = tunnel && this.#gate.judge(tunnel, { address })
+    const judgement = tunnel && judge(this.#room, tunnel, { address })
     if (judgement instanceof Promise) void judgement.then(enter)
     else enter(judgement)
     return join.socketHandler

@@ -1,14 +1,6 @@
 // The connections of visitors to a server, whatever version of HTTP they speak, and which may still bring a request.
 
-/** One connection. */
-export interface Visitor {
-  /** The server trusts others now. */
-  forgetHop(): void
-  /** The server stops: the next answer is the last one here. */
-  drain(): void
-  /** The time to leave is over. */
-  letGo(): void
-}
+import type { Visitor } from '../contracts/protocol.ts'
 
 export class Visitors {
   readonly #open = new Set<Visitor>()

@@ -2,7 +2,7 @@
 
 import type { Socket, SocketHandler } from '../../socket.ts'
 import type { ServerRoom } from '../context/room.ts'
-import type { Entrance } from '../fronts/visitor-hop.ts'
+import type { Entrance } from '../contracts/protocol.ts'
 import type { Seat } from '../limits/admission.ts'
 import { acceptProxied, type ProxiedHost } from './proxied.ts'
 

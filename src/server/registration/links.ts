@@ -4,7 +4,7 @@ import { createHash, randomBytes } from 'node:crypto'
 import { Link } from '../../session/link.ts'
 import type { Session } from '../../session/session.ts'
 import type { Socket, SocketHandler } from '../../socket.ts'
-import type { Deadline, Deadlines } from '../limits/deadlines.ts'
+import type { Clock, Deadline } from '../contracts/clock.ts'
 
 /** How long a new link may wait until its client says that it has the answer. */
 const ANNOUNCE_MS = 10_000
@@ -23,12 +23,7 @@ export class LinkGate {
   readonly #byHash = new Map<string, SessionLinks>()
 
   /** Gives a session a secret by which its client opens links. */
-  open(
-    session: Session,
-    deadlines: Deadlines,
-    maxLinks: number,
-    budget: LinkBudget = UNBOUNDED,
-  ): SessionLinks {
+  open(session: Session, deadlines: Clock, maxLinks: number, budget: LinkBudget = UNBOUNDED): SessionLinks {
     const secret = randomBytes(24).toString('base64url')
     const hash = hashOf(secret)
     const links = new SessionLinks(session, secret, deadlines, { maxLinks, budget }, () =>
@@ -48,19 +43,13 @@ export class LinkGate {
 export class SessionLinks {
   readonly secret: string
   readonly #session: Session
-  readonly #deadlines: Deadlines
+  readonly #deadlines: Clock
   readonly #bounds: LinkBounds
   readonly #closed: () => void
   readonly #announced = new Map<number, NewLink>()
   #count = 0
 
-  constructor(
-    session: Session,
-    secret: string,
-    deadlines: Deadlines,
-    bounds: LinkBounds,
-    closed: () => void,
-  ) {
+  constructor(session: Session, secret: string, deadlines: Clock, bounds: LinkBounds, closed: () => void) {
     this.#session = session
     this.secret = secret
     this.#deadlines = deadlines

@@ -12,13 +12,27 @@ import type {
 import type { ClientConnection } from '../contracts/clients.ts'
 import type { OwnGuard } from '../contracts/guarding.ts'
 import type { TunnelUpstream } from '../contracts/upstream.ts'
+import type { ClientHost } from '../contracts/wire.ts'
 import type { Deadline } from '../limits/deadlines.ts'
+import type { Holder } from '../limits/holdings.ts'
+import type { TokenGate } from '../limits/token-gate.ts'
 import type { Rule } from '../settings/policy.ts'
+import type { Claiming } from '../tunnels/claims.ts'
 import type { Member } from '../tunnels/member.ts'
 import type { Tunnel } from '../tunnels/tunnel.ts'
-import type { ClientHost } from './client-host.ts'
+import type { LinkGate } from './links.ts'
 import type { StreamsReports } from './streams-reports.ts'
 import type { StreamsUpstreams } from './streams-upstreams.ts'
+
+/** What a client on the streams wire may ask besides. */
+export interface StreamsHost extends ClientHost {
+  readonly linkGate: LinkGate
+  readonly tokenGate: TokenGate
+  /** Whether one more link of it leaves enough descriptors for others. */
+  hasRoomForLink(holder: Holder): boolean
+  /** Takes what a client asks for, within what its token opens; or says with a code why not. */
+  claim(wish: Register, claiming: Claiming): Member | ErrorCode | Promise<Member | ErrorCode>
+}
 
 /** The connection of the client. */
 export interface TunnelsOwner extends ClientConnection, Deadline {
@@ -47,13 +61,13 @@ interface Held {
 const TELL_AGAIN_MS = 60_000
 
 export class StreamsTunnels {
-  readonly #host: ClientHost
+  readonly #host: StreamsHost
   readonly #owner: TunnelsOwner
   readonly #upstreams: StreamsUpstreams
   readonly #held = new Map<number, Held>()
   #guardChange: Promise<void> = Promise.resolve()
 
-  constructor(host: ClientHost, owner: TunnelsOwner, upstreams: StreamsUpstreams) {
+  constructor(host: StreamsHost, owner: TunnelsOwner, upstreams: StreamsUpstreams) {
     this.#host = host
     this.#owner = owner
     this.#upstreams = upstreams
@@ -71,14 +85,14 @@ export class StreamsTunnels {
     const { number, upstream } = this.#upstreams.make(message, tunnel.pool !== undefined)
     owner.reports.add(tunnel, number)
     this.#held.set(number, { member, upstream, rule, url })
-    host.deadlines.disarm(owner)
+    host.server.deadlines.disarm(owner)
     owner.send(grantOf(message, member, number, url, owner.linkSecret))
     member.isWildcard = message.wildcard === true
     member.label = message.poolLabel
     // More would be kept and never be used.
-    member.hosts = (message.hosts ?? []).slice(0, host.limits.maxHostsBelow)
+    member.hosts = (message.hosts ?? []).slice(0, host.server.limits.maxHostsBelow)
     member.attach(upstream, owner)
-    host.registered(owner, tunnel, rule, message.inbox)
+    host.registered(owner, tunnel, rule, message)
   }
 
   release(number: number): void {
@@ -97,7 +111,7 @@ export class StreamsTunnels {
   /** Connections came to the client's end of a private service. */
   dial({ tunnel, count }: Dial): void {
     const member = this.#held.get(tunnel)?.member
-    if (member?.tunnel.isEnd) this.#host.connecting?.dial(member, count)
+    if (member?.tunnel.isEnd) this.#host.server.parts.connecting?.dial(member, count)
   }
 
   /** The client says whether its app answers. `false`: it said so before. */
@@ -110,7 +124,7 @@ export class StreamsTunnels {
 
   /** The client's reports have begun or ended: requests may take another way. */
   routesChanged(): void {
-    this.#host.tunnels.lanes.recall([...this.#held.values()].map(({ member }) => member.tunnel))
+    this.#host.server.tunnels.lanes.recall([...this.#held.values()].map(({ member }) => member.tunnel))
   }
 
   /**
@@ -121,14 +135,14 @@ export class StreamsTunnels {
     const { remoteAddress } = this.#owner
     for (const [number, held] of [...this.#held]) {
       const { tunnel } = held.member
-      const own = rule && this.#host.ruleNow(held.rule)
+      const own = rule && held.rule.in(this.#host.server.settings.policy)
       const code = own === undefined ? held.rule.endCode : this.#host.refusalOf(tunnel, own)
       if (own === undefined || code !== undefined) {
         this.#revoke(number, held, code ?? 'TOKEN_REFUSED')
         continue
       }
       held.rule = own
-      held.member.moveTo(this.#host.holderOf(own, remoteAddress))
+      held.member.moveTo(this.#host.server.holdings.of(own, remoteAddress))
       const url = this.#host.urlOf(tunnel)
       if (url === held.url) continue
       held.url = url
@@ -179,13 +193,13 @@ export class StreamsTunnels {
     { kind, name = '', port = 0 }: Pick<Register, 'kind' | 'name' | 'port'>,
   ): Promise<OwnGuard | TunnelError> {
     const { rule, remoteAddress } = this.#owner
-    const { key: owner } = this.#host.holderOf(rule, remoteAddress)
+    const { key: owner } = this.#host.server.holdings.of(rule, remoteAddress)
     const tunnel = {
       kind: kind === 'unknown' || kind === 'connect' ? 'http' : kind,
       name: name || `${kind}-${port}`,
       owner,
     }
-    return this.#host.tunnels.guards.make(guard, tunnel)
+    return this.#host.server.tunnels.guards.make(guard, tunnel)
   }
 
   /** Another guard for a tunnel that it has. One after the other: the last one has to be in force at the end. */
@@ -199,7 +213,7 @@ export class StreamsTunnels {
 
   /** One that cannot be had ends the tunnel: the client counts on it. */
   #useGuard(number: number, tunnel: Tunnel, made: OwnGuard | TunnelError): void {
-    const { guards } = this.#host.tunnels
+    const { guards } = this.#host.server.tunnels
     const held = this.#held.get(number)
     if (made instanceof TunnelError) {
       if (held !== undefined) this.#revoke(number, held, made.code)

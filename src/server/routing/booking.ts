@@ -4,34 +4,44 @@
 import type { Branding } from '../../branding.ts'
 import { type Account, joined } from '../../bytes.ts'
 import type { ErrorCode } from '../../errors.ts'
+import type { ErrorAnswerOptions } from '../../http/error-answer.ts'
 import type { RequestHead } from '../../http/head.ts'
 import type { AskedCertificate, Middleware, Reading, Refusal } from '../../plugin.ts'
 import type { Parts } from '../context/parts.ts'
-import { type Arrival, changed, type Holding, type Route, refusal, type Served } from '../contracts/front.ts'
+import {
+  type Arrival,
+  type Booked,
+  changed,
+  type Holding,
+  type RequestDesk,
+  type Result,
+  type Route,
+  refusal,
+  type Served,
+} from '../contracts/front.ts'
 import type {
   BodyCheck,
   CopyEnd,
   Follower,
   OpenValve,
+  OwnErrorPage,
   TunnelRequest,
   Valve,
   ValveEnds,
 } from '../contracts/layer.ts'
 import type { Upstream } from '../contracts/upstream.ts'
+import type { ConnectionLogins } from '../limits/connection-logins.ts'
 import type { Member } from '../tunnels/member.ts'
 import { memberCookie } from '../tunnels/pool.ts'
-import type { Tunnel } from '../tunnels/tunnel.ts'
+import type { Chosen, Tunnel } from '../tunnels/tunnel.ts'
 import { AnswerUpstream } from '../upstreams/answer.ts'
-import type { ConnectionLogins } from '../upstreams/connection-logins.ts'
-import type { Exchanges } from './exchanges.ts'
-import { RequestRecord, type Result, statusOf } from './request-record.ts'
-import type { Chosen, Visitor, VisitorGate } from './visitor-gate.ts'
+import { type Exchanges, RequestRecord, statusOf } from './exchanges.ts'
+import type { Visitor } from './judging.ts'
 
 /** Books requests. */
-export interface BookingDesk {
+export interface BookingDesk extends RequestDesk {
   /** The operator's name, contact and logo, for pages. */
   readonly branding: Branding | undefined
-  /** The request counts from now on, until its booking is `finished`: it never throws. */
   book(arrival: Arrival): Booking
   /** A request went on by itself, and that threw: its visitor gets 500 `INTERNAL`. */
   failed(cause: unknown): void
@@ -40,7 +50,6 @@ export interface BookingDesk {
 /** What a booking needs of the server. */
 export interface BookingHost extends BookingDesk {
   readonly books: Exchanges
-  readonly gate: VisitorGate
   readonly room: BookingRoom
   /** What throws is an `error` event, and the route a refusal. */
   routeSafely(route: () => Route): Route
@@ -59,16 +68,18 @@ interface BookingRoom {
   addressOf(arrival: Arrival): string
 }
 
+const NOT_FOUND = refusal('TUNNEL_NOT_FOUND')
 const INVALID: Refusal = { code: 'INTERNAL' }
 const MOVED: Refusal = { code: 'CLUSTER_MOVED' }
 const NO_MIDDLEWARES: readonly Middleware[] = []
 
-export class Booking implements Visitor, TunnelRequest {
+export class Booking implements Booked, Visitor, TunnelRequest {
   /** Where the request goes at first. Only `BookingDesk` sets it. */
-  route: Route = refusal('TUNNEL_NOT_FOUND')
+  route: Route = NOT_FOUND
   readonly arrival: Arrival
   readonly startedAt: number = performance.now()
   isAdmitted = false
+  originTimeoutMs: number | undefined
   middlewares: readonly Middleware[] = NO_MIDDLEWARES
   readonly #host: BookingHost
   readonly #record: RequestRecord
@@ -158,6 +169,10 @@ export class Booking implements Visitor, TunnelRequest {
     this.#layers.openValve = open
   }
 
+  useErrorPage(page: OwnErrorPage): void {
+    this.#layers.errorPage = page
+  }
+
   answer(answer: Refusal | Reading, failed?: (cause: unknown) => Refusal): Route {
     // The host is not one that the app knows.
     this.#isBelow = false
@@ -218,6 +233,10 @@ export class Booking implements Visitor, TunnelRequest {
     let code: ErrorCode | undefined
     for (const check of this.#layered.checks) code ??= check(piece, requestBytes - (end - start))
     return code
+  }
+
+  errorPageOf(code: ErrorCode): Partial<ErrorAnswerOptions> | undefined {
+    return this.#layered?.errorPage?.(code)
   }
 
   /** What the bytes of its visit pass; `undefined`: nothing delays them. */
@@ -325,13 +344,14 @@ export class Booking implements Visitor, TunnelRequest {
     this.#cookie = undefined
     this.middlewares = NO_MIDDLEWARES
     this.isAdmitted = false
+    this.originTimeoutMs = undefined
     if (this.#tunnel !== undefined) this.#record.left()
     this.#tunnel = undefined
   }
 
   #choose(tunnel: Tunnel): Chosen {
-    const { gate, room } = this.#host
-    const chosen = gate.choose(tunnel, this, this.#tried)
+    const { room } = this.#host
+    const chosen = tunnel.choose(this, this.#tried)
     this.#cookie = undefined
     if (tunnel.pool?.affinity !== 'cookie' || typeof chosen === 'string' || chosen.kind === 'holding')
       return chosen
@@ -398,6 +418,7 @@ class Layered {
   readonly checks: BodyCheck[] = []
   readonly lines: (() => Uint8Array | undefined)[] = []
   openValve: OpenValve | undefined
+  errorPage: OwnErrorPage | undefined
 }
 
 function toUpstream(upstream: Upstream): Served {

@@ -4,7 +4,8 @@
 import type { ExchangeCounts } from '../../accelerator.ts'
 import type { ErrorCode } from '../../errors.ts'
 import type { UnreportedRequests } from '../../wire/control.ts'
-import { type Deadline, type Deadlines, TICKS_PER_SECOND } from '../limits/deadlines.ts'
+import type { Clock, Deadline } from '../contracts/clock.ts'
+import { TICKS_PER_SECOND } from '../limits/deadlines.ts'
 
 /** How soon counts are passed on: at the next sweep of the deadlines but one, a quarter to half a second. */
 const SOON_MS = 1
@@ -12,7 +13,7 @@ const SOON_MS = 1
 /** The reports for one receiver: a server's listeners, or a client that watches. */
 export class Reports implements Deadline {
   dueTick = 0
-  readonly #deadlines: Deadlines
+  readonly #deadlines: Clock
   /** Requests that begin in one second and are reported one by one; `0`: all. */
   readonly #rate: () => number
   readonly #pass: (counts: UnreportedRequests) => void
@@ -25,7 +26,7 @@ export class Reports implements Deadline {
   #bytes = 0
   #underWay = 0
 
-  constructor(deadlines: Deadlines, rate: () => number, pass: (counts: UnreportedRequests) => void) {
+  constructor(deadlines: Clock, rate: () => number, pass: (counts: UnreportedRequests) => void) {
     this.#deadlines = deadlines
     this.#rate = rate
     this.#pass = pass

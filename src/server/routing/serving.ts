@@ -1,35 +1,33 @@
 // Where each request goes: to the control host, to a tunnel's client, into a wait, or to an error page.
 
 import type { Branding } from '../../branding.ts'
+import type { RequestHead } from '../../http/head.ts'
+import { PROBE_HEADER } from '../../wire/control.ts'
 import type { ServerRoom } from '../context/room.ts'
 import { type Arrival, type Route, refusal } from '../contracts/front.ts'
-import type { NamedTunnel } from '../tunnels/route.ts'
+import { DEAD_EXCHANGE, type Exchange, type Upstream, type Visit } from '../contracts/upstream.ts'
+import type { Member } from '../tunnels/member.ts'
 import type { Tunnel } from '../tunnels/tunnel.ts'
-import { refusalOfName } from '../tunnels/tunnels.ts'
+import { type NamedTunnel, refusalOfName } from '../tunnels/tunnels.ts'
 import { Booking, type BookingHost } from './booking.ts'
-import { type ControlHost, controlRoute } from './control.ts'
 import type { Exchanges } from './exchanges.ts'
-import { proberOf, probeUpstream } from './probe.ts'
 import type { StartupHold } from './startup-hold.ts'
-import type { VisitorGate } from './visitor-gate.ts'
 
 export class Serving implements BookingHost {
   readonly books: Exchanges
-  readonly gate: VisitorGate
   readonly room: ServerRoom
   readonly #startupHold: StartupHold
-  readonly #control: ControlHost
+  /** Where requests to the control host go. */
+  readonly #control: (arrival: Arrival) => Route
 
   constructor(
     room: ServerRoom,
     books: Exchanges,
-    gate: VisitorGate,
     startupHold: StartupHold,
-    control: ControlHost,
+    control: (arrival: Arrival) => Route,
   ) {
     this.room = room
     this.books = books
-    this.gate = gate
     this.#startupHold = startupHold
     this.#control = control
   }
@@ -76,7 +74,7 @@ export class Serving implements BookingHost {
       if (head.upgrade !== '' && settings.clientCa && !arrival.isCertified)
         return refusal('CLIENT_CERTIFICATE_MISSING')
       if (head.upgrade !== '' && isDraining) return refusal('SERVER_DRAINING')
-      return controlRoute(arrival, this.#control)
+      return this.#control(arrival)
     }
     if (isDraining && head.upgrade !== '') return leaving(booking)
     if (arrival.isRefused()) return refusal('VISITOR_LIMIT')
@@ -176,4 +174,40 @@ export class Serving implements BookingHost {
 /** The server stops. Of the cluster's other servers each finds out where the client goes. */
 function leaving(booking: Booking): Route {
   return booking.arrival.from?.moved === undefined ? refusal('SERVER_DRAINING') : booking.moved()
+}
+
+/**
+ * Whose own probe the request is, if it is one of a client that holds the tunnel. Only who knows the resume secret can ask, so nothing of the
+ * app is shadowed; only HEAD is looked at, so that other requests do not pay for the look.
+ */
+export function proberOf(head: RequestHead, tunnel: Tunnel): Member | undefined {
+  return head.method === 'HEAD' ? tunnel.memberProbedBy(head.header(PROBE_HEADER)) : undefined
+}
+
+/** Answers 204 after a round trip to the client. */
+export function probeUpstream(member: Member): Upstream {
+  return {
+    wire: 'streams',
+    inFlight: 0,
+    begin(visit: Visit): Exchange {
+      let isOver = false
+      const answer = async () => {
+        const isAlive = (await member.client?.checkAlive()) ?? false
+        if (isOver) return
+        if (!isAlive) return visit.fail('CLIENT_GONE')
+        visit.answered(204)
+        visit.write(
+          Buffer.from(`HTTP/1.1 204 No Content\r\n${PROBE_HEADER}: ok\r\nConnection: close\r\n\r\n`),
+        )
+        visit.done(false)
+      }
+      return {
+        ...DEAD_EXCHANGE,
+        bodyEnded: () => void answer(),
+        abandoned: () => {
+          isOver = true
+        },
+      }
+    },
+  }
 }

@@ -108,6 +108,12 @@ export type FixedBounds = Readonly<Record<keyof typeof FIXED_BOUNDS, number>>
 /** Every bound of a server. */
 export type Bounds = ServerLimits & FixedBounds
 
+/** The longest time for a response that a client may choose for a tunnel, in milliseconds; 0: any. */
+export function longestResponseMs({ originTimeoutMs, maxResponseTimeoutMs }: ServerLimits): number {
+  const isAny = originTimeoutMs === 0 || maxResponseTimeoutMs === 0
+  return isAny ? 0 : Math.max(originTimeoutMs, maxResponseTimeoutMs)
+}
+
 /** All bounds for these limits. A limit that an operator raises raises what is a multiple or a part of it. `fixed`: values that tests give. */
 export function boundsOf(limits: ServerLimits, fixed: Partial<FixedBounds> = {}): Bounds {
   const { maxVisitors, maxClients, maxStreams, maxTunnels, maxFlows, maxMessageBytes } = limits

@@ -309,6 +309,11 @@ export interface ServerLimits {
   /** The time from the end of the request to the head of the response. Default 60,000. Above: 504. `0`: none. */
   readonly originTimeoutMs: number
   /**
+   * The longest time for the response that a client may choose for a tunnel (`responseTimeoutMs`). Default 600,000; at least
+   * `originTimeoutMs`. If a client asks for more, the server refuses the tunnel with `FEATURE_UNSUPPORTED`. `0`: any time.
+   */
+  readonly maxResponseTimeoutMs: number
+  /**
    * The time for which bytes may wait while their reader reads none: a response for its visitor, or a request for the app.
    * Default 300,000, for a paused video or a debugger: a visitor to whom nothing is sent, such as an idle WebSocket, is not
    * concerned. Above: cut with `VISITOR_STALLED`, or `ORIGIN_TIMEOUT`. `0`: none.
@@ -386,6 +391,7 @@ export const DEFAULT_LIMITS: ServerLimits = {
   maxAddressRate: 1_000,
   idleTimeoutMs: 75_000,
   originTimeoutMs: 60_000,
+  maxResponseTimeoutMs: 600_000,
   sendTimeoutMs: 300_000,
   maxBodyBytes: 0,
   maxStreams: 4_096,

@@ -9,9 +9,8 @@ import { ANYTHING, type Rule } from '../settings/policy.ts'
 import type { PortRanges } from '../settings/ports.ts'
 import type { Member } from './member.ts'
 import { isRefusing } from './no-guards.ts'
-import { destinationOf } from './route.ts'
 import type { Claimant, PortFront, Tunnel } from './tunnel.ts'
-import { labelOf, refusalOfName, type Tunnels } from './tunnels.ts'
+import { destinationOf, labelOf, refusalOfName, type Tunnels } from './tunnels.ts'
 
 type PortKind = 'tcp' | 'udp'
 type Claimed = Member | ErrorCode
@@ -20,7 +19,7 @@ type Claimed = Member | ErrorCode
 const MAX_TRIES = 16
 
 /** What is asked for, or what is there. */
-export interface Wish extends Pick<Register, 'kind' | 'name' | 'port' | 'hostNames' | 'inbox'> {
+export interface Wish extends Pick<Register, 'kind' | 'name' | 'port' | 'hostNames' | 'inbox' | 'wishes'> {
   readonly guard?: object | undefined
   /** As `Tunnel.isEnd`. */
   readonly isEnd?: boolean

@@ -1,7 +1,5 @@
 // Custom domains: whole host names that tunnels answer besides their own names, and whose they are.
 
-import type { NamedTunnel } from './route.ts'
-
 /** What has host names: a tunnel. */
 interface Owner {
   readonly name: string
@@ -9,7 +7,7 @@ interface Owner {
 
 interface Entry<Whose> {
   readonly owner: Whose
-  readonly destination: { readonly kind: 'tunnel' } & NamedTunnel
+  readonly destination: { readonly kind: 'tunnel'; readonly name: string; readonly isBelow: false }
   /** Members of the tunnel that asked for it. */
   count: number
 }

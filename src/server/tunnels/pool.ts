@@ -4,7 +4,7 @@ import { latin1 } from '../../http/characters.ts'
 import { findCookie } from '../../http/cookie.ts'
 import type { RequestHead } from '../../http/head.ts'
 import type { Affinity, PoolResponse } from '../../wire/control.ts'
-import type { ConnectionLogins } from '../upstreams/connection-logins.ts'
+import type { ConnectionLogins } from '../limits/connection-logins.ts'
 import type { Member } from './member.ts'
 
 /** Clients behind one name, those that are reconnecting included. */

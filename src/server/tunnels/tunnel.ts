@@ -7,6 +7,7 @@ import type { Affinity, PoolResponse } from '../../wire/control.ts'
 import { networkOf } from '../../wire/ip-address.ts'
 import type { GrantedKind } from '../../wire/tunnel-kind.ts'
 import type { ClientConnection } from '../contracts/clients.ts'
+import type { Holding } from '../contracts/front.ts'
 import type { Guarding, OwnGuard } from '../contracts/guarding.ts'
 import type { Laning } from '../contracts/laning.ts'
 import type { Router } from '../contracts/layer.ts'
@@ -19,7 +20,10 @@ import type { Rule } from '../settings/policy.ts'
 import type { HostNames } from './host-names.ts'
 import { HostsBelow, isHostName } from './hosts-below.ts'
 import { Member } from './member.ts'
-import { type Asking, type Choice, MAX_MEMBERS, Pool } from './pool.ts'
+import { type Asking, MAX_MEMBERS, Pool } from './pool.ts'
+
+/** The member that takes the visitor, why none does, or a wait for one. */
+export type Chosen = Member | ErrorCode | Holding<Member | ErrorCode>
 
 /** A request or connection waits for a tunnel's client to come back: this member, or a code. Called exactly once. */
 export type Held = (outcome: Member | ErrorCode) => void
@@ -64,6 +68,8 @@ export interface TunnelBook {
   readonly guards: Guarding
   readonly lanes: Pick<Laning, 'recall'>
   readonly hostNames: HostNames<Tunnel>
+  /** The server stops: no client comes back. */
+  readonly isDraining: boolean
   /** It is given back for good. */
   remove(tunnel: Tunnel): void
 }
@@ -200,12 +206,14 @@ export class Tunnel {
     return this.#members.filter(member => member.upstream !== undefined && member.isHealthy)
   }
 
-  /** Who takes this visitor. */
-  choose(asking: Asking, tried?: ReadonlySet<Member>): Choice {
-    if (this.pool !== undefined) return this.pool.pick(this.#members, asking, tried)
-    const member = this.#members[0]
-    if (member?.upstream === undefined) return undefined
-    return member.isHealthy ? member : 'ORIGIN_UNHEALTHY'
+  /** Which member takes this visitor. `tried`: members that had the visitor's request already and failed. */
+  choose(asking: Asking, tried?: ReadonlySet<Member>): Chosen {
+    const chosen = this.pool === undefined ? this.#members[0] : this.pool.pick(this.#members, asking, tried)
+    if (chosen === 'ORIGIN_UNHEALTHY') return chosen
+    if (chosen?.upstream !== undefined) return chosen.isHealthy ? chosen : 'ORIGIN_UNHEALTHY'
+    // A server that stops grants no tunnel: a visitor that waited for the client would wait in vain.
+    if (this.tunnels.isDraining) return 'SERVER_DRAINING'
+    return { kind: 'holding', hold: held => this.hold(held, asking.address) }
   }
 
   /** The member that was granted this secret. */

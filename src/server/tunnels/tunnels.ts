@@ -1,4 +1,4 @@
-// All tunnels of a server by name, a port being one, too: who may have which, and what is free.
+// All tunnels of a server by name, a port being one too: which host is whose, who may have which, and what is free.
 
 import { isPortName } from '../../directory.ts'
 import type { ErrorCode } from '../../errors.ts'
@@ -25,6 +25,7 @@ export class Tunnels implements TunnelBook {
   readonly ports: Readonly<Record<'tcp' | 'udp', FreePorts>> = { tcp: new FreePorts(), udp: new FreePorts() }
   /** Hosts of customers. */
   readonly hostNames: HostNames<Tunnel> = new HostNames()
+  isDraining = false
   /** A name or port has no tunnel any more. */
   freed: ((name: string) => void) | undefined
   readonly #byName = new Map<string, Tunnel>()
@@ -134,6 +135,7 @@ export class Tunnels implements TunnelBook {
 
   /** Ports take no new visitors, and nothing waits any longer: no client can come back. */
   drain(code: ErrorCode): void {
+    this.isDraining = true
     for (const tunnel of [...this.#byName.values()]) {
       tunnel.front?.drain()
       tunnel.release(code)
@@ -175,4 +177,40 @@ export function refusalOfName(name: string, kind?: GrantedKind): ErrorCode | und
 /** Returns the name of a private service without `tcp:` or `udp:`, which no host and no port has. `''` for any other name. */
 export function labelOf(name: string): string {
   return /^(?:tcp|udp):(.*)$/.exec(name)?.[1] ?? ''
+}
+
+/** What a host means to this server. */
+export type Destination =
+  | ({ readonly kind: 'tunnel' } & NamedTunnel)
+  | { readonly kind: 'control' }
+  | { readonly kind: 'unknown' }
+
+export interface NamedTunnel {
+  readonly name: string
+  /** There are more labels in front of the name: only a wildcard tunnel has those. */
+  readonly isBelow: boolean
+}
+
+const CONTROL: Destination = { kind: 'control' }
+const UNKNOWN: Destination = { kind: 'unknown' }
+
+/** `host` is lower-case and without port, as the head parser leaves it; `domains` are the longest first. */
+export function destinationOf(host: string, domains: readonly string[]): Destination {
+  for (const domain of domains) {
+    if (host === domain) return CONTROL
+    if (!host.endsWith(domain) || host[host.length - domain.length - 1] !== '.') continue
+    const end = host.length - domain.length - 1
+    const start = host.lastIndexOf('.', end - 1) + 1
+    const name = host.slice(start, end)
+    const isBelow = start > 0
+    // Labels of the server's own: they belong to the control host.
+    if (name === 'api' || name === 'www') return isBelow ? UNKNOWN : CONTROL
+    return { kind: 'tunnel', name, isBelow }
+  }
+  // Plain addresses: a server that has no name yet, health checks, clients on the same machine.
+  return host === 'localhost' || isAddress(host) ? CONTROL : UNKNOWN
+}
+
+function isAddress(host: string): boolean {
+  return host.startsWith('[') || /^\d{1,3}(?:\.\d{1,3}){3}$/.test(host)
 }

@@ -8,13 +8,20 @@ import type { ResponseHead } from '../../http/head.ts'
 import { ResponseReader } from '../../http/message-reader.ts'
 import type { ByteStream } from '../../session/byte-stream.ts'
 import type { Socket, Splice, SpliceDone } from '../../socket.ts'
-import type { StreamsContext } from '../contracts/streams-context.ts'
 import type { Ease, Exchange, Visit } from '../contracts/upstream.ts'
 import { TICKS_PER_SECOND } from '../limits/deadlines.ts'
 import { AnswerQueue } from './answer-queue.ts'
-import { addBody, scratch, writeAnswerHead, writeInterimHead, writeRequestHead } from './forwarded.ts'
 import type { PooledStream } from './pooled-stream.ts'
-import { MIN_SPLICED_BYTES, RequestSender } from './request-sender.ts'
+import {
+  addBody,
+  MIN_SPLICED_BYTES,
+  RequestSender,
+  scratch,
+  writeAnswerHead,
+  writeInterimHead,
+  writeRequestHead,
+} from './request-sender.ts'
+import type { StreamsContext } from './streams.ts'
 
 /** A body of this size in so few pieces will come like that again. */
 const EASY_ANSWER_BYTES = 32_768
@@ -66,7 +73,8 @@ export class StreamExchange implements Exchange {
   #isSecondTry = false
   /** 1xx answers that the origin may still send; `undefined`: it has sent none. */
   #interims: Allowance | undefined
-  readonly #queue: AnswerQueue
+  /** Once more came than a turn of the event loop has time for. */
+  #queue: AnswerQueue | undefined
   /** Bytes that follow and whose credit was given back with the head that came with them. */
   #accountedBytes = 0
 
@@ -76,8 +84,9 @@ export class StreamExchange implements Exchange {
     this.#reader = new ResponseReader(this.#isApps)
     this.#answer = this.#reader.head
     this.#framer = this.#reader.body
-    this.#queue = new AnswerQueue(context.turns, (bytes, start, end) => this.#takePortion(bytes, start, end))
-    this.#request = new RequestSender(context.limits, context.deadlines, () => this.#fail('ORIGIN_TIMEOUT'))
+    this.#request = new RequestSender(context.server.limits, context.server.deadlines, () =>
+      this.#fail('ORIGIN_TIMEOUT'),
+    )
   }
 
   /** Sends the head of a visit's request. `wasSent`: the origin has all of it already, and its body is only looked at. */
@@ -93,10 +102,10 @@ export class StreamExchange implements Exchange {
     this.#pieces = 0
     this.#interims = undefined
     if (visit.head.fields.logsConnectionIn) this.#owner.becomePrivate(visit.logins)
-    const { limits, isShared, rewrite, peer, apps } = this.#context
+    const { isShared, rewrite, peer, apps } = this.#context
     const { expectsContinue } = visit.head
     // A visitor that waits for "100 Continue" sends nothing else, so a silent origin would never be noticed.
-    this.#owner.expectAnswer(expectsContinue ? limits.originTimeoutMs : 0)
+    this.#owner.expectAnswer(expectsContinue ? this.#originTimeoutMs : 0)
     const end = peer === undefined ? writeRequestHead(visit, rewrite) : peer.writeHead(visit)
     const mayRepeat = this.#owner.isReused || isShared || (apps !== undefined && peer === undefined)
     const sentBytes = wasSent ? end + visit.head.contentLength : 0
@@ -105,6 +114,10 @@ export class StreamExchange implements Exchange {
     if (this.#stream !== stream) return
     visit.pause()
     if (!expectsContinue) this.#request.expectProgress()
+  }
+
+  get #originTimeoutMs(): number {
+    return this.#visit?.originTimeoutMs ?? this.#context.server.limits.originTimeoutMs
   }
 
   // ── From the visitor ───────────────────────────────────────────────────────────────────────────────────────
@@ -123,7 +136,7 @@ export class StreamExchange implements Exchange {
     switch (this.#phase) {
       case 'head':
         this.#request.stopExpecting()
-        return this.#owner.expectAnswer(this.#context.limits.originTimeoutMs)
+        return this.#owner.expectAnswer(this.#originTimeoutMs)
       case 'body':
         if (this.#framer.complete) this.#complete()
         return
@@ -149,7 +162,7 @@ export class StreamExchange implements Exchange {
   // ── From the origin ────────────────────────────────────────────────────────────────────────────────────────
 
   received(bytes: Uint8Array, start: number, end: number): void {
-    if (!this.#queue.isEmpty) return this.#queue.add(bytes, start, end)
+    if (this.#queue?.isEmpty === false) return this.#queue.add(bytes, start, end)
     switch (this.#phase) {
       case 'head':
         this.#account(end - start)
@@ -179,7 +192,7 @@ export class StreamExchange implements Exchange {
   }
 
   ended(delivered: number): void {
-    if (!this.#queue.isEmpty) return this.#queue.endWith(() => this.ended(delivered))
+    if (this.#queue?.isEmpty === false) return this.#queue.endWith(() => this.ended(delivered))
     switch (this.#phase) {
       case 'head':
         return this.#retryOrFail(this.#lostCode, delivered)
@@ -193,7 +206,7 @@ export class StreamExchange implements Exchange {
   }
 
   reset(code: ErrorCode, delivered: number, reason?: string): void {
-    if (!this.#queue.isEmpty) return this.#queue.endWith(() => this.reset(code, delivered, reason))
+    if (this.#queue?.isEmpty === false) return this.#queue.endWith(() => this.reset(code, delivered, reason))
     const isHeadAwaited = this.#phase === 'head'
     this.#stream = undefined
     const method = this.#visit?.head.method ?? ''
@@ -237,7 +250,7 @@ export class StreamExchange implements Exchange {
     this.#pieces++
     let at = start
     for (;;) {
-      at = this.#reader.readHead(bytes, at, end, this.#context.limits, visit.head.method)
+      at = this.#reader.readHead(bytes, at, end, this.#context.server.limits, visit.head.method)
       if (at === -1) return this.#failInvalid(answer.fault)
       if (at === 0) return
       if (this.#reader.isFinal) break
@@ -260,7 +273,7 @@ export class StreamExchange implements Exchange {
 
   /** Each 1xx answer is parsed and written by itself: without a bound an origin would keep the server busy with them. */
   #mayBeInterim(): boolean {
-    const { limits, deadlines } = this.#context
+    const { limits, deadlines } = this.#context.server
     const most = limits.maxInterimAnswers
     this.#interims ??= new Allowance(most, most / TICKS_PER_SECOND)
     return this.#interims.spend(1, deadlines.tick)
@@ -268,7 +281,7 @@ export class StreamExchange implements Exchange {
 
   /** Passes a 1xx answer on: a sign of life. An HTTP/1.0 visitor would not understand it. */
   #passInterim(visit: Visit, answer: ResponseHead): void {
-    this.#owner.expectAnswer(this.#request.isDone ? this.#context.limits.originTimeoutMs : 0)
+    this.#owner.expectAnswer(this.#request.isDone ? this.#originTimeoutMs : 0)
     if (visit.head.minorVersion === 0) return
     const end = writeInterimHead(answer, STAY_OPEN)
     this.#write(visit, scratch, true, 0, end)
@@ -339,11 +352,13 @@ export class StreamExchange implements Exchange {
   /** A portion ends at `at`. The rest comes now if there is time, and else in its turn. */
   #goOn(bytes: Uint8Array, at: number, end: number): void {
     if (at === -1) return this.#failInvalid(this.#framer.fault)
-    if (this.#framer.complete) return this.#endIfComplete(at < end || !this.#queue.isEmpty)
+    if (this.#framer.complete) return this.#endIfComplete(at < end || this.#queue?.isEmpty === false)
     // A visitor that is gone has ended the exchange in the middle.
     if (at === end || this.#phase !== 'body') return
-    if (this.#context.turns.hasTime) this.#takePortion(bytes, at, end)
-    else this.#queue.putBack(bytes, at, end)
+    const { turns } = this.#context.server
+    if (turns.hasTime) return this.#takePortion(bytes, at, end)
+    this.#queue ??= new AnswerQueue(turns, (piece, from, to) => this.#takePortion(piece, from, to))
+    this.#queue.putBack(bytes, at, end)
   }
 
   /**
@@ -414,7 +429,7 @@ export class StreamExchange implements Exchange {
     // Node 20 and others may take the body of the request behind one with an Upgrade for a request.
     const wasAskedToSwitch = visit?.head.upgrade !== ''
     const isReusable =
-      isSound && !wasAskedToSwitch && this.#stream?.peerEnded === false && !this.#queue.isEnding
+      isSound && !wasAskedToSwitch && this.#stream?.peerEnded === false && this.#queue?.isEnding !== true
     if (this.#unconsumed > 0) this.drained()
     this.#end()
     if (isReusable) this.#owner.giveBack()
@@ -476,7 +491,7 @@ export class StreamExchange implements Exchange {
     this.#reader.reset()
     this.#unconsumed = 0
     this.#isVisitorFull = false
-    this.#queue.clear()
+    this.#queue?.clear()
     this.#accountedBytes = 0
     this.#isCleaned = false
     if (!this.#isUnchunked) return

@@ -13,6 +13,7 @@ import { deferred } from '../../../deferred.ts'
 import { ERRORS, type ErrorCode, TunnelError } from '../../../errors.ts'
 import { eventLoop } from '../../../event-loop.ts'
 import { logsConnectionIn } from '../../../http/connection-logins.ts'
+import { Rewriting } from '../../../http/rewriting.ts'
 import type { CarrierHandler } from '../../../session/carrier.ts'
 import { Heartbeat } from '../../../session/heartbeat.ts'
 import { PROBE_HEADER, probeProof, serverProbeProof } from '../../../wire/control.ts'
@@ -29,7 +30,7 @@ import {
   parseServerMessage,
 } from '../../../wire/json.ts'
 import { MAX_MESSAGE_BYTES } from './install.ts'
-import { originRequest } from './origin-request.ts'
+import { originOf, originRequest } from './origin-request.ts'
 import { publicUrls } from './public-urls.ts'
 
 /** Body of an answer that fits a message in base64, whatever is in it. */
@@ -54,7 +55,13 @@ export class JsonConnection implements Connection {
   readonly #events: ConnectionEvents
   readonly #carrier: TextCarrier
   /** The one tunnel of this wire, and the connections to its app. */
-  #tunnel: { readonly settings: TunnelSettings; readonly origins: OriginPool } | undefined
+  #tunnel:
+    | {
+        readonly settings: TunnelSettings
+        readonly origins: OriginPool
+        readonly rewriting: Rewriting | undefined
+      }
+    | undefined
   readonly #heartbeat: Heartbeat
   /** How long the server waits for an answer, when it says so. */
   #serverTimeoutMs: number | undefined
@@ -123,7 +130,7 @@ export class JsonConnection implements Connection {
 
   /** Bytes arrived, of whatever. */
   heard(): void {
-    this.#heartbeat.heard()
+    this.#heartbeat.hasHeard = true
     if (this.#checks.size === 0) return
     for (const cancel of this.#checks) cancel()
     this.#checks.clear()
@@ -131,13 +138,17 @@ export class JsonConnection implements Connection {
 
   // ── Connection ─────────────────────────────────────────────────────────────────────────────────────────────
 
-  register(settings: TunnelSettings, { name = '' }: Wish): Promise<Registration> {
+  register(settings: TunnelSettings, { name = '', wishes }: Wish): Promise<Registration> {
     const { kind, token, routes, isWildcard, pool, health, guard, hostNames, protocol, inbox } = settings
     if (settings.registersAs !== undefined)
       return Promise.reject(new TunnelError('FEATURE_UNSUPPORTED', 'The JSON wire has no private services.'))
     if (inbox !== undefined) {
       const text = 'The server speaks the JSON wire, which has no inbox.'
       return Promise.reject(new TunnelError('INBOX_REFUSED', text))
+    }
+    if (wishes !== undefined) {
+      const text = `The server speaks the JSON wire, which has no option ${Object.keys(wishes)[0]}.`
+      return Promise.reject(new TunnelError('FEATURE_UNSUPPORTED', text))
     }
     if (guard !== undefined) {
       const text = 'The server speaks the JSON wire, which has no guards, so the tunnel is not opened.'
@@ -151,8 +162,10 @@ export class JsonConnection implements Connection {
         'The server speaks the JSON wire, which carries one plain HTTP tunnel: no other kind, no token of its own, no routes, no wildcard, no hosts, no HTTP/2, no pool, no health checks.'
       return Promise.reject(new TunnelError('KIND_REFUSED', message))
     }
+    const { hostHeader, rewrite } = settings.rewrite
     this.#tunnel ??= {
       settings,
+      rewriting: rewrite && new Rewriting({ ...rewrite, ...(hostHeader !== undefined && { hostHeader }) }),
       origins: new OriginPool(settings.origin, new Budget(this.#settings.limits.maxCollectedBytes)),
     }
     const { promise, resolve, reject } = deferred<Registration>()
@@ -217,7 +230,7 @@ export class JsonConnection implements Connection {
     const report = this.#begin(request)
     if (this.#requests > this.#settings.limits.maxStreams) return this.#fail(request, report, 'TUNNEL_BUSY')
     const tunnel = this.#tunnel
-    const bytes = tunnel && originRequest(this.#marked(request), tunnel.settings)
+    const bytes = tunnel && originRequest(this.#marked(request), tunnel.settings, tunnel.rewriting)
     if (tunnel === undefined || bytes === undefined) return this.#fail(request, report, 'BAD_REQUEST')
     const { method, body, connection } = request
     const timeoutMs = this.#timeoutMs(body !== undefined)
@@ -260,7 +273,7 @@ export class JsonConnection implements Connection {
   #send(request: JsonRequest, report: Report, { status, headers, body }: OriginAnswer): void {
     const isBodiless = request.method === 'HEAD' || status === 204 || status === 304
     const encoded = encodeBody(body, contentTypeOf(headers), base64)
-    const answer = { status, headers: passedOn(headers, isBodiless), body: encoded }
+    const answer = { status, headers: this.#rewritten(request, passedOn(headers, isBodiless)), body: encoded }
     let message = encodeResponse(request.id, answer)
     if (
       !encoded.isBase64 &&
@@ -272,6 +285,13 @@ export class JsonConnection implements Connection {
     }
     this.#carrier.sendText(message)
     this.#finish(report, status, body.length)
+  }
+
+  #rewritten(request: JsonRequest, headers: HeaderList): HeaderList {
+    const rewriting = this.#tunnel?.rewriting
+    const origin = rewriting && originOf(request)
+    if (rewriting === undefined || origin === undefined) return headers
+    return headers.map(([name, value]) => [name, rewriting.responseValue(name.toLowerCase(), value, origin)])
   }
 
   /** Answers with what existing clients answer; `error` tells a server of ours more. */

@@ -17,6 +17,7 @@ const MAX_EARLY_MESSAGES = 16
 class Connecting implements TextConnecting {
   readonly ready: Promise<JsonConnection>
   readonly carrierHandler: CarrierHandler = {
+    heard: () => this.#connection?.heard(),
     received() {},
     drained() {},
     closed: error => {
@@ -49,10 +50,6 @@ class Connecting implements TextConnecting {
   take(text: string): void {
     if (this.#connection !== undefined) this.#connection.take(text)
     else if (this.#early.push(text) > MAX_EARLY_MESSAGES) this.#carrier.terminate()
-  }
-
-  heard(): void {
-    this.#connection?.heard()
   }
 }
 
