@@ -46,6 +46,9 @@ function claim(
     get limits() {
       return { ...server.limits, leaseMs: 0 }
     },
+    get isDraining() {
+      return tunnels.isDraining
+    },
     deadlines: tunnels.deadlines,
     guards: tunnels.guards,
     lanes: tunnels.lanes,
