@@ -168,7 +168,7 @@ describe('a command line of another tunnel', () => {
 test('a guard that cannot be used is named by its flag', async () => {
   const { stderr, exitCode } = await finish(['3000', '--allow', '1.2.3'])
   expect(stderr).toBe(
-    'error OPTION_INVALID: --allow: "1.2.3" is neither an address nor a range such as 10.0.0.0/8..\n',
+    'error OPTION_INVALID: --allow: "1.2.3" is neither an address nor a range such as 10.0.0.0/8.\n',
   )
   expect(exitCode).toBe(2)
 })
