@@ -46,9 +46,6 @@ function claim(
     get limits() {
       return { ...server.limits, leaseMs: 0 }
     },
-    get isDraining() {
-      return tunnels.isDraining
-    },
     deadlines: tunnels.deadlines,
     guards: tunnels.guards,
     lanes: tunnels.lanes,
