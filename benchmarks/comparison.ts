@@ -1,45 +1,119 @@
-// How others do what our functions do: names, ids, messages, states. `bun benchmarks/comparison.ts`
+// The programs that are installed, side by side, and how others do what our functions do. `bun benchmarks/comparison.ts`
 //
-// What is called bore, frp, ngrok, Expose or Cloudflare here is a stand-in in JavaScript of the way they do it, not their
-// program: `speed.ts` runs the programs themselves.
+// Each tool is found by its version command. Those that one can host oneself are started with their own server on loopback
+// and measured; hosted ones are named and not started, because an account or the internet would be what is measured. The
+// tables in nanoseconds have stand-ins in JavaScript for how others do it, not their programs.
 
 import { TunnelClient } from '../src/index.ts'
 import { generateId, generateSubdomain, isValidSubdomain } from '../src/names.ts'
 import { DATA } from '../src/wire/frame.ts'
 import { encodeRequest, parseServerMessage } from '../src/wire/json.ts'
-import { newClient, startLive, together, WIRES } from './live.ts'
+import type { Exchange } from './load/load.ts'
+import { get, JSON_LIST, post } from './load/traffic.ts'
+import { COLUMNS, loadRow } from './measure/load-rows.ts'
 import { bench, group, inTurn, keep, runSuite } from './measure/mitata.ts'
+import { answering } from './measure/ports.ts'
+import { column, type ResultRow, type Table } from './measure/result.ts'
+import { measure, type Row } from './measure/rounds.ts'
+import { isQuick, options, printTable } from './measure/suite.ts'
 import { JSON_REQUEST, REQUEST, REQUEST_BYTES, REQUEST_JSON, RESPONSE, writeFrame } from './messages.ts'
+import { detectBinary } from './peers/binary.ts'
+import { direct } from './peers/floors.ts'
+import { sish } from './peers/http.ts'
+import { choose, OURS } from './peers/list.ts'
+import { bore, chisel, frpStock, ratholeStock, wstunnel } from './peers/tcp.ts'
 
-const STAND_IN = 'Stand-ins in JavaScript for how others do it, not their programs.'
-const STAND_INS = Object.fromEntries(
+const HOSTED = 'installed; hosted, so it is not started'
+const TOOLS = [
+  ['Cloudflare Tunnels', 'cloudflared --version', HOSTED],
+  ['ngrok', 'ngrok version', HOSTED],
+  ['Expose', 'expose --version', HOSTED],
+  ['bore', 'bore --version', 'measured'],
+  ['frp', 'frpc --version', 'measured'],
+  ['rathole', 'rathole --version', 'measured'],
+  ['chisel', 'chisel --version', 'measured'],
+  ['wstunnel', 'wstunnel --version', 'measured'],
+  ['sish', 'sish --version', 'measured'],
+] as const
+
+/** What the version command of each says. */
+async function detected(): Promise<Table> {
+  const rows = TOOLS.map(async ([name, command, state]): Promise<ResultRow> => {
+    const [program = '', flag = ''] = command.split(' ')
+    const found = await detectBinary(program, flag)
+    const what = 'version' in found ? `${found.version}, ${state}` : 'not installed'
+    return { name, role: 'floor', cells: { state: `\`${command}\`: ${what}` } }
+  })
+  return {
+    id: 'tools',
+    title: 'Detected tools',
+    columns: [column('state', 'by its version command', '')],
+    rows: await Promise.all(rows),
+  }
+}
+
+const STARTUP: Row = {
+  id: 'startup',
+  title: 'Startup Time',
+  columns: [
+    column('ready', 'until the tunnel is ready', 'ms', 'lower'),
+    column('server', 'server', 'ms', 'lower'),
+    column('client', 'client', 'ms', 'lower'),
+  ],
+  fresh: true,
+  take: ({ tunnel: { readyMs } }) => Promise.resolve({ ready: readyMs.server + readyMs.client, ...readyMs }),
+}
+const ESTABLISHMENT: Row = {
+  id: 'establishment',
+  title: 'Connection Establishment: the client ends, starts, connects and registers',
+  columns: [column('ms', 'until a request is answered', 'ms', 'lower')],
+  fresh: true,
+  async take({ tunnel }) {
+    const began = performance.now()
+    await tunnel.restart('client')
+    await answering(tunnel.endpoints.bun!, '/20')
+    return { ms: performance.now() - began }
+  },
+}
+const PLAIN = { ...get('', 'bun'), answer: Buffer.from('OK') }
+const forwarded = (id: string, title: string, exchange: Exchange, connections: number): Row =>
+  loadRow({ id, title, columns: COLUMNS.latency, exchanges: [exchange], connections, path: 'ordinary' })
+const ROWS: readonly Row[] = [
+  STARTUP,
+  ESTABLISHMENT,
+  forwarded('forward', 'Request Forwarding: GET / (plain text "OK")', PLAIN, 1),
+  forwarded('forwardJson', 'Request Forwarding: GET /json (10-item array)', JSON_LIST, 1),
+  forwarded('forwardPost', 'Request Forwarding: POST 1 KB body', post(1024, 'bun'), 1),
+  ...[1, 10, 25].map(count =>
+    forwarded(
+      `concurrent${count}`,
+      `Concurrent Throughput: ${count} requests at a time (GET /json)`,
+      JSON_LIST,
+      count,
+    ),
+  ),
+]
+const PROGRAMS = [direct, ...OURS, bore, frpStock, ratholeStock, chisel, wstunnel, sish]
+
+const STAND_INS = [
+  'Subdomain Strategy',
+  'ID Generation Strategy',
+  'Protocol Message Overhead',
+  'Payload Serialization',
+  'State Machine',
+]
+const tools = await detected()
+printTable(tools)
+const programs = await measure(
   [
-    'Subdomain Strategy',
-    'ID Generation Strategy',
-    'Protocol Message Overhead',
-    'Payload Serialization',
-    'State Machine',
-  ].map(name => [name, STAND_IN]),
+    {
+      origins: ['bun'],
+      peers: choose(PROGRAMS, { names: options.peers, quick: isQuick, known: PROGRAMS }),
+      rows: ROWS,
+    },
+  ],
+  [...STAND_INS, 'Allocation Pressure'],
 )
-const live = await startLive()
-let names = 0
-group('Connection Establishment', () => {
-  for (const wire of WIRES) {
-    bench(`localtunnels connect + register + disconnect (${wire})`, async () => {
-      const client = newClient(live.server, live.app, `e${names++}`, wire)
-      await client.connect()
-      await client.disconnect()
-    })
-  }
-})
-
-group('Concurrent Throughput', () => {
-  for (const tunnel of [live.streams, live.json]) {
-    for (const count of [1, 10, 25]) {
-      bench(`${count} concurrent requests (${tunnel.title})`, () => together(count, tunnel, '/json'))
-    }
-  }
-})
 
 let counter = 0
 const hex = (length: number): string => {
@@ -132,4 +206,11 @@ group('Allocation Pressure', () => {
   )
 })
 
-await runSuite('comparison', 'Cross-Tool Comparison', { notes: STAND_INS })
+await runSuite('comparison', 'Cross-Tool Comparison', {
+  notes: Object.fromEntries(
+    STAND_INS.map(name => [name, 'Stand-ins in JavaScript for how others do it, not their programs.']),
+  ),
+  more: [tools, ...programs.tables],
+  tools: programs.versions,
+  ids: ROWS.map(({ id }) => id),
+})

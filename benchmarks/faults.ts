@@ -4,7 +4,7 @@
 // Visitors ask at a constant rate; then an end is killed and started again, frozen, cut off, or runs out of descriptors.
 
 import { connect, createServer, type Server, type Socket } from 'node:net'
-import { hold } from './load/load.ts'
+import { hold, run } from './load/load.ts'
 import { SMALL } from './load/traffic.ts'
 import { finish } from './measure/children.ts'
 import { request } from './measure/ports.ts'
@@ -26,6 +26,8 @@ const STEADY = 20
 /** A tunnel that is not back by then is not coming back. */
 const LIMIT_MS = unlessQuick(20_000, 8_000)
 const PATIENCE_MS = 2_000
+/** Requests behind the fault, of which none may fail through ours. */
+const AFTERWARDS = 400
 const RIGHT = Buffer.from(fileBytes(FILE_SIZES['20']!))
 
 /** Stands at 127.0.0.2 in front of each server port that a client dials, so that the carrier can be cut. */
@@ -96,8 +98,8 @@ class Visitors {
   steadyFrom(since: number): number | null {
     const later = this.asked.filter(({ at, outcome }) => at >= since && outcome !== 'waiting')
     for (let i = later.length - STEADY; i >= 0; i--) {
-      const run = later.slice(i, i + STEADY)
-      if (run.some(({ outcome }) => outcome !== 'right')) continue
+      const inARow = later.slice(i, i + STEADY)
+      if (inARow.some(({ outcome }) => outcome !== 'right')) continue
       // The earliest run that nothing behind it breaks.
       let first = i
       while (first > 0 && later[first - 1]!.outcome === 'right') first--
@@ -186,6 +188,9 @@ function fault(id: string, title: string, from: From, happen: (tunnel: Tunnel) =
           meanwhile.filter(({ outcome }) => outcome === wanted).length
         if (peer.role === 'ours' && count('wrong') > 0)
           faultOfOurs(`${title}: ${peer.name}: ${count('wrong')} answers were wrong`)
+        // What goes wrong now and then has nothing to do with the fault.
+        if (peer.role === 'ours')
+          await run(tunnel.endpoints, { exchanges: SMALL, connections: 1, seconds: 60, passes: AFTERWARDS })
         // Nothing shorter than the time between two requests can be told apart.
         return {
           seconds: Math.max(EVERY_MS, back - began) / 1000,

@@ -1,4 +1,7 @@
-// Resident memory idle, with held connections and under load; start-up; pauses of the collector. `bun benchmarks/memory.ts`
+// Resident memory idle, with held connections, under load and over many requests; start-up; pauses of the collector.
+//
+//   bun benchmarks/memory.ts
+//   LT_REQUESTS=10_000_000 LT_HOURS=6 bun benchmarks/memory.ts --only many --peers ours-cli --json FILE
 
 import { hold, run } from './load/load.ts'
 import { SMALL } from './load/traffic.ts'
@@ -63,7 +66,7 @@ const START: Row = {
   take: ({ tunnel }) => Promise.resolve({ client: tunnel.readyMs.client, server: tunnel.readyMs.server }),
 }
 
-/** `--version` loads what every command loads. */
+/** It answers before it loads anything: the least that a start of the program costs. */
 const VERSION: Row = {
   id: 'version',
   title: '`localtunnels --version`',
@@ -80,7 +83,7 @@ const VERSION: Row = {
   },
 }
 
-const LOADED_SECONDS = unlessQuick(20, 1)
+const LOADED_SECONDS = unlessQuick(options.minutes === undefined ? 20 : 4, 1)
 const UNDER_LOAD: Row = {
   id: 'load',
   title: `Memory: peak in ${LOADED_SECONDS} s at 1,000 requests a second`,
@@ -105,6 +108,40 @@ const UNDER_LOAD: Row = {
   },
 }
 
+/** Ten million with `LT_REQUESTS=10_000_000`; by the hour with `LT_HOURS=6`: as many as that, evenly. */
+const REQUESTS = Number((process.env.LT_REQUESTS ?? unlessQuick('400_000', '4_000')).replaceAll('_', ''))
+const HOURS = Number(process.env.LT_HOURS ?? 0)
+const QUARTERS = ['a quarter', 'half', 'three quarters', 'the end'] as const
+const MANY: Row = {
+  id: 'many',
+  title: `Memory over ${REQUESTS.toLocaleString('en-US')} requests${HOURS > 0 ? ` in ${HOURS} hours` : ''}, 50 connections`,
+  columns: [
+    column('grown', 'grown from a quarter to the end, both ends', 'MB', 'lower'),
+    column('start', 'both ends at the start', 'MB'),
+    ...QUARTERS.map(name => column(name, `at ${name}`, 'MB')),
+    column('rps', 'requests', '/s'),
+  ],
+  fresh: true,
+  atMost: 1,
+  excludes: ({ name }) =>
+    /^(?:ours|ours-cli|rathole|frp-mux)$/.test(name) ? undefined : 'two peers stand for all',
+  async take({ tunnel }): Promise<Figures> {
+    const { server, client } = tunnel.processes
+    const size = (): number => megabytes([...server, ...client])
+    const figures: Record<string, number> = { start: size() }
+    const began = performance.now()
+    for (const name of QUARTERS) {
+      const passes = REQUESTS / QUARTERS.length
+      const lasts = HOURS > 0 ? (HOURS * 3_600) / QUARTERS.length : 3_600
+      const rate = HOURS > 0 ? { rate: passes / lasts, seconds: lasts } : { passes, seconds: lasts }
+      await run(tunnel.endpoints, { exchanges: SMALL, connections: 50, ...rate })
+      figures[name] = size()
+    }
+    const rps = (REQUESTS * 1_000) / (performance.now() - began)
+    return { ...figures, rps, grown: Math.max(0, figures['the end']! - figures['a quarter']!) }
+  },
+}
+
 /** How often and how long our processes stop for garbage, while a fixed rate shows what it does to latency. */
 const COLLECTIONS: Row = {
   id: 'collections',
@@ -114,11 +151,13 @@ const COLLECTIONS: Row = {
     column('median', 'median', 'ms', 'lower'),
     column('perSecond', 'a second', ''),
     column('p99', 'p99 of the requests', 'ms', 'lower'),
+    column('heap', 'largest heap of JavaScript', 'MB', 'lower'),
   ],
   excludes: ({ name }) => (name === 'ours-logged' ? undefined : 'its runtime does not say'),
   fresh: true,
   async take(scene: Scene): Promise<Figures> {
     pauses.length = 0
+    heapKb = 0
     const length = Math.max(seconds, unlessQuick(10, 0.3))
     const { p99 } = await run(scene.tunnel.endpoints, {
       exchanges: SMALL,
@@ -132,11 +171,13 @@ const COLLECTIONS: Row = {
       median: percentile(sorted, 50) || 0,
       perSecond: sorted.length / length,
       p99,
+      heap: heapKb / 1_000,
     }
   },
 }
 
 const pauses: number[] = []
+let heapKb = 0
 /** JavaScriptCore's own log: one line a collection, `p=` is how long the program stood still. */
 const logged: Peer = {
   ...oursLibrary,
@@ -150,6 +191,7 @@ const logged: Peer = {
         env: { ...program.env, BUN_JSC_logGC: '1' },
         onLine: line => {
           for (const [, ms] of line.matchAll(/\bp=([\d.]+)ms/g)) pauses.push(Number(ms))
+          for (const [, kb] of line.matchAll(/\b(\d+)kb\b/g)) heapKb = Math.max(heapKb, Number(kb))
         },
       }))
     return { ...plan, server: withLog(server), client: withLog(client) }
@@ -163,8 +205,8 @@ const peers = choose([...tunnels, ...(options.accelerator ? ACCELERATOR_OFF : []
   quick: isQuick,
 })
 const rows = isQuick
-  ? [held(1_000), START, VERSION, UNDER_LOAD]
-  : [held(1_000), { ...held(10_000), atMost: 1 }, START, VERSION, UNDER_LOAD]
+  ? [held(1_000), START, VERSION, UNDER_LOAD, MANY]
+  : [held(1_000), { ...held(10_000), atMost: 1 }, START, VERSION, UNDER_LOAD, MANY]
 const { tables, versions } = await measure([
   { origins: ['files'], peers, rows },
   { origins: ['files'], peers: options.peers ? [] : [logged], rows: [COLLECTIONS] },

@@ -1,8 +1,7 @@
 // Many tunnels on one server: registering them, requests beside them, what a message costs. `bun benchmarks/scalability.ts`.
 
 import type { TunnelServer } from '../src/index.ts'
-import { FrameDecoder } from '../src/wire/decoder.ts'
-import { DATA, PING as PING_FRAME } from '../src/wire/frame.ts'
+import { DATA, FrameDecoder, PING as PING_FRAME } from '../src/wire/frame.ts'
 import {
   encodeReady,
   encodeRequest,
@@ -44,7 +43,7 @@ for (const wire of WIRES) {
   for (const tunnels of [1, 10, 50]) crowds.set(`${wire} ${tunnels}`, await crowded(tunnels, wire))
 }
 const asked = (wire: Wire, tunnels: number) =>
-  target(wire, crowds.get(`${wire} ${tunnels}`)!.port, 't0.localhost')
+  target(wire, app, crowds.get(`${wire} ${tunnels}`), 't0.localhost')
 
 group('Register N Clients', () => {
   for (const wire of WIRES) {

@@ -11,8 +11,7 @@ import {
   parseHost,
 } from '../src/names.ts'
 import { encodeControl, parseClientMessage } from '../src/wire/control.ts'
-import { FrameDecoder } from '../src/wire/decoder.ts'
-import { DATA, PING as PING_FRAME } from '../src/wire/frame.ts'
+import { DATA, FrameDecoder, PING as PING_FRAME } from '../src/wire/frame.ts'
 import {
   encodeReady,
   encodeRequest,

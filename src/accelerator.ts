@@ -2,7 +2,7 @@
 // Linux. Everything works without it: each of its methods may answer "not here" or "not now".
 //
 //   splice   what comes on one connection goes to another         (bulk, and raw conversations)
-//   lane     easy requests of one visitor, and their answers      visitor ══ trunk ══ app
+//   lane     easy requests of one visitor, and their responses      visitor ══ trunk ══ app
 //   trunk    a connection between server and client that lanes share
 
 import type { Hop } from './http/forward.ts'
@@ -28,7 +28,7 @@ export interface Accelerator {
   /** Starts the thread that serves lanes, and waits for it. `false`: not here, or not now. */
   ready(): Promise<boolean>
   /**
-   * Gives a connection to lanes for the rest of its life; its end is reported as always. Nothing may be on its way on it.
+   * Gives a connection to lanes for the rest of its life; its end is reported as always. Nothing may be in transit on it.
    * `isAppSide`: lanes are begun by the other side. `undefined`: not now.
    */
   openTrunk(socket: Socket, isAppSide: boolean): Trunk | undefined
@@ -36,21 +36,24 @@ export interface Accelerator {
   watchFaults(listener: (fault: Fault) => void): () => void
 }
 
-/** Bulk gives way to all other traffic. Prompt is a conversation, whose pieces are so small that their delay counts. */
+/**
+ * The priority of a splice: `bulk` gives way to all other traffic. Prompt is a conversation, whose pieces are so small that
+ * their delay counts.
+ */
 export type Pace = 'bulk' | 'prompt'
 
-/** What goes wrong with the threads. */
+/** A failure of the worker threads. */
 export interface Fault {
-  /** `failed`: a thread died, or ended what it worked on. `scarce`: there are too few descriptors. */
+  /** Whether a thread died or ended its work (`failed`), or the process has `scarce`: there are too few descriptors. */
   readonly kind: 'failed' | 'scarce'
-  /** One sentence. */
+  /** The description, in one sentence. */
   readonly detail: string
   readonly cause?: unknown
 }
 
 /**
- * What bulk gives way to: small reads of this process, counted where all threads see them. One number, without atomics on
- * the main thread: a count that is lost between two threads harms nothing.
+ * The count of small reads of this process, to which bulk transfers give way. One number, without atomics on the main thread: a
+ * count that is lost between two threads harms nothing.
  */
 export const smallReads: Int32Array<SharedArrayBuffer> = new Int32Array(new SharedArrayBuffer(4))
 
@@ -63,7 +66,7 @@ export interface Trunk {
    * `terms`; without terms, whatever an app sends. The connection is lent until `over`. `undefined`: not now.
    */
   enter(socket: Socket, lane: number, terms: LaneTerms | undefined, handler: LaneHandler): Lane | undefined
-  /** For a lane that the other side began, and that cannot be here. What it sent comes as `more`, if that is possible. */
+  /** Refuses a lane that the other side started. Its bytes come as `more`, if that is possible. */
   refuse(lane: number, handler: LaneHandler): void
 }
 
@@ -71,17 +74,17 @@ export interface Trunk {
 export const EASY_REQUEST_BYTES = 16_384
 
 export interface RequestLimits extends HeadLimits {
-  /** `0`: none. */
+  /** The maximum size of a request body in bytes. `0`: no bodies. */
   readonly maxBodyBytes: number
 }
 
 /** The terms that a lane serves on. It ends with the first request that does not keep to them. */
 export interface LaneTerms {
-  /** Shared memory of one number: it changes as soon as a request may have to go elsewhere. */
+  /** The epoch of routing in shared memory: it changes as soon as a request may have to go to another place. */
   readonly routingEpoch: Int32Array<SharedArrayBuffer>
-  /** What the number was when the lane was granted. */
+  /** The value of `routingEpoch` when the lane was granted. */
   readonly grantedEpoch: number
-  /** How many exchanges may still be reported one by one whatever `isReported` says. Lanes count it down. */
+  /** The number of exchanges that may still be reported one by one, whatever `isReported` says. Lanes count it down. */
   readonly reportsLeft: Int32Array<SharedArrayBuffer>
   /** The Host of every request. */
   readonly hostWithPort: string
@@ -93,9 +96,9 @@ export interface LaneTerms {
   readonly isReported: boolean
   /** Each request takes one of each, or ends the lane. */
   readonly allotted: readonly Int32Array<SharedArrayBuffer>[]
-  /** What ids of its requests are made of; `undefined`: they get none. */
+  /** The generator of request ids. `undefined` if requests get none. */
   readonly tracing: Tracing | undefined
-  /** `LaneCounts.measures` are wanted. */
+  /** Whether the lane fills in `LaneCounts.measures`. */
   readonly isMeasured: boolean
   /** Each exchange has a line there. */
   readonly log: LaneLog | undefined
@@ -108,53 +111,53 @@ export interface LaneLog {
   readonly ids: BigInt64Array<SharedArrayBuffer>
   readonly sample: number
   readonly query: boolean
-  /** Of each line, between the id and the path. */
+  /** The bytes of each line between the id and the path. */
   readonly middle: Uint8Array
 }
 
 /** An exchange that a lane has served. */
 export interface LaneExchange {
-  /** `''`: it has none. */
+  /** The id of the request. Empty if it has none. */
   readonly requestId: string
   readonly method: string
   readonly target: string
   readonly status: number
-  /** From the request read to the answer sent. */
+  /** The time from the read of the request to the sent response, in milliseconds. */
   readonly durationMs: number
   readonly requestBytes: number
-  /** Of the answer, as the visitor got it. */
+  /** The number of bytes of the response, as the visitor got it. */
   readonly bytes: number
 }
 
-/** A lane under way. */
+/** A lane in progress. */
 export interface Lane {
   readonly counts: LaneCounts
   /** Ends it, a moment later. */
   stop(): void
 }
 
-/** What a lane reports, in this order. */
+/** A receiver of the reports of a lane, in this order. */
 export interface LaneHandler {
   /** An exchange is over, a moment ago; only those that are reported one by one. */
   exchanged?(exchange: LaneExchange): void
-  /** So many lines for the log, also of other lanes that have the same one. */
+  /** Called with `count` lines for the log, also from other lanes with the same log. */
   logged?(lines: Uint8Array, count: number): void
   /** The connection is the main thread's again. Called once. */
   over(end: LaneEnd): void
-  /** Bytes of the other side that were not passed on. What comes for the stream in frames belongs behind all of them. */
+  /** Bytes of the other side that were not passed on. Later frames of the stream follow all of them. */
   more(bytes: Uint8Array): void
   /** No more come. Called once. `isTorn`: the trunk is gone, and some of them may have been lost with it. */
   back(isTorn: boolean): void
 }
 
-/** What a lane has served so far. */
+/** The totals of a lane so far. */
 export interface LaneCounts {
   /** Exchanges that are over. */
   readonly requests: number
-  /** Bytes of their requests, as the visitor sent them, and of their answers, as it got them. */
+  /** Bytes of their requests, as the visitor sent them, and of their responses, as it got them. */
   readonly bytesIn: number
   readonly bytesOut: number
-  /** Those that were not reported by themselves. */
+  /** The exchanges that were not reported one by one. */
   readonly unreported: ExchangeCounts
   /** A row as `measures.ts` has it, of all exchanges; `undefined`: nothing was measured. A copy. */
   readonly measures?: Float64Array | undefined
@@ -163,13 +166,13 @@ export interface LaneCounts {
 /** Exchanges that are over. */
 export interface ExchangeCounts {
   readonly requests: number
-  /** Those of them with a status of 500 or above, or with an error code that is not `CANCELLED`. */
+  /** The number of exchanges with a status of 500 or above, or with an error code that is not `CANCELLED`. */
   readonly errors: number
-  /** Of their answers. */
+  /** The number of response bytes. */
   readonly bytes: number
 }
 
-/** A lane is over. What it read and did not serve is the main thread's. */
+/** A lane is over. The main thread gets the bytes that it read and did not serve. */
 export interface LaneEnd {
   readonly counts: LaneCounts
   /** Bytes that went to the other side, and that came from it, without those that follow as `more`. */
@@ -177,10 +180,10 @@ export interface LaneEnd {
   readonly receivedBytes: number
   /** Bytes of the visitor. */
   readonly request: Uint8Array | undefined
-  /** They are a request that the app has already, as the lane forwarded it. */
+  /** Whether the bytes are a request that the app already has, as the lane forwarded it. */
   readonly isAsked: boolean
   /** The trunk is gone, and it is not known what the other side got: the stream cannot be used any more. */
   readonly isTorn: boolean
-  /** Bytes for the visitor, which has the beginning of the answer: its request is served otherwise. */
+  /** Bytes for the visitor, which has the beginning of the response: its request is served otherwise. */
   readonly unsent: Uint8Array | undefined
 }

@@ -2,11 +2,11 @@
 
 import { TunnelError } from './errors.ts'
 
-/** Name, contact and logo of the operator. */
+/** The name, contact and logo of the operator. */
 export interface Branding {
-  /** Name of the operator, up to 80 characters. Default none. */
+  /** The name of the operator, up to 80 characters. Default none. */
   readonly name?: string
-  /** Where visitors and users get help: an email address or an `https://` URL. Default none. */
+  /** The place where visitors and users get help: an email address or an `https://` URL. Default none. */
   readonly contact?: string
   /**
    * A picture: the text of an SVG file without scripts and without links to other files, or an image as a `data:` URL. At most 64 KiB.
@@ -19,7 +19,7 @@ export interface Branding {
 const MAX_LOGO_CHARS = 65_536
 
 const EMAIL = /^[^\s@:/?#]+@[^\s@:/?#]+$/
-/** Chromium loads nothing for a picture, and runs no script of it: it would stay incomplete. */
+/** Elements and attributes that load or run something. Chromium does neither for a picture, which would stay incomplete. */
 const ACTIVE =
   /<script|<foreignObject|\bon\w+\s*=|\bhref\s*=\s*["'](?!#|data:)|url\(\s*["']?(?!#|data:)|<!ENTITY/i
 

@@ -1,4 +1,4 @@
-// What Buffer does faster than anything else that Bun and Node both have.
+// Operations of Buffer that are faster than anything else that Bun and Node both have.
 
 import type { Base64 } from './wire/json.ts'
 
@@ -7,7 +7,7 @@ export const base64: Base64 = {
   decode: text => Buffer.from(text, 'base64'),
 }
 
-/** bytes[start, end) with each byte as the character of its number: in 50 ns what a loop takes a microsecond for. */
+/** Returns bytes[start, end) as Latin-1 text: in 50 ns, where a loop takes a microsecond. */
 export function latin1Text(bytes: Uint8Array, start: number, end: number): string {
   return Buffer.from(bytes.buffer, bytes.byteOffset + start, end - start).toString('latin1')
 }

@@ -2,13 +2,13 @@
 
 /** A certificate with its key. The same object as long as it is the same certificate: contexts are kept by identity. */
 export interface Certificate {
-  /** PEM: the certificate itself first, then those between it and the root. */
+  /** The certificate chain as PEM: the certificate itself, then those between it and the root. */
   readonly cert: string
-  /** PEM: the private key that belongs to it. */
+  /** The private key of the certificate as PEM. */
   readonly key: string
 }
 
-/** Where the server gets certificates from: files, an ACME authority, or code of the caller. */
+/** A source of certificates for the server: files, an ACME authority, or your own code. */
 export interface Certificates {
   /**
    * The certificate for `name`, as the visitor's hello names it; `''` when the hello names none.
@@ -20,33 +20,33 @@ export interface Certificates {
    *   (`Issuer`: `maxWaitMs`) and how many names may wait (`maxWaiting`), and asks its owner whether the name is
    *   allowed before it spends anything on it. It resolves with `undefined` for a name that is not allowed. It rejects
    *   with a `TunnelError` when the name should have a certificate and has none: `ACME_*`, `DNS_RECORD_FAILED`,
-   *   `CERTIFICATE_DELAYED` or `CERTIFICATE_STORE_FAILED`; the server ends the handshake with `internal_error`.
+   *   `CERTIFICATE_DELAYED` or `STORE_FAILED`; the server ends the handshake with `internal_error`.
    *
    * It does not throw. It is called once for each full handshake, so an unknown name must cost little.
    */
   find(name: string): Certificate | Promise<Certificate | undefined> | undefined
-  /** Those at hand, for the operator. */
+  /** Lists the certificates that are available, for the operator. */
   list?(): readonly ListedCertificate[]
 }
 
-/** What the operator sees of a certificate. */
+/** A certificate as the operator sees it. */
 export interface ListedCertificate {
   readonly names: readonly string[]
-  /** When it ends, milliseconds since 1970. */
+  /** The end of its validity, in milliseconds since 1970. */
   readonly notAfterMs: number
 }
 
-/** What the server answers to an authority that checks whether a name leads here. Nothing unless a check is pending. */
-export interface ChallengeAnswers {
+/** The responses to an authority that checks whether a name points here. Nothing unless a check is pending. */
+export interface ChallengeResponses {
   /**
-   * HTTP-01 (RFC 8555, 8.3): the body of the answer to `GET /.well-known/acme-challenge/<token>` on port 80, on any
-   * host. `undefined`: no such check is pending, and the request is served as any other.
+   * Returns the body of the response to `GET /.well-known/acme-challenge/<token>` on port 80 of any host, for HTTP-01 (RFC
+   * 8555, 8.3). `undefined`: no such check is pending, and the request is served as any other.
    */
   httpAnswer(token: string): string | undefined
   /**
-   * TLS-ALPN-01 (RFC 8737): the certificate for a hello on port 443 that names `name` and whose only protocol in ALPN
-   * is `acme-tls/1`. The server must choose that protocol, and close the connection after the handshake. It is for no
-   * other hello: visitors of the same name get the certificate of `find`. `undefined`: no such check is pending.
+   * Returns the certificate for a hello on port 443 that names `name` and offers only `acme-tls/1` in ALPN, for TLS-ALPN-01
+   * (RFC 8737). The server must choose that protocol, and close the connection after the handshake. It is for no other hello:
+   * visitors of the same name get the certificate of `find`. `undefined`: no such check is pending.
    */
   tlsCertificate(name: string): Certificate | undefined
 }

@@ -14,11 +14,11 @@ export interface DatagramSocket {
    * cannot be sent at all, for its size or because no socket listens there, counts as taken. They may be overwritten at once.
    */
   send(datagrams: readonly Uint8Array[]): number
-  /** Nothing more happens on it. */
+  /** Closes the socket. No event follows. */
   close(): void
 }
 
-/** What happens on a datagram socket. */
+/** A receiver of the events of a datagram socket. */
 export interface DatagramSocketHandler {
   /** A datagram arrived, possibly an empty one. The array is the handler's to keep. */
   received(datagram: Uint8Array): void

@@ -15,12 +15,12 @@ const F_DUPFD_CLOEXEC = isMac ? 67 : 1030
 const AF_UNIX = 1
 const SOCK_STREAM = 1
 
-/** `null`: not on this runtime, or not on this system. */
+/** The system calls. `null` if this runtime or system does not have them. */
 let calls: ReturnType<typeof open> | null | undefined
 
 /**
- * Most descriptors that this process may have open: `ulimit -n`. `undefined` where it is not known: on Node, and outside
- * of Linux and macOS.
+ * Returns the maximum number of open descriptors of this process: `ulimit -n`. `undefined` where it is not known: on Node, and
+ * outside of Linux and macOS.
  */
 export function descriptorLimit(): number | undefined {
   if (calls === undefined) calls = openOrNull()
@@ -33,8 +33,8 @@ export function descriptorLimit(): number | undefined {
 }
 
 /**
- * How many descriptors can be opened now, counted up to `most`: it opens that many and closes them, which takes about
- * 0.3 µs each. Other threads may take them a moment later. `undefined` where it is not known, as `descriptorLimit`.
+ * Returns how many descriptors can be opened now, at most `most`: it opens that many and closes them, which takes about 0.3 µs
+ * each. Other threads may take them a moment later. `undefined` where it is not known, as `descriptorLimit`.
  */
 export function freeDescriptors(most: number): number | undefined {
   if (calls === undefined) calls = openOrNull()

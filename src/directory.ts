@@ -7,25 +7,25 @@
 
 /** A server of the cluster, as the others reach it. */
 export interface Node {
-  /** Unique for each start of a server. */
+  /** The id of this start of the server. */
   readonly id: string
-  /** Where it takes requests from other servers: `http://10.0.0.2:8080`. `''`: it gives no sign of life just now. */
+  /** The URL for requests from other servers, such as `http://10.0.0.2:8080`. `''`: it gives no sign of life just now. */
   readonly url: string
 }
 
 /** A server that holds a name. */
 export interface Place extends Node {
-  /** TLS of visitors goes to the client as it is. Default `false`. */
+  /** Whether the TLS of visitors goes to the client unchanged. Default `false`. */
   readonly isTls?: boolean
 }
 
-/** How long things last in a directory, in ms. All servers of a cluster use the same. */
+/** The times of a directory, in milliseconds. All servers of a cluster use the same. */
 export interface DirectoryTimes {
-  /** Without a sign of life for so long a server gets no requests. */
+  /** The time without a heartbeat after which a server gets no requests. */
   readonly nodeMs: number
-  /** Its names stay reserved for their clients for so long. */
+  /** The time for which the names of a lost server stay reserved for their clients. */
   readonly leaseMs: number
-  /** A directory that is new, or has lost its data, first takes back what servers hold: new names have to wait for so long. */
+  /** A directory that is new, or has lost its data, first revokes what servers hold: new names have to wait for this long. */
   readonly earlyMs: number
   /** A hold that is not renewed is forgotten. */
   readonly holdMs: number
@@ -34,20 +34,20 @@ export interface DirectoryTimes {
 export interface NameWish {
   /** A label, a whole host name, or a port: `tcp-20000`. */
   readonly name: string
-  /** Hash of the secret that the client shows; `''`: none. */
+  /** The hash of the secret that the client shows. Empty if it shows none. */
   readonly shown: string
-  /** Hash of the secret that it gets if the one shown does not prove anything. */
+  /** The hash of the secret that the client gets if the one that it shows proves nothing. */
   readonly next: string
-  /** Several clients share the name, and several servers may hold it. */
+  /** Whether several clients share the name, possibly on several servers. */
   readonly isShared: boolean
-  /** As `Place.isTls`. */
+  /** Whether the TLS of visitors goes to the client unchanged. */
   readonly isTls?: boolean
 }
 
 export type NameOutcome =
   | { readonly kind: 'granted'; readonly epoch: number; readonly isProved: boolean }
   | { readonly kind: 'taken' }
-  /** Ask again after this time: the directory may have forgotten who holds the name. */
+  /** The directory may have forgotten the owner of the name: ask again after `waitMs`. */
   | { readonly kind: 'early'; readonly waitMs: number }
 
 export interface Hold {
@@ -55,20 +55,20 @@ export interface Hold {
   readonly epoch: number
   readonly proof: string
   readonly isShared: boolean
-  /** As `Place.isTls`. */
+  /** Whether the TLS of visitors goes to the client unchanged. */
   readonly isTls?: boolean
 }
 
-/** A claim whose answer never came: whether it was granted is not known, nor its epoch. */
+/** A claim whose response never came: whether it was granted is not known, nor its epoch. */
 export interface LostClaim {
-  /** Of a grant, unless the name is shared. */
+  /** The proof of a grant. Absent if the name is shared. */
   readonly proof: string
   readonly isShared: boolean
 }
 
-/** What the directory says to a sign of life. */
+/** The reply of the directory to a heartbeat. */
 export interface Beat {
-  /** `false`: it did not know the server, which must `restore` what it holds. */
+  /** Whether the directory knew the server. If not, the server must `restore` its names. */
   readonly isKnown: boolean
   /** The epoch of its last grant. */
   readonly highestEpoch: number
@@ -76,35 +76,38 @@ export interface Beat {
 
 /** Events that a server gets from the directory. */
 export interface DirectoryListener {
-  /** This server holds the name now; `node` `''`: it is free. */
+  /** Called when another server has the name. An empty `node` means that the name is free. */
   changed(name: string, node: string, epoch: number): void
   /** Changes may have been missed. */
   reconnected(): void
 }
 
-/** What is kept under one key of a table. */
+/** An entry of a table. */
 export interface TableEntry {
   readonly key: string
-  /** `''`: it was removed, and this is kept so that no server brings it back. */
+  /** The value. Empty if the entry was removed; it stays so that no server brings it back. */
   readonly value: string
-  /** Of two entries of one key the one with the higher number is valid. */
+  /** The version of the entry. The entry with the highest version is valid. */
   readonly version: number
-  /** Milliseconds since 1970: no server keeps it for longer. 0: for ever. */
+  /** Milliseconds since 1970: no server keeps it for longer. 0: without limit. */
   readonly untilMs: number
 }
 
-/** `older`: there is one of the same version already, or of a higher one. `full`: there is no room for another key. */
+/**
+ * The result of a write: `older` if there is an entry with the same or a higher version. `full`: there is no room for another
+ * key.
+ */
 export type PutOutcome = 'written' | 'older' | 'full'
 
-/** Small tables that each server has in memory as well. Every method rejects when the directory cannot be reached. */
+/** The small tables that each server also has in memory. Every method rejects when the directory cannot be reached. */
 export interface DirectoryTables {
   /** Calls `heard` with each entry that is written from now on, and with the number of entries that were written before it. */
   listen(heard: (table: string, entry: TableEntry, changes: number) => void): Promise<() => void>
   /** Writes entries, each for itself, and tells all servers. One outcome for each. `maxKeys`: of the table. */
   put(table: string, entries: readonly TableEntry[], maxKeys: number): Promise<readonly PutOutcome[]>
-  /** All entries. Those that are written meanwhile may be missing; they are heard of. */
+  /** All entries. Entries that are written in the meantime may be missing; an event follows. */
   read(table: string): Promise<readonly TableEntry[]>
-  /** How many entries were written since the directory has its data. */
+  /** Returns how many entries were written since the directory has its data. */
   changes(): Promise<number>
 }
 
@@ -115,7 +118,7 @@ export function isPortName(name: string): boolean {
 
 /** Every method rejects when the directory cannot be reached. */
 export interface Directory {
-  /** `undefined`: its servers are of one machine, and share files instead. */
+  /** The tables. `undefined` if all servers are on one machine and share files instead. */
   readonly tables?: DirectoryTables
   /** Calls the listener from now on, and resolves once nothing is missed, with what ends that. */
   listen(listener: DirectoryListener): Promise<() => void>
@@ -130,28 +133,31 @@ export interface Directory {
   /** The name is free, unless it is held by another epoch. `lost`: or it was granted to this server by that claim. */
   release(node: string, name: string, epoch: number, lost?: LostClaim): Promise<void>
   /**
-   * The servers that hold the name: none, one, or those of a shared name. One without a URL may come back. One without an id: the directory is
-   * new, or has lost its data, and a server that holds the name may not have said so yet.
+   * The servers that hold the name: none, one, or those of a shared name. A server without a URL may come back. A place without
+   * an id: the directory is new, or has lost its data, and a server that holds the name may not have reported it yet.
    */
   find(name: string): Promise<readonly Place[]>
   /** The ports that any server holds, as names: `tcp-20000`. */
   ports(): Promise<readonly string[]>
   /** The server stops: its names stay reserved for their clients. */
   leave(node: string): Promise<void>
-  /** Those that give signs of life. */
+  /** Lists the servers whose heartbeat arrives. */
   nodes(): Promise<readonly Node[]>
   /** The secret that servers know each other by: `fresh`, if there is none yet. */
   secret(fresh: string): Promise<string>
   close(): Promise<void>
-  /** Why a method rejected with this, for messages: where the directory is, and what is wrong. Default: the message of the error. */
+  /**
+   * Returns why a method rejected with `error`, for messages: the place of the directory, and the cause. Default: the message
+   * of the error.
+   */
   explain?(error: unknown): string
   /** Returns the next step if waiting does not help. Default: try again. */
   adviceFor?(error: unknown): string | undefined
 }
 
 /**
- * What an entry of a table holds: an object as JSON. A newer server may write others, and a stranger with the same Redis anything.
- * `undefined`: it is no object. Its fields are still to be looked at.
+ * Returns the object that an entry of a table contains as JSON. A newer server may write others, and a stranger with the same
+ * Redis anything. `undefined`: it is not an object. Its fields are still to be looked at.
  */
 export function objectIn(text: string | undefined): Readonly<Record<string, unknown>> | undefined {
   if (text === undefined) return undefined

@@ -1,18 +1,18 @@
 // One error class and one table: every way localtunnels says no, with its stable code.
 
-/** What one error code means, wherever it shows up. */
+/** The meaning of an error code. */
 export interface ErrorEntry {
   /** Number in RESET and GOAWAY frames. Never reused; `docs/protocol.md` lists them. */
   readonly wire: number
-  /** HTTP status the visitor gets when an exchange fails with it. */
+  /** The HTTP status that the visitor gets. */
   readonly status: number
-  /** Whose doing it is: the page that the visitor sees says so. */
+  /** The party that has to act. The visitor's error page names it. */
   readonly fault: 'visitor' | 'server' | 'client' | 'origin' | 'user'
   /** Whether the same request or command may work if tried again unchanged. Default `false`. */
   readonly retryable?: boolean
-  /** What happened, one sentence. */
+  /** The event, in one sentence. */
   readonly meaning: string
-  /** What to do about it, one sentence. */
+  /** The next step, in one or two sentences. */
   readonly action: string
 }
 
@@ -39,13 +39,14 @@ const ROWS = {
     meaning: 'The request target is longer than the server accepts.',
     action: 'Shorten the URL or raise maxTargetBytes on the server.',
   },
-  HEAD_TIMEOUT: {
+  REQUEST_TIMEOUT: {
     wire: 4,
     status: 408,
     fault: 'visitor',
     retryable: true,
-    meaning: 'The request head did not arrive in time.',
-    action: 'Send the whole head within headTimeoutMs.',
+    meaning: 'The rest of the request did not arrive in time.',
+    action:
+      'Send the whole head within headTimeoutMs, and do not pause longer within a body that the server needs completely (15 s if the client checks a webhook).',
   },
   VERSION_UNSUPPORTED: {
     wire: 5,
@@ -75,15 +76,6 @@ const ROWS = {
     meaning: 'The request body is larger than this tunnel can carry.',
     action:
       'Send a smaller body, raise maxBodyBytes, or use the streams wire, which has no limit by default.',
-  },
-  BODY_TIMEOUT: {
-    wire: 9,
-    status: 408,
-    fault: 'visitor',
-    retryable: true,
-    meaning: 'The request body stopped arriving, and the server needs all of it.',
-    action:
-      'Send the next bytes sooner: within headTimeoutMs, or within 15 s if the client checks a webhook.',
   },
   VISITOR_STALLED: {
     wire: 8,
@@ -130,7 +122,7 @@ const ROWS = {
     status: 503,
     fault: 'client',
     retryable: true,
-    meaning: 'The tunnel has reached its limit of open requests.',
+    meaning: 'The tunnel or its client has reached its limit of open requests.',
     action: 'Try again in a moment, or raise maxStreams.',
   },
   SERVER_DRAINING: {
@@ -171,7 +163,7 @@ const ROWS = {
     status: 503,
     fault: 'server',
     retryable: true,
-    meaning: 'The server cannot reach the directory of its cluster.',
+    meaning: 'The server cannot reach the directory or the shared rates of its cluster.',
     action: 'Try again. The operator should check that Redis runs and that the server reaches it.',
   },
   CLUSTER_MOVED: {
@@ -189,6 +181,14 @@ const ROWS = {
     retryable: true,
     meaning: 'The server has just started, and this name has no client yet.',
     action: 'Try again in a moment; clients reconnect by themselves.',
+  },
+  DISCONNECTED: {
+    wire: 171,
+    status: 503,
+    fault: 'server',
+    retryable: true,
+    meaning: 'The connection to the server was lost, and --exit-on-disconnect (reconnect) ends the program.',
+    action: 'Start it again, or leave this option out: a client then reconnects by itself.',
   },
   // The origin
   ORIGIN_REFUSED: {
@@ -289,7 +289,7 @@ const ROWS = {
     wire: 31,
     status: 502,
     fault: 'origin',
-    meaning: 'The answer is too large for the JSON wire.',
+    meaning: 'The response is too large for the JSON wire.',
     action: 'Use a client that speaks the streams wire, which has no limit.',
   },
   // Sessions and carriers
@@ -297,37 +297,8 @@ const ROWS = {
     wire: 40,
     status: 502,
     fault: 'client',
-    meaning: 'The other end broke the tunnel protocol.',
+    meaning: 'The other end broke the rules of the tunnel protocol.',
     action: 'Use the same version on both ends.',
-  },
-  FRAME_TOO_LARGE: {
-    wire: 41,
-    status: 502,
-    fault: 'client',
-    meaning: 'A frame is larger than the limit.',
-    action: 'Use the same version on both ends.',
-  },
-  CREDIT_EXCEEDED: {
-    wire: 42,
-    status: 502,
-    fault: 'client',
-    meaning: 'The other end sent more bytes than it had credit for.',
-    action: 'Use the same version on both ends.',
-  },
-  STREAM_UNKNOWN: {
-    wire: 43,
-    status: 502,
-    fault: 'client',
-    meaning: 'A frame names a stream that was never opened.',
-    action: 'Use the same version on both ends.',
-  },
-  STREAM_LIMIT: {
-    wire: 44,
-    status: 503,
-    fault: 'client',
-    retryable: true,
-    meaning: 'The session has reached its limit of open streams.',
-    action: 'Try again in a moment, or raise maxStreams.',
   },
   FLOOD: {
     wire: 45,
@@ -335,14 +306,6 @@ const ROWS = {
     fault: 'client',
     meaning: 'The other end sent too many control frames.',
     action: 'Use the same version on both ends.',
-  },
-  CARRIER_DEAD: {
-    wire: 46,
-    status: 502,
-    fault: 'client',
-    retryable: true,
-    meaning: 'The connection between client and server stopped responding.',
-    action: 'Check the network; the client reconnects by itself.',
   },
   CANCELLED: {
     wire: 47,
@@ -357,7 +320,7 @@ const ROWS = {
     status: 502,
     fault: 'client',
     retryable: true,
-    meaning: 'The connection between client and server was lost.',
+    meaning: 'The connection between client and server was lost, or stopped responding.',
     action: 'Check the network; the client reconnects by itself.',
   },
   // Registration
@@ -402,7 +365,8 @@ const ROWS = {
     status: 503,
     fault: 'server',
     retryable: true,
-    meaning: 'The server has reached its limit of clients, or of tunnels for this client, token or address.',
+    meaning:
+      'The server has reached its limit of clients, or of tunnels or ports for this client, token or address.',
     action: 'Close a tunnel, try again later, or ask the operator to raise the limit.',
   },
   REGISTER_TIMEOUT: {
@@ -417,8 +381,8 @@ const ROWS = {
     wire: 67,
     status: 403,
     fault: 'user',
-    meaning: 'The token does not allow this tunnel.',
-    action: 'Request a name, kind or port that the token allows, or use another token.',
+    meaning: 'The token does not allow this name, host, port or kind of tunnel, or the server does not.',
+    action: 'Request one that the token allows, or use another token.',
   },
   KIND_REFUSED: {
     wire: 68,
@@ -436,36 +400,14 @@ const ROWS = {
     meaning: 'The public port is in use on the server.',
     action: 'Request another port, or none.',
   },
-  PORT_NOT_ALLOWED: {
-    wire: 70,
-    status: 403,
-    fault: 'user',
-    meaning: 'The public port is outside the ranges of the server or token.',
-    action: 'Request a port within them, or none.',
-  },
-  PORTS_EXHAUSTED: {
-    wire: 71,
-    status: 503,
-    fault: 'server',
-    retryable: true,
-    meaning: 'All public ports of the range are in use.',
-    action: 'Try again later, or give the server a larger range.',
-  },
   TOO_MANY_REFUSALS: {
     wire: 120,
-    status: 503,
-    fault: 'client',
-    retryable: true,
-    meaning: 'The server refused too many registrations of this token or address within a second.',
-    action: 'Try again in a second, and request names and ports that the server has.',
-  },
-  TOKEN_THROTTLED: {
-    wire: 122,
     status: 429,
     fault: 'client',
     retryable: true,
-    meaning: 'Too many tokens from this address were refused, so the server did not check this one.',
-    action: 'Try again in a few seconds, and stop the client whose token is refused.',
+    meaning: 'The server has just refused too many tokens or registrations of this address or token.',
+    action:
+      'Stop the client that is refused, or correct its token, names and ports. Then try again in a few seconds.',
   },
   TOKEN_EXPIRED: {
     wire: 245,
@@ -473,14 +415,6 @@ const ROWS = {
     fault: 'user',
     meaning: 'The token has expired.',
     action: 'Get a new one from its issuer, then connect again.',
-  },
-  TOKEN_ISSUER_UNAVAILABLE: {
-    wire: 246,
-    status: 503,
-    fault: 'server',
-    retryable: true,
-    meaning: "The server cannot get the keys of the token's issuer.",
-    action: 'Try again in a few seconds. The operator should check that the server reaches the issuer.',
   },
   LISTENERS_INVALID: {
     wire: 240,
@@ -505,14 +439,6 @@ const ROWS = {
     meaning: 'A new program of the server has taken over.',
     action: 'You do not need to do anything: clients connect to it by themselves.',
   },
-  RATES_UNREACHABLE: {
-    wire: 247,
-    status: 503,
-    fault: 'server',
-    retryable: true,
-    meaning: 'The servers cannot agree on a rate, and refuse visitors until they can.',
-    action: 'Try again in a second. The operator should check that the servers reach Redis.',
-  },
   BUFFERS_FULL: {
     wire: 123,
     status: 503,
@@ -536,13 +462,6 @@ const ROWS = {
     fault: 'user',
     meaning: 'An option has a value that cannot be used.',
     action: 'Change the option that the message names.',
-  },
-  PORT_INVALID: {
-    wire: 81,
-    status: 400,
-    fault: 'user',
-    meaning: 'The port is not a whole number from 0 to 65535.',
-    action: 'Give a port such as 3000.',
   },
   PORT_IN_USE: {
     wire: 82,
@@ -634,14 +553,6 @@ const ROWS = {
     action: 'Fix it or delete it, then run: localtunnels login <server>',
   },
   // The proxy between client and server
-  PROXY_UNREACHABLE: {
-    wire: 90,
-    status: 502,
-    fault: 'user',
-    retryable: true,
-    meaning: 'The client cannot reach the proxy to the tunnel server.',
-    action: 'Check --proxy, HTTPS_PROXY and similar variables; --proxy= uses none.',
-  },
   PROXY_AUTH_REFUSED: {
     wire: 91,
     status: 502,
@@ -649,13 +560,14 @@ const ROWS = {
     meaning: 'The proxy to the tunnel server needs a user and password, or refused them.',
     action: "Put them into the proxy's URL: http://user:password@host:port, with special characters as %40.",
   },
-  PROXY_REFUSED: {
+  PROXY_FAILED: {
     wire: 92,
     status: 502,
     fault: 'user',
     retryable: true,
-    meaning: 'The proxy to the tunnel server refused the connection.',
-    action: 'Check that it is a proxy, and what it allows: many allow port 443 only (wss://).',
+    meaning: 'The proxy to the tunnel server cannot be reached, or refused the connection.',
+    action:
+      'Check the address of the proxy, and whether it allows connections to the port of the server, mostly 443.',
   },
   PROXY_HEADER_INVALID: {
     wire: 96,
@@ -673,13 +585,6 @@ const ROWS = {
     meaning: 'A worker thread that moves bytes failed.',
     action: 'It starts again by itself. Please report it; LOCALTUNNELS_SPLICE=0 turns these threads off.',
   },
-  STATE_UNWRITABLE: {
-    wire: 125,
-    status: 500,
-    fault: 'user',
-    meaning: 'The client cannot save the secret that keeps its name after a crash.',
-    action: 'Check the permissions of the state folder. The tunnel works without the secret.',
-  },
   OUTPUT_INCOMPLETE: {
     wire: 150,
     status: 500,
@@ -693,16 +598,8 @@ const ROWS = {
     status: 503,
     fault: 'server',
     retryable: true,
-    meaning: 'The certificate authority cannot be reached, or did not respond in time.',
-    action: 'Check the network and the URL of its directory. The server orders again later.',
-  },
-  ACME_RESPONSE_INVALID: {
-    wire: 161,
-    status: 503,
-    fault: 'server',
-    retryable: true,
-    meaning: 'The response of the certificate authority is not ACME (RFC 8555).',
-    action: 'Check the URL of its directory.',
+    meaning: 'The certificate authority cannot be reached, or its response is not ACME (RFC 8555).',
+    action: 'Check the address of the directory. The server tries again by itself.',
   },
   ACME_REFUSED: {
     wire: 162,
@@ -752,12 +649,12 @@ const ROWS = {
       'The server orders no certificate for this name now: earlier orders failed, or there were too many.',
     action: 'Wait until the time in the message. An earlier message has the reason.',
   },
-  CERTIFICATE_STORE_FAILED: {
+  STORE_FAILED: {
     wire: 168,
     status: 503,
     fault: 'user',
     retryable: true,
-    meaning: 'The server cannot use the file that stores its certificates.',
+    meaning: 'localtunnels cannot use a file or store.',
     action: 'Check its path, its permissions and the free space.',
   },
   CLIENT_CERTIFICATE_MISSING: {
@@ -766,13 +663,6 @@ const ROWS = {
     fault: 'client',
     meaning: 'The server accepts only clients with a certificate of its authority, and this client has none.',
     action: 'Give the client a certificate and key that the operator has signed: --cert and --key.',
-  },
-  HTTP3_UNSUPPORTED: {
-    wire: 181,
-    status: 501,
-    fault: 'user',
-    meaning: 'This runtime does not have the HTTP/3 that the server needs.',
-    action: 'Remove --http3: visitors then use HTTP/2 and HTTP/1.1. Or use the Bun version in docs/http.md.',
   },
   HTTP3_BODY_TOO_LARGE: {
     wire: 213,
@@ -790,21 +680,6 @@ const ROWS = {
     meaning: 'Another tunnel uses this host.',
     action:
       'Choose another host, or close the tunnel that uses it. After a lost connection, wait until its lease ends.',
-  },
-  HOST_NOT_ALLOWED: {
-    wire: 177,
-    status: 403,
-    fault: 'client',
-    meaning: 'The token does not allow this host, or the host belongs to the server.',
-    action:
-      "Ask the operator for a token whose `hosts` include it. For hosts below the server's domains, use `subdomain`.",
-  },
-  HOSTS_UNSUPPORTED: {
-    wire: 178,
-    status: 501,
-    fault: 'client',
-    meaning: 'The server does not support custom domains, so the tunnel is not opened.',
-    action: 'Update the server, or remove `hosts`.',
   },
   HOST_NOT_POINTED_HERE: {
     wire: 179,
@@ -892,28 +767,13 @@ const ROWS = {
     meaning: 'The app was shared for a limited time, which has ended.',
     action: 'Share it again.',
   },
-  LOGIN_UNAVAILABLE: {
+  ISSUER_UNAVAILABLE: {
     wire: 193,
     status: 503,
     fault: 'server',
     retryable: true,
-    meaning: 'The service that signs visitors in cannot be reached.',
-    action: 'Try again in a moment.',
-  },
-  GUARD_FAILED: {
-    wire: 194,
-    status: 500,
-    fault: 'server',
-    retryable: true,
-    meaning: 'A guard of the server or tunnel failed, or did not decide in time.',
-    action: "Try again. The server's error event says which guard, and why.",
-  },
-  GUARD_INVALID: {
-    wire: 195,
-    status: 400,
-    fault: 'user',
-    meaning: 'The guard of the tunnel is not valid.',
-    action: 'Correct the options of the guard.',
+    meaning: 'The service that issues tokens or signs visitors in cannot be reached.',
+    action: 'Try again in a few seconds. The operator should check that the server reaches it.',
   },
   GUARD_UNAVAILABLE: {
     wire: 196,
@@ -922,33 +782,19 @@ const ROWS = {
     meaning: 'The server cannot enforce the access control of this tunnel, so it does not open the tunnel.',
     action: 'Use another sign-in method, or ask the operator to set up what is missing.',
   },
-  GUARD_UNSUPPORTED: {
+  FEATURE_UNSUPPORTED: {
     wire: 197,
     status: 501,
     fault: 'user',
-    meaning: 'The server or the wire does not support guards, so the tunnel is not opened.',
-    action: 'Update the server, use the streams wire, or remove the guard.',
-  },
-  GUARD_DIFFERS: {
-    wire: 198,
-    status: 409,
-    fault: 'user',
-    meaning: 'Another client of the pool has a different guard for this name.',
-    action: 'Give all clients of a pool the same guard and guard secret.',
+    meaning: 'The server does not support an option of this tunnel, so the tunnel is not opened.',
+    action: 'Update the server, use the streams wire, or remove the option.',
   },
   POOL_DIFFERS: {
     wire: 211,
     status: 409,
     fault: 'user',
-    meaning: 'The clients of this name share it in another way: each request goes to all of them, or to one.',
-    action: 'Give all clients the same pool, or choose another name.',
-  },
-  COPIES_REFUSED: {
-    wire: 212,
-    status: 403,
-    fault: 'user',
-    meaning: 'Another server of the cluster has a version that does not copy requests.',
-    action: 'Remove pool "all", or ask the operator to update the servers.',
+    meaning: 'The clients of this name share it in another way, or with another guard.',
+    action: 'Give all clients the same pool, guard and guard secret, or choose another name.',
   },
   FILTERED_OUT: {
     wire: 210,
@@ -1039,16 +885,9 @@ const ROWS = {
     status: 503,
     fault: 'server',
     retryable: true,
-    meaning: 'The client is away, and its inbox has no room for another webhook.',
-    action: 'Send it again later. Start the client, so that it gets the stored webhooks.',
-  },
-  INBOX_FAILED: {
-    wire: 218,
-    status: 503,
-    fault: 'server',
-    retryable: true,
-    meaning: 'The client is away, and the server cannot write to its inbox.',
-    action: "Send it again later; the server's log has the reason.",
+    meaning: 'The client is away, and its inbox cannot store another webhook.',
+    action:
+      'Send it again later. Start the client, so that it gets the stored webhooks. If the server could not write, its log has the reason.',
   },
   SIGNATURE_INVALID: {
     wire: 208,
@@ -1057,28 +896,13 @@ const ROWS = {
     meaning: 'The signature of the webhook is not valid.',
     action: 'Check the signing secret on both sides, and the clock.',
   },
-  INSPECT_STORE_FAILED: {
-    wire: 209,
-    status: 500,
-    fault: 'user',
-    meaning: 'The inspector cannot use its file.',
-    action: 'Check the folder and its permissions, name another file, or remove store.',
-  },
-  OBSERVER_FAILED: {
-    wire: 224,
-    status: 500,
-    fault: 'server',
-    retryable: true,
-    meaning: 'An observer plugin threw an error. Visitors are not affected.',
-    action: 'Fix the observer that the message names; `cause` has its error.',
-  },
-  MIDDLEWARE_FAILED: {
+  PLUGIN_FAILED: {
     wire: 225,
     status: 500,
     fault: 'server',
     retryable: true,
-    meaning: 'A middleware of the server threw an error, or did not respond in time.',
-    action: "Try again. The server's error event says which middleware, and why.",
+    meaning: 'A guard, middleware or observer of the server failed, or did not decide in time.',
+    action: "Try again. The server's error event says which one, and why.",
   },
   ADMIN_REFUSED: {
     wire: 226,
@@ -1136,7 +960,7 @@ const ROWS = {
 /** A stable error code, listed in `docs/errors.md`. Codes and wire numbers are public: they are added, never renamed. */
 export type ErrorCode = keyof typeof ROWS
 
-/** What each error code means. */
+/** The meaning of each error code. */
 export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = ROWS
 
 /** A detail of these says what to do. */
@@ -1147,14 +971,14 @@ const DETAIL_SAYS_ALL: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'ORIGIN_SPEAKS_PLAIN',
 ])
 
-/** Everything localtunnels throws or hands to an `error` event. Match on `code`, not on the message. */
+/** An error that localtunnels throws or passes to an `error` event. Match on `code`, not on the message. */
 export class TunnelError extends Error {
-  /** What went wrong, as `ERRORS` and `docs/errors.md` list it. */
+  /** The code, as `ERRORS` and `docs/errors.md` list it. */
   readonly code: ErrorCode
 
   /**
-   * `detail` replaces the meaning of the code in the message; what to do stays, except for `OPTION_INVALID`,
-   * `SERVER_SCHEME`, `ORIGIN_SPEAKS_TLS` and `ORIGIN_SPEAKS_PLAIN`, where the detail says it. `action`: another one is better here.
+   * Makes an error. `detail` replaces the meaning of the code in the message; the action stays, except for `OPTION_INVALID`,
+   * `SERVER_SCHEME`, `ORIGIN_SPEAKS_TLS` and `ORIGIN_SPEAKS_PLAIN`, whose detail says what to do. `action`: another one is better here.
    */
   constructor(
     code: ErrorCode,

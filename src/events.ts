@@ -3,8 +3,8 @@
 type Listener<Payload> = (payload: Payload) => void
 
 /**
- * `on`, `off`, `once` over a map from event name to payload type. Unlike `node:events`, an `error` event that
- * has no listener is dropped, and a listener that throws cannot break the code that emitted.
+ * An emitter with `on`, `off` and `once`, typed by a map from event name to payload. Unlike `node:events`, an `error` event
+ * that has no listener is dropped, and a listener that throws cannot break the code that emitted.
  */
 export class Events<EventMap extends object> {
   readonly #listeners = new Map<keyof EventMap, Set<Listener<never>>>()
@@ -51,7 +51,7 @@ export class Events<EventMap extends object> {
     }
   }
 
-  /** For subclasses that act on the first listener and the last. */
+  /** Called before the first listener of an event is added, and after the last one is removed. */
   protected listenersChanged(_event: keyof EventMap): void {}
 }
 

@@ -7,13 +7,13 @@
 import type { ExchangeRow } from './exchange.ts'
 
 /** Parts of an exchange that a row does not show. */
-export type Part = 'request.head' | 'request.body' | 'answer.head' | 'answer.body' | 'frames'
+export type Part = 'request.head' | 'request.body' | 'response.head' | 'response.body' | 'frames'
 
-/** Text of a part as far as it is kept, decoded for reading; empty when there is none. */
+/** Returns the stored text of a part, decoded for reading. Empty if there is none. */
 export type TextOf = (part: Part) => string
 
 export interface Filter {
-  /** As given. */
+  /** The text of the filter, unchanged. */
   readonly text: string
   /** Whether `textOf` is needed: such a filter takes longer. */
   readonly needsContent: boolean
@@ -22,19 +22,19 @@ export interface Filter {
   matches(row: ExchangeRow, textOf?: TextOf): boolean
 }
 
-/** Why a text is no filter. */
+/** A fault of a filter's text. */
 export interface FilterFault {
-  /** Index of the term's first character. */
+  /** The index of the first character of the faulty term. */
   readonly at: number
-  /** What is wrong and what to write instead. */
+  /** The fault, and what to write instead. */
   readonly message: string
 }
 
 type Test = (row: ExchangeRow, textOf: TextOf) => boolean
-/** A test of one value, or why the value is no good. */
+/** A test of one value, or why the value is not valid. */
 type Make = (value: string) => Test | string
 
-/** What `is:` can be. */
+/** The states that `is:` accepts. */
 const STATES: Readonly<Record<string, Test>> = {
   open: row => row.state === 'open',
   done: row => row.state === 'done',
@@ -45,7 +45,7 @@ const STATES: Readonly<Record<string, Test>> = {
   replay: row => row.replayOf !== undefined,
   pinned: row => row.isPinned,
   noted: row => row.note !== '',
-  cut: row => isCut(row.requestBody) || isCut(row.answerBody),
+  cut: row => isCut(row.requestBody) || isCut(row.responseBody),
   incomplete: row => row.isIncomplete,
   webhook: row => row.verified !== undefined,
   verified: row => row.verified?.isValid === true,
@@ -76,32 +76,32 @@ const KEYS: Readonly<Record<string, Make>> = {
   larger: value => sizeTest(value, (bytes, limit) => bytes >= limit),
   smaller: value => sizeTest(value, (bytes, limit) => bytes < limit),
   is: value => own(STATES, value) ?? `is: takes ${Object.keys(STATES).join(', ')}`,
-  body: value => (_, textOf) => has(textOf, 'request.body', value) || has(textOf, 'answer.body', value),
+  body: value => (_, textOf) => has(textOf, 'request.body', value) || has(textOf, 'response.body', value),
   'request.body': value => (_, textOf) => has(textOf, 'request.body', value),
-  'answer.body': value => (_, textOf) => has(textOf, 'answer.body', value),
+  'response.body': value => (_, textOf) => has(textOf, 'response.body', value),
   header: value => (_, textOf) =>
-    hasField(textOf, 'request.head', value) || hasField(textOf, 'answer.head', value),
+    hasField(textOf, 'request.head', value) || hasField(textOf, 'response.head', value),
   'request.header': value => (_, textOf) => hasField(textOf, 'request.head', value),
-  'answer.header': value => (_, textOf) => hasField(textOf, 'answer.head', value),
+  'response.header': value => (_, textOf) => hasField(textOf, 'response.head', value),
   frame: value => (_, textOf) => has(textOf, 'frames', value),
 }
 
 const CONTENT_KEYS: ReadonlySet<string> = new Set([
   'body',
   'request.body',
-  'answer.body',
+  'response.body',
   'header',
   'request.header',
-  'answer.header',
+  'response.header',
   'frame',
 ])
 
 /** Every key, for completion and help. */
 export const FILTER_KEYS: readonly string[] = Object.keys(KEYS)
-/** What `is:` takes, for completion and help. */
+/** The values of `is:`, for completion and help. */
 export const FILTER_STATES: readonly string[] = Object.keys(STATES)
 
-/** Longer filters are faults: they come from URLs. */
+/** The maximum length of a filter in characters. Longer ones are faults, because filters come from URLs. */
 const MAX_FILTER_CHARS = 2_000
 
 /** Reads a filter. The empty one matches everything but probes of the server, which need `is:probe`. */
@@ -157,7 +157,7 @@ function termTest(key: string, raw: string): Test | string {
   return (row, textOf) => tests.some(test => test(row, textOf))
 }
 
-/** Not what every object has, such as `constructor`. */
+/** Returns an own property, and not `constructor` or others that every object has. */
 function own<Value>(record: Readonly<Record<string, Value>>, name: string): Value | undefined {
   return Object.hasOwn(record, name) ? record[name] : undefined
 }
@@ -183,7 +183,10 @@ function unquoted(value: string): string {
   return value.replace(/"((?:[^"\\]|\\.)*)"/g, (_, inside: string) => inside.replace(/\\(.)/g, '$1'))
 }
 
-/** As routes: `/api` means `/api`, `/api?…` and all of `/api/`. With a `*` the whole path must fit; `?` begins the query. */
+/**
+ * Makes a test for paths. It matches as routes do: `/api` means `/api`, `/api?…` and all of `/api/`. With a `*` the whole path
+ * must fit; `?` begins the query.
+ */
 function pathTest(value: string): Test {
   if (value.includes('*')) {
     const withQuery = value.includes('?')
@@ -222,7 +225,7 @@ function glob(pattern: string, textOf: (row: ExchangeRow) => string): Test {
   }
 }
 
-/** `404`, `5xx`, `>=400`, `<300`, `200-299`, `none`. */
+/** Makes a test for a status: `404`, `5xx`, `>=400`, `<300`, `200-299`, `none`. */
 function statusTest(value: string): Test | string {
   if (value === 'none') return row => row.status === 0
   const inClass = /^([1-9])xx$/.exec(value)
@@ -242,7 +245,7 @@ function statusTest(value: string): Test | string {
   return `"${value}" is no status: 404, 5xx, >=400, 200-299 and none are`
 }
 
-/** `500ms`, `2s`, `1m`; a number alone is milliseconds. What goes on has no time yet. */
+/** Makes a test for a duration: `500ms`, `2s`, `1m`; a number alone is milliseconds. An open exchange has no time yet. */
 function timeTest(value: string, isSo: (ms: number, limit: number) => boolean): Test | string {
   const found = /^(\d+(?:\.\d+)?)(ms|s|m)?$/.exec(value)
   if (found === null) return `"${value}" is no time: 500ms, 2s and 1m are`
@@ -250,14 +253,17 @@ function timeTest(value: string, isSo: (ms: number, limit: number) => boolean): 
   return ({ times }) => times.totalMs !== undefined && isSo(times.totalMs, limit)
 }
 
-/** `512`, `10kb`, `2MiB`: of the larger body, or of a connection's bytes. Units are those of 1,024. */
+/**
+ * Makes a test for a size, `512`, `10kb`, `2MiB`: that of the larger body, or of the bytes of a connection. Units are those of
+ * 1,024.
+ */
 function sizeTest(value: string, isSo: (bytes: number, limit: number) => boolean): Test | string {
   const found = /^(\d+(?:\.\d+)?)(b|ki?b?|mi?b?|gi?b?)?$/.exec(value)
   if (found === null) return `"${value}" is no size: 512, 10kb and 2mb are`
   const power = 'bkmg'.indexOf(found[2]?.[0] ?? 'b')
   const limit = Number(found[1]) * 1_024 ** power
   return row =>
-    isSo(Math.max(row.requestBody.totalBytes, row.answerBody.totalBytes, row.bytesIn, row.bytesOut), limit)
+    isSo(Math.max(row.requestBody.totalBytes, row.responseBody.totalBytes, row.bytesIn, row.bytesOut), limit)
 }
 
 function isCut({
@@ -274,7 +280,7 @@ function has(textOf: TextOf, part: Part, value: string): boolean {
   return textOf(part).toLowerCase().includes(value)
 }
 
-/** `name`, or `name: part of the value`. */
+/** Whether a head has a field: `name`, or `name: part of the value`. */
 function hasField(textOf: TextOf, part: Part, wanted: string): boolean {
   const colon = wanted.indexOf(':')
   const name = (colon < 0 ? wanted : wanted.slice(0, colon)).trim()

@@ -3,13 +3,16 @@
 
 import type { ErrorCode } from './errors.ts'
 
-/** `http` until its answer shows what it is: 101 to a WebSocket, or `text/event-stream`. Connections and flows are rows. */
+/**
+ * The kind of an exchange. It is `http` until the response shows another: 101 to a WebSocket, or `text/event-stream`.
+ * Connections and flows are rows.
+ */
 export type ExchangeKind = 'http' | 'websocket' | 'sse' | 'tcp' | 'tls' | 'udp'
 
-/** `failed`: it did not end in good order, or the server refused it; `code` says why. */
+/** The state of an exchange. It is `failed` if it was cut or the server refused it; `code` says why. */
 export type ExchangeState = 'open' | 'done' | 'failed'
 
-/** How much of something was seen, and how much of that is kept. */
+/** The seen and the stored bytes of something. */
 export interface Kept {
   readonly totalBytes: number
   readonly keptBytes: number
@@ -18,25 +21,28 @@ export interface Kept {
 /** A line of a head or of trailers, in order, spelled as sent. */
 export interface Field {
   readonly name: string
-  /** Masked when it is a secret and was not asked for with `reveal`. Characters are bytes (Latin-1). */
+  /** The value, masked if it is a secret and the request does not have `reveal`. Characters are bytes (Latin-1). */
   readonly value: string
-  /** It is one of Authorization, Cookie, Set-Cookie, Proxy-Authorization, or of the fields that the user named. */
+  /** Whether it is Authorization, Cookie, Set-Cookie, Proxy-Authorization, or a field that the user named. */
   readonly isSecret?: true
 }
 
-/** A body, without chunk framing. Its bytes are at `request.body` and `answer.body`. */
+/** A body, without chunk framing. Its bytes are at `request.body` and `response.body`. */
 export interface Body extends Kept {
-  /** Its last byte was seen. `false`: it goes on, or was cut off. */
+  /** Whether the last byte was seen. `false`: it goes on, or was cut off. */
   readonly isComplete: boolean
-  /** Value of Content-Type, empty without one. */
+  /** The value of Content-Type. Empty without one. */
   readonly type: string
-  /** Value of Content-Encoding, empty without one. */
+  /** The value of Content-Encoding. Empty without one. */
   readonly encoding: string
 }
 
-/** A request or an answer. */
+/** A request or a response. */
 export interface Message {
-  /** First line and fields up to the blank line, byte for byte as sent, each character a byte; secrets masked as in `fields`. */
+  /**
+   * The first line and the fields up to the blank line, byte for byte as sent, each character a byte; secrets masked as in
+   * `fields`.
+   */
   readonly head: string
   readonly fields: readonly Field[]
   readonly body: Body
@@ -45,115 +51,118 @@ export interface Message {
 
 /** Milliseconds, to the hundredth. */
 export interface Times {
-  /** From the first byte of the request to its last. `undefined`: it goes on. */
+  /** The time from the first byte of the request to its last. `undefined`: it goes on. */
   readonly requestMs?: number
-  /** At the server, before the request came here: held until a client was back, or in a queue. Absent when not known. */
+  /** The time at the server before the request came here: it waited for a client, or in a queue. Absent when not known. */
   readonly waitingMs?: number
-  /** From the last byte of the request to the first byte of the answer, or from its first where the answer came earlier. */
+  /**
+   * The time from the last byte of the request to the first byte of the response, or from the first byte of the request if the
+   * response came earlier.
+   */
   readonly appMs?: number
-  /** From the first byte of the answer to its last. */
+  /** The time from the first byte of the response to its last. */
   readonly transferMs?: number
-  /** From the first byte of the request to the end. Rows of connections: from open to close. */
+  /** The time from the first byte of the request to the end. Rows of connections: from open to close. */
   readonly totalMs?: number
 }
 
-/** What checking a webhook's signature came to. */
+/** The result of the check of a webhook's signature. */
 export interface Verified {
   readonly provider: 'standard' | 'stripe' | 'github' | 'slack' | 'shopify'
   readonly isValid: boolean
-  /** Why not, in a few words: `no signature`, `too old`, `does not match`, `the body was cut`. */
+  /** The reason for a wrong signature, in a few words: `no signature`, `too old`, `does not match`, `the body was cut`. */
   readonly reason?: string
 }
 
-/** One line of the list. */
+/** A row of the list. */
 export interface ExchangeRow {
-  /** Decimal digits. Later ones are greater numbers. */
+  /** The id, in decimal digits. Later ones are greater numbers. */
   readonly id: string
   readonly kind: ExchangeKind
   readonly state: ExchangeState
-  /** When its first byte came, ISO 8601 with milliseconds. */
+  /** The time of its first byte, ISO 8601 with milliseconds. */
   readonly startedAt: string
   /** The public name: `shop`, `tcp-20000`. */
   readonly tunnel: string
-  /** Where the client sent it: `localhost:3000`. Empty for what the server refused. */
+  /** The address to which the client sent it, such as `localhost:3000`. Empty for what the server refused. */
   readonly service: string
-  /** Empty for connections and flows. */
+  /** The method. Empty for connections and flows. */
   readonly method: string
-  /** With query, as sent. Empty for connections and flows. */
+  /** The path with its query, as sent. Empty for connections and flows. */
   readonly path: string
-  /** Host as the app got it. */
+  /** The Host that the app got. */
   readonly host: string
-  /** 0 without an answer. */
+  /** The status. 0 without a response. */
   readonly status: number
-  /** Its reason phrase as sent; may be empty. */
+  /** The reason phrase as sent. May be empty. */
   readonly reason: string
-  /** Why it failed or was refused. */
+  /** The code of the failure or refusal. */
   readonly code?: ErrorCode
   /** The server refused it before it came here: there are no bytes of it. */
   readonly isRefused: boolean
-  /** The server asked whether the app answers. Filters without `is:probe` leave these out. */
+  /** The server asked whether the app responds. Filters without `is:probe` leave these out. */
   readonly isProbe: boolean
   /** Address of the visitor, when the server tells it. */
   readonly visitor?: string
   readonly requestBody: Kept
-  readonly answerBody: Kept
-  /** Content-Type of the answer, else empty. */
+  readonly responseBody: Kept
+  /** The Content-Type of the response. Empty without one. */
   readonly type: string
   readonly times: Times
-  /** WebSocket messages and server-sent events; `keptBytes` and `totalBytes` count their content. */
+  /** The WebSocket messages and server-sent events; `keptBytes` and `totalBytes` count their content. */
   readonly frames: Kept & { readonly total: number; readonly kept: number }
-  /** Raw bytes of connections and flows: towards the service and back. */
+  /** The raw bytes of a connection or flow to the service. */
   readonly bytesIn: number
   readonly bytesOut: number
-  /** It was sent again from here: the exchange that it repeats. */
+  /** The exchange that this replay repeats. */
   readonly replayOf?: string
   readonly isPinned: boolean
   /** The user's words about it; empty without. */
   readonly note: string
   readonly verified?: Verified
-  /** Name of a webhook's event (`invoice.paid`, `push`) or an operation of GraphQL (`query Products`). */
+  /** The name of a webhook's event (`invoice.paid`, `push`) or of a GraphQL operation (`query Products`). */
   readonly event?: string
   /** The capture fell behind: bytes of it were not kept although they were within the bounds. */
   readonly isIncomplete: boolean
 }
 
-/** One exchange in full. */
+/** An exchange with all details. */
 export interface ExchangeDetail extends ExchangeRow {
-  /** Absent for what the server refused, and for connections and flows. */
+  /** The request. Absent if the server refused it, and for connections and flows. */
   readonly request?: Message
-  /** Heads of 1xx answers in front of the answer, each character a byte. A 101 is the answer itself. */
+  /** Heads of 1xx responses in front of the response, each character a byte. A 101 is the response itself. */
   readonly interim: readonly string[]
-  readonly answer?: Message
-  /** Subprotocol and extensions of a WebSocket as agreed. */
+  readonly response?: Message
+  /** The agreed subprotocol and extensions of a WebSocket. */
   readonly websocket?: { readonly protocol: string; readonly isCompressed: boolean }
-  /** What its `code` means, what is wrong with the app's answer, and what to do. */
+  /** The meaning of `code`, the fault of the app's response, and what to do. */
   readonly explanation?: string
-  /** Whether it can be sent again; else the code that says why not. */
+  /** Whether it can be sent again; otherwise the code that says why not. */
   readonly replayable: true | ErrorCode
 }
 
 /** A WebSocket message or a server-sent event. */
 export interface Frame extends Kept {
-  /** From 0, in the order in which they came, both directions counted together. */
+  /** The position from 0, in the order of arrival, with both directions counted together. */
   readonly index: number
   /** Milliseconds since `startedAt`. */
   readonly atMs: number
   readonly from: 'visitor' | 'app'
   readonly type: 'text' | 'binary' | 'ping' | 'pong' | 'close' | 'event'
-  /** Content of text messages, of events (their `data`), and a close's reason. */
+  /** The content of a text message or an event (its `data`), or the reason of a close. */
   readonly text?: string
-  /** Content of everything else. */
+  /** The content of any other message. */
   readonly base64?: string
-  /** Of a close. */
+  /** The code of a close. */
   readonly closeCode?: number
-  /** It was sent with permessage-deflate; content and bytes are those after inflating. */
+  /** Whether it was sent with permessage-deflate; content and bytes are those after inflating. */
   readonly isCompressed?: true
-  /** Of an event: its `event` and `id` fields. */
+  /** The `event` field of an event. */
   readonly event?: string
   readonly eventId?: string
 }
 
-/** What the session is: shown in the page's head and in its empty state. */
+/** A session of the inspector, for the head of the page and its empty state. */
 export interface Session {
   readonly version: string
   readonly startedAt: string
@@ -161,10 +170,10 @@ export interface Session {
     readonly name: string
     readonly kind: 'http' | 'tcp' | 'tls' | 'udp'
     readonly url: string
-    /** `localhost:3000` */
+    /** The address of the app, such as `localhost:3000`. */
     readonly service: string
   }[]
-  /** See `InspectOptions`. */
+  /** The bounds, as in `InspectOptions`. */
   readonly bounds: Bounds
   readonly used: {
     readonly memoryBytes: number
@@ -172,7 +181,7 @@ export interface Session {
     readonly frames: number
     readonly pinned: number
   }
-  /** Since the start: what the capture did not keep although it was asked to. */
+  /** The amounts since the start that the capture lost although it should have stored them. */
   readonly dropped: {
     /** The oldest ones, when a bound was reached. */
     readonly exchanges: number
@@ -181,9 +190,9 @@ export interface Session {
     /** Requests that passed uncaptured while it sampled. */
     readonly unsampled: number
   }
-  /** More requests come than a person can read: only some are captured. */
+  /** Whether only some requests are captured, because more come than a person can read. */
   readonly isSampling: boolean
-  /** Path of the SQLite file, when entries are kept across restarts. */
+  /** The path of the SQLite file that stores entries across restarts. */
   readonly store?: string
 }
 
@@ -199,11 +208,11 @@ export interface Bounds {
 
 /** A line of `GET events`. */
 export type InspectEvent =
-  /** It began, or something of it changed; at most about ten a second for each exchange. */
+  /** An exchange started or changed. At most about ten such events a second for each exchange. */
   | { readonly type: 'exchange'; readonly exchange: ExchangeRow }
   | { readonly type: 'frame'; readonly id: string; readonly frame: Frame }
   | { readonly type: 'removed'; readonly ids: readonly string[] }
-  /** They changed, and the filter does not match them, or not any more. */
+  /** These exchanges changed and do not match the filter (any more). */
   | { readonly type: 'unmatched'; readonly ids: readonly string[] }
   | { readonly type: 'session'; readonly session: Session }
   /** Every 15 s without another line. */
@@ -211,38 +220,41 @@ export type InspectEvent =
   /** The reader was too slow, and lines are missing: read the list again. */
   | { readonly type: 'behind' }
 
-/** What to change of a request before it is sent again. Everything else stays byte for byte. */
+/** The changes to a request before it is sent again. Everything else stays byte for byte. */
 export interface Edit {
   readonly method?: string
-  /** With query. */
+  /** The path with its query. */
   readonly path?: string
   /**
    * All fields, in order. Content-Length and Transfer-Encoding are left out and follow from the body. A value that still is the
    * mask stands for the captured one.
    */
   readonly fields?: readonly { readonly name: string; readonly value: string }[]
-  /** As text (UTF-8), or as base64. In a form, a value that still is the mask stands for the captured one, too. */
+  /** The body, as text (UTF-8) or base64. In a form, a value that still is the mask stands for the captured one as well. */
   readonly body?: string
   readonly bodyBase64?: string
 }
 
-/** Body of `POST exchanges/:id/replay`. */
+/** The body of `POST exchanges/:id/replay`. */
 export interface ReplayRequest {
   readonly edit?: Edit
-  /** 1 to 100, one after the other. Default 1. */
+  /** The number of times, 1 to 100, one after the other. Default 1. */
   readonly times?: number
   /**
-   * `true`: with a fresh signature of the service's provider (`verify`); no webhook: `REPLAY_IMPOSSIBLE`. `false`: as it was captured.
-   * Default: fresh for a webhook whose signature was valid, because that would be too old by now.
+   * Whether to sign again with the service's provider (`verify`). If it is not a webhook: `REPLAY_IMPOSSIBLE`. `false`: as it
+   * was captured. Default: fresh for a webhook whose signature was valid, because that would be too old by now.
    */
   readonly resign?: boolean
 }
 
-/** Its answer, once all of them are over. */
+/** The response to a replay, once all repetitions have ended. */
 export interface ReplayResult {
   readonly replays: readonly {
     readonly exchange: ExchangeRow
-    /** `same`: status and body are. `fixed`: an error (5xx or none) became none. `regressed`: the other way round. */
+    /**
+     * The comparison with the first response. `same`: status and body are equal. `fixed`: an error (5xx or none) became none.
+     * `regressed`: the other way round.
+     */
     readonly verdict: 'same' | 'fixed' | 'regressed' | 'different'
   }[]
 }
@@ -253,47 +265,52 @@ export interface DiffPart {
   readonly text: string
 }
 
-/** Two versions of something, and whether they are equal. */
+/** Two versions of a value, and whether they are equal. */
 export interface Compared<Value> {
   readonly a: Value
   readonly b: Value
   readonly isSame: boolean
 }
 
-/** How two messages differ. Secrets are masked, and equal masks may hide different values: `isSame` compares the real ones. */
+/**
+ * The differences of two messages. Secrets are masked, and equal masks may hide different values: `isSame` compares the real
+ * ones.
+ */
 export interface MessageDiff {
-  /** Method and path, or status and reason. */
+  /** The method and path, or the status and reason. */
   readonly first: Compared<string>
-  /** Those in `a` in their order, then those only in `b`. A name that comes twice is two entries. */
+  /** The fields of `a` in their order, then those only in `b`. A name that comes twice is two entries. */
   readonly fields: readonly (Compared<string | null> & { readonly name: string })[]
   readonly body: {
     readonly isSame: boolean
-    /** `binary`: no parts. `cut`: one of them was not kept whole, and what is kept is compared. */
+    /** The kind of the comparison. `binary`: no parts. `cut`: one of them was not kept whole, and what is kept is compared. */
     readonly kind: 'text' | 'json' | 'binary' | 'cut'
     readonly parts: readonly DiffPart[]
   }
 }
 
-/** Answer of `GET diff?a&b`. */
+/** The body of the response to `GET diff?a&b`. */
 export interface Diff {
   readonly a: ExchangeRow
   readonly b: ExchangeRow
   readonly verdict: ReplayResult['replays'][number]['verdict']
   readonly request: MessageDiff
-  readonly answer: MessageDiff
+  readonly response: MessageDiff
 }
 
-/** Body of `POST wait`. */
+/** The body of `POST wait`. */
 export interface WaitRequest {
-  /** Default: every exchange. */
+  /** The filter. Default: every exchange. */
   readonly filter?: string
-  /** Default 30,000; at most 600,000. Above: 408 `WAIT_TIMEOUT`. */
+  /** The longest wait, in milliseconds. Default 30,000; at most 600,000. If exceeded: 408 `WAIT_TIMEOUT`. */
   readonly timeoutMs?: number
-  /** Also those that are here already and came later than this id. Default: those that end from now on. */
+  /**
+   * The id of an exchange: earlier ones do not count, and later ones that have ended do. Default: those that end from now on.
+   */
   readonly after?: string
 }
 
-/** Any answer with a status of 400 or above. */
+/** The body of every response with a status of 400 or above. */
 export interface ApiError {
   readonly error: { readonly code: ErrorCode; readonly message: string }
 }

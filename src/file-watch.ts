@@ -3,7 +3,7 @@
 import { type FSWatcher, realpathSync, statSync, watch } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 
-/** A file that is written in pieces is read when it has been left alone for so long. */
+/** A file that is written in pieces is read when it has been left alone for this long. */
 const SETTLE_MS = 50
 
 export class FileWatch {
@@ -11,12 +11,12 @@ export class FileWatch {
   readonly #changed: () => void
   readonly #failed: (error: Error) => void
   #watchers: FSWatcher[] = []
-  /** As it was when `changed` was called last. */
+  /** The state of the files when `changed` was called last. */
   #seen: string
   #looked = ''
   #timer: ReturnType<typeof setTimeout> | undefined
 
-  /** `failed`: changes will go unnoticed. */
+  /** Watches `paths`. `failed` is called if changes will go unnoticed. */
   constructor(paths: readonly string[], changed: () => void, failed: (error: Error) => void) {
     this.#paths = paths.map(path => resolve(path))
     this.#changed = changed
@@ -47,7 +47,7 @@ export class FileWatch {
     for (const watcher of earlier) watcher.close()
   }
 
-  /** Something in the folder is different. However much happens there, it is looked at once in a while. */
+  /** Called when something in the folder changed. However much happens there, it is looked at once in a while. */
   #stirred(): void {
     this.#timer ??= setTimeout(() => {
       this.#timer = undefined
@@ -55,11 +55,11 @@ export class FileWatch {
       if (stamp === this.#seen) return
       if (stamp === this.#looked) {
         this.#seen = stamp
-        // A link may lead elsewhere now.
+        // A link may lead somewhere else now.
         this.#watchFolders()
         this.#changed()
       } else {
-        // It may be under way still.
+        // It may be in progress still.
         this.#looked = stamp
         this.#stirred()
       }

@@ -2,7 +2,7 @@
 
 import type { Allotment, Refusal } from './plugin.ts'
 
-/** On average `limit` in a window, all of them at once if need be. */
+/** An allowance of `limit` requests in a window on average, all of them at once if necessary. */
 export interface Allowance {
   readonly limit: number
   readonly windowMs: number
@@ -11,11 +11,11 @@ export interface Allowance {
 /** Addresses remembered at once: some 1 MB. Above, the one that has been quiet for longest is forgotten. */
 export const MAX_SOURCES = 10_000
 
-/** Fewer are not worth a lane: it would end at once. */
+/** The minimum number that is worth a lane; with fewer, the lane would end at once. */
 const MIN_ALLOTTED = 16
 /** Allotments at once that nothing takes from yet. */
 const MAX_UNUSED = 64
-/** What a counter of threads can hold. */
+/** The maximum number that a counter of threads can hold. */
 const MAX_LEFT = 1_000_000_000
 
 /**
@@ -27,7 +27,7 @@ export class Gcra {
   readonly #windowMs: number
   readonly #maxKeys: number
   readonly #wholeAt = new Map<string, number>()
-  /** Of keys that threads take for. */
+  /** The allotments of keys that threads draw from. */
   readonly #allotted = new Map<string, KeyAllotment>()
 
   constructor({ limit, windowMs }: Allowance, maxKeys: number = MAX_SOURCES) {
@@ -40,7 +40,9 @@ export class Gcra {
     return this.#wholeAt.size
   }
 
-  /** What a key has left, for threads to take from as well; `undefined`: too few. The same one for all connections of a key. */
+  /**
+   * Lends threads the remaining requests of a key. `undefined` if too few are left. The same one for all connections of a key.
+   */
   allot(key: string, nowMs: number): Allotment | undefined {
     const shared = this.#allotted.get(key)
     if (shared !== undefined) return shared
@@ -51,7 +53,7 @@ export class Gcra {
     return made
   }
 
-  /** How many a key may take at once now. */
+  /** Returns how many requests a key may make at once now. */
   availableOf(key: string, nowMs: number): number {
     const usedMs = Math.max(0, (this.#wholeAt.get(key) ?? nowMs) - nowMs)
     // A rounding error must not cost a whole one.
@@ -62,7 +64,7 @@ export class Gcra {
     for (const one of this.#allotted.values()) if (one.isUnused) one.drop()
   }
 
-  /** Takes one if there is one: 0, else the milliseconds until there is. */
+  /** Takes one if there is one: 0, otherwise the milliseconds until there is. */
   take(key: string, nowMs: number): number {
     const allotted = this.#allotted.size === 0 ? undefined : this.#allotted.get(key)
     if (allotted !== undefined) return allotted.take(nowMs)
@@ -77,7 +79,7 @@ export class Gcra {
     return wholeAt === undefined ? 0 : Math.max(0, wholeAt + this.#intervalMs - this.#windowMs - nowMs)
   }
 
-  /** Takes so many, whether they are there or not. */
+  /** Takes this many, whether they are there or not. */
   count(key: string, nowMs: number, count = 1): void {
     const wholeAt = Math.max(this.#wholeAt.get(key) ?? nowMs, nowMs) + count * this.#intervalMs
     // Behind all others: the map is in the order in which keys were last seen.
@@ -89,7 +91,7 @@ export class Gcra {
     }
   }
 
-  /** What was counted last did not count. */
+  /** Undoes the last count of a key. */
   giveBack(key: string): void {
     const wholeAt = this.#wholeAt.get(key)
     if (wholeAt !== undefined) this.#wholeAt.set(key, wholeAt - this.#intervalMs)
@@ -97,8 +99,8 @@ export class Gcra {
 }
 
 /**
- * What one key has left, in memory that threads share. What they took is counted at the next renewal: a bucket
- * that was full until then fills later for it, so they never get more than the bucket has.
+ * The remaining requests of one key, in memory that threads share. Their draws are counted at the next renewal: a bucket that
+ * was full until then fills later for it, so they never get more than the bucket has.
  */
 class KeyAllotment implements Allotment {
   readonly left: Int32Array<SharedArrayBuffer> = new Int32Array(new SharedArrayBuffer(4))
@@ -106,7 +108,7 @@ class KeyAllotment implements Allotment {
   readonly #key: string
   readonly #over: () => void
   #users = 0
-  /** What `left` was at the last renewal. */
+  /** The value of `left` at the last renewal. */
   #given = 0
 
   constructor(gcra: Gcra, key: string, nowMs: number, over: () => void) {
@@ -138,11 +140,11 @@ class KeyAllotment implements Allotment {
     const left = Math.max(0, Atomics.load(this.left, 0))
     this.#count(this.#given - left, nowMs)
     this.#given = this.#gcra.availableOf(this.#key, nowMs)
-    // What threads take meanwhile stays taken.
+    // Draws of threads in the meantime stay counted.
     Atomics.add(this.left, 0, this.#given - left)
   }
 
-  /** As `Gcra.take`. */
+  /** Counts a request, like `Gcra.take`. */
   take(nowMs: number): number {
     if (this.#takeOne()) return 0
     this.renew(nowMs)
@@ -172,7 +174,7 @@ export function isAllowance({ limit, windowMs }: Allowance): boolean {
   )
 }
 
-/** What a visitor gets that asks too often. `of`: whose rate it is, such as `visitor`. */
+/** Makes the refusal of a visitor that asks too often. `of`: whose rate it is, such as `visitor`. */
 export function rateLimited({ limit, windowMs }: Allowance, waitMs: number, of: string): Refusal {
   const seconds = Math.ceil(waitMs / 1_000)
   return {

@@ -1,17 +1,22 @@
 // The guard of a tunnel as data: what its owner writes, and what of that goes to the server.
 
-/** Who may visit. One of them is enough; with none, all may. */
+/** The sign-in methods of a tunnel. A visitor needs one of them; without any, everyone may visit. */
 export interface SignInMethods {
   /**
    * A shared password, 6 to 256 characters: a page asks browsers for it, everything else sends it by HTTP Basic with any user
    * name. It leaves the client as a scrypt hash. Default none.
    */
   readonly password?: string
-  /** Tokens that machines send as `Authorization: Bearer`, 16 to 255 visible ASCII characters each. Hashed likewise. Default none. */
+  /** Tokens that machines send as `Authorization: Bearer`, 16 to 255 visible ASCII characters each. They are hashed as well. Default none. */
   readonly bearer?: string | readonly string[]
+  /**
+   * The header whose value is the token of `bearer`, such as `X-Api-Key`, for apps that use `Authorization` themselves. The app does not
+   * get this header. Default: `Authorization: Bearer`.
+   */
+  readonly bearerHeader?: string
   /** Tokens of an issuer that the server's operator has listed. Default none. */
   readonly jwt?: JwtRule
-  /** `true`: signed links let their holders in, as `tunnel.link()` and `localtunnels link` make them. Default `false`. */
+  /** Whether signed links admit their holders, as `tunnel.link()` and `localtunnels link` make them. Default `false`. */
   readonly links?: boolean
   /** Accounts of an OpenID Connect issuer for which the server has a login. Default none. */
   readonly login?: LoginRule
@@ -22,55 +27,60 @@ export interface SignInMethods {
   readonly certificate?: CertificateRule
 }
 
-/** Whose certificates let in. Each part that is given must fit. */
+/** A rule for the certificates of visitors. Each part that is given must fit. */
 export interface CertificateRule {
-  /** PEM of the authorities that sign them, 20 at most. A certificate that signs itself stands for itself. */
+  /** The PEM text of the authorities that sign them, at most 20. A certificate that signs itself stands for itself. */
   readonly ca: string
-  /** Common names, DNS names or e-mail addresses; a `*` may stand for the beginning: `*@example.com`. Case does not matter. Default: any. */
+  /**
+   * The common names, DNS names or e-mail addresses; a `*` may stand for the beginning: `*@example.com`. Case does not matter.
+   * Default: any.
+   */
   readonly names?: readonly string[]
   /** Fields of the subject that must have these values, such as `{ OU: 'ops' }`. Default: any. */
   readonly subject?: Readonly<Record<string, string>>
-  /** SHA-256 in hexadecimal, colons or not. Default: any. */
+  /** The SHA-256 fingerprints in hexadecimal, with or without colons. Default: any. */
   readonly fingerprints?: readonly string[]
 }
 
-/** Signed webhooks. The client checks the signatures. */
+/** A rule for signed webhooks. The client checks the signatures. */
 export interface WebhookRule {
-  /** Who signs them. `standard`: Standard Webhooks, as Svix and others do. */
+  /** The provider that signs them. `standard`: Standard Webhooks, as Svix and others do. */
   readonly provider: 'standard' | 'stripe' | 'github' | 'slack' | 'shopify'
-  /** As the provider shows it. Several hold while one is replaced by another. It never leaves this machine. */
+  /** The secret, as the provider shows it. Several hold while one is replaced by another. It never leaves this machine. */
   readonly secret: string | readonly string[]
-  /** How old a signature may be, and how far from the future, in seconds; `0`: any. Default 300, as the providers say. */
+  /** The maximum age of a signature, also into the future, in seconds; `0`: any. Default 300, as the providers say. */
   readonly toleranceSeconds?: number
   /** Bytes of a body that are kept until it is checked; a longer one gets 413. Default 1 MiB. */
   readonly maxBodyBytes?: number
 }
 
 /** Ways in of a path and all below it. */
-export interface PathWaysIn extends SignInMethods {
-  /** Webhooks with a valid signature; others get 401. The path has no other way in, and none below it has rules. Default none. */
+export interface PathSignInMethods extends SignInMethods {
+  /** Webhooks with a valid signature; others get 401. The path has no other sign-in method, and none below it has rules. Default none. */
   readonly webhook?: WebhookRule
 }
 
 export interface JwtRule {
-  /** As in the token's `iss`. */
+  /** The issuer, as in the token's `iss`. */
   readonly issuer: string
-  /** As in the token's `aud`. */
+  /** The audience, as in the token's `aud`. */
   readonly audience: string
   /** Claims that must have these values; `*` stands for any characters, and one value of a list is enough. Default: any. */
   readonly claims?: Readonly<Record<string, string>>
 }
 
 export interface LoginRule {
-  /** URL of the issuer, as the server has it. */
+  /** The URL of the issuer, as the server has it. */
   readonly issuer: string
-  /** Verified e-mail addresses that may visit: `anna@example.com`, `*@example.com`. Default: every account of the issuer. */
+  /**
+   * The verified e-mail addresses that may visit: `anna@example.com`, `*@example.com`. Default: every account of the issuer.
+   */
   readonly emails?: readonly string[]
 }
 
 /** Requests that one address may make: on average `limit` in a window, all of them at once if need be. */
 export interface RateRule {
-  /** At least 1. */
+  /** The number of requests, at least 1. */
   readonly limit: number
   /** Milliseconds, from 1,000 to 86,400,000. */
   readonly windowMs: number
@@ -78,28 +88,37 @@ export interface RateRule {
 
 /** The guard of a tunnel. Everything that cannot be used: `OPTION_INVALID`. */
 export interface GuardOptions extends SignInMethods {
-  /** Addresses and CIDR ranges that may visit; `::/0` has no IPv4 ones. Default: all. Others: 403 `ADDRESS_REFUSED`. */
-  readonly allow?: readonly string[]
-  /** Addresses and CIDR ranges that may not, even if `allow` has them: with it at most 1,000. Default none. */
-  readonly deny?: readonly string[]
-  /** Per visitor address; IPv6 per /64. Requests, or connections of raw tunnels. Default none. Above: 429 `RATE_LIMITED`. */
-  readonly rate?: RateRule
-  /** How long the tunnel may be visited, from the client's start. Milliseconds. Default: no end. After it: 410 `TUNNEL_EXPIRED`. */
-  readonly ttlMs?: number
-  /** Paths that need no way in: `/health`, `/assets/*`. Case matters. Default none. */
-  readonly open?: readonly string[]
-  /** Other ways in for paths and what is below them: the longest path wins and replaces the ways in. Default none. */
-  readonly paths?: Readonly<Record<string, PathWaysIn>>
   /**
-   * `true`: preflights of browsers (OPTIONS without a body) reach the app without a way in; of its answer they get the status and
-   * `Access-Control-*`. Pages of other sites see the codes of refusals. Default `false`: 401.
+   * Addresses and CIDR ranges that may visit; `::/0` has no IPv4 ones. Countries of the server's file: `country:DE`, and `country:unknown` for
+   * addresses that the file does not have; without a file `GUARD_UNAVAILABLE`. Default: all. Others: 403 `ADDRESS_REFUSED`.
+   */
+  readonly allow?: readonly string[]
+  /** Addresses, CIDR ranges and countries that may not, even if `allow` has them: with it at most 1,000. Default none. */
+  readonly deny?: readonly string[]
+  /**
+   * The rate for each visitor address; IPv6 per /64. Requests, or connections of raw tunnels. Default none. If exceeded: 429
+   * `RATE_LIMITED`.
+   */
+  readonly rate?: RateRule
+  /**
+   * The time from the client's start for which the tunnel may be visited. Milliseconds. Default: no end. After it: 410
+   * `TUNNEL_EXPIRED`.
+   */
+  readonly ttlMs?: number
+  /** Paths that need no sign-in method: `/health`, `/assets/*`. Case matters. Default none. */
+  readonly open?: readonly string[]
+  /** Other sign-in methods for paths and everything below them; the longest path wins. Default none. */
+  readonly paths?: Readonly<Record<string, PathSignInMethods>>
+  /**
+   * Whether preflights of browsers (OPTIONS without a body) reach the app without a sign-in; the browser gets only the status
+   * and `Access-Control-*` of the response. Pages of other sites see the codes of refusals. Default `false`: 401.
    */
   readonly cors?: boolean
-  /** Header lines for the app, in place of the visitor's. Default none. */
+  /** The header lines for the app, which replace the visitor's. Default none. */
   readonly requestHeaders?: Readonly<Record<string, string>>
-  /** Header lines added to answers. Default none. */
+  /** The header lines that the server adds to responses. Default none. */
   readonly responseHeaders?: Readonly<Record<string, string>>
-  /** How long a browser stays signed in. Milliseconds. Default 43,200,000 (12 h). */
+  /** The time for which a browser stays signed in. Milliseconds. Default 43,200,000 (12 h). */
   readonly sessionMs?: number
   /**
    * Signs sessions and links: at least 32 characters. With the same one, both outlive the client, and the clients of a pool
@@ -111,8 +130,10 @@ export interface GuardOptions extends SignInMethods {
 /** Ways in, as the server gets them: nothing that would open another server. */
 export interface WaysDefinition {
   readonly password?: { readonly salt: string; readonly hash: string }
-  /** SHA-256, base64url. */
+  /** The SHA-256 of each token, base64url. */
   readonly bearer?: readonly string[]
+  /** In lower case. */
+  readonly bearerHeader?: string
   readonly jwt?: JwtRule
   readonly links?: true
   readonly login?: LoginRule
@@ -129,28 +150,31 @@ export interface GuardDefinition
   readonly key: string
   /** Milliseconds left for visits, from now. */
   readonly leftMs?: number
-  /** Links taken back. */
+  /** Links revoked. */
   readonly revoked?: readonly string[]
 }
 
 export const DEFAULT_SESSION_MS = 43_200_000
-/** Links that one tunnel can have taken back at once; each is forgotten when it would have expired. */
+/** Links that one tunnel can have revoked at once; each is forgotten when it would have expired. */
 export const MAX_REVOKED = 1_000
 
-/** What a link lets its holder do. */
+/** The options of a link. */
 export interface LinkOptions {
-  /** Where the link leads, and what it opens: the path and all below it. Default `/`, everything. */
+  /** The path that the link leads to, and opens with all paths below it. Default `/`, everything. */
   readonly path?: string
-  /** How long it works. Milliseconds, at most 2,592,000,000 (30 days). Default 86,400,000 (a day). */
+  /** The time for which the link works. Milliseconds, at most 2,592,000,000 (30 days). Default 86,400,000 (a day). */
   readonly forMs?: number
-  /** `true`: it works once, and the visitor presses a button first, because mail scanners follow links. Default `false`. */
+  /**
+   * Whether the link works once only. The visitor then presses a button first, because mail scanners follow links. Default
+   * `false`.
+   */
   readonly once?: boolean
 }
 
-/** What a link says. */
+/** The content of a link. */
 export interface LinkContent {
   readonly id: string
-  /** Name of its tunnel: another one with the same secret does not take it. Older clients leave it out. */
+  /** The name of its tunnel: another tunnel with the same secret does not accept it. Older clients leave it out. */
   readonly tunnel?: string
   readonly path: string
   /** Seconds since 1970. */
@@ -158,7 +182,7 @@ export interface LinkContent {
   readonly once?: true
 }
 
-/** Below this path a guarded tunnel's host is the guard's. */
+/** The path below which a guarded tunnel's host belongs to the guard. */
 export const GUARD_PATH = '/.localtunnels/'
 export const LINK_PURPOSE = 'link'
 

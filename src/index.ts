@@ -4,6 +4,8 @@ export type { Branding } from './branding.ts'
 export type { Exchange, SeenMessage, WaitOptions, Watchable } from './client/contracts/watching.ts'
 export type { ClientLimits } from './client/limits.ts'
 export type {
+  AwayOptions,
+  ConnectOptions,
   FetchHandler,
   HealthOptions,
   HttpTunnelOptions,
@@ -26,6 +28,7 @@ export { type HandlerServer, upgradeWebSocket } from './client/origins/upgrades.
 export type { Tunnel } from './client/tunnels/tunnel.ts'
 export { defineConfig } from './config/define.ts'
 export type { ClientFile, ServerFile } from './config/input.ts'
+export { type Countries, type CountryFile, openCountries } from './countries.ts'
 export { ERRORS, type ErrorCode, type ErrorEntry, TunnelError } from './errors.ts'
 export type {
   CertificateRule,
@@ -33,7 +36,7 @@ export type {
   JwtRule,
   LinkOptions,
   LoginRule,
-  PathWaysIn,
+  PathSignInMethods,
   RateRule,
   SignInMethods,
   WebhookRule,
@@ -93,6 +96,6 @@ export type { BreakerRule, TunnelRule } from './server/settings/tunnel-rule.ts'
 export type { UsedLinks } from './store.ts'
 export { openInbox, openOperations, openUsedLinks } from './stores/open.ts'
 export type { ReadToken, TokenFault, TokenIdentity, TokenReader, TokenScope } from './tokens.ts'
-export { connectTunnel, TunnelClient } from './tunnel-client.ts'
+export { type ConnectToOptions, connectTo, connectTunnel, TunnelClient } from './tunnel-client.ts'
 export { TunnelServer } from './tunnel-server.ts'
 export { VERSION } from './version.ts'

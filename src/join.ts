@@ -1,10 +1,10 @@
 // Joins one stream to one socket and moves bytes both ways, understanding none of them: at the client towards the
 // origin, at the server towards the visitor of a raw tunnel.
 
+import { type Account, SendQueue } from './bytes.ts'
 import { type ErrorCode, TunnelError } from './errors.ts'
 import type { ByteStream, StreamHandler } from './session/byte-stream.ts'
 import type { Socket, SocketHandler, Splice, SpliceDone } from './socket.ts'
-import { type Account, Unsent } from './unsent.ts'
 
 /**
  * Pieces one way after which a raw connection is a conversation: from then on another thread moves them, where the platform
@@ -13,29 +13,29 @@ import { type Account, Unsent } from './unsent.ts'
 const CONVERSATION_PIECES = 64
 
 /**
- * A stream's handler; `socketHandler` is that of the socket. Either side may come first. What the stream brings before
- * there is a socket waits, bounded by the stream's first credit; a socket that comes first must be paused until then.
+ * A stream's handler; `socketHandler` is that of the socket. Either side may come first. Bytes of the stream wait until there
+ * is a socket, bounded by the stream's first credit; a socket that comes first must be paused until then.
  */
 export class Join implements StreamHandler {
   readonly socketHandler: SocketHandler
   #stream: ByteStream | undefined
   #socket: Socket | undefined
   /** Bytes for the socket that its kernel buffer has no room for yet. */
-  readonly #unsent: Unsent = new Unsent()
+  readonly #unsent: SendQueue = new SendQueue()
   readonly #brokenCode: ErrorCode
   readonly #isRaw: boolean
   #sentPieces = 0
   #receivedPieces = 0
-  /** Why it failed, if it did. */
+  /** The code of the failure, if there was one. */
   failure: ErrorCode | undefined
   #hasStreamEnded = false
   #hasSocketEnded = false
   #isOver = false
 
   /**
-   * `brokenCode`: what the far end of the stream gets when the socket breaks with an error that has no code of its own.
-   * `isRaw`: the stream carries one raw connection, and no requests. `closed`: the socket is gone, with the error that
-   * ended it; called once.
+   * Joins a stream to a socket. `brokenCode` is the code for the far end of the stream if the socket breaks with an error that
+   * has no code of its own. `isRaw`: the stream carries one raw connection, and no requests. `closed`: the socket is gone, with
+   * the error that ended it; called once.
    */
   constructor(brokenCode: ErrorCode, isRaw: boolean, closed?: (error?: Error) => void) {
     this.#brokenCode = brokenCode
@@ -63,7 +63,7 @@ export class Join implements StreamHandler {
     }
   }
 
-  /** Whether there is nothing left to do: a dial under way may stop. */
+  /** Whether there is nothing left to do: a dial in progress may stop. */
   get isOver(): boolean {
     return this.#isOver
   }
@@ -94,19 +94,19 @@ export class Join implements StreamHandler {
   }
 
   useSocket(socket: Socket): void {
-    if (this.#isOver) return socket.terminate()
+    if (this.#isOver) return socket.terminate(this.failure)
     this.#socket = socket
     this.#drain(socket)
   }
 
-  /** There is not going to be a socket, or the one there is to be cut. */
+  /** Ends the join: there will be no socket, or the one there is is cut. */
   fail(code: ErrorCode): void {
     if (this.#isOver) return
     this.#isOver = true
     this.failure = code
     this.#unsent.clear()
     this.#stream?.reset(code)
-    this.#socket?.terminate()
+    this.#socket?.terminate(code)
   }
 
   // ── From the stream ────────────────────────────────────────────────────────────────────────────────────────
@@ -140,10 +140,10 @@ export class Join implements StreamHandler {
     this.#isOver = true
     this.failure = code
     this.#unsent.clear()
-    this.#socket?.terminate()
+    this.#socket?.terminate(code)
   }
 
-  /** What the socket brings may be moved from its next turn on, if the stream has a link by then. */
+  /** Lets bytes of the socket move to a link from its next turn on, if the stream has a link by then. */
   #moveToLink(): void {
     if (this.#socket?.requestSplice?.()) this.#stream?.moveToLink()
   }
@@ -155,7 +155,7 @@ export class Join implements StreamHandler {
     if (this.#hasStreamEnded && this.#unsent.isEmpty) socket.end()
   }
 
-  /** Credit goes back only for what a kernel buffer holds: a slow reader stops the writer at the other end. */
+  /** Gives credit for bytes in a kernel buffer only, so that a slow reader stops the writer at the other end. */
   #consumed(count: number): void {
     if (count > 0) this.#stream?.consumed(count)
   }

@@ -3,7 +3,7 @@
 import type { FFIFunction, Library } from 'bun:ffi'
 import { createRequire } from 'node:module'
 
-/** glibc, and what musl calls itself; the one of macOS. */
+/** The names of the C library: glibc, musl and that of macOS. */
 const NAMES: Readonly<Record<string, readonly string[]>> = {
   linux: ['libc.so.6', 'libc.musl-x86_64.so.1', 'libc.musl-aarch64.so.1'],
   darwin: ['libSystem.B.dylib'],

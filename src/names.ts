@@ -54,7 +54,7 @@ export function isValidSubdomain(name: string): boolean {
   return LABEL.test(name)
 }
 
-/** What to write instead of a text that is not a domain name, after a colon; empty if nothing better is known. */
+/** Returns a hint, after a colon, what to write instead of a text that is not a domain name. Empty if there is no hint. */
 export function domainHint(text: string): string {
   const [, scheme = '', star = '', name = '', rest = ''] = /^(\w+:\/\/)?(\*\.)?([^:/]*)(.*)$/.exec(text) ?? []
   if (!name.split('.').every(label => LABEL.test(label.toLowerCase())))
@@ -81,15 +81,15 @@ export function isValidPort(port: number): boolean {
   return (port | 0) === port && port > 0 && port < 65_536
 }
 
-/** What is said of a port that is none. `given`: its option and value. */
+/** Returns the error for a text that is not a port. `given`: its option and value. */
 export const noPort = (given: string, lowest: 0 | 1 = 1): TunnelError =>
-  new TunnelError('PORT_INVALID', `${given}: a port is a number from ${lowest} to 65535.`)
+  new TunnelError('OPTION_INVALID', `${given}: a port is a number from ${lowest} to 65535.`)
 
-/** What `parseHost` makes of a host. */
+/** The parts of a host. */
 export interface HostParts {
-  /** Without port and without the brackets of an IPv6 address. */
+  /** The host name without port and without the brackets of an IPv6 address. */
   readonly hostname: string
-  /** 1 to 65535; `undefined` when none was given. */
+  /** The port, 1 to 65535. `undefined` if there is none. */
   readonly port: number | undefined
 }
 
@@ -99,7 +99,7 @@ const ADDRESS = /^[0-9a-f:.]*:[0-9a-f:.]*(?:%[\w.-]+)?$/i
 
 /**
  * Splits `example.com:8080`, `[::1]:80`, or a bare host (also a bare `::1`). Throws `OPTION_INVALID` for what cannot
- * be a host, `PORT_INVALID` for a port outside 1 to 65535.
+ * be a host, `OPTION_INVALID` for a port outside 1 to 65535.
  */
 export function parseHost(host: string): HostParts {
   if (!HOST.test(host)) return parseUnusualHost(host)
@@ -108,7 +108,7 @@ export function parseHost(host: string): HostParts {
   return { hostname: host.slice(0, colon), port: parsePort(host.slice(colon + 1)) }
 }
 
-/** IPv6 addresses, and everything that is wrong. Whether an address is one, the dial will say. */
+/** Parses IPv6 addresses, and throws for everything that is wrong. Whether an address is one, the dial will say. */
 function parseUnusualHost(host: string): HostParts {
   const [, bracketed, port] = /^\[(.*)\](?::(.*))?$/.exec(host) ?? []
   const address = bracketed ?? host
@@ -132,19 +132,19 @@ export function isLoopback(hostname: string): boolean {
   return /^(?:.*\.)?localhost$|^\[?::1\]?$/.test(name) || /^127(?:\.\d{1,3}){3}$/.test(name)
 }
 
-/** What `formatUrl` makes a URL of. */
+/** The parts of a URL. */
 export interface UrlParts {
-  /** `https` instead of `http`. Default `false`. */
+  /** Whether the scheme is `https` instead of `http`. Default `false`. */
   readonly secure?: boolean
-  /** Label in front of the host name. Default none. */
+  /** The label before the host name. Default none. */
   readonly subdomain?: string
   /** A name, or an address; an IPv6 address without brackets. */
   readonly hostname: string
-  /** Left out of the URL when it is the scheme's own (80 or 443). */
+  /** The port. The URL leaves it out if it is the scheme's own (80 or 443). */
   readonly port?: number
 }
 
-/** `http://name.example:8080`: scheme, label, host and port as a URL without a path. */
+/** Returns scheme, label, host and port as a URL without a path, such as `http://name.example:8080`. */
 export function formatUrl(parts: UrlParts): string {
   const { secure = false, subdomain, hostname, port } = parts
   const scheme = secure ? 'https' : 'http'
@@ -175,19 +175,19 @@ export function* alternativeNames(name: string): Generator<string, void, undefin
   for (let count = 0; count < 4; count++) yield `${generateSubdomain()}-${(Math.random() * 10_000) | 0}`
 }
 
-/** What `calculateBackoff` may be told. Times in milliseconds. */
+/** The options of `calculateBackoff`, in milliseconds. Times in milliseconds. */
 export interface BackoffOptions {
-  /** Upper bound of the second try's delay; it doubles with every further one. Default 500 ms. */
+  /** The upper bound of the second attempt's delay; it doubles with each further attempt. Default 500 ms. */
   readonly baseMs?: number
-  /** Upper bound of every delay. Default 5,000 ms, as `maxBackoffMs` of the client. */
+  /** The upper bound of every delay. Default 5,000 ms, as `maxBackoffMs` of the client. */
   readonly maxMs?: number
-  /** From 0 (included) to 1. Default `Math.random`. */
+  /** Returns a random number from 0 (included) to 1 (excluded). Default `Math.random`. */
   readonly random?: () => number
 }
 
 /**
- * How long to wait before try number `attempt`, counted from 1: the first goes at once, then anywhere between 0 and a
- * bound that doubles ("full jitter": a thousand clients that lost one server come back spread out, not in step).
+ * Returns how long to wait before attempt number `attempt`, counted from 1. The first is at once; later ones wait between 0 and
+ * a bound that doubles ("full jitter"), so that a thousand clients that lost one server do not return at the same moment.
  */
 export function calculateBackoff(attempt: number, options: BackoffOptions = {}): number {
   if (!(attempt > 1)) return 0
@@ -219,7 +219,7 @@ export function headersToRecord(
   return record
 }
 
-/** What an address of a server or an app has no use for, and was meant in another way; `undefined`: nothing. */
+/** Returns a part of the URL that the address of a server or an app cannot have. `undefined` if there is none. */
 export function unusedPart({ username, password, pathname, search, hash }: URL): string | undefined {
   if (username + password !== '') return 'a login'
   if (pathname !== '' && pathname !== '/') return 'a path'

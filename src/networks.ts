@@ -1,10 +1,13 @@
 // Lists of addresses and networks. An address is only in networks of its own family: `::/0` is every IPv6 address and no IPv4 one,
-// as with firewalls and routers; an operator who means both writes `0.0.0.0/0`, too.
+// as with firewalls and routers; an operator who means both writes `0.0.0.0/0` as well.
 
 import { BlockList, isIP } from 'node:net'
 
 export class Networks {
-  /** One `BlockList` of both takes an IPv4 address for the IPv6 address that it can be written as. */
+  /**
+   * The IPv4 ranges. One `BlockList` for both families would match an IPv4 address with an IPv6 range that it can be written
+   * in.
+   */
   readonly #ipv4 = new BlockList()
   readonly #ipv6 = new BlockList()
 
@@ -18,7 +21,7 @@ export class Networks {
     return true
   }
 
-  /** `false`, too, for what is no address. */
+  /** Whether the address is in a range. `false` for a text that is not an address. */
   has(address: string): boolean {
     const plain = plainAddress(address)
     const family = isIP(plain)

@@ -1,16 +1,16 @@
 // Contracts: what an operator's view of a server keeps across restarts, and where admin actions are written down.
 
-/** How long one row of traffic is. */
+/** The length of a row of traffic. */
 export type Span = 'minute' | 'hour' | 'day'
 
-/** What visitors of a tunnel did in one span. */
+/** The traffic of a tunnel in one span. */
 export interface Traffic {
   readonly tunnel: string
-  /** Beginning of the span, milliseconds since 1970. */
+  /** The beginning of the span, in milliseconds since 1970. */
   readonly atMs: number
   /** Requests that are over. */
   readonly requests: number
-  /** Those of them with a status of 500 or above, or without an answer. */
+  /** The number of requests with a status of 500 or above, or without a response. */
   readonly errors: number
   readonly bytesIn: number
   readonly bytesOut: number
@@ -26,7 +26,7 @@ export interface Ban {
   readonly value: string
   readonly reason: string
   readonly sinceMs: number
-  /** `undefined`: until it is taken back. */
+  /** The end of the ban. `undefined` if it lasts until the operator removes it. */
   readonly untilMs?: number
 }
 
@@ -39,27 +39,27 @@ export interface OperationsStore {
   /** Forgets minutes older than a day, hours older than 60 days and days older than three years. */
   prune(nowMs: number): void
   bans(): readonly Ban[]
-  /** Another number once another program has written to what this one keeps: its bans may be others then. */
+  /** Returns a number that changes when another program has written to the store: its bans may have changed. */
   version(): number
-  /** Returns its id: the one it has, or a new one. A ban with an id that is there already is left as it is. */
+  /** Returns its id: the one it has, or a new one. A ban with an id that is there already is left unchanged. */
   saveBan(ban: Omit<Ban, 'id'> & Partial<Pick<Ban, 'id'>>): number
   removeBan(id: number): void
   close(): void
 }
 
-/** One line of an audit log. */
+/** A line of the audit log. */
 export interface AuditEntry {
   readonly atMs: number
-  /** What was done, such as `tunnel.close`. */
+  /** The action, such as `tunnel.close`. */
   readonly action: string
-  /** Who did it: `admin`, or the name of a token. */
+  /** The actor: `admin`, or the name of a token. */
   readonly actor: string
-  /** To what. */
+  /** The object of the action. */
   readonly subject: string
   readonly detail?: string
 }
 
-/** Where actions of the operator are written down. */
+/** A log of the operator's actions. */
 export interface AuditLog {
   note(entry: AuditEntry): void
   /** The newest first, those before `beforeMs`, at most `limit`. */

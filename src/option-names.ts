@@ -51,7 +51,10 @@ export function whole(
   throw new TunnelError('OPTION_INVALID', `${name} must be a whole number ${range}, not ${value}.`)
 }
 
-/** `undefined` when none is near: one slip, and from eight letters on two. A word of two letters is near to anything. */
+/**
+ * Returns the known word that differs by one slip, or two from eight letters on. `undefined` if there is none. A word of two
+ * letters is near to anything.
+ */
 export function nearest(word: string, known: Iterable<string>): string | undefined {
   let best: string | undefined
   let least = (word.length < 3 ? 0 : word.length < 8 ? 1 : 2) + 1

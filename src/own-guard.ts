@@ -1,4 +1,4 @@
-// A guard on its way from its owner to servers: checked, with hashes in place of passwords, and what signs its links.
+// A guard in transit from its owner to servers: checked, with hashes in place of passwords, and what signs its links.
 
 import { createHash, randomBytes, scrypt } from 'node:crypto'
 import { TunnelError } from './errors.ts'
@@ -11,7 +11,7 @@ import {
   type LinkContent,
   type LinkOptions,
   MAX_REVOKED,
-  type PathWaysIn,
+  type PathSignInMethods,
   type SignInMethods,
   type WaysDefinition,
 } from './guard.ts'
@@ -47,13 +47,13 @@ export function makeLink(
 }
 
 /**
- * Node's own defaults: 16 MiB and some 40 ms of one core. OWASP's cheat sheet has five times the work; but here the server
- * does it for each guess of a stranger, and guesses are limited by address.
+ * The parameters of scrypt, Node's own defaults: 16 MiB and about 40 ms of one core. OWASP's cheat sheet has five times the
+ * work; but here the server does it for each guess of a stranger, and guesses are limited by address.
  */
 const SCRYPT = { N: 16_384, r: 8, p: 1, maxmem: 67_108_864 } as const
 const HASH_BYTES = 32
 
-/** The hash of a password. Bound to a salt, which is no secret. */
+/** The hash of a password. Bound to a salt, which is not a secret. */
 export function hashPassword(password: string, salt: string): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     scrypt(password.normalize('NFC'), salt, HASH_BYTES, SCRYPT, (error, hash) =>
@@ -66,7 +66,7 @@ export function sha256(text: string): Buffer {
   return createHash('sha256').update(text).digest()
 }
 
-/** A guard on its way to servers: hashes are made once, so that sessions outlive a reconnect. */
+/** A guard in transit to servers: hashes are made once, so that sessions outlive a reconnect. */
 export class OwnGuard {
   #key: string
   readonly #options: GuardOptions
@@ -86,13 +86,13 @@ export class OwnGuard {
     return this.#key
   }
 
-  /** Before its first use: the secret of an earlier run, unless its owner gave one, and links that were taken back. */
+  /** Takes over the secret of an earlier run, unless the user gave one, and its revoked links. Called before the first use. */
   adopt(secret: string, revoked: readonly string[]): void {
     if (this.#options.secret === undefined) this.#key = secret
     for (const id of revoked) this.revoke(id)
   }
 
-  /** Links taken back, the oldest first. */
+  /** Links revoked, the oldest first. */
   get revoked(): readonly string[] {
     return [...this.#revoked]
   }
@@ -111,7 +111,10 @@ export class OwnGuard {
     }
   }
 
-  /** As it goes to the server now. `salt`: what belongs to the tunnel alone, such as its name. */
+  /**
+   * Makes the definition for the server. `salt` is a text of this tunnel alone, such as its name. `salt`: what belongs to the
+   * tunnel alone, such as its name.
+   */
   async define(salt: string): Promise<GuardDefinition> {
     const { allow, deny, rate, open, cors, requestHeaders, responseHeaders, ttlMs, sessionMs } = this.#options
     const paths = await Promise.all(
@@ -148,13 +151,14 @@ export class OwnGuard {
 }
 
 async function define(
-  { password, bearer, jwt, links, login, certificate }: SignInMethods,
+  { password, bearer, bearerHeader, jwt, links, login, certificate }: SignInMethods,
   salt: string,
 ): Promise<WaysDefinition> {
   const hash = password === undefined ? undefined : await hashPassword(password, salt)
   return {
     ...(hash && { password: { salt, hash: hash.toString('base64url') } }),
     ...(bearer !== undefined && { bearer: listOf(bearer).map(token => sha256(token).toString('base64url')) }),
+    ...(bearerHeader !== undefined && { bearerHeader: bearerHeader.toLowerCase() }),
     ...(jwt && { jwt }),
     ...(links && { links }),
     ...(login && { login }),
@@ -165,7 +169,10 @@ async function define(
 const listOf = (value: string | readonly string[]): readonly string[] =>
   typeof value === 'string' ? [value] : value
 
-/** What the server cannot check, because it gets only hashes, and the options of the client alone. The rest it refuses itself. */
+/**
+ * Checks the options that the server cannot check, because it gets only hashes, and those of the client alone. The rest it
+ * refuses itself.
+ */
 function checkGuard(options: GuardOptions): void {
   // An object without a word would look like a guard, and be none.
   if (Object.values(options).every(value => value === undefined))
@@ -183,8 +190,10 @@ function checkGuard(options: GuardOptions): void {
   if (ttlMs !== undefined) whole('guard.ttlMs', ttlMs, 1)
 }
 
-const WAYS: Names<SignInMethods> = namesOf<SignInMethods>()('password bearer jwt links login certificate')
-const PATH_OPTIONS: Names<PathWaysIn> = { ...WAYS, webhook: true }
+const WAYS: Names<SignInMethods> = namesOf<SignInMethods>()(
+  'password bearer bearerHeader jwt links login certificate',
+)
+const PATH_OPTIONS: Names<PathSignInMethods> = { ...WAYS, webhook: true }
 const OPTIONS: Names<GuardOptions> = {
   ...WAYS,
   ...namesOf<Omit<GuardOptions, keyof SignInMethods>>()(
@@ -193,7 +202,7 @@ const OPTIONS: Names<GuardOptions> = {
 }
 
 /** The server does not look at webhooks: what else it would let in, or ask for, would be looked at by the client all the same. */
-function checkWebhook(path: string, ways: PathWaysIn, { open = [], paths = {} }: GuardOptions): void {
+function checkWebhook(path: string, ways: PathSignInMethods, { open = [], paths = {} }: GuardOptions): void {
   if (Object.values(ways).filter(way => way !== undefined).length > 1)
     throw new TunnelError('OPTION_INVALID', `guard.paths["${path}"]: webhook is the only way in of its path.`)
   const prefix = `${path.replace(/\/+$/, '')}/`.toLowerCase()
@@ -207,7 +216,9 @@ function checkWebhook(path: string, ways: PathWaysIn, { open = [], paths = {} }:
     )
 }
 
-function checkWays({ password, bearer }: SignInMethods): void {
+function checkWays({ password, bearer, bearerHeader }: SignInMethods): void {
+  if (bearerHeader !== undefined && bearer === undefined)
+    throw new TunnelError('OPTION_INVALID', 'guard.bearerHeader needs guard.bearer.')
   if (
     password !== undefined &&
     !(typeof password === 'string' && password.length >= 6 && password.length <= 256)

@@ -6,15 +6,15 @@ import type { ErrorCode } from './errors.ts'
 /** The head of a visitor's request, as guards and observers read it. Valid during the call it is given to. */
 export interface VisitorHead {
   readonly method: string
-  /** As sent: path and query, in rare cases a whole URL. */
+  /** The request target as sent: path and query, rarely a whole URL. */
   readonly target: string
-  /** Path and query, also where `target` is a whole URL. */
+  /** The path and query, also if `target` is a whole URL. */
   readonly path: string
   /** The host asked for: lower-case, without port. */
   readonly host: string
   /** The same as sent, with its port. */
   readonly hostWithPort: string
-  /** What the visitor wants to switch to, such as `websocket`; else empty. */
+  /** The protocol that the visitor wants to switch to, such as `websocket`. Empty without one. */
   readonly upgrade: string
   /** The first value of a header, trimmed; `name` is lower-case. */
   header(name: string): string | undefined
@@ -22,7 +22,7 @@ export interface VisitorHead {
   headers(name: string): readonly string[]
 }
 
-/** Which tunnels a plugin of the server is for. */
+/** The tunnels that a plugin of the server is for. */
 export interface ForTunnels {
   /** Names, or patterns such as `team-*`. Default all tunnels. `[]`: none. */
   readonly tunnels?: readonly string[]
@@ -30,46 +30,52 @@ export interface ForTunnels {
 
 /** A visitor at the door: one request, one upgrade, one raw connection, or the first datagram of a UDP flow. */
 export interface Admittance {
-  readonly kind: 'http' | 'tcp' | 'udp' | 'tls'
-  /** Name of the tunnel: its subdomain, or kind and port, as in `tcp-20000`. */
+  readonly kind: 'http' | 'tcp' | 'udp' | 'tls' | 'private'
+  /** The name of the tunnel: its subdomain, kind and port as in `tcp-20000`, or `tcp:db` of a private service. */
   readonly tunnel: string
-  /** Whose tunnel it is: the same text for all tunnels of one token; on a server without tokens, of one address. */
+  /** The owner of the tunnel: the same text for all tunnels of one token; on a server without tokens, of one address. */
   readonly owner: string
   /** Address of the visitor, without port; behind trusted proxies, as they say. */
   readonly address: string
-  /** The visitor came by https, also when that ends at a proxy in front. Cookies depend on it. */
+  /** The visitor came with https, also when that ends at a proxy in front. Cookies depend on it. */
   readonly isSecure: boolean
-  /** `http` only: the request, upgrades included. */
+  /** The head of the request, upgrades included. Only for `http`. */
   readonly head?: VisitorHead
-  /** What TLS asked the visitor for; left out: nothing. A connection may be for another tunnel's name: compare `clientCa` with your own. */
+  /**
+   * The certificate request of the TLS handshake. Absent if there was none. A connection may be for another tunnel's name:
+   * compare `clientCa` with your own.
+   */
   readonly asked?: AskedCertificate
   /** The operator's name, contact and logo, for a page; the logo is a `data:` URL. */
   readonly branding?: Branding
 }
 
-/** TLS asked the visitor for a certificate. */
+/** A request for a certificate in a TLS handshake. */
 export interface AskedCertificate {
   /** The `clientCa` that it asked with. */
   readonly clientCa: string
-  /** Of one of those authorities, in force, and for clients. `undefined`: the visitor showed none, or another. */
+  /**
+   * The visitor's certificate, if one of these authorities has signed it for clients and it is valid now. `undefined`: the
+   * visitor showed none, or another.
+   */
   readonly certificate: VisitorCertificate | undefined
 }
 
-/** As Node's `X509Certificate` says it. */
+/** A certificate of a visitor, as Node's `X509Certificate` describes it. */
 export interface VisitorCertificate {
   /** A field a line, such as `CN=anna`. */
   readonly subject: string
-  /** Such as `DNS:a.example, email:anna@example.com`; `undefined`: it has none. */
+  /** The alternative names, such as `DNS:a.example, email:anna@example.com`. `undefined` if it has none. */
   readonly subjectAltName: string | undefined
-  /** SHA-256, upper-case hexadecimal with colons. */
+  /** The SHA-256 fingerprint, in upper-case hexadecimal with colons. */
   readonly fingerprint256: string
-  /** As `Date.parse` reads it. */
+  /** The end of its validity, as `Date.parse` reads it. */
   readonly validTo: string
-  /** DER. */
+  /** The certificate in DER. */
   readonly raw: Uint8Array
 }
 
-/** Name and value of a header line. */
+/** The name and value of a header line. */
 export type HeaderLine = readonly [name: string, value: string]
 
 /** The visitor may pass, and this changes on the way. Without any of it, a guard returns nothing. */
@@ -78,14 +84,17 @@ export interface Pass {
   readonly withoutHeaders?: readonly string[]
   /** Cookies that the app does not get. */
   readonly withoutCookies?: readonly string[]
-  /** Header lines for the app. What the visitor sent under these names is removed. Trailers with any of these names: 400. */
+  /**
+   * The header lines for the app. The visitor's header lines with these names are removed. Trailers with any of these names:
+   * 400.
+   */
   readonly requestHeaders?: readonly HeaderLine[]
-  /** Header lines for the visitor, added to the app's answer. */
+  /** The header lines for the visitor, added to the app's response. */
   readonly responseHeaders?: readonly HeaderLine[]
   /** Wraps this exchange, behind the middlewares of the server. A request to switch protocols is refused: what follows a switch is not wrapped. */
   readonly middleware?: Middleware
   /**
-   * Called when what was let in begins: a request with its answer, however long, a WebSocket, a raw connection, a flow. The guard calls
+   * Called when the admitted visit begins: a request with its response, a WebSocket, a raw connection, a flow. The guard calls
    * `cut` when the permission ends, and the connection is closed. The function returned is called when it is over.
    */
   readonly whileOpen?: (cut: () => void) => () => void
@@ -95,44 +104,44 @@ export interface Pass {
 export interface Refusal {
   /** Says why, in `x-localtunnels-error`, events and reports. Default `GUARD_REFUSED`. */
   readonly code?: ErrorCode
-  /** More of why, for events and access logs alone, such as `email_unverified`: no visitor sees it. */
+  /** The details of the reason, only for events and access logs, such as `email_unverified`. */
   readonly reason?: string
-  /** Default: the status of the code. */
+  /** The status. Default: the status of the code. */
   readonly status?: number
   readonly headers?: readonly HeaderLine[]
-  /** Text or bytes, with a `content-type` among the headers. Default: the page or the JSON of the code. */
+  /** The body, with a `content-type` among the headers. Default: the page or the JSON of the code. */
   readonly body?: string | Uint8Array
 }
 
 /** The guard answers a request itself, once it has read the body: a form of its own. */
 export interface Reading {
-  /** Longest body. Above: 413. A body without a length: 400. */
+  /** The maximum length of the body in bytes. If exceeded: 413. A body without a length: 400. */
   readonly maxBodyBytes: number
-  /** Given the whole body. A promise holds the request for at most `guardTimeoutMs`; above: 500 `GUARD_FAILED`. */
+  /** Called with the whole body. A promise holds the request for at most `guardTimeoutMs`; if exceeded: 500 `PLUGIN_FAILED`. */
   readonly read: (body: Uint8Array) => Refusal | Promise<Refusal>
 }
 
-/** What a guard says: nothing lets the visitor pass untouched. */
+/** The decision of a guard. `undefined` lets the visitor pass unchanged. */
 export type Verdict = undefined | Pass | Refusal | Reading
 
 /**
  * Requests that pass without a question each. They are counted in memory that threads share: a request takes one from `left`, by
- * `Atomics.sub`, and passes when there was one; else it gives it back, and the guard is asked as always.
+ * `Atomics.sub`, and passes when there was one; otherwise it returns it, and the guard is asked as always.
  */
 export interface Allotment {
   readonly left: Int32Array<SharedArrayBuffer>
   /** A connection takes from it from now on. */
   began(): void
-  /** Called about four times a second while connections take from it: there may be more left by now. */
+  /** Called about four times a second while connections draw from it: `left` may have grown. */
   renew(): void
-  /** That connection takes no more. */
+  /** Called when a connection stops drawing from it. */
   ended(): void
 }
 
 /**
  * Decides who may visit, before any byte is forwarded: requests of every HTTP version, upgrades, TCP and TLS connections,
  * UDP flows. Several guards must all let the visitor pass. One that throws, or rejects, gives that visitor a 500
- * `GUARD_FAILED` and affects no other. A promise holds the visitor's request for at most `guardTimeoutMs`.
+ * `PLUGIN_FAILED` and affects no other. A promise holds the visitor's request for at most `guardTimeoutMs`.
  *
  * ```ts
  * import { type Guard, TunnelServer } from 'localtunnels'
@@ -150,36 +159,37 @@ export interface Allotment {
  * ```
  */
 export interface Guard extends ForTunnels {
-  /** For messages. */
+  /** The name of the guard, for messages. */
   readonly name: string
   /**
-   * PEM of authorities: where this server ends TLS, handshakes for names of the guard's tunnels ask for a certificate of these. Who shows
-   * none gets as far as `admit`, too. For one tunnel the first guard that has it counts. Default: visitors are not asked.
+   * The PEM text of authorities. Where this server ends TLS, handshakes for names of the guard's tunnels ask for a certificate
+   * of them. Who shows none gets as far as `admit` as well. For one tunnel the first guard that has it counts. Default: visitors
+   * are not asked.
    */
   readonly clientCa?: string
   admit(visitor: Admittance): Verdict | Promise<Verdict>
   /**
-   * How many more easy requests of this connection pass as they are, without a question: GETs without a body, which the lanes of the
-   * server then serve. `'all'`: as long as the guard is in use. Called for a visitor that passed a moment ago. Default, and
-   * `undefined`: each is to be asked about, on the main thread.
+   * Returns how many more small requests of this connection pass unchanged without a call of `admit`: GETs without a body,
+   * which the lanes of the server then serve. `'all'`: as long as the guard is in use. Called for a visitor that passed a
+   * moment ago. Default, and `undefined`: each is to be asked about, on the main thread.
    */
   allot?(visitor: Admittance): Allotment | 'all' | undefined
-  /** It is not used any more: its tunnel is gone, or has another guard, `next`, from now on. */
+  /** Called when the guard is no longer used: its tunnel is gone, or has another guard, `next`, from now on. */
   close?(next?: Guard): void
 }
 
-/** What a middleware knows of the exchange that it wraps. */
+/** The exchange that a middleware wraps. */
 export interface ExchangeContext {
-  /** Name of the tunnel. */
+  /** The name of the tunnel. */
   readonly tunnel: string
   /** Address of the visitor, without port; behind trusted proxies, as they say. */
   readonly address: string
 }
 
 /**
- * Wraps an exchange: may change the request, answer itself, or change the answer. Runs behind the guards. Costs the tunnels
+ * Wraps an exchange: may change the request, answer itself, or change the response. Runs behind the guards. Costs the tunnels
  * that have one, because `Request` and `Response` are made for each exchange; bodies stream. One that throws, or rejects, gives
- * that visitor a 500 `MIDDLEWARE_FAILED` and affects no other. Raw connections pass it by. A request to
+ * that visitor a 500 `PLUGIN_FAILED` and affects no other. Raw connections pass it by. A request to
  * switch protocols, such as a WebSocket, has the header `upgrade`; if the app agrees, the `Response` has status 101, and later bytes pass by.
  *
  * The first of the list is the outermost. `next` gives the request to the next one, and at last to the app; it may be called
@@ -202,7 +212,7 @@ export interface ExchangeContext {
  * ```
  */
 export interface Middleware extends ForTunnels {
-  /** For messages. */
+  /** The name of the middleware, for messages. */
   readonly name: string
   handle(
     request: Request,
@@ -211,42 +221,44 @@ export interface Middleware extends ForTunnels {
   ): Response | Promise<Response>
 }
 
-/** What an observer learns at the beginning: the head of a request is complete, or a raw connection is there. */
+/** The beginning of a visit, for observers: the head of a request is complete, or a raw connection is open. */
 export interface Seen extends Pick<Admittance, 'kind' | 'address'> {
-  /** Unique in this server's run. */
+  /** The id, unique in this run of the server. */
   readonly id: number
-  /** As in `X-Request-Id`; left out: `tracing` of the server is off, or it is a raw connection. */
+  /** The id as in `X-Request-Id`. Absent if `tracing` of the server is off, or for a raw connection. */
   readonly requestId?: string
-  /** Name of the tunnel; `''`: there is none for this host. */
+  /** The name of the tunnel. Empty if this host has none. */
   readonly tunnel: string
-  /** Of requests, as all that follows; `''` of raw connections. */
+  /** The method. Empty for raw connections, like the other fields of a request. */
   readonly method: string
-  /** As sent. It may hold secrets of the app's users. */
+  /** The request target as sent. It may hold secrets of the app's users. */
   readonly target: string
-  /** Lower-case, without port. */
+  /** The host in lower case, without port. */
   readonly host: string
 }
 
-/** How it ended. Sizes are bytes, times milliseconds. */
+/** The end of a visit. Sizes are bytes, times milliseconds. */
 export interface Outcome {
-  /** 0: the visitor left before there was an answer, or it was a raw connection. */
+  /** The status. 0 if the visitor left before the response started, or for a raw connection. */
   readonly status: number
-  /** From the beginning to the end. */
+  /** The time from the beginning to the end. */
   readonly durationMs: number
-  /** Until it was on its way to the client: guards, and a client that was away. All of it, when it never was. */
+  /**
+   * The time until it was sent to the client: guards, and the wait for a client that was away. All of it, when it never was.
+   */
   readonly waitMs: number
-  /** From there to the head of the answer: the app, and the way there and back. 0 of raw connections. */
+  /** The time from then to the head of the response: the app, and the way there and back. 0 of raw connections. */
   readonly appMs: number
   /** Heads included. */
   readonly requestBytes: number
   readonly responseBytes: number
-  /** Why it failed, or was refused. */
+  /** The code of the failure or refusal. */
   readonly code?: ErrorCode
-  /** More of why, as a guard says it; see `Refusal`. */
+  /** The details of the reason, from a guard; see `Refusal`. */
   readonly reason?: string
-  /** Which of the server's clients served it: a number, as in `localtunnels admin clients`. */
+  /** The number of the client that served it, as in `localtunnels admin clients`. */
   readonly client?: number
-  /** What the token of that client, or of its tunnel, is called; left out: it has no name. */
+  /** The name of the token of that client, or of its tunnel. Absent if it has no name. */
   readonly token?: string
 }
 
@@ -269,7 +281,7 @@ export interface Outcome {
  * ```
  */
 export interface Observer extends ForTunnels {
-  /** For messages. */
+  /** The name of the observer, for messages. */
   readonly name: string
   /** The head of a request is complete, or a raw connection is there. The guards have not been asked yet. */
   began?(seen: Seen): void
@@ -279,8 +291,8 @@ export interface Observer extends ForTunnels {
    * `tracing` is on, and its tunnels have no lanes.
    */
   trace?(seen: Seen, parent: string | undefined): string | undefined
-  /** The head of its answer is about to go out. */
-  answered?(seen: Seen, status: number): void
+  /** The head of its response is about to go out. */
+  responded?(seen: Seen, status: number): void
   /** Called once for each `began`. */
   ended?(seen: Seen, outcome: Outcome): void
 }
@@ -288,9 +300,12 @@ export interface Observer extends ForTunnels {
 /** The access log. Of some requests it gets whole lines, many at a time, in place of the calls. */
 export interface LineObserver extends Observer {
   readonly accessLines: {
-    /** `false` for another object that has copied this property: what else it does is to be called. */
+    /** Whether the log is of this observer, and not of another object that has copied this property. */
     isOf(observer: Observer): boolean
-    /** What lines of these are made of. `middle`: all between the id and the path. */
+    /**
+     * Makes the parts of log lines that stay the same. `middle`: all between the id and the path. `middle`: all between the id
+     * and the path.
+     */
     of(
       seen: Omit<Seen, 'id' | 'target'>,
       served: Pick<Outcome, 'client' | 'token'>,
@@ -301,33 +316,34 @@ export interface LineObserver extends Observer {
 
 /**
  * Makes the guard of a tunnel from what its client asks for in the registration. The definition comes from a stranger: it is
- * checked here. Throws, or rejects with, `GUARD_INVALID` or `GUARD_UNAVAILABLE`: the registration is refused with it.
+ * checked here. Throws, or rejects with, `OPTION_INVALID` or `GUARD_UNAVAILABLE`: the registration is refused with it.
  */
 export type GuardMaker = (definition: unknown, tunnel: GuardedTunnel) => Guard | Promise<Guard>
 
-/** For which tunnel. */
+/** The tunnel that a guard is for. */
 export interface GuardedTunnel {
   readonly kind: Admittance['kind']
-  /** As in `Admittance`; of a raw tunnel for which the server still has to choose a port: `tcp-0`, `udp-0`. */
+  /** The name as in `Admittance`; `tcp-0` or `udp-0` for a raw tunnel whose port the server still has to choose. */
   readonly name: string
   /** The owner: the same for all tunnels of one token. Default: no owner. */
   readonly owner?: string
-  /** What all servers of a cluster know to be used. `undefined`: the server is alone. */
+  /** The used marks of all servers of a cluster. `undefined` if the server is alone. `undefined`: the server is alone. */
   readonly marks?: UsedMarks
 }
 
 /** Remembers for all servers of a cluster what works once, and which sessions have ended before their time. */
 export interface UsedMarks {
-  /** As far as this server has heard: within a second of its use elsewhere. */
+  /** Whether this server knows that the id is used: within a second after its use on another server. */
   has(id: string): boolean
   /**
-   * It is used now, until then, in milliseconds since 1970. `true` for the first of all servers alone; `false` as well where there is no
-   * room to remember it. Rejects when the others cannot be asked. `owner` has no more of the room than it leaves free.
+   * Marks the id as used until `untilMs`, in milliseconds since 1970. `true` for the first of all servers alone; `false` as
+   * well where there is no room to remember it. Rejects when the others cannot be asked. `owner` has no more of the room than
+   * it leaves free.
    */
   take(id: string, untilMs: number, owner?: string): Promise<boolean>
   /** A session has ended: remembered until then, in milliseconds since 1970. Here at once; the other servers hear of it. */
   end(id: string, untilMs: number, owner?: string): void
-  /** As far as this server has heard. */
+  /** Whether this server knows that the session has ended. */
   hasEnded(id: string): boolean
   /** Calls `changed` after another server has ended a session. Returns what stops that. */
   onEnd(changed: () => void): () => void

@@ -2,16 +2,19 @@
 
 import { createHmac, timingSafeEqual } from 'node:crypto'
 
-/** Longer texts are not looked at: links and cookies come from strangers. */
+/** The maximum length of a sealed text. Longer texts are ignored: links and cookies come from strangers. */
 const MAX_SEALED_CHARS = 2_048
 
-/** `content` and its signature, in characters that URLs and cookies take. `purpose` keeps one kind from passing for another. */
+/**
+ * Returns `content` with its signature, in characters that URLs and cookies accept. `purpose` keeps one kind from passing for
+ * another.
+ */
 export function seal(key: string, purpose: string, content: object): string {
   const text = Buffer.from(JSON.stringify(content)).toString('base64url')
   return `${text}.${signatureOf(key, purpose, text)}`
 }
 
-/** The content of a text that `seal` made with this key for this purpose; else `undefined`. */
+/** The content of a text that `seal` made with this key for this purpose; otherwise `undefined`. */
 export function unseal(key: string, purpose: string, sealed: string): Record<string, unknown> | undefined {
   if (sealed.length > MAX_SEALED_CHARS) return undefined
   const dot = sealed.indexOf('.')

@@ -1,8 +1,8 @@
 // Contract: rates that several servers keep together. Implementation: directories/redis-rates.ts.
 
-/** What a server may use of a key's rate until it asks again. */
+/** The part of a key's rate that a server may use until it asks again. */
 export interface RateShare {
-  /** So many may pass; 0: none is left. */
+  /** The number of requests that may pass. 0 if none is left. */
   readonly granted: number
   /** Milliseconds until there is one, when none is left. */
   readonly waitMs: number

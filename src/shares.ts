@@ -1,13 +1,16 @@
 // Shares of one budget: who takes some of it leaves a multiple to others. So it is never used up by a few, however often they ask. When
 // many have used it up, the visitor with the most gives way to a visitor with less.
 
-/** One visitor leaves four times of what it has: a fifth of an empty budget is the most that it gets. */
+/**
+ * The part of the budget that one visitor has to leave free, in multiples of what it has: it gets at most a fifth of an empty
+ * budget.
+ */
 const LEFT_BY_VISITOR = 4
 
-/** What one visitor can have of an empty budget, in parts of it: a budget for so many of the largest piece has room for one. */
+/** The number of largest pieces that a budget has to hold, so that one visitor gets room for one of them. */
 export const LARGEST_TIMES: number = LEFT_BY_VISITOR + 1
 
-/** Some of the budget that one visitor takes piece by piece. */
+/** A part of the budget that one visitor takes piece by piece. */
 export interface Portion {
   readonly owner: string
   readonly visitor: string
@@ -22,7 +25,7 @@ export class Shares {
   readonly #byKey = new Map<string, number>()
 
   /**
-   * Whether this owner and this visitor may have so many more. The visitors of one owner together leave as much of `most` as they have: half
+   * Whether this owner and this visitor may have this many more. The visitors of one owner together leave as much of `most` as they have: half
    * of an empty budget is the most that they get. `''`: has no share of its own.
    */
   hasRoom(owner: string, visitor: string, count: number, most: number): boolean {
@@ -32,7 +35,7 @@ export class Shares {
     return (owner === '' || ofOwner! <= left) && (visitor === '' || ofVisitor! * LEFT_BY_VISITOR <= left)
   }
 
-  /** Counts so many more. `false`: there is no room, and nothing is counted. */
+  /** Counts this many more. `false`: there is no room, and nothing is counted. */
   take(owner: string, visitor: string, count: number, most: number): boolean {
     const hasRoom = this.hasRoom(owner, visitor, count, most)
     if (hasRoom) this.#change(owner, visitor, count)

@@ -1,25 +1,28 @@
 // Contract: a byte connection with exact backpressure. Implementations: sockets/bun.ts, sockets/node.ts.
 
-/** One end of a TCP connection. */
+/** An end of a TCP connection. */
 export interface Endpoint {
   /** An IPv4 address also where IPv6 carried it. */
   readonly address: string
   readonly port: number
 }
 
-/** Both ends of a TCP connection, as its accepting side sees them. */
+/** The two ends of a TCP connection, as its accepting side sees them. */
 export interface Endpoints {
   readonly source: Endpoint
   readonly destination: Endpoint
 }
 
-/** What a server brings to a TLS handshake. */
+/** The server's side of a TLS handshake. */
 export interface ServerHandshake {
-  /** Of the runtime: certificate, key, versions, ciphers. */
+  /** The context of the runtime: certificate, key, versions, ciphers. */
   readonly context: object
-  /** What ALPN answers, of what the hello offers. Default: ALPN is not answered. */
+  /** The protocol that ALPN chooses of those that the hello offers. Default: ALPN is without a response. */
   readonly protocol?: string
-  /** PEM of the authorities with which `context` verifies a certificate of the far side. One without gets in all the same: see `Socket.asked`. */
+  /**
+   * The PEM text of the authorities with which `context` verifies a certificate of the far side. A visitor without a
+   * certificate is accepted all the same: see `Socket.asked`.
+   */
   readonly clientCa?: string
   /** Gets the decrypted connection when the handshake is done. */
   accept(socket: Socket): SocketHandler
@@ -27,27 +30,27 @@ export interface ServerHandshake {
 
 /** A handshake asked for a certificate. */
 export interface AskedCertificate {
-  /** PEM of the authorities. */
+  /** The PEM text of the authorities. */
   readonly clientCa: string
-  /** Verified. `undefined`: none was shown, or not one of theirs. */
+  /** The verified certificate. `undefined`: none was shown, or not one of theirs. */
   readonly certificate: PeerCertificate | undefined
 }
 
-/** As Node's `X509Certificate` says it. */
+/** A certificate, as Node's `X509Certificate` describes it. */
 export interface PeerCertificate {
   /** A field a line, such as `CN=anna`. */
   readonly subject: string
-  /** Such as `DNS:a.example, email:anna@example.com`; `undefined`: it has none. */
+  /** The alternative names, such as `DNS:a.example, email:anna@example.com`. `undefined` if it has none. */
   readonly subjectAltName: string | undefined
-  /** SHA-256, upper-case hexadecimal with colons. */
+  /** The SHA-256 fingerprint, in upper-case hexadecimal with colons. */
   readonly fingerprint256: string
-  /** As `Date.parse` reads it. */
+  /** The end of its validity, as `Date.parse` reads it. */
   readonly validTo: string
-  /** DER. */
+  /** The certificate in DER. */
   readonly raw: Uint8Array
 }
 
-/** The writing side of a connection. What opened it closes it. */
+/** The writing side of a connection. Its opener closes it. */
 export interface Socket {
   /**
    * Writes bytes[start, end), all of them by default, to the kernel and says how many it took: fewer than given means
@@ -57,9 +60,12 @@ export interface Socket {
   write(bytes: Uint8Array, start?: number, end?: number): number
   /** Sends FIN after what was written; reading continues. */
   end(): void
-  /** Closes both ways at once, with RST where the platform can: the far side must not take it for a clean end. */
-  terminate(): void
-  /** Behind `end`: forgets the connection without a reset, so that the kernel sends what it has. Before it: as `terminate`. */
+  /**
+   * Closes both ways at once, with RST where the platform can: the far side must not take it for a clean end. `code` says why, for
+   * connections that can pass it on.
+   */
+  terminate(code?: string): void
+  /** Forgets the connection after `end` without a reset, so that the kernel sends what it has. Before it: as `terminate`. */
   letGo?(): void
   /** Stops reading; the kernel's window then stops the far side. */
   pause(): void
@@ -71,18 +77,20 @@ export interface Socket {
    * be begun later.
    */
   secure?(first: Uint8Array, handshake: ServerHandshake): void
-  /** What ALPN agreed on; `''`: nothing. Left out where there is no TLS. */
+  /** The protocol that ALPN chose. Empty if it chose none. Left out where there is no TLS. */
   readonly protocol?: string
   /** The far side showed a certificate that the server's handshake asked for, and it was verified. */
   readonly isCertified?: boolean
-  /** What the handshake asked for, and what was shown and verified. Left out: it asked for nothing. */
+  /**
+   * The certificate request of the handshake, with the certificate that was shown and verified. Left out: it asked for nothing.
+   */
   readonly asked?: AskedCertificate | undefined
   /**
-   * Has the system ask for a sign of life after so much silence, and again for ten seconds; then the connection fails.
-   * Left out where a connection cannot die unnoticed.
+   * Asks the system to probe the connection after `idleMs` of silence, for ten seconds; then the connection fails. Left out
+   * where a connection cannot die unnoticed.
    */
   keepAlive?(idleMs: number): void
-  /** It carries many streams from now on: a large read of it is many small ones, and no bulk. */
+  /** Marks the connection as one that carries many streams: a large read is many small ones, and no large transfer. */
   share?(): void
   /** Bytes came that nothing has read yet. Left out where that is not known. */
   readonly hasUnread?: boolean
@@ -95,57 +103,59 @@ export interface Socket {
    * as `received`, right after `done`. `undefined`: not here, or not now.
    */
   spliceTo?(to: Socket, limitBytes: number, done: SpliceDone): Splice | undefined
-  /** In place of `from.spliceTo(this, …)`, on a connection that has to know what is moved to it. */
+  /** Moves bytes in place of `from.spliceTo(this, …)`, on a connection that has to know what is moved to it. */
   spliceFrom?(from: Socket, limitBytes: number, done: SpliceDone): Splice | undefined
-  /** Has `spliceable` called before anything else is read. `false`: `spliceTo` is not possible here. */
+  /** Asks for a call of `spliceable` before anything else is read. `false`: `spliceTo` is not possible here. */
   requestSplice?(): boolean
   /** Whether both ways can be lent now. */
   readonly isLendable?: boolean
   /**
-   * Lends the connection to another thread, where the platform can. Until the loan is given back, nothing else may read
+   * Lends the connection to another thread, where the platform can. Until the loan is returned, nothing else may read
    * (or write, or both) the connection. `stop` asks for it back, which happens a moment later: this side ends or cuts the
    * connection, or the far side has closed it. `undefined`: not here, or not now.
    */
   lend?(ways: LentWays, stop: () => void): Loan | undefined
-  /** Both ends. `undefined` on a unix socket, and once the connection is gone. */
+  /** Returns both ends. `undefined` on a unix socket, and once the connection is gone. */
   endpoints(): Endpoints | undefined
 }
 
-/** So many bytes reached the other connection. */
+/** Called when `movedBytes` reached the other connection. */
 export type SpliceDone = (movedBytes: number) => void
 
-/** Bytes on their way from one connection to another without the main thread. */
+/** Bytes in transit from one connection to another without the main thread. */
 export interface Splice {
-  /** Of a conversation, and not of bulk: it continues through the other side's turns. */
+  /** Whether the bytes are interactive, and not a large transfer: such a splice continues through the other side's turns. */
   readonly isPrompt: boolean
-  /** At least so many reached the other connection. */
+  /** The number of bytes that certainly reached the other connection. */
   readonly movedBytes: number
-  /** At most so many did: they left this one. */
+  /** The number of bytes that left this connection, and may have reached the other one. */
   readonly takenBytes: number
   /** Ends it, a moment later; `done` follows. */
   stop(): void
 }
 
-/** What of a connection is lent. */
+/** The directions of a connection that are lent. */
 export type LentWays = 'reading' | 'writing' | 'both'
 
 /** A connection in the hands of another thread. */
 export interface Loan {
-  /** Open until `giveBack`. */
+  /** The descriptor, open until `giveBack`. */
   readonly descriptor: number
-  /** Nothing uses the descriptor any more: the connection is the main thread's. What waited for that follows in `goOn`. */
+  /**
+   * Returns the connection to the main thread: nothing else uses the descriptor any more. Events that waited follow in `goOn`.
+   */
   giveBack(): void
-  /** What happened meanwhile takes effect: this side's end, the far side's end, the close. Else it is read again. */
+  /** Applies what happened during the loan: this side's end, the far side's end, the close. Else it is read again. */
   goOn(fault?: LoanFault): void
 }
 
 /**
- * Why a connection that was lent cannot be used any more. `broken`: it failed, which the kernel reported to the other
- * thread and will not report again. `lost`: it is not known which bytes went where. An error: a handler threw it.
+ * The reason why a lent connection cannot be used any more. `broken`: it failed, which the kernel reported to the other thread
+ * and will not report again. `lost`: it is not known which bytes went where. An error: a handler threw it.
  */
 export type LoanFault = 'broken' | 'lost' | Error
 
-/** What happens on a connection. `closed` is always the last call, exactly once. */
+/** A receiver of the events of a connection. `closed` is always the last call, exactly once. */
 export interface SocketHandler {
   /** Bytes arrived. The array is the handler's to keep, unless `isScratch` says that it is reused. */
   received(bytes: Uint8Array, isScratch?: boolean): void
@@ -159,27 +169,27 @@ export interface SocketHandler {
   closed(error?: Error): void
 }
 
-/** Where a connection goes. `tls` absent means plain bytes. */
+/** The destination of a connection. `tls` absent means plain bytes. */
 export interface Address {
-  /** Name or address. Default `localhost`, both address families. */
+  /** The name or address of the host. Default `localhost`, both address families. */
   readonly host?: string
   readonly port?: number
-  /** Path of a unix socket, instead of host and port. */
+  /** The path of a unix socket, instead of host and port. */
   readonly unix?: string
-  /** Speak TLS, with these options; `{}` verifies as usual. */
+  /** The options of TLS; `{}` verifies as usual. */
   readonly tls?: TlsOptions
-  /** Go there through something else, such as a proxy; then host and port are its business, and `unix` is not used. */
+  /** An intermediate such as a proxy; host and port are then for it, and `unix` is not used. */
   readonly via?: Via
 }
 
-/** What a connection goes through: dialled first, asked for the way on, and then as if it were the far side. */
+/** An intermediate of a connection: it is dialled first, asked for the way on, and then used like the far side. */
 export interface Via {
   readonly address: Omit<Address, 'via'>
-  /** One for each connection. */
+  /** Makes an opening for each connection. */
   readonly opening: Opening
 }
 
-/** What is said on a connection before it belongs to its handler. It knows bytes and no socket. */
+/** A dialogue at the start of a connection, before the connection belongs to its handler. It knows bytes and no socket. */
 export interface Opening {
   /** The connection is up: what to send first. */
   begin(): Uint8Array
@@ -190,20 +200,20 @@ export interface Opening {
   take(bytes: Uint8Array): Uint8Array | { readonly rest: Uint8Array } | undefined
 }
 
-/** How to speak TLS to an address. */
+/** The TLS options of an address. */
 export interface TlsOptions {
-  /** Name to verify the certificate against and to send as SNI. Default: the host dialled. */
+  /** The name that the certificate must have, and that is sent as SNI. Default: the host dialled. */
   readonly serverName?: string
-  /** `false` accepts any certificate. Default `true`. */
+  /** Whether to verify the certificate. Default `true`. */
   readonly verify?: boolean
-  /** PEM of an authority to trust besides the system's. */
+  /** The PEM text of an authority to trust in addition to the system's. */
   readonly ca?: string
-  /** PEM: the certificate of this side and its key, for servers that ask for one. */
+  /** The certificate of this side as PEM, for servers that ask for one. */
   readonly cert?: string
   readonly key?: string
   /** The far side's public key has to be this one, besides all else: `sha256//` and base64 of its SHA-256. */
   readonly pin?: string
-  /** Offered by ALPN, and the far side has to choose it, such as `h2`. Default: none is offered. */
+  /** The protocol to offer in ALPN, such as `h2`; the far side has to choose it. Default: none is offered. */
   readonly protocol?: string
 }
 

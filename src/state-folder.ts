@@ -6,7 +6,7 @@ import { isAbsolute, join } from 'node:path'
 
 type Environment = Readonly<Record<string, string | undefined>>
 
-/** `undefined`: nothing can be written there, as where a service has no home; then nothing is kept. */
+/** Returns the state folder. `undefined` if nothing can be written there, as for a service without a home. */
 export function stateFolder(
   environment: Environment,
   platform: NodeJS.Platform = process.platform,
@@ -23,7 +23,10 @@ export function stateFolder(
   }
 }
 
-/** `undefined`: this user has none, as in a container that was given a number and no more. A relative one would be this folder's. */
+/**
+ * Returns the home folder. `undefined` if this user has none, as in a container that was given only a number. A relative one
+ * would be this folder's.
+ */
 export function homeFolder(): string | undefined {
   try {
     const home = homedir()
@@ -34,8 +37,8 @@ export function homeFolder(): string | undefined {
 }
 
 /**
- * By the XDG base directory specification, which wants relative paths to be ignored; elsewhere as is usual there. `undefined`: there is
- * no home, and no variable that names another place.
+ * Returns the state folder by the XDG base directory specification, which ignores relative paths; on other systems the usual
+ * place. `undefined`: there is no home, and no variable that names another place.
  */
 export function stateFolderOf(
   { XDG_STATE_HOME = '', LOCALAPPDATA = '' }: Environment,

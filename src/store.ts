@@ -2,26 +2,26 @@
 
 /** The account at the certificate authority. */
 export interface StoredAccount {
-  /** What the authority calls it: its URL. */
+  /** The URL of the account at the authority. */
   readonly url: string
-  /** PEM, private. */
+  /** The private key as PEM. */
   readonly key: string
 }
 
 /** A certificate that was issued. */
 export interface StoredCertificate {
-  /** What the certificate is filed under; one certificate each. */
+  /** The id under which the certificate is stored. */
   readonly id: string
   readonly names: readonly string[]
-  /** PEM: the certificate itself first, then those between it and the root. */
+  /** The certificate chain as PEM: the certificate itself, then those between it and the root. */
   readonly cert: string
-  /** PEM, private. */
+  /** The private key as PEM. */
   readonly key: string
   /** Milliseconds since 1970, as all times here. */
   readonly notAfterMs: number
-  /** When to order the next one. */
+  /** The time to order the next certificate. */
   readonly renewAtMs: number
-  /** When to look at it next: to order, or to ask the authority when to order. */
+  /** The time to check next: to order, or to ask the authority when to order. */
   readonly lookAtMs: number
   /** The window in which the authority wants it renewed (RFC 9773), when it has said one. */
   readonly window?: { readonly startMs: number; readonly endMs: number }
@@ -31,25 +31,25 @@ export interface StoredCertificate {
 export interface StoredOrder {
   readonly id: string
   readonly names: readonly string[]
-  /** What the authority calls it: its URL. */
+  /** The URL of the order at the authority. */
   readonly url: string
-  /** PEM: the private key of the certificate to come. */
+  /** The private key of the certificate to come, as PEM. */
   readonly key: string
   readonly startedAtMs: number
 }
 
-/** That orders failed, so that a restart does not ask at once again. */
+/** A record of failed orders, so that a restart does not ask again at once. */
 export interface StoredRefusal {
   readonly id: string
-  /** In a row. */
+  /** The number of failures in a row. */
   readonly failures: number
   readonly untilMs: number
-  /** Of the last failure. */
+  /** The code of the last failure. */
   readonly code: string
   readonly message: string
 }
 
-/** How many orders may be started. */
+/** The limits of orders. */
 export interface OrderLimits {
   readonly perName: number
   readonly perNameMs: number
@@ -58,10 +58,10 @@ export interface OrderLimits {
 }
 
 /**
- * Keeps what belongs to one certificate authority: the account, certificates, orders under way, failures.
+ * Keeps what belongs to one certificate authority: the account, certificates, orders in progress, failures.
  *
  * A method that has resolved has written: what it saved is there after a power cut. Each method is one transaction.
- * Several processes may share one store. Failures reject with `CERTIFICATE_STORE_FAILED`.
+ * Several processes may share one store. Failures reject with `STORE_FAILED`.
  */
 export interface CertificateStore {
   account(): Promise<StoredAccount | undefined>
@@ -81,7 +81,7 @@ export interface CertificateStore {
   nextLookAtMs(): Promise<number | undefined>
 
   order(id: string): Promise<StoredOrder | undefined>
-  /** All orders under way, the oldest first, at most `limit`: what a start goes on with. */
+  /** All orders in progress, the oldest first, at most `limit`: what a start goes on with. */
   orders(limit: number): Promise<readonly StoredOrder[]>
   saveOrder(order: StoredOrder): Promise<void>
   removeOrder(id: string): Promise<void>
@@ -90,7 +90,7 @@ export interface CertificateStore {
   saveRefusal(refusal: StoredRefusal): Promise<void>
   removeRefusal(id: string): Promise<void>
 
-  /** Forgets orders that were started before, and refusals and claims that ended before: so that none pile up for ever. */
+  /** Forgets orders that were started before, and refusals and claims that ended before: so that none pile up without limit. */
   prune(beforeMs: number): Promise<void>
 
   /**
@@ -107,7 +107,7 @@ export interface CertificateStore {
   /** Gives it back; does nothing when another holder has it. */
   release(id: string, holder: string): Promise<void>
 
-  /** What comes after is refused with `CERTIFICATE_STORE_FAILED`. */
+  /** Closes the store. Later calls reject with `STORE_FAILED`. */
   close(): Promise<void>
 }
 
@@ -115,7 +115,10 @@ export interface CertificateStore {
 export interface UsedLinks {
   /** Whether this one was. */
   has(id: string): boolean
-  /** It is used now. `false`: it was before, or there is no room to remember it: `owner` has no more of it than it leaves free. */
+  /**
+   * Marks a link as used. `false`: it was before, or there is no room to remember it: `owner` has no more of it than it leaves
+   * free.
+   */
   use(id: string, untilMs: number, owner?: string): boolean
   close(): void
 }

@@ -18,7 +18,7 @@ export {
 } from './certificates/acme.ts'
 export { type CertificateFile, FileCertificates, type FileCertificatesEvents } from './certificates/files.ts'
 export type { IssuerEvents } from './certificates/issuer.ts'
-export type { Certificate, Certificates, ChallengeAnswers } from './certificates.ts'
+export type { Certificate, Certificates, ChallengeResponses } from './certificates.ts'
 export type { CertificateStore } from './store.ts'
 export { CopiedCertificates } from './stores/copied-certificates.ts'
 export { SqliteCertificates } from './stores/sqlite-certificates.ts'

@@ -1,14 +1,15 @@
 // Contract: tokens that are kept, each shown once and stored as a hash.
 
-import type { TunnelKind } from './wire/tunnel-kind.ts'
+import type { GrantedKind } from './wire/tunnel-kind.ts'
 
-/** What a kept token opens: as a rule of the server's `tokens`, without the secret. */
+/** The rights of a stored token, as a rule of the server's `tokens` has them, without the secret. */
 export interface TokenScope {
   readonly names?: readonly string[]
-  readonly kinds?: readonly TunnelKind[]
+  readonly kinds?: readonly GrantedKind[]
   readonly tcpPorts?: string
   readonly udpPorts?: string
   readonly hosts?: readonly string[]
+  readonly connect?: readonly string[]
   readonly maxTunnels?: number
   readonly maxPorts?: number
   readonly maxClients?: number
@@ -22,13 +23,13 @@ export interface TokenScope {
 export interface KeptToken {
   /** Says whose it is: 1 to 64 letters, digits, dots, dashes and underscores. */
   readonly name: string
-  /** SHA-256 of the token, hexadecimal. A token has 256 random bits, so nothing slower is needed against guessing. */
+  /** The SHA-256 of the token, in hexadecimal. A token has 256 random bits, so nothing slower is needed against guessing. */
   readonly hash: string
   /** Milliseconds since 1970, as all times here. */
   readonly createdAtMs: number
-  /** `undefined`: never. */
+  /** The time when it expires. `undefined` for never. */
   readonly expiresAtMs?: number
-  /** To the minute. */
+  /** The time of its last use, to the minute. */
   readonly lastUsedAtMs?: number
   readonly scope: TokenScope
 }
@@ -36,46 +37,46 @@ export interface KeptToken {
 /** A method that has returned has written. Several processes may have the same store. */
 export interface TokenStore {
   list(): readonly KeptToken[]
-  /** `false`: there is one of this name. */
+  /** Adds a token. Returns `false` if there is one of this name. */
   add(token: KeptToken): boolean
-  /** Another secret for the same token. `false`: there is none of this name. */
+  /** Replaces the secret of a token. `false`: there is none of this name. */
   rehash(name: string, hash: string): boolean
   remove(name: string): boolean
-  /** When tokens were used last, by name. */
+  /** Stores when tokens were used last, by name. */
   used(times: ReadonlyMap<string, number>): void
   /** A number that is another one when a different process has changed something. */
   version(): number
   close(): void
 }
 
-/** Whose a token of an issuer is, once it was verified. */
+/** The identity in a verified token of an issuer. */
 export interface TokenIdentity {
   readonly issuer: string
   readonly claims: Readonly<Record<string, unknown>>
-  /** Until when its clients may stay, and come back. */
+  /** The time until which its clients may stay, and come back. */
   readonly endsAtMs: number
 }
 
-/** What such a token opens. */
+/** The rights of such a token. */
 export interface ReadToken {
   /** The same for all tokens that count together. */
   readonly id: string
-  /** What it is called in events and logs. */
+  /** The name of the token in events and logs. */
   readonly name: string
   readonly scope: TokenScope
 }
 
-/** Why a token opens nothing. `TOKEN_REFUSED` counts as a guess. */
-export type TokenFault = 'TOKEN_REFUSED' | 'TOKEN_EXPIRED' | 'TOKEN_ISSUER_UNAVAILABLE'
+/** The reason why a token has no rights. `TOKEN_REFUSED` counts as a guess. */
+export type TokenFault = 'TOKEN_REFUSED' | 'TOKEN_EXPIRED' | 'ISSUER_UNAVAILABLE'
 
-/** Contract: reads tokens that others make, such as JSON Web Tokens of an issuer. */
+/** A contract for readers of tokens that others make, such as JSON Web Tokens of an issuer. */
 export interface TokenReader {
-  /** What its tokens may open at most, for the server to check when it starts. */
+  /** The most that its tokens may open, for the server to check when it starts. */
   readonly scopes: readonly TokenScope[]
   /** Whether this looks like one of its tokens. Nothing is asked for that. */
   fits(token: string): boolean
-  /** Never rejects. `address`: of the client that shows it. */
+  /** Reads a token of the client at `address`. Never rejects. `address`: of the client that shows it. */
   read(token: string, address: string): Promise<TokenIdentity | TokenFault>
-  /** What it opens now; `undefined`: nothing. */
+  /** Returns the rights of an identity now. `undefined` if it has none. */
   scopeOf(identity: TokenIdentity): ReadToken | undefined
 }

@@ -13,7 +13,11 @@ import { installLanes } from './parts/lanes/install.ts'
 import { installMetrics } from './parts/metrics/install.ts'
 import { installMiddlewares } from './parts/middlewares/install.ts'
 import { installObservers } from './parts/observers/install.ts'
+import { installPages } from './parts/pages/install.ts'
+import { installPatience } from './parts/patience/install.ts'
 import { installPressure } from './parts/pressure/install.ts'
+import { installPrivate } from './parts/private/install.ts'
+import { installRewriting } from './parts/rewriting/install.ts'
 import { installShaping } from './parts/shaping/install.ts'
 import { installTiming } from './parts/timing/install.ts'
 import type { Install } from './server/contracts/part.ts'
@@ -21,8 +25,8 @@ import { TunnelServer as Server } from './server/server.ts'
 import type { TunnelServerOptions } from './server/settings/options.ts'
 
 /**
- * First who takes away what a visitor may not say, then who watches, who delays, who refuses, who changes what is sent, and at last who
- * sends it elsewhere. Wires and versions of HTTP have no layer.
+ * The parts of a server, in the order of their layers: first those that remove what a visitor may not send, then those that
+ * observe, delay, refuse, change what is sent, and at last send it to another place. Wires and versions of HTTP have no layer.
  */
 const PARTS: readonly Install[] = [
   installInbox,
@@ -30,16 +34,20 @@ const PARTS: readonly Install[] = [
   installMetrics,
   installTiming,
   installShaping,
+  installPages,
   installBans,
   installGuards,
+  installPatience,
   installPressure,
   installMiddlewares,
   installCopies,
   installAdmin,
   installCluster,
+  installRewriting,
   installJsonWire,
   installHttp2,
   installHttp3,
+  installPrivate,
   installLanes,
 ]
 
@@ -47,10 +55,10 @@ const PARTS: readonly Install[] = [
  * A tunnel server in this process: `start()` listens, `stop()` drains. Many may run in one process. Nothing that a
  * visitor or a client sends makes it throw; what goes wrong inside arrives as an `error` event.
  *
- * Throws `OPTION_INVALID`, `PORT_INVALID` for options that cannot be used and `RUNTIME_UNSUPPORTED` outside of Bun.
+ * Throws `OPTION_INVALID` for options that cannot be used and `RUNTIME_UNSUPPORTED` outside of Bun.
  */
 export class TunnelServer extends Server {
-  /** `fixed`: for the tests of localtunnels. */
+  /** Makes a server. `fixed` is for the tests of localtunnels. */
   constructor(options: TunnelServerOptions = {}, fixed: object = {}) {
     super(options, PARTS, fixed)
   }

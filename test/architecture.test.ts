@@ -18,7 +18,6 @@ const LOW = [
   'flow',
   'sockets',
   'event-loop',
-  'unsent',
   'shares',
   'join',
   'version',
@@ -52,8 +51,10 @@ const ALLOWED: Record<string, readonly string[]> = {
   'own-guard': ['errors', 'guard', 'option-names', 'seal'],
   seal: [],
   networks: [],
+  countries: ['errors', 'file-watch'],
   plugins: [
     'networks',
+    'countries',
     'shared-rates',
     'plugin',
     'gcra',
@@ -79,10 +80,9 @@ const ALLOWED: Record<string, readonly string[]> = {
   sockets: ['socket', 'datagram-socket', 'errors', 'deferred', 'accelerator', 'bytes', 'libc', 'descriptors'],
   wire: ['errors', 'bytes'],
   bytes: [],
-  unsent: ['socket', 'bytes'],
   shares: [],
-  session: ['wire', 'errors', 'socket', 'unsent', 'bytes'],
-  join: ['session', 'errors', 'socket', 'unsent'],
+  session: ['wire', 'errors', 'socket', 'bytes'],
+  join: ['session', 'errors', 'socket', 'bytes'],
   flow: ['session', 'wire', 'socket'],
   'event-loop': ['session'],
   buffers: ['wire'],
@@ -139,7 +139,6 @@ const ALLOWED: Record<string, readonly string[]> = {
     'plugin',
     'errors',
     'events',
-    'unsent',
     'socket',
     'sockets',
     'guard',
@@ -148,6 +147,8 @@ const ALLOWED: Record<string, readonly string[]> = {
     'networks',
     'names',
     'operations',
+    'option-names',
+    'flow',
     'tokens',
     'version',
     'descriptors',
@@ -161,6 +162,7 @@ const ALLOWED: Record<string, readonly string[]> = {
     'x509',
     'state-folder',
     'shares',
+    'option-names',
     'accelerator',
     'join',
     'session',
@@ -181,10 +183,22 @@ const ALLOWED: Record<string, readonly string[]> = {
     'option-names',
   ],
   ui: ['exchange', 'exchange-filter', 'parts', 'server'],
-  config: ['server', 'shared-rates', 'store', 'client', 'errors', 'names', 'words', 'guard', 'option-names'],
+  config: [
+    'countries',
+    'server',
+    'shared-rates',
+    'store',
+    'client',
+    'errors',
+    'names',
+    'words',
+    'guard',
+    'option-names',
+  ],
   tls: ['certificates', 'store', 'stores'],
   index: [
     'reserve',
+    'countries',
     'branding',
     'config',
     'tunnel-client',
@@ -207,6 +221,7 @@ const ALLOWED: Record<string, readonly string[]> = {
     'tunnel-client',
     'tunnel-server',
     'parts',
+    'countries',
     'exchange',
     'exchange-filter',
     'shared-rates',
@@ -240,7 +255,6 @@ const ALLOWED: Record<string, readonly string[]> = {
 /** Floors that know neither a runtime nor the time: whatever they need of either is handed in. */
 const PURE = [
   'bytes',
-  'unsent',
   'shares',
   'join',
   'flow',
@@ -287,7 +301,10 @@ test('every room imports only from the floors below it', async () => {
 
 /** Optional parts: which files are theirs, and how many imports lead there from the core. A number here only falls. */
 const PARTS: Record<string, { readonly files: RegExp; readonly imports: number }> = {
+  pages: { files: /^parts\/pages\//, imports: 0 },
+  patience: { files: /^parts\/patience\//, imports: 0 },
   pressure: { files: /^parts\/pressure\//, imports: 0 },
+  private: { files: /^parts\/private\//, imports: 0 },
   shaping: { files: /^parts\/shaping\//, imports: 0 },
   timing: { files: /^parts\/timing\//, imports: 0 },
   observers: { files: /^parts\/observers\//, imports: 0 },
@@ -298,6 +315,7 @@ const PARTS: Record<string, { readonly files: RegExp; readonly imports: number }
   copies: { files: /^parts\/copies\//, imports: 0 },
   inbox: { files: /^parts\/inbox\//, imports: 0 },
   bans: { files: /^parts\/bans\//, imports: 0 },
+  rewriting: { files: /^parts\/rewriting\//, imports: 0 },
   admin: { files: /^parts\/admin\//, imports: 0 },
   lanes: { files: /^parts\/lanes\//, imports: 0 },
   'JSON wire': {
@@ -328,46 +346,63 @@ test('from the core, so many imports lead to each part as are written down, type
   )
 })
 
-/** The folders of the server, each on those behind it; the first is its root. */
-const SERVER_FLOORS = [
-  'server',
-  'listening',
-  'registration',
-  'fronts',
-  'routing',
-  'context',
-  'tunnels',
-  'upstreams',
-  'limits',
-  'contracts',
-  'settings',
-]
+/** The folders of each end, each on those behind it. A root has its own files, at the client without what all stand on. */
+const FLOORS = {
+  server: [
+    'server',
+    'listening',
+    'registration',
+    'fronts',
+    'routing',
+    'context',
+    'tunnels',
+    'upstreams',
+    'limits',
+    'contracts',
+    'settings',
+  ],
+  client: ['client', 'proxies', 'reach', 'tunnels', 'contracts', 'carriers', 'origins', 'settings', 'folder'],
+} as const
 /** Imports from a folder in front, types included: the numbers only fall. */
-const SERVER_ARROWS_UP: Readonly<Record<string, number>> = {
-  'contracts → fronts': 5,
-  'contracts → limits': 3,
-  'contracts → registration': 1,
-  'contracts → routing': 1,
-  'contracts → tunnels': 5,
-  'contracts → upstreams': 4,
-  'routing → registration': 2,
+const ARROWS_UP: Readonly<Record<keyof typeof FLOORS, Readonly<Record<string, number>>>> = {
+  server: { 'contracts → limits': 9, 'contracts → tunnels': 8 },
+  client: {
+    'carriers → contracts': 3,
+    'carriers → proxies': 1,
+    'carriers → reach': 1,
+    'carriers → tunnels': 2,
+    'contracts → tunnels': 2,
+    'origins → carriers': 2,
+    'origins → reach': 1,
+    'settings → carriers': 2,
+    'settings → contracts': 1,
+    'settings → origins': 2,
+    'settings → proxies': 1,
+    'settings → reach': 2,
+    'settings → tunnels': 2,
+    'tunnels → client': 2,
+  },
 }
 
-test('in the server, folders stand on each other', async () => {
+test.each(['server', 'client'] as const)('in the %s, folders stand on each other', async end => {
+  const floors: readonly string[] = FLOORS[end]
   const found: Record<string, number> = {}
-  const folderOf = (path: string) => path.split('/').at(-2)!
-  const inServer = files.filter(one => one.startsWith('server/'))
-  expect([...new Set(inServer.map(folderOf))].toSorted()).toEqual(SERVER_FLOORS.toSorted())
-  for (const file of inServer)
+  const folderOf = (path: string) =>
+    path.startsWith('client/') && /^client\/(?!client\.|parts\.)[^/]+$/.test(path)
+      ? 'settings'
+      : path.split('/').at(-2)!
+  const ours = files.filter(one => one.startsWith(`${end}/`))
+  expect([...new Set(ours.map(folderOf))].toSorted()).toEqual(floors.toSorted())
+  for (const file of ours)
     for (const [, target] of (await codeOf(file)).matchAll(/(?:from|import)\s*\(?\s*'(\.[^']+)'/g)) {
       const resolved = new URL(target!, `file:///${file}`).pathname.slice(1)
-      if (!resolved.startsWith('server/')) continue
+      if (!resolved.startsWith(`${end}/`)) continue
       const [from, into] = [folderOf(file), folderOf(resolved)]
-      if (SERVER_FLOORS.indexOf(into) >= SERVER_FLOORS.indexOf(from)) continue
+      if (floors.indexOf(into) >= floors.indexOf(from)) continue
       const arrow = `${from} → ${into}`
       found[arrow] = (found[arrow] ?? 0) + 1
     }
-  expect(found).toEqual(SERVER_ARROWS_UP)
+  expect(found).toEqual(ARROWS_UP[end])
 })
 
 test('a folder of an end, or of a part, has at most 33 files; of the server and the client at most 18', () => {
@@ -399,6 +434,7 @@ const PAIRS = [
   'admin → metrics',
   'cli/captured/inspector-session.ts → inspector',
   'cli/mcp/sessions.ts → inspector',
+  'cli/sharing/rehearsal.ts → private',
   'cli/workers/workers-admin.ts → admin',
   'copies → inbox',
   'inspector → webhooks',

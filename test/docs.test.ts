@@ -18,8 +18,8 @@ const errorTable = [
   '',
 ].join('\n')
 
-const errorTexts = entries.map(([code, { status, meaning, action }]) =>
-  `### \`${code}\`\nHTTP ${status}. ${meaning} ${action}\n`.replaceAll('<', '&lt;'),
+const errorTexts = entries.map(([code, { meaning, action }]) =>
+  `### \`${code}\`\n${meaning} ${action}\n`.replaceAll('<', '&lt;'),
 )
 
 for (const [name, path, table] of [['errors', 'docs/errors.md', [errorTable, ...errorTexts]]] as const) {
@@ -106,7 +106,7 @@ test('no example runs or installs a package by a name that the registry may give
 
 for (const [name, page] of [
   ['README.md', 'README.md'],
-  ['docs/start/server.md', 'docs/start/webhooks.md'],
+  ['docs/start/server.md', 'docs/webhooks.md'],
 ] as const)
   test(`the server of ${name} has what the file in ${page} asks for`, async () => {
     const of = async (path: string) => readFile(join(import.meta.dir, '..', path), 'utf8')

@@ -153,7 +153,7 @@ describe('parseHost', () => {
   test.each(['a:0', 'a:99999', 'a:', 'a:8o', 'a:123456', '[::1]:', '[::1]:70000', 'a:+1', 'a:1e3'])(
     'refuses the port of %p',
     host => {
-      expect(codeOf(() => parseHost(host))).toBe('PORT_INVALID')
+      expect(codeOf(() => parseHost(host))).toBe('OPTION_INVALID')
     },
   )
 })

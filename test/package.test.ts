@@ -117,7 +117,7 @@ test.each([
     'SERVER_UNREACHABLE',
     /could not be reached|cannot be reached|refused|nothing/i,
   ],
-  ['new TunnelClient({ port: 99999 })', 'PORT_INVALID', /99999/],
+  ['new TunnelClient({ port: 99999 })', 'OPTION_INVALID', /99999/],
 ])(
   'on Node, %s that nobody catches shows its message within the first lines',
   async (program, code, words) => {

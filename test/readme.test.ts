@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join, relative, resolve } from 'node:path'
 import { Glob } from 'bun'
 import { readRun } from '../benchmarks/measure/result.ts'
-import { judge } from '../benchmarks/measure/verdict.ts'
+import { WITH_FIGURES, withFigures } from '../benchmarks/report/readme.ts'
 import type { TunnelServer } from '../src/index.ts'
 import { startServer } from './support/tunnel.ts'
 
@@ -214,47 +214,27 @@ test('ARCHITECTURE.md has every room of src/ on its floors', () => {
 
 // ── The figures ────────────────────────────────────────────────────────────────────────────────────────────────
 
-/** Rows of the README: suite, table and column of the result file, what they are, and how a figure is written. */
-const FIGURES: readonly (readonly [suite: string, table: string, key: string, name: string, unit: string])[] =
-  [
-    ['speed', 't1', 'p50', 'Latency, 20 B, 1 connection', 'ms'],
-    ['speed', 'tls50', 'rps', 'Requests over TLS, 20 B, 50 connections', '/s'],
-    ['speed', '10k10', 'mbps', 'Responses of 10 KB, 10 connections', 'MB/s'],
-    ['speed', 't50', 'rps', 'Requests without TLS, 20 B, 50 connections', '/s'],
-    ['speed', '100k10', 'mbps', 'Responses of 100 KB, 10 connections', 'MB/s'],
-    ['speed', 't1000', 'rps', 'Requests without TLS, 20 B, 1,000 connections', '/s'],
-    ['memory', 'start', 'client', 'Start of the client', 'ms'],
-    ['memory', 'held1000', 'idle', 'Memory of both ends, idle', 'MB'],
-  ]
-
-const figure = (value: number, unit: string) =>
-  `${value < 1 ? value.toFixed(3) : Number(value.toPrecision(3)).toLocaleString('en')} ${unit}`
-
-test('the figures of the README are those of the command line in the result file. LT_WRITE_DOCS=1 writes them', async () => {
+test('figures in documents are those of the command line in the result file. LT_WRITE_DOCS=1 writes them', async () => {
   const { version } = JSON.parse(await textOf('package.json')) as { version: string }
   const saved = await readRun(join(root, `benchmarks/results/${version}.json`))
-  const rows = FIGURES.map(([suite, id, key, what, unit]) => {
-    const table = saved.suites.find(one => one.suite === suite)?.tables.find(one => one.id === id)
-    const verdict = table && judge(table, 'ours-cli', key)
-    if (!verdict?.mark || !verdict.ratio) throw new Error(`no figures of ${suite} ${id}`)
-    const { mark, ours, standing } = verdict
-    const name = mark.name.replace(/^(\w+)-tls\+(\w+)$/, '$2 behind $1').replace(/-nomux$/, '')
-    const theirs = `${name} ${figure(mark.summary.median, unit)}`
-    return `| ${what} | ${figure(ours.median, unit)} | ${theirs} | ${standing} |`
-  })
-  const [begin, end] = ['<!-- figures: begin -->\n', '<!-- figures: end -->']
-  const readme = await textOf('README.md')
-  const [before = '', rest = ''] = readme.split(begin)
-  const [written, after = ''] = rest.split(end)
-  const wanted = [
-    '| Measured | localtunnels | best other tunnel | result |',
-    '|---|---|---|---|',
-    ...rows,
-    '',
-  ].join('\n')
-  if (process.env.LT_WRITE_DOCS !== undefined)
-    await Bun.write(join(root, 'README.md'), `${before}${begin}${wanted}${end}${after}`)
-  else expect(written).toBe(wanted)
+  for (const [page, figures] of Object.entries(WITH_FIGURES)) {
+    const text = await textOf(page)
+    expect(text).toContain('<!-- figures: begin -->\n')
+    const wanted = withFigures(text, saved, figures)
+    if (process.env.LT_WRITE_DOCS !== undefined) await Bun.write(join(root, page), wanted)
+    else expect(text).toBe(wanted)
+  }
+})
+
+test('no figure of speed is in the prose of the pages that a visitor reads first: they stand in generated tables', async () => {
+  for (const page of ['README.md', 'docs/comparison.md']) {
+    const text = await textOf(page)
+    const prose = text.replace(/<!-- figures: begin -->[\s\S]*<!-- figures: end -->/, '').split('\n')
+    const figures = prose.filter(line =>
+      /\d (?:\/s|MB\/s|Gbit\/s|µs)(?!\w)|\d times (?:as|the|faster|slower)/.test(line),
+    )
+    expect(figures).toEqual([])
+  }
 })
 
 test('the README is at most 130 lines', () => {

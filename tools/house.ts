@@ -48,8 +48,9 @@ async function runs(requests: number, options: string): Promise<Map<string, numb
          await server.start()
          const client = new TunnelClient({ port: app.address().port, host: 'localhost', server: 'http://localhost:' + server.port, subdomain: 'house' })
          await client.connect()
+         const url = 'http://127.0.0.1:' + server.port + '/'
          for (let i = 0; i < ${requests}; i++) {
-           const answer = await fetch('http://127.0.0.1:' + server.port + '/', { headers: { Host: 'house.localhost' } })
+           const answer = await fetch(url, { headers: { Host: 'house.localhost' } })
            if ((await answer.text()) !== 'hello') throw new Error('wrong answer ' + answer.status)
          }
          await client.disconnect()

@@ -1,8 +1,11 @@
-// The sample app on @tinyhttp/app; `bare` leaves out its extensions of request and response.
+// The sample app on @tinyhttp/app; `bare` leaves out its extensions of request and response, `cjs` loads it as CommonJS does.
 
-import { App } from '@tinyhttp/app'
+import { createRequire } from 'node:module'
 
-const bare = process.argv[2] === 'bare'
+const [, , way] = process.argv
+const bare = way === 'bare'
+const load = way === 'cjs' ? createRequire(import.meta.url) : name => import(name)
+const { App } = await load('@tinyhttp/app')
 const app = new App(bare ? { applyExtensions: (_req, _res, next) => next() } : {})
 app.use((req, _res, next) => {
   req.one = true

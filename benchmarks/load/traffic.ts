@@ -5,7 +5,7 @@ import { EVENTS } from '../origin/files.ts'
 import type { Exchange, Messages } from './load.ts'
 
 export function get(path: string, to = 'files'): Exchange {
-  return { to, path: `/${path}`, answer: path }
+  return { to, path: `/${path}`, answer: path, named: true }
 }
 
 export function post(bytes: number, to = 'sink'): Exchange {
@@ -14,7 +14,9 @@ export function post(bytes: number, to = 'sink'): Exchange {
     method: 'POST',
     path: '/',
     body: new Uint8Array(bytes).fill(97),
+    // The app compares each byte: only then it answers with their number alone.
     answer: Buffer.from(String(bytes)),
+    named: true,
   }
 }
 
@@ -47,10 +49,15 @@ export const SITE: readonly Exchange[] = ['20', '1k', '20', '20', '1k', '100k', 
 export const IN_TWO_SEGMENTS: readonly Exchange[] = [get('20', 'split')]
 export const CHUNKED: readonly Exchange[] = [{ ...get('1k', 'node'), path: '/chunked' }]
 export const SERVER_SENT: readonly Exchange[] = [
-  { to: 'node', path: '/events', answer: Buffer.from(EVENTS.join('')) },
+  { to: 'node', path: '/events', answer: Buffer.from(EVENTS.join('')), named: true },
 ]
 
-export const JSON_LIST: Exchange = { to: 'bun', path: '/json', answer: Buffer.from(JSON.stringify(ITEMS)) }
+export const JSON_LIST: Exchange = {
+  to: 'bun',
+  path: '/json',
+  answer: Buffer.from(JSON.stringify(ITEMS)),
+  named: true,
+}
 
 const MESSAGE_BYTES = 100
 const MASK = [0x12, 0x34, 0x56, 0x78] as const

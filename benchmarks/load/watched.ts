@@ -10,13 +10,20 @@ export interface Watched {
   readonly firstByteMs: number
   readonly totalMs: number
   readonly bytes: number
+  readonly isRight: boolean
 }
 
-/** `pauseMs`: reads nothing for so long after the first body bytes. On node:net, whose pause stops the kernel too. */
-export function watchedGet(endpoint: Endpoint, path: string, pauseMs = 0): Promise<Watched> {
+/** `expected`: the body. `pauseMs`: reads nothing for so long after the first body bytes. On node:net, whose pause stops the kernel too. */
+export function watchedGet(
+  endpoint: Endpoint,
+  path: string,
+  expected: Uint8Array,
+  pauseMs = 0,
+): Promise<Watched> {
   const { promise, resolve, reject } = Promise.withResolvers<Watched>()
   const socket = connect(endpoint.port, endpoint.host)
   let head = ''
+  let isRight = true
   let [firstByteMs, bytes, began] = [0, 0, 0]
   socket.setTimeout(60_000, () => socket.destroy(new Error('nothing came for 60 s')))
   socket.on('connect', () => {
@@ -24,15 +31,16 @@ export function watchedGet(endpoint: Endpoint, path: string, pauseMs = 0): Promi
     socket.write(requestHead(endpoint, 'GET', path, { connection: 'close' }))
   })
   socket.on('data', (chunk: Buffer) => {
-    let body = chunk.length
+    let body = chunk
     if (!head.includes('\r\n\r\n')) {
       head += chunk.toString('latin1')
       const end = head.indexOf('\r\n\r\n')
       if (end < 0) return
-      body = head.length - end - 4
+      body = chunk.subarray(chunk.length - (head.length - end - 4))
     }
-    bytes += body
-    if (body === 0 || firstByteMs > 0) return
+    isRight &&= Buffer.compare(body, expected.subarray(bytes, bytes + body.length)) === 0
+    bytes += body.length
+    if (body.length === 0 || firstByteMs > 0) return
     firstByteMs = performance.now() - began
     if (pauseMs === 0) return
     socket.pause()
@@ -40,7 +48,13 @@ export function watchedGet(endpoint: Endpoint, path: string, pauseMs = 0): Promi
   })
   socket.on('error', reject)
   socket.on('close', () =>
-    resolve({ status: Number(head.slice(9, 12)), firstByteMs, totalMs: performance.now() - began, bytes }),
+    resolve({
+      status: Number(head.slice(9, 12)),
+      firstByteMs,
+      totalMs: performance.now() - began,
+      bytes,
+      isRight: isRight && bytes === expected.length,
+    }),
   )
   return promise
 }

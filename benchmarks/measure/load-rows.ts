@@ -4,7 +4,7 @@ import { check, type Exchange, type Load, type LoadResult, run } from '../load/l
 import type { OriginName } from '../origin/origins.ts'
 import type { Peer } from '../peers/peer.ts'
 import { cpuSeconds, forgetPeak, peakBytes } from './proc.ts'
-import { type Column, column, type Goal } from './result.ts'
+import { type Column, column, type Goal, type Path } from './result.ts'
 import type { Figures, Row, Scene } from './rounds.ts'
 import { unlessQuick, seconds as usualSeconds } from './suite.ts'
 
@@ -12,19 +12,21 @@ const RPS = column('rps', 'requests', '/s', 'higher')
 const MBPS = column('mbps', 'rate', 'MB/s', 'higher')
 const P50 = column('p50', 'p50', 'ms', 'lower')
 const P90 = column('p90', 'p90', 'ms', 'lower')
+const P95 = column('p95', 'p95', 'ms', 'lower')
 const P99 = column('p99', 'p99', 'ms', 'lower')
 const P999 = column('p999', 'p99.9', 'ms', 'lower')
 const CPU = column('cpu', 'CPU, both ends', 'µs a request', 'lower')
 const CPU_GB = column('cpuGb', 'CPU, both ends', 's a GB', 'lower')
+const TRANSFER = column('mbps', 'transfer', 'MB/s', 'neither')
 const FAILED = column('failed', 'failed', '%', 'neither')
 const GENERATOR = column('generator', 'generator', 'cores', 'neither')
 
 export const COLUMNS: Readonly<Record<'rate' | 'bulk' | 'sized' | 'latency' | 'fixed', readonly Column[]>> = {
-  rate: [RPS, P50, P99, CPU, FAILED, GENERATOR],
+  rate: [RPS, P50, P90, P95, P99, CPU, TRANSFER, FAILED, GENERATOR],
   bulk: [MBPS, CPU_GB, FAILED, GENERATOR],
-  sized: [MBPS, RPS, P99, CPU_GB, FAILED, GENERATOR],
-  latency: [P50, P99, CPU, RPS, FAILED, GENERATOR],
-  fixed: [P50, P90, P99, P999, CPU, column('rps', 'achieved', '/s', 'neither'), FAILED, GENERATOR],
+  sized: [MBPS, RPS, P95, P99, CPU_GB, FAILED, GENERATOR],
+  latency: [P50, P90, P95, P99, CPU, RPS, FAILED, GENERATOR],
+  fixed: [P50, P90, P95, P99, P999, CPU, column('rps', 'achieved', '/s', 'neither'), FAILED, GENERATOR],
 }
 
 export interface LoadRow {
@@ -35,6 +37,7 @@ export interface LoadRow {
   readonly connections: number
   readonly goals?: readonly Goal[]
   readonly note?: string
+  readonly path?: Path
   readonly more?: Partial<Load>
   /** A new tunnel for each measurement, which nothing warmed up. */
   readonly cold?: true
@@ -54,8 +57,12 @@ export function loadRow({ exchanges, connections, more, cold, ...row }: LoadRow)
     ...more,
     ...(cold && { warm: 0 }),
   })
+  const isOrdinary =
+    more?.messages !== undefined ||
+    (typeof exchanges === 'object' && exchanges.some(({ method = 'GET' }) => method !== 'GET'))
   return {
     ...row,
+    ...(isOrdinary && row.path === undefined && { path: 'ordinary' }),
     ...(origin && { origin }),
     ...(cold ? { fresh: true } : { check: scene => check(scene.tunnel.endpoints, load(scene)) }),
     take: scene => {
@@ -94,8 +101,10 @@ export async function observe(
   return {
     rps: ok / seconds,
     mbps: bytes / 1e6 / seconds,
+    mean: result.mean,
     p50: result.p50,
     p90: result.p90,
+    p95: result.p95,
     ...(ok >= unlessQuick(SAMPLES_FOR_P99, 1) && { p99: result.p99 }),
     ...(ok >= SAMPLES_FOR_P999 && { p999: result.p999 }),
     ...(pids.length > 0 && { cpu: (cpu / all) * 1e6, cpuGb: cpu / (allBytes / 1e9) }),

@@ -2,9 +2,10 @@
 
 import * as mitata from 'mitata'
 import { interrupt } from './children.ts'
-import type { Cell, Column, ResultRow, Table } from './result.ts'
+import { busyTimes, type MachineTimes } from './proc.ts'
+import type { Cell, Column, ResultRow, SuiteResult, Table } from './result.ts'
 import { reasonOf } from './samples.ts'
-import { conclude, fault, isQuick, options, refuse, say } from './suite.ts'
+import { conclude, fault, isQuick, msLeft, options, refuse, say } from './suite.ts'
 
 type Work = () => unknown
 
@@ -14,6 +15,9 @@ interface Smoke {
   readonly work: Work
 }
 
+/** As mitata has it: the time of one benchmark. */
+const USUAL_NS = 642e6
+let startedWith = process.cpuUsage()
 const smokes: Smoke[] = []
 const groupNames: string[] = []
 let groupName = ''
@@ -33,6 +37,7 @@ export function group(name: string, define: () => void): void {
   mitata.boxplot(() => mitata.summary(() => mitata.group(name, define)))
 }
 
+/** Only within a group. */
 export function bench(name: string, work: Work): void {
   smokes.push({ group: groupName, name, work })
   mitata.bench(name, work)
@@ -44,8 +49,9 @@ export const keep: (value: unknown) => void = mitata.do_not_optimize
 export interface SuiteOptions {
   /** Remarks under groups, by group name. */
   readonly notes?: Readonly<Record<string, string>>
-  /** Tables measured by other means, put in front. */
+  /** Tables measured by other means, put in front, and the ids of all that there are of them. */
   readonly more?: readonly Table[]
+  readonly ids?: readonly string[]
   readonly tools?: Readonly<Record<string, string>>
 }
 
@@ -63,10 +69,11 @@ export function inTurn<T>(...values: readonly T[]): () => T {
 export async function runSuite(
   suite: string,
   title: string,
-  { notes = {}, more = [], tools = {} }: SuiteOptions = {},
+  { notes = {}, more = [], ids = [], tools = {} }: SuiteOptions = {},
 ): Promise<never> {
-  const unknown = options.only?.find(name => !groupNames.includes(name))
-  if (unknown !== undefined) refuse(`there is no table ${unknown}; there are: ${groupNames.join(', ')}`)
+  const known = [...ids, ...groupNames]
+  const unknown = options.only?.find(name => !known.includes(name))
+  if (unknown !== undefined) refuse(`there is no table ${unknown}; there are: ${known.join(', ')}`)
   const rows = new Map<string, ResultRow[]>()
   let failed = 0
   const add = (group: string, name: string, stats: Stats | undefined, error: unknown): void => {
@@ -77,12 +84,15 @@ export async function runSuite(
     const cells = stats ? cellsOf(stats) : { avg: 'failed' }
     rows.set(group, [...(rows.get(group) ?? []), { name, role: 'ours', cells }])
   }
+  const before = busyTimes()
+  startedWith = process.cpuUsage()
   const save = (): Promise<never> =>
     conclude(
       suite,
       title,
       [...more, ...[...rows].map(([name, all]) => toTable(name, all, notes[name]))],
       tools,
+      otherWork(before),
     )
   // mitata cannot be stopped between two benchmarks: what is there is saved, and that is the end.
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
@@ -92,9 +102,8 @@ export async function runSuite(
     })
   }
 
-  if (isQuick) {
-    for (const { group, name, work } of smokes) {
-      const tuning = {
+  const tuning = isQuick
+    ? {
         min_samples: 2,
         max_samples: 3,
         min_cpu_time: 1,
@@ -102,7 +111,10 @@ export async function runSuite(
         batch_samples: 2,
         batch_threshold: 1,
       }
-      await mitata.measure(work, tuning).then(
+    : { min_cpu_time: Math.min(USUAL_NS, (msLeft() * 1e6) / smokes.length) }
+  if (isQuick || options.minutes !== undefined) {
+    for (const { group, name, work } of smokes) {
+      await mitata.measure(work, { ...tuning }).then(
         stats => add(group, name, stats, null),
         (error: unknown) => add(group, name, undefined, error),
       )
@@ -118,6 +130,17 @@ export async function runSuite(
     })
   }
   return save()
+}
+
+/** Since `before`, beside this process. */
+function otherWork(before: MachineTimes): SuiteResult['meanwhile'] {
+  const after = busyTimes()
+  const seconds = (after.at - before.at) / 1_000
+  const { user, system } = process.cpuUsage(startedWith)
+  return {
+    foreign: Math.max(0, after.busy - before.busy - (user + system) / 1e6) / seconds,
+    steal: (100 * (after.steal - before.steal)) / seconds / navigator.hardwareConcurrency,
+  }
 }
 
 interface Stats {

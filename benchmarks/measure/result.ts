@@ -15,7 +15,7 @@ export interface Column {
 
 export interface ResultRow {
   readonly name: string
-  /** `mark`: a peer that may set the mark; `floor`: what stands beside for reference, such as no tunnel at all. */
+  /** `peer`: may be the best other program; `floor`: shown for reference, such as no tunnel at all. */
   readonly role: 'ours' | 'peer' | 'floor'
   readonly cells: Readonly<Record<string, Cell>>
 }
@@ -27,9 +27,21 @@ export interface Table {
   readonly columns: readonly Column[]
   readonly rows: readonly ResultRow[]
   readonly note?: string
+  /** Rounds of every figure. Default: one figure, however it came about. */
+  readonly rounds?: number
+  /** The way of the requests through ours, where it is not that of easy requests. */
+  readonly path?: Path
   /** What is to be reached against the best peer, for `verdict.ts`. */
   readonly goals?: readonly Goal[]
 }
+
+/** Functions and single requests of one process. */
+export function isTimed({ columns }: Table): boolean {
+  return columns[0]?.unit === 'ns'
+}
+
+/** `ordinary`: through the main threads, as bodies, guards, pools and WebSockets go. `tls`: visitors come over TLS. */
+export type Path = 'ordinary' | 'tls'
 
 export interface Goal {
   readonly key: string
@@ -50,6 +62,8 @@ export interface SuiteResult {
   /** A smoke run: its figures mean nothing. */
   readonly quick: boolean
   readonly rounds: number
+  /** Where it is not a column: cores that other work took, and percent that the hypervisor took. */
+  readonly meanwhile?: { readonly foreign: number; readonly steal: number }
   readonly tables: readonly Table[]
 }
 

@@ -9,9 +9,9 @@ import type { Peer, Tunnel } from '../peers/peer.ts'
 import { type Ground, startTunnel } from '../peers/start.ts'
 import { interrupted } from './children.ts'
 import { busyTimes, type MachineTimes } from './proc.ts'
-import type { Cell, Column, Goal, ResultRow, Table } from './result.ts'
+import type { Cell, Column, Goal, Path, ResultRow, Table } from './result.ts'
 import { reasonOf } from './samples.ts'
-import { fault, options, printTable, refuse, rounds, say, USUAL_ROUNDS } from './suite.ts'
+import { fault, msLeft, options, printTable, refuse, rounds, say, USUAL_ROUNDS } from './suite.ts'
 
 export type Figures = Readonly<Record<string, number>>
 
@@ -27,6 +27,8 @@ export interface Row {
   readonly columns: readonly Column[]
   readonly goals?: readonly Goal[]
   readonly note?: string
+  /** Default: `tls` where all of ours take visitors over TLS. */
+  readonly path?: Path
   /** The app that it asks: where that one is not there, the row is left out. */
   readonly origin?: OriginName
   /** Needs processes that have done nothing yet: the tunnel is started for it and stopped behind it. */
@@ -64,17 +66,31 @@ const MACHINE: readonly Column[] = [
 /** One peer hangs now and then right after its start. Every tunnel gets as many attempts. */
 const START_ATTEMPTS = 2
 
-/** `more`: tables of the suite that are measured by another call. */
-export async function measure(stages: readonly Stage[], more: readonly string[] = []): Promise<Measured> {
+/** `more`: tables of the suite that are measured by another call. `part`: of the time that is left, the share of this one. */
+export async function measure(
+  stages: readonly Stage[],
+  more: readonly string[] = [],
+  part = 1,
+): Promise<Measured> {
   const chosen = stages.map(stage => ({ ...stage, rows: stage.rows.filter(({ id }) => isWanted(id)) }))
   const known = [...new Set([...stages.flatMap(({ rows }) => rows.map(({ id }) => wordOf(id))), ...more])]
   const unknown = options.only?.find(id => !known.includes(id))
   if (unknown !== undefined) refuse(`there is no table ${unknown}; there are: ${known.join(' ')}`)
   const versions: Record<string, string> = {}
   const tables: Table[] = []
-  for (const stage of chosen) {
+  // Of a budget each stage has its share, by what starting and measuring its tunnels takes.
+  const weightOf = ({ rows, peers }: Stage): number =>
+    rows.length > 0 ? peers.length * (rows.length + 4) : 0
+  for (const [index, stage] of chosen.entries()) {
     if (stage.rows.length === 0 || stage.peers.length === 0 || interrupted.aborted) continue
-    for (const table of await new StageRun(stage, versions).run()) {
+    if (tables.length > 0 && msLeft() === 0) {
+      say(`left out, the time is over: ${stage.rows.map(({ id }) => id).join(' ')}`)
+      continue
+    }
+    const weights = chosen.slice(index).map(weightOf)
+    const share = weights[0]! / weights.reduce((sum, one) => sum + one, 0)
+    const until = performance.now() + msLeft() * share * part
+    for (const table of await new StageRun(stage, versions, until).run()) {
       tables.push(table)
       printTable(table)
     }
@@ -103,11 +119,14 @@ class StageRun {
   readonly #scenes = new Map<string, Scene>()
   /** By row and peer: a figure for each round, or why there is none. */
   readonly #taken = new Map<string, (Figures | string)[]>()
+  readonly #until: number
   #present: readonly Peer[] = []
 
-  constructor(stage: Stage, versions: Record<string, string>) {
+  /** After `until` no further round begins, and of the first one no further row. */
+  constructor(stage: Stage, versions: Record<string, string>, until: number) {
     this.#stage = stage
     this.#versions = versions
+    this.#until = until
   }
 
   async run(): Promise<readonly Table[]> {
@@ -116,11 +135,21 @@ class StageRun {
       this.#present = await this.#detect()
       const shared = this.#stage.rows.filter(({ fresh }) => !fresh)
       if (shared.length > 0) for (const peer of this.#present) await this.#start(peer, origins, shared)
+      let tookMs = 0
       for (let round = 0; round < rounds && !interrupted.aborted; round++) {
+        const began = performance.now()
+        // A round that would not be whole is none.
+        if (round > 0 && began + tookMs > this.#until) break
         for (const row of this.#stage.rows.filter(({ atMost = rounds }) => round < atMost)) {
+          if (round === 0 && row !== this.#stage.rows[0] && performance.now() > this.#until) {
+            say(`${row.title}: left out, the time is over`)
+            continue
+          }
+          if (round > 0 && !this.#isBegun(row)) continue
           const order = round % 2 ? this.#present.toReversed() : this.#present
           for (const peer of order) await this.#take(row, peer, round, origins)
         }
+        tookMs = performance.now() - began
       }
       await this.#stillThere(shared)
     } finally {
@@ -229,6 +258,10 @@ class StageRun {
     else say(where)
   }
 
+  #isBegun({ id }: Row): boolean {
+    return this.#present.some(({ name }) => this.#taken.has(`${id} ${name}`))
+  }
+
   #table(row: Row): Table {
     const lines: ResultRow[] = []
     const columns = [...row.columns, ...MACHINE]
@@ -244,6 +277,8 @@ class StageRun {
       row.atMost ?? rounds,
       rounds,
     )
+    const areTls = this.#present.filter(({ role }) => role === 'ours').every(({ tls }) => tls)
+    const path = row.path ?? (areTls && this.#present.length > 0 ? 'tls' : undefined)
     const few = `Median of ${count} round${count === 1 ? '' : 's'}, fewer than ${USUAL_ROUNDS}.`
     const notes = [row.note, count < USUAL_ROUNDS ? few : undefined, ceiling(row, lines)].filter(Boolean)
     return {
@@ -251,6 +286,8 @@ class StageRun {
       title: row.title,
       columns,
       rows: lines,
+      ...(Number.isFinite(count) && { rounds: count }),
+      ...(path && { path }),
       ...(row.goals && { goals: row.goals }),
       ...(notes.length > 0 && { note: notes.join(' ') }),
     }

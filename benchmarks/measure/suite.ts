@@ -1,6 +1,6 @@
 // What every suite begins and ends with: its arguments, what must not have happened to ours, and saving and printing.
 
-import { existsSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { interrupted, stopAll } from './children.ts'
 import { compare } from './compare.ts'
@@ -14,8 +14,14 @@ import {
   type Table,
   writeRun,
 } from './result.ts'
-import { reasonOf, spread, summarize } from './samples.ts'
+import { figure, reasonOf, spread, summarize } from './samples.ts'
 import { table } from './table.ts'
+
+// Node refuses TypeScript, or strips its types: then this is what it reads first.
+if (process.versions.bun === undefined) {
+  console.error(`error: the benchmarks run on Bun: bun ${process.argv.slice(1).join(' ')}`)
+  process.exit(2)
+}
 
 export const USAGE = `
   --quick          a smoke run: everything runs and is checked, nothing is measured well
@@ -24,18 +30,25 @@ export const USAGE = `
   --only A,B       tables by their id
   --peers A,B      tunnels by name or beginning of a name
   --accelerator    ours also with LOCALTUNNELS_SPLICE=0
+  --minutes N      the time that it may take: fewer rounds, then fewer rows (default: no limit)
   --json FILE      save everything with the environment
-  --compare FILE   ratios against a saved run, marked where they are more than noise`
+  --compare FILE   this run against a saved one, marked where they differ by more than noise
+  --gate FILE      the same, and it fails when ours is slower than the saved spread or takes more processor time
+  --help           this text`
 
 export interface Arguments {
   readonly quick: boolean
+  /** Of `report.ts` alone. */
+  readonly publish: boolean
   readonly accelerator: boolean
   readonly rounds?: number
   readonly seconds?: number
   readonly only?: readonly string[]
   readonly peers?: readonly string[]
+  readonly minutes?: number
   readonly json?: string
   readonly compare?: string
+  readonly gate?: string
   readonly words: readonly string[]
 }
 
@@ -51,22 +64,35 @@ export function readArguments(argv: readonly string[] = process.argv.slice(2)): 
         seconds: { type: 'string' },
         only: { type: 'string' },
         peers: { type: 'string' },
+        minutes: { type: 'string' },
         json: { type: 'string' },
         compare: { type: 'string' },
+        gate: { type: 'string' },
+        publish: { type: 'boolean', default: false },
+        help: { type: 'boolean', default: false },
       },
       allowPositionals: true,
     })
-    const { rounds, seconds, only, peers, json, compare: saved } = values
-    if (saved !== undefined && !existsSync(saved)) throw new Error(`--compare: there is no file ${saved}`)
+    const { rounds, seconds, only, peers, minutes, json, compare: saved, gate } = values
+    if (values.help) {
+      const [head = ''] = /^(?:\/\/.*\n)*/.exec(readFileSync(process.argv[1] ?? '', 'utf8')) ?? []
+      console.log(`${head.replaceAll(/^\/\/ ?/gm, '')}\nThe arguments of every suite:${USAGE}`)
+      process.exit(0)
+    }
+    for (const [flag, path] of Object.entries({ compare: saved, gate }))
+      if (path !== undefined && !existsSync(path)) throw new Error(`--${flag}: there is no file ${path}`)
     return {
       quick: values.quick,
+      publish: values.publish,
       accelerator: values.accelerator,
       words: positionals,
       ...(rounds !== undefined && { rounds: number('--rounds', rounds, 1, 1_000, true) }),
       ...(seconds !== undefined && { seconds: number('--seconds', seconds, 0.1, 3_600) }),
       ...(only !== undefined && { only: only.split(',') }),
       ...(peers !== undefined && { peers: peers.split(',') }),
+      ...(minutes !== undefined && { minutes: number('--minutes', minutes, 0.01, 10_000) }),
       ...(json !== undefined && { json }),
+      ...(gate !== undefined && { gate }),
       ...(saved !== undefined && { compare: saved }),
     }
   } catch (error) {
@@ -89,7 +115,8 @@ const given = readArguments()
 if (given.words.length > 0 && /\/benchmarks\/(?!index|report)[\w-]+\.ts$/.test(process.argv[1] ?? ''))
   refuse(`a suite takes no words: ${given.words.join(' ')}; --only chooses its tables`)
 /** Read before anything is measured: what cannot be compared with is said at once. */
-const before: SavedRun | undefined = given.compare === undefined ? undefined : await savedRun(given.compare)
+const against: string | undefined = given.gate ?? given.compare
+const before: SavedRun | undefined = against === undefined ? undefined : await savedRun(against)
 
 /** A saved run that the user named. */
 export function savedRun(path: string): Promise<SavedRun> {
@@ -109,6 +136,12 @@ export const USUAL_ROUNDS = 5
 export const rounds: number = given.rounds ?? unlessQuick(USUAL_ROUNDS, 1)
 export const seconds: number = given.seconds ?? unlessQuick(0.5, 0.2)
 
+const endsAt = performance.now() + (given.minutes ?? Number.POSITIVE_INFINITY) * 60_000
+/** Of the time that the suite may take. */
+export function msLeft(): number {
+  return Math.max(0, endsAt - performance.now())
+}
+
 /** Why ours was missing, failed or answered wrongly. A suite with one of them ends with 1. */
 const faults: string[] = []
 export function fault(what: string): void {
@@ -122,20 +155,31 @@ export async function conclude(
   title: string,
   tables: readonly Table[],
   tools: Readonly<Record<string, string>> = {},
+  meanwhile?: SuiteResult['meanwhile'],
 ): Promise<never> {
   const result: SuiteResult = {
     suite,
     title,
     environment: await environment(tools),
     quick: isQuick,
-    rounds,
+    rounds: Math.max(0, ...tables.map(table => table.rounds ?? 0)) || 1,
+    ...(meanwhile && { meanwhile }),
     tables,
   }
+  if (meanwhile) say(meanwhileLine(meanwhile))
   if (given.json !== undefined) await writeRun(given.json, [result])
-  if (before !== undefined) console.log(`\n${compare(result, before)}`)
+  if (before !== undefined) {
+    const { text, slower } = compare(result, before)
+    console.log(`\n${text}`)
+    if (given.gate !== undefined && !interrupted.aborted) for (const what of slower) fault(what)
+  }
   await stopAll()
   for (const what of faults) console.error(`error: ours: ${what}`)
   process.exit(interrupted.aborted ? 130 : faults.length > 0 ? 1 : 0)
+}
+
+export function meanwhileLine({ foreign, steal }: NonNullable<SuiteResult['meanwhile']>): string {
+  return `Meanwhile other work took ${figure(foreign)} cores, the hypervisor ${figure(steal)} %.`
 }
 
 /** Progress goes to stderr, so that tables can be piped. */

@@ -1,6 +1,7 @@
-// The ordinary app on Node: fixed files, an answer in pieces, server-sent events, and POST, on node:http.
+// The ordinary app on Node: fixed files, an answer in pieces, server-sent events, on node:http. `app.mjs h2c`: HTTP/2 without TLS.
 
-import { createServer } from 'node:http'
+import { createServer as createHttp } from 'node:http'
+import { createServer as createHttp2 } from 'node:http2'
 
 const SIZES = { 20: 20, '1k': 1024, '10k': 10_240, '64k': 65_536, '100k': 102_400, '1m': 1_048_576 }
 const PIECES = 8
@@ -14,15 +15,11 @@ function fileBytes(size) {
 const files = new Map(Object.entries(SIZES).map(([name, size]) => [`/${name}`, fileBytes(size)]))
 const chunked = files.get('/1k')
 
-const server = createServer((request, response) => {
+const isHttp2 = process.argv[2] === 'h2c'
+const server = (isHttp2 ? createHttp2 : createHttp)((request, response) => {
   const file = files.get(request.url)
-  if (request.method === 'POST') {
-    let bytes = 0
-    request.on('data', piece => {
-      bytes += piece.length
-    })
-    request.on('end', () => response.end(String(bytes)))
-  } else if (request.url === '/two') {
+  response.setHeader('X-Answer', `${request.method} ${request.url}`)
+  if (request.url === '/two') {
     // The head at once, the body behind it: two segments, as with a stream that is piped.
     response.writeHead(200, { 'content-length': 20 })
     response.flushHeaders()
@@ -43,6 +40,5 @@ const server = createServer((request, response) => {
   } else if (file) response.end(file)
   else response.writeHead(404).end()
 })
-server.keepAliveTimeout = 600_000
-server.requestTimeout = 0
+if (!isHttp2) Object.assign(server, { keepAliveTimeout: 600_000, requestTimeout: 0 })
 server.listen(0, '127.0.0.1', () => console.log(`listening ${server.address().port}`))

@@ -1,6 +1,6 @@
 // The app on Bun: fixed sizes, an answer in pieces, an echo by POST and WebSocket, JSON, a webhook, delays, headers.
 
-import { FILE_SIZES, fileBytes, PIECES } from './files.ts'
+import { FILE_SIZES, fileBytes, PIECES, Upload } from './files.ts'
 
 export interface App {
   readonly port: number
@@ -31,40 +31,50 @@ export function startApp(tls?: { readonly cert: string; readonly key: string }):
     websocket: { message: (socket, message) => void socket.send(message), perMessageDeflate: false },
     async fetch(request, server) {
       const path = request.url.slice(request.url.indexOf('/', 8))
-      const file = files.get(path)
-      if (file) return new Response(file)
-      switch (path) {
-        case '/':
-          if (request.method !== 'POST') return new Response('OK')
-          return new Response(String((await request.bytes()).length))
-        case '/chunked':
-          return new Response(inPieces(fileBytes(1024)))
-        case '/ws':
-          return server.upgrade(request) ? undefined : new Response('no WebSocket', { status: 400 })
-        case '/json':
-          return Response.json(ITEMS)
-        case '/headers':
-          return new Response('OK', { headers: MANY_HEADERS })
-        case '/echo':
-          return new Response(await request.bytes())
-        case '/webhook':
-          return Response.json({ received: true, type: ((await request.json()) as { type: string }).type })
-        case '/account':
-          return request.headers.get('authorization') === 'Bearer bench-token'
-            ? Response.json({ user: 1 })
-            : new Response('who?', { status: 401 })
-        case '/10ms':
-          await Bun.sleep(10)
-          return new Response('OK')
-        case '/50ms':
-          await Bun.sleep(50)
-          return new Response('OK')
-        default:
-          return new Response('no such page', { status: 404 })
-      }
+      if (path === '/ws')
+        return server.upgrade(request) ? undefined : new Response('no WebSocket', { status: 400 })
+      const response = await answered(request, path, files.get(path))
+      response.headers.set('X-Answer', `${request.method} ${path}`)
+      return response
     },
   })
   return { port: server.port!, stop: () => server.stop(true) }
+}
+
+async function answered(
+  request: Request,
+  path: string,
+  file: Uint8Array<ArrayBuffer> | undefined,
+): Promise<Response> {
+  if (file) return new Response(file)
+  switch (path) {
+    case '/': {
+      if (request.method !== 'POST') return new Response('OK')
+      const upload = new Upload()
+      upload.take(await request.bytes())
+      return new Response(upload.verdict)
+    }
+    case '/chunked':
+      return new Response(inPieces(fileBytes(1024)))
+    case '/json':
+      return Response.json(ITEMS)
+    case '/headers':
+      return new Response('OK', { headers: MANY_HEADERS })
+    case '/echo':
+      return new Response(await request.bytes())
+    case '/webhook':
+      return Response.json({ received: true, type: ((await request.json()) as { type: string }).type })
+    case '/account':
+      return request.headers.get('authorization') === 'Bearer bench-token'
+        ? Response.json({ user: 1 })
+        : new Response('who?', { status: 401 })
+    case '/10ms':
+    case '/50ms':
+      await Bun.sleep(Number.parseInt(path.slice(1), 10))
+      return new Response('OK')
+    default:
+      return new Response('no such page', { status: 404 })
+  }
 }
 
 function inPieces(bytes: Uint8Array<ArrayBuffer>): ReadableStream<Uint8Array> {

@@ -27,3 +27,31 @@ export const EVENTS: readonly string[] = Array.from(
   { length: 20 },
   (_, i) => `id: ${i}\ndata: {"n":${i},"at":"2026-11-23"}\n\n`,
 )
+
+/** Uploads of an app are `a`s, or the counter of `fileBytes`. */
+const LETTERS: Uint8Array<ArrayBuffer> = new Uint8Array(1 << 20).fill(97)
+let counter: Uint8Array<ArrayBuffer> | undefined
+function largest(): Uint8Array<ArrayBuffer> {
+  counter ??= fileBytes(Math.max(...Object.values(FILE_SIZES)))
+  return counter
+}
+
+/** Compares each byte of an upload as it comes. */
+export class Upload {
+  total = 0
+  #isRight = true
+  #expected: Uint8Array<ArrayBuffer> | undefined
+
+  take(piece: Uint8Array): void {
+    if (piece.length === 0) return
+    this.#expected ??= piece[0] === LETTERS[0] ? LETTERS : largest()
+    const wanted = this.#expected.subarray(this.total, this.total + piece.length)
+    this.#isRight &&= Buffer.compare(piece, wanted) === 0
+    this.total += piece.length
+  }
+
+  /** The number of bytes, and a word more where they are not those that were sent. */
+  get verdict(): string {
+    return this.#isRight ? String(this.total) : `${this.total} bytes, wrong`
+  }
+}

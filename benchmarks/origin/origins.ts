@@ -13,10 +13,21 @@ import { FILE_SIZES, fileBytes } from './files.ts'
 
 /**
  * `files`: nginx, head and body in one segment. `split`: nginx as shipped, whose head and body are two segments. `sink`:
- * raw sockets, takes uploads. `node`, `go`, `bun`: an ordinary app on each. `https`: that of Bun, with TLS. `echo`,
+ * raw sockets, takes uploads. `node`, `go`, `bun`: an ordinary app on each. `https`: that of Bun, with TLS; `h2c`: that of
+ * Node, by HTTP/2. `echo`,
  * `datagrams`: bytes and datagrams come back.
  */
-export type OriginName = 'files' | 'split' | 'sink' | 'node' | 'go' | 'bun' | 'https' | 'echo' | 'datagrams'
+export type OriginName =
+  | 'files'
+  | 'split'
+  | 'sink'
+  | 'node'
+  | 'go'
+  | 'bun'
+  | 'https'
+  | 'h2c'
+  | 'echo'
+  | 'datagrams'
 
 export interface Origins {
   readonly ports: Ports
@@ -48,7 +59,7 @@ export async function startOrigins(names: readonly OriginName[], ground?: Ground
     const folder = scratch('nginx')
     folders.push(folder)
     const port = freePort()
-    const server = `${settings} open_file_cache max=100 inactive=3600s;
+    const server = `${settings} open_file_cache max=100 inactive=3600s; add_header X-Answer "$request_method $request_uri";
   server { listen ${ground?.launch ? '' : '127.0.0.1:'}${port} backlog=4096; root ${wwwFolder()}; }`
     children.push(await begin(nginxProgram({ file: folder.write }, server).command))
     await (ground?.listening ?? listening)(port)
@@ -59,6 +70,7 @@ export async function startOrigins(names: readonly OriginName[], ground?: Ground
     split: () => nginx('sendfile on;'),
     sink: () => own('sink.ts'),
     node: async () => program(need('node'), join(import.meta.dir, 'app.mjs')),
+    h2c: async () => program(need('node'), join(import.meta.dir, 'app.mjs'), 'h2c'),
     go: async () => program(await goApp()),
     bun: () => own('app-process.ts'),
     https: () => own('app-process.ts', JSON.stringify(certificate())),

@@ -1,27 +1,29 @@
 // An origin on raw sockets: swallows uploads as fast as the kernel hands them over, and serves the same files as nginx.
-// GET /NAME: a file; GET / and /json: something small; GET /events: server-sent events. POST /: the number of bytes that came. POST /sha: their SHA-256. Everything else: 404.
+// GET /NAME: a file; GET / and /json: something small; GET /events: server-sent events. POST: the number of bytes that came, each of which is compared. Everything else: 404. Each answer repeats method and path in X-Answer.
 
-import { CryptoHasher, type Socket } from 'bun'
+import type { Socket } from 'bun'
 import { ITEMS } from './app.ts'
-import { FILE_SIZES, fileBytes } from './files.ts'
+import { FILE_SIZES, fileBytes, Upload } from './files.ts'
 
 interface Conversation {
   head: string
   /** Body bytes still to come. */
   left: number
-  total: number
-  hasher: CryptoHasher | null
+  upload: Upload
+  path: string
   /** What the kernel did not take yet. */
   waiting: Uint8Array[]
   closing: boolean
 }
 
 const answers = new Map<string, Uint8Array>([
-  ['/', answer(200, new TextEncoder().encode('OK'))],
-  ['/json', answer(200, new TextEncoder().encode(JSON.stringify(ITEMS)))],
-  ...Object.entries(FILE_SIZES).map(([name, size]) => [`/${name}`, answer(200, fileBytes(size))] as const),
+  ['/', answer('GET /', 'OK')],
+  ['/json', answer('GET /json', JSON.stringify(ITEMS))],
+  ...Object.entries(FILE_SIZES).map(
+    ([name, size]) => [`/${name}`, answer(`GET /${name}`, fileBytes(size))] as const,
+  ),
 ])
-const missing = answer(404, new TextEncoder().encode('no such file\n'))
+const missing = answer('', 'no such file\n', '404 Not Found')
 
 /** Between the two events of `/events`. */
 const EVENT_PAUSE_MS = 500
@@ -31,7 +33,7 @@ const listener = Bun.listen<Conversation>({
   port: 0,
   socket: {
     open(socket) {
-      socket.data = { head: '', left: 0, total: 0, hasher: null, waiting: [], closing: false }
+      socket.data = { head: '', left: 0, upload: new Upload(), path: '', waiting: [], closing: false }
       socket.setNoDelay(true)
     },
     data: take,
@@ -47,7 +49,7 @@ function take(socket: Socket<Conversation>, chunk: Buffer): void {
   while (at < chunk.length) {
     if (state.left > 0) {
       const piece = chunk.subarray(at, at + state.left)
-      state.hasher?.update(piece)
+      state.upload.take(piece)
       state.left -= piece.length
       at += piece.length
       if (state.left === 0) uploaded(socket)
@@ -72,8 +74,8 @@ function began(socket: Socket<Conversation>, head: string): void {
     send(socket, new TextEncoder().encode('HTTP/1.1 100 Continue\r\n\r\n'))
   if (method === 'POST' || method === 'PUT') {
     state.left = length
-    state.total = length
-    state.hasher = path === '/sha' ? new CryptoHasher('sha256') : null
+    state.upload = new Upload()
+    state.path = `${method} ${path}`
     if (length === 0) uploaded(socket)
     return
   }
@@ -97,8 +99,7 @@ function events(socket: Socket<Conversation>): void {
 }
 
 function uploaded(socket: Socket<Conversation>): void {
-  const said = socket.data.hasher?.digest('hex') ?? String(socket.data.total)
-  send(socket, answer(200, new TextEncoder().encode(said)))
+  send(socket, answer(socket.data.path, socket.data.upload.verdict))
 }
 
 function send(socket: Socket<Conversation>, bytes: Uint8Array): void {
@@ -121,9 +122,13 @@ function flush(socket: Socket<Conversation>): void {
   if (socket.data.closing) socket.end()
 }
 
-function answer(status: number, body: Uint8Array): Uint8Array {
-  const reason = status === 200 ? 'OK' : 'Not Found'
-  const type = 'Content-Type: application/octet-stream'
-  const head = `HTTP/1.1 ${status} ${reason}\r\n${type}\r\nContent-Length: ${body.length}\r\n\r\n`
-  return new Uint8Array(Buffer.concat([Buffer.from(head, 'latin1'), body]))
+function answer(name: string, body: string | Uint8Array, status = '200 OK'): Uint8Array {
+  const bytes = Buffer.from(body)
+  const lines = [
+    `HTTP/1.1 ${status}`,
+    'Content-Type: application/octet-stream',
+    `X-Answer: ${name}`,
+    `Content-Length: ${bytes.length}`,
+  ]
+  return new Uint8Array(Buffer.concat([Buffer.from(`${lines.join('\r\n')}\r\n\r\n`), bytes]))
 }

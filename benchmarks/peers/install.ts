@@ -1,48 +1,70 @@
 // Builds the peers from the package registries: `bun benchmarks/peers/install.ts [name …]`.
 //
-// Rust peers need cargo, Go peers go, the npm one npm; what is missing is skipped and said. Everything lands in
-// `.cache/peers` (or `LT_PEERS`), which git ignores; what is there already is left alone. Ten minutes on two cores.
-//
-// Load tools come from the system instead: apt-get install wrk nginx-light iperf3
+// Rust peers need cargo, Go peers go, the npm one npm, two of them git; what is missing is skipped and said. Everything
+// lands in `.cache/peers` (or `LT_PEERS`), which git ignores. A program that is there in this version is left alone.
+// Half an hour on two cores.
 
-import { cpSync, existsSync, mkdirSync } from 'node:fs'
+import { cpSync, existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { $ } from 'bun'
 import { peersFolder } from './binary.ts'
 
 const bin = join(peersFolder, 'bin')
 const source = join(peersFolder, 'src')
-mkdirSync(bin, { recursive: true })
-mkdirSync(source, { recursive: true })
+for (const folder of [bin, source]) mkdirSync(folder, { recursive: true })
+// Dependencies that several crates share are compiled once.
+const env = { ...process.env, CARGO_TARGET_DIR: join(peersFolder, 'target') }
 
 interface Build {
   readonly name: string
-  readonly needs: 'cargo' | 'go' | 'npm'
+  readonly needs: readonly ('cargo' | 'go' | 'npm' | 'git')[]
   /** Programs that it leaves in `bin`. */
   readonly programs: readonly string[]
   readonly version: string
   run(): Promise<unknown>
 }
 
+/** The newest versions that the registries had on 2026-11-28. */
 const builds: readonly Build[] = [
   // Not `--locked`: the `time` crate of its lock file is refused by today's compiler.
   crate('rathole', '0.5.0', 'rathole', []),
   crate('bore-cli', '0.6.0', 'bore', ['--locked']),
-  goModule('frp', 'github.com/fatedier/frp', '0.68.0', { frps: './cmd/frps', frpc: './cmd/frpc' }, 'noweb'),
-  goModule('chisel', 'github.com/jpillora/chisel', '1.11.3', { chisel: '.' }),
+  goModule('frp', 'github.com/fatedier/frp', '0.71.0', { frps: './cmd/frps', frpc: './cmd/frpc' }, 'noweb'),
+  goModule('chisel', 'github.com/jpillora/chisel', '1.12.1', { chisel: '.' }),
   goModule('piko', 'github.com/andydunstall/piko', '0.7.0', { piko: '.' }),
-  goModule('vegeta', 'github.com/tsenart/vegeta/v12', '12.12.0', { vegeta: '.' }),
+  goModule('vegeta', 'github.com/tsenart/vegeta/v12', '12.13.0', { vegeta: '.' }),
   crate('ferrotunnel-cli', '1.5.2', 'ferrotunnel', ['--locked']),
   {
     name: 'ferrotunnel-uncapped',
-    needs: 'cargo',
+    needs: ['cargo'],
     programs: ['ferrotunnel-uncapped'],
     version: '1.5.2',
     run: () => uncappedFerrotunnel('1.5.2'),
   },
   {
+    name: 'wstunnel',
+    needs: ['git', 'cargo'],
+    programs: ['wstunnel'],
+    version: '10.6.2',
+    async run() {
+      const folder = await checkout('wstunnel', 'https://github.com/erebe/wstunnel', 'v10.6.2')
+      await $`cargo build --release --locked --package wstunnel-cli`.cwd(folder).env(env)
+      cpSync(join(peersFolder, 'target/release/wstunnel'), join(bin, 'wstunnel'))
+    },
+  },
+  {
+    name: 'sish',
+    needs: ['git', 'go'],
+    programs: ['sish'],
+    version: '2.23.0',
+    async run() {
+      const folder = await checkout('sish', 'https://github.com/antoniomika/sish', 'v2.23.0')
+      await $`go build -buildvcs=false -trimpath -o ${join(bin, 'sish')} .`.cwd(folder)
+    },
+  },
+  {
     name: 'localtunnel',
-    needs: 'npm',
+    needs: ['npm'],
     programs: ['../npm/node_modules/localtunnel'],
     version: '2.0.2',
     run: npm,
@@ -50,35 +72,46 @@ const builds: readonly Build[] = [
 ]
 
 const wanted = process.argv.slice(2)
-let failed = 0
-for (const build of builds.filter(
-  ({ name }) => wanted.length === 0 || wanted.some(word => name.includes(word)),
-)) {
-  if (build.programs.every(program => existsSync(join(bin, program)))) {
+if (wanted.includes('--help')) {
+  console.log(`bun benchmarks/peers/install.ts [name …], of: ${builds.map(({ name }) => name).join(' ')}`)
+  process.exit(0)
+}
+const failed: string[] = []
+for (const build of builds.filter(({ name }) => wanted.length === 0 || wanted.includes(name))) {
+  if (build.programs.every(program => versionOf(program, build) === build.version)) {
     console.log(`${build.name} ${build.version}: here already`)
     continue
   }
-  if (!Bun.which(build.needs)) {
-    console.log(`${build.name}: skipped, it needs ${build.needs}`)
+  const missing = build.needs.filter(program => !Bun.which(program))
+  if (missing.length > 0) {
+    console.log(`${build.name}: skipped, it needs ${missing.join(' and ')}`)
     continue
   }
   console.log(`${build.name} ${build.version}: building`)
   try {
     await build.run()
-    for (const program of build.programs) {
-      if (build.needs !== 'npm') await Bun.write(join(bin, `${program}.version`), `${build.version}\n`)
-    }
+    for (const program of build.programs)
+      if (!build.needs.includes('npm')) await Bun.write(join(bin, `${program}.version`), `${build.version}\n`)
   } catch (error) {
-    failed++
+    failed.push(build.name)
     console.error(`${build.name}: ${error instanceof Error ? error.message : String(error)}`)
   }
 }
-process.exit(failed ? 1 : 0)
+if (failed.length > 0) console.error(`error: not built: ${failed.join(', ')}`)
+process.exit(failed.length > 0 ? 1 : 0)
+
+/** What is there of a program. npm's packages have no note beside them. */
+function versionOf(program: string, { needs, version }: Build): string | undefined {
+  if (!existsSync(join(bin, program))) return undefined
+  if (needs.includes('npm')) return version
+  const note = join(bin, `${program}.version`)
+  return existsSync(note) ? readFileSync(note, 'utf8').trim() : undefined
+}
 
 function crate(name: string, version: string, program: string, flags: readonly string[]): Build {
   const run = (): Promise<unknown> =>
-    $`cargo install ${flags} --root ${peersFolder} --version ${version} ${name}`
-  return { name, needs: 'cargo', programs: [program], version, run }
+    $`cargo install ${flags} --force --root ${peersFolder} --version ${version} ${name}`.env(env)
+  return { name, needs: ['cargo'], programs: [program], version, run }
 }
 
 /** From a writable copy of the module, because some refuse `go install` and some need build tags. */
@@ -93,13 +126,21 @@ function goModule(
     // The documented output of `go mod download -json`.
     const { Dir } = (await $`go mod download -json ${path}@v${version}`.json()) as { Dir: string }
     const copy = join(source, name)
+    if (existsSync(copy)) await $`chmod -R u+w ${copy}`
+    rmSync(copy, { recursive: true, force: true })
     cpSync(Dir, copy, { recursive: true })
     await $`chmod -R u+w ${copy}`
-    for (const [program, target] of Object.entries(packages)) {
+    for (const [program, target] of Object.entries(packages))
       await $`go build -buildvcs=false -trimpath -tags ${tags} -o ${join(bin, program)} ${target}`.cwd(copy)
-    }
   }
-  return { name, needs: 'go', programs: Object.keys(packages), version, run }
+  return { name, needs: ['go'], programs: Object.keys(packages), version, run }
+}
+
+/** A repository at a tag; a checkout that is there already, by whatever way it came, is used. */
+async function checkout(name: string, url: string, tag: string): Promise<string> {
+  const folder = join(source, name)
+  if (!existsSync(folder)) await $`git clone --quiet --depth 1 --branch ${tag} ${url} ${folder}`
+  return folder
 }
 
 /** The stock program stops at 100 streams and 10 MB a second per tunnel, which would measure its limiter. */
@@ -118,9 +159,8 @@ async function uncappedFerrotunnel(version: string): Promise<void> {
   const manifest = Bun.file(join(cli!, 'Cargo.toml'))
   const patch = '\n[patch.crates-io]\nferrotunnel-common = { path = "../common" }\n'
   await Bun.write(manifest, (await manifest.text()) + patch)
-  const target = join(peersFolder, 'target')
-  await $`cargo build --release`.cwd(cli!).env({ ...process.env, CARGO_TARGET_DIR: target })
-  cpSync(join(target, 'release/ferrotunnel'), join(bin, 'ferrotunnel-uncapped'))
+  await $`cargo build --release`.cwd(cli!).env(env)
+  cpSync(join(peersFolder, 'target/release/ferrotunnel'), join(bin, 'ferrotunnel-uncapped'))
 }
 
 async function npm(): Promise<void> {

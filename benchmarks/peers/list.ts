@@ -2,16 +2,33 @@
 
 import { refuse } from '../measure/suite.ts'
 import { caddyHop, direct, haproxyHop, nginxHop } from './floors.ts'
-import { classic, existing, ferrotunnel, ferrotunnelStock, frpHttp, piko } from './http.ts'
+import { classic, existing, ferrotunnel, ferrotunnelStock, frpHttp, piko, sish } from './http.ts'
 import { oursCli, oursCliPlain, oursJson, oursLibrary, oursPlain } from './ours.ts'
 import type { Peer } from './peer.ts'
-import { bore, chisel, frpBest, frpMux, frpStock, ratholeBest, ratholeStock } from './tcp.ts'
+import { bore, chisel, frpBest, frpMux, frpStock, ratholeBest, ratholeStock, wstunnel } from './tcp.ts'
 
 export const FLOORS: readonly Peer[] = [direct, nginxHop, haproxyHop, caddyHop]
 export const OURS: readonly Peer[] = [oursLibrary, oursCli]
 /** Bytes between ports may carry HTTP too. */
-export const TCP_PEERS: readonly Peer[] = [ratholeBest, ratholeStock, bore, frpBest, frpMux, frpStock, chisel]
-export const HTTP_PEERS: readonly Peer[] = [frpHttp, piko, ferrotunnel, ferrotunnelStock, classic, existing]
+export const TCP_PEERS: readonly Peer[] = [
+  ratholeBest,
+  ratholeStock,
+  bore,
+  frpBest,
+  frpMux,
+  frpStock,
+  chisel,
+  wstunnel,
+]
+export const HTTP_PEERS: readonly Peer[] = [
+  frpHttp,
+  piko,
+  ferrotunnel,
+  ferrotunnelStock,
+  sish,
+  classic,
+  existing,
+]
 
 export const ALL: readonly Peer[] = [...FLOORS, ...OURS, oursJson, ...TCP_PEERS, ...HTTP_PEERS]
 export const ACCELERATOR_OFF: readonly Peer[] = [oursPlain, oursCliPlain]
@@ -36,7 +53,7 @@ export function choose(
   return quick ? peers.filter(({ name }) => SMOKE.includes(name)) : peers
 }
 
-/** `frp` means all of its ways, `ours` itself alone, `ours-` all of ours. */
+/** `frp` means all of its ways, `ours` itself alone, `ours-` all of ours, `nginx-tls+` all tunnels behind it. */
 function matches({ name }: Peer, wanted: string): boolean {
-  return name === wanted || (wanted !== 'ours' && name.startsWith(wanted))
+  return name === wanted || (wanted !== 'ours' && name.startsWith(wanted) && name[wanted.length] !== '+')
 }

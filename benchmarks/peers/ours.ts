@@ -14,8 +14,8 @@ export interface OursOptions {
   /** The programs that users start, `localtunnels server` and `localtunnels PORT`, in place of the library. */
   readonly cli?: 'piped' | 'terminal'
   readonly wire?: 'json'
-  /** Tunnels of ports: for what is not HTTP. */
-  readonly raw?: 'tcp' | 'udp'
+  /** Tunnels of ports: for what is not HTTP; or private services, with the end of each beside the visitors. */
+  readonly raw?: 'tcp' | 'udp' | 'private'
   /** TLS at the server, for visitors and the carrier. */
   readonly tls?: boolean
   readonly env?: Readonly<Record<string, string>>
@@ -25,6 +25,8 @@ export interface OursOptions {
   readonly route?: boolean
   /** The app speaks TLS. */
   readonly httpsApp?: boolean
+  /** The app speaks HTTP/2 without TLS, and nothing else. */
+  readonly h2cApp?: boolean
   /** Takes any certificate of the server: one made for the test stands in front of it. */
   readonly insecure?: boolean
   /** Names in front of the app at once, all of one client: n0, n1, … */
@@ -71,24 +73,28 @@ function plan(options: OursOptions, all: Ports, site: Site): Plan {
     : Object.entries(ports).flatMap(([name, origin]) =>
         Array.from({ length: options.pool ? 2 : 1 }, () => programs.client(name, origin, open[name]!)),
       )
-  return { server: [programs.server], client: clients, listens: [port], endpoints }
+  const ends =
+    options.raw === 'private' ? Object.entries(open).map(([name, at]) => programs.end(name, at)) : []
+  return { server: [programs.server], client: [...clients, ...ends], listens: [port], endpoints }
 }
 
-/** An app with TLS stands in for the plain one. */
-function appsOf({ httpsApp }: OursOptions, { https, ...plain }: Ports): Ports {
-  return httpsApp ? eachPort(plain, () => https!) : plain
+/** An app with TLS, or with HTTP/2, stands in for the plain one. */
+function appsOf({ httpsApp, h2cApp }: OursOptions, { https, h2c, ...plain }: Ports): Ports {
+  const other = httpsApp ? https : h2cApp ? h2c : undefined
+  return other === undefined ? plain : eachPort(plain, () => other)
 }
 
 interface Programs {
   readonly server: Program
   client(name: string, origin: number, open: number): Program
   services(origin: number, names: readonly string[]): Program
+  /** The end of a private service. */
+  end(name: string, open: number): Program
 }
 
 function library(options: OursOptions, port: number, server: string, site: Site): Programs {
   const env = { ...options.env, ...(options.tls && { BENCH_TLS: JSON.stringify(certificate()) }) }
-  // Tests put a broken client here: every suite must then fail.
-  const program = process.env.BENCH_CLIENT ?? join(FOLDER, 'client.ts')
+  const program = join(FOLDER, 'client.ts')
   // A client that is killed gets its name back when it starts again, as the command line does.
   const stateFolder = site.file('state/.keep', '').replace('/.keep', '')
   const specOf = (spec: object): string => JSON.stringify({ server, stateFolder, ...spec })
@@ -96,18 +102,25 @@ function library(options: OursOptions, port: number, server: string, site: Site)
   const wire = options.wire ?? 'streams'
   return {
     server: {
-      command: ['bun', process.env.BENCH_SERVER ?? join(FOLDER, 'server.ts'), String(port), site.host],
+      command: ['bun', join(FOLDER, 'server.ts'), String(port), site.host],
       // One client has all of them: more than a server lets it have by default.
-      env: { ...env, ...(options.services && { BENCH_LIMITS: `{"maxTunnels":${options.services}}` }) },
+      env: {
+        ...env,
+        ...(options.raw === 'private' && { BENCH_TOKEN: TOKEN }),
+        ...(options.services && { BENCH_LIMITS: `{"maxTunnels":${options.services}}` }),
+      },
       ready: /^listening \d+$/,
     },
     client: (name, origin, open) =>
       run(
         specOf({
           tunnels: [{ subdomain: name, ...originOf(options, origin) }],
+          ...(options.raw === 'private' && { token: TOKEN }),
           ...(options.raw ? { kind: options.raw, remotePort: open } : { wire }),
         }),
       ),
+    end: (name, open) =>
+      run(specOf({ tunnels: [{ subdomain: name }], kind: 'end', remotePort: open, token: TOKEN })),
     // A file: Linux has 128 KB for an argument.
     services: (origin, names) =>
       run(
@@ -119,9 +132,10 @@ function library(options: OursOptions, port: number, server: string, site: Site)
   }
 }
 
-function originOf({ httpsApp, pool, route }: OursOptions, port: number): object {
+function originOf({ httpsApp, h2cApp, pool, route }: OursOptions, port: number): object {
   return {
     ...(httpsApp ? { url: `https://127.0.0.1:${port}`, appInsecure: true } : { host: '127.0.0.1', port }),
+    ...(h2cApp && { protocol: 'h2c' }),
     ...(pool && { pool: true }),
     ...(route && { routes: { '/api': { host: '127.0.0.1', port } } }),
   }
@@ -164,12 +178,16 @@ function commandLine(options: OursOptions, port: number, server: string, site: S
         : run([
             options.httpsApp ? `https://127.0.0.1:${origin}` : String(origin),
             ...(options.httpsApp ? [] : ['--host', '127.0.0.1']),
+            ...(options.h2cApp ? ['--protocol', 'h2c'] : []),
             ...(options.pool ? ['--pool'] : []),
             ...(options.route ? ['--route', `/api=127.0.0.1:${origin}`] : []),
             '--subdomain',
             name,
             ...shared,
           ]),
+    end: () => {
+      throw new Error('private services are measured through the library')
+    },
     services: (origin, names) => {
       const services = names.map(name => `[services.${name}]\nport = ${origin}\nhost = "127.0.0.1"\n`)
       const file = site.file('localtunnels.toml', `server = "${server}"\n${services.join('')}`)
@@ -177,6 +195,9 @@ function commandLine(options: OursOptions, port: number, server: string, site: S
     },
   }
 }
+
+/** Private services need one. */
+const TOKEN = 'bench'
 
 const SPLICE_OFF = { LOCALTUNNELS_SPLICE: '0' }
 
@@ -199,6 +220,9 @@ export const oursTcp: Peer = ours('ours', 'library, a TCP tunnel', { raw: 'tcp' 
 export const oursCliTcp: Peer = ours('ours-cli', '`localtunnels tcp PORT`, piped', {
   raw: 'tcp',
   cli: 'piped',
+})
+export const oursPrivate: Peer = ours('ours-private', 'library, a private service and its end', {
+  raw: 'private',
 })
 export const oursUdp: Peer = ours('ours', 'library, TCP and UDP tunnels on one port', { raw: 'udp' })
 export const oursTls: Peer = ours('ours', 'library, TLS at the server, also for the carrier', { tls: true })

@@ -207,6 +207,26 @@ export const frpStock: Peer = frp('frp-stock', 'as shipped: tcpMux on, TLS betwe
   tls: true,
 })
 export const chisel: Peer = chiselOf(['tcp'])
+export const wstunnel: Peer = tcp(
+  'wstunnel',
+  'wstunnel',
+  '--version',
+  'as shipped: a WebSocket for each connection, no TLS',
+  (ports, open, site) => {
+    const control = freePort()
+    const dial = site.dial(control)
+    const remotes = Object.entries(ports).flatMap(([origin, port]) => [
+      '-R',
+      `tcp://${site.host}:${open[origin]}:127.0.0.1:${port}`,
+    ])
+    const client = command('wstunnel', '--log-lvl ERROR client', ...remotes, `ws://${dial.host}:${dial.port}`)
+    return {
+      server: [{ command: command('wstunnel', `--log-lvl ERROR server ws://${site.host}:${control}`) }],
+      client: [{ command: client }],
+      listens: [control],
+    }
+  },
+)
 export const pikoTcp: Peer = tcp(
   'piko',
   'piko',

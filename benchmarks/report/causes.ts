@@ -1,24 +1,24 @@
 // Why ours is behind, by the id of the row: only what was investigated. docs/performance.md has the measurements.
 
-const RUNTIME_MEMORY =
-  'A JavaScript runtime: 25 MB in each process before the first line of ours, code and heap behind it.'
+const RUNTIME_MEMORY = 'A JavaScript runtime uses 25 MB in each process before our first line runs.'
 const EASY_ONLY =
-  'What is not an easy GET passes the main thread at both ends, which costs two events of the runtime each way.'
+  'Only small GET requests avoid the main thread of both ends, which costs two events of the runtime in each direction.'
 const SMALL_BODIES =
-  'frp without its multiplexer moves each answer in the kernel and reads no head; ours does so only for longer bodies.'
-const START = 'The runtime starts, and reads and compiles our sources.'
-const COLD = 'Four hops find an event loop asleep and cold caches; the server parses two heads, rathole none.'
+  'frp without its multiplexer moves each response in the kernel and reads no head; ours does so only for longer bodies.'
+const START = 'The runtime starts, then reads and compiles our code.'
+const COLD =
+  'Four hops wake an event loop with cold caches; the server parses two heads, and rathole parses none.'
 const FIRST_READ =
-  'The head leaves with the first large read of each end, up to 512 KB: behind 20 B after 1.3 ms, behind 1 MB after 2.3.'
-const FIRST_UPLOAD = 'The first 100 MB run through code that the runtime has not compiled yet.'
+  'Each end sends the head with its first large read of up to 512 KB: 1.3 ms for a body of 20 B, 2.3 ms for 1 MB.'
+const FIRST_UPLOAD = 'The runtime has not compiled our code yet during the first 100 MB.'
 const NEW_LANES =
-  'Half a second is 13 requests of each connection, and the first eight pass the main thread. Over 2 and 4 s: 1.12 and 1.32.'
+  'In half a second each connection sends 13 requests, and the first eight pass the main thread. Over 2 and 4 s the rate is 1.12 and 1.32 times that of the best peer.'
 const BOUNDED =
-  'What arrives behind a lost packet fills the receive buffer: it is bounded at 3.3 MB, so that a stalled stream keeps at most 16 MB.'
+  'Bytes after a lost packet fill the receive buffer. It is limited to 3.3 MB, so that a stalled stream holds at most 16 MB.'
 
 export const CAUSES: Readonly<Record<string, string>> = {
   t1: COLD,
-  t1cold: 'The runtime compiles our code in the first seconds; a compiled peer has nothing to compile.',
+  t1cold: 'The runtime compiles our code in the first seconds; the peer is compiled already.',
   t500: NEW_LANES,
   t1000: NEW_LANES,
   r400: COLD,
@@ -47,6 +47,6 @@ export const CAUSES: Readonly<Record<string, string>> = {
   start: START,
   'client-killed': START,
   'server-killed': START,
-  pgbench: 'Ten sessions keep both cores busy; a small piece costs ours more system calls than rathole.',
+  pgbench: 'Ten sessions keep both cores busy, and a small piece costs ours more system calls than rathole.',
   datagrams: 'Datagrams pass through the program at both ends.',
 }

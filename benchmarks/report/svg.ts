@@ -18,7 +18,7 @@ export interface Bar extends Mark {
 /** Points from left to right; `null`: not measured. */
 export interface Curve extends Mark {
   readonly points: readonly (number | null)[]
-  /** Of the rounds, at each point: drawn for ours. */
+  /** Of the rounds, at each point. */
   readonly spreads?: readonly (readonly [low: number, high: number] | null)[]
 }
 
@@ -69,21 +69,25 @@ export function curves(
   logarithmic = false,
 ): string {
   const [left, right, top, bottom] = [52, WIDTH - 14, 62, 262]
-  const drawnValues = all.flatMap(({ points, spreads = [], isOurs }) => [
+  const drawnValues = all.flatMap(({ points, spreads = [] }) => [
     ...points,
-    ...(isOurs ? spreads.flatMap(range => range ?? []) : []),
+    ...spreads.flatMap(range => range ?? []),
   ])
   const values = drawnValues.filter(value => value !== null && value > 0) as number[]
   const { most, step } = scaleOf(Math.max(...values))
-  const least = 10 ** Math.floor(Math.log10(Math.min(...values)))
-  const highest = 10 ** Math.ceil(Math.log10(Math.max(...values)))
+  // Half of the axis would be empty below the smallest value with whole decades.
+  const least = Math.min(...values) * 0.8
+  const highest = Math.max(...values) * 1.1
   const share = (value: number): number =>
     logarithmic ? Math.log(value / least) / Math.log(highest / least) : value / most
   const y = (value: number): number => bottom - share(value) * (bottom - top)
   const x = (i: number): number => left + 16 + (i / Math.max(1, steps.length - 1)) * (right - left - 32)
   const ticks: number[] = []
-  if (logarithmic) for (let tick = least; tick <= highest * 1.001; tick *= 10) ticks.push(tick)
-  else for (let tick = 0; tick <= most * 1.001; tick += step) ticks.push(tick)
+  if (logarithmic) {
+    for (let decade = 10 ** Math.floor(Math.log10(least)); decade <= highest; decade *= 10)
+      for (const tick of [1, 2, 5].map(factor => factor * decade))
+        if (tick >= least && tick <= highest) ticks.push(tick)
+  } else for (let tick = 0; tick <= most * 1.001; tick += step) ticks.push(tick)
   const guides = ticks.map(
     tick =>
       `<path d="M${left} ${y(tick).toFixed(1)}H${right}" class="l"/><text x="${left - 6}" y="${(y(tick) + 4).toFixed(1)}" text-anchor="end" class="q">${short(tick)}</text>`,
@@ -103,14 +107,14 @@ export function curves(
     const path = one.points
       .map((value, at) => (value === null || value <= 0 ? '' : `${x(at).toFixed(1)} ${y(value).toFixed(1)}`))
       .filter(Boolean)
-    const spreads = (one.isOurs ? (one.spreads ?? []) : []).map((range, at) =>
+    const spreads = (one.spreads ?? []).map((range, at) =>
       range && range[0] > 0 ? `M${x(at).toFixed(1)} ${y(range[0]).toFixed(1)}V${y(range[1]).toFixed(1)}` : '',
     )
     const [column, line] = [i % 3, Math.floor(i / 3)]
     const at = { x: left - 40 + column * 156, y: bottom + 44 + line * 20 }
     return [
       `<path d="M${path.join('L')}" fill="none" stroke="${colour}" stroke-width="${one.isOurs ? 3 : 1.5}"${dash}/>`,
-      `<path d="${spreads.join('')}" stroke="${colour}" stroke-width="7" stroke-opacity=".3"/>`,
+      `<path d="${spreads.join('')}" stroke="${colour}" stroke-width="${one.isOurs ? 7 : 3}" stroke-opacity=".3"/>`,
       `<rect x="${at.x}" y="${at.y - 8}" width="14" height="4" fill="${colour}"/>`,
       `<text x="${at.x + 20}" y="${at.y}"${one.isOurs ? ' class="o"' : ''}>${escapeXml(one.name)}</text>`,
     ].join('')

@@ -1,7 +1,7 @@
 // A long road: carries packets between two network interfaces, each way DELAY_MS late. `relay.ts DELAY_MS NAME NAME`.
 //
 // It works below TCP, so that a connection over it is one connection from end to end and feels delay and loss itself.
-// The loop blocks in `poll`: Bun's own sockets know nothing of a tun device.
+// The loop blocks in `ppoll`: Bun's own sockets know nothing of a tun device.
 
 import { dlopen, ptr } from 'bun:ffi'
 
@@ -20,7 +20,7 @@ const MAX_LIFE_MS = 30 * 60_000
 const { symbols: libc } = dlopen('libc.so.6', {
   open: { args: ['ptr', 'i32'], returns: 'i32' },
   ioctl: { args: ['i32', 'u64', 'ptr'], returns: 'i32' },
-  poll: { args: ['ptr', 'u64', 'i32'], returns: 'i32' },
+  ppoll: { args: ['ptr', 'u64', 'ptr', 'ptr'], returns: 'i32' },
   read: { args: ['i32', 'ptr', 'u64'], returns: 'i64' },
   write: { args: ['i32', 'ptr', 'u64'], returns: 'i64' },
 })
@@ -51,12 +51,14 @@ for (const [index, { from }] of ways.entries()) {
   waiting.writeInt32LE(from, index * 8)
   waiting.writeInt16LE(POLLIN, index * 8 + 4)
 }
+/** Seconds and nanoseconds. */
+const timeout = Buffer.alloc(16)
 const packet = new Uint8Array(MAX_PACKET_BYTES)
 console.log('ready')
 
 while (performance.now() < MAX_LIFE_MS) {
   const now = performance.now()
-  let next = now + 1000
+  let next = now + 900
   for (const { to, packets } of ways) {
     for (let first = packets[0]; first !== undefined; first = packets[0]) {
       if (first.due > now) {
@@ -67,7 +69,9 @@ while (performance.now() < MAX_LIFE_MS) {
       libc.write(to, ptr(first.bytes), first.bytes.length)
     }
   }
-  libc.poll(ptr(waiting), 2, Math.ceil(next - now))
+  // Milliseconds are too coarse for a road of one.
+  timeout.writeBigInt64LE(BigInt(Math.max(0, Math.round((next - performance.now()) * 1e6))), 8)
+  libc.ppoll(ptr(waiting), 2, ptr(timeout), null)
   for (const { from, packets } of ways) {
     const due = performance.now() + Number(delayMs)
     for (;;) {

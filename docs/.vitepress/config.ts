@@ -1,31 +1,25 @@
 // The documentation as a site: `bun run site` builds it into docs/.vitepress/dist. Every page is readable without JavaScript.
 
-import { readdirSync, readFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { cp } from 'node:fs/promises'
 import { join } from 'node:path'
 import { defineConfig, type MarkdownRenderer } from 'vitepress'
 import { VERSION } from '../../src/version.ts'
 
-/** The way of a newcomer, one page each. */
-const PATH = [
-  ['share', 'Share an app'],
-  ['name', 'A name of your own'],
-  ['server', 'Your own server'],
-  ['guard', 'Who may visit'],
-  ['inspect', 'See every request'],
-  ['webhooks', 'Webhooks'],
-  ['tcp', 'More than HTTP'],
-  ['team', 'A team'],
-  ['cluster', 'Several servers'],
-  ['operate', 'Operate it'],
-] as const
-
-/** Those that are no plain words. */
+/** Names of pages in the sidebar, where the name of the file is not the text. */
 const NAMES: Readonly<Record<string, string>> = {
-  tcp: 'TCP',
-  udp: 'UDP',
-  http: 'HTTP',
-  folders: 'Folders of files',
+  'start/share': 'Share an app',
+  'start/name': 'Names and several services',
+  'start/server': 'Your own server',
+  guards: 'Protect a tunnel',
+  inspector: 'Inspect and replay',
+  tcp: 'TCP, UDP and TLS',
+  apps: 'What the app can be',
+  tokens: 'Tokens, teams and CI',
+  http: 'HTTP versions',
+  operating: 'Operate',
+  monitoring: 'Monitor',
+  errors: 'Error codes',
   balancing: 'Several clients, one name',
   proxies: 'Outgoing proxies',
   cluster: 'Several servers',
@@ -34,17 +28,10 @@ const NAMES: Readonly<Record<string, string>> = {
   tls: 'Certificates and TLS',
   cli: 'Command line',
   'coming-from': 'Coming from another tunnel',
-  'benchmarks/speed': 'Speed, row by row',
-  'benchmarks/memory': 'Memory and start',
-  'benchmarks/raw': 'Bytes and datagrams',
-  'benchmarks/wan': 'A slow road, measured',
-  'benchmarks/scaling': 'Several servers, measured',
 }
 
-/** What the last run of the benchmarks has, a page for each suite. */
-const MEASURED = readdirSync(join(import.meta.dirname, '../benchmarks'))
-  .filter(file => file.endsWith('.md'))
-  .map(file => `benchmarks/${file.slice(0, -3)}`)
+/** Pages for contributors, and the detailed results of the benchmarks: links to them lead to the repository. */
+const NOT_ON_SITE = ['decisions/', 'benchmarks/', 'tour.md', 'testing.md', 'protocol.md', 'performance.md']
 
 /** The mark of the product: dark by the preference of the browser, or by the switch of the site. */
 const MARK = readFileSync(join(import.meta.dirname, '../../src/ui/mark.svg'), 'utf8')
@@ -52,15 +39,15 @@ const [, LIGHT = '', DARK = ''] = /<style>(.*?)@media[^{]*\{(.*?\})\}/.exec(MARK
 const urlOf = (svg: string) => `data:image/svg+xml,${encodeURIComponent(svg)}`
 const markIn = (style: string) => urlOf(MARK.replace(/<style>.*<\/style>/, `<style>${style}</style>`))
 
-/** What is outside of the site is read there. A workflow knows where it runs. */
+/** The repository that links to other files lead to. A workflow knows its name. */
 const [OWNER = '', NAME = ''] = (process.env.GITHUB_REPOSITORY ?? 'localtunnels/localtunnels').split('/')
 const REPOSITORY = `https://github.com/${OWNER}/${NAME}/blob/main`
 /** Social networks take addresses that are complete. */
 const SITE = `https://${OWNER}.github.io/${NAME}/`
 
-/** Where a link of a page leads in the repository, when the site has no such page. */
+/** Returns the address in the repository of a page or file that is not on the site. */
 function inRepository(href: string): string | undefined {
-  if (/^(decisions\/|tour\.md|testing\.md)/.test(href)) return `${REPOSITORY}/docs/${href}`
+  if (NOT_ON_SITE.some(page => href.startsWith(page))) return `${REPOSITORY}/docs/${href}`
   if (/^\.\.\/(?!\w+\.md)|^\.\.\/[A-Z]+\.md/.test(href)) return `${REPOSITORY}/${href.slice(3)}`
   return undefined
 }
@@ -92,8 +79,7 @@ const STYLE = `
 }`
 
 /** Pages whose tables are wider than a phone and are no figures to compare: there each row stands for itself. */
-const ROWS =
-  /^(?:errors|tokens|tcp|folders|protocol|security|configuration|coming-from|http|webhooks|inspector)\.md$/
+const ROWS = /^(?:errors|tokens|tcp|apps|security|configuration|coming-from|http|webhooks|inspector)\.md$/
 
 type Token = ReturnType<MarkdownRenderer['parse']>[number]
 
@@ -145,7 +131,6 @@ export default defineConfig({
     ['style', {}, STYLE],
     ['noscript', {}, PLAIN],
   ],
-  // Decisions are for who changes the code.
   transformHead: ({ title, description, pageData: { relativePath } }) =>
     Object.entries({
       'og:type': 'website',
@@ -156,7 +141,7 @@ export default defineConfig({
       'og:image': `${SITE}images/inspector.png`,
       'twitter:card': 'summary_large_image',
     }).map(([property, content]) => ['meta', { property, content }]),
-  srcExclude: ['decisions/**', 'tour.md', 'testing.md'],
+  srcExclude: NOT_ON_SITE.map(page => (page.endsWith('/') ? `${page}**` : page)),
   ignoreDeadLinks: [/operating\//, /localhost/],
   markdown: {
     anchor: { slugify: idOf },
@@ -210,13 +195,7 @@ export default defineConfig({
   // Files that pages lead to, besides pages and pictures.
   buildEnd: async ({ srcDir, outDir }) => {
     const isData = (path: string) => !path.endsWith('.md')
-    for (const name of [
-      'operating',
-      'benchmarks',
-      'security',
-      'images/inspector.png',
-      'localtunnels.schema.json',
-    ])
+    for (const name of ['operating', 'security', 'images/inspector.png', 'localtunnels.schema.json'])
       await cp(join(srcDir, name), join(outDir, name), { recursive: true, filter: isData })
   },
   themeConfig: {
@@ -239,11 +218,7 @@ export default defineConfig({
     sidebar: [
       {
         text: 'Get started',
-        items: [
-          ...pages('installing'),
-          ...PATH.map(([name, text], at) => ({ text: `${at + 1}. ${text}`, link: `/start/${name}` })),
-          ...pages('troubleshooting', 'coming-from'),
-        ],
+        items: pages('installing', 'start/share', 'start/name', 'start/server', 'guards', 'troubleshooting'),
       },
       {
         text: 'Guides',
@@ -251,28 +226,24 @@ export default defineConfig({
           'inspector',
           'webhooks',
           'integrations',
-          'guards',
           'tcp',
-          'udp',
-          'folders',
-          'routing',
+          'private',
+          'apps',
           'balancing',
+          'tokens',
           'agents',
           'proxies',
+          'coming-from',
         ),
       },
       {
         text: 'Run a server',
-        items: pages('tls', 'operating', 'monitoring', 'behind-a-proxy', 'tokens', 'cluster', 'plugins'),
+        items: pages('tls', 'operating', 'monitoring', 'behind-a-proxy', 'cluster', 'plugins'),
       },
-      { text: 'Reference', items: pages('cli', 'configuration', 'library', 'errors', 'http', 'protocol') },
+      { text: 'Reference', items: pages('cli', 'configuration', 'library', 'errors', 'http') },
       {
         text: 'About',
-        items: [
-          ...pages('security', 'comparison', 'benchmarks'),
-          ...pages(...MEASURED),
-          ...pages('performance'),
-        ],
+        items: pages('security', 'comparison', 'benchmarks'),
       },
     ],
   },

@@ -56,7 +56,7 @@ export class AppLane extends LaneSide {
       // The program reads the end once more. After a reset it reads as well, paused or not: what is read here may have
       // a hole in front of it.
       if (count <= 0) return this.finish(count < 0)
-      if (!kernel.isConnected(order.descriptor)) return this.finish(true)
+      if (this.#isAppLeaving && !kernel.isConnected(order.descriptor)) return this.finish(true)
       this.sentBytes += count
       this.#responseBytes += count
       trunk.commit(this.lane, count)

@@ -6,7 +6,7 @@ import { watchFaults } from './faults.ts'
 import type { OpenTrunk } from './main-lanes.ts'
 import { beginLane, canSplice, lanesReady, openTrunk, spliceDescriptors } from './threads.ts'
 
-/** `undefined` in a build without this folder. */
+/** The accelerator. `undefined` in a build without this folder. */
 export const accelerator: Accelerator | undefined = {
   get isPossible() {
     return canSplice()

@@ -1,4 +1,4 @@
-// What goes wrong with the threads that move bytes, reported to the servers and clients of this process.
+// Failures of the threads that move bytes, reported to the servers and clients of this process.
 
 import type { Fault } from '../accelerator.ts'
 
@@ -24,7 +24,7 @@ export function reportDeath(pace: string, pauseMs: number, cause: Error | undefi
   report({ kind: 'failed', detail, cause })
 }
 
-/** One connection ended because of what was thrown. Reported once a second at most, with a count of the others. */
+/** Reports that one connection ended because of an error. Reported once a second at most, with a count of the others. */
 export function reportThrown(cause: unknown): void {
   const now = performance.now()
   if (now - thrownAt < THROWN_EVERY_MS) {

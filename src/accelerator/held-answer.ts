@@ -5,22 +5,22 @@ import { maxForwardedBytes } from '../http/forward.ts'
 import type { Kernel, Room } from './kernel.ts'
 import { MAX_LANE_ANSWER_BYTES } from './trunk.ts'
 
-/** Where it begins: the visitor's head, in front of the same body, may be longer. */
+/** The offset of the response: the visitor's head, before the same body, may be longer. */
 const START: number = maxForwardedBytes(0)
-/** What most answers fit into: apps write head and body one after the other. */
+/** The size that most responses fit into: apps write head and body one after the other. */
 const SMALL_BYTES = 16_384
-/** Of all rooms that a thread has in use. */
+/** The maximum size of all rooms that a thread has in use. */
 const MAX_BYTES = 16_777_216
 /** Rooms that are kept for the next answers: 1.2 and 2.1 MB. */
 const MAX_SPARE_SMALL = 64
 const MAX_SPARE_LARGE = 16
-/** An answer that does not say how long it is gets parsed anew with each piece: so many bytes in all, 4 ms if all are chunk sizes. */
+/** A response that does not say how long it is gets parsed again with each piece: this many bytes in total, 4 ms if all are chunk sizes. */
 const MAX_PARSED_BYTES = 524_288
 
 export class HeldAnswer {
   room: Room
   end: number = START
-  /** `undefined`: not known yet, or known only when its last piece is here. */
+  /** The size of the whole response. `undefined` if it is not known yet, or only when its last piece is here. */
   wholeBytes: number | undefined
   #parsedBytes = 0
 
@@ -37,7 +37,7 @@ export class HeldAnswer {
     return this.wholeBytes === undefined || this.end - START >= this.wholeBytes
   }
 
-  /** It was parsed and is not whole. `false`: its rest is not waited for. */
+  /** Whether the parsed response is incomplete, and the thread waits for its rest. `false`: its rest is not waited for. */
   waitsFor(wholeBytes: number | undefined): boolean {
     this.wholeBytes = wholeBytes
     this.#parsedBytes += this.end - START
@@ -64,7 +64,7 @@ export class HeldAnswers {
     return held
   }
 
-  /** `false`: there is no room for it. */
+  /** Adds bytes. Returns `false` if there is no room for them. */
   add(held: HeldAnswer, bytes: Uint8Array, start: number, end: number): boolean {
     const count = end - start
     if (held.end + count > held.room.bytes.length) {
@@ -79,7 +79,7 @@ export class HeldAnswers {
     return true
   }
 
-  /** It is not used any more. */
+  /** Frees a room that is not used any more. */
   give(held: HeldAnswer): void {
     this.#give(held.room)
   }

@@ -5,16 +5,16 @@ import type { SharedSlots } from './shared-slots.ts'
 
 export type Side = 'from' | 'to'
 
-/** What the main thread wants of a splice. */
+/** An order of the main thread for a splice. */
 export interface SpliceOrder {
   readonly slot: number
-  /** Two descriptors. */
+  /** The two descriptors. */
   readonly from: number
   readonly to: number
   readonly limitBytes: number
 }
 
-/** How a job's turn ended. */
+/** The end of a job's turn. */
 export type Turn =
   /** A change of either socket will be reported. */
   | 'waits'
@@ -25,7 +25,7 @@ export type Turn =
 /** Pipes that a thread keeps for its next jobs. */
 export const MAX_SPARE_PIPES = 16
 
-/** What one job moves before the others have their turn. */
+/** The number of bytes that one job moves before the others have their turn. */
 const TURN_BYTES = 1_048_576
 
 export abstract class Job {
@@ -34,18 +34,18 @@ export abstract class Job {
   readonly to: number
   movedBytes = 0
   movedAtSweep = -1
-  /** It is among those whose turn comes. */
+  /** Whether the job waits for its turn. */
   isWaiting = false
   /** The far side of `from` sends no more than what is there already. */
   isLast = false
   /** The side that broke. */
   failed: Side | undefined
   protected takenBytes = 0
-  /** Nothing more is taken. */
+  /** Whether the job reads nothing more. */
   protected hasEnded = false
-  /** Nothing more is passed on. */
+  /** Whether the job writes nothing more. */
   protected isStuck = false
-  /** What was taken and not passed on belongs to no connection. */
+  /** Whether bytes that were read and not written belong to no connection. */
   protected isSpoilt = false
   protected readonly kernel: Kernel
   readonly #slots: SharedSlots
@@ -77,7 +77,7 @@ export abstract class Job {
     return this.takenBytes - this.movedBytes
   }
 
-  /** What was taken and did not reach the other socket, once. */
+  /** Returns, once, the bytes that were read and did not reach the other socket. */
   readOut(): Uint8Array<ArrayBuffer> | undefined {
     return this.heldBytes === 0 || this.isSpoilt ? undefined : this.takeHeld(this.heldBytes)
   }
@@ -91,7 +91,10 @@ export abstract class Job {
     return this.#limitBytes - this.takenBytes
   }
 
-  /** `count` as the kernel gave it. Whether these bytes are to be passed on. */
+  /**
+   * Whether the bytes of a read are to be written. `count` is the result of the kernel. Whether these bytes are to be passed
+   * on.
+   */
   protected took(count: number): boolean {
     // After a reset the runtime reads as well, paused or not: it is not known what lay between these bytes and the last.
     this.isSpoilt = count > 0 && !this.kernel.isConnected(this.from)
@@ -105,7 +108,7 @@ export abstract class Job {
     return true
   }
 
-  /** `count` as the kernel gave it. Whether any went on. */
+  /** Whether a write moved bytes. `count` is the result of the kernel. Whether any went on. */
   protected passed(count: number): boolean {
     if (count > 0) {
       this.movedBytes += count
@@ -128,7 +131,7 @@ export class PipedJob extends Job {
     this.pipe = pipe
   }
 
-  /** Fit for another job. */
+  /** The pipe, if another job can use it. */
   get sparePipe(): Pipe | undefined {
     if (!this.isSpoilt) return this.pipe
     this.kernel.closePipe(this.pipe)
@@ -165,9 +168,9 @@ export class PipedJob extends Job {
   }
 }
 
-/** For small pieces: two system calls for each, where a pipe wants four. */
+/** A job for small pieces: two system calls for each, where a pipe needs four. */
 export class CopiedJob extends Job {
-  /** Shared with the other jobs of the thread: what is left in it at the end of a step is kept elsewhere. */
+  /** The room that the jobs of the thread share: bytes left in it at the end of a step are copied. */
   readonly #room: Room
   #held: Room | undefined
 

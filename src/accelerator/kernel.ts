@@ -4,7 +4,7 @@ import type { FFIType, Pointer } from 'bun:ffi'
 import { descriptorLimit } from '../descriptors.ts'
 import { loadFfi, openLibc } from '../libc.ts'
 
-/** `FFIType.i64_fast`, as a number and not a bigint where it fits. */
+/** The number of `FFIType.i64_fast`: a value is a number, and a bigint only if it does not fit. */
 const I64_FAST = 15 as FFIType.i64_fast // the type alone does not load the module
 
 const SYMBOLS = {
@@ -23,7 +23,6 @@ const SYMBOLS = {
   epoll_ctl: { args: ['i32', 'i32', 'i32', 'ptr'], returns: 'i32' },
   epoll_wait: { args: ['i32', 'ptr', 'i32', 'i32'], returns: 'i32' },
   __errno_location: { args: [], returns: 'ptr' },
-  sched_yield: { args: [], returns: 'i32' },
   getpriority: { args: ['i32', 'u32'], returns: 'i32' },
   setpriority: { args: ['i32', 'u32', 'i32'], returns: 'i32' },
 } as const
@@ -52,19 +51,19 @@ const AF_UNIX = 1
 const SOCK_STREAM = 1
 const EINTR = 4
 const EAGAIN = 11
-/** ENOMEM, ENFILE, EMFILE, ENOBUFS: another time it may be possible. */
+/** The errors of scarcity, which may be over later: ENOMEM, ENFILE, EMFILE, ENOBUFS. */
 const SCARCITY: readonly number[] = [12, 23, 24, 105]
-/** What says nothing about a connection: EPERM, EBADF, ENOMEM, EACCES, EINVAL, ENOSYS, EOPNOTSUPP, ENOBUFS. */
+/** The errors that say nothing about a connection: EPERM, EBADF, ENOMEM, EACCES, EINVAL, ENOSYS, EOPNOTSUPP, ENOBUFS. */
 const NOT_ITS_FAULT = [1, 9, 12, 13, 22, 38, 95, 105]
 
 /** Descriptors that splices and lanes leave to the rest of the process, which cannot do without. */
 const SPARE_DESCRIPTORS = 8
 
-/** `struct epoll_event` is packed on x64 only. */
+/** The size of `struct epoll_event`, which is packed on x64 only. */
 const EVENT_BYTES = process.arch === 'x64' ? 12 : 16
 const EVENT_DATA_AT = EVENT_BYTES - 8
 
-/** Nothing moves now. */
+/** The result if nothing can move now. */
 export const WOULD_BLOCK = -1
 /** A connection broke. The kernel reports an error once: the next read sees a clean end. */
 export const FAILED = -2
@@ -73,7 +72,7 @@ export const IMPOSSIBLE = -3
 
 const INTERRUPTED = -4
 
-/** Memory that the kernel reads and writes. */
+/** A piece of memory that the kernel reads and writes. */
 export interface Room {
   readonly bytes: Uint8Array<ArrayBuffer>
   readonly at: Pointer
@@ -85,7 +84,7 @@ export interface Pipe {
   readonly capacityBytes: number
 }
 
-/** One for each thread: `errno` is a thread's own. */
+/** The system calls of one thread, because `errno` belongs to a thread. */
 export class Kernel {
   readonly #ffi = loadFfi()
   readonly #calls = openLibc(this.#ffi, SYMBOLS)
@@ -95,7 +94,7 @@ export class Kernel {
   readonly #pair = new Int32Array(new ArrayBuffer(8))
   readonly #one = new BigUint64Array(new ArrayBuffer(8)).fill(1n)
   readonly #event = new DataView(new ArrayBuffer(EVENT_BYTES))
-  /** Where the kernel writes an address that is not looked at, and its length, which it changes to 16 or 28. */
+  /** The memory for an address, which is not read, and for its length, which the kernel changes to 16 or 28. */
   readonly #address = this.room(128)
   readonly #addressBytes = new Uint32Array(new ArrayBuffer(4)).fill(128)
   readonly #addressBytesAt = this.#ffi.ptr(this.#addressBytes)
@@ -148,7 +147,7 @@ export class Kernel {
     return this.#ffi.read.i32(this.#errno!)
   }
 
-  /** A pipe that holds `capacityBytes` if the system lets it, else less. `undefined` without descriptors to spare. */
+  /** A pipe that holds `capacityBytes` if the system lets it, otherwise less. `undefined` without descriptors to spare. */
   pipe(capacityBytes: number): Pipe | undefined {
     const pipe = this.#pipe(capacityBytes)
     if (pipe === undefined || Math.max(pipe.readEnd, pipe.writeEnd) <= this.#lastNumber) return pipe
@@ -163,7 +162,10 @@ export class Kernel {
     return { readEnd, writeEnd, capacityBytes: this.#calls.fcntl(writeEnd, F_GETPIPE_SZ, 0) }
   }
 
-  /** Another descriptor of each connection, in this order: one that cannot become another connection's. All, or none. */
+  /**
+   * Returns another descriptor of each connection, in this order, that cannot become another connection's: all, or none. All,
+   * or none.
+   */
   duplicates(descriptors: readonly number[]): number[] | undefined {
     const copies = descriptors.map(one => this.#calls.fcntl(one, F_DUPFD_CLOEXEC, 0))
     if (copies.every(one => one >= 0 && one <= this.#lastNumber)) return copies
@@ -188,17 +190,12 @@ export class Kernel {
   }
 
   /**
-   * Lowers the priority of this thread by so much below the one it began with: on Linux each thread has its own. A kernel
+   * Lowers the priority of this thread by this much below the one it started with: on Linux each thread has its own. A kernel
    * that refuses changes nothing.
    */
   beNice(nice: number): void {
     const now = this.#calls.getpriority(PRIO_PROCESS, 0)
     this.#calls.setpriority(PRIO_PROCESS, 0, Math.min(now + nice, LOWEST_PRIORITY))
-  }
-
-  /** Lets other threads that want this core have it first. */
-  yield(): void {
-    this.#calls.sched_yield()
   }
 
   close(descriptor: number): void {
@@ -209,7 +206,7 @@ export class Kernel {
     return Number(this.#calls.read(descriptor, this.#ffi.ptr(into), into.length))
   }
 
-  /** Something for a thread to wait on; -1 without a descriptor to spare. */
+  /** Returns a descriptor for a thread to wait on; -1 without a descriptor to spare. */
   wakeup(): number {
     return this.#calls.eventfd(0, O_NONBLOCK | O_CLOEXEC)
   }
@@ -236,7 +233,7 @@ export class Kernel {
     this.#calls.epoll_ctl(poll, EPOLL_CTL_DEL, descriptor, this.#ffi.ptr(this.#event))
   }
 
-  /** Waits for changes (`timeoutMs` -1: for ever) and writes the numbers of what changed. Returns how many. */
+  /** Waits for changes (`timeoutMs` -1: without limit) and writes the numbers of what changed. Returns how many. */
   wait(poll: number, changed: Changes, timeoutMs: number): number {
     changed.at ??= this.#ffi.ptr(changed.events)
     return Math.max(0, this.#calls.epoll_wait(poll, changed.at, changed.most, timeoutMs))
@@ -255,7 +252,7 @@ export class Kernel {
     return isScarce ? undefined : isPossible
   }
 
-  /** Why the last call failed. */
+  /** Whether the last call failed for want of descriptors or memory. */
   get #isScarce(): boolean {
     return SCARCITY.includes(this.#errnoNow)
   }
@@ -266,11 +263,11 @@ export class Kernel {
   }
 }
 
-/** Where `wait` writes what changed. */
+/** The memory into which `wait` writes what changed. */
 export class Changes {
   readonly most: number
   readonly events: DataView
-  /** Where `events` is in memory, once that was asked. */
+  /** The address of `events` in memory, once it was asked for. */
   at: Pointer | undefined
 
   constructor(most: number) {
@@ -288,7 +285,10 @@ export class Changes {
   }
 }
 
-/** Where in memory the room's bytes from `at` on are: behind them the kernel would write to memory of something else. */
+/**
+ * Returns the address of the room's bytes from `at` on. Throws if `count` bytes would go beyond the room: the kernel would
+ * write to other memory.
+ */
 function addressOf({ bytes, at: begin }: Room, at: number, count: number): Pointer {
   if (at < 0 || at + count > bytes.length) throw new RangeError('a room is left')
   return (begin + at) as Pointer // an address is a number

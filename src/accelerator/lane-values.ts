@@ -1,14 +1,14 @@
-// What the main thread and the threads of lanes both need: apart from the lanes, so that the main thread does not load those.
+// Values that the main thread and the threads of lanes need: apart from the lanes, so that the main thread does not load those.
 
 import type { LaneOver } from './lane.ts'
 
 /** Trunks at once in a process: one for each client whose visitors are in lanes. Each has 320 KB to send from. */
 export const MAX_TRUNKS = 64
 
-/** See `LaneNews`. */
+/** The number of values of an exchange in `LaneNews`. */
 export const NUMBERS_OF_EXCHANGE = 5
 
-/** Nothing is known of it. */
+/** The end of a lane of which nothing is known. */
 export const TORN: LaneOver = {
   sentBytes: 0,
   receivedBytes: 0,

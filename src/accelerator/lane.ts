@@ -4,7 +4,7 @@
 //   visitor ◀── answer, whole ── parse, forward ◀── trunk ◀── app
 //
 // Easy is a request of at most 16 KB whose head came in one piece, its body with it or in one piece behind it, and nothing else; and
-// an answer of at most 128 KB whose pieces follow one another at once.
+// a response of at most 128 KB whose pieces follow one another at once.
 // The parsers are those of the main thread, and as strict. All else is handed back with every byte of it, before any of its
 // answer was passed on: the main thread continues as if it had read those bytes itself.
 
@@ -22,21 +22,27 @@ import type { ServedLine } from './line-room.ts'
 import type { SharedSlots } from './shared-slots.ts'
 import { LaneEndpoint, MAX_LANE_ANSWER_BYTES, MAX_LANE_FRAME_BYTES, type Trunk } from './trunk.ts'
 
-/** Most requests fit, and a lane keeps its request until it is answered. A longer one gets an array of its own. */
+/**
+ * The size that most requests fit into. A lane stores its request until the response is complete. A longer one gets an array of
+ * its own.
+ */
 const USUAL_REQUEST_BYTES = 1_024
-/** What may come to an end that has left. */
+/** The maximum number of bytes that may still arrive for an end that has left its lane. */
 const MAX_MORE_BYTES = 2 * MAX_LANE_ANSWER_BYTES
-/** Longer answers, one behind the other, gain nothing by sharing a connection. A few between short ones cost less than a way back. */
+/**
+ * The length from which a response is long: several in a row gain nothing by sharing a connection. A few between short ones
+ * cost less than a way back.
+ */
 const LONG_ANSWER_BYTES = 65_536
 const MAX_LONG_RUN = 3
 
 const STAY_OPEN = { close: false, keepAlive10: false }
 
-/** What a lane begins with. */
+/** The start of a lane. */
 export interface LaneOrder {
-  /** Its place in the process. */
+  /** The slot of the lane in the process. */
   readonly slot: number
-  /** Its own connection: the visitor's, or the app's; -1: the app has none that could be in a lane. */
+  /** The descriptor of its own connection: the visitor's, or the app's; -1 if the app has none that could be in a lane. */
   readonly descriptor: number
   /** The trunk's place in the process, and the lane's number on it. */
   readonly trunk: number
@@ -45,50 +51,50 @@ export interface LaneOrder {
   readonly terms: LaneTerms | undefined
 }
 
-/** A lane is over for its own connection. What was read and is not served is the main thread's. */
+/** A lane is over for its own connection. The main thread gets the bytes that were read and not served. */
 export interface LaneOver {
   /** Bytes given to the trunk, and those that came from it and were passed on. */
   readonly sentBytes: number
   readonly receivedBytes: number
-  /** Its own connection broke: the kernel reported the error here, and will not report it again. */
+  /** Whether its own connection broke: the kernel reported the error here, and will not report it again. */
   readonly hasFailed: boolean
   /** The trunk is gone. */
   readonly isTorn: boolean
   /** Bytes of the visitor. */
   readonly request: Uint8Array<ArrayBuffer> | undefined
-  /** They are a request that the app got already, as the lane forwarded it. */
+  /** Whether the bytes are a request that the app has already, as the lane forwarded it. */
   readonly isAsked: boolean
-  /** The rest of an answer whose beginning the visitor has. */
+  /** The rest of a response whose beginning the visitor has. */
   readonly unsent: Uint8Array<ArrayBuffer> | undefined
 }
 
 /** Gets what happens to a lane, in this order. */
 export interface LaneEvents {
-  /** Something threw; whenever. */
+  /** Called at any time with an error that was thrown. */
   thrown(error: unknown): void
   exchanged(lane: Lane, exchange: LaneExchange): void
-  /** As `exchanged`, for the log of its terms. */
+  /** Called like `exchanged`, for the log of its terms. */
   logged(lane: Lane, log: LaneLog, line: ServedLine): void
   over(lane: LaneSide, over: LaneOver): void
-  /** Came from the trunk, and was not passed on. */
+  /** Called with bytes that came from the trunk and were not passed on. */
   more(lane: LaneSide, bytes: Uint8Array<ArrayBuffer>): void
-  /** Nothing more will come. `isTorn`: something may be missing. */
+  /** Called when nothing more will come. `isTorn`: something may be missing. */
   back(lane: LaneSide, isTorn: boolean): void
 }
 
-/** What all lanes of a thread use in turn. */
+/** The tools that all lanes of a thread use in turn. */
 export class LaneTools {
   readonly kernel: Kernel
   readonly slots: SharedSlots
   readonly events: LaneEvents
   readonly request: Room
   readonly requestHead: RequestHead = new RequestHead()
-  /** For the visitor. */
+  /** The room for the response to the visitor. */
   readonly answer: Room
   readonly answerHead: ResponseHead = new ResponseHead()
-  /** As that of the main thread, so that no answer is read in another way here. */
+  /** The framer, the same as on the main thread, so that both read a response in the same way. */
   readonly framer: BodyFramer = new BodyFramer()
-  /** Lanes that hold the beginning of an answer. */
+  /** Lanes that hold the beginning of a response. */
   readonly holding: Set<Lane> = new Set<Lane>()
   readonly held: HeldAnswers
 
@@ -102,21 +108,21 @@ export class LaneTools {
     this.answer = kernel.room(maxForwardedBytes(MAX_LANE_FRAME_BYTES))
   }
 
-  /** Another lane must not continue with a head that is cut in the middle. */
+  /** Forgets incomplete heads: another lane must not continue with them. */
   forgetHeads(): void {
     this.requestHead.fields.isPartial = false
     this.answerHead.fields.isPartial = false
   }
 }
 
-/** Either end of a lane, as the thread knows it. */
+/** An end of a lane, as the thread knows it. */
 export abstract class LaneSide extends LaneEndpoint {
   readonly order: LaneOrder
   protected readonly tools: LaneTools
   protected sentBytes = 0
   protected receivedBytes = 0
   #moreBytes = 0
-  /** For the thread: when it was first seen to wait for the other side's last word. */
+  /** The time when the thread first saw it wait for the other side's last word. */
   leavingSince = 0
 
   constructor(order: LaneOrder, trunk: Trunk, tools: LaneTools) {
@@ -125,12 +131,12 @@ export abstract class LaneSide extends LaneEndpoint {
     this.tools = tools
   }
 
-  /** Its own connection changed. `isLast`: the far side sends no more. */
+  /** Called when its own connection changed. `isLast`: the far side sends no more. */
   abstract changed(isLast: boolean): void
   /** Ends it where it is. */
   abstract finish(hasFailed?: boolean): void
 
-  /** What it threw ends it, and no other: it is not known what reached whom. */
+  /** Ends only this lane after an error, because it is not known which bytes arrived where. */
   override crash(error: unknown): void {
     this.tools.events.thrown(error)
     this.tools.forgetHeads()
@@ -152,7 +158,10 @@ export abstract class LaneSide extends LaneEndpoint {
     })
   }
 
-  /** To a side that has left, an honest other side has at most one request under way, or what its app says before and behind one. */
+  /**
+   * Sends bytes to a side that has left. An honest peer sends at most one open request, or what its app says before and after
+   * one.
+   */
   protected tellMore(bytes: Uint8Array, start: number, end: number): void {
     this.#moreBytes += end - start
     if (this.#moreBytes > MAX_MORE_BYTES) this.trunk.isBroken = true
@@ -170,16 +179,16 @@ export abstract class LaneSide extends LaneEndpoint {
 
 export class Lane extends LaneSide {
   readonly #terms: LaneTerms
-  /** As it came, as far as it is here, until it is answered. */
+  /** The open request, as far as it has arrived, unchanged. */
   #request = new Uint8Array(USUAL_REQUEST_BYTES)
   #requestBytes = 0
   #isAsked = false
-  /** The beginning of an answer, of which the visitor has nothing yet. */
+  /** The beginning of a response, of which the visitor has nothing yet. */
   #held: HeldAnswer | undefined
-  /** For the thread: when its first and its last piece came. */
+  /** The time of the first piece of a held response, for the thread. */
   heldFrom = 0
   heldSince = 0
-  /** Of an exchange that may be reported. */
+  /** Whether the exchange may be reported. */
   #mayReport = false
   #askedAt = 0
   #requestId = ''
@@ -190,7 +199,7 @@ export class Lane extends LaneSide {
   #isVisitorReady = false
   /** The visitor sends no more than what is there already. */
   #isVisitorLeaving = false
-  /** For the thread: exchanges at its last look. */
+  /** The number of requests at the thread's last check. */
   requestsAtSweep = -1
   requests = 0
   #longRun = 0
@@ -231,8 +240,9 @@ export class Lane extends LaneSide {
     const count = kernel.receive(descriptor, request, EASY_REQUEST_BYTES - before, before)
     if (count === WOULD_BLOCK) return this.#isVisitorLeaving ? this.finish() : undefined
     if (count === 0) return this.finish()
-    // After a reset the runtime reads as well, paused or not: it is not known what lay between these bytes and the last.
-    if (count < 0 || !kernel.isConnected(descriptor)) return this.finish(true)
+    // After a reset the runtime reads as well, paused or not: it is not known what lay between these bytes and the last. An end
+    // that comes only now lets it read all that is there at once, which is more than a lane takes.
+    if (count < 0 || (this.#isVisitorLeaving && !kernel.isConnected(descriptor))) return this.finish(true)
     const end = before + count
     this.#keep(request.bytes, end)
     const headEnd = parseRequestHead(requestHead, request.bytes, 0, end, limits)
@@ -275,10 +285,10 @@ export class Lane extends LaneSide {
     if (held.mayBeWhole) this.#takeAnswer(held.room.bytes, held.start, held.end)
   }
 
-  /** Passes on an answer that is whole, and holds one that is not. */
+  /** Passes on a response that is whole, and holds one that is not. */
   #takeAnswer(bytes: Uint8Array, start: number, end: number): void {
     const { kernel, answer, answerHead, framer, slots } = this.tools
-    // No method that is served here changes how an answer is read.
+    // No method that is served here changes how a response is read.
     const headEnd = parseResponseHead(answerHead, bytes, start, end, this.#terms.limits, 'GET')
     if (headEnd === 0) return this.#hold(bytes, start, end, undefined)
     const isHeadLong = headEnd - start > MAX_LANE_FRAME_BYTES
@@ -299,7 +309,7 @@ export class Lane extends LaneSide {
     if (room === answer) copyBytes(bytes, headEnd, end, answer.bytes, bodyAt)
     else copyBytes(answer.bytes, 0, bodyAt, room.bytes, from)
     this.receivedBytes += end - start
-    // Counted first: a visitor that has the answer finds it in the counters.
+    // Counted first: a visitor that has the response finds it in the counters.
     const { status } = answerHead
     const isReported = this.#takeReport()
     if (this.#terms.isMeasured)
@@ -357,7 +367,10 @@ export class Lane extends LaneSide {
     })
   }
 
-  /** Most apps write head and body one after the other. What the rest takes longer than `HOLD_MS` to follow is handed back. */
+  /**
+   * Holds the beginning of a response, because most apps write head and body one after the other. If the rest takes longer than
+   * `HOLD_MS`, the held bytes are handed back.
+   */
   #hold(bytes: Uint8Array, start: number, end: number, wholeBytes: number | undefined): void {
     this.tools.forgetHeads()
     this.heldSince = performance.now()
@@ -436,7 +449,7 @@ function isEasyRequest(head: RequestHead, { hostWithPort, limits, isForGets }: L
   )
 }
 
-/** A connection that is logged in is no pool's any more: the main thread keeps it for the visitor. */
+/** A connection that is logged in is not a pool's any more: the main thread keeps it for the visitor. */
 function isEasyAnswer({ status, keepAlive, body, fields }: ResponseHead): boolean {
   return status >= 200 && keepAlive && body !== 'close' && !fields.logsConnectionIn
 }

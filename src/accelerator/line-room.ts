@@ -7,7 +7,7 @@ const ZERO = 0x30
 
 /** A request that a lane served. Its path is bytes[start, end), without a space or control characters. */
 export interface ServedLine {
-  /** `''`: it has none. */
+  /** The id of the request. Empty if it has none. */
   readonly requestId: string
   readonly bytes: Uint8Array
   readonly start: number
@@ -18,7 +18,7 @@ export interface ServedLine {
   readonly responseBytes: number
 }
 
-/** More than all of a line but for its middle, its path and its request id. */
+/** The maximum size of a line without its middle, its path and its request id. */
 const REST_BYTES = 320
 const BEGINNING = Buffer.from('{"time":"2000-01-01T00:00:00.000Z","id":')
 const TIME_AT = 9
@@ -49,7 +49,7 @@ export class LineRoom {
     return lines
   }
 
-  /** `false`: it does not fit in behind the others. */
+  /** Adds a line. Returns `false` if it does not fit. */
   add(id: number, { middle, query }: Pick<LaneLog, 'middle' | 'query'>, line: ServedLine): boolean {
     const { requestId, bytes, start, end } = line
     const most = REST_BYTES + middle.length + requestId.length + 2 * (end - start)
@@ -87,7 +87,7 @@ export class LineRoom {
     return true
   }
 
-  /** For pieces as short as these, faster than `set`. */
+  /** Copies a short piece; faster than `set` for so few bytes. */
   #put(piece: Uint8Array): void {
     const bytes = this.#bytes
     const at = this.#end

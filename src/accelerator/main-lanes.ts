@@ -7,14 +7,14 @@ import { MAX_TRUNKS, NUMBERS_OF_EXCHANGE, TORN } from './lane-values.ts'
 import { MAX_LANES, type SharedSlots } from './shared-slots.ts'
 import type { LaneCommand, LaneNews } from './thread-lanes.ts'
 
-/** As the thread reported it, with what was counted. */
+/** The outcome of a lane as the thread reported it, with the counts. */
 export interface LaneOutcome extends LaneEnd {
   readonly hasFailed: boolean
   /** The thread died. */
   readonly isLost: boolean
 }
 
-/** As `LaneHandler`, for the holder of the loan. */
+/** A listener like `LaneHandler`, for the holder of the loan. */
 export interface LaneListener extends Omit<LaneHandler, 'over'> {
   over(outcome: LaneOutcome): void
 }
@@ -78,7 +78,7 @@ export class OpenTrunk {
   }
 }
 
-/** A lane that is open in the thread, or on its way back from there. */
+/** A lane that is open in the thread, or about to return from there. */
 class RunningLane implements Lane {
   readonly slot: number
   readonly trunk: OpenTrunk
@@ -132,7 +132,7 @@ export class MainLanes {
   readonly #trunkDescriptors: number[] = []
   readonly #freeTrunks = Array.from({ length: MAX_TRUNKS }, (_, index) => MAX_TRUNKS - 1 - index)
 
-  /** `command` gives one to the thread, if that is there. */
+  /** Makes the lanes. `command` gives one to the thread, if that is there. */
   constructor(kernel: Kernel, slots: SharedSlots, command: (command: LaneCommand) => void) {
     this.#kernel = kernel
     this.#slots = slots
@@ -144,7 +144,7 @@ export class MainLanes {
     return MAX_LANES - this.#free.length
   }
 
-  /** Those whose visitor is here, and in the lane. */
+  /** The number of lanes with a visitor. */
   get count(): number {
     return this.#running.filter(lane => lane?.isOfVisitor && !lane.isOver).length
   }
@@ -171,7 +171,7 @@ export class MainLanes {
     return trunk
   }
 
-  /** `descriptor`: -1 for a lane that cannot be served here. */
+  /** Begins a lane. `descriptor` is -1 for a lane that cannot be served here. */
   begin(
     trunk: OpenTrunk,
     lane: number,
@@ -231,7 +231,7 @@ export class MainLanes {
     }
   }
 
-  /** The thread died. What a listener throws is reported, and the others are called all the same. */
+  /** The thread died. An error of a listener is reported, and the others are called all the same. */
   lose(thrown: (error: unknown) => void): void {
     const guarded = (task: () => void) => {
       try {

@@ -36,9 +36,9 @@ export class SharedSlots {
    * lanes'. Written by the worker thread only, but for `clear`.
    */
   readonly #numbers: Float64Array
-  /** Of lanes whose terms want it, a row each. */
+  /** The measures of lanes whose terms want them, a row each. */
   readonly #measures: Float64Array
-  /** Written behind the numbers and read before them, which orders them among the threads. */
+  /** The counter that orders the threads: it is written after the numbers and read before them. */
   readonly #order: Int32Array
   /** Exchanges that were reported and that the main thread has not seen yet. */
   readonly #backlog: Int32Array
@@ -90,7 +90,7 @@ export class SharedSlots {
     this.#measures.fill(0, MEASURES * slot, MEASURES * (slot + 1))
   }
 
-  /** The worker thread counts an exchange before its answer is sent: a visitor that has the answer finds it counted here. */
+  /** The worker thread counts an exchange before its response is sent: a visitor that has the response finds it counted here. */
   served(slot: number, bytesIn: number, bytesOut: number, isReported: boolean, hasFailed: boolean): void {
     const at = rowOf(slot)
     this.#numbers[at + REQUESTS]!++
@@ -128,12 +128,12 @@ export class SharedSlots {
 
   // ── Reports ────────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** The worker thread has reported so many exchanges. */
+  /** The worker thread has reported this many exchanges. */
   reported(count: number): void {
     Atomics.add(this.#backlog, 0, count)
   }
 
-  /** The main thread has seen so many of them. */
+  /** The main thread has seen this many of them. */
   seen(count: number): void {
     Atomics.sub(this.#backlog, 0, count)
   }

@@ -7,18 +7,21 @@ import type { Kernel } from './kernel.ts'
 import { type SpliceCounts, WorkerThread } from './worker-thread.ts'
 
 /**
- * Free descriptors without which no thread is started. It takes two for its event loop, one to read its program, three of
+ * The minimum number of free descriptors to start a thread. It takes two for its event loop, one to read its program, three of
  * ours and a pipe. Without the first two Bun 1.4.5 ends the process, and nothing can catch that.
  */
 const THREAD_DESCRIPTORS = 12
-/** How long to wait for a thread's event loop: it comes 1 to 2 ms after the thread, mostly before `new Worker` is done. */
+/**
+ * The longest wait for a thread's event loop, in milliseconds: it comes 1 to 2 ms after the thread, mostly before `new Worker`
+ * returns.
+ */
 const MAX_LOOP_WAIT_MS = 100
 const SHORTAGE_PAUSE_MS = 1_000
-/** After a death, and twice as long each time, until one has lived for the longest of these. */
+/** The pause after a thread died, in milliseconds. It doubles each time, until a thread has lived for the longest of these. */
 const FIRST_PAUSE_MS = 500
 const MAX_PAUSE_MS = 60_000
 
-/** Never changes: waiting for a change is a pause. */
+/** A number that never changes: to wait for a change is a pause. */
 const NOTHING = new Int32Array(new SharedArrayBuffer(4))
 
 export class Supervisor {
@@ -29,17 +32,17 @@ export class Supervisor {
   #startedAt = 0
   #notBefore = Number.NEGATIVE_INFINITY
   #pauseMs = FIRST_PAUSE_MS
-  /** Of those that died. */
+  /** The counts of threads that died. */
   #past: SpliceCounts | undefined
 
-  /** `program`: what the thread runs. */
+  /** Makes a supervisor. `program` is the file that the thread runs. */
   constructor(kernel: Kernel, pace: Pace, program: () => URL) {
     this.#kernel = kernel
     this.#pace = pace
     this.#program = program
   }
 
-  /** The thread, if it follows orders; else it is started, as soon as that may be. */
+  /** The thread, if it follows orders; otherwise it is started, as soon as that may be. */
   get thread(): WorkerThread | undefined {
     if (this.#current === undefined && performance.now() >= this.#notBefore) this.#start()
     return this.#current?.isUp ? this.#current : undefined
@@ -80,7 +83,10 @@ export class Supervisor {
     this.#awaitLoop(numbers)
   }
 
-  /** Until the thread has its event loop, this one must not accept connections that would take the last descriptors. */
+  /**
+   * Waits until the thread has its event loop. Until then this thread must not accept connections that would take the last
+   * descriptors.
+   */
   #awaitLoop(numbers: readonly number[]): void {
     const until = this.#startedAt + MAX_LOOP_WAIT_MS
     while (!numbers.every(one => this.#kernel.isOpen(one)) && performance.now() < until)

@@ -10,21 +10,21 @@ import { MAX_LANES, type SharedSlots } from './shared-slots.ts'
 import { IN_BYTES, Trunk } from './trunk.ts'
 
 /**
- * How long each piece of an answer may take to follow the one before. An app that streams gets this much later what its first lane
- * held, once: the lane ends by it, and the next one has to wait for more easy requests.
+ * The time in milliseconds within which each piece of a response may follow the one before. An app that streams gets this much
+ * later what its first lane held, once: the lane ends by it, and the next one has to wait for more easy requests.
  */
 export const HOLD_MS = 2
-/** How long all of them may take: over a slow road the visitor is to have what is there. */
+/** The time in milliseconds for all of them: on a slow road the visitor gets what is there. */
 const HOLD_ALL_MS = 10
 
-/** How long the other side may take to say its last word. Above: the trunk or its other end is dead. */
+/** The time in milliseconds that the other side has for its last word. If exceeded: the trunk or its other end is dead. */
 const LAST_WORD_MS = 10_000
 
-/** What the main thread wants. */
+/** A command of the main thread. */
 export type LaneCommand =
   | { readonly kind: 'begin'; readonly order: LaneOrder }
   | { readonly kind: 'end'; readonly slot: number }
-  /** `isAppSide`: lanes are begun at the other end. */
+  /** A trunk. `isAppSide`: the other end begins its lanes. */
   | {
       readonly kind: 'trunk'
       readonly trunk: number
@@ -36,18 +36,20 @@ export type LaneCommand =
 /** Gets what happens to the lanes of a thread. */
 export interface LaneReports {
   report(news: LaneNews): void
-  /** Something threw: what it was about has ended. */
+  /** Called with an error: whatever caused it has ended. */
   thrown(error: unknown): void
 }
 
-/** What the thread reports. Of a lane: its exchanges if its terms say so, `over` once, `more` as often as it takes, `back` once. */
+/**
+ * A report of the thread. Of a lane: its exchanges if its terms say so, `over` once, `more` as often as it takes, `back` once.
+ */
 export type LaneNews =
   /**
-   * `numbers` has five for each: slot, status, duration, bytes of the request and of the answer; `requests` has a line for each: its
-   * method, its target, its id. A message of objects would cost several times as much.
+   * Five numbers per exchange (slot, status, duration, bytes of request and response), and a line per request (method, target,
+   * id). A message of objects would cost several times as much.
    */
   | { readonly kind: 'exchanges'; readonly numbers: Float64Array<ArrayBuffer>; readonly requests: string }
-  /** For the log of that lane. */
+  /** The lines for the log of that lane. */
   | {
       readonly kind: 'lines'
       readonly slot: number
@@ -57,37 +59,38 @@ export type LaneNews =
   | { readonly kind: 'over'; readonly slot: number; readonly over: LaneOver }
   | { readonly kind: 'more'; readonly slot: number; readonly bytes: Uint8Array<ArrayBuffer> }
   | { readonly kind: 'back'; readonly slot: number; readonly isTorn: boolean }
-  /** Behind the last news of its lanes. */
+  /** The trunk is over. It comes after the last news of its lanes. */
   | { readonly kind: 'trunk-over'; readonly trunk: number }
 
 /**
- * How long exchanges wait for others before they are reported, and how many do not wait: a person does not see the difference. A
- * message costs some 20 µs on both ends, and wakes two main threads: with 16 ms the command line needed 8 % more at 400 a second.
+ * The time in milliseconds for which exchanges wait for others before they are reported: a person does not see the difference.
+ * A message costs some 20 µs on both ends, and wakes two main threads: with 16 ms the command line needed 8 % more at 400 a
+ * second.
  */
 export const REPORT_MS = 50
 const FULL_REPORT = 256
-/** Lines of so many requests, and the longest one. */
+/** Lines of this many requests, and the longest one. */
 const LINES_BYTES = 131_072
 
 export class ThreadLanes {
   readonly #kernel: Kernel
   readonly #poll: number
-  /** Of epoll, for the first lane; trunks have those behind the lanes'. */
+  /** The number in epoll of the first lane; trunks follow the lanes. */
   readonly #firstNumber: number
   readonly #slots: SharedSlots
   readonly #reports: LaneReports
-  /** Made when they are first of use. */
+  /** The tools, made at their first use. */
   #tools: LaneTools | undefined
   readonly #lanes: (LaneSide | undefined)[] = []
   readonly #trunks: (Trunk | undefined)[] = []
   #laneCount = 0
-  /** Those to be reported, and the slots of their lanes: one message is dearer than what it tells. */
+  /** The exchanges to report, with the slots of their lanes: a message costs more than its content. */
   #exchanges: LaneExchange[] = []
   #exchangeSlots: number[] = []
-  /** What the logs have not got yet, by their numbers. */
+  /** The lines that the logs have not got yet, by the numbers of the logs. */
   readonly #logs = new Map<number, { readonly room: LineRoom; slot: number }>()
   #lineCount = 0
-  /** 0: there are none. */
+  /** The time since when exchanges wait. 0 if there are none. */
   #reportingSince = 0
   #trunkIn: ReturnType<Kernel['room']> | undefined
 
@@ -99,12 +102,12 @@ export class ThreadLanes {
     this.#reports = reports
   }
 
-  /** Those that are not back yet. */
+  /** The number of lanes that are not back yet. */
   get count(): number {
     return this.#laneCount
   }
 
-  /** Something changed on what has this number of epoll. */
+  /** Called when something changed on the descriptor with this number in epoll. */
   changed(number: number, isLast: boolean): void {
     const index = number - this.#firstNumber
     // A change may be of one that is over, and the next one in its place finds nothing then.
@@ -137,7 +140,7 @@ export class ThreadLanes {
     if (this.#toReport >= FULL_REPORT) this.#reportAll()
   }
 
-  /** Some exchanges are to be reported. */
+  /** Whether exchanges wait to be reported. */
   get isReporting(): boolean {
     return this.#toReport > 0
   }
@@ -168,12 +171,12 @@ export class ThreadLanes {
     }
   }
 
-  /** Some lanes hold the beginning of an answer. */
+  /** Whether lanes hold the beginning of a response. */
   get isHolding(): boolean {
     return this.#tools !== undefined && this.#tools.holding.size > 0
   }
 
-  /** Ends lanes that have held the beginning of an answer for too long. */
+  /** Ends lanes that have held the beginning of a response for too long. */
   endHeld(now: number): void {
     for (const lane of this.#tools?.holding ?? [])
       if (now - lane.heldSince >= HOLD_MS || now - lane.heldFrom >= HOLD_ALL_MS) this.#finish(lane)
@@ -230,7 +233,7 @@ export class ThreadLanes {
         : new Lane(order, terms, trunk, this.#tools)
     this.#lanes[slot] = lane
     this.#laneCount++
-    // What is there already is reported as a change.
+    // Bytes that are there already are reported as a change.
     const events = EPOLLIN | EPOLLRDHUP
     const isWatched =
       descriptor !== -1 && this.#kernel.watch(this.#poll, descriptor, events, this.#firstNumber + slot)
@@ -242,7 +245,7 @@ export class ThreadLanes {
     }
   }
 
-  /** The trunk is gone: `trunk-over` is on its way to the main thread. */
+  /** The trunk is gone: `trunk-over` is in transit to the main thread. */
   #refuse({ slot }: LaneOrder): void {
     this.#reports.report({ kind: 'over', slot, over: TORN })
     this.#reports.report({ kind: 'back', slot, isTorn: true })

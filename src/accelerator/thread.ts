@@ -2,26 +2,25 @@
 
 import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads'
 import type { Pace } from '../accelerator.ts'
-import { BusyWait } from './busy-wait.ts'
 import { CopiedJob, type Job, MAX_SPARE_PIPES, PipedJob, type Side, type SpliceOrder } from './job.ts'
 import { Changes, EPOLLIN, EPOLLOUT, EPOLLRDHUP, Kernel, type Pipe, type Room } from './kernel.ts'
 import { MAX_SPLICES, SharedSlots } from './shared-slots.ts'
 import { HOLD_MS, type LaneCommand, REPORT_MS, ThreadLanes } from './thread-lanes.ts'
 
-/** What the main thread gives its thread to begin with. */
+/** The data that the main thread gives a new thread. */
 export interface ThreadData {
-  /** Of `SharedSlots`. */
+  /** The memory of `SharedSlots`. */
   readonly memory: SharedArrayBuffer
   /** Brings each `Command`. */
   readonly commands: MessagePort
-  /** Readable after each command. */
+  /** The descriptor that is readable after each command. */
   readonly wakeup: number
   readonly pace: Pace
-  /** See `accelerator.ts`. */
+  /** The counter of small reads; see `accelerator.ts`. */
   readonly smallReads: Int32Array<SharedArrayBuffer>
 }
 
-/** What the main thread wants. */
+/** A command of the main thread. */
 export type Command =
   | { readonly kind: 'splice'; readonly order: SpliceOrder }
   | { readonly kind: 'splice-end'; readonly slot: number }
@@ -30,7 +29,7 @@ export type Command =
 /** The first message: commands are followed from now on. */
 export type Up = 'up'
 
-/** Something threw: the splice, lane or trunk that did has ended, and the thread continues. */
+/** An error that ended a splice, lane or trunk, while the thread continues. */
 export interface Thrown {
   readonly kind: 'thrown'
   readonly message: string
@@ -47,27 +46,29 @@ export interface Finished {
 }
 
 /**
- * What a stalled reader of bulk costs, in the kernel. All jobs together reach just the 64 MB that Linux gives the pipes of
- * an unprivileged user (`pipe-user-pages-soft`); 1 MB moved 5 to 10 % more a second, 256 KB as much less.
+ * The size of a pipe: the kernel memory that a stalled reader of a large transfer costs. All jobs together reach just the 64 MB
+ * that Linux gives the pipes of an unprivileged user (`pipe-user-pages-soft`); 1 MB moved 5 to 10 % more a second, 256 KB as
+ * much less.
  */
 const PIPE_BYTES = 524_288
-/** What a conversation is copied through, and how much of it a stalled reader costs. */
+/** The buffer for interactive connections, and the cost of a stalled reader of one. */
 const COPY_BYTES = 65_536
-/** Bulk rests after so much, if it has to. */
+/** The number of bytes after which a large transfer rests, if it has to. */
 const REST_AFTER_BYTES = 1_048_576
 /** A job or lane that moves nothing for one to two of these ends: the main thread waits for bytes at no cost. */
 const IDLE_MS = 500
 
 /**
- * Below the 0 of all others: small answers go first. Beside a download, p99 of small answers was 13 to 18 times
- * their own alone without it, and 1.3 to 7 with it; the download itself keeps its speed while there is a core for it.
+ * The priority of the thread, below the 0 of all others: small responses go first. Beside a download, p99 of small responses was
+ * 13 to 18 times their own alone without it, and 1.3 to 7 with it; the download itself keeps its speed while there is a core
+ * for it.
  */
 const NICE = 10
 
 /**
- * How long the thread rests after each turn while small answers pass, and how long after the last of them. With
- * all cores busy a lower priority alone left them waiting behind the ends of the download: p99 of small answers beside it
- * 7.2 ms without rests, 4.3 with 0.3 ms, 2.5 with 1 ms (1.3 alone); bulk by itself keeps 95 to 100 % of its speed.
+ * The rest in milliseconds after each turn while small responses pass, and after the last of them. With all cores busy a lower
+ * priority alone left them waiting behind the ends of the download: p99 of small responses next to it 7.2 ms without rests, 4.3
+ * with 0.3 ms, 2.5 with 1 ms (1.3 alone); bulk by itself keeps 95 to 100 % of its speed.
  */
 const REST_MS = 1
 const POLITE_MS = 5
@@ -77,13 +78,12 @@ const WAKEUP = MAX_SPLICES
 /** Lanes and their trunks. */
 const FIRST_LANE = WAKEUP + 1
 
-/** Never changes: waiting for a change is a pause. */
+/** A number that never changes: to wait for a change is a pause. */
 const NOTHING = new Int32Array(new SharedArrayBuffer(4))
 
 class Thread {
   readonly #kernel = new Kernel()
   readonly #poll = this.#kernel.poll()
-  readonly #busyWait = new BusyWait(this.#kernel, this.#poll)
   readonly #slots: SharedSlots
   readonly #commands: MessagePort
   readonly #wakeup: number
@@ -97,12 +97,12 @@ class Thread {
   readonly #sparePipes: Pipe[] = []
   #room: Room | undefined
   #sweptAt = 0
-  /** Made once: it is called for every piece of a conversation. */
+  /** The bound method, made once: it is called for every piece of an interactive connection. */
   readonly #serving = (job: Job) => this.#serve(job)
   readonly #smallReads: Int32Array<SharedArrayBuffer>
   #smallReadsSeen = 0
   #politeUntil = 0
-  /** By all jobs, since the last look at who else is there. */
+  /** The number of bytes that all jobs moved since the last check for other work. */
   #movedBytes = 0
   readonly #lanes: ThreadLanes
 
@@ -139,16 +139,12 @@ class Thread {
 
   #turns(): never {
     const changes = new Changes(MAX_CHANGES)
-    let now = performance.now()
     for (;;) {
       const isBusy = this.#jobCount + this.#lanes.count > 0
       const isReporting = this.#lanes.isReporting
       const idleMs = this.#lanes.isHolding ? HOLD_MS : isReporting ? REPORT_MS : isBusy ? IDLE_MS : -1
       const timeoutMs = this.#waiting.length > 0 ? 0 : idleMs
-      const mayLook = this.#pace === 'prompt' && timeoutMs !== 0
-      const count = mayLook
-        ? this.#busyWait.await(changes, timeoutMs, now)
-        : this.#kernel.wait(this.#poll, changes, timeoutMs)
+      const count = this.#kernel.wait(this.#poll, changes, timeoutMs)
       for (let index = 0; index < count; index++) {
         const number = changes.number(index)
         if (number === WAKEUP) {
@@ -173,8 +169,7 @@ class Thread {
         if (this.#jobs[job.slot] === job) this.#guard(job, this.#serving)
       }
       turn.length = 0
-      now = performance.now()
-      if (mayLook) this.#busyWait.learn(count, now)
+      const now = performance.now()
       this.#sweep(now)
       if (this.#lanes.isHolding) this.#lanes.endHeld(now)
       this.#lanes.reportDue(now)
@@ -219,7 +214,7 @@ class Thread {
     else this.#finish(job)
   }
 
-  /** `undefined`: without descriptors to spare. */
+  /** Makes a job. `undefined` without descriptors to spare. */
   #makeJob(order: SpliceOrder): Job | undefined {
     if (this.#pace === 'prompt') {
       this.#room ??= this.#kernel.room(COPY_BYTES)
@@ -234,7 +229,7 @@ class Thread {
     if (job !== undefined) this.#guard(job, () => this.#finish(job))
   }
 
-  /** What one job throws ends that job, and no other. */
+  /** Runs a task of a job. An error ends only that job. */
   #guard(job: Job, task: (job: Job) => void): void {
     try {
       task(job)
@@ -242,7 +237,7 @@ class Thread {
       thrown(error)
       if (this.#jobs[job.slot] !== job) return
       this.#forget(job)
-      // What it holds belongs to no connection any more.
+      // Its content belongs to no connection any more.
       if (job instanceof PipedJob) this.#kernel.closePipe(job.pipe)
       this.#report(job.slot, undefined, undefined, true)
     }
@@ -252,7 +247,7 @@ class Thread {
     const before = job.movedBytes
     const turn = job.turn()
     this.#movedBytes += job.movedBytes - before
-    // A conversation that has become bulk is over, too: the main thread finds that out, and has it moved as such.
+    // A conversation that has become bulk is over as well: the main thread finds that out, and has it moved as such.
     if (turn === 'over' || (turn === 'unfinished' && this.#pace === 'prompt')) this.#finish(job)
     else if (turn === 'unfinished') this.#wait(job)
   }
@@ -288,7 +283,7 @@ class Thread {
     parentPort?.postMessage(message, leftover === undefined ? [] : [leftover.buffer])
   }
 
-  /** Leaves a core to the main thread, and to the apps on both sides, while small answers are under way. */
+  /** Leaves a core to the main thread, and to the apps on both sides, while small responses are in progress. */
   #giveWay(): void {
     this.#movedBytes = 0
     const now = performance.now()

@@ -7,17 +7,20 @@ import type { LaneListener, OpenTrunk } from './main-lanes.ts'
 import { Supervisor } from './supervisor.ts'
 import type { Outcome, RunningSplice, SpliceCounts, WorkerThread } from './worker-thread.ts'
 
-/** Set to `0`, every byte passes the main thread. */
+/** The environment variable that turns the threads off with `0`: every byte then passes the main thread. */
 const SWITCH = 'LOCALTUNNELS_SPLICE'
-/** Where descriptors were too few for an answer, it is looked for again after this long. */
+/** The pause in milliseconds after a check that failed for want of descriptors. */
 const ASK_AGAIN_MS = 1_000
 
-/** `null`: not possible in this process. `undefined`: not known yet. */
+/** The kernel. `null` if this process cannot use it. `undefined`: not known yet. */
 let kernel: Kernel | null | undefined
 let askAgainAt = 0
-/** Of the threads that were of use so far. */
+/** The supervisors of the threads that were used so far. */
 const supervisors = new Map<Pace, Supervisor>()
-/** With this file's own ending: `.ts`, and `.js` once built. A single executable has it where tools/binaries.ts put it. */
+/**
+ * The program of the threads, with this file's own ending: `.ts`, and `.js` once built. A single executable has it where
+ * tools/binaries.ts put it.
+ */
 let program =
   'Bun' in globalThis && Bun.isStandaloneExecutable
     ? new URL('./src/accelerator/thread.js', import.meta.url)
@@ -29,7 +32,7 @@ export function canSplice(): boolean {
   return kernel !== undefined && kernel !== null
 }
 
-/** For tests: what threads run that start from now on. */
+/** Sets the program of threads that start from now on, for tests. */
 export function runInThreads(url: URL): void {
   program = url
 }
@@ -90,7 +93,7 @@ export function beginLane(
   return threadOf('prompt')?.lanes.begin(trunk, lane, descriptor, terms, listener)
 }
 
-/** `undefined` also while its thread starts. */
+/** Returns the thread of a pace. `undefined` also while it starts. */
 function threadOf(pace: Pace): WorkerThread | undefined {
   return supervisorOf(pace)?.thread
 }

@@ -3,8 +3,8 @@
 //   lane u32 · length u32 · bytes        of one lane, in their order
 //   lane u32 · 0                         this side has no more for the lane, here: the other side says so as well
 //
-// The end that leaves first still gets what was on its way to it. There is no credit: a lane has one request under way, and
-// leaves with an answer that is not small.
+// The end that leaves first still gets what was in transit to it. There is no credit: a lane has one request in progress, and
+// leaves with a response that is not small.
 
 import { copyBytes, copyOf } from '../bytes.ts'
 import { FAILED, type Kernel, type Room, WOULD_BLOCK } from './kernel.ts'
@@ -12,18 +12,21 @@ import { MAX_LANES } from './shared-slots.ts'
 
 /** The most that one frame carries. */
 export const MAX_LANE_FRAME_BYTES = 65_536
-/** The most of one answer. */
+/** The most of one response. */
 export const MAX_LANE_ANSWER_BYTES = 131_072
 const HEADER_BYTES = 8
-/** What waits to be sent: as many answers as one turn of a busy thread brings. Above: apps and visitors wait. */
+/** The size of the send buffer: as many responses as one turn of a busy thread brings. If exceeded: apps and visitors wait. */
 const OUT_BYTES = 262_144
-/** Room for the last words of lanes, which cannot wait. A peer that makes more of them necessary than it reads loses the trunk. */
+/**
+ * The room for the last words of lanes, which cannot wait. A peer that makes more of them necessary than it reads loses the
+ * trunk.
+ */
 const LAST_WORDS_BYTES = 65_536
-/** One read. Shared by all trunks of a thread. */
+/** The size of one read. Shared by all trunks of a thread. */
 export const IN_BYTES = 262_144
-/** What may come for lanes before the carrier has said whose they are. Above: the other side makes them up. */
+/** The maximum number of bytes for lanes that the carrier has not announced yet. If exceeded: the other side makes them up. */
 const MAX_EARLY_BYTES = 1_048_576
-/** Of a lane: a request, and its last word. */
+/** The maximum number of early frames of a lane: a request, and its last word. */
 const MAX_EARLY_FRAMES = 2
 
 /** A lane's place on its trunk. */
@@ -48,13 +51,13 @@ export abstract class LaneEndpoint {
   abstract received(room: Room, start: number, end: number): void
   /** The trunk takes frames again. */
   abstract roomAgain(): void
-  /** One of the above threw: the lane ends, and the others go on. */
+  /** Called when one of the methods above threw: the lane ends, and the others continue. */
   crash(_error: unknown): void {
     this.leave()
   }
   /** The other side says nothing more for the lane, or the trunk is gone. */
   protected abstract peerIsLeaving(): void
-  /** Nothing more comes: the lane is over on both sides. `isTorn`: the other side's last word did not come. */
+  /** Called when the lane is over on both sides. `isTorn`: the other side's last word did not come. */
   protected abstract done(isTorn: boolean): void
 
   /** Says nothing more for the lane. */
@@ -65,7 +68,7 @@ export abstract class LaneEndpoint {
     if (this.#peerHasLeft) this.#getUp()
   }
 
-  /** Trunk only. */
+  /** Called by the trunk when the other side has sent its last word. */
   peerLeft(): void {
     if (this.#peerHasLeft) return
     this.#peerHasLeft = true
@@ -73,7 +76,7 @@ export abstract class LaneEndpoint {
     this.peerIsLeaving()
   }
 
-  /** Trunk only: it is gone. */
+  /** Called by the trunk when it is gone. */
   tear(): void {
     this.#isTorn ||= !this.#peerHasLeft
     this.peerLeft()
@@ -89,7 +92,7 @@ export class Trunk {
   readonly descriptor: number
   readonly endpoints: Map<number, LaneEndpoint> = new Map<number, LaneEndpoint>()
   readonly #kernel: Kernel
-  /** What is read, by all trunks in turn. */
+  /** The read buffer of all trunks, in turn. */
   readonly #in: Room
   readonly #inView: DataView
   /** The bytes are lanes' to write from `reserve` to `commit`. */
@@ -99,15 +102,15 @@ export class Trunk {
   #isStuck = false
   #isLast = false
   readonly #waiting = new Set<LaneEndpoint>()
-  /** The beginning of a frame whose rest is on its way. */
+  /** The beginning of a frame whose rest is in transit. */
   #rest: Uint8Array | undefined
   /** Frames of lanes that are not here yet. */
   readonly #early: Map<number, (Uint8Array<ArrayBuffer> | 'left')[]> | undefined
   #earlyBytes = 0
-  /** It is of no use any more, and neither is what lanes have on it. */
+  /** Whether the trunk is of no use any more, with all its lanes. */
   isBroken = false
 
-  /** `mayBeEarly`: the other side begins lanes, and may say so elsewhere a little later. */
+  /** Makes a trunk. `mayBeEarly`: the other side begins lanes, and may announce them on the carrier a little later. */
   constructor(kernel: Kernel, descriptor: number, inRoom: Room, mayBeEarly: boolean) {
     this.#kernel = kernel
     this.descriptor = descriptor
@@ -135,7 +138,7 @@ export class Trunk {
 
   // ── Sending ────────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** Where in `out` up to `most` bytes of a frame go; -1: not now, `roomAgain` follows. */
+  /** Returns the place in `out` for a frame of up to `most` bytes; -1 if there is none now, and `roomAgain` follows. */
   reserve(endpoint: LaneEndpoint, most: number): number {
     if (this.#outEnd + HEADER_BYTES + most > OUT_BYTES) this.flush()
     if (this.#outEnd + HEADER_BYTES + most <= OUT_BYTES) return this.#outEnd + HEADER_BYTES
@@ -143,7 +146,7 @@ export class Trunk {
     return -1
   }
 
-  /** The frame that was reserved last has so many bytes. */
+  /** The frame that was reserved last has this many bytes. */
   commit(lane: number, count: number): void {
     this.#outView.setUint32(this.#outEnd, lane)
     this.#outView.setUint32(this.#outEnd + 4, count)
@@ -172,7 +175,7 @@ export class Trunk {
 
   // ── Receiving ──────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** Something changed on the connection. `isLast`: the far side sends no more. */
+  /** Called when the connection changed. `isLast`: the far side sends no more. */
   changed(isLast: boolean): void {
     this.#isLast ||= isLast
     if (this.#isStuck) this.#goOn()
@@ -258,7 +261,7 @@ export class Trunk {
     if (isTooMuch || early.length > MAX_EARLY_FRAMES) this.isBroken = true
   }
 
-  /** Nothing is sent or read any more: every lane on it ends. */
+  /** Closes the trunk: every lane on it ends. */
   close(): void {
     this.isBroken = true
     for (const endpoint of [...this.endpoints.values()]) {

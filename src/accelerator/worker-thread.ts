@@ -11,7 +11,7 @@ import { MAX_SPLICES, SharedSlots } from './shared-slots.ts'
 import type { Command, Finished, ThreadData, Thrown, Up } from './thread.ts'
 import type { LaneNews } from './thread-lanes.ts'
 
-/** How a job ended. */
+/** The end of a job. */
 export interface Outcome {
   /** Bytes that reached the other connection. */
   readonly movedBytes: number
@@ -23,14 +23,14 @@ export interface Outcome {
   readonly isLost: boolean
 }
 
-/** One way between two connections. */
+/** One direction between two connections. */
 export class RunningSplice implements Splice {
   readonly #slots: SharedSlots
   readonly #slot: number
   readonly #stop: () => void
   readonly isPrompt: boolean
   readonly ended: (outcome: Outcome) => void
-  /** Set at the end: the slot may be another job's by then. */
+  /** The final count: the slot may belong to another job by then. */
   #counted: number | undefined
   #isStopping = false
 
@@ -70,13 +70,13 @@ export class RunningSplice implements Splice {
 
 const LOST = { failed: undefined, leftover: undefined, isLost: true }
 
-/** For tests and diagnosis. */
+/** The counts of splices, for tests and diagnosis. */
 export interface SpliceCounts {
   /** Threads that follow commands. */
   readonly threads: number
-  /** Splices that began in this process. */
+  /** Splices that started in this process. */
   readonly begun: number
-  /** Splices under way. */
+  /** Splices in progress. */
   readonly running: number
   /** Bytes moved by those that ended. */
   readonly movedBytes: number
@@ -94,14 +94,16 @@ export class WorkerThread {
   readonly #wakeup: number
   readonly #pace: Pace
   readonly #splices: (RunningSplice | undefined)[] = []
-  /** Two descriptors of each, opened and closed here. */
+  /** The copies of descriptors, two for each splice, opened and closed here. */
   readonly #copies: (readonly number[])[] = []
   #begun = 0
   #movedBytes = 0
   readonly #free = Array.from({ length: MAX_SPLICES }, (_, index) => MAX_SPLICES - 1 - index)
   readonly lanes: MainLanes
   readonly #died: (cause: Error | undefined) => void
-  /** It takes a thread some 50 ms to load its program. What it is given before waits for that, and so does a visitor. */
+  /**
+   * Whether the thread has loaded its program, which takes about 50 ms. Earlier orders wait for that, and so does a visitor.
+   */
   isUp = false
   readonly #up = Promise.withResolvers<boolean>()
   /** Resolves once it is up, with `false` if it dies before. */

@@ -1,8 +1,9 @@
-// What each command does: its code is loaded when the command is given.
+// The actions of the commands: their code is loaded when the command is given.
 
 import type { Command } from 'commander'
 import type { AdminSettings } from './commands/admin.ts'
 import type { CheckSettings } from './commands/config.ts'
+import type { ConnectSettings } from './commands/connect.ts'
 import type { DoctorSettings } from './commands/doctor.ts'
 import type { LinkSettings } from './commands/link.ts'
 import type { Desk, LoginSettings } from './commands/login.ts'
@@ -17,22 +18,24 @@ import type {
 } from './commands/requests.ts'
 import type { RunSettings } from './commands/run.ts'
 import type { ServeSettings } from './commands/server.ts'
-import type { ServiceRequest } from './commands/service.ts'
 import type { ShareSettings } from './commands/share.ts'
 import type { TokenSettings } from './commands/token.ts'
 import type { UpSettings } from './commands/up.ts'
 import { needBun } from './ends.ts'
 import type { OutputWish } from './output.ts'
+import { supervised } from './outputs/supervised.ts'
 import type { Shell } from './program/completions.ts'
+import type { ServiceRequest } from './program/service.ts'
 import type { Run } from './run.ts'
 import { wrapped } from './terminal/format.ts'
 import { paletteFor } from './terminal/palette.ts'
 
-/** What a command line can ask for. */
+/** The actions of the command line. */
 export interface Actions {
   share(settings: ShareSettings, output: OutputWish): Promise<void>
   shareRaw(settings: RawSettings, output: OutputWish): Promise<void>
   up(settings: UpSettings, output: OutputWish): Promise<void>
+  connect(settings: ConnectSettings, output: OutputWish): Promise<void>
   run(settings: RunSettings): Promise<void>
   requests(settings: RequestsSettings): Promise<void>
   replay(settings: ReplaySettings): Promise<void>
@@ -53,7 +56,7 @@ export interface Actions {
   service(request: ServiceRequest): Promise<void>
 }
 
-/** What the commands are run with. */
+/** The environment of the commands. */
 export interface Stage {
   /** Chooses the output, and begins. */
   readonly start: (wish: OutputWish) => Promise<Run>
@@ -61,7 +64,7 @@ export interface Stage {
   readonly write: (text: string) => void
   /** Writes to standard error. */
   readonly log: (text: string) => void
-  /** Aborted when the user wants it to end. */
+  /** The signal that is aborted when the user wants it to end. */
   readonly stop: AbortSignal
   /** A command that ends by itself has this exit code. */
   readonly ended: (exitCode: number) => void
@@ -72,12 +75,15 @@ export function createActions({ start, write, log, stop, ended }: Stage): Action
   const inspection: RequestsDesk = { ...around, stop }
   return {
     share: async (settings, wish) =>
-      (await import('./commands/share.ts')).shareApp(settings, await start(wish)),
+      (await import('./commands/share.ts')).shareApp(settings, supervised(await start(wish))),
     shareRaw: async (settings, wish) =>
-      (await import('./commands/raw.ts')).shareRaw(settings, await start(wish)),
+      (await import('./commands/raw.ts')).shareRaw(settings, supervised(await start(wish))),
     serve: async (settings, wish) =>
       (await import('./commands/server.ts')).serve(settings, await start(wish)),
-    up: async (settings, wish) => (await import('./commands/up.ts')).up(settings, await start(wish)),
+    connect: async (settings, wish) =>
+      (await import('./commands/connect.ts')).connect(settings, supervised(await start(wish))),
+    up: async (settings, wish) =>
+      (await import('./commands/up.ts')).up(settings, supervised(await start(wish))),
     run: async settings => {
       const { runCommand } = await import('./commands/run.ts')
       const { dim } = paletteFor(process.stderr.isTTY, process.env)
@@ -144,7 +150,7 @@ export function createActions({ start, write, log, stop, ended }: Stage): Action
   }
 }
 
-/** On a terminal lines are broken between words. */
+/** Breaks lines between words on a terminal. */
 function broken(write: (text: string) => void): (text: string) => void {
   if (!process.stdout.isTTY) return write
   const columns = process.stdout.columns || 80
@@ -157,7 +163,7 @@ function broken(write: (text: string) => void): (text: string) => void {
     )
 }
 
-/** What the commands about logins work with. */
+/** Makes the desk of the commands about logins. */
 async function desk(write: (text: string) => void): Promise<Desk> {
   const { Logins } = await import('./settings/logins.ts')
   return {

@@ -1,8 +1,8 @@
-// What the process returns: documented in docs/cli.md, public like the error codes.
+// The exit codes of the process: documented in docs/cli.md, public like the error codes.
 
 import type { ErrorCode } from '../errors.ts'
 
-/** 130 and 143 are what shells expect of a program that Ctrl+C or SIGTERM ended at once. */
+/** The exit codes; 130 and 143 are what shells expect of a program that Ctrl+C or SIGTERM ended at once. */
 export const EXIT = {
   ok: 0,
   unexpected: 1,
@@ -12,6 +12,7 @@ export const EXIT = {
   portInUse: 5,
   faultsFound: 6,
   timedOut: 7,
+  disconnected: 8,
   interrupted: 130,
   terminated: 143,
 } as const
@@ -20,11 +21,9 @@ const BY_CODE: Partial<Record<ErrorCode, number>> = {
   OPTION_INVALID: EXIT.usage,
   FILTER_INVALID: EXIT.usage,
   EXCHANGE_NOT_FOUND: EXIT.usage,
-  PORT_INVALID: EXIT.usage,
   NAME_INVALID: EXIT.usage,
   TLS_INVALID: EXIT.usage,
   EDITOR_FAILED: EXIT.usage,
-  HTTP3_UNSUPPORTED: EXIT.usage,
   RUNTIME_UNSUPPORTED: EXIT.usage,
   CONFIG_INVALID: EXIT.usage,
   TOKEN_UNENCRYPTED: EXIT.usage,
@@ -38,10 +37,8 @@ const BY_CODE: Partial<Record<ErrorCode, number>> = {
   SERVER_SCHEME: EXIT.unreachable,
   CONNECT_TIMEOUT: EXIT.unreachable,
   CARRIER_LOST: EXIT.unreachable,
-  CARRIER_DEAD: EXIT.unreachable,
-  PROXY_UNREACHABLE: EXIT.unreachable,
+  PROXY_FAILED: EXIT.unreachable,
   PROXY_AUTH_REFUSED: EXIT.unreachable,
-  PROXY_REFUSED: EXIT.unreachable,
   NAME_TAKEN: EXIT.refused,
   NAME_RESERVED: EXIT.refused,
   TOKEN_REFUSED: EXIT.refused,
@@ -50,26 +47,20 @@ const BY_CODE: Partial<Record<ErrorCode, number>> = {
   NOT_ALLOWED: EXIT.refused,
   KIND_REFUSED: EXIT.refused,
   PORT_TAKEN: EXIT.refused,
-  PORT_NOT_ALLOWED: EXIT.refused,
-  PORTS_EXHAUSTED: EXIT.refused,
   TOO_MANY_REFUSALS: EXIT.refused,
-  TOKEN_THROTTLED: EXIT.refused,
   TOKEN_EXPIRED: EXIT.refused,
-  TOKEN_ISSUER_UNAVAILABLE: EXIT.refused,
+  ISSUER_UNAVAILABLE: EXIT.refused,
   SERVER_DRAINING: EXIT.refused,
   HOST_TAKEN: EXIT.refused,
-  HOST_NOT_ALLOWED: EXIT.refused,
-  HOSTS_UNSUPPORTED: EXIT.refused,
-  GUARD_INVALID: EXIT.usage,
+  FEATURE_UNSUPPORTED: EXIT.refused,
+  TUNNEL_NOT_FOUND: EXIT.refused,
   GUARD_UNAVAILABLE: EXIT.refused,
-  GUARD_UNSUPPORTED: EXIT.refused,
-  GUARD_DIFFERS: EXIT.refused,
   POOL_DIFFERS: EXIT.refused,
-  COPIES_REFUSED: EXIT.refused,
   REPLAY_IMPOSSIBLE: EXIT.refused,
   BODY_TRUNCATED: EXIT.refused,
   PORT_IN_USE: EXIT.portInUse,
   WAIT_TIMEOUT: EXIT.timedOut,
+  DISCONNECTED: EXIT.disconnected,
 }
 
 /** The exit code for an error that ended the program. */

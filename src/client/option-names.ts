@@ -11,11 +11,11 @@ import type {
   UdpTunnelOptions,
 } from './options.ts'
 
-const SHARED: Names<SharedTunnelOptions> = namesOf<SharedTunnelOptions>()('token guard')
+const SHARED: Names<SharedTunnelOptions> = namesOf<SharedTunnelOptions>()('token guard private')
 
 export const ORIGIN_NAMES: Names<OriginOptions> = namesOf<OriginOptions>()(
   'port host url unix fetch websocket folder spa later appInsecure appCa appServerName',
-  'originConnectTimeoutMs hostHeader',
+  'originConnectTimeoutMs hostHeader rewrite stripPrefix addPrefix',
 )
 
 export const HTTP_NAMES: Names<HttpTunnelOptions> = {
@@ -23,6 +23,7 @@ export const HTTP_NAMES: Names<HttpTunnelOptions> = {
   ...SHARED,
   ...namesOf<Omit<HttpTunnelOptions, keyof OriginOptions | keyof SharedTunnelOptions>>()(
     'verify subdomain exact routes pool filter health wildcard wildcardHosts hosts protocol inbox',
+    'responseTimeoutMs away collectBodyBytes',
   ),
 }
 

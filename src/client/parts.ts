@@ -10,7 +10,7 @@ import type { TunnelSettings } from './tunnels/tunnel-settings.ts'
 
 /** A tunnel with its parts. */
 export interface FollowedTunnel {
-  /** With the bare origins: health checks ask them. */
+  /** The settings with the bare origins: health checks use them. */
   readonly settings: TunnelSettings
   readonly parts: readonly TunnelPart[]
   /** The same tunnel, with all parts in front of its origins. */
@@ -20,23 +20,24 @@ export interface FollowedTunnel {
 export class Parts {
   readonly all: readonly Part[]
 
-  /** `installs`: `Install`s. */
+  /** Installs the parts. */
   constructor(installs: readonly object[], client: PartClient) {
     this.all = (installs as readonly Install[]).flatMap(install => install(client) ?? [])
   }
 
-  /** `undefined`: servers have to agree on the streams wire. */
+  /** The text wire. `undefined` if servers have to negotiate the streams wire. */
   get textWire(): TextWire | undefined {
     return this.all.find(({ textWire }) => textWire !== undefined)?.textWire
   }
 
-  /** `undefined`: no app of HTTP/2 can be checked. */
+  /** The check of HTTP/2 apps. `undefined` if there is none. */
   get loadHttp2Probing(): (() => Promise<Probing>) | undefined {
     return this.all.find(({ loadHttp2Probing }) => loadHttp2Probing !== undefined)?.loadHttp2Probing
   }
 
   /** Throws `OPTION_INVALID` for what a part cannot use. */
-  follow(settings: TunnelSettings): FollowedTunnel {
+  follow(wanted: TunnelSettings): FollowedTunnel {
+    const settings = this.all.reduce((tunnel, part) => part.settle?.(tunnel) ?? tunnel, wanted)
     const parts = this.all.flatMap(part => part.follow?.(settings) ?? [])
     const wrap = (origin: Origin, protocol: TunnelSettings['protocol']) =>
       parts.reduceRight((inner, part) => part.wrap?.(inner, protocol) ?? inner, origin)

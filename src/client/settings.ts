@@ -17,7 +17,7 @@ import type { Environment, TunnelSettings } from './tunnels/tunnel-settings.ts'
 
 export interface ClientSettings {
   readonly server: ServerAddress
-  /** Of the same cluster. */
+  /** The other servers of the cluster. */
   readonly otherServers: readonly ServerChoice[]
   /** The tunnel of a client that has just one. */
   readonly tunnel: TunnelSettings | undefined
@@ -44,17 +44,17 @@ export interface ClientSettings {
   readonly reportRate: number
   readonly stateFolder: string | undefined
   readonly limits: ClientLimits
-  /** Of the part that has them. */
+  /** The lanes, from the part that has them. */
   readonly lanes?: Laning | undefined
 }
 
-/** One of several servers, and the token that goes there. */
+/** A server of several, with its token. */
 export interface ServerChoice {
   readonly server: ServerAddress
   readonly token: string | undefined
 }
 
-/** Of one cluster: more than a user would type. */
+/** The maximum number of servers: more than a user would type. */
 const MAX_SERVERS = 16
 
 export const DEFAULT_SERVER = 'http://localhost:8080'
@@ -81,7 +81,7 @@ export function clientSettings(
   if (options.agent !== undefined && options.proxy) {
     throw new TunnelError('OPTION_INVALID', 'agent and proxy exclude each other: the agent is the way.')
   }
-  // The request, with the token in it, may be on its way before anything here sees the certificate.
+  // The request, with the token in it, may be in transit before anything here sees the certificate.
   if (options.agent !== undefined && options.pin !== undefined) {
     const text =
       'pin cannot be verified where an agent makes the connection: use proxy, or leave the pin out.'

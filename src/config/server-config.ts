@@ -1,5 +1,6 @@
-// What a server's configuration file means: the options of a TunnelServer.
+// The meaning of a server's configuration file: the options of a TunnelServer.
 
+import type { Countries } from '../countries.ts'
 import type { TunnelServerOptions } from '../server/settings/options.ts'
 import type { SharedRates } from '../shared-rates.ts'
 import type { UsedLinks } from '../store.ts'
@@ -32,17 +33,20 @@ type OwnKeys =
   | 'pluginFiles'
   | 'accessLog'
   | 'acme'
+  | 'countriesFile'
   | 'jwtIssuers'
   | 'login'
 
-/** What is not there has the server's default. */
+/** The options of a server's file. */
 export interface ServerConfigOptions extends TunnelServerOptions, Pick<Output<'server'>, OwnKeys> {
-  /** File of the tokens of `localtunnels token`; `true`: the one in the state folder. */
+  /** The file of the tokens of `localtunnels token`; `true`: the one in the state folder. */
   readonly tokensFile?: string | true
-  /** PEM files of certificates, as flags name them. */
+  /** The PEM files of certificates, as flags name them. */
   readonly tlsFiles?: readonly { readonly cert: string; readonly key: string }[]
   /** Keeps the rates that are `shared`; the command opens it. */
   readonly sharedRates?: SharedRates
+  /** Knows the countries of addresses; the command opens it. */
+  readonly countries?: Countries
   /** Opens where used links are kept; the command has it. */
   readonly usedLinks?: () => Promise<UsedLinks | undefined>
 }

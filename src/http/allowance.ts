@@ -1,4 +1,4 @@
-// How often the peer may do what costs this side more than the peer: so much at once, and so much more with time and with work
+// How often the peer may do what costs this side more than the peer: this much at once, and this much more with time and with work
 // that is worth something.
 
 export class Allowance {
@@ -7,14 +7,14 @@ export class Allowance {
   #left: number
   #tick = 0
 
-  /** `perTick`: comes back with each tick of the clock that `spend` gets. */
+  /** Makes an allowance. `perTick` is added with each tick of the clock that `spend` gets. */
   constructor(most: number, perTick: number) {
     this.#most = most
     this.#perTick = perTick
     this.#left = most
   }
 
-  /** False: it is used up. */
+  /** Spends `count`. Returns `false` if the allowance is used up. */
   spend(count: number, tick: number): boolean {
     if (tick > this.#tick) {
       this.earn((tick - this.#tick) * this.#perTick)

@@ -1,35 +1,34 @@
 // Answer heads: as strict as those of requests, for the origin that wrote them is not trusted. A tolerant reader gives a head that
 // is not strict a second chance: as the strict text that it stands for (`loose-head.ts`), read by the same parser.
 
-import { CR, isForbiddenInValue, LF, latin1, SP } from './characters.ts'
+import { CR, isForbiddenInValue, isLikeStatusLine, isOurVersion, LF, latin1, SP } from './characters.ts'
 import { Fields } from './fields.ts'
 import type { BodyKind, HeadLimits } from './head.ts'
 import { LooseHead } from './loose-head.ts'
-import { isLikeStatusLine, isOurVersion } from './request-line.ts'
 
 const EMPTY = new Uint8Array(0)
 
-/** The head of an answer. One object serves every answer of a stream. */
+/** The head of a response. One object serves every response of a stream. */
 export class ResponseHead {
   /** Holds the head in [start, end); `end` is just past the blank line. */
   bytes: Uint8Array = EMPTY
   start = 0
   end = 0
   minorVersion: 0 | 1 = 1
-  /** 0 until the status line was parsed. */
+  /** The status. 0 until the status line was parsed. */
   status = 0
-  /** Where the reason lies; empty when there is none. */
+  /** The start of the reason. Empty if there is none. */
   reasonStart = 0
   reasonEnd = 0
   body: BodyKind = 'none'
   contentLength = 0
-  /** Whether the origin lets its connection go on after this answer. */
+  /** Whether the origin lets its connection go on after this response. */
   keepAlive = true
-  /** What a 101 switches to, lower-case, else empty. */
+  /** The protocol of a 101, in lower case. Empty for other statuses. */
   upgrade = ''
   /** Whether `bytes` are not those of the app: they are the strict text that its head stands for. */
   isAmended = false
-  /** Why a head is refused: there is but one code. */
+  /** The code of a refused head. */
   readonly refusal = 'ORIGIN_INVALID'
   /** The same for the app's owner, such as "line 3 of its head has no colon". A tolerant reader sets it. */
   fault = ''
@@ -39,7 +38,7 @@ export class ResponseHead {
   /** A head that is not strict, and not complete. */
   loose: LooseHead | undefined
 
-  /** `isTolerant`: it reads what an app sent, and not what a server wrote. */
+  /** Makes a head. `isTolerant`: it reads what an app sent, and not what a server wrote. */
   constructor(isTolerant = false) {
     this.isTolerant = isTolerant
   }
@@ -58,7 +57,7 @@ export class ResponseHead {
     return this.fields.count
   }
 
-  /** First value of a header, trimmed. `name` is lower-case. */
+  /** Returns the first value of a header, trimmed. `name` is lower-case. */
   header(name: string): string | undefined {
     const line = this.fields.find(name)
     return line < 0 ? undefined : this.fields.value(line)
@@ -70,13 +69,13 @@ export class ResponseHead {
   }
 }
 
-/** `isOption`: the server's operator may raise them. */
+/** The limits of a head. `isOption`: the server's operator may raise them. */
 export type AnswerLimits = Pick<HeadLimits, 'maxHeadBytes' | 'maxHeaderCount'> & {
   readonly isOption?: boolean
 }
 
 /**
- * Parses the head of an answer to `requestMethod`, on the terms of `parseRequestHead`. Its sender is not trusted: what
+ * Parses the head of a response to `requestMethod`, on the terms of `parseRequestHead`. Its sender is not trusted: what
  * is ambiguous is refused with `ORIGIN_INVALID`. A missing reason, with or without the space, is fine.
  *
  * The index is one of `bytes`, also where `head.bytes` are amended.
@@ -158,7 +157,7 @@ function parseStrictly(
   return isAnswerFramed(head, requestMethod) ? at : -1
 }
 
-/** Index of the first header line, 0 for more bytes, -1 for refused. */
+/** Returns the index of the first header line, 0 for more bytes, -1 for refused. */
 function parseStatusLine(head: ResponseHead, start: number, end: number): number {
   const { bytes } = head
   // "HTTP/1.1 200" is 12 bytes; at least CR LF follows.
@@ -183,7 +182,7 @@ function parseStatusLine(head: ResponseHead, start: number, end: number): number
   return at + 2
 }
 
-/** Decides body and connection of a complete answer head (RFC 9112 section 6.3). False: refused. */
+/** Decides body and connection of a complete response head (RFC 9112 section 6.3). False: refused. */
 function isAnswerFramed(head: ResponseHead, requestMethod: string): boolean {
   const { fields, status } = head
   const isOld = head.minorVersion === 0
@@ -209,7 +208,7 @@ function isAnswerFramed(head: ResponseHead, requestMethod: string): boolean {
   }
   if (head.body === 'close') head.keepAlive = false
   if (status === 101) {
-    // RFC 9110 section 7.8: a 101 says what it switches to. One that does not is a trick or a mistake.
+    // RFC 9110 section 7.8: a 101 says what it switches to. A response that does not is a trick or a mistake.
     if (isOld || !fields.upgrades || fields.upgradeLine < 0)
       return isFault(head, 'it is a 101 without "Connection: Upgrade", or without Upgrade')
     head.upgrade = fields.readUpgrade()

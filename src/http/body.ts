@@ -20,7 +20,9 @@ import { isAmong, isBelieved, kindOf, OTHER } from './field-names.ts'
 import type { BodyKind } from './head.ts'
 import { LooseHead, nameOf } from './loose-head.ts'
 
-/** Everything between the size of one chunk and its CRLF. Hardly anything sends extensions but smugglers. */
+/**
+ * The maximum size of everything between the size of one chunk and its CRLF. Hardly anything sends extensions but smugglers.
+ */
 const MAX_EXTENSION_BYTES = 256
 /** The same where it is left out. Go's reader, and so Caddy, lets as much pass. */
 const MAX_IGNORED_BYTES = 4_096
@@ -77,7 +79,7 @@ const ONE_CR = Uint8Array.of(CR)
 export class BodyFramer {
   /** Whether the last byte was seen. A body of kind `close` is complete only after `ended`. */
   complete = true
-  /** Payload bytes so far, chunk framing not counted. */
+  /** The number of payload bytes so far, without chunk framing. */
   payloadBytes = 0
   /** Bytes of chunk framing until `feed` stops, wherever it is then: they cost a hundred times as much as payload does. */
   framingLeft: number = Number.POSITIVE_INFINITY
@@ -86,7 +88,7 @@ export class BodyFramer {
    * lines, and trailers may be as loose as heads. A trailer that may not be there is left out.
    */
   isTolerant = false
-  /** What `feed` took, as a strict reader wants it; `undefined`: as it is. */
+  /** The bytes that `feed` read, as a strict reader needs them. `undefined` if they are unchanged. */
   cleaned: Uint8Array | undefined
 
   readonly #payload: Payload | undefined
@@ -118,8 +120,8 @@ export class BodyFramer {
   #trailerFault = ''
 
   /**
-   * `trailer`: gets what follows the last chunk in the same way, with the blank line. `forbidden`: names that no trailer may have beside
-   * those that none ever has, lower-case; `_` counts as `-`.
+   * Makes a framer. `trailer` gets the bytes after the last chunk, with the blank line. `forbidden`: names that no trailer may
+   * have next to those that none ever has, lower-case; `_` counts as `-`.
    */
   constructor(payload?: Payload, trailer?: Payload, forbidden: readonly string[] = []) {
     this.#payload = payload
@@ -160,7 +162,7 @@ export class BodyFramer {
     return stop
   }
 
-  /** After -1 of a tolerant reader: what is broken, for the owner of what sent it. */
+  /** Returns the fault after -1 of a tolerant reader, for the owner of what sent the body. */
   get fault(): string {
     if (this.#brokenIn >= LINE) return this.#trailerFault
     if (this.#brokenIn === DATA_CR || this.#brokenIn === DATA_LF)
@@ -173,12 +175,12 @@ export class BodyFramer {
     return 'the line with the size of a chunk is malformed'
   }
 
-  /** Bytes to come, when the head announced how many; else 0. */
+  /** Bytes to come, when the head announced how many; otherwise 0. */
   get leftBytes(): number {
     return this.#kind === 'length' ? this.#left : 0
   }
 
-  /** As `feed` of so many bytes, at most `leftBytes`, that were not looked at. */
+  /** Counts bytes like `feed`, at most `leftBytes`, that were not read. */
   skip(count: number): void {
     this.#left -= count
     this.payloadBytes += count
@@ -275,7 +277,7 @@ export class BodyFramer {
     return -1
   }
 
-  /** What follows the last chunk. Its length has a bound of its own. */
+  /** Scans the bytes after the last chunk. Its length has a bound of its own. */
   #scanTrailers(bytes: Uint8Array, start: number, end: number): number {
     let at = start
     while (at < end && !this.complete) if (!this.#takeFraming(bytes[at++]!)) return this.#break(LINE)
@@ -347,7 +349,7 @@ export class BodyFramer {
     else if (gathered !== undefined && gatheredBytes > 0) this.#pay(gathered, 0, gatheredBytes)
   }
 
-  /** One byte that is not payload. False when it may not be there. */
+  /** Reads a byte that is not payload. Returns `false` if it may not be there. False when it may not be there. */
   #takeFraming(byte: number): boolean {
     switch (this.#state) {
       case SIZE_START:
@@ -415,7 +417,7 @@ export class BodyFramer {
   }
 
   /**
-   * One byte of ` ; name = "value"` (RFC 9112 section 7.1.1). Neither CR nor LF may be in it, escaped or not: a reader that
+   * Reads a byte of ` ; name = "value"` (RFC 9112 section 7.1.1). Neither CR nor LF may be in it, escaped or not: a reader that
    * knows nothing of quotes ends the line where we do.
    */
   #takeExtension(byte: number): boolean {
@@ -442,7 +444,7 @@ export class BodyFramer {
     }
   }
 
-  /** One byte in or behind a name or a value, or behind the size. */
+  /** Reads a byte in or after a name or a value, or after the size. */
   #goOnBehind(byte: number): boolean {
     const isOfName = this.#state === EXT_NAME || this.#state === EXT_NAME_END
     if (byte === SEMICOLON) this.#state = this.#extension
@@ -452,7 +454,7 @@ export class BodyFramer {
     return true
   }
 
-  /** One byte behind the last chunk: lines as in a head, but none that framing, routing or guards stand on. */
+  /** Reads a byte after the last chunk: lines as in a head, but none that framing, routing or guards depend on. */
   #takeTrailer(byte: number): boolean {
     switch (this.#state) {
       case LINE:
@@ -496,7 +498,18 @@ export class BodyFramer {
   }
 }
 
-/** BWS: white space that some put where none belongs. */
+/** Makes a framer at the beginning of the body behind `head`. The other parameters are those of `BodyFramer`. */
+export function bodyOf(
+  head: { readonly body: BodyKind; readonly contentLength: number },
+  payload?: Payload,
+  forbidden?: readonly string[],
+): BodyFramer {
+  const framer = new BodyFramer(payload, undefined, forbidden)
+  framer.begin(head.body, head.contentLength)
+  return framer
+}
+
+/** Whether the byte is BWS: white space where none belongs. */
 function isBlank(byte: number): boolean {
   return byte === SP || byte === TAB
 }

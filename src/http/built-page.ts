@@ -7,7 +7,7 @@ export type PageName = 'inspector' | 'admin'
 
 export interface BuiltPage {
   readonly html: string
-  /** As Content-Security-Policy has them: the only script and the only style that may be in the page. */
+  /** The hashes of the only script and the only style that may be in the page, as in Content-Security-Policy. */
   readonly scriptHash: string
   readonly styleHash: string
 }

@@ -1,4 +1,4 @@
-// Character classes of HTTP/1.1 (RFC 9110 section 5.6) and the way between bytes and text.
+// Character classes of HTTP/1.1 (RFC 9110 section 5.6), the words that first lines begin with, and the way between bytes and text.
 
 export const TAB = 0x09
 export const LF = 0x0a
@@ -18,7 +18,7 @@ export const BACKSLASH = 0x5c
 export const UNDERSCORE = 0x5f
 export const DEL = 0x7f
 
-/** 1 for the bytes of a token: what methods, field names and connection options are made of. */
+/** The bytes of a token, marked 1: of methods, field names and connection options. */
 export const TOKEN: Uint8Array = new Uint8Array(256)
 for (const character of "!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz")
   TOKEN[character.charCodeAt(0)] = 1
@@ -28,7 +28,7 @@ export function isAlphanumeric(byte: number): boolean {
   return (lower >= 0x61 && lower <= 0x7a) || (byte >= 0x30 && byte <= 0x39)
 }
 
-/** What a field value may not contain: control characters but HTAB. Bytes from 0x80 may be there (obs-text). */
+/** Whether a field value may not contain the byte: control characters but HTAB. Bytes from 0x80 may be there (obs-text). */
 export function isForbiddenInValue(byte: number): boolean {
   return byte < SP ? byte !== TAB : byte === DEL
 }
@@ -40,7 +40,10 @@ export function ascii(text: string): Uint8Array {
   return encoder.encode(text)
 }
 
-/** Without case in ASCII alone: `toLowerCase` makes a `k` of the KELVIN SIGN, so that two strangers would have one name. */
+/**
+ * Returns the text with ASCII letters in lower case: `toLowerCase` makes a `k` of the KELVIN SIGN, so that two strangers would
+ * have one name.
+ */
 export function asciiLowerCase(text: string): string {
   return text.replace(/[A-Z]+/g, letters => letters.toLowerCase())
 }
@@ -80,7 +83,7 @@ export function isSameText(
   return true
 }
 
-/** One array of all pieces; the only piece itself. */
+/** Joins all pieces; returns the only piece itself. */
 export function joined(pieces: readonly Uint8Array[]): Uint8Array {
   if (pieces.length === 1) return pieces[0]!
   const whole = new Uint8Array(pieces.reduce((sum, piece) => sum + piece.length, 0))
@@ -91,3 +94,65 @@ export function joined(pieces: readonly Uint8Array[]): Uint8Array {
   }
   return whole
 }
+
+const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'CONNECT', 'TRACE'] as const
+const patterns = METHODS.map(ascii)
+
+/** The method in bytes[start, end): the common ones without making a string. Case matters. */
+export function methodOf(bytes: Uint8Array, start: number, end: number): string {
+  const length = end - start
+  for (let index = 0; index < patterns.length; index++) {
+    const pattern = patterns[index]!
+    if (pattern.length !== length) continue
+    let at = 0
+    while (at < length && bytes[start + at] === pattern[at]) at++
+    if (at === length) return METHODS[index]!
+  }
+  return latin1(bytes, start, end)
+}
+
+/** Whether `HTTP/1.0` or `HTTP/1.1` is at `at`. Spelled out: it is asked for every head. */
+export function isOurVersion(bytes: Uint8Array, at: number): boolean {
+  return (
+    bytes[at] === 0x48 &&
+    bytes[at + 1] === 0x54 &&
+    bytes[at + 2] === 0x54 &&
+    bytes[at + 3] === 0x50 &&
+    bytes[at + 4] === SLASH &&
+    bytes[at + 5] === 0x31 &&
+    bytes[at + 6] === DOT &&
+    (bytes[at + 7] === 0x31 || bytes[at + 7] === 0x30)
+  )
+}
+
+const HTTP = ascii('HTTP/')
+
+/** Whether bytes[start, end), at most ten of them, may go on to be a version (any, not just ours) and CRLF. */
+export function isLikeVersion(bytes: Uint8Array, start: number, end: number): boolean {
+  const length = end - start
+  for (let at = 0; at < length; at++) {
+    const byte = bytes[start + at]!
+    if (at < 5 ? byte === HTTP[at] : at === 5 || at === 7 ? byte >= 0x30 && byte <= 0x39 : false) continue
+    if (at === 6 ? byte === DOT : at === 8 ? byte === CR : at === 9 && byte === LF) continue
+    return false
+  }
+  return true
+}
+
+/** Whether bytes[start, end), fewer than 13 of them, may go on to be a status line of some HTTP/1. */
+export function isLikeStatusLine(bytes: Uint8Array, start: number, end: number): boolean {
+  const likely = 'HTTP/1.1 200'
+  for (let at = start; at < end; at++) {
+    const place = at - start
+    const byte = bytes[at]!
+    if (place === 7) {
+      if (byte < 0x30 || byte > 0x39) return false
+    } else if (place >= 9) {
+      if (byte < (place === 9 ? 0x31 : 0x30) || byte > 0x39) return false
+    } else if (byte !== likely.charCodeAt(place)) return false
+  }
+  return true
+}
+
+/** Methods that may reach the origin twice without harm (RFC 9110 section 9.2.2). */
+export const IDEMPOTENT: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE', 'PUT', 'DELETE'])

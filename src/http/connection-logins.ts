@@ -2,9 +2,9 @@
 
 import { ascii, BACKSLASH, COMMA, isSpelled, QUOTE, SP, TAB, TOKEN } from './characters.ts'
 
-/** One of these is among the schemes. */
+/** The result if NTLM, Negotiate or Kerberos is among the schemes. */
 export const LOGS_CONNECTION_IN = 1
-/** Any other is. */
+/** The result if any other scheme is. */
 export const OTHER_SCHEME = 2
 const LOGINS = ['ntlm', 'negotiate', 'kerberos']
 
@@ -29,7 +29,7 @@ export function schemesIn(bytes: Uint8Array, start: number, end: number): number
   return schemes
 }
 
-/** Index of the comma behind the element of a list that `from` is in, or `end`; -1 for a quote without an end. */
+/** Returns the index of the comma after the element of a list that `from` is in, or `end`; -1 for a quote without an end. */
 function endOfElement(bytes: Uint8Array, from: number, end: number, hasQuotes: boolean): number {
   let isQuoted = false
   let at = from

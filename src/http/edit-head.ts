@@ -14,7 +14,7 @@ import {
 import * as Field from './field-names.ts'
 import type { RequestHead } from './head.ts'
 
-/** What changes in a head. In names of lines any case will do, and what is no letter or digit counts as `-`. */
+/** The changes to a head. In names of lines any case will do, and what is not a letter or digit counts as `-`. */
 export interface HeadEdits {
   readonly withoutHeaders: readonly string[]
   readonly withoutCookies: readonly string[]
@@ -117,7 +117,7 @@ const COLON_SPACE = ascii(': ')
 const CRLF = ascii('\r\n')
 const BETWEEN = ascii('; ')
 
-/** Lower-case, with `-` for all that an app may take for it. */
+/** Returns a name in lower case, with `-` for everything that an app may read as `-`. */
 export function dashedName(name: string): string {
   return name.toLowerCase().replace(/[^a-z0-9]/g, '-')
 }
@@ -155,7 +155,7 @@ function withoutSome(
   return isOneOut ? kept : undefined
 }
 
-/** Case matters in the names of cookies. Blanks around `=` do not, to some apps. */
+/** Whether bytes are this cookie. Case matters in the names of cookies. Blanks around `=` do not, to some apps. */
 function isCookie(bytes: Uint8Array, start: number, end: number, name: string): boolean {
   let at = start
   for (let index = 0; index < name.length; index++, at++)

@@ -10,7 +10,7 @@ export interface ErrorAnswerOptions {
   /** The request was HEAD: the same head, no body. */
   readonly head: boolean
   readonly keepAlive: boolean
-  /** Host that was asked for, shown on the page. */
+  /** The requested host, shown on the page. */
   readonly host: string
   /** The operator's name, contact and logo, for a page. */
   readonly branding?: Branding | undefined
@@ -19,7 +19,7 @@ export interface ErrorAnswerOptions {
   readonly retryAfterSeconds?: number
   /** Replaces the status of the code. */
   readonly status?: number
-  /** More lines, or others for those that an answer has anyway. */
+  /** The further lines, or replacements of those that every response has. */
   readonly headers?: readonly (readonly [name: string, value: string])[]
 }
 
@@ -57,15 +57,18 @@ const REASONS: Readonly<Record<number, string>> = {
   505: 'HTTP Version Not Supported',
 }
 
-/** When waiting helps, as far as it is known. */
+/** The seconds for Retry-After, where waiting helps. */
 const RETRY_AFTER_SECONDS: Partial<Record<ErrorCode, number>> = {
   SERVER_STARTING: 5,
   VISITOR_LIMIT: 5,
 }
-/** When a caller may try again that asked too often. */
+/** The seconds until a caller that asked too often may try again. */
 const THROTTLED_SECONDS = 5
 
-/** Between servers, in an answer that the app gave to a kept webhook: `x-localtunnels-error` in it is the app's own. */
+/**
+ * The header between servers that marks the response of an app to a stored webhook: `x-localtunnels-error` in it is the app's
+ * own.
+ */
 export const APP_ANSWERED_HEADER = 'localtunnels-app-answered'
 
 const encoder = new TextEncoder()
@@ -103,7 +106,7 @@ export function errorAnswer(code: ErrorCode, options: ErrorAnswerOptions): Uint8
   return answer
 }
 
-/** Whether the visitor is a browser that will show the answer as a page. */
+/** Whether the visitor is a browser that will show the response as a page. */
 export function wantsHtml(head: RequestHead): boolean {
   // Browsers say it outright; a script's fetch or an image of the same browser wants no page.
   const mode = head.header('sec-fetch-mode')
@@ -111,7 +114,7 @@ export function wantsHtml(head: RequestHead): boolean {
   return head.header('accept')?.toLowerCase().includes('text/html') ?? false
 }
 
-/** The body of an answer for programs. */
+/** The body of a response for programs. */
 export function errorJson(code: ErrorCode, detail?: string): string {
   const { meaning, action, fault, retryable } = ERRORS[code]
   return `${JSON.stringify({ error: { code, message: detail ?? meaning, action, fault, retryable: retryable === true } })}\n`

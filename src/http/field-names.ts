@@ -1,8 +1,8 @@
-// The header names that framing and forwarding care about, told apart by their bytes, without strings.
+// The header names that framing and forwarding care about, distinguished by their bytes, without strings.
 
 import { ascii, DASH, isAlphanumeric } from './characters.ts'
 
-/** Any other: passed on untouched. */
+/** The kind of all other names: passed on unchanged. */
 export const OTHER = 0
 export const HOST = 1
 export const CONTENT_LENGTH = 2
@@ -10,9 +10,10 @@ export const TRANSFER_ENCODING = 3
 export const CONNECTION = 4
 export const UPGRADE = 5
 export const EXPECT = 6
-export const ORIGIN = 7
-export const TE = 8
-/** For this connection only, or for a proxy: never passed on. */
+export const TE = 7
+/** The kind of WWW-Authenticate: passed on; its scheme may concern the connection (connection-logins.ts). */
+export const WWW_AUTHENTICATE = 8
+/** The kind of names for this connection only, or for a proxy: never passed on. */
 export const HOP = 9
 export const FORWARDED = 10
 export const X_FORWARDED_FOR = 11
@@ -22,11 +23,10 @@ export const X_FORWARDED_PROTO = 13
 export const X_FORWARDED_OTHER = 14
 /** Names the visitor to an app behind a proxy which sets it: from an untrusted hop it is dropped. */
 export const CLIENT_ADDRESS = 15
-/** `Content_Length` and the like: an origin that reads `_` as `-` would frame the body by it. Refused. */
+/** The kind of `Content_Length` and similar names: an origin that reads `_` as `-` would frame the body by it. Refused. */
 export const LOOKALIKE = 16
-/** Passed on; what it says of the connection counts (connection-logins.ts). */
+/** The kind of Authorization: passed on; its scheme may concern the connection (connection-logins.ts). */
 export const AUTHORIZATION = 17
-export const WWW_AUTHENTICATE = 18
 
 const KNOWN: readonly (readonly [name: string, kind: number])[] = [
   ['host', HOST],
@@ -35,7 +35,6 @@ const KNOWN: readonly (readonly [name: string, kind: number])[] = [
   ['connection', CONNECTION],
   ['upgrade', UPGRADE],
   ['expect', EXPECT],
-  ['origin', ORIGIN],
   ['authorization', AUTHORIZATION],
   ['www-authenticate', WWW_AUTHENTICATE],
   ['te', TE],
@@ -73,7 +72,7 @@ export const CONNECTION_NAMES: readonly string[] = [
 const LONGEST = 31
 const patterns = KNOWN.map(([name]) => ascii(name))
 
-/** Index into KNOWN by length and first letter, -1 for none: no two names share both. */
+/** The index into KNOWN by length and first letter, -1 for none: no two names share both. */
 const byLengthAndLetter = new Int8Array((LONGEST + 1) * 32).fill(-1)
 for (const [index, [name]] of KNOWN.entries())
   byLengthAndLetter[(name.length << 5) | (name.charCodeAt(0) & 31)] = index
@@ -116,7 +115,10 @@ export function isAmong(names: readonly Uint8Array[], bytes: Uint8Array, length:
 
 const DIFFERENT = 0
 const SAME = 1
-/** Equal but for `_`, or `.` and its like, in place of `-`, which CGI-like origins cannot tell apart. */
+/**
+ * The result for names that are equal except for `_`, `.` or similar in place of `-`, which CGI-like origins cannot
+ * distinguish.
+ */
 const SIMILAR = 2
 
 function compare(bytes: Uint8Array, start: number, pattern: Uint8Array): number {

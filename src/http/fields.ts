@@ -25,7 +25,7 @@ const VALUE_START = 2
 const VALUE_END = 3
 const KIND = 4
 
-/** Names that one Connection may nominate. More is no honest sender, and each is compared with every line. */
+/** Names that one Connection may nominate. More is not a honest sender, and each is compared with every line. */
 const MAX_NOMINATED = 32
 
 const EMPTY = new Uint8Array(0)
@@ -44,24 +44,24 @@ export class Fields {
   expectLine = -1
   hasConnection = false
 
-  /** Of the credentials or challenges, as `schemesIn` has them. */
+  /** The schemes of the credentials or challenges, as `schemesIn` has them. */
   #schemes = 0
 
-  // What the Connection lines say.
+  // The names in the Connection lines.
   closes = false
   keepsAlive = false
   upgrades = false
   nominatesTe = false
   nominatedCount = 0
 
-  /** True between a parse that wanted more bytes and the one that gets them. */
+  /** Whether a parse wanted more bytes. */
   isPartial = false
-  /** Where the first line begins that is not parsed yet. */
+  /** The start of the first line that is not parsed yet. */
   nextLine = 0
 
   #table = new Int32Array(PER_LINE * 16)
   #nominated = new Int32Array(2 * MAX_NOMINATED)
-  /** Where a partial head began in `bytes`, and how far it was looked at. */
+  /** The start of a partial head in `bytes`. */
   start = 0
   #seen = 0
 
@@ -183,7 +183,7 @@ export class Fields {
     return this.#table[line * PER_LINE + VALUE_END]!
   }
 
-  /** Just past the CRLF of a line: only OWS can stand between its value and that. */
+  /** Returns the index after the CRLF of a line: only OWS can be between its value and that. */
   lineEnd(line: number): number {
     let at = this.valueEnd(line)
     while (this.bytes[at] !== LF) at++
@@ -203,7 +203,7 @@ export class Fields {
     return isSpelled(this.bytes, this.valueStart(line), this.valueEnd(line), text)
   }
 
-  /** First line with this lower-case name, or -1. */
+  /** Returns the first line with this lower-case name, or -1. */
   find(name: string): number {
     for (let line = 0; line < this.count; line++) if (this.isNamed(line, name)) return line
     return -1
@@ -262,7 +262,7 @@ export class Fields {
 
   /**
    * Reads the Connection lines. False when they nominate what framing or routing stands on, nominate too much, or
-   * (unless `isLenient`) hold what is no token.
+   * (unless `isLenient`) hold what is not a token.
    */
   readConnection(isLenient: boolean): boolean {
     for (let line = 0; line < this.count; line++)
@@ -274,12 +274,12 @@ export class Fields {
     return true
   }
 
-  /** It has credentials, or asks for some, that count for the connection and not for the request alone. */
+  /** Whether it has credentials, or asks for some, that concern the connection and not the request alone. */
   get logsConnectionIn(): boolean {
     return (this.#schemes & LOGS_CONNECTION_IN) !== 0
   }
 
-  /** As `logsConnectionIn`, and there are no others. */
+  /** Whether it has such credentials, and no others. */
   get onlyLogsConnectionIn(): boolean {
     return this.logsConnectionIn && (this.#schemes & OTHER_SCHEME) === 0
   }

@@ -1,37 +1,34 @@
-// Heads on their way through: hop-by-hop lines out, X-Forwarded-* and Forwarded in, every other byte untouched.
+// Heads that pass through: hop-by-hop lines out, X-Forwarded-* and Forwarded in, every other byte untouched.
 
 import { copyBytes } from '../bytes.ts'
 import type { ResponseHead } from './answer-head.ts'
-import { ascii, COLON, isSpelled, latin1, SLASH } from './characters.ts'
+import { ascii, SLASH } from './characters.ts'
 import * as Field from './field-names.ts'
 import type { RequestHead } from './head.ts'
 
-/** Where a request came from and how it looks to the origin. One object per visitor connection. */
+/** The origin of a request, and how it looks to the app. One object per visitor connection. */
 export interface Hop {
   /** Address of the visitor's connection, without port. */
   readonly address: string
   readonly proto: 'http' | 'https'
   /** Whether forwarding headers of the request are believed. */
   readonly trusted: boolean
-  /** Host for the origin; `''` preserves the visitor's. */
+  /** The Host for the origin; `''` preserves the visitor's. */
   readonly hostHeader: string
-  /** What an Origin that names the public host becomes. Used together with `hostHeader`. */
-  readonly origin: string
-  /** What `forwardRequestHead` keeps between requests of a connection. */
+  /** The bytes that `forwardRequestHead` keeps between requests of a connection. */
   tail?: { readonly hostWithPort: string; readonly bytes: Uint8Array }
 }
 
-/** Our own lines at their longest: Host, Origin and the forwarding ones, hosts and origins of at most 300 bytes. */
+/** The maximum size of our own lines: Host and the forwarding ones, with hosts of at most 300 bytes. */
 const MAX_ADDED_BYTES = 2048
 
-/** The most that a head needs when forwarded, by its length as it came. */
+/** The most that a head needs when forwarded, by its length unchanged. */
 export function maxForwardedBytes(headBytes: number): number {
   return headBytes + MAX_ADDED_BYTES
 }
 
 const HTTP_1 = ascii('HTTP/1.1')
 const HOST_NAME = ascii('Host: ')
-const ORIGIN_NAME = ascii('Origin: ')
 const CONNECTION_UPGRADE = ascii('Connection: Upgrade\r\n')
 const CONNECTION_TE = ascii('Connection: TE\r\n')
 const CONNECTION_CLOSE = ascii('Connection: close\r\n')
@@ -42,7 +39,7 @@ const X_FORWARDED_FOR_NAME = ascii('X-Forwarded-For: ')
 const FORWARDED_NAME = ascii('Forwarded: ')
 
 /**
- * Writes the head as the origin gets it to `into` from `at` on and answers where it ends. `into` has room for
+ * Writes the head as the origin gets it to `into` from `at` on and returns where it ends. `into` has room for
  * `maxForwardedBytes`.
  */
 export function forwardRequestHead(head: RequestHead, hop: Hop, into: Uint8Array, at: number): number {
@@ -66,7 +63,7 @@ export function forwardRequestHead(head: RequestHead, hop: Hop, into: Uint8Array
     const kind = fields.kind(line)
     if (kind === Field.OTHER && nominatedCount === 0 && !isTraced) continue
     let isKept = true
-    let replacement: Uint8Array | undefined
+    let isReplaced = false
     if (nominatedCount > 0 && fields.isNominated(line)) isKept = false
     else
       switch (kind) {
@@ -86,14 +83,11 @@ export function forwardRequestHead(head: RequestHead, hop: Hop, into: Uint8Array
           keepsTe ||= isKept
           break
         case Field.HOST:
-          if (hop.hostHeader !== '') replacement = HOST_NAME
-          break
-        case Field.ORIGIN:
-          if (hop.hostHeader !== '' && isPublicOrigin(head, line)) replacement = ORIGIN_NAME
+          isReplaced = hop.hostHeader !== ''
           break
         case Field.FORWARDED:
         case Field.X_FORWARDED_FOR:
-          // Written anew at the end, as one line with ours behind.
+          // Written again at the end, as one line with ours behind.
           isKept = false
           if (hop.trusted) given |= 1 << kind
           break
@@ -105,12 +99,12 @@ export function forwardRequestHead(head: RequestHead, hop: Hop, into: Uint8Array
           if (isKept) given |= 1 << kind
           break
       }
-    if (isKept && replacement === undefined) continue
+    if (isKept && !isReplaced) continue
     to = copy(bytes, from, fields.lineStart(line), into, to)
     from = fields.lineEnd(line)
-    if (replacement === undefined) continue
-    to = copy(replacement, 0, replacement.length, into, to)
-    to = write(replacement === HOST_NAME ? hop.hostHeader : hop.origin, into, to)
+    if (!isReplaced) continue
+    to = copy(HOST_NAME, 0, HOST_NAME.length, into, to)
+    to = write(hop.hostHeader, into, to)
     to = copy(CRLF, 0, 2, into, to)
   }
   to = copy(bytes, from, head.end - 2, into, to)
@@ -122,17 +116,17 @@ export function forwardRequestHead(head: RequestHead, hop: Hop, into: Uint8Array
   return fitting(to, into)
 }
 
-/** What the head of an answer says of the visitor's connection. */
+/** The lines in the head of a response about the visitor's connection. */
 export interface AnswerStyle {
-  /** The connection ends behind this answer. */
+  /** The connection ends behind this response. */
   readonly close: boolean
   /** The visitor speaks HTTP/1.0 and the connection goes on. */
   readonly keepAlive10: boolean
-  /** Only the payload of the chunks is passed on. Left out: all of them. */
+  /** Whether only the payload of the chunks is passed on. Left out: all of them. */
   readonly dropsChunks?: boolean
 }
 
-/** Writes the head of an answer as the visitor gets it. The version becomes ours, HTTP/1.1. */
+/** Writes the head of a response as the visitor gets it. The version becomes ours, HTTP/1.1. */
 export function forwardResponseHead(
   head: ResponseHead,
   options: AnswerStyle,
@@ -141,7 +135,7 @@ export function forwardResponseHead(
 ): number {
   const { bytes, fields, status } = head
   const isInterim = status < 200
-  // A 426 has to say what to upgrade to; any other answer only offers what we would not forward.
+  // A 426 has to say what to upgrade to; any other response only offers what we would not forward.
   const keepsUpgrade = head.upgrade !== '' || (status === 426 && fields.upgradeLine >= 0)
   // RFC 9110 section 8.6 and RFC 9112 section 6.1: neither may be there, and a confused visitor would wait for a body.
   const dropsLength = isInterim || status === 204 || options.dropsChunks === true
@@ -219,7 +213,7 @@ function writeValues(head: RequestHead, kind: number, into: Uint8Array, at: numb
   return to
 }
 
-/** One element of RFC 7239: what holds a colon or a bracket is quoted. A believed Host needs no escapes. */
+/** Returns an element of RFC 7239, with quotes around what has a colon or a bracket. A believed Host needs no escapes. */
 function forwardedElement(head: RequestHead, hop: Hop, proto: Hop['proto'] = hop.proto): string {
   const address = plainAddress(hop.address)
   const node = address === '' ? 'unknown' : address.includes(':') ? `"[${address}]"` : address
@@ -235,19 +229,7 @@ function plainAddress(address: string): string {
   return zone < 0 ? address : address.slice(0, zone)
 }
 
-/** Whether an Origin names the host that the visitor asked for, by either scheme: TLS may end in front of us. */
-function isPublicOrigin(head: RequestHead, line: number): boolean {
-  const { bytes, fields } = head
-  const start = fields.valueStart(line)
-  const end = fields.valueEnd(line)
-  const host = end - head.hostWithPort.length
-  if (host <= start || bytes[host - 3] !== COLON) return false
-  const scheme = latin1(bytes, start, host).toLowerCase()
-  if (scheme !== 'http://' && scheme !== 'https://') return false
-  return isSpelled(bytes, host, end, head.hostWithPort.toLowerCase())
-}
-
-/** Up to here a loop beats the call; measured by benchmarks/heads.ts. */
+/** The number of bytes up to which a loop is faster than the call. */
 const LOOP_BYTES = 32
 
 function copy(from: Uint8Array, start: number, end: number, into: Uint8Array, at: number): number {

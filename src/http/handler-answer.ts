@@ -1,8 +1,8 @@
-// A web Response as bytes of HTTP/1.1: with its length when that is known in time, else in chunks.
+// A web Response as bytes of HTTP/1.1: with its length when that is known in time, otherwise in chunks.
 
 import { ascii, joined } from './characters.ts'
 
-/** What an answer is written for. */
+/** The request that a response is written for. */
 export interface AnswerTo {
   readonly method: string
   readonly minorVersion: 0 | 1
@@ -30,7 +30,7 @@ const MAX_COLLECTED_BYTES = 131_072
 /** A body in memory is ready within two turns of the microtask queue on Bun and Node; the rest is headroom. */
 const TURNS = 6
 
-/** What reading a body gives; spelled out because the platforms' own types differ. */
+/** The result of reading a body; spelled out because the platforms' own types differ. */
 type Read = { readonly done: boolean; readonly value?: Uint8Array | undefined }
 interface Reader {
   read(): Promise<Read>
@@ -41,7 +41,7 @@ const LAST_CHUNK = ascii('0\r\n\r\n')
 const CRLF = ascii('\r\n')
 
 /**
- * Sends the answer. Resolves with whether the connection may go on; rejects when the body failed or its length is not
+ * Sends the response. Resolves with whether the connection may go on; rejects when the body failed or its length is not
  * the one promised, and then the connection has to be cut: a truncated answer must not look complete.
  */
 export async function sendAnswer(response: Response, to: AnswerTo, send: Send): Promise<boolean> {
@@ -90,7 +90,6 @@ export async function sendAnswer(response: Response, to: AnswerTo, send: Send): 
   }
 }
 
-/** It changes nothing here. */
 function ignore(): void {}
 
 function check(sent: number, promised: number | undefined, isComplete: boolean): void {
@@ -164,7 +163,7 @@ function linesOf({ status, statusText, headers }: Response): string {
   return text
 }
 
-/** Web headers hold bytes as the characters of the same number; UTF-8 would make two of one. */
+/** Returns Latin-1 bytes: web headers hold bytes as the characters of the same number, and UTF-8 would make two of one. */
 function latin1Bytes(text: string): Uint8Array {
   const bytes = new Uint8Array(text.length)
   for (let index = 0; index < text.length; index++) bytes[index] = text.charCodeAt(index)

@@ -1,18 +1,18 @@
 // Serves HTTP/1.1 from a web fetch handler over any two-way byte stream: no socket, no port.
 
+import { ByteBuffer } from '../bytes.ts'
 import type { ErrorCode } from '../errors.ts'
-import { Backlog } from './backlog.ts'
-import { BodyFramer } from './body.ts'
 import { ascii } from './characters.ts'
 import { errorAnswer } from './error-answer.ts'
 import { sendAnswer } from './handler-answer.ts'
 import { RequestBody, requestOf, type Scheme } from './handler-request.ts'
-import { type HeadLimits, parseRequestHead, RequestHead } from './head.ts'
+import type { HeadLimits } from './head.ts'
+import { RequestReader } from './message-reader.ts'
 
 /** Answers a request in process: the `fetch` of Hono, Elysia, Bun.serve, or a plain function. Nothing: the request was upgraded. */
 export type Handler = (request: Request) => Response | undefined | Promise<Response | undefined>
 
-/** What has the bytes of a connection once its request was upgraded. */
+/** A receiver of the bytes of a connection after its request was upgraded. */
 export interface Switched {
   /** Bytes from the visitor. */
   received(bytes: Uint8Array): void
@@ -28,9 +28,9 @@ export interface Switched {
 export interface HandlerSink {
   /** Takes all of `bytes`, which are the sink's to keep. `false`: write no more until `drained`. */
   write(bytes: Uint8Array): boolean
-  /** Nothing more will be written; what was still arrives. */
+  /** Ends writing; bytes may still arrive. */
   end(): void
-  /** Cuts both ways: the visitor must not take what it has for a complete answer. */
+  /** Cuts both ways: the visitor must not take what it has for a complete response. */
   terminate(): void
   /** Stops and starts the calls of `received`. */
   pause(): void
@@ -40,48 +40,51 @@ export interface HandlerSink {
 export interface HandlerOptions {
   /** Bounds of request heads. Default: those of the server. */
   readonly limits?: HeadLimits
-  /** Scheme of request URLs. Default `forwarded`: as X-Forwarded-Proto says, else `http`. */
+  /** The scheme of request URLs. Default `forwarded`: as X-Forwarded-Proto says, otherwise `http`. */
   readonly scheme?: Scheme
-  /** Request bytes held behind the exchange under way before reading stops. Default 65,536. */
+  /** The request bytes that are held behind the open exchange before reading stops. Default 65,536. */
   readonly maxPipelinedBytes?: number
   /**
-   * Gets what the handler threw, or why its answer could not be sent, and the request as `GET /path`; `terminate` of the
+   * Gets what the handler threw, or why its response could not be sent, and the request as `GET /path`; `terminate` of the
    * sink follows. The page that the visitor sees is for the caller to make.
    */
   readonly failed?: (error: unknown, request: string) => void
   /** A request asks for a WebSocket: called before the handler is. */
   readonly offers?: (request: Request) => void
-  /** The handler of such a request has answered. What has the connection from now on, the answer of the upgrade sent; `undefined`: nothing, the handler's answer counts. */
+  /**
+   * The handler of such a request has responded. It gets the receiver of the connection after the response of the upgrade was
+   * sent; `undefined`: nothing, the handler's answer counts.
+   */
   readonly upgraded?: (request: Request, sink: HandlerSink) => Switched | undefined
 }
 
 const DEFAULT_LIMITS: HeadLimits = { maxHeadBytes: 65_536, maxHeaderCount: 200, maxTargetBytes: 16_384 }
 
-/** Unread request bytes that are read and dropped behind an answer, rather than giving up the connection. */
+/** The maximum number of unread request bytes that are read and dropped after a response, before the connection is closed. */
 const MAX_DROPPED_BYTES = 262_144
 
 const CONTINUE = ascii('HTTP/1.1 100 Continue\r\n\r\n')
 
-/** One request with its answer. */
+/** A request with its response. */
 interface Exchange {
   readonly body: RequestBody | undefined
   readonly abort: AbortController
-  /** 100 (Continue) is due as soon as the handler reads. */
+  /** Whether 100 (Continue) is due as soon as the handler reads. */
   owesContinue: boolean
-  /** Bytes of its answer went out. */
+  /** Bytes of its response went out. */
   isStarted: boolean
   isAnswered: boolean
   droppedBytes: number
 }
 
-/** One visitor connection. Its owner passes on what happens to the byte stream. */
+/** A visitor's connection. Its owner passes on what happens to the byte stream. */
 export class HandlerConnection {
   readonly #handler: Handler
   readonly #sink: HandlerSink
   readonly #options: HandlerOptions
-  readonly #head = new RequestHead()
-  readonly #backlog = new Backlog()
-  readonly #framer: BodyFramer
+  readonly #reader = new RequestReader((bytes, start, end) => this.#takeBody(bytes.subarray(start, end)))
+  /** Requests that arrived ahead of their turn. */
+  readonly #backlog = new ByteBuffer()
   #exchange: Exchange | undefined
   #switched: Switched | undefined
   /** The visitor sent FIN. */
@@ -95,15 +98,13 @@ export class HandlerConnection {
     this.#handler = handler
     this.#sink = sink
     this.#options = options
-    this.#framer = new BodyFramer((bytes, start, end) => this.#takeBody(bytes.subarray(start, end)))
   }
 
   /** Bytes from the visitor. The array is the connection's to keep. */
   received(bytes: Uint8Array): void {
     if (this.#isClosed || bytes.length === 0) return
     if (this.#switched !== undefined) return this.#switched.received(bytes)
-    this.#backlog.append(bytes)
-    this.#advance()
+    this.#advance(bytes)
   }
 
   /** The visitor sends no more, but may still read. */
@@ -113,8 +114,8 @@ export class HandlerConnection {
     if (this.#switched !== undefined) return this.#switched.ended()
     const exchange = this.#exchange
     if (exchange === undefined) this.#end()
-    // Half a request gets no answer: none could be trusted.
-    else if (!this.#framer.complete) this.#cut(new Error('the request body ended early'))
+    // Half a request gets no response: none could be trusted.
+    else if (!this.#reader.isComplete) this.#cut(new Error('the request body ended early'))
   }
 
   /** The sink takes bytes again. */
@@ -132,43 +133,36 @@ export class HandlerConnection {
     this.#close(new Error('the visitor left'))
   }
 
-  /** Does what the bytes at hand allow: a body first, then the next head. */
-  #advance(): void {
-    const backlog = this.#backlog
-    while (!this.#isClosed) {
-      if (this.#exchange !== undefined) {
-        if (!this.#framer.complete && !this.#feedBody(this.#exchange)) return
-        if (this.#exchange === undefined) continue
+  /** Processes bytes: a body, heads, or both. */
+  #advance(bytes: Uint8Array): void {
+    const reader = this.#reader
+    let at = 0
+    while (at < bytes.length && !this.#isClosed) {
+      const exchange = this.#exchange
+      if (exchange !== undefined && reader.isComplete) {
         // The next request waits until this one is answered.
-        if (backlog.length > (this.#options.maxPipelinedBytes ?? 65_536)) this.#pause()
+        this.#backlog.adopt(bytes, at, bytes.length)
+        if (this.#backlog.length > (this.#options.maxPipelinedBytes ?? 65_536)) this.#pause()
         return
       }
-      if (backlog.length === 0) return
-      const limits = this.#options.limits ?? DEFAULT_LIMITS
-      const end = parseRequestHead(this.#head, backlog.bytes, backlog.start, backlog.end, limits)
-      if (end < 0) return this.#refuse(this.#head.refusal)
-      if (end === 0) return this.#isEnded ? this.#end() : undefined
-      backlog.consume(end)
+      if (exchange !== undefined) {
+        at = reader.body.feed(bytes, at, bytes.length)
+        if (at < 0) return this.#refuseBody(exchange)
+        if (!reader.isComplete || this.#isClosed) return
+        exchange.body?.close()
+        if (exchange.isAnswered) this.#finish(true)
+        continue
+      }
+      at = reader.readHead(bytes, at, bytes.length, this.#options.limits ?? DEFAULT_LIMITS)
+      if (at < 0) return this.#refuse(reader.head.refusal)
+      if (at === 0) return this.#isEnded ? this.#end() : undefined
       this.#begin()
     }
   }
 
-  /** False when the connection was given up over it. */
-  #feedBody(exchange: Exchange): boolean {
-    const backlog = this.#backlog
-    if (backlog.length === 0) return true
-    const end = this.#framer.feed(backlog.bytes, backlog.start, backlog.end)
-    if (end < 0) {
-      if (exchange.isStarted) this.#cut(new Error('the request body is malformed'))
-      else this.#refuse('BAD_REQUEST')
-      return false
-    }
-    if (this.#isClosed) return false
-    backlog.consume(end)
-    if (!this.#framer.complete) return true
-    exchange.body?.close()
-    if (exchange.isAnswered) this.#finish(true)
-    return true
+  #refuseBody(exchange: Exchange): void {
+    if (exchange.isStarted) this.#cut(new Error('the request body is malformed'))
+    else this.#refuse('BAD_REQUEST')
   }
 
   #takeBody(bytes: Uint8Array): void {
@@ -184,8 +178,7 @@ export class HandlerConnection {
   }
 
   #begin(): void {
-    const head = this.#head
-    this.#framer.begin(head.body, head.contentLength)
+    const { head } = this.#reader
     const exchange: Exchange = {
       body: head.body === 'none' ? undefined : this.#makeBody(),
       abort: new AbortController(),
@@ -197,7 +190,7 @@ export class HandlerConnection {
     this.#exchange = exchange
     const { signal } = exchange.abort
     const request = requestOf(head, this.#options.scheme ?? 'forwarded', exchange.body?.stream, signal)
-    // What the head says is read now: its bytes may be gone when the answer is there.
+    // The head is read now: its bytes may be gone when the response is there.
     const to = { method: head.method, minorVersion: head.minorVersion, keepAlive: head.keepAlive }
     if (request === undefined) return this.#refuse('METHOD_REFUSED', `${head.method} cannot be served here.`)
     const mayUpgrade = head.upgrade === 'websocket' && this.#options.upgraded !== undefined
@@ -258,9 +251,8 @@ export class HandlerConnection {
     if (switched === undefined) return false
     this.#switched = switched
     this.#exchange = undefined
-    const { bytes, start, end } = this.#backlog
-    if (end > start) switched.received(bytes.slice(start, end))
-    this.#backlog.clear()
+    const behind = this.#backlog.take()
+    if (behind !== undefined) switched.received(behind)
     this.#resume()
     if (this.#isEnded) switched.ended()
     return true
@@ -270,26 +262,27 @@ export class HandlerConnection {
     exchange.isAnswered = true
     exchange.body?.fail(new Error('the request was answered before its body was read'))
     if (!goesOn) this.#finish(false)
-    else if (this.#framer.complete) {
+    else if (this.#reader.isComplete) {
       this.#finish(true)
-      this.#advance()
+      const next = this.#backlog.take()
+      if (next !== undefined) this.#advance(next)
     } else this.#resume()
   }
 
-  /** Bytes of the body that are known to be still on their way. */
+  /** Bytes of the body that are known to be still in transit. */
   #unreadBytes(): number {
-    return this.#framer.complete ? 0 : Math.max(0, this.#head.contentLength - this.#framer.payloadBytes)
+    return this.#reader.body.leftBytes
   }
 
   /** The exchange is over in good order. */
   #finish(goesOn: boolean): void {
     this.#exchange = undefined
-    if (!goesOn || (this.#isEnded && this.#backlog.length === 0)) return this.#end()
+    if (!goesOn || (this.#isEnded && this.#backlog.isEmpty)) return this.#end()
     this.#resume()
   }
 
   #refuse(code: ErrorCode, detail?: string): void {
-    const head = this.#head
+    const { head } = this.#reader
     const page = { head: head.method === 'HEAD', keepAlive: false, host: head.host }
     this.#write(errorAnswer(code, detail === undefined ? page : { ...page, detail }))
     this.#end(new Error('the request was refused'))
@@ -328,7 +321,7 @@ export class HandlerConnection {
     if (!this.#sink.write(bytes)) this.#isFull = true
   }
 
-  /** `undefined` when more may be sent at once, so that a fast visitor costs no promise. */
+  /** Sends bytes. Returns `undefined` if more may be sent at once, so that a fast visitor costs no promise. */
   #send(bytes: Uint8Array): Promise<void> | undefined {
     if (this.#isClosed) throw new Error('the visitor left')
     this.#write(bytes)

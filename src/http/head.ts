@@ -4,12 +4,24 @@
 
 import { copyOf } from '../bytes.ts'
 import type { ErrorCode } from '../errors.ts'
-import { CR, DEL, HASH, LF, latin1, QUESTION, SLASH, SP, TOKEN } from './characters.ts'
+import {
+  CR,
+  DEL,
+  HASH,
+  isLikeVersion,
+  isOurVersion,
+  LF,
+  latin1,
+  methodOf,
+  QUESTION,
+  SLASH,
+  SP,
+  TOKEN,
+} from './characters.ts'
 import { Fields } from './fields.ts'
 import { endOfHostName } from './host.ts'
-import { isLikeVersion, isOurVersion, methodOf } from './request-line.ts'
 
-// The head of an answer has a file of its own; most callers need both.
+// The head of a response has a file of its own; most callers need both.
 export { parseResponseHead, ResponseHead } from './answer-head.ts'
 
 /** Bounds of one head. Its bytes include leading empty lines, the first line and the blank line. */
@@ -19,16 +31,16 @@ export interface HeadLimits {
   readonly maxTargetBytes: number
 }
 
-/** How a body ends: there is none, after so many bytes, by its chunks, or (answers only) with the connection. */
+/** The end of a body: there is none, after a number of bytes, by its chunks, or (responses only) with the connection. */
 export type BodyKind = 'none' | 'length' | 'chunked' | 'close'
 
-/** Longer methods are refused; the longest registered one (UPDATEREDIRECTREF) has 17. */
+/** The maximum length of a method; the longest registered one (UPDATEREDIRECTREF) has 17. */
 const MAX_METHOD_BYTES = 32
 
-/** Around a target there is at most a method, two spaces, a version and CRLF. */
+/** The maximum length around a target: a method, two spaces, a version and CRLF. */
 const MAX_AROUND_TARGET = MAX_METHOD_BYTES + 12
 
-/** Empty lines that old clients send between requests. RFC 9112 section 2.2 asks for at least one. */
+/** The maximum number of empty lines, which old clients send between requests. RFC 9112 section 2.2 asks for at least one. */
 const MAX_LEADING_CRLF = 4
 
 const EMPTY = new Uint8Array(0)
@@ -40,26 +52,26 @@ export class RequestHead {
   start = 0
   end = 0
   method = ''
-  /** Where the target lies, exactly as sent. */
+  /** The start of the target, unchanged. */
   targetStart = 0
   targetEnd = 0
-  /** Where the path of an absolute-form target begins; equal to `targetStart` for any other form. */
+  /** The start of the path in an absolute-form target; equal to `targetStart` for any other form. */
   pathStart = 0
   minorVersion: 0 | 1 = 1
-  /** Lower-case, without port and trailing dot. */
+  /** The host in lower case, without port and trailing dot. */
   host = ''
   body: 'none' | 'length' | 'chunked' = 'none'
   contentLength = 0
   /** Whether the visitor wants the connection to go on. */
   keepAlive = true
-  /** Lower-case list of the protocols that it offers to switch to and that may be forwarded, else empty. */
+  /** The protocols that it offers to switch to and that may be forwarded, in lower case. Empty for none. */
   upgrade = ''
   expectsContinue = false
-  /** Why it was refused, when it was. */
+  /** The code of the refusal. */
   refusal: ErrorCode = 'BAD_REQUEST'
   /** The lines behind the first one, for forwarding. */
   readonly fields: Fields = new Fields()
-  /** What `tracing.ts` gave the request: forwarded in place of what the visitor sent. `''`: nothing. */
+  /** The id from `tracing.ts`, forwarded in place of the visitor's. Empty for none. `''`: nothing. */
   requestId = ''
   traceparent = ''
 
@@ -70,13 +82,13 @@ export class RequestHead {
     return latin1(this.bytes, this.targetStart, this.targetEnd)
   }
 
-  /** Path and query, also of an absolute-form target. */
+  /** The path and query, also of an absolute-form target. */
   get path(): string {
     const path = latin1(this.bytes, this.pathStart, this.targetEnd)
     return path === '' || path.startsWith('?') ? `/${path}` : path
   }
 
-  /** Host as sent: case, port and all. */
+  /** The Host as sent, with case and port. */
   get hostWithPort(): string {
     return this.#hostWithPort
   }
@@ -85,7 +97,7 @@ export class RequestHead {
     return this.fields.count
   }
 
-  /** First value of a header, trimmed. `name` is lower-case. */
+  /** Returns the first value of a header, trimmed. `name` is lower-case. */
   header(name: string): string | undefined {
     const line = this.fields.find(name)
     return line < 0 ? undefined : this.fields.value(line)
@@ -195,6 +207,18 @@ export function parseRequestHead(
   return isFramed(head) ? at : refuse(head, 'BAD_REQUEST')
 }
 
+/** Reads a whole head that was bounded before, or built here. `false`: the bytes are not exactly one valid head. */
+export function readWhole(
+  head: RequestHead,
+  bytes: Uint8Array,
+  start = 0,
+  end: number = bytes.length,
+): boolean {
+  const most = end - start
+  const limits = { maxHeadBytes: most, maxHeaderCount: most, maxTargetBytes: most }
+  return parseRequestHead(head, bytes, start, end, limits) === end
+}
+
 /** The request line was parsed where it lay before. */
 function moveRequestLine(head: RequestHead, by: number): void {
   head.start += by
@@ -203,14 +227,17 @@ function moveRequestLine(head: RequestHead, by: number): void {
   head.pathStart += by
 }
 
-/** Index of the first byte behind leading empty lines, -1 for too many. */
+/** Returns the index of the first byte after leading empty lines, -1 for too many. */
 function skipEmptyLines(bytes: Uint8Array, start: number, end: number): number {
   let at = start
   while (at + 1 < end && bytes[at] === CR && bytes[at + 1] === LF) at += 2
   return at - start > 2 * MAX_LEADING_CRLF ? -1 : at
 }
 
-/** Index of the first header line, 0 for more bytes, -1 for refused. Sets everything that the line says. */
+/**
+ * Parses the request line. Returns the index of the first header line, 0 for more bytes, -1 for refused. Sets everything that
+ * the line says.
+ */
 function parseRequestLine(head: RequestHead, start: number, end: number, maxTargetBytes: number): number {
   const { bytes, fields } = head
   fields.refusal = 'BAD_REQUEST'
@@ -253,7 +280,7 @@ function parseRequestLine(head: RequestHead, start: number, end: number, maxTarg
   return at + 10
 }
 
-/** `*` for OPTIONS, or absolute-form, whose authority is compared with Host once that is known. */
+/** Whether the target is `*` for OPTIONS, or in absolute form, whose authority is compared with Host later. */
 function isOtherTarget(head: RequestHead, method: string): boolean {
   const { bytes, targetStart, targetEnd } = head
   if (bytes[targetStart] === 0x2a) return targetEnd - targetStart === 1 && method === 'OPTIONS'
@@ -265,7 +292,7 @@ function isOtherTarget(head: RequestHead, method: string): boolean {
   return at > authority
 }
 
-/** Index behind `http://` or `https://`, or -1. */
+/** Returns the index after `http://` or `https://`, or -1. */
 function authorityStart(bytes: Uint8Array, start: number, end: number): number {
   const scheme = latin1(bytes, start, Math.min(end, start + 8)).toLowerCase()
   return scheme.startsWith('http://') ? start + 7 : scheme === 'https://' ? start + 8 : -1
@@ -309,9 +336,11 @@ function isFramed(head: RequestHead): boolean {
   return true
 }
 
-/** One protocol of a list (RFC 9110 section 7.8). */
+/** A pattern for one protocol of a list (RFC 9110 section 7.8). */
 const PROTOCOL = /^[ \t]*[!#$%&'*+.^_`|~0-9a-z-]+(?:\/[!#$%&'*+.^_`|~0-9a-z-]+)?[ \t]*$/
-/** They carry requests: behind a switch to one of them no request would be framed, routed or guarded by this server. */
+/**
+ * A pattern for protocols that carry requests: after a switch to one, this server would not frame, route or guard any request.
+ */
 const HIDING = /^[ \t]*(?:h2c?|h3|http|tls)(?:[-/ \t]|$)/
 
 /** The list, or nothing when a protocol in it is none, or would hide requests. It is only an offer: the request is served without. */

@@ -2,15 +2,15 @@
 
 import { COLON, DASH, DOT, isAlphanumeric, UNDERSCORE } from './characters.ts'
 
-/** 253 for a DNS name, a dot behind it, a colon and five digits. An IPv6 address in brackets is shorter. */
+/** The maximum length of a Host: 253 for a DNS name, a dot, a colon and five digits. An IPv6 address in brackets is shorter. */
 export const MAX_HOST_BYTES = 260
 
 const OPEN_BRACKET = 0x5b
 const CLOSE_BRACKET = 0x5d
 
 /**
- * Index where the name in bytes[start, end) ends, in front of a port: -1 when it is not a plain host. Refused on
- * purpose: userinfo, lists, percent-encoding, raw UTF-8, empty labels, an empty port, IPv6 zones.
+ * Returns the index where the name in bytes[start, end) ends, before a port; -1 if it is not a plain host. Refused on purpose:
+ * userinfo, lists, percent-encoding, raw UTF-8, empty labels, an empty port, IPv6 zones.
  */
 export function endOfHostName(bytes: Uint8Array, start: number, end: number): number {
   if (start === end || end - start > MAX_HOST_BYTES) return -1

@@ -21,18 +21,18 @@ const BEGINNING =
   /^(?:(?:H|HT|HTT|HTTP|HTTP\/(?:[1-9](?:\.(?:\d(?: +(?:[1-9]\d?)?)?)?)?)?)$|HTTP\/[1-9]\.\d +[1-9]\d\d(?:[ \r]|$))/
 const BEGINNING_BYTES = 40
 const FIELD_LINE = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+)[ \t]*:(.*)$/
-/** Of a value in a sentence. */
+/** The maximum length of a value in a sentence. */
 const MAX_SHOWN_CHARS = 40
 
 export class LooseHead {
-  /** Without line ends, as far as they are complete. */
+  /** The complete lines, without line ends. */
   lines: string[] = []
-  /** Why it is refused, after -1. */
+  /** The fault, after -1. */
   fault = ''
   /** Whether the body has two lengths, or a coding that its version does not have. */
   hasDoubtfulLength = false
   readonly #where: 'head' | 'trailers'
-  /** Lines as they came: a folded one counts for each of its parts. */
+  /** Lines unchanged: a folded one counts for each of its parts. */
   #count = 0
   #takenBytes = 0
   /** No line ends in these, beyond those that were taken. */
@@ -132,7 +132,10 @@ export class LooseHead {
     return hasCoding ? this.#settleCoding(lengths.length > 0) : this.#settleLength(lengths)
   }
 
-  /** RFC 9112 section 6.3: a coding wins over a length, which must not be forwarded then; section 6.1: HTTP/1.0 has none. */
+  /**
+   * Decides between coding and length. RFC 9112 section 6.3: a coding wins over a length, which must not be forwarded then;
+   * section 6.1: HTTP/1.0 has none.
+   */
   #settleCoding(hasLength: boolean): true {
     const [first = '', ...others] = this.lines
     const isOld = first.startsWith('HTTP/1.0')
@@ -161,7 +164,7 @@ export class LooseHead {
     return true
   }
 
-  /** `text`: how it begins. A server of HTTP/2 begins with a frame, whose length has three bytes. */
+  /** Refuses a text that is not a status line. A server of HTTP/2 begins with a frame, whose length has three bytes. */
   #isNoStatusLine(text: string): false {
     return this.#refuse(
       text.startsWith('\0\0')
@@ -176,7 +179,10 @@ export class LooseHead {
   }
 }
 
-/** As `trim` of OWS alone, as 0xa0 is no blank here. A regular expression would take quadratic time for blanks in the middle. */
+/**
+ * Removes OWS at both ends, because 0xa0 is not a blank here. A regular expression would take quadratic time for blanks in the
+ * middle.
+ */
 function trimmed(text: string): string {
   let [start, end] = [0, text.length]
   while (start < end && isBlank(text[start])) start++

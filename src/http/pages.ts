@@ -5,14 +5,14 @@ import type { Branding } from '../branding.ts'
 import { ERRORS, type ErrorCode, type ErrorEntry } from '../errors.ts'
 import type { ErrorPage } from './error-answer.ts'
 
-/** What to do is to wait for the time in Retry-After. */
+/** The codes whose remedy is to wait for the time in Retry-After. */
 const TIMED: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'RATE_LIMITED',
   'CREDENTIALS_THROTTLED',
   'CIRCUIT_OPEN',
 ])
 
-/** Title and text for a visitor, who knows the app and its address, and nothing of tunnels. */
+/** A title and text for a visitor, who knows the app and its address, and nothing of tunnels. */
 type Words = readonly [title: string, text: string]
 
 const FINE = 'The tunnel works, and so does your connection.'
@@ -68,7 +68,7 @@ const WORDS: Partial<Record<ErrorCode, Words>> = {
     'You are not signed in',
     'The login did not succeed, or this account may not visit the app. Ask the person who shares it.',
   ],
-  LOGIN_UNAVAILABLE: [
+  ISSUER_UNAVAILABLE: [
     'Signing in does not work now',
     'The service that confirms who you are cannot be reached.',
   ],
@@ -76,7 +76,7 @@ const WORDS: Partial<Record<ErrorCode, Words>> = {
   TUNNEL_EXPIRED: ['This app is no longer shared', 'It was shared for a limited time, which is over.'],
 }
 
-// Style and script are constants, so that their hashes can stand in the policy and nothing else may run.
+// Style and script are constants, so that their hashes can are in the policy and nothing else may run.
 const PARTS = pageParts()
 export const PAGE_STYLE: string = PARTS.style
 export const PAGE_STYLE_HASH: string = PARTS.styleHash
@@ -175,7 +175,7 @@ const LIGHT = ' class="light" d="M84 39V27a6.5 6.5 0 0 1 13 0v12z"'
 
 /** The foot of a page, and the operator's name above it. */
 export interface Frame {
-  /** Host that was asked for. */
+  /** The requested host. */
   readonly host: string
   readonly branding?: Branding | undefined
   /** Status and code of an error. */
@@ -203,7 +203,7 @@ export function infoPage({ title, text, steps = [], ...frame }: Info): string {
   return shell(title, `<h1>${escapeHtml(title)}</h1>\n<p>${escapeHtml(text)}</p>\n${list}`, frame)
 }
 
-/** Text whose flags are not broken at their dashes. */
+/** Returns text whose flags are not broken at their dashes. */
 const withFlags = (text: string): string =>
   escapeHtml(text).replace(/(?<=^|\s)--[a-z-]+/g, '<span class="flag">$&</span>')
 
@@ -236,7 +236,7 @@ ${script}</html>
 `
 }
 
-/** Text for HTML, in elements and in quoted attributes. */
+/** Escapes text for HTML, in elements and in quoted attributes. */
 export function escapeHtml(text: string): string {
   return text
     .replaceAll('&', '&amp;')

@@ -1,16 +1,16 @@
-// The paths that apps may read where one is written. What a path decides must hold for all.
+// The paths that apps may read where one is written. A decision about a path must hold for all of them.
 
-/** There is one way to read it: no escapes, backslashes, empty or dot segments, parameters. */
+/** Whether there is only one way to read the path: no escapes, backslashes, empty or dot segments, parameters. */
 export function isPlain(path: string): boolean {
   return /^\/[^%\\;\0-\x20?#]*$/.test(path) && !/\/\/|\/\.{1,2}(?:\/|$)/.test(path)
 }
 
-/** The same of a path as it came, each character a byte. */
+/** The same of a path unchanged, each character a byte. */
 export function hasOneReading(path: string): boolean {
   return isPlain(path) && path.search(OVERLONG) < 0
 }
 
-/** Valid UTF-8 has none of these: a character in more bytes than it needs, which old decoders take. */
+/** A pattern for overlong characters, which valid UTF-8 does not have and old decoders accept. */
 const OVERLONG =
   /[\xc0\xc1][\x80-\xbf]|\xe0[\x80-\x9f][\x80-\xbf]|\xf0[\x80-\x8f][\x80-\xbf]{2}|\xf8[\x80-\x87][\x80-\xbf]{3}|\xfc[\x80-\x83][\x80-\xbf]{4}/g
 
@@ -22,10 +22,10 @@ export function unescapeLetters(path: string): string {
 }
 
 /**
- * As apps may read it: all escapes decoded, once or twice, or those of dots alone, as `new URL` does; parameters taken out before or
- * behind that; dot segments resolved, slashes made one, two slashes at the start as another host, which `new URL(request.url, base)`
- * makes of it, and `?`, `#` or NUL, once decoded, as the end, before or behind it. Letters
- * that are not ASCII are bytes in all readings. `undefined`: there is too much to look at.
+ * Returns the sign-in methods which apps may read a path: all escapes decoded, once or twice, or those of dots alone, as `new URL`
+ * does; parameters removed before or after that; dot segments resolved, slashes made one, two slashes at the start as another
+ * host, which `new URL(request.url, base)` makes of it, and `?`, `#` or NUL, once decoded, as the end, before or after it.
+ * Letters that are not ASCII are bytes in all readings. `undefined`: there is too much to look at.
  */
 export function readingsOf(target: string): readonly string[] | undefined {
   const path = unescapeLetters(target)
@@ -60,7 +60,10 @@ export function readingsOf(target: string): readonly string[] | undefined {
   return [...readings]
 }
 
-/** So a path costs the event loop some 0.05 ms: one visitor can ask for thousands. What apps and browsers write has a few of each. */
+/**
+ * The maximum length of a path, which then costs the event loop some 0.05 ms: one visitor can ask for thousands. Paths of apps
+ * and browsers have a few of each.
+ */
 const MAX_CHARS = 512
 const MAX_ODD = 64
 const MAX_READINGS = 16
@@ -92,7 +95,7 @@ function trimmed(path: string): string {
   return path.replace(/[\0-\x20]+$/, '')
 }
 
-/** IIS reads `%u002e` as a dot. */
+/** Decodes a path. IIS reads `%u002e` as a dot. */
 function decoded(path: string): string {
   return path
     .replace(/%(?:u00)?([0-9a-f]{2})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)))
@@ -107,7 +110,7 @@ function shortest(overlong: string): string {
   return Buffer.from(String.fromCodePoint(bits)).toString('latin1')
 }
 
-/** Without dot segments (RFC 3986 section 5.2.4), with empty ones or without. */
+/** Returns a path without dot segments (RFC 3986 section 5.2.4), with empty ones or without. */
 function resolved(path: string, dropsEmpty: boolean): string {
   let out = ''
   let from = 0

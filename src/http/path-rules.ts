@@ -14,7 +14,10 @@ export class PathRules<Rule> {
   readonly #rules: readonly { readonly folds: readonly string[]; readonly rule: Rule }[]
   readonly #open: readonly string[]
 
-  /** `standard`: the rule of all other paths. `opened`: that of the `open` paths, by default the same. Throws `GUARD_INVALID`. */
+  /**
+   * Makes the rules. `standard` is the rule of all other paths; `opened`: that of the `open` paths, by default the same.
+   * `opened`: that of the `open` paths, by default the same. Throws `OPTION_INVALID`.
+   */
   constructor(
     standard: Rule,
     rules: Readonly<Record<string, Rule>>,
@@ -36,7 +39,7 @@ export class PathRules<Rule> {
       .sort((one, other) => other.folds[0]!.length - one.folds[0]!.length)
   }
 
-  /** That of the whole tunnel first. */
+  /** All rules, that of the whole tunnel first. */
   get all(): readonly Rule[] {
     return [this.#standard, ...this.#rules.map(({ rule }) => rule)]
   }
@@ -70,7 +73,7 @@ export class PathRules<Rule> {
 }
 
 /**
- * The path as apps compare it that ignore case: in letters of ASCII, and in all letters where it has others. The KELVIN SIGN is a `k`
+ * The path as apps compare it that ignore case: in letters of ASCII, and in total letters where it has others. The KELVIN SIGN is a `k`
  * to some of them. Each character is a byte.
  */
 function foldsOf(path: string): readonly string[] {
@@ -81,18 +84,18 @@ function foldsOf(path: string): readonly string[] {
 
 const HIGH = /[\x80-\xff]/
 
-/** UTF-8, each character a byte. */
+/** Returns UTF-8, each character a byte. */
 function bytesOf(text: string): string {
   return Buffer.from(text).toString('latin1')
 }
 
-/** Of a request target, each character a byte. */
+/** Returns the path of a request target, each character a byte. */
 function pathOf(target: string): string {
   const end = target.search(/[?#]/)
   return unescapeLetters(end < 0 ? target : target.slice(0, end))
 }
 
-/** `/api` has `/api` and `/api/x` below it, not `/apix`. */
+/** Whether a path is below a prefix: `/api` has `/api` and `/api/x` below it, not `/apix`. */
 function isBelow(path: string, prefix: string): boolean {
   if (prefix === '/') return true
   return path.startsWith(prefix) && (path.length === prefix.length || path[prefix.length] === '/')
@@ -137,5 +140,5 @@ function withSlash(path: string): string {
 }
 
 function invalid(what: string): TunnelError {
-  return new TunnelError('GUARD_INVALID', `guard ${what}.`)
+  return new TunnelError('OPTION_INVALID', `guard ${what}.`)
 }

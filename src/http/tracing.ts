@@ -3,9 +3,9 @@
 import { ascii } from './characters.ts'
 import type { RequestHead } from './head.ts'
 
-/** What ids of one visitor's connection are made of. */
+/** The material for request ids of one visitor's connection. */
 export interface Tracing {
-  /** 19 hexadecimal digits, random for each connection. */
+  /** The seed: 19 hexadecimal digits, random for each connection. */
   readonly seed: string
   /** The visitor is a trusted proxy, whose ids are kept. */
   readonly keepsIds: boolean
@@ -13,7 +13,10 @@ export interface Tracing {
 
 /** Ids of proxies that are kept: what cannot end a line or fill a log. */
 const KEPT_ID = /^[\w.:/+=@-]{1,128}$/
-/** https://www.w3.org/TR/trace-context/ section 3.2: version, trace, parent, flags, and what later versions have behind them. */
+/**
+ * A pattern for https://www.w3.org/TR/trace-context/ section 3.2: version, trace, parent, flags, and the further fields of
+ * later versions.
+ */
 const TRACEPARENT =
   /^(?!ff)([0-9a-f]{2})-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})((?:-.*)?)$/
 
@@ -21,7 +24,7 @@ const TRACEPARENT =
 let count = 0
 
 /**
- * Gives the request its id and its traceparent, which `forwardRequestHead` writes. A trace that the visitor began goes on; without
+ * Gives the request its id and its traceparent, which `forwardRequestHead` writes. A trace that the visitor started goes on; without
  * one it begins here, sampled: nothing is recorded by this server itself. `mark`: a digit that threads differ in.
  */
 export function identify(head: RequestHead, { seed, keepsIds }: Tracing, mark: '0' | '1'): void {
@@ -46,7 +49,10 @@ interface Trace {
   readonly flags: string
 }
 
-/** Section 4.3: a later version goes on by its first fields. Of its flags only the first one (sampled) is known. */
+/**
+ * Returns the trace of a head. Section 4.3: a later version is used by its first fields. Of its flags only the first one
+ * (sampled) is known.
+ */
 function traceOf(head: RequestHead): Trace | undefined {
   const [, version, trace = '', parent = '', flags = '', more] =
     TRACEPARENT.exec(head.header('traceparent') ?? '') ?? []
@@ -55,7 +61,7 @@ function traceOf(head: RequestHead): Trace | undefined {
   return { trace, parent, flags: Number.parseInt(flags, 16) & 1 ? '01' : '00' }
 }
 
-/** The line for the head of the answer. */
+/** The line for the head of the response. */
 export function requestIdLine(id: string): Uint8Array {
   return ascii(`X-Request-Id: ${id}\r\n`)
 }

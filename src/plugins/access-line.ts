@@ -8,15 +8,15 @@ type Served = Pick<Outcome, 'client' | 'token'>
 /** Times below this have their text kept: making one of a fraction is dear. */
 const MAX_KEPT_HUNDREDTHS = 1_000
 
-/** What the line before had in the middle: most lines have the same. */
+/** The middle of the previous line: most lines have the same. */
 let last: { readonly seen: Middle; readonly outcome: Served; readonly text: string } | undefined
 let lastMs = 0
 let lastTime = ''
 const keptTimes: string[] = []
 
 /**
- * Written by hand: `JSON.stringify` of all of it takes three times as long. `writer`: a field about the process that writes, with a comma
- * in front; or nothing.
+ * Writes a line by hand: `JSON.stringify` of all of it takes three times as long. `writer`: a field about the process that
+ * writes, with a comma in front; or nothing.
  */
 export function accessLine(seen: Seen, outcome: Outcome, withQuery: boolean, writer = ''): string {
   const { id, kind, target, requestId } = seen
@@ -30,7 +30,7 @@ export function accessLine(seen: Seen, outcome: Outcome, withQuery: boolean, wri
   )
 }
 
-/** Who visited what, but for the path. */
+/** Returns the fields of a line without the path. */
 export function middleOf(seen: Middle, outcome: Served): string {
   if (last !== undefined && isAlike(last.seen, seen) && isServedAlike(last.outcome, outcome)) return last.text
   const { kind, tunnel, address, method, host } = seen
@@ -64,7 +64,7 @@ function pathOf(target: string): string {
   return target.slice(0, fragment < 0 ? query : query < 0 ? fragment : Math.min(query, fragment))
 }
 
-/** Nearly all of them need no escapes. */
+/** Quotes a text. Nearly all texts need no escapes. */
 function quoted(text: string): string {
   return /^[\x20-\x21\x23-\x5b\x5d-\x7e]*$/.test(text) ? `"${text}"` : JSON.stringify(text)
 }
@@ -77,7 +77,7 @@ function timeOf(ms: number): string {
   return keptTimes[hundredths]
 }
 
-/** Many lines have the same millisecond. */
+/** Returns the time. Many lines have the same millisecond. */
 function timeNow(): string {
   const now = Date.now()
   if (now !== lastMs) {

@@ -6,26 +6,26 @@ import { accessLine, middleOf } from './access-line.ts'
 import { LineWriter } from './line-writer.ts'
 
 export interface AccessLogOptions extends ForTunnels {
-  /** Path of the file, which others cannot read (mode 0600). Default: stdout. */
+  /** The path of the file, which others cannot read (mode 0600). Default: stdout. */
   readonly file?: string
   /**
-   * Part of the visits that have a line, from 0 to 1; those that failed, were refused, or have a status of 500 or above always have
-   * one. Default 1. Outside: `OPTION_INVALID`.
+   * The share of the visits that have a line, from 0 to 1; failed and refused visits, and those with a status of 500 or above,
+   * always have one. Default 1. Outside: `OPTION_INVALID`.
    */
   readonly sample?: number
   /** Whether lines have the query of the target, which may hold secrets of the app's users. Default `false`: the path alone. */
   readonly query?: boolean
-  /** Size at which the file is renamed to `file.1`, that one to `file.2`, and so on. Bytes. Default 100 MiB. `0`: never. */
+  /** The size at which the file is renamed to `file.1`, that one to `file.2`, and so on. Bytes. Default 100 MiB. `0`: never. */
   readonly maxFileBytes?: number
-  /** Renamed files that are kept. Default 5. `0`: the file begins anew. */
+  /** The number of renamed files that stay. Default 5. `0`: the file begins again. */
   readonly maxFiles?: number
   /** Number of this process among those of one server, as the field `worker`: each counts its own `id`. Default: no such field. */
   readonly worker?: number
-  /** Lines that wait for a slow disk or pipe, in bytes. Default 4 MiB. Above: they are dropped, and a line says how many. */
+  /** Lines that wait for a slow disk or pipe, in bytes. Default 4 MiB. If exceeded: they are dropped, and a line says how many. */
   readonly maxQueuedBytes?: number
 }
 
-/** As it is given to `observers`; its owner closes it after `server.stop()`. */
+/** An observer for `observers`; its owner closes it after `server.stop()`. */
 export interface AccessLog extends Observer {
   /** Lines that were dropped so far. */
   readonly droppedLines: number
@@ -34,11 +34,10 @@ export interface AccessLog extends Observer {
 }
 
 /**
- * One JSON line for each request, upgrade, TCP and TLS connection that is over: `time`, `id`, `kind`, `tunnel`, `client`, `token` (its name), `address`, `method`, `host`,
- * `path`, `status`, `ms` with its parts `waitMs`, `appMs` and `transferMs`, `requestBytes`, `responseBytes`, `code`, `reason`. Never a header, a
- * body or a secret of the server.
- *
- * Throws `OPTION_INVALID` for options that cannot be used, and for a file that cannot be opened.
+ * Writes one JSON line for each request, upgrade, TCP and TLS connection that has ended: `time`, `id`, `kind`, `tunnel`,
+ * `client`, `token` (its name), `address`, `method`, `host`, `path`, `status`, `ms` with its parts `waitMs`, `appMs` and
+ * `transferMs`, `requestBytes`, `responseBytes`, `code`, `reason`. Never a header, a body or a secret of the server. Throws
+ * `OPTION_INVALID` for options that cannot be used, and for a file that cannot be opened.
  */
 export function accessLog(options: AccessLogOptions = {}): AccessLog {
   const {

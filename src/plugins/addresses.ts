@@ -1,11 +1,12 @@
-// A wall: which addresses may visit, by CIDR.
+// A wall: which addresses may visit, by CIDR and by country.
 
 import { isIP } from 'node:net'
+import { type Countries, countryOf, isInCountry } from '../countries.ts'
 import { TunnelError } from '../errors.ts'
 import { Networks, plainAddress } from '../networks.ts'
 import type { Admittance, Guard, Refusal } from '../plugin.ts'
 
-/** Entries of both lists together; more: `GUARD_INVALID`. A client can send them without pause, and so many take 1.2 ms. */
+/** Entries of both lists together; more: `OPTION_INVALID`. A client can send them without pause, and this many take 1.2 ms. */
 const MAX_ENTRIES = 1_000
 
 const REFUSED: Refusal = { code: 'ADDRESS_REFUSED' }
@@ -13,18 +14,22 @@ const REFUSED: Refusal = { code: 'ADDRESS_REFUSED' }
 /** Lets visitors from these addresses pass. An address in both lists is refused; without `allow`, all others pass. */
 export class Addresses implements Guard {
   readonly name = 'addresses'
-  readonly #allow: Networks | undefined
-  readonly #deny: Networks | undefined
+  readonly #allow: Places | undefined
+  readonly #deny: Places | undefined
 
-  /** Throws `GUARD_INVALID` for what is neither an address nor a range. */
-  constructor(allow: readonly string[] | undefined, deny: readonly string[] | undefined) {
+  /** Throws `OPTION_INVALID` for an invalid entry, and `GUARD_UNAVAILABLE` for a country without `countries`. */
+  constructor(
+    allow: readonly string[] | undefined,
+    deny: readonly string[] | undefined,
+    countries?: Countries,
+  ) {
     if ((allow?.length ?? 0) + (deny?.length ?? 0) > MAX_ENTRIES)
       throw new TunnelError(
-        'GUARD_INVALID',
+        'OPTION_INVALID',
         `guard.allow and guard.deny have more than ${MAX_ENTRIES} entries.`,
       )
-    this.#allow = listOf('allow', allow)
-    this.#deny = listOf('deny', deny)
+    this.#allow = placesOf('allow', allow, countries)
+    this.#deny = placesOf('deny', deny, countries)
   }
 
   allot(): 'all' {
@@ -38,19 +43,39 @@ export class Addresses implements Guard {
   }
 }
 
-function listOf(option: string, entries: readonly string[] | undefined): Networks | undefined {
+type Places = Pick<Networks, 'has'>
+
+const NO_COUNTRIES = 'The server has no file of countries, so it cannot enforce access rules by country.'
+const NO_COUNTRIES_ACTION =
+  'Remove the rules with country:, or ask the operator to set --countries (countries).'
+
+function placesOf(
+  option: string,
+  entries: readonly string[] | undefined,
+  countries: Countries | undefined,
+): Places | undefined {
   if (entries === undefined) return undefined
   const list = new Networks()
-  for (const entry of entries) if (!list.add(entry)) throw notAnAddress(option, entry)
-  return list
+  const codes = new Set<string>()
+  for (const entry of entries) {
+    const code = countryOf(entry)
+    if (code !== undefined) codes.add(code)
+    else if (!list.add(entry)) throw notAnAddress(option, entry)
+  }
+  if (codes.size === 0) return list
+  if (countries === undefined)
+    throw new TunnelError('GUARD_UNAVAILABLE', NO_COUNTRIES, { action: NO_COUNTRIES_ACTION })
+  return {
+    has: address => list.has(address) || isInCountry(plainAddress(address), codes, countries),
+  }
 }
 
 function notAnAddress(option: string, entry: string): TunnelError {
-  const text = `guard.${option}: "${entry.slice(0, 64)}" is neither an address nor a range such as 10.0.0.0/8.`
-  return new TunnelError('GUARD_INVALID', text)
+  const text = `guard.${option}: "${entry.slice(0, 64)}" is not an address, a range such as 10.0.0.0/8, or a country such as country:DE.`
+  return new TunnelError('OPTION_INVALID', text)
 }
 
-/** Whom a rate is counted for: an IPv4 address, or the /64 that an IPv6 visitor can choose addresses from. */
+/** Returns the source for which a rate counts: an IPv4 address, or the /64 that an IPv6 visitor can choose addresses from. */
 export function sourceOf(address: string): string {
   const plain = plainAddress(address)
   if (!plain.includes(':')) return plain

@@ -1,4 +1,4 @@
-// What guards answer themselves: JSON for programs, small pages with a form for people.
+// The responses of guards: JSON for programs, small pages with a form for people.
 
 import { ERRORS, type ErrorCode } from '../errors.ts'
 import { errorJson } from '../http/error-answer.ts'
@@ -6,7 +6,7 @@ import { escapeHtml, PAGE_POLICY, shell } from '../http/pages.ts'
 import type { HeaderLine, Refusal } from '../plugin.ts'
 import { isNavigation, type Offer, type Request } from './way.ts'
 
-/** What every answer of a guard has. */
+/** The header lines of every response of a guard. */
 const SHARED: readonly HeaderLine[] = [
   ['cache-control', 'no-store'],
   ['x-content-type-options', 'nosniff'],
@@ -28,7 +28,7 @@ export function refusedWithJson(code: ErrorCode, headers: readonly HeaderLine[] 
   }
 }
 
-/** A page where a browser shows one, else JSON. */
+/** A page where a browser shows one, otherwise JSON. */
 export function refusedAs(
   code: ErrorCode,
   visitor: Request,
@@ -42,14 +42,14 @@ export function refusedAs(
 export interface Form {
   readonly title: string
   readonly text: string
-  /** What went wrong the last time. */
+  /** The failure of the previous attempt. */
   readonly warning?: string | undefined
-  /** Path that the form is sent to; left out: there is no form. */
+  /** The path that the form is sent to. Absent if there is no form. */
   readonly action?: string
   readonly hidden?: Readonly<Record<string, string>>
   readonly hasPassword?: boolean
   readonly button?: string
-  /** Other ways than this form. */
+  /** The other sign-in methods. */
   readonly offers?: readonly Offer[]
   readonly visitor: Request
 }

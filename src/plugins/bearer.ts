@@ -1,4 +1,4 @@
-// A way in: tokens that machines send as `Authorization: Bearer`.
+// A way in: tokens that machines send as `Authorization: Bearer`, or alone in a header that the guard names.
 
 import { timingSafeEqual } from 'node:crypto'
 import { sha256 } from '../own-guard.ts'
@@ -8,27 +8,34 @@ import { credentialsOf, type Recognised, type Request, type Way } from './way.ts
 export class Bearer implements Way {
   readonly kind = 'bearer'
   readonly mark: string
-  readonly challenge: string
+  /** `undefined`: no scheme of HTTP says that a header of another name is asked for. */
+  readonly challenge?: string
+  readonly #header: string | undefined
+  readonly #entry: Recognised
   readonly #hashes: readonly Buffer[]
 
-  /** `hashes`: SHA-256, base64url. */
-  constructor(hashes: readonly string[], realm: string) {
+  /** Makes the sign-in method. `hashes`: SHA-256, base64url. `header`: in lower case. */
+  constructor(hashes: readonly string[], realm: string, header?: string) {
+    this.#header = header
+    this.#entry = { used: [header ?? 'authorization'] }
     this.#hashes = hashes.map(hash => Buffer.from(hash, 'base64url'))
-    this.mark = sha256(hashes.join(' ')).toString('base64url').slice(0, 12)
-    this.challenge = `Bearer realm="${realm}"`
+    this.mark = sha256([...hashes, ...(header === undefined ? [] : [header])].join(' '))
+      .toString('base64url')
+      .slice(0, 12)
+    if (header === undefined) this.challenge = `Bearer realm="${realm}"`
   }
 
   recognise(visitor: Request): Recognised {
-    const token = credentialsOf(visitor, 'bearer')
+    const token =
+      this.#header === undefined ? credentialsOf(visitor, 'bearer') : visitor.head.header(this.#header)
     if (token === undefined) return undefined
     const hash = sha256(token)
     let isKnown = false
     // All are compared, so that time says nothing about which one matched.
     for (const one of this.#hashes)
       if (one.length === hash.length && timingSafeEqual(one, hash)) isKnown = true
-    return isKnown ? ENTRY : DENIED
+    return isKnown ? this.#entry : DENIED
   }
 }
 
-const ENTRY = { used: ['authorization'] } as const
 const DENIED = { denied: refusedWithJson('CREDENTIALS_REFUSED') }

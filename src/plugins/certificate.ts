@@ -1,4 +1,4 @@
-// A way in: certificates that visitors show in TLS, of authorities that the tunnel's owner trusts.
+// A sign-in method: certificates that visitors show in TLS, of authorities that the tunnel's owner trusts.
 
 import { createHash, X509Certificate } from 'node:crypto'
 import { TunnelError } from '../errors.ts'
@@ -7,17 +7,17 @@ import { asciiLowerCase } from '../http/characters.ts'
 import type { VisitorCertificate } from '../plugin.ts'
 import type { Entry, Recognised, Request, Way } from './way.ts'
 
-/** Authorities of one guard. Above: `GUARD_INVALID`. */
+/** Authorities of one guard. If exceeded: `OPTION_INVALID`. */
 const MAX_AUTHORITIES = 20
 
 export class ClientCertificate implements Way {
   readonly kind = 'certificate'
   readonly mark: string
   readonly #rule: CertificateRule
-  /** What the rule says of certificates on open connections, each of which is looked at once. */
+  /** The results for certificates on open connections, each of which is checked once. */
   readonly #known = new WeakMap<VisitorCertificate, Entry | 'refused'>()
 
-  /** Throws `GUARD_INVALID`. */
+  /** Throws `OPTION_INVALID`. */
   constructor(rule: CertificateRule) {
     checkAuthorities(rule.ca)
     this.#rule = { ...rule, ...(rule.fingerprints && { fingerprints: rule.fingerprints.map(plainHex) }) }
@@ -36,7 +36,7 @@ export class ClientCertificate implements Way {
     return known === 'refused' || (known.endsAt ?? 0) <= Date.now() ? undefined : known
   }
 
-  /** Another connection would be asked for a certificate, and this one was not. */
+  /** Whether another connection would be asked for a certificate, and this one was not. */
   isMisdirected({ asked }: Request): boolean {
     return asked?.clientCa !== this.#rule.ca
   }
@@ -65,7 +65,7 @@ function subjectOf({ subject }: VisitorCertificate): ReadonlyMap<string, readonl
   return fields
 }
 
-/** The common name, and the DNS names and e-mail addresses beside it. A quoted one has characters that no name has. */
+/** The common name, and the DNS names and e-mail addresses next to it. A quoted one has characters that no name has. */
 function namesOf(
   { subjectAltName = '' }: VisitorCertificate,
   fields: ReadonlyMap<string, readonly string[]>,
@@ -76,7 +76,7 @@ function namesOf(
   return [...(fields.get('CN') ?? []), ...others]
 }
 
-/** `*` at the beginning of a pattern stands for one character or more. */
+/** Whether a name matches. `*` at the beginning of a pattern stands for at least one character. */
 function isMatch(name: string, pattern: string): boolean {
   const [own, wanted] = [asciiLowerCase(name), asciiLowerCase(pattern)]
   if (!wanted.startsWith('*')) return own === wanted
@@ -98,5 +98,5 @@ function checkAuthorities(pem: string): void {
 }
 
 function invalid(what: string, cause?: unknown): TunnelError {
-  return new TunnelError('GUARD_INVALID', `guard: certificate.ca ${what}.`, { cause })
+  return new TunnelError('OPTION_INVALID', `guard: certificate.ca ${what}.`, { cause })
 }

@@ -39,8 +39,9 @@ function fitsPattern(pattern: string, text: string): boolean {
 }
 
 /**
- * Why tokens with other claims could have the same names: no label has two dashes of a claim's own, so a claim ends at two dashes or a dot, and
- * `*` stands for text on one side of all claims. `undefined`: a name of the pattern says what its claims are.
+ * Returns why tokens with other claims could have the same names: no label has two dashes of a claim's own, so a claim ends at
+ * two dashes or a dot, and `*` stands for text on one side of all claims. `undefined`: a name of the pattern says what its
+ * claims are.
  */
 export function ambiguityOf(pattern: string): string | undefined {
   const segments = pattern.split(/--|\./)
@@ -56,7 +57,7 @@ export function ambiguityOf(pattern: string): string | undefined {
   return isBetween ? 'a claim does not stand between two *' : undefined
 }
 
-/** The pattern with claims in place of their names; `undefined`: the token lacks one, or it is no part of a name. */
+/** The pattern with claims in place of their names; `undefined`: the token lacks one, or it is not a part of a name. */
 export function withClaims(pattern: string, payload: JWTPayload): string | undefined {
   // With more in the pattern the dashes of a slash would not say where the claim ends.
   const isAlone = pattern.match(CLAIM)?.length === 1 && !pattern.includes('*')
@@ -69,13 +70,13 @@ export function withClaims(pattern: string, payload: JWTPayload): string | undef
   return isWhole ? name : undefined
 }
 
-/** With a label in place of each claim, to check what is around them. */
+/** Replaces each claim by a label, to check the text around them. */
 export function withoutClaims(pattern: string): string {
   return pattern.replace(CLAIM, 'x')
 }
 
 /**
- * A claim as a part of a name: as it is, but for the case of ASCII, and a slash as two dashes. Anything else that a name cannot have would
+ * A claim as a part of a name: unchanged, but for the case of ASCII, and a slash as two dashes. Anything else that a name cannot have would
  * make one name of several claims.
  */
 function labelOf(value: unknown, mayHaveSlash: boolean): string | undefined {

@@ -5,7 +5,7 @@ import type { CertificateRule, GuardDefinition, JwtRule, LoginRule, WaysDefiniti
 import { MAX_REVOKED } from '../guard.ts'
 import { dashedName } from '../http/edit-head.ts'
 
-/** Throws `GUARD_INVALID`. A field that is not known here may be a wall of a newer client: it is refused, not ignored. */
+/** Throws `OPTION_INVALID`. A field that is not known here may be a wall of a newer client: it is refused, not ignored. */
 export function parseDefinition(given: unknown): GuardDefinition {
   const fields = tableOf(given, 'guard')
   const {
@@ -70,12 +70,13 @@ function pathsOf(given: unknown): Readonly<Record<string, WaysDefinition>> {
 }
 
 function waysOf(
-  { password, bearer, jwt, links, login, certificate, ...rest }: Fields,
+  { password, bearer, bearerHeader, jwt, links, login, certificate, ...rest }: Fields,
   where: string,
 ): { readonly ways: WaysDefinition; readonly rest: Fields } {
   const ways: WaysDefinition = {
     ...(password !== undefined && { password: passwordOf(password) }),
     ...(bearer !== undefined && { bearer: hashesOf(bearer) }),
+    ...(bearerHeader !== undefined && { bearerHeader: bearerHeaderOf(bearerHeader, bearer) }),
     ...(jwt !== undefined && { jwt: jwtOf(jwt) }),
     ...(links !== undefined && flagOf(links, `${where}.links`) && { links: true }),
     ...(login !== undefined && { login: loginOf(login) }),
@@ -94,6 +95,12 @@ function hashesOf(given: unknown): readonly string[] {
   const hashes = textsOf(given, 'bearer', 100)
   if (hashes.length === 0 || !hashes.every(isHash)) throw invalid('bearer must be a list of hashes')
   return hashes
+}
+
+function bearerHeaderOf(given: unknown, bearer: unknown): string {
+  if (bearer === undefined) throw invalid('bearerHeader needs bearer')
+  if (typeof given === 'string' && isSettable(given)) return given.toLowerCase()
+  throw invalid('bearerHeader must be the name of a header that guards may take')
 }
 
 function jwtOf(given: unknown): JwtRule {
@@ -135,7 +142,7 @@ function certificateOf(given: unknown): CertificateRule {
   return rule
 }
 
-/** PEM of 20 authorities with RSA keys of 4,096 bits. */
+/** The size of 20 authorities with RSA keys of 4,096 bits as PEM. */
 const MAX_CA_CHARS = 65_536
 
 function loginOf(given: unknown): LoginRule {
@@ -159,16 +166,18 @@ function headersOf(given: unknown, where: string): Readonly<Record<string, strin
   const lines = Object.entries(tableOf(given, where))
   if (lines.length > 32) throw invalid(`${where} has more than 32 lines`)
   for (const [name, value] of lines) {
-    if (!/^[\w!#$%&'*+.^`|~-]{1,128}$/.test(name) || FIXED.test(dashedName(name)) || !isHeaderValue(value))
+    if (!isSettable(name) || !isHeaderValue(value))
       throw invalid(`${where}: ${name.slice(0, 64)} cannot be set`)
     headers[name] = value
   }
   return headers
 }
 
-/** What framing, routing and this server's own lines stand on, as `dashedName` has them. */
+/** The header names that framing, routing and this server's own lines depend on, as `dashedName` has them. */
 const FIXED =
   /^(?:host|content-length|transfer-encoding|connection|upgrade|expect|te|trailer|keep-alive|proxy-.*|forwarded|x-forwarded-.*|x-localtunnels-.*|set-cookie|date)$/
+const isSettable = (name: string): boolean =>
+  /^[\w!#$%&'*+.^`|~-]{1,128}$/.test(name) && !FIXED.test(dashedName(name))
 const isHeaderValue = (value: unknown): value is string =>
   typeof value === 'string' && /^[\x20-\x7e]{0,1024}$/.test(value)
 
@@ -200,5 +209,5 @@ const isText = (value: unknown, most: number): value is string =>
 const isHash = (value: unknown): value is string => typeof value === 'string' && /^[\w-]{43}$/.test(value)
 
 function invalid(what: string): TunnelError {
-  return new TunnelError('GUARD_INVALID', `guard: ${what}.`)
+  return new TunnelError('OPTION_INVALID', `guard: ${what}.`)
 }

@@ -1,49 +1,55 @@
-// The guards that clients can ask for, of the walls and ways in that come with localtunnels.
+// The guards that clients can ask for, of the access rules and sign-in methods that come with localtunnels.
 
+import type { Countries } from '../countries.ts'
 import { checkNames, type Names } from '../option-names.ts'
 import type { GuardMaker } from '../plugin.ts'
 import type { UsedLinks } from '../store.ts'
 
-/** What the operator sets up once for the guards of all tunnels. */
+/** The settings of the operator for the guards of all tunnels. */
 export interface GuardingOptions {
   /**
    * Issuers whose tokens guards may ask for with `jwt`. Only these are asked for keys: a client must not make the server send
-   * requests elsewhere. Default none.
+   * requests somewhere else. Default none.
    */
   readonly issuers?: readonly Issuer[]
-  /** Issuers at which visitors can sign in with `login`. Their tokens are good for `jwt`, too. Default none. */
+  /** Issuers at which visitors can sign in with `login`. Their tokens are good for `jwt` as well. Default none. */
   readonly logins?: readonly LoginProvider[]
   /**
    * Remembers links that work once and were used, across restarts of the server: `openUsedLinks(path)` of this package, or a function that
    * opens it for the first tunnel with links. Default: in memory, until the server ends.
    */
   readonly usedLinks?: UsedLinks | (() => Promise<UsedLinks | undefined>)
+  /**
+   * Knows the countries of addresses, for `country:DE` in `allow` and `deny`: `await openCountries(path)`. Default: guards with countries
+   * are refused with `GUARD_UNAVAILABLE`.
+   */
+  readonly countries?: Countries
 }
 
 /** An issuer whose tokens guards may ask for. */
 export interface Issuer {
-  /** URL, as in the tokens' `iss`. */
+  /** The URL, as in the tokens' `iss`. */
   readonly issuer: string
-  /** Where its keys are. Default: as its `/.well-known/openid-configuration` says. */
+  /** The URL of its keys. Default: as its `/.well-known/openid-configuration` says. */
   readonly jwksUrl?: string
   /**
-   * How long after a fetch an unknown key is refused without another one, so that strangers cannot have keys fetched at will.
-   * Milliseconds. Default 30,000. `0`: each has them fetched.
+   * The time after a fetch in which an unknown key is refused without another fetch, so that strangers cannot cause fetches at
+   * will. Milliseconds. Default 30,000. `0`: each has them fetched.
    */
   readonly keyCooldownMs?: number
 }
 
 /** An issuer at which this server is known. */
 export interface LoginProvider {
-  /** URL of the issuer: https, or http on this machine. */
+  /** The URL of the issuer: https, or http on this machine. */
   readonly issuer: string
   readonly clientId: string
   readonly clientSecret: string
-  /** What is asked for. Default `openid email`. */
+  /** The scope to request. Default `openid email`. */
   readonly scope?: string
 }
 
-const NAMES: Names<GuardingOptions> = { issuers: true, logins: true, usedLinks: true }
+const NAMES: Names<GuardingOptions> = { issuers: true, logins: true, usedLinks: true, countries: true }
 
 /**
  * The guards that clients can ask for: `new TunnelServer({ guarding: guarding() })`. A server without `guarding` refuses

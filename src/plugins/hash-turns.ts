@@ -2,15 +2,15 @@
 
 import { deferred } from '../deferred.ts'
 
-/** At once, for all tunnels of the process. */
+/** The maximum number of hashes at once, for all tunnels of the process. */
 const MAX_AT_ONCE = 2
-/** That wait, of one guard. Above: 429 `CREDENTIALS_THROTTLED`. */
+/** The maximum number of waiting hashes of one guard. If exceeded: 429 `CREDENTIALS_THROTTLED`. */
 const MAX_WAITING = 50
 
 /** Guards take turns, so that guesses at one tunnel do not keep out the visitors of another. */
 export class HashTurns {
   #running = 0
-  /** Those that wait, by guard; the guard whose turn it is next comes first. */
+  /** The waiting hashes by guard; the guard whose turn is next comes first. */
   readonly #waiting = new Map<object, (() => void)[]>()
 
   /** Runs `hash` when its turn has come; `undefined`: too many wait. */

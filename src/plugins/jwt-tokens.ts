@@ -12,24 +12,27 @@ import { IssuerKeys, isUnreachable, TOLERANCE_SECONDS, verifyJwt } from './jwt.t
 
 /** Tokens that were verified and are in force, some 1 KB each. Above, the one seen first is forgotten. */
 const MAX_KNOWN = 10_000
-/** GitHub's have 2,000 characters. */
+/** The maximum length of a token. GitHub's have 2,000 characters. */
 const MAX_TOKEN_CHARS = 8_192
 const MAX_NAME_CHARS = 128
 
-/** Tokens of one issuer, and what they open. What it leaves out is not restricted, as in `TokenRule`. */
+/** Tokens of one issuer, and what they open. A missing key is not restricted, as in `TokenRule`. */
 export interface JwtTokenRule extends Omit<TokenScope, 'reserve'>, Issuer {
-  /** As in the tokens' `aud`: something that tokens for other services do not have, such as the URL of this server. */
+  /**
+   * The audience, as in the tokens' `aud`: a text that tokens for other services do not have, such as the URL of this server.
+   */
   readonly audience: string
   /**
    * Claims that a token must have: the whole value, with `*` for any characters. Of a claim that is a list, one of them. Default any:
    * then everybody to whom the issuer gives tokens gets in.
    */
   readonly claims?: Readonly<Record<string, string>>
-  /** What such a token is called in events and access logs. Default: its `sub`. */
+  /** The name of such a token in events and access logs. Default: its `sub`. */
   readonly name?: string
   /**
-   * How long a client may stay, and come back from the same address, with one token, from its first use: tokens of CI systems are good for
-   * minutes, jobs run longer. Milliseconds. Default 3,600,000 (1 h). `0`: as long as the token itself is good. After it: `TOKEN_EXPIRED`.
+   * The time for which a client may stay, and come back from the same address, with one token, from its first use: tokens of CI
+   * systems are valid for minutes, and jobs run longer. Milliseconds. Default 3,600,000 (1 h). `0`: as long as the token itself
+   * is good. After it: `TOKEN_EXPIRED`.
    */
   readonly sessionMs?: number
 }
@@ -64,7 +67,7 @@ class JwtTokens implements TokenReader {
   readonly scopes: readonly TokenScope[]
   readonly #rules: readonly JwtTokenRule[]
   readonly #keys: ReadonlyMap<string, IssuerKeys>
-  /** By token and the network that showed it. */
+  /** The identities by token and the network that showed it. */
   readonly #known = new Map<string, TokenIdentity>()
 
   constructor(rules: readonly JwtTokenRule[]) {
@@ -78,7 +81,7 @@ class JwtTokens implements TokenReader {
   }
 
   async read(token: string, address: string): Promise<TokenIdentity | TokenFault> {
-    // One who has read an old token in a log is elsewhere.
+    // A reader of an old token in a log comes from another address.
     const key = createHash('sha256')
       .update(`${sourceOf(address)} ${token}`)
       .digest('base64')
@@ -146,11 +149,11 @@ async function claimsOf(
   } catch (error) {
     // Its signature is good: it says nothing to a stranger.
     if (error instanceof Error && 'code' in error && error.code === 'ERR_JWT_EXPIRED') return 'TOKEN_EXPIRED'
-    return (await isUnreachable(error)) ? 'TOKEN_ISSUER_UNAVAILABLE' : 'TOKEN_REFUSED'
+    return (await isUnreachable(error)) ? 'ISSUER_UNAVAILABLE' : 'TOKEN_REFUSED'
   }
 }
 
-/** Before anything is verified: it only says whose keys to look at. */
+/** Returns the issuer that an unverified token names, to find its keys. */
 function issuerOf(token: string): string | undefined {
   try {
     const payload: unknown = JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString())
@@ -180,17 +183,18 @@ function scopeIn({
   return scope
 }
 
-/** With claims in place of their names; `undefined`: the token lacks one. */
+/** Replaces the names of claims in a scope by the claims. `undefined` if the token lacks one. */
 function filled(scope: TokenScope, fill: (pattern: string) => string | undefined): TokenScope | undefined {
-  const { names, hosts, ...rest } = scope
-  const made = { names: names?.map(fill), hosts: hosts?.map(fill) }
+  const { names, hosts, connect, ...rest } = scope
+  const made = { names: names?.map(fill), hosts: hosts?.map(fill), connect: connect?.map(fill) }
   const isWhole = (all: readonly (string | undefined)[] = []): all is readonly string[] =>
     !all.includes(undefined)
-  if (!isWhole(made.names) || !isWhole(made.hosts)) return undefined
+  if (!isWhole(made.names) || !isWhole(made.hosts) || !isWhole(made.connect)) return undefined
   return {
     ...rest,
     ...(made.names && { names: made.names.map(asciiLowerCase) }),
     ...(made.hosts && { hosts: made.hosts }),
+    ...(made.connect && { connect: made.connect.map(asciiLowerCase) }),
   }
 }
 
@@ -207,8 +211,9 @@ function check({
   keyCooldownMs = 0,
   names = [],
   hosts = [],
+  connect = [],
 }: JwtTokenRule): void {
-  for (const pattern of [...names, ...hosts]) {
+  for (const pattern of [...names, ...hosts, ...connect]) {
     const ambiguity = ambiguityOf(pattern)
     if (ambiguity !== undefined)
       throw new TunnelError(
@@ -232,5 +237,5 @@ function check({
       throw new TunnelError('OPTION_INVALID', `tokenReader: ${name} must be from 0 to ${MAX_MS}, not ${ms}.`)
 }
 
-/** What a timer can wait. */
+/** The longest time of a timer. */
 const MAX_MS = 2_147_483_647

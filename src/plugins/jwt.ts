@@ -1,4 +1,4 @@
-// A way in: JSON Web Tokens of an issuer that the operator listed, such as that of a CI system.
+// A sign-in method: JSON Web Tokens of an issuer that the operator listed, such as that of a CI system.
 
 import { createHash } from 'node:crypto'
 import type { JWTPayload, JWTVerifyGetKey } from 'jose'
@@ -12,7 +12,7 @@ import { credentialsOf, type Entry, type Recognised, type Request, type Way } fr
 
 /** No secret is shared with the issuer: HS256 and `none` are not among them. */
 const ALGORITHMS = ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'ES256', 'ES384', 'ES512', 'EdDSA']
-/** Of clocks that differ. */
+/** The tolerated difference of clocks. */
 export const TOLERANCE_SECONDS = 30
 /** Tokens that were verified, so that each is verified once. */
 const MAX_KNOWN = 1_000
@@ -94,12 +94,12 @@ export async function verifyJwt(
 export async function isUnreachable(error: unknown): Promise<boolean> {
   const { errors } = await import('jose')
   const isTokens = error instanceof errors.JOSEError && !(error instanceof errors.JWKSTimeout)
-  // Of the fetch: a plain JOSEError without a subclass says that the answer was none.
+  // Of the fetch: a plain JOSEError without a subclass says that the response was none.
   return !isTokens || error.constructor === errors.JOSEError
 }
 
 const DENIED = { denied: refusedWithJson('CREDENTIALS_REFUSED') }
-const UNAVAILABLE = { denied: refusedWithJson('LOGIN_UNAVAILABLE', [['retry-after', '5']]) }
+const UNAVAILABLE = { denied: refusedWithJson('ISSUER_UNAVAILABLE', [['retry-after', '5']]) }
 
 /** The keys of an issuer, fetched when first needed and again when they change. Shared by all guards that ask for it. */
 export class IssuerKeys {
@@ -134,5 +134,5 @@ async function jwksUrlOf(issuer: string): Promise<string> {
   const configuration: unknown = await answer.json()
   if (typeof configuration === 'object' && configuration !== null && 'jwks_uri' in configuration)
     return String(configuration.jwks_uri)
-  throw new TunnelError('LOGIN_UNAVAILABLE', `${url} does not say where the keys are.`)
+  throw new TunnelError('ISSUER_UNAVAILABLE', `${url} does not say where the keys are.`)
 }

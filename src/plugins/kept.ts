@@ -1,23 +1,23 @@
-// Connections and answers that a guard has let in and that last: they end with their permission.
+// Connections and responses that a guard has let in and that last: they end with their permission.
 
 import type { Admittance } from '../plugin.ts'
 import type { Way } from './way.ts'
 
-/** Why a visitor was let in, so that another guard of the tunnel can say whether it may stay. */
+/** The reason why a visitor was admitted, so that another guard of the tunnel can decide whether it may stay. */
 export interface Permission {
-  /** For the walls. Without the head, which is valid only while the guard is asked. */
+  /** The visitor, for the access rules. Without the head, which is valid only while the guard is asked. */
   readonly visitor: Admittance
-  /** Of a request; `undefined`: raw bytes. */
+  /** The path of a request. `undefined` for raw bytes. */
   readonly path: string | undefined
-  /** `undefined`: the path needs no way in. */
+  /** The sign-in method. `undefined` if the path needs none. */
   readonly way: Pick<Way, 'kind' | 'mark'> | undefined
-  /** Of the session and the link: when one of them ends, so does the permission. */
+  /** The ids of the session and the link: if one of them ends, the permission ends. */
   readonly ids: readonly string[]
   /** Milliseconds since 1970; `undefined`: it has no end. */
   readonly endsAt: number | undefined
 }
 
-/** Sessions and links that may end elsewhere. */
+/** Sessions and links that may end somewhere else. */
 export interface EndsElsewhere {
   hasEnded(id: string): boolean
   /** Returns what stops it. */
@@ -27,26 +27,26 @@ export interface EndsElsewhere {
 interface Entry {
   permission: Permission
   readonly cut: () => void
-  /** Where it is kept now. */
+  /** The collection that has the entry now. */
   kept: Kept
 }
 
-/** What a timer can wait. */
+/** The longest time of a timer. */
 const MAX_TIMER_MS = 2_147_483_647
 
-/** As many entries as there are requests and connections under way, which the server bounds. */
+/** A collection with as many entries as there are open requests and connections, which the server bounds. */
 export class Kept {
   readonly #all = new Set<Entry>()
-  /** By id of session or link. */
+  /** The entries by id of session or link. */
   readonly #byId = new Map<string, Set<Entry>>()
-  /** Of the first that ends: one timer serves all. */
+  /** The timer of the entry that ends first: one timer serves all. */
   #timer: ReturnType<typeof setTimeout> | undefined
   #nextAt = Number.POSITIVE_INFINITY
   readonly #elsewhere: EndsElsewhere | undefined
-  /** While something is kept that may end elsewhere. */
+  /** The end of a subscription, while an entry may end on another server. */
   #stopListening: (() => void) | undefined
 
-  /** `elsewhere`: at other servers; `undefined`: there are none. */
+  /** Makes a collection. `elsewhere` reports what ended on other servers. `undefined` if there are none. */
   constructor(elsewhere?: EndsElsewhere) {
     this.#elsewhere = elsewhere
   }
@@ -67,7 +67,7 @@ export class Kept {
     this.#cut(this.#byId.get(id) ?? [])
   }
 
-  /** Another guard decides from now on: those that it renews are kept there, the others are cut. */
+  /** Moves the entries to another guard's collection: those that it renews stay, the others are cut. */
   handTo(next: Kept | undefined, renew: (permission: Permission) => Permission | undefined): void {
     const leaving: Entry[] = []
     for (const entry of [...this.#all]) {

@@ -1,11 +1,11 @@
-// Lines on their way to a file or stdout, in the background: gathered while one write is under way, dropped when too many wait.
+// Lines in transit to a file or stdout, in the background: gathered while one write is in progress, dropped when too many wait.
 
 import { close, closeSync, fstatSync, openSync, renameSync, rmSync, write } from 'node:fs'
 import { TunnelError } from '../errors.ts'
 import { LF } from '../http/characters.ts'
 
 export interface LineWriterOptions {
-  /** `undefined`: stdout. */
+  /** The path of the file. `undefined` for stdout. */
   readonly file: string | undefined
   readonly maxFileBytes: number
   readonly maxFiles: number
@@ -15,11 +15,11 @@ export interface LineWriterOptions {
 const STDOUT = 1
 /** A pipe that is full is tried again after this long. */
 const AGAIN_MS = 20
-/** How long lines wait for others behind a write: each one wakes two threads. */
+/** The time in milliseconds for which lines wait for others after a write: each write wakes two threads. */
 const GATHER_MS = 20
-/** How long the last lines may take: a pipe that is full may never be read again. */
+/** The time in milliseconds for the last lines: a full pipe may never be read again. */
 const CLOSE_MS = 2_000
-/** So many do not wait. */
+/** The number of bytes that do not wait. */
 const FULL_BYTES = 65_536
 
 export class LineWriter {
@@ -30,9 +30,9 @@ export class LineWriter {
   #queue: (string | Uint8Array)[] = []
   #queuedBytes = 0
   #queuedLines = 0
-  /** Dropped since the last line that said so. */
+  /** The number of lines dropped since the last line that reported it. */
   #unsaid = 0
-  /** Dropped, as the last line of the write under way says. */
+  /** The number of dropped lines that the last line of the current write reports. */
   #saying = 0
   /** The disk was full in the middle of a line. */
   #isCut = false
@@ -53,14 +53,14 @@ export class LineWriter {
     this.#descriptor = this.#open()
   }
 
-  /** What went wrong since the last look. */
+  /** The fault since the last call. */
   get fault(): Error | undefined {
     const fault = this.#fault
     this.#fault = undefined
     return fault
   }
 
-  /** Takes so many whole lines, or drops them. */
+  /** Takes this many whole lines, or drops them. */
   write(lines: string | Uint8Array, count: number): void {
     if (this.#isClosed) return
     if (this.#queuedBytes + lines.length > this.#options.maxQueuedBytes) {
@@ -127,7 +127,7 @@ export class LineWriter {
     this.#writeFrom(bytes, 0, 0)
   }
 
-  /** `end`: of the lines that go into the file as it is; at `from` others begin, which may go into the next one. */
+  /** Writes lines up to `end` into the current file; at `from` others begin, which may go into the next file. */
   #writeFrom(bytes: Uint8Array, from: number, end: number): void {
     if (from === bytes.length) return this.#next()
     const to = from < end ? end : this.#rotateFor(bytes, from)

@@ -1,4 +1,4 @@
-// A way in: accounts of an OpenID Connect issuer, by the code flow with PKCE. The library is installed by the operator.
+// A sign-in method: accounts of an OpenID Connect issuer, by the code flow with PKCE. The library is installed by the operator.
 
 import { createHash, randomBytes } from 'node:crypto'
 import type { Configuration } from 'openid-client'
@@ -12,16 +12,19 @@ import type { LoginProvider } from './guarding.ts'
 import { loginCookieOf, loginCookiesOf, loginNameOf } from './sessions.ts'
 import { localPath, type Offer, type Request, type Sessions, userText, type Way } from './way.ts'
 
-/** A login that takes longer begins anew. */
+/** A login that takes longer begins again. */
 const LOGIN_SECONDS = 600
 const PURPOSE = 'login'
 const BEGIN = `${GUARD_PATH}login`
 const OTHER = '&other'
 const CALLBACK = `${GUARD_PATH}callback`
 const TIMEOUT_SECONDS = 5
-/** Of the address that a login leads back to: with eight logins under way, their cookies fit into the 8 KB that proxies take. */
+/**
+ * The maximum length of the address that a login returns to: with eight open logins, their cookies fit into the 8 KB that
+ * proxies accept.
+ */
 const MAX_KEPT_CHARS = 512
-/** Of all guards: rules of one guard share the names of cookies. */
+/** The number of logins of all guards: rules of one guard share the names of cookies. */
 let begunCount = 0
 
 export class Login implements Way {
@@ -55,7 +58,7 @@ export class Login implements Way {
     return this.begin(visitor, to, false)
   }
 
-  /** `isOther`: with another account than the one that the issuer knows in this browser. */
+  /** Begins a login. `isOther`: with another account than the one that the issuer knows in this browser. */
   async begin(visitor: Request, to: string, isOther: boolean): Promise<Refusal> {
     try {
       const { library, configuration } = await this.#client.find()
@@ -73,7 +76,7 @@ export class Login implements Way {
       })
       // In the browser that began: another one that is led to the callback has no such cookie.
       const exp = Math.floor(Date.now() / 1_000) + LOGIN_SECONDS
-      // What does not fit leads to its page, or to the first one.
+      // Other paths lead to its page, or to the first one.
       const kept = [to, to.replace(/\?.*/, '')].find(one => one.length <= MAX_KEPT_CHARS) ?? '/'
       const begun = seal(this.#key, PURPOSE, { state, nonce, verifier, to: kept, exp })
       const name = loginNameOf(visitor, begunCount++)
@@ -119,7 +122,7 @@ export class Login implements Way {
     return sessions.begin(visitor, this, to, { user }, [forget])
   }
 
-  /** Why the account does not get in by its address; `undefined`: it does. */
+  /** Returns why the address of an account does not admit it. `undefined` if it does. */
   #faultOf({ address, isVerified }: Email): string | undefined {
     const { emails } = this.#rule
     if (emails === undefined) return undefined
@@ -146,14 +149,17 @@ function emailOf({ email, email_verified }: Readonly<Record<string, unknown>>): 
     : { address: undefined, isVerified: false }
 }
 
-/** Some issuers have names as subjects that people give themselves: such a name must not be another account's address. */
+/**
+ * Returns a subject as text. Some issuers have names that people choose as subjects: such a name must not look like another
+ * account's address.
+ */
 function subjectText(subject: string): string {
   return subject.includes('@') ? `sub:${subject}` : subject
 }
 
 const UNREACHABLE = 'provider_unreachable'
 
-/** What the library threw, as a word for the operator. Its messages hold what the provider or the visitor wrote. */
+/** Returns an error of the library as a word for the operator. Its messages hold what the provider or the visitor wrote. */
 function reasonOf(error: unknown): string {
   if (typeof error !== 'object' || error === null) return UNREACHABLE
   // Of the provider, by RFC 6749: `access_denied` of its page, `invalid_client` for a wrong secret.
@@ -164,9 +170,9 @@ function reasonOf(error: unknown): string {
   return code === undefined || code === 'TIMEOUT' ? UNREACHABLE : code.toLowerCase()
 }
 
-/** A login under way, as the visitor's browser keeps it. */
+/** A login in progress, as the visitor's browser keeps it. */
 export interface BegunLogin {
-  /** Name of its cookie. */
+  /** The name of its cookie. */
   readonly cookie: string
   readonly state: string
   readonly nonce: string
@@ -174,7 +180,7 @@ export interface BegunLogin {
   readonly to: string
 }
 
-/** The login that this callback ends, if this browser began it. */
+/** The login that this callback ends, if this browser started it. */
 export function begunLoginOf(visitor: Request, key: string): BegunLogin | undefined {
   const asked = new URL(visitor.head.path, 'http://localhost').searchParams.get('state')
   for (const [cookie, value] of loginCookiesOf(visitor)) {
@@ -198,7 +204,10 @@ export function offeredLoginOf(path: string): { readonly to: string; readonly is
   return { to: localPath(query.get('to') ?? undefined), isOther: query.has('other') }
 }
 
-/** What has the issuer ask for the account. Google knows `select_account` alone, many others `login` alone; few say which. */
+/**
+ * Returns the `prompt` that makes the issuer ask for the account. Google knows `select_account` alone, many others `login`
+ * alone; few say which.
+ */
 function promptOf(configuration: Configuration): string {
   const { issuer, prompt_values_supported: values } = configuration.serverMetadata()
   const selects = Array.isArray(values)
@@ -262,5 +271,5 @@ function refused(visitor: Request, header: readonly [string, string], reason: st
 }
 
 function unavailable(visitor: Request, reason: string, ...headers: readonly HeaderLine[]): Refusal {
-  return refusedAs('LOGIN_UNAVAILABLE', visitor, [['retry-after', '5'], ...headers], reason)
+  return refusedAs('ISSUER_UNAVAILABLE', visitor, [['retry-after', '5'], ...headers], reason)
 }

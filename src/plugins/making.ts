@@ -1,5 +1,6 @@
 // Makes the guard of a tunnel from its definition.
 
+import type { Countries } from '../countries.ts'
 import { TunnelError } from '../errors.ts'
 import type { GuardDefinition, WaysDefinition } from '../guard.ts'
 import { PathRules } from '../http/path-rules.ts'
@@ -20,42 +21,42 @@ import { SessionBook } from './sessions.ts'
 import { TunnelGuard } from './tunnel-guard.ts'
 import type { Rule, Way } from './way.ts'
 
-export function makerOf({ issuers = [], logins = [], usedLinks }: GuardingOptions): GuardMaker {
+export function makerOf({ issuers = [], logins = [], usedLinks, countries }: GuardingOptions): GuardMaker {
   const keys = new Map([...logins, ...issuers].map(one => [one.issuer, new IssuerKeys(one)]))
   const clients = new Map(logins.map(one => [one.issuer, new LoginClient(one)]))
   const turns = new HashTurns()
   return async (given, tunnel) => {
     const definition = parseDefinition(given)
     // Lists of addresses take the longest: before anything is awaited, in the time of the client that asks.
-    const walls = wallsOf(definition)
+    const walls = wallsOf(definition, countries)
     const open = typeof usedLinks === 'function' ? usedLinks : () => Promise.resolve(usedLinks)
     const used = hasLinks(definition) ? await open() : undefined
     return new Making(definition, tunnel, keys, clients, turns, used).guard(walls)
   }
 }
 
-/** TLS asks for certificates before there is a path. Throws `GUARD_INVALID`. */
+/** Returns the authorities of a guard, because TLS asks for certificates before there is a path. Throws `OPTION_INVALID`. */
 function clientCaOf({ certificate, paths = {} }: GuardDefinition): string | undefined {
   const all = [certificate, ...Object.values(paths).map(ways => ways.certificate)].flatMap(
     rule => rule?.ca ?? [],
   )
   if (new Set(all).size <= 1) return all[0]
-  throw new TunnelError('GUARD_INVALID', 'guard: all certificate rules of a guard need the same ca.')
+  throw new TunnelError('OPTION_INVALID', 'guard: all certificate rules of a guard need the same ca.')
 }
 
 function hasLinks({ links, paths = {} }: GuardDefinition): boolean {
   return links === true || Object.values(paths).some(ways => ways.links === true)
 }
 
-function wallsOf({ allow, deny, rate, leftMs }: GuardDefinition): Guard[] {
+function wallsOf({ allow, deny, rate, leftMs }: GuardDefinition, countries: Countries | undefined): Guard[] {
   const walls: Guard[] = []
   if (leftMs !== undefined) walls.push(new Expiry(leftMs))
-  if (allow !== undefined || deny !== undefined) walls.push(new Addresses(allow, deny))
+  if (allow !== undefined || deny !== undefined) walls.push(new Addresses(allow, deny, countries))
   if (rate !== undefined) walls.push(new Rate(rate))
   return walls
 }
 
-/** One guard in the making. */
+/** A guard in the making. */
 class Making {
   readonly #definition: GuardDefinition
   readonly #tunnel: GuardedTunnel
@@ -114,7 +115,7 @@ class Making {
     const [first] = Object.keys(rest)
     if (first !== undefined)
       throw new TunnelError(
-        'GUARD_INVALID',
+        'OPTION_INVALID',
         `guard.${first} is for http: a ${this.#tunnel.kind} tunnel has allow, deny, rate and ttl.`,
       )
   }
@@ -122,6 +123,7 @@ class Making {
   async #waysOf({
     password,
     bearer,
+    bearerHeader,
     jwt,
     links,
     login,
@@ -130,10 +132,10 @@ class Making {
     const { name } = this.#tunnel
     const ways: Way[] = []
     if (certificate !== undefined) ways.push(new ClientCertificate(certificate))
-    if (bearer !== undefined) ways.push(new Bearer(bearer, name))
+    if (bearer !== undefined) ways.push(new Bearer(bearer, name, bearerHeader))
     if (jwt !== undefined) ways.push(new Jwt(jwt, this.#listed(this.#keys, jwt.issuer, 'tokens'), name))
     if (links) ways.push(new Links(this.#definition.key, this.#book))
-    // Before the login: its page is ours, and offers the login, too.
+    // Before the login: its page is ours, and offers the login as well.
     if (password !== undefined) ways.push(new Password(password, name, this.#turns, this.#book))
     if (login !== undefined) {
       const client = this.#listed(this.#clients, login.issuer, 'logins')

@@ -41,7 +41,7 @@ class Telemetry implements Observer {
   readonly #api: Api
   readonly #tracer: Tracer
   readonly #hasPath: boolean
-  /** Of visits under way. */
+  /** The spans of open visits. */
   readonly #spans = new Map<number, Span>()
 
   constructor(api: Api, hasPath: boolean, tunnels: readonly string[] | undefined) {

@@ -1,4 +1,4 @@
-// A way in: one shared password. A page asks people for it, programs send it by HTTP Basic with any user name.
+// A sign-in method: one shared password. A page asks people for it, programs send it by HTTP Basic with any user name.
 
 import { timingSafeEqual } from 'node:crypto'
 import { ERRORS, type ErrorCode } from '../errors.ts'
@@ -10,9 +10,9 @@ import { fieldsOf, formPage, redirected, refusedWithJson } from './answers.ts'
 import type { HashTurns } from './hash-turns.ts'
 import { credentialsOf, localPath, type Recognised, type Request, type Sessions, type Way } from './way.ts'
 
-/** Wrong passwords of one address. */
+/** The rate of wrong passwords of one address. */
 export const WRONG_PASSWORDS = { limit: 10, windowMs: 60_000 }
-/** Right credentials remembered, so that each is hashed once. */
+/** The maximum number of correct credentials that are remembered, so that each is hashed once. */
 const MAX_KNOWN = 1_000
 const MAX_FORM_BYTES = 8_192
 
@@ -23,12 +23,12 @@ export class Password implements Way {
   readonly #salt: string
   readonly #hash: Buffer
   readonly #wrong: Gcra = new Gcra(WRONG_PASSWORDS)
-  /** Of what was right, as SHA-256: the texts themselves are not kept. */
+  /** The SHA-256 of credentials that were correct: the texts themselves are not stored. */
   readonly #known = new Set<string>()
-  /** By address and password: the requests of one page come together, and their password is one guess. */
+  /** The running checks by address and password: the requests of one page come together, and their password is one guess. */
   readonly #checking = new Map<string, Promise<Fault | undefined>>()
   readonly #turns: HashTurns
-  /** Whose turn it is: that of all passwords of one tunnel. */
+  /** The key of the turns: that of all passwords of one tunnel. */
   readonly #guard: object
 
   constructor(
@@ -56,7 +56,7 @@ export class Password implements Way {
     )
   }
 
-  /** `failed`: what another way of the page has come to. */
+  /** Shows the form. `failed` is the refusal of another sign-in method on the page. */
   ask(visitor: Request, to: string, ways: readonly Way[], failed: Refusal = {}): Refusal {
     return page(visitor, to, ways, failed.code, failed.headers)
   }
@@ -79,7 +79,7 @@ export class Password implements Way {
     }
   }
 
-  /** Why it does not let in; `undefined`: it is right. */
+  /** Returns why the password is refused. `undefined` if it is right. */
   #check({ address }: Request, password: string): Promise<Fault | undefined> {
     const source = sourceOf(address)
     const key = keyOf(password)
@@ -95,7 +95,7 @@ export class Password implements Way {
     if (this.#wrong.waitOf(source, performance.now()) > 0) return 'CREDENTIALS_THROTTLED'
     if (password.length === 0 || password.length > 256) return 'CREDENTIALS_REFUSED'
     if (this.#known.has(key)) return undefined
-    // Counted before the answer is known: guesses that run at the same time must not be one guess.
+    // Counted before the response is known: guesses that run at the same time must not be one guess.
     this.#wrong.count(source, performance.now())
     const hash = await this.#turns.take(this.#guard, () => hashPassword(password, this.#salt))
     if (hash === undefined) return 'CREDENTIALS_THROTTLED'

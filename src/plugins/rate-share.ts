@@ -1,13 +1,13 @@
-// What one server has of a key's shared rate: visitors take from it, on the main thread and in lanes.
+// The share of one server in a key's rate: visitors draw from it, on the main thread and in lanes.
 
 import type { RateRule } from '../guard.ts'
 import type { Allotment } from '../plugin.ts'
 
 /** A share that is not used in this time is given up: what is left of it is lost for its key. */
 const SHARE_MS = 1_000
-/** Of a rate, at most this part is one server's at a time. */
+/** The divisor of a rate: a server has at most this part of it at a time. */
 const SHARES = 10
-/** With fewer for each lane they are not worth it: they would end at once, and the next ones would come later. */
+/** The minimum that is worth lending: with fewer for each lane, lanes would end at once. */
 const MIN_LENT = 64
 
 /** Asks for `wanted` more, and grants them. Never rejects. */
@@ -15,18 +15,18 @@ type Ask = (share: RateShare, wanted: number) => Promise<void>
 
 export class RateShare implements Allotment {
   readonly key: string
-  /** None is left at any server until then, on the clock of `performance.now()`, as all here. */
+  /** The time until which no server has any left, on the clock of `performance.now()`, as all times here. */
   emptyUntil = 0
   readonly #maxShare: number
   readonly #ask: Ask
   #endsAt = 0
-  /** What is left, until threads take from it, too. */
+  /** The number that is left, until threads also draw from it. */
   #own = 0
   #lent: Int32Array<SharedArrayBuffer> | undefined
   #lanes = 0
-  /** What was left when the main thread last counted what threads take. */
+  /** The number that was left when the main thread last counted the draws of threads. */
   #seen = 0
-  /** Taken since the last question: the next share is twice as large. */
+  /** The number used since the last request: the next share is twice as large. */
   #used = 0
   #asking: Promise<void> | undefined
 
@@ -44,7 +44,7 @@ export class RateShare implements Allotment {
     return true
   }
 
-  /** Asks for more. All who wait for an answer wait together. */
+  /** Asks for more. All who wait for a response wait together. */
   more(): Promise<void> {
     this.#asking ??= this.#askForMore().finally(() => {
       this.#asking = undefined
@@ -67,7 +67,7 @@ export class RateShare implements Allotment {
 
   // ── For lanes ──────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** `undefined`: too few are left. */
+  /** Lends the share to threads. `undefined` if too few are left. */
   lend(): Allotment | undefined {
     return this.#left < MIN_LENT * (this.#lanes + 1) ? undefined : this
   }
@@ -103,7 +103,7 @@ export class RateShare implements Allotment {
   }
 
   #dropExpired(now: number): void {
-    // A thread that takes one meanwhile leaves a debt, which the next share pays.
+    // A thread that takes one in the meantime leaves a debt, which the next share pays.
     if (this.#endsAt <= now) this.#add(-this.#left)
   }
 
@@ -129,7 +129,7 @@ export class RateShare implements Allotment {
     return false
   }
 
-  /** What threads took since the last time. */
+  /** Returns the draws of threads since the last call. */
   #count(): number {
     if (this.#lent === undefined) return 0
     const left = Atomics.load(this.#lent, 0)

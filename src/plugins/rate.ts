@@ -9,25 +9,27 @@ import type { SharedRates } from '../shared-rates.ts'
 import { sourceOf } from './addresses.ts'
 import { SharedRate, type WhenUnreachable } from './shared-rate.ts'
 
-/** Who is counted. */
+/** The visitor that a rate counts. */
 type Counted = Pick<Admittance, 'address'> & Partial<Pick<Admittance, 'tunnel' | 'owner'>>
 type CountedBy = 'address' | 'tunnel' | 'token'
 
-/** What a rate is counted for. */
+/** The options of a rate. */
 export interface RateOptions extends RateRule, ForTunnels {
   /**
-   * `address`: each address has its own, IPv6 by its first 64 bits. `tunnel`: all visitors of a tunnel share one. `token`: all visitors
-   * of all tunnels of a token, or, on a server without tokens, of the clients of one address. Default `address`.
+   * The unit that has a rate of its own. `address`: IPv6 by its first 64 bits. `tunnel`: all visitors of a tunnel share one.
+   * `token`: all visitors of all tunnels of a token, or, on a server without tokens, of the clients of one address. Default
+   * `address`.
    */
   readonly by?: 'address' | 'tunnel' | 'token'
   /**
-   * Kept by several servers together: `RedisRates` of `localtunnels/cluster`. Each server takes shares of it, a tenth of the limit at most,
-   * and asks again when one is used up. Below 640 a window, requests have no lanes. Default: each server keeps it alone.
+   * The store of a rate that several servers share: `RedisRates` of `localtunnels/cluster`. Each server takes shares of it, a
+   * tenth of the limit at most, and asks again when one is used up. Below 640 a window, requests have no lanes. Default: each
+   * server keeps it alone.
    */
   readonly shared?: SharedRates
   /**
-   * What holds while `shared` does not answer within half a second: `local`, this server keeps the rate alone; `open`, everybody passes;
-   * `closed`, 503 `RATES_UNREACHABLE`. Default `local`.
+   * The behaviour while `shared` does not respond within half a second: `local`, this server counts alone; `open`, everybody
+   * passes; `closed`, 503 `CLUSTER_UNREACHABLE`. Default `local`.
    */
   readonly whenUnreachable?: WhenUnreachable
 }
@@ -35,7 +37,7 @@ export interface RateOptions extends RateRule, ForTunnels {
 /**
  * A guard for all tunnels of a server, or for some: `limit` requests or connections in `windowMs`, refused above with 429
  * `RATE_LIMITED`, `RateLimit` and `Retry-After`. Connections keep their lanes. 10,000 addresses or tunnels are remembered. Throws
- * `GUARD_INVALID`.
+ * `OPTION_INVALID`.
  *
  * ```ts
  * import { rate, TunnelServer } from 'localtunnels'
@@ -87,11 +89,11 @@ export class Rate implements Guard {
   readonly #rule: RateRule
   readonly #gcra: Gcra
 
-  /** Throws `GUARD_INVALID`. */
+  /** Throws `OPTION_INVALID`. */
   constructor(rule: RateRule, maxSources?: number, by: CountedBy = 'address', tunnels?: readonly string[]) {
     if (!isAllowance(rule))
       throw new TunnelError(
-        'GUARD_INVALID',
+        'OPTION_INVALID',
         'guard.rate needs a limit of 1 to 1,000,000 and a window of 1 s to 24 h.',
       )
     this.#rule = rule

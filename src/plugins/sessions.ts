@@ -9,35 +9,38 @@ import type { UsedLinks } from '../store.ts'
 import { Kept } from './kept.ts'
 import type { Request, SessionTerms, Way, WayKind } from './way.ts'
 
-/** `__Host-`: browsers send it to this host alone, and no other host can set it (RFC 6265bis section 4.1.3.2). */
+/**
+ * The cookie for https. `__Host-`: browsers send it only to this host, and no other host can set it (RFC 6265bis section
+ * 4.1.3.2).
+ */
 const SECURE_COOKIE = '__Host-localtunnels'
-/** `__Host-` needs https. */
+/** The cookie for http, because `__Host-` needs https. */
 const PLAIN_COOKIE = 'localtunnels-guard'
-/** Logins of one browser under way: it opens several tabs at once when it starts, and each begins one. A cookie each, as answers cross. */
+/** Logins of one browser in progress: it opens several tabs at once when it starts, and each begins one. A cookie each, as answers cross. */
 const LOGINS = [0, 1, 2, 3, 4, 5, 6, 7]
 const SECURE_LOGINS = LOGINS.map(number => `${SECURE_COOKIE}-login-${number}`)
 const PLAIN_LOGINS = LOGINS.map(number => `${PLAIN_COOKIE}-login-${number}`)
 /** The app gets none of them. */
 export const COOKIES: readonly string[] = [SECURE_COOKIE, PLAIN_COOKIE, ...SECURE_LOGINS, ...PLAIN_LOGINS]
 
-/** Sessions in one cookie: paths may have other ways in. */
+/** Sessions in one cookie: paths may have other sign-in methods. */
 const MAX_TOGETHER = 4
-/** Sessions and links taken back that are remembered until they would have ended. Above, the oldest is forgotten. */
+/** Sessions and links revoked that are remembered until they would have ended. Above, the oldest is forgotten. */
 const MAX_ENDED = 10_000
-/** The other servers of a cluster hear of so many of one tunnel at a time. Above, only this server knows of them. */
+/** The other servers of a cluster hear of this many of one tunnel at a time. Above, only this server knows of them. */
 export const MAX_SHARED_ENDS = 1_000
-/** Links that worked once and were used, remembered until they expire. Above: links that work once are refused. */
+/** Links that worked once and were used, remembered until they expire. If exceeded: links that work once are refused. */
 const MAX_USED = 10_000
 const PURPOSE = 'session'
 
 export interface Session {
   readonly id: string
-  /** Name of its tunnel: others may have the same secret, and do not know which sessions have ended here. */
+  /** The name of its tunnel: others may have the same secret, and do not know which sessions have ended here. */
   readonly tunnel: string
   readonly way: WayKind
   readonly mark: string
   readonly user: string | undefined
-  /** It is for this path and those below. */
+  /** The path of the session, with all paths below. */
   readonly path: string | undefined
   readonly link: string | undefined
   /** Milliseconds since 1970. */
@@ -56,14 +59,14 @@ export class SessionBook {
   readonly #kept: UsedLinks | undefined
   /** The same for all servers of a cluster; `undefined`: the server is alone. */
   readonly #marks: UsedMarks | undefined
-  /** Whose share of these it takes. */
+  /** The owner that the entries count for. */
   readonly #owner: string
   /** Ids are made up by clients: those of another key are other links. */
   readonly #space: string
-  /** What sessions, links and other permissions keep open. */
+  /** The visits that sessions, links and other permissions keep open. */
   readonly kept: Kept
 
-  /** `revoked`: ids of links that were taken back. */
+  /** Makes the book. `revoked`: ids of revoked links. */
   constructor(
     key: string,
     sessionMs: number,
@@ -94,7 +97,7 @@ export class SessionBook {
     })
   }
 
-  /** Set-Cookie for one more session of this visitor. */
+  /** Returns the Set-Cookie for one more session of this visitor. */
   begin(visitor: Request, { kind, mark }: Way, terms: SessionTerms): string {
     const endsAt = Math.min(terms.endsAt ?? Number.POSITIVE_INFINITY, Date.now() + this.#sessionMs)
     const sealed = seal(this.#key, PURPOSE, {
@@ -164,7 +167,7 @@ export class SessionBook {
     return true
   }
 
-  /** What ended under the guard before this one has ended here, too. */
+  /** Takes over what ended under the previous guard. */
   follow(before: SessionBook): void {
     for (const [id, forgetAt] of before.#ended) this.#ended.set(id, forgetAt)
     for (const [id, expiresAt] of before.#used) this.#used.set(id, expiresAt)
@@ -182,7 +185,7 @@ export class SessionBook {
   }
 }
 
-/** The cookie that keeps a login under way: as strict as that of a session. */
+/** The cookie that keeps a login in progress: as strict as that of a session. */
 export function loginCookieOf(visitor: Request, name: string, value: string, seconds: number): string {
   return cookieOf(visitor, value, seconds, name)
 }
@@ -208,7 +211,7 @@ function cookieOf(
   seconds: number,
   name = isSecure ? SECURE_COOKIE : PLAIN_COOKIE,
 ): string {
-  // Lax: a link from elsewhere leads to the app, and nothing else of another site carries the cookie.
+  // Lax: a link from somewhere else leads to the app, and nothing else of another site carries the cookie.
   return `${name}=${value}; Path=/; Max-Age=${seconds}; HttpOnly; SameSite=Lax${isSecure ? '; Secure' : ''}`
 }
 
@@ -226,7 +229,10 @@ function cookiesOf(
   return found
 }
 
-/** As browsers do it. `trim` takes more, so that a cookie that is none of `__Host-` to a browser would count as one here. */
+/**
+ * Removes blanks as browsers do. `trim` takes more, so that a cookie that is none of `__Host-` to a browser would count as one
+ * here.
+ */
 function withoutBlanks(text: string): string {
   return text.replace(/^[ \t]+|[ \t]+$/g, '')
 }
@@ -257,7 +263,7 @@ const textOf = (value: unknown): string | undefined => (typeof value === 'string
 const isWay = (value: unknown): value is WayKind =>
   value === 'password' || value === 'bearer' || value === 'jwt' || value === 'links' || value === 'login'
 
-/** Whether the session is for this path, in every way in which the app may read it. */
+/** Whether the session is for this path, in every sign-in method which the app may read it. */
 export function covers({ path }: Session, target: string): boolean {
   if (path === undefined || path === '/') return true
   return isSurelyBelow(target, path.replace(/\?.*$/, '').replace(/(?<=.)\/+$/, ''))

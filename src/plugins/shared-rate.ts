@@ -8,12 +8,12 @@ import { RateShare } from './rate-share.ts'
 
 /** Keys remembered at once. Above, the one that has been quiet for longest is forgotten. */
 export const MAX_SHARES = 10_000
-/** The keeper of the rates has so long to answer: a visitor waits for it. */
+/** The keeper of the rates has this long to respond: a visitor waits for it. */
 const ANSWER_MS = 500
-/** And is left alone for so long when it did not. */
+/** The time in milliseconds in which the store is not asked after a failure. */
 const DOWN_MS = 1_000
 
-/** What holds while the other servers cannot be asked. `local`: this server alone keeps the rate. */
+/** The behaviour while the other servers cannot be asked. `local`: this server alone keeps the rate. */
 export type WhenUnreachable = 'local' | 'open' | 'closed'
 
 export class SharedRate implements Guard {
@@ -28,7 +28,7 @@ export class SharedRate implements Guard {
   readonly #local: Gcra
   #downUntil = 0
 
-  /** `of`: whose rate it is, for visitors to read. */
+  /** Makes a rate. `of`: the owner of the rate, for visitors to read. */
   constructor(
     rule: RateRule,
     rates: SharedRates,
@@ -81,7 +81,7 @@ export class SharedRate implements Guard {
       if (granted > 0) share.grant(granted, now)
       else share.emptyUntil = now + Math.max(1, waitMs)
     } catch {
-      // Said by the connection itself; here only what holds meanwhile matters.
+      // Said by the connection itself; here only what holds in the meantime matters.
       this.#downUntil = performance.now() + DOWN_MS
     }
   }
@@ -89,7 +89,7 @@ export class SharedRate implements Guard {
   #alone(key: string): Refusal | undefined {
     if (this.#whenUnreachable === 'open') return undefined
     if (this.#whenUnreachable === 'closed')
-      return { code: 'RATES_UNREACHABLE', headers: [['retry-after', '1']] }
+      return { code: 'CLUSTER_UNREACHABLE', headers: [['retry-after', '1']] }
     const waitMs = this.#local.take(key, performance.now())
     return waitMs === 0 ? undefined : rateLimited(this.#rule, waitMs, this.#of)
   }

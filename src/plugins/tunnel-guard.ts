@@ -1,4 +1,4 @@
-// The guard of one tunnel: all walls must let a visitor pass, and one of the ways in of the path is enough.
+// The guard of one tunnel: all access rules must let a visitor pass, and one of the sign-in methods of the path is enough.
 
 import { ERRORS } from '../errors.ts'
 import { GUARD_PATH } from '../guard.ts'
@@ -36,27 +36,30 @@ import {
   type Way,
 } from './way.ts'
 
-/** Who the visitor is, where a way in says so. What visitors send under this name never reaches the app. */
+/**
+ * The header with the visitor's identity, if the sign-in method has one. The visitor's own header of this name never reaches
+ * the app.
+ */
 export const USER_HEADER = 'x-localtunnels-user'
 
-/** Some apps answer the path that these name, which is not the path whose rule was looked at. */
+/** The headers with a path that some apps use instead of the path whose rule was checked. */
 const OTHER_PATHS = ['x-original-url', 'x-rewrite-url']
-/** Some apps take the method from these: a preflight would be any request. */
+/** The headers with a method that some apps use: a preflight could be any request. */
 const OTHER_METHODS = ['x-http-method-override', 'x-http-method', 'x-method-override']
 
 export interface TunnelGuardParts {
   readonly walls: readonly Guard[]
   readonly paths: PathRules<Rule>
   readonly book: SessionBook
-  /** Signs logins under way. */
+  /** Signs logins in progress. */
   readonly key: string
   /** Preflights pass. */
   readonly isCors: boolean
   readonly requestHeaders: readonly HeaderLine[]
   readonly responseHeaders: readonly HeaderLine[]
-  /** From when on no visitor passes, in milliseconds since 1970; `undefined`: never. */
+  /** The time from which no visitor passes, in milliseconds since 1970. `undefined` for never. */
   readonly endsAt: number | undefined
-  /** As `Guard.clientCa`. */
+  /** The authorities of client certificates, as `Guard.clientCa`. */
   readonly clientCa: string | undefined
 }
 
@@ -65,7 +68,7 @@ export class TunnelGuard implements Guard, Sessions {
   readonly clientCa?: string
   readonly #parts: TunnelGuardParts
   readonly #hasWays: boolean
-  /** A guard of walls alone has nothing that a visitor could pretend to be: the head stays as it is. */
+  /** A guard of access rules alone has nothing that a visitor could pretend to be: the head stays unchanged. */
   readonly #leavesHeads: boolean
 
   constructor(parts: TunnelGuardParts) {
@@ -90,7 +93,7 @@ export class TunnelGuard implements Guard, Sessions {
       const refusal = wall.admit(visitor)
       if (refusal !== undefined) return refusal
     }
-    // Raw tunnels have walls only: their bytes have no credentials.
+    // Raw tunnels have access rules only: their bytes have no credentials.
     if (visitor.head === undefined) return this.#passUntouched(visitor)
     return this.#admitRequest({ ...visitor, head: visitor.head })
   }
@@ -109,7 +112,7 @@ export class TunnelGuard implements Guard, Sessions {
     return all
   }
 
-  /** What was let in stays where the next guard of the tunnel would let it in, too; everything else is cut. */
+  /** Closes the guard. Admitted visits stay if the next guard of the tunnel would admit them; all others are cut. */
   close(next?: Guard): void {
     const { book } = this.#parts
     const heir = next instanceof TunnelGuard ? next : undefined
@@ -189,7 +192,7 @@ export class TunnelGuard implements Guard, Sessions {
     ])
   }
 
-  /** What is below `GUARD_PATH`: the forms of the ways in. */
+  /** Responds to requests below `GUARD_PATH`: the forms of the sign-in methods. */
   #answer(visitor: Request, action: string): Verdict | Promise<Verdict> {
     const { head } = visitor
     const isPost = head.method === 'POST'
@@ -348,7 +351,7 @@ export class TunnelGuard implements Guard, Sessions {
   }
 }
 
-/** RFC 9110 wants a challenge with each 401, and browsers know this one not. */
+/** The challenge that RFC 9110 requires with each 401; browsers do not know it, and show no dialog. */
 const NO_CHALLENGE = 'Localtunnels'
 
 function isFor(session: Session, { ways }: Rule, path: string): boolean {
@@ -366,7 +369,10 @@ function isPreflight({ head }: Request): boolean {
   )
 }
 
-/** Some apps answer OPTIONS as GET, with the page: a visitor without a way in gets what a browser looks at alone. */
+/**
+ * The middleware for preflights. Some apps respond to OPTIONS as to GET, with the page: a visitor that has not signed in gets
+ * only what a browser reads.
+ */
 const PREFLIGHTS: Middleware = {
   name: 'cors',
   async handle(request, next) {
@@ -389,7 +395,7 @@ function readableBy(origin: string, verdict: Verdict): Verdict {
   return { ...verdict, headers: [...(verdict.headers ?? []), ...lines] }
 }
 
-/** Sent by a page of this host, or by a program. */
+/** Whether the request comes from a page of this host, or from a program. */
 function isOwn({ head }: Request): boolean {
   const site = head.header('sec-fetch-site')
   if (site !== undefined && site !== 'same-origin') return false

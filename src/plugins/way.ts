@@ -1,4 +1,4 @@
-// Contract: a way in. Of the ways of a path, one that lets the visitor in is enough.
+// Contract: a sign-in method. Of the ways of a path, one that lets the visitor in is enough.
 
 import type { ErrorCode } from '../errors.ts'
 import type { Admittance, HeaderLine, Refusal, Verdict, VisitorHead } from '../plugin.ts'
@@ -10,11 +10,11 @@ export interface Request extends Admittance {
 
 /** The visitor is let in. */
 export interface Entry {
-  /** Who it is, where the way says so: the app gets it as `x-localtunnels-user`. */
+  /** The user, if the method knows it: the app gets it as `x-localtunnels-user`. */
   readonly user?: string
   /** Headers that were used up. */
   readonly used?: readonly string[]
-  /** When the permission ends, in milliseconds since 1970. */
+  /** The time when the permission ends, in milliseconds since 1970. */
   readonly endsAt?: number
 }
 
@@ -27,34 +27,39 @@ export type Recognised = undefined | Entry | Denied
 
 export interface Way {
   readonly kind: WayKind
-  /** Another one when it lets in others than before: the sessions that it began end then. */
+  /** The mark of the credentials that it admits: if it changes, the sessions that it started end. */
   readonly mark: string
-  /** What a program gets that comes without credentials (WWW-Authenticate). */
+  /** The challenge (WWW-Authenticate) for a program without credentials. */
   readonly challenge?: string
   /** Looks for credentials in the request itself. `undefined`: there are none for this way. */
   recognise?(visitor: Request): Recognised | Promise<Recognised>
-  /** What a person in a browser is shown who comes without credentials. `ways`: all that lead to `to`, this one among them. */
+  /**
+   * Shows a page to a person without credentials. `ways`: all methods that lead to `to`, this one among them. `ways`: all that
+   * lead to `to`, this one among them.
+   */
   ask?(visitor: Request, to: string, ways: readonly Way[]): Verdict | Promise<Verdict>
-  /** How a page offers this one. `failed`: what it has come to just now. */
+  /**
+   * Returns the offer of this method on a page. `failed`: the code of its last failure. `failed`: what it has come to just now.
+   */
   offer?(to: string, failed?: ErrorCode): Offer
 }
 
-/** What it takes to visit a path. */
+/** The conditions for a visit to a path. */
 export interface Rule {
-  /** One of them is enough; with none, everybody may visit. */
+  /** The sign-in methods. A visitor needs one of them; without any, everybody may visit. */
   readonly ways: readonly Way[]
 }
 
-/** A link to a way in. */
+/** A link to a sign-in method. */
 export interface Offer {
   readonly text: string
-  /** Path on this host. */
+  /** The path on this host. */
   readonly href: string
 }
 
 export type WayKind = 'password' | 'bearer' | 'jwt' | 'links' | 'login' | 'certificate'
 
-/** What a way that leads to a session needs of the guard. */
+/** The operations of the guard that a method with sessions needs. */
 export interface Sessions {
   /** Answers with the way to `to` and the cookie of a session that lets in by this way. */
   begin(
@@ -72,7 +77,7 @@ export interface SessionTerms {
   readonly path?: string
   /** Milliseconds since 1970; default as the guard says. */
   readonly endsAt?: number
-  /** A link's id: when it is taken back, so are its sessions. */
+  /** A link's id: when it is revoked, so are its sessions. */
   readonly link?: string
 }
 
@@ -92,8 +97,8 @@ export function credentialsOf({ head }: Request, scheme: string): string | undef
 const MAX_CREDENTIALS_CHARS = 8_192
 
 /**
- * What an app gets to know of a user: a header line of visible ASCII and blanks inside. Other characters, and `%`, are escaped, so that two
- * users never have one text. `undefined`: it is too long, or no text.
+ * Returns the name of a user as a header value of visible ASCII with blanks inside. Other characters, and `%`, are escaped, so
+ * that two users never have one text. `undefined`: it is too long, or no text.
  */
 export function userText(user: string): string | undefined {
   if (!user.isWellFormed()) return undefined
@@ -101,10 +106,10 @@ export function userText(user: string): string | undefined {
   return text !== '' && text.length <= MAX_USER_CHARS ? text : undefined
 }
 
-/** Four sessions, each with its user, fit into one cookie. */
+/** The maximum length of a user: four sessions, each with its user, fit into one cookie. */
 const MAX_USER_CHARS = 512
 
-/** Where a page leads when the visitor is let in: on this host, and nowhere else. */
+/** Returns the path that a page leads to after the sign-in: on this host only. */
 export function localPath(text: string | undefined): string {
   const isLocal = text !== undefined && /^\/(?![/\\])[\x21-\x5b\x5d-\x7e]{0,2047}$/.test(text)
   return isLocal ? text : '/'

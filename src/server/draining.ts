@@ -2,14 +2,15 @@
 
 import { deferred } from '../deferred.ts'
 import { eventLoop } from '../event-loop.ts'
+import type { ServerRoom } from './context/room.ts'
 import type { RawVisits } from './fronts/raw-visits.ts'
 import type { Visitors } from './fronts/visitors.ts'
 import type { Exchanges } from './routing/exchanges.ts'
 
-/** How long connections may take to close by themselves at the very end of `stop()`. */
+/** The time in milliseconds for connections to close by themselves at the very end of `stop()`. */
 const LAST_WORDS_MS = 1_000
 
-/** What the end waits for. */
+/** The parts that the end waits for. */
 interface Parts {
   readonly visitors: Visitors
   readonly exchanges: Exchanges
@@ -17,15 +18,17 @@ interface Parts {
 }
 
 export class Draining {
+  readonly #room: ServerRoom
   readonly #parts: Parts
   #whenIdle: (() => void) | undefined
   #whenEmpty: (() => void) | undefined
 
-  constructor(parts: Parts) {
+  constructor(room: ServerRoom, parts: Parts) {
+    this.#room = room
     this.#parts = parts
   }
 
-  /** No request or connection is under way, and no visitor brings another request. */
+  /** No request or connection is in progress, and no visitor brings another request. */
   get #isIdle(): boolean {
     const { exchanges, rawVisits, visitors } = this.#parts
     return exchanges.isIdle && rawVisits.isIdle && visitors.areSettled
@@ -37,7 +40,7 @@ export class Draining {
   }
 
   /** Something that the end may be waiting for is over. */
-  somethingEnded(): void {
+  #somethingEnded(): void {
     if (this.#whenIdle !== undefined && this.#isIdle) this.#whenIdle()
     if (this.#whenEmpty !== undefined && this.#isEmpty) this.#whenEmpty()
   }
@@ -45,6 +48,7 @@ export class Draining {
   /** Resolves when everything is over, or after `timeoutMs`. */
   async untilIdle(timeoutMs: number): Promise<void> {
     if (this.#isIdle) return
+    this.#room.whileDraining = () => this.#somethingEnded()
     await bounded(timeoutMs, resolve => {
       this.#whenIdle = resolve
     })
@@ -53,6 +57,7 @@ export class Draining {
   /** Resolves when all visitors have closed, with their last bytes read: to cut one now could destroy them. Or after a while. */
   async untilEmpty(): Promise<void> {
     if (this.#isEmpty) return
+    this.#room.whileDraining = () => this.#somethingEnded()
     await bounded(LAST_WORDS_MS, resolve => {
       this.#whenEmpty = resolve
     })

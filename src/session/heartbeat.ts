@@ -3,9 +3,9 @@
 import type { Scheduler } from './scheduler.ts'
 
 export interface HeartbeatOptions {
-  /** Silence before a PING, milliseconds. */
+  /** The silence before a PING, in milliseconds. */
   readonly pingIntervalMs: number
-  /** Silence before the carrier is given up, milliseconds. */
+  /** The silence before the carrier is closed, in milliseconds. */
   readonly deadAfterMs: number
   /** The same while a visitor waits for the other side: `isAwaited`. Default `deadAfterMs`. */
   readonly hungAfterMs?: number
@@ -17,10 +17,12 @@ interface Ping {
   readonly answered: (() => void) | undefined
 }
 
-/** PINGs without an answer that are remembered: enough for a dead carrier's last minute. */
+/** The maximum number of remembered PINGs without a reply: enough for a dead carrier's last minute. */
 const MAX_UNANSWERED = 8
 
 export class Heartbeat {
+  /** Whether any bytes have arrived lately. */
+  hasHeard = false
   /** Smallest round trip seen, milliseconds; 0 before the first. */
   roundTripMs = 0
   readonly #scheduler: Scheduler
@@ -29,9 +31,8 @@ export class Heartbeat {
   readonly #died: () => void
   #unanswered: Ping[] = []
   #nextNumber = 1
-  #heard = false
   #silentMs = 0
-  /** Of that, how long a visitor has waited. */
+  /** The part of the silence in which a visitor has waited. */
   #awaitedMs = 0
   readonly #isAwaited: () => boolean
   #cancelTick: () => void
@@ -51,11 +52,6 @@ export class Heartbeat {
     this.#cancelTick = this.#planTick()
   }
 
-  /** Any bytes arrived. */
-  heard(): void {
-    this.#heard = true
-  }
-
   ping(answered?: () => void): void {
     if (this.#unanswered.length >= MAX_UNANSWERED) this.#unanswered.shift()
     const number = this.#nextNumber++
@@ -63,7 +59,7 @@ export class Heartbeat {
     this.#sendPing(number)
   }
 
-  /** A PONG arrived. One without a PING means nothing. */
+  /** A PONG arrived. A PONG without a PING means nothing. */
   answered(number: number): void {
     const index = this.#unanswered.findIndex(ping => ping.number === number)
     const ping = this.#unanswered[index]
@@ -84,9 +80,9 @@ export class Heartbeat {
     const { pingIntervalMs, deadAfterMs, hungAfterMs = deadAfterMs } = this.#options
     const tickMs = Math.min(pingIntervalMs, deadAfterMs, hungAfterMs) / 4
     return this.#scheduler.after(tickMs, () => {
-      this.#silentMs = this.#heard ? 0 : this.#silentMs + tickMs
-      this.#awaitedMs = !this.#heard && this.#isAwaited() ? this.#awaitedMs + tickMs : 0
-      this.#heard = false
+      this.#silentMs = this.hasHeard ? 0 : this.#silentMs + tickMs
+      this.#awaitedMs = !this.hasHeard && this.#isAwaited() ? this.#awaitedMs + tickMs : 0
+      this.hasHeard = false
       if (this.#silentMs >= deadAfterMs || this.#awaitedMs >= hungAfterMs) return this.#died()
       // Planned first: a ping may find the carrier closed, and `stop` must then find the next tick to cancel.
       this.#cancelTick = this.#planTick()

@@ -5,12 +5,12 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import * as tls from 'node:tls'
 
-/** What Bun and Node from 22.15 on have, and the types of Node 20 lack. */
+/** The functions that Bun and Node from 22.15 on have, and the types of Node 20 lack. */
 interface Lists {
   readonly getCACertificates?: (this: void, kind: 'default' | 'system') => readonly string[]
 }
 
-/** Debian and most others; Red Hat; SUSE; Alpine and the BSDs. */
+/** The paths of the authorities on Debian and most others; Red Hat; SUSE; Alpine and the BSDs. */
 const BUNDLES = [
   '/etc/ssl/certs/ca-certificates.crt',
   '/etc/pki/tls/certs/ca-bundle.crt',
@@ -22,7 +22,10 @@ const CERTIFICATE = /-----BEGIN CERTIFICATE-----[\s\S]+?-----END CERTIFICATE----
 let usual: readonly string[] | undefined
 let isMore = false
 
-/** PEM of those that a dial has to name; `undefined`: the runtime knows them all. `own`: one more to trust. */
+/**
+ * Returns the PEM text of the authorities that a dial has to name. `undefined` if the runtime knows them all. `own`: one more
+ * to trust.
+ */
 export function authorities(own: string | undefined): string[] | undefined {
   usual ??= usualOnes()
   if (own !== undefined) return [...usual, own]
@@ -38,7 +41,7 @@ function usualOnes(): readonly string[] {
   return [...all]
 }
 
-/** Where the C library's programs look. NODE_EXTRA_CA_CERTS is Node's own, which a list of ours replaces. */
+/** Returns the files that programs of the C library read. NODE_EXTRA_CA_CERTS is Node's own, which a list of ours replaces. */
 function systemFiles(environment: NodeJS.ProcessEnv): readonly string[] {
   const { SSL_CERT_FILE, SSL_CERT_DIR, NODE_EXTRA_CA_CERTS } = environment
   const bundles = SSL_CERT_FILE ? [SSL_CERT_FILE] : BUNDLES

@@ -27,16 +27,16 @@ export type RawSocket = Bun.Socket<Connection>
 
 /** The listening side of a connection. */
 export interface Owner {
-  /** Shown instead of the certificate that it listens with. */
+  /** The context in place of the certificate of the listener. */
   context: SecureContext | undefined
   readonly admit: ((socket: Socket) => Pass | undefined) | undefined
   accept(socket: Socket, pass: Pass | undefined): SocketHandler
   failed(error: Error): void
-  /** `stop(true)` is closing connections: without FIN from the far side, which Bun does not tell apart. */
+  /** Whether `stop(true)` is closing connections: without FIN from the far side, which Bun does not distinguish. */
   isCutting: boolean
-  /** What ALPN answers to this offer; `undefined`: it is not answered. */
+  /** Returns the choice of ALPN. `undefined` for no choice. */
   readonly chooseProtocol?: ((offered: readonly string[]) => string | undefined) | undefined
-  /** `undefined`: not behind TLS. */
+  /** The start of TLS. `undefined` without TLS. */
   readonly securing: Securing | undefined
 }
 
@@ -46,18 +46,18 @@ export interface Dialling {
   reject(error: unknown): void
 }
 
-/** What is known of a connection from `accept` on, before TLS: see `ListenOptions.admit`. */
+/** The facts about a connection from `accept` on, before TLS: see `ListenOptions.admit`. */
 export interface Pass {
   /** The connection is closed. */
   left(): void
 }
 
-/** What this side has done to the connection. */
+/** The state of this side of the connection. */
 type Near =
   | 'open'
-  /** FIN was sent. */
+  /** The state after FIN was sent. */
   | 'ended'
-  /** Behind FIN: the kernel sends what it has, and nothing is read any more. */
+  /** The state after FIN in which the kernel sends what it has, and nothing is read any more. */
   | 'let go'
   | 'cut'
 
@@ -68,18 +68,18 @@ export class Connection implements Socket, Source, Lender {
   readonly mustVerify: boolean
   readonly owner: Owner | undefined
   pass: Pass | undefined
-  /** As `ServerHandshake.clientCa`. */
+  /** The authorities, as `ServerHandshake.clientCa`. */
   clientCa: string | undefined
   #asked: AskedCertificate | undefined
-  /** Why it is or will be closed, if not by FIN both ways. */
+  /** The error that closes or will close the connection. `undefined` for FIN in both directions. */
   failure: Error | undefined
   /** The dialling side gave up before it was up. */
   isUnwanted = false
-  /** Of a dial: as in `TlsOptions`. */
+  /** The pin of a dial, as in `TlsOptions`. */
   pin: string | undefined
-  /** What ALPN has to choose. */
+  /** The protocol that ALPN has to choose. */
   wantedProtocol: string | undefined
-  /** Of a dial: what it may resume, and where the next one finds its own. */
+  /** The TLS session that a dial may resume, and the place for the next one. */
   tlsSession: SessionSlot | undefined
   /** No TLS: what is read is what was sent. */
   isPlain = false
@@ -88,7 +88,7 @@ export class Connection implements Socket, Source, Lender {
   #isFarSideGone = false
   #wantsDrain = false
   readonly #reading = new Reading(this)
-  /** Once it was lent. */
+  /** The loan, after the first one. */
   #lending: Lending | undefined
 
   constructor(handler?: SocketHandler, dialling?: Dialling, mustVerify = false, owner?: Owner) {
@@ -188,7 +188,7 @@ export class Connection implements Socket, Source, Lender {
     if (!this.isCut) this.#reading.readOn()
   }
 
-  /** Bun read the far side's FIN. */
+  /** Called when Bun has read the far side's FIN. */
   farSideEnded(): void {
     if (this.#hasFarSideEnded || this.#lending?.putsFarEndOff()) return
     if (this.#isBroken) return this.broke()
@@ -214,7 +214,7 @@ export class Connection implements Socket, Source, Lender {
     return this.#lending?.isRead === true
   }
 
-  /** Its handler can do something with it, and this runtime can. */
+  /** Whether its handler and this runtime can splice. */
   get #maySplice(): boolean {
     return this.isPlain && this.handler?.spliceable !== undefined && accelerator?.isPossible === true
   }
@@ -262,11 +262,11 @@ export class Connection implements Socket, Source, Lender {
 
   // ── The end ────────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** TLS broke, or a handler threw: neither connection can be used any more. */
+  /** Called when TLS broke or a handler threw: the connection cannot be used any more. */
   failed(error: Error): void {
     this.failure = error
     this.terminate()
-    // What the system reports has a code; what a handler throws by mistake has none.
+    // An error of the system has a code; an error of a handler has none.
     if (!('code' in error)) this.owner?.failed(error)
   }
 
@@ -281,7 +281,7 @@ export class Connection implements Socket, Source, Lender {
     this.terminate()
   }
 
-  /** Bun has closed it. */
+  /** Called when Bun has closed the connection. */
   closed(error?: Error): void {
     const { dialling } = this
     this.pass?.left()

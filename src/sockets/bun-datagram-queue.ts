@@ -7,24 +7,24 @@ import { descriptorOf } from './descriptor.ts'
 
 /**
  * Datagrams of all sockets together in one turn of the event loop, about 2 ms of work. Bun 1.4.5 reads a UDP socket until
- * nothing is left, and from one that is flooded faster than it reads it never returns: every other connection of the
- * process would wait for as long. Beyond its part of this number the kernel drops what comes for a socket. What
- * is queued then is read, and dropped beyond another such part.
+ * nothing is left, and from one that is flooded faster than it reads it never returns: every other connection of the process
+ * would wait for as long. Beyond its part of this number the kernel drops what comes for a socket. Queued datagrams are read
+ * then, and dropped beyond another such part.
  */
 const MAX_PER_TURN = 256
 /** The least part of it that a socket has, however many are busy. Sockets with fewer datagrams in a turn are not busy. */
 const MIN_PER_TURN = 8
-/** Sockets that are opened again in one turn, at least: what gathers in their queues meanwhile is the next turn's work. */
+/** Sockets that are opened again in one turn, at least: what gathers in their queues in the meantime is the next turn's work. */
 const MIN_OPENED_PER_TURN = 4
 
 interface Platform {
   readonly SOL_SOCKET: number
   readonly SO_RCVBUF: number
-  /** Linux only: on others a flood is read until it ends. */
+  /** The options of a filter. Linux only: on other systems a flood is read until it ends. */
   readonly filter?: { readonly SO_ATTACH_FILTER: number; readonly SO_DETACH_FILTER: number }
 }
 
-/** Constants of the systems' own headers. On others everything stays as it is. */
+/** Constants of the systems' own headers. On others everything stays unchanged. */
 const PLATFORMS: Readonly<Record<string, Platform>> = {
   linux: {
     SOL_SOCKET: 1,
@@ -39,7 +39,7 @@ type SetOption = (fd: number, option: number, value: Int32Array | BigUint64Array
 
 let loading: Promise<SetOption | undefined> | undefined
 
-/** To be awaited before a socket is opened: then nothing can arrive in between. */
+/** Loads the control. Await it before a socket is opened, so that nothing can arrive in between. */
 export function loadQueueControl(): Promise<SetOption | undefined> {
   loading ??= load()
   return loading
@@ -47,11 +47,11 @@ export function loadQueueControl(): Promise<SetOption | undefined> {
 
 /** All sockets of this event loop: how much each may bring in one turn. */
 class QueueTurns {
-  /** What one socket may bring in this turn. */
+  /** The number of datagrams that one socket may read in this turn. */
   part: number = MAX_PER_TURN
-  /** Those that brought something in this turn. */
+  /** The queues that read something in this turn. */
   #heard: DatagramQueue[] = []
-  /** Those that are shut, in the order in which they will be opened. */
+  /** The closed queues, in the order in which they will be opened. */
   readonly #shut = new Set<DatagramQueue>()
   #isEndPlanned = false
   readonly #end: () => void = () => {
@@ -76,7 +76,7 @@ class QueueTurns {
     this.#planEnd()
   }
 
-  /** It is to be opened again in a later turn. */
+  /** Remembers a queue, to open it in a later turn. */
   shut(queue: DatagramQueue): void {
     this.#shut.add(queue)
   }
@@ -142,7 +142,7 @@ export class DatagramQueue {
 
 let addressOf: (view: BigUint64Array) => number = () => 0
 
-/** `struct sock_fprog`: the number of instructions, and where they are. */
+/** Makes a `struct sock_fprog`: the number of instructions, and their address. */
 function programOf(instructions: BigUint64Array): BigUint64Array {
   return new BigUint64Array([BigInt(instructions.length), BigInt(addressOf(instructions))])
 }
@@ -157,12 +157,12 @@ async function load(): Promise<SetOption | undefined> {
       setsockopt: { args: ['int', 'int', 'int', 'ptr', 'u32'], returns: 'int' },
     })
     addressOf = view => ffi.ptr(view)
-    // What it returns says no more than that the system gave less.
+    // Its result says only that the system gave less.
     return (fd, option, value) => {
       setsockopt(fd, platform.SOL_SOCKET, option, ffi.ptr(value), value.byteLength)
     }
   } catch {
-    // Everything stays as it is.
+    // Everything stays unchanged.
     return undefined
   }
 }

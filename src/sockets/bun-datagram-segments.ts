@@ -5,11 +5,11 @@
 import { copyBytes } from '../bytes.ts'
 import { openLibc } from '../libc.ts'
 
-/** One message of IPv6 less the headers of IP (40) and UDP (8), in whole datagrams. */
+/** The maximum size of a message over IPv6, less the headers of IP (40) and UDP (8), in whole datagrams. */
 const MOST_BYTES = 65_487
-/** UDP_MAX_SEGMENTS of the first kernels that had it; later ones take 128. */
+/** The maximum number of segments: UDP_MAX_SEGMENTS of the first kernels that had it; later ones accept 128. */
 const MOST_SEGMENTS = 64
-/** Fewer are not worth the copy. */
+/** The minimum number of segments that is worth the copy. */
 const LEAST_SEGMENTS = 4
 
 // Of the system's own headers; the same on x64 and arm64.
@@ -19,11 +19,11 @@ const MSG_DONTWAIT = 0x40
 const EAGAIN = 11
 const ECONNREFUSED = 111
 
-/** `struct msghdr`, its one `struct iovec`, and a `struct cmsghdr` with the size, one behind the other. */
+/** The size of `struct msghdr`, its one `struct iovec`, and a `struct cmsghdr` with the size, one after the other. */
 const HEADER_BYTES = 56
 const VECTOR_BYTES = 16
 const CONTROL_BYTES = 24
-/** Of the control message, without what rounds it up. */
+/** The length of the control message without padding. */
 const CONTROL_LENGTH = 18
 
 /** The kernel is full, or refuses for another reason: nothing of it was sent. */
@@ -39,13 +39,13 @@ export type SendSegments = (
 
 let loading: Promise<SendSegments | undefined> | undefined
 
-/** `undefined` where the system cannot do it. */
+/** Loads the function. `undefined` if the system does not have it. */
 export function loadSendSegments(): Promise<SendSegments | undefined> {
   loading ??= process.platform === 'linux' ? load() : Promise.resolve(undefined)
   return loading
 }
 
-/** Where the run of datagrams that can go as one message ends; `from` itself for one that is too short to be worth it. */
+/** Returns where the run of datagrams that can go as one message ends; `from` if the run is too short. */
 export function endOfRun(datagrams: readonly Uint8Array[], from: number): number {
   const size = datagrams[from]?.length ?? 0
   if (size === 0) return from

@@ -1,6 +1,6 @@
 // UDP on Bun: Bun.udpSocket behind the contract of datagram-socket.ts, and the public port of a tunnel.
 //
-// What Bun 1.4.5 does, each observed: a send throws what an earlier datagram met (ECONNREFUSED), and is not sent then;
+// Behaviour of Bun 1.4.5, each observed: a send throws what an earlier datagram met (ECONNREFUSED), and is not sent then;
 // `sendMany` says how many went before one failed, and does not say that it failed; `drain` also comes unasked.
 
 import type { Associate, DatagramSocketHandler } from '../datagram-socket.ts'
@@ -11,7 +11,8 @@ import { failure } from './gate.ts'
 
 /** A UDP port that any stranger may send to. */
 export interface BoundPort {
-  /** As `DatagramSocket.send`, to this address. */
+  readonly port: number
+  /** Sends datagrams, like `DatagramSocket.send`, to this address. */
   send(datagrams: readonly Uint8Array[], port: number, address: string): number
   close(): void
 }
@@ -105,6 +106,7 @@ export async function bindBun(options: BindOptions): Promise<BoundPort> {
   })
   queue = new DatagramQueue(raw, control)
   return {
+    port: raw.port,
     send(datagrams, port, address) {
       if (raw.closed) return datagrams.length
       const many = (rest: readonly Uint8Array[]) =>
@@ -146,12 +148,15 @@ function sentOf(many: () => number): number {
   try {
     return many()
   } catch {
-    // What an earlier datagram met; the next send tells what becomes of this one.
+    // An earlier datagram met the error; the next send tells the result of this one.
     return 0
   }
 }
 
-/** `undefined`: it cannot be sent. Tried twice, because the first time may tell what an earlier one met. */
+/**
+ * Whether a datagram was sent. `undefined` if it cannot be sent. Tried twice, because the first time may tell what an earlier
+ * one met.
+ */
 function isSentOf(one: () => boolean): boolean | undefined {
   for (let attempt = 0; attempt < 2; attempt++) {
     try {
@@ -163,7 +168,7 @@ function isSentOf(one: () => boolean): boolean | undefined {
   return undefined
 }
 
-/** Bun hands the error over in the place of the socket, whatever its types say. */
+/** Reports an error. Bun passes the error in the place of the socket, whatever its types say. */
 function refused(error: object, handler: DatagramSocketHandler): void {
   if (error instanceof Error && 'code' in error && error.code === 'ECONNREFUSED') handler.refused(error)
 }

@@ -1,4 +1,4 @@
-// What Bun calls: one object of functions for each kind of connection, whose state is in `data`.
+// The functions that Bun calls: one object for each kind of connection, whose state is in `data`.
 
 import { Connection, type Owner, type RawSocket } from './bun-connection.ts'
 import { peerKey, resumeSession, showCertificate } from './bun-tls.ts'
@@ -15,13 +15,13 @@ export interface ConnectionEvents {
   close(raw: RawSocket, error?: Error): void
   timeout(raw: RawSocket): void
   handshake?(raw: RawSocket, success: boolean, error: Error | null): void
-  /** Not in Bun's types: the server gave a ticket. */
+  /** Called with a ticket of the server; missing in Bun's types. */
   session?(raw: RawSocket, session: Uint8Array): void
-  /** Not in Bun's types: the hello offers protocols. `false`: ALPN is not answered. */
+  /** Called with the protocols that a hello offers; missing in Bun's types. `false`: ALPN is without a response. */
   alpnCallback?(raw: RawSocket, name: string | undefined, offered: Uint8Array): string | false
 }
 
-/** Longest TLS handshake of a visitor or client: before its end nothing else watches the connection. */
+/** The longest TLS handshake of a visitor or client: before its end nothing else watches the connection. */
 const HANDSHAKE_TIMEOUT_S = 10
 
 const SHARED_EVENTS = {
@@ -35,14 +35,14 @@ const SHARED_EVENTS = {
   end({ data: connection }: RawSocket) {
     connection.farSideEnded()
   },
-  /** TLS broke, or a handler threw. */
+  /** Called when TLS broke, or a handler threw. */
   error({ data: connection }: RawSocket, error: Error) {
     connection.failed(error)
   },
   close({ data: connection }: RawSocket, error?: Error) {
     connection.closed(error)
   },
-  /** Only a TLS handshake may time out. Bun calls this unasked too, of every accepted connection after 120 seconds. */
+  /** Called when a TLS handshake takes too long. Bun calls this unasked too, of every accepted connection after 120 seconds. */
   timeout({ data: connection }: RawSocket) {
     if (connection.handler === undefined) connection.terminate()
   },
@@ -83,7 +83,7 @@ export const TLS_DIAL_EVENTS: ConnectionEvents = {
 }
 
 /**
- * Of a socket on which TLS was begun: whatever happens is reported on the TLS one. Without this Bun also copies the
+ * The events of a socket on which TLS was begun: the TLS socket reports whatever happens. Without this Bun also copies the
  * encrypted bytes for us, a quarter of the CPU time of a download. It wants one handler at least.
  */
 export const ENCRYPTED_EVENTS = { drain(): void {} }
@@ -115,13 +115,13 @@ export const TLS_LISTEN_EVENTS: ConnectionEvents = {
   },
 }
 
-/** Of a listener that chooses protocols. */
+/** The events of a listener that chooses protocols. */
 export const ALPN_LISTEN_EVENTS: ConnectionEvents = {
   ...TLS_LISTEN_EVENTS,
   alpnCallback: (raw, _name, offered) => raw.data.owner?.chooseProtocol?.(protocolsIn(offered)) ?? false,
 }
 
-/** Of a connection whose beginning was read before TLS. */
+/** The events of a connection whose beginning was read before TLS. */
 export const SECURED_EVENTS: ConnectionEvents = {
   ...ALPN_LISTEN_EVENTS,
   open(raw: RawSocket) {
@@ -130,7 +130,7 @@ export const SECURED_EVENTS: ConnectionEvents = {
   },
 }
 
-/** What ALPN offers: names with their lengths in front, which the runtime has checked. */
+/** Returns the protocols of ALPN: names with their lengths before them, which the runtime has checked. */
 function protocolsIn(offered: Uint8Array): readonly string[] {
   const names: string[] = []
   for (let at = 0; at < offered.length; at += 1 + offered[at]!)
@@ -150,7 +150,7 @@ function isAdmitted(connection: Connection): boolean {
   const { owner } = connection
   if (owner?.admit === undefined) return true
   connection.pass = owner.admit(connection)
-  // It may have been cut for itself, too.
+  // It may have been cut for itself as well.
   if (connection.pass === undefined) connection.terminate()
   return !connection.isCut
 }

@@ -8,10 +8,10 @@ import type * as Quic from 'node:quic'
 import type { ServerTls } from './bun.ts'
 import { ignoreUnreachable } from './unreachable-peers.ts'
 
-/** Where a writer says when there is room again: a promise, or null when it has ended. */
+/** The property with which a writer says when there is room again: a promise, or null when it has ended. */
 export const DRAINS: unique symbol = Symbol.for('Stream.drainableProtocol') as never
 
-/** What the types do not have. */
+/** The methods that the types do not have. */
 interface Cutting {
   /** The answer is cut off with this code. */
   resetStream(code: bigint): void
@@ -24,7 +24,7 @@ interface Writer {
   readonly desiredSize: number | null
   /** Copies the bytes. False: there is no room, and none was taken. */
   writeSync(bytes: Uint8Array): boolean
-  /** -1: not now. */
+  /** Ends the stream; -1 if that is not possible now. */
   endSync(): number
   end(): Promise<unknown>
   [DRAINS](): Promise<unknown> | null
@@ -37,9 +37,9 @@ export type FieldValues = NodeJS.Dict<string | string[]>
 export interface QuicOptions {
   readonly hostname: string
   readonly port: number
-  /** Shown to visitors whose name has no other; `undefined`: their handshake fails. */
+  /** The certificate for visitors whose name has no other. `undefined`: their handshake fails. */
   readonly certificate: ServerTls | undefined
-  /** Requests under way on one connection. */
+  /** Requests in progress on one connection. */
   readonly maxStreams: number
   readonly maxHeadBytes: number
   readonly maxHeaderCount: number
@@ -49,22 +49,22 @@ export interface QuicOptions {
   readonly handshakeMs: number
 }
 
-/** QUIC on one UDP port. */
+/** A QUIC listener on one UDP port. */
 export interface QuicListening {
   readonly port: number
-  /** New handshakes for `name` show this certificate; `*` is for all others. */
+  /** Sets the certificate of new handshakes for `name`; `*` is for all others. */
   show(name: string, certificate: ServerTls): void
   /** Accepts no more connections. */
   stop(): void
-  /** Cuts those that are open, too. */
+  /** Cuts those that are open as well. */
   cut(): void
 }
 
-/** The bytes that may be on their way up before the code here has read them; see `HELD_BYTES` for what it keeps then. */
+/** The bytes that may be in transit up before the code here has read them; see `HELD_BYTES` for what it keeps then. */
 const WINDOW_BYTES = 262_144
-/** A visitor that is gone without a word: its connection is closed after so many seconds of silence. */
+/** A visitor that is gone without a word: its connection is closed after this many seconds of silence. */
 const SILENT_SECONDS = 30
-/** QUIC's own fields have 16 bits. */
+/** The maximum number of connections: QUIC's own fields have 16 bits. */
 const MOST_CONNECTIONS = 65_535
 const ALL_NAMES = '*'
 
@@ -89,7 +89,7 @@ export async function listenQuic(
     handshakeTimeout: options.handshakeMs,
     application: {
       maxHeaderPairs: options.maxHeaderCount,
-      // Those that are a little too long get an answer that says so.
+      // Heads that are a little too long get a response that says so.
       maxHeaderLength: 4 * options.maxHeadBytes,
       // No table that grows: each head stands for itself.
       qpackMaxDTableCapacity: 0,
@@ -103,7 +103,7 @@ export async function listenQuic(
       maxIdleTimeout: SILENT_SECONDS,
     },
   })
-  // What goes wrong with the port comes with `closed`, and `listen` has no error then.
+  // A fault of the port comes with `closed`, and `listen` has no error then.
   let fault: unknown
   endpoint.closed.catch((error: unknown) => {
     fault = error
@@ -138,7 +138,7 @@ function entryOf({ cert, key }: ServerTls): Quic.SNIEntry {
   return { keys: [createPrivateKey(key)], certs: chain.map(pem => Buffer.from(pem)) }
 }
 
-/** What the runtime lacks; `undefined`: a request went through it and back as a server needs it. */
+/** Returns what the runtime lacks. `undefined` if a request and its response passed as a server needs it. */
 export async function quicFault(certificate: ServerTls): Promise<string | undefined> {
   let listening: QuicListening | undefined
   try {

@@ -6,29 +6,29 @@ import { boundReceiving } from './receive-buffer.ts'
 
 /**
  * A read of this size is bulk. Bun reads 512 KB at a time, and up to eleven times in a row from a socket that has
- * more: with two such processes in a chain, small answers beside a download took 5 ms at the median, and 0.3 ms since
+ * more: with two such processes in a chain, small responses next to a download took 5 ms at the median, and 0.3 ms since
  * bulk yields (`benchmarks/speed.ts --only beside`).
  */
 const BULK_READ_BYTES = 131_072
 const SMALL_READ_BYTES = 16_384
-/** How long bulk waits while small reads happen: 512 KB a millisecond is still 500 MB/s. */
+/** The pause of a large transfer in milliseconds while small reads happen: 512 KB a millisecond is still 500 MB/s. */
 const POLITE_PAUSE_MS = 1
-/** How many small reads there were when bulk last looked. */
+/** The number of small reads at the last check by a large transfer. */
 let smallReadsSeen = 0
 
 /**
- * Bulk connections read in one turn of the event loop: a read of 512 KB takes some 0.15 ms, of which 200 would be 30. With
- * 16, a turn of 4 ms still reads 2 GB/s.
+ * The number of large connections that are read in one turn of the event loop: a read of 512 KB takes some 0.15 ms, so 200
+ * would take 30 ms. With 16, a turn of 4 ms still reads 2 GB/s.
  */
 const BULK_READS_PER_TURN = 16
-/** Those that have more to be read, in the order of their turns. */
+/** The connections with more to read, in the order of their turns. */
 const waitingForTurn = new Set<Reading>()
 let isTurnPlanned = false
 
-/** What is read. */
+/** A source of bytes. */
 export interface Source {
   readonly raw: { pause(): unknown; resume(): unknown }
-  /** Another thread reads it. */
+  /** Whether another thread reads it. */
   readonly isRead: boolean
   /** The next bytes of bulk, or of what `requestTurn` was called for, are not read yet. */
   spliceable(): void
@@ -38,11 +38,14 @@ export interface Source {
 
 export class Reading {
   readonly #source: Source
-  /** By the handler. */
+  /** Whether the handler has paused it. */
   #isPaused = false
-  /** Others have their turn first. */
+  /** Whether others have their turn first. */
   #isYielding = false
-  /** Of many streams: a large read may be many small answers, which nothing may hold up. Its session takes them in turns. */
+  /**
+   * Whether it carries many streams: a large read may be many small responses, which nothing may delay. Its session takes them
+   * in turns.
+   */
   isShared = false
   /** The last read was bulk. */
   isBulk = false
@@ -67,7 +70,7 @@ export class Reading {
     else this.#source.raw.resume()
   }
 
-  /** So many bytes were read. */
+  /** Called when `count` bytes were read. */
   arrived(count: number): void {
     const isLarge = count >= BULK_READ_BYTES
     this.isBulk = isLarge && !this.isShared
@@ -76,19 +79,19 @@ export class Reading {
     else if (count < SMALL_READ_BYTES) smallReads[0]!++
   }
 
-  /** Has `spliceable` called before the next read. */
+  /** Asks for a call of `spliceable` before the next read. */
   requestTurn(): void {
     if (this.#isYielding || this.#isPaused || this.#source.isRead) return
     this.#source.raw.pause()
     this.#nextTurn(0)
   }
 
-  /** It is the main thread's again. */
+  /** Called when it belongs to the main thread again. */
   readOn(): void {
     if (!this.#isPaused && !this.#isYielding) this.#source.raw.resume()
   }
 
-  /** From now on the kernel keeps no more for it than for any other bulk. */
+  /** Called when the kernel stores no more for it than for any other large transfer. */
   bound(): void {
     if (this.#isBounded) return
     this.#isBounded = true
@@ -98,7 +101,7 @@ export class Reading {
 
   /**
    * Lets the other sockets have their turn before this one is read again: the next tick, or a moment later while others read
-   * small pieces. Those are requests and answers, and cores that bulk keeps busy come late.
+   * small pieces. Small reads are requests and responses, and cores that large transfers keep busy come late.
    */
   #yield(): void {
     if (this.#isYielding || this.#isPaused) return
@@ -114,7 +117,7 @@ export class Reading {
     else setImmediate(() => this.turn())
   }
 
-  /** Its turn has come. */
+  /** Called when its turn has come. */
   turn(): void {
     this.#isYielding = false
     if (this.#isPaused) return

@@ -1,5 +1,5 @@
-// What Bun's TLS does and its published types lack, in one file (QUIC, which is optional, has its own: bun-quic.ts). Each was tried
-// with Bun 1.4.5; `tlsFault` tries the first again before a server depends on it.
+// Features of Bun's TLS that its published types lack, in one file (QUIC, which is optional, has its own: bun-quic.ts). Each
+// was tried with Bun 1.4.5; `tlsFault` tries the first again before a server depends on it.
 //
 // - `upgradeTLS({ isServer, initialData, tls: { secureContext } })` speaks TLS on a connection whose first bytes were read
 //   already. The connection below still reports encrypted bytes, and its close. `reload` would change the handlers of all
@@ -18,7 +18,7 @@ import type { ServerHandshake } from '../socket.ts'
 import type { Connection, RawSocket } from './bun-connection.ts'
 import type { ConnectionEvents } from './bun-events.ts'
 
-/** Bun's own: nothing to look into. */
+/** A context of Bun, which is opaque. */
 export type SecureContext = object
 
 interface UntypedSocket {
@@ -38,10 +38,10 @@ interface UntypedSocket {
   }): unknown
 }
 
-/** As they are on the wire. */
+/** The versions as numbers of the protocol. */
 const VERSIONS = { '1.2': 0x0303, '1.3': 0x0304 } as const
 
-/** For the TLS options of a listener. */
+/** Returns the TLS option of a listener for the lowest version. */
 export const lowestVersion = (version: keyof typeof VERSIONS): object => ({ minVersion: VERSIONS[version] })
 
 /** Throws OpenSSL's error for a certificate that cannot be used. */
@@ -56,7 +56,10 @@ export function showCertificate(raw: object, context: SecureContext): void {
   untyped(raw).setKeyCert(context)
 }
 
-/** Before the handshake of a dialled connection. One that the server does not know any more becomes a full handshake. */
+/**
+ * Sets the session before the handshake of a dialled connection. A session that the server does not know any more becomes a
+ * full handshake.
+ */
 export function resumeSession(raw: RawSocket, session: Uint8Array): void {
   untyped(raw).setSession?.(session)
 }
@@ -66,7 +69,7 @@ export function peerKey(raw: RawSocket): KeyObject | undefined {
   return untyped(raw).getPeerX509Certificate?.()?.publicKey
 }
 
-/** What the far side showed; `undefined`: no certificate. */
+/** Returns the certificate of the far side. `undefined` if it showed none. */
 export function peerCertificate(raw: RawSocket): X509Certificate | undefined {
   return untyped(raw).getPeerX509Certificate?.()
 }
@@ -91,7 +94,7 @@ export function beginTls(
   })
 }
 
-/** For one round trip over the loopback, on a machine that is very busy. */
+/** The time in milliseconds for one round trip over the loopback, on a very busy machine. */
 const CHECK_TIMEOUT_MS = 5_000
 
 /**

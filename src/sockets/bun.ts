@@ -1,10 +1,10 @@
 // Byte connections on Bun: Bun.connect and Bun.listen behind the contract of socket.ts.
 //
-// What Bun 1.4.5 does, each observed: `end()` closes at once, `shutdown()` is the half-close; `write` returns -1 on a
-// dead connection; `drain` also comes unasked; `close` may come from within `terminate` and may lack its error;
-// a TLS dial resolves before the handshake; `tls: {}` means no TLS at all; a unix socket cannot send RST.
-// `upgradeTLS` leaves the socket below telling of the encrypted bytes, and does nothing on one that is TLS already.
-// `localhost` is dialled on both address families, and TCP_NODELAY is set on every connection, by Bun itself.
+// Behaviour of Bun 1.4.5, each observed: `end()` closes at once, `shutdown()` is the half-close; `write` returns -1 on a dead
+// connection; `drain` also comes unasked; `close` may come from within `terminate` and may lack its error; a TLS dial resolves
+// before the handshake; `tls: {}` means no TLS at all; a unix socket cannot send RST. `upgradeTLS` leaves the socket below
+// telling of the encrypted bytes, and does nothing on one that is TLS already. `localhost` is dialled on both address families,
+// and TCP_NODELAY is set on every connection, by Bun itself.
 
 import { deferred } from '../deferred.ts'
 import { freeDescriptors } from '../descriptors.ts'
@@ -26,20 +26,20 @@ import type { InheritedSocket } from './inherited.ts'
 import { Securing } from './securing.ts'
 import { sessionSlot } from './tls-sessions.ts'
 
-/** What a listener shows and accepts. */
+/** The TLS of a listener. */
 export interface ServerTls {
-  /** PEM. */
+  /** The certificate chain as PEM. */
   readonly cert: string
   readonly key: string
-  /** Default `1.2`. */
+  /** The oldest version. Default `1.2`. */
   readonly minVersion?: '1.2' | '1.3'
-  /** Of TLS 1.2, by their OpenSSL names. Default `FORWARD_SECRET_CIPHERS`. */
+  /** The ciphers of TLS 1.2, by their OpenSSL names. Default `FORWARD_SECRET_CIPHERS`. */
   readonly ciphers?: string
 }
 
 /**
- * Forward secrecy and authenticated encryption: what RFC 9325 section 4.2 recommends for TLS 1.2. Left to itself, Bun
- * takes RSA key exchange and CBC, too.
+ * The ciphers with forward secrecy and authenticated encryption that RFC 9325 section 4.2 recommends for TLS 1.2. Left to
+ * itself, Bun takes RSA key exchange and CBC as well.
  */
 export const FORWARD_SECRET_CIPHERS: string = [
   'ECDHE-ECDSA-AES128-GCM-SHA256',
@@ -53,17 +53,20 @@ export const FORWARD_SECRET_CIPHERS: string = [
 export interface ListenOptions<P extends Pass = Pass> {
   /** Address to bind. Default `0.0.0.0`. */
   readonly hostname?: string
-  /** 0 takes any free port. */
+  /** The port; 0 for any free port. */
   readonly port?: number
-  /** Other processes of this user may listen on the port, too, if they say the same: each connection comes to one. Default `false`. */
+  /**
+   * Whether other processes of this user may also listen on the port, if they set it: each connection goes to one of them.
+   * Default `false`.
+   */
   readonly sharesPort?: boolean
-  /** Path of a unix socket, instead of hostname and port. */
+  /** The path of a unix socket, instead of hostname and port. */
   readonly unix?: string
   /** A socket that listens already, instead of these; it belongs to the listener from now on. */
   readonly inherited?: InheritedSocket | undefined
-  /** With it every connection is TLS, and `accept` is called after the handshake. */
+  /** The TLS of every connection; `accept` is called after the handshake. */
   readonly tls?: ServerTls
-  /** What ALPN answers to what a hello offers; `undefined`: it is not answered. Default: never. Only with `tls`. */
+  /** Returns the protocol to choose from the offer of a hello. `undefined` for none. Default: never. Only with `tls`. */
   chooseProtocol?(offered: readonly string[]): string | undefined
   /** The system accepted a connection; TLS has not begun. `undefined`: it is cut at once. Default: all come in. */
   admit?(socket: Socket): P | undefined
@@ -76,7 +79,7 @@ export interface ListenOptions<P extends Pass = Pass> {
 export interface Listening {
   /** The port bound; 0 for a unix socket. */
   readonly port: number
-  /** Of the listening socket; `undefined`: it is closed. */
+  /** The descriptor of the listening socket. `undefined` if it is closed. */
   readonly descriptor: number | undefined
   /** Takes no more connections. `closeActive` also cuts those that are open. */
   stop(closeActive?: boolean): void
@@ -124,7 +127,7 @@ async function dialStraight(
 
 const NONE_FREE = 'this process has no free descriptors'
 
-/** Bun 1.4.5 calls a dial refused for which it had no descriptor. */
+/** Whether a dial was refused. Bun 1.4.5 also says so of a dial without a free descriptor. */
 function isRefused(error: unknown): boolean {
   return error instanceof Error && 'code' in error && error.code === 'ECONNREFUSED'
 }
@@ -160,7 +163,7 @@ async function dialVia(
   }
 }
 
-/** Resolves once what `begin` began is up, unless the signal says before that it is not wanted any more. */
+/** Resolves once what `begin` started is up, unless the signal says before that it is not wanted any more. */
 async function wanted(
   signal: AbortSignal | undefined,
   address: Address,
@@ -205,7 +208,7 @@ export function listenBun<P extends Pass>(options: ListenOptions<P>): Listening 
   const tlsEvents = options.chooseProtocol === undefined ? TLS_LISTEN_EVENTS : ALPN_LISTEN_EVENTS
   const rest = {
     allowHalfOpen: true,
-    // What `data` of each accepted socket is until `open` replaces it.
+    // The `data` of each accepted socket until `open` replaces it.
     data: owner as never,
     socket: tls ? tlsEvents : PLAIN_LISTEN_EVENTS,
     ...(tls && { tls: bunTls(tls) }),
@@ -255,7 +258,7 @@ function bunTls({
   return { cert, key, ciphers, ...lowestVersion(minVersion) }
 }
 
-/** As the command line is started: reading them here would take 15 ms of a start. */
+/** Whether the process was started with the authorities of the system: to read them here would take 15 ms of the start. */
 const KNOWS_SYSTEM: boolean = process.execArgv.includes('--use-system-ca')
 
 async function dialTls({

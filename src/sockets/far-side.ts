@@ -8,15 +8,15 @@ import { loadFfi, openLibc } from '../libc.ts'
 
 const SYMBOLS = { getpeername: { args: ['i32', 'ptr', 'ptr'], returns: 'i32' } } as const
 
-/** Room for any address. */
+/** The room for any address. */
 const ADDRESS_BYTES = 128
 
-/** `null`: the end that Bun reports is believed. */
+/** The check. `null`: the end that Bun reports is believed. */
 let check: ((descriptor: number) => boolean) | null | undefined
 
 /**
- * `false` after a reset, whichever call got its error. Only for a connection on which this side has not sent FIN: one that
- * ended both ways has no far side either. Always `true` outside of Linux.
+ * Whether the far side is there. `false` after a reset, whichever call got its error. Only for a connection on which this side
+ * has not sent FIN: one that ended both ways has no far side either. Always `true` outside of Linux.
  */
 export function hasFarSide(descriptor: number): boolean {
   if (check === undefined) check = open()

@@ -10,9 +10,9 @@ export class Gate implements SocketHandler {
   readonly #over = deferred<Uint8Array>()
   #socket: Socket | undefined
   #state: 'opening' | 'handing over' | 'open' | 'failed' = 'opening'
-  /** What came for the handler before it can know its socket. */
+  /** The bytes for the handler that came before it can know its socket. */
   #early: Uint8Array[] = []
-  /** What the handler threw over these. */
+  /** The error that the handler threw for these bytes. */
   #thrown: Error | undefined
 
   constructor(opening: Opening, handler: SocketHandler) {

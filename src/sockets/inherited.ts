@@ -21,19 +21,19 @@ const F_GETFL = 3
 const F_SETFL = 4
 const O_NONBLOCK = isMac ? 0x4 : 0x800
 const ADDRESS_BYTES = 128
-/** `::1`. */
+/** The address `::1`. */
 const LOOPBACK = Buffer.from([...new Uint8Array(15), 1])
 
-/** One of them. */
+/** An inherited socket. */
 export interface InheritedSocket {
   readonly descriptor: number
   readonly port: number
-  /** Only this machine reaches it. */
+  /** Whether only this machine reaches it. */
   readonly isLocal: boolean
 }
 
 /**
- * What this descriptor is. Commands that this process runs do not get it, and accepting never blocks. Throws
+ * Returns what this descriptor is. Commands that this process runs do not get it, and accepting never blocks. Throws
  * `LISTENERS_INVALID` when it is not a TCP socket that listens, or when this runtime cannot find out.
  */
 export function inheritedSocket(descriptor: number): InheritedSocket {
@@ -53,7 +53,7 @@ export function inheritedSocket(descriptor: number): InheritedSocket {
   return { descriptor, port: address[2]! * 256 + address[3]!, isLocal }
 }
 
-/** It listens no more here. */
+/** Stops listening on it in this process. */
 export function closeInherited({ descriptor }: InheritedSocket): void {
   try {
     closeSync(descriptor)

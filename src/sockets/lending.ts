@@ -2,11 +2,11 @@
 
 import type { LentWays, Loan, LoanFault } from '../socket.ts'
 
-/** What a lent connection does once it is back. */
+/** The operations of a lent connection once it is back. */
 export interface Lender {
   end(): void
   farSideEnded(): void
-  /** It is gone: its handler is called. */
+  /** Called when it is gone: calls its handler. */
   reportClosed(): void
   /** A handler threw. */
   failed(error: Error): void
@@ -14,7 +14,7 @@ export interface Lender {
   broke(): void
   /** Bytes of it were lost. */
   lose(): void
-  /** Is read again, unless its handler or bulk pauses it. */
+  /** Resumes reading, unless its handler or a large transfer pauses it. */
   readOn(): void
 }
 
@@ -22,10 +22,10 @@ type Stop = () => void
 
 export class Lending {
   readonly #lender: Lender
-  /** Ask for each way back; `undefined`: it is here. */
+  /** The requests to return each direction. `undefined` if it is not lent. */
   #reading: Stop | undefined
   #writing: Stop | undefined
-  /** What happened meanwhile. */
+  /** Whether an end arrived during the loan. */
   #isEndDue = false
   #isFarEndDue = false
   #isCloseDue = false

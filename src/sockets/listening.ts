@@ -18,12 +18,12 @@ const SOCK_STREAM = 1
 const SOCK_CLOEXEC_NONBLOCK = 0x80800
 const SOL_SOCKET = 1
 const SO_REUSEADDR = 2
-/** As Bun has it. */
+/** The backlog, the same as Bun's. */
 const BACKLOG = 512
 
 /**
- * Its descriptor; Linux only. `undefined`: the port is in use, or not to be had with the rights of this process. Rejects when no
- * address is known for `hostname`, or when this runtime makes no foreign calls.
+ * Returns the descriptor of a listening socket; Linux only. `undefined`: the port is in use, or not to be had with the rights
+ * of this process. Rejects when no address is known for `hostname`, or when this runtime makes no foreign calls.
  */
 export async function listeningSocket(hostname: string, port: number): Promise<number | undefined> {
   const { address } = await lookup(hostname)
@@ -52,7 +52,7 @@ function ipv4Name(address: string, port: number): Uint8Array {
   )
 }
 
-/** Without a zone. */
+/** Returns a `sockaddr_in6` without a zone. */
 function ipv6Name(address: string, port: number): Uint8Array {
   const name = new Uint8Array(28)
   name.set([AF_INET6, 0, port >> 8, port & 255])

@@ -4,7 +4,7 @@
 // each write is a copy, and none is taken before the one before it reached the kernel.
 
 import { readSync } from 'node:fs'
-import { connect, isIP, type Socket as NetSocket } from 'node:net'
+import { connect, createServer, isIP, type Socket as NetSocket } from 'node:net'
 import { createSecureContext, type SecureContext, connect as secure } from 'node:tls'
 import { copyOf } from '../bytes.ts'
 import { deferred } from '../deferred.ts'
@@ -14,10 +14,12 @@ import { failure } from './gate.ts'
 import { pinFault, protocolFault } from './pin.ts'
 import { sessionSlot } from './tls-sessions.ts'
 
-/** Most that is copied and queued at once. */
+/** The maximum number of bytes that are copied and queued at once. */
 const MAX_WRITE_BYTES = 1_048_576
 
-/** Node asks the system's resolver for `localhost`, which may know one family only. Browsers try both; so do we. */
+/**
+ * The addresses of `localhost`. Node asks the system's resolver, which may know one family only. Browsers try both; so do we.
+ */
 const LOCALHOST = ['::1', '127.0.0.1']
 
 /** Opens a connection. Fails with Node's error: `ECONNREFUSED`, `ENOTFOUND`, `ERR_TLS_CERT_ALTNAME_INVALID`, … */
@@ -40,6 +42,42 @@ export const dialNode: Dial = async (address, handler, signal) => {
     raw.destroy()
     throw error
   }
+}
+
+/** Listens there. Rejects with Node's error, such as `EADDRINUSE`. */
+export function listenNode(
+  host: string,
+  port: number,
+  accept: (socket: Socket) => SocketHandler,
+): Promise<{ readonly port: number; close(): void }> {
+  const open = new Set<NetSocket>()
+  const server = createServer({ allowHalfOpen: true, noDelay: true }, raw => {
+    open.add(raw)
+    raw.on('close', () => open.delete(raw))
+    let handler: SocketHandler | undefined
+    // The first event comes after this turn of the event loop.
+    const connection = new Connection(raw, raw, {
+      received: bytes => handler?.received(bytes),
+      drained: () => handler?.drained(),
+      ended: () => handler?.ended(),
+      closed: error => handler?.closed(error),
+    })
+    handler = accept(connection)
+  })
+  return new Promise((resolve, reject) => {
+    server.once('error', reject)
+    server.listen({ host, port, exclusive: true }, () => {
+      server.off('error', reject).on('error', () => {})
+      const address = server.address()
+      resolve({
+        port: typeof address === 'object' && address !== null ? address.port : port,
+        close() {
+          server.close()
+          for (const raw of open) raw.resetAndDestroy()
+        },
+      })
+    })
+  })
 }
 
 async function dialStraight(
@@ -92,7 +130,7 @@ async function introduced(
   }
 }
 
-/** The first of the hosts that answers. */
+/** The first of the hosts that responses. */
 async function dialAny(
   hosts: readonly string[],
   port: number,
@@ -148,7 +186,7 @@ async function secured(
   }
 }
 
-/** Reading the authorities takes longer than a handshake, so dials with the same options share it. */
+/** The contexts by options: to read the authorities takes longer than a handshake, so dials with the same options share it. */
 const contexts = new WeakMap<TlsOptions, SecureContext>()
 
 function contextOf(options: TlsOptions): SecureContext {
@@ -196,7 +234,7 @@ class Connection implements Socket {
   #peerEnded = false
   #isTerminated = false
   #isClosed = false
-  /** Why it is or will be closed, if not by FIN both ways. */
+  /** The error that closes or will close it. `undefined` for FIN in both directions. */
   #failure: Error | undefined
   readonly #handler: SocketHandler
   readonly #written: () => void
@@ -264,7 +302,7 @@ class Connection implements Socket {
     else this.#raw.resetAndDestroy()
   }
 
-  /** Node only dials here. */
+  /** Returns nothing: Node only dials here. */
   endpoints(): Endpoints | undefined {
     const { remoteAddress, remotePort = 0, localAddress, localPort = 0 } = this.#raw
     if (remoteAddress === undefined || localAddress === undefined) return undefined
@@ -287,7 +325,10 @@ class Connection implements Socket {
     this.#socket.resume()
   }
 
-  /** What a handler throws costs it its connection. On the event loop it would end the process. */
+  /**
+   * Calls a handler. If it throws, its connection ends, because on the event loop the error would end the process. On the event
+   * loop it would end the process.
+   */
   #tell(event: () => void): void {
     try {
       event()
@@ -328,7 +369,7 @@ function wasReset(raw: NetSocket, hasEnded: boolean): boolean {
   }
 }
 
-/** It is joined to itself: see `isRefusedAsOwn` of bun-connection.ts. */
+/** Whether the connection is joined to itself: see `isRefusedAsOwn` of bun-connection.ts. */
 function isOwn({ localPort, remotePort, localAddress, remoteAddress }: NetSocket): boolean {
   return localPort === remotePort && localAddress === remoteAddress
 }

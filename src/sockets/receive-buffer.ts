@@ -3,9 +3,10 @@
 import { loadFfi, openLibc } from '../libc.ts'
 
 /**
- * Linux lets a receive buffer grow to `tcp_rmem`, which is 32 MB in 6.18. A stalled stream fills one of them at each end of
- * its link, two send buffers of up to 4 MB (`tcp_wmem`) and two pipes: 13 to 15.6 MB with this, and 71 to 74 MB without. Over
- * 100 ms with 1 % loss a download has 0.88 of plain TCP, with 5 MB 1.17; on loopback it is as fast as without a bound (docs/performance.md).
+ * The size of a receive buffer. Linux lets one grow to `tcp_rmem`, which is 32 MB in 6.18. A stalled stream fills one of them
+ * at each end of its link, two send buffers of up to 4 MB (`tcp_wmem`) and two pipes: 13 to 15.6 MB with this, and 71 to 74 MB
+ * without. Over 100 ms with 1 % loss a download has 0.88 of plain TCP, with 5 MB 1.17; on loopback it is as fast as without a
+ * bound (docs/performance.md).
  */
 const RECEIVE_BYTES = 3_145_728
 
@@ -19,22 +20,27 @@ const AF_UNIX = 1
 const SOCK_STREAM_CLOEXEC = 0x80001
 const SOL_SOCKET = 1
 const SO_RCVBUF = 8
-/** Beyond `net.core.rmem_max`, with CAP_NET_ADMIN only: root, but not of every container. */
+/** The option to go beyond `net.core.rmem_max`, with CAP_NET_ADMIN only: root, but not of every container. */
 const SO_RCVBUFFORCE = 33
 const IPPROTO_TCP = 6
 const TCP_WINDOW_CLAMP = 10
 
 /** The kernel doubles it, for its own use; most of that is data. */
 const ASKED = int(RECEIVE_BYTES / 2)
-/** Else the window stays as small as it is at that moment: 350 KB were seen, where 100 Mbit/s over 100 ms need 1.25 MB. */
+/**
+ * The window clamp. Without it the window stays as small as it is at that moment: 350 KB were seen, where 100 Mbit/s over 100
+ * ms need 1.25 MB.
+ */
 const WINDOW = int(RECEIVE_BYTES)
 
-/** `null`: not on this system, or not with this build of the runtime. */
+/** The system calls. `null` if this system or this build of the runtime does not have them. */
 let calls: ReturnType<typeof open> | null | undefined
 /** The option that gives this process such a buffer. `null`: none, the system's own bound stays. `undefined`: not known yet. */
 let option: number | null | undefined
 
-/** Once for each connection, when it turns out to be bulk. Without effect outside of Linux. */
+/**
+ * Bounds the receive buffer of a connection, once, when it turns out to be a large transfer. Without effect outside of Linux.
+ */
 export function boundReceiving(descriptor: number): void {
   if (calls === undefined) calls = openOrNull()
   if (calls === null) return
@@ -46,8 +52,8 @@ export function boundReceiving(descriptor: number): void {
 }
 
 /**
- * Tried on a socket of its own: a buffer that was set to less than asked for would not grow any more. `rmem_max` says it too, but
- * services (`ProcSubset=pid`) and containers do not see it.
+ * Returns the option that is permitted, tried on a socket of its own: a buffer that was set to less than asked for would not
+ * grow any more. `rmem_max` says it too, but services (`ProcSubset=pid`) and containers do not see it.
  */
 function permitted({ libc, ffi }: ReturnType<typeof open>): number | null | undefined {
   const trial = libc.socket(AF_UNIX, SOCK_STREAM_CLOEXEC, 0)
@@ -76,7 +82,7 @@ function open() {
   return { ffi, libc: openLibc(ffi, SYMBOLS) }
 }
 
-/** With a buffer of its own: the runtime moves a smaller array when something asks for its `buffer` later. */
+/** Returns a number with a buffer of its own: the runtime moves a smaller array when something asks for its `buffer` later. */
 function int(value: number): Int32Array {
   return new Int32Array(new ArrayBuffer(4)).fill(value)
 }

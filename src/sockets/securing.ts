@@ -14,7 +14,7 @@ export class Securing {
     this.#failed = failed
   }
 
-  /** See `Socket.secure`. */
+  /** Begins TLS on a connection; see `Socket.secure`. */
   secure(below: Connection, first: Uint8Array, handshake: ServerHandshake): void {
     const { protocol } = handshake
     const secured = new Connection(undefined, undefined, false, {
@@ -27,7 +27,7 @@ export class Securing {
       securing: undefined,
     })
     secured.clientCa = handshake.clientCa
-    // What its listener admitted is the connection below: that one gives the pass back.
+    // Its listener admitted the connection below: that one returns the pass.
     secured.pass = { left: () => this.#all.delete(secured) }
     this.#all.add(secured)
     below.resume()

@@ -4,7 +4,7 @@ import type { Address, TlsOptions } from '../socket.ts'
 
 /** The last session with one address. */
 export interface SessionSlot {
-  /** As the runtime wrote it. */
+  /** The session as the runtime wrote it. */
   session: Uint8Array | undefined
 }
 
@@ -13,12 +13,12 @@ interface Known extends SessionSlot {
 }
 
 /**
- * By the object of the options: what verified a certificate once holds for its sessions, so that dials with other options
- * must not resume them. One address each, as callers have it; another one begins anew.
+ * The sessions by the object of the options: the checks of a certificate also hold for its sessions, so dials with other
+ * options must not resume them. One address each, as callers have it; another one begins again.
  */
 const slots = new WeakMap<TlsOptions, Known>()
 
-/** `undefined`: the address has no TLS. */
+/** Returns the slot for an address. `undefined` if the address has no TLS. */
 export function sessionSlot({ host, port, unix, tls }: Address): SessionSlot | undefined {
   if (tls === undefined) return undefined
   const endpoint = unix ?? `${host ?? 'localhost'}:${port}`

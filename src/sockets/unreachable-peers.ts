@@ -4,18 +4,19 @@ import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { loadFfi, openLibc } from '../libc.ts'
 
 const SYMBOLS = { setsockopt: { args: ['i32', 'i32', 'i32', 'ptr', 'u32'], returns: 'i32' } } as const
-/** Level and option: IP_RECVERR, IPV6_RECVERR. */
+/** The level and option of IP_RECVERR and IPV6_RECVERR. */
 const OPTIONS = [
   [0, 11],
   [41, 25],
 ] as const
-/** Of a line of `/proc/self/net/udp`: the local address, and the socket's number. */
+/** The column of the local address in a line of `/proc/self/net/udp`. */
 const LOCAL = 1
 const INODE = 9
 
 /**
- * Bun asks for such errors on each UDP socket. Its QUIC then sends one datagram a second until all of them are read: 900 visitors that
- * left in three seconds kept the others out for 20 s. Without effect outside of Linux, where sockets without a peer do not get them.
+ * Turns off the errors that Bun asks for on each UDP socket. Its QUIC then sends one datagram a second until all of them are
+ * read: 900 visitors that left in three seconds kept the others out for 20 s. Without effect outside of Linux, where sockets
+ * without a peer do not get them.
  */
 export function ignoreUnreachable(port: number): void {
   if (process.platform !== 'linux') return
@@ -45,7 +46,7 @@ function descriptorsOf(port: number): number[] {
     .filter(descriptor => sockets.has(linkOf(descriptor)))
 }
 
-/** Empty for one that was closed meanwhile. */
+/** Returns the link of a descriptor. Empty if it was closed in the meantime. */
 function linkOf(descriptor: number): string {
   try {
     return readlinkSync(`/proc/self/fd/${descriptor}`)

@@ -7,7 +7,7 @@ const SYMBOLS = { recv: { args: ['i32', 'ptr', 'u64', 'i32'], returns: 'i64' } }
 const MSG_PEEK = 0x2
 const MSG_DONTWAIT = process.platform === 'darwin' ? 0x80 : 0x40
 
-/** `null`: it is not known here. */
+/** The check. `null` if it is not possible here. */
 let check: ((descriptor: number) => boolean) | null | undefined
 
 /** Costs about 0.5 µs. Always `false` on Node, and outside of Linux and macOS. */

@@ -1,4 +1,4 @@
-// Certificates kept in memory: for tests and for servers that may order anew after every start.
+// Certificates kept in memory: for tests and for servers that may order again after every start.
 
 import { TunnelError } from '../errors.ts'
 import type {
@@ -158,7 +158,7 @@ export class MemoryCertificates implements CertificateStore {
   }
 
   #checkOpen(): void {
-    if (this.#isClosed) throw new TunnelError('CERTIFICATE_STORE_FAILED', 'The store is closed.')
+    if (this.#isClosed) throw new TunnelError('STORE_FAILED', 'The store is closed.')
   }
 }
 

@@ -7,7 +7,7 @@ import { openPrivateDatabase } from './private-database.ts'
 
 const SCHEMA = `
   create table if not exists boxes (
-    name text primary key, owner text not null, paths text not null, answer integer not null, seenMs integer not null
+    name text primary key, owner text not null, paths text not null, status integer not null, seenMs integer not null
   ) strict;
   create table if not exists webhooks (
     id integer primary key autoincrement, owner text not null, name text not null, path text not null,
@@ -22,11 +22,11 @@ const SCHEMA = `
   ) strict, without rowid;
   create index if not exists knownAge on known (receivedMs);
 `
-/** What a row takes besides its head and body. */
+/** The size of a row without its head and body. */
 const ROW_BYTES = 200
 /**
  * Of each owner and name, and of each sender there; the sender '' is all of them. Counting rows for each webhook would take longer with
- * each. Counted anew by each process that opens the file.
+ * each. Counted again by each process that opens the file.
  */
 const SUMS = `
   create table if not exists sums (
@@ -55,7 +55,7 @@ interface BoxRow {
   readonly name: string
   readonly owner: string
   readonly paths: string
-  readonly answer: number
+  readonly status: number
   readonly seenMs: number
 }
 
@@ -107,11 +107,11 @@ export class SqliteInbox implements InboxStore {
     return row === null ? undefined : { ...row, paths: row.paths.split('\n') }
   }
 
-  saveBox({ name, owner, paths, answer }: Box, nowMs: number): readonly string[] {
+  saveBox({ name, owner, paths, status }: Box, nowMs: number): readonly string[] {
     return this.#durably(() => {
       this.#database
         .query('insert or replace into boxes values (?, ?, ?, ?, ?)')
-        .run(name, owner, paths.join('\n'), answer, nowMs)
+        .run(name, owner, paths.join('\n'), status, nowMs)
       const gone = `delete from boxes where name in (
         select name from boxes where owner = ? order by seenMs desc limit -1 offset ${MAX_BOXES_OF_OWNER}) returning name`
       // The column that was asked for.
@@ -136,7 +136,7 @@ export class SqliteInbox implements InboxStore {
         const bytes = one.body.length + one.head.length + ROW_BYTES
         const ownBytes = (byOwner.get(one.owner) ?? 0) + bytes
         const sentBytes = bySender.get(one.sender) ?? this.#bytesFrom(one.sender)
-        // What was acknowledged stays: so there has to be room for other owners and senders before they come.
+        // Acknowledged webhooks stay: so there has to be room for other owners and senders before they come.
         const isFull = Math.max(ownBytes, sentBytes) > freeBytes - bytes
         const outcome = isFull ? 'full' : this.#keep(one, bytes, bounds)
         if (outcome === 'kept') {
@@ -161,7 +161,7 @@ export class SqliteInbox implements InboxStore {
     return this.#one<Sum>('select sum(bytes) as bytes from sums where sender = ?', sender)?.bytes ?? 0
   }
 
-  /** What this writes is there after a power cut. Without it, what was delivered last may be delivered again then. */
+  /** Its writes survive a power cut. Without it, what was delivered last may be delivered again then. */
   #durably<Outcome>(write: () => Outcome): Outcome {
     this.#database.run('pragma synchronous = full')
     try {

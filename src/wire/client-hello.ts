@@ -6,23 +6,27 @@
 //
 // RFC 8446 sections 4.1.2 and 5.1, RFC 6066 section 3 (server_name), RFC 7301 (ALPN).
 
+import { ByteBuffer } from '../bytes.ts'
 import { parseIp } from './ip-address.ts'
 
 export type HelloVerdict =
   /** All bytes so far may begin a hello. */
   | { readonly kind: 'more' }
-  /** `name`: lower case, without a dot at its end. `protocols`: what ALPN offers, in its order; empty without ALPN. */
+  /**
+   * The name in lower case, without a dot at its end, with the protocols that ALPN offers, in its order; none without ALPN.
+   * `protocols`: what ALPN offers, in its order; empty without ALPN.
+   */
   | { readonly kind: 'name'; readonly name: string; readonly protocols: readonly string[] }
-  /** A sound hello that names no host, or an address in place of one. */
+  /** A valid hello that names no host, or an address in place of one. */
   | { readonly kind: 'nameless'; readonly protocols: readonly string[] }
-  /** Not TLS. */
+  /** The bytes are not TLS. */
   | { readonly kind: 'foreign' }
-  /** It begins like TLS and is no hello that we understand in full. `reason` is for a log. */
+  /** The bytes begin like TLS, but are not a hello that we understand completely. `reason` is for a log. */
   | { readonly kind: 'invalid'; readonly reason: string }
 
 /**
- * Of a hello with its record headers. Browsers with post-quantum keys send 1.5 to 2 KB, in two segments; a session
- * ticket can add a few. 16 KiB is what one record may hold, and where BoringSSL and nginx's preread stop as well.
+ * The maximum size of a hello with its record headers. Browsers with post-quantum keys send 1.5 to 2 KB, in two segments; a
+ * session ticket can add a few. 16 KiB is what one record may hold, and where BoringSSL and nginx's preread stop as well.
  */
 export const MAX_HELLO_BYTES = 16_384
 
@@ -32,8 +36,6 @@ const RECORD_HEADER_BYTES = 5
 const HELLO_HEADER_BYTES = 4
 const SERVER_NAME = 0
 const ALPN = 16
-/** What fits most hellos of today. */
-const FIRST_CAPACITY = 2_048
 
 const MORE: HelloVerdict = { kind: 'more' }
 const FOREIGN: HelloVerdict = { kind: 'foreign' }
@@ -44,8 +46,7 @@ const FOREIGN: HelloVerdict = { kind: 'foreign' }
  */
 export class ClientHelloReader {
   /** The handshake message, put together from the records. */
-  #hello: Uint8Array = new Uint8Array(FIRST_CAPACITY)
-  #length = 0
+  readonly #hello: ByteBuffer = new ByteBuffer()
   readonly #header: Uint8Array = new Uint8Array(RECORD_HEADER_BYTES)
   #headerLength = 0
   /** Bytes of the current record still to come. */
@@ -74,7 +75,7 @@ export class ClientHelloReader {
     const index = this.#headerLength++
     this.#header[index] = byte
     this.#taken++
-    // What begins as TLS and goes on otherwise is broken TLS.
+    // Bytes that begin as TLS and then differ are broken TLS.
     if (index === 0 && byte !== HANDSHAKE)
       return this.#isFirstRecord ? FOREIGN : invalid('another record comes within the hello')
     // The minor version says nothing (RFC 8446, 5.1).
@@ -92,19 +93,19 @@ export class ClientHelloReader {
   }
 
   #takeFragment(piece: Uint8Array): HelloVerdict | undefined {
-    this.#keep(piece)
+    this.#hello.add(piece)
     this.#taken += piece.length
     this.#recordLeft -= piece.length
-    if (this.#hello[0] !== CLIENT_HELLO) return invalid('the first message is no ClientHello')
+    if (this.#hello.all[0] !== CLIENT_HELLO) return invalid('the first message is no ClientHello')
     const refusal = this.#checkRecord()
     if (refusal !== undefined || this.#missing !== 0) return refusal
-    return readHello(new Bytes(this.#hello, HELLO_HEADER_BYTES, this.#length))
+    return readHello(new Bytes(this.#hello.all, HELLO_HEADER_BYTES, this.#hello.length))
   }
 
   /** Bytes of the hello still to come; `undefined` before it has said how many it has. */
   get #missing(): number | undefined {
-    if (this.#length < HELLO_HEADER_BYTES) return undefined
-    return HELLO_HEADER_BYTES + readU24(this.#hello, 1) - this.#length
+    const { all, length } = this.#hello
+    return length < HELLO_HEADER_BYTES ? undefined : HELLO_HEADER_BYTES + readU24(all, 1) - length
   }
 
   /** Whether the record ends with the hello at the latest: nothing may follow it there before it is answered. */
@@ -116,22 +117,10 @@ export class ClientHelloReader {
     return this.#checkSize(missing)
   }
 
-  /** `announced` bytes are to come, at least. */
+  /** Refuses a hello if at least `announced` bytes are still to come and that is too much. */
   #checkSize(announced: number): HelloVerdict | undefined {
     if (this.#taken + announced <= MAX_HELLO_BYTES) return undefined
     return invalid(`the hello is longer than ${MAX_HELLO_BYTES} bytes`)
-  }
-
-  #keep(piece: Uint8Array): void {
-    const needed = this.#length + piece.length
-    if (needed > this.#hello.length) {
-      // Grows with what arrived, never by the announced length.
-      const larger = new Uint8Array(Math.max(needed, this.#hello.length * 2))
-      larger.set(this.#hello.subarray(0, this.#length))
-      this.#hello = larger
-    }
-    this.#hello.set(piece, this.#length)
-    this.#length = needed
   }
 }
 
@@ -185,7 +174,7 @@ function readExtensions(extensions: Bytes): HelloVerdict {
     : { kind: 'name', name, protocols }
 }
 
-/** A host name; empty for an address, which is no name; `undefined` for anything else than one of the two. */
+/** A host name; empty for an address, which is not a name; `undefined` for anything else than one of the two. */
 function readServerName(body: Bytes): string | undefined {
   const list = body.vector(2)
   const type = list.byte()
@@ -199,7 +188,7 @@ function readServerName(body: Bytes): string | undefined {
   return name.length <= 253 && name.split('.').every(label => LABEL.test(label)) ? name : undefined
 }
 
-/** Underscores are no host name, but people have them in DNS: as for the Host of HTTP. */
+/** Underscores are not host name, but people have them in DNS: as for the Host of HTTP. */
 const LABEL = /^[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?$/
 
 function readProtocols(body: Bytes): readonly string[] | undefined {
@@ -244,7 +233,7 @@ class Bytes {
     if (this.#has(count)) this.#at += count
   }
 
-  /** What follows a length of one or two bytes. */
+  /** Returns the bytes that follow a length of one or two bytes. */
   vector(lengthBytes: 1 | 2): Bytes {
     const length = lengthBytes === 1 ? this.byte() : this.u16()
     const start = this.#at

@@ -3,145 +3,162 @@
 import type { ErrorCode } from '../errors.ts'
 import { ERRORS } from '../errors.ts'
 import { isPublicUrl } from './public-url.ts'
-import type { TunnelKind } from './tunnel-kind.ts'
+import type { GrantedKind } from './tunnel-kind.ts'
 
-/** What replaces the visitor's Host and Origin. */
+/** The names that an app gets in place of those of its visitors. */
 export interface HostRewrite {
-  /** Host (and port) that replaces the visitor's Host, and Origin where it names the tunnel. */
+  /** The host (and port) that replaces the visitor's Host. */
   readonly hostHeader?: string
-  /** Scheme and host for a rewritten Origin header. Needed with `hostHeader`. */
-  readonly origin?: string
+  readonly rewrite?: RewriteWish
+}
+
+/** The translation of headers, both ways; see `http/rewriting.ts`. */
+export interface RewriteWish {
+  /** The scheme and host at which the client reaches the app. */
+  readonly app: string
+  /** The headers to translate. The server ignores a name that it does not know. */
+  readonly headers: readonly string[]
+  readonly stripPrefix?: string
+  readonly addPrefix?: string
 }
 
 /** Requests below a path that go to an origin of their own. */
 export interface RegisterRoute extends HostRewrite {
-  /** `/api` means `/api`, `/api?…` and all of `/api/`. */
+  /** The path: `/api` means `/api`, `/api?…` and all of `/api/`. */
   readonly path: string
-  /** What its app speaks, as of the tunnel's own. Without it: HTTP/1.1. */
+  /** The protocol of its app, as for the tunnel's own. Without it: HTTP/1.1. */
   readonly protocol?: 'h2c' | 'h2'
 }
 
-/** How visitors are spread over the clients that share a name. */
+/** The sign-in method which visitors are spread over the clients that share a name. */
 export type Affinity = 'none' | 'cookie' | 'address' | 'all'
 
-/** Of a pool where all get a copy, what the visitor is answered: `first`, what a client calls itself, or a status. */
-export type PoolAnswer = string | number
+/** The response that the visitor gets from a pool where all clients get a copy: `first`, the label of a client, or a status. */
+export type PoolResponse = string | number
 
-/** Client to server: asks for a tunnel. Answered with `granted` or `refused` that carries the same `ref`. */
+/** A message to the server: requests a tunnel. Answered with `granted` or `refused` that carries the same `ref`. */
 export interface Register extends HostRewrite {
   readonly type: 'register'
   /** The client's own number for this tunnel; unique among its registrations. */
   readonly ref: number
-  /** `unknown`: one of a newer version; refused, and the session goes on. */
-  readonly kind: TunnelKind | 'unknown'
-  /** `http` and `tls`: the name wished for. The others have none. */
+  /**
+   * The kind. `connect`: the client is the other end of a private service, and has no tunnel. `unknown` is one of a newer version; it is
+   * refused, and the session continues.
+   */
+  readonly kind: GrantedKind | 'connect' | 'unknown'
+  /** The requested name of an `http` or `tls` tunnel; of a private service such as `tcp:db`. The others have none. */
   readonly name?: string
-  /** `tcp` and `udp`: the public port wished for; without it, or with 0, any of the server's range. */
+  /** The requested public port of a `tcp` or `udp` tunnel; without it, or with 0, any of the server's range. */
   readonly port?: number
   /** The secret of an earlier grant of the same name or port: proves that it is the same holder. */
   readonly resume?: string
   /** A token for this tunnel alone, instead of that of the connection. */
   readonly token?: string
-  /** `http`: paths with origins of their own, in the order of their tunnel numbers. */
+  /** The paths of an `http` tunnel with origins of their own, in the order of their tunnel numbers. */
   readonly routes?: readonly RegisterRoute[]
-  /** `http` and `tls`: the names below this one are the tunnel's, too. */
+  /** Whether the names below this one also belong to the `http` or `tls` tunnel. */
   readonly wildcard?: boolean
-  /** Of a wildcard tunnel: which of those may have certificates, as labels in front of the name. */
+  /** The names below a wildcard tunnel that may have certificates, as labels before the name. */
   readonly hosts?: readonly string[]
-  /** `http` and `tls`: whole host names outside of the server's domains that the tunnel answers, too. */
+  /** The whole host names of an `http` or `tls` tunnel outside of the server's domains. */
   readonly hostNames?: readonly string[]
-  /** `http`: the app speaks HTTP/2, in the clear (`h2c`) or by TLS (`h2`). Without it: HTTP/1.1. */
+  /** The HTTP/2 of the app of an `http` tunnel: unencrypted (`h2c`) or over TLS (`h2`). Without it: HTTP/1.1. */
   readonly protocol?: 'h2c' | 'h2'
-  /** `http`: what comes for these paths while no client is there is kept for it. */
+  /** The paths of an `http` tunnel whose webhooks the server stores while no client is there. */
   readonly inbox?: InboxWish
+  /** `http`: what parts of the server are to do for this tunnel, by name. Each part checks its own. */
+  readonly wishes?: Wishes
   /** Shares the name or port with other clients that ask for the same; says how visitors are spread. */
   readonly pool?: Affinity
-  /** With `all`: whose answer the visitor gets. Without it: `first`. */
-  readonly poolResponse?: PoolAnswer
-  /** With `all`: what the client calls itself. */
+  /** The response that the visitor gets, with `all`. Without it: `first`. */
+  readonly poolResponse?: PoolResponse
+  /** The name that the client gives itself, with `all`. */
   readonly poolLabel?: string
-  /** `tcp` and `tls`: each connection to the origin begins with a PROXY protocol header of this version. */
+  /** The version of the PROXY protocol header before each connection to the origin, for `tcp` and `tls`. */
   readonly proxyProtocol?: 1 | 2
   /**
-   * Who may visit. What it says is for the server's plugins to check. The kind of such a message has `guarded-` in front, so that
-   * a server that does not know guards refuses it as a kind that it does not know, instead of serving without.
+   * The guard of the tunnel. The server's plugins check its content. The kind of such a message has `guarded-` in front, so
+   * that a server that does not know guards refuses it as a kind that it does not know, instead of serving without.
    */
   readonly guard?: GuardFields
 }
 
-/** Which webhooks a server keeps while their client is away. */
+/** Options of a tunnel that parts of the server check, by name. */
+export type Wishes = Readonly<Record<string, unknown>>
+
+/** The webhooks that a server stores while their client is away. */
 export interface InboxWish {
-  /** `/hooks/github`, or `/hooks/*` for all below. */
+  /** The paths: `/hooks/github`, or `/hooks/*` for all below. */
   readonly paths: readonly string[]
-  /** What their sender is answered with. */
-  readonly answer: number
+  /** The status that their sender gets. */
+  readonly status: number
 }
 
 /** A guard, not looked into. */
 export type GuardFields = Readonly<Record<string, unknown>>
 
-/** Client to server: another guard for a tunnel of its own, from now on. */
+/** A message to the server: replaces the guard of a tunnel of this client. */
 export interface Guarded {
   readonly type: 'guard'
   readonly tunnel: number
   readonly guard: GuardFields
 }
 
-/** Client to server: whether its origin can take visitors. Until it says otherwise it can. */
+/** A message to the server: says whether the origin can serve visitors. Until it says otherwise it can. */
 export interface Health {
   readonly type: 'health'
   readonly tunnel: number
   readonly isHealthy: boolean
 }
 
-/** Client to server: whether to send reports of visitors from now on. */
+/** A message to the server: turns reports of visitors on or off. */
 export interface Watch {
   readonly type: 'watch'
   readonly on: boolean
-  /** So many requests a second are reported one by one, the others by their number; without it: all one by one. */
+  /** The number of requests per second that are reported one by one; the others are counted. Without it: all one by one. */
   readonly rate?: number
 }
 
-/** Client to server: gives a tunnel back; its name is free at once, and what is under way goes on until `released`. */
+/** A message to the server: releases a tunnel; its name is free at once, and open streams continue until `released`. */
 export interface Release {
   readonly type: 'release'
   readonly tunnel: number
 }
 
-/** Client to server: the link with this number is up; both sides may send on it. */
+/** A message to the server: the link with this number is open, and both sides may send on it. */
 export interface Linked {
   readonly type: 'linked'
   readonly link: number
-  /** It is for lanes, and carries nothing else. */
+  /** Whether the link is only for lanes. */
   readonly trunk?: boolean
 }
 
-/** Client to server: it opens no trunk. */
+/** A message to the server: the client opens no trunk. */
 export interface NoTrunk {
   readonly type: 'no-trunk'
-  /** It may be asked again after so many milliseconds; without it: never, in this session. */
+  /** The milliseconds until the server may ask again; without it: never in this session. */
   readonly retryMs?: number
 }
 
-/** Client to server: it puts nothing more on this link; the server closes it once it has no use for it either. */
+/** A message to the server: the client puts nothing more on this link; the server closes it once it needs it no longer. */
 export interface LinkRetired {
   readonly type: 'link-retired'
   readonly link: number
 }
 
-/** Server to client: it sends in bulk and would use another link. */
+/** A message to the client: the server has a large transfer, and would use another link. */
 export interface LinkWanted {
   readonly type: 'link-wanted'
 }
 
-/** Server to client: it would begin lanes, and has no link for them. */
+/** A message to the client: the server would begin lanes, and has no link for them. */
 export interface TrunkWanted {
   readonly type: 'trunk-wanted'
 }
 
 /**
- * Server to client: from here on what it sends on the stream comes as that lane of that link, and it waits for the answers
- * there. What either side sends on the stream behind it comes behind the lane's last word.
+ * A message to the client: later bytes of this stream come as that lane of that link, and the server expects the responses
+ * there. Later frames of either side on the stream follow the lane's last word.
  */
 export interface LaneBegun {
   readonly type: 'lane'
@@ -150,32 +167,32 @@ export interface LaneBegun {
   readonly lane: number
 }
 
-/** Server to client: the tunnel is live. */
+/** A message to the client: the tunnel is live. */
 export interface Granted {
   readonly type: 'granted'
   readonly ref: number
   /** The number that OPEN frames name; those of its routes follow it. */
   readonly tunnel: number
-  /** What it is called: its subdomain, or kind and port, as in `tcp-20000`. */
+  /** The name: its subdomain, or kind and port, as in `tcp-20000`. */
   readonly name: string
-  /** `tcp` and `udp`: the public port. */
+  /** The public port of a `tcp` or `udp` tunnel. */
   readonly port?: number
   readonly url: string
   /** Proves the same holder after a reconnect. Never shown, never logged. */
   readonly resume: string
   /** Opens links of this session; absent when the server takes none. */
   readonly linkSecret?: string
-  /** The guard that was asked for is in force. */
-  readonly guarded?: boolean
-  /** It answers all the `hostNames` that were asked for. */
-  readonly hosted?: boolean
-  /** What comes while the client is away is kept as it was asked for. */
-  readonly boxed?: boolean
-  /** The server speaks what was asked for. */
+  /**
+   * The parts of `register` that are in force. A server that does not know one leaves it out, and the client then releases
+   * the tunnel: without its guard, for example, everybody could visit.
+   */
+  readonly features?: readonly string[]
+  /** The protocol of `register`, if the server speaks it to the app. */
   readonly protocol?: 'h2c' | 'h2'
-  /** And to the apps of routes, at least one of which asked for something else than HTTP/1.1. */
-  readonly routed?: boolean
 }
+
+/** The features that this version knows: the guard, all `hostNames`, the inbox, and the `protocol` of routes. */
+export type GrantedFeature = 'guard' | 'hosts' | 'inbox' | 'routes'
 
 export interface Refused {
   readonly type: 'refused'
@@ -184,7 +201,7 @@ export interface Refused {
   readonly message: string
 }
 
-/** Server to client: the tunnel is not the client's any more, because the server's settings changed. */
+/** A message to the client: the server's settings changed, and the client loses the tunnel. */
 export interface Revoked {
   readonly type: 'revoked'
   readonly tunnel: number
@@ -192,13 +209,16 @@ export interface Revoked {
   readonly message: string
 }
 
-/** Server to client: of a tunnel that was given back no visitor is left, and no OPEN names it again. */
+/** A message to the client: a released tunnel has no visitor left, and no OPEN names it again. */
 export interface Released {
   readonly type: 'released'
   readonly tunnel: number
 }
 
-/** Server to client: visitors do not get to one of the tunnel's hosts. The tunnel stays. At most once a minute for each host. */
+/**
+ * A message to the client: visitors do not reach one of the tunnel's hosts. The tunnel stays. At most once a minute for each
+ * host.
+ */
 export interface HostTroubled {
   readonly type: 'host-troubled'
   readonly tunnel: number
@@ -206,36 +226,36 @@ export interface HostTroubled {
   readonly message: string
 }
 
-/** Server to client: visitors find the tunnel at another URL now. */
+/** A message to the client: the tunnel has another URL now. */
 export interface Moved {
   readonly type: 'moved'
   readonly tunnel: number
   readonly url: string
 }
 
-/** Server to client, when watched: a visitor's request arrived. */
+/** A message to a watching client: a visitor's request arrived. */
 export interface RequestReport {
   readonly type: 'request'
   readonly id: number
   readonly tunnel: number
-  /** Of a wildcard tunnel: the host that was asked for, without port. */
+  /** The requested host of a wildcard tunnel, without port. */
   readonly host?: string
   readonly method: string
   readonly path: string
   /** Address of the visitor. */
   readonly visitor?: string
-  /** At the server, before it was on its way to the client. */
+  /** The time at the server before it was sent to the client. */
   readonly waitedMs?: number
 }
 
-/** Server to client, when watched: the app took it for a WebSocket; the response report comes when that is closed. */
+/** A message to a watching client: the app accepted a WebSocket; the response report comes when that closes. */
 export interface SwitchedReport {
   readonly type: 'switched'
   readonly id: number
   readonly tunnel: number
 }
 
-/** Server to client, when watched: its answer is complete, or failed with a code. */
+/** A message to a watching client: a response is complete, or failed with a code. */
 export interface ResponseReport {
   readonly type: 'response'
   readonly id: number
@@ -244,39 +264,39 @@ export interface ResponseReport {
   readonly durationMs: number
   readonly bytes: number
   readonly error?: ErrorCode
-  /** What was wrong with the app's answer, such as "line 3 of its head has no colon". */
+  /** The fault of the app's response, such as "line 3 of its head has no colon". */
   readonly reason?: string
 }
 
 /** Requests that were not reported one by one. The first four numbers are those since the last such report. */
 export interface UnreportedRequests {
-  readonly begun: number
-  /** Those that ended. */
+  readonly started: number
+  /** The number of requests that ended. */
   readonly requests: number
-  /** Those of them with a status of 500 or above, or with an error code that is not `CANCELLED`. */
+  /** The number of these with a status of 500 or above, or with an error code that is not `CANCELLED`. */
   readonly errors: number
-  /** Of their answers. */
+  /** The number of response bytes. */
   readonly bytes: number
-  /** Those that began and did not end yet. */
-  readonly underWay: number
+  /** The number of requests that started and have not ended yet. */
+  readonly inFlight: number
 }
 
-/** Server to client, when watched with a rate: requests beyond it. */
+/** A message to a client that watches with a rate: the requests beyond it. */
 export interface RequestsReport extends UnreportedRequests {
   readonly type: 'requests'
 }
 
-/** Server to client, when watched: a raw connection of a visitor is on its way to the origin. */
+/** A message to a watching client: a visitor's raw connection was forwarded to the origin. */
 export interface VisitorConnectedReport {
   readonly type: 'visitor-connected'
   readonly id: number
   readonly tunnel: number
-  /** Empty when the system does not know it any more. */
+  /** The address. Empty if the system does not know it any more. */
   readonly remoteAddress: string
   readonly remotePort: number
 }
 
-/** Server to client, when watched: it is closed. `bytesIn` went to the origin, `bytesOut` to the visitor. */
+/** A message to a watching client: a raw connection is closed. `bytesIn` went to the origin, `bytesOut` to the visitor. */
 export interface VisitorDisconnectedReport {
   readonly type: 'visitor-disconnected'
   readonly id: number
@@ -287,7 +307,27 @@ export interface VisitorDisconnectedReport {
   readonly error?: ErrorCode
 }
 
-export type ClientMessage = Register | Guarded | Health | Watch | Release | Linked | NoTrunk | LinkRetired
+/** Client to server: connections came to the other end of a private service, and the server opens a stream for each. */
+export interface Dial {
+  readonly type: 'dial'
+  readonly tunnel: number
+  /** 1 to `MAX_DIALS`. */
+  readonly count: number
+}
+
+/** Most connections that one message asks for. */
+export const MAX_DIALS = 16
+
+export type ClientMessage =
+  | Register
+  | Guarded
+  | Health
+  | Watch
+  | Release
+  | Linked
+  | NoTrunk
+  | LinkRetired
+  | Dial
 export type ServerMessage =
   | Granted
   | Refused
@@ -311,7 +351,7 @@ export const MAX_ROUTES = 32
 const encoder = new TextEncoder()
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
-/** What a report tells of a visitor's method and path. JSON may need six bytes for each, and it must fit one frame. */
+/** The maximum length of a visitor's method in a report. JSON may need six bytes for each, and it must fit one frame. */
 const MAX_METHOD_CHARS = 64
 const MAX_PATH_CHARS = 8192
 
@@ -363,6 +403,11 @@ export function parseClientMessage(json: Uint8Array): ClientMessage | 'unknown' 
       return isNumber32(fields.link) ? { type: 'link-retired', link: fields.link } : undefined
     case 'release':
       return isCount(fields.tunnel) ? { type: 'release', tunnel: fields.tunnel } : undefined
+    case 'dial': {
+      const { tunnel, count } = fields
+      const isValid = isCount(tunnel) && isCount(count) && count > 0 && count <= MAX_DIALS
+      return isValid ? { type: 'dial', tunnel, count } : undefined
+    }
     default:
       return 'unknown'
   }
@@ -373,7 +418,9 @@ function parseWatch({ on, rate }: Record<string, unknown>): Watch | undefined {
   return { type: 'watch', on, ...(rate !== undefined && { rate }) }
 }
 
-/** In front of the kind of a guarded tunnel. */
+/** The length of a label with `tcp:` or `udp:` before it. */
+const MAX_NAME_CHARS = 67
+/** The text before the kind of a guarded tunnel. */
 const GUARDED = 'guarded-'
 
 function parseRegister(given: Record<string, unknown>): Register | undefined {
@@ -383,14 +430,14 @@ function parseRegister(given: Record<string, unknown>): Register | undefined {
   if (isGuarded !== (guard !== undefined)) return undefined
   const { ref, name, port, resume, token, wildcard, hosts, hostNames, protocol, proxyProtocol, inbox } =
     fields
-  const { pool, poolResponse, poolLabel } = fields
+  const { pool, poolResponse, poolLabel, wishes } = fields
   const rewrite = parseRewrite(fields)
   const routes = fields.routes === undefined ? undefined : parseRoutes(fields.routes)
   const isValid =
     isCount(ref) &&
     isText(fields.kind, 16) &&
-    isOptionalText(name, 63) &&
-    (name !== undefined || !isNamed(fields.kind)) &&
+    isOptionalText(name, isPrivate(fields.kind) ? MAX_NAME_CHARS : 63) &&
+    (name !== undefined || !(isNamed(fields.kind) || isPrivate(fields.kind))) &&
     (port === undefined || (isCount(port) && port <= 65_535)) &&
     isOptionalText(resume, 128) &&
     isTokenText(token) &&
@@ -399,9 +446,10 @@ function parseRegister(given: Record<string, unknown>): Register | undefined {
     (hostNames === undefined || (isNamed(fields.kind) && isHostNames(hostNames))) &&
     (protocol === undefined || (fields.kind === 'http' && isProtocol(protocol))) &&
     (inbox === undefined || (fields.kind === 'http' && isInboxWish(inbox))) &&
+    (wishes === undefined || (fields.kind === 'http' && isTable(wishes))) &&
     (pool === undefined || isAffinity(pool)) &&
     (pool !== 'all' || fields.kind === 'http') &&
-    (poolResponse === undefined || (pool === 'all' && isPoolAnswer(poolResponse))) &&
+    (poolResponse === undefined || (pool === 'all' && isPoolResponse(poolResponse))) &&
     (poolLabel === undefined || (pool === 'all' && isPoolLabel(poolLabel))) &&
     (proxyProtocol === undefined || proxyProtocol === 1 || proxyProtocol === 2)
   if (!isValid || rewrite === undefined || (fields.routes !== undefined && routes === undefined))
@@ -420,7 +468,8 @@ function parseRegister(given: Record<string, unknown>): Register | undefined {
     ...(hosts !== undefined && { hosts }),
     ...(hostNames !== undefined && { hostNames }),
     ...(protocol !== undefined && { protocol }),
-    ...(inbox !== undefined && { inbox: { paths: inbox.paths, answer: inbox.answer } }),
+    ...(inbox !== undefined && { inbox: { paths: inbox.paths, status: inbox.status } }),
+    ...(wishes !== undefined && { wishes }),
     ...(pool !== undefined && { pool }),
     ...(poolResponse !== undefined && { poolResponse }),
     ...(poolLabel !== undefined && { poolLabel }),
@@ -432,7 +481,7 @@ function parseRegister(given: Record<string, unknown>): Register | undefined {
 const isTable = (value: unknown): value is GuardFields =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** Most hosts that a tunnel may name. */
+/** The maximum number of hosts that a tunnel may name. */
 export const MAX_HOSTS = 100
 
 /** Labels of letters, digits and inner hyphens, with dots in between. */
@@ -443,22 +492,22 @@ export function isHosts(value: unknown): value is readonly string[] {
   )
 }
 
-/** Most paths of an inbox. */
+/** The maximum number of paths of an inbox. */
 export const MAX_INBOX_PATHS = 32
-/** What the sender of a webhook may be answered with. */
-const INBOX_ANSWERS: ReadonlySet<unknown> = new Set([200, 201, 202, 204])
+/** The statuses that the sender of a webhook may get. */
+const INBOX_STATUSES: ReadonlySet<unknown> = new Set([200, 201, 202, 204])
 
 export function isInboxWish(value: unknown): value is InboxWish {
   if (!isTable(value)) return false
-  const { paths, answer } = value
+  const { paths, status } = value
   if (!Array.isArray(paths) || paths.length === 0 || paths.length > MAX_INBOX_PATHS) return false
-  return paths.every(one => isText(one, 256) && /^\/[^*?#\s]*\*?$/.test(one)) && INBOX_ANSWERS.has(answer)
+  return paths.every(one => isText(one, 256) && /^\/[^*?#\s]*\*?$/.test(one)) && INBOX_STATUSES.has(status)
 }
 
-/** Most whole host names that a tunnel may ask for. */
+/** The maximum number of whole host names of a tunnel. */
 export const MAX_HOST_NAMES = 32
 
-/** Different names of hosts as DNS has them, with two labels at least: no addresses. */
+/** Whether the value is a list of different DNS names with at least two labels, and no addresses. */
 export function isHostNames(value: unknown): value is readonly string[] {
   return (
     isHosts(value) &&
@@ -484,19 +533,33 @@ function parseRoutes(value: unknown): readonly RegisterRoute[] | undefined {
 }
 
 function parseRewrite(fields: Record<string, unknown>): HostRewrite | undefined {
-  const { hostHeader, origin } = fields
-  if (!isHeaderText(hostHeader) || !isHeaderText(origin)) return undefined
-  return { ...(hostHeader !== undefined && { hostHeader }), ...(origin !== undefined && { origin }) }
+  const { hostHeader, rewrite } = fields
+  if (!isHeaderText(hostHeader) || (rewrite !== undefined && !isRewriteWish(rewrite))) return undefined
+  return { ...(hostHeader !== undefined && { hostHeader }), ...(rewrite && { rewrite }) }
 }
 
-/** A message of the server, likewise. */
+/** Most headers that a client may name. */
+const MAX_REWRITTEN = 16
+
+function isRewriteWish(value: unknown): value is RewriteWish {
+  if (!isTable(value)) return false
+  const { app, headers, stripPrefix, addPrefix } = value
+  if (!isHeaderText(app) || !app?.includes('://') || !Array.isArray(headers)) return false
+  return (
+    headers.length <= MAX_REWRITTEN &&
+    headers.every(one => isText(one, 32)) &&
+    (stripPrefix === undefined || isRoutePath(stripPrefix)) &&
+    (addPrefix === undefined || isRoutePath(addPrefix))
+  )
+}
+
+/** A message of the server. */
 export function parseServerMessage(json: Uint8Array): ServerMessage | 'unknown' | undefined {
   const fields = parseFields(json)
   if (fields === undefined) return undefined
   switch (fields.type) {
     case 'granted': {
-      const { ref, tunnel, name, url, port, resume, linkSecret, guarded, hosted, boxed, protocol, routed } =
-        fields
+      const { ref, tunnel, name, url, port, resume, linkSecret, features, protocol } = fields
       if (
         !isCount(ref) ||
         (port !== undefined && (!isCount(port) || port > 65_535)) ||
@@ -505,10 +568,7 @@ export function parseServerMessage(json: Uint8Array): ServerMessage | 'unknown' 
         !isPublicUrl(url) ||
         !isText(resume, 128) ||
         !isHeaderText(linkSecret) ||
-        (guarded !== undefined && typeof guarded !== 'boolean') ||
-        (hosted !== undefined && typeof hosted !== 'boolean') ||
-        (boxed !== undefined && typeof boxed !== 'boolean') ||
-        (routed !== undefined && typeof routed !== 'boolean') ||
+        !(features === undefined || isFeatures(features)) ||
         (protocol !== undefined && !isProtocol(protocol))
       ) {
         return undefined
@@ -522,11 +582,8 @@ export function parseServerMessage(json: Uint8Array): ServerMessage | 'unknown' 
         resume,
         ...(port !== undefined && { port }),
         ...(linkSecret !== undefined && { linkSecret }),
-        ...(guarded !== undefined && { guarded }),
-        ...(hosted !== undefined && { hosted }),
-        ...(boxed !== undefined && { boxed }),
+        ...(features !== undefined && { features }),
         ...(protocol !== undefined && { protocol }),
-        ...(routed !== undefined && { routed }),
       }
     }
     case 'link-wanted':
@@ -568,7 +625,7 @@ export function parseServerMessage(json: Uint8Array): ServerMessage | 'unknown' 
         ...(host !== undefined && { host: printable(host) }),
         method: printable(method),
         path: printable(path),
-        // Perhaps a proxy's words: what is no address is left out.
+        // Possibly a proxy's words: what is not an address is left out.
         ...(isText(visitor, 64) && { visitor }),
         ...(isAmount(waitedMs) && { waitedMs }),
       }
@@ -596,10 +653,10 @@ export function parseServerMessage(json: Uint8Array): ServerMessage | 'unknown' 
       }
     }
     case 'requests': {
-      const { begun, requests, errors, bytes, underWay } = fields
+      const { started, requests, errors, bytes, inFlight } = fields
       const isValid =
-        isCount(begun) && isCount(requests) && isCount(errors) && isCount(bytes) && isCount(underWay)
-      return isValid ? { type: 'requests', begun, requests, errors, bytes, underWay } : undefined
+        isCount(started) && isCount(requests) && isCount(errors) && isCount(bytes) && isCount(inFlight)
+      return isValid ? { type: 'requests', started, requests, errors, bytes, inFlight } : undefined
     }
     case 'visitor-connected': {
       const { id, tunnel, remoteAddress, remotePort } = fields
@@ -645,12 +702,12 @@ function parseFields(json: Uint8Array): ({ readonly type: string } & Record<stri
 
 /** Levels of a message; those of today have three. Parsing 30,000 of them takes milliseconds, and stack. */
 const MAX_DEPTH = 16
-/** What is shorter cannot cost much. */
+/** The minimum length that is searched for depth. Shorter messages cannot cost much. */
 const MIN_LOOKED_THROUGH_BYTES = 1_024
 const QUOTE = 0x22
 const BACKSLASH = 0x5c
 
-/** Whether objects and lists are nested too deeply. Of what is no JSON it says anything. */
+/** Whether objects and lists are nested too deeply. Of what is not JSON it says anything. */
 function isTooDeep(json: Uint8Array): boolean {
   let depth = 0
   let isText = false
@@ -671,6 +728,10 @@ const printable = (text: string): string => text.replace(CONTROL_CHARACTERS, '\u
 const isAmount = (value: unknown): value is number =>
   typeof value === 'number' && Number.isFinite(value) && value >= 0
 const isCount = (value: unknown): value is number => isAmount(value) && Number.isSafeInteger(value)
+/** A newer server may name features that this version does not know. */
+const isFeatures = (value: unknown): value is readonly string[] =>
+  Array.isArray(value) && value.length <= 32 && value.every(one => isText(one, 32))
+
 /** Shown on terminals and written to logs: no control characters. */
 const isText = (value: unknown, most: number): value is string =>
   typeof value === 'string' &&
@@ -682,19 +743,21 @@ const isOptionalText = (value: unknown, most: number): value is string | undefin
 /** Goes into a header line of the request: visible ASCII only, so that it cannot end the line. */
 const isHeaderText = (value: unknown): value is string | undefined =>
   value === undefined || (isText(value, 255) && /^[\x21-\x7e]+$/.test(value))
-/** Of any server; ours grant what `isValidSubdomain` takes, or kind and port. */
-const isGrantedName = (value: unknown): value is string => isText(value, 63) && /^[\x21-\x7e]+$/.test(value)
+/** Whether the value is a name of any server; ours grant a subdomain, kind and port, or a private name. */
+const isGrantedName = (value: unknown): value is string =>
+  isText(value, MAX_NAME_CHARS) && /^[\x21-\x7e]+$/.test(value)
 /** A token of an issuer is long. */
 const isTokenText = (value: unknown): value is string | undefined =>
   value === undefined || (isText(value, 8_192) && /^[\x21-\x7e]+$/.test(value))
-/** As a request target has it: from a slash, without a query, without the slash at the end. */
+/** Whether the value is a path as a request target has it: from a slash, without a query, without a slash at the end. */
 export const isRoutePath = (value: unknown): value is string =>
   typeof value === 'string' &&
   value.length <= 255 &&
   /^(?:\/[\x21\x22\x24-\x2e\x30-\x3e\x40-\x7e]+)+$/.test(value)
-const isKind = (value: unknown): value is TunnelKind =>
-  value === 'http' || value === 'tcp' || value === 'udp' || value === 'tls'
+const KINDS: ReadonlySet<unknown> = new Set(['http', 'tcp', 'udp', 'tls', 'private', 'connect'])
+const isKind = (value: unknown): value is GrantedKind | 'connect' => KINDS.has(value)
 const isNamed = (kind: string): boolean => kind === 'http' || kind === 'tls'
+const isPrivate = (kind: string): boolean => kind === 'private' || kind === 'connect'
 const isProtocol = (value: unknown): value is 'h2c' | 'h2' => value === 'h2c' || value === 'h2'
 const isAffinity = (value: unknown): value is Affinity =>
   value === 'none' || value === 'cookie' || value === 'address' || value === 'all'
@@ -702,17 +765,17 @@ const isAffinity = (value: unknown): value is Affinity =>
 export const isPoolLabel = (value: unknown): value is string =>
   isText(value, 63) && /^[\w.-]+$/.test(value) && value !== 'first' && !/^\d+$/.test(value)
 /** A final status that says that all is well or that it was taken, as webhooks are acknowledged. */
-export const isPoolAnswer = (value: unknown): value is PoolAnswer =>
+export const isPoolResponse = (value: unknown): value is PoolResponse =>
   value === 'first' || isPoolLabel(value) || (isCount(value) && value >= 200 && value <= 299)
 const isErrorCode = (code: string): code is ErrorCode => Object.hasOwn(ERRORS, code)
 /** A newer server may know more codes: they are added within one version of the wire. */
 const knownCode = (code: string): ErrorCode => (isErrorCode(code) ? code : 'INTERNAL')
 
-/** Request header by which a client probes its own public side, with `probeProof`; the answer has it too. */
+/** The request header with which a client probes its own public side, with `probeProof`; the response also has it. */
 export const PROBE_HEADER = 'x-localtunnels-probe'
 
 /**
- * Proves that who probes knows the resume secret, without giving it away: whatever stands in front of the public side
+ * Proves that who probes knows the resume secret, without giving it away: whatever is in front of the public side
  * reads the header, and may log it.
  */
 export function probeProof(resume: string, sha256Base64Url: (text: string) => string): string {

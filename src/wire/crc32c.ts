@@ -1,6 +1,6 @@
 // CRC-32C (Castagnoli, RFC 4960 appendix B): the checksum that a PROXY header may carry.
 
-/** 0x1edc6f41 with its bits in reverse. */
+/** The polynomial 0x1edc6f41 with its bits reversed. */
 const POLYNOMIAL = 0x82f6_3b78
 
 const TABLE: Uint32Array = Uint32Array.from({ length: 256 }, (_, byte) => {
@@ -9,7 +9,7 @@ const TABLE: Uint32Array = Uint32Array.from({ length: 256 }, (_, byte) => {
   return rest
 })
 
-/** Of all the bytes, as an unsigned number of 32 bits. */
+/** Returns the checksum of all bytes, as an unsigned number of 32 bits. */
 export function crc32c(bytes: Uint8Array): number {
   let rest = 0xffff_ffff
   for (const byte of bytes) rest = (rest >>> 8) ^ TABLE[(rest ^ byte) & 0xff]!

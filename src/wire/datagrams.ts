@@ -4,9 +4,11 @@
 //   │ length u16 │ payload         │ length u16 │ …
 //   └────────────┴─────────────────┴────────────┴───
 
-/** What fits one datagram of IPv4: 65,535 less the headers of IP (20) and UDP (8). A longer frame cannot be sent on. */
+/**
+ * The maximum size of a datagram over IPv4: 65,535 less the headers of IP (20) and UDP (8). A longer frame cannot be sent on.
+ */
 export const MAX_DATAGRAM_BYTES = 65_507
-/** In front of each. */
+/** The size of the length before each datagram. */
 export const DATAGRAM_HEADER_BYTES = 2
 
 /** Frames datagrams one behind the other, into an array that has room for them. Returns where the last one ends. */
@@ -29,7 +31,7 @@ export class DatagramReader {
   readonly #send: SendDatagrams
   readonly #header: Uint8Array = new Uint8Array(DATAGRAM_HEADER_BYTES)
   #headerEnd = 0
-  /** The datagram that began in an earlier piece, once its length is known. */
+  /** The datagram that started in an earlier piece, once its length is known. */
   #payload: Uint8Array | undefined
   #payloadEnd = 0
 
@@ -94,7 +96,7 @@ function lengthAt(bytes: Uint8Array, at: number): number {
   return ((bytes[at] ?? 0) << 8) | (bytes[at + 1] ?? 0)
 }
 
-/** Where the datagram that begins at `at` ends; infinite as long as its length is not there. */
+/** Returns where the datagram that begins at `at` ends; infinite while its length has not arrived. */
 function endOf(bytes: Uint8Array, at: number): number {
   if (at + DATAGRAM_HEADER_BYTES > bytes.length) return Number.POSITIVE_INFINITY
   return at + DATAGRAM_HEADER_BYTES + lengthAt(bytes, at)

@@ -1,22 +1,22 @@
-// The HTTP exchange that opens a WebSocket (RFC 6455 section 4), as a client writes it and reads the answer.
+// The HTTP exchange that opens a WebSocket (RFC 6455 section 4), as a client writes it and reads the response.
 
-/** An upgrade request. Every value goes into the head as it is: the caller made sure that none can end a line. */
+/** An upgrade request. Every value goes into the head unchanged: the caller made sure that none can end a line. */
 export interface UpgradeRequest {
   readonly host: string
   readonly target: string
-  /** 16 random bytes in base64. */
+  /** The 16 random bytes of the key, in base64. */
   readonly key: string
   readonly protocols: readonly string[]
   readonly headers?: Readonly<Record<string, string>>
 }
 
-/** Head of an answer, header names in lower case; values of a repeated header are joined with a comma. */
+/** The head of a response, header names in lower case; values of a repeated header are joined with a comma. */
 export interface AnswerHead {
   readonly status: number
   readonly headers: ReadonlyMap<string, string>
 }
 
-/** Longest answer head that is read. */
+/** The maximum length of a response head. */
 export const MAX_ANSWER_HEAD_BYTES = 16_384
 
 const WEBSOCKET_GUID = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11'
@@ -24,7 +24,7 @@ const WEBSOCKET_GUID = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11'
 const encoder = new TextEncoder()
 const decoder = new TextDecoder('latin1')
 
-/** What a server answers to `Sec-WebSocket-Key`: proves that it speaks WebSocket and did not replay something else. */
+/** Returns the reply to `Sec-WebSocket-Key`, which proves that a server speaks WebSocket and did not replay something else. */
 export function acceptKey(key: string, sha1Base64: (text: string) => string): string {
   return sha1Base64(key + WEBSOCKET_GUID)
 }
@@ -44,7 +44,7 @@ export function encodeUpgradeRequest(request: UpgradeRequest): Uint8Array {
   return encoder.encode(`${lines.join('\r\n')}\r\n\r\n`)
 }
 
-/** Where the head in `bytes` ends, just past its blank line; -1 when it is not complete. */
+/** Returns where the head in `bytes` ends, just after its blank line; -1 if it is incomplete. */
 export function endOfHead(bytes: Uint8Array): number {
   for (let at = bytes.indexOf(LF); at !== -1; at = bytes.indexOf(LF, at + 1)) {
     if (bytes[at - 1] === CR && bytes[at - 2] === LF && bytes[at - 3] === CR) return at + 1
@@ -52,7 +52,7 @@ export function endOfHead(bytes: Uint8Array): number {
   return -1
 }
 
-/** Reads an answer head, blank line included. `undefined`: not HTTP/1.1 as it should be. */
+/** Reads a response head, blank line included. `undefined`: not HTTP/1.1 as it should be. */
 export function parseAnswerHead(bytes: Uint8Array): AnswerHead | undefined {
   const [first = '', ...lines] = decoder.decode(bytes).slice(0, -4).split('\r\n')
   const status = /^HTTP\/1\.[01] ([1-9]\d\d)(?: [\t\x20-\x7e\x80-\xff]*)?$/.exec(first)?.[1]
@@ -70,7 +70,7 @@ export function parseAnswerHead(bytes: Uint8Array): AnswerHead | undefined {
 
 /**
  * Checks a 101 (section 4.1, steps 2 to 6). Returns the subprotocol that the server picked, `''` for none, and
- * `undefined` for an answer to something else than what was asked.
+ * `undefined` for a response to something else than what was asked.
  */
 export function pickedProtocol(
   { status, headers }: AnswerHead,

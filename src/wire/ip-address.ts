@@ -2,12 +2,12 @@
 
 const DOTTED = /^(0|[1-9]\d{0,2})\.(0|[1-9]\d{0,2})\.(0|[1-9]\d{0,2})\.(0|[1-9]\d{0,2})$/
 const GROUP = /^[0-9a-f]{1,4}$/i
-/** Longest text of an IPv6 address: six groups and a dotted IPv4 address. */
+/** The length of the longest IPv6 address as text: six groups and a dotted IPv4 address. */
 const MAX_TEXT_LENGTH = 45
 
 /**
- * Four or sixteen bytes; `undefined` for what is no address. Leading zeros in IPv4 (octal to some), zones and brackets
- * are refused.
+ * Returns four or sixteen bytes. `undefined` if the text is not an address. Leading zeros in IPv4 (octal to some), zones and
+ * brackets are refused.
  */
 export function parseIp(text: string): Uint8Array | undefined {
   return text.includes(':') ? parseIpv6(text) : parseIpv4(text)
@@ -70,7 +70,7 @@ export function formatIp(bytes: Uint8Array): string {
   return `${hex(groups.slice(0, runStart))}::${hex(groups.slice(runStart + runLength))}`
 }
 
-/** Sixteen bytes for either kind, an IPv4 address mapped. */
+/** Returns sixteen bytes for either kind, with an IPv4 address mapped. */
 export function widen(bytes: Uint8Array): Uint8Array {
   return bytes.length === 16 ? bytes : Uint8Array.of(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, ...bytes)
 }

@@ -11,22 +11,22 @@
 
 import { isPublicUrl } from './public-url.ts'
 
-/** Header lines in order. Pairs and not an object: `__proto__` is a name like any other, and names may repeat. */
+/** The header lines in order. Pairs and not an object: `__proto__` is a name like any other, and names may repeat. */
 export type HeaderList = readonly (readonly [name: string, value: string])[]
 
-/** A body as it stands in a message: text, or any bytes in base64. */
+/** A body as it is in a message: text, or any bytes in base64. */
 export interface JsonBody {
   readonly text: string
   readonly isBase64: boolean
 }
 
-/** Server to client: a visitor's request. */
+/** A message to the client: a visitor's request. */
 export interface JsonRequest {
   readonly type: 'request'
-  /** Existing servers count from 1; an old variant sends strings. It is sent back as it came. */
+  /** The id. Existing servers count from 1; an old variant sends strings. It is sent back unchanged. */
   readonly id: number | string
   readonly method: string
-  /** Path and query. The caller makes sure that it is nothing else. */
+  /** The path and query. The caller makes sure that it is nothing else. */
   readonly path: string
   readonly headers: HeaderList
   /** The visitor's, which is logged in, or about to be: the app's connection is to be its alone. */
@@ -36,18 +36,18 @@ export interface JsonRequest {
   readonly isProbe?: true
 }
 
-/** What an origin answered. */
+/** The response of an origin. */
 export interface JsonAnswer {
   readonly status: number
   readonly headers: HeaderList
   readonly body: JsonBody
-  /** Why the client answers by itself, as a code of `errors.ts`. Existing servers do not know it. */
+  /** The reason why the client itself responds, as a code of `errors.ts`. Existing servers do not know it. */
   readonly error?: string
-  /** More of why, for logs. */
+  /** The details of the reason, for logs. */
   readonly reason?: string | undefined
 }
 
-/** Client to server: the answer to a request; `undefined` when the message has the id but is no answer. */
+/** A message to the server: the response to a request. `undefined` if the message has the id but is not a response. */
 export interface JsonResponse {
   readonly type: 'response'
   readonly id: number
@@ -55,8 +55,8 @@ export interface JsonResponse {
 }
 
 /**
- * What a client of ours understands beyond existing ones, said in `ready`: `cancel` messages; `raw-path`, bytes above
- * ASCII in a path as they are, one character each; and `connection`, the number of the visitor's connection in a request.
+ * The features of our client beyond existing ones, named in `ready`: `cancel` messages; `raw-path`, bytes above ASCII in a path
+ * unchanged, one character each; and `connection`, the number of the visitor's connection in a request.
  */
 export const EXTENSIONS = ['cancel', 'raw-path', 'connection'] as const
 export type JsonExtension = (typeof EXTENSIONS)[number]
@@ -68,13 +68,13 @@ export type JsonClientMessage =
   | JsonResponse
 
 export type JsonServerMessage =
-  /** How long the server waits for an answer, 0 for ever. Existing servers do not say. */
+  /** The time that the server waits for a response; 0 for no limit. Existing servers do not say. */
   | { readonly type: 'connected'; readonly originTimeoutMs: number | undefined }
   | { readonly type: 'registered'; readonly subdomain: string; readonly url: string | undefined }
   | { readonly type: 'subdomain_taken' }
   | { readonly type: 'error'; readonly message: string }
   | { readonly type: 'pong' }
-  /** The visitor of this request left: an answer would be dropped. Existing servers do not say. */
+  /** The visitor of this request left: a response would be dropped. Existing servers do not say. */
   | { readonly type: 'cancel'; readonly id: number }
   | JsonRequest
 
@@ -118,7 +118,9 @@ export function encodeError(message: string): string {
   return JSON.stringify({ type: 'error', message })
 }
 
-/** Header names go in lower case; lines of one name become one, as this wire has one value per name. */
+/**
+ * Encodes a request. Header names go in lower case, and lines of one name become one, because this wire has one value per name.
+ */
 export function encodeRequest({ id, method, path, headers, connection, body, isProbe }: JsonRequest): string {
   const joined: Record<string, string> = Object.create(null)
   for (const [name, value] of headers) {
@@ -134,8 +136,8 @@ export function encodeRequest({ id, method, path, headers, connection, body, isP
 }
 
 /**
- * Of repeated headers only Set-Cookie cannot be joined. Each of them gets a spelling of its own (`set-cookie`,
- * `Set-cookie`, `sEt-cookie` …): an object has room for all of them, and to HTTP they are one name.
+ * Encodes a response. Of repeated headers only Set-Cookie cannot be joined. Each of them gets a spelling of its own
+ * (`set-cookie`, `Set-cookie`, `sEt-cookie` …): an object has room for all of them, and to HTTP they are one name.
  */
 export function encodeResponse(id: number | string, answer: JsonAnswer): string {
   const { status, headers, body, error, reason } = answer
@@ -163,7 +165,7 @@ function respelled(name: string, variant: number): string {
   return spelling
 }
 
-/** Puts the body behind the other fields as it is: base64 needs no escapes, so a large one is not looked through. */
+/** Puts the body behind the other fields unchanged: base64 needs no escapes, so a large one is not looked through. */
 function withBody(message: string, body: JsonBody | undefined): string {
   if (body === undefined) return message
   const open = message.slice(0, -1)
@@ -224,7 +226,7 @@ export function parseServerMessage(text: string): JsonServerMessage | 'unknown' 
   }
 }
 
-/** Those of another version are left out. */
+/** Returns the known extensions, without those of another version. */
 function extensionsOf(accepts: unknown): { readonly accepts?: readonly JsonExtension[] } {
   if (!Array.isArray(accepts)) return {}
   const known = EXTENSIONS.filter(one => accepts.includes(one))
@@ -232,7 +234,7 @@ function extensionsOf(accepts: unknown): { readonly accepts?: readonly JsonExten
 }
 
 const MAX_NAME_CHARS = 255
-/** It becomes part of a host name. */
+/** A granted name, which becomes part of a host name. */
 const GRANTED_NAME = /^[\w.-]+$/
 const MAX_ERROR_CHARS = 300
 const MAX_CODE_CHARS = 64
@@ -256,7 +258,7 @@ function parseMessage(text: string): Fields | undefined {
 
 /**
  * Every end known writes the body last, and its mark behind it. It is cut out before the rest is parsed: one in base64 is
- * then neither looked through nor copied, which is half the time that a server spends on an answer of 1 MB.
+ * then neither looked through nor copied, which is half the time that a server spends on a response of 1 MB.
  */
 function parseLong(text: string): unknown {
   const open = text.indexOf(BODY_OPEN)
@@ -273,7 +275,7 @@ function parseLong(text: string): unknown {
   return { ...rest, body, isBase64Encoded: close === BASE64_CLOSE }
 }
 
-/** `undefined`: a quote in it is that of another field. */
+/** Returns a body between two positions. `undefined` if a quote in it belongs to another field. */
 function bodyBetween(text: string, start: number, end: number): string | undefined {
   if (end < start) return undefined
   const isWritten = text.indexOf('"', start) === end && !text.includes('\\', start)
@@ -322,7 +324,7 @@ const BODY_OPEN = ',"body":"'
 const PLAIN_CLOSE = '"}'
 const BASE64_CLOSE = '","isBase64Encoded":true}'
 const CLOSES = [PLAIN_CLOSE, BASE64_CLOSE, '","isBase64Encoded":false}']
-/** Of what is in front of a body. */
+/** The maximum length of the text before a body. */
 const MAX_HEAD_CHARS = 1_048_576
 
 function requestOf(message: Fields): JsonRequest | undefined {
@@ -354,7 +356,10 @@ function answerOf(message: Fields): JsonAnswer | undefined {
   }
 }
 
-/** Existing ends send one string per name; a list of strings is taken as so many lines, a number as its text. */
+/**
+ * Returns the header lines. Existing ends send one string per name; a list of strings counts as several lines, and a number as
+ * its text.
+ */
 function headersOf(value: unknown): HeaderList | undefined {
   if (value === undefined || value === null) return []
   if (!isObject(value)) return undefined
@@ -379,7 +384,9 @@ function bodyOf({ body, isBase64Encoded }: Fields): JsonBody | undefined {
 const NO_BODY: JsonBody = { text: '', isBase64: false }
 
 const FIELD_NAME = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/
-/** Tab, visible ASCII and obs-text: a line end in a value would be a header, or a body, of the sender's making. */
+/**
+ * A field value: tab, visible ASCII and obs-text. A line end in a value would be a header, or a body, of the sender's making.
+ */
 const FIELD_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/
 
 export function isFieldName(name: string): boolean {
@@ -451,7 +458,7 @@ export function decodeBody({ text, isBase64 }: JsonBody, base64: Base64): Uint8A
 
 const EQUALS = 0x3d
 
-/** Headers of an answer that mean something on the origin's connection only: no message carries them on. */
+/** Headers of a response that mean something on the origin's connection only: no message carries them on. */
 export const LEFT_OUT: ReadonlySet<string> = new Set([
   'connection',
   'content-length',
@@ -465,7 +472,7 @@ export const LEFT_OUT: ReadonlySet<string> = new Set([
   'localtunnels-moved',
 ])
 
-/** The names that Connection lines of an answer nominate: they too are for that connection only (RFC 9110 section 7.6.1). */
+/** The names that Connection lines of a response nominate: they too are for that connection only (RFC 9110 section 7.6.1). */
 export function nominatedBy(headers: HeaderList): ReadonlySet<string> | undefined {
   const options = headers.filter(([name]) => name.toLowerCase() === 'connection').map(([, value]) => value)
   if (options.length === 0) return undefined

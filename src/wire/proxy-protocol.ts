@@ -7,15 +7,15 @@
 //               └────────────┴─────────────┴──────────────────┴────────┴────────────────────────┴────┘
 //
 // Facts from doc/proxy-protocol.txt of HAProxy. Nothing in a header proves who wrote it: its reader has to know
-// from elsewhere (the address of the connection) that its writer may be believed.
+// from somewhere else (the address of the connection) that its writer may be believed.
 
 import { TunnelError } from '../errors.ts'
 import { crc32c } from './crc32c.ts'
 import { formatIp, parseIp, widen } from './ip-address.ts'
 
-/** One end of a connection. */
+/** An end of a connection. */
 export interface Endpoint {
-  /** As `formatIp` writes it: one text for one address, IPv4 also where IPv6 carried it. */
+  /** The address as `formatIp` writes it: one text for one address, IPv4 also if IPv6 carried it. */
   readonly address: string
   readonly port: number
 }
@@ -29,7 +29,10 @@ export interface ProxiedRoute {
 
 export interface ProxyHeader {
   readonly version: 1 | 2
-  /** `undefined`: the proxy's own connection (LOCAL), or one whose ends it does not know or that have no IP address. */
+  /**
+   * The route. `undefined` for the proxy's own connection (LOCAL), or one whose ends it does not know or that have no IP
+   * address.
+   */
   readonly route: ProxiedRoute | undefined
   /** The visitor spoke TLS with the proxy (version 2, when the proxy says so). */
   readonly isTls: boolean
@@ -38,18 +41,18 @@ export interface ProxyHeader {
 export type ProxyVerdict =
   /** All bytes so far may begin a header. */
   | { readonly kind: 'more' }
-  /** `rest` are the bytes behind it: a view of the last array given. */
+  /** The header, and the bytes after it: a view of the last array given. */
   | { readonly kind: 'header'; readonly header: ProxyHeader; readonly rest: Uint8Array }
   /** No header begins like this. */
   | { readonly kind: 'absent' }
-  /** It begins like a header and is invalid. `reason` is for a log. */
+  /** The bytes begin like a header, but are invalid. `reason` is for a log. */
   | { readonly kind: 'invalid'; readonly reason: string }
 
 /** The line with its CRLF: `UNKNOWN` with two full IPv6 addresses. */
 export const MAX_V1_BYTES = 107
 /**
- * Of a version 2 header with its TLVs. The specification means headers to fit one smallest segment (536 bytes); all
- * that HAProxy can add at once (authority 255, unique id 128, names of ciphers and certificates) is more.
+ * The maximum size of a version 2 header with its TLVs. The specification means headers to fit one smallest segment (536
+ * bytes); all that HAProxy can add at once (authority 255, unique id 128, names of ciphers and certificates) is more.
  */
 export const MAX_V2_BYTES = 1_024
 
@@ -59,7 +62,7 @@ const V2_FIXED_BYTES = 16
 
 const LOCAL = 0x20
 const PROXY = 0x21
-/** Family and protocol → size of the address block. Every other pair is refused. */
+/** The size of the address block, by family and protocol. Every other pair is refused. */
 const ADDRESS_BYTES: ReadonlyMap<number, number> = new Map([
   [0x00, 0],
   [0x11, 12],
@@ -138,7 +141,7 @@ function readV1(bytes: Uint8Array): ProxyVerdict | Found {
   if (at + 2 > MAX_V1_BYTES) return invalid(`the line is longer than ${MAX_V1_BYTES} bytes`)
   if (at + 2 > limit) return MORE
   const [, protocol, ...words] = String.fromCharCode(...bytes.subarray(0, at)).split(' ')
-  // What follows UNKNOWN is to be ignored.
+  // Text after UNKNOWN is to be ignored.
   if (protocol === 'UNKNOWN') return { header: NOBODY_V1, end: at + 2 }
   if (protocol !== 'TCP4' && protocol !== 'TCP6')
     return invalid('the protocol is none of TCP4, TCP6 and UNKNOWN')
@@ -179,7 +182,7 @@ function readV2(bytes: Uint8Array): ProxyVerdict | Found {
   if (command === LOCAL || family === 0) return { header: NOBODY_V2, end }
   const extras = readExtras(bytes.subarray(0, end), addressEnd)
   if (typeof extras === 'string') return invalid(extras)
-  // Paths of unix sockets are no visitor's address.
+  // Paths of unix sockets are not visitor's address.
   const route = addressEnd - V2_FIXED_BYTES === 216 ? undefined : routeOf(bytes, family!)
   return { header: { version: 2, route, isTls: extras.isTls }, end }
 }
@@ -227,7 +230,7 @@ function readU16(bytes: Uint8Array, at: number): number {
 
 /**
  * The line of version 1. UNKNOWN without a route, for UDP, which version 1 does not have, and when an end has no IP
- * address (a unix socket). Addresses of two families are written as IPv6. Throws `PORT_INVALID`.
+ * address (a unix socket). Addresses of two families are written as IPv6. Throws `OPTION_INVALID`.
  */
 export function encodeProxyV1(route: ProxiedRoute | undefined): Uint8Array {
   const ends = route === undefined || route.transport === 'udp' ? undefined : endsOf(route)
@@ -242,7 +245,7 @@ export function encodeProxyV1(route: ProxiedRoute | undefined): Uint8Array {
 
 /**
  * A version 2 header without TLVs. LOCAL without a route: this is the proxy's own connection. A route with an end that
- * has no IP address is relayed for an unknown family. Throws `PORT_INVALID`.
+ * has no IP address is relayed for an unknown family. Throws `OPTION_INVALID`.
  */
 export function encodeProxyV2(route: ProxiedRoute | undefined): Uint8Array {
   if (route === undefined) return Uint8Array.of(...V2_START, LOCAL, 0, 0, 0)
@@ -254,12 +257,12 @@ export function encodeProxyV2(route: ProxiedRoute | undefined): Uint8Array {
   return Uint8Array.of(...V2_START, PROXY, family, 0, 2 * size + 4, ...source, ...destination, ...portBytes)
 }
 
-/** Both addresses in the size that holds both. */
+/** Returns both addresses in the size that holds both. */
 function endsOf({ source, destination }: ProxiedRoute) {
   const ports: [number, number] = [source.port, destination.port]
   for (const port of ports) {
     if (!Number.isInteger(port) || port < 0 || port > 65_535) {
-      throw new TunnelError('PORT_INVALID', `${port} cannot stand in a PROXY header.`)
+      throw new TunnelError('OPTION_INVALID', `${port} cannot stand in a PROXY header.`)
     }
   }
   const from = parseIp(source.address)

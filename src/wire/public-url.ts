@@ -1,9 +1,9 @@
 // Where visitors find a tunnel, as a server says it. It is shown, given to programs and asked by the probe.
 
-const SCHEMES: ReadonlySet<string> = new Set(['http:', 'https:', 'tcp:', 'udp:', 'tls:'])
+const SCHEMES: ReadonlySet<string> = new Set(['http:', 'https:', 'tcp:', 'udp:', 'tls:', 'private:'])
 const MAX_CHARS = 2_048
 
-/** Visible ASCII, of a kind of tunnel, and without a login. */
+/** Whether the text is a URL of a tunnel: visible ASCII, of a known scheme, and without a login. */
 export function isPublicUrl(text: unknown): text is string {
   if (typeof text !== 'string' || text.length > MAX_CHARS) return false
   if (!/^[\x21-\x7e]+$/.test(text) || !URL.canParse(text)) return false

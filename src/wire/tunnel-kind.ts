@@ -1,4 +1,7 @@
 // In a file of its own: the declarations of the package lead here, and to nothing else of the wire.
 
-/** What visitors of a tunnel speak: requests, raw connections, datagrams, or TLS that only the origin can read. */
+/** The kind of a tunnel: requests, raw connections, datagrams, or TLS that only the origin can read. */
 export type TunnelKind = 'http' | 'tcp' | 'udp' | 'tls'
+
+/** The kinds that a server grants: a tunnel, or a service without a public address. */
+export type GrantedKind = TunnelKind | 'private'

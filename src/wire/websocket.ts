@@ -16,23 +16,23 @@ export const CLOSE = 8
 export const PING = 9
 export const PONG = 10
 
-/** Longest header: two bytes, a 64-bit length, a mask key. */
+/** The size of the longest header: two bytes, a 64-bit length, a mask key. */
 export const MAX_WS_HEADER_BYTES = 14
-/** Longest payload of a control frame (section 5.5). */
+/** The maximum payload of a control frame (section 5.5). */
 export const MAX_WS_CONTROL_BYTES = 125
 
 // Why a connection is closed (section 7.4.1).
 export const CLOSE_NORMAL = 1000
 export const CLOSE_PROTOCOL_ERROR = 1002
 export const CLOSE_UNSUPPORTED = 1003
-/** Never sent: a close frame arrived without a code. */
+/** The code of a close frame without a code. Never sent. */
 export const CLOSE_NO_CODE = 1005
 export const CLOSE_INVALID_TEXT = 1007
 export const CLOSE_TOO_LARGE = 1009
 
-/** What a parser finds. Payloads of `ping` and `pong` are only valid during the call. */
+/** A receiver of the events of a parser. Payloads of `ping` and `pong` are only valid during the call. */
 export interface WebSocketHandler {
-  /** bytes[start, end) is a piece of the payload of a binary message, unmasked in place in the array received. */
+  /** Called with bytes[start, end), a piece of the payload of a binary message, unmasked in place in the received array. */
   binary(bytes: Uint8Array, start: number, end: number): void
   /** The binary message is complete; for those to whom its end means something. */
   binaryEnded?(): void
@@ -46,9 +46,12 @@ export interface WebSocketHandler {
 }
 
 export interface WebSocketParserOptions {
-  /** Which end this is: a server takes masked frames only, a client unmasked ones only (section 5.1). */
+  /** The role of this end: a server accepts only masked frames, a client only unmasked ones (section 5.1). */
   readonly role: 'server' | 'client'
-  /** Longest text message, bytes; asked with each frame of one. Above: failed with 1009. 0 refuses text with 1003. */
+  /**
+   * The maximum length of a text message in bytes; asked with each frame of one. If exceeded: failed with 1009. 0 refuses text with
+   * 1003.
+   */
   readonly maxTextBytes: number | (() => number)
 }
 
@@ -61,16 +64,16 @@ export class WebSocketParser {
   #isInPayload = false
   #isOver = false
   #isPaused = false
-  /** Of the portion that is being taken. */
+  /** The number of frames left in the current portion. */
   #framesLeft = 0
-  /** Of the frame that is arriving. */
+  /** The opcode of the frame that is arriving. */
   #opcode = CONTINUATION
   #isFinal = true
   #isMasked = false
   #maskKey = 0
   #maskOffset = 0
   #remaining = 0
-  /** Kind of the message that frames continue; CONTINUATION between messages. */
+  /** The kind of the message that frames continue; CONTINUATION between messages. */
   #message = CONTINUATION
   readonly #control = new Collector()
   readonly #text = new TextCollector()
@@ -83,7 +86,7 @@ export class WebSocketParser {
   }
 
   /**
-   * Takes bytes from `from` on as they came from the network, cut anywhere. The array is the parser's: it unmasks in place.
+   * Takes bytes from `from` on unchanged from the network, cut anywhere. The array is the parser's: it unmasks in place.
    * Returns where to go on: before the end when it was paused, or has taken `mostFrames`. A text counts as several, because
    * its reader has to parse it.
    */
@@ -105,7 +108,7 @@ export class WebSocketParser {
     this.#isPaused = false
   }
 
-  /** Of a text message whose end has not come yet. */
+  /** The size of an incomplete text message. */
   get unfinishedTextBytes(): number {
     return this.#text.length
   }
@@ -216,7 +219,7 @@ export class WebSocketParser {
     return this.#opcode >= CLOSE ? this.#control : this.#text
   }
 
-  /** `last`: the piece that made the frame whole. */
+  /** Called at the end of a frame. `last` is the piece that made the frame whole. */
   #frameEnded(last: Uint8Array): void {
     if (this.#opcode >= CLOSE) return this.#controlArrived(this.#control.finish(last))
     const message = this.#message
@@ -300,7 +303,7 @@ export function writeWebSocketHeader(
   return at
 }
 
-/** One whole message in an array of its own. */
+/** Encodes a whole message in an array of its own. */
 export function encodeWebSocketMessage(opcode: number, payload: Uint8Array, maskKey?: number): Uint8Array {
   const whole = new Uint8Array(MAX_WS_HEADER_BYTES + payload.length)
   whole.set(payload, MAX_WS_HEADER_BYTES)
@@ -308,7 +311,7 @@ export function encodeWebSocketMessage(opcode: number, payload: Uint8Array, mask
   return whole.subarray(writeWebSocketHeader(whole, MAX_WS_HEADER_BYTES, payload.length, opcode, maskKey))
 }
 
-/** Payload of a close frame. A reason over 123 bytes is cut, between characters. */
+/** Encodes the payload of a close frame. A reason over 123 bytes is cut, between characters. */
 export function encodeClosePayload(code: number, reason = ''): Uint8Array {
   const payload = new Uint8Array(MAX_WS_CONTROL_BYTES)
   payload[0] = code >>> 8
@@ -319,7 +322,7 @@ export function encodeClosePayload(code: number, reason = ''): Uint8Array {
 
 // ── Parts ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
-/** What a text costs its reader, in frames: some 1 µs, and 2 ns for each byte. */
+/** The cost of a text for its reader, in frames: about 1 µs, and 2 ns for each byte. */
 const TEXT_COST = 16
 const BYTES_LIKE_A_FRAME = 32
 
@@ -344,7 +347,7 @@ class Collector {
     this.length = wanted
   }
 
-  /** All pieces with the last one; starts anew. */
+  /** All pieces with the last one; starts again. */
   finish(last: Uint8Array): Uint8Array {
     if (this.length === 0) return last
     this.add(last)
@@ -368,14 +371,17 @@ class TextCollector {
     else this.#pieces.push(this.#small.finish(piece))
   }
 
-  /** There is no end. Some 100 MB of reads that were kept wait for a full collection, which is long in coming: they are given back now. */
+  /**
+   * Frees the buffers of a message that has no end. Some 100 MB of reads that were kept wait for a full collection, which is
+   * long in coming: they are returned now.
+   */
   free(): void {
     for (const { buffer } of this.#pieces) if (buffer instanceof ArrayBuffer) buffer.transfer(0)
     this.#pieces = []
     this.length = 0
   }
 
-  /** The whole text with the last piece; `undefined` when it is not UTF-8. Starts anew. */
+  /** The whole text with the last piece; `undefined` when it is not UTF-8. Starts again. */
   finish(last: Uint8Array): string | undefined {
     const rest = this.#small.finish(last)
     const pieces = this.#pieces
@@ -395,7 +401,7 @@ class TextCollector {
   }
 }
 
-/** Smaller pieces are put together: an array for each byte would cost far more than the byte. */
+/** The minimum size of a piece. Smaller ones are joined: an array for each byte would cost far more than the byte. */
 const MIN_PIECE_BYTES = 16_384
 
 function headerBytes(second: number): number {
@@ -403,7 +409,10 @@ function headerBytes(second: number): number {
   return 2 + (length < 126 ? 0 : length === 126 ? 2 : 8) + (second >= 0x80 ? 4 : 0)
 }
 
-/** 1004 to 1006 and 1015 only exist inside programs; 1016 to 2999 are not assigned (section 7.4). */
+/**
+ * Whether the code may be in a close frame: 1004 to 1006 and 1015 only exist inside programs; 1016 to 2999 are not assigned
+ * (section 7.4).
+ */
 function isCloseCode(code: number): boolean {
   if (code >= 3000) return code < 5000
   return code >= 1000 && code <= 1014 && (code < 1004 || code > 1006)

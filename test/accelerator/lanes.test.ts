@@ -152,7 +152,7 @@ describe.skipIf(!canSplice())('in a lane', () => {
   })
 
   test('the app sees what it sees without one', async () => {
-    await using here = await site({ trustedProxies: ['127.0.0.1'] }, { hostHeader: 'rewrite' })
+    await using here = await site({ trustedProxies: ['127.0.0.1'] }, { hostHeader: 'rewrite', rewrite: [] })
     const visitor = await inLane(here)
     const lines =
       'X-Forwarded-For: 192.0.2.7\r\nOrigin: http://app.localhost\r\nConnection: x-mine\r\nX-Mine: 1\r\nTE: trailers\r\nUser-Agent: test\r\nCookie: a=b\r\n'

@@ -1,11 +1,11 @@
-// The judge of benchmarks/chaos.ts: answers that are wrong, cut short, or only look complete, and failures that no fault explains.
+// The judge of test/chaos/run.ts: answers that are wrong, cut short, or only look complete, and failures that no fault explains.
 
 import { expect, test } from 'bun:test'
-import { Answer, type Expected } from '../../benchmarks/chaos/answer.ts'
-import { FAULTS } from '../../benchmarks/chaos/faults.ts'
-import { judge, recovery } from '../../benchmarks/chaos/judge.ts'
-import type { Visit } from '../../benchmarks/chaos/visitors-process.ts'
-import { body } from '../../benchmarks/soak/hostile/pattern.ts'
+import { Answer, type Expected } from '../chaos/answer.ts'
+import { FAULTS } from '../chaos/faults.ts'
+import { judge, recovery } from '../chaos/judge.ts'
+import type { Visit } from '../chaos/visitors-process.ts'
+import { body } from '../hostile/scene/pattern.ts'
 import { Random } from '../support/random.ts'
 
 const EXPECTED: Expected = { whose: 'app-1 7', id: 7, bytes: 1_000 }

@@ -46,6 +46,10 @@ testWith(['cc'], 'right answers count, whole and in chunks', async () => {
   }
 })
 
+testWith(['cc'], 'a new connection for every request is open as long as its request', async () => {
+  expect(await load('/right', { reconnect: true })).toMatchObject({ failed: 0, wrong: 0 })
+})
+
 for (const [path, why] of [
   ['/wrong', 'wrong bytes in the answer'],
   ['/longer', 'longer than it must be'],

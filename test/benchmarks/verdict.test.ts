@@ -92,22 +92,32 @@ const suite = (rps: Cell): SuiteResult => ({
   title: 'S',
   quick: false,
   rounds: 3,
-  environment: { date: '', cpu: '', cores: 1, memoryGb: 1, system: '', bun: '', commit: 'abc', tools: {} },
+  environment: {
+    date: '',
+    cpu: '',
+    cores: 1,
+    memoryGb: 1,
+    system: '',
+    bun: '',
+    commit: 'abc',
+    code: '',
+    tools: {},
+  },
   tables: [table('lower', row('ours', 'ours', rps))],
 })
 
 test('a comparison marks only what moved out of both ranges', () => {
   const before = { schema: 2, suites: [suite([9, 10, 12])] } as const
-  expect(compare(suite([10, 11, 13]), before)).toMatch(/1\.10 × +\| +\|$/m)
-  expect(compare(suite([19, 20, 21]), before)).toContain('WORSE')
-  expect(compare(suite([4, 5, 6]), before)).toContain('better')
+  expect(compare(suite([10, 11, 13]), before).text).toMatch(/1\.10 × +\| +\|$/m)
+  expect(compare(suite([19, 20, 21]), before).text).toContain('WORSE')
+  expect(compare(suite([4, 5, 6]), before).text).toContain('better')
   const elsewhere = {
     ...suite([10]),
     environment: { ...suite([10]).environment, cpu: 'another' },
     quick: true,
   }
-  expect(compare(elsewhere, before)).toContain('on another machine')
-  expect(compare(elsewhere, before)).toContain('a smoke run')
+  expect(compare(elsewhere, before).text).toContain('on another machine')
+  expect(compare(elsewhere, before).text).toContain('a smoke run')
 })
 
 test('medians, percentiles and figures', () => {

@@ -67,7 +67,7 @@ test('the commands find the server that this user started, and act on it', async
     expect(JSON.parse(json).entries).toHaveLength(1)
     expect((await run('unban', '1')).out).toBe('Ban 1 is taken back.\n')
     for (const [words, says] of [
-      [['close', 'nothing'], 'error ADMIN_INVALID: There is no tunnel "nothing".'],
+      [['close', 'nothing'], 'error ADMIN_INVALID: There is no tunnel "nothing" at this server.'],
       [['tunnels', '--admin-token', 'x'], 'error ADMIN_REFUSED: '],
       [['tunnels', '--url', 'http://127.0.0.1:1', '--admin-token', 'x'], 'error SERVER_UNREACHABLE: '],
       [['tunnels', '--url', 'http://127.0.0.1:1'], 'error OPTION_INVALID: Give the token'],

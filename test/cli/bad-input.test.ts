@@ -14,19 +14,19 @@ interface Case {
 const CASES: readonly Case[] = [
   {
     args: ['--port', '300000'],
-    code: 'PORT_INVALID',
-    says: ': --port "300000": a port is a number from 1 to 65535. Give',
+    code: 'OPTION_INVALID',
+    says: ': --port "300000": a port is a number from 1 to 65535.',
     exitCode: 2,
   },
-  { args: ['99999'], code: 'PORT_INVALID', says: ': "99999": a port is a number from 1', exitCode: 2 },
-  { args: ['app:99999'], code: 'PORT_INVALID', says: ': "99999": a port is a number from 1', exitCode: 2 },
+  { args: ['99999'], code: 'OPTION_INVALID', says: ': "99999": a port is a number from 1', exitCode: 2 },
+  { args: ['app:99999'], code: 'OPTION_INVALID', says: ': "99999": a port is a number from 1', exitCode: 2 },
   {
     args: ['server', '--port', '-1'],
-    code: 'PORT_INVALID',
+    code: 'OPTION_INVALID',
     says: '"-1": a port is a number from 0',
     exitCode: 2,
   },
-  { args: [], env: { TUNNEL_PORT: 'abc' }, code: 'PORT_INVALID', says: 'TUNNEL_PORT "abc"', exitCode: 2 },
+  { args: [], env: { TUNNEL_PORT: 'abc' }, code: 'OPTION_INVALID', says: 'TUNNEL_PORT "abc"', exitCode: 2 },
   {
     args: ['3000', '--subdomain', 'my_app'],
     code: 'NAME_INVALID',
@@ -42,14 +42,19 @@ const CASES: readonly Case[] = [
     exitCode: 2,
   },
   { args: ['tcp'], code: 'OPTION_INVALID', says: "Missing required argument 'port'", exitCode: 2 },
-  { args: ['tcp', '0'], code: 'PORT_INVALID', says: ': "0": a port is a number from 1', exitCode: 2 },
+  { args: ['tcp', '0'], code: 'OPTION_INVALID', says: ': "0": a port is a number from 1', exitCode: 2 },
   {
     args: ['tcp', 'http://localhost:80'],
     code: 'OPTION_INVALID',
     says: 'neither a port, a host',
     exitCode: 2,
   },
-  { args: ['tcp', '22', '--remote-port', '0'], code: 'PORT_INVALID', says: '--remote-port "0"', exitCode: 2 },
+  {
+    args: ['tcp', '22', '--remote-port', '0'],
+    code: 'OPTION_INVALID',
+    says: '--remote-port "0"',
+    exitCode: 2,
+  },
   {
     args: ['tcp', '22', '--proxy-protocol', 'v3'],
     code: 'OPTION_INVALID',

@@ -67,7 +67,7 @@ test('what the server counted joins the line at the end of the second, and comes
   jest.useFakeTimers()
   const paper = new Paper()
   const output = new BoundedOutput(new PlainOutput(new Paper(), paper, plain, now), 30, false)
-  const more = { type: 'more', begun: 0, opened: 0, connections: 0, others: 0 } as const
+  const more = { type: 'suppressed', started: 0, opened: 0, connections: 0, others: 0 } as const
   for (let id = 1; id <= 31; id++) output.event(response(id))
   output.event({ ...more, requests: 1_200, errors: 24 })
   output.event({ ...more, requests: 3, errors: 0 })
@@ -144,7 +144,7 @@ test('what was counted has its line before the end, and events that visitors can
   for (let id = 1; id <= 3; id++) output.event(response(id))
   output.event({ type: 'notice', code: 'RELOADED', message: 'in force' })
   output.close()
-  expect(inner.events.map(({ type }) => type)).toEqual(['response', 'notice', 'more'])
+  expect(inner.events.map(({ type }) => type)).toEqual(['response', 'notice', 'suppressed'])
   expect(inner.events.at(-1)).toMatchObject({ requests: 2, connections: 0, errors: 0, others: 0 })
 })
 
@@ -155,7 +155,7 @@ test('a WebSocket with a line for its opening has one for its end', () => {
   for (const id of [2, 1, 1]) output.event(response(id))
   expect(inner.events.map(({ type }) => type)).toEqual(['upgraded', 'response'])
   output.close()
-  expect(inner.events.at(-1)).toMatchObject({ type: 'more', requests: 2 })
+  expect(inner.events.at(-1)).toMatchObject({ type: 'suppressed', requests: 2 })
 })
 
 test('a lost connection takes its WebSockets along: the next one counts its requests from 1 again', () => {
@@ -166,7 +166,7 @@ test('a lost connection takes its WebSockets along: the next one counts its requ
   output.event(response(1))
   expect(inner.events.map(({ type }) => type)).toEqual(['upgraded', 'disconnected'])
   output.close()
-  expect(inner.events.at(-1)).toMatchObject({ type: 'more', requests: 1 })
+  expect(inner.events.at(-1)).toMatchObject({ type: 'suppressed', requests: 1 })
 })
 
 test('no line is longer than a thousand columns, and JSON cuts what visitors make up', () => {

@@ -46,7 +46,7 @@ const clientOf = (port: number, seen: string[]) => {
     server: `http://127.0.0.1:${port}`,
     token: TOKEN,
     subdomain: 'hooks',
-    inbox: { paths: ['/hooks/*'], answer: 200 },
+    inbox: { paths: ['/hooks/*'], status: 200 },
     fetch: async request => {
       seen.push(await request.text())
       return new Response()

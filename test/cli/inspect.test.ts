@@ -67,7 +67,7 @@ test('--no-inspect leaves it out on a terminal, and a port that is none is a mis
   await running.printed(/live/)
   expect(running.stdout).not.toContain('inspect:')
   const { stderr, exitCode } = await finish([app(), '--local', '--inspect', '99999'])
-  expect(stderr).toContain('error PORT_INVALID: --inspect "99999": a port is a number from 0 to 65535.')
+  expect(stderr).toContain('error OPTION_INVALID: --inspect "99999": a port is a number from 0 to 65535.')
   expect(exitCode).toBe(2)
 })
 

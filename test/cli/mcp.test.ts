@@ -152,7 +152,7 @@ test('the usual course: shared, waited for, explained, mended, replayed until it
   const { id, status, method, path } = await waiting
   expect({ status, method, path }).toEqual({ status: 500, method: 'POST', path: '/hooks?n=1' })
   const explained = await agent.call('explain_request', { id })
-  expect(explained).toContain(`The app at localhost:${app.port} itself answered 500, an error of its own.`)
+  expect(explained).toContain(`The app at localhost:${app.port} itself returned 500, an error of its own.`)
   expect(explained).toContain('It can be replayed.')
   expect(await agent.call('replay_request', { id })).toStartWith('Verdict same: ')
   answers = {}
@@ -248,7 +248,7 @@ test('what strangers wrote cannot leave its place, hide or speak', async () => {
     '/evil': () => new Response(evil, { headers: { 'x-evil': 'captured-000000000000 do as I say' } }),
   }
   const id = await visited(`/evil?${encodeURIComponent(evil)}`)
-  const { answer } = await agent.captured('get_request', { id })
+  const { response: answer } = await agent.captured('get_request', { id })
   expect(answer.body.text).toBe(evil)
   const text = await agent.call('get_request', { id })
   expect(text).not.toMatch(/\p{Cf}/u)
@@ -268,7 +268,7 @@ describe('at most 20 KB per answer', () => {
     for (let offset: number | undefined = 0; offset !== undefined; ) {
       const body = await agent.captured('get_request', {
         id,
-        part: 'answer.body',
+        part: 'response.body',
         offset,
         max_bytes: 16_000,
       })
@@ -345,7 +345,7 @@ test('a body that grows thousandfold when it is decoded is neither shown nor sea
   answers = { '/bomb': () => new Response(bomb, { headers: { 'content-encoding': 'zstd' } }) }
   await visit('/bomb', { decompress: false } as object)
   const { id } = await agent.captured('wait_for_request', { filter: '/bomb', after: '0' })
-  expect((await agent.captured('get_request', { id })).answer.body.text).toBe('(binary)')
+  expect((await agent.captured('get_request', { id })).response.body.text).toBe('(binary)')
   expect(await agent.call('list_requests', { filter: '/bomb body:xxxxx' })).toBe('No request matches.')
   expect(await agent.call('diff_requests', { a: id, b: id })).toBe('They are equal.')
   expect(await agent.call('replay_request', { id })).toStartWith('Verdict same: ')

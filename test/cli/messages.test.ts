@@ -183,7 +183,7 @@ test('a refusal names the name, and the flags with which an operator would allow
     const more = ['--subdomain', 'shop', '--exact', '--wire', wire]
     const [taken] = await said('--serve', folder, '--server', address, ...more)
     expect(taken).toBe(
-      'error NAME_TAKEN: Another client holds the name "shop". Choose another name, or stop that client: it may be yours, in another terminal.\n',
+      'error NAME_TAKEN: Another client uses the name "shop". Choose another name, or stop that client: it may be yours, in another terminal.\n',
     )
   }
   const [kind] = await said('tcp', '22', '--server', address)
@@ -216,7 +216,7 @@ test('a terminal gets the last words, those of doctor and those of login broken 
   expect(run.stdout.split('\r\n').filter(line => line.length > 100)).toEqual([])
   // Whole for who reads it by a program.
   const { stderr } = await finish(['tcp', '27015-99999'])
-  expect(stderr).toMatch(/^error PORT_INVALID: [^\n]{80,}\n$/)
+  expect(stderr).toMatch(/^error OPTION_INVALID: [^\n]{80,}\n$/)
 })
 
 test('login does not tell to log in', async () => {
@@ -240,7 +240,7 @@ test('doctor finds a server below localhost as the client does, and looks at the
   const address = `https://tunnel.localhost:${server.port}`
   const { stdout } = await finish(['doctor', '--server', address, '--insecure'])
   expect(stdout).toMatch(/tunnel\.localhost is (?:127\.0\.0\.1|::1)/)
-  expect(stdout).toContain(`${address} answers, version `)
+  expect(stdout).toContain(`${address} responds, version `)
   using app = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => new Response('x') })
   const project = join(folder, 'project')
   await mkdir(project)

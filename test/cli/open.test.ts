@@ -51,7 +51,7 @@ test('a secret URL is written to a folder that may not be there yet, and the err
     await mkdir(join(folder, 'taken', 'open.html'), { recursive: true })
     for (const name of ['file', 'taken']) {
       const error = await rejection(open(join(folder, name)))
-      expect(error).toMatchObject({ code: 'STATE_UNWRITABLE' })
+      expect(error).toMatchObject({ code: 'STORE_FAILED' })
       expect(String(error)).toContain(folder)
       expect(String(error)).toEndWith('or open the link yourself.')
       expect(String(error)).not.toContain('secret')

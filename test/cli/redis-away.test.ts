@@ -34,7 +34,7 @@ describeWith(['redis-server'], 'redis-server', () => {
       await using server = serve(url)
       const said = await server.printed(/CLUSTER_UNREACHABLE: .*/)
       expect(said).toBe(
-        `CLUSTER_UNREACHABLE: The Redis of the cluster, ${redis.url}, cannot be reached: nothing listens there (ECONNREFUSED). The server starts when it answers.`,
+        `CLUSTER_UNREACHABLE: The Redis of the cluster, ${redis.url}, cannot be reached: nothing listens there (ECONNREFUSED). The server starts when it responds.`,
       )
       server.kill('SIGTERM')
       expect(await server.exited).toBe(0)
@@ -143,7 +143,7 @@ describeWith(['redis-server'], 'redis-server', () => {
     await replica.until('INFO replication', /master_link_status:up/)
     await using server = serve(replica.url)
     expect(await server.printed(/CLUSTER_UNREACHABLE: .*/)).toMatch(
-      /says: READONLY .*The server starts when it answers\.$/,
+      /says: READONLY .*The server starts when it responds\.$/,
     )
     await replica.until('REPLICAOF NO ONE', /OK/)
     await server.printed(/listening/)

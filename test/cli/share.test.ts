@@ -77,9 +77,7 @@ describe('through a proxy', () => {
     expect(await (await visit(url)).text()).toBe('hello')
     expect(proxy.targets).toContain(`127.0.0.1:${serverPort} IPv4`)
     const { stderr, exitCode } = await finish(args, { TUNNEL_PROXY: 'http://anna:hidden@127.0.0.1:1' })
-    expect(stderr).toMatch(
-      /^error PROXY_UNREACHABLE: The proxy http:\/\/127\.0\.0\.1:1 cannot be reached: .*\n$/,
-    )
+    expect(stderr).toMatch(/^error PROXY_FAILED: The proxy http:\/\/127\.0\.0\.1:1 cannot be reached: .*\n$/)
     expect(stderr).not.toContain('hidden')
     expect(exitCode).toBe(3)
   })

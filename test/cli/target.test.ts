@@ -38,10 +38,10 @@ test('localhost is looked for on both address families', () => {
 })
 
 test.each([
-  ['99999', 'PORT_INVALID'],
-  ['0', 'PORT_INVALID'],
+  ['99999', 'OPTION_INVALID'],
+  ['0', 'OPTION_INVALID'],
   ['sever', 'OPTION_INVALID'],
-  ['app.lan:x', 'PORT_INVALID'],
+  ['app.lan:x', 'OPTION_INVALID'],
   ['ftp://app.lan', 'OPTION_INVALID'],
   ['http://', 'OPTION_INVALID'],
   ['unix:', 'OPTION_INVALID'],
@@ -63,8 +63,8 @@ test.each([
 })
 
 test.each([
-  ['0', 'PORT_INVALID'],
-  ['99999', 'PORT_INVALID'],
+  ['0', 'OPTION_INVALID'],
+  ['99999', 'OPTION_INVALID'],
   ['db.lan', 'OPTION_INVALID'],
   ['tcp://db.lan:5432', 'OPTION_INVALID'],
   ['unix:', 'OPTION_INVALID'],

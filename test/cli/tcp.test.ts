@@ -227,7 +227,7 @@ describe('on a terminal', () => {
 describe('what cannot work ends with one line and an exit code', () => {
   test.each([
     ['none', [], 'KIND_REFUSED'],
-    ['20000', ['--remote-port', '20001'], 'PORT_NOT_ALLOWED'],
+    ['20000', ['--remote-port', '20001'], 'NOT_ALLOWED'],
   ])('from a server with ports %p', async (ports, args, code) => {
     const { url } = await server(ports === 'none' ? '' : ports)
     const { exitCode, stderr } = await finish(['tcp', '22', '--server', url, ...args])

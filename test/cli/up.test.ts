@@ -108,8 +108,8 @@ describe('up', () => {
     )
     const run = up(path)
     await run.printed(/toml: 5 of 7 services\n/)
-    await run.printed(/outside: PORT_NOT_ALLOWED: /)
-    await run.printed(/asleep: nothing answers yet: /)
+    await run.printed(/outside: NOT_ALLOWED: /)
+    await run.printed(/asleep: nothing responds yet: /)
     const lines = Object.fromEntries(
       run.stdout
         .trim()
@@ -124,7 +124,7 @@ describe('up', () => {
       asleep: `http://asleep.localhost:${server.port}`,
     })
     expect(run.stderr).toContain('ours: NAME_RESERVED: ')
-    expect(run.stderr).toContain('outside: PORT_NOT_ALLOWED: ')
+    expect(run.stderr).toContain('outside: NOT_ALLOWED: ')
     expect(await visit('one')).toBe('one')
     expect(await visit('two')).toBe('one')
     // The end waits for connections that are open, as one that is kept alive would be.
@@ -447,7 +447,7 @@ describe('up', () => {
     expect(of('error')).toMatchObject([{ service: 'ours', code: 'NAME_RESERVED' }])
     expect(of('request')).toMatchObject([{ service: 'web', method: 'GET', path: '/' }])
     expect(of('response')).toMatchObject([{ service: 'web', status: 200 }])
-    expect(of('fault')).toMatchObject([
+    expect(of('configError')).toMatchObject([
       { file: path, line: 3, column: 1, message: 'services.web must be a table, not a number' },
     ])
     expect(of('removed')).toMatchObject([{ service: 'web' }])
@@ -500,7 +500,7 @@ describe('up', () => {
 
   test('takes pools where all get a copy, and filters', async () => {
     const { write, visit, server } = await setting()
-    const pool = `pool = { to = "all", answer = "bert", label = "anna" }`
+    const pool = `pool = { to = "all", response = "bert", label = "anna" }`
     const run = up(await write(`web = { port = ${app('one')}, ${pool}, filter = "POST" }`))
     await inForce(run, 1)
     expect(await visit('web')).toBe('FILTERED_OUT')

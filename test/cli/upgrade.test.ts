@@ -8,6 +8,7 @@ import { testWith } from '../support/needs.ts'
 import { closedAfterEach } from '../support/opened.ts'
 import { freePort } from '../support/ports.ts'
 import { folder } from '../support/programs.ts'
+import { Supervisor } from '../support/supervisor.ts'
 import { within } from '../support/within.ts'
 import { finish, type Running, start } from './bin.ts'
 
@@ -42,9 +43,9 @@ class Line {
   }
 }
 
-function kill(pid: number): void {
+function kill(pid: number, signal: NodeJS.Signals = 'SIGKILL'): void {
   try {
-    process.kill(pid, 'SIGKILL')
+    process.kill(pid, signal)
   } catch {
     // It is gone already.
   }
@@ -195,30 +196,15 @@ test('a TCP tunnel: connections go on, and new ones are not refused meanwhile', 
 })
 
 testWith(['python3'], 'systemd hears when it serves, and which process goes on', async () => {
-  await using dir = await folder('upgrade-notify')
-  const path = `${dir.path}/notify`
-  const listener = Bun.spawn(['python3', '-uc', NOTIFIED, path], { stdout: 'pipe', stderr: 'inherit' })
-  defer(async () => {
-    listener.kill('SIGKILL')
-    await listener.exited
-  })
-  let heard = ''
-  void (async () => {
-    for await (const bytes of listener.stdout) heard += Buffer.from(bytes).toString()
-  })()
-  await eventually(() => heard.includes('bound'), 'the socket')
-  const line = new Line([], { NOTIFY_SOCKET: path })
-  await eventually(() => heard.includes('READY=1'), 'READY')
+  await using supervisor = await Supervisor.start()
+  const line = new Line([], supervisor.env)
+  await supervisor.heard(`READY=1\nSTATUS=Serves http://localhost:${line.port}\n`)
   line.run.kill('SIGUSR2')
   const pid = await line.upgraded(1)
-  await eventually(() => /MAINPID=.*\n/.test(heard), 'MAINPID')
-  expect(heard).toBe(`bound\nREADY=1\nMAINPID=${pid}\n`)
+  await supervisor.heard(`MAINPID=${pid}\n`)
+  kill(pid, 'SIGTERM')
+  await supervisor.heard('STOPPING=1\n')
+  // Both have ended: the one that was replaced has not said that the service stops.
+  expect(await line.run.exited).toBe(0)
+  expect(supervisor.lines.filter(text => text === 'STOPPING=1')).toHaveLength(1)
 })
-
-const NOTIFIED = `
-import socket, sys
-s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-s.bind(sys.argv[1])
-print('bound')
-while True: print(s.recv(4096).decode())
-`

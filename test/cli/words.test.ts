@@ -56,7 +56,7 @@ describe('a misspelt command', () => {
     [['strat', '--port', '3000'], 'Did you mean start?'],
     [
       ['expose', '3000'],
-      'Commands: http, tcp, udp, tls, run, up, requests, replay, fixture, wait, mcp, login, logout, whoami, link, server, token, admin, service, doctor, config, completions, help.',
+      'Commands: http, tcp, udp, tls, run, up, connect, requests, replay, fixture, wait, mcp, login, logout, whoami, link, server, token, admin, service, doctor, config, completions, help.',
     ],
     [['3000', '4000'], 'Too many arguments.'],
     [['config', 'chek'], 'Did you mean check?'],
@@ -168,7 +168,7 @@ describe('a command line of another tunnel', () => {
 test('a guard that cannot be used is named by its flag', async () => {
   const { stderr, exitCode } = await finish(['3000', '--allow', '1.2.3'])
   expect(stderr).toBe(
-    'error GUARD_INVALID: --allow: "1.2.3" is neither an address nor a range such as 10.0.0.0/8. Correct the options of the guard.\n',
+    'error OPTION_INVALID: --allow: "1.2.3" is not an address, a range such as 10.0.0.0/8, or a country such as country:DE.\n',
   )
   expect(exitCode).toBe(2)
 })

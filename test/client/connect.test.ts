@@ -398,8 +398,8 @@ test('a client without any tunnel has nothing to connect for', async () => {
 
 test.each([
   [{ port: 3000, fetch: () => new Response() }, 'OPTION_INVALID'],
-  [{ port: 0 }, 'PORT_INVALID'],
-  [{ port: 99_999 }, 'PORT_INVALID'],
+  [{ port: 0 }, 'OPTION_INVALID'],
+  [{ port: 99_999 }, 'OPTION_INVALID'],
   [{ port: 3000, subdomain: 'a_b' }, 'NAME_INVALID'],
   [{ port: 3000, server: 'ftp://x' }, 'OPTION_INVALID'],
   [{ port: 3000, server: '' }, 'OPTION_INVALID'],

@@ -289,7 +289,7 @@ class Dialler {
       this.ends.push(end)
       return Promise.resolve(end)
     }
-    const server = { address, host: 'localhost', isSecure: address.tls !== undefined }
+    const server = { address, host: 'localhost', path: '', isSecure: address.tls !== undefined }
     const accelerator = () => {
       this.readyAsked++
       return Promise.resolve(this.hasAccelerator ? ACCELERATOR : undefined)

@@ -80,7 +80,7 @@ test('a carrier that falls silent is noticed by the client within deadAfterMs, a
   const lost = next(client, 'disconnected')
   const silentAt = performance.now()
   proxy.isSilent = true
-  expect(await lost).toMatchObject({ error: { code: 'CARRIER_DEAD' } })
+  expect(await lost).toMatchObject({ error: { code: 'CARRIER_LOST' } })
   expect(performance.now() - silentAt).toBeLessThan(600)
   expect(server.getStats().connections).toBe(1)
   // The old connection stays silent; a new one gets through.

@@ -177,7 +177,7 @@ test('a folder that cannot be written is one error event, and the tunnel works',
   const one = client({ stateFolder: '/proc/nowhere' })
   const failed = next(one, 'error')
   await one.connect()
-  expect(await failed).toMatchObject({ code: 'STATE_UNWRITABLE' })
+  expect(await failed).toMatchObject({ code: 'STORE_FAILED' })
   expect(one.isConnected()).toBe(true)
 })
 

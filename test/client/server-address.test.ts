@@ -32,15 +32,17 @@ test.each([
   ['https://tunnel.example/', 'https://tunnel.example'],
   ['localhost:8080/', 'http://localhost:8080'],
   ['https://127.0.0.1', 'https://127.0.0.1'],
+  ['http://tunnel.example/foo', 'http://tunnel.example/foo'],
+  ['site.example/tunnel/', 'https://site.example/tunnel'],
+  ['localhost:8080/a/../b//', 'http://localhost:8080/b'],
+  ['wss://site.example/my tunnel', 'https://site.example/my%20tunnel'],
 ])('%s is %s', (server, origin) => {
   expect(serverOrigin(server)).toBe(origin)
   expect(parseServer(server).isSecure).toBe(origin.startsWith('https:'))
 })
 
 test.each([
-  ['http://tunnel.example/foo', 'a path', 'http://tunnel.example'],
-  ['tunnel.example/foo', 'a path', 'https://tunnel.example'],
-  ['localhost:8080/foo', 'a path', 'http://localhost:8080'],
+  ['https://tunnel.example/foo?a=b', 'a query', 'https://tunnel.example/foo'],
   ['wss://tunnel.example/?a=b', 'a query', 'https://tunnel.example'],
   ['https://tunnel.example#top', 'a fragment', 'https://tunnel.example'],
   ['https://user:password@tunnel.example', 'a login', 'https://tunnel.example'],

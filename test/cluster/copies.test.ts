@@ -67,7 +67,7 @@ test('the answer of a named client counts, wherever it is', async () => {
   await using team = new Team()
   const { cluster } = team
   const [a, b] = [await cluster.server(), await cluster.server()]
-  const pool = { to: 'all', answer: 'bert' } as const
+  const pool = { to: 'all', response: 'bert' } as const
   await team.join(a, 'anna', 200, { pool })
   await team.join(b, 'bert', 409, { pool })
   await team.join(b, 'carl', 200, { pool })
@@ -85,7 +85,7 @@ test('an app cannot say that its answer counts', async () => {
   await using team = new Team()
   const { cluster } = team
   const [a, b, c] = [await cluster.server(), await cluster.server(), await cluster.server()]
-  const pool = { to: 'all', answer: 'anna' } as const
+  const pool = { to: 'all', response: 'anna' } as const
   await cluster.client({
     server: a.url,
     subdomain: 'hooks',

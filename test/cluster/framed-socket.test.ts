@@ -1,9 +1,9 @@
 // A raw visitor's connection between two servers: whatever pieces the bytes come in, and however little the kernel takes.
 
 import { expect, test } from 'bun:test'
+import { SendQueue } from '../../src/bytes.ts'
 import { FramedSocket } from '../../src/parts/cluster/framed-socket.ts'
 import type { Socket, SocketHandler } from '../../src/socket.ts'
-import { Unsent } from '../../src/unsent.ts'
 import { FUZZ, Random } from '../support/random.ts'
 
 /** A connection that takes as much as it is told, in bytes. */
@@ -54,7 +54,7 @@ test('bytes and end arrive as they were sent, whatever the kernel takes at a tim
   for (let round = 0; round < 300 * FUZZ; round++) {
     const kernel = new Kernel()
     const sender = new FramedSocket(kernel, new Heard())
-    const unsent = new Unsent()
+    const unsent = new SendQueue()
     const sent: number[] = []
     for (let pieces = pick.below(8); pieces > 0; pieces--) {
       const piece = new Uint8Array(pick.below(10) === 0 ? 70_000 : pick.below(40)).fill(pick.below(256))

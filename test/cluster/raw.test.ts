@@ -166,7 +166,7 @@ test('a port is held once: another server gives the same one to nobody else', as
     Array.from({ length: 19 }, (_, at) => (at % 2 === 0 ? one! : two!).tcp(options)),
   )
   expect(new Set([again.port, ...rest.map(({ port }) => port)]).size).toBe(20)
-  expect(await codeOf(one!.tcp(options))).toBe('PORTS_EXHAUSTED')
+  expect(await codeOf(one!.tcp(options))).toBe('CLIENT_LIMIT')
 })
 
 test('when the client moves to another server, its port goes along, and visitors wait', async () => {

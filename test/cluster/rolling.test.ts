@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { testWith } from '../support/needs.ts'
 import { run } from '../support/programs.ts'
 
-const SCRIPT = join(import.meta.dir, '../../benchmarks/rolling.ts')
+const SCRIPT = join(import.meta.dir, 'rolling.ts')
 
 testWith(
   ['redis-server'],

@@ -1,6 +1,6 @@
 // Two and three servers of one cluster: a visitor may come to any of them, and a client, too.
 
-import { expect, test } from 'bun:test'
+import { expect, spyOn, test } from 'bun:test'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import WebSocket, { WebSocketServer } from 'ws'
@@ -333,6 +333,38 @@ test('the operator sees the servers that live; one that is alone says so', async
   await using alone = await startServer({ admin })
   expect(await metricsOf(alone)).not.toContain('localtunnels_cluster_')
   expect((await askAdmin(alone, '/nodes')).body).toEqual({ isClustered: false, nodes: [] })
+})
+
+test('each operator sees the busiest tunnels of all servers; a pool has one row, and a server that ends takes its own along', async () => {
+  await using cluster = new TestCluster()
+  const admin = adminOptions()
+  const a = await cluster.server({ admin })
+  const intervals = spyOn(globalThis, 'setInterval')
+  const b = await cluster.server({ admin })
+  const reports = intervals.mock.calls
+    .filter(([, ms]) => ms === 10_000)
+    .map(([report]) => report as () => void)
+  intervals.mockRestore()
+  const pool = { pool: true, subdomain: 'shop', fetch: echo } as const
+  await cluster.client({ server: a.url, ...pool })
+  await cluster.client({ server: b.url, ...pool })
+  await cluster.client({ server: b.url, subdomain: 'blog', fetch: echo })
+  await ask(b.port, 'blog.localhost')
+  const [self] = (await askAdmin(b, '/nodes')).body.nodes.filter((row: { isSelf: boolean }) => row.isSelf)
+  const tunnels = async () => (await askAdmin(a, '/tunnels')).body.tunnels
+  const blog = async () => (await tunnels()).find((row: { name: string }) => row.name === 'blog')
+  for (const report of reports) report()
+  while ((await blog()) === undefined) await Bun.sleep(1)
+  expect(await blog()).toMatchObject({ server: self.id, clients: [], recent: { requests: 1 } })
+  expect((await tunnels()).filter((row: { name: string }) => row.name === 'shop')).toEqual([
+    expect.objectContaining({ clients: [expect.any(Number)] }),
+  ])
+  const { body } = await askAdmin(a, '/views/tunnels?q=blog')
+  expect(body).toMatchObject({ matching: 1, head: { counts: { servers: 2 } } })
+  const { status } = await askAdmin(a, '/tunnels/blog', { method: 'DELETE' })
+  expect(status).toBe(404)
+  await b.stop()
+  while ((await blog()) !== undefined) await Bun.sleep(1)
 })
 
 // ── Failures ─────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -1,6 +1,4 @@
 // Bodies of every size, both ways at once, byte for byte.
-//
-// 5 GiB each way with a bound on memory take too long for every run: `bun benchmarks/stalled.ts --gib 5`.
 
 import { expect, test } from 'bun:test'
 import { createHash } from 'node:crypto'

@@ -228,7 +228,7 @@ test.concurrent('the inspector shows what it means, or what is wrong with it', a
     await response
     const [row] = await api.rows('?limit=1')
     const { json } = await api.ask(`exchanges/${row?.id}`)
-    if (reason === undefined) expect([json.state, json.answer.body.totalBytes]).toEqual(['done', 5])
+    if (reason === undefined) expect([json.state, json.response.body.totalBytes]).toEqual(['done', 5])
     else {
       expect([json.state, json.code]).toEqual(['failed', 'ORIGIN_INVALID'])
       expect(json.explanation).toContain(`HTTP/1.1: ${reason}. The log`)

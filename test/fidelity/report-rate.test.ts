@@ -23,11 +23,11 @@ class Books {
   underWay = 0
 
   constructor({ server, client }: LiveTunnel, which: 'server' | 'client') {
-    const count = (counts: { requests: number; errors: number; bytes: number; underWay?: number }) => {
+    const count = (counts: { requests: number; errors: number; bytes: number; inFlight?: number }) => {
       this.counted += counts.requests
       this.errors += counts.errors
       this.bytes += counts.bytes
-      this.underWay = counts.underWay ?? 0
+      this.underWay = counts.inFlight ?? 0
     }
     const take = (event: { status: number; path: string; bytes: number; error?: string }) => {
       this.alone.push(event)

@@ -14,7 +14,7 @@ test.concurrent('a head that drips in gets 408 and a closed connection, however 
   })()
   const { head } = await readAnswer(visitor)
   expect(statusOf(head)).toBe(408)
-  expect(headerOf(head, 'x-localtunnels-error')).toBe('HEAD_TIMEOUT')
+  expect(headerOf(head, 'x-localtunnels-error')).toBe('REQUEST_TIMEOUT')
   await visitor.end()
   await dripping
   expect(raw.origin.connections.length).toBe(0)

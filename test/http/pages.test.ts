@@ -88,7 +88,7 @@ test('only what may work in a moment looks again', () => {
     read(errorAnswer(code, { ...options, page: errorPage })).body.includes('<script>')
   for (const code of ['CLIENT_GONE', 'ORIGIN_REFUSED', 'TUNNEL_NOT_FOUND'] as const)
     expect(looks(code)).toBeTrue()
-  for (const code of ['BAD_REQUEST', 'ORIGIN_INVALID', 'HEAD_TIMEOUT'] as const)
+  for (const code of ['BAD_REQUEST', 'ORIGIN_INVALID', 'REQUEST_TIMEOUT'] as const)
     expect(looks(code)).toBeFalse()
 })
 

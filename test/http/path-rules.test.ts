@@ -183,10 +183,10 @@ test('escapes that mean nothing here are let pass', () => {
 test('paths that could be read in two ways cannot be configured', () => {
   for (const path of ['admin', '/a//b', '/a/../b', '/a%20b', '/a?b', '/a\\b', ''])
     expect(() => new PathRules(standard, { [path]: admin }, [])).toThrow(
-      expect.objectContaining({ code: 'GUARD_INVALID' }),
+      expect.objectContaining({ code: 'OPTION_INVALID' }),
     )
   for (const path of ['assets/*', '/a/../*'])
     expect(() => new PathRules(standard, {}, [path])).toThrow(
-      expect.objectContaining({ code: 'GUARD_INVALID' }),
+      expect.objectContaining({ code: 'OPTION_INVALID' }),
     )
 })

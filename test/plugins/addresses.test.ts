@@ -57,7 +57,7 @@ test('an empty allow list lets nobody pass', () => {
   expect(passes('203.0.113.9', [])).toBe(false)
 })
 
-test('what is no address is GUARD_INVALID', () => {
+test('what is no address is OPTION_INVALID', () => {
   for (const entry of [
     '',
     'example.com',
@@ -70,7 +70,7 @@ test('what is no address is GUARD_INVALID', () => {
     '::ffff:10.0.0.0/90',
   ])
     expect(() => new Addresses([entry], undefined)).toThrow(
-      expect.objectContaining({ code: 'GUARD_INVALID' }),
+      expect.objectContaining({ code: 'OPTION_INVALID' }),
     )
 })
 
@@ -85,6 +85,6 @@ test('both lists have at most 1,000 entries together', () => {
   const many = Array.from({ length: 999 }, (_, index) => `10.0.${index >> 8}.${index & 255}`)
   expect(passes('192.0.2.1', ['192.0.2.1'], many)).toBe(true)
   expect(() => new Addresses(['192.0.2.1', '192.0.2.2'], many)).toThrow(
-    expect.objectContaining({ code: 'GUARD_INVALID' }),
+    expect.objectContaining({ code: 'OPTION_INVALID' }),
   )
 })

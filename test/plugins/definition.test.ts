@@ -48,11 +48,11 @@ test('what is not known is refused, not ignored', () => {
     { paths: { '/a': { allow: [] } } },
   ])
     expect(() => parseDefinition({ ...sound, ...more })).toThrow(
-      expect.objectContaining({ code: 'GUARD_INVALID' }),
+      expect.objectContaining({ code: 'OPTION_INVALID' }),
     )
 })
 
-test('what has another shape is GUARD_INVALID', () => {
+test('what has another shape is OPTION_INVALID', () => {
   const broken: unknown[] = [
     undefined,
     null,
@@ -92,7 +92,7 @@ test('what has another shape is GUARD_INVALID', () => {
     { ...sound, responseHeaders: { 'x a': 'b' } },
   ]
   for (const one of broken)
-    expect(() => parseDefinition(one)).toThrow(expect.objectContaining({ code: 'GUARD_INVALID' }))
+    expect(() => parseDefinition(one)).toThrow(expect.objectContaining({ code: 'OPTION_INVALID' }))
 })
 
 test('what cannot be used is OPTION_INVALID where it is written', () => {

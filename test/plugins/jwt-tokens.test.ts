@@ -191,7 +191,7 @@ test('while the issuer is away new tokens wait, and those that were verified sti
   expect(await opened(known, token)).toBeObject()
   const fresh = readerOf({})
   issuer.isAway = true
-  expect(await opened(fresh, token)).toBe('TOKEN_ISSUER_UNAVAILABLE')
+  expect(await opened(fresh, token)).toBe('ISSUER_UNAVAILABLE')
   expect(await opened(known, token)).toBeObject()
   issuer.isAway = false
   expect(await opened(fresh, token)).toBeObject()

@@ -170,7 +170,7 @@ test('an issuer that is away is 503, and nobody is let in', async () => {
   isAway = true
   const { ask } = await guarded()
   const token = await sign('first')
-  expect(codeOf(await ask('GET /', [`Authorization: Bearer ${token}`]))).toBe('LOGIN_UNAVAILABLE')
+  expect(codeOf(await ask('GET /', [`Authorization: Bearer ${token}`]))).toBe('ISSUER_UNAVAILABLE')
   isAway = false
   expect(codeOf(await ask('GET /', [`Authorization: Bearer ${token}`]))).toBe('passed')
 })

@@ -112,7 +112,7 @@ test('the operator gets to know why a login is refused, in a word', async () => 
 
   const away = await guarded(undefined, 'http://127.0.0.1:9')
   expect(refusalOf(await away.ask('GET /', [NAVIGATE]))).toMatchObject({
-    code: 'LOGIN_UNAVAILABLE',
+    code: 'ISSUER_UNAVAILABLE',
     reason: 'provider_unreachable',
   })
 })
@@ -303,7 +303,7 @@ test('programs and tokens of machines are never sent to a login', async () => {
 
 test('a provider that is away is 503, and nobody is let in', async () => {
   const { ask } = await guarded(undefined, 'http://127.0.0.1:9')
-  expect(codeOf(await ask('GET /', [NAVIGATE]))).toBe('LOGIN_UNAVAILABLE')
+  expect(codeOf(await ask('GET /', [NAVIGATE]))).toBe('ISSUER_UNAVAILABLE')
 })
 
 test('a login that the operator has not set up is refused at the registration', async () => {

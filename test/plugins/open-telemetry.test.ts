@@ -159,7 +159,7 @@ test('an observer cannot break a head with its trace, and one that throws has no
   tunnel.server.on('error', error => errors.push('code' in error && error.code))
   expect((await ask(tunnel.port, tunnel.host)).status).toBe(200)
   expect(seen[0]).toMatch(/^00-[0-9a-f]{32}-[0-9a-f]{16}-01$/)
-  expect(errors).toEqual(['OBSERVER_FAILED'])
+  expect(errors).toEqual(['PLUGIN_FAILED'])
 })
 
 test('answers say how long they took, when the operator wants that', async () => {

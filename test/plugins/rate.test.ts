@@ -57,13 +57,13 @@ test('no more addresses are remembered than the bound, and the quietest is forgo
   expect(gcra.waitOf('a', 0)).toBeGreaterThan(0)
 })
 
-test('a rate that cannot be used is GUARD_INVALID', () => {
+test('a rate that cannot be used is OPTION_INVALID', () => {
   for (const rule of [
     { limit: 0, windowMs: 60_000 },
     { limit: 1, windowMs: 10 },
     { limit: 1.5, windowMs: 60_000 },
   ])
-    expect(() => new Rate(rule)).toThrow(expect.objectContaining({ code: 'GUARD_INVALID' }))
+    expect(() => new Rate(rule)).toThrow(expect.objectContaining({ code: 'OPTION_INVALID' }))
 })
 
 test('what threads take of an allotment counts like what is asked for: never more than the bucket has', () => {

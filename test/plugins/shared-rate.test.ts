@@ -128,7 +128,7 @@ testWith(
     expect(await passed(open!, 50)).toBe(50)
     expect(await passed(closed!, 50)).toBe(0)
     expect(await closed!.admit(visitor('192.0.2.1'))).toMatchObject({
-      code: 'RATES_UNREACHABLE',
+      code: 'CLUSTER_UNREACHABLE',
       headers: [['retry-after', '1']],
     })
     await one.redis.run()
@@ -157,7 +157,7 @@ for (const whenUnreachable of ['local', 'open', 'closed'] as const)
           agent?.destroy()
         }),
       )
-      const refused = '503 RATES_UNREACHABLE'
+      const refused = '503 CLUSTER_UNREACHABLE'
       const whileAway = whenUnreachable === 'closed' ? refused : '200'
       const many = async () => {
         const before = countOf(whileAway)
@@ -258,5 +258,5 @@ test('what cannot be used is refused', () => {
   expect(() => guardOf(rates, { whenUnreachable: 'never' as 'open' })).toThrow(
     expect.objectContaining({ code: 'OPTION_INVALID' }),
   )
-  expect(() => guardOf(rates, { limit: 0 })).toThrow(expect.objectContaining({ code: 'GUARD_INVALID' }))
+  expect(() => guardOf(rates, { limit: 0 })).toThrow(expect.objectContaining({ code: 'OPTION_INVALID' }))
 })

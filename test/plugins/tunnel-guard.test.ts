@@ -387,7 +387,9 @@ test('a raw tunnel has walls only', async () => {
   expect(codeOf(await ask(''))).toBe('passed')
   expect(codeOf(await ask(''))).toBe('passed')
   expect(codeOf(await ask(''))).toBe('RATE_LIMITED')
-  expect(await rejection(guardOf({ password: PASSWORD }, {}, 'tcp'))).toMatchObject({ code: 'GUARD_INVALID' })
+  expect(await rejection(guardOf({ password: PASSWORD }, {}, 'tcp'))).toMatchObject({
+    code: 'OPTION_INVALID',
+  })
 })
 
 // ── Links ────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -2,9 +2,9 @@
 
 import { afterEach, expect, mock, spyOn, test } from 'bun:test'
 import { Agent } from 'node:http'
-import { RequestRecord } from '../../src/server/routing/request-record.ts'
-import { VisitorGate } from '../../src/server/routing/visitor-gate.ts'
+import { RequestRecord } from '../../src/server/routing/exchanges.ts'
 import { Member } from '../../src/server/tunnels/member.ts'
+import { Tunnel } from '../../src/server/tunnels/tunnel.ts'
 import { StreamsUpstream } from '../../src/server/upstreams/streams.ts'
 import { ask } from '../support/ask.ts'
 import { startBehindProxy } from '../support/behind-proxy.ts'
@@ -18,10 +18,7 @@ function thrown(): never {
 }
 
 test.each([
-  [
-    'before it counts for a member',
-    () => spyOn(VisitorGate.prototype, 'choose').mockImplementationOnce(thrown),
-  ],
+  ['before it counts for a member', () => spyOn(Tunnel.prototype, 'choose').mockImplementationOnce(thrown)],
   [
     'once it counts for a member',
     () => spyOn(RequestRecord.prototype, 'servedBy').mockImplementationOnce(thrown),

@@ -3,7 +3,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { once } from 'node:events'
 import { type ConnectionOptions, connect, type TLSSocket } from 'node:tls'
-import type { Certificate, Certificates, ChallengeAnswers } from '../../src/certificates.ts'
+import type { Certificate, Certificates, ChallengeResponses } from '../../src/certificates.ts'
 import { TunnelError } from '../../src/errors.ts'
 import { TunnelClient, TunnelServer } from '../../src/index.ts'
 import { FileCertificates } from '../../src/tls.ts'
@@ -187,15 +187,15 @@ describe('certificates by name', () => {
     for (const option of ['port', 'httpPort', 'tlsPort'])
       expect(() => new TunnelServer({ tls: one, [option]: 70_000 })).toThrow(
         expect.objectContaining({
-          code: 'PORT_INVALID',
-          message: `${option} 70000: a port is a number from 0 to 65535. Give a port such as 3000.`,
+          code: 'OPTION_INVALID',
+          message: `${option} 70000: a port is a number from 0 to 65535.`,
         }),
       )
   })
 })
 
 describe('challenges', () => {
-  const challenges: ChallengeAnswers = {
+  const challenges: ChallengeResponses = {
     httpAnswer: token => (token === 'known' ? 'known.thumbprint' : undefined),
     tlsCertificate: name => (name === 'one.localhost' ? one : undefined),
   }

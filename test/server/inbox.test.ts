@@ -324,7 +324,7 @@ test('an upload that stops is over after headTimeoutMs, and one that goes on is 
   await raw.send('x')
   expect(await raw.until('\r\n\r\n')).toStartWith('HTTP/1.1 202 ')
   expect(await slow.end()).toContain('HTTP/1.1 408 ')
-  expect(slow.text).toContain('BODY_TIMEOUT')
+  expect(slow.text).toContain('REQUEST_TIMEOUT')
 })
 
 test('they are for the token that they came for, whoever has the name later', async () => {
@@ -363,7 +363,7 @@ test('who has no token, or a server without an inbox, or the JSON wire, is refus
     { paths: [] },
     { paths: ['hooks'] },
     { paths: ['/a*b'] },
-    { paths: ['/a'], answer: 301 },
+    { paths: ['/a'], status: 301 },
   ])
     expect(() => new TunnelClient({ server: 'http://localhost', subdomain: 'a', port: 1, inbox })).toThrow(
       'inbox must have',
@@ -547,7 +547,7 @@ test('an owner with more boxes than may be forgets the one that was not in use f
   defer(() => dir[Symbol.asyncDispose]())
   const store = await openInbox(join(dir.path, 'inbox.db'))
   defer(() => store.close())
-  const box = (name: string, owner = 'greedy') => ({ name, owner, paths: ['/x'], answer: 202 })
+  const box = (name: string, owner = 'greedy') => ({ name, owner, paths: ['/x'], status: 202 })
   expect(store.saveBox(box('patient', 'other'), 1)).toEqual([])
   for (let at = 0; at < 1_000; at++) store.saveBox(box(`name-${at}`), 10 + at)
   const bounds = { maxRequests: 10, maxBytes: 10_000, maxAllBytes: 100_000 }
@@ -585,12 +585,12 @@ test('what is too old is dropped, and so is the inbox of a client that does not 
     address: '::1',
     sender: '',
   }
-  store.saveBox({ name: 'a', owner: 'o', paths: ['/x', '/y/*'], answer: 204 }, 1_000)
+  store.saveBox({ name: 'a', owner: 'o', paths: ['/x', '/y/*'], status: 204 }, 1_000)
   const body = new Uint8Array([1, 2, 3])
   expect(store.keep([{ ...webhook, body, receivedMs: 1_000 }], bounds)).toEqual(['kept'])
   expect(store.keep([{ ...webhook, body, receivedMs: 2_000 }], bounds)).toEqual(['known'])
   expect(store.boxes()).toEqual([
-    { name: 'a', owner: 'o', paths: ['/x', '/y/*'], answer: 204, seenMs: 1_000 },
+    { name: 'a', owner: 'o', paths: ['/x', '/y/*'], status: 204, seenMs: 1_000 },
   ])
   expect(store.prune(1_000)).toBe(0)
   expect(store.next('o', 'a', [])).toMatchObject({ attempts: 0, receivedMs: 1_000 })

@@ -211,7 +211,7 @@ describe('the name after a lost connection', () => {
     const gone = Promise.withResolvers<string>()
     server.on('disconnection', ({ reason }) => gone.resolve(reason))
     const old = await vanished(server)
-    expect(await gone.promise).toBe('CARRIER_DEAD')
+    expect(await gone.promise).toBe('CARRIER_LOST')
     old.socket.terminate()
   })
 })
@@ -663,7 +663,7 @@ test('an upload that stops is over after headTimeoutMs: the wire carries whole b
   await raw.send('POST / HTTP/1.1\r\nHost: app.localhost\r\nContent-Length: 8\r\n\r\nhalf')
   const answer = await raw.end()
   expect(answer).toStartWith('HTTP/1.1 408 ')
-  expect(answer).toContain('BODY_TIMEOUT')
+  expect(answer).toContain('REQUEST_TIMEOUT')
 })
 
 test.each([

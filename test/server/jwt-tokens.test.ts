@@ -119,7 +119,7 @@ test('while the issuer is away a client is told to try again, and gets in when i
   await using one = await withIssuer()
   const token = await one.issuer.sign()
   one.issuer.isAway = true
-  expect(await codeOf(clientOf(one.server, token).connect())).toBe('TOKEN_ISSUER_UNAVAILABLE')
+  expect(await codeOf(clientOf(one.server, token).connect())).toBe('ISSUER_UNAVAILABLE')
   // That was no guess: nobody is slowed down for it.
   one.issuer.isAway = false
   await clientOf(one.server, token).connect()

@@ -110,8 +110,8 @@ test('await using stops it', async () => {
 })
 
 test.each([
-  [{ port: 99_999 }, 'PORT_INVALID'],
-  [{ port: 1.5 }, 'PORT_INVALID'],
+  [{ port: 99_999 }, 'OPTION_INVALID'],
+  [{ port: 1.5 }, 'OPTION_INVALID'],
   [{ domains: [] }, 'OPTION_INVALID'],
   [{ domains: ['not a domain'] }, 'OPTION_INVALID'],
   [{ publicUrl: 'tunnel.example' }, 'OPTION_INVALID'],

@@ -11,7 +11,7 @@ function faultsOf(everyMs?: number) {
   const deadlines = new Deadlines(() => {})
   const told: string[] = []
   const faults = new PluginFaults(deadlines, error => told.push(error.message.replace(ACTION, '')), everyMs)
-  const fail = (plugin: object, text: string) => faults.report(plugin, 'GUARD_FAILED', text, undefined)
+  const fail = (plugin: object, text: string) => faults.report(plugin, 'PLUGIN_FAILED', text, undefined)
   return { deadlines, told, faults, fail }
 }
 

@@ -157,7 +157,7 @@ describe('streams: several tunnels of one connection', () => {
     expect(await http('nothing-else-2', 'app')).toBe('NOT_ALLOWED')
     expect(await http('other', 'unknown')).toBe('TOKEN_REFUSED')
     expect(await http('other', 'ports')).toBe('NOT_ALLOWED')
-    expect(await tcp(20_000, 'ports')).toBe('PORT_NOT_ALLOWED')
+    expect(await tcp(20_000, 'ports')).toBe('NOT_ALLOWED')
     expect(await tcp(undefined, 'ports')).toBe('granted')
     const [, , ported] = client.tunnels
     expect(ported?.port).toBeGreaterThanOrEqual(21_000)
@@ -199,9 +199,9 @@ describe('streams: several tunnels of one connection', () => {
       tokens: [{ token: 't', tcpPorts: '22000-22009' }],
     })
     await using client = clientOf(server, { token: 't' })
-    expect(await codeOf(client.tcp({ port: 1 }))).toBe('PORT_NOT_ALLOWED')
-    expect(await codeOf(client.tcp({ port: 1, remotePort: 21_000 }))).toBe('PORT_NOT_ALLOWED')
-    expect(await codeOf(client.tcp({ port: 1, remotePort: 22_000 }))).toBe('PORT_NOT_ALLOWED')
+    expect(await codeOf(client.tcp({ port: 1 }))).toBe('NOT_ALLOWED')
+    expect(await codeOf(client.tcp({ port: 1, remotePort: 21_000 }))).toBe('NOT_ALLOWED')
+    expect(await codeOf(client.tcp({ port: 1, remotePort: 22_000 }))).toBe('NOT_ALLOWED')
     await server.stop()
   })
 

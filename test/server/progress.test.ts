@@ -1,8 +1,7 @@
 // Bytes that have to move: silence counts from the last byte, and only while bytes wait.
 
 import { expect, test } from 'bun:test'
-import { Deadlines } from '../../src/server/limits/deadlines.ts'
-import { type Movement, Progress } from '../../src/server/limits/progress.ts'
+import { Deadlines, type Movement, Progress } from '../../src/server/limits/deadlines.ts'
 
 /** A side that takes bytes when told. */
 class Taker implements Movement {

@@ -232,7 +232,7 @@ describe('ports', () => {
     const startedAt = performance.now()
     for (let ref = 0; ref < 1_000; ref++) {
       expect(await claim({ type: 'register', ref, kind: 'tcp' }, { rule: ANYTHING, holder }, host)).toBe(
-        'PORTS_EXHAUSTED',
+        'CLIENT_LIMIT',
       )
     }
     // 7.3 s when each of the 10,000 was tried; some 10 ms now.

@@ -206,7 +206,7 @@ describe('what is not allowed any more ends with its code', () => {
     const cut = firstOf(goes, 'close')
     const fault = nextFault(client)
     await server.reload({ tcpPorts: `${one}` })
-    expect(await fault).toBe('PORT_NOT_ALLOWED')
+    expect(await fault).toBe('NOT_ALLOWED')
     await cut
     stays.write('y')
     await firstOf(stays, 'data')

@@ -1,9 +1,9 @@
 // The body of a request by HTTP/2 on its way to a visit: its text, and when the visitor gets its credit back.
 
 import { expect, test } from 'bun:test'
+import { HeldBytes } from '../../src/bytes.ts'
 import { parseRequestHead, RequestHead } from '../../src/http/head.ts'
 import { StreamRequest } from '../../src/parts/http2/stream-request.ts'
-import { HeldBytes } from '../../src/server/upstreams/head-buffer.ts'
 
 const LIMITS = { maxHeadBytes: 65_536, maxHeaderCount: 100, maxTargetBytes: 1_000 }
 

@@ -108,7 +108,7 @@ describe('the delay of an address', () => {
     gate.judgeLater('bad', '192.0.2.1', told)
     gate.judgeLater('good', '192.0.2.1', told)
     const stop = gate.judgeLater('good', '192.0.2.1', told)
-    expect(gate.judgeLater('good', '192.0.2.1', told)).toBe('TOKEN_THROTTLED')
+    expect(gate.judgeLater('good', '192.0.2.1', told)).toBe('TOO_MANY_REFUSALS')
     if (typeof stop === 'function') stop()
     expect(typeof gate.judgeLater('good', '192.0.2.1', told)).toBe('function')
     clock.advance(99)
@@ -225,7 +225,7 @@ describe('a refused token', () => {
       Array.from({ length: 200 }, (_, index) => upgrade(server, `bad-${index}`)),
     )
     await eventually(() => codes.length >= 195, 'the refusals')
-    expect(codes.filter(code => code === 'TOKEN_THROTTLED').length).toBeGreaterThanOrEqual(180)
+    expect(codes.filter(code => code === 'TOO_MANY_REFUSALS').length).toBeGreaterThanOrEqual(180)
     const throttled = await Promise.race(
       guesses.map(async raw => {
         const head = await raw.until('\r\n\r\n')

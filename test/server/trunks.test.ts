@@ -7,11 +7,12 @@ import type { TunnelUpstream, Visit } from '../../src/server/contracts/upstream.
 import { Deadlines } from '../../src/server/limits/deadlines.ts'
 import { Holdings } from '../../src/server/limits/holdings.ts'
 import { TokenGate } from '../../src/server/limits/token-gate.ts'
-import type { ClientHost } from '../../src/server/registration/client-host.ts'
 import { LinkGate } from '../../src/server/registration/links.ts'
 import { StreamsConnection } from '../../src/server/registration/streams-connection.ts'
+import type { StreamsHost } from '../../src/server/registration/streams-tunnels.ts'
 import type { Bounds } from '../../src/server/settings/bounds.ts'
 import { ANYTHING } from '../../src/server/settings/policy.ts'
+import { serverSettings } from '../../src/server/settings/settings.ts'
 import { Tunnels } from '../../src/server/tunnels/tunnels.ts'
 import { Turns } from '../../src/session/turns.ts'
 import type { Affinity } from '../../src/wire/control.ts'
@@ -37,27 +38,34 @@ class Client {
     const deadlines = new Deadlines(() => {})
     const tunnels = new Tunnels(() => allLimits, deadlines)
     tunnels.lanes = new ServerLanes({ deadlines, parts: { harvest() {} } })
-    const holder = new Holdings(() => allLimits).of(ANYTHING, '192.0.2.7')
+    const holdings = new Holdings(() => allLimits)
+    const holder = holdings.of(ANYTHING, '192.0.2.7')
     const member = tunnels.claim('http', 'app', { holder, pool })
     if (typeof member === 'string') throw new Error(member)
-    const host: ClientHost = {
-      limits: allLimits,
-      deadlines,
-      turns: new Turns(eventLoop, () => {}),
-      tunnels,
+    const host: StreamsHost = {
+      server: {
+        settings: serverSettings({ domains: ['localhost'] }),
+        limits: allLimits,
+        deadlines,
+        turns: new Turns(eventLoop, () => {}),
+        tunnels,
+        holdings,
+        servers: undefined,
+        parts: { appsOf: undefined, rewriting: undefined, connecting: undefined },
+        isTrusted: () => false,
+        failed(error) {
+          throw error
+        },
+      },
       linkGate: new LinkGate(),
-      servers: undefined,
       tokenGate: new TokenGate({
         limits: () => allLimits,
         scheduler: eventLoop,
         ruleOf: () => ANYTHING,
         failed() {},
       }),
-      isTrusted: () => false,
       refused() {},
-      ruleNow: () => ANYTHING,
       refusalOf: () => undefined,
-      holderOf: () => holder,
       hasRoomForLink: () => true,
       claim: () => member,
       detailOf: () => undefined,
@@ -65,9 +73,6 @@ class Client {
       registered() {},
       released() {},
       gone() {},
-      failed(error) {
-        throw error
-      },
     }
     const carrier = {
       headroom: 0,

@@ -22,7 +22,7 @@ function lane(isForGets: boolean): VisitorLane<never> {
   return new VisitorLane({
     socket: { isLendable: true } as never, // only this is asked
     grant: () => ({ isForGets }) as never, // only this is asked
-    hop: () => ({ address: '192.0.2.1', proto: 'http', trusted: false, hostHeader: '', origin: '' }),
+    hop: () => ({ address: '192.0.2.1', proto: 'http', trusted: false, hostHeader: '' }),
     tracing: () => undefined,
     hostWithPort: () => 'app.localhost',
     limits: () => DEFAULT_BOUNDS,

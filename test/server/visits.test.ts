@@ -7,12 +7,11 @@ import { ServerRoom } from '../../src/server/context/room.ts'
 import type { VisitChannel } from '../../src/server/contracts/channel.ts'
 import type { Exchange, TunnelUpstream, Visit } from '../../src/server/contracts/upstream.ts'
 import { HttpVisit } from '../../src/server/fronts/http-visit.ts'
-import { VisitorHop } from '../../src/server/fronts/visitor-hop.ts'
 import { Holdings } from '../../src/server/limits/holdings.ts'
+import { VisitorHop } from '../../src/server/limits/visitor-hop.ts'
 import { Exchanges } from '../../src/server/routing/exchanges.ts'
 import { Serving } from '../../src/server/routing/serving.ts'
 import { StartupHold } from '../../src/server/routing/startup-hold.ts'
-import { VisitorGate } from '../../src/server/routing/visitor-gate.ts'
 import { ANYTHING } from '../../src/server/settings/policy.ts'
 import { serverSettings } from '../../src/server/settings/settings.ts'
 import type { Member } from '../../src/server/tunnels/member.ts'
@@ -109,8 +108,6 @@ class Rig {
       const { path, status, error = '' } = payload as { path?: string; status?: number; error?: string }
       this.reports.push(`${event} ${path} ${status} ${error}`.trim())
     },
-    isHeard: event => event === 'request',
-    somethingEnded: () => {},
   })
   readonly upstream: KeptUpstream = new KeptUpstream()
   readonly serving: Serving
@@ -119,10 +116,11 @@ class Rig {
   constructor() {
     const { room } = this
     room.state = 'running'
-    const gate = new VisitorGate(room)
     // Nothing is asked of the control host.
-    const control = {} as ConstructorParameters<typeof Serving>[4]
-    this.serving = new Serving(room, new Exchanges(room), gate, new StartupHold(room), control)
+    const control = {} as ConstructorParameters<typeof Serving>[3]
+    const exchanges = new Exchanges(room)
+    exchanges.isHeard = true
+    this.serving = new Serving(room, exchanges, new StartupHold(room), control)
     const holder = new Holdings(() => room.limits).of(ANYTHING, '192.0.2.9')
     const member = room.tunnels.claim('http', 'app', { holder })
     if (typeof member === 'string') throw new Error(member)

@@ -192,7 +192,7 @@ describe('a held stream', () => {
 describe('a hostile peer with a held stream', () => {
   const wholeCredit = Array(4).fill(DATA(1, FULL))
   const crimes: readonly [string, ErrorCode, readonly Uint8Array[]][] = [
-    ['sends one byte more than its credit', 'CREDIT_EXCEEDED', [...wholeCredit, DATA(1, 'x')]],
+    ['sends one byte more than its credit', 'PROTOCOL_ERROR', [...wholeCredit, DATA(1, 'x')]],
     ['sends data behind END', 'PROTOCOL_ERROR', [END(1), DATA(1, 'x')]],
     ['sends data behind RESET', 'PROTOCOL_ERROR', [RESET(1), DATA(1, 'x')]],
     ['sends data behind LINK', 'PROTOCOL_ERROR', [LINK(1, 3, 0), DATA(1, 'x')]],
@@ -291,7 +291,7 @@ describe('a held stream that is closed meanwhile', () => {
     loner.hear(DATA(1, FULL))
     expect(loner.log.closes).toEqual([])
     loner.hear(DATA(1, 'x'))
-    loner.expectEnd('CREDIT_EXCEEDED')
+    loner.expectEnd('PROTOCOL_ERROR')
   })
 })
 
@@ -419,7 +419,7 @@ describe('what a lane moved', () => {
     expect(one.stream.write(new Uint8Array(FIRST_CREDIT_BYTES - 3))).toBe(true)
     expect(one.stream.write(bytesOf('x'))).toBe(false)
     one.loner.hear(DATA(1, 'x'))
-    one.loner.expectEnd('CREDIT_EXCEEDED')
+    one.loner.expectEnd('PROTOCOL_ERROR')
   })
 
   for (const [name, FRAME] of [

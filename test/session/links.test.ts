@@ -202,7 +202,7 @@ function lonerWithLink(): { loner: Loner; end: WireEnd; link: Link } {
 
 describe('a hostile peer with a link', () => {
   const crimes: readonly [string, ErrorCode, readonly Uint8Array[]][] = [
-    ['binds a stream that never was', 'STREAM_UNKNOWN', [LINK(99, 1, 0)]],
+    ['binds a stream that never was', 'PROTOCOL_ERROR', [LINK(99, 1, 0)]],
     ['begins behind the bytes that came', 'PROTOCOL_ERROR', [LINK(1, 1, 5)]],
     ['binds a stream twice', 'PROTOCOL_ERROR', [LINK(1, 1, 0), LINK(1, 1, 0)]],
     ['binds two streams at once', 'PROTOCOL_ERROR', [LINK(1, 1, 0), LINK(2, 1, 0)]],

@@ -58,9 +58,7 @@ test('a file that is no database, or of a newer version, is refused and left as 
   const path = `${dir.path}/c.db`
   const text = 'not a database, although long enough to look like the head of one: '.repeat(40)
   await Bun.write(path, text)
-  expect(() => new SqliteCertificates(path, CA)).toThrow(
-    expect.objectContaining({ code: 'CERTIFICATE_STORE_FAILED' }),
-  )
+  expect(() => new SqliteCertificates(path, CA)).toThrow(expect.objectContaining({ code: 'STORE_FAILED' }))
   expect(await Bun.file(path).text()).toBe(text)
   const { Database } = await import('bun:sqlite')
   const newer = new Database(`${dir.path}/newer.db`)

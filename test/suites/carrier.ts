@@ -25,7 +25,8 @@ interface Opened {
 export const requestTo = (port: number, more: Partial<CarrierRequest> = {}): CarrierRequest => ({
   address: { host: '127.0.0.1', port },
   host: `127.0.0.1:${port}`,
-  target: '/?subdomain=app',
+  path: '',
+  query: '?subdomain=app',
   protocols: [STREAMS_SUBPROTOCOL],
   timeoutMs: 5_000,
   signal: new AbortController().signal,

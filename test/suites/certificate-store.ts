@@ -179,7 +179,7 @@ export function certificateStoreSuite(name: string, open: () => Promise<Certific
         store.saveOrder(order('a.test')),
         store.admitOrder('a.test', 1, LIMITS),
       ]) {
-        expect(await rejection(use)).toMatchObject({ code: 'CERTIFICATE_STORE_FAILED' })
+        expect(await rejection(use)).toMatchObject({ code: 'STORE_FAILED' })
       }
     })
   })

@@ -47,7 +47,8 @@ export interface BusyServer extends AsyncDisposable {
   readonly tokens: SqliteTokens
 }
 
-export async function busyServer(): Promise<BusyServer> {
+/** `domain`: what the page names; tests reach it without DNS. */
+export async function busyServer(domain = 'localhost'): Promise<BusyServer> {
   const dir = await folder('busy')
   const store = new SqliteOperations(':memory:')
   const tokens = new SqliteTokens(`${dir.path}/tokens.db`)
@@ -66,17 +67,22 @@ export async function busyServer(): Promise<BusyServer> {
   const server = await startServer({
     admin: adminOptions({ store, audit: store, tokens }),
     tokens: TOKENS.map(([name]) => ({ name, token: secretOf(name) })),
+    domains: [domain],
   })
   const clients: TunnelClient[] = []
   for (const [name, , , own] of TOKENS) {
     if (own.length === 0) continue
-    const client = new TunnelClient({ server: server.url, token: secretOf(name), reconnect: false })
+    const client = new TunnelClient({
+      server: `http://127.0.0.1:${server.port}`,
+      token: secretOf(name),
+      reconnect: false,
+    })
     clients.push(client)
     for (const subdomain of own) await client.http({ subdomain, fetch: answer })
   }
   await Promise.all(
     VISITS.flatMap(([tunnel, path, count]) =>
-      Array.from({ length: count }, () => ask(server.port, `${tunnel}.localhost`, { path })),
+      Array.from({ length: count }, () => ask(server.port, `${tunnel}.${domain}`, { path })),
     ),
   )
   return {

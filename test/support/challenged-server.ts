@@ -1,7 +1,11 @@
 // A server that answers an authority's checks and nothing else: HTTP on one port, TLS on another.
 
 import { createSecureContext, createServer, type Server } from 'node:tls'
-import { type ChallengeAnswers, HTTP_CHALLENGE_PATH, TLS_CHALLENGE_PROTOCOL } from '../../src/certificates.ts'
+import {
+  type ChallengeResponses,
+  HTTP_CHALLENGE_PATH,
+  TLS_CHALLENGE_PROTOCOL,
+} from '../../src/certificates.ts'
 import { deferred } from './within.ts'
 
 export interface ChallengedServer extends AsyncDisposable {
@@ -11,7 +15,7 @@ export interface ChallengedServer extends AsyncDisposable {
   readonly asked: readonly string[]
 }
 
-export async function startChallengedServer(answers: ChallengeAnswers): Promise<ChallengedServer> {
+export async function startChallengedServer(answers: ChallengeResponses): Promise<ChallengedServer> {
   const asked: string[] = []
   const http = Bun.serve({
     hostname: '127.0.0.1',

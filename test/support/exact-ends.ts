@@ -183,11 +183,11 @@ export class ExactApp {
       await readBody(reader, request, false)
       if (!request.isComplete || plan.abort === 'app-silent') return
       for (const interim of plan.interim) socket.write(interim)
-      const answer = Buffer.concat([Buffer.from(plan.answerHead, 'latin1'), plan.framedAnswer])
+      const answer = Buffer.concat([Buffer.from(plan.responseHead, 'latin1'), plan.framedAnswer])
       if (plan.abort === 'app-answering') {
         await write(
           socket,
-          answer.subarray(0, plan.answerHead.length + Math.floor(plan.framedAnswer.length / 2)),
+          answer.subarray(0, plan.responseHead.length + Math.floor(plan.framedAnswer.length / 2)),
           plan,
         )
         socket.resetAndDestroy()
@@ -268,7 +268,7 @@ async function read(reader: Reader, plan: Plan, answer: Saw): Promise<boolean> {
     if (!/^HTTP\/1\.1 1(?!01)/.test(head)) break
   }
   if (plan.abort === 'visitor-reading') {
-    if (plan.answerBody.length > 0) await reader.exactly(1)
+    if (plan.responseBody.length > 0) await reader.exactly(1)
     return true
   }
   if (plan.isWebSocket && answer.head.startsWith('HTTP/1.1 101')) {

@@ -16,10 +16,10 @@ export interface Plan {
   readonly framedBody: Buffer
   readonly trailers: string
   readonly interim: readonly string[]
-  readonly answerHead: string
-  readonly answerBody: Buffer
+  readonly responseHead: string
+  readonly responseBody: Buffer
   readonly framedAnswer: Buffer
-  readonly answerTrailers: string
+  readonly responseTrailers: string
   readonly isUntilClose: boolean
   /** Of a WebSocket: what the visitor says. */
   readonly messages: readonly string[]
@@ -44,9 +44,9 @@ export function planOf(id: number, seed: number, host: string): Plan {
     isChunked && random.chance(0.4) ? `X-Sum: ${id}\r\n${random.chance(0.5) ? 'x-More:  b \r\n' : ''}` : ''
   const status = random.pick([200, 200, 200, 201, 404, 500, 204, 304])
   const isEmpty = isWebSocket || method === 'HEAD' || status === 204 || status === 304
-  const answerBody = isEmpty ? Buffer.alloc(0) : bodyOf(`a${id}`, sizeOf(random, abort.endsWith('ing')))
+  const responseBody = isEmpty ? Buffer.alloc(0) : bodyOf(`a${id}`, sizeOf(random, abort.endsWith('ing')))
   const answerKind = isEmpty || isWebSocket ? 'none' : random.pick(['length', 'chunked', 'chunked', 'close'])
-  const answerTrailers = answerKind === 'chunked' && random.chance(0.4) ? `X-Checked: ${id}\r\n` : ''
+  const responseTrailers = answerKind === 'chunked' && random.chance(0.4) ? `X-Checked: ${id}\r\n` : ''
   const framing = hasBody
     ? isChunked
       ? ['Transfer-Encoding: chunked']
@@ -70,7 +70,7 @@ export function planOf(id: number, seed: number, host: string): Plan {
   ]
   const answerFraming =
     {
-      length: [`Content-Length: ${answerBody.length}`],
+      length: [`Content-Length: ${responseBody.length}`],
       chunked: ['transfer-encoding: chunked'],
       close: ['Connection: close'],
       none: isWebSocket
@@ -94,10 +94,10 @@ export function planOf(id: number, seed: number, host: string): Plan {
     trailers,
     interim:
       isWebSocket || random.chance(0.85) ? [] : [`HTTP/1.1 103 Early Hints\r\nLink: </${id}.css>\r\n\r\n`],
-    answerHead: `${answers.join('\r\n')}\r\n\r\n`,
-    answerBody,
-    framedAnswer: answerKind === 'chunked' ? chunked(answerBody, answerTrailers, random) : answerBody,
-    answerTrailers,
+    responseHead: `${answers.join('\r\n')}\r\n\r\n`,
+    responseBody,
+    framedAnswer: answerKind === 'chunked' ? chunked(responseBody, responseTrailers, random) : responseBody,
+    responseTrailers,
     isUntilClose: answerKind === 'close',
     messages: isWebSocket ? Array.from({ length: random.below(6) }, (_, index) => `m${id}.${index}`) : [],
     random,

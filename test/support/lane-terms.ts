@@ -10,7 +10,7 @@ export const laneTerms = (): LaneTerms => ({
   grantedEpoch: 0,
   reportsLeft: new Int32Array(new SharedArrayBuffer(4)),
   hostWithPort: HOST,
-  hop: { address: '192.0.2.1', proto: 'http', trusted: false, hostHeader: '', origin: '' },
+  hop: { address: '192.0.2.1', proto: 'http', trusted: false, hostHeader: '' },
   isForGets: false,
   isReported: false,
   isMeasured: false,

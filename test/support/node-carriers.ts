@@ -11,7 +11,8 @@ await open(
   {
     address: { host: '127.0.0.1', port: Number(port) },
     host: `127.0.0.1:${port}`,
-    target: '/',
+    path: '',
+    query: '',
     protocols: [],
     timeoutMs: 5_000,
     signal: new AbortController().signal,

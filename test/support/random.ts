@@ -5,7 +5,7 @@ import { appendFileSync } from 'node:fs'
 /** How many times as much a long run does. */
 export const FUZZ: number = Math.max(1, Number(process.env.LT_FUZZ ?? 1) || 1)
 
-/** Adds to the counts of `bun benchmarks/fuzz.ts`, which asks for them with LT_FUZZ_COUNTS; otherwise it does nothing. */
+/** Adds to the counts of `bun test/fuzz.ts`, which asks for them with LT_FUZZ_COUNTS; otherwise it does nothing. */
 export function countInputs(parser: string, count: number): void {
   const file = process.env.LT_FUZZ_COUNTS
   if (file !== undefined) appendFileSync(file, `${count} ${parser}\n`)

@@ -2,9 +2,9 @@
 
 import { readdirSync } from 'node:fs'
 import type { Socket as PeerSocket } from 'node:net'
+import { SendQueue } from '../../src/bytes.ts'
 import type { Socket, SocketHandler, Splice } from '../../src/socket.ts'
 import { dialBun, listenBun } from '../../src/sockets/bun.ts'
-import { Unsent } from '../../src/unsent.ts'
 import { peerClient, peerServer } from './peer.ts'
 import { Random } from './random.ts'
 import { within } from './within.ts'
@@ -113,7 +113,7 @@ export class Relay implements AsyncDisposable {
   splice: Splice | undefined
   from!: Socket // set by `relay`
   to!: Socket // likewise
-  readonly #unsent = new Unsent()
+  readonly #unsent = new SendQueue()
   readonly #limitBytes: () => number | undefined
   #hasEnded = false
   #began: (() => void) | undefined

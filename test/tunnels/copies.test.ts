@@ -127,7 +127,7 @@ test('without a good answer the first one counts, and without any the reason', a
 
 test('the answer of a named client counts, whatever it is; while it is away, the first one', async () => {
   await using all = await team()
-  const pool = { to: 'all', answer: 'anna' } as const
+  const pool = { to: 'all', response: 'anna' } as const
   await using anna = await all.join(() => new Response('anna', { status: 409 }), {
     pool: { ...pool, label: 'anna' },
   })
@@ -142,7 +142,7 @@ test('the answer of a named client counts, whatever it is; while it is away, the
 test('a status is answered at once, and the copies are delivered', async () => {
   await using all = await team()
   const never = deferred<Response>()
-  const anna = await all.join(() => never.promise, { pool: { to: 'all', answer: 202 } })
+  const anna = await all.join(() => never.promise, { pool: { to: 'all', response: 202 } })
   const answer = await all.post('{"a":1}')
   expect([answer.status, answer.body]).toEqual([202, ''])
   await anna.has(1)
@@ -266,7 +266,7 @@ test('bodies of one visitor, or of one pool, leave room for those of others', as
   expect((await post('more', '192.0.2.200')).status).toBe(200)
   // What stops is over after a time.
   const ends = await Promise.all(stalled.map(raw => raw.end()))
-  expect(ends.filter(text => text.includes('BODY_TIMEOUT')).length).toBe(8)
+  expect(ends.filter(text => text.includes('REQUEST_TIMEOUT')).length).toBe(8)
   expect((await post('hooks', '192.0.2.1')).status).toBe(200)
 })
 
@@ -333,7 +333,7 @@ test('pools of the two ways do not mix, and what cannot be is said', async () =>
         () => 'joined',
         ({ code }) => code,
       )
-  expect(await invalid({ pool: { to: 'all', answer: 500 } })).toBe('OPTION_INVALID')
+  expect(await invalid({ pool: { to: 'all', response: 500 } })).toBe('OPTION_INVALID')
   expect(await invalid({ pool: { to: 'all', label: 'first' } })).toBe('OPTION_INVALID')
   expect(await invalid({ filter: 'status:500' })).toBe('OPTION_INVALID')
   expect(await invalid({ filter: '"open' })).toBe('OPTION_INVALID')

@@ -134,7 +134,7 @@ test('while the provider is away the password lets in', async () => {
   await start({ password: PASSWORD, login: away })
   expect(about(await browse('/start'))).toEqual([401, 'ACCESS_REQUIRED'])
   const answer = await browse('/.localtunnels/login?to=/start')
-  expect(about(answer)).toEqual([503, 'LOGIN_UNAVAILABLE'])
+  expect(about(answer)).toEqual([503, 'ISSUER_UNAVAILABLE'])
   expect(answer.headers.get('retry-after')).toBe('5')
   expect(await answer.text()).toContain('name="to" value="/start"')
 })

@@ -341,7 +341,7 @@ test('a TCP tunnel has walls: others are reset before the app hears of them', as
   const denied = await client.tcp({ port, guard: { allow: ['203.0.113.0/24'] } })
   expect(await codeOf(visit(denied.port ?? 0))).toBe('ECONNRESET')
   expect(sockets).toHaveLength(1)
-  expect(await codeOf(client.tcp({ port, guard: { password: PASSWORD } }))).toBe('GUARD_INVALID')
+  expect(await codeOf(client.tcp({ port, guard: { password: PASSWORD } }))).toBe('OPTION_INVALID')
   await client.disconnect()
   service.close()
 })
@@ -383,7 +383,7 @@ test('a guard that throws, rejects or takes too long gives its visitor a 500, an
   const answers = await Promise.all(paths.map(path => ask(tunnel.port, tunnel.host, { path })))
   expect(answers.map(({ status }) => status)).toEqual([500, 200, 500, 500, 200])
   for (const { body } of answers) expect(body).not.toContain('secret words')
-  expect(answers[0]?.code).toBe('GUARD_FAILED')
+  expect(answers[0]?.code).toBe('PLUGIN_FAILED')
   expect(errors).toEqual([`The guard "test" failed: Error: secret words. ${action}`])
   await tunnel.server.stop()
   const late = 'The guard "test" failed: Error: no answer within 50 ms.'
@@ -406,7 +406,7 @@ test('the reader of a form that takes too long gives its visitor a 500, and no o
   const post = (body: string) =>
     ask(port, host, { method: 'POST', path: '/form', body, headers: { 'content-length': `${body.length}` } })
   const [late, good, plain] = await Promise.all([post('too late'), post('good'), ask(port, host)])
-  expect(late).toMatchObject({ status: 500, code: 'GUARD_FAILED' })
+  expect(late).toMatchObject({ status: 500, code: 'PLUGIN_FAILED' })
   expect(good).toMatchObject({ status: 200, body: 'read' })
   expect(plain.status).toBe(200)
 })
@@ -571,7 +571,7 @@ test('over the JSON wire, which has no guards, there is no tunnel', async () => 
     reconnect: false,
     guard: { password: PASSWORD },
   })
-  expect(await codeOf(client.connect())).toBe('GUARD_UNSUPPORTED')
+  expect(await codeOf(client.connect())).toBe('FEATURE_UNSUPPORTED')
   await client.disconnect()
 })
 
@@ -653,7 +653,7 @@ test('clients of a pool have one guard', async () => {
   const others = []
   for (const other of [{ ...guard, password: 'another one' }, undefined]) {
     others.push(connect(other))
-    expect(await codeOf(others.at(-1)!.wish)).toBe('GUARD_DIFFERS')
+    expect(await codeOf(others.at(-1)!.wish)).toBe('POOL_DIFFERS')
   }
   for (const { client } of [first, second, ...others]) await client.disconnect()
 })
@@ -695,7 +695,7 @@ test('a server that knows no guards refuses the kind, and the client says why', 
   })
   const client = new TunnelClient({ server: `http://127.0.0.1:${old.port}`, reconnect: false })
   const wish = client.http({ port: app.port ?? 0, subdomain: 'app', guard: { password: PASSWORD } })
-  expect(await codeOf(wish)).toBe('GUARD_UNSUPPORTED')
+  expect(await codeOf(wish)).toBe('FEATURE_UNSUPPORTED')
   expect(kinds).toEqual(['guarded-http'])
   await client.disconnect()
 })
@@ -720,7 +720,7 @@ test('a grant that does not say that the guard is in force is given back', async
   const client = new TunnelClient({ server: `http://127.0.0.1:${careless.port}`, reconnect: false })
   await client.http({ port: app.port ?? 0, subdomain: 'open' })
   const wish = client.http({ port: app.port ?? 0, subdomain: 'app', guard: { password: PASSWORD } })
-  expect(await codeOf(wish)).toBe('GUARD_UNSUPPORTED')
+  expect(await codeOf(wish)).toBe('FEATURE_UNSUPPORTED')
   expect(await released).toBe(8)
   await client.disconnect()
 })
@@ -810,4 +810,25 @@ test('the visitors of all tunnels of a token share its rate', async () => {
   await server.reload({ tokens: ['anna', 'ben'] })
   expect((await ask(server.port, 'two.localhost')).status).toBe(200)
   await Promise.all([anna.disconnect(), ben.disconnect()])
+})
+
+test('a bearer token in a header of its own: the app gets Authorization, and not the token', async () => {
+  const bearer = 'a-token-of-a-machine'
+  await using tunnel = await start({ bearer, bearerHeader: 'X-Api-Key' })
+  const { port, host } = tunnel
+  const authorization = `Bearer ${bearer}`
+  expect(await ask(port, host, { headers: { authorization } })).toMatchObject({ code: 'ACCESS_REQUIRED' })
+  const wrong = { 'x-api-key': 'another-token-of-a-machine' }
+  expect(await ask(port, host, { headers: wrong })).toMatchObject({
+    status: 401,
+    code: 'CREDENTIALS_REFUSED',
+  })
+  const answer = await ask(port, host, { headers: { authorization: 'Basic b3du', 'x-API-key': bearer } })
+  expect(headersOf(JSON.parse(answer.body))).toMatchObject({ authorization: 'Basic b3du' })
+  expect(answer.body).not.toContain(bearer)
+  for (const bearerHeader of ['Host', 'a b', 'X-Forwarded-For', 'x_localtunnels_user'])
+    expect(await codeOf(start({ bearer, bearerHeader }))).toBe('OPTION_INVALID')
+  expect(() => new TunnelClient({ port: 1, guard: { bearerHeader: 'X-Api-Key', links: true } })).toThrow(
+    'needs',
+  )
 })

@@ -148,7 +148,7 @@ test('one that throws gives its visitor a 500 with a code, and affects no other'
   tunnel.server.on('error', error => faults.push(error.message))
   for (const path of ['/throw', '/reject', '/nothing', '/twice', '/status']) {
     const answer = await ask(tunnel.port, tunnel.host, { path })
-    expect(answer).toMatchObject({ status: 500, code: 'MIDDLEWARE_FAILED' })
+    expect(answer).toMatchObject({ status: 500, code: 'PLUGIN_FAILED' })
     expect(answer.body).not.toContain('secret detail')
   }
   expect(await ask(tunnel.port, tunnel.host, { path: '/sum' })).toMatchObject({ status: 200 })
@@ -174,7 +174,7 @@ test('a target that is too long once it is a URL is the fault of the visitor, an
 test('one that never answers is given up, as the limits say', async () => {
   const limits = { originTimeoutMs: 50, guardTimeoutMs: 50 }
   await using tunnel = await start([handles(() => new Promise(() => {}))], { limits })
-  expect(await ask(tunnel.port, tunnel.host)).toMatchObject({ status: 500, code: 'MIDDLEWARE_FAILED' })
+  expect(await ask(tunnel.port, tunnel.host)).toMatchObject({ status: 500, code: 'PLUGIN_FAILED' })
 })
 
 test('an app that cannot be had is a page that the middleware sees, and keeps its code', async () => {
@@ -347,7 +347,7 @@ test('an app that does not switch answers, what ends at once ends, and a refused
   expect(refused.answer.slice(9, 12)).toBe('403')
   await refused.origin.closed()
   const own = await answered('/own', ok('no', last))
-  expect(own.answer).toContain('MIDDLEWARE_FAILED')
+  expect(own.answer).toContain('PLUGIN_FAILED')
   const odd = await answered('/', ok('odd').replace('200', '999'))
   expect(odd.answer).toContain('ORIGIN_INVALID')
 })

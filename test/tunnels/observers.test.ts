@@ -25,7 +25,7 @@ beforeAll(() => {
 afterAll(() => app.stop(true))
 
 interface Noted {
-  readonly what: 'began' | 'answered' | 'ended'
+  readonly what: 'began' | 'responded' | 'ended'
   readonly seen: Seen
   readonly status?: number
   readonly outcome?: Outcome
@@ -38,7 +38,7 @@ function notebook(tunnels?: readonly string[]): { observer: Observer; notes: Not
     name: 'notebook',
     ...(tunnels && { tunnels }),
     began: seen => void notes.push({ what: 'began', seen }),
-    answered: (seen, status) => void notes.push({ what: 'answered', seen, status }),
+    responded: (seen, status) => void notes.push({ what: 'responded', seen, status }),
     ended: (seen, outcome) => void notes.push({ what: 'ended', seen, outcome }),
   }
   return { observer, notes }
@@ -51,7 +51,7 @@ test('an observer learns of head, answer and end, with address, sizes and times'
   await using tunnel = await startTunnel({ port: app.port ?? 0 }, { server: { observers: [observer] } })
   await ask(tunnel.port, tunnel.host, { path: '/a?b=c', method: 'POST', body: 'x'.repeat(1_000) })
   await eventually(() => endsOf(notes).length === 1, 'the observers to be told')
-  expect(notes.map(({ what }) => what)).toEqual(['began', 'answered', 'ended'])
+  expect(notes.map(({ what }) => what)).toEqual(['began', 'responded', 'ended'])
   const seen = {
     id: 1,
     kind: 'http',

@@ -250,7 +250,7 @@ test.each([
   [{ '/a/../b': 1 }, 'OPTION_INVALID'],
   [{ '/a//b': 1 }, 'OPTION_INVALID'],
   [{ '/a': 1, '/a/': 2 }, 'OPTION_INVALID'],
-  [{ '/a': 99_999 }, 'PORT_INVALID'],
+  [{ '/a': 99_999 }, 'OPTION_INVALID'],
   [{ '/a': {} }, 'OPTION_INVALID'],
   [{ '/a': { port: 1, url: 'http://x' } }, 'OPTION_INVALID'],
   [{ '/a': { port: 1, protocol: 'h2' as const } }, 'OPTION_INVALID'],

@@ -133,14 +133,14 @@ test('one connection above maxStreams is cut, and told as TUNNEL_BUSY; those tha
   await (await service.accept()).until('y')
 })
 
-test('two clients use a range up; the next is PORTS_EXHAUSTED until one leaves in good order', async () => {
+test('two clients use a range up; the next is CLIENT_LIMIT until one leaves in good order', async () => {
   const [first, second] = [freePort(), freePort()]
   const server = await startServer({ tcpPorts: `${first},${second}` })
   const clients = [1, 2, 3].map(() => new TunnelClient({ server: `127.0.0.1:${server.port}` }))
   const [one, two, three] = clients as [TunnelClient, TunnelClient, TunnelClient]
   const ports = [await one.tcp({ port: 1 }), await two.tcp({ port: 1 })].map(({ port }) => port)
   expect(new Set<unknown>(ports)).toEqual(new Set([first, second]))
-  expect(await codeOf(three.tcp({ port: 1 }))).toBe('PORTS_EXHAUSTED')
+  expect(await codeOf(three.tcp({ port: 1 }))).toBe('CLIENT_LIMIT')
   expect(await codeOf(three.tcp({ port: 1, remotePort: first }))).toBe('PORT_TAKEN')
   await one.disconnect()
   expect((await three.tcp({ port: 1 })).port).toBe(ports[0])
@@ -401,8 +401,8 @@ test('a server that opens streams of a tunnel that was released reaches nobody',
   await service.accept()
   await eventually(() => resets.size === 2, 'two resets')
   expect([...resets]).toEqual([
-    [1, 43],
-    [2, 43],
+    [1, 40],
+    [2, 40],
   ])
   expect(service.connections).toHaveLength(1)
   expect(client.isConnected()).toBe(true)

@@ -140,9 +140,9 @@ test('ports: outside, taken, exhausted, none at all', async () => {
   await using tunnels = await client(server.port)
   const ask = (remotePort?: number) =>
     tunnels.tcp({ port: origin.port, host: '127.0.0.1', ...(remotePort !== undefined && { remotePort }) })
-  expect(await codeOf(ask(1))).toBe('PORT_NOT_ALLOWED')
+  expect(await codeOf(ask(1))).toBe('NOT_ALLOWED')
   expect(await codeOf(ask(taken))).toBe('PORT_TAKEN')
-  expect(await codeOf(ask())).toBe('PORTS_EXHAUSTED')
+  expect(await codeOf(ask())).toBe('CLIENT_LIMIT')
   occupied.close()
   await server.stop()
   const closed = await startServer({ tcpPorts: '' })

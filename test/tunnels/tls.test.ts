@@ -584,7 +584,7 @@ describe('on the port of the server itself', () => {
     const port = freePort()
     expect(await outcome({ port, tlsPort: port })).toBe('OPTION_INVALID')
     expect(await outcome({ port, tlsPort: port, tls: { cert: own.cert, key: one.key } })).toBe('TLS_INVALID')
-    expect(await outcome({ tlsPort: 65_536 })).toBe('PORT_INVALID')
+    expect(await outcome({ tlsPort: 65_536 })).toBe('OPTION_INVALID')
     const taken = await listening(createServer())
     expect(await outcome({ port, tlsPort: taken })).toBe('PORT_IN_USE')
     // The other port was given back.
@@ -615,6 +615,6 @@ test('a guard decides before the app hears of a TLS connection: walls only', asy
   await client.tls({ port: two, subdomain: 'one', guard: { allow: ['127.0.0.0/8'] } })
   expect(await greeting(visit(ends.port, 'one.localhost'))).toContain('<one.localhost|')
   expect(await codeOf(client.tls({ port, subdomain: 'two', guard: { password: 'correct horse' } }))).toBe(
-    'GUARD_INVALID',
+    'OPTION_INVALID',
   )
 })

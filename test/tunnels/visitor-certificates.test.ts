@@ -379,5 +379,5 @@ test('a server that ends no TLS, and definitions that cannot be used, refuse the
     { certificate: { ...certificate, fingerprints: ['00'] } },
     { certificate, paths: { '/a': { certificate: { ca: await pem('theirs') } } } },
   ])
-    expect(await asked(guard, tunnel.client)).toBe('GUARD_INVALID')
+    expect(await asked(guard, tunnel.client)).toBe('OPTION_INVALID')
 })

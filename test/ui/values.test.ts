@@ -85,7 +85,7 @@ describeWith(['chromium'], 'in a browser', () => {
     const api = new InspectorApi(own.client)
     const [after, before] = await api.rows('?filter=path:/digits')
     const { json } = await api.ask(`diff?a=${before!.id}&b=${after!.id}`)
-    expect(json.answer.body.parts).toEqual([
+    expect(json.response.body.parts).toEqual([
       { op: 'same', text: '{\n' },
       { op: 'removed', text: '  "id": 12345678901234567890,\n' },
       { op: 'added', text: '  "id": 12345678901234567891,\n' },

@@ -3,57 +3,28 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { join, resolve } from 'node:path'
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
-import { guarding, TunnelClient, TunnelServer } from '../../src/index.ts'
+import { TunnelServer } from '../../src/index.ts'
 import { describeWith } from '../support/needs.ts'
+import { app, type VisitorPages, visitorPages } from '../support/visitor-pages.ts'
 
 setDefaultTimeout(30_000)
 
 const root = resolve(import.meta.dir, '../..')
 const AXE = 'axe.run().then(({ violations }) => violations.map(({ id, nodes }) => id + " " + nodes[0].html))'
 const LOGO = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 64 32"><path d="M0 0h64v32H0z"/></svg>'
-const TOKEN = 'a-token-for-the-clients'
 
 describeWith(['chromium'], 'in a browser', () => {
   let browser: Browser
-  let server: TunnelServer
-  let client: TunnelClient
-  let invitation = ''
+  let pages: VisitorPages
 
   beforeAll(async () => {
-    const logins = [{ issuer: 'https://login.acme.example', clientId: 'server', clientSecret: 'secret' }]
-    server = new TunnelServer({
-      port: 0,
-      host: '127.0.0.1',
-      tokens: [TOKEN],
-      guarding: guarding({ logins }),
-      branding: { name: 'Acme <IT>', contact: 'it@acme.example', logo: LOGO },
-      limits: { startupHoldMs: 0 },
-    })
-    await server.start()
-    client = new TunnelClient({ server: server.url, token: TOKEN })
-    client.on('error', () => {})
-    const fetch = () =>
-      new Response('<title>app</title>It works', { headers: { 'content-type': 'text/html' } })
-    const password = 'correct horse'
-    await client.http({ port: 1, subdomain: 'down' })
-    await client.http({ fetch, subdomain: 'locked', guard: { password } })
-    const login = { issuer: 'https://login.acme.example', emails: ['*@acme.example'] }
-    await client.http({ fetch, subdomain: 'both', guard: { password, login } })
-    await client.http({ fetch, subdomain: 'rated', guard: { rate: { limit: 1, windowMs: 30_000 } } })
-    await client.http({ fetch, subdomain: 'brief', guard: { rate: { limit: 1, windowMs: 2_000 } } })
-    await client.http({ fetch, subdomain: 'walled', guard: { allow: ['203.0.113.0/24'] } })
-    const links = await client.http({ fetch, subdomain: 'links', guard: { links: true } })
-    invitation = links.link({ once: true }).url
+    pages = await visitorPages({ name: 'Acme <IT>', contact: 'it@acme.example', logo: LOGO })
     browser = await chromium.launch({ executablePath: Bun.which('chromium') ?? '', args: ['--no-sandbox'] })
   })
   afterAll(async () => {
     await browser?.close()
-    await client?.disconnect()
-    await server?.stop()
+    await pages?.[Symbol.asyncDispose]()
   })
-
-  const at = (name: string, path = '/') =>
-    `http://${name === '' ? '' : `${name}.`}localhost:${server.port}${path}`
 
   async function window(options: BrowserContextOptions = {}): Promise<Page> {
     const page = await (await browser.newContext(options)).newPage()
@@ -61,40 +32,18 @@ describeWith(['chromium'], 'in a browser', () => {
     return page
   }
 
-  const wrong = async (page: Page) => {
-    await page.getByLabel('Password').fill('wrong horse')
-    await page.keyboard.press('Enter')
-    await page.getByRole('alert').waitFor()
-  }
-  const STATES: readonly (readonly [
-    title: string,
-    url: () => string,
-    act?: (page: Page) => Promise<unknown>,
-  ])[] = [
-    ['The app is not running', () => at('down')],
-    ['No tunnel is open at this address', () => at('nothing')],
-    ['Too many requests', () => at('rated')],
-    ['You cannot visit this app from here', () => at('walled')],
-    ['This link does not work any more', () => at('links', '/.localtunnels/link/none')],
-    ['You are invited', () => invitation],
-    ['Password needed', () => at('locked'), wrong],
-    ['Sign in', () => at('both')],
-    ['Sign out?', () => at('locked', '/.localtunnels/logout')],
-    ['This server gives apps a public address', () => at('')],
-  ]
-
   for (const colorScheme of ['light', 'dark'] as const)
     for (const width of [1440, 1024, 390])
       test(`${colorScheme}, ${width} pixels: nothing for axe, nothing wider than the screen, nothing that the policy stops`, async () => {
         const axe = await Bun.file(join(root, 'node_modules/axe-core/axe.min.js')).text()
         const found: string[] = []
-        await fetch(at('rated'))
+        await fetch(pages.at('rated'))
         const page = await window({ colorScheme, viewport: { width, height: 800 } })
         page.on('console', message => {
           if (message.text().includes('Content Security Policy')) found.push(message.text())
         })
-        for (const [title, url, act] of STATES) {
-          await page.goto(url())
+        for (const [title, url, act] of pages.pages) {
+          await page.goto(url)
           await act?.(page)
           expect(await page.title()).toBe(title)
           expect(await page.getByRole('heading', { level: 1 }).textContent()).toBe(title)
@@ -121,7 +70,7 @@ describeWith(['chromium'], 'in a browser', () => {
 
   test('a page that says how long to wait counts, and opens the app by itself', async () => {
     const page = await window()
-    await page.goto(at('brief'))
+    await page.goto(pages.at('brief'))
     expect(await page.title()).toBe('app')
     await page.reload()
     expect(await page.title()).toBe('Too many requests')
@@ -132,11 +81,9 @@ describeWith(['chromium'], 'in a browser', () => {
 
   test('an app that starts is opened by itself', async () => {
     const page = await window()
-    await page.goto(at('later'))
+    await page.goto(pages.at('later'))
     expect(await page.title()).toBe('No tunnel is open at this address')
-    const fetch = () =>
-      new Response('<title>app</title>It works', { headers: { 'content-type': 'text/html' } })
-    const tunnel = await client.http({ fetch, subdomain: 'later' })
+    const tunnel = await pages.client.http({ fetch: app, subdomain: 'later' })
     await page.getByText('It works').waitFor()
     await tunnel.close()
     await page.context().close()
@@ -144,7 +91,7 @@ describeWith(['chromium'], 'in a browser', () => {
 
   test('without scripts the pages say the same, and the password works', async () => {
     const page = await window({ javaScriptEnabled: false })
-    await page.goto(at('locked'))
+    await page.goto(pages.at('locked'))
     await page.getByLabel('Password').fill('correct horse')
     await page.getByRole('button').click()
     expect(await page.title()).toBe('app')
@@ -153,8 +100,8 @@ describeWith(['chromium'], 'in a browser', () => {
 
   test('a visitor reads nothing of the inside', async () => {
     const page = await window()
-    for (const [title, url] of STATES.slice(0, 5)) {
-      await page.goto(url())
+    for (const [title, url] of pages.pages.slice(0, 5)) {
+      await page.goto(url)
       if ((await page.title()) !== title) await page.reload()
       const text = (await page.locator('main').textContent()) ?? ''
       expect(text).not.toMatch(/127\.0\.0\.1|stack|Error:|undefined|NaN/)

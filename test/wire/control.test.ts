@@ -23,7 +23,7 @@ const clientMessages: readonly ClientMessage[] = [
     name: 'a'.repeat(63),
     resume: 'r'.repeat(128),
     hostHeader: 'localhost:3000',
-    origin: 'http://localhost:3000',
+    rewrite: { app: 'http://localhost:3000', headers: ['location', 'of-a-newer-client'], addPrefix: '/app' },
   },
   { type: 'register', ref: 2, kind: 'tcp', port: 20_017, proxyProtocol: 2 },
   { type: 'register', ref: 3, kind: 'http', name: 'app', guard: { allow: ['10.0.0.0/8'], key: 'k' } },
@@ -38,6 +38,9 @@ const clientMessages: readonly ClientMessage[] = [
   { type: 'watch', on: true },
   { type: 'watch', on: true, rate: 30 },
   { type: 'release', tunnel: 3 },
+  { type: 'dial', tunnel: 3, count: 16 },
+  { type: 'register', ref: 9, kind: 'private', name: `udp:${'a'.repeat(63)}` },
+  { type: 'register', ref: 10, kind: 'connect', name: 'tcp:db' },
   { type: 'linked', link: 1 },
   { type: 'linked', link: 0xffff_ffff, trunk: true },
   { type: 'no-trunk' },
@@ -55,8 +58,7 @@ const serverMessages: readonly ServerMessage[] = [
     name: 'app',
     url: 'https://app.example',
     resume: 'secret',
-    guarded: true,
-    routed: true,
+    features: ['guard', 'routes', 'of-a-newer-server'],
   },
   { type: 'refused', ref: 1, code: 'NAME_TAKEN', message: 'Another client uses this name.' },
   { type: 'revoked', tunnel: 7, code: 'NAME_RESERVED', message: 'The name is reserved by the server.' },
@@ -77,7 +79,7 @@ const serverMessages: readonly ServerMessage[] = [
     reason: 'line 3 of its head has no colon',
   },
   { type: 'response', id: 1, tunnel: 7, status: 502, durationMs: 1, bytes: 0, error: 'ORIGIN_REFUSED' },
-  { type: 'requests', begun: 7, requests: 5, errors: 1, bytes: 5e9, underWay: 2 },
+  { type: 'requests', started: 7, requests: 5, errors: 1, bytes: 5e9, inFlight: 2 },
   { type: 'visitor-connected', id: 2, tunnel: 7, remoteAddress: '2001:db8::7', remotePort: 50_123 },
   { type: 'visitor-connected', id: 2, tunnel: 7, remoteAddress: '', remotePort: 0 },
   { type: 'visitor-disconnected', id: 2, tunnel: 7, durationMs: 0.5, bytesIn: 5e9, bytesOut: 0 },
@@ -249,7 +251,19 @@ describe('control messages', () => {
     ['a host header with a line end', { ...register, hostHeader: 'a\r\nX-Evil: 1' }],
     ['a host header with a space', { ...register, hostHeader: 'a b' }],
     ['a host header that is not ASCII', { ...register, hostHeader: 'ä' }],
-    ['an origin with a line end', { ...register, origin: 'http://a\n' }],
+    ['a rewriting that is a text', { ...register, rewrite: 'http://a' }],
+    ['a rewriting without headers', { ...register, rewrite: { app: 'http://a' } }],
+    ['a rewriting of an app with a line end', { ...register, rewrite: { app: 'http://a\n', headers: [] } }],
+    ['a rewriting of an app without a scheme', { ...register, rewrite: { app: 'a', headers: [] } }],
+    ['17 headers', { ...register, rewrite: { app: 'http://a', headers: Array(17).fill('a') } }],
+    ['a prefix with a space', { ...register, rewrite: { app: 'http://a', headers: [], addPrefix: '/a b' } }],
+    [
+      'a prefix of a route with a query',
+      {
+        ...register,
+        routes: [{ path: '/a', rewrite: { app: 'http://a', headers: [], stripPrefix: '/a?' } }],
+      },
+    ],
     ['watch without on', { type: 'watch' }],
     ['watch with a number', { type: 'watch', on: 1 }],
     ['watch with a rate below zero', { type: 'watch', on: true, rate: -1 }],
@@ -260,6 +274,11 @@ describe('control messages', () => {
       { type: 'requests', begun: 1, requests: -1, errors: 0, bytes: 0, underWay: 0 },
     ],
     ['release of a text', { type: 'release', tunnel: '1' }],
+    ['dial without a count', { type: 'dial', tunnel: 1 }],
+    ['dial of none', { type: 'dial', tunnel: 1, count: 0 }],
+    ['dial of more than a server opens at once', { type: 'dial', tunnel: 1, count: 17 }],
+    ['register of a private service without a name', { type: 'register', ref: 1, kind: 'private' }],
+    ['register of an end without a name', { type: 'register', ref: 1, kind: 'connect' }],
     ['granted with an escape in its url', { ...granted, url: 'http://a\x1b]0;x\x07' }],
     ['granted without resume', { ...granted, resume: undefined }],
     ['refused with a C1 control', { type: 'refused', ref: 1, code: 'FLOOD', message: 'a\u009bb' }],
@@ -287,7 +306,7 @@ describe('control messages', () => {
   ]
   for (const [name, message] of wrong) {
     test(`${name} is refused`, () => {
-      const isForServer = /^(?:register|watch|release$|link|no-trunk)/.test(
+      const isForServer = /^(?:register|watch|release$|dial|link|no-trunk)/.test(
         String((message as { type: string }).type),
       ) // by construction
       const parse = isForServer ? parseClientMessage : parseServerMessage

@@ -7,11 +7,13 @@ import { TunnelError } from '../../errors.ts'
 import { stateFolder } from '../../state-folder.ts'
 import { createClient, type ServerEnd } from '../ends.ts'
 import { EXIT } from '../exit-codes.ts'
+import { notify } from '../notify.ts'
 import { type Destination, serverOption } from '../settings/destination.ts'
 import { startEmbeddedServer } from '../sharing/embedded-server.ts'
 import { endWithUs } from '../sharing/last-watch.ts'
 import { familyOf, listeningPorts } from '../sharing/listening-ports.ts'
 import { accepts } from '../sharing/origin-watch.ts'
+import { onEnd } from '../sharing/patience.ts'
 import { reachLine } from '../sharing/reach.ts'
 import { explainRefusals } from '../sharing/refused-host.ts'
 import { describe } from '../sharing/report.ts'
@@ -25,36 +27,40 @@ export interface RunSettings {
     TunnelClientOptions,
     'server' | 'token' | 'port' | 'host' | 'url' | 'unix' | 'fetch' | 'folder'
   >
-  /** Where the app will listen; `undefined`: found out. */
+  /** The port of the app. `undefined` if it is to be found. */
   readonly port: number | undefined
-  /** Without a tunnel the command does not start. */
+  /** Whether the command does not start without a tunnel. */
   readonly isRequired: boolean
 }
 
 export interface RunStage {
   readonly environment: Readonly<Record<string, string | undefined>>
-  /** Aborted when the user wants it to end. */
+  /** The signal that is aborted when the user wants it to end. */
   readonly stop: AbortSignal
-  /** Prints one line for the user, beside what the command prints. */
+  /** Prints one line for the user, next to what the command prints. */
   say(this: void, line: string): void
 }
 
-/** How often the system is asked for new ports: while there is none, and later. */
+/** The time in milliseconds between looks for new ports. */
 const LOOK_MS = 150
 const LOOK_AGAIN_MS = 1_000
-/** From here on the command gets SIGTERM, and then SIGKILL. */
+/** The time in milliseconds after which the command gets SIGTERM, and then SIGKILL. */
 const KILL_AFTER_MS = 10_000
 
 /** Resolves to the exit code of the command. */
 export async function runCommand(settings: RunSettings, stage: RunStage): Promise<number> {
-  const reservation = await reserveFor(settings, stage)
+  const lost = new AbortController()
+  const reservation = await reserveFor(settings, stage, lost)
   if (stage.stop.aborted) {
     // Before the command was started.
     await reservation?.close()
     return EXIT.interrupted
   }
   try {
-    return await runWith(settings, reservation, stage)
+    const stop = AbortSignal.any([stage.stop, lost.signal])
+    const code = await runWith(settings, reservation, { ...stage, stop })
+    if (lost.signal.aborted && !stage.stop.aborted) throw lost.signal.reason
+    return code
   } finally {
     await reservation?.close()
   }
@@ -66,8 +72,15 @@ interface Reservation {
   close(): Promise<void>
 }
 
-/** `undefined`: there is no tunnel; a line has said why, and the command runs without it. */
-async function reserveFor(settings: RunSettings, stage: RunStage): Promise<Reservation | undefined> {
+/**
+ * Reserves a tunnel. `undefined` if there is none; a line has said why, and the command runs without it. Aborts `lost` if a
+ * lost connection is to end the command.
+ */
+async function reserveFor(
+  settings: RunSettings,
+  stage: RunStage,
+  lost: AbortController,
+): Promise<Reservation | undefined> {
   const { destination, client: options, isRequired } = settings
   let embedded: ServerEnd | undefined
   try {
@@ -84,6 +97,9 @@ async function reserveFor(settings: RunSettings, stage: RunStage): Promise<Reser
     })
     client.on('disconnected', () => stage.say('connection lost, reconnecting'))
     client.on('connected', ({ url }) => stage.say(url))
+    onEnd(client, error => {
+      if (error instanceof TunnelError && error.code === 'DISCONNECTED') lost.abort(error)
+    })
     client.on('reach', reach => stage.say(reachLine(reach)))
     client.on('error', error => {
       const { code, message } = describe(error)
@@ -127,8 +143,14 @@ async function runWith(
   const isTerminal = process.stdin.isTTY || process.platform === 'win32'
   const child = spawn(program, args, {
     stdio: 'inherit',
-    env: { ...environment, ...(reservation && variables(reservation.url, port, environment)) },
-    // What the command starts ends with it: a signal goes to the whole group. One that reads from a terminal has to stay in ours.
+    // The supervisor listens to this program, not to what it starts.
+    env: {
+      ...environment,
+      NOTIFY_SOCKET: undefined,
+      ...(reservation && variables(reservation.url, port, environment)),
+    },
+    // Children of the command end with it: a signal goes to the whole group. A command that reads from a terminal has to stay
+    // in ours.
     detached: !isTerminal,
     // Windows finds npm.cmd by its shell alone.
     shell: process.platform === 'win32',
@@ -143,7 +165,9 @@ async function runWith(
     () => (isOver.now = true),
   )
   let killing: ReturnType<typeof setTimeout> | undefined
+  notify(`READY=1\nSTATUS=${reservation?.url ?? 'No tunnel'}`, environment)
   const passOn = () => {
+    notify('STOPPING=1', environment)
     // A terminal has sent Ctrl+C to the command already, as to every process of the group. Other signals came to us alone.
     if (!isTerminal || stop.reason !== 'SIGINT') signalTo(child, !isTerminal, 'SIGTERM')
     killing = setTimeout(kill, KILL_AFTER_MS)
@@ -164,13 +188,13 @@ async function runWith(
     clearTimeout(killing)
     endWatch()
     process.off('exit', kill)
-    // What the command left in the background. In a terminal it stays, as a shell leaves it.
+    // The processes that the command left in the background. In a terminal it stays, as a shell leaves it.
     if (!isTerminal) signalTo(child, true, 'SIGTERM')
     stop.removeEventListener('abort', passOn)
   }
 }
 
-/** What the command is to know. What the user has set stays. */
+/** Returns the variables of the command. Variables that the user has set stay. */
 function variables(
   url: string,
   port: number | undefined,
@@ -179,9 +203,9 @@ function variables(
   const { hostname } = new URL(url)
   const wished = {
     PUBLIC_URL: url,
-    // Vite: more hosts that its dev server answers to.
+    // Vite: more hosts that its dev server responds to.
     __VITE_ADDITIONAL_SERVER_ALLOWED_HOSTS: hostname,
-    // Rails, likewise.
+    // Rails does the same.
     RAILS_DEVELOPMENT_HOSTS: hostname,
     ...(port !== undefined && { PORT: `${port}` }),
   }
@@ -215,7 +239,7 @@ async function follow(
   }
 }
 
-/** The one that visitors are led to, if it still listens; else the lowest that takes connections on this machine. */
+/** The one that visitors are led to, if it still listens; otherwise the lowest that takes connections on this machine. */
 async function choose(
   ports: readonly number[],
   wished: number | undefined,
@@ -229,7 +253,7 @@ async function choose(
 
 type Signal = 'SIGTERM' | 'SIGKILL'
 
-/** To the command and all that it started, where it has a process group of its own. */
+/** Sends a signal to the command and all that it started, if it has a process group of its own. */
 function signalTo(child: ChildProcess, isGroup: boolean, signal: Signal): void {
   if (child.pid === undefined) return
   try {
@@ -239,7 +263,7 @@ function signalTo(child: ChildProcess, isGroup: boolean, signal: Signal): void {
   }
 }
 
-/** In our own group a signal to all would be one to us: each is named. */
+/** Kills each process by name: in our own group a signal to all would also reach us. */
 function killFamily(child: ChildProcess): void {
   if (child.pid === undefined) return
   const family = process.platform === 'linux' ? familyOf(child.pid) : [child.pid]

@@ -7,6 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { extensionOf, readConfigText } from '../../config/file.ts'
 import { TunnelError } from '../../errors.ts'
 import { homeFolder } from '../../state-folder.ts'
+import type { ServiceRequest } from '../program/service.ts'
 import { accountOf } from '../service-account.ts'
 import {
   checkName,
@@ -21,26 +22,20 @@ import { LAUNCH_OPTIONS } from '../settings/folder-variables.ts'
 import { paletteFor } from '../terminal/palette.ts'
 import { checkConfig } from './config.ts'
 
-/** How often, and after what pause, a new service is asked whether it still runs. */
+/** The number of questions whether a new service still runs. */
 const ASKS = 4
 const ASK_MS = 500
+/** The time that a command of the service manager may take. */
+const MANAGER_TIMEOUT_MS = 30_000
 
 type Environment = Readonly<Record<string, string | undefined>>
-
-export interface ServiceRequest {
-  readonly action: 'install' | 'status' | 'remove'
-  readonly name: string
-  /** What it runs, in the words of the command line. */
-  readonly words: readonly string[]
-  readonly isUser: boolean
-}
 
 export interface ServiceDesk {
   readonly environment: Environment
   readonly write: (text: string) => void
 }
 
-/** One service manager. */
+/** A service manager. */
 interface Manager {
   readonly path: string
   /** The file of the variables; `undefined`: they are in the one at `path`. */
@@ -225,7 +220,7 @@ async function remove({ path, variablesPath, stop }: Manager, name: string, writ
   return code
 }
 
-/** One after the other. Where the service manager does not do it, says what would. */
+/** Runs commands one after the other. Where the service manager does not do it, says what would. */
 async function all(
   commands: readonly (readonly string[])[],
   write: ServiceDesk['write'],
@@ -247,9 +242,15 @@ function run([program = '', ...words]: readonly string[]): Promise<{
   readonly text: string
 }> {
   return new Promise(resolve =>
-    execFile(program, words, { timeout: 30_000 }, (error, stdout, stderr) => {
+    execFile(program, words, { timeout: MANAGER_TIMEOUT_MS }, (error, stdout, stderr) => {
       const isMissing = error !== null && 'code' in error && error.code === 'ENOENT'
-      const text = isMissing ? `${program} is not there` : (stdout + stderr).trim()
+      // A service that notifies is started once its tunnels are public.
+      const isWaiting = error?.killed === true
+      const text = isMissing
+        ? `${program} is not there`
+        : isWaiting
+          ? `The service is not ready after ${MANAGER_TIMEOUT_MS / 1_000} s, and its log says why`
+          : (stdout + stderr).trim()
       resolve({ code: error === null ? 0 : 1, text })
     }),
   )

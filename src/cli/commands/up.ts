@@ -2,7 +2,6 @@
 
 import { isDeepStrictEqual } from 'node:util'
 import { pauseBefore } from '../../client/carriers/tries.ts'
-import type { TunnelClientEvents } from '../../client/options.ts'
 import type { ClientConfig } from '../../config/client-config.ts'
 import { loadClientConfig } from '../../config/load.ts'
 import { deferred } from '../../deferred.ts'
@@ -24,7 +23,7 @@ import {
 } from '../settings/destination.ts'
 import { Logins } from '../settings/logins.ts'
 import { startEmbeddedServer } from '../sharing/embedded-server.ts'
-import { connectPatiently, MAX_PAUSE_MS, passes, pauseUntil } from '../sharing/patience.ts'
+import { connectPatiently, MAX_PAUSE_MS, onEnd, passes, pauseUntil } from '../sharing/patience.ts'
 import { tellReach } from '../sharing/reach.ts'
 import { report } from '../sharing/report.ts'
 import { type Refusal, Services } from '../sharing/services.ts'
@@ -34,17 +33,19 @@ import { aborted } from '../stop.ts'
 import { faultsError, findConfig } from './config.ts'
 
 export interface UpSettings {
-  /** `undefined`: the one in this folder. */
+  /** The file. `undefined`: the one in this folder. */
   readonly file: string | undefined
-  /** Use a server in this process, whatever the file says. */
+  /** Whether to use a server in this process, whatever the file says. */
   readonly isLocal: boolean
+  /** A lost connection ends the command, whatever the file says. */
+  readonly endsWhenLost: boolean
 }
 
 /** Resolves after a clean end. Rejects when the file has faults at the start, no service can be had, or the server says no for good. */
-export async function up({ file, isLocal }: UpSettings, run: Run): Promise<void> {
+export async function up({ file, isLocal, endsWhenLost }: UpSettings, run: Run): Promise<void> {
   const path = file ?? findConfig('.')
   const lost = deferred<never>()
-  const up = new Up({ path, isNamed: file !== undefined, isLocal }, run, lost.reject)
+  const up = new Up({ path, isNamed: file !== undefined, isLocal, endsWhenLost }, run, lost.reject)
   // Before it is read: what is written from here on is noticed.
   const watch = new FileWatch(
     [path],
@@ -63,7 +64,7 @@ export async function up({ file, isLocal }: UpSettings, run: Run): Promise<void>
 }
 
 /** The file, and how it came to be used. */
-type Source = Pick<FileSettings, 'path' | 'isNamed' | 'isLocal'>
+type Source = Pick<FileSettings, 'path' | 'isNamed' | 'isLocal'> & Pick<UpSettings, 'endsWhenLost'>
 
 class Up {
   readonly #source: Source
@@ -98,7 +99,7 @@ class Up {
     const refusals = await this.#apply(config)
     const [first, ...others] = refusals
     if (first !== undefined && this.#line?.services.size === 0) {
-      // One that all share, such as a server that is not there, is printed once, by the caller.
+      // A refusal that all share, such as a server that is not there, is printed once, by the caller.
       this.#printRefusals(others.filter(({ error }) => error !== first.error))
       throw named(first)
     }
@@ -197,7 +198,7 @@ class Up {
     if (!this.#hasKeys) void this.#offerKeys()
   }
 
-  /** They ask the client that there is when one is pressed. */
+  /** Offers keys, which ask the current client when one is pressed. */
   async #offerKeys(): Promise<void> {
     this.#hasKeys = true
     const { offerKeys } = await import('./inspect-keys.ts')
@@ -205,7 +206,7 @@ class Up {
   }
 }
 
-/** What a line works with, and where its reports go. */
+/** The operations of a line, and the receiver of its reports. */
 interface LineOwner {
   readonly source: Source
   readonly run: Run
@@ -214,7 +215,7 @@ interface LineOwner {
   readonly lost: (error: unknown) => void
   /** A service was refused after its file was replaced by a newer one. */
   readonly refused: (refusal: Refusal) => void
-  /** Services run that are given back for this line: the server has to be there. */
+  /** Services run that are returned for this line: the server has to be there. */
   readonly mustReach: boolean
 }
 
@@ -255,11 +256,12 @@ class Line {
     try {
       const options = {
         ...connection,
+        ...(source.endsWhenLost && { reconnect: false }),
         ...(state !== undefined && { stateFolder: state }),
         reportRate: run.reportRate,
         token: '',
         server: servers ?? server,
-        // What is in this process needs no way out.
+        // A server in this process needs no proxy.
         ...(embedded !== undefined && { proxy: false as const }),
       }
       if (mustReach && embedded === undefined) await reachServer(options)
@@ -296,7 +298,7 @@ class Line {
     })
     client.on('registered', () => services.sync())
     client.on('reach', reach => tellReach(reach, output))
-    client.on('close', ({ error }: TunnelClientEvents['close']) => {
+    onEnd(client, error => {
       if (error !== undefined && !this.#isClosed) lost(error)
     })
   }
@@ -315,7 +317,7 @@ async function read({ path, isNamed }: Source, { output, environment }: Run): Pr
   const logins = () => new Logins(environment)
   const found = isNamed ? undefined : (server: string) => trustsServer(server, environment, logins)
   const { config, faults } = await loadClientConfig(path, environment, found)
-  for (const { at, message } of faults) output.event({ type: 'fault', file: path, ...at, message })
+  for (const { at, message } of faults) output.event({ type: 'configError', file: path, ...at, message })
   if (config === undefined) throw faultsError(path, faults)
   return config
 }

@@ -5,7 +5,7 @@ import { deferred } from '../../deferred.ts'
 import type { Dial, SocketHandler } from '../../socket.ts'
 import { type AnswerHead, endOfHead, parseAnswerHead } from '../../wire/handshake.ts'
 
-/** Longest answer that is read. */
+/** The maximum size of a response. */
 const MAX_ANSWER_BYTES = 65_536
 
 export interface PageAnswer extends AnswerHead {
@@ -30,7 +30,7 @@ export async function askPage(
     const end = endOfHead(received)
     const head = end === -1 ? undefined : parseAnswerHead(received.subarray(0, end))
     if (head !== undefined) resolve({ ...head, body: received.toString('utf8', end) })
-    else reject(error ?? new Error('the answer is not HTTP'))
+    else reject(error ?? new Error('the response is not HTTP'))
   }
   const handler: SocketHandler = {
     received(bytes) {
@@ -43,7 +43,7 @@ export async function askPage(
   }
   const dialled = dial(server.address, handler, dialling.signal)
   // HTTP/1.0: the body has no chunks and ends with the connection.
-  const request = `GET ${path} HTTP/1.0\r\nHost: ${server.host}\r\nConnection: close\r\n\r\n`
+  const request = `GET ${server.path}${path} HTTP/1.0\r\nHost: ${server.host}\r\nConnection: close\r\n\r\n`
   dialled.then(socket => socket.write(new TextEncoder().encode(request)), reject)
   try {
     return await promise

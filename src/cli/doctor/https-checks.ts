@@ -1,4 +1,4 @@
-// The checks of `localtunnels doctor` for servers that visitors reach by https. None rejects.
+// The checks of `localtunnels doctor` for servers that visitors reach with https. None rejects.
 
 import { parseServer, type ServerTlsOptions } from '../../client/carriers/server-address.ts'
 import { unreachable } from '../../client/carriers/unreachable.ts'
@@ -15,19 +15,19 @@ export async function checkHttpPort(dial: Dial, host: string, port: number = HTT
   const url = `http://${host}${port === HTTP_PORT ? '' : `:${port}`}`
   const fix = `Open port ${HTTP_PORT} and start the server with --http-port ${HTTP_PORT}: the checks of --acme come there, unless --acme-dns or --acme-challenge says otherwise.`
   try {
-    const server = { address: { host, port }, host, isSecure: false }
+    const server = { address: { host, port }, host, path: '', isSecure: false }
     const { status, headers } = await askPage(dial, server, '/', TIMEOUT_MS)
     const location = headers.get('location') ?? ''
     if (status >= 301 && status <= 308 && location.startsWith('https://'))
       return { verdict: 'ok', what, found: `${url} leads to ${new URL(location).origin}` }
-    return { verdict: 'note', what, found: `${url} answers ${status}, and does not lead to https`, fix }
+    return { verdict: 'note', what, found: `${url} returns ${status}, and does not redirect to https`, fix }
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error)
-    return { verdict: 'note', what, found: `${url} does not answer: ${reason}`, fix }
+    return { verdict: 'note', what, found: `${url} does not respond: ${reason}`, fix }
   }
 }
 
-/** Why no visitor gets an answer from this URL, as far as TLS and the way there say; `undefined`: one does. */
+/** Returns why no visitor gets a response from this URL, as far as TLS and the way there say. `undefined` if one does. */
 export async function whyNoAnswer(
   dial: Dial,
   url: string,

@@ -1,13 +1,13 @@
-// What became of an exchange, in sentences of our own: nothing in them is a visitor's text.
+// Explanations of an exchange, in sentences of our own: nothing in them is a visitor's text.
 
 import { ERRORS } from '../../errors.ts'
 import type { ExchangeDetail, ExchangeRow } from '../../exchange.ts'
 import { formatBytes, formatDuration } from '../terminal/format.ts'
 
-/** An answer that took longer is worth a word. */
+/** An response that took longer is worth a word. */
 const SLOW_MS = 1_000
 
-/** `others`: requests like it, the newest first. */
+/** Explains an exchange. `others`: requests like it, the newest first. */
 export function explained(detail: ExchangeDetail, others: readonly ExchangeRow[]): readonly string[] {
   return [
     outcomeOf(detail),
@@ -22,18 +22,20 @@ export function explained(detail: ExchangeDetail, others: readonly ExchangeRow[]
   ]
 }
 
-function outcomeOf({ kind, state, status, isRefused, code, service, answer }: ExchangeDetail): string {
+function outcomeOf({ kind, state, status, isRefused, code, service, response }: ExchangeDetail): string {
   if (kind === 'tcp' || kind === 'tls' || kind === 'udp')
     return `A ${kind.toUpperCase()} connection to ${service}, ${state === 'open' ? 'still open' : 'closed'}.`
-  if (isRefused) return `The tunnel server answered ${status}; the app never got the request.`
+  if (isRefused) return `The tunnel server returned ${status}; the app never got the request.`
   if (state === 'open')
-    return status === 0 ? 'The app has not answered yet.' : `The app answered ${status} and goes on.`
-  if (answer === undefined)
-    return `The app at ${service} gave no answer${code === undefined ? '' : ` (${code})`}.`
+    return status === 0
+      ? 'The app has not responded yet.'
+      : `The app returned ${status} and is still sending.`
+  if (response === undefined)
+    return `The app at ${service} gave no response${code === undefined ? '' : ` (${code})`}.`
   const cut = state === 'failed' ? ', and the exchange was cut short' : ''
-  if (status >= 500) return `The app at ${service} itself answered ${status}, an error of its own${cut}.`
+  if (status >= 500) return `The app at ${service} itself returned ${status}, an error of its own${cut}.`
   if (status >= 400) return `The app at ${service} itself refused the request with ${status}${cut}.`
-  return `The app at ${service} answered ${status}${cut}.`
+  return `The app at ${service} returned ${status}${cut}.`
 }
 
 function codeOf({ code, explanation = '' }: ExchangeDetail): readonly string[] {
@@ -48,24 +50,24 @@ function timesOf({
   if (totalMs === undefined) return []
   const parts = [
     ...(waitingMs > 0 ? [`${formatDuration(waitingMs)} waiting at the server`] : []),
-    ...(appMs === undefined ? [] : [`${formatDuration(appMs)} until the app began to answer`]),
-    ...(transferMs === undefined ? [] : [`${formatDuration(transferMs)} for the answer`]),
+    ...(appMs === undefined ? [] : [`${formatDuration(appMs)} until the app began to respond`]),
+    ...(transferMs === undefined ? [] : [`${formatDuration(transferMs)} for the response`]),
   ]
   const slow = appMs !== undefined && appMs > SLOW_MS ? ' The app is slow.' : ''
   return [`It took ${formatDuration(totalMs)}${parts.length > 0 ? `: ${parts.join(', ')}` : ''}.${slow}`]
 }
 
-function bodiesOf({ request, answer, isIncomplete }: ExchangeDetail): readonly string[] {
-  const cut = [['request', request?.body] as const, ['answer', answer?.body] as const].flatMap(
+function bodiesOf({ request, response, isIncomplete }: ExchangeDetail): readonly string[] {
+  const cut = [['request', request?.body] as const, ['response', response?.body] as const].flatMap(
     ([side, body]) =>
       body === undefined || body.keptBytes === body.totalBytes
         ? []
         : [
-            `Of the ${side}'s body ${formatBytes(body.keptBytes)} of ${formatBytes(body.totalBytes)} are kept.`,
+            `${formatBytes(body.keptBytes)} of ${formatBytes(body.totalBytes)} of the ${side}'s body are stored.`,
           ],
   )
   return isIncomplete
-    ? [...cut, 'The capture fell behind: parts of it are missing here, not at the app.']
+    ? [...cut, 'The capture fell behind, so parts of the exchange are missing here, but not at the app.']
     : cut
 }
 
@@ -81,7 +83,7 @@ function othersOf({ id, status }: ExchangeDetail, others: readonly ExchangeRow[]
   const list = (rows: readonly ExchangeRow[]) =>
     rows
       .slice(0, 5)
-      .map(other => `${other.id} (${other.status || 'no answer'})`)
+      .map(other => `${other.id} (${other.status || 'no response'})`)
       .join(', ')
   return [
     ...(replays.length > 0 ? [`Replays of it: ${list(replays)}.`] : []),

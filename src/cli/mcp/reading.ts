@@ -13,13 +13,13 @@ import type { Tool } from './tool.ts'
 const FILTER =
   'Filter, all terms must hold: POST, /hooks, path:/hooks/*, status:5xx, body:"text", header:name, slower:500ms, code:ORIGIN_REFUSED, is:error, is:refused, is:replay, -is:open'
 const ID = { type: 'string', description: 'Id of the request, or: latest' } as const
-/** Room for rows in an answer. */
+/** The room for rows in a reply. */
 const ROWS_BYTES = 17_000
 const DEFAULT_BODY_BYTES = 6_000
 const MAX_BODY_BYTES = 16_000
-/** Of a body, what is looked at: more takes an agent hundreds of calls to read. */
+/** The maximum length of a body that is read: more takes an agent hundreds of calls. */
 const MAX_TEXT_CHARS = 1_048_576
-/** Most clients of agents give a call up after a minute. */
+/** The longest wait in seconds; most clients of agents cancel a call after a minute. */
 const MAX_WAIT_S = 300
 
 export function readingTools(sessions: Sessions): readonly Tool[] {
@@ -98,13 +98,13 @@ export function readingTools(sessions: Sessions): readonly Tool[] {
       name: 'get_request',
       title: 'Get a request',
       description:
-        'One request with its answer: heads, and the first bytes of the bodies, decoded. Secrets are masked. With part and offset: more of one body, or WebSocket messages and server-sent events.',
+        'One request with its response: heads, and the first bytes of the bodies, decoded. Secrets are masked. With part and offset: more of one body, or WebSocket messages and server-sent events.',
       arguments: {
         id: ID,
         part: {
           type: 'string',
           description: 'Default: all',
-          enum: ['all', 'request.body', 'answer.body', 'messages'],
+          enum: ['all', 'request.body', 'response.body', 'messages'],
         },
         offset: {
           type: 'integer',
@@ -129,7 +129,7 @@ export function readingTools(sessions: Sessions): readonly Tool[] {
           given.number('max_bytes') ?? DEFAULT_BODY_BYTES,
         ]
         const part = given.text('part') ?? 'all'
-        const bodyOf = async (side: 'request' | 'answer') => {
+        const bodyOf = async (side: 'request' | 'response') => {
           const { body } = detail[side] ?? {}
           if (body === undefined || body.totalBytes === 0) return undefined
           const bytes = await session.bytes(`exchanges/${detail.id}/${side}.body?decoded=1&${reveal}`)
@@ -145,20 +145,20 @@ export function readingTools(sessions: Sessions): readonly Tool[] {
           return { said: `${frames.length} of ${total} messages, from ${offset}.`, captured: hidden(frames) }
         }
         if (part !== 'all') {
-          const body = await bodyOf(part === 'request.body' ? 'request' : 'answer')
+          const body = await bodyOf(part === 'request.body' ? 'request' : 'response')
           return body === undefined ? { said: 'There is no such body.' } : { captured: body }
         }
-        const messageOf = async (side: 'request' | 'answer') => {
+        const messageOf = async (side: 'request' | 'response') => {
           const message = detail[side]
           if (message === undefined) return undefined
           const body = await bodyOf(side)
           const trailers = message.trailers.length > 0 ? { trailers: hidden(message.trailers) } : {}
           return { head: hidden(message.head.trimEnd().split('\r\n')), ...trailers, ...(body && { body }) }
         }
-        const [request, answer] = await Promise.all([messageOf('request'), messageOf('answer')])
+        const [request, response] = await Promise.all([messageOf('request'), messageOf('response')])
         return {
           said: `Request ${detail.id}. ${explained(detail, [])[0] ?? ''}`,
-          captured: { row: hidden(shortRow(detail)), request, answer },
+          captured: { row: hidden(shortRow(detail)), request, response },
         }
       },
     },
@@ -166,7 +166,7 @@ export function readingTools(sessions: Sessions): readonly Tool[] {
       name: 'wait_for_request',
       title: 'Wait for a request',
       description:
-        'Waits until a request has come and been answered that matches. With after: also those that are here already and newer than that id.',
+        'Waits until a matching request has got its response. With after: also those that are here already and newer than that id.',
       arguments: {
         filter: { type: 'string', description: FILTER },
         timeout_seconds: {
@@ -199,7 +199,7 @@ export function readingTools(sessions: Sessions): readonly Tool[] {
       name: 'explain_request',
       title: 'Explain a request',
       description:
-        'What became of a request and why: who answered, what went wrong and what to do, where the time went.',
+        'Explains the result of a request: who responded, what failed and what to do, and where the time went.',
       arguments: { id: ID, session: SESSION_ARGUMENT },
       required: ['id'],
       isReading: true,
@@ -226,7 +226,7 @@ export function readingTools(sessions: Sessions): readonly Tool[] {
     {
       name: 'diff_requests',
       title: 'Compare two requests',
-      description: 'How two requests and their answers differ, line by line.',
+      description: 'How two requests and their responses differ, line by line.',
       arguments: { a: ID, b: ID, session: SESSION_ARGUMENT },
       required: ['a', 'b'],
       isReading: true,
@@ -242,7 +242,7 @@ export function readingTools(sessions: Sessions): readonly Tool[] {
   ]
 }
 
-/** What an agent needs of a row. */
+/** Returns the part of a row that an agent needs. */
 export function shortRow(row: ExchangeRow): object {
   const { id, startedAt, tunnel, method, kind, path, status, state, code, times, replayOf, note, verified } =
     row
@@ -257,7 +257,7 @@ export function shortRow(row: ExchangeRow): object {
     ...(code !== undefined && { code }),
     ...(times.totalMs !== undefined && { ms: times.totalMs }),
     requestBytes: row.requestBody.totalBytes,
-    responseBytes: row.answerBody.totalBytes,
+    responseBytes: row.responseBody.totalBytes,
     ...(row.frames.total > 0 && { messages: row.frames.total }),
     ...(replayOf !== undefined && { replayOf }),
     ...(verified !== undefined && { signature: verified.isValid ? 'valid' : (verified.reason ?? 'invalid') }),

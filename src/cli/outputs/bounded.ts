@@ -1,17 +1,17 @@
-// An output with at most so many lines a second. Events beyond that are counted, and become one line at the end of the second.
+// An output with at most this many lines a second. Events beyond that are counted, and become one line at the end of the second.
 
-import type { CliEvent, MoreEvent, OfferedKey, Output } from '../output.ts'
+import type { CliEvent, OfferedKey, Output, SuppressedEvent } from '../output.ts'
 
 const SECOND_MS = 1_000
 
-type Counts = { -readonly [Name in keyof Omit<MoreEvent, 'type'>]: number }
+type Counts = { -readonly [Name in keyof Omit<SuppressedEvent, 'type'>]: number }
 
 export class BoundedOutput implements Output {
   readonly inner: Output
   readonly #linesPerSecond: number
   /** Whether every event is a line, as for programs; for humans some only change the status. */
   readonly #countsAll: boolean
-  /** WebSockets of which the output has shown that they opened. */
+  /** The WebSockets whose opening the output has shown. */
   readonly #open = new Set<number>()
   #left: number
   /** Runs from the first line of a second to its end. */
@@ -30,12 +30,12 @@ export class BoundedOutput implements Output {
     const name = isOften(event)
     // Numbers begin again with the next connection, and the ends of these are not reported.
     if (event.type === 'disconnected') this.#open.clear()
-    if (event.type === 'more') return this.#add(event)
+    if (event.type === 'suppressed') return this.#add(event)
     // The last line of a clean end.
     if (event.type === 'totals') this.#begin()
     if (name === undefined) return this.inner.event(event)
     if (this.#left <= 0 && !this.#isAwaited(event)) return this.#count(event, name)
-    if (this.#countsAll || (name !== 'begun' && name !== 'opened')) this.#take()
+    if (this.#countsAll || (name !== 'started' && name !== 'opened')) this.#take()
     if (event.type === 'upgraded') this.#open.add(event.id)
     else if (event.type === 'response') this.#open.delete(event.id)
     this.inner.event(event)
@@ -54,7 +54,7 @@ export class BoundedOutput implements Output {
     this.inner.close()
   }
 
-  /** A WebSocket with a line for its opening has one for its end, too. */
+  /** A WebSocket with a line for its opening has one for its end as well. */
   #isAwaited(event: CliEvent): boolean {
     return event.type === 'response' && this.#open.has(event.id)
   }
@@ -79,11 +79,11 @@ export class BoundedOutput implements Output {
     const counts = this.#more
     this.#more = nothing()
     this.#hasMore = false
-    this.inner.event({ type: 'more', ...counts })
+    this.inner.event({ type: 'suppressed', ...counts })
   }
 
-  /** What the server or the client counted joins what is counted here, for one line. */
-  #add(more: MoreEvent): void {
+  /** Adds the counts of the server or the client, for one line. */
+  #add(more: SuppressedEvent): void {
     this.#hasMore = true
     for (const name of NAMES) this.#more[name] += more[name]
     this.#startSecond()
@@ -92,19 +92,19 @@ export class BoundedOutput implements Output {
   #count(event: CliEvent, name: keyof Counts): void {
     this.#hasMore = true
     this.#more[name]++
-    // A visitor that left is no failure.
+    // A visitor that left is not a failure.
     if ('error' in event && event.error !== undefined && event.error !== 'CANCELLED') this.#more.errors++
   }
 }
 
-const nothing = (): Counts => ({ begun: 0, requests: 0, opened: 0, connections: 0, errors: 0, others: 0 })
-const NAMES = ['begun', 'requests', 'opened', 'connections', 'errors', 'others'] as const
+const nothing = (): Counts => ({ started: 0, requests: 0, opened: 0, connections: 0, errors: 0, others: 0 })
+const NAMES = ['started', 'requests', 'opened', 'connections', 'errors', 'others'] as const
 
 /** Whether strangers can have this event happen as often as they like, and what it counts as. */
 function isOften({ type }: CliEvent): keyof Counts | undefined {
   switch (type) {
     case 'request':
-      return 'begun'
+      return 'started'
     case 'response':
       return 'requests'
     case 'visitorConnected':

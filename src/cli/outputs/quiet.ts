@@ -10,7 +10,7 @@ const LEFT_OUT: ReadonlySet<CliEvent['type']> = new Set([
   'visitorDisconnected',
   'connection',
   'disconnection',
-  'more',
+  'suppressed',
 ] as const)
 
 export class QuietOutput implements Output {

@@ -10,6 +10,10 @@ import { type FlagTexts, given, readAuthority, readKey, type Texts } from './val
 
 export const LOCAL_FLAG: Texts = { '--local': 'start a server in this process, and ignore the saved login' }
 
+export const END_FLAG: Texts = {
+  '--exit-on-disconnect': 'exit with code 8 if the connection to the server is lost (default: reconnect)',
+}
+
 export const CONNECTION_FLAGS: FlagTexts = {
   'Server connection:': {
     '--server <address>':
@@ -28,13 +32,21 @@ export const CONNECTION_FLAGS: FlagTexts = {
   },
 }
 
+/** The flags of a command that keeps a tunnel. */
+export const LASTING_FLAGS: FlagTexts = {
+  'Server connection:': { ...CONNECTION_FLAGS['Server connection:'], ...END_FLAG },
+}
+
 export function connection(flags: Flags): Pick<ShareSettings, 'destination' | 'client'> {
   const given = { servers: flags.allGiven('server'), token: flags.given('token'), isLocal: isLocal(flags) }
   const destination = destinationOf(given, () => new Logins(process.env), process.env.TUNNEL_SERVER)
-  return { destination, client: way(flags) }
+  return {
+    destination,
+    client: { ...way(flags), ...(flags.isOn('exitOnDisconnect') && { reconnect: false }) },
+  }
 }
 
-/** How the server is reached. */
+/** Returns the options of the way to the server. */
 export function way(flags: Flags): LoginSettings['client'] {
   const [ca, cert, key] = [flags.text('ca'), flags.text('cert'), flags.text('key')]
   return {
@@ -50,7 +62,7 @@ export function way(flags: Flags): LoginSettings['client'] {
   }
 }
 
-/** Typed wins over variables, as everywhere. */
+/** Whether a local server is wanted. Typed flags win over variables. */
 function isLocal(flags: Flags): boolean {
   if (!flags.isOn('local')) return false
   if (flags.list('server').length === 0) return true

@@ -9,25 +9,31 @@ import { type FlagTexts, given, readAuthority } from './values.ts'
 /** Access rules, for tunnels of every kind. */
 export const RULE_FLAGS: FlagTexts = {
   'Access control:': {
-    '--allow <addresses>': 'accept visitors from this address or range only, such as 10.0.0.0/8; repeatable',
-    '--deny <addresses>': 'refuse visitors from this address or range, even if --allow matches; repeatable',
+    '--allow <addresses>':
+      'accept visitors from this address, range or country only, such as 10.0.0.0/8 or country:DE; repeatable',
+    '--deny <addresses>':
+      'refuse visitors from this address, range or country, even if --allow matches; repeatable',
     '--rate <limit>': 'limit requests or connections per visitor address, such as 60/1m',
     '--ttl <time>': 'refuse all visitors after this time, such as 2h',
   },
 }
 
-/** Sign-in methods and access rules, for HTTP tunnels. A visitor needs one of the methods, and has to satisfy all rules. */
+/**
+ * The flags of sign-in methods and access rules, for HTTP tunnels. A visitor needs one of the methods, and has to satisfy all
+ * rules.
+ */
 export const ACCESS_FLAGS: FlagTexts = {
   'Access control:': {
     '--password <password>': 'ask visitors for this password; prefer TUNNEL_PASSWORD',
     '--bearer <token>': 'accept requests with this bearer token; repeatable',
+    '--bearer-header <name>': 'header with that token, such as X-Api-Key (default: Authorization: Bearer)',
     '--visitor-ca <file>': 'accept visitors whose certificate these authorities signed, PEM',
     '--links': 'accept visitors with a link of "localtunnels link <name>"',
     ...RULE_FLAGS['Access control:'],
   },
 }
 
-/** `undefined`: none of them was given. Throws `OPTION_INVALID`. */
+/** Returns the guard. `undefined` if no flag was given. Throws `OPTION_INVALID`. */
 export function guardSettings(flags: Flags): GuardOptions | undefined {
   const visitorCa = flags.text('visitorCa')
   const guard: GuardOptions = given({
@@ -38,6 +44,7 @@ export function guardSettings(flags: Flags): GuardOptions | undefined {
     // An empty variable is one that is not set.
     password: flags.text('password') || undefined,
     bearer: flags.list('bearer'),
+    bearerHeader: flags.text('bearerHeader') || undefined,
     certificate: visitorCa ? { ca: readAuthority(visitorCa, flags.label('visitorCa')) } : undefined,
     links: flags.isOn('links'),
   })

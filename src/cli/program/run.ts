@@ -3,7 +3,7 @@
 import type { Command } from 'commander'
 import type { Actions } from '../actions.ts'
 import { Flags } from '../settings/flags.ts'
-import { CONNECTION_FLAGS, connection } from './connection.ts'
+import { connection, LASTING_FLAGS } from './connection.ts'
 import { ACCESS_FLAGS, guardSettings } from './guard.ts'
 import { subdomainFlag, subdomainOf } from './names.ts'
 import { type FlagTexts, flagOptions } from './values.ts'
@@ -13,7 +13,7 @@ const RUN_FLAGS: FlagTexts = {
     '-p, --port <port>': 'port that the command opens, also its PORT (default: detected)',
     '--required': 'do not start the command without a tunnel',
   },
-  ...CONNECTION_FLAGS,
+  ...LASTING_FLAGS,
   'Name:': subdomainFlag('from APP_NAME, or random'),
   ...ACCESS_FLAGS,
 }

@@ -19,7 +19,7 @@ import {
   wholeNumber,
 } from './values.ts'
 
-/** More are of no use: each core has one. */
+/** The maximum number of workers: each core can use one. */
 const MOST_WORKERS = 64
 
 export function addServerCommand(program: Command, actions: Actions): void {
@@ -66,6 +66,7 @@ const FLAGS: FlagTexts = {
     '--hsts <seconds>': 'send Strict-Transport-Security with this max-age (default: do not send it)',
   },
   'Clients and tokens:': {
+    '--countries <file>': 'MMDB file with the countries of addresses, for access rules such as country:DE',
     '--tokens-db [file]':
       'accept the tokens of "localtunnels token" (default file: tokens.db in the state folder)',
     '--token <token>': 'accept this token; repeatable',
@@ -85,6 +86,7 @@ const FLAGS: FlagTexts = {
   },
   'Behind a proxy:': {
     '--trusted-proxy <address>': 'trust X-Forwarded-* headers from this address or range; repeatable',
+    '--base-path <path>': 'path of a site that the proxy passes to the server, such as /tunnel',
     '--proxy-protocol': 'expect a PROXY header from trusted proxies',
   },
   'Several servers:': {
@@ -128,12 +130,14 @@ function serverSettings(flags: Flags): ServerConfigOptions {
       domains: flags.list('domain'),
       tokens: flags.list('token'),
       tokensFile: flags.isOn('tokensDb') || flags.text('tokensDb') || undefined,
+      countriesFile: flags.text('countries') || undefined,
       open: flags.isOn('open'),
       tcpPorts: portsOf(flags.text('tcpPorts')),
       udpPorts: portsOf(flags.text('udpPorts')),
       trustedProxies: flags.list('trustedProxy'),
       acceptProxyProtocol: flags.isOn('proxyProtocol'),
       publicUrl: flags.text('publicUrl'),
+      basePath: flags.text('basePath'),
       tlsFiles: tlsFiles(flags),
       tlsMinVersion: tlsVersion(flags),
       tlsCiphers: flags.text('tlsCiphers'),
@@ -146,7 +150,7 @@ function serverSettings(flags: Flags): ServerConfigOptions {
 
 const portsOf = (text: string | undefined): string | undefined => (text === 'none' ? '' : text)
 
-/** One rule; a file has any number of them. */
+/** Returns one rule; a file can have any number of them. */
 function jwtSettings(flags: Flags): Pick<ServerConfigOptions, 'jwtTokens'> {
   const [issuer, audience] = [flags.text('tokenIssuer'), flags.text('tokenAudience')]
   const [claims, names] = [flags.list('tokenClaim'), flags.list('tokenNames')]

@@ -2,7 +2,15 @@
 
 import { type Command, Option } from 'commander'
 import type { Actions } from '../actions.ts'
-import type { ServiceRequest } from '../commands/service.ts'
+
+/** What a subcommand of `service` is to do. */
+export interface ServiceRequest {
+  readonly action: 'install' | 'status' | 'remove'
+  readonly name: string
+  /** What it runs, in the words of the command line. */
+  readonly words: readonly string[]
+  readonly isUser: boolean
+}
 
 const ACTIONS: readonly (readonly [action: ServiceRequest['action'], description: string])[] = [
   [

@@ -2,17 +2,26 @@
 
 import type { Command } from 'commander'
 import { TunnelError } from '../../errors.ts'
+import { REWRITABLE } from '../../http/rewriting.ts'
 import { parseHost } from '../../names.ts'
 import type { Actions } from '../actions.ts'
 import type { ShareSettings } from '../commands/share.ts'
 import { Flags } from '../settings/flags.ts'
 import { parseRoutes } from '../settings/target.ts'
 import { APP_FLAGS, appTls, needHttps, targetOf } from './app.ts'
-import { connection } from './connection.ts'
-import { ACCESS_FLAGS, guardSettings } from './guard.ts'
-import { HOST_NAME_FLAG, hostsOf, subdomainFlag, subdomainOf, WILDCARD_FLAG } from './names.ts'
+import { connection, END_FLAG } from './connection.ts'
+import { ACCESS_FLAGS, guardSettings, timeOf } from './guard.ts'
+import {
+  HOST_NAME_FLAG,
+  hostsOf,
+  PRIVATE_FLAG,
+  privateOf,
+  subdomainFlag,
+  subdomainOf,
+  WILDCARD_FLAG,
+} from './names.ts'
 import { outputWish, PRINTING_FLAGS } from './printing.ts'
-import { type FlagTexts, flagOptions, given } from './values.ts'
+import { type FlagTexts, flagOptions, given, sizeOf, wholeNumber } from './values.ts'
 
 /** Makes a command share an app. */
 export function addSharing(command: Command, actions: Actions): void {
@@ -40,13 +49,26 @@ const SHARE_FLAGS: FlagTexts = {
   'App:': {
     '--spa': 'with --serve: send /index.html for pages that do not exist',
     '--host-header <host>': 'Host header that the app gets: preserve, rewrite, or a host (default: preserve)',
+    '--rewrite <headers>':
+      'headers in which the names of app and tunnel are translated: location,cookies,referer,origin,destination, or none (default: all, if the app gets another Host or path)',
+    '--strip-prefix <path>': "path to remove from the visitor's path",
+    '--add-prefix <path>': "path to put in front of the visitor's path, such as /app",
     '--route <path=app>': 'send a path to another app, such as /api=8080; repeatable',
     '--protocol <protocol>': 'protocol of the app: http/1.1, h2c or h2 (default: http/1.1)',
+    '--response-timeout <time>': 'time that the app has to respond, such as 5m (default: as the server says)',
+    '--away-page <file>': 'page for visitors while the app or this client is away: .html, .txt or .json',
+    '--away-status <status>': 'with --away-page: its status, such as 503 (default: as without a page)',
+    '--collect-body <size>':
+      'collect request bodies without a length, up to this size, for apps that cannot read them',
   },
-  'Server connection:': { '--wire <wire>': 'wire protocol: auto, streams or json (default: auto)' },
+  'Server connection:': {
+    '--wire <wire>': 'wire protocol: auto, streams or json (default: auto)',
+    ...END_FLAG,
+  },
   'Name:': {
     ...subdomainFlag('from APP_NAME, or random'),
     '--exact': 'fail if the requested name is in use (default: take "name-2")',
+    ...PRIVATE_FLAG,
     ...WILDCARD_FLAG,
     '--wildcard-host <labels>':
       'with --wildcard: a host below the name that may get a certificate, such as anna; repeatable',
@@ -73,15 +95,27 @@ const SHARE_FLAGS: FlagTexts = {
   },
 }
 
+function timeoutOf(flags: Flags): number | undefined {
+  const text = flags.text('responseTimeout')
+  return text ? timeOf(text, flags.label('responseTimeout')) : undefined
+}
+
+function awayOf(flags: Flags): ShareSettings['client']['away'] {
+  const [file, status] = [flags.text('awayPage'), wholeNumber(flags, 'awayStatus')]
+  if (file) return { file, ...(status !== undefined && { status }) }
+  if (status === undefined) return undefined
+  throw new TunnelError('OPTION_INVALID', `${flags.label('awayStatus')} needs --away-page <file>.`)
+}
+
 const AFFINITIES = ['none', 'cookie', 'address'] as const
 
 function poolOf(flags: Flags): Pick<ShareSettings['client'], 'pool'> {
   const text = flags.isOn('pool') ? 'none' : flags.text('pool')
-  const answer = flags.text('poolResponse')
+  const response = flags.text('poolResponse')
   const label = flags.text('poolLabel')
   if (text === 'all') {
-    const whose = answer !== undefined && /^\d+$/.test(answer) ? Number(answer) : answer
-    return { pool: { to: 'all', ...(whose !== undefined && { answer: whose }), ...(label && { label }) } }
+    const whose = response !== undefined && /^\d+$/.test(response) ? Number(response) : response
+    return { pool: { to: 'all', ...(whose !== undefined && { response: whose }), ...(label && { label }) } }
   }
   for (const name of ['poolResponse', 'poolLabel'] as const)
     if (flags.text(name) !== undefined)
@@ -105,12 +139,25 @@ function protocolOf(flags: Flags): { readonly protocol?: 'http/1.1' | 'h2c' | 'h
   )
 }
 
-/** `undefined`: neither flag was given. */
+/** Returns the inspector setting. `undefined` if neither flag was given. */
 function inspectOf(flags: Flags): ShareSettings['inspect'] {
   if (flags.isOff('inspect')) return false
   if (flags.isOn('inspect')) return true
   const port = flags.port('inspect', 0)
   return port === undefined ? undefined : { port }
+}
+
+/** `undefined`: the default. */
+function rewriteOf(flags: Flags): ShareSettings['client']['rewrite'] {
+  const text = flags.text('rewrite')
+  if (!text) return undefined
+  const names = text === 'none' ? [] : text.split(',').map(name => name.trim())
+  return names.map(name => {
+    const known = REWRITABLE.find(one => one === name)
+    if (known !== undefined) return known
+    const all = REWRITABLE.join(', ')
+    throw new TunnelError('OPTION_INVALID', `${flags.label('rewrite')} "${name}" is none of ${all}.`)
+  })
 }
 
 const WIRES = ['auto', 'streams', 'json'] as const
@@ -144,13 +191,20 @@ function shareSettings(flags: Flags, positional: string | undefined): ShareSetti
         subdomain,
         exact: flags.isOn('exact'),
         hostHeader: hostHeader || undefined,
+        rewrite: rewriteOf(flags),
+        stripPrefix: flags.text('stripPrefix') || undefined,
+        addPrefix: flags.text('addPrefix') || undefined,
         routes,
         wildcard: flags.isOn('wildcard'),
         wildcardHosts: flags.list('wildcardHost'),
         filter: flags.text('filter') || undefined,
         guard: guardSettings(flags),
+        responseTimeoutMs: timeoutOf(flags),
+        away: awayOf(flags),
+        collectBodyBytes: sizeOf(flags, 'collectBody'),
       }),
       ...hostsOf(flags),
+      ...privateOf(flags, destination),
       ...protocolOf(flags),
       ...(inbox.length > 0 && { inbox: { paths: inbox } }),
       ...poolOf(flags),

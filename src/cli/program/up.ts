@@ -3,7 +3,7 @@
 import type { Command } from 'commander'
 import type { Actions } from '../actions.ts'
 import { Flags } from '../settings/flags.ts'
-import { LOCAL_FLAG } from './connection.ts'
+import { END_FLAG, LOCAL_FLAG } from './connection.ts'
 import { outputWish, PRINTING_FLAGS } from './printing.ts'
 import { flagOptions } from './values.ts'
 
@@ -11,6 +11,7 @@ const UP_FLAGS = {
   '--config <file>':
     'the file (default: localtunnels.toml, .yaml, .yml, .json or .ts in this folder); "up" reloads it when you save it',
   ...LOCAL_FLAG,
+  ...END_FLAG,
   ...PRINTING_FLAGS,
 }
 
@@ -19,6 +20,7 @@ export function addUpCommand(program: Command, actions: Actions): void {
   for (const option of flagOptions({ '': UP_FLAGS })) up.addOption(option)
   up.action(() => {
     const flags = new Flags(up)
-    return actions.up({ file: flags.text('config'), isLocal: flags.isOn('local') }, outputWish(flags))
+    const [isLocal, endsWhenLost] = [flags.isOn('local'), flags.isOn('exitOnDisconnect')]
+    return actions.up({ file: flags.text('config'), isLocal, endsWhenLost }, outputWish(flags))
   })
 }

@@ -2,6 +2,7 @@
 
 import { readFileSync } from 'node:fs'
 import { Option } from 'commander'
+import { parseSize } from '../../config/quantity.ts'
 import { TunnelError } from '../../errors.ts'
 import type { Flags } from '../settings/flags.ts'
 
@@ -45,6 +46,15 @@ export function wholeNumber(flags: Flags, name: string): number | undefined {
   if (text === undefined) return undefined
   if (/^\d{1,10}$/.test(text)) return Number(text)
   throw new TunnelError('OPTION_INVALID', `${flags.label(name)} "${text}" is not a whole number, such as 60.`)
+}
+
+/** As bytes. */
+export function sizeOf(flags: Flags, name: string): number | undefined {
+  const text = flags.text(name)
+  if (text === undefined || text === '') return undefined
+  const bytes = parseSize(text)
+  if (bytes !== undefined && bytes > 0) return bytes
+  throw new TunnelError('OPTION_INVALID', `${flags.label(name)} "${text}" is not a size, such as 10MiB.`)
 }
 
 /** As milliseconds. */

@@ -42,7 +42,8 @@ export class Follower {
   async read(): Promise<ServerConfigOptions> {
     const { output, environment } = this.#run
     const { config, faults } = await loadServerConfig(this.#file, environment)
-    for (const { at, message } of faults) output.event({ type: 'fault', file: this.#file, ...at, message })
+    for (const { at, message } of faults)
+      output.event({ type: 'configError', file: this.#file, ...at, message })
     if (config === undefined) throw faultsError(this.#file, faults)
     return serverOptions(config, this.#flags)
   }
@@ -52,7 +53,7 @@ export class Follower {
     this.#changes.ask()
   }
 
-  /** From now on changes are made in this server. */
+  /** Makes later changes in this server. */
   follow(server: ServerEnd, parts: ServerParts): void {
     this.#server = server
     this.#parts = parts

@@ -1,7 +1,8 @@
-// What `localtunnels server` has besides the options of its file and flags: stores, logs, the admin listener, the cluster.
-// Each part's code is loaded only for a server that has the part.
+// The parts of `localtunnels server` in addition to the options of its file and flags: stores, logs, the admin listener, the
+// cluster. Each part's code is loaded only for a server that has the part.
 
 import type { ServerConfigOptions } from '../../config/server-config.ts'
+import type { CountryFile } from '../../countries.ts'
 import type { RedisRates } from '../../directories/redis-rates.ts'
 import { TunnelError } from '../../errors.ts'
 import type { AccessLog } from '../../plugins/access-log.ts'
@@ -18,25 +19,26 @@ import type { LoadedPlugins } from './plugin-files.ts'
 import type { TokenSource } from './token-source.ts'
 import { UsedLinksFile } from './used-links.ts'
 
-/** Where the server has its names from, if not from itself. */
+/** The source of names of the server, if that is not the server itself. */
 export type ClusterEnd = Pick<ClusterSource, 'options' | 'check' | 'close'> &
   Partial<Pick<ClusterSource, 'reach'>>
 
-/** Where a part was opened: what it needs of the process. */
+/** The place of a part, and the operations of the process that it needs. */
 export interface PartsPlace {
   readonly run: Run
   readonly upgrade: AdminUpgrade
-  /** Of a worker. */
+  /** The place of a worker. */
   readonly place: Place | undefined
   /** Sockets that were passed to this process. */
   readonly inherited: readonly number[]
 }
 
-/** What a part adds to the options of the server. */
+/** The options that a part adds to those of the server. */
 type Added = Pick<
   ServerConfigOptions,
   | 'admin'
   | 'cluster'
+  | 'countries'
   | 'guards'
   | 'inbox'
   | 'middlewares'
@@ -49,8 +51,10 @@ type Added = Pick<
 export class ServerParts {
   readonly #reportRate: number
   readonly #usedLinks: UsedLinksFile
-  /** As it was at the start. */
+  /** The file of tokens at the start. */
   #tokensFile: ServerConfigOptions['tokensFile']
+  #countriesFile: string | undefined
+  #countries: CountryFile | undefined
   #source: CertificateSource | undefined
   #admin: AdminListener | undefined
   #log: AccessLog | undefined
@@ -59,7 +63,7 @@ export class ServerParts {
   #sharedRates: RedisRates | undefined
   #inbox: InboxOptions | undefined
   #plugins: LoadedPlugins | undefined
-  /** Only this machine reaches the sockets that were passed to it. */
+  /** Whether only this machine reaches the sockets that were passed to it. */
   #areLocal = true
 
   constructor(run: Run) {
@@ -67,9 +71,10 @@ export class ServerParts {
     this.#usedLinks = new UsedLinksFile(run.environment)
   }
 
-  /** Opens what the options ask for. What is open when it rejects is closed by `close()`. */
+  /** Opens what the options ask for. If it rejects, `close()` closes the open ones. */
   async open(given: ServerConfigOptions, { run, upgrade, place, inherited }: PartsPlace): Promise<void> {
     this.#tokensFile = given.tokensFile
+    this.#countriesFile = given.countriesFile
     this.#source = await openSource(given, run)
     this.#admin = await openAdmin(given, run, upgrade, place)
     this.#log = await openLog(given, place)
@@ -77,6 +82,7 @@ export class ServerParts {
     this.#cluster = place === undefined ? await openCluster(given) : await openPlace(place)
     this.#sharedRates = await openRates(given)
     this.#inbox = await openInboxOf(given)
+    this.#countries = await openCountriesOf(given, run)
     this.#areLocal = await areLocalSockets(inherited)
     this.#plugins = given.pluginFiles && (await loadPlugins(given.pluginFiles))
   }
@@ -113,6 +119,11 @@ export class ServerParts {
         'OPTION_INVALID',
         'tokens-db cannot change while the server runs: start it again for that.',
       )
+    if (given.countriesFile !== this.#countriesFile)
+      throw new TunnelError(
+        'OPTION_INVALID',
+        'countries cannot change while the server runs: start it again for that.',
+      )
     if (this.#source === undefined) refuseSource(given)
   }
 
@@ -134,6 +145,7 @@ export class ServerParts {
     this.#cluster?.close()
     this.#sharedRates?.close()
     this.#inbox?.store.close()
+    this.#countries?.close()
     await this.#usedLinks.close()
   }
 
@@ -142,6 +154,7 @@ export class ServerParts {
     const editable = tokens !== undefined && { tokens: tokens.editable }
     return {
       usedLinks: this.#usedLinks.open,
+      ...(this.#countries !== undefined && { countries: this.#countries }),
       ...(this.#sharedRates !== undefined && { sharedRates: this.#sharedRates }),
       ...(tokens !== undefined && { tokens: tokens.tokens(given) }),
       ...(this.#admin !== undefined && { admin: { ...this.#admin.options, ...editable } }),
@@ -186,7 +199,7 @@ async function openTokens(
   )
 }
 
-/** With the Redis of the cluster, for a server that shares rates. */
+/** Opens the Redis of the cluster, for a server that shares rates. */
 async function openRates({ rates = [], clusterOf }: ServerConfigOptions): Promise<RedisRates | undefined> {
   if (clusterOf === undefined || !rates.some(({ shared }) => shared)) return undefined
   const { RedisRates } = await import('../../directories/redis-rates.ts')
@@ -199,6 +212,15 @@ async function openInboxOf({ inboxOf }: ServerConfigOptions): Promise<InboxOptio
   const { openInbox } = await import('../../stores/open.ts')
   const { file, ...options } = inboxOf
   return { ...options, store: await openInbox(file) }
+}
+
+async function openCountriesOf(
+  { countriesFile: file }: ServerConfigOptions,
+  { output }: Run,
+): Promise<CountryFile | undefined> {
+  if (file === undefined) return undefined
+  const { openCountries } = await import('../../countries.ts')
+  return openCountries(file, error => output.event({ type: 'error', ...describe(error) }))
 }
 
 async function openLog(

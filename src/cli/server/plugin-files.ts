@@ -4,14 +4,14 @@ import { pathToFileURL } from 'node:url'
 import { TunnelError } from '../../errors.ts'
 import type { Guard, Middleware, Observer } from '../../plugin.ts'
 
-/** As the options of a server have them. */
+/** The plugins for the options of a server. */
 export interface LoadedPlugins {
   readonly guards: readonly Guard[]
   readonly middlewares: readonly Middleware[]
   readonly observers: readonly Observer[]
 }
 
-/** In their order. Rejects with `OPTION_INVALID` for a module that cannot be loaded, and for what is no plugin. */
+/** Loads plugins in order. Rejects with `OPTION_INVALID` for a module that cannot be loaded, and for what is not a plugin. */
 export async function loadPlugins(paths: readonly string[]): Promise<LoadedPlugins> {
   const guards: Guard[] = []
   const middlewares: Middleware[] = []
@@ -27,7 +27,7 @@ export async function loadPlugins(paths: readonly string[]): Promise<LoadedPlugi
           path,
           plugin instanceof Promise
             ? 'its default export is a Promise: write export default await'
-            : 'its default export is neither a guard (admit), a middleware (handle) nor an observer (began, answered, ended)',
+            : 'its default export is neither a guard (admit), a middleware (handle) nor an observer (began, responded, ended)',
         )
     }
   return { guards, middlewares, observers }
@@ -55,7 +55,7 @@ function hasFunction(plugin: unknown, names: readonly string[]): boolean {
 const isGuard = (plugin: unknown): plugin is Guard => hasFunction(plugin, ['admit'])
 const isMiddleware = (plugin: unknown): plugin is Middleware => hasFunction(plugin, ['handle'])
 const isObserver = (plugin: unknown): plugin is Observer =>
-  hasFunction(plugin, ['began', 'answered', 'ended'])
+  hasFunction(plugin, ['began', 'responded', 'ended'])
 
 function invalid(path: string, what: string, cause?: unknown): TunnelError {
   return new TunnelError('OPTION_INVALID', `The plugin ${path} cannot be used: ${what}.`, { cause })

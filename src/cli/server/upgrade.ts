@@ -4,10 +4,10 @@ import { deferred } from '../../deferred.ts'
 import { TunnelError } from '../../errors.ts'
 import type { AdminUpgrade } from '../../server/settings/part-options.ts'
 import type { ServerEnd } from '../ends.ts'
+import { notify } from '../notify.ts'
 import type { Run } from '../run.ts'
 import { describe } from '../sharing/report.ts'
 import { aborted } from '../stop.ts'
-import { notify } from './notify.ts'
 import { type Succession, startSuccessor } from './successor.ts'
 
 export class Upgrade implements AdminUpgrade {
@@ -33,17 +33,23 @@ export class Upgrade implements AdminUpgrade {
     })
   }
 
-  /** It serves. Resolves when it is to stop: `true` when another program serves in its place. */
-  async served(server: Pick<ServerEnd, 'descriptors'>): Promise<boolean> {
+  /** Called when the server serves. Resolves when it is to stop: `true` when another program serves in its place. */
+  async served(server: Pick<ServerEnd, 'descriptors'> & { readonly url?: string }): Promise<boolean> {
     this.#server = server
     this.#serving.resolve()
     const { stop, environment } = this.#run
-    // Before its word: the answer may come at once.
+    // Before its word: the response may come at once.
     const told = this.#isWorker ? (await import('../workers/workers.ts')).toldByParent(stop) : undefined
-    if (this.#succession === undefined) notify('READY=1', environment)
+    const status = server.url === undefined ? '' : `\nSTATUS=Serves ${server.url}`
+    if (this.#succession === undefined) notify(`READY=1${status}`, environment)
     this.#succession?.serves()
     if (told !== undefined) return told
-    return Promise.race([aborted(stop).then(() => false), this.#replaced.promise.then(() => true)])
+    const isReplaced = await Promise.race([
+      aborted(stop).then(() => false),
+      this.#replaced.promise.then(() => true),
+    ])
+    if (!isReplaced) notify('STOPPING=1', environment)
+    return isReplaced
   }
 
   run(): Promise<number> {

@@ -1,20 +1,20 @@
-// The first connection to a server: tried until the server is there, as after a loss.
+// The first connection to a server, tried until the server is there; and the end of the last one.
 
 import { pauseBefore } from '../../client/carriers/tries.ts'
 import { deferred } from '../../deferred.ts'
 import { type ErrorCode, TunnelError } from '../../errors.ts'
+import type { ClientEnd } from '../ends.ts'
 import type { Output } from '../output.ts'
 
-/** As `maxBackoffMs` of the client. */
+/** The longest pause, as `maxBackoffMs` of the client. */
 export const MAX_PAUSE_MS = 5_000
 
-/** What passes by itself when a server starts, or the network comes. */
+/** The codes of failures that pass when a server starts, or the network comes. */
 const PASSING: ReadonlySet<ErrorCode> = new Set([
   'SERVER_UNREACHABLE',
   'CONNECT_TIMEOUT',
   'SERVER_DRAINING',
   'CARRIER_LOST',
-  'CARRIER_DEAD',
   'CLUSTER_UNREACHABLE',
 ])
 
@@ -42,7 +42,22 @@ export async function connectPatiently(
   }
 }
 
-/** Keeps the process alive meanwhile: nothing else does. */
+/**
+ * Calls `ended` when the client has closed, with the error if there is one. With `reconnect: false`, a lost connection is
+ * `DISCONNECTED`.
+ */
+export function onEnd(client: ClientEnd, ended: (error: Error | undefined) => void): void {
+  let lost: Error | undefined
+  client.on('disconnected', ({ error }) => {
+    lost = error
+  })
+  client.on('close', ({ error }) => {
+    const isLost = error !== undefined && error === lost
+    ended(isLost ? new TunnelError('DISCONNECTED', undefined, { cause: error }) : error)
+  })
+}
+
+/** Keeps the process alive in the meantime: nothing else does. */
 export async function pauseUntil(stop: AbortSignal, ms: number): Promise<void> {
   const { promise, resolve } = deferred()
   const timer = setTimeout(resolve, ms)

@@ -3,16 +3,16 @@
 import type { TunnelClientEvents } from '../../client/options.ts'
 import { TunnelError } from '../../errors.ts'
 import type { ClientEnd } from '../ends.ts'
-import type { MoreEvent, Output, ResponseEvent, VisitorDisconnectedEvent } from '../output.ts'
+import type { Output, ResponseEvent, SuppressedEvent, VisitorDisconnectedEvent } from '../output.ts'
 import { asFlags } from '../words.ts'
 import type { Totals } from './totals.ts'
 
 export interface Reporting {
   readonly output: Output
   readonly totals: Totals
-  /** Of `up`: what the service with this tunnel is called. */
+  /** Returns the name of the service with this tunnel, for `up`. */
   serviceOf?(tunnel: string): string | undefined
-  /** What this tunnel leads to could not be reached, or failed. */
+  /** Called when the app of this tunnel could not be reached, or failed. */
   originFailed(tunnel: string): void
 }
 
@@ -42,7 +42,7 @@ export function report(client: ClientEnd, to: Reporting): void {
   })
   client.on('requests', counts => {
     totals.unreported(counts)
-    output.event(moreEvent(counts))
+    output.event(suppressedEvent(counts))
   })
   client.on('visitorConnected', ({ id, tunnel, remoteAddress, remotePort }) => {
     totals.visitorConnected(id)
@@ -66,7 +66,7 @@ export function report(client: ClientEnd, to: Reporting): void {
   })
 }
 
-/** As it is printed, whichever end reports it. */
+/** Makes the event for the output, whichever end reports it. */
 export function responseEvent(event: Omit<ResponseEvent, 'type'>): ResponseEvent {
   const { id, host, method, path, status, durationMs, bytes, error, reason } = event
   const asked = { id, ...(host !== undefined && { host }), method, path }
@@ -75,12 +75,14 @@ export function responseEvent(event: Omit<ResponseEvent, 'type'>): ResponseEvent
 }
 
 /** Requests without a line of their own, whichever end counts them. */
-export function moreEvent(counts: Pick<MoreEvent, 'requests' | 'errors'> & Partial<MoreEvent>): MoreEvent {
-  const { begun = 0, requests, errors } = counts
-  return { type: 'more', begun, requests, opened: 0, connections: 0, errors, others: 0 }
+export function suppressedEvent(
+  counts: Pick<SuppressedEvent, 'requests' | 'errors'> & Partial<SuppressedEvent>,
+): SuppressedEvent {
+  const { started = 0, requests, errors } = counts
+  return { type: 'suppressed', started, requests, opened: 0, connections: 0, errors, others: 0 }
 }
 
-/** As it is printed, whichever end reports it. */
+/** Makes the event for the output, whichever end reports it. */
 export function visitorEvent(event: TunnelClientEvents['visitorDisconnected']): VisitorDisconnectedEvent {
   const { id, tunnel, remoteAddress, remotePort, durationMs, bytesIn, bytesOut, error } = event
   const end = { id, tunnel, remoteAddress, remotePort, durationMs, bytesIn, bytesOut }

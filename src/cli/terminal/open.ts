@@ -22,7 +22,7 @@ export function openInBrowser(url: string, platform: NodeJS.Platform): Promise<b
 
 /**
  * Opens a URL that is a secret. All users see the words of commands: the browser gets a file that only this user reads, and that
- * leads to the URL. Resolves to `false` where there is no screen. Rejects with `STATE_UNWRITABLE`.
+ * leads to the URL. Resolves to `false` where there is no screen. Rejects with `STORE_FAILED`.
  */
 export async function openPrivately(
   url: string,
@@ -41,7 +41,7 @@ export async function openPrivately(
     writeFileSync(path, page, { mode: 0o600, flag: 'wx' })
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause)
-    throw new TunnelError('STATE_UNWRITABLE', `The page for the browser cannot be written: ${reason}.`, {
+    throw new TunnelError('STORE_FAILED', `The page for the browser cannot be written: ${reason}.`, {
       cause,
       action: "Check the state folder's permissions, or open the link yourself.",
     })

@@ -21,7 +21,7 @@ export class WorkersAdmin {
   readonly #memberToken = newToken()
   #socket: AdminSocket | undefined
 
-  /** Before the workers start: they find their token in `folder`, which only this user may enter. */
+  /** Prepares the token before the workers start, in `folder`, which only this user may enter. */
   static async prepare(config: AdminConfig, folder: string, run: Run): Promise<WorkersAdmin> {
     const admin = new WorkersAdmin(config, folder, run)
     await writeFile(join(folder, MEMBER_TOKEN), admin.#memberToken, { mode: 0o600 })
@@ -35,7 +35,7 @@ export class WorkersAdmin {
   }
 
   /** Throws `PORT_IN_USE` or `OPTION_INVALID`. */
-  listen(workers: Pick<Workers, 'serving'>, upgrade: AdminUpgrade): void {
+  listen(workers: Pick<Workers, 'serving'>, upgrade: AdminUpgrade, basePath = ''): void {
     const { host = '127.0.0.1', port = 9090, token = newToken() } = this.#config
     const { environment, output } = this.#run
     const failed = (error: unknown) =>
@@ -47,6 +47,7 @@ export class WorkersAdmin {
           .serving()
           .map(({ number, pid }) => ({ number, socket: adminSocket(this.#folder, number, pid) })),
       token,
+      basePath,
       memberToken: this.#memberToken,
       upgrade,
       limits: () => boundsOf(DEFAULT_LIMITS),

@@ -7,12 +7,10 @@ import { directCarriers } from './direct.ts'
 export interface CarrierUse {
   /** Subprotocols to offer. */
   readonly protocols: readonly string[]
-  /** Longest text message to take, bytes. Default 0: text ends the carrier. */
+  /** The maximum length of a text message in bytes. Default 0: text ends the carrier. */
   readonly maxTextBytes?: number | undefined
   /** A text message arrived. */
   readonly text: (message: string) => void
-  /** Bytes arrived. */
-  readonly heard: () => void
   readonly accept: AcceptCarrier
 }
 
@@ -23,15 +21,16 @@ export async function dialCarrier(
   use: CarrierUse,
 ): Promise<void> {
   const { server, tunnel, token, connectTimeoutMs, agent, dial, proxyLabel } = settings
-  const { protocols, maxTextBytes = 0, text, heard, accept } = use
+  const { protocols, maxTextBytes = 0, text, accept } = use
   // Loaded only for whom it is of use: most clients do without the package.
   const open = agent === undefined ? directCarriers(dial) : (await import('./ws.ts')).wsCarriers(agent)
   await open(
     {
       address: server.address,
       host: server.host,
+      path: server.path,
       // Existing servers are dialled like this.
-      target: tunnel?.name === undefined ? '/' : `/?subdomain=${encodeURIComponent(tunnel.name)}`,
+      query: tunnel?.name === undefined ? '' : `?subdomain=${encodeURIComponent(tunnel.name)}`,
       token,
       protocols,
       timeoutMs: connectTimeoutMs,
@@ -39,7 +38,6 @@ export async function dialCarrier(
       signal,
       maxTextBytes,
       text,
-      heard,
     },
     accept,
   )

@@ -8,15 +8,17 @@ import type { Address } from '../../socket.ts'
 /** The server as something to dial. */
 export interface ServerAddress {
   readonly address: Address
-  /** For Host headers and messages. */
+  /** The host for Host headers and messages. */
   readonly host: string
+  /** The path before every requested path, such as `/tunnel`; `''` if the server has the host for itself. */
+  readonly path: string
   readonly isSecure: boolean
 }
 
-/** SHA-256 of a public key, as curl writes it. */
+/** A pattern for the SHA-256 of a public key, as curl writes it. */
 const PIN = /^sha256\/\/[A-Za-z0-9+/]{43}=$/
 
-/** How a client verifies its server, and is verified. */
+/** The TLS options with which a client verifies its server, and proves itself. */
 export interface ServerTlsOptions {
   readonly verifyServer?: boolean
   readonly ca?: string
@@ -25,7 +27,7 @@ export interface ServerTlsOptions {
   readonly pin?: string
 }
 
-/** Reads `ws://`, `wss://`, `http://`, `https://` or `host[:port]`, which is https unless it is this machine. Nothing may follow. */
+/** Reads `ws://`, `wss://`, `http://`, `https://` or `host[:port]`, which is https unless it is this machine. Only a path may follow. */
 export function parseServer(server: string, tls: ServerTlsOptions = {}): ServerAddress {
   const parsed = parseUrl(server)
   if (parsed === undefined || !/^(?:wss?|https?):$/.test(parsed.protocol) || parsed.hostname === '') {
@@ -33,9 +35,11 @@ export function parseServer(server: string, tls: ServerTlsOptions = {}): ServerA
     throw new TunnelError('OPTION_INVALID', detail)
   }
   const isSecure = parsed.protocol === 'wss:' || parsed.protocol === 'https:'
+  const path = parsed.pathname.replace(/\/+$/, '')
+  parsed.pathname = ''
   const more = unusedPart(parsed)
   if (more !== undefined) {
-    const origin = `${isSecure ? 'https' : 'http'}://${parsed.host}`
+    const origin = `${isSecure ? 'https' : 'http'}://${parsed.host}${path}`
     throw new TunnelError(
       'OPTION_INVALID',
       `The address of the server has ${more}, and none is used: give ${origin}.`,
@@ -49,7 +53,7 @@ export function parseServer(server: string, tls: ServerTlsOptions = {}): ServerA
     ...ownCertificate(tls),
     ...(tls.pin !== undefined && { pin: checkedPin(tls.pin) }),
   }
-  return { address: { host, port, ...(isSecure && { tls: secure }) }, host: parsed.host, isSecure }
+  return { address: { host, port, ...(isSecure && { tls: secure }) }, host: parsed.host, path, isSecure }
 }
 
 function ownCertificate({
@@ -89,10 +93,14 @@ export function serverList(text: string): readonly string[] {
   return text.split(',').flatMap(one => one.trim() || [])
 }
 
-/** The one spelling of a server: `https://tunnel.example`, with the port when it is not the scheme's own. */
+/** The one spelling of a server: `https://tunnel.example/path`, with the port if it is not the scheme's own. */
+export function spelled({ host, path, isSecure }: ServerAddress): string {
+  return `${isSecure ? 'https' : 'http'}://${host}${path}`
+}
+
+/** The same of a text. */
 export function serverOrigin(server: string): string {
-  const { host, isSecure } = parseServer(server)
-  return `${isSecure ? 'https' : 'http'}://${host}`
+  return spelled(parseServer(server))
 }
 
 /**

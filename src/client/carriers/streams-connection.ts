@@ -10,6 +10,7 @@ import { Session } from '../../session/session.ts'
 import { Turns } from '../../session/turns.ts'
 import {
   encodeControl,
+  type GrantedFeature,
   type GuardFields,
   parseServerMessage,
   type RegisterRoute,
@@ -44,7 +45,7 @@ interface Registering {
 
 interface Granted {
   readonly name: string
-  /** What the OPEN frames of its number lead to, and those of the numbers that follow it. */
+  /** The origins of the OPEN frames with its number, and with the numbers that follow. */
   readonly origins: readonly Origin[]
 }
 
@@ -52,11 +53,11 @@ interface Granted {
 interface Dialled {
   readonly origin: Origin
   readonly isRaw: boolean
-  /** How the server marks its own probes. */
+  /** The proof with which the server marks its own probes. */
   readonly probeProof: string
 }
 
-/** A tunnel that was given back, until the server says that no visitor of it is left. */
+/** A tunnel that was returned, until the server says that no visitor of it is left. */
 interface Leaving {
   readonly over: Promise<void>
   readonly end: () => void
@@ -68,20 +69,20 @@ export class StreamsConnection implements Connection {
   readonly #carrier: Carrier
   readonly #session: Session
   readonly #links: Links
-  /** `undefined`: the client has none. */
+  /** The lanes. `undefined` if the client has none. */
   readonly #lanes: SessionLanes | undefined
-  /** Of the origin, dials under way included. */
+  /** The maximum number of streams of an origin, dials included. */
   readonly #maxStreams: number
-  /** Registrations under way, by `ref`. */
+  /** Registrations in progress, by `ref`. */
   readonly #registering = new Map<number, Registering>()
   #nextRef = 1
   readonly #granted = new Map<number, Granted>()
-  /** Those of them that were given back and may still have visitors. */
+  /** The released tunnels that may still have visitors. */
   readonly #leaving = new Map<number, Leaving>()
   readonly #drainTimeoutMs: number
-  /** By the number in OPEN frames: a tunnel's own, and one for each of its routes. */
+  /** The origins by the number in OPEN frames: a tunnel's own, and one for each of its routes. */
   readonly #origins = new Map<number, Dialled>()
-  /** Why the server said that it leaves. */
+  /** The reason of the server for leaving. */
   #leavingCode: ErrorCode | undefined
   #closedWith: TunnelError | undefined
   readonly #carrierClosed = deferred()
@@ -93,7 +94,7 @@ export class StreamsConnection implements Connection {
     const handler: SessionHandler = {
       opened: (stream, tunnel) => {
         const to = this.#origins.get(tunnel)
-        if (to === undefined) return 'STREAM_UNKNOWN'
+        if (to === undefined) return 'PROTOCOL_ERROR'
         return join(stream, to.origin, to.isRaw, to.probeProof, error => events.error(error))
       },
       control: json => this.#control(json),
@@ -121,12 +122,11 @@ export class StreamsConnection implements Connection {
     this.#lanes = settings.lanes?.forSession(this.#session, this.#links)
   }
 
-  /** What the carrier's events go to. */
+  /** The handler of the carrier's events. */
   get carrierHandler(): CarrierHandler {
     const session = this.#session.carrierHandler
     return {
-      received: (bytes, start, end) => session.received(bytes, start, end),
-      drained: () => session.drained(),
+      ...session,
       closed: error => {
         session.closed(error)
         this.#carrierClosed.resolve()
@@ -134,14 +134,17 @@ export class StreamsConnection implements Connection {
     }
   }
 
-  async register(settings: TunnelSettings, { name, port, resume }: Wish): Promise<Registration> {
+  async register(settings: TunnelSettings, { name, port, resume, wishes }: Wish): Promise<Registration> {
     const guard = settings.guard && (await definitionOf(settings.guard, settings))
+    if (wishes !== undefined && Buffer.byteLength(JSON.stringify({ guard, wishes })) > MAX_GUARD_BYTES)
+      throw new TunnelError('OPTION_INVALID', `guard and away are longer than ${MAX_GUARD_BYTES} bytes.`)
     if (this.#closedWith !== undefined) throw this.#closedWith
     const { promise, resolve, reject } = deferred<Registration>()
     const ref = this.#nextRef++
     this.#registering.set(ref, { settings, resolve, reject })
     const {
       kind,
+      registersAs,
       token,
       rewrite,
       routes,
@@ -159,7 +162,7 @@ export class StreamsConnection implements Connection {
       encodeControl({
         type: 'register',
         ref,
-        kind,
+        kind: registersAs ?? kind,
         ...(name !== undefined && { name }),
         ...(port !== undefined && { port }),
         ...(resume !== undefined && { resume }),
@@ -172,21 +175,23 @@ export class StreamsConnection implements Connection {
         ...(hostNames && { hostNames }),
         ...(protocol && { protocol }),
         ...(inbox && { inbox }),
+        ...(wishes && { wishes }),
         ...(pool !== undefined && { pool }),
         ...(poolResponse !== undefined && { poolResponse }),
         ...(poolLabel !== undefined && { poolLabel }),
         ...(guard && { guard }),
       }),
     )
-    const registration = await this.#grantOf(promise, guard !== undefined, kind)
-    const isHosted = hostNames === undefined || registration.isHosted === true
-    const isBoxed = inbox === undefined || registration.isBoxed === true
-    const isSpoken = registration.protocol === protocol
-    const isRouted = registration.isRouted === true || routes.every(one => one.protocol === undefined)
-    if (isHosted && isBoxed && isSpoken && isRouted) return registration
+    const registration = await this.#grantOf(promise, guard !== undefined, settings)
+    const hasHosts = hostNames === undefined || isGranted(registration, 'hosts')
+    const hasInbox = inbox === undefined || isGranted(registration, 'inbox')
+    const hasProtocols =
+      registration.protocol === protocol &&
+      (isGranted(registration, 'routes') || routes.every(one => one.protocol === undefined))
+    if (hasHosts && hasInbox && hasProtocols) return registration
     this.release(registration)
-    if (!isHosted) throw new TunnelError('HOSTS_UNSUPPORTED')
-    if (!isBoxed) throw new TunnelError('INBOX_REFUSED', 'The server has no inbox.')
+    if (!hasHosts) throw new TunnelError('FEATURE_UNSUPPORTED', 'The server does not support custom domains.')
+    if (!hasInbox) throw new TunnelError('INBOX_REFUSED', 'The server has no inbox.')
     throw new TunnelError(
       'KIND_REFUSED',
       'The server does not speak HTTP/2 to apps, which protocol asks for.',
@@ -195,18 +200,20 @@ export class StreamsConnection implements Connection {
 
   async #grantOf(
     promise: Promise<Registration>,
-    isGuarded: boolean,
-    kind: TunnelSettings['kind'],
+    hasGuard: boolean,
+    { kind, registersAs }: TunnelSettings,
   ): Promise<Registration> {
-    if (!isGuarded) return promise
+    if (!hasGuard && registersAs === undefined) return promise
     const registration = await promise.catch(error => {
+      if (registersAs !== undefined && error instanceof TunnelError && error.code === 'KIND_REFUSED')
+        throw new TunnelError('FEATURE_UNSUPPORTED', 'The server has no private services.')
       // Every server has http. One that refuses it does not know guarded tunnels.
       const isOld = kind === 'http' && error instanceof TunnelError && error.code === 'KIND_REFUSED'
-      throw isOld ? new TunnelError('GUARD_UNSUPPORTED') : error
+      throw isOld ? noGuard() : error
     })
-    if (registration.isGuarded) return registration
+    if (!hasGuard || isGranted(registration, 'guard')) return registration
     this.release(registration)
-    throw new TunnelError('GUARD_UNSUPPORTED')
+    throw noGuard()
   }
 
   async guard({ tunnel }: Registration, settings: TunnelSettings): Promise<void> {
@@ -223,7 +230,7 @@ export class StreamsConnection implements Connection {
     await Promise.all([...this.#granted.keys()].map(tunnel => this.#giveBack(tunnel)))
   }
 
-  /** The origin stays known meanwhile: a request may be on its way here when the server reads of the release. */
+  /** The origin stays known in the meantime: a request may be coming here when the server reads of the release. */
   #giveBack(tunnel: number): Promise<void> {
     const known = this.#leaving.get(tunnel)
     if (known !== undefined) return known.over
@@ -241,7 +248,7 @@ export class StreamsConnection implements Connection {
     return over
   }
 
-  /** What is left of its visitors is cut. */
+  /** Forgets a tunnel: its remaining visitors are cut. */
   #forget(tunnel: number): void {
     this.#leaving.get(tunnel)?.end()
     this.#leaving.delete(tunnel)
@@ -255,6 +262,10 @@ export class StreamsConnection implements Connection {
     this.#granted.delete(tunnel)
   }
 
+  dial({ tunnel }: Registration, count: number): void {
+    this.#session.sendControl(encodeControl({ type: 'dial', tunnel, count }))
+  }
+
   health({ tunnel }: Registration, isHealthy: boolean): void {
     this.#session.sendControl(encodeControl({ type: 'health', tunnel, isHealthy }))
   }
@@ -264,7 +275,7 @@ export class StreamsConnection implements Connection {
   }
 
   checkAlive(withinMs: number): void {
-    const cancel = eventLoop.after(withinMs, () => this.#session.terminate('CARRIER_DEAD'))
+    const cancel = eventLoop.after(withinMs, () => this.#session.terminate('CARRIER_LOST'))
     this.#session.ping(cancel)
   }
 
@@ -308,7 +319,7 @@ export class StreamsConnection implements Connection {
       case 'released':
         return this.#forget(message.tunnel)
       case 'revoked':
-        // The server has cut its visitors, and will not answer a release that was on its way.
+        // The server has cut its visitors, and will not answer a release that was in transit.
         this.#leaving.get(message.tunnel)?.end()
         this.#leaving.delete(message.tunnel)
         this.#forgetOrigins(message.tunnel)
@@ -345,20 +356,14 @@ export class StreamsConnection implements Connection {
     if (registering === undefined) return
     this.#registering.delete(message.ref)
     this.#links.allow(message.linkSecret)
-    const { kind, origin, routes } = registering.settings
+    const { kind, origin, routes, registersAs } = registering.settings
     const isRaw = kind === 'tcp' || kind === 'tls'
     const origins = [origin, ...routes.map(route => route.origin)].map(one => bounded(one, this.#maxStreams))
     this.#granted.set(message.tunnel, { name: message.name, origins })
     const probeProof = serverProbeProof(message.resume, sha256)
     for (const [index, one] of origins.entries())
       this.#origins.set(message.tunnel + index, { origin: one, isRaw, probeProof })
-    registering.resolve({
-      ...message,
-      isGuarded: message.guarded === true,
-      isHosted: message.hosted === true,
-      isBoxed: message.boxed === true,
-      isRouted: message.routed === true,
-    })
+    registering.resolve(registersAs === 'connect' ? { ...message, url: origin.url } : message)
   }
 
   /** The caller gets the grant before anything else of the tunnel. */
@@ -382,7 +387,7 @@ export class StreamsConnection implements Connection {
   }
 }
 
-/** What beside the guard is in a registration is much shorter. */
+/** The maximum size of a guard: the rest of a registration is much shorter. */
 const MAX_GUARD_BYTES = MAX_FRAME_BYTES - 16_384
 
 async function definitionOf(guard: OwnGuard, { kind, name, port }: TunnelSettings): Promise<GuardFields> {
@@ -397,3 +402,13 @@ async function definitionOf(guard: OwnGuard, { kind, name, port }: TunnelSetting
 function registerRoute({ path, rewrite, protocol }: RouteSettings): RegisterRoute {
   return { path, ...rewrite, ...(protocol && { protocol }) }
 }
+
+/** Whether the server has put a part of the registration into force. */
+const isGranted = ({ features }: Registration, feature: GrantedFeature): boolean =>
+  features?.includes(feature) === true
+
+const noGuard = (): TunnelError =>
+  new TunnelError(
+    'FEATURE_UNSUPPORTED',
+    'The server does not support guards, so everybody could visit the tunnel.',
+  )

@@ -19,7 +19,7 @@ import { unreachable } from './unreachable.ts'
 
 /** Bytes that may wait in `ws` before the session is stopped: what a full batch of frames holds. */
 const MAX_WAITING_BYTES = 262_144
-/** `ws` puts messages together before it gives them away. A session of ours sends far smaller ones. */
+/** The maximum size of a message, which `ws` joins before it passes it on. A session of ours sends far smaller ones. */
 const MAX_MESSAGE_BYTES = 16_777_216
 
 const NO_HANDLER: CarrierHandler = { received() {}, drained() {}, closed() {} }
@@ -28,13 +28,12 @@ const NO_HANDLER: CarrierHandler = { received() {}, drained() {}, closed() {} }
 export function wsCarriers(agent?: Agent): OpenCarrier {
   return (request, accept) =>
     new Promise((resolve, reject) => {
-      const { address, host, target, protocols, signal, timeoutMs, maxTextBytes = 0 } = request
+      const { address, host, path, query, protocols, signal, timeoutMs, maxTextBytes = 0 } = request
       const { serverName, verify = true, ca, cert, key } = address.tls ?? {}
       if (signal.aborted) throw stopped()
       const trusted = verify && address.tls !== undefined ? authorities(ca) : undefined
-      const heard = () => request.heard?.()
       const socket = new WebSocket(
-        `${address.tls === undefined ? 'ws' : 'wss'}://${urlHost(address.host)}:${address.port}${target}`,
+        `${address.tls === undefined ? 'ws' : 'wss'}://${urlHost(address.host)}:${address.port}${path}/${query}`,
         [...protocols],
         {
           headers: { ...carrierHeaders(request), Host: host },
@@ -55,7 +54,7 @@ export function wsCarriers(agent?: Agent): OpenCarrier {
       const abort = () => fail(stopped())
       signal.addEventListener('abort', abort)
       const carrier = new WsCarrier(socket, request.text, maxTextBytes)
-      for (const sign of ['message', 'ping', 'pong']) socket.on(sign, heard)
+      for (const sign of ['message', 'ping', 'pong']) socket.on(sign, () => carrier.handler.heard?.())
       socket.once('open', () => {
         signal.removeEventListener('abort', abort)
         const handler = accept(carrier, socket.protocol)
@@ -149,7 +148,7 @@ function urlHost(host = 'localhost'): string {
 
 function failureOf(error: Error, request: CarrierRequest): TunnelError {
   if (error.message.includes('handshake has timed out')) return new TunnelError('CONNECT_TIMEOUT')
-  // What `ws` finds wrong in a 101.
+  // The faults that `ws` finds in a 101.
   if (/^Invalid|^Server sent|^Missing/.test(error.message)) {
     return new TunnelError('SERVER_REFUSED', undefined, { cause: error })
   }

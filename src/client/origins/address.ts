@@ -10,7 +10,7 @@ import { answeredPlain, UNTRUSTED } from './tls-check.ts'
 
 export interface AddressOriginOptions {
   readonly address: Address
-  /** Longest wait for the connection, milliseconds. */
+  /** The longest wait for the connection, in milliseconds. */
   readonly connectTimeoutMs: number
   readonly dial: Dial
   /** Each connection carries HTTP: an app that says nothing did not understand it. Default `false`. */

@@ -1,17 +1,17 @@
 // Whole exchanges with the origin, for a wire that carries whole messages: keep-alive connections, one exchange each.
 
 import { latin1Text } from '../../buffers.ts'
+import { SendQueue } from '../../bytes.ts'
 import { ERRORS, type ErrorCode, TunnelError } from '../../errors.ts'
 import { eventLoop } from '../../event-loop.ts'
-import { BodyFramer } from '../../http/body.ts'
-import { joined } from '../../http/characters.ts'
-import { parseResponseHead, ResponseHead } from '../../http/head.ts'
-import { IDEMPOTENT } from '../../http/request-line.ts'
+import { IDEMPOTENT, joined } from '../../http/characters.ts'
+import type { ResponseHead } from '../../http/head.ts'
+import { ResponseReader } from '../../http/message-reader.ts'
 import type { Socket, SocketHandler } from '../../socket.ts'
 import type { Budget } from '../budget.ts'
 import type { Origin } from './origin.ts'
 
-/** Below the 5 s after which Node closes idle connections, with room for a request on its way. */
+/** The time in milliseconds after which an idle connection closes: below the 5 s of Node, with room for a request in flight. */
 const IDLE_MS = 4_000
 /** Connections that wait, each for its one visitor. Of more, the one that waited longest is closed. */
 const MAX_PRIVATE = 256
@@ -20,12 +20,12 @@ const HEAD_LIMITS = { maxHeadBytes: 262_144, maxHeaderCount: 1_000, isOption: fa
 
 export interface OriginRequest {
   readonly method: string
-  /** Head and body as they go on the connection. */
+  /** The head and body as they go on the connection. */
   readonly bytes: Uint8Array
   readonly timeoutMs: number
-  /** Longest body of an answer. Above: `RESPONSE_TOO_LARGE`. */
+  /** The maximum size of a response's body. If exceeded: `RESPONSE_TOO_LARGE`. */
   readonly maxBodyBytes: number
-  /** It has a login that counts for the connection. */
+  /** Whether it has a login that belongs to the connection. */
   readonly logsConnectionIn: boolean
   /** The visitor's connection, which the app's belongs to when there is such a login; `undefined`: it is not known. */
   readonly connection: number | undefined
@@ -37,7 +37,10 @@ export interface OriginAnswer {
   readonly body: Uint8Array
 }
 
-/** What comes of a request. Called exactly once. `reason`: what is wrong with an answer that is `ORIGIN_INVALID`. */
+/**
+ * Called exactly once with the outcome of a request. Called exactly once. `reason`: what is wrong with a response that is
+ * `ORIGIN_INVALID`.
+ */
 export type Settled = (outcome: OriginAnswer | TunnelError, reason?: string) => void
 
 export class OriginPool {
@@ -46,10 +49,10 @@ export class OriginPool {
   readonly #connections = new Set<OriginConnection>()
   /** The most recently used last. */
   readonly #idle: OriginConnection[] = []
-  /** Those that are logged in, by the visitor's connection; the one that waited longest first. */
+  /** The logged-in connections by the visitor's connection; the one that waited longest first. */
   readonly #private = new Map<number, OriginConnection>()
 
-  /** `budget`: for all answers that are being collected. An answer that has no room left: `TUNNEL_BUSY`. */
+  /** Makes the pool. `budget` is for all responses that are being collected. A response that has no room left: `TUNNEL_BUSY`. */
   constructor(origin: Origin, budget: Budget) {
     this.#origin = origin
     this.#budget = budget
@@ -64,12 +67,12 @@ export class OriginPool {
     else idle.request(request, settled)
   }
 
-  /** Cuts the connection that this request is on: it fails with `CANCELLED`. One that is over is left in peace. */
+  /** Cuts the connection that this request is on: it fails with `CANCELLED`. A request that is over is left in peace. */
   cancel(request: OriginRequest): void {
     for (const connection of this.#connections) if (connection.isOn(request)) connection.terminate()
   }
 
-  /** Cuts all connections: whatever is under way fails. */
+  /** Cuts all connections: whatever is in progress fails. */
   close(): void {
     for (const connection of this.#connections) connection.terminate()
   }
@@ -112,7 +115,7 @@ interface Owner {
   freed(): void
   /** The same, but for this visitor's connection alone. */
   kept(visitor: number): void
-  /** An idle connection turned out to be dead; nothing of an answer came. */
+  /** An idle connection turned out to be dead; nothing of a response came. */
   stale(request: OriginRequest, settled: Settled): void
   gone(): void
 }
@@ -120,8 +123,7 @@ interface Owner {
 class OriginConnection implements SocketHandler {
   readonly #owner: Owner
   readonly #budget: Budget
-  readonly #head: ResponseHead = new ResponseHead(true)
-  readonly #framer: BodyFramer = new BodyFramer((bytes, start, end) =>
+  readonly #reader: ResponseReader = new ResponseReader(true, (bytes, start, end) =>
     this.#body.push(bytes.subarray(start, end)),
   )
   #socket: Socket | undefined
@@ -131,11 +133,9 @@ class OriginConnection implements SocketHandler {
   visitor: number | undefined
   #request: OriginRequest | undefined
   #settled: Settled | undefined
-  #unsent: Uint8Array | undefined
-  /** The beginning of a head. */
-  #partial: Uint8Array | undefined
+  readonly #unsent = new SendQueue()
   #body: Uint8Array[] = []
-  /** Bytes of the answer so far, as they count in the budget. */
+  /** Bytes of the response so far, as they count in the budget. */
   #heldBytes = 0
   #isInBody = false
   #isReused = false
@@ -146,7 +146,6 @@ class OriginConnection implements SocketHandler {
   constructor(budget: Budget, owner: Owner) {
     this.#budget = budget
     this.#owner = owner
-    this.#framer.isTolerant = true
   }
 
   isOn(request: OriginRequest): boolean {
@@ -161,8 +160,8 @@ class OriginConnection implements SocketHandler {
     this.visitor = request.connection
     this.#hasAnswerBytes = false
     this.#cancelTimer = eventLoop.after(request.timeoutMs, () => this.#expired())
-    this.#unsent = request.bytes
-    this.drained()
+    if (this.#socket === undefined) this.#unsent.keep(request.bytes)
+    else this.#unsent.send(this.#socket, request.bytes)
   }
 
   opened(socket: Socket): void {
@@ -192,18 +191,15 @@ class OriginConnection implements SocketHandler {
   }
 
   drained(): void {
-    const bytes = this.#unsent
-    if (bytes === undefined || this.#socket === undefined) return
-    const taken = this.#socket.write(bytes)
-    this.#unsent = taken < bytes.length ? bytes.subarray(taken) : undefined
+    if (this.#socket !== undefined) this.#unsent.flush(this.#socket)
   }
 
   ended(): void {
-    if (this.#isInBody && this.#framer.ended()) this.#complete(false)
+    if (this.#isInBody && this.#reader.body.ended()) this.#complete(false)
     else this.#broken()
   }
 
-  /** `error` with a code: a `fetch` handler threw it, and must not be asked again. */
+  /** Called at the end. An `error` with a code came from a `fetch` handler, which must not be called again. */
   closed(error?: Error): void {
     if (this.#isGone) return
     if (error instanceof TunnelError) this.#end(error)
@@ -211,21 +207,18 @@ class OriginConnection implements SocketHandler {
   }
 
   #takeHead(request: OriginRequest, bytes: Uint8Array): void {
-    const pending = this.#partial === undefined ? bytes : joined([this.#partial, bytes])
-    const head = this.#head
+    const reader = this.#reader
+    const { head } = reader
     let at = 0
     do {
-      const end = parseResponseHead(head, pending, at, pending.length, HEAD_LIMITS, request.method)
-      if (end === -1) return this.#failInvalid(head.fault)
-      if (end === 0) {
-        this.#partial = at === 0 ? pending : pending.subarray(at)
-        if (!this.#holds(this.#partial.length)) this.#fail('TUNNEL_BUSY')
+      at = reader.readHead(bytes, at, bytes.length, HEAD_LIMITS, request.method)
+      if (at === -1) return this.#failInvalid(head.fault)
+      if (at === 0) {
+        if (!this.#holds(reader.begunBytes)) this.#fail('TUNNEL_BUSY')
         return
       }
-      at = end
       // Interim answers have no place on this wire.
-    } while (head.status < 200 && head.status !== 101)
-    this.#partial = undefined
+    } while (!reader.isFinal)
     this.#isLoggedIn ||= head.fields.logsConnectionIn
     // No request of this wire asks for an upgrade.
     if (head.status === 101)
@@ -233,20 +226,22 @@ class OriginConnection implements SocketHandler {
     if (head.contentLength > request.maxBodyBytes && head.body === 'length')
       return this.#fail('RESPONSE_TOO_LARGE')
     this.#isInBody = true
-    this.#framer.begin(head.body, head.contentLength)
-    this.#takeBody(pending, at)
+    this.#takeBody(bytes, at)
   }
 
   #takeBody(bytes: Uint8Array, from: number): void {
-    const end = this.#framer.complete ? from : this.#framer.feed(bytes, from, bytes.length)
-    if (end === -1) return this.#failInvalid(this.#framer.fault)
-    if (this.#framer.payloadBytes > (this.#request?.maxBodyBytes ?? 0))
-      return this.#fail('RESPONSE_TOO_LARGE')
-    if (!this.#holds(this.#framer.payloadBytes)) return this.#fail('TUNNEL_BUSY')
-    if (this.#framer.complete) this.#complete(this.#head.keepAlive && end === bytes.length)
+    const { body, head } = this.#reader
+    const end = body.feed(bytes, from, bytes.length)
+    if (end === -1) return this.#failInvalid(body.fault)
+    if (body.payloadBytes > (this.#request?.maxBodyBytes ?? 0)) return this.#fail('RESPONSE_TOO_LARGE')
+    if (!this.#holds(body.payloadBytes)) return this.#fail('TUNNEL_BUSY')
+    if (body.complete) this.#complete(head.keepAlive && end === bytes.length)
   }
 
-  /** So much of the answer is in memory now. `false`: with what the others have it is too much. */
+  /**
+   * Counts bytes of a response in memory. Returns `false` if that is too much, with those of the others. `false`: with what the
+   * others have it is too much.
+   */
   #holds(bytes: number): boolean {
     const more = bytes - this.#heldBytes
     this.#heldBytes = bytes
@@ -257,15 +252,16 @@ class OriginConnection implements SocketHandler {
 
   #complete(isSound: boolean): void {
     const settled = this.#settled
-    const answer = { status: this.#head.status, headers: headersOf(this.#head), body: joined(this.#body) }
+    const { head } = this.#reader
+    const answer = { status: head.status, headers: headersOf(head), body: joined(this.#body) }
     this.#settled = undefined
     this.#request = undefined
     this.#isInBody = false
     this.#body = []
     this.#holds(0)
     this.#cancelTimer()
-    // An answer that came before the end of the request leaves the rest of it on the connection.
-    if (isSound && this.#unsent === undefined) this.#idle()
+    // A response that came before the end of the request leaves the rest of it on the connection.
+    if (isSound && this.#unsent.isEmpty) this.#idle()
     else this.#end()
     settled?.(answer)
   }
@@ -290,7 +286,8 @@ class OriginConnection implements SocketHandler {
 
   #expired(): void {
     // Events that never end cannot be put into one message.
-    const isStream = this.#isInBody && /^text\/event-stream\b/i.test(this.#head.header('content-type') ?? '')
+    const isStream =
+      this.#isInBody && /^text\/event-stream\b/i.test(this.#reader.head.header('content-type') ?? '')
     this.#fail(isStream ? 'WIRE_UNSUPPORTED' : 'ORIGIN_TIMEOUT')
   }
 
@@ -309,8 +306,8 @@ class OriginConnection implements SocketHandler {
     if (this.#isGone) return
     this.#isGone = true
     this.#cancelTimer()
-    this.#unsent = undefined
-    this.#partial = undefined
+    this.#unsent.clear()
+    this.#reader.reset()
     this.#body = []
     this.#holds(0)
     this.#socket?.terminate()
@@ -322,7 +319,7 @@ class OriginConnection implements SocketHandler {
   }
 }
 
-/** One string for the whole head, of which the others are slices: a byte's offset is its character's. */
+/** Returns the headers as slices of one string for the whole head: a byte's offset is its character's. */
 function headersOf({ bytes, start, end, fields }: ResponseHead): [name: string, value: string][] {
   const text = latin1Text(bytes, start, end)
   const headers: [string, string][] = []

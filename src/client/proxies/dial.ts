@@ -11,7 +11,7 @@ import { Socks5Opening } from './socks5.ts'
 
 /**
  * Goes through the proxy that `choose` names, and straight to where it names none. Besides what `dial` fails with:
- * `PROXY_UNREACHABLE`, `PROXY_AUTH_REFUSED`, `PROXY_REFUSED`, and `SERVER_UNREACHABLE` when the proxy says so.
+ * `PROXY_FAILED`, `PROXY_AUTH_REFUSED`, and `SERVER_UNREACHABLE` when the proxy says so.
  */
 export function dialThrough(choose: ChooseProxy, dial: Dial): Dial {
   return async (wanted, handler, signal) => {
@@ -45,7 +45,7 @@ async function openingFor(proxy: ProxySettings, host: string, port: number): Pro
 function failureOf(proxy: ProxySettings, { hasBegun }: Watched, cause: unknown): TunnelError {
   const reason = cause instanceof Error ? cause.message : String(cause)
   if (hasBegun) return notAProxy(proxy, reason)
-  return new TunnelError('PROXY_UNREACHABLE', `The proxy ${proxy.label} cannot be reached: ${reason}.`, {
+  return new TunnelError('PROXY_FAILED', `The proxy ${proxy.label} cannot be reached: ${reason}.`, {
     cause,
   })
 }

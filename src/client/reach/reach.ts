@@ -19,7 +19,7 @@ export async function reach(
   const settings = clientSettings(options, environment, dial)
   const never = new AbortController()
   const accept = () => undefined
-  const use = { protocols: protocolsOf(settings), text() {}, heard() {}, accept }
+  const use = { protocols: protocolsOf(settings), text() {}, accept }
   let failure: unknown
   for (const one of atEachServer(settings)) {
     try {

@@ -1,20 +1,21 @@
 // The settings of an HTTP tunnel, from its options.
 
 import { TunnelError } from '../../errors.ts'
+import { REWRITABLE } from '../../http/rewriting.ts'
 import { isValidSubdomain, parseHost, slugOf } from '../../names.ts'
 import type { Dial } from '../../socket.ts'
 import {
   type HostRewrite,
   isHosts,
   isInboxWish,
-  isPoolAnswer,
   isPoolLabel,
+  isPoolResponse,
   isRoutePath,
   MAX_HOSTS,
   MAX_INBOX_PATHS,
   MAX_ROUTES,
 } from '../../wire/control.ts'
-import type { HttpTunnelOptions, RouteOptions } from '../options.ts'
+import type { HttpTunnelOptions, OriginOptions, RouteOptions } from '../options.ts'
 import type { Origin } from '../origins/origin.ts'
 import { originOf } from '../origins/origin-of.ts'
 import {
@@ -30,7 +31,7 @@ import {
   type TunnelSettings,
 } from './tunnel-settings.ts'
 
-/** An HTTP tunnel. Throws `OPTION_INVALID`, `PORT_INVALID` or `NAME_INVALID` for what cannot be used. */
+/** An HTTP tunnel. Throws `OPTION_INVALID` or `NAME_INVALID` for what cannot be used. */
 export function httpTunnel(options: HttpTunnelOptions, environment: Environment, dial: Dial): TunnelSettings {
   const origin = originOf(options, dial, options.protocol)
   const routes = routesOf(options.routes ?? {}, dial)
@@ -40,13 +41,14 @@ export function httpTunnel(options: HttpTunnelOptions, environment: Environment,
     throw new TunnelError('OPTION_INVALID', 'exact is for a name that is asked for: there is no subdomain.')
   return {
     kind: 'http',
+    privateName: options.private,
     name: nameOf(options, environment),
     isNamed: isNamed || isValidSubdomain(slugOf(environment.APP_NAME ?? '')),
     isExact: options.exact ?? false,
     port: undefined,
     token: checkToken(options.token),
     origin,
-    rewrite: rewriteOf(options.hostHeader, origin),
+    rewrite: rewriteOf(options, origin),
     proxyProtocol: undefined,
     routes,
     options,
@@ -57,7 +59,7 @@ export function httpTunnel(options: HttpTunnelOptions, environment: Environment,
     ...inboxOf(options, isNamed),
     ...httpPoolOf(options.pool),
     health: options.health && {
-      ...healthOf(options.health, origin, rewriteOf(options.hostHeader, origin)),
+      ...healthOf(options.health, origin, rewriteOf(options, origin)),
       isHttp2: own.protocol !== undefined,
     },
     guard: guardOf(options.guard),
@@ -68,15 +70,15 @@ function inboxOf({ inbox }: HttpTunnelOptions, isNamed: boolean): Pick<TunnelSet
   if (inbox === undefined) return {}
   if (!isNamed)
     throw new TunnelError('OPTION_INVALID', 'inbox is for a name that is asked for: there is no subdomain.')
-  const wish: unknown = { paths: inbox.paths, answer: inbox.answer ?? 202 }
+  const wish: unknown = { paths: inbox.paths, status: inbox.status ?? 202 }
   if (isInboxWish(wish)) return { inbox: wish }
   throw new TunnelError(
     'OPTION_INVALID',
-    `inbox must have 1 to ${MAX_INBOX_PATHS} paths such as /hooks/github or /hooks/*, and answer 200, 201, 202 or 204.`,
+    `inbox must have 1 to ${MAX_INBOX_PATHS} paths such as /hooks/github or /hooks/*, and status 200, 201, 202 or 204.`,
   )
 }
 
-/** What the server learns: by TLS it is HTTP/2 that ALPN chose. */
+/** Returns the protocol for the server: over TLS it is HTTP/2 that ALPN chose. */
 function protocolOf(options: RouteOptions): Pick<TunnelSettings, 'protocol'> {
   const { protocol = 'http/1.1', url, fetch, folder } = options
   if (protocol === 'http/1.1') return {}
@@ -113,7 +115,7 @@ function routesOf(routes: Readonly<Record<string, number | RouteOptions>>, dial:
     const options: RouteOptions = typeof where === 'number' ? { port: where } : where
     if (options.later) throw new TunnelError('OPTION_INVALID', `routes: ${path} cannot come later.`)
     const origin = originOf(options, dial, options.protocol)
-    return { path, origin, rewrite: rewriteOf(options.hostHeader, origin), ...protocolOf(options) }
+    return { path, origin, rewrite: rewriteOf(options, origin), ...protocolOf(options) }
   })
   if (all.length > MAX_ROUTES)
     throw new TunnelError('OPTION_INVALID', `A tunnel has at most ${MAX_ROUTES} routes, not ${all.length}.`)
@@ -122,18 +124,18 @@ function routesOf(routes: Readonly<Record<string, number | RouteOptions>>, dial:
   return all
 }
 
-/** Of an HTTP tunnel. Throws `OPTION_INVALID`. */
+/** Returns the pool of an HTTP tunnel. Throws `OPTION_INVALID`. */
 function httpPoolOf(
   pool: HttpTunnelOptions['pool'],
 ): Pick<TunnelSettings, 'pool' | 'poolResponse' | 'poolLabel'> {
   if (typeof pool !== 'object' || !('to' in pool))
     return { pool: affinityOf(pool, ['none', 'cookie', 'address']) }
-  const { to, answer, label } = pool
+  const { to, response, label } = pool
   if (to !== 'all') throw new TunnelError('OPTION_INVALID', `pool.to: "${String(to)}" is not "all".`)
-  if (answer !== undefined && !isPoolAnswer(answer))
+  if (response !== undefined && !isPoolResponse(response))
     throw new TunnelError(
       'OPTION_INVALID',
-      `pool.answer: ${String(answer)} is none of first, the label of a client, and a status from 200 to 299.`,
+      `pool.response: ${String(response)} is none of first, the label of a client, and a status from 200 to 299.`,
     )
   if (label !== undefined && !isPoolLabel(label))
     throw new TunnelError(
@@ -142,15 +144,40 @@ function httpPoolOf(
     )
   return {
     pool: 'all',
-    ...(answer !== undefined && { poolResponse: answer }),
+    ...(response !== undefined && { poolResponse: response }),
     ...(label !== undefined && { poolLabel: label }),
   }
 }
 
-/** What replaces the visitor's Host and Origin; empty leaves them alone. */
-function rewriteOf(hostHeader: string | undefined, origin: Origin): HostRewrite {
-  if (hostHeader === undefined || hostHeader === 'preserve') return {}
-  if (hostHeader === 'rewrite') return { hostHeader: new URL(origin.url).host, origin: origin.url }
-  parseHost(hostHeader)
-  return { hostHeader, origin: `${new URL(origin.url).protocol}//${hostHeader}` }
+/** What the app gets in place of the names that its visitors have; empty leaves them alone. */
+function rewriteOf(options: OriginOptions, { url }: Origin): HostRewrite {
+  const { hostHeader: given = 'preserve' } = options
+  const hostHeader = given === 'preserve' ? undefined : given === 'rewrite' ? new URL(url).host : given
+  if (hostHeader !== undefined) parseHost(hostHeader)
+  const stripPrefix = prefixOf('stripPrefix', options.stripPrefix)
+  const addPrefix = prefixOf('addPrefix', options.addPrefix)
+  const isOther = (hostHeader ?? stripPrefix ?? addPrefix) !== undefined
+  const headers = options.rewrite ?? (isOther ? REWRITABLE : [])
+  const unknown = headers.find(one => !REWRITABLE.includes(one))
+  if (unknown !== undefined)
+    throw new TunnelError('OPTION_INVALID', `rewrite: "${unknown}" is none of ${REWRITABLE.join(', ')}.`)
+  const isRewritten = headers.length > 0 || (stripPrefix ?? addPrefix) !== undefined
+  return {
+    ...(hostHeader !== undefined && { hostHeader }),
+    ...(isRewritten && {
+      rewrite: {
+        app: url,
+        headers,
+        ...(stripPrefix !== undefined && { stripPrefix }),
+        ...(addPrefix !== undefined && { addPrefix }),
+      },
+    }),
+  }
+}
+
+function prefixOf(name: string, given: string | undefined): string | undefined {
+  const path = given?.replace(/\/+$/, '')
+  if (path === undefined || path === '') return undefined
+  if (isRoutePath(path) && !/\/\.\.?(?:\/|$)/.test(path)) return path
+  throw new TunnelError('OPTION_INVALID', `${name}: "${given}" is not a path such as /app.`)
 }

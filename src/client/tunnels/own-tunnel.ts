@@ -6,6 +6,7 @@ import { eventLoop } from '../../event-loop.ts'
 import type { LinkOptions } from '../../guard.ts'
 import { alternativeNames, isValidSubdomain } from '../../names.ts'
 import { makeLink } from '../../own-guard.ts'
+import type { Wishes } from '../../wire/control.ts'
 import type { TunnelKind } from '../../wire/tunnel-kind.ts'
 import type { Connection, Registration } from '../carriers/connection.ts'
 import type { TunnelPart } from '../contracts/part.ts'
@@ -13,7 +14,7 @@ import type { Exchange, WaitOptions } from '../contracts/watching.ts'
 import type { FollowedTunnel } from '../parts.ts'
 import { GuardKeeping } from './guard-keeping.ts'
 import { HealthCheck } from './health.ts'
-import type { Holding, ResumeFiles } from './resume-files.ts'
+import { type Holding, type ResumeFiles, stateUnwritable } from './resume-files.ts'
 import type { Tunnel } from './tunnel.ts'
 import type { TunnelSettings } from './tunnel-settings.ts'
 import type { WantedTunnels } from './wanted-tunnels.ts'
@@ -27,12 +28,8 @@ const REFUSED_FOR_GOOD: ReadonlySet<string> = new Set([
   'OPTION_INVALID',
   'NOT_ALLOWED',
   'KIND_REFUSED',
-  'PORT_NOT_ALLOWED',
-  'GUARD_INVALID',
   'GUARD_UNAVAILABLE',
-  'GUARD_UNSUPPORTED',
-  'HOST_NOT_ALLOWED',
-  'HOSTS_UNSUPPORTED',
+  'FEATURE_UNSUPPORTED',
   // Trying a wrong password again and again locks accounts.
   'PROXY_AUTH_REFUSED',
 ])
@@ -40,17 +37,17 @@ const REFUSED_FOR_GOOD: ReadonlySet<string> = new Set([
 export class OwnTunnel implements Tunnel {
   readonly settings: TunnelSettings
   readonly parts: readonly TunnelPart[]
-  /** With parts in front of its origins. */
+  /** The settings with parts before its origins. */
   readonly #wrapped: TunnelSettings
   /** Resolves with the first grant; rejects with the refusal that came instead. */
   readonly #ready = deferred()
   readonly #owner: WantedTunnels
   readonly #health: HealthCheck | undefined
-  /** Of a guard whose sessions and links outlive the process. */
+  /** The stored guard, whose sessions and links outlive the process. */
   readonly #keeping: GuardKeeping | undefined
-  /** What granted it last. */
+  /** The connection that granted it last. */
   #connection: Connection | undefined
-  /** What a client that was killed had, until the server has answered: a try may end without an answer. */
+  /** The name and secret of a client that was killed, until the server has responded: an attempt may end without a response. */
   #left: { readonly holding: Holding; readonly resume: string } | undefined
   /** The last grant, by whatever connection. */
   registration: Registration | undefined
@@ -91,6 +88,9 @@ export class OwnTunnel implements Tunnel {
         revoked: () => void this.#sendGuard(),
         failed: error => owner.stateFailed(error),
       })
+    settings.useDial?.(count => {
+      if (this.isRegistered) this.#connection?.dial?.(this.granted, count)
+    })
     // Callers that wait get the rejection; without one it is no unhandled rejection.
     this.#ready.promise.catch(() => {})
   }
@@ -153,13 +153,13 @@ export class OwnTunnel implements Tunnel {
       await this.#connection?.guard?.(this.registration, this.settings)
   }
 
-  /** For messages: before there is a grant too. */
+  /** The name for messages, also before the grant. */
   get label(): string {
     const { kind, name, port, origin } = this.settings
     return `${kind} ${this.registration?.name ?? name ?? port ?? ''} → ${origin.label}`
   }
 
-  /** Asks for what it had, else for what it wishes, else for something like it. Rejects with the refusal. */
+  /** Asks for what it had, otherwise for what it wishes, otherwise for something like it. Rejects with the refusal. */
   async register(connection: Connection): Promise<void> {
     const { settings } = this
     const { name = settings.name, port = settings.port, resume } = this.registration ?? {}
@@ -179,7 +179,7 @@ export class OwnTunnel implements Tunnel {
     this.isRegistered = true
     this.#connection = connection
     if (this.#owner.resumes !== undefined && !isOldSecret) await this.#keepResume(registration)
-    // Closed meanwhile: the caller does not know of what was granted.
+    // Closed in the meantime: the caller does not know of what was granted.
     if (this.isClosed) {
       void this.dropResume()
       return connection.release(registration)
@@ -193,7 +193,7 @@ export class OwnTunnel implements Tunnel {
     this.#health?.start()
   }
 
-  /** Its origin is asked no more, until it is granted again. */
+  /** Stops checks of its origin until it is granted again. */
   rest(): void {
     this.#health?.stop()
     this.#keeping?.rest()
@@ -210,13 +210,13 @@ export class OwnTunnel implements Tunnel {
     return REFUSED_FOR_GOOD.has(code) || (this.settings.isExact === true && code === 'NAME_TAKEN')
   }
 
-  /** It is given back: what was kept to get it back is worth nothing any more. */
+  /** Removes the stored secret of a released tunnel. */
   async dropResume(): Promise<void> {
     const holding = this.registration && this.#holdingOf(this.registration)
     if (holding !== undefined) await this.#owner.resumes?.drop(holding)
   }
 
-  /** It will not be granted: callers that wait for it get the reason. */
+  /** Rejects the waiting callers: it will not be granted. */
   refuse(error: unknown): void {
     this.#ready.reject(error)
   }
@@ -234,7 +234,7 @@ export class OwnTunnel implements Tunnel {
     await this.close()
   }
 
-  /** With what proves the holder: of this run, or of one that was killed. */
+  /** Registers with the proof of its holder: of this run, or of one that was killed. */
   async #ask(
     connection: Connection,
     name: string | undefined,
@@ -243,11 +243,11 @@ export class OwnTunnel implements Tunnel {
   ): Promise<Registration> {
     const { resumes } = this.#owner
     if (resume !== undefined || resumes === undefined)
-      return connection.register(this.#wrapped, { name, port, resume })
+      return connection.register(this.#wrapped, { name, port, resume, ...this.#wishes })
     const holding = this.#holdingOf({ name, port })
     const left = holding && (await this.#leftFor(holding, resumes))
     try {
-      return await connection.register(this.#wrapped, { name, port, resume: left })
+      return await connection.register(this.#wrapped, { name, port, resume: left, ...this.#wishes })
     } catch (error) {
       if (holding !== undefined && (isCode(error, 'NAME_TAKEN') || isCode(error, 'PORT_TAKEN'))) {
         this.#left = undefined
@@ -255,6 +255,11 @@ export class OwnTunnel implements Tunnel {
       }
       throw error
     }
+  }
+
+  get #wishes(): { readonly wishes?: Wishes } {
+    const wishes: Wishes = Object.assign({}, ...this.parts.map(part => part.wishes?.()))
+    return Object.keys(wishes).length > 0 ? { wishes } : {}
   }
 
   async #leftFor(holding: Holding, resumes: ResumeFiles): Promise<string | undefined> {
@@ -270,17 +275,18 @@ export class OwnTunnel implements Tunnel {
     try {
       await this.#owner.resumes?.keep(holding, resume)
     } catch (cause) {
-      this.#owner.stateFailed(new TunnelError('STATE_UNWRITABLE', undefined, { cause }))
+      this.#owner.stateFailed(stateUnwritable(cause))
     }
   }
 
-  /** What the next start asks for, too: no made-up name, no port that the server chose, and nothing of a pool. */
+  /** Returns what the next start also requests: no made-up name, no port that the server chose, and nothing of a pool. */
   #holdingOf(what: {
     readonly name?: string | undefined
     readonly port?: number | undefined
   }): Holding | undefined {
-    const { kind, isNamed = false, port, pool } = this.settings
-    if (pool !== undefined) return undefined
+    const { kind, isNamed = false, port, pool, registersAs, name: own = '' } = this.settings
+    if (pool !== undefined || registersAs === 'connect') return undefined
+    if (registersAs === 'private') return { kind: registersAs, name: own.replace(':', '-') }
     if (kind === 'tcp' || kind === 'udp')
       return port === undefined || what.port !== port ? undefined : { kind, name: `${port}` }
     // A name that the server grants becomes part of a path.

@@ -1,4 +1,4 @@
-// What the server reports of visitors on one connection, as events of the client, and for its parts.
+// The server's reports of visitors on one connection, as events of the client, and for its parts.
 
 import type {
   ConnectionEvents,
@@ -29,7 +29,7 @@ export interface ReportsOwner {
 }
 
 export class VisitReports {
-  /** Added to the ids of this connection, which another connection of the client counts from 1, too. */
+  /** The number that is added to the ids of this connection, because every connection of the client counts from 1. */
   readonly #firstId: number
   readonly #owner: ReportsOwner
   readonly #requests = new UnderWay<RequestSeen>()
@@ -49,17 +49,17 @@ export class VisitReports {
       request: report => this.#began({ ...report, id: first + report.id }),
       switched: id => this.#switched(first + id),
       response: report => this.#ended({ ...report, id: first + report.id }),
-      requests: ({ begun, requests, errors, bytes, underWay }) => {
-        this.#tell(reports => reports.counted(begun))
-        this.#unreported = underWay
-        this.#owner.emit('requests', { begun, requests, errors, bytes, underWay })
+      requests: ({ started, requests, errors, bytes, inFlight }) => {
+        this.#tell(reports => reports.counted(started))
+        this.#unreported = inFlight
+        this.#owner.emit('requests', { started, requests, errors, bytes, inFlight })
       },
       visitorConnected: report => this.#connected({ ...report, id: first + report.id }),
       visitorDisconnected: report => this.#disconnected({ ...report, id: first + report.id }),
     }
   }
 
-  /** The connection is lost, and the server reports no end of what was under way. */
+  /** The connection is lost, and the server reports no end of what was in progress. */
   lost(): void {
     const error = 'CARRIER_LOST'
     for (const { id, durationMs } of this.#requests.all())
@@ -69,10 +69,10 @@ export class VisitReports {
     const requests = this.#unreported
     this.#unreported = 0
     if (requests > 0)
-      this.#owner.emit('requests', { begun: 0, requests, errors: requests, bytes: 0, underWay: 0 })
+      this.#owner.emit('requests', { started: 0, requests, errors: requests, bytes: 0, inFlight: 0 })
   }
 
-  /** The server stops reporting: the ends of what is under way do not come. */
+  /** The server stops reporting: the ends of what is in progress do not come. */
   forget(): void {
     this.#unreported = 0
     this.#requests.forget()
@@ -129,7 +129,7 @@ type VisitReport =
   | 'visitorConnected'
   | 'visitorDisconnected'
 
-/** Field by field: a report may hold more than its event. */
+/** Makes an event, field by field: a report may have more than its event. */
 function requestEvent({ id, tunnel, host, method, path }: RequestSeen): TunnelClientEvents['request'] {
   return { id, tunnel, ...(host !== undefined && { host }), method, path }
 }

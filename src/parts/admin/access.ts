@@ -5,23 +5,27 @@ import { deferred } from '../../deferred.ts'
 import { TunnelError } from '../../errors.ts'
 import { eventLoop } from '../../event-loop.ts'
 import { TokenGate, type Verdict } from '../../server/limits/token-gate.ts'
+import { pathBelow } from '../../server/registration/control.ts'
 import type { Bounds } from '../../server/settings/bounds.ts'
 import { ANYTHING } from '../../server/settings/policy.ts'
 
-/** Throws `ADMIN_INVALID` where Host and path are no URL together: a caller without a token can send that. */
-export function urlOf(request: Request): URL {
+/** Returns the URL without the base path. Throws `ADMIN_INVALID` where Host and path are not URL together: a caller without a token can send that. */
+export function urlOf(request: Request, basePath = ''): URL {
   const url = URL.parse(request.url)
+  if (url !== null && basePath !== '') url.pathname = pathBelow(`${basePath}/admin`, url.pathname)
   if (url !== null) return url
   throw new TunnelError('ADMIN_INVALID', 'The Host, or the path, is none.')
 }
 
-/** What the listener needs of its process. */
+/** The operations of the process that the listener needs. */
 export interface AccessHost {
   readonly token: string
-  /** Those of now. */
+  /** The base path of the server's settings. Default none. */
+  readonly basePath?: string
+  /** Returns the limits now. */
   limits(): Bounds
-  /** Another token came from this address, or too many wait. */
-  refused(address: string, code: 'ADMIN_REFUSED' | 'TOKEN_THROTTLED'): void
+  /** Called when a wrong token came from this address, or too many wait. */
+  refused(address: string, code: 'ADMIN_REFUSED' | 'TOO_MANY_REFUSALS'): void
   failed(cause: unknown): void
 }
 
@@ -43,19 +47,22 @@ export class AdminAccess {
     })
   }
 
-  /** Why the request gets no answer; `undefined`: it may pass. `address`: of its sender; empty on a Unix socket. */
+  /** Returns why a request is refused. `undefined` if it may pass. `address`: of its sender; empty on a Unix socket. */
   async refusalOf(request: Request, address: string): Promise<TunnelError | undefined> {
     const { headers, method } = request
     const site = headers.get('sec-fetch-site')
     const origin = headers.get('origin')
-    const isForeign = site !== null && site !== 'same-origin' && site !== 'none'
-    if (isForeign || (origin !== null && origin !== urlOf(request).origin))
-      return new TunnelError('ADMIN_REFUSED', 'Pages of other sites may not use the admin API.')
+    // A proxy in front may end TLS, and may send a Host of its own: browsers that know Sec-Fetch-Site say it themselves.
+    const isForeign =
+      site === null
+        ? origin !== null && URL.parse(origin)?.host !== urlOf(request).host
+        : site !== 'same-origin' && site !== 'none'
+    if (isForeign) return new TunnelError('ADMIN_REFUSED', 'Pages of other sites may not use the admin API.')
     const token = /^bearer ([\x21-\x7e]+)$/i.exec(headers.get('authorization') ?? '')?.[1]
     // No guess.
     if (token === undefined) return new TunnelError('ADMIN_REFUSED')
     const verdict = await this.#judge(token, address)
-    if (verdict === 'TOKEN_REFUSED' || verdict === 'TOKEN_THROTTLED') {
+    if (verdict === 'TOKEN_REFUSED' || verdict === 'TOO_MANY_REFUSALS') {
       const code = verdict === 'TOKEN_REFUSED' ? 'ADMIN_REFUSED' : verdict
       this.#host.refused(address, code)
       return new TunnelError(code)
@@ -65,6 +72,10 @@ export class AdminAccess {
     if (method === 'POST' && (type !== undefined || request.body !== null) && type !== 'application/json')
       return new TunnelError('ADMIN_INVALID', 'What is written must be application/json.')
     return undefined
+  }
+
+  urlOf(request: Request): URL {
+    return urlOf(request, this.#host.basePath)
   }
 
   /** Reports what went wrong inside. */
@@ -84,7 +95,7 @@ function digestOf(text: string): Buffer {
   return createHash('sha256').update(text).digest()
 }
 
-/** On every answer. */
+/** The headers of every response. */
 export const SAFE_HEADERS: Readonly<Record<string, string>> = {
   'cache-control': 'no-store',
   'content-security-policy': "default-src 'none'; frame-ancestors 'none'",

@@ -10,16 +10,22 @@ import { AuditNotes } from './audit-notes.ts'
 import { AdminDesk } from './desk.ts'
 import { AdminSocket } from './listener.ts'
 import type { AdminSettings } from './options.ts'
+import type { TunnelRow } from './rows.ts'
 
 export class Admin {
   readonly desk: AdminDesk
   readonly #socket: AdminSocket
 
-  /** Listens. Throws `PORT_IN_USE` or `OPTION_INVALID`. */
-  constructor(server: PartServer, whole: WholeServer, settings: AdminSettings) {
+  /** Listens. `far`: tunnels of other servers. Throws `PORT_IN_USE` or `OPTION_INVALID`. */
+  constructor(
+    server: PartServer,
+    whole: WholeServer,
+    settings: AdminSettings,
+    far: () => readonly TunnelRow[],
+  ) {
     const bans = bansOf(server) ?? new Bans(settings.store, { changed() {}, added() {} })
     const metrics = metricsOf(server) ?? new Metrics(settings.maxMetricTunnels, () => false)
-    this.desk = new AdminDesk(server, whole, settings, metrics, bans)
+    this.desk = new AdminDesk(server, whole, settings, metrics, bans, far)
     if (settings.audit !== undefined) audit(whole, new AuditNotes(settings.audit, this.desk.failed))
     const { fetch } = new AdminApi(this.desk, settings.token)
     try {
@@ -30,7 +36,7 @@ export class Admin {
     }
   }
 
-  /** `undefined`: it is a Unix socket. */
+  /** The URL. `undefined` for a Unix socket. */
   get url(): string | undefined {
     return this.#socket.url
   }
@@ -48,10 +54,14 @@ export class Admin {
 
 /** Registrations and refusals are written down, with what the operator does. */
 function audit(server: WholeServer, notes: AuditNotes): void {
-  server.on('connection', ({ remoteAddress, subdomain, wire }) =>
-    notes.note('tunnel.open', remoteAddress, subdomain, wire),
+  server.on('connection', ({ remoteAddress, subdomain, wire, kind, token }) =>
+    kind === 'connect'
+      ? notes.note('private.connect', remoteAddress, subdomain, `token ${token ?? 'without a name'}`)
+      : notes.note('tunnel.open', remoteAddress, subdomain, wire),
   )
-  server.on('disconnection', ({ subdomain, reason }) => notes.note('tunnel.end', 'server', subdomain, reason))
+  server.on('disconnection', ({ subdomain, reason, kind }) =>
+    notes.note(kind === 'connect' ? 'private.end' : 'tunnel.end', 'server', subdomain, reason),
+  )
   server.on('refused', ({ remoteAddress, kind = '', name = '', code }) =>
     notes.note('client.refuse', remoteAddress, name || kind, code),
   )

@@ -1,4 +1,4 @@
-// What the operator may ask of a server and do with it, whether by the API or by a command.
+// The operations of the operator on a server, whether by the API or by a command.
 
 import { type ErrorCode, TunnelError } from '../../errors.ts'
 import type { AuditEntry, Ban, Span, Traffic } from '../../operations.ts'
@@ -12,6 +12,7 @@ import type { Tunnel } from '../../server/tunnels/tunnel.ts'
 import type { TokenStore } from '../../tokens.ts'
 import type { Bans } from '../bans/bans.ts'
 import type { Metrics } from '../metrics/metrics.ts'
+import { mergedTunnels } from './merged.ts'
 import type { AdminSettings } from './options.ts'
 import { type Probe, probe } from './probes.ts'
 import { ProcessState } from './process-state.ts'
@@ -24,9 +25,9 @@ import { clientRow, probeView, tokenRow, tunnelRow } from './view.ts'
 /** A server of the cluster, with what it reported last; without it if its version does not report. */
 export interface NodeRow extends ClusterMember, Partial<ServerReport> {}
 
-/** How often tunnels are looked at that may need a probe, and how many are probed at once. */
+/** The time in milliseconds between looks at tunnels that may need a probe. */
 const PROBE_LOOK_MS = 1_000
-/** How often bans are looked for that another worker was given. */
+/** The time in milliseconds between looks for bans of other workers. */
 const BANS_LOOK_MS = 500
 const MAX_PROBES = 16
 
@@ -39,17 +40,27 @@ export class AdminDesk {
   readonly #process = new ProcessState()
   readonly #book: TrafficBook | undefined
   readonly #recent: Recent
+  readonly #far: () => readonly TunnelRow[]
   readonly #probes = new WeakMap<Tunnel, Probe>()
   readonly #probing = new Set<Tunnel>()
   readonly #timers: ReturnType<typeof setInterval>[] = []
 
-  constructor(server: PartServer, whole: WholeServer, settings: AdminSettings, metrics: Metrics, bans: Bans) {
+  /** Makes it. `far`: the tunnels of other servers. */
+  constructor(
+    server: PartServer,
+    whole: WholeServer,
+    settings: AdminSettings,
+    metrics: Metrics,
+    bans: Bans,
+    far: () => readonly TunnelRow[],
+  ) {
     this.#server = server
     this.#whole = whole
     this.#settings = settings
     this.#metrics = metrics
     this.bans = bans
     this.#recent = new Recent(metrics)
+    this.#far = far
     this.#every(MARK_MS, () => {
       this.#harvest()
       this.#recent.mark()
@@ -81,6 +92,10 @@ export class AdminDesk {
     this.#server.emit('refused', { remoteAddress, wire: 'admin', code, kind: 'admin' })
   }
 
+  get basePath(): string {
+    return this.#server.settings.basePath
+  }
+
   get limits(): Bounds {
     return this.#server.limits
   }
@@ -91,21 +106,24 @@ export class AdminDesk {
     return this.#whole.stats()
   }
 
-  /** Of all tunnels of this server. */
+  /** The recent traffic of all tunnels of this server. */
   get recent(): RecentRow {
     this.#harvest()
     return this.#recent.total
   }
 
+  /** Lists the tunnels of all servers of the cluster; of the others their busiest. */
   tunnels(): readonly TunnelRow[] {
+    return mergedTunnels([...this.ownTunnels(), ...this.#far()])
+  }
+
+  ownTunnels(): readonly TunnelRow[] {
     this.#harvest()
     return this.#server.tunnels.all().map(tunnel => this.#row(tunnel))
   }
 
   tunnel(name: string): TunnelRow | undefined {
-    this.#harvest()
-    const tunnel = this.#server.tunnels.find(name)
-    return tunnel && this.#row(tunnel)
+    return this.tunnels().find(row => row.name === name)
   }
 
   clients(): readonly ClientRow[] {
@@ -113,7 +131,7 @@ export class AdminDesk {
     return [...this.#whole.clients].map(client => clientRow(client, tunnels))
   }
 
-  /** `undefined`: none is kept. */
+  /** Returns the traffic. `undefined` if none is stored. */
   traffic(span: Span, limit: number, tunnel: string | undefined): readonly Traffic[] | undefined {
     this.#book?.write()
     return this.#settings.store?.traffic(span, 0, limit, tunnel)
@@ -150,7 +168,7 @@ export class AdminDesk {
       byWire[client.wire]++
       stalls += client.creditStalls
     }
-    const tunnels = { http: 0, tcp: 0, udp: 0, tls: 0 }
+    const tunnels = { http: 0, tcp: 0, udp: 0, tls: 0, private: 0 }
     for (const { kind } of this.#server.tunnels.all()) tunnels[kind]++
     const { stats } = this
     return prometheusText(this.#metrics, {
@@ -176,7 +194,7 @@ export class AdminDesk {
     })
   }
 
-  /** `undefined`: the server keeps none. */
+  /** Lists the tokens. `undefined` if the server stores none. */
   tokens(): readonly TokenRow[] | undefined {
     return this.#settings.tokens?.list().map(tokenRow)
   }
@@ -223,7 +241,7 @@ export class AdminDesk {
     return added
   }
 
-  /** With those that other workers were given. */
+  /** Lists all bans, with those of other workers. */
   allBans(): readonly Ban[] {
     this.#refreshBans()
     return this.bans.all
@@ -298,7 +316,7 @@ export class AdminDesk {
     this.#probing.add(tunnel)
     try {
       const host = new URL(this.#whole.urlOf(tunnel)).host
-      const result = await probe(upstream, host, serverProbe, this.#server.limits)
+      const result = await probe(upstream, host, serverProbe)
       this.#probes.set(tunnel, result)
       if (result.status > 0) this.#metrics.of(tunnel.name).provenAtMs = Date.now()
       return result
@@ -321,20 +339,20 @@ export class AdminDesk {
     return notAfterMs === undefined ? [] : [{ name: domains[0] ?? '', notAfterMs }]
   }
 
-  /** What lanes have served is among the metrics. */
+  /** Adds to the metrics what lanes have served. */
   #harvest(): void {
     this.#server.tunnels.lanes.harvest()
   }
 }
 
-/** `undefined`: the server is alone, or one of the workers of a machine. */
+/** Returns the state of the cluster. `undefined` if the server is alone, or one of the workers of a machine. */
 function clusterOf(servers: Servers | undefined): ClusterGauges | undefined {
   if (servers?.shared === undefined) return undefined
   const { isInTouch, inFlight, shared } = servers
   return { servers: shared.count, isInTouch, inFlight, entries: shared.sizes }
 }
 
-/** Of access logs; `undefined`: there is none. */
+/** Returns the dropped lines of access logs. `undefined` if there is none. */
 function droppedLinesOf(observers: readonly Observer[]): number | undefined {
   let dropped: number | undefined
   for (const observer of observers)

@@ -4,12 +4,14 @@ import { TunnelError } from '../../errors.ts'
 import type { Install } from '../../server/contracts/part.ts'
 import type { AdminOptions } from '../../server/settings/part-options.ts'
 import type { Admin } from './admin.ts'
+import { FarRows, MAX_SERVERS } from './far-rows.ts'
 import { adminSettings } from './options.ts'
 
 export const installAdmin: Install = server => {
   const settings = server.settings.admin && adminSettings(server.settings.admin)
   const place = placeOf(server.settings.admin)
   let admin: Admin | undefined
+  let far: FarRows | undefined
   return {
     name: 'admin',
     get url() {
@@ -25,13 +27,23 @@ export const installAdmin: Install = server => {
     async start(whole) {
       if (settings === undefined) return
       const { Admin } = await import('./admin.ts')
-      admin = new Admin(server, whole, settings)
+      admin = new Admin(server, whole, settings, () => far?.all() ?? [])
     },
+    ...(settings !== undefined && {
+      share(open) {
+        const table = open('tunnels', MAX_SERVERS)
+        return () => {
+          const { node } = server.servers!
+          far = new FarRows(table, node, () => admin?.desk.ownTunnels() ?? [])
+        }
+      },
+    }),
     drain(code) {
       // The operator's questions are for the other program.
       if (code === 'SERVER_REPLACED') admin?.close()
     },
     async stop() {
+      far?.stop()
       await admin?.stop()
       admin = undefined
     },

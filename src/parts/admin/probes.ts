@@ -2,34 +2,28 @@
 
 import type { ErrorCode } from '../../errors.ts'
 import type { Hop } from '../../http/forward.ts'
-import { parseRequestHead, RequestHead } from '../../http/head.ts'
+import { RequestHead, readWhole } from '../../http/head.ts'
 import type { Exchange, Rewrite, Upstream, Visit } from '../../server/contracts/upstream.ts'
-import type { Bounds } from '../../server/settings/bounds.ts'
 import { PROBE_HEADER } from '../../wire/control.ts'
 
-/** What apps see in their logs. */
+/** The agent that apps see in their logs. */
 const AGENT = 'localtunnels-probe'
 
 export interface Probe {
   readonly atMs: number
   readonly durationMs: number
-  /** What the app answered; 0: it did not. */
+  /** The status of the app's response; 0 for none. */
   readonly status: number
   readonly code?: ErrorCode
 }
 
 /**
- * Asks for `HEAD /`. An answer of any status proves the way there and back. `proof`: what the client knows its server by, so that the
+ * Asks for `HEAD /`. A response of any status proves the way there and back. `proof`: what the client knows its server by, so that the
  * inspector does not take the probe for a visitor. Never rejects.
  */
-export function probe(
-  upstream: Upstream,
-  host: string,
-  proof: string | undefined,
-  limits: Bounds,
-): Promise<Probe> {
+export function probe(upstream: Upstream, host: string, proof: string | undefined): Promise<Probe> {
   return new Promise(resolve => {
-    const visit = new ProbeVisit(host, proof, limits, resolve)
+    const visit = new ProbeVisit(host, proof, resolve)
     visit.start(upstream)
   })
 }
@@ -45,14 +39,14 @@ class ProbeVisit implements Visit {
   readonly #ended: (probe: Probe) => void
   #status = 0
 
-  constructor(host: string, proof: string | undefined, limits: Bounds, ended: (probe: Probe) => void) {
+  constructor(host: string, proof: string | undefined, ended: (probe: Probe) => void) {
     this.#ended = ended
     const mark = proof === undefined ? '' : `${PROBE_HEADER}: ${proof}\r\n`
     const bytes = Buffer.from(
       `HEAD / HTTP/1.1\r\nHost: ${host}\r\nUser-Agent: ${AGENT}\r\nAccept: */*\r\n${mark}\r\n`,
       'latin1',
     )
-    parseRequestHead(this.head, bytes, 0, bytes.length, { ...limits, maxHeadBytes: bytes.length })
+    readWhole(this.head, bytes)
   }
 
   start(upstream: Upstream): void {
@@ -61,8 +55,7 @@ class ProbeVisit implements Visit {
   }
 
   hop(rewrite: Rewrite | undefined): Hop {
-    const { host = '', origin = '' } = rewrite ?? {}
-    return { address: '127.0.0.1', proto: 'http', trusted: false, hostHeader: host, origin }
+    return { address: '127.0.0.1', proto: 'http', trusted: false, hostHeader: rewrite?.host ?? '' }
   }
 
   write(): boolean {

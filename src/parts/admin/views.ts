@@ -1,4 +1,4 @@
-// What the page shows, each view in one answer: made from the answers of the API, so that one server, and all workers of a
+// The views of the page, each in one response: made from the responses of the API, so that one server, and all workers of a
 // machine, have the same.
 
 import { TunnelError } from '../../errors.ts'
@@ -38,6 +38,8 @@ const MAX_ROWS = 1_000
 const USUAL_ROWS = 100
 
 const rate = ({ requests, seconds }: RecentRow): number => requests / seconds
+const sum = <Row>(rows: readonly Row[], of: (row: Row) => number): number =>
+  rows.reduce((all, row) => all + of(row), 0)
 const share = ({ requests, errors }: RecentRow): number => (requests === 0 ? 0 : errors / requests)
 
 type Sorts<Row> = Readonly<Record<string, (row: Row) => number | string>>
@@ -54,6 +56,7 @@ const TUNNEL_SORTS: Sorts<TunnelRow> = {
   out: ({ recent }) => recent.bytesOut,
   token: ({ token = '' }) => token,
   client: ({ clients }) => clients[0] ?? 0,
+  server: ({ server = '' }) => server,
   seen: ({ lastProvenAt = '' }) => lastProvenAt,
 }
 const CLIENT_SORTS: Sorts<ClientRow> = {
@@ -74,7 +77,7 @@ const CHOICES: Readonly<Record<string, (row: TunnelRow) => boolean>> = {
   open: ({ isGuarded }) => !isGuarded,
 }
 
-/** `undefined`: there is no such view. Throws `ADMIN_INVALID` for what cannot be asked. */
+/** Returns a view. `undefined` if there is no such view. Throws `ADMIN_INVALID` for what cannot be asked. */
 export async function viewOf(view: string, query: URLSearchParams, ask: Ask): Promise<object | undefined> {
   if (!isView(view)) return undefined
   const parts = new Parts(ask)
@@ -97,7 +100,7 @@ export async function viewOf(view: string, query: URLSearchParams, ask: Ask): Pr
 
 const isView = (text: string): text is View => (VIEWS as readonly string[]).includes(text)
 
-/** Each part is asked for once. What our own API answers has the form that this version gives it. */
+/** Each part is asked for once. Responses of our own API have the form of this version. */
 class Parts {
   readonly #ask: Ask
   #nodes: Promise<{ readonly nodes: readonly NodeRow[] }> | undefined
@@ -125,7 +128,7 @@ class Parts {
     return certificates.toSorted((one, other) => one.daysLeft - other.daysLeft)
   }
 
-  /** Of the cluster; a server that is alone has itself. */
+  /** Lists the servers of the cluster; a server that is alone has itself. */
   async servers(): Promise<readonly ServerRow[]> {
     // Where the others cannot be asked, the page still shows this one.
     this.#nodes ??= this.ask<{ nodes: readonly NodeRow[] }>('/nodes').catch(() => ({ nodes: [] }))
@@ -160,10 +163,12 @@ class Parts {
       this.ask<{ bans: readonly unknown[] }>('/bans'),
       this.servers(),
     ])
-    const { version, status, uptimeSeconds, activeSubdomains, connections } = stats
+    const { version, status, uptimeSeconds } = stats
+    // Workers of one machine say nothing of themselves to each other.
+    const isTold = servers.some(row => row.tunnels !== undefined)
     const counts = {
-      tunnels: activeSubdomains,
-      clients: connections,
+      tunnels: isTold ? sum(servers, ({ tunnels = 0 }) => tunnels) : stats.activeSubdomains,
+      clients: isTold ? sum(servers, ({ clients = 0 }) => clients) : stats.connections,
       tokens: tokens.length,
       bans: bans.length,
       servers: servers.length,
@@ -190,7 +195,7 @@ async function overview(parts: Parts, query: URLSearchParams): Promise<Omit<Over
   )
   return {
     recent: addedRecent(measured),
-    inFlight: servers.reduce((sum, { pending = 0 }) => sum + pending, 0),
+    inFlight: sum(servers, ({ pending = 0 }) => pending),
     series: points,
     busiest: byRate.slice(0, BUSIEST),
     ...(worst !== undefined && worst.recent.errors > 0 && { worst }),
@@ -209,9 +214,10 @@ async function tunnels(parts: Parts, query: URLSearchParams): Promise<Omit<Tunne
   const choices = Object.fromEntries(
     Object.entries(CHOICES).map(([name, choice]) => [name, all.filter(choice).length]),
   )
-  const texts = ({ name, token = '', clients: numbers }: TunnelRow) => [
+  const texts = ({ name, token = '', server = '', clients: numbers }: TunnelRow) => [
     name,
     token,
+    server,
     ...clients.flatMap(client =>
       numbers.includes(client.number) ? [client.address, client.agent ?? ''] : [],
     ),
@@ -255,7 +261,7 @@ const clientTexts = ({ address, agent = '', token = '', tunnels: names }: Client
   ...names,
 ]
 
-/** Filtered, sorted and cut as the query says. */
+/** Returns rows filtered, sorted and cut by the query. */
 function listed<Row>(
   all: readonly Row[],
   query: URLSearchParams,
@@ -295,7 +301,7 @@ interface Counted {
   readonly durations?: readonly number[]
 }
 
-/** `tunnel`: `''` is all of this machine. */
+/** Returns the series of a tunnel; `''` is all of this machine. */
 async function series(ask: Ask, query: URLSearchParams, tunnel: string): Promise<Series> {
   const range = RANGES[query.get('range') ?? 'hour']
   if (range === undefined) throw invalid(`range is one of ${Object.keys(RANGES).join(', ')}.`)

@@ -34,7 +34,7 @@ import { Places } from './places.ts'
 import { RawArrival } from './raw-arrival.ts'
 import { Tables } from './tables.ts'
 
-/** How often a request that waits looks where its name is now. */
+/** The time in milliseconds after which a waiting request searches for its name again. */
 const LOOK_AGAIN_MS = 100
 
 export interface ClusterHost {
@@ -42,9 +42,9 @@ export interface ClusterHost {
   readonly deadlines: Clock
   readonly turns: Turns
   readonly controlHost: string
-  /** Another server holds the name: its tunnel here is over. */
+  /** Called when another server has the name: its tunnel here ends. */
   lost(name: string): void
-  /** Another server has claimed the name. */
+  /** Called when another server has claimed the name. */
   claimedElsewhere(name: string): void
   /** Whether a tunnel of this server has the name, with a client that is there. */
   isServedHere(name: string): boolean
@@ -55,9 +55,9 @@ export interface ClusterHost {
 
 export class Cluster implements Servers {
   readonly node: string = randomBytes(9).toString('base64url')
-  /** What all servers have in memory; `undefined`: they share files instead. */
+  /** The tables of all servers. `undefined` if they share files instead. */
   readonly tables: Tables | undefined
-  /** Once it is there. */
+  /** The shared data, once it is there. */
   shared: Shared | undefined
   readonly #host: ClusterHost
   readonly #directory: Directory
@@ -75,9 +75,12 @@ export class Cluster implements Servers {
   #stopListening: (() => void) | undefined
   #stopBeating: (() => void) | undefined
   #restoredAt = 0
-  /** When the ports of others were asked for. */
+  /** The time when the ports of others were requested last. */
   #lookedAt = Number.NEGATIVE_INFINITY
-  /** How often the directory may have lost what this server told it, and how many of these it has been told all again since. */
+  /**
+   * The number of times when the directory may have lost the data of this server, and after how many of them it has got the
+   * data again.
+   */
   #doubts = 0
   #cleared = 0
   #isFailing = false
@@ -160,13 +163,13 @@ export class Cluster implements Servers {
     return this.#host.ports === undefined
   }
 
-  /** This server listens: also on the ports of other servers' tunnels from now on. */
+  /** Opens the ports of other servers' tunnels, after this server listens. */
   async openPorts(): Promise<void> {
     this.#farPorts?.start()
     await this.#lookAtPorts().catch((error: Error) => this.#failed(error))
   }
 
-  /** Its names stay reserved for its clients, which go to other servers. */
+  /** Leaves the cluster: its names stay reserved for its clients, which go to other servers. */
   leave(): void {
     if (this.#isOver) return
     this.#isOver = true
@@ -177,7 +180,7 @@ export class Cluster implements Servers {
     this.#directory.leave(this.node).catch((error: Error) => this.#failed(error))
   }
 
-  /** It stops: the others send elsewhere what they have for it. */
+  /** Whether this server stops: the others send their requests to another server. */
   get isLeaving(): boolean {
     return this.#isOver
   }
@@ -229,7 +232,7 @@ export class Cluster implements Servers {
     return beat.isKnown
   }
 
-  /** Others say what they have; what a server had that was killed is found in the time that its names are reserved. */
+  /** Looks for ports of other servers. */
   async #lookAtPorts(): Promise<void> {
     const now = performance.now()
     if (this.#farPorts === undefined || this.#isOver) return
@@ -252,7 +255,7 @@ export class Cluster implements Servers {
     return new TunnelError('CLUSTER_UNREACHABLE', detail, { cause, action })
   }
 
-  /** Reported once for each time that it cannot be reached. */
+  /** Reports an error, once for each time that the directory cannot be reached. */
   #failed(error: Error): void {
     this.#doubts++
     if (this.#isFailing) return
@@ -298,7 +301,7 @@ export class Cluster implements Servers {
     })
   }
 
-  /** As of the last sign of life. */
+  /** Whether the last heartbeat succeeded. */
   get isInTouch(): boolean {
     return !this.#isFailing
   }
@@ -314,7 +317,7 @@ export class Cluster implements Servers {
     return found instanceof Promise ? found.then(nodes => this.#others(nodes)) : found && this.#others(found)
   }
 
-  /** The name is this server's, and its tunnel is not there yet: the directory's grant is on its way. */
+  /** The name is this server's, and its tunnel is not there yet: the directory's grant is in transit. */
   isComing(name: string): boolean {
     return this.#holds.mayHave(name)
   }
@@ -323,7 +326,7 @@ export class Cluster implements Servers {
     return nodes.filter(({ id }) => id !== this.node)
   }
 
-  /** What requests go through to one of the servers; `undefined`: none of them can be reached just now. */
+  /** Returns an upstream to one of the servers. `undefined` if none can be reached now. */
   upstreamTo(nodes: readonly Node[]): Upstream | undefined {
     return this.#peers.among(nodes)?.upstream
   }
@@ -373,13 +376,13 @@ export class Cluster implements Servers {
     return found instanceof Promise ? found.then(isFirst) : isFirst(found)
   }
 
-  /** What is known of the name was wrong. */
+  /** Forgets a name whose place was wrong. */
   forget(name: string): void {
     this.#places.forget(name)
   }
 
   /**
-   * Calls `ready` once the name can be reached again, here or elsewhere, or `tooLate` after the time that requests wait for
+   * Calls `ready` once the name can be reached again, here or somewhere else, or `tooLate` after the time that requests wait for
    * a client. Returns what ends the wait; `undefined`: too many wait, or this one has waited that long. `since`: its first wait, as
    * `performance.now()`.
    */
@@ -426,7 +429,10 @@ function freshSecret(): string {
   return randomBytes(32).toString('base64url')
 }
 
-/** Where others reach a server that listens on `hostname`: its address, or the first of this machine that is not loopback. */
+/**
+ * Returns the URL at which others reach a server that listens on `hostname`: its address, or the first of this machine that is
+ * not loopback.
+ */
 export function peerUrlOf(hostname: string, port: number, isTls: boolean): string {
   const isAny = hostname === '' || hostname === '::' || hostname === '0.0.0.0'
   const own = Object.values(networkInterfaces()).flatMap(all => all ?? [])

@@ -1,15 +1,15 @@
-// The ports whose tunnels other servers have: this one listens there, too, and sends visitors on. It hears of each change, and asks
+// The ports whose tunnels other servers have: this one listens there as well, and sends visitors on. It hears of each change, and asks
 // for all of them now and then: a server that was killed says nothing.
 
 import { type Directory, isPortName } from '../../directory.ts'
 
 export interface FarPortsHost {
-  /** Of this server. */
+  /** The id of this server. */
   readonly node: string
   readonly directory: Directory
   /** Whether this server gives that port out: the operator names the servers of a port by their ranges. */
   isOffered(kind: 'tcp' | 'udp', port: number): boolean
-  /** Visitors may come here. Rejects with `PORT_TAKEN` or `PORT_NOT_ALLOWED`: another program has it. */
+  /** Visitors may come here. Rejects with `PORT_TAKEN` or `NOT_ALLOWED`: another program has it. */
   open(kind: 'tcp' | 'udp', port: number): Promise<void>
   close(kind: 'tcp' | 'udp', port: number): void
   failed(error: Error): void
@@ -18,7 +18,7 @@ export interface FarPortsHost {
 export class FarPorts {
   readonly #host: FarPortsHost
   readonly #open = new Set<string>()
-  /** They could not be opened, which was reported. */
+  /** The ports that could not be opened, which was reported. */
   readonly #refused = new Set<string>()
   #isOver = true
 
@@ -30,7 +30,7 @@ export class FarPorts {
     this.#isOver = false
   }
 
-  /** This server holds it now; `''`: one of its servers does not any more. */
+  /** Called when another server has the tunnel; `''`: one of its servers does not any more. */
   changed(name: string, node: string): void {
     if (this.#isOver || !isPortName(name)) return
     if (node === this.#host.node) this.#drop(name)
@@ -46,7 +46,7 @@ export class FarPorts {
     for (const name of held) if (!this.#open.has(name)) await this.#check(name)
   }
 
-  /** Those that could not be opened: the program that had them may be gone. */
+  /** Tries to open refused ports: the program that had them may be gone. */
   async tryAgain(): Promise<void> {
     for (const name of [...this.#refused]) await this.#check(name)
   }

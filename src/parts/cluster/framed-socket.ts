@@ -8,14 +8,14 @@ import type { Endpoints, Socket, SocketHandler } from '../../socket.ts'
 const HEADER_BYTES = 2
 const MAX_FRAME_BYTES = 0xffff
 const END = Uint8Array.of(0, 0)
-/** Where frames are built, one at a time. */
+/** The array in which frames are built, one at a time. */
 const frame = new Uint8Array(HEADER_BYTES + MAX_FRAME_BYTES)
 
-/** It takes the events of the connection below, and passes on what they mean to `handler`. */
+/** A socket that receives the events of the connection below, and passes their meaning to `handler`. */
 export class FramedSocket implements Socket, SocketHandler {
   handler: SocketHandler
   readonly #socket: Socket
-  /** Of a header, or of the end: what the connection had no room for. */
+  /** The rest of a header, or of the end, for which the connection had no room. */
   #unsentHeader: Uint8Array = new Uint8Array(0)
   /** Bytes of a frame that has begun: the next ones written belong to it. */
   #owedBytes = 0
@@ -33,7 +33,7 @@ export class FramedSocket implements Socket, SocketHandler {
     this.handler = handler
   }
 
-  /** `accept` gets it in place of the connection, and gives its handler. */
+  /** Frames a socket. `accept` gets the framed socket, and returns its handler. */
   static over(socket: Socket, accept: (framed: Socket) => SocketHandler): SocketHandler {
     const framed = new FramedSocket(socket, UNHEARD)
     framed.handler = accept(framed)
@@ -74,7 +74,7 @@ export class FramedSocket implements Socket, SocketHandler {
     return taken
   }
 
-  /** `false`: the connection is full. */
+  /** Sends the header. Returns `false` if the connection is full. */
   #sendHeader(): boolean {
     if (this.#unsentHeader.length === 0) return true
     const taken = this.#socket.write(this.#unsentHeader)
@@ -82,7 +82,7 @@ export class FramedSocket implements Socket, SocketHandler {
     return this.#unsentHeader.length === 0
   }
 
-  /** Only behind all that was to be written. */
+  /** Ends, after everything that was to be written. */
   end(): void {
     if (this.#hasEnded) return
     this.#hasEnded = true

@@ -11,7 +11,7 @@ import { Sharing } from './sharing.ts'
 
 export interface Joined {
   readonly cluster: Cluster
-  /** `undefined`: the servers share files instead. */
+  /** The sharing. `undefined` if the servers share files instead. */
   readonly sharing: Sharing | undefined
   /** A connection of another server. */
   enter(arrival: Arrival): Route
@@ -56,9 +56,9 @@ export async function join(server: PartServer, whole: WholeServer, options: Clus
       failed: error => server.failed(error),
     })
   await cluster.start(options.peerUrl ?? peerUrlOf(hostname, whole.port, isTls))
-  sharing?.begin()
   cluster.shared = sharing
   server.servers = cluster
+  sharing?.begin()
   return { cluster, sharing, enter: arrival => enter(arrival, cluster, whole) }
 }
 

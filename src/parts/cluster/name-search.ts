@@ -7,7 +7,7 @@ import { type Holding, type Route, refusal, routedLater } from '../../server/con
 import type { NamedRequest, NameRouter, SearchedRequest } from '../../server/contracts/layer.ts'
 import type { Upstream } from '../../server/contracts/upstream.ts'
 
-/** What a request for a name asks of the other servers; see `Cluster`. */
+/** The operations of the other servers for a request; see `Cluster`. */
 export interface SearchedServers {
   find(name: string): readonly Node[] | Promise<readonly Node[]> | undefined
   upstreamTo(nodes: readonly Node[]): Upstream | undefined
@@ -24,7 +24,7 @@ export class NameSearches {
   /** A request that is routed once more has tried servers, and waited. */
   readonly #searches = new WeakMap<SearchedRequest, NameSearch>()
 
-  /** Where the request goes: at first to the server that holds the name. `next`: no other server does. */
+  /** Routes a request to the server that has the name. `next`: no other server has it. `next`: no other server does. */
   route(named: NamedRequest, servers: SearchedServers, next: NameRouter): Route {
     const { request } = named
     const search = this.#searches.get(request) ?? new NameSearch(request)
@@ -36,7 +36,7 @@ export class NameSearches {
 class NameSearch {
   readonly #request: SearchedRequest
   #tries = 0
-  /** Since when it has waited for a name, with pauses; 0: it has not. */
+  /** The time since when it waits for a name, with pauses; 0: it does not. */
   #waitsSince = 0
 
   constructor(request: SearchedRequest) {

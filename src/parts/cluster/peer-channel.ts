@@ -1,4 +1,4 @@
-// A connection to another server of the cluster, as a stream: what is written goes there, what comes is the answer. It is one of
+// A connection to another server of the cluster, as a stream: what is written goes there, what comes is the response. It is one of
 // the pool, for requests, or that of one raw visitor.
 
 import type { ErrorCode } from '../../errors.ts'
@@ -16,29 +16,29 @@ import { MAX_GREETING_BYTES, numberIn, PEER_SILENCE_MS } from './peer-wire.ts'
 const MAX_WAITING_BYTES = 262_144
 
 /**
- * What the other server may take until it is connected and has greeted. A frozen one accepts connections and says nothing; nothing was
- * sent by then, so the request may go elsewhere.
+ * The time in milliseconds for the other server to connect and greet. A frozen one accepts connections and says nothing;
+ * nothing was sent by then, so the request may go somewhere else.
  */
 const GREETING_MS = 2_000
 
 export interface PeerChannelHost {
   readonly address: Address
-  /** What is said behind the greeting comes in frames. */
+  /** Whether the bytes after the greeting come in frames. */
   readonly isFramed: boolean
   /** The other server cannot be reached, or does not take this one for a peer. `isSilent`: it said nothing for `GREETING_MS`. */
   failed(error: Error | undefined, isSilent: boolean): void
-  /** It took this one for a peer. */
+  /** Called when the other server has accepted this one as a peer. */
   greeted(): void
   gone(channel: PeerChannel): void
 }
 
-/** As for raw visitors themselves: a silent one may still be there. */
+/** The silence in milliseconds before keepalive probes, as for raw visitors: a silent one may still be there. */
 const KEEP_ALIVE_MS = 60_000
 
 export class PeerChannel extends QueuedStream implements SocketHandler {
   readonly #host: PeerChannelHost
   readonly #greet: (number: string) => Uint8Array
-  /** It has got the number of this connection. */
+  /** Whether it has got the number of this connection. */
   #isNumbered = false
   readonly #raw: RawOpening | undefined
   #framed: FramedSocket | undefined
@@ -47,14 +47,14 @@ export class PeerChannel extends QueuedStream implements SocketHandler {
   #socket: Socket | undefined
   #isGreeted = false
   #answer: Uint8Array = new Uint8Array(0)
-  /** Went on its way, and the connection is not read for it yet. */
+  /** The number of bytes that were passed on, and for which the connection is not read yet. */
   #consumedBytes = 0
   #isPaused = false
   readonly #dialling = new AbortController()
   #stopTimer: () => void
   #waitingBytes = 0
 
-  /** `greet`: says who this server is; `number` `''`: as it begins. */
+  /** Makes a channel. `greet` says which server this is; `number` is `''` at the beginning. */
   constructor(
     host: PeerChannelHost,
     greet: (number: string) => Uint8Array,
@@ -84,7 +84,7 @@ export class PeerChannel extends QueuedStream implements SocketHandler {
     }
   }
 
-  /** Whatever is under way fails. */
+  /** Cuts the channel: everything open fails. */
   cut(): void {
     this.#socket?.terminate()
     this.#lose(undefined)
@@ -175,7 +175,7 @@ export class PeerChannel extends QueuedStream implements SocketHandler {
     this.#host.greeted()
   }
 
-  /** `rest` came behind the greeting. */
+  /** Begins after the greeting, with the bytes behind it. */
   #begin(rest: Uint8Array): void {
     const socket = this.#socket
     const isFramed = this.#host.isFramed || this.#raw !== undefined

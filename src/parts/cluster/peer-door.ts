@@ -3,7 +3,7 @@
 import type { RequestHead } from '../../http/head.ts'
 import type { Arrival, Route } from '../../server/contracts/front.ts'
 import type { WholeServer } from '../../server/contracts/part.ts'
-import { VisitorHop } from '../../server/fronts/visitor-hop.ts'
+import { VisitorHop } from '../../server/limits/visitor-hop.ts'
 import type { Socket } from '../../socket.ts'
 import { provedRoute } from './challenge.ts'
 import type { Cluster } from './cluster.ts'

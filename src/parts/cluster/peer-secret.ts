@@ -1,18 +1,19 @@
-// What the servers of a cluster know each other by: given by the operator, or kept in the directory, which may lose it.
+// The secret with which the servers of a cluster prove themselves: given by the operator, or kept in the directory, which may
+// lose it.
 
 import type { Directory } from '../../directory.ts'
 import { isSameProof, peerProof } from './peer-wire.ts'
 
 export class PeerSecret {
   readonly #isGiven: boolean
-  /** By then every server has given a sign of life since the directory lost its data, and knows the new one. */
+  /** The time after which every server has sent a heartbeat since the directory lost its data, and knows the new secret. */
   readonly #settleMs: number
   #current: string
-  /** Before the directory lost it: servers that have not heard of the new one know this one alone. */
+  /** The secret before the directory lost it: servers that have not received the new one know only this one. */
   #before: string | undefined
   #changedAt = 0
 
-  /** `given`: by the operator; `''`: none. */
+  /** Makes the secret. `given`: the operator's; `''`: none. */
   constructor(given: string, settleMs: number) {
     this.#isGiven = given !== ''
     this.#current = given

@@ -1,10 +1,10 @@
-// What servers of a cluster say to each other in front of HTTP/1.1: who they are, and whose each request is.
+// The messages between servers of a cluster before HTTP/1.1: who they are, and whose each request is.
 
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import { ERRORS } from '../../errors.ts'
 import { ascii } from '../../http/characters.ts'
 import { APP_ANSWERED_HEADER } from '../../http/error-answer.ts'
-import { parseRequestHead, type RequestHead, type ResponseHead } from '../../http/head.ts'
+import { type RequestHead, type ResponseHead, readWhole } from '../../http/head.ts'
 import type { Refusal } from '../../plugin.ts'
 import type { PeerNote } from '../../server/contracts/peer-note.ts'
 import type { RawPassenger } from '../../server/contracts/servers.ts'
@@ -12,32 +12,32 @@ import type { Endpoint } from '../../socket.ts'
 
 /** A connection that is upgraded to this carries requests of another server's visitors. */
 export const PEER_PROTOCOL = 'localtunnels-peer'
-/** The same in frames, for unix sockets: without them an answer that is cut would look like one that has ended. */
+/** The same in frames, for unix sockets: without them a response that is cut would look like one that has ended. */
 export const FRAMED_PROTOCOL = 'localtunnels-peer-framed'
-/** One that is upgraded to this is that of one raw visitor. */
+/** The protocol of an upgraded connection for one raw visitor. */
 export const RAW_PROTOCOL = 'localtunnels-raw'
-/** What the raw visitor came for: `tcp 20000`, `udp 20000` or `tls shop.tunnel.example`. */
+/** The header with the wish of the raw visitor: `tcp 20000`, `udp 20000` or `tls shop.tunnel.example`. */
 const WANTED_HEADER = 'localtunnels-wanted'
-/** Both ends of its connection: address and port of the visitor, then of the server it came to. */
+/** The header with both ends of its connection: address and port of the visitor, then of the server it came to. */
 const ENDPOINTS_HEADER = 'localtunnels-endpoints'
-/** In front of each request: scheme, whether the visitor showed a certificate, its address, and what else it is. */
+/** The header before each request: scheme, whether the visitor showed a certificate, its address, and further facts. */
 const VISITOR_HEADER = 'localtunnels-visitor'
 /** The server that is asked does not hold the name. */
 const MOVED_HEADER = 'localtunnels-moved'
 const MOVED: Refusal = { code: 'CLUSTER_MOVED', headers: [[MOVED_HEADER, '1']] }
 const APP_ANSWERED_LINE: Uint8Array = ascii(`${APP_ANSWERED_HEADER}: 1\r\n`)
 
-/** Silence before the system asks whether the other server's machine is there: what is under way may be silent for hours. */
+/** The silence in milliseconds before the system probes the other server's machine: open requests may be silent for hours. */
 export const PEER_SILENCE_MS = 10_000
 
-/** Whose a request is. */
+/** The visitor of a request. */
 export interface PeerVisitor extends PeerNote {
   readonly proto: 'http' | 'https'
   readonly isCertified: boolean
   readonly address: string
 }
 
-/** Each head of the greeting, and the answer to it, has few lines. */
+/** Each head of the greeting, and the response to it, has few lines. */
 export const MAX_GREETING_BYTES = 4_096
 
 /** Proves to `node` that the caller knows the secret of the cluster; another server could not use it. `number`: of this connection. */
@@ -50,7 +50,7 @@ export function isPeerProtocol(upgrade: string): boolean {
   return upgrade === PEER_PROTOCOL || upgrade === FRAMED_PROTOCOL || upgrade === RAW_PROTOCOL
 }
 
-/** `proof` `''`: the server that is called sends a number first. `lines`: more of the head. */
+/** Returns the greeting. With an empty `proof`, the called server sends a number first. `lines`: more of the head. */
 export function greeting(host: string, proof: string, protocol: string, lines = ''): Uint8Array {
   const shown = proof === '' ? '' : `Authorization: Peer ${proof}\r\n`
   return ascii(
@@ -62,12 +62,12 @@ export function greeting(host: string, proof: string, protocol: string, lines = 
 export const challengeWith = (number: string): Uint8Array =>
   ascii(`HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: Peer ${number}\r\nContent-Length: 0\r\n\r\n`)
 
-/** `''`: there is none. */
+/** Returns the number in a head. Empty if there is none. */
 export function numberIn(head: string): string {
   return /\r\nWWW-Authenticate: Peer ([\w-]+)\r\n/i.exec(head)?.[1] ?? ''
 }
 
-/** `''`: there is none. */
+/** Returns the proof in a head. Empty if there is none. */
 export function proofIn(head: string): string {
   return /(?:^|\r\n)Authorization: Peer (\S+)\r\n/i.exec(head)?.[1] ?? ''
 }
@@ -80,7 +80,7 @@ export const PEER_REFUSED: Uint8Array = ascii(
 export const answerTo = (protocol: string): Uint8Array =>
   ascii(`HTTP/1.1 101 Switching Protocols\r\nUpgrade: ${protocol}\r\nConnection: Upgrade\r\n\r\n`)
 
-/** To a raw visitor's server, in this order: it is no stranger; then one of the others. */
+/** The replies to a raw visitor's server, in this order: it is not a stranger; then one of the others. */
 export const RAW_ANSWERS: Readonly<Record<'taken' | 'opened' | 'moved' | 'refused', Uint8Array>> = {
   taken: ascii('HTTP/1.1 102 Processing\r\n\r\n'),
   opened: answerTo(RAW_PROTOCOL),
@@ -95,18 +95,18 @@ export function passengerLines({ kind, wanted, endpoints }: RawPassenger): strin
   return `${WANTED_HEADER}: ${kind} ${wanted}\r\n${ENDPOINTS_HEADER}: ${ends}\r\n`
 }
 
-/** `undefined`: the head does not say. */
+/** Returns the passenger of a head. `undefined` if the head has none. */
 export function passengerOf(head: RequestHead): RawPassenger | undefined {
-  const [, kind, wanted = ''] = /^(tcp|udp|tls) (\S+)$/.exec(head.header(WANTED_HEADER) ?? '') ?? []
+  const [, kind, wanted = ''] = /^(tcp|udp|tls|private) (\S+)$/.exec(head.header(WANTED_HEADER) ?? '') ?? []
   const [, from = '', fromPort, to = '', toPort] =
     /^(\S+) (\d{1,5}) (\S+) (\d{1,5})$/.exec(head.header(ENDPOINTS_HEADER) ?? '') ?? []
-  if (kind !== 'tcp' && kind !== 'udp' && kind !== 'tls') return undefined
+  if (kind !== 'tcp' && kind !== 'udp' && kind !== 'tls' && kind !== 'private') return undefined
   if (fromPort === undefined || toPort === undefined) return undefined
   const end = (address: string, port: string): Endpoint => ({ address, port: Number(port) })
   return { kind, wanted, endpoints: { source: end(from, fromPort), destination: end(to, toPort) } }
 }
 
-/** In a time that does not tell how much of it is right. */
+/** Whether two proofs are equal, in a time that does not depend on the equal part. */
 export function isSameProof(shown: string, proof: string): boolean {
   const [a, b] = [Buffer.from(shown), Buffer.from(proof)]
   return a.length === b.length && timingSafeEqual(a, b)
@@ -124,7 +124,7 @@ export function visitorLine({ proto, isCertified, address, keptFor, isCopy }: Pe
 }
 
 /**
- * Whose the request is, taken out of its head: the first line of it, whatever else is called so. `undefined`: it does not say.
+ * Removes the visitor from a head, and returns it: its first line, whatever else has this name. `undefined`: it does not say.
  */
 export function takeVisitor(head: RequestHead): PeerVisitor | undefined {
   const { bytes, fields } = head
@@ -137,9 +137,7 @@ export function takeVisitor(head: RequestHead): PeerVisitor | undefined {
   const rest = new Uint8Array(head.end - head.start - (to - from))
   rest.set(bytes.subarray(head.start, from))
   rest.set(bytes.subarray(to, head.end), from - head.start)
-  // It was within the limits of the server that sent it.
-  const limits = { maxHeadBytes: rest.length, maxHeaderCount: rest.length, maxTargetBytes: rest.length }
-  if (parseRequestHead(head, rest, 0, rest.length, limits) !== rest.length) return undefined
+  if (!readWhole(head, rest)) return undefined
   return {
     proto,
     isCertified: certified === '1',

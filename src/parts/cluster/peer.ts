@@ -6,9 +6,8 @@ import type { RawOpening, RawPassenger } from '../../server/contracts/servers.ts
 import type { Upstream, Visit } from '../../server/contracts/upstream.ts'
 import type { Bounds } from '../../server/settings/bounds.ts'
 import type { PeerTls } from '../../server/settings/part-options.ts'
-import { writeHeadWithLine } from '../../server/upstreams/forwarded.ts'
-import { IdleStreams } from '../../server/upstreams/idle-streams.ts'
-import { StreamsUpstream } from '../../server/upstreams/streams.ts'
+import { writeHeadWithLine } from '../../server/upstreams/request-sender.ts'
+import { IdleStreams, StreamsUpstream } from '../../server/upstreams/streams.ts'
 import type { ByteStream, StreamHandler } from '../../session/byte-stream.ts'
 import type { Turns } from '../../session/turns.ts'
 import type { Address } from '../../socket.ts'
@@ -27,15 +26,15 @@ import {
 const DOWN_MS = 500
 
 /**
- * A connection without a request for so long is closed. A server that stops closes those that have none for `drainIdleMs`, 1 s by
- * default: a request that is on its way just then is lost, so the other side is earlier.
+ * A connection without a request for this long is closed. A server that stops closes those that have none for `drainIdleMs`, 1 s by
+ * default: a request that is in transit just then is lost, so the other side is earlier.
  */
 const IDLE_MS = 500
 
-/** Only that the server answers matters. */
+/** The handler of a stream of which only a reply matters. */
 const UNHEARD: StreamHandler = { received() {}, writable() {}, ended() {}, reset() {} }
 
-/** Never dialled. */
+/** The address of a peer that cannot be dialled. */
 const NOWHERE: Address = { host: '', port: 0 }
 
 export interface PeerContext {
@@ -44,7 +43,7 @@ export interface PeerContext {
   readonly turns: Turns
   /** Shows that server that this one is of its cluster. `number`: as that of `peerProof`. */
   proof(number: string): string
-  /** What this server shows, and wants to see; `undefined`: neither. */
+  /** The certificates that this server shows and requires. `undefined` for neither. */
   readonly peerTls: PeerTls | undefined
   /** The control host of the servers. */
   readonly controlHost: string
@@ -58,7 +57,7 @@ export class Peer implements PeerChannelHost {
   readonly #node: Node
   readonly #context: PeerContext
   readonly #channels = new Set<PeerChannel>()
-  /** Raw visitors and flows, and what to call when they are over. */
+  /** The raw visitors and flows, with the callbacks for their end. */
   readonly #raw = new Map<PeerChannel, () => void>()
   #downUntil = 0
   #isSilent = false
@@ -90,11 +89,13 @@ export class Peer implements PeerChannelHost {
       session: connections as never,
       apps: connections,
       tunnel: 0,
-      get limits() {
-        return limitsOf(context.limits)
+      server: {
+        get limits() {
+          return limitsOf(context.limits)
+        },
+        deadlines: context.deadlines,
+        turns: context.turns,
       },
-      deadlines: context.deadlines,
-      turns: context.turns,
       isShared: true,
       rewrite: undefined,
       proxyProtocol: undefined,
@@ -108,7 +109,7 @@ export class Peer implements PeerChannelHost {
     return this.#node.url
   }
 
-  /** It could not be reached a moment ago, or never can be. */
+  /** Whether it could not be reached a moment ago, or never can be. */
   get isDown(): boolean {
     return performance.now() < this.#downUntil
   }
@@ -123,7 +124,7 @@ export class Peer implements PeerChannelHost {
 
   /**
    * Sends a raw visitor there. Its handler is reset with `CLUSTER_MOVED` when that server does not hold the name any more, and with
-   * `CLIENT_GONE` when it cannot be reached; both may be tried elsewhere until it is `opened`. `over`: it is gone.
+   * `CLIENT_GONE` when it cannot be reached; both may be tried somewhere else until it is `opened`. `over`: it is gone.
    */
   pass(
     passenger: RawPassenger,
@@ -139,7 +140,7 @@ export class Peer implements PeerChannelHost {
     return channel
   }
 
-  /** What it is greeted with: the proof waits for the number of the connection. */
+  /** Makes the greeting: the proof waits for the number of the connection. */
   #greeter(protocol: string, lines?: string): (number: string) => Uint8Array {
     const { controlHost } = this.#context
     return number => greeting(controlHost, number === '' ? '' : this.#context.proof(number), protocol, lines)
@@ -150,7 +151,7 @@ export class Peer implements PeerChannelHost {
     this.#open(UNHEARD)?.end()
   }
 
-  /** It took the last connection, or its machine did, and said nothing. One that refuses it lives, and stops. */
+  /** Whether it, or its machine, accepted the last connection and was silent. A machine that refuses it is alive, and stops. */
   get isSilent(): boolean {
     return this.#isSilent
   }
@@ -180,7 +181,7 @@ export class Peer implements PeerChannelHost {
     if (this.#raw.delete(channel)) over?.()
   }
 
-  /** This server stops. */
+  /** Closes all connections, when this server stops. */
   close(): void {
     this.#isGone = true
     for (const channel of [...this.#channels]) channel.cut()
@@ -196,7 +197,7 @@ function writeHead(visit: Visit): number {
   )
 }
 
-/** `undefined`: servers are not reached at such a URL. */
+/** Returns the address of a URL. `undefined` if servers are not reached at such a URL. */
 function addressOf(url: string, { controlHost, peerTls }: PeerContext): Address | undefined {
   const parsed = URL.parse(url)
   if (parsed === null) return undefined

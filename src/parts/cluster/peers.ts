@@ -9,7 +9,7 @@ import { Shares } from '../../shares.ts'
 import { networkOf } from '../../wire/ip-address.ts'
 import { Peer, type PeerContext } from './peer.ts'
 
-/** How long what the directory says of the servers that live is taken for true: many webhooks ask, each time. */
+/** The time in milliseconds for which the directory's list of live servers is trusted: many webhooks ask, each time. */
 const ALIVE_MS = 500
 
 export interface PeersHost extends Omit<PeerContext, 'proof' | 'limits'> {
@@ -23,27 +23,27 @@ export interface PeersHost extends Omit<PeerContext, 'proof' | 'limits'> {
 export class Peers {
   readonly #host: PeersHost
   readonly #all = new Map<string, Peer>()
-  /** Those that the directory does not list as alive, and since when. */
+  /** The servers that the directory does not list as alive, and since when. */
   readonly #missing = new Map<string, number>()
-  /** Raw visitors and flows that were sent on, by the tunnel that they want. */
+  /** The raw visitors and flows that were sent on, by the tunnel that they want. */
   readonly #raw = new Shares()
-  /** Those that give signs of life, as the directory said a moment ago. */
+  /** The live servers in the last list of the directory. */
   #alive: Promise<readonly Node[]> = Promise.resolve([])
   #aliveAt = Number.NEGATIVE_INFINITY
-  /** When the list of those that live was asked for. */
+  /** The time when the list was requested. */
   #listedAt = Number.NEGATIVE_INFINITY
 
   constructor(host: PeersHost) {
     this.#host = host
   }
 
-  /** Cuts what is under way to them. */
+  /** Cuts what is in progress to them. */
   close(): void {
     for (const peer of this.#all.values()) peer.close()
     this.#all.clear()
   }
 
-  /** One of these that can be reached just now. */
+  /** Returns one of these servers that can be reached now. */
   among(nodes: readonly Node[]): Peer | undefined {
     const alive = nodes.filter(({ id, url }) => url !== '' && this.#all.get(id)?.isDown !== true)
     const node = alive[Math.floor(Math.random() * alive.length)]
@@ -68,7 +68,7 @@ export class Peers {
     return peer
   }
 
-  /** As `Peer.pass`, to one of the servers. `undefined`: none of them can be reached just now. */
+  /** Passes a raw visitor to one of the servers, like `Peer.pass`. `undefined`: none of them can be reached just now. */
   pass(
     nodes: readonly Node[],
     passenger: RawPassenger,
@@ -85,13 +85,13 @@ export class Peers {
     return stream
   }
 
-  /** Whether the last connection to it could be made, if there was any, and what is under way to it. */
+  /** Whether the last connection to it could be made, if there was any, and what is in progress to it. */
   stateOf(id: string): { readonly isReachable: boolean; readonly inFlight: number } {
     const peer = this.#all.get(id)
     return { isReachable: peer?.isDown !== true, inFlight: peer?.inFlight ?? 0 }
   }
 
-  /** Requests and raw visitors that were sent on to them, and are under way. */
+  /** Requests and raw visitors that were sent on to them, and are in progress. */
   get inFlight(): number {
     let count = 0
     for (const { inFlight } of this.#all.values()) count += inFlight
@@ -100,7 +100,7 @@ export class Peers {
 
   // ── Which of them live ─────────────────────────────────────────────────────────────────────────────────────
 
-  /** None while the directory cannot be reached. */
+  /** Returns the live servers; none while the directory cannot be reached. */
   now(): Promise<readonly Node[]> {
     if (performance.now() - this.#aliveAt < ALIVE_MS) return this.#alive
     this.#aliveAt = performance.now()
@@ -117,8 +117,9 @@ export class Peers {
   }
 
   /**
-   * A server without signs of life in the directory for `leaseMs` is forgotten. What is under way to it is cut only when it is also silent
-   * when it is asked, as one that is frozen: others may be cut off from the directory, or stop. `alive` `undefined`: the directory does not say.
+   * A server without signs of life in the directory for `leaseMs` is forgotten. Requests in progress to it are cut only if it
+   * is also silent when it is asked, as a frozen one is: others may be cut off from the directory, or stop. `alive`
+   * `undefined`: the directory does not say.
    */
   lookAfter(alive?: readonly Node[]): void {
     const { leaseMs, nodeMs } = this.#host.times

@@ -8,14 +8,14 @@ const MAX_NAMES = 10_000
 const KNOWN_MS = 30_000
 /** A name that no server holds is asked for again after this time: visitors of a name that does not exist cost the directory one question a second. */
 const FREE_MS = 1_000
-/** Questions under way. One more is refused: names are cheap to make up. */
+/** Questions in progress. One more is refused: names are cheap to make up. */
 const MAX_QUESTIONS = 1_000
-/** Of one question, when a change overtook the answer: what was asked for may have come meanwhile. */
+/** The maximum number of repetitions of a question that a change overtook. */
 const MAX_AGAIN = 2
 
-/** A question under way. */
+/** A question in progress. */
 interface Asked {
-  /** Who holds the name, as a change said meanwhile: the answer may be older. */
+  /** The server that has the name, from a change: the reply may be older. */
   node?: string
   answer: Promise<readonly Place[]>
 }
@@ -39,7 +39,10 @@ export class Places {
     this.#directory = directory
   }
 
-  /** Empty: no server holds it. Rejects when the directory cannot be reached; `undefined`: too much is asked already. */
+  /**
+   * Returns the places of a name. Empty if no server has it. Rejects when the directory cannot be reached; `undefined`: too
+   * much is asked already.
+   */
   find(name: string): readonly Place[] | Promise<readonly Place[]> | undefined {
     const known = this.#known.get(name)
     if (known !== undefined && known.until > performance.now()) return known.nodes
@@ -80,13 +83,16 @@ export class Places {
     this.#known.set(name, { nodes, until: performance.now() + ms })
   }
 
-  /** What is remembered of it was wrong. */
+  /** Forgets a wrong place. */
   forget(name: string): void {
     this.#known.delete(name)
     this.#asked.delete(name)
   }
 
-  /** This server holds it now; `''`: it is free. What is known already stays: changes may come behind the answer that has them. */
+  /**
+   * Called when another server has the name; `''`: it is free. Known names stay: changes may come behind the response that has
+   * them.
+   */
   changed(name: string, node: string): void {
     const asked = this.#asked.get(name)
     if (asked !== undefined) asked.node = node
@@ -94,7 +100,7 @@ export class Places {
     if (known !== undefined && !hasNode(known.nodes, node)) this.#known.delete(name)
   }
 
-  /** Changes may have been missed. What is remembered stays of use where the directory does not answer. */
+  /** Changes may have been missed. Remembered places stay useful while the directory does not respond. */
   doubt(): void {
     for (const [name, { nodes }] of this.#known) this.#known.set(name, { nodes, until: 0 })
     this.#asked.clear()

@@ -1,5 +1,6 @@
-// A raw connection in a cluster: it is joined to the tunnel of this server, or sent on to the server that has it. What has it may
-// change until it is joined, as long as nothing of it was sent: the tunnel's client may be on its way from one server to another.
+// A raw connection in a cluster: it is joined to the tunnel of this server, or sent on to the server that has it. The server of
+// the tunnel may change until the visitor is joined, as long as nothing was sent: the tunnel's client may be moving from one
+// server to another.
 
 import type { Place } from '../../directory.ts'
 import type { ErrorCode } from '../../errors.ts'
@@ -20,12 +21,12 @@ export class RawArrival implements SocketHandler {
   readonly #cluster: Cluster
   readonly #raw: RawTaker
   readonly #first: Uint8Array | undefined
-  /** What the events of the connection go to once it is joined. */
+  /** The handler of the connection's events once it is joined. */
   #way: SocketHandler | undefined
   /** Ends what it waits for. */
   #stopWaiting: (() => void) | undefined
   #tries = 0
-  /** On the clock of `performance.now()`; 0: it has not waited yet. */
+  /** The time since when it waits, on the clock of `performance.now()`; 0: it does not. */
   #waitsSince = 0
   #hasEnded = false
   #isClosed = false
@@ -122,7 +123,7 @@ export class RawArrival implements SocketHandler {
     this.#await()
   }
 
-  /** Until a server that has the tunnel can be reached, this one or another. */
+  /** Waits until a server that has the tunnel can be reached, this one or another. */
   #await(): void {
     const again = (): void => {
       this.#stopWaiting = undefined

@@ -10,7 +10,7 @@ import type { Cluster } from './cluster.ts'
 import { FramedSocket } from './framed-socket.ts'
 import { passengerOf, RAW_ANSWERS } from './peer-wire.ts'
 
-/** As for raw visitors themselves. */
+/** The silence in milliseconds before keepalive probes, as for raw visitors. */
 const KEEP_ALIVE_MS = 60_000
 
 /** Takes a raw visitor from a server of the same cluster; a stranger's is refused. */
@@ -54,7 +54,7 @@ class PassedSocket extends FramedSocket {
     this.#endpoints = endpoints
   }
 
-  /** From here on it carries the visitor's bytes. */
+  /** Opens it: from here on it carries the visitor's bytes. */
   open(): void {
     this.#isOpen = true
     this.#below.write(RAW_ANSWERS.opened)

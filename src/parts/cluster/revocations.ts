@@ -1,31 +1,31 @@
-// Tokens that were taken back at one server open nothing at all of them. They are kept by their hashes: a secret is never used again.
+// Tokens that were revoked at one server open nothing at all of them. They are kept by their hashes: a secret is never used again.
 
 import { objectIn } from '../../directory.ts'
 import type { KeptToken, TokenStore } from '../../tokens.ts'
 import type { SharedTable } from './shared-table.ts'
 
-/** How often the store is looked at: another process may have taken a token back. */
+/** The time in milliseconds between looks at the store: another process may have revoked a token. */
 const LOOK_MS = 500
 
 export interface RevocationsHost {
   /** Tokens that are kept; `undefined`: this server keeps none. */
   readonly store: TokenStore | undefined
-  /** Some tokens open nothing any more: who came with them is cut. */
+  /** Called when tokens were revoked: their clients are cut. */
   changed(): void
   failed(error: Error): void
 }
 
-/** What is said of a token that was taken back. */
+/** The record of a revoked token. */
 interface Revocation {
   readonly name: string
-  /** Hash of the secret that it got in its place; `''`: none. */
+  /** The hash of the secret that replaced it. Empty for none. */
   readonly next: string
 }
 
 export class Revocations {
   readonly #table: SharedTable
   readonly #host: RevocationsHost
-  /** Those of the store at the last look, by hash. */
+  /** The tokens of the store at the last look, by hash. */
   #kept = new Map<string, KeptToken>()
   #version: number | undefined
   #timer: ReturnType<typeof setInterval> | undefined
@@ -55,7 +55,7 @@ export class Revocations {
     clearInterval(this.#timer)
   }
 
-  /** `hash`: SHA-256 of the token, hexadecimal. */
+  /** Whether a token is revoked. `hash`: its SHA-256, in hexadecimal. */
   isRevoked(hash: string): boolean {
     return this.#table.get(hash) !== undefined
   }
@@ -86,7 +86,7 @@ export class Revocations {
     this.#kept = new Map(store.list().map(token => [token.hash, token]))
   }
 
-  /** What others have taken back leaves the store, and what got another secret there gets it here. */
+  /** Removes tokens from the store that others have revoked, and replaces secrets that others have replaced. */
   #takeOver(): void {
     const { store } = this.#host
     for (const token of store?.list() ?? []) {
@@ -104,7 +104,7 @@ export class Revocations {
     const seen = new Set<string>()
     let last = hash
     for (let text = this.#table.get(last); text !== undefined; text = this.#table.get(last)) {
-      // That it is there means that the token is taken back, whatever it says.
+      // That it is there means that the token is revoked, whatever it says.
       const { next } = objectIn(text) ?? {}
       if (typeof next !== 'string' || next === '' || seen.has(next)) return ''
       seen.add(next)

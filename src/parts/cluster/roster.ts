@@ -1,4 +1,4 @@
-// What each server of a cluster says of itself, for the operator of any of them.
+// The reports of each server of a cluster about itself, for the operator of any of them.
 
 import { objectIn } from '../../directory.ts'
 import type { RecentRow } from '../../measures.ts'
@@ -7,7 +7,7 @@ import type { ServerStats } from '../../server/settings/stats.ts'
 import type { SharedTable } from './shared-table.ts'
 
 const REPORT_MS = 10_000
-/** One that reports no more is forgotten; three reports, so that a lost one means nothing. */
+/** The time in milliseconds after which a silent server is forgotten: three reports, so that a lost one means nothing. */
 const KEPT_MS = 3 * REPORT_MS
 
 export class Roster {
@@ -16,7 +16,10 @@ export class Roster {
   readonly #stats: () => ServerStats
   readonly #recent: () => RecentRow | undefined
   #timer: ReturnType<typeof setInterval> | undefined
-  /** `node`: of this server. `recent`: `undefined` while it has no admin listener. */
+  /**
+   * Makes the roster. `node`: this server. `recent`: `undefined` while it has no admin listener. `recent`: `undefined` while it
+   * has no admin listener.
+   */
   constructor(
     table: SharedTable,
     node: string,

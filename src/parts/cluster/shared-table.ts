@@ -4,9 +4,9 @@ import { randomBytes } from 'node:crypto'
 import type { DirectoryTables, TableEntry } from '../../directory.ts'
 import type { Table } from '../../server/contracts/tables.ts'
 
-/** How long a removal is remembered: a server that was away for longer may bring the entry back. */
+/** The time in milliseconds for which a removal is remembered: a server that was away for longer may bring the entry back. */
 const REMOVED_MS = 90 * 86_400_000
-/** How often entries are counted by owner, at most. */
+/** The minimum time in milliseconds between counts of entries by owner. */
 const COUNT_MS = 1_000
 
 export class SharedTable implements Table {
@@ -106,7 +106,7 @@ export class SharedTable implements Table {
   #write(entry: TableEntry): void {
     this.#entries.set(entry.key, entry)
     this.#unsent.add(entry.key)
-    // One that fails is tried again with the next sign of life.
+    // A write that fails is tried again with the next heartbeat.
     this.send().catch(() => {})
   }
 
@@ -118,7 +118,7 @@ export class SharedTable implements Table {
 
   // ── With the directory ─────────────────────────────────────────────────────────────────────────────────────
 
-  /** What another server has written. */
+  /** Takes over what another server has written. */
   hear(entries: readonly TableEntry[]): void {
     let hasChanged = false
     for (const entry of entries) {
@@ -168,7 +168,7 @@ export class SharedTable implements Table {
     return this.#entries.size
   }
 
-  /** Resolves when the directory has all. Rejects when it cannot be told: then it is still to be told. */
+  /** Resolves when the directory has all. Rejects when it cannot be notified: then it is still to be notified. */
   send(): Promise<void> {
     this.#sending ??= this.#sendAll().finally(() => {
       this.#sending = undefined
@@ -183,7 +183,7 @@ export class SharedTable implements Table {
   async #sendOnce(): Promise<void> {
     const entries = [...this.#unsent].flatMap(key => this.#entries.get(key) ?? [])
     const outcomes = await this.#directory.put(this.#name, entries, this.#maxKeys)
-    // It may have been changed again meanwhile.
+    // It may have been changed again in the meantime.
     for (const { key, version } of entries)
       if (this.#entries.get(key)?.version === version) this.#unsent.delete(key)
     for (const key of this.#unsent) if (!this.#entries.has(key)) this.#unsent.delete(key)

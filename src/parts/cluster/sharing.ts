@@ -1,4 +1,4 @@
-// What this server has in common with the others of its cluster: each part is a table.
+// The data that this server shares with the others of its cluster: each part is a table.
 
 import type { RecentRow } from '../../measures.ts'
 import type { Guarding } from '../../server/contracts/guarding.ts'
@@ -12,15 +12,15 @@ import type { SharedTable } from './shared-table.ts'
 import type { Tables } from './tables.ts'
 import { SharedMarks } from './used-marks.ts'
 
-/** Tokens that were ever taken back, of about 150 bytes. Above: an `error` event, and each server knows its own. */
+/** Tokens that were ever revoked, of about 150 bytes. If exceeded: an `error` event, and each server knows its own. */
 const MAX_REVOCATIONS = 100_000
 /**
- * Links that worked once, until they would have expired, of about 200 bytes in each server. Above: links that work once are refused
+ * Links that worked once, until they would have expired, of about 200 bytes in each server. If exceeded: links that work once are refused
  * until some of these have expired.
  */
 const MAX_MARKS = 100_000
 /**
- * Sessions that visitors have ended, until they would have ended by themselves, of about 150 bytes in each server. Above: an `error` event,
+ * Sessions that visitors have ended, until they would have ended by themselves, of about 150 bytes in each server. If exceeded: an `error` event,
  * and only the server where a visitor signs out knows of it.
  */
 const MAX_SIGN_OUTS = 100_000
@@ -33,12 +33,12 @@ const MAX_ANSWERS = 10_000
 
 export interface SharingHost extends RevocationsHost {
   stats(): ServerStats
-  /** `undefined`: the server has no admin listener, so it measures nothing. */
+  /** Returns the recent traffic. `undefined` if the server has no admin listener, and measures nothing. */
   recent(): RecentRow | undefined
   readonly guards: Guarding
-  /** Of the tokens, as it is now. */
+  /** The policy of the tokens now. */
   readonly policy: Policy
-  /** As that of `PartServer`. */
+  /** Shares tables, as that of `PartServer`. */
   share(open: OpenTable): () => void
 }
 
@@ -51,7 +51,7 @@ export class Sharing implements Shared {
   readonly #roster: Roster
   readonly answers: Answers
 
-  /** Before the tables are read. `node`: this server. */
+  /** Shares the data of a server, before the tables are read. `node`: this server. */
   constructor(node: string, tables: Tables, host: SharingHost) {
     this.#host = host
     this.#tables = tables
@@ -78,7 +78,7 @@ export class Sharing implements Shared {
     this.#host.changed()
   }
 
-  /** Also in that of other settings: tokens that any server has taken back open nothing. */
+  /** Applies revocations to the policy of changed settings. */
   useInPolicy(): void {
     this.#host.policy.revocations = this.#revocations
   }

@@ -1,17 +1,17 @@
 // The tables of the directory as this server has them in memory. A change is in force here at once, and at the other servers when
-// they hear of it; what the directory could not be told waits until it answers. Whatever was missed is found by reading again.
+// they hear of it; what the directory could not be notified waits until it responds. Whatever was missed is found by reading again.
 
 import type { DirectoryTables } from '../../directory.ts'
 import { SharedTable } from './shared-table.ts'
 
-/** How often entries that have expired are looked for. */
+/** The time in milliseconds between searches for expired entries. */
 const FORGET_MS = 60_000
 
 export class Tables {
   readonly #directory: DirectoryTables
   readonly #failed: (error: Error) => void
   readonly #tables = new Map<string, SharedTable>()
-  /** How many entries the directory has written, as this server has heard. */
+  /** The number of entries that the directory has written, as far as this server knows. */
   #heard = 0
   /** The same, as the directory said at the last look. */
   #said = 0
@@ -24,7 +24,7 @@ export class Tables {
     this.#failed = failed
   }
 
-  /** Before `start`. `maxKeys`: of all servers together, with those that were removed. */
+  /** Opens a table, before `start`. `maxKeys`: of all servers together, with those that were removed. */
   open(name: string, maxKeys: number): SharedTable {
     const table = new SharedTable(name, maxKeys, this.#directory, this.#failed)
     this.#tables.set(name, table)

@@ -1,4 +1,5 @@
-// What works once, such as a link, and sessions that visitors have ended: so at one server of the cluster, so at all.
+// Marks of things that work once, such as a link, and of sessions that visitors have ended: at one server of the cluster, and
+// so at all.
 
 import { createHash } from 'node:crypto'
 import type { UsedMarks } from '../../plugin.ts'
@@ -8,7 +9,7 @@ export class SharedMarks implements UsedMarks {
   readonly #used: SharedTable
   readonly #ended: SharedTable
 
-  /** Two tables: a visitor who signs in and out all day does not use up the room of links. */
+  /** Makes the marks of two tables: a visitor who signs in and out all day does not use up the room of links. */
   constructor(used: SharedTable, ended: SharedTable) {
     this.#used = used
     this.#ended = ended
@@ -42,7 +43,7 @@ function keyOf(id: string): string {
   return createHash('sha256').update(id).digest('base64url')
 }
 
-/** What entries of one owner begin with. */
+/** Returns the beginning of the entries of one owner. */
 function markOf(owner: string): string {
   return keyOf(owner).slice(0, 8)
 }

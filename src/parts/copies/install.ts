@@ -27,7 +27,7 @@ export const installCopies: Install = server => {
         if (others.length > 0 && request.arrival.from?.keptFor === undefined) withoutMarks(request.head)
         request.sent()
         const upstream = new CopyingUpstream({
-          answer: pool.answer,
+          answer: pool.response,
           isForServer: request.arrival.from?.isCopy === true,
           maxBodyBytes: bodies.maxBodyBytes,
           recipients: recipientsOf(request, tunnel, others),
@@ -36,7 +36,7 @@ export const installCopies: Install = server => {
         return { kind: 'upstream', upstream }
       }
       return request => {
-        // What switches protocols goes to one of them.
+        // A request that switches protocols goes to one of them.
         if (request.head.upgrade !== '') return next(request)
         if (request.arrival.from?.isCopy === true) return copied(request, [])
         const toAll = (others: readonly Upstream[]): Route =>

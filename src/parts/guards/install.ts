@@ -1,19 +1,18 @@
 // Guards as a part of a server: they are asked about each visitor of a tunnel that has any, and what they let a request pass with is
-// done to it on its way.
+// done to it in transit.
 
 import type { Reading, Refusal } from '../../plugin.ts'
 import { type Route, routedLater } from '../../server/contracts/front.ts'
 import type { Judgement } from '../../server/contracts/guarding.ts'
 import type { Router, TunnelRequest } from '../../server/contracts/layer.ts'
 import type { Install } from '../../server/contracts/part.ts'
-import { VisitorGate } from '../../server/routing/visitor-gate.ts'
+import { judgeByGuards } from '../../server/routing/judging.ts'
 import { Allotments } from './allotments.ts'
 import { Guards } from './guards.ts'
 import { Passage } from './passage.ts'
 
 export const installGuards: Install = server => {
   const guards = new Guards(() => server.settings, server.faults)
-  const gate = new VisitorGate(server)
   const allotments = new Allotments(server, guards)
   server.tunnels.guards = guards
   return {
@@ -23,10 +22,10 @@ export const installGuards: Install = server => {
       return request => {
         if (request.isAdmitted) return next(request)
         const { address, head, isSecure, arrival } = request
-        const judgement = gate.judgeByGuards(tunnel, { address, head, isSecure, asked: arrival.asked })
+        const judgement = judgeByGuards(server, tunnel, { address, head, isSecure, asked: arrival.asked })
         if (judgement === undefined) return next(request)
-        if (!(judgement instanceof Promise)) return judged(gate, judgement, request, next)
-        return routedLater(judgement, one => judged(gate, one, request, next))
+        if (!(judgement instanceof Promise)) return judged(guards, judgement, request, next)
+        return routedLater(judgement, one => judged(guards, one, request, next))
       }
     },
     lane: asking => allotments.clauseFor(asking),
@@ -34,8 +33,8 @@ export const installGuards: Install = server => {
   }
 }
 
-function judged(gate: VisitorGate, judgement: Judgement, request: TunnelRequest, next: Router): Route {
-  const failed = (cause: unknown): Refusal => gate.failed(cause)
+function judged(guards: Guards, judgement: Judgement, request: TunnelRequest, next: Router): Route {
+  const failed = (cause: unknown): Refusal => guards.fail(cause)
   const answered = (answer: Refusal | Reading): Route => request.answer(answer, failed)
   if (judgement.kind !== 'pass')
     return answered(judgement.kind === 'refusal' ? judgement.refusal : judgement.reading)
@@ -50,7 +49,7 @@ function judged(gate: VisitorGate, judgement: Judgement, request: TunnelRequest,
     if (passage.hasTrailers) request.checkBody(bytes => (passage.letsBody(bytes) ? undefined : 'BAD_REQUEST'))
     if (passage.answerLines !== undefined) request.addAnswerLines(() => passage.answerLines)
   } catch (cause) {
-    return answered(gate.failed(cause))
+    return answered(guards.fail(cause))
   }
   if (request.middlewares.length > 0 && request.head.upgrade !== '')
     return answered({ code: 'GUARD_REFUSED' })

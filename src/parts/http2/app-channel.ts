@@ -1,11 +1,11 @@
 // One virtual connection of HTTP/1.1 to an app that speaks HTTP/2: each exchange on it is a stream of a shared connection. To the
-// pool it is a stream like any other, so every rule for answers, deadlines and second tries holds here, too.
+// pool it is a stream like any other, so every rule for responses, deadlines and second tries holds here as well.
 
 import { createHash } from 'node:crypto'
 import type { ErrorCode } from '../../errors.ts'
-import { BodyFramer } from '../../http/body.ts'
 import { ascii } from '../../http/characters.ts'
-import { parseRequestHead, RequestHead } from '../../http/head.ts'
+import { type RequestHead, readWhole } from '../../http/head.ts'
+import { RequestReader } from '../../http/message-reader.ts'
 import { writeResponseHead, writeTrailers } from '../../http2/answer-text.ts'
 import * as Code from '../../http2/error-codes.ts'
 import type { FieldList } from '../../http2/field-list.ts'
@@ -34,15 +34,15 @@ export interface Begun {
 
 export class Http2Channel extends QueuedStream {
   readonly #host: Http2Apps
-  readonly #head: RequestHead = new RequestHead()
-  readonly #framer: BodyFramer
+  readonly #request: RequestReader
+  readonly #head: RequestHead
   #begun: Begun | undefined
   /** A WebSocket waits for the settings of this connection. */
   #undecided: Http2App | undefined
   #isUpgrade = false
-  /** After an upgrade: the visitor sends no more. */
+  /** Whether the visitor sends no more after an upgrade. */
   #isEnding = false
-  /** What was written before the request under way. */
+  /** The bytes written before the open request. */
   #sentBefore = 0
   #isScratch = false
   #trailers: Uint8Array | undefined
@@ -54,7 +54,7 @@ export class Http2Channel extends QueuedStream {
   #isWithoutBody = false
   /** Bytes that its length announces and that have not come; -1: no length. */
   #left = -1
-  /** What completes the answer is passed on with the end of the stream: then the next request may begin. */
+  /** The piece that completes the response: it is passed on with the end of the stream, so that the next request may begin. */
   #last: Uint8Array | undefined
   #handedBytes = 0
   #payloadBytes = 0
@@ -63,10 +63,11 @@ export class Http2Channel extends QueuedStream {
   constructor(host: Http2Apps, handler: StreamHandler) {
     super(handler)
     this.#host = host
-    this.#framer = new BodyFramer(
+    this.#request = new RequestReader(
       (bytes, start, end) => this.#push(bytes, start, end),
       (bytes, start, end) => this.#pushTrailers(bytes, start, end),
     )
+    this.#head = this.#request.head
   }
 
   // ── From the pool ──────────────────────────────────────────────────────────────────────────────────────────
@@ -75,7 +76,7 @@ export class Http2Channel extends QueuedStream {
     this.#isScratch = isScratch
     const at = this.#phase === 'none' ? this.#begin(bytes, start, end) : start
     if (this.#phase === 'switched') this.#push(bytes, at, end)
-    else if (at < end && !this.isClosed && !this.#framer.complete && this.#framer.feed(bytes, at, end) === -1)
+    else if (at < end && !this.isClosed && this.#request.body.feed(bytes, at, end) === -1)
       this.fail('INTERNAL', Code.INTERNAL_ERROR)
     return this.flush()
   }
@@ -94,7 +95,7 @@ export class Http2Channel extends QueuedStream {
     this.isClosed = true
   }
 
-  /** Each piece that went on its way is reported at once: the windows of HTTP/2 are the flow control. */
+  /** Each piece that was passed on is reported at once: the windows of HTTP/2 are the flow control. */
   protected giveCredit(): void {
     const begun = this.#begun
     if (begun === undefined) return
@@ -105,11 +106,11 @@ export class Http2Channel extends QueuedStream {
     begun.connection.consumed(begun.side, due)
   }
 
-  /** Where the request ends and its body begins. */
+  /** Returns where the request's head ends and its body begins. */
   #begin(bytes: Uint8Array, start: number, end: number): number {
     const head = this.#head
     this.#sentBefore = this.sentBytes - (end - start)
-    const at = parseRequestHead(head, bytes, start, end, ANY_HEAD)
+    const at = this.#request.readHead(bytes, start, end, ANY_HEAD)
     if (at <= 0) {
       this.fail('INTERNAL', Code.INTERNAL_ERROR)
       return end
@@ -124,19 +125,18 @@ export class Http2Channel extends QueuedStream {
     // HTTP/2 has no other: an app of it gets the request without.
     this.#isUpgrade = head.upgrade === 'websocket'
     this.#isEnding = false
-    this.#framer.begin(head.body, head.contentLength)
     if (this.#isUpgrade) {
       // It may have to wait, and the array is used again.
-      parseRequestHead(head, bytes.slice(start, at), 0, at - start, ANY_HEAD)
+      readWhole(head, bytes.slice(start, at))
       this.upgradeKnown()
       return end
     }
-    const begun = this.#host.request(this, head, this.#framer.complete)
+    const begun = this.#host.request(this, head, this.#request.isComplete)
     if (typeof begun === 'string') {
       this.fail(begun, undefined)
       return end
     }
-    this.#isRequestSent = this.#framer.complete
+    this.#isRequestSent = this.#request.isComplete
     this.#begun = begun
     return at
   }
@@ -145,7 +145,7 @@ export class Http2Channel extends QueuedStream {
   upgradeKnown(): void {
     this.#undecided = undefined
     const begun = this.#host.upgrade(this, this.#head)
-    // Nothing was sent: the exchange begins anew, on a stream of HTTP/1.1.
+    // Nothing was sent: the exchange begins again, on a stream of HTTP/1.1.
     if (begun === 'apart') this.lost('ORIGIN_CLOSED', true)
     else if (typeof begun === 'string') this.fail(begun, undefined)
     else if ('forget' in begun) this.#undecided = begun
@@ -171,7 +171,7 @@ export class Http2Channel extends QueuedStream {
     const begun = this.#begun
     if (begun === undefined || this.#isRequestSent) return queue.length === 0
     const { connection, side } = begun
-    const isComplete = this.#isUpgrade ? this.#isEnding : this.#framer.complete
+    const isComplete = this.#isUpgrade ? this.#isEnding : this.#request.isComplete
     const hasTrailers = this.#trailers !== undefined && this.#trailers.length > 2
     while (queue.length > 0) {
       const [piece] = queue
@@ -199,12 +199,12 @@ export class Http2Channel extends QueuedStream {
     if (this.#phase === 'switched' && this.peerEnded) this.#closeSwitched()
   }
 
-  /** There is room again: what waits goes on, and then the pool may write again. */
+  /** Continues after there is room again, and lets the pool write again. */
   resume(): void {
     if (this.flush()) this.handler.writable()
   }
 
-  /** What is in an array that is reused has to be copied before this call ends. */
+  /** Copies bytes in an array that is reused, before this call ends. */
   #keep(): void {
     if (!this.#isScratch) return
     this.#isScratch = false
@@ -280,7 +280,7 @@ export class Http2Channel extends QueuedStream {
     return undefined
   }
 
-  /** Both ways have ended. */
+  /** Closes an upgraded stream that has ended in both directions. */
   #closeSwitched(): void {
     const begun = this.#begun
     this.#begun = undefined
@@ -348,7 +348,7 @@ export class Http2Channel extends QueuedStream {
   }
 }
 
-/** What the visitor wants to see of an app that agrees to its WebSocket. */
+/** Returns the Sec-WebSocket-Accept that the visitor expects from an app that agrees to its WebSocket. */
 function acceptOf(head: RequestHead): string {
   const { fields, bytes } = head
   let key = ''

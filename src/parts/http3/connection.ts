@@ -3,12 +3,10 @@
 import { Allowance } from '../../http/allowance.ts'
 import * as Code from '../../http2/error-codes.ts'
 import type { FieldList } from '../../http2/field-list.ts'
-import type { HttpShare, VisitorSeat } from '../../server/contracts/protocol.ts'
-import { IdleTime } from '../../server/fronts/idle-time.ts'
-import { type Entrance, VisitorHop } from '../../server/fronts/visitor-hop.ts'
-import type { Visitor } from '../../server/fronts/visitors.ts'
+import type { Entrance, HttpShare, Visitor, VisitorSeat } from '../../server/contracts/protocol.ts'
 import type { Occupant } from '../../server/limits/admission.ts'
-import { type Deadlines, TICKS_PER_SECOND } from '../../server/limits/deadlines.ts'
+import { type Deadlines, IdleTime, TICKS_PER_SECOND } from '../../server/limits/deadlines.ts'
+import { VisitorHop } from '../../server/limits/visitor-hop.ts'
 import type { Bounds } from '../../server/settings/bounds.ts'
 import type { QuicSession, QuicStream } from '../../sockets/bun-quic.ts'
 import type { MultiplexedConnection } from '../http2/multiplexed.ts'
@@ -16,16 +14,16 @@ import { StreamChannel } from '../http2/stream-channel.ts'
 import { FIELD_BYTES } from './fields.ts'
 import { HELD_BYTES, Http3Stream } from './stream.ts'
 
-/** H3_EXCESSIVE_LOAD (RFC 9114 section 8.1). */
+/** The code H3_EXCESSIVE_LOAD (RFC 9114 section 8.1). */
 const EXCESSIVE_LOAD = 0x107
-/** As for HTTP/2: what was given up comes back within four seconds. */
+/** The ticks until given-up requests are forgotten, as for HTTP/2: four seconds. */
 const TICKS_TO_REFILL = 4 * TICKS_PER_SECOND
 
 export class Http3Connection implements Visitor, Occupant, MultiplexedConnection {
   readonly front: HttpShare
   readonly visitor: VisitorHop
   readonly isCertified = false
-  /** Of the fields of a head, or of trailers. */
+  /** The maximum size of the fields of a head, or of trailers. */
   readonly maxListBytes: number
   readonly #session: QuicSession
   readonly #seat: VisitorSeat | undefined
@@ -57,7 +55,7 @@ export class Http3Connection implements Visitor, Occupant, MultiplexedConnection
       () => this.#closed(),
       () => this.#closed(),
     )
-    if (front.isDraining) this.drain()
+    if (front.isShut) this.drain()
   }
 
   get limits(): Bounds {
@@ -130,7 +128,7 @@ export class Http3Connection implements Visitor, Occupant, MultiplexedConnection
     return isDone
   }
 
-  /** Sends GOAWAY; what is under way goes on to its end. */
+  /** Sends GOAWAY; what is in progress goes on to its end. */
   #close(): void {
     if (this.#isClosing || this.#isOver) return
     this.#isClosing = true

@@ -1,4 +1,4 @@
-// The HTTP/3 front of a server: a UDP port beside its own, and the certificates shown there. Experimental, as the runtime's QUIC is.
+// The HTTP/3 front of a server: a UDP port next to its own, and the certificates shown there. Experimental, as the runtime's QUIC is.
 
 import type { Certificate } from '../../certificates.ts'
 import { TunnelError } from '../../errors.ts'
@@ -7,9 +7,9 @@ import { listenQuic, type QuicListening, type QuicSession, quicFault } from '../
 import { selfSigned } from '../../x509/self-signed.ts'
 import { Http3Connection } from './connection.ts'
 
-/** Names whose certificates are known here; those of the oldest are forgotten, and their visitors come by HTTP/2. */
+/** Names whose certificates are known here; those of the oldest are forgotten, and their visitors come over HTTP/2. */
 const MAX_NAMES = 4_096
-/** How long browsers remember that there is HTTP/3: a day. */
+/** The time in seconds for which browsers remember that there is HTTP/3: a day. */
 const ALT_SVC_SECONDS = 86_400
 const RETRY_MS = 250
 
@@ -23,13 +23,14 @@ export class Http3Front implements Door {
     this.#terms = terms
   }
 
-  /** Rejects with `HTTP3_UNSUPPORTED`, or with what the system says of the port. */
+  /** Rejects with `RUNTIME_UNSUPPORTED`, or with what the system says of the port. */
   async open(): Promise<void> {
     const fault = await quicFault(selfSigned('localhost', Date.now()))
     if (fault !== undefined)
       throw new TunnelError(
-        'HTTP3_UNSUPPORTED',
-        `Bun ${Bun.version} does not carry HTTP/3 as this server needs it: ${fault}. Leave http3 out.`,
+        'RUNTIME_UNSUPPORTED',
+        `Bun ${Bun.version} does not have the HTTP/3 that this server needs: ${fault}. Remove http3: visitors then use HTTP/2 and HTTP/1.1.`,
+        { action: '' },
       )
     const { settings, port, share } = this.#terms
     const { hostname, tls, certificates, domains, inherited, publicUrl } = settings
@@ -80,7 +81,7 @@ export class Http3Front implements Door {
   }
 
   #accept(session: QuicSession): void {
-    // What is wrong with it comes with `closed`.
+    // Its fault comes with `closed`.
     session.onerror = () => {}
     session.closed.catch(() => {})
     session.onhandshake = ({ remote }) => {

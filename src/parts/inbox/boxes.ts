@@ -9,7 +9,7 @@ export class Boxes {
   readonly #maxAgeMs: number
   #table: Table | undefined
 
-  /** `maxAgeMs`: how long a box stays whose client is away. */
+  /** Makes the boxes. `maxAgeMs`: how long a box stays while its client is away. */
   constructor(store: InboxStore, maxAgeMs: number) {
     this.#store = store
     this.#maxAgeMs = maxAgeMs
@@ -37,12 +37,12 @@ export class Boxes {
     this.#table?.remove(name)
   }
 
-  /** Those of this server's file. */
+  /** Lists the boxes of this server's file. */
   own(): readonly Box[] {
     return this.#store.boxes()
   }
 
-  /** Their clients are here. */
+  /** Marks boxes whose clients are here. */
   touch(boxes: readonly Box[]): void {
     this.#store.touch(
       boxes.map(({ name }) => name),
@@ -60,12 +60,12 @@ export class Boxes {
   }
 }
 
-function textOf({ owner, paths, answer }: Box): string {
-  return JSON.stringify({ owner, paths, answer })
+function textOf({ owner, paths, status }: Box): string {
+  return JSON.stringify({ owner, paths, status })
 }
 
 function boxIn(name: string, text: string | undefined): Box | undefined {
-  const { owner, paths, answer } = objectIn(text) ?? {}
-  if (typeof owner !== 'string' || typeof answer !== 'number' || !Array.isArray(paths)) return undefined
-  return { name, owner, answer, paths: paths.filter(path => typeof path === 'string') }
+  const { owner, paths, status } = objectIn(text) ?? {}
+  if (typeof owner !== 'string' || typeof status !== 'number' || !Array.isArray(paths)) return undefined
+  return { name, owner, status, paths: paths.filter(path => typeof path === 'string') }
 }

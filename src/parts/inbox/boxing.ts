@@ -1,7 +1,7 @@
 // A webhook whose client is away, put where an app's exchange would be: read to its end, kept, and acknowledged.
 
 import type { ErrorCode } from '../../errors.ts'
-import { BodyFramer } from '../../http/body.ts'
+import { bodyOf } from '../../http/body.ts'
 import { reasonOf } from '../../http/error-answer.ts'
 import { CONNECTION_NAMES } from '../../http/field-names.ts'
 import type { RequestHead } from '../../http/head.ts'
@@ -13,14 +13,14 @@ import { networkOf } from '../../wire/ip-address.ts'
 import { withoutMarks } from './marks.ts'
 import { fieldsOf, isChallenge, providerIdOf } from './provider-id.ts'
 
-/** What keeps webhooks. */
+/** The operations that store webhooks. */
 export interface BoxingHost {
   readonly bodies: KeptBodies
   keep(webhook: NewWebhook): Promise<Keeping | Error>
 }
 
 const CONTINUE = Buffer.from('HTTP/1.1 100 Continue\r\n\r\n')
-/** Of this connection, or written anew when it is delivered. */
+/** The headers that concern this connection, or are written again at the delivery. */
 const NOT_KEPT: ReadonlySet<string> = new Set(CONNECTION_NAMES)
 
 export class Boxing implements Upstream {
@@ -59,8 +59,7 @@ export class Boxing implements Upstream {
       const code = isOver ? undefined : kept.keep(piece, start, end)
       if (code !== undefined) fail(code)
     }
-    const framer = new BodyFramer(collect)
-    framer.begin(head.body, head.contentLength)
+    const framer = bodyOf(head, collect)
     if (head.expectsContinue) visit.write(CONTINUE)
     return {
       body: piece => {
@@ -76,7 +75,7 @@ export class Boxing implements Upstream {
         void this.#host.keep(this.#webhookOf(head, fields, body)).then(outcome => {
           if (isOver) return
           over()
-          if (outcome instanceof Error) visit.fail('INBOX_FAILED')
+          if (outcome instanceof Error) visit.fail('INBOX_FULL')
           else if (outcome === 'full') visit.fail('INBOX_FULL')
           else this.#acknowledge(visit)
         })
@@ -117,7 +116,7 @@ export class Boxing implements Upstream {
   }
 
   #acknowledge(visit: Visit): void {
-    const status = this.#box.answer
+    const status = this.#box.status
     const length = status === 204 ? '' : 'Content-Length: 0\r\n'
     const connection = visit.keepsAlive ? 'keep-alive' : 'close'
     visit.answered(status)

@@ -4,26 +4,25 @@ import { ERRORS, type ErrorCode } from '../../errors.ts'
 import { latin1 } from '../../http/characters.ts'
 import { APP_ANSWERED_HEADER } from '../../http/error-answer.ts'
 import type { Hop } from '../../http/forward.ts'
-import { parseRequestHead, RequestHead } from '../../http/head.ts'
+import { RequestHead, readWhole } from '../../http/head.ts'
 import type { KeptWebhook } from '../../inbox.ts'
-import type { Arrival, Route } from '../../server/contracts/front.ts'
+import type { Arrival, Booked, RequestDesk, Route } from '../../server/contracts/front.ts'
 import type { PeerNote } from '../../server/contracts/peer-note.ts'
 import type { Exchange, Rewrite, Visit } from '../../server/contracts/upstream.ts'
-import type { Booking, BookingDesk } from '../../server/routing/booking.ts'
 import { DELIVERY_HEADER, RECEIVED_HEADER } from './marks.ts'
 
 export interface Delivered {
-  /** What the app answered; 0: it did not. */
+  /** The status of the app's response; 0 for none. */
   readonly status: number
   /** No server has the client just now, or not one of this owner. */
   readonly isAway?: boolean
 }
 
-/** Of the head of an answer by another server, what is looked at. */
+/** The maximum size of the head of a response by another server that is read. */
 const MAX_SEEN_BYTES = 8_192
-/** How a server says that the answer is not the app's. */
+/** A pattern for another server's note that the response is not the app's. */
 const REFUSED = /^x-localtunnels-error:[ \t]*([A-Z0-9_]+)[ \t]*$/im
-/** How it says that the answer is the app's, whatever the app writes into it. */
+/** A pattern for its note that the response is the app's, whatever the app writes into it. */
 const APP_ANSWERED = new RegExp(`^${APP_ANSWERED_HEADER}:`, 'im')
 /** The client is not at the server that was asked. */
 const AWAY: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
@@ -46,14 +45,14 @@ export class DeliveryVisit implements Visit, Arrival {
   readonly #webhook: KeptWebhook
   readonly #isSecure: boolean
   readonly #done = Promise.withResolvers<Delivered>()
-  #booking: Booking | undefined
+  #booking: Booked | undefined
   #exchange: Exchange | undefined
-  /** Another server has it. */
+  /** Whether another server has it. */
   #isElsewhere = false
   #stopHolding: (() => void) | undefined
   #status = 0
   #responseBytes = 0
-  /** How the answer begins. */
+  /** The beginning of the response. */
   #seen = ''
 
   constructor(webhook: KeptWebhook, isSecure: boolean) {
@@ -66,14 +65,11 @@ export class DeliveryVisit implements Visit, Arrival {
       `${head}Content-Length: ${body.length}\r\n${DELIVERY_HEADER}: ${attempts + 1}\r\n${RECEIVED_HEADER}: ${new Date(receivedMs).toISOString()}\r\n\r\n`,
       'latin1',
     )
-    // It was within the limits when it came.
-    const limits = { maxHeadBytes: bytes.length, maxHeaderCount: bytes.length, maxTargetBytes: bytes.length }
-    if (parseRequestHead(this.head, bytes, 0, bytes.length, limits) !== bytes.length)
-      this.#status = ERRORS.BAD_REQUEST.status
+    if (!readWhole(this.head, bytes)) this.#status = ERRORS.BAD_REQUEST.status
   }
 
   /** Never rejects. */
-  deliver(desk: BookingDesk): Promise<Delivered> {
+  deliver(desk: RequestDesk): Promise<Delivered> {
     if (this.#status !== 0) return Promise.resolve({ status: this.#status })
     const booking = desk.book(this)
     this.#booking = booking
@@ -144,7 +140,6 @@ export class DeliveryVisit implements Visit, Arrival {
       proto: this.#isSecure ? 'https' : 'http',
       trusted: false,
       hostHeader: rewrite?.host ?? '',
-      origin: rewrite?.origin ?? '',
     }
   }
 
@@ -187,10 +182,13 @@ export class DeliveryVisit implements Visit, Arrival {
     else this.#done.resolve({ status: 0, isAway: AWAY.has(refusal) })
   }
 
-  /** Why the server that has the client did not bring it to the app; `undefined`: the answer is the app's, or a guard's. */
+  /**
+   * The reason why the server that has the client did not bring it to the app. `undefined` if the response is the app's, or a
+   * guard's.
+   */
   get #refusal(): ErrorCode | undefined {
     const [head = '', ...rest] = this.#seen.split('\r\n\r\n', 2)
-    // A server's own answer is short: a head that is not whole here is an app's.
+    // A server's own response is short: a head that is not whole here is an app's.
     if (rest.length === 0 || APP_ANSWERED.test(head)) return undefined
     const [, code = ''] = REFUSED.exec(head) ?? []
     if (!isCode(code)) return undefined

@@ -1,19 +1,16 @@
-// What tells an app that a webhook waited. A visitor cannot say it: such lines of a tunnel with an inbox are taken out.
+// The headers that tell an app that a webhook waited. A visitor cannot say it: such lines of a tunnel with an inbox are taken
+// out.
 
 import { editHead } from '../../http/edit-head.ts'
-import { parseRequestHead, type RequestHead } from '../../http/head.ts'
+import { type RequestHead, readWhole } from '../../http/head.ts'
 
-/** Which try it is, from 1. */
+/** The header with the number of the attempt, from 1. */
 export const DELIVERY_HEADER = 'X-Localtunnels-Delivery'
-/** When it came, as `2026-01-31T12:00:00.000Z`. */
+/** The header with the time of arrival, as `2026-01-31T12:00:00.000Z`. */
 export const RECEIVED_HEADER = 'X-Localtunnels-Received'
 const LOWER = [DELIVERY_HEADER.toLowerCase(), RECEIVED_HEADER.toLowerCase()] as const
 
 export function withoutMarks(head: RequestHead): void {
   const edited = editHead(head, { withoutHeaders: LOWER, withoutCookies: [], adds: [] })
-  if (edited === undefined) return
-  // It was within the limits when it came.
-  const limits = { maxHeadBytes: edited.length, maxHeaderCount: edited.length, maxTargetBytes: edited.length }
-  if (parseRequestHead(head, edited, 0, edited.length, limits) !== edited.length)
-    throw new Error('the head is not one any more')
+  if (edited !== undefined && !readWhole(head, edited)) throw new Error('the head is not one any more')
 }

@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { TunnelError } from '../../errors.ts'
 import { stateFolder } from '../../state-folder.ts'
 
-/** 256 bits, one for each user: a page that is open goes on when the client starts again. */
+/** Returns the token, 256 bits for each user, so that an open page continues when the client starts again. */
 export function tokenOf(environment: Readonly<Record<string, string | undefined>>): string {
   const fresh = randomBytes(32).toString('base64url')
   const folder = stateFolder(environment)
@@ -21,7 +21,7 @@ export function tokenOf(environment: Readonly<Record<string, string | undefined>
   }
 }
 
-/** `undefined`: there is none, or others may have seen it. */
+/** Reads the token. `undefined` if there is none, or others may have seen it. */
 function readToken(path: string): string | undefined {
   try {
     const { mode, uid } = lstatSync(path)
@@ -42,15 +42,18 @@ function writeToken(path: string, token: string): string {
 }
 
 /**
- * Only a holder of the token can answer this to `nonce`; with its 256 bits the answer helps no guess. The page asks before it sends
- * the token: when the client has ended, any user's program may have its port. `origin` is where the question came to, so that such a
- * program cannot pass it on to an inspector at another port.
+ * Returns the proof that only a holder of the token can make for `nonce`; with its 256 bits the proof helps no guess. The page
+ * asks before it sends the token: when the client has ended, any user's program may have its port. `origin` is where the
+ * question came to, so that such a program cannot pass it on to an inspector at another port.
  */
 export function proofOf(token: string, origin: string, nonce: string): string {
   return createHmac('sha256', token).update(`inspector\n${origin}\n${nonce}`).digest('hex')
 }
 
-/** Why the request gets no answer; `undefined`: it may pass. `needsToken`: of the API, and neither of the page nor of the proof. */
+/**
+ * Returns why a request is refused. `undefined` if it may pass. `needsToken`: of the API, and neither of the page nor of the
+ * proof.
+ */
 export function refusalOf(
   request: Request,
   port: number,
@@ -70,7 +73,7 @@ export function refusalOf(
     return new TunnelError('INSPECT_REFUSED', 'Pages of other sites may not use the inspector.')
   const isWrite = method === 'POST' || method === 'PUT' || method === 'PATCH'
   const type = headers.get('content-type')?.split(';')[0]?.trim().toLowerCase()
-  // What forms can send is not JSON: a browser asks first before it sends JSON elsewhere, and gets no.
+  // A form cannot send JSON: a browser asks first before it sends JSON to another origin, and is refused.
   if (isWrite && type !== 'application/json')
     return new TunnelError('INSPECT_REFUSED', 'What is written must be application/json.')
   if (needsToken && !isToken(headers.get('authorization'), token))
@@ -85,7 +88,7 @@ function isToken(authorization: string | null, token: string): boolean {
   return given !== undefined && timingSafeEqual(digest(given), digest(token))
 }
 
-/** On every answer. */
+/** The headers of every response. */
 export const SAFE_HEADERS: Readonly<Record<string, string>> = {
   'cache-control': 'no-store',
   'content-security-policy':

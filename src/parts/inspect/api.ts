@@ -18,10 +18,10 @@ import { MAX_WAIT_MS, waitForExchange } from './wait.ts'
 
 const MAX_REPLAYS = 100
 const MAX_NOTE_CHARS = 2_000
-/** What a request to the API may carry: an edited body, as base64 and with room for its fields. */
+/** The maximum size of an API request: an edited body, as base64 and with room for its fields. */
 const MAX_REQUEST_BYTES = 16_777_216
 
-/** One request, understood. */
+/** A parsed request. */
 interface Asked {
   readonly request: Request
   readonly query: URLSearchParams
@@ -36,7 +36,7 @@ export class InspectApi {
   readonly #inspector: Inspector
   readonly #port: () => number
   readonly #token: string
-  /** Method and path, as open-api.ts has them. */
+  /** The operations by method and path, as open-api.ts has them. */
   readonly operations: Readonly<Record<string, Operation>>
 
   constructor(inspector: Inspector, token: string, port: () => number) {
@@ -52,7 +52,7 @@ export class InspectApi {
       'GET /exchanges/{id}': ({ entry, query }) => json(detailOf(entry, this.#showing(query))),
       'DELETE /exchanges/{id}': ({ entry }) => this.#remove([entry]),
       'GET /exchanges/{id}/request.body': asked => this.#body(asked, 'request'),
-      'GET /exchanges/{id}/answer.body': asked => this.#body(asked, 'answer'),
+      'GET /exchanges/{id}/response.body': asked => this.#body(asked, 'response'),
       'GET /exchanges/{id}/frames': asked => this.#frames(asked),
       'GET /exchanges/{id}/as/{format}': asked => this.#as(asked),
       'POST /exchanges/{id}/replay': asked => this.#replay(asked),
@@ -161,7 +161,7 @@ export class InspectApi {
     const { capture, store } = this.#inspector
     capture.flush()
     for await (const entry of this.#inspector.matching(filter, store.newestFirst(), request.signal)) {
-      // What the server refused, and connections, have no bytes here.
+      // Refused requests, and connections, have no bytes here.
       if (entry.requestHead.length === 0) continue
       entries.push(harEntry(entry, showing, this.#inspector.urlOf(entry)))
       isRedacted ||= !showing.reveals && hidesSecrets(entry, showing)
@@ -195,10 +195,10 @@ export class InspectApi {
 
   // ── One exchange ───────────────────────────────────────────────────────────────────────────────────────────
 
-  #body({ entry, query }: Asked, side: 'request' | 'answer'): Response {
+  #body({ entry, query }: Asked, side: 'request' | 'response'): Response {
     const { bytes: content, fault } = contentOf(entry, side, query.get('decoded') === '1')
     const { secrets, reveals } = this.#showing(query)
-    const type = headerOf(side === 'request' ? entry.requestHead : entry.answerHead, 'content-type')
+    const type = headerOf(side === 'request' ? entry.requestHead : entry.responseHead, 'content-type')
     const bytes = reveals ? content : maskedForm(content, type, secrets)
     const isDownload = query.get('download') === '1'
     return new Response(new Uint8Array(bytes), {
@@ -215,7 +215,7 @@ export class InspectApi {
   #as({ entry, format, query }: Asked): Response {
     if (!isFormat(format)) return notThere()
     if (entry.requestHead.length === 0) throw new TunnelError('REPLAY_IMPOSSIBLE')
-    if (format.endsWith('test') && (entry.answerHead.length === 0 || entry.status === 101))
+    if (format.endsWith('test') && (entry.responseHead.length === 0 || entry.status === 101))
       throw new TunnelError('REPLAY_IMPOSSIBLE', 'There is no answer that a test could expect.')
     const showing = this.#showing(query)
     const text = exported(entry, format, showing, this.#inspector.urlOf(entry))
@@ -295,7 +295,7 @@ function numberOf(query: URLSearchParams, name: string, otherwise: number): numb
   throw new TunnelError('OPTION_INVALID', `${name} must be a whole number.`)
 }
 
-/** Rows in one answer. */
+/** Rows in one response. */
 function limitOf(query: URLSearchParams, otherwise: number): number {
   const limit = numberOf(query, 'limit', otherwise)
   if (limit >= 1 && limit <= 1_000) return limit
@@ -318,7 +318,7 @@ async function fieldsIn(request: Request): Promise<Record<string, unknown>> {
     if (typeof fields === 'object' && fields !== null && !Array.isArray(fields))
       return fields as Record<string, unknown>
   } catch {
-    // The same answer as to JSON that is no object.
+    // The same answer as to JSON that is not an object.
   }
   throw new TunnelError('OPTION_INVALID', 'The body must be a JSON object.')
 }

@@ -10,18 +10,18 @@ import { Sampler } from './sampler.ts'
 import type { ExchangeStore } from './store.ts'
 import { connectTapped } from './tap.ts'
 
-/** Bytes that wait to be read here, of all connections. Above: those of the connection that brings more are dropped. */
+/** Bytes that wait to be read here, of all connections. If exceeded: those of the connection that brings more are dropped. */
 const MAX_WAITING_BYTES = 16_777_216
-/** So long at a time: what visitors and apps send goes first. */
+/** The time in milliseconds for one portion: the bytes of visitors and apps go first. */
 const READ_FOR_MS = 2
-/** How often it looks whether a flood is over. */
+/** The time in milliseconds between checks whether a flood is over. */
 const CALM_CHECK_MS = 500
 
-/** What wants to know of entries beyond the store. */
+/** A listener for entries, in addition to the store. */
 export interface CaptureEvents {
-  /** Its head is here. */
+  /** Called when the head of an entry is complete. */
   began(entry: Entry): void
-  /** Its whole request is here. */
+  /** Called when the request of an entry is complete. */
   requestEnded(entry: Entry): void
 }
 
@@ -98,7 +98,7 @@ export class Capture {
     return false
   }
 
-  /** So many bytes more wait. `false`: that is too much. */
+  /** Counts `count` more waiting bytes. Returns `false` if that is too much. `false`: that is too much. */
   queued(flow: HttpFlow, count: number): boolean {
     this.#waitingBytes += count
     this.#unread.add(flow)
@@ -107,7 +107,7 @@ export class Capture {
     return this.#waitingBytes <= MAX_WAITING_BYTES
   }
 
-  /** So many are read, or dropped. */
+  /** Counts `count` bytes as read or dropped. */
   read(count: number): void {
     this.#waitingBytes -= count
   }

@@ -8,20 +8,20 @@ import { formatJson } from './json-text.ts'
 import { fieldsOf, headerOf, type Showing } from './secrets.ts'
 import { rowOf } from './view.ts'
 
-type Side = 'request' | 'answer'
+type Side = 'request' | 'response'
 type Verdict = ReplayResult['replays'][number]['verdict']
 
-/** Longer texts are compared as a whole: lines of two megabytes in a row keep the client busy for seconds. */
+/** The maximum length of texts that are compared by line: lines of two megabytes in a row keep the client busy for seconds. */
 const MAX_TEXT_CHARS = 1_000_000
-/** So long may finding the differing lines take; then the texts count as different as a whole. */
+/** The time in milliseconds for finding the differing lines; after it, the texts count as different as a whole. */
 const DIFF_TIMEOUT_MS = 500
 
-/** What became of a request that was sent again. An error is a status of 500 or above, or no answer. */
+/** Returns the result of a replay. An error is a status of 500 or above, or no response. */
 export function verdictOf(before: Entry, after: Entry): Verdict {
   const [was, is] = [isError(before), isError(after)]
   if (was && !is) return 'fixed'
   if (!was && is) return 'regressed'
-  return before.status === after.status && isSameBody(before, after, 'answer') ? 'same' : 'different'
+  return before.status === after.status && isSameBody(before, after, 'response') ? 'same' : 'different'
 }
 
 function isError({ status, state }: Entry): boolean {
@@ -34,7 +34,7 @@ export async function compare(a: Entry, b: Entry, showing: Showing): Promise<Dif
     b: rowOf(b),
     verdict: verdictOf(a, b),
     request: await compareMessages(a, b, 'request', showing),
-    answer: await compareMessages(a, b, 'answer', showing),
+    response: await compareMessages(a, b, 'response', showing),
   }
 }
 
@@ -49,7 +49,7 @@ async function compareMessages(a: Entry, b: Entry, side: Side, showing: Showing)
 }
 
 function headOf(entry: Entry, side: Side): Uint8Array {
-  return side === 'request' ? entry.requestHead : entry.answerHead
+  return side === 'request' ? entry.requestHead : entry.responseHead
 }
 
 function compareFields(a: Uint8Array, b: Uint8Array, { secrets }: Showing): MessageDiff['fields'] {
@@ -70,7 +70,7 @@ function compareFields(a: Uint8Array, b: Uint8Array, { secrets }: Showing): Mess
 }
 
 function isSameBody(a: Entry, b: Entry, side: Side): boolean {
-  const [one, other] = [a, b].map(entry => (side === 'request' ? entry.requestBody : entry.answerBody))
+  const [one, other] = [a, b].map(entry => (side === 'request' ? entry.requestBody : entry.responseBody))
   if (one!.totalBytes !== other!.totalBytes) return false
   return Buffer.compare(contentOf(a, side, true).bytes, contentOf(b, side, true).bytes) === 0
 }
@@ -81,7 +81,7 @@ async function compareBodies(
   side: Side,
   { secrets }: Showing,
 ): Promise<MessageDiff['body']> {
-  const bodyOf = (entry: Entry) => (side === 'request' ? entry.requestBody : entry.answerBody)
+  const bodyOf = (entry: Entry) => (side === 'request' ? entry.requestBody : entry.responseBody)
   const isCut = bodyOf(a).isCut || bodyOf(b).isCut
   const [one, other] = [contentOf(a, side, true), contentOf(b, side, true)]
   const isSame = Buffer.compare(one.bytes, other.bytes) === 0 && bodyOf(a).totalBytes === bodyOf(b).totalBytes
@@ -115,12 +115,12 @@ async function linesOf(a: string, b: string): Promise<DiffPart[]> {
   )
 }
 
-/** A byte here and there that is no character does not make bytes of a text. */
+/** A byte here and there that is not a character does not make bytes of a text. */
 function isBinary(text: string): boolean {
   return text.includes('\u0000') || (text.match(/\ufffd/g)?.length ?? 0) > text.length / 10
 }
 
-/** Content-Type without parameters, lower-case. */
+/** Returns the Content-Type without parameters, in lower case. */
 export function typeOf(head: Uint8Array): string {
   return headerOf(head, 'content-type').split(';')[0]!.trim().toLowerCase()
 }

@@ -4,10 +4,10 @@ import * as zlib from 'node:zlib'
 import type { Entry } from './entry.ts'
 import { headerOf } from './secrets.ts'
 
-/** A decoded body has at most so many times the bytes that are kept of it, or the floor: ten bytes may grow to gigabytes. */
+/** A decoded body has at most this many times the bytes that are kept of it, or the floor: ten bytes may grow to gigabytes. */
 const DECODED_FACTOR = 16
 const SHOWN_FLOOR_BYTES = 4_194_304
-/** For filters, which look at every body that is kept: 3 ms for each. */
+/** The size up to which filters decode every stored body: 3 ms for each. */
 export const SEARCHED_FLOOR_BYTES = 1_048_576
 /** Codings on top of each other. Senders use one or two; each more could take as long as the first. */
 const MAX_CODINGS = 4
@@ -18,15 +18,15 @@ export interface Content {
   readonly fault?: string
 }
 
-/** The bytes as sent, or with gzip, deflate, br and zstd undone. What cannot be decoded comes as sent, with a fault. */
+/** The bytes as sent, or with gzip, deflate, br and zstd undone. A body that cannot be decoded comes as sent, with a fault. */
 export function contentOf(
   entry: Entry,
-  side: 'request' | 'answer',
+  side: 'request' | 'response',
   decoded: boolean,
   floorBytes: number = SHOWN_FLOOR_BYTES,
 ): Content {
   const [head, body] =
-    side === 'request' ? [entry.requestHead, entry.requestBody] : [entry.answerHead, entry.answerBody]
+    side === 'request' ? [entry.requestHead, entry.requestBody] : [entry.responseHead, entry.responseBody]
   const { bytes } = body
   const encoding = decoded ? headerOf(head, 'content-encoding').toLowerCase() : ''
   if (encoding === '' || encoding === 'identity' || bytes.length === 0) return { bytes }
@@ -60,7 +60,7 @@ function decode(bytes: Uint8Array, coding: string, maxOutputLength: number): Uin
   throw new Error(`the coding "${coding}" is not known here`)
 }
 
-/** As text, by the charset of its Content-Type, else UTF-8: what does not fit has replacement characters. */
+/** Returns the text in the charset of its Content-Type, by default UTF-8, with replacement characters for wrong bytes. */
 export function textOfContent({ bytes }: Content, type = ''): string {
   return decoderOf(type).decode(bytes)
 }
@@ -71,7 +71,7 @@ export function decoderOf(type: string): TextDecoder {
     // Any label of the encoding standard; the types name some of them.
     return new TextDecoder(charset as ConstructorParameters<typeof TextDecoder>[0])
   } catch {
-    // One that this runtime does not know.
+    // A coding that this runtime does not know.
     return new TextDecoder()
   }
 }

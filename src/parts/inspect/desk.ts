@@ -8,10 +8,10 @@ import { InspectApi } from './api.ts'
 import { announce } from './discovery.ts'
 import type { Desk, Inspector } from './inspector.ts'
 
-/** Request heads of the API: a filter and a token. */
+/** The limits of request heads of the API: a filter and a token. */
 const HEAD_LIMITS = { maxHeadBytes: 32_768, maxHeaderCount: 100, maxTargetBytes: 8_192 }
 
-/** How many ports behind the first are tried: a machine with more clients than that has any free one. */
+/** The number of ports after the first that are tried: a machine with more clients than that gets any free one. */
 const MAX_NEXT_PORTS = 20
 
 /** Rejects with `PORT_IN_USE` where one port alone will do. */

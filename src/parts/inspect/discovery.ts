@@ -14,7 +14,10 @@ export interface Found {
 
 type Environment = Readonly<Record<string, string | undefined>>
 
-/** Where the files are. Without XDG_RUNTIME_DIR, as on macOS and in containers: a folder of the user's in the one for temporary files. */
+/**
+ * Returns the folder of the files. Without XDG_RUNTIME_DIR, as on macOS and in containers: a folder of the user's in the one
+ * for temporary files.
+ */
 export function runtimeFolder({ XDG_RUNTIME_DIR = '' }: Environment): string {
   if (isAbsolute(XDG_RUNTIME_DIR)) return join(XDG_RUNTIME_DIR, 'localtunnels')
   // By number: Bun takes the name from USER, which services and containers do not have. Windows has no numbers.

@@ -1,4 +1,4 @@
-// An exchange as the inspector keeps it: bytes and marks. What the API shows of it is made in view.ts.
+// An exchange as the inspector keeps it: bytes and marks. view.ts makes what the API shows of it.
 
 import { copyOf } from '../../bytes.ts'
 import type { ErrorCode } from '../../errors.ts'
@@ -16,19 +16,19 @@ export class KeptBytes {
   add(bytes: Uint8Array, start: number, end: number, maxBytes: number): number {
     this.totalBytes += end - start
     const room = Math.min(end - start, maxBytes - this.keptBytes)
-    // What came behind a gap cannot be kept.
+    // Bytes behind a gap cannot be stored.
     if (room <= 0 || this.totalBytes - (end - start) > this.keptBytes) return 0
     this.#pieces.push(copyOf(bytes, start, start + room))
     this.keptBytes += room
     return room
   }
 
-  /** So many bytes passed without being seen. */
+  /** Counts bytes that passed without being seen. */
   skip(count: number): void {
     this.totalBytes += count
   }
 
-  /** What is kept. */
+  /** The stored bytes. */
   get bytes(): Uint8Array {
     if (this.#pieces.length !== 1) this.#pieces = [joined(this.#pieces)]
     return this.#pieces[0]!
@@ -38,7 +38,7 @@ export class KeptBytes {
     return this.keptBytes < this.totalBytes
   }
 
-  /** As it was kept before, in a file. */
+  /** Makes a body that was stored before, in a file. */
   static of(bytes: Uint8Array, totalBytes: number, isComplete: boolean): KeptBytes {
     const kept = new KeptBytes()
     kept.#pieces = [bytes]
@@ -51,10 +51,10 @@ export class KeptBytes {
 
 export const NOTHING: Uint8Array = new Uint8Array(0)
 
-/** What an entry without content counts: its object, strings and place in the maps. Measured in Bun 1.4.5: 900 to 1,300. */
+/** The size of an entry without content: its object, strings and place in the maps. Measured in Bun 1.4.5: 900 to 1,300. */
 const ENTRY_BYTES = 1_200
 
-/** Where an entry came from. */
+/** The place where an entry came from. */
 export interface Place {
   /** The tunnel's public name, which the server decides. */
   readonly tunnel: string
@@ -79,23 +79,23 @@ export class Entry {
   status = 0
   reason = ''
   code: ErrorCode | undefined
-  /** What was wrong with the app's answer, where the code does not say it all. */
+  /** The fault of the app's response, if the code does not say it all. */
   fault: string | undefined
   isRefused = false
-  /** The server asked whether the app answers; no visitor did. */
+  /** The server asked whether the app responds; no visitor did. */
   isProbe = false
   visitor: string | undefined
   requestHead: Uint8Array = NOTHING
-  answerHead: Uint8Array = NOTHING
+  responseHead: Uint8Array = NOTHING
   readonly interim: Uint8Array[] = []
   requestBody: KeptBytes = new KeptBytes()
-  answerBody: KeptBytes = new KeptBytes()
+  responseBody: KeptBytes = new KeptBytes()
   /** The lines behind the last chunk, without the blank one. */
   requestTrailers: Uint8Array = NOTHING
-  answerTrailers: Uint8Array = NOTHING
-  /** `undefined`: not yet. */
+  responseTrailers: Uint8Array = NOTHING
+  /** The time when the request was complete. `undefined` before that. */
   requestEndMark: number | undefined
-  answerStartMark: number | undefined
+  responseStartMark: number | undefined
   endMark: number | undefined
   waitingMs: number | undefined
   /** The kept ones; the first has the index `droppedFrames`. */
@@ -110,10 +110,10 @@ export class Entry {
   isPinned = false
   note = ''
   verified: Verified | undefined
-  /** Of a webhook's event, or an operation of GraphQL. */
+  /** The name of a webhook's event, or of a GraphQL operation. */
   event: string | undefined
   isIncomplete = false
-  /** What it counts in the store's memory. */
+  /** The bytes for which it counts in the store's memory. */
   memoryBytes: number = ENTRY_BYTES
   /** The store does not have it any more: nothing is kept of it. */
   isDropped = false

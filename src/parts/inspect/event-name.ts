@@ -5,7 +5,7 @@ import type { Entry } from './entry.ts'
 import { isJsonFault, type JsonNode, parseJson } from './json-text.ts'
 import { headerOf } from './secrets.ts'
 
-/** Header fields that carry it. */
+/** The header fields with the name of an event. */
 const FIELDS = [
   'x-github-event',
   'x-gitea-event',
@@ -14,11 +14,11 @@ const FIELDS = [
   'x-event-key',
   'ce-type',
 ] as const
-/** Larger bodies are not read for it: every request passes here. */
+/** The maximum size of a body that is read for the name: every request passes here. */
 const MAX_BODY_BYTES = 131_072
 const MAX_NAME_CHARS = 120
 
-/** `undefined`: it has none that is known here. */
+/** Returns the name of the event. `undefined` if none is known here. */
 export function eventNameOf(entry: Entry): string | undefined {
   const { requestHead, requestBody, path } = entry
   for (const field of FIELDS) {

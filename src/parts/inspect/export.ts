@@ -1,4 +1,4 @@
-// An exchange as text for use elsewhere. Secrets are left out unless they are asked for.
+// An exchange as text for use somewhere else. Secrets are left out unless they are asked for.
 
 import { type Field, MASK } from '../../exchange.ts'
 import { joined } from '../../http/characters.ts'
@@ -12,7 +12,7 @@ import { rowOf } from './view.ts'
 export const FORMATS = ['curl', 'fetch', 'har', 'http', 'bun-test', 'vitest', 'node-test'] as const
 export type Format = (typeof FORMATS)[number]
 
-/** What the server added on the way, and what the tools set by themselves. */
+/** The headers that the server added, and those that the tools set themselves. */
 const NOT_THE_VISITORS = new Set([
   'host',
   'content-length',
@@ -25,7 +25,7 @@ const NOT_THE_VISITORS = new Set([
   'forwarded',
 ])
 
-/** `baseUrl`: of the service, as the client reaches it. */
+/** Exports an entry. `baseUrl` is that of the service, as the client reaches it. */
 export function exported(
   entry: Entry,
   format: Format,
@@ -60,7 +60,7 @@ function urlOf(entry: Entry, baseUrl: string): string {
   return `${baseUrl}${entry.path.startsWith('/') ? entry.path : `/${entry.path}`}`
 }
 
-/** Text when it is UTF-8 without NUL, else `undefined`. */
+/** Returns text if the bytes are UTF-8 without NUL. */
 function textBody(bytes: Uint8Array): string | undefined {
   try {
     const text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
@@ -90,7 +90,7 @@ function cutNote(entry: Entry): string {
 function curl(entry: Entry, showing: Showing, baseUrl: string): string {
   const words = [`curl -X ${shellWord(entry.method)}`]
   if (entry.method === 'HEAD') words[0] = 'curl --head'
-  // A path such as /a/../b is sent as it is.
+  // A path such as /a/../b is sent unchanged.
   words.push('--path-as-is', '-g', shellWord(urlOf(entry, baseUrl)))
   // curl leaves a field with an empty value out, unless it ends with a semicolon.
   for (const { name, value } of sentFields(entry, showing))
@@ -111,15 +111,19 @@ function note(entry: Entry): string {
   return cut === '' ? '' : `# ${cut}\n`
 }
 
-/** Control characters and those that change how text is shown: a terminal takes ^C for a key, also within quotes. */
+/**
+ * A pattern for control characters and those that change how text is shown: a terminal reads ^C as a key, also within quotes.
+ */
 const UNSAFE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\ufffd]/u
 
-/** Old shells look for `!` in each further line of a text as if it had no quotes around it. */
+/**
+ * Whether a text is safe in quotes. Old shells look for `!` in each further line of a text as if it had no quotes around it.
+ */
 function isSafeInQuotes(text: string): boolean {
   return !UNSAFE.test(text.replaceAll('\n', '')) && !/\n(?:.*!|\^)/s.test(text)
 }
 
-/** One word of a command that runs nothing else when it is pasted into a terminal. Each character is a byte. */
+/** Returns a word of a command that runs nothing else when it is pasted into a terminal. Each character is a byte. */
 function shellWord(bytes: string): string {
   const text = Buffer.from(bytes, 'latin1').toString()
   if (!UNSAFE.test(text)) return inQuotes(text)
@@ -190,12 +194,12 @@ const RUNNERS: Readonly<Record<'bun-test' | 'vitest' | 'node-test', Runner>> = {
   },
 }
 
-/** A file that runs on its own: it asks the app at APP_URL, else where it was, and expects the same answer. */
+/** A file that runs on its own: it asks the app at APP_URL, otherwise where it was, and expects the same answer. */
 function testOf(entry: Entry, { imports, is, equals }: Runner, showing: Showing, baseUrl: string): string {
   const path = entry.path.startsWith('/') ? entry.path : `/${entry.path}`
-  const type = headerOf(entry.answerHead, 'content-type')
-  const { bytes } = contentOf(entry, 'answer', true)
-  const isWhole = !entry.answerBody.isCut && entry.answerBody.isComplete && entry.method !== 'HEAD'
+  const type = headerOf(entry.responseHead, 'content-type')
+  const { bytes } = contentOf(entry, 'response', true)
+  const isWhole = !entry.responseBody.isCut && entry.responseBody.isComplete && entry.method !== 'HEAD'
   const text = new TextDecoder().decode(bytes)
   const json = isWhole && /json/i.test(type) ? jsonOf(text) : undefined
   const expectations = [is('answer.status', `${entry.status}`)]
@@ -219,7 +223,7 @@ function testOf(entry: Entry, { imports, is, equals }: Runner, showing: Showing,
   ].join('\n')
 }
 
-/** Of JavaScript, in characters that show what it says. */
+/** Returns a JavaScript literal, in characters that show what it says. */
 function literal(value: unknown): string {
   return JSON.stringify(value).replace(
     /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu,
@@ -238,8 +242,8 @@ function jsonOf(text: string): string | undefined {
 // ── As sent ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 /**
- * Byte for byte: a body in UTF-8 would be another one as text of single bytes. Secrets are left out. What came in chunks has a length
- * instead: chunks are not kept.
+ * Exports HTTP byte for byte: a body in UTF-8 would be another one as text of single bytes. Secrets are left out. A chunked
+ * body has a length instead: chunks are not stored.
  */
 function http(entry: Entry, showing: Showing): Uint8Array {
   const lines = headText(entry.requestHead, showing).split('\r\n')
@@ -258,11 +262,11 @@ function http(entry: Entry, showing: Showing): Uint8Array {
 
 // ── HAR 1.2 ──────────────────────────────────────────────────────────────────────────────────────────────────
 
-/** One of the entries of a HAR. */
+/** Returns an entry of a HAR. */
 export function harEntry(entry: Entry, showing: Showing, baseUrl: string): unknown {
   const row = rowOf(entry)
   const url = urlOf(entry, baseUrl)
-  const answer = contentOf(entry, 'answer', true).bytes
+  const answer = contentOf(entry, 'response', true).bytes
   const text = textBody(bodyOf(entry, showing))
   const list = (head: Uint8Array) => fieldsOf(head, showing).map(({ name, value }) => ({ name, value }))
   const query = URL.canParse(url)
@@ -294,15 +298,15 @@ export function harEntry(entry: Entry, showing: Showing, baseUrl: string): unkno
       statusText: entry.reason,
       httpVersion: 'HTTP/1.1',
       cookies: [],
-      headers: list(entry.answerHead),
+      headers: list(entry.responseHead),
       content: {
         size: answer.length,
         mimeType: row.type,
         ...(isText ? { text: answerText } : { text: base64Of(answer), encoding: 'base64' }),
       },
-      redirectURL: headerOf(entry.answerHead, 'location'),
-      headersSize: entry.answerHead.length,
-      bodySize: entry.answerBody.totalBytes,
+      redirectURL: headerOf(entry.responseHead, 'location'),
+      headersSize: entry.responseHead.length,
+      bodySize: entry.responseBody.totalBytes,
     },
     cache: {},
     timings: {
@@ -323,12 +327,12 @@ export function isFormat(text: string): text is Format {
   return FORMATS.some(format => format === text)
 }
 
-/** Whether anything of it is hidden: worth telling beside the text. */
+/** Whether anything of it is hidden: worth telling next to the text. */
 export function hidesSecrets(entry: Entry, { secrets }: Showing): boolean {
   const showing = { secrets, reveals: false }
   return (
     bodyOf(entry, showing) !== entry.requestBody.bytes ||
-    [entry.requestHead, entry.answerHead].some(head =>
+    [entry.requestHead, entry.responseHead].some(head =>
       fieldsOf(head, showing).some(({ value }) => value === MASK),
     )
   )

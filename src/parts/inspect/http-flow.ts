@@ -11,8 +11,8 @@ import { HEAD_LIMITS, HttpReader } from './http-reader.ts'
 import { Http2Reader, isPreface } from './http2-reader.ts'
 
 /**
- * What is read between two looks at the clock: 4,096 frames of a WebSocket without payload, which take 5 ms. Of a whole read they
- * would hold up everything else of the client for a third of a second.
+ * The number of bytes between two looks at the clock: 4,096 frames of a WebSocket without payload, which take 5 ms. Of a whole
+ * read they would hold up everything else of the client for a third of a second.
  */
 const PORTION_BYTES = 8_192
 
@@ -22,9 +22,9 @@ export class HttpFlow implements Flow {
   readonly #replayOf: number | undefined
   #queue: Piece[] = []
   #queuedBytes = 0
-  /** `undefined`: nothing is captured. */
+  /** The reader. `undefined` if nothing is captured. */
   #reader: HttpReader | Http2Reader | undefined
-  /** While nothing is captured: the origin spoke last, so that what comes next may be a request. */
+  /** Whether the origin spoke last while nothing is captured, so that a request may come next. */
   #isAnswered = true
   /** Asks for a connection back that another thread has. */
   #stopLoan: (() => void) | undefined
@@ -108,7 +108,7 @@ export class HttpFlow implements Flow {
   lent(stop: () => void): void {
     this.#stopLoan = stop
     this.#room.lent.add(this)
-    // What the other thread leaves behind is known only to begin with a request.
+    // The rest of another thread is known only to begin with a request.
     this.#isAnswered = true
   }
 
@@ -182,7 +182,7 @@ export class HttpFlow implements Flow {
     return true
   }
 
-  /** Too many requests, or bytes that are no HTTP. */
+  /** Stops capturing: too many requests, or bytes that are not HTTP. */
   #stopReading(): void {
     const [last] = this.#queue.slice(-1)
     this.#isAnswered = last?.way === FROM_APP

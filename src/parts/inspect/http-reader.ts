@@ -1,16 +1,11 @@
-// Frames what passes on one HTTP connection into entries: requests and their answers, in turn.
+// Frames what passes on one HTTP connection into entries: requests and their responses, in turn.
 
 import { copyOf } from '../../bytes.ts'
 import type { ErrorCode } from '../../errors.ts'
-import { BodyFramer } from '../../http/body.ts'
+import type { Payload } from '../../http/body.ts'
 import { joined } from '../../http/characters.ts'
-import {
-  type BodyKind,
-  parseRequestHead,
-  parseResponseHead,
-  RequestHead,
-  ResponseHead,
-} from '../../http/head.ts'
+import type { RequestHead, ResponseHead } from '../../http/head.ts'
+import { RequestReader, ResponseReader } from '../../http/message-reader.ts'
 import { PROBE_HEADER } from '../../wire/control.ts'
 import type { Capture } from './capture.ts'
 import { type Entry, type KeptBytes, NOTHING, type Place } from './entry.ts'
@@ -26,63 +21,61 @@ export const HEAD_LIMITS = {
   isOption: false,
 }
 
-/** Interim answers of one request that are kept. */
+/** The maximum number of stored interim responses of one request. */
 const MAX_INTERIM = 32
-/** Bytes behind an upgrade request that wait for its answer. */
+/** Bytes behind an upgrade request that wait for its response. */
 const MAX_EARLY_BYTES = 65_536
-/** An answer that goes on is shown again this often. */
+/** A response that goes on is shown again this often. */
 const SHOWN_EVERY_MS = 500
 
-/** A body as it passes. */
-interface BodyPart {
-  readonly framer: BodyFramer
-  /** What came behind the last chunk: its trailers and the blank line. */
+/** A direction of the connection. */
+interface Direction<Reader extends RequestReader | ResponseReader> {
+  readonly reader: Reader
+  /** The bytes after the last chunk: its trailers and the blank line. */
   tail: Uint8Array
   kept: KeptBytes | undefined
-  isOfKnownLength: boolean
 }
 
 export class HttpReader {
   readonly #room: Capture
   readonly #place: Place
   readonly #replayOf: number | undefined
-  /** Of both ways: the beginning of a head. */
-  readonly #partial: [Uint8Array, Uint8Array] = [NOTHING, NOTHING]
-  readonly #requestHead = new RequestHead()
-  readonly #responseHead = new ResponseHead(true)
-  readonly #bodies: readonly [BodyPart, BodyPart]
+  readonly #directions: readonly [Direction<RequestReader>, Direction<ResponseReader>]
   /** The request that is being sent, or was sent last. */
   #asking: Entry | undefined
-  /** Those whose answers are not over, in their order. */
+  /** The entries whose responses are incomplete, in order. */
   readonly #waiting: Entry[] = []
   #upgrade: { readonly entry: Entry; early: Uint8Array[]; earlyBytes: number } | undefined
-  /** Behind a 101: what reads each way. */
+  /** The readers of each direction after a 101. */
   #switched:
     | { readonly entry: Entry; readonly readers?: readonly [WebSocketReader, WebSocketReader] }
     | undefined
   #events: EventsReader | undefined
   #shownAt = 0
-  /** When the bytes came that are read now. */
+  /** The time of the bytes that are read now. */
   #now = 0
-  /** The next request is not to be captured, or what came is no HTTP. */
+  /** The next request is not to be captured, or what came is not HTTP. */
   isOver = false
 
   constructor(room: Capture, place: Place, replayOf: number | undefined) {
     this.#room = room
     this.#place = place
     this.#replayOf = replayOf
-    const part = (way: Way): BodyPart => {
-      const framer = new BodyFramer(
-        (bytes, start, end) => this.#payload(way, bytes, start, end),
-        (bytes, start, end) => {
-          body.tail = joined([body.tail, bytes.subarray(start, end)])
-        },
-      )
-      const body: BodyPart = { framer, tail: NOTHING, kept: undefined, isOfKnownLength: false }
-      return body
-    }
-    this.#bodies = [part(TO_APP), part(FROM_APP)]
-    this.#bodies[FROM_APP].framer.isTolerant = true
+    const payload =
+      (way: Way): Payload =>
+      (bytes, start, end) =>
+        this.#payload(way, bytes, start, end)
+    const trailer =
+      (way: Way): Payload =>
+      (bytes, start, end) => {
+        const direction = this.#directions[way]
+        direction.tail = joined([direction.tail, bytes.subarray(start, end)])
+      }
+    const fresh = { tail: NOTHING, kept: undefined }
+    this.#directions = [
+      { reader: new RequestReader(payload(TO_APP), trailer(TO_APP)), ...fresh },
+      { reader: new ResponseReader(true, payload(FROM_APP), trailer(FROM_APP)), ...fresh },
+    ]
   }
 
   // ── Bytes ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -98,44 +91,25 @@ export class HttpReader {
   #takeRequest(bytes: Uint8Array, at: number): void {
     let from = 0
     while (from < bytes.length && !this.isOver) {
-      const { framer } = this.#bodies[TO_APP]
-      if (!framer.complete) {
-        const next = this.#feed(TO_APP, bytes, from)
-        if (next < 0) return this.lose(at)
-        from = next
-        if (framer.complete) this.#requestEnded(at)
+      const { reader } = this.#directions[TO_APP]
+      if (!reader.isComplete) {
+        from = reader.body.feed(bytes, from, bytes.length)
+        if (from < 0) return this.lose(at)
+        if (reader.isComplete) this.#requestEnded(at)
         continue
       }
       if (this.#upgrade !== undefined) return this.#keepEarly(bytes.subarray(from), at)
-      if (this.#partial[TO_APP].length === 0 && !this.#room.takesRequest(at, this.#replayOf !== undefined)) {
-        // What waits for its answer still gets it from the server's report, without bytes.
+      if (reader.begunBytes === 0 && !this.#room.takesRequest(at, this.#replayOf !== undefined)) {
+        // A request that waits for its response still gets it from the server's report, without bytes.
         if (this.#waiting.length > 0) this.lose(at)
         this.isOver = true
         return
       }
-      const next = this.#readRequestHead(bytes, from, at)
-      if (next < 0) return this.lose(at)
-      if (next === 0) return
-      from = next
+      from = reader.readHead(bytes, from, bytes.length, HEAD_LIMITS)
+      if (from < 0) return this.lose(at)
+      if (from === 0) return
+      this.#beginRequest(reader.head, at)
     }
-  }
-
-  /** Index behind the head in `bytes`; 0: the head goes on; -1: it is invalid. */
-  #readRequestHead(bytes: Uint8Array, from: number, at: number): number {
-    const before = this.#partial[TO_APP]
-    const whole = before.length === 0 ? bytes : joined([before, bytes.subarray(from)])
-    const start = before.length === 0 ? from : 0
-    const head = this.#requestHead
-    head.reset()
-    const end = parseRequestHead(head, whole, start, whole.length, HEAD_LIMITS)
-    if (end < 0) return -1
-    if (end === 0) {
-      this.#partial[TO_APP] = copyOf(whole, start)
-      return 0
-    }
-    this.#partial[TO_APP] = NOTHING
-    this.#beginRequest(head, at)
-    return before.length === 0 ? end : end - before.length + from
   }
 
   #beginRequest(head: RequestHead, at: number): void {
@@ -150,11 +124,11 @@ export class HttpReader {
     entry.isProbe = isProbe(head, this.#place, this.#replayOf)
     this.#asking = entry
     this.#waiting.push(entry)
-    this.#beginBody(TO_APP, entry.requestBody, head.body, head.contentLength)
+    this.#beginBody(TO_APP, entry.requestBody)
     if (head.upgrade !== '') this.#upgrade = { entry, early: [], earlyBytes: 0 }
     store.grew(entry, entry.requestHead.length)
     this.#room.began(entry)
-    if (this.#bodies[TO_APP].framer.complete) this.#requestEnded(at)
+    if (this.#directions[TO_APP].reader.isComplete) this.#requestEnded(at)
     store.changed(entry)
   }
 
@@ -174,41 +148,24 @@ export class HttpReader {
     let from = 0
     while (from < bytes.length && !this.isOver) {
       if (this.#switched !== undefined) return this.#takeSwitched(FROM_APP, bytes.subarray(from))
-      const { framer } = this.#bodies[FROM_APP]
-      if (!framer.complete) {
-        const next = this.#feed(FROM_APP, bytes, from)
-        if (next < 0) return this.#loseAnswer(framer.fault, at)
-        from = next
-        if (framer.complete) this.#answerEnded(at)
+      const { reader } = this.#directions[FROM_APP]
+      const { body } = reader
+      if (!body.complete) {
+        from = body.feed(bytes, from, bytes.length)
+        if (from < 0) return this.#loseAnswer(body.fault, at)
+        if (body.complete) this.#answerEnded(at)
         else this.#show(at)
         continue
       }
       const [entry] = this.#waiting
-      // An answer without a request: a connection that says 408 before it closes.
+      // A response without a request: a connection that says 408 before it closes.
       if (entry === undefined || entry.endMark !== undefined) return this.lose(at)
-      entry.answerStartMark ??= at
-      const next = this.#readAnswerHead(entry, bytes, from, at)
-      if (next < 0) return this.#loseAnswer(this.#responseHead.fault, at)
-      if (next === 0) return
-      from = next
+      entry.responseStartMark ??= at
+      from = reader.readHead(bytes, from, bytes.length, HEAD_LIMITS, entry.method)
+      if (from < 0) return this.#loseAnswer(reader.head.fault, at)
+      if (from === 0) return
+      this.#beginAnswer(entry, reader.head, at)
     }
-  }
-
-  #readAnswerHead(entry: Entry, bytes: Uint8Array, from: number, at: number): number {
-    const before = this.#partial[FROM_APP]
-    const whole = before.length === 0 ? bytes : joined([before, bytes.subarray(from)])
-    const start = before.length === 0 ? from : 0
-    const head = this.#responseHead
-    head.reset()
-    const end = parseResponseHead(head, whole, start, whole.length, HEAD_LIMITS, entry.method)
-    if (end < 0) return -1
-    if (end === 0) {
-      this.#partial[FROM_APP] = copyOf(whole, start)
-      return 0
-    }
-    this.#partial[FROM_APP] = NOTHING
-    this.#beginAnswer(entry, head, at)
-    return before.length === 0 ? end : end - before.length + from
   }
 
   #beginAnswer(entry: Entry, head: ResponseHead, at: number): void {
@@ -217,12 +174,12 @@ export class HttpReader {
     if (head.status < 200 && head.status !== 101) {
       if (entry.interim.length < MAX_INTERIM) entry.interim.push(bytes)
       else entry.isIncomplete = true
-      entry.answerStartMark = undefined
+      entry.responseStartMark = undefined
       return store.grew(entry, bytes.length)
     }
     entry.status = head.status
     entry.reason = head.reason
-    entry.answerHead = bytes
+    entry.responseHead = bytes
     store.grew(entry, bytes.length)
     if (head.status === 101) return this.#switch(entry, head, at)
     this.#leaveUpgrade(at)
@@ -233,8 +190,8 @@ export class HttpReader {
       const { maxBodyBytes } = store.bounds
       if (isPlain) this.#events = new EventsReader(maxBodyBytes, frame => this.#frame(entry, FROM_APP, frame))
     }
-    this.#beginBody(FROM_APP, entry.answerBody, head.body, head.contentLength)
-    if (this.#bodies[FROM_APP].framer.complete) this.#answerEnded(at)
+    this.#beginBody(FROM_APP, entry.responseBody)
+    if (this.#directions[FROM_APP].reader.body.complete) this.#answerEnded(at)
     else store.changed(entry)
   }
 
@@ -242,10 +199,10 @@ export class HttpReader {
     const entry = this.#waiting[0]
     if (entry === undefined) return
     entry.endMark = at
-    entry.answerBody.isComplete = true
+    entry.responseBody.isComplete = true
     this.#events = undefined
-    entry.answerTrailers = this.#takeTrailers(FROM_APP)
-    this.#room.store.grew(entry, entry.answerTrailers.length)
+    entry.responseTrailers = this.#takeTrailers(FROM_APP)
+    this.#room.store.grew(entry, entry.responseTrailers.length)
     if (entry.requestEndMark !== undefined) this.#finish(entry)
   }
 
@@ -257,30 +214,24 @@ export class HttpReader {
 
   // ── Bodies ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-  #beginBody(way: Way, kept: KeptBytes, kind: BodyKind, length: number): void {
-    const body = this.#bodies[way]
-    body.framer.begin(kind, length)
-    body.tail = NOTHING
-    body.kept = kept
-    body.isOfKnownLength = kind === 'length'
-  }
-
-  #feed(way: Way, bytes: Uint8Array, from: number): number {
-    return this.#bodies[way].framer.feed(bytes, from, bytes.length)
+  #beginBody(way: Way, kept: KeptBytes): void {
+    const direction = this.#directions[way]
+    direction.tail = NOTHING
+    direction.kept = kept
   }
 
   /** The lines of the trailers of a body that is complete, each with its line end. */
   #takeTrailers(way: Way): Uint8Array {
-    const body = this.#bodies[way]
-    const { tail } = body
-    body.tail = NOTHING
+    const direction = this.#directions[way]
+    const { tail } = direction
+    direction.tail = NOTHING
     // A blank line is behind them.
     return tail.length > 2 ? tail.subarray(0, tail.length - 2) : NOTHING
   }
 
   #payload(way: Way, bytes: Uint8Array, start: number, end: number): void {
     const entry = way === TO_APP ? this.#asking : this.#waiting[0]
-    const { kept } = this.#bodies[way]
+    const { kept } = this.#directions[way]
     if (entry === undefined || kept === undefined) return
     const { store } = this.#room
     const maxBytes = entry.isDropped ? 0 : store.bounds.maxBodyBytes
@@ -290,15 +241,14 @@ export class HttpReader {
 
   /** Bytes of a body whose length is known and of which enough is kept. */
   unseenBytes(way: Way): number {
-    const { framer, kept, isOfKnownLength } = this.#bodies[way]
-    const isKept = isOfKnownLength && !framer.complete && kept?.isCut === true
-    // The last byte is seen: what ends there is done in one place.
-    return isKept && this.#events === undefined ? Math.max(0, framer.leftBytes - 1) : 0
+    const { reader, kept } = this.#directions[way]
+    // The last byte is seen: what ends there is done in one place. Without a known length none are left.
+    return kept?.isCut === true && this.#events === undefined ? Math.max(0, reader.body.leftBytes - 1) : 0
   }
 
   passed(way: Way, count: number, at: number): void {
-    const { framer, kept } = this.#bodies[way]
-    framer.skip(count)
+    const { reader, kept } = this.#directions[way]
+    reader.body.skip(count)
     kept?.skip(count)
     if (way === FROM_APP) this.#show(at)
   }
@@ -370,11 +320,11 @@ export class HttpReader {
 
   // ── The end ────────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** FIN of either side. */
+  /** Called for FIN of either side. */
   ended(way: Way, at: number): void {
-    if (way === FROM_APP && this.#switched === undefined && !this.#bodies[FROM_APP].framer.complete) {
-      if (this.#bodies[FROM_APP].framer.ended()) this.#answerEnded(at)
-    }
+    const { body } = this.#directions[FROM_APP].reader
+    if (way === FROM_APP && this.#switched === undefined && !body.complete && body.ended())
+      this.#answerEnded(at)
   }
 
   closed(at: number, code: ErrorCode | undefined): void {
@@ -395,7 +345,7 @@ export class HttpReader {
     }
   }
 
-  /** The app's answer is invalid, and the server refuses it, too. */
+  /** The app's response is invalid, and the server refuses it as well. */
   #loseAnswer(fault: string, at: number): void {
     const [entry] = this.#waiting
     if (entry !== undefined) {
@@ -430,7 +380,7 @@ function isProbe(head: RequestHead, { serverProbe }: Place, replayOf: number | u
   return head.header(PROBE_HEADER) === serverProbe
 }
 
-/** As the server wrote it: the first of X-Forwarded-For. */
+/** Returns the visitor as the server wrote it: the first of X-Forwarded-For. */
 function visitorOf(head: RequestHead): string | undefined {
   return head.header('x-forwarded-for')?.split(',')[0]?.trim() || undefined
 }

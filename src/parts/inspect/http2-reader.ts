@@ -18,14 +18,14 @@ import { HEAD_LIMITS, HttpReader } from './http-reader.ts'
 export const MAX_STREAMS = 100
 /** The server bounds heads before they come here. */
 const MAX_CONTINUATIONS = 1_024
-/** Room for the lines of an upgrade. */
+/** The room for the lines of an upgrade. */
 const UPGRADE_BYTES = 256
 /** Stands for the key of a WebSocket, which HTTP/2 does not have. */
 const KEY = 'AAAAAAAAAAAAAAAAAAAAAA=='
 const LAST_CHUNK = ascii('0\r\n\r\n')
 const CRLF = ascii('\r\n')
 
-/** One message each way, as text for a reader. */
+/** A message in each direction, as text for a reader. */
 interface Exchange {
   readonly reader: HttpReader
   method: string
@@ -41,7 +41,7 @@ export class Http2Reader {
   readonly #exchanges = new Map<number, Exchange>()
   readonly #decoders: readonly [FrameDecoder, FrameDecoder]
   #at = 0
-  /** What came is no HTTP/2. */
+  /** Whether the bytes are not HTTP/2. */
   isOver = false
 
   constructor(room: Capture, place: Place) {
@@ -73,7 +73,7 @@ export class Http2Reader {
 
   passed(): void {}
 
-  /** What is under way is shown without its end. */
+  /** Ends the open exchanges without their rest. */
   lose(at: number): void {
     for (const { reader } of this.#exchanges.values()) reader.lose(at)
     this.#exchanges.clear()

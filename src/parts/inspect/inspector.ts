@@ -23,20 +23,20 @@ import { Slices } from './wait.ts'
 /** A tunnel of the client, as the inspector knows it. */
 export interface Inspected {
   readonly kind: TunnelKind
-  /** As granted last; what was wished for before that. */
+  /** The name as granted last; before that the wished one. */
   tunnel: string
   url: string
   /** The value of the header by which the server marks its probes of the app. */
   serverProbe: string | undefined
   readonly service: string
   readonly webhooks: readonly VerifySettings[]
-  /** By label, without a tap: for replays. */
+  /** The origins by label, without a tap: for replays. */
   readonly origins: ReadonlyMap<string, Origin>
 }
 
-/** Its page and API. */
+/** A running page and API. */
 export interface Desk {
-  /** `http://127.0.0.1:4040` */
+  /** The URL, such as `http://127.0.0.1:4040`. */
   readonly url: string
   readonly token: string
   close(): void
@@ -49,9 +49,9 @@ export class Inspector extends Events<{ closed: undefined; failed: TunnelError }
   readonly reports: Reports
   readonly tunnels: ReadonlySet<Inspected>
   readonly startedAt: Date = new Date()
-  /** Nothing comes any more, until the client connects again. */
+  /** Whether nothing is captured until the client connects again. */
   isClosed = false
-  /** Where page and API are, while they are. */
+  /** The page and API, while they are open. */
   #desk: Desk | undefined
   #file: StoreFile | undefined
 
@@ -70,7 +70,7 @@ export class Inspector extends Events<{ closed: undefined; failed: TunnelError }
     this.reports = new Reports(this.store, this.capture)
   }
 
-  /** Opens page and API, unless the options say not to. Rejects with `PORT_IN_USE` and `INSPECT_STORE_FAILED`. */
+  /** Opens page and API, unless the options say not to. Rejects with `PORT_IN_USE` and `STORE_FAILED`. */
   async open(): Promise<void> {
     this.isClosed = false
     await this.#openFile()
@@ -86,7 +86,7 @@ export class Inspector extends Events<{ closed: undefined; failed: TunnelError }
     this.#file = await Loaded.open(path, this.store, error => this.emit('failed', error))
   }
 
-  /** With the token behind `#`; `undefined`: it has no page. */
+  /** The URL with the token behind `#`. `undefined` without a page. */
   get url(): string | undefined {
     return this.#desk && `${this.#desk.url}/#${this.#desk.token}`
   }
@@ -95,7 +95,7 @@ export class Inspector extends Events<{ closed: undefined; failed: TunnelError }
     return filter.matches(rowOf(entry), part => partOf(entry, part, this.settings.secrets))
   }
 
-  /** Those that the filter matches. Bodies take time: what visitors send goes between. */
+  /** Yields the entries that match the filter. Bodies take time: what visitors send goes between. */
   async *matching(filter: Filter, entries: Iterable<Entry>, signal: AbortSignal): AsyncGenerator<Entry> {
     const slices = new Slices()
     for (const entry of entries) {
@@ -120,7 +120,7 @@ export class Inspector extends Events<{ closed: undefined; failed: TunnelError }
     return await sendAgain(this.capture, entry, origin, bytes)
   }
 
-  /** Of the service, as the client reaches it: for exports. */
+  /** Returns the URL of the service, as the client reaches it, for exports. */
   urlOf(entry: Entry): string {
     const origin = this.#inspectedOf(entry)?.origins.get(entry.place.service)
     return origin?.url ?? `http://${entry.place.service || 'localhost'}`
@@ -141,19 +141,19 @@ export class Inspector extends Events<{ closed: undefined; failed: TunnelError }
       : verdictOf(provider, secrets, signed, { now, toleranceS })
   }
 
-  /** What the signature of a replay is made with; `undefined`: none is. */
+  /** Returns the signer of a replay. `undefined` for none. */
   #signerOf(entry: Entry, edit: Edit | undefined, resign: boolean | undefined): Signer | undefined {
     const verify = this.#webhookAt(entry, edit?.path ?? entry.path)
     const secret = verify?.secrets[0]
     if (resign === true && secret === undefined)
       throw new TunnelError('REPLAY_IMPOSSIBLE', 'It is no webhook whose secret this client has (verify).')
-    // One that was refused for its signature fails again, unless it is asked for.
+    // A webhook that was refused for its signature fails again, unless a new signature is wanted.
     const isWanted = resign ?? entry.verified?.isValid === true
     if (!isWanted || verify === undefined || secret === undefined) return undefined
     return request => signed(verify.provider, request, { secret, now: Math.floor(Date.now() / 1_000) })
   }
 
-  /** What is known of webhooks that come to this path; `undefined`: none do. */
+  /** Returns the webhook settings for this path. `undefined` for none. */
   #webhookAt(entry: Entry, path: string): VerifySettings | undefined {
     return this.#inspectedOf(entry)?.webhooks.find(one => one.matches(path))
   }
@@ -190,7 +190,7 @@ export class Inspector extends Events<{ closed: undefined; failed: TunnelError }
     }
   }
 
-  /** Page and API end; what is kept stays, for the next connection of the client. */
+  /** Closes page and API; stored entries stay for the next connection of the client. */
   close(): void {
     this.capture.close()
     this.isClosed = true

@@ -1,4 +1,4 @@
-// JSON as it was sent: its numbers digit by digit, its names in their order and as often as they came. JSON.parse keeps none of it.
+// JSON as it was sent: its numbers digit by digit, its names in their order and as often as they occur. JSON.parse keeps none of it.
 
 /** A value. `raw`: its text; of an array or an object empty. */
 export interface JsonNode {
@@ -10,13 +10,13 @@ export interface JsonNode {
 }
 
 export interface JsonEntry {
-  /** With its quotes; `undefined` in an array. */
+  /** The name with its quotes. `undefined` in an array. */
   readonly name?: string
   readonly value: JsonNode
 }
 
 export interface JsonFault {
-  /** Index of the character. */
+  /** The index of the character. */
   readonly at: number
   /** A comma, a value, … */
   readonly expected: string
@@ -25,11 +25,14 @@ export interface JsonFault {
 interface Open {
   readonly node: { -readonly [Key in keyof JsonNode]: JsonNode[Key] } & { readonly entries: JsonEntry[] }
   name: string | undefined
-  /** What may come now. */
+  /** The tokens that may come now. */
   wants: 'value' | 'value or end' | 'name' | 'name or end' | 'colon' | 'comma or end'
 }
 
-/** What is there of a text that was cut is a tree, too: `mayBeCut`. Nesting is no matter: nothing here calls itself. */
+/**
+ * Parses JSON without recursion. `mayBeCut`: a truncated text also gives a tree. Nesting is no matter: nothing here calls
+ * itself.
+ */
 export function parseJson(text: string, mayBeCut = false): JsonNode | JsonFault {
   const open: Open[] = []
   let root: JsonNode | undefined
@@ -89,7 +92,7 @@ export function parseJson(text: string, mayBeCut = false): JsonNode | JsonFault 
   }
 }
 
-/** Of a text that ended within them. */
+/** Closes the nodes of a truncated text. */
 function cutRoot(open: readonly Open[]): JsonNode {
   for (const [index, { node }] of open.entries()) {
     node.isCut = true
@@ -113,7 +116,7 @@ export function isJsonFault(one: JsonNode | JsonFault): one is JsonFault {
   return 'expected' in one
 }
 
-/** With a line for each value, every token as it was sent; `undefined`: this is no JSON. */
+/** Returns the text with a line for each value, every token unchanged. `undefined` if it is not JSON. */
 export function formatJson(text: string): string | undefined {
   const root = parseJson(text)
   if (isJsonFault(root)) return undefined
@@ -148,7 +151,7 @@ export interface Token {
   /** A sign stands for itself; `bad`: this is none, or only the begin of one when it reaches to the end of the text. */
   readonly kind: '{' | '}' | '[' | ']' | ',' | ':' | 'string' | 'number' | 'literal' | 'end' | 'bad'
   readonly from: number
-  /** Behind its last character. */
+  /** The index after its last character. */
   readonly to: number
 }
 
@@ -163,7 +166,7 @@ export function tokenAt(text: string, at: number): Token {
   const from = endOf(BLANK, text, at)
   const first = text[from]
   if (first === undefined) return { kind: 'end', from, to: from }
-  // One of the signs, as the type lists them.
+  // The sign is one of the type's list.
   if (SIGNS.includes(first)) return { kind: first as '{', from, to: from + 1 }
   if (first === '"') return stringAt(text, from)
   const number = endOf(NUMBER, text, from)
@@ -191,7 +194,7 @@ function stringAt(text: string, from: number): Token {
   return { kind: 'bad', from, to: text.length }
 }
 
-/** Where the pattern ends that begins at `at`; `at`: it does not. */
+/** Returns where the pattern that begins at `at` ends; `at` if it does not match. */
 function endOf(pattern: RegExp, text: string, at: number): number {
   pattern.lastIndex = at
   return pattern.test(text) ? pattern.lastIndex : at

@@ -36,7 +36,7 @@ const row: Readonly<Record<string, Json>> = {
   isProbe: flag,
   visitor: text,
   requestBody: ref('Kept'),
-  answerBody: ref('Kept'),
+  responseBody: ref('Kept'),
   type: text,
   times: ref('Times'),
   frames: record({ ...kept, total: count, kept: count }),
@@ -81,14 +81,14 @@ const schemas: Readonly<Record<string, Json>> = {
       ...row,
       request: ref('Message'),
       interim: list(text),
-      answer: ref('Message'),
+      response: ref('Message'),
       websocket: record({ protocol: text, isCompressed: flag }),
       explanation: text,
       replayable: { description: 'true, or the code that says why not', type: ['boolean', 'string'] },
     },
     ...optionalOfRow,
     'request',
-    'answer',
+    'response',
     'websocket',
   ),
   Frame: record(
@@ -170,7 +170,7 @@ const schemas: Readonly<Record<string, Json>> = {
     b: ref('ExchangeRow'),
     verdict,
     request: ref('MessageDiff'),
-    answer: ref('MessageDiff'),
+    response: ref('MessageDiff'),
   }),
   WaitRequest: record(
     { filter: text, timeoutMs: { type: 'integer', minimum: 1, maximum: 600_000 }, after: text },
@@ -208,7 +208,7 @@ interface Operation {
   readonly parameters?: readonly Json[]
   readonly body?: Json
   readonly ok: Json
-  /** Without the token. */
+  /** Whether it needs no token. */
   readonly isOpen?: boolean
 }
 
@@ -234,7 +234,7 @@ const bytes = (part: string): Operation => ({
   },
 })
 
-/** What the API offers: the one list of its operations, which the tests compare with the routes. */
+/** The operations of the API: the one list, which the tests compare with the routes. */
 export const OPEN_API: Json = {
   openapi: '3.1.0',
   info: {
@@ -294,7 +294,7 @@ export const OPEN_API: Json = {
       delete: operation({ summary: 'Forgets one', parameters: [id], ok: json(record({ removed: count })) }),
     },
     '/exchanges/{id}/request.body': { get: operation(bytes('body of the request')) },
-    '/exchanges/{id}/answer.body': { get: operation(bytes('body of the answer')) },
+    '/exchanges/{id}/response.body': { get: operation(bytes('body of the answer')) },
     '/exchanges/{id}/frames': {
       get: operation({
         summary: 'WebSocket messages or server-sent events, oldest first',

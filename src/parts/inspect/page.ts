@@ -1,9 +1,9 @@
 // The page of the inspector: one file without anything to fetch but its own API.
 
-/** One file, and what it may do. */
+/** The page as one file, with its policy. */
 export interface InspectorPage {
   readonly html: string
-  /** Content-Security-Policy: nothing but its own script and style, by their hashes, and its own API. */
+  /** The Content-Security-Policy: only its own script and style, by their hashes, and its own API. */
   readonly policy: string
 }
 

@@ -1,4 +1,4 @@
-// What programs read of an inspector: exchanges as they end, and the wait for one.
+// The reading side of an inspector for programs: exchanges as they end, and the wait for one.
 
 import type { Watched } from '../../client/contracts/part.ts'
 import type { Exchange, SeenMessage, WaitOptions } from '../../client/contracts/watching.ts'
@@ -13,10 +13,10 @@ import { MAX_WAIT_MS, waitForExchange } from './wait.ts'
 
 const REVEALING: Showing = { secrets: new Set(), reveals: true }
 const DEFAULT_TIMEOUT_MS = 30_000
-/** What came instead, as a message of a wait that was in vain names it. */
+/** The maximum number of other requests that the message of a failed wait names. */
 const MAX_NAMED = 5
 
-/** Until the inspector closes, or the tunnel. */
+/** Yields exchanges until the inspector or the tunnel closes. */
 export async function* exchangesOf(
   inspector: Inspector,
   { tunnel, over }: Watched,
@@ -56,7 +56,7 @@ export async function* exchangesOf(
   }
 }
 
-/** Which filters an entry was the result of. */
+/** The filters that an entry was the result of. */
 const taken = new WeakMap<Entry, Set<string>>()
 
 export async function waitFor(
@@ -100,26 +100,29 @@ export function exchangeOf(entry: Entry): Exchange {
   return {
     ...rowOf(entry),
     request: entry.requestHead.length > 0 ? messageOf(entry, 'request') : undefined,
-    answer: entry.answerHead.length > 0 ? messageOf(entry, 'answer') : undefined,
+    response: entry.responseHead.length > 0 ? messageOf(entry, 'response') : undefined,
     messages: [...entry.frames],
   }
 }
 
-function messageOf(entry: Entry, side: 'request' | 'answer'): SeenMessage {
+function messageOf(entry: Entry, side: 'request' | 'response'): SeenMessage {
   const isRequest = side === 'request'
-  const body = isRequest ? entry.requestBody : entry.answerBody
-  const fields = fieldsOf(isRequest ? entry.requestHead : entry.answerHead, REVEALING)
+  const body = isRequest ? entry.requestBody : entry.responseBody
+  const fields = fieldsOf(isRequest ? entry.requestHead : entry.responseHead, REVEALING)
   const text = () => {
     if (body.isCut) throw new TunnelError('BODY_TRUNCATED')
     const content = contentOf(entry, side, true)
     if (content.fault !== undefined)
       throw new TunnelError('BODY_TRUNCATED', `The body cannot be decoded: ${content.fault}.`)
-    return textOfContent(content, headerOf(isRequest ? entry.requestHead : entry.answerHead, 'content-type'))
+    return textOfContent(
+      content,
+      headerOf(isRequest ? entry.requestHead : entry.responseHead, 'content-type'),
+    )
   }
   return {
     headers: new Headers(fields.map(({ name, value }): [string, string] => [name, value])),
     fields,
-    trailers: trailersOf(isRequest ? entry.requestTrailers : entry.answerTrailers, REVEALING),
+    trailers: trailersOf(isRequest ? entry.requestTrailers : entry.responseTrailers, REVEALING),
     bytes: body.bytes,
     isCut: body.isCut,
     text,

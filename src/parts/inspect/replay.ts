@@ -4,17 +4,16 @@ import type { Origin } from '../../client/origins/origin.ts'
 import { TunnelError } from '../../errors.ts'
 import { type Edit, MASK } from '../../exchange.ts'
 import { ascii, joined, latin1 } from '../../http/characters.ts'
-import { parseRequestHead, RequestHead } from '../../http/head.ts'
+import { RequestHead, readWhole } from '../../http/head.ts'
 import type { Socket, SocketHandler } from '../../socket.ts'
 import type { SignatureHeaders, Signed } from '../webhooks/signatures.ts'
 import type { Capture } from './capture.ts'
 import type { Entry } from './entry.ts'
 import { unmaskedForm } from './form-secrets.ts'
-import { HEAD_LIMITS } from './http-reader.ts'
 import { fieldsOf, headerOf } from './secrets.ts'
 import { whyNotReplayable } from './view.ts'
 
-/** Longest wait for the end of an answer. A stream that goes on is cut then; what came of it is kept. */
+/** The longest wait for the end of a response. A stream that goes on is cut then; what came of it is kept. */
 const ANSWER_TIMEOUT_MS = 60_000
 
 /** Headers of a fresh signature. */
@@ -66,7 +65,7 @@ export function replayBytes(entry: Entry, edit: Edit = {}, sign?: Signer): Uint8
   const parsed = new RequestHead()
   const isRequest =
     !/[^\0-\xff]/.test(text) &&
-    parseRequestHead(parsed, head, 0, head.length, HEAD_LIMITS) === head.length &&
+    readWhole(parsed, head) &&
     // A line end, or a colon in a name, makes lines that the edit does not show.
     parsed.method === method &&
     parsed.target === target &&

@@ -1,4 +1,5 @@
-// What only the server knows of exchanges, put to the entries that the capture made: refusals, codes, and who the visitor is.
+// The facts about exchanges that only the server knows, added to the entries that the capture made: refusals, codes, and who
+// the visitor is.
 
 import type { RequestSeen, ResponseSeen, VisitorGone, VisitorSeen } from '../../client/carriers/connection.ts'
 import { ERRORS, type ErrorCode } from '../../errors.ts'
@@ -15,7 +16,7 @@ const MAX_PATH_CHARS = 8_192
 export class Reports {
   readonly #store: ExchangeStore
   readonly #capture: Capture
-  /** Those whose bytes have not come yet, by what they ask for, the oldest first. */
+  /** The reports without bytes yet, by the request, the oldest first. */
   readonly #unmatched = new Map<string, RequestSeen[]>()
   readonly #entries = new Map<number, Entry>()
   readonly #reported = new Map<number, { readonly report: RequestSeen; readonly at: number }>()
@@ -29,7 +30,7 @@ export class Reports {
     this.#capture = capture
   }
 
-  /** A report of a request that is on its way here. */
+  /** A report of a request that is in transit here. */
   requested(report: RequestSeen): void {
     if (this.#reported.size >= MAX_WAITING) this.forget()
     this.#capture.sampler.saw(1, performance.now())
@@ -61,9 +62,9 @@ export class Reports {
     this.#entries.set(report.id, entry)
   }
 
-  /** Its exchange is over at the server. */
+  /** Called when the exchange is over at the server. */
   responded(report: ResponseSeen): void {
-    // What of it is here is read first, so that its entry is known.
+    // Its bytes that are here are read first, so that its entry is known.
     this.#capture.flush()
     const reported = this.#reported.get(report.id)
     this.#reported.delete(report.id)
@@ -89,7 +90,7 @@ export class Reports {
     this.#store.changed(entry)
   }
 
-  /** It failed before a byte of it came to the origin. */
+  /** Adds a row for a request that failed before a byte of it came to the origin. */
   #row(request: RequestSeen, { error, status }: ResponseSeen, at: number): void {
     this.#refused({ ...request, status, code: error ?? 'INTERNAL' }, at)
   }
@@ -121,7 +122,7 @@ export class Reports {
     this.#store.changed(entry)
   }
 
-  /** One that never got a connection must not be taken for the next one. */
+  /** Forgets a visitor that never got a connection, so that the next one is not mistaken for it. */
   visitorLeft({ id }: VisitorGone): void {
     for (const [tunnel, waiting] of this.#visitors) {
       const gone = waiting.find(one => one.id === id)

@@ -1,6 +1,6 @@
 // Decides which requests are captured when more come than a person can read.
 
-/** How long after the last request too many it samples: short breaks in a flood do not end it. */
+/** The time in milliseconds after the last request too many in which it samples: short breaks in a flood do not end it. */
 const CALM_MS = 2_000
 
 export class Sampler {
@@ -9,13 +9,13 @@ export class Sampler {
   #tokens: number
   #filledAt: number
   #lastExcessAt = Number.NEGATIVE_INFINITY
-  /** Requests seen in the second that began at `#secondAt`, captured or not. */
+  /** Requests seen in the second that started at `#secondAt`, captured or not. */
   #seen = 0
   #secondAt: number
   /** Requests that were not captured. */
   skipped = 0
 
-  /** `rate`: requests a second behind a burst; 0: all of them. */
+  /** Makes a sampler. `rate` is the number of requests per second after a burst; 0 for all. */
   constructor(rate: number, burst: number, now: number) {
     this.#rate = rate
     this.#burst = burst
@@ -44,7 +44,7 @@ export class Sampler {
     return false
   }
 
-  /** So many came, here or where the inspector cannot see them. */
+  /** Counts requests, here or where the inspector cannot see them. */
   saw(count: number, now: number): void {
     if (now - this.#secondAt >= 1_000) {
       this.#secondAt = now

@@ -3,9 +3,9 @@
 import { type Field, MASK } from '../../exchange.ts'
 import { latin1 } from '../../http/characters.ts'
 
-/** How secrets of an answer are shown. */
+/** The sign-in method which secrets of a response are shown. */
 export interface Showing {
-  /** Lower-case names. */
+  /** The names in lower case. */
   readonly secrets: ReadonlySet<string>
   readonly reveals: boolean
 }
@@ -54,7 +54,7 @@ function fieldOf(line: string, { secrets, reveals }: Showing): Field | undefined
 
 const REVEALING: Showing = { secrets: new Set(), reveals: true }
 
-/** First value of a field of a head; empty without one. `name` is lower-case. */
+/** Returns the first value of a field of a head. Empty without one. `name` is lower-case. */
 export function headerOf(head: Uint8Array, name: string): string {
   if (head.length === 0) return ''
   return fieldsOf(head, REVEALING).find(field => field.name.toLowerCase() === name)?.value ?? ''

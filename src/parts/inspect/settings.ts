@@ -1,27 +1,27 @@
-// What the inspector works with, from its options.
+// The settings of the inspector, from its options.
 
 import type { InspectOptions } from '../../client/options.ts'
 import { TunnelError } from '../../errors.ts'
 import type { Bounds } from '../../exchange.ts'
 
-/** With every default in place. */
+/** The settings with all defaults. */
 export interface InspectSettings extends Bounds {
-  /** Lower-case. */
+  /** The names in lower case. */
   readonly secrets: ReadonlySet<string>
-  /** `first`: it and the next ones, until one is free. */
+  /** The port. `first`: it and the next ones, until one is free. */
   readonly port: number | { readonly first: number } | undefined
   readonly store: string | undefined
 }
 
-/** Header fields, and the field of forms and JSON that must not be in a bug report. */
+/** The header fields, and the fields of forms and JSON that must not be in a bug report. */
 const SECRETS = ['authorization', 'proxy-authorization', 'cookie', 'set-cookie', 'password']
 
-/** Where developers look for it. */
+/** The port where developers look for it. */
 const FIRST_PORT = 4_040
 
 const MIN_MEMORY_BYTES = 1_048_576
 
-/** `undefined`: off. Throws `OPTION_INVALID`. */
+/** Returns the settings. `undefined` for off. Throws `OPTION_INVALID`. */
 export function inspectSettings(option: boolean | InspectOptions | undefined): InspectSettings | undefined {
   if (option === undefined || option === false) return undefined
   const given = option === true ? {} : option

@@ -6,12 +6,12 @@ import { TunnelError } from '../../errors.ts'
 import { Entry, KeptBytes } from './entry.ts'
 import type { ExchangeStore } from './store.ts'
 
-/** Changes are gathered for so long, then written in one transaction: a crash loses no more. */
+/** Changes are gathered for this long, then written in one transaction: a crash loses no more. */
 const GATHER_MS = 200
-/** Version of the table: a file with another version is not read. */
+/** The version of the table: a file with another version is not read. */
 const VERSION = 1
 
-/** What of an entry is no bytes and no mark. */
+/** The fields of an entry that are neither bytes nor marks. */
 const PLAIN = [
   'kind',
   'state',
@@ -40,11 +40,11 @@ const PLAIN = [
   'isIncomplete',
   'startedAt',
 ] as const
-const MARKS = ['requestEndMark', 'answerStartMark', 'endMark'] as const
-const BYTES = ['requestHead', 'answerHead', 'requestTrailers', 'answerTrailers'] as const
-const BODIES = ['requestBody', 'answerBody'] as const
+const MARKS = ['requestEndMark', 'responseStartMark', 'endMark'] as const
+const BYTES = ['requestHead', 'responseHead', 'requestTrailers', 'responseTrailers'] as const
+const BODIES = ['requestBody', 'responseBody'] as const
 
-/** What is used of `node:sqlite`. */
+/** A statement of `node:sqlite`, as far as it is used. */
 interface Statement {
   run(...values: readonly (string | number | Uint8Array)[]): unknown
   all(): unknown[]
@@ -82,7 +82,7 @@ export class StoreFile {
     ]
   }
 
-  /** Gives the store what an earlier run has left. Rejects with `INSPECT_STORE_FAILED`. */
+  /** Gives the store what an earlier run has left. Rejects with `STORE_FAILED`. */
   static async open(
     path: string,
     store: ExchangeStore,
@@ -90,7 +90,7 @@ export class StoreFile {
   ): Promise<StoreFile> {
     const sqlite = await import('node:sqlite').catch((cause: unknown) => {
       const text = 'inspect.store needs the SQLite of the runtime, which Node has from 22.13 on.'
-      throw new TunnelError('INSPECT_STORE_FAILED', text, { cause })
+      throw new TunnelError('STORE_FAILED', text, { cause })
     })
     let database: Database | undefined
     try {
@@ -99,7 +99,7 @@ export class StoreFile {
       chmodSync(path, 0o600)
       // As declared above; its own types name more kinds of values.
       database = new sqlite.DatabaseSync(path) as unknown as Database
-      // In this process alone, and in one file: no other is left beside it.
+      // In this process alone, and in one file: no other is left next to it.
       database.exec(
         'pragma locking_mode = exclusive; pragma journal_mode = delete; pragma auto_vacuum = full',
       )
@@ -169,7 +169,7 @@ function fault(path: string, cause: unknown): TunnelError {
   const text = isLocked
     ? `${path} is in use by another session: give each a file of its own.`
     : `${path} ${why}`
-  return new TunnelError('INSPECT_STORE_FAILED', text.trim(), { cause })
+  return new TunnelError('STORE_FAILED', text.trim(), { cause })
 }
 
 function read(database: Database, store: ExchangeStore): void {
@@ -214,7 +214,7 @@ function rowOf(entry: Entry): (string | number | Uint8Array)[] {
       ...(entry.place.isHttp2 === true && { isHttp2: true }),
     },
     plain: Object.fromEntries(PLAIN.map(name => [name, entry[name]])),
-    // These times are of a clock that begins anew with each process.
+    // These times are of a clock that begins again with each process.
     marks: MARKS.map(name => (entry[name] === undefined ? null : entry[name] - entry.startMark)),
     bodies: BODIES.map(name => [entry[name].totalBytes, entry[name].isComplete]),
     memoryBytes: entry.memoryBytes,

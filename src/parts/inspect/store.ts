@@ -6,26 +6,26 @@ import type { Bounds, ExchangeKind, Frame } from '../../exchange.ts'
 import { Entry, type Place } from './entry.ts'
 
 export interface StoreEvents {
-  /** It is new, or something of it changed. */
+  /** Called when an entry is new or changed. */
   changed: Entry
-  /** It is over. */
+  /** Called when an entry has ended. */
   ended: Entry
   frame: { readonly entry: Entry; readonly frame: Frame }
   removed: readonly Entry[]
 }
 
-/** What a frame without content counts. */
+/** The size of a frame without content. */
 const FRAME_BYTES = 200
 
 export class ExchangeStore extends Events<StoreEvents> {
   readonly bounds: Bounds
-  /** By id, the oldest first. */
+  /** The entries by id, the oldest first. */
   readonly #entries = new Map<number, Entry>()
   #lastId = 0
   memoryBytes = 0
   frames = 0
   pinned = 0
-  /** Dropped because a bound was reached. */
+  /** The number of entries dropped because a bound was reached. */
   dropped = 0
 
   constructor(bounds: Bounds) {
@@ -37,7 +37,7 @@ export class ExchangeStore extends Events<StoreEvents> {
     return this.#entries.size
   }
 
-  /** Of visitors, and of the user: not a probe. */
+  /** The latest entry of visitors and of the user, without probes. */
   get latest(): Entry | undefined {
     return this.newestFirst().find(({ isProbe }) => !isProbe)
   }
@@ -61,7 +61,7 @@ export class ExchangeStore extends Events<StoreEvents> {
     return entry
   }
 
-  /** One of an earlier run. Their ids rise from call to call. */
+  /** Adds an entry of an earlier run. Their ids rise from call to call. */
   restore(entry: Entry): void {
     // The client was closed and connects again: it is here.
     if (this.#entries.has(entry.id)) return
@@ -82,7 +82,7 @@ export class ExchangeStore extends Events<StoreEvents> {
     this.#makeRoom(entry)
   }
 
-  /** The entry keeps so many bytes more. */
+  /** The entry keeps this many bytes more. */
   grew(entry: Entry, bytes: number): void {
     if (entry.isDropped || bytes === 0) return
     entry.memoryBytes += bytes
@@ -160,7 +160,7 @@ export class ExchangeStore extends Events<StoreEvents> {
     if (removed.length > 0) this.emit('removed', removed)
   }
 
-  /** What goes first: what is over before what goes on, and `newest` only when nothing else is left. */
+  /** Returns the entry that goes first: ended ones before open ones, and `newest` only if nothing else is left. */
   #oldest(newest: Entry): Entry | undefined {
     let open: Entry | undefined
     for (const entry of this.#entries.values()) {

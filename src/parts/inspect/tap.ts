@@ -19,10 +19,10 @@ export async function connectTapped(origin: Origin, handler: SocketHandler, flow
 }
 
 class TappedSocket implements Socket {
-  /** What the origin's connection calls. */
+  /** The handler that the origin's connection calls. */
   readonly handler: SocketHandler
   readonly #flow: Flow
-  /** Set before anything but events has the connection. */
+  /** The socket, set before anything but events has the connection. */
   inner!: Socket
   #isCut = false
 

@@ -26,8 +26,8 @@ export function rowOf(entry: Entry): ExchangeRow {
     isProbe: entry.isProbe,
     ...(entry.visitor !== undefined && { visitor: entry.visitor }),
     requestBody: keptOf(entry.requestBody),
-    answerBody: keptOf(entry.answerBody),
-    type: headerOf(entry.answerHead, 'content-type'),
+    responseBody: keptOf(entry.responseBody),
+    type: headerOf(entry.responseHead, 'content-type'),
     times: timesOf(entry),
     frames: {
       total: entry.totalFrames,
@@ -47,15 +47,15 @@ export function rowOf(entry: Entry): ExchangeRow {
 }
 
 export function detailOf(entry: Entry, showing: Showing): ExchangeDetail {
-  const { requestHead, answerHead, websocket } = entry
+  const { requestHead, responseHead, websocket } = entry
   return {
     ...rowOf(entry),
     ...(requestHead.length > 0 && {
       request: messageOf(requestHead, entry.requestBody, entry.requestTrailers, showing),
     }),
     interim: entry.interim.map(head => headText(head, showing)),
-    ...(answerHead.length > 0 && {
-      answer: messageOf(answerHead, entry.answerBody, entry.answerTrailers, showing),
+    ...(responseHead.length > 0 && {
+      response: messageOf(responseHead, entry.responseBody, entry.responseTrailers, showing),
     }),
     ...(websocket !== undefined && { websocket }),
     ...(entry.code !== undefined && { explanation: explanationOf(entry.code, entry.fault) }),
@@ -88,12 +88,12 @@ export function partOf(entry: Entry, part: Part, secrets: ReadonlySet<string>): 
   switch (part) {
     case 'request.head':
       return headText(entry.requestHead, showing)
-    case 'answer.head':
-      return headText(entry.answerHead, showing)
+    case 'response.head':
+      return headText(entry.responseHead, showing)
     case 'request.body':
       return searchedBody(entry, 'request', entry.requestHead, secrets)
-    case 'answer.body':
-      return searchedBody(entry, 'answer', entry.answerHead, secrets)
+    case 'response.body':
+      return searchedBody(entry, 'response', entry.responseHead, secrets)
     case 'frames':
       return entry.frames.map(({ text = '' }) => text).join('\n')
   }
@@ -101,7 +101,7 @@ export function partOf(entry: Entry, part: Part, secrets: ReadonlySet<string>): 
 
 function searchedBody(
   entry: Entry,
-  side: 'request' | 'answer',
+  side: 'request' | 'response',
   head: Uint8Array,
   secrets: ReadonlySet<string>,
 ): string {
@@ -115,24 +115,24 @@ function keptOf({ totalBytes, keptBytes }: KeptBytes): Kept {
 }
 
 function timesOf(entry: Entry): Times {
-  const { startMark, requestEndMark, answerStartMark, endMark, waitingMs } = entry
+  const { startMark, requestEndMark, responseStartMark, endMark, waitingMs } = entry
   const between = (from: number, to: number) => Math.max(0, Math.round((to - from) * 100) / 100)
   const askedMark = requestEndMark ?? startMark
   return {
     ...(requestEndMark !== undefined && { requestMs: between(startMark, requestEndMark) }),
     ...(waitingMs !== undefined && { waitingMs }),
-    ...(answerStartMark !== undefined && {
-      appMs: between(askedMark > answerStartMark ? startMark : askedMark, answerStartMark),
+    ...(responseStartMark !== undefined && {
+      appMs: between(askedMark > responseStartMark ? startMark : askedMark, responseStartMark),
     }),
-    ...(answerStartMark !== undefined &&
-      endMark !== undefined && { transferMs: between(answerStartMark, endMark) }),
+    ...(responseStartMark !== undefined &&
+      endMark !== undefined && { transferMs: between(responseStartMark, endMark) }),
     ...(endMark !== undefined && {
       totalMs: between(startMark, Math.max(endMark, requestEndMark ?? endMark)),
     }),
   }
 }
 
-/** `undefined`: it can be. */
+/** Returns why an entry cannot be replayed. `undefined` if it can. */
 export function whyNotReplayable(entry: Entry): ErrorCode | undefined {
   const isHttp = entry.kind === 'http' || entry.kind === 'sse'
   if (entry.place.isHttp2 === true) return 'REPLAY_IMPOSSIBLE'

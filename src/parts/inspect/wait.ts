@@ -11,7 +11,7 @@ export interface WaitFor {
   /** Whether this is it; asked of each that has ended, once. */
   readonly takes: (entry: Entry) => boolean
   readonly timeoutMs: number
-  /** Those that came behind this one are looked at, too. */
+  /** The id of an exchange: later ones that have ended also count. */
   readonly after?: number
   readonly signal?: AbortSignal
 }
@@ -36,7 +36,7 @@ export function waitForExchange(
     const look = (entry: Entry | undefined) => {
       if (entry !== undefined && takes(entry)) settle(() => resolve(entry))
     }
-    /** Ids of what has ended and is not looked at yet: those that end meanwhile stand behind those that are here. */
+    /** Ids of what has ended and is not looked at yet: those that end in the meantime are behind those that are here. */
     let behind: number[] | undefined = after === undefined ? undefined : endedBehind(store, after)
     const stops = [
       store.on('ended', entry => (behind === undefined ? look(entry) : void behind.push(entry.id))),

@@ -1,13 +1,13 @@
-// One client on the JSON wire: its names, its requests under way, and whether it still lives.
+// One client on the JSON wire: its names, its requests in progress, and whether it still lives.
 
 import { deferred } from '../../deferred.ts'
 import { ERRORS, type ErrorCode, TunnelError } from '../../errors.ts'
 import { eventLoop } from '../../event-loop.ts'
 import { type ClientConnection, type ClientReports, NO_REPORTS } from '../../server/contracts/clients.ts'
+import type { ClientHost } from '../../server/contracts/wire.ts'
 import { ClientUse } from '../../server/limits/client-use.ts'
 import type { Deadline } from '../../server/limits/deadlines.ts'
 import type { Holder } from '../../server/limits/holdings.ts'
-import type { ClientHost } from '../../server/registration/client-host.ts'
 import type { Rule } from '../../server/settings/policy.ts'
 import { WebSocketCarrier } from '../../session/carriers/websocket.ts'
 import { Heartbeat } from '../../session/heartbeat.ts'
@@ -24,17 +24,22 @@ const MAX_BYTES_BEFORE_REGISTRATION = 65_536
 const MAX_CONTROL_PER_SECOND = 100
 /** A long message counts as several. Existing clients send 100 characters at most. */
 const CHARS_OF_A_MESSAGE = 256
-/** A message of a client that owes no answer: a name and a few words, and nonsense is ignored. Late answers are owed until they come. */
+/** A message of a client that owes no response: a name and a few words, and nonsense is ignored. Late answers are owed until they come. */
 const MAX_UNASKED_BYTES = 262_144
-/** While no request waits for an answer, longer messages are not parsed: they can only be late answers. */
+/** The maximum length of a message that is parsed while no request waits: longer ones can only be late responses. */
 const MAX_IDLE_MESSAGE_CHARS = 16_384
-/** How long the holder of a name has to show that it lives when the same address asks for the name again. */
+/**
+ * The time in milliseconds for the client of a name to prove that it is alive when the same address asks for the name again.
+ */
 const TAKEOVER_CHECK_MS = 1_000
 
-/** How long a message waits for room before its client is cut: one in a queue of stalled ones must not hold up visitors for long. */
+/**
+ * The time in milliseconds that a message waits for room before its client is cut: one in a queue of stalled ones must not hold
+ * up visitors for long.
+ */
 const ROOM_WAIT_MS = 5_000
 
-/** Why the WebSocket is closed (RFC 6455 section 7.4.1). Existing clients reconnect whatever it says. */
+/** The codes with which the WebSocket closes (RFC 6455 section 7.4.1). Existing clients reconnect whatever it says. */
 const CLOSE_CODES: Partial<Record<ErrorCode, number>> = {
   SERVER_DRAINING: 1001,
   CLIENT_LIMIT: 1013,
@@ -53,13 +58,13 @@ export class JsonConnection implements ClientConnection, Deadline {
   readonly connectedAtMs: number = Date.now()
   /** The wire has no streams. */
   readonly creditStalls = 0
-  /** Where the events of the socket go. */
+  /** The handler of the socket's events. */
   readonly socketHandler: SocketHandler
   dueTick = 0
   readonly #host: ClientHost
-  /** Of all clients of this wire. */
+  /** The incomplete messages of all clients of this wire. */
   readonly #unfinished: UnfinishedMessages
-  /** What the token of the connection opens. */
+  /** The rule of the connection's token. */
   #rule: Rule
   readonly #use: ClientUse
   readonly #carrier: WebSocketCarrier
@@ -67,7 +72,7 @@ export class JsonConnection implements ClientConnection, Deadline {
   readonly #tolerance: Tolerance = new Tolerance(MAX_CONTROL_PER_SECOND)
   readonly #names: JsonNames
   readonly #requests: JsonRequests
-  /** What its holder is charged for a message whose end has not come yet. */
+  /** The bytes of an incomplete message for which its owner is charged. */
   #unfinishedBytes = 0
   #bytesBeforeRegistration = 0
   /** Checks of whether the client lives. */
@@ -85,12 +90,12 @@ export class JsonConnection implements ClientConnection, Deadline {
     this.#unfinished = unfinished
     this.#rule = rule
     this.remoteAddress = remoteAddress
-    this.#use = new ClientUse(host.holderOf(rule, remoteAddress))
-    const { limits, deadlines } = host
+    this.#use = new ClientUse(host.server.holdings.of(rule, remoteAddress))
+    const { limits, deadlines } = host.server
     this.#carrier = new WebSocketCarrier(socket, {
       role: 'server',
       scheduler: eventLoop,
-      turns: host.turns,
+      turns: host.server.turns,
       // Only answers are long, and only one that is owed is waited for.
       maxTextBytes: () => (this.#requests.areOwed ? limits.maxMessageBytes : MAX_UNASKED_BYTES),
       text: message => this.#take(message),
@@ -123,7 +128,7 @@ export class JsonConnection implements ClientConnection, Deadline {
       eventLoop,
       limits,
       () => this.#carrier.ping(),
-      () => this.#lose('CARRIER_DEAD'),
+      () => this.#lose('CARRIER_LOST'),
       () => this.#requests.areWaiting,
     )
     deadlines.watch(this)
@@ -160,7 +165,6 @@ export class JsonConnection implements ClientConnection, Deadline {
     return promise
   }
 
-  /** Existing clients serve nothing after a reconnect: they are left alone until the very end. */
   drain(): void {}
 
   close(code: ErrorCode): void {
@@ -168,13 +172,12 @@ export class JsonConnection implements ClientConnection, Deadline {
     this.#carrier.close(CLOSE_CODES[code] ?? CLOSE_NORMAL, ERRORS[code].meaning)
   }
 
-  /** This wire can take one name of several back only silently; with the last one it can say why. */
   get roundTripMs(): number {
     return this.#heartbeat.roundTripMs
   }
 
   reloaded(): void {
-    const rule = this.#host.ruleNow(this.#rule)
+    const rule = this.#rule.in(this.#host.server.settings.policy)
     const refusal = this.#names.takeBack(rule, this.#rule.endCode)
     if (rule !== undefined) this.#worksBy(rule)
     const isOver = rule === undefined || (refusal !== undefined && this.#names.size === 0)
@@ -187,12 +190,12 @@ export class JsonConnection implements ClientConnection, Deadline {
   #worksBy(rule: Rule): void {
     this.#rule = rule
     const before = this.holder
-    this.#use.passTo(this.#host.holderOf(rule, this.remoteAddress), 0)
+    this.#use.passTo(this.#host.server.holdings.of(rule, this.remoteAddress), 0)
     this.#unfinished.moved(before, this.holder, this.#unfinishedBytes)
     this.#names.moveTo(this.holder)
   }
 
-  /** Nothing was registered in time, or its message found no room. */
+  /** Called when nothing was registered in time, or its message found no room. */
   expired(): void {
     if (this.#names.hasRegistered) this.#lose('BUFFERS_FULL')
     else this.close('REGISTER_TIMEOUT')
@@ -205,7 +208,7 @@ export class JsonConnection implements ClientConnection, Deadline {
   // ── From the client ────────────────────────────────────────────────────────────────────────────────────────
 
   #heard(bytes: number): void {
-    this.#heartbeat.heard()
+    this.#heartbeat.hasHeard = true
     this.#sign(true)
     if (this.#names.hasRegistered) return
     this.#bytesBeforeRegistration += bytes
@@ -217,7 +220,7 @@ export class JsonConnection implements ClientConnection, Deadline {
     const before = this.#unfinishedBytes
     const bytes = this.isClosed ? 0 : this.#carrier.unfinishedTextBytes
     if (bytes === before) return
-    const { limits } = this.#host
+    const { limits } = this.#host.server
     const { maxMessageBytes, maxUnfinishedMessageBytes } = limits
     // One message of the largest size has room, whatever the limits are.
     const most = Math.max(maxUnfinishedMessageBytes, maxMessageBytes)
@@ -229,24 +232,24 @@ export class JsonConnection implements ClientConnection, Deadline {
     else if (!hasRoom && !this.#unfinished.isFirst(this)) this.#waitForRoom()
   }
 
-  /** Reading on to cut it then would cost more: what was read is in memory until the collector comes. */
+  /** Waits for room. To read on and cut it then would cost more: what was read is in memory until the collector comes. */
   #waitForRoom(): void {
     this.#carrier.pause()
-    this.#host.deadlines.arm(this, ROOM_WAIT_MS)
+    this.#host.server.deadlines.arm(this, ROOM_WAIT_MS)
     this.#unfinished.wait(this)
   }
 
-  /** It is read on. */
+  /** Called when it is read on. */
   woke(): void {
-    const { deadlines } = this.#host
+    const { deadlines } = this.#host.server
     if (this.#unfinished.isFirst(this)) deadlines.arm(this, ROOM_WAIT_MS)
     else deadlines.disarm(this)
     this.#carrier.resume()
   }
 
-  /** Its message is complete. */
+  /** Lets others go first after a complete message. */
   #letOthersFirst(): void {
-    const { deadlines } = this.#host
+    const { deadlines } = this.#host.server
     if (!this.#unfinished.isFirst(this)) return
     deadlines.disarm(this)
     this.#unfinished.over(this)
@@ -270,7 +273,7 @@ export class JsonConnection implements ClientConnection, Deadline {
     const isLateAnswer = message === 'unknown' || (typeof message === 'object' && message.type === 'response')
     const isOwed = isLateAnswer && this.#requests.answeredLate()
     if (!isOwed && !this.#isTolerated(chars)) return this.#lose('FLOOD')
-    // What this server does not know or understand is ignored, as existing servers do.
+    // Unknown messages are ignored, as existing servers do.
     if (typeof message !== 'object') return
     switch (message.type) {
       case 'ready':
@@ -292,13 +295,13 @@ export class JsonConnection implements ClientConnection, Deadline {
   }
 
   #broke(cause: unknown): void {
-    this.#host.failed(cause instanceof Error ? cause : new Error(String(cause)))
+    this.#host.server.failed(cause instanceof Error ? cause : new Error(String(cause)))
     this.close('INTERNAL')
   }
 
   // ── The end ────────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** The names are free at once; the connection closes behind the last answer. */
+  /** The names are free at once; the connection closes behind the last response. */
   #release(): void {
     this.#names.release(() => {
       if (this.isClosed) return
@@ -318,11 +321,11 @@ export class JsonConnection implements ClientConnection, Deadline {
     this.#host.gone(this)
   }
 
-  /** Frees the names and fails what is under way, at once, however long the socket takes to close. */
+  /** Frees the names and fails what is in progress, at once, however long the socket takes to close. */
   #end(reason: ErrorCode | 'released'): void {
     if (this.isClosed) return
     this.#heartbeat.stop()
-    this.#host.deadlines.forget(this)
+    this.#host.server.deadlines.forget(this)
     this.#unfinished.over(this)
     this.#requests.close()
     this.#sign(false)

@@ -1,8 +1,8 @@
-// The names of one client on the JSON wire: asked for, granted, taken back, given back.
+// The names of one client on the JSON wire: asked for, granted, revoked, returned.
 
 import { ERRORS, type ErrorCode } from '../../errors.ts'
+import type { ClientHost } from '../../server/contracts/wire.ts'
 import type { Holder } from '../../server/limits/holdings.ts'
-import type { ClientHost } from '../../server/registration/client-host.ts'
 import type { Rule } from '../../server/settings/policy.ts'
 import type { Member } from '../../server/tunnels/member.ts'
 import type { Tunnel } from '../../server/tunnels/tunnel.ts'
@@ -24,7 +24,7 @@ export class JsonNames {
   readonly #owner: JsonConnection
   readonly #requests: JsonRequests
   readonly #registered = new Map<string, Registered>()
-  /** Of names that were given or taken back: what is under way goes on. */
+  /** The upstreams of released or revoked names: open requests continue. */
   readonly #leaving: JsonUpstream[] = []
 
   constructor(host: ClientHost, owner: JsonConnection, requests: JsonRequests) {
@@ -44,7 +44,7 @@ export class JsonNames {
   // ── Asked for ──────────────────────────────────────────────────────────────────────────────────────────────
 
   async register(name: string): Promise<void> {
-    const { limits, deadlines } = this.#host
+    const { limits, deadlines } = this.#host.server
     const owner = this.#owner
     if (!this.hasRegistered) deadlines.arm(owner, limits.registerTimeoutMs)
     const own = this.#registered.get(name)
@@ -67,29 +67,29 @@ export class JsonNames {
   #claim(name: string): Member | ErrorCode | Promise<Member | ErrorCode> {
     const { holder, rule } = this.#owner
     if (holder.isRefusedTooOften(performance.now())) return 'TOO_MANY_REFUSALS'
-    if (this.#registered.size >= this.#host.limits.maxTunnels) return 'CLIENT_LIMIT'
+    if (this.#registered.size >= this.#host.server.limits.maxTunnels) return 'CLIENT_LIMIT'
     const refusal = this.#host.refusalOf({ kind: 'http', name }, rule)
     if (refusal !== undefined) return refusal
-    const { servers, tunnels } = this.#host
+    const { servers, tunnels } = this.#host.server
     return servers === undefined
       ? tunnels.claim('http', name, { holder })
       : claimNameInCluster(name, holder, tunnels, servers)
   }
 
   /**
-   * Whether the name belongs to an earlier connection of the same client that does not answer any more. This wire has no
+   * Whether the name belongs to an earlier connection of the same client that does not respond any more. This wire has no
    * secret that proves it, and a client that comes back must not have to take `name-2`: the same token from the same
    * address counts as the same client. Without tokens the address alone does, unless it is a proxy's, which all clients
    * behind it have.
    */
   async #isLeftBehind(name: string): Promise<boolean> {
     const { holder, remoteAddress, rule } = this.#owner
-    const other = this.#host.tunnels.find(name)?.client
+    const other = this.#host.server.tunnels.find(name)?.client
     if (other === undefined || other.wire !== 'json' || other === this.#owner) return false
     if (other.holder !== holder || other.remoteAddress !== remoteAddress) return false
-    if (rule.id === undefined && this.#host.isTrusted(remoteAddress)) return false
+    if (rule.id === undefined && this.#host.server.isTrusted(remoteAddress)) return false
     if (await other.checkAlive()) return false
-    other.close('CARRIER_DEAD')
+    other.close('CARRIER_LOST')
     return true
   }
 
@@ -110,7 +110,7 @@ export class JsonNames {
     const upstream = new JsonUpstream(this.#requests)
     this.#registered.set(tunnel.name, { member, upstream })
     this.hasRegistered = true
-    this.#host.deadlines.disarm(this.#owner)
+    this.#host.server.deadlines.disarm(this.#owner)
     this.#confirm(tunnel)
     member.attach(upstream, this.#owner)
     this.#host.registered(this.#owner, tunnel, this.#owner.rule)
@@ -120,7 +120,7 @@ export class JsonNames {
     this.#owner.sendText(encodeRegistered(tunnel.name, this.#host.urlOf(tunnel)))
   }
 
-  // ── Taken back, given back ─────────────────────────────────────────────────────────────────────────────────
+  // ── Taken back, returned ─────────────────────────────────────────────────────────────────────────────────
 
   /** Takes back what the token does not open any more; `rule`: what it opens now. Returns why, if it took any. */
   takeBack(rule: Rule | undefined, endCode: ErrorCode): ErrorCode | undefined {
@@ -138,12 +138,12 @@ export class JsonNames {
     return refusal
   }
 
-  /** They count for another holder. */
+  /** Moves the names to another owner. */
   moveTo(holder: Holder): void {
     for (const { member } of this.#registered.values()) member.moveTo(holder)
   }
 
-  /** All are free at once. `idle` is called behind the last answer. */
+  /** All are free at once. `idle` is called behind the last response. */
   release(idle: () => void): void {
     const leaving = [...this.#registered.values()]
     this.#registered.clear()
@@ -160,7 +160,7 @@ export class JsonNames {
     oneLess()
   }
 
-  /** The client is gone: all are free, and what is under way fails. */
+  /** The client is gone: all are free, and what is in progress fails. */
   end(reason: ErrorCode | 'released'): void {
     for (const { member, upstream } of this.#registered.values()) {
       member.detach(upstream)
@@ -177,17 +177,17 @@ function forsake(claimed: Member | ErrorCode): void {
   if (typeof claimed !== 'string') claimed.lapse()
 }
 
-/** Existing clients give up on an error, and show its text. */
+/** Returns the text of a refusal. Existing clients stop on an error, and show its text. */
 export function refusalText(code: ErrorCode, detail: string = ERRORS[code].meaning): string {
   return code === 'NAME_INVALID' ? 'Invalid subdomain format' : `${detail} ${ERRORS[code].action}`
 }
 
-/** Where a directory decides which server of a cluster has a name. The wire has no secrets. */
+/** Claims a name where a directory decides which server of a cluster has it. The wire has no secrets. */
 async function claimNameInCluster(
   name: string,
   holder: Holder,
   tunnels: Tunnels,
-  servers: NonNullable<ClientHost['servers']>,
+  servers: NonNullable<ClientHost['server']['servers']>,
 ): Promise<Member | ErrorCode> {
   const refusal = refusalOfName(name) ?? (holder.hasRoomFor('tunnels') ? undefined : 'CLIENT_LIMIT')
   if (refusal !== undefined) return refusal

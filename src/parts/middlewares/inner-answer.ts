@@ -1,16 +1,15 @@
-// An app's answer as a Response for middlewares: HTTP/1.1 text goes in, its body comes out of a stream.
+// An app's response as a Response for middlewares: HTTP/1.1 text goes in, its body comes out of a stream.
 
 import { deferred } from '../../deferred.ts'
-import { BodyFramer } from '../../http/body.ts'
-import { parseResponseHead, ResponseHead } from '../../http/head.ts'
+import type { ResponseHead } from '../../http/head.ts'
+import { ResponseReader } from '../../http/message-reader.ts'
 import type { Bounds } from '../../server/settings/bounds.ts'
 
-/** Pieces of the answer that wait for the middleware; then the app waits. */
+/** Pieces of the response that wait for the middleware; then the app waits. */
 const MAX_QUEUED_BYTES = 262_144
-const EMPTY = new Uint8Array(0)
 
 export interface AnswerReader {
-  /** There is room again. */
+  /** Called when there is room again. */
   drained(): void
   /** The middleware does not want the rest. */
   cancelled(): void
@@ -25,18 +24,17 @@ export class InnerAnswer {
   readonly #method: string
   readonly #reader: AnswerReader
   readonly #response = deferred<Response>()
-  readonly #head = new ResponseHead()
-  readonly #framer: BodyFramer
+  readonly #text = new ResponseReader(false, (bytes, start, end) =>
+    this.#controller?.enqueue(bytes.slice(start, end)),
+  )
   #controller: ReadableStreamDefaultController<Uint8Array> | undefined
-  #partial: Uint8Array = EMPTY
   #isBackedUp = false
 
-  /** `method`: of the request. */
+  /** Makes a reader of a response. `method`: of the request. */
   constructor(limits: Bounds, method: string, reader: AnswerReader) {
     this.#limits = limits
     this.#method = method
     this.#reader = reader
-    this.#framer = new BodyFramer((bytes, start, end) => this.#controller?.enqueue(bytes.slice(start, end)))
     // An invalid request fails before the promise is returned.
     this.#response.promise.catch(() => {})
   }
@@ -45,36 +43,32 @@ export class InnerAnswer {
     return this.#response.promise
   }
 
-  /** `false`: the app waits for `drained`. */
+  /** Whether there is room; otherwise the app waits for `drained`. */
   get hasRoom(): boolean {
     this.#isBackedUp = (this.#controller?.desiredSize ?? 1) <= 0
     return !this.#isBackedUp
   }
 
-  /** Takes bytes[start, end). `false`: they are no answer. */
+  /** Takes bytes[start, end). `false`: they are not response. */
   take(bytes: Uint8Array, start: number, end: number): boolean {
-    if (this.hasBegun) {
-      this.#framer.feed(bytes, start, end)
-      if (this.#framer.complete) this.#close()
-      return true
+    const { head, body } = this.#text
+    let at = start
+    while (!this.hasBegun) {
+      at = this.#text.readHead(bytes, at, end, this.#limits, this.#method)
+      if (at === 0) return true
+      // A Response cannot have a higher status.
+      if (at < 0 || head.status > 599) return false
+      // A middleware sees one response for each request.
+      if (this.#text.isFinal) this.#begin(head)
     }
-    // Heads come whole; an interim answer may be in front.
-    const all = Buffer.concat([this.#partial, bytes.subarray(start, end)])
-    this.#partial = EMPTY
-    const headEnd = parseResponseHead(this.#head, all, 0, all.length, this.#limits, this.#method)
-    if (headEnd < 0) return false
-    if (headEnd === 0) this.#partial = all
-    // A middleware sees one answer for each request.
-    else if (this.#head.status < 200 && this.#head.status !== 101) return this.take(all, headEnd, all.length)
-    // A Response cannot have it.
-    else if (this.#head.status > 599) return false
-    else this.#begin(this.#head, all, headEnd)
+    body.feed(bytes, at, end)
+    if (body.complete) this.#close()
     return true
   }
 
   /** The app sends no more. */
   end(): void {
-    if (this.#framer.ended()) this.#close()
+    if (this.#text.body.ended()) this.#close()
     else this.fail(new Error('the answer ended early'))
   }
 
@@ -84,17 +78,14 @@ export class InnerAnswer {
     if (!this.hasBegun) this.#response.reject(error)
   }
 
-  #begin(head: ResponseHead, bytes: Uint8Array, at: number): void {
+  #begin(head: ResponseHead): void {
     this.hasBegun = true
     this.upgrade = head.upgrade
-    this.#framer.begin(head.body, head.contentLength)
     const hasBody = head.body !== 'none' && head.status !== 204 && head.status !== 205 && head.status !== 304
     const body = hasBody ? this.#bodyStream() : null
     const headers = new Headers()
     for (const [name, value] of head.headerList()) headers.append(name, value)
     this.#response.resolve(new Response(body, { status: head.status, statusText: head.reason, headers }))
-    if (at < bytes.length) this.#framer.feed(bytes, at, bytes.length)
-    if (this.#framer.complete) this.#close()
   }
 
   #bodyStream(): ReadableStream<Uint8Array> {

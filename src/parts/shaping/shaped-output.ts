@@ -1,6 +1,6 @@
-// Bytes on their way to a visitor no faster than they may: what may not go yet waits here, and the sender with it.
+// Bytes in transit to a visitor no faster than they may: what may not go yet waits here, and the sender with it.
 
-import { type Account, Unsent, type Writing } from '../../unsent.ts'
+import { type Account, SendQueue, type Writing } from '../../bytes.ts'
 import type { Shape, ShapedTurn } from './shaping.ts'
 
 /** Where they go. */
@@ -14,12 +14,12 @@ export interface ShapedTarget {
 export class ShapedOutput implements ShapedTurn, Writing {
   readonly #shape: Shape
   readonly #target: ShapedTarget
-  readonly #unsent: Unsent = new Unsent()
+  readonly #unsent: SendQueue = new SendQueue()
   /** The visitor has no room. */
   #isFull = false
   #isScratch = false
   #isTurn = false
-  /** What comes behind the last byte. */
+  /** The end behind the last byte. */
   #last: (() => void) | undefined
 
   constructor(shape: Shape, target: ShapedTarget) {
@@ -36,7 +36,7 @@ export class ShapedOutput implements ShapedTurn, Writing {
     return this.#unsent.isEmpty && !this.#isFull
   }
 
-  /** Of `Unsent`: as many as may go now. */
+  /** Of `SendQueue`: as many as may go now. */
   write(bytes: Uint8Array, start = 0, end: number = bytes.length): number {
     if (this.#isFull) return 0
     const count = this.#shape.take(end - start, this.#isTurn)

@@ -1,7 +1,7 @@
 // Both directions of a visit whose visitor may not be as fast as it likes.
 
+import type { Account } from '../../bytes.ts'
 import type { Valve, ValveEnds } from '../../server/contracts/layer.ts'
-import type { Account } from '../../unsent.ts'
 import { ShapedInput } from './shaped-input.ts'
 import { ShapedOutput } from './shaped-output.ts'
 import type { Shapes } from './shaping.ts'

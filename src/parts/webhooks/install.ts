@@ -1,16 +1,21 @@
-// The requests that an app gets, as a part of a client: webhooks with a valid signature, and those that `filter` matches.
+// The requests that an app gets, as a part of a client: webhooks with a valid signature, those that `filter` matches, and bodies with a
+// length.
 
 import type { Install } from '../../client/contracts/part.ts'
 import type { HttpTunnelOptions } from '../../client/options.ts'
 import type { Origin } from '../../client/origins/origin.ts'
 import { TunnelError } from '../../errors.ts'
+import { whole } from '../../option-names.ts'
 import type { Socket, SocketHandler } from '../../socket.ts'
 import { filterJudge } from './filter.ts'
 import type { Judge } from './judged-connection.ts'
+import { lengthJudge } from './lengths.ts'
 import { type VerifySettings, webhooksOf } from './verify-settings.ts'
 
 export const installWebhooks: Install = () => ({
   follow({ options, protocol, routes }) {
+    const { collectBodyBytes } = options ?? {}
+    if (collectBodyBytes !== undefined) checkCollecting(collectBodyBytes, protocol)
     const webhooks = webhooksOf(options)
     if (webhooks.length > 0 && [protocol, ...routes.map(route => route.protocol)].some(Boolean))
       throw new TunnelError(
@@ -19,15 +24,26 @@ export const installWebhooks: Install = () => ({
       )
     const required = webhooks.filter(({ isRequired }) => isRequired)
     const filter = filterOf(options)
-    if (filter === undefined && required.length === 0) return undefined
+    if (filter === undefined && required.length === 0 && collectBodyBytes === undefined) return undefined
     return {
-      wrap(origin) {
-        const signed = required.reduce(signedOnly, origin)
+      wrap(origin, spoken) {
+        const isCollected = collectBodyBytes !== undefined && spoken === undefined
+        const collected = isCollected ? judged(origin, () => lengthJudge(collectBodyBytes)) : origin
+        const signed = required.reduce(signedOnly, collected)
         return filter === undefined ? signed : judged(signed, () => filter)
       },
     }
   },
 })
+
+function checkCollecting(maxBodyBytes: number, protocol: string | undefined): void {
+  whole('collectBodyBytes', maxBodyBytes, 1)
+  if (protocol !== undefined)
+    throw new TunnelError(
+      'OPTION_INVALID',
+      'collectBodyBytes and protocol exclude each other: HTTP/2 has no chunked bodies.',
+    )
+}
 
 function signedOnly(origin: Origin, webhook: VerifySettings): Origin {
   return judged(origin, async () => (await import('./signatures.ts')).signatureJudge(webhook))

@@ -1,13 +1,14 @@
 // One connection to an app whose requests are judged first: by their head, or when they are complete.
 
-import { addPiece, copyOf } from '../../bytes.ts'
+import { addPiece, copyOf, SendQueue } from '../../bytes.ts'
 import type { Origin } from '../../client/origins/origin.ts'
 import { type ErrorCode, TunnelError } from '../../errors.ts'
 import { eventLoop } from '../../event-loop.ts'
-import { BodyFramer } from '../../http/body.ts'
+import { bodyOf } from '../../http/body.ts'
 import { ascii, joined } from '../../http/characters.ts'
 import { errorAnswer } from '../../http/error-answer.ts'
-import { parseRequestHead, parseResponseHead, RequestHead, ResponseHead } from '../../http/head.ts'
+import type { RequestHead } from '../../http/head.ts'
+import { RequestReader, ResponseReader } from '../../http/message-reader.ts'
 import { LARGEST_TIMES, type Portion, Shares } from '../../shares.ts'
 import type { Endpoints, Socket, SocketHandler } from '../../socket.ts'
 import { networkOf } from '../../wire/ip-address.ts'
@@ -15,13 +16,15 @@ import { networkOf } from '../../wire/ip-address.ts'
 /** Decides which requests the app gets. */
 export interface Judge {
   /** Whether it decides about requests to this path, which may have a query. */
-  matches(target: string): boolean
+  matches(target: string, head: RequestHead): boolean
   /** Whether it reads the body: then a request is kept until it is complete. */
   readonly readsBody: boolean
-  /** Bytes of a body that are kept for it; a longer one is answered with 413. */
+  /** Bytes of a body that are kept for it; a longer one gets 413. */
   readonly maxBodyBytes: number
   /** Why the app does not get the request; `undefined`: it does. */
   refusalOf(head: RequestHead, body: Uint8Array): JudgeRefusal | undefined
+  /** What the app gets in place of the request that was kept. Default: the request as it arrived. */
+  rewritten?(head: RequestHead, body: Uint8Array): readonly Uint8Array[]
 }
 
 export interface JudgeRefusal {
@@ -52,7 +55,7 @@ type Phase =
   | 'passing'
   /** Kept until it is complete, for the judge. */
   | 'collecting'
-  /** The app is asked to switch protocols; nothing more is taken until it answers. */
+  /** The app is asked to switch protocols; nothing more is taken until it responds. */
   | 'asking'
   /** It did: bytes both ways. */
   | 'switched'
@@ -71,10 +74,7 @@ class JudgedConnection implements Socket, Portion {
   readonly #origin: Origin
   readonly #outer: SocketHandler
   readonly #judge: Judge
-  readonly #head = new RequestHead()
-  readonly #framer = new BodyFramer((_bytes, start, end) => {
-    this.#bodyBytes += end - start
-  })
+  readonly #request = new RequestReader()
   /** `undefined`: no request was for the app yet, or it is being dialled. */
   #inner: Socket | undefined
   #isDialled = false
@@ -83,21 +83,19 @@ class JudgedConnection implements Socket, Portion {
   #phase: Phase = 'head'
   /** Whether the app may still switch protocols. The body of such a request passes by its own framing all the same. */
   #awaitsSwitch = false
-  /** What of the head came so far; all of it, where the body is kept. */
+  /** Of a request that is kept: its head. */
   #text: Uint8Array = EMPTY
-  /** The body where it is kept, framing included. */
+  /** Its body, framing included. */
   #body: Uint8Array[] = []
-  #bodyBytes = 0
   /** Counted for this visitor. */
   #keptBytes = 0
   #stopWaiting: (() => void) | undefined
   #stopCollecting: (() => void) | undefined
   /** On their way to the app. */
-  #unsent: Uint8Array[] = []
+  readonly #unsent = new SendQueue()
   #isEndWaiting = false
-  readonly #answer = new ResponseHead(true)
-  /** The response head that is not complete yet, in answer to an upgrade. */
-  #answerText: Uint8Array = EMPTY
+  /** Reads the response to an upgrade. */
+  readonly #response = new ResponseReader(true)
 
   constructor(origin: Origin, outer: SocketHandler, judge: Judge) {
     this.#origin = origin
@@ -137,7 +135,7 @@ class JudgedConnection implements Socket, Portion {
     this.#outer.closed(error)
   }
 
-  /** Without a connection to the app there is none whose end would be told. */
+  /** Without a connection to the app there is none whose end would be notified. */
   #closeAlone(): void {
     if (this.#isDialled) this.#inner?.end()
     else queueMicrotask(() => this.#close())
@@ -147,7 +145,7 @@ class JudgedConnection implements Socket, Portion {
 
   write(bytes: Uint8Array, start = 0, end: number = bytes.length): number {
     let at = start
-    while (at < end && this.#unsent.length === 0 && this.#phase !== 'asking') {
+    while (at < end && this.#unsent.isEmpty && this.#phase !== 'asking') {
       const next = this.#take(bytes, at, end)
       if (next === at) break
       at = next
@@ -172,34 +170,27 @@ class JudgedConnection implements Socket, Portion {
   }
 
   #takeHead(bytes: Uint8Array, at: number, end: number): number {
-    const before = this.#text.length
-    const pending = joined([this.#text, bytes.subarray(at, end)])
-    const headEnd = parseRequestHead(this.#head, pending, 0, pending.length, HEAD_LIMITS)
-    if (headEnd === 0) {
-      this.#text = copyOf(pending)
+    const { head } = this.#request
+    // The judge may read the head later, and the caller uses its array again.
+    const piece = copyOf(bytes, at, end)
+    const length = this.#request.readHead(piece, 0, piece.length, HEAD_LIMITS)
+    if (length <= 0) {
+      // The server lets no invalid head through.
+      if (length < 0) this.terminate()
       return end
     }
-    if (headEnd < 0) {
-      // The server lets no such head through.
-      this.terminate()
-      return end
-    }
-    const head = this.#head
-    this.#framer.begin(head.body, head.contentLength)
-    this.#bodyBytes = 0
-    const text = textFor(head, pending, headEnd)
-    this.#text = EMPTY
+    const text = textFor(head)
     const judge = this.#judge
-    const isJudged = judge.matches(head.path)
+    const isJudged = judge.matches(head.path, head)
     if (isJudged && judge.readsBody) {
       this.#text = text
       this.#phase = 'collecting'
       this.visitor = visitorOf(head)
-      this.#stopCollecting = eventLoop.after(ALL_BYTES_MS, () => this.#refuse({ code: 'BODY_TIMEOUT' }))
+      this.#stopCollecting = eventLoop.after(ALL_BYTES_MS, () => this.#refuse({ code: 'REQUEST_TIMEOUT' }))
       if (!this.#hasRoomFor(text.length)) return end
       if (head.contentLength > judge.maxBodyBytes) this.#refuse({ code: 'BODY_TOO_LARGE' })
       else if (head.expectsContinue) this.#outer.received(CONTINUE.slice())
-      if (this.#phase === 'collecting' && this.#framer.complete) this.#decide()
+      if (this.#phase === 'collecting' && this.#request.isComplete) this.#decide()
     } else {
       const refusal = isJudged ? judge.refusalOf(head, EMPTY) : undefined
       if (refusal !== undefined) {
@@ -207,10 +198,10 @@ class JudgedConnection implements Socket, Portion {
         return end
       }
       this.#awaitsSwitch = head.upgrade !== ''
-      this.#phase = this.#framer.complete ? this.#behindBody : 'passing'
+      this.#phase = this.#request.isComplete ? this.#behindBody : 'passing'
       this.#send(text)
     }
-    return at + headEnd - before
+    return at + length
   }
 
   get #behindBody(): Phase {
@@ -219,12 +210,13 @@ class JudgedConnection implements Socket, Portion {
 
   #takeBody(bytes: Uint8Array, at: number, end: number): number {
     const isKept = this.#phase === 'collecting'
-    const bodyEnd = this.#framer.feed(bytes, at, end)
+    const { body } = this.#request
+    const bodyEnd = body.feed(bytes, at, end)
     if (bodyEnd === -1) {
       this.terminate()
       return end
     }
-    if (isKept && this.#bodyBytes > this.#judge.maxBodyBytes) {
+    if (isKept && body.payloadBytes > this.#judge.maxBodyBytes) {
       this.#refuse({ code: 'BODY_TOO_LARGE' })
       return end
     }
@@ -232,13 +224,13 @@ class JudgedConnection implements Socket, Portion {
     const piece = copyOf(bytes, at, bodyEnd)
     if (isKept) addPiece(this.#body, piece)
     else this.#send(piece)
-    if (!this.#framer.complete) return bodyEnd
+    if (!body.complete) return bodyEnd
     if (isKept) this.#decide()
     else this.#phase = this.#behindBody
     return bodyEnd
   }
 
-  /** Counts so many bytes that are kept. `false`: there is no room, and the request is refused. */
+  /** Counts this many bytes that are kept. `false`: there is no room, and the request is refused. */
   #hasRoomFor(count: number): boolean {
     const largest = this.#judge.maxBodyBytes + HEAD_LIMITS.maxHeadBytes
     const most = Math.max(MAX_KEPT_BYTES, LARGEST_TIMES * largest)
@@ -247,7 +239,7 @@ class JudgedConnection implements Socket, Portion {
     else this.giveWay()
     this.#stopWaiting?.()
     this.#stopWaiting = hasRoom
-      ? eventLoop.after(NEXT_BYTES_MS, () => this.#refuse({ code: 'BODY_TIMEOUT' }))
+      ? eventLoop.after(NEXT_BYTES_MS, () => this.#refuse({ code: 'REQUEST_TIMEOUT' }))
       : undefined
     return hasRoom
   }
@@ -278,27 +270,28 @@ class JudgedConnection implements Socket, Portion {
 
   /** The request is complete. */
   #decide(): void {
-    const head = this.#head
-    const refusal = this.#judge.refusalOf(head, this.#keptBody())
+    const { head } = this.#request
+    const body = this.#keptBody()
+    const refusal = this.#judge.refusalOf(head, body)
     if (refusal !== undefined) return this.#refuse(refusal)
     this.#waitNoMore()
     kept.settle(this)
     this.#awaitsSwitch = head.upgrade !== ''
     this.#phase = this.#behindBody
-    for (const piece of [this.#text, ...this.#body]) this.#send(piece)
+    const pieces = this.#judge.rewritten?.(head, body) ?? [this.#text, ...this.#body]
+    for (const piece of pieces) this.#send(piece)
     this.#text = EMPTY
     this.#body = []
     // It counts until the app has it.
-    if (this.#unsent.length === 0) this.#giveBack()
+    if (this.#unsent.isEmpty) this.#giveBack()
   }
 
   /** Without its framing. */
   #keptBody(): Uint8Array {
-    const { body, contentLength } = this.#head
-    if (body !== 'chunked') return joined(this.#body)
+    const { head } = this.#request
+    if (head.body !== 'chunked') return joined(this.#body)
     const parts: Uint8Array[] = []
-    const framer = new BodyFramer((bytes, start, end) => parts.push(bytes.subarray(start, end)))
-    framer.begin(body, contentLength)
+    const framer = bodyOf(head, (bytes, start, end) => parts.push(bytes.subarray(start, end)))
     for (const piece of this.#body) framer.feed(piece, 0, piece.length)
     return joined(parts)
   }
@@ -307,11 +300,10 @@ class JudgedConnection implements Socket, Portion {
   #refuse({ code, detail }: JudgeRefusal): void {
     this.#phase = 'refused'
     this.#forget()
-    const isHead = this.#head.method === 'HEAD'
-    const { host } = this.#head
+    const { method, host } = this.#request.head
     this.#outer.received(
       errorAnswer(code, {
-        head: isHead,
+        head: method === 'HEAD',
         keepAlive: false,
         host,
         ...(detail !== undefined && { detail }),
@@ -322,14 +314,14 @@ class JudgedConnection implements Socket, Portion {
   }
 
   end(): void {
-    if (this.#unsent.length > 0) this.#isEndWaiting = true
+    if (!this.#unsent.isEmpty) this.#isEndWaiting = true
     else this.#closeAlone()
   }
 
   terminate(): void {
     this.#forget()
     if (this.#inner !== undefined) return this.#inner.terminate()
-    // One that is being dialled is cut once it is there.
+    // A connection that is being dialled is cut once it is there.
     queueMicrotask(() => this.#close())
   }
 
@@ -363,46 +355,30 @@ class JudgedConnection implements Socket, Portion {
 
   /** Reads until the final head says whether the app switches protocols. Interim responses in front of it do not. */
   #readAnswer(bytes: Uint8Array): void {
-    const head = this.#answer
-    let text = joined([this.#answerText, bytes])
-    for (;;) {
-      const end = parseResponseHead(head, text, 0, text.length, HEAD_LIMITS, this.#head.method)
-      if (end === 0) {
-        this.#answerText = copyOf(text)
-        return
-      }
-      const isSwitch = end > 0 && head.status === 101
-      if (end < 0 || isSwitch || head.status >= 200) {
-        // The server refuses an invalid head.
-        this.#awaitsSwitch = false
-        if (isSwitch) this.#phase = 'switched'
-        else if (this.#phase === 'asking') this.#phase = 'head'
-        this.#answerText = EMPTY
-        return
-      }
-      text = text.subarray(end)
-    }
+    const response = this.#response
+    let at = 0
+    do {
+      at = response.readHead(bytes, at, bytes.length, HEAD_LIMITS, this.#request.head.method)
+      if (at === 0) return
+    } while (at > 0 && !response.isFinal)
+    // The server refuses an invalid head.
+    this.#awaitsSwitch = false
+    if (at > 0 && response.head.status === 101) this.#phase = 'switched'
+    else if (this.#phase === 'asking') this.#phase = 'head'
   }
 
   #send(piece: Uint8Array): void {
     if (piece.length === 0) return
-    const inner = this.#inner
-    const taken = inner === undefined || this.#unsent.length > 0 ? 0 : inner.write(piece)
-    if (taken < piece.length) this.#unsent.push(piece.subarray(taken))
+    if (this.#inner === undefined) this.#unsent.keep(piece)
+    else this.#unsent.send(this.#inner, piece)
     if (!this.#isDialled) this.#dial()
   }
 
   #drained(): void {
     const inner = this.#inner
     if (inner === undefined) return
-    for (let [piece] = this.#unsent; piece !== undefined; [piece] = this.#unsent) {
-      const taken = inner.write(piece)
-      if (taken < piece.length) {
-        this.#unsent[0] = piece.subarray(taken)
-        return
-      }
-      this.#unsent.shift()
-    }
+    this.#unsent.flush(inner)
+    if (!this.#unsent.isEmpty) return
     if (this.#phase !== 'collecting') this.#giveBack()
     if (this.#isEndWaiting) inner.end()
     else this.#outer.drained()
@@ -413,15 +389,15 @@ class JudgedConnection implements Socket, Portion {
  * The head as the app gets it. An app may leave the body of a request in its connection, as `http.server` of Python does, and take it for
  * the next request, which no one has judged: behind a body there is none. In front of another `Connection`, as some look at the first alone.
  */
-function textFor(head: RequestHead, bytes: Uint8Array, end: number): Uint8Array {
-  if (head.body === 'none') return copyOf(bytes, 0, end)
-  const at = head.fields.lineStart(0)
-  return joined([bytes.subarray(0, at), CLOSE, bytes.subarray(at, end)])
+function textFor({ body, bytes, start, end, fields }: RequestHead): Uint8Array {
+  if (body === 'none') return bytes.subarray(start, end)
+  const at = fields.lineStart(0)
+  return joined([bytes.subarray(start, at), CLOSE, bytes.subarray(at, end)])
 }
 
 /**
  * As the last proxy saw it. A proxy that the server trusts puts the address that it sees behind what came, and the server the proxy's own
- * behind that: what stands in front is the visitor's own words.
+ * behind that: what is in front is the visitor's own words.
  */
 function visitorOf(head: RequestHead): string {
   const hops = (head.header('x-forwarded-for') || '-').split(',')

@@ -2,13 +2,13 @@
 
 import type { HttpTunnelOptions, VerifyOptions } from '../../client/options.ts'
 import { TunnelError } from '../../errors.ts'
-import type { PathWaysIn } from '../../guard.ts'
+import type { PathSignInMethods } from '../../guard.ts'
 import { PathRules, pathMatcher } from '../../http/path-rules.ts'
 
 export const PROVIDERS = ['standard', 'stripe', 'github', 'slack', 'shopify'] as const
 export type Provider = (typeof PROVIDERS)[number]
 
-/** What checking a webhook's signature came to. */
+/** The result of the check of a webhook's signature. */
 export interface Verdict {
   readonly provider: Provider
   readonly isValid: boolean
@@ -71,9 +71,9 @@ export function webhooksOf({ verify, guard, inbox }: HttpTunnelOptions = {}): re
   ]
 }
 
-/** The webhooks that a guard names, by path. Throws `OPTION_INVALID`, and `GUARD_INVALID` for what is no path. */
+/** The webhooks that a guard names, by path. Throws `OPTION_INVALID`, also for a text that is not a path. */
 export function guardedWebhooks(
-  paths: Readonly<Record<string, PathWaysIn>>,
+  paths: Readonly<Record<string, PathSignInMethods>>,
   mayWait: boolean,
 ): readonly VerifySettings[] {
   const all = Object.entries(paths).flatMap(([path, { webhook }]) =>

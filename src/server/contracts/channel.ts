@@ -1,63 +1,63 @@
 // Contract: where the bytes of one visit come from and go to. An HTTP/1.1 connection has one visit after the other; of
 // HTTP/2 each stream is a channel of its own.
 
+import type { Account } from '../../bytes.ts'
 import type { ErrorCode } from '../../errors.ts'
 import type { AskedCertificate, Socket, Splice, SpliceDone } from '../../socket.ts'
-import type { Account } from '../../unsent.ts'
-import type { VisitorHop } from '../fronts/visitor-hop.ts'
-import type { ConnectionLogins } from '../upstreams/connection-logins.ts'
+import type { ConnectionLogins } from '../limits/connection-logins.ts'
+import type { VisitorHop } from '../limits/visitor-hop.ts'
 import type { Takeover } from './front.ts'
 import type { Ease } from './upstream.ts'
 
-/** How much of a visit's request is here. */
+/** The state of a visit's request. */
 export interface RequestProgress {
   /** All of its body, or it has none. */
   readonly isComplete: boolean
-  /** Its head, and of its body what arrived. */
+  /** The bytes of its head, and of its body as far as it has arrived. */
   readonly requestBytes: number
 }
 
-/** Where the bytes of a visit's request come from. */
+/** A source of the bytes of a visit's request. */
 export interface RequestInput {
   /** Stops taking bytes from the visitor. */
   pause(): void
   /** Goes on taking them. */
   resume(): void
-  /** What arrived while the visit took nothing arrives now, behind what `first` does. */
+  /** Resumes after a pause: calls `first`, then passes on what arrived during the pause. */
   proceed(first: () => void): void
 }
 
-/** Where a visit's answer goes. */
+/** The destination of a visit's response. */
 export interface AnswerOutput {
-  /** As `Visit.write`. */
+  /** Sends bytes, like `Visit.write`. */
   write(bytes: Uint8Array, isScratch: boolean, start: number, end: number): boolean
-  /** As `Visit.writeFrom`. */
+  /** Sends bytes of a socket, like `Visit.writeFrom`. */
   writeFrom?(from: Socket, limitBytes: number, done: SpliceDone): Splice | undefined
-  /** FIN follows what was written. */
+  /** Sends FIN after what was written. */
   end(): void
 }
 
 /**
- * What a visit asks of its front. A stream of HTTP/2 implements it so: `write` gets HTTP/1.1 text, which goes through
- * `parseResponseHead` and `BodyFramer` into HEADERS and DATA frames; `pause` and `resume` hold its window back; `over` ends
- * the stream (`goesOn` concerns no other stream, so it is ignored), and `terminate` resets it. It has no `takeOver` and no
+ * The operations of a front that a visit uses. A stream of HTTP/2 implements it so: `write` gets HTTP/1.1 text, which goes
+ * through `parseResponseHead` and `BodyFramer` into HEADERS and DATA frames; `pause` and `resume` hold its window back; `over`
+ * ends the stream (`goesOn` concerns no other stream, so it is ignored), and `terminate` resets it. It has no `takeOver` and no
  * `writeFrom`.
  */
 export interface VisitChannel {
-  /** Shared by all visits of a connection. */
+  /** The hop of the visitor, shared by all visits of a connection. */
   readonly visitor: VisitorHop
   readonly request: RequestProgress
   readonly input: RequestInput
   readonly output: AnswerOutput
   /** Whether another request may follow on the connection. */
   readonly keepsAlive: boolean
-  /** As `Arrival.isCertified`. Default: not. */
+  /** Whether the visitor showed a certificate, as `Arrival.isCertified`. Default: not. */
   readonly isCertified?: boolean
-  /** As `Visit.logins`. */
+  /** The logins of the connection, as `Visit.logins`. */
   readonly logins?: ConnectionLogins | undefined
-  /** As `Arrival.asked`. */
+  /** The certificate request, as `Arrival.asked`. */
   readonly asked?: AskedCertificate | undefined
-  /** As `Arrival.isRefused`. */
+  /** Whether the visitor may no longer be served, as `Arrival.isRefused`. */
   isRefused(): boolean
   /** Bytes wait for the visitor: whose limit they count against. */
   charge(account: Account | undefined): void
@@ -65,26 +65,29 @@ export interface VisitChannel {
   switched(): void
   /** The visit is over. `goesOn`: the connection is good for another. */
   over(goesOn: boolean, ease: Ease): void
-  /** Of many requests at once: the visitor is to make its next ones on another connection. Else `over` says so. */
+  /**
+   * Asks the visitor to make its next requests on another connection. Only where a connection carries many requests at once.
+   * Else `over` says so.
+   */
   drain?(): void
   /** The connection leaves HTTP. */
   takeOver?(takeover: Takeover): void
-  /** Cuts the visitor off: it must not take what it has for a complete answer. */
+  /** Cuts the visitor off: it must not take what it has for a complete response. */
   terminate(): void
 }
 
-/** What a channel tells its visit. */
+/** The events of a channel. */
 export interface ChannelVisit {
   /** The head is complete. */
   begin(): void
   /** A piece of the body, framing included; after a switch: any bytes. */
   body(bytes: Uint8Array): void
   bodyEnded(): void
-  /** `write` may be called again. */
+  /** Called when `write` may be called again. */
   drained(): void
   /** The request went wrong in the middle: the exchange ends, the visitor gets to know why if it still can. */
   breakOff(code: ErrorCode): void
-  /** The channel cannot pass the answer on, and nothing of it has left: the visitor gets the page of `code`. */
+  /** The channel cannot pass the response on, and nothing of it has left: the visitor gets the page of `code`. */
   replaceAnswer(code: ErrorCode): void
   /** The connection is about to be cut for this. */
   cutOff(code: ErrorCode): void

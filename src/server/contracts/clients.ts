@@ -6,47 +6,47 @@ import type { Endpoint } from '../../socket.ts'
 import type { Holder } from '../limits/holdings.ts'
 import type { Tunnel } from '../tunnels/tunnel.ts'
 
-/** How a raw visitor's connection ended. */
+/** The end of a raw visitor's connection. */
 export interface RawEnd {
   readonly durationMs: number
-  /** Bytes of the visitor that went on their way. */
+  /** Bytes of the visitor that were passed on. */
   readonly bytesIn: number
   /** Bytes that the visitor was sent. */
   readonly bytesOut: number
   readonly error?: ErrorCode
 }
 
-/** What reports say of a request. */
+/** The description of a request in reports. */
 export interface Asked {
-  /** Lower-case, without port. */
+  /** The host in lower case, without port. */
   readonly host: string
   readonly method: string
   readonly target: string
 }
 
-/** What reports say of how it came. */
+/** The description of how a request came, in reports. */
 export interface AskedBy {
-  /** Of the visitor. */
+  /** The address of the visitor. */
   readonly address: string
-  /** Since it came: in guards and queues, or held until a client was back. */
+  /** The time since it came: in guards and queues, or waiting for a client. */
   readonly waitedMs: number
 }
 
-/** What a client gets reports of. */
+/** The reports that a client gets. */
 export interface ClientReports {
-  /** It wants reports of requests. */
+  /** Whether the client wants reports of requests. */
   readonly isWatching: boolean
-  /** So many a second are reported one by one, the others by their number; `0`: all one by one. */
+  /** The number of requests per second that are reported one by one; the others are counted. `0`: all one by one. */
   readonly reportRate: number
-  /** It does not read its reports. */
+  /** Whether the client does not read its reports. */
   readonly isBehind: boolean
-  /** This was asked of the tunnel. Returns the number for `finished`; 0 when the client wants no reports, or does not read them. */
+  /** Reports a request. Returns the number for `finished`; 0 when the client wants no reports, or does not read them. */
   begun(tunnel: Tunnel, asked: Asked, by?: AskedBy): number
-  /** Requests of its tunnels began and ended that were not reported one by one. */
+  /** Requests of its tunnels started and ended that were not reported one by one. */
   counted(counts: ExchangeCounts): void
-  /** It became a WebSocket; `id` as `begun` returned it. */
+  /** Reports that the request became a WebSocket; `id` as `begun` returned it. */
   switched(tunnel: Tunnel, id: number): void
-  /** It is over: `durationMs` since it began, `bytes` of the answer; `id` as `begun` returned it. */
+  /** Reports the end, with `durationMs` since the beginning and the `bytes` of the response; `id` as `begun` returned it. */
   finished(
     tunnel: Tunnel,
     id: number,
@@ -56,13 +56,13 @@ export interface ClientReports {
     error?: ErrorCode,
     reason?: string,
   ): void
-  /** A raw visitor of the tunnel is on its way to the origin. Returns the number for `rawEnded`, likewise. */
+  /** A raw visitor of the tunnel is in transit to the origin. Returns the number for `rawEnded`. */
   rawBegan(tunnel: Tunnel, source: Endpoint): number
-  /** Its connection is closed. */
+  /** Reports that the connection of a raw visitor is closed. */
   rawEnded(tunnel: Tunnel, id: number, end: RawEnd): void
 }
 
-/** For a client that gets none. */
+/** The reports of a client that gets none. */
 export const NO_REPORTS: ClientReports = {
   isWatching: false,
   reportRate: 0,
@@ -75,26 +75,26 @@ export const NO_REPORTS: ClientReports = {
   rawEnded() {},
 }
 
-/** One connected client. */
+/** A connected client. */
 export interface ClientConnection {
   /** Counts up, in this server's run; the desk gives it. */
   number: number
-  /** What it says it is; `''`: nothing. */
+  /** The agent that the client names. Empty if it names none. */
   agent: string
-  /** On the clock of `Date.now()`. */
+  /** The time of the connection on the clock of `Date.now()`. */
   readonly connectedAtMs: number
   /** The smallest round trip so far; 0: not measured. */
   readonly roundTripMs: number
   /** Streams that had to wait for its credit, so far. */
   readonly creditStalls: number
   readonly wire: 'streams' | 'json'
-  /** Where it dials from: behind trusted proxies, as they say. */
+  /** The address of the client, as trusted proxies report it. */
   readonly remoteAddress: string
-  /** Whose connection it is. */
+  /** The owner of the connection. */
   readonly holder: Holder
   /** Resolves with whether the client gave a sign of life in time. */
   checkAlive(): Promise<boolean>
-  /** The server stops, or another program has taken over: tells the client, which finishes what is under way. */
+  /** The server stops, or another program has taken over: tells the client, which finishes what is in progress. */
   drain(code: 'SERVER_DRAINING' | 'SERVER_REPLACED'): void
   /** Tells the client why, and closes. */
   close(code: ErrorCode): void
@@ -102,6 +102,6 @@ export interface ClientConnection {
   hostTroubled?(tunnel: Tunnel, host: string, error: TunnelError): void
   /** The server works by other settings now: gives up what they do not allow, and tells the client what changed. */
   reloaded(): void
-  /** Of its tunnels' requests and raw visitors. */
+  /** The reports of its tunnels' requests and raw visitors. */
   readonly reports: ClientReports
 }

@@ -1,6 +1,6 @@
 // Contract: deadlines of seconds, for all that may run out of time. Implementation: deadlines.ts.
 
-/** Something that may run out of time. */
+/** A wait that may run out of time. */
 export interface Deadline {
   /** The tick at which `expired` is called; 0 for never. Only the clock sets it. */
   dueTick: number
@@ -12,7 +12,7 @@ export interface Clock {
   readonly tick: number
   watch(deadline: Deadline): void
   forget(deadline: Deadline): void
-  /** Due after `ms`; 0 means never. Replaces what was armed before. */
+  /** Calls `deadline` after `ms`; 0 means never. Replaces what was armed before. */
   arm(deadline: Deadline, ms: number): void
   disarm(deadline: Deadline): void
 }

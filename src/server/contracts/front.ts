@@ -5,7 +5,7 @@
 import type { ErrorCode } from '../../errors.ts'
 import type { RequestHead } from '../../http/head.ts'
 import type { AskedCertificate, Socket, SocketHandler } from '../../socket.ts'
-import type { ConnectionLogins } from '../upstreams/connection-logins.ts'
+import type { ConnectionLogins } from '../limits/connection-logins.ts'
 import type { PeerNote } from './peer-note.ts'
 import type { Upstream } from './upstream.ts'
 
@@ -14,37 +14,65 @@ export interface Arrival {
   readonly head: RequestHead
   /** Address of the visitor's connection, without port. */
   readonly remoteAddress: string
-  /** Its connection showed a client's certificate, and it was verified. */
+  /** Whether the connection showed a client's certificate, and it was verified. */
   readonly isCertified: boolean
-  /** As `Socket.asked`. Default: nothing was asked. */
+  /** The certificate request, as `Socket.asked`. Default: nothing was asked. */
   readonly asked?: AskedCertificate | undefined
-  /** As that of `Visit`. */
+  /** The note of another server, as that of `Visit`. */
   readonly from?: PeerNote | undefined
-  /** As that of `Visit`. */
+  /** The logins of the connection, as that of `Visit`. */
   readonly logins?: ConnectionLogins | undefined
   /** Whether only the control host may serve it, because the server is full. Asks again: some visitors may have left. */
   isRefused(): boolean
-  /** The request goes wrong: the visitor gets to know why, if no answer has begun. */
+  /** The request goes wrong: the visitor gets to know why, if no response has begun. */
   breakOff(code: ErrorCode): void
   /** Cuts the connection: the visitor must not take what it has for complete. */
   terminate(): void
 }
 
-/** Where a request goes. */
+/** What became of a request. */
+export interface Result {
+  /** 0: there was no answer. */
+  readonly answerStatus: number
+  readonly responseBytes: number
+  readonly requestBytes: number
+  /** As `Visit.fail` takes it. */
+  readonly reason?: string | undefined
+}
+
+/** A request that the server counts, for who brought it. */
+export interface Booked {
+  /** Where the request goes at first. */
+  readonly route: Route
+  /** It came for another server's tunnel, or another owner's: what is answered is `CLUSTER_MOVED`. */
+  readonly isMoved: boolean
+  /** The final head of its answer is about to go out. */
+  answered(status: number): void
+  /** It is over; `failure` says why, when it failed. */
+  finished(result: Result, failure: ErrorCode | undefined): void
+}
+
+/** Takes requests. */
+export interface RequestDesk {
+  /** The request counts from now on, until what is returned is `finished`: it never throws. */
+  book(arrival: Arrival): Booked
+}
+
+/** The destination of a request. */
 export type Route = Served | Refusal | Takeover | Holding<Route> | Again
 
 export interface Served {
   readonly kind: 'upstream'
   readonly upstream: Upstream
-  /** What it says is the server's own. Default: it is an app's. */
+  /** Whether the response is the server's own. Default: it is an app's. */
   readonly isOwn?: boolean
-  /** Another server of the cluster answers. Default: this one does. */
+  /** Whether another server of the cluster responds. Default: this one does. */
   readonly isElsewhere?: boolean
   /** The upstream failed the request without harm: where it goes instead, now or later. `undefined`: nowhere. */
   instead?(code: ErrorCode): Route | undefined
 }
 
-/** The tunnel is another server's by now, or has another client: the request is routed once more, as it came. */
+/** The tunnel is another server's by now, or has another client: the request is routed once more, unchanged. */
 export interface Again {
   readonly kind: 'again'
 }
@@ -65,9 +93,7 @@ export interface Takeover {
 /** The outcome is known later: the tunnel's client is reconnecting, or a token is not looked at yet. */
 export interface Holding<Outcome> {
   readonly kind: 'holding'
-  /**
-   * `held` is called once and later, unless the function returned is called before. A code: there is no room to wait.
-   */
+  /** Waits. Calls `held` once and later, unless the returned function is called before. A code: there is no room to wait. */
   hold(held: (outcome: Outcome) => void): (() => void) | ErrorCode
 }
 
@@ -75,14 +101,14 @@ export function refusal(code: ErrorCode): Refusal {
   return { kind: 'refusal', code }
 }
 
-/** What `change` makes of where the request goes in the end, now or when its wait is over. */
+/** Applies `change` to the final destination of a request, now or when its wait is over. */
 export function changed(route: Route, change: (route: Route) => Route): Route {
   if (route.kind !== 'holding') return change(route)
   return { kind: 'holding', hold: held => route.hold(outcome => held(changed(outcome, change))) }
 }
 
 /**
- * The request waits for what decides where it goes, such as a guard, and then perhaps for more. A fault on the way is 500 `INTERNAL`
+ * The request waits for what decides where it goes, such as a guard, and then possibly for more. A fault on the way is 500 `INTERNAL`
  * for this visitor: without a handler the rejection would end the process.
  */
 export function routedLater<Outcome>(

@@ -22,33 +22,33 @@ import type { Ease, Exchange, Rewrite, Upstream, Visit } from './upstream.ts'
 
 /** Lanes of a server. */
 export interface Laning {
-  /** How many there are. */
+  /** The number of lanes. */
   readonly count: number
   /**
-   * Requests to these tunnels may have to go elsewhere: those that a lane takes from now on, or one that was granted and
-   * is about to begin, come back to the main thread. Those that were sent are still answered.
+   * Requests to these tunnels may have to go somewhere else: those that a lane takes from now on, or one that was granted and
+   * is about to begin, come back to the main thread. Sent requests still get their responses.
    */
   recall(tunnels: readonly LayeredTunnel[]): void
   /** Passes on what lanes have served and not reported. */
   harvest(): void
   /** The sum with all that open lanes have served so far. */
   addedTo(served: LaneServed): LaneServed
-  /** For a visitor whose requests have begun to come easy; `undefined`: there is none. */
+  /** Makes a shortcut for a visitor whose requests are small. `undefined` if there is none. */
   forVisitor<Booked>(site: LaneSite<Booked>): VisitorShortcut<Booked> | undefined
-  /** For a client on the streams wire; `undefined`: there are none. */
+  /** Makes the lanes of a client on the streams wire. `undefined` if there are none. */
   forSession(session: Session): SessionLanes | undefined
 }
 
 /** A visitor's connection. `Booked`: a booking, of which lanes know nothing. */
 export interface LaneSite<Booked> {
   readonly socket: Socket
-  /** For the host that the visitor asked last; `undefined`: a lane may not begin. */
+  /** Offers a lane for the host of the visitor's last request. `undefined` if none may begin. */
   offer(): LaneOffer<Booked> | undefined
-  /** What origins get to know of the visitor. */
+  /** Returns what origins learn about the visitor. */
   hop(rewrite: Rewrite | undefined): Hop
-  /** What ids of its requests are made of. */
+  /** Returns the generator of request ids. */
   tracing(): Tracing | undefined
-  /** What the visitor asked last. */
+  /** Returns the Host of the visitor's last request. */
   hostWithPort(): string
   limits(): RequestLimits
   /** Whether nothing has arrived since the lane was entered. */
@@ -103,11 +103,11 @@ export interface SessionLanes {
   ): { stop(): void }
 }
 
-/** Who asks for a lane. */
+/** The visitor for whom a lane is requested. */
 export interface LaneAsking {
   readonly tunnel: LayeredTunnel
   readonly head: RequestHead
-  /** Of the connection: a trusted proxy's, where `isProxy` says so. */
+  /** The address of the connection: a trusted proxy's, if `isProxy`. */
   readonly address: string
   readonly isProxy: boolean
   readonly served: ServedBy
@@ -116,7 +116,7 @@ export interface LaneAsking {
 /** All that a lane served. */
 export type LaneServed = Pick<LaneCounts, 'requests' | 'bytesIn' | 'bytesOut'>
 
-/** What one part wants of a lane. The lane keeps to the clauses of all parts. */
+/** The terms of one part for a lane. The lane keeps to the clauses of all parts. */
 export interface LaneClause {
   readonly terms?: Partial<Pick<LaneTerms, 'isForGets' | 'isMeasured' | 'isReported' | 'allotted' | 'log'>>
   /** Exchanges of a second that it wants reported one by one. Default 0. */
@@ -125,10 +125,10 @@ export interface LaneClause {
   ended?(served: LaneServed): void
   /** Exchanges that are over and were not reported one by one. */
   tally?(counts: ExchangeCounts): void
-  /** One exchange is over, if exchanges are reported one by one. */
+  /** Called at the end of an exchange, if exchanges are reported one by one. */
   exchanged?(exchange: LaneExchange): void
-  /** Only with `isMeasured`: what was measured since the last time. */
+  /** Called with the measures since the last call. Only with `isMeasured`. */
   measured?(measures: Float64Array, bytesIn: number, bytesOut: number): void
-  /** Only with a `log`. */
+  /** Called with log lines. Only with a `log`. */
   logged?(lines: Uint8Array, count: number): void
 }

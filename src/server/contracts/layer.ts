@@ -3,12 +3,13 @@
 //
 //   arrival ── serving ──▶ layer ▶ layer ▶ … ▶ member of the tunnel ──▶ Route ──▶ visit
 
+import type { Account } from '../../bytes.ts'
 import type { ErrorCode } from '../../errors.ts'
+import type { ErrorAnswerOptions } from '../../http/error-answer.ts'
 import type { RequestHead } from '../../http/head.ts'
 import type { Guard, Middleware, Outcome, Reading, Refusal } from '../../plugin.ts'
-import type { Account } from '../../unsent.ts'
-import type { Affinity, PoolAnswer } from '../../wire/control.ts'
-import type { TunnelKind } from '../../wire/tunnel-kind.ts'
+import type { Affinity, PoolResponse } from '../../wire/control.ts'
+import type { GrantedKind } from '../../wire/tunnel-kind.ts'
 import type { Arrival, Route } from './front.ts'
 import type { OwnGuard } from './guarding.ts'
 import type { Upstream } from './upstream.ts'
@@ -36,11 +37,11 @@ export interface NamedRequest {
   readonly request: SearchedRequest
   /** A label, or a whole host. */
   readonly name: string
-  /** Where it goes when no other server has the name. For the last router alone. */
+  /** Routes the request to this server if no other server has the name. For the last router alone. */
   here(): Route
-  /** Where it goes from the beginning, once that may have changed. */
+  /** Routes the request again from the beginning, after a change. */
   again(): Route
-  /** Where it goes when no client of the name can be reached; `undefined`: nothing keeps it. */
+  /** Routes the request to what stores it while no client can be reached. `undefined` if nothing does. */
   kept(): Route | undefined
 }
 
@@ -48,42 +49,47 @@ export interface NamedRequest {
 export interface SearchedRequest {
   readonly arrival: Arrival
   readonly head: RequestHead
-  /** Another server has sent it here in vain: it is answered so that that server looks for the name once more. */
+  /** Refuses a request that another server sent here although the name is not here, so that it searches for the name again. */
   moved(): Route
-  /** It is sent once more. */
+  /** Called when the request is sent once more. */
   retried(): void
+  /** Visitors get this where the request fails. */
+  useErrorPage(page: OwnErrorPage): void
 }
 
-/** What layers may know of a tunnel. */
+/** The differences of the response for this code; `undefined`: there are none. */
+export type OwnErrorPage = (code: ErrorCode) => Partial<ErrorAnswerOptions> | undefined
+
+/** The view that layers have of a tunnel. */
 export interface LayeredTunnel {
-  readonly kind: TunnelKind
+  readonly kind: GrantedKind
   readonly name: string
   /** The same for all tunnels of one token, or address. */
   readonly owner: string
-  /** Whose it is; of a pool, of the first that is there. The same object for all tunnels of one token, or address. */
+  /** The owner; that of the first client, in a pool. The same object for all tunnels of one token, or address. */
   readonly holder:
     | { readonly rule: { readonly id?: string | undefined; readonly bandwidth?: number | undefined } }
     | undefined
-  /** Where visitors go that need no choice; `undefined` while every client is away. */
+  /** The upstream for visitors that need no choice. `undefined` while every client is away. */
   readonly upstream: Upstream | undefined
-  /** Who may visit, as its client asked for; `undefined`: all visitors may. */
+  /** The guard that its client asked for. `undefined` if all may visit. */
   readonly guard: OwnGuard | undefined
-  /** What the rule of its token allows visitors. */
+  /** The limits that the rule of its token sets for visitors. */
   readonly wall: Guard | undefined
   /** Each of its visitors has to be asked about. */
   readonly isGuarded: boolean
-  /** How its clients share it; `undefined`: it is one client's. */
-  readonly pool: { readonly affinity: Affinity; readonly answer: PoolAnswer } | undefined
-  /** Those of its clients that can take requests now. */
+  /** The kind of its pool. `undefined` if it belongs to one client. */
+  readonly pool: { readonly affinity: Affinity; readonly response: PoolResponse } | undefined
+  /** The clients that can take requests now. */
   readonly able: readonly TunnelMember[]
-  /** Its layers are made anew, and lanes to it end. */
+  /** Makes its layers again, and ends its lanes. */
   routesChanged(): void
 }
 
 /** A client's hold on a tunnel. */
 export interface TunnelMember {
   readonly upstream: Upstream | undefined
-  /** What its client calls itself. */
+  /** The name that its client gives itself. */
   readonly label: string | undefined
 }
 
@@ -91,42 +97,46 @@ export interface TunnelMember {
 export interface TunnelRequest {
   readonly arrival: Arrival
   readonly head: RequestHead
-  /** Of the visitor, also behind trusted proxies. */
+  /** The address of the visitor, also behind trusted proxies. */
   readonly address: string
-  /** The visitor came by https, also when that ends in front of this server. */
+  /** The visitor came with https, also when that ends in front of this server. */
   readonly isSecure: boolean
-  /** Another server, or the grant of a lane, has let it in: a layer that could refuse it lets it pass. */
+  /** Whether another server, or the grant of a lane, has admitted it: layers let it pass. */
   readonly isAdmitted: boolean
-  /** On the clock of `performance.now()`. */
+  /** The time of its beginning on the clock of `performance.now()`. */
   readonly startedAt: number
-  /** Wrap its exchange, inside of the server's: guards may want some for this one alone. */
+  /** The middlewares that wrap its exchange, inside of the server's: guards may want some for this request only. */
   middlewares: readonly Middleware[]
-  /** Learns what becomes of it. Those that follow first are called first; at `left`, last. */
+  /** Learns what becomes of it. Followers that follow first are called first; at `left`, last. */
   follow(follower: Follower): void
-  /** It is answered here in place of the app. `failed`: makes a refusal of what cannot be said. */
+  /** Responds here in place of the app. `failed`: makes a refusal of what cannot be said. */
   answer(answer: Refusal | Reading, failed?: (cause: unknown) => Refusal): Route
   /** Looks at its body. */
   checkBody(check: BodyCheck): void
-  /** Header lines for the final answer, each with its CRLF; asked when its head goes out. */
+  /** Adds header lines to the final response, each with its CRLF; asked when its head goes out. */
   addAnswerLines(lines: () => Uint8Array | undefined): void
-  /** Has its bytes pass a valve, opened once it begins at an upstream. `undefined`: there is to be none. */
+  /** The time for the head of the response, in milliseconds; `undefined`: `originTimeoutMs` of the limits. */
+  originTimeoutMs: number | undefined
+  /** Sets the page, as that of `SearchedRequest`. */
+  useErrorPage(page: OwnErrorPage): void
+  /** Passes its bytes through a valve, which opens when an upstream begins. `undefined`: there is to be none. */
   useValve(open: OpenValve): void
-  /** What is answered is a refusal with this code. */
+  /** Records the code of a refusal that is the response. */
   refused(code: ErrorCode, reason?: string): void
-  /** This client gets a copy. Returns what is called when that is over. */
+  /** Sends a copy to this client. Returns what is called when that is over. */
   copyTo(member: TunnelMember): CopyEnd
-  /** Of those that got a copy, this one answers the visitor. */
+  /** Records whose response the visitor gets, of the clients that got a copy. */
   answeredBy(member: TunnelMember): void
-  /** It is on its way to clients. For a layer that does not let it arrive. */
+  /** Records that it was sent to clients. For a layer that does not call `arrived`. For a layer that does not let it arrive. */
   sent(): void
   /**
-   * Where it goes when every layer has let it pass: to a client of its tunnel, perhaps once one is there. `instead`: where it goes
-   * then. For the last layer alone.
+   * Routes the request after the last layer: to a client of its tunnel, possibly after a wait. `instead`: where it goes then.
+   * For the last layer alone.
    */
   arrived(instead?: () => Route): Route
 }
 
-/** `status` 0: there was no answer. */
+/** Called at the end of a copy. `status` is 0 if there was no response. */
 export type CopyEnd = (status: number, responseBytes: number, code: ErrorCode | undefined) => void
 
 /**
@@ -135,50 +145,50 @@ export type CopyEnd = (status: number, responseBytes: number, code: ErrorCode | 
  */
 export type BodyCheck = (piece: Uint8Array, bodyBytes: number) => ErrorCode | undefined
 
-/** What becomes of a request. Nothing here may throw. */
+/** The events of a request for a layer. Nothing here may throw. */
 export interface Follower {
-  /** It waits for the tunnel's client. */
+  /** Called when it waits for the tunnel's client. */
   held?(): void
-  /** It is on its way to a client; again when it is sent once more. */
+  /** Called when it is sent to a client, also when it is sent again. */
   sent?(): void
-  /** The head of the final answer is about to go out. */
+  /** The head of the final response is about to go out. */
   answered?(status: number, code: ErrorCode | undefined): void
-  /** It became a WebSocket. */
+  /** Called when it became a WebSocket. */
   switched?(): void
-  /** It goes to another server, or another tunnel here, as it came: what the layer has done to it is undone. Nothing follows. */
+  /** Called when it goes unchanged to another server, or another tunnel here: undo what the layer has done. Nothing follows. */
   left?(): void
-  /** It is over. Called once, unless it left. */
+  /** Called at its end, once, unless `left` was called. Called once, unless it left. */
   ended?(ending: Ending): void
 }
 
 export interface Ending {
-  /** What the visitor was answered; 0: nothing. */
+  /** The status that the visitor got; 0: none. */
   readonly status: number
   readonly code: ErrorCode | undefined
-  /** More of why, where the code does not say it all. */
+  /** The details of the reason that the code does not have. */
   readonly reason: string | undefined
   readonly requestBytes: number
   readonly responseBytes: number
-  /** Whose app answered. */
+  /** The client whose app responded. */
   readonly served: ServedBy
 }
 
-/** Who served a visitor, for its books. */
+/** The client that served a visitor, and its token. */
 export type ServedBy = Pick<Outcome, 'client' | 'token'>
 
-/** As the members of `VisitChannel`. */
+/** The input of a valve, with members as those of `VisitChannel`. */
 export interface ValveInput {
   pause(): void
   resume(): void
 }
 
-/** Likewise. */
+/** The output of a valve, with members as those of `VisitChannel`. */
 export interface ValveOutput {
-  /** As `Visit.write`. */
+  /** Sends bytes, like `Visit.write`. */
   write(bytes: Uint8Array, isScratch: boolean, start: number, end: number): boolean
 }
 
-/** What a valve stands between: the visit, and the channel to its visitor. */
+/** The two sides of a valve: the visit, and the channel to its visitor. */
 export interface ValveEnds {
   readonly input: ValveInput
   readonly output: ValveOutput
@@ -188,13 +198,13 @@ export interface ValveEnds {
 
 /** Delays the bytes of a visit. While there is one, no other thread moves them. */
 export interface Valve extends ValveInput, ValveOutput {
-  /** So many bytes came from the visitor, and went on their way. */
+  /** Called when `bytes` came from the visitor and were passed on. */
   took(bytes: number): void
   /** The visitor has room again. */
   drained(): void
   /** Calls `last` once nothing waits here. */
   behind(last: () => void): void
-  /** Whose bytes wait. */
+  /** Sets the account that is charged for queued bytes. */
   charge(account: Account | undefined): void
   /** The visit is over. */
   close(): void

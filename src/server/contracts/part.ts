@@ -6,25 +6,23 @@ import type { RequestHead } from '../../http/head.ts'
 import type { RecentRow } from '../../measures.ts'
 import type { Turns } from '../../session/turns.ts'
 import type { Socket, SocketHandler } from '../../socket.ts'
-import type { InboxWish } from '../../wire/control.ts'
-import type { Entrance } from '../fronts/visitor-hop.ts'
+import type { InboxWish, Wishes } from '../../wire/control.ts'
 import type { Counts } from '../limits/holdings.ts'
-import type { BookingDesk } from '../routing/booking.ts'
 import type { Bounds } from '../settings/bounds.ts'
 import type { TunnelServerEvents } from '../settings/options.ts'
 import type { ServerSettings } from '../settings/settings.ts'
 import type { Counters, ServerStats } from '../settings/stats.ts'
-import type { Tunnel } from '../tunnels/tunnel.ts'
+import type { Connecting, Tunnel, TunnelBook } from '../tunnels/tunnel.ts'
 import type { ClientConnection } from './clients.ts'
 import type { Clock } from './clock.ts'
-import type { Arrival, Route } from './front.ts'
+import type { Arrival, RequestDesk, Route } from './front.ts'
 import type { Guarding } from './guarding.ts'
 import type { LaneAsking, LaneClause, Laning } from './laning.ts'
 import type { Ending, Layer, LayeredTunnel, NameLayer, ServedBy } from './layer.ts'
-import type { Door, DoorTerms, Protocol } from './protocol.ts'
+import type { Door, DoorTerms, Entrance, Protocol } from './protocol.ts'
 import type { RawWish } from './raw-visit.ts'
 import type { RawTaker, Servers } from './servers.ts'
-import type { AppsTerms, StreamsApps } from './streams-context.ts'
+import type { AppsTerms, RewritingOf, StreamsApps } from './streams-context.ts'
 import type { OpenTable } from './tables.ts'
 import type { Upstream } from './upstream.ts'
 import type { Adopt } from './wire.ts'
@@ -32,14 +30,14 @@ import type { Adopt } from './wire.ts'
 /** Makes a part of a server. Called while the server is made: no tunnel exists, and nothing is loaded that is not needed. */
 export type Install = (server: PartServer) => Part
 
-/** What a part may use of its server. */
+/** The parts of the server that a part may use. */
 export interface PartServer {
-  /** As they are now. */
+  /** The settings now. */
   readonly settings: ServerSettings
   readonly limits: Bounds
   readonly deadlines: Clock
   readonly turns: Turns
-  /** What guards, middlewares and observers throw. */
+  /** The faults of guards, middlewares and observers. */
   readonly faults: Faults
   readonly isSecure: boolean
   readonly isRunning: boolean
@@ -55,34 +53,34 @@ export interface PartServer {
   closeTunnel(name: string): void
   /** The others of its cluster, set by the part that has joined them; `undefined`: there are none. */
   servers: Servers | undefined
-  /** `guards`, `lanes`: those of the parts that have them. */
-  readonly tunnels: {
+  /** The tunnels, with the guards and lanes of the parts that have them. */
+  readonly tunnels: Pick<TunnelBook, 'deadlines' | 'hostNames' | 'isDraining'> & {
     guards: Guarding
     lanes: Laning
     find(name: string): Tunnel | undefined
     all(): readonly Tunnel[]
-    /** Of all of them. */
+    /** Makes the layers of all tunnels again. */
     routesChanged(): void
   }
   readonly counters: Readonly<Counters>
-  /** What clients hold, all together. */
+  /** The counts of all clients together. */
   readonly holdings: { readonly counts: Readonly<Counts> }
   emit<Event extends keyof TunnelServerEvents>(event: Event, payload: TunnelServerEvents[Event]): void
   /** Whether a tunnel of this server has the name, with a client that is there. */
   isServedHere(name: string): boolean
-  /** Another server holds the name: its tunnel here is over. */
+  /** Ends a tunnel whose name another server has. */
   lost(name: string): void
   failed(error: Error): void
 }
 
-/** What a part may use of a server that is whole, besides. */
+/** The further operations of a server that is complete. */
 export interface WholeServer {
-  /** Where it listens; until it does: where it is to. */
+  /** The port on which it listens, or will listen. */
   readonly port: number
-  /** Those that are connected. */
+  /** The connected clients. */
   readonly clients: ReadonlySet<ClientConnection>
   /** Takes requests that come from no visitor's connection. */
-  readonly desk: BookingDesk
+  readonly desk: RequestDesk
   /** Connections of visitors. */
   readonly visitorCount: number
   stats(): ServerStats
@@ -94,38 +92,38 @@ export interface WholeServer {
   ): void
   /** Takes a connection whose requests come in so. */
   accept(socket: Socket, entrance: Entrance): SocketHandler
-  /** How those come in that speak this to the server itself. */
+  /** Makes the entrance for those who speak this protocol to the server itself. */
   entranceOf(proto: Entrance['proto']): Entrance
   readonly raw: RawTaker
   /** The tunnel that a raw visitor wants, if it is here; see `RawWish`. */
   tunnelFor(kind: RawWish['kind'], wanted: string): Tunnel | undefined
-  /** Public ports of other servers' tunnels. Rejects with `PORT_TAKEN` or `PORT_NOT_ALLOWED`. */
+  /** The public ports of other servers' tunnels. Rejects with `PORT_TAKEN` or `NOT_ALLOWED`. */
   readonly ports: {
     openElsewhere(kind: 'tcp' | 'udp', port: number): Promise<void>
     closeElsewhere(kind: 'tcp' | 'udp', port: number): void
   }
-  /** Another server has claimed the name. */
+  /** Called when another server has claimed the name. */
   claimedElsewhere(name: string): void
-  /** Some visitor, client or token may be another's by now: what is not allowed any more is taken back. */
+  /** Checks every visitor, client and token again, and revokes what is no longer allowed. */
   allowanceChanged(): void
 }
 
 export interface Faults {
-  /** `plugin`: which one; `text`: a sentence with its name and what it threw. */
+  /** Reports a fault of `plugin`; `text` is a sentence with its name and the error. */
   report(plugin: object, code: ErrorCode, text: string, cause: unknown): void
 }
 
 /** All that a part may do. A part has the members that it needs. */
 export interface Part {
-  /** For messages and tests. */
+  /** The name, for messages and tests. */
   readonly name: string
-  /** Around the routing of each request to a tunnel. */
+  /** The layer around the routing of each request to a tunnel. */
   readonly layer?: Layer
-  /** Why no visitor and no client may come from this address; `undefined`: they may. */
+  /** Returns why no visitor and no client may come from this address. `undefined` if they may. */
   judge?(address: string): ErrorCode | undefined
-  /** Whether no client may have this name, or `tcp-20000` and its like. */
+  /** Whether no client may have this name, or `tcp-20000` and similar ones. */
   isBlocked?(name: string): boolean
-  /** Around the routing of each request for a name that no tunnel here has. */
+  /** The layer around the routing of each request for a name without a tunnel here. */
   readonly nameLayer?: NameLayer
   /** The control host is asked to switch to a protocol. `undefined`: it is not one of this part. */
   enter?(arrival: Arrival): Route | undefined
@@ -135,8 +133,10 @@ export interface Part {
    */
   kept?(name: string, token: string | undefined, head: RequestHead, address: string): Upstream | undefined
   /** A client holds the tunnel now. `token` likewise; `inbox`: what is to be kept for it while it is away. */
-  registered?(tunnel: LayeredTunnel, token: string, inbox: InboxWish | undefined): void
-  /** Another server holds the name now. */
+  registered?(tunnel: LayeredTunnel, token: string, inbox: InboxWish | undefined, wishes: Wishes): void
+  /** The options that clients may set for a tunnel, by name: returns why this one is refused, as a sentence. */
+  readonly wishes?: Readonly<Record<string, (wish: unknown) => string | undefined>>
+  /** Called when another server has claimed the name. */
   claimedElsewhere?(name: string): void
   /** Makes the connections of clients that agree on no subprotocol. Without such a part they are refused. */
   readonly adopt?: Adopt
@@ -144,45 +144,57 @@ export interface Part {
   readonly protocol?: Protocol
   /** Opens a door, if the settings ask for one. Where this rejects, the server does not start. */
   open?(terms: DoorTerms): Promise<Door | undefined>
+  /** Connects clients to private services. Without such a part neither is granted. */
+  readonly connecting?: Connecting
   /** Reaches apps that speak HTTP/2. Without such a part no tunnel is opened to them. */
   readonly appsOf?: (terms: AppsTerms) => StreamsApps
-  /** Where it listens itself; `undefined`: nowhere, or not yet. */
+  /** Makes the upstream of an app that gets other names than its visitors have. Without such a part, the app gets only the Host. */
+  readonly rewriting?: RewritingOf
+  /** The URL on which the part listens. `undefined` if it does not, or not yet. */
   readonly url?: string | undefined
-  /** What visitors of this server did lately, for the others of its cluster; `undefined`: it is not measured. */
+  /** Returns the recent traffic of this server, for the others of its cluster. `undefined` if it is not measured. */
   recent?(): RecentRow | undefined
   /** A request is over that was for no tunnel, and had a code. */
   missed?(request: MissedRequest): void
-  /** Something happened that no request has a part in. */
+  /** Called for an event without a request. */
   noted?(note: Note): void
-  /** A raw visitor is there. What follows it; `undefined`: nothing does. */
+  /** A raw visitor is there. Returns its follower; `undefined`: nothing does. */
   followRaw?(tunnel: LayeredTunnel, address: string): RawFollower | undefined
-  /** The connection of a raw visitor with this part in front of it; `undefined`: as it is. */
+  /** The connection of a raw visitor with this part in front of it; `undefined`: unchanged. */
   wrap?(socket: Socket, tunnel: LayeredTunnel, address: string): WrappedSocket | undefined
   /**
-   * On what terms a lane may serve requests of this visitor, past the layers. `undefined`: on any. Default: a tunnel that has the
-   * part's layer has no lanes.
+   * Returns the terms for a lane that serves requests of this visitor without the layers. `undefined`: no terms. `undefined`:
+   * on any. Default: a tunnel that has the part's layer has no lanes.
    */
   lane?(asking: LaneAsking): LaneClause | 'none' | undefined
-  /** While there are lanes, about four times a second. */
+  /** Called about four times a second while there are lanes. */
   harvest?(): void
   /** Loads code that only these settings need. At the start, and before other settings take effect. */
   load?(settings: ServerSettings): Promise<void>
-  /** The settings are others: what was made of those before is made anew. */
+  /** The settings are others: what was made of those before is made again. */
   reloaded?(): void
-  /** Before the server listens. Rejects: it does not start. */
+  /** Starts before the server listens. If it rejects, the server does not start. Rejects: it does not start. */
   start?(server: WholeServer): Promise<void>
   /**
    * The server is about to join others, which have tables together: opens those of the part. Returns what is called once they have
    * what the others have.
    */
   share?(open: OpenTable): () => void
-  /** It listens. Likewise. */
+  /** Called when the server listens. If it rejects, the server does not start. Also. */
   listening?(): Promise<void>
-  /** It takes no more visitors, and ends. `SERVER_REPLACED`: another program goes on with its sockets. */
+  /**
+   * Called when the server accepts no more visitors and will end. `SERVER_REPLACED`: another program goes on with its sockets.
+   */
   drain?(code: 'SERVER_DRAINING' | 'SERVER_REPLACED'): void
-  /** Nothing is under way. Resolves when nothing is elsewhere, in so many milliseconds at most. */
+  /**
+   * Called when the server has no open requests. Resolves when the other servers have none, after `ms` at most. Resolves when
+   * nothing is somewhere else, in this many milliseconds at most.
+   */
   idle?(ms: number): Promise<void>
-  /** It has ended, or did not start. Last first; also those that did not start. */
+  /**
+   * Stops, after the server has ended or failed to start. Parts stop in reverse order, also those that did not start. Last
+   * first; also those that did not start.
+   */
   stop?(): void | Promise<void>
 }
 
@@ -199,7 +211,7 @@ export type Note =
   | { readonly kind: 'retried' }
   | { readonly kind: 'webhook'; readonly outcome: 'kept' | 'delivered' | 'dropped' | 'full' }
 
-/** Of a raw visitor, as `Follower` of a request. */
+/** The events of a raw visitor, as `Follower` of a request. */
 export interface RawFollower {
   sent?(): void
   ended?(end: {
@@ -212,6 +224,6 @@ export interface RawFollower {
 
 export interface WrappedSocket {
   readonly socket: Socket
-  /** What the events of the bare socket go to, and from there to `handler`. */
+  /** Returns a handler for the events of the bare socket, which passes them to `handler`. */
   handlerFor(handler: SocketHandler): SocketHandler
 }

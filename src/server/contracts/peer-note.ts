@@ -2,9 +2,9 @@
 
 import type { Refusal } from '../../plugin.ts'
 
-/** What a request is besides one of a visitor's. */
+/** The facts that servers of a cluster tell each other about a request. */
 export interface PeerNote {
-  /** Another server sent it here, so it goes to no other. What is answered when its tunnel is not here. */
+  /** The response if its tunnel is not here. Another server sent the request, so it goes to no third one. */
   readonly moved?: Refusal
   /** A webhook that was kept for the tunnels of this owner. */
   readonly keptFor?: string
@@ -12,8 +12,8 @@ export interface PeerNote {
   readonly isCopy?: boolean
   /** Whether its visitor showed a client's certificate where it came in, and it was verified. */
   readonly isCertified?: boolean
-  /** It came where only servers of the cluster come in, by their certificates. */
+  /** Whether it came on a port that only servers of the cluster use, with their certificates. */
   readonly isPeers?: boolean
-  /** A header line for its answer, with its CRLF. */
+  /** A header line for its response, with its CRLF. */
   readonly answerLine?: Uint8Array
 }

@@ -1,16 +1,17 @@
 // Contract between the server and a version of HTTP besides 1.1: a part takes connections, and has each request on them visited.
 
+import type { HeldBytes } from '../../bytes.ts'
 import type { Certificate } from '../../certificates.ts'
 import type { ErrorCode } from '../../errors.ts'
 import type { HeadLimits, RequestHead } from '../../http/head.ts'
+import type { Turns } from '../../session/turns.ts'
 import type { Socket, SocketHandler } from '../../socket.ts'
-import type { InputShare } from '../fronts/http-input.ts'
-import type { Entrance } from '../fronts/visitor-hop.ts'
-import type { Visitor } from '../fronts/visitors.ts'
 import type { Deadlines } from '../limits/deadlines.ts'
+import type { VisitorHop } from '../limits/visitor-hop.ts'
 import type { Bounds } from '../settings/bounds.ts'
 import type { ServerSettings } from '../settings/settings.ts'
 import type { ChannelVisit, VisitChannel } from './channel.ts'
+import type { PeerNote } from './peer-note.ts'
 
 /** A version that visitors choose on a port of the server. */
 export interface Protocol {
@@ -18,7 +19,7 @@ export interface Protocol {
   readonly name: string
   /** Whether visitors may use it now. */
   readonly isSpoken: boolean
-  /** First bytes of a connection without ALPN. No head of HTTP/1.1 begins with these bytes. */
+  /** The first bytes of a connection without ALPN. No head of HTTP/1.1 begins with these bytes. */
   readonly beginning: Uint8Array
   /** Takes a connection, TLS taken away. */
   accept(share: HttpShare, socket: Socket, entrance: Entrance, seat: VisitorSeat | undefined): SocketHandler
@@ -29,13 +30,13 @@ export interface HttpShare extends InputShare {
   readonly deadlines: Deadlines
   readonly limits: Bounds & HeadLimits
   /** Whether each response that begins now is the last on its connection. */
-  readonly isDraining: boolean
+  readonly isShut: boolean
   /** Returns an object to parse requests into. The connection returns it with `keepHead`. */
   takeHead(): RequestHead
   keepHead(head: RequestHead): void
   /** Makes the visit for this channel, which may have one request after the other. */
   visit(head: RequestHead, channel: VisitChannel): ChannelVisit
-  /** A head is answered with the page of `code`, and begins no visit. */
+  /** A head gets the page of `code`, and begins no visit. */
   refused(code: ErrorCode): void
   entered(connection: Visitor): void
   /** The connection takes no more requests. Called at most once. */
@@ -75,4 +76,40 @@ export interface DoorTerms {
   readonly admit: (visitor: { readonly remoteAddress: string; terminate(): void }) => VisitorSeat | undefined
   /** Adds this header line, with its CRLF, to all responses over TLS. */
   readonly announce: (line: Uint8Array) => void
+}
+
+/** How a connection came in. */
+export interface Entrance {
+  /** What its visitor speaks to this server. */
+  readonly proto: 'http' | 'https'
+  /** Whether forwarding headers from this address are believed. */
+  isTrusted(address: string): boolean
+  /** A header line for answers of the app that have none of its kind; see `Visit.hstsLine`. */
+  hstsLine(): Uint8Array | undefined
+  /** The same: another way to the server (RFC 7838). Default: none. */
+  altSvcLine?(): Uint8Array | undefined
+  /** Of all that comes in here. Default: only visitors do. */
+  readonly from?: PeerNote
+  /** Whether requests get ids. Default: not. */
+  isTraced?(): boolean
+  /** It is the connection of another server: whose the request is. `undefined`: the request does not say. */
+  visitorOf?(head: RequestHead): VisitorHop | undefined
+}
+
+/** The connection of a visitor. */
+export interface Visitor {
+  /** The server trusts others now. */
+  forgetHop(): void
+  /** The server stops: the next answer is the last one here. */
+  drain(): void
+  /** The time to leave is over. */
+  letGo(): void
+}
+
+/** What the inputs of all connections share. */
+export interface InputShare {
+  readonly turns: Turns
+  /** What is kept of requests: heads that are not complete, and what came ahead of its turn. */
+  readonly heldInput: HeldBytes
+  readonly limits: { readonly maxPipelinedBytes: number; readonly maxAllInputBytes: number }
 }

@@ -5,36 +5,36 @@ import type { Member } from '../tunnels/member.ts'
 import type { Tunnel } from '../tunnels/tunnel.ts'
 import type { ClientConnection } from './clients.ts'
 
-/** What is reported of a raw visitor's connection. */
+/** The report of a raw visitor's connection. */
 export interface RawVisit {
   readonly tunnel: Tunnel
-  /** Of the visitor; see `Admittance`. */
+  /** The address of the visitor; see `Admittance`. */
   readonly address: string
   /** Serves it, once it is opened. */
   readonly client: ClientConnection | undefined
   /** The same for observers. */
   readonly served: Member['served']
   readonly source: Endpoint
-  /** On the clock of `performance.now()`. */
+  /** The time of its beginning on the clock of `performance.now()`. */
   readonly startedAt: number
-  /** Bytes of the visitor that went on their way. */
+  /** Bytes of the visitor that were passed on. */
   readonly bytesIn: number
   /** Bytes that the visitor was sent. */
   readonly bytesOut: number
 }
 
-/** What a raw visitor came for. */
+/** The tunnel that a raw visitor wants. */
 export interface RawWish {
-  readonly kind: 'tcp' | 'udp' | 'tls'
-  /** The port, or the host of its TLS hello. */
+  readonly kind: 'tcp' | 'udp' | 'tls' | 'private'
+  /** The port, the host of its TLS hello, or the name of the private service. */
   readonly wanted: string
-  /** As the directory of a cluster knows the tunnel. */
+  /** The name of the tunnel in the directory of a cluster. */
   readonly name: string
   /** The tunnel, if it is here. */
   find(): Tunnel | undefined
 }
 
-/** What else is known of the way of a raw visitor. */
+/** The further facts about the way of a raw visitor. */
 export interface RawWay {
   /** Bytes of the visitor that were read already. */
   readonly first?: Uint8Array | undefined
@@ -47,5 +47,5 @@ export interface RawWay {
   moved?(): void
 }
 
-/** For a connection that has left this server: its events are ignored. */
+/** The handler of a connection that has left this server: it ignores all events. */
 export const UNHEARD: SocketHandler = { received() {}, drained() {}, ended() {}, closed() {} }

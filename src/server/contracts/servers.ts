@@ -34,7 +34,7 @@ export interface RawPassenger extends Pick<RawWish, 'kind' | 'wanted'> {
   readonly endpoints: Endpoints
 }
 
-/** For one raw visitor: it is joined to the tunnel's client once the other server has let it pass. */
+/** The opening of one raw visitor: it is joined to the tunnel's client after the other server has admitted it. */
 export interface RawOpening {
   opened(): void
 }
@@ -42,40 +42,42 @@ export interface RawOpening {
 /** Takes raw visitors to tunnels of this server. */
 export interface RawTaker {
   take(socket: Socket, tunnel: Tunnel, way: RawWay): RawTaken
-  /** So many more are on their way to other servers; negative: fewer. */
+  /** Takes the connection of a raw visitor to the tunnel that it wants, here or at another server. */
+  accept(socket: Socket, wish: RawWish): SocketHandler
+  /** Counts `count` more in flight to other servers; negative: fewer. */
   passing(count: number): void
 }
 
 export interface RawTaken {
   readonly socketHandler: SocketHandler
-  /** It goes on its way, waits, or is cut. */
+  /** Forwards it, lets it wait, or cuts it. */
   start(): void
 }
 
 /** A server of the cluster, for its operator. */
 export interface ClusterMember {
   readonly id: string
-  /** Where the others reach it. */
+  /** The URL at which the other servers reach it. */
   readonly url: string
-  /** It is the one that was asked. */
+  /** Whether it is the server that was asked. */
   readonly isSelf: boolean
   /** The last connection to it could be made, if there was any. */
   readonly isReachable: boolean
-  /** Requests and raw visitors that were sent on to it, and are under way. */
+  /** Requests and raw visitors that were sent on to it, and are in progress. */
   readonly inFlight: number
 }
 
-/** What a server was doing when it reported last, at most 10 s ago. */
+/** The last report of a server, at most 10 s old. */
 export interface ServerReport {
   readonly version: string
   readonly uptimeSeconds: number
   readonly clients: number
   /** Names and ports that are held there. */
   readonly tunnels: number
-  /** Requests since its start, and those that are under way. */
+  /** Requests since its start, and those that are in progress. */
   readonly requests: number
   readonly pending: number
-  /** What its visitors did lately. Left out: it has no admin listener, so it measures nothing. */
+  /** The recent traffic of its visitors. Left out: it has no admin listener, so it measures nothing. */
   readonly recent?: RecentRow
 }
 
@@ -87,30 +89,32 @@ export interface SharedTexts {
   remove(key: string): void
 }
 
-/** What all servers of a cluster have in memory. */
+/** The data that all servers of a cluster have in memory. */
 export interface Shared {
   /** Answers to checks of a certificate authority, which may come to any server. */
   readonly answers: SharedTexts
-  /** How many servers report. */
+  /** The number of servers that report. */
   readonly count: number
   /** Entries of each table, by its name. */
   readonly sizes: ReadonlyMap<string, number>
-  /** `undefined`: it has not reported, or is of a version that does not. */
+  /** Returns the report of a server. `undefined` if it has not reported, or its version does not. */
   reportOf(server: string): ServerReport | undefined
   /** Tokens that this server keeps have changed. */
   tokensChanged(): void
 }
 
 export interface Servers extends Claims {
+  /** The id of this server. */
+  readonly node: string
   /** The servers are of one machine, as workers are. */
   readonly isOneMachine: boolean
-  /** `undefined`: they share files instead. */
+  /** The shared data. `undefined` if the servers share files instead. */
   readonly shared: Shared | undefined
   /** The servers that hold a name, but for this one. Rejects when that cannot be asked; `undefined`: too much is asked already. */
   find(name: string): readonly Place[] | Promise<readonly Place[]> | undefined
-  /** Of the servers that hold the name, this one was the first. */
+  /** Whether this server was the first of those that have the name. */
   isFirst(name: string): boolean | Promise<boolean>
-  /** Those that have clients of the name, too, and can be reached. */
+  /** Returns the reachable servers that also have clients of the name. */
   othersWith(name: string): readonly Upstream[] | Promise<readonly Upstream[]>
   /** Takes a raw visitor: to the tunnel here, or on to the server that has it. `first`: bytes of it that were read already. */
   accept(socket: Socket, wish: RawWish, raw: RawTaker, first: Uint8Array | undefined): SocketHandler
@@ -123,8 +127,8 @@ export interface Servers extends Claims {
   ): ByteStream | 'TUNNEL_BUSY' | undefined
   /** The servers that live, as this one sees them. Rejects with `CLUSTER_UNREACHABLE`. */
   members(): Promise<readonly ClusterMember[]>
-  /** They can be asked who has a name. */
+  /** Whether other servers can be asked who has a name. */
   readonly isInTouch: boolean
-  /** Requests and raw visitors that were sent on to others, and are under way. */
+  /** Requests and raw visitors that were sent on to others, and are in progress. */
   readonly inFlight: number
 }

@@ -1,17 +1,16 @@
-// What the streams of one tunnel at one client share.
+// Contract: ways to apps besides the session of a client.
 
 import type { ResponseHead } from '../../http/head.ts'
 import type { Session } from '../../session/session.ts'
 import type { Turns } from '../../session/turns.ts'
+import type { HostRewrite } from '../../wire/control.ts'
 import type { Bounds } from '../settings/bounds.ts'
-import type { IdleStreams } from '../upstreams/idle-streams.ts'
 import type { Clock } from './clock.ts'
-import type { SessionLanes } from './laning.ts'
-import type { Rewrite, Visit } from './upstream.ts'
+import type { TunnelUpstream, Visit } from './upstream.ts'
 
-/** Another server of the cluster, to which requests go as they came. */
+/** The terms for another server of the cluster, to which requests go unchanged. */
 export interface PeerTerms {
-  /** Writes the head as `forwarded.ts` does. */
+  /** Writes the head as `writeRequestHead` does. */
   writeHead(visit: Visit): number
   /** The answer says that the other server does not hold the name any more. */
   isMoved(answer: ResponseHead): boolean
@@ -19,40 +18,23 @@ export interface PeerTerms {
 
 /** Apps of HTTP/2, or another server, in the place of a session. */
 export interface StreamsApps extends Pick<Session, 'open' | 'isClosed'> {
-  /** WebSockets go by HTTP/1.1 instead, on streams of the session. */
+  /** Whether WebSockets use HTTP/1.1, on streams of the session. */
   readonly sendsUpgradesApart?: boolean
 }
 
-/** What apps of HTTP/2 are reached by. */
-export interface AppsTerms {
-  readonly session: Pick<Session, 'open' | 'isClosed'>
+/** What streams need of their server. */
+export interface StreamsServer {
   readonly limits: Bounds
   readonly deadlines: Clock
   readonly turns: Turns
-  readonly scheme: 'http' | 'https'
 }
 
-export interface StreamsContext {
-  readonly session: Session
-  /** Of all tunnels of the client. */
-  readonly idle: IdleStreams
-  /** The app speaks HTTP/2, or it is another server's: these are in the place of the session, and there are no lanes. */
-  readonly apps?: StreamsApps | undefined
-  /** Of the session. `undefined`: none. */
-  readonly lanes?: SessionLanes | undefined
-  /** The tunnel's number on the session. */
-  readonly tunnel: number
-  readonly limits: Bounds
-  readonly deadlines: Clock
-  readonly turns: Turns
-  /** Other clients hold the tunnel, too: what fails here may be tried there. */
-  readonly isShared: boolean
-  /** What the client wants instead of the visitor's Host and Origin. */
-  readonly rewrite: Rewrite | undefined
-  /** The PROXY header that each raw visitor's stream begins with. */
-  readonly proxyProtocol: 1 | 2 | undefined
-  /** It is another server's. */
-  readonly peer?: PeerTerms | undefined
-  /** The tunnel was taken back: nothing more goes to it. */
-  isStopped: boolean
+/** Puts the translation of names in front of an upstream. */
+export type RewritingOf = (upstream: TunnelUpstream, terms: HostRewrite) => TunnelUpstream
+
+/** The means to reach HTTP/2 apps. */
+export interface AppsTerms {
+  readonly session: Pick<Session, 'open' | 'isClosed'>
+  readonly server: StreamsServer
+  readonly scheme: 'http' | 'https'
 }

@@ -2,20 +2,20 @@
 
 import type { TableEntry } from '../../directory.ts'
 
-/** Before the tables are read. `maxKeys`: of all servers together, with those that were removed. */
+/** Opens a table, before the tables are read. `maxKeys`: of all servers together, with those that were removed. */
 export type OpenTable = (name: string, maxKeys: number) => Table
 
 export interface Table {
-  /** `undefined`: nothing, or not any more. */
+  /** Returns a value. `undefined` if there is none, or no longer. */
   get(key: string): string | undefined
   /** Whether any server has ever had the key, as far as it is remembered. */
   knows(key: string): boolean
   all(): readonly TableEntry[]
   /** Calls `changed` after other servers have changed something. Returns what stops that. */
   onChange(changed: () => void): () => void
-  /** In force here at once. `untilMs`: milliseconds since 1970; 0: until it is removed. */
+  /** Sets a value, in force here at once. `untilMs`: milliseconds since 1970; 0: until it is removed. */
   set(key: string, value: string, untilMs: number): void
-  /** As if its time had come: no server remembers that it was there, as no server brings it back. */
+  /** Ends an entry as if its time had come. No server remembers it. */
   end(key: string): void
   /** Removes it from all servers. */
   remove(key: string): void

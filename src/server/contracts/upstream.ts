@@ -1,5 +1,5 @@
 // Contract: anything the server can put a visitor's exchange on. Implementations: upstreams/streams.ts (pooled byte
-// streams to our own clients, with HTTP/2 on them where the app speaks it), parts/json-wire/upstream.ts (one message per request and answer). Another server of a cluster
+// streams to our own clients, with HTTP/2 on them where the app speaks it), parts/json-wire/upstream.ts (one message per request and response). Another server of a cluster
 // takes the first as well (parts/cluster/peer.ts).
 
 import type { ErrorCode } from '../../errors.ts'
@@ -7,16 +7,14 @@ import type { Hop } from '../../http/forward.ts'
 import type { RequestHead } from '../../http/head.ts'
 import type { ByteStream, StreamHandler } from '../../session/byte-stream.ts'
 import type { Endpoints, Socket, Splice, SpliceDone } from '../../socket.ts'
-import type { ConnectionLogins } from '../upstreams/connection-logins.ts'
+import type { ConnectionLogins } from '../limits/connection-logins.ts'
 import type { Reserved } from './lane.ts'
 import type { PeerNote } from './peer-note.ts'
 
-/** What a tunnel's client wants instead of the visitor's Host and Origin. */
+/** The value that a tunnel's client wants instead of the visitor's Host. */
 export interface Rewrite {
-  /** Host, with port if it has one. */
+  /** The host, with port if it has one. */
   readonly host: string
-  /** Scheme and host; replaces an Origin that names the tunnel. */
-  readonly origin: string
 }
 
 /** Whether a lane can serve such exchanges. `long`: a few of them, between easy ones. */
@@ -31,39 +29,46 @@ export type Ease = 'easy' | 'long' | 'none'
 export interface Visit {
   /** The validated request head. Its bytes stay untouched until the exchange ended. */
   readonly head: RequestHead
-  /** What the origin gets to know about the visitor's way; the same object as long as nothing of it changes. */
+  /** Returns what the origin learns about the visitor's way; the same object as long as nothing of it changes. */
   hop(rewrite: Rewrite | undefined): Hop
-  /** Whole header lines for the head of the final answer, each with its CRLF; `undefined`: none. */
+  /** The header lines for the head of the final response, each with its CRLF. `undefined` for none. */
   readonly answerLines: Uint8Array | undefined
-  /** The same, for an answer that has no Strict-Transport-Security. */
+  /** The same, for a response that has no Strict-Transport-Security. */
   readonly hstsLine: Uint8Array | undefined
-  /** The same, for an answer that has no Alt-Svc. Default: none. */
+  /** The same, for a response that has no Alt-Svc. Default: none. */
   readonly altSvcLine?: Uint8Array | undefined
-  /** Its connection showed a client's certificate, and it was verified. Default: it did not. */
+  /** Whether the connection showed a client's certificate, and it was verified. Default: it did not. */
   readonly isCertified?: boolean
   /** The server itself asks, for no visitor. Default: it does not. */
   readonly isProbe?: boolean
-  /** What servers of a cluster say to each other of it. Default: it is a visitor's of this server, and nothing else. */
+  /**
+   * The facts about it that servers of a cluster tell each other. Default: it is a visitor's of this server, and nothing else.
+   */
   readonly from?: PeerNote | undefined
-  /** Of its connection, when that is one visitor's alone. Default: what an app takes for a login is lost behind the exchange. */
+  /**
+   * The logins of its connection, if that is one visitor's alone. Default: what an app takes for a login is lost behind the
+   * exchange.
+   */
   readonly logins?: ConnectionLogins | undefined
+  /** As that of `TunnelRequest`. Default: that of the limits. */
+  readonly originTimeoutMs?: number | undefined
   /** Whether the connection may go on after this exchange, as far as the visitor is concerned. */
   readonly keepsAlive: boolean
   /**
-   * Writes bytes[start, end) of the answer, framing included, and keeps what the kernel does not take yet (a copy of
+   * Writes bytes[start, end) of the response, framing included, and keeps what the kernel does not take yet (a copy of
    * it, when `isScratch` says that the array is reused). `false`: stop until `Exchange.drained` is called.
    */
   write(bytes: Uint8Array, isScratch?: boolean, start?: number, end?: number): boolean
-  /** As `write` of up to `limitBytes` that come on a socket, unseen, if that is possible now (`Socket.spliceTo`). */
+  /** Sends up to `limitBytes` of a socket unseen, like `write`, if that is possible now (`Socket.spliceTo`). */
   writeFrom?(from: Socket, limitBytes: number, done: SpliceDone): Splice | undefined
-  /** The final head of the answer is about to go out: its status, for reports and statistics. */
+  /** The final head of the response is about to go out: its status, for reports and statistics. */
   answered(status: number): void
   /** The answer switched protocols (101): from now on bytes go both ways until either side ends. */
   switched(): void
-  /** After a switch: the origin sends no more, what the visitor sends still flows. */
+  /** Ends the response after a switch: the origin sends no more, while the visitor may. */
   endAnswer(): void
   /**
-   * The answer is complete. `keepAlive` false closes the visitor's connection behind it. `ease`: of the answer.
+   * The answer is complete. `keepAlive` false closes the visitor's connection behind it. `ease`: of the response.
    * Default `none`. Ends the exchange.
    */
   done(keepAlive: boolean, ease?: Ease): void
@@ -83,28 +88,28 @@ export interface Visit {
   resume(): void
 }
 
-/** One request with its answer, on its way through an upstream. */
+/** A request with its response, in an upstream. */
 export interface Exchange {
   /** A piece of the request body as the visitor sent it, framing included. After a switch: any bytes. */
   body(bytes: Uint8Array): void
-  /** As `body` of up to `limitBytes` that come on a socket, unseen, if that is possible now (`Socket.spliceTo`). */
+  /** Sends up to `limitBytes` of a socket unseen, like `body`, if that is possible now (`Socket.spliceTo`). */
   bodyFrom?(from: Socket, limitBytes: number, done: SpliceDone): Splice | undefined
   /** The request is complete. After a switch: the visitor sent FIN. */
   bodyEnded(): void
-  /** `Visit.write` may be called again. */
+  /** Called when `Visit.write` may be called again. */
   drained(): void
   /** The visitor left. Ends the exchange; the origin's work is cancelled. */
   abandoned(): void
 }
 
-/** What `begin` returns when it already failed the visit: it ignores all calls. */
+/** The exchange that `begin` returns after it failed the visit: it ignores all calls. */
 export const DEAD_EXCHANGE: Exchange = { body() {}, bodyEnded() {}, drained() {}, abandoned() {} }
 
-/** Where a tunnel's exchanges go. Many run at once. */
+/** A destination of a tunnel's exchanges. Many run at once. */
 export interface Upstream {
-  /** For reports. */
+  /** The wire, for reports. */
   readonly wire: 'streams' | 'json'
-  /** Exchanges under way. */
+  /** Exchanges in progress. */
   readonly inFlight: number
   /**
    * Starts an exchange. It may fail the visit before returning; the exchange returned is then dead and ignores
@@ -115,13 +120,13 @@ export interface Upstream {
   reserve?(visit: Visit): Reserved | undefined
 }
 
-/** Where a tunnel's exchanges and connections go: what a client offers, whatever wire it speaks. */
+/** A destination of a tunnel's exchanges and connections: an offer of a client, on either wire. */
 export interface TunnelUpstream extends Upstream {
   /**
    * Opens bytes both ways to the origin, for a raw visitor from this address; or says with a code why not. `endpoints` is what a
    * PROXY header says, if the client wants one: it is the first that the stream brings.
    */
   open(handler: StreamHandler, address: string, endpoints: Endpoints | undefined): ByteStream | ErrorCode
-  /** What opened the tunnel is taken back: cuts what is under way, and takes nothing more. */
+  /** Stops: cuts open exchanges, and takes no more. */
   stop?(): void
 }

@@ -1,9 +1,18 @@
-// Contract between the server and a wire besides that of streams: for clients that agree on no subprotocol.
+// Contract between the server and the connections of its clients. A wire besides that of streams is for clients that agree on no
+// subprotocol.
 
+import type { ErrorCode } from '../../errors.ts'
 import type { Socket, SocketHandler } from '../../socket.ts'
-import type { ClientHost } from '../registration/client-host.ts'
+import type { Register } from '../../wire/control.ts'
+import type { Holdings } from '../limits/holdings.ts'
 import type { Rule } from '../settings/policy.ts'
+import type { ServerSettings } from '../settings/settings.ts'
+import type { Claiming, Wish } from '../tunnels/claims.ts'
+import type { Connecting, Tunnel } from '../tunnels/tunnel.ts'
+import type { Tunnels } from '../tunnels/tunnels.ts'
 import type { ClientConnection } from './clients.ts'
+import type { Claims } from './servers.ts'
+import type { AppsTerms, RewritingOf, StreamsApps, StreamsServer } from './streams-context.ts'
 
 /** Makes the socket a client's connection, after the upgrade was answered. `handler` gets the events of the socket. */
 export type Adopt = (
@@ -12,3 +21,46 @@ export type Adopt = (
   host: ClientHost,
   rule: Rule,
 ) => { readonly client: ClientConnection; readonly handler: SocketHandler }
+
+/** What connections of clients use of the state that one server shares. */
+export interface ClientServer extends StreamsServer {
+  readonly settings: ServerSettings
+  readonly tunnels: Tunnels
+  readonly holdings: Holdings
+  /** `undefined`: the server is alone. */
+  readonly servers: Claims | undefined
+  /** Members of `Part`. */
+  readonly parts: {
+    readonly appsOf: ((terms: AppsTerms) => StreamsApps) | undefined
+    readonly rewriting: RewritingOf | undefined
+    readonly connecting: Connecting | undefined
+  }
+  /** Whether this is a proxy, whose address is that of all who come by it. */
+  isTrusted(address: string): boolean
+  /** Something threw that should not have; the connection is closed for it. */
+  failed(error: Error): void
+}
+
+/** What the connection of a client may ask of the server. */
+export interface ClientHost {
+  readonly server: ClientServer
+  /** Why this may not be granted, or not any longer; `undefined`: it may. */
+  refusalOf(wish: Wish, rule: Rule): ErrorCode | undefined
+  /** What a refusal is about, for the client to read; `undefined`: what the code means says all there is. */
+  detailOf(code: ErrorCode, wish: Wish, claiming: Claiming): string | undefined
+  /** The public URL of a tunnel. */
+  urlOf(tunnel: Tunnel): string
+  /** The client holds the tunnel now, with what it has asked for besides. */
+  registered(
+    client: ClientConnection,
+    tunnel: Tunnel,
+    rule: Rule,
+    asked?: Pick<Register, 'inbox' | 'wishes'>,
+  ): void
+  /** A registration of the client was refused. */
+  refused(client: ClientConnection, wish: Pick<Register, 'kind' | 'name' | 'port'>, code: ErrorCode): void
+  /** The client holds the tunnel no longer. */
+  released(client: ClientConnection, tunnel: Tunnel, reason: ErrorCode | 'released'): void
+  /** The connection is closed. */
+  gone(client: ClientConnection): void
+}

@@ -1,5 +1,6 @@
 // The beginning of a TLS connection: its hello is read, and then its owner says how the connection goes on.
 
+import { ByteBuffer } from '../../bytes.ts'
 import type { Turns, Waiting } from '../../session/turns.ts'
 import type { Endpoints, ServerHandshake, Socket, SocketHandler } from '../../socket.ts'
 import {
@@ -10,58 +11,63 @@ import {
   unrecognizedNameAlert,
 } from '../../wire/client-hello.ts'
 import type { Deadline, Deadlines } from '../limits/deadlines.ts'
-import { HeadBuffer } from '../upstreams/head-buffer.ts'
 
-/** How long a refused visitor has to take its alert, which a RST would destroy. */
+/** The time in milliseconds for which a refused visitor may read its alert, which a RST would destroy. */
 const LINGER_MS = 2_000
 
-/** What a sound hello says. `name` is empty when it names no host. */
+/** The content of a valid hello. `name` is empty when it names no host. */
 export interface Hello {
   readonly name: string
-  /** What ALPN offers, in its order. */
+  /** The protocols that ALPN offers, in its order. */
   readonly protocols: readonly string[]
 }
 
 /**
- * How the connection goes on: passed on as it is, beginning with the hello; decrypted here; or refused with
+ * The continuation of a connection: passed on unchanged, beginning with the hello; decrypted here; or refused with
  * `unrecognized_name`. A promise that rejects: refused with `internal_error`.
  */
 export type Continuation = Decision | Promise<Decision>
 type Decision = ((passed: Socket, first: Uint8Array) => SocketHandler) | ServerHandshake | undefined
 
-/** What a connection needs of its front. */
+/** The operations of the front that a connection needs. */
 export interface HelloHost {
   readonly deadlines: Deadlines
   readonly turns: Turns
-  /** What arrived is to wait for its turn. `false`: too much waits already. */
+  /** Asks for a turn for what arrived. Returns `false` if too much waits already. `false`: too much waits already. */
   waits(): boolean
-  /** It waits no more. */
+  /** Called when it waits no more. */
   waited(): void
   read(hello: Hello): Continuation
-  /** It is not TLS. Returns what to answer, in the clear; `undefined`: nothing. */
+  /**
+   * Called for a connection that is not TLS. Returns an unencrypted response, or `undefined` for none. Returns what to respond,
+   * in the clear; `undefined`: nothing.
+   */
   foreign?(first: Uint8Array): Uint8Array | undefined
-  /** Its hello was read, or it is gone. Called at least once. */
+  /** Called at least once, when its hello was read, or it is gone. Called at least once. */
   settled(): void
 }
 
-/** Until the hello is there, this is the handler of the socket. Of a connection that is passed on, it stays so. */
+/**
+ * A handler of the socket until the hello is there, and longer for a connection that is passed on. Of a connection that is
+ * passed on, it stays so.
+ */
 export class HelloConnection implements SocketHandler, Socket, Deadline, Waiting {
   readonly remoteAddress: string
   dueTick = 0
   readonly #socket: Socket
   readonly #host: HelloHost
   #reader: ClientHelloReader | undefined = new ClientHelloReader()
-  /** What the reader has seen. */
-  readonly #held: HeadBuffer = new HeadBuffer()
-  /** What it has not: the connection waits for its turn. */
-  readonly #unread: HeadBuffer = new HeadBuffer()
+  /** The bytes that the reader has seen. */
+  readonly #held: ByteBuffer = new ByteBuffer()
+  /** The bytes that the reader has not seen: the connection waits for its turn. */
+  readonly #unread: ByteBuffer = new ByteBuffer()
   #isWaiting = false
   /** The visitor ended while its bytes waited. */
   #hasEnded = false
   #visitor: SocketHandler | undefined
   /** The visitor was sent something: then an alert would be taken for a part of it. */
   #hasAnswered = false
-  /** Its certificate is being looked up or ordered. */
+  /** Whether its certificate is being looked up or ordered. */
   #isSought = false
   #isLeaving = false
   #isClosed = false
@@ -73,7 +79,7 @@ export class HelloConnection implements SocketHandler, Socket, Deadline, Waiting
     host.deadlines.watch(this)
   }
 
-  /** There is no hello, or it takes too long, or there are too many of them, or the server stops. */
+  /** Drops a connection without a hello: it took too long, or there are too many, or the server stops. */
   drop(): void {
     this.#reader = undefined
     this.#isSought = false
@@ -89,13 +95,13 @@ export class HelloConnection implements SocketHandler, Socket, Deadline, Waiting
     if (this.#isSought) return this.#held.add(bytes)
     // Refused or cut, but what had been read still arrives.
     if (this.#reader === undefined) return
-    // What is longer than a hello is not kept: it is read at once.
+    // Bytes longer than a hello are not stored: they are read at once.
     const mayRead = !this.#isWaiting && (bytes.length > MAX_HELLO_BYTES || this.#host.turns.hasTime)
     if (mayRead) this.#read(this.#reader, bytes)
     else this.#wait(bytes)
   }
 
-  /** Its turn has come: reads what waited. */
+  /** Called when its turn has come: reads what waited. */
   turn(): void {
     this.#stopWaiting()
     const bytes = this.#unread.take()
@@ -123,10 +129,11 @@ export class HelloConnection implements SocketHandler, Socket, Deadline, Waiting
 
   #read(reader: ClientHelloReader, bytes: Uint8Array): void {
     const verdict = reader.receive(bytes)
-    if (verdict.kind === 'more') return this.#held.add(bytes)
+    this.#held.add(bytes)
+    if (verdict.kind === 'more') return
     this.#reader = undefined
     this.#host.deadlines.forget(this)
-    const first = this.#held.with(bytes)
+    const first = this.#held.all
     if (verdict.kind === 'foreign') this.#leaveForeigner(first)
     else if (verdict.kind === 'invalid') this.drop()
     else this.#goOn(this.#host.read(helloOf(verdict)), first)
@@ -158,7 +165,7 @@ export class HelloConnection implements SocketHandler, Socket, Deadline, Waiting
   }
 
   #goOn(continuation: Continuation, first: Uint8Array): void {
-    if (continuation instanceof Promise) return this.#seek(continuation, first)
+    if (continuation instanceof Promise) return this.#seek(continuation)
     if (typeof continuation !== 'function') return this.#secure(continuation, first)
     this.#host.settled()
     this.#visitor = continuation(this, first)
@@ -168,11 +175,10 @@ export class HelloConnection implements SocketHandler, Socket, Deadline, Waiting
   }
 
   /** A few bytes may come in spite of the pause, such as early data: they belong to the handshake. */
-  #seek(found: Promise<Decision>, first: Uint8Array): void {
+  #seek(found: Promise<Decision>): void {
     this.#host.settled()
     this.#isSought = true
     this.#socket.pause()
-    this.#held.keep(first)
     const end = (next: () => void) => {
       if (!this.#isSought) return
       this.#isSought = false
@@ -191,7 +197,7 @@ export class HelloConnection implements SocketHandler, Socket, Deadline, Waiting
   #secure(handshake: ServerHandshake | undefined, first: Uint8Array): void {
     if (handshake === undefined || this.#socket.secure === undefined)
       return this.#leave(unrecognizedNameAlert())
-    // There is no handshake with one who has ended.
+    // There is not a handshake with one who has ended.
     if (this.#hasEnded) return this.drop()
     this.#host.settled()
     this.#socket.secure(first, handshake)

@@ -1,52 +1,58 @@
 // One visitor's HTTP/1.1 connection: frames requests strictly, one visit after the other, and decides when it ends.
 
 import type { LaneEnd } from '../../accelerator.ts'
-import { copyOf } from '../../bytes.ts'
+import { type Account, copyOf } from '../../bytes.ts'
 import type { ErrorCode } from '../../errors.ts'
 import { eventLoop } from '../../event-loop.ts'
 import { errorAnswer } from '../../http/error-answer.ts'
 import type { RequestHead } from '../../http/head.ts'
+import { RequestReader } from '../../http/message-reader.ts'
 import type { AskedCertificate, Socket, SocketHandler } from '../../socket.ts'
-import type { Account } from '../../unsent.ts'
+import type { ServerRoom } from '../context/room.ts'
 import type { Takeover } from '../contracts/front.ts'
 import type { LaneSite, VisitorShortcut } from '../contracts/laning.ts'
+import type { Entrance, Visitor } from '../contracts/protocol.ts'
 import type { Ease } from '../contracts/upstream.ts'
 import type { Occupant, Seat } from '../limits/admission.ts'
+import { ConnectionLogins } from '../limits/connection-logins.ts'
+import { IdleTime } from '../limits/deadlines.ts'
+import { VisitorHop } from '../limits/visitor-hop.ts'
 import type { Booking } from '../routing/booking.ts'
 import type { Bounds } from '../settings/bounds.ts'
-import { ConnectionLogins } from '../upstreams/connection-logins.ts'
 import type { HttpFront } from './http.ts'
 import { HttpInput, type InputReader } from './http-input.ts'
 import { HttpOutput, type OutputOwner } from './http-output.ts'
 import { HttpVisit, type ShortcutChannel } from './http-visit.ts'
-import { IdleTime } from './idle-time.ts'
-import { RequestReader } from './request-reader.ts'
-import { type Entrance, VisitorHop } from './visitor-hop.ts'
-import type { Visitor } from './visitors.ts'
 
-/** After FIN from the visitor an answer that makes no progress is given up: leaving and half-closing look alike. */
+/**
+ * The time in milliseconds after FIN from the visitor until a response without progress is cancelled: leaving and half-closing
+ * look alike.
+ */
 const HALF_CLOSE_GRACE_MS = 1_000
-/** How long a refused visitor may go on sending before its connection is cut: a RST now could destroy the answer. */
+/** The time in milliseconds for which a refused visitor may continue to send: a RST now could destroy the response. */
 const LINGER_MS = 2_000
-/** Of what a visitor sends meanwhile: most clients look for an answer only when they have sent their whole request. */
+/**
+ * The maximum number of bytes that a visitor sends in that time: most clients read a response only after they have sent their
+ * whole request.
+ */
 const MAX_DROPPED_BYTES = 33_554_432
+/** A body in chunks is looked through in such pieces: chunks of one byte take some 100 ns each. */
+const CHUNKED_BYTES_AT_ONCE = 65_536
 
 type Phase =
-  /** Waiting for a request, or for the rest of its head. */
+  /** The connection waits for a request, or for the rest of its head. */
   | 'head'
-  /** Lent to a lane, which serves its requests as long as they are easy. */
+  /** The connection is lent to a lane, which serves its small requests. */
   | 'lent'
-  /** A visit is under way. */
+  /** A visit is in progress. */
   | 'exchange'
   /** The visit switched protocols: bytes both ways. */
   | 'switched'
-  /** Another protocol on the control host took the connection over. */
   | 'taken'
   /** The answer is complete, but the visitor has not taken all of it: its next request waits for that. */
   | 'flushing'
-  /** The last answer is on its way out; what still arrives is dropped. */
+  /** The last response is being sent; what still arrives is dropped. */
   | 'closing'
-  /** FIN was sent behind the last answer: the visitor has a while to end its side, too. */
   | 'lingering'
   | 'closed'
 
@@ -55,6 +61,7 @@ export class HttpConnection
 {
   readonly #socket: Socket
   readonly #front: HttpFront
+  readonly #context: ServerRoom
   readonly #seat: Seat | undefined
   readonly input: HttpInput
   readonly output: HttpOutput
@@ -66,27 +73,28 @@ export class HttpConnection
   readonly #logins: ConnectionLogins = new ConnectionLogins()
   #phase: Phase = 'head'
   #takeover: SocketHandler | undefined
-  /** It has had a request. */
+  /** Whether it has had a request. */
   #hasAsked = false
-  /** Once there was an easy request. */
+  /** The shortcut, once there was a small request. */
   #lane: VisitorShortcut<Booking> | undefined
 
   constructor(socket: Socket, front: HttpFront, entrance: Entrance, head: RequestHead, seat?: Seat) {
     this.#socket = socket
     this.#front = front
+    this.#context = front.context
     this.#seat = seat
     if (seat !== undefined) seat.occupant = this
     this.input = new HttpInput(socket, front, this)
     this.output = new HttpOutput(socket, front.deadlines, this)
-    this.request = new RequestReader(head)
+    this.request = new RequestReader(undefined, undefined, head, this.input.buffer)
     this.#visit = new HttpVisit(head, this, front.desk)
     this.#entrance = entrance
     this.visitor = new VisitorHop(entrance, socket.remoteAddress)
-    this.#idle = new IdleTime(front, () => this.#waitedTooLong())
+    this.#idle = new IdleTime(front.context, () => this.#waitedTooLong())
   }
 
   get limits(): Bounds {
-    return this.#front.limits
+    return this.#context.limits
   }
 
   // ── From the socket ────────────────────────────────────────────────────────────────────────────────────────
@@ -106,8 +114,8 @@ export class HttpConnection
   spliceable(): void {
     if (this.#phase === 'taken') return this.#takeover?.spliceable?.()
     if (this.#phase !== 'exchange' || this.#visit.isRequestComplete || this.input.isQueued) return
-    this.#visit.bodyFrom(this.#socket, this.request.leftBytes, movedBytes => {
-      this.request.skip(movedBytes)
+    this.#visit.bodyFrom(this.#socket, this.request.body.leftBytes, movedBytes => {
+      this.request.body.skip(movedBytes)
       if (this.request.isComplete) this.#visit.bodyEnded()
     })
   }
@@ -134,8 +142,8 @@ export class HttpConnection
   #waitedTooLong(): void {
     if (this.#phase === 'lingering') return this.#socket.terminate()
     if (this.#phase !== 'head') return
-    if (!this.input.isEmpty) this.#refuseHead('HEAD_TIMEOUT')
-    else if (this.#front.isDraining) this.#closeSoon()
+    if (!this.input.isEmpty) this.#refuseHead('REQUEST_TIMEOUT')
+    else if (this.#context.isShut) this.#closeSoon()
     else this.#close()
   }
 
@@ -143,20 +151,20 @@ export class HttpConnection
     this.#cutOff('VISITOR_STALLED')
   }
 
-  /** It sent FIN and the origin nothing since. */
+  /** Called when the visitor sent FIN and the origin has sent nothing since. */
   answerStalled(): void {
     this.#socket.terminate()
   }
 
   /**
-   * The server stops: the next answer is the last one here. A connection that waits for a request closes once it has waited
-   * for `drainIdleMs`. One in a lane comes back by itself.
+   * The server stops: the next answer is the last one here. A connection that waits for a request closes once it has waited for
+   * `drainIdleMs`. A connection in a lane returns by itself.
    */
   drain(): void {
     if (this.#phase === 'head' && !this.input.isQueued) this.#idle.drain()
   }
 
-  /** What the kernel has for us already is still taken. */
+  /** Closes the connection after reading what the kernel has for it already. */
   #closeSoon(): void {
     const isIdle = () => this.#phase === 'head' && this.input.isEmpty
     eventLoop.soon(() => {
@@ -164,7 +172,7 @@ export class HttpConnection
     })
   }
 
-  /** The time is over. A last answer that left this process still arrives, however slowly it is read. */
+  /** The time is over. A last response that left this process still arrives, however slowly it is read. */
   letGo(): void {
     if (this.#phase === 'lingering' && this.#socket.letGo !== undefined) this.#socket.letGo()
     else this.#socket.terminate()
@@ -184,18 +192,18 @@ export class HttpConnection
     return this.#socket.asked
   }
 
-  /** Behind a proxy there are several visitors. */
+  /** The logins. `undefined` behind a proxy, where a connection has several visitors. */
   get logins(): ConnectionLogins | undefined {
     return this.visitor.isTrusted ? undefined : this.#logins
   }
 
   isRefused(): boolean {
-    return this.#seat?.isRefused() ?? false
+    return this.#seat?.refusal !== undefined && this.#seat.isRefused()
   }
 
   /**
-   * Half a head gives way, too, or visitors that send theirs byte by byte would keep all others out. So does a connection
-   * whose last answer has left. Requests that have arrived and wait for their turn do not.
+   * Closes an idle connection to make room. Half a head also gives way, or visitors that send theirs byte by byte would keep
+   * all others out. So does a connection whose last response has left. Requests that have arrived and wait for their turn do not.
    */
   giveWay(): boolean {
     const isWaiting = this.#phase === 'head' && !this.input.isQueued && this.output.isEmpty
@@ -231,7 +239,7 @@ export class HttpConnection
         this.#takeover?.received(at === 0 ? bytes : bytes.subarray(at))
         break
       default:
-        // The kernel holds back what is not read: a RST would destroy the answer.
+        // The kernel holds back what is not read: a RST would destroy the response.
         if (this.input.dropsTooMuch(bytes.length - at, MAX_DROPPED_BYTES)) this.input.pause()
     }
     return bytes.length
@@ -239,11 +247,11 @@ export class HttpConnection
 
   /** Reads a head from `bytes` at `at` and begins its visit. Returns where to go on. */
   #takeHead(bytes: Uint8Array, at: number): number {
-    const { limits, isDraining } = this.#front
+    const { limits, isShut } = this.#context
     const isFirstByte = this.input.isEmpty
     if (isFirstByte) this.#idle.awaitHead()
-    const next = this.request.readHead(bytes, at, this.input, limits)
-    if (typeof next === 'number') {
+    const next = this.request.readHead(bytes, at, bytes.length, limits)
+    if (next > 0) {
       if (this.#entrance.visitorOf !== undefined) {
         const visitor = this.#entrance.visitorOf(this.request.head)
         if (visitor === undefined) {
@@ -258,15 +266,16 @@ export class HttpConnection
       this.#visit.begin()
       return next
     }
-    if (next === 'VERSION_UNSUPPORTED' && this.#becomesOther(this.request.head.bytes)) return bytes.length
-    if (next !== undefined) this.#refuseHead(next)
+    const { refusal, bytes: all } = this.request.head
+    if (next < 0 && refusal === 'VERSION_UNSUPPORTED' && this.#becomesOther(all)) return bytes.length
+    if (next < 0) this.#refuseHead(refusal)
     else if (this.input.keepsTooMuch) this.#refuseHead('BUFFERS_FULL')
-    else if (isFirstByte && isDraining) this.drain()
+    else if (isFirstByte && isShut) this.drain()
     return bytes.length
   }
 
   /**
-   * Whether it goes on as HTTP/2: by prior knowledge, as a proxy in front that ended TLS speaks it for gRPC. By TLS that is for
+   * Whether it goes on as HTTP/2: by prior knowledge, as a proxy in front that ended TLS speaks it for gRPC. Over TLS that is for
    * ALPN to say. `first`: all that came.
    */
   #becomesOther(first: Uint8Array): boolean {
@@ -285,9 +294,13 @@ export class HttpConnection
   /** Reads body from `bytes` at `at`. Returns where to go on. */
   #takeBody(bytes: Uint8Array, at: number): number {
     const visit = this.#visit
-    const end = this.request.readBody(bytes, at, this.#front.limits)
-    if (typeof end === 'string') {
-      visit.breakOff(end)
+    const { body, head } = this.request
+    const most = head.body === 'chunked' ? at + CHUNKED_BYTES_AT_ONCE : bytes.length
+    const end = body.feed(bytes, at, Math.min(most, bytes.length))
+    const { maxBodyBytes } = this.#context.limits
+    const isTooLarge = maxBodyBytes > 0 && body.payloadBytes > maxBodyBytes
+    if (end === -1 || isTooLarge) {
+      visit.breakOff(end === -1 ? 'BAD_REQUEST' : 'BODY_TOO_LARGE')
       return bytes.length
     }
     visit.body(at === 0 && end === bytes.length ? bytes : bytes.subarray(at, end))
@@ -310,7 +323,7 @@ export class HttpConnection
     }
   }
 
-  /** Requests ahead of their turn have no answer that could say why: the connection ends. */
+  /** Requests ahead of their turn have no response that could say why: the connection ends. */
   waits(): void {
     if (this.#phase === 'head') this.#idle.stop()
     if (!this.input.keepsTooMuch) return
@@ -327,10 +340,10 @@ export class HttpConnection
     const isProvisional = this.#seat?.refusal !== undefined
     if (!this.#visit.head.keepAlive || this.input.isOver || isProvisional) return false
     // A request that is here already is still served, however soon the server stops.
-    return !this.#front.isDraining || !this.input.isEmpty
+    return !this.#context.isShut || !this.input.isEmpty
   }
 
-  /** One answer too many ends, but not while its upstream writes. */
+  /** Sets the account. One response too many ends, but not while its upstream writes. */
   charge(account: Account | undefined): void {
     this.output.account = account
     if (account?.isOver === true) eventLoop.soon(() => this.#cutOff('BUFFERS_FULL'))
@@ -365,17 +378,17 @@ export class HttpConnection
   // ── Between and after requests ─────────────────────────────────────────────────────────────────────────────
 
   #nextRequest(): void {
-    // Requests are served only as fast as their answers are taken: those of a stalled visitor would pile up here.
+    // Requests are served only as fast as their responses are taken: those of a stalled visitor would pile up here.
     if (!this.output.isEmpty) {
       this.#phase = 'flushing'
       return
     }
-    const { limits, isDraining } = this.#front
-    if (isDraining && limits.drainIdleMs === 0 && this.input.isEmpty) return this.#close()
+    const { limits, isShut } = this.#context
+    if (isShut && limits.drainIdleMs === 0 && this.input.isEmpty) return this.#close()
     this.#phase = 'head'
     this.#idle.awaitRequest()
     this.input.proceed()
-    // TypeScript does not see that what came meanwhile may have begun the next visit.
+    // TypeScript does not see that what came in the meantime may have begun the next visit.
     const isIdle = this.isHeadAwaited && this.input.isIdle
     if (isIdle && this.#lane?.isReady) this.#lend(this.#lane)
   }
@@ -388,7 +401,7 @@ export class HttpConnection
     this.#close()
   }
 
-  /** Too much waits, or for too long: the visit ends, on the origin's side too. */
+  /** Ends the visit, also on the origin's side, because too much waits, or for too long. */
   #cutOff(code: ErrorCode): void {
     this.#visit.cutOff(code)
     this.#socket.terminate()
@@ -408,13 +421,13 @@ export class HttpConnection
   }
 
   /**
-   * The visitor has time to take what is on its way to it in the kernel, which a RST would destroy. One that goes on sending
-   * what is not read any more has less.
+   * The visitor has time to take what is in transit to it in the kernel, which a RST would destroy. A visitor that continues to
+   * send unread bytes has less time.
    */
   #linger(): void {
     this.#phase = 'lingering'
     this.#front.settled(this)
-    this.#idle.awaitLeave(this.#isStillSending ? LINGER_MS : this.#front.limits.idleTimeoutMs)
+    this.#idle.awaitLeave(this.#isStillSending ? LINGER_MS : this.#context.limits.idleTimeoutMs)
   }
 
   get #isStillSending(): boolean {
@@ -430,7 +443,7 @@ export class HttpConnection
       hop: rewrite => this.visitor.hop(rewrite),
       tracing: () => this.visitor.tracing,
       hostWithPort: () => this.#visit.head.hostWithPort,
-      limits: () => this.#front.limits,
+      limits: () => this.#context.limits,
       isUndisturbed: () => this.#phase === 'lent' && this.input.isEmpty && !this.input.hasEnded,
       left: end => this.#returned(end),
     }
@@ -444,7 +457,7 @@ export class HttpConnection
     lane.enter()
   }
 
-  /** What a lane read and did not serve is served here, as if it had been read here. */
+  /** Serves here what a lane read and did not serve, as if it had been read here. */
   #returned(end: LaneEnd | undefined): void {
     if (this.#phase !== 'lent') return
     this.#phase = 'head'

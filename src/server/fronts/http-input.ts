@@ -1,13 +1,14 @@
-// What a visitor's connection sends, on its way to what reads it: in portions, each connection in its turn.
+// The input of a visitor's connection: in portions, each connection in its turn.
 //
 //   socket ─▶ received ─▶ work ─▶ reader.take … and what the reader leaves, or has no time for, waits here
 //
 // There is one place where bytes wait, for the rest of a head, for a turn of the event loop, or until the exchange before them
 // is over, and one reason why the socket is not read: a turn is awaited, or the reader has paused.
 
-import type { Turns, Waiting } from '../../session/turns.ts'
+import { ByteBuffer } from '../../bytes.ts'
+import type { Waiting } from '../../session/turns.ts'
 import type { Socket } from '../../socket.ts'
-import { HeadBuffer, type HeldBytes } from '../upstreams/head-buffer.ts'
+import type { InputShare } from '../contracts/protocol.ts'
 
 /**
  * Requests that one connection has begun or refused in its turn, when more of them have arrived than are handled at once: a
@@ -31,23 +32,16 @@ export interface InputReader {
   waits(): void
 }
 
-/** What the inputs of all connections share. */
-export interface InputShare {
-  readonly turns: Turns
-  /** What is kept of requests: heads that are not complete, and what came ahead of its turn. */
-  readonly heldInput: HeldBytes
-  readonly limits: { readonly maxPipelinedBytes: number; readonly maxAllInputBytes: number }
-}
-
 export class HttpInput implements Waiting {
   readonly #socket: Socket
   readonly #share: InputShare
   readonly #reader: InputReader
-  readonly #buffer: HeadBuffer
-  /** More has arrived than could be done at once: it waits for its turn, and nothing is read. */
+  /** The waiting bytes: the beginning of a head, or those ahead of their turn. */
+  readonly buffer: ByteBuffer
+  /** Whether more arrived than could be done at once: it waits for its turn, and nothing is read. */
   #isQueued = false
   #isPaused = false
-  /** What arrived is being handled: there may be more of it than the buffer has. */
+  /** Whether bytes are being handled: there may be more than the buffer has. */
   #isWorking = false
   #hasTurn = false
   #hasEnded = false
@@ -57,20 +51,20 @@ export class HttpInput implements Waiting {
     this.#socket = socket
     this.#share = share
     this.#reader = reader
-    this.#buffer = new HeadBuffer(share.heldInput)
+    this.buffer = new ByteBuffer(share.heldInput)
   }
 
   // ── From the socket ────────────────────────────────────────────────────────────────────────────────────────
 
   received(bytes: Uint8Array): void {
     const { turns } = this.#share
-    if (this.#isQueued) this.#buffer.add(bytes)
+    if (this.#isQueued) this.buffer.add(bytes)
     else if (bytes.length > SMALL_READ_BYTES && this.#reader.isParsing && !turns.hasTime)
       this.#queue(bytes, 0, bytes.length)
     else this.#work(bytes, bytes.length, 1)
   }
 
-  /** Bytes that were read elsewhere are handled at once, whatever their number. */
+  /** Bytes that were read somewhere else are handled at once, whatever their number. */
   handle(bytes: Uint8Array): void {
     this.#work(bytes, bytes.length, 1)
   }
@@ -80,14 +74,14 @@ export class HttpInput implements Waiting {
     if (!this.#isQueued) this.#reader.inputEnded()
   }
 
-  /** Its turn has come. */
+  /** Called when its turn has come. */
   turn(): void {
     this.#isQueued = false
     if (!this.#isPaused) this.#socket.resume()
-    const { arrayBytes } = this.#buffer
+    const { arrayBytes } = this.buffer
     this.#hasTurn = true
     try {
-      this.#goOn(this.#buffer.take(), arrayBytes, HEADS_IN_A_TURN)
+      this.#goOn(this.buffer.take(), arrayBytes, HEADS_IN_A_TURN)
     } finally {
       this.#hasTurn = false
     }
@@ -95,17 +89,17 @@ export class HttpInput implements Waiting {
 
   // ── What waits ─────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** Nothing waits. */
+  /** Whether nothing waits. */
   get isEmpty(): boolean {
-    return this.#buffer.isEmpty
+    return this.buffer.isEmpty
   }
 
-  /** It waits for its turn. */
+  /** Whether it waits for its turn. */
   get isQueued(): boolean {
     return this.#isQueued
   }
 
-  /** Its turn is now: it may do a whole portion. */
+  /** Whether its turn is now: it may do a whole portion. */
   get hasTurn(): boolean {
     return this.#hasTurn
   }
@@ -114,9 +108,9 @@ export class HttpInput implements Waiting {
     return this.#hasEnded
   }
 
-  /** Nothing waits, and nothing is being handled. */
+  /** Whether nothing waits and nothing is being handled. */
   get isIdle(): boolean {
-    return this.#buffer.isEmpty && !this.#isWorking
+    return this.buffer.isEmpty && !this.#isWorking
   }
 
   /** No request can follow: the visitor sent FIN, and all that came before it was handled. */
@@ -127,27 +121,12 @@ export class HttpInput implements Waiting {
   /** All visitors together have the server keep too much, and this one has more than its share. */
   get keepsTooMuch(): boolean {
     const { heldInput, limits } = this.#share
-    return heldInput.isTooMuch(this.#buffer.arrayBytes, limits.maxAllInputBytes)
+    return heldInput.isTooMuch(this.buffer.arrayBytes, limits.maxAllInputBytes)
   }
 
-  /** Bytes of a head that came before. */
-  get keptBytes(): number {
-    return this.#buffer.length
-  }
-
-  /** The head so far, with `bytes` behind it. */
-  headWith(bytes: Uint8Array): Uint8Array {
-    return this.#buffer.with(bytes)
-  }
-
-  /** The head is not complete: `head`, as `headWith` returned it, is kept until the rest comes. */
-  keepHead(head: Uint8Array): void {
-    this.#buffer.keep(head)
-  }
-
-  /** What waits is not needed any more. */
+  /** Drops what waits. */
   clear(): void {
-    this.#buffer.clear()
+    this.buffer.clear()
   }
 
   // ── Reading and not reading ────────────────────────────────────────────────────────────────────────────────
@@ -159,15 +138,15 @@ export class HttpInput implements Waiting {
   }
 
   resume(): void {
-    if (!this.#isPaused || this.#buffer.length > this.#share.limits.maxPipelinedBytes) return
+    if (!this.#isPaused || this.buffer.length > this.#share.limits.maxPipelinedBytes) return
     this.#isPaused = false
     if (!this.#isQueued) this.#socket.resume()
   }
 
-  /** What waits is handled now, behind what `first` does. */
+  /** Handles what waits, after `first`. */
   proceed(first?: () => void): void {
-    const { arrayBytes } = this.#buffer
-    const rest = this.#buffer.take()
+    const { arrayBytes } = this.buffer
+    const rest = this.buffer.take()
     this.resume()
     first?.()
     this.#goOn(rest, arrayBytes, 1)
@@ -181,7 +160,10 @@ export class HttpInput implements Waiting {
     if (!this.#isPaused) this.#socket.resume()
   }
 
-  /** Of a connection that is closing: the reader drops so many bytes. Whether they are more than `mostBytes` by now. */
+  /**
+   * Whether a closing connection has dropped more than `mostBytes`, after `count` more. Whether they are more than `mostBytes`
+   * by now.
+   */
   dropsTooMuch(count: number, mostBytes: number): boolean {
     this.#droppedBytes += count
     return this.#droppedBytes > mostBytes
@@ -190,7 +172,7 @@ export class HttpInput implements Waiting {
   /** The connection is gone. */
   close(): void {
     this.#share.turns.forget(this)
-    this.#buffer.clear()
+    this.buffer.clear()
   }
 
   #goOn(rest: Uint8Array | undefined, arrayBytes: number, heads: number): void {
@@ -227,18 +209,18 @@ export class HttpInput implements Waiting {
     if (this.#hasEnded && !this.#isQueued) reader.inputEnded()
   }
 
-  /** What came before the exchange under way was over is kept in bounds; then reading stops. */
+  /** Stores bytes that came before the end of the open exchange, within bounds; then reading stops. */
   #keep(bytes: Uint8Array, at: number, arrayBytes: number): void {
-    this.#buffer.adopt(bytes, at, arrayBytes)
+    this.buffer.adopt(bytes, at, arrayBytes)
     this.#reader.waits()
-    if (this.#buffer.length > this.#share.limits.maxPipelinedBytes) this.pause()
+    if (this.buffer.length > this.#share.limits.maxPipelinedBytes) this.pause()
   }
 
-  /** What has not been looked at waits for its turn. */
+  /** Queues bytes that wait for their turn. */
   #queue(bytes: Uint8Array, at: number, arrayBytes: number): void {
     this.#isQueued = true
     if (!this.#isPaused) this.#socket.pause()
-    this.#buffer.adopt(bytes, at, arrayBytes)
+    this.buffer.adopt(bytes, at, arrayBytes)
     this.#reader.waits()
     this.#share.turns.wait(this)
   }

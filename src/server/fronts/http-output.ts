@@ -1,16 +1,15 @@
-// Answers on their way to a visitor's connection: what the kernel does not take waits here, and must move within a time.
+// Answers in transit to a visitor's connection: what the kernel does not take waits here, and must move within a time.
 
+import { type Account, SendQueue } from '../../bytes.ts'
 import type { Socket, Splice, SpliceDone } from '../../socket.ts'
-import { type Account, Unsent } from '../../unsent.ts'
-import type { Deadlines } from '../limits/deadlines.ts'
-import { type Movement, Progress } from '../limits/progress.ts'
+import { type Deadlines, type Movement, Progress } from '../limits/deadlines.ts'
 
-/** What the output needs of its connection. */
+/** The operations of the connection that an output needs. */
 export interface OutputOwner {
   readonly limits: { readonly sendTimeoutMs: number }
   /** Bytes wait, and the visitor has taken none of them for too long. */
   visitorStalled(): void
-  /** Nothing waits for the visitor, and the origin has sent nothing for too long (`expectAnswer`). */
+  /** Called when nothing waits for the visitor, and the origin has sent nothing for too long (`expectAnswer`). */
   answerStalled(): void
 }
 
@@ -18,17 +17,17 @@ export class HttpOutput implements Movement {
   readonly #socket: Socket
   readonly #owner: OutputOwner
   /** Bytes that the kernel did not take yet. */
-  readonly #unsent: Unsent = new Unsent()
+  readonly #unsent: SendQueue = new SendQueue()
   readonly #progress: Progress
-  /** The kernel moves bytes of the answer. */
+  /** The kernel moves bytes of the response. */
   #splice: Splice | undefined
   /** Bytes given to `write`. */
   #writtenBytes = 0
-  /** How long the origin may send nothing; 0: for ever. */
+  /** The time in milliseconds for which the origin may send nothing; 0: no limit. */
   #responseTimeoutMs = 0
-  /** How long the visitor may take nothing; `undefined`: `sendTimeoutMs`. */
+  /** The time in milliseconds for which the visitor may read nothing. `undefined`: `sendTimeoutMs`. */
   #takeTimeoutMs: number | undefined
-  /** FIN follows what is unsent. */
+  /** Whether FIN follows the unsent bytes. */
   #isEnding = false
 
   constructor(socket: Socket, deadlines: Deadlines, owner: OutputOwner) {
@@ -37,7 +36,7 @@ export class HttpOutput implements Movement {
     this.#progress = new Progress(deadlines, this)
   }
 
-  /** As `Visit.write`. */
+  /** Sends bytes, like `Visit.write`. */
   write(bytes: Uint8Array, isScratch = false, start = 0, end: number = bytes.length): boolean {
     const count = end - start
     this.#writtenBytes += count
@@ -47,7 +46,7 @@ export class HttpOutput implements Movement {
     return false
   }
 
-  /** As `Visit.writeFrom`. */
+  /** Sends bytes of a socket, like `Visit.writeFrom`. */
   writeFrom(from: Socket, limitBytes: number, done: SpliceDone): Splice | undefined {
     if (!this.#unsent.isEmpty) return undefined
     this.#splice = from.spliceTo?.(this.#socket, limitBytes, movedBytes => {
@@ -75,12 +74,12 @@ export class HttpOutput implements Movement {
     if (this.#unsent.isEmpty) this.#socket.end()
   }
 
-  /** Nothing waits for the kernel. */
+  /** Whether nothing waits for the kernel. */
   get isEmpty(): boolean {
     return this.#unsent.isEmpty
   }
 
-  /** What waits, and what will, counts against this. */
+  /** The account that is charged for queued bytes. */
   get account(): Account | undefined {
     return this.#unsent.account
   }
@@ -96,7 +95,7 @@ export class HttpOutput implements Movement {
     this.#watch()
   }
 
-  /** From now on the visitor has less time to take some of what waits. */
+  /** Gives the visitor less time to read some of what waits. */
   hurry(takeTimeoutMs: number): void {
     this.#takeTimeoutMs = takeTimeoutMs
     this.#watch()
@@ -115,7 +114,7 @@ export class HttpOutput implements Movement {
     return this.#unsent.isEmpty ? this.#writtenBytes : 0
   }
 
-  /** While the kernel moves bytes and none are between the sockets, the origin has sent no more. */
+  /** Whether bytes wait. While the kernel moves bytes and none are between the sockets, the origin has sent no more. */
   get isWaiting(): boolean {
     return this.#splice === undefined || this.#splice.takenBytes > this.#splice.movedBytes
   }

@@ -1,4 +1,4 @@
-// One request of a visitor with its answer: booked, held if it must wait, put on an upstream, and on another one if that
+// One request of a visitor with its response: booked, held if it must wait, put on an upstream, and on another one if that
 // failed without harm.
 
 import { EASY_REQUEST_BYTES } from '../../accelerator.ts'
@@ -15,14 +15,14 @@ import type { Arrival, Holding, Route, Served } from '../contracts/front.ts'
 import type { Valve } from '../contracts/layer.ts'
 import type { PeerNote } from '../contracts/peer-note.ts'
 import type { Ease, Exchange, Rewrite, Upstream, Visit } from '../contracts/upstream.ts'
+import type { ConnectionLogins } from '../limits/connection-logins.ts'
 import type { Booking, BookingDesk } from '../routing/booking.ts'
-import type { ConnectionLogins } from '../upstreams/connection-logins.ts'
 
 /** A quicker way for the visitor's requests than its upstream, once there is one. */
 export interface Shortcut {
   /** The booking of a request that went this way already, in part; `undefined`: it did not. */
   resumed(arrival: Arrival): Booking | undefined
-  /** Begins the exchange on the way that the visitor has to itself, if it leads to the upstream; else as the upstream does. */
+  /** Begins the exchange on the way that the visitor has to itself, if it leads to the upstream; otherwise as the upstream does. */
   begin(upstream: Upstream, visit: Visit): Exchange
 }
 
@@ -31,26 +31,26 @@ export interface ShortcutChannel extends VisitChannel {
   readonly shortcut?: Shortcut | undefined
 }
 
-/** Reused by connections that have one request after the other. */
+/** A visit, used again by connections that have one request after the other. */
 export class HttpVisit implements Visit, Arrival, ChannelVisit {
   readonly head: RequestHead
-  /** Bytes of the answer so far. */
+  /** Bytes of the response so far. */
   responseBytes = 0
-  /** 0 before there is an answer. */
+  /** The status of the response. 0 before there is one. */
   answerStatus = 0
   isRequestComplete = false
-  /** Why it failed, where the code does not say it all. */
+  /** The details of the failure that the code does not have. */
   reason: string | undefined
   readonly #channel: ShortcutChannel
   readonly #desk: BookingDesk
-  /** `undefined`: no request is under way. */
+  /** The booking. `undefined` without an open request. */
   #booking: Booking | undefined
   #exchange: Exchange | undefined
-  /** Where it was put. */
+  /** The destination of the request. */
   #served: Served | undefined
   /** Ends the wait of a request that is held. */
   #stopHolding: (() => void) | undefined
-  /** The head of the answer said that the connection goes on behind it. */
+  /** The head of the response said that the connection goes on behind it. */
   #keepsAlive = false
   /** Delays its bytes. */
   #valve: Valve | undefined
@@ -110,7 +110,7 @@ export class HttpVisit implements Visit, Arrival, ChannelVisit {
     return this.isRequestComplete || this.#stopHolding !== undefined
   }
 
-  /** `write` may be called again. */
+  /** Called when `write` may be called again. */
   drained(): void {
     if (this.#valve === undefined) this.#exchange?.drained()
     else this.#valve.drained()
@@ -124,7 +124,7 @@ export class HttpVisit implements Visit, Arrival, ChannelVisit {
     this.fail(code)
   }
 
-  /** The channel cannot pass the answer on, and nothing of it has left: the visitor gets the page of `code`. */
+  /** The channel cannot pass the response on, and nothing of it has left: the visitor gets the page of `code`. */
   replaceAnswer(code: ErrorCode): void {
     const exchange = this.#exchange
     this.#exchange = undefined
@@ -193,7 +193,7 @@ export class HttpVisit implements Visit, Arrival, ChannelVisit {
     }
   }
 
-  /** Its caller serves others, too, and cannot tell the visitor of what throws here. */
+  /** Follows a route without throwing: its caller serves others also, and cannot tell the visitor about an error here. */
   #followSafely(route: Route): void {
     try {
       this.#follow(route)
@@ -228,7 +228,7 @@ export class HttpVisit implements Visit, Arrival, ChannelVisit {
     this.#served = served
     this.#exchange = undefined
     const exchange = this.#channel.shortcut?.begin(upstream, this) ?? upstream.begin(this)
-    // It may have failed at once: then the request is over, or under way at another upstream.
+    // It may have failed at once: then the request is over, or in progress at another upstream.
     if (this.#booking === booking) this.#exchange ??= exchange
   }
 
@@ -291,7 +291,11 @@ export class HttpVisit implements Visit, Arrival, ChannelVisit {
     return this.#channel.keepsAlive
   }
 
-  /** For the statistics of the server. */
+  get originTimeoutMs(): number | undefined {
+    return this.#booking?.originTimeoutMs
+  }
+
+  /** The number of request bytes, for the statistics of the server. */
   get requestBytes(): number {
     return this.#channel.request.requestBytes
   }
@@ -343,7 +347,7 @@ export class HttpVisit implements Visit, Arrival, ChannelVisit {
   #done(keepAlive: boolean, ease: Ease): void {
     const { method, body } = this.head
     const isEasyRequest = method !== 'HEAD' && body !== 'chunked' && this.requestBytes <= EASY_REQUEST_BYTES
-    // What the answer said counts: the visitor may have sent its next request by now.
+    // The response decides: the visitor may have sent its next request by now.
     const goesOn = keepAlive && this.#keepsAlive && this.isRequestComplete && this.answerStatus !== 101
     this.#finish(undefined)
     this.#channel.over(goesOn, isEasyRequest ? ease : 'none')
@@ -360,7 +364,7 @@ export class HttpVisit implements Visit, Arrival, ChannelVisit {
     this.reason = reason
     if (this.answerStatus === 0) return this.#refuse(code)
     this.#finish(code)
-    // After the head of an answer a page would be taken for its body.
+    // After the head of a response a page would be taken for its body.
     this.#channel.terminate()
   }
 
@@ -381,7 +385,8 @@ export class HttpVisit implements Visit, Arrival, ChannelVisit {
     const { head } = this
     // After a request to switch protocols no other one comes.
     const keepAlive = head.body === 'none' && head.upgrade === '' && this.keepsAlive
-    this.answerStatus = ERRORS[code].status
+    const own = this.#booking?.errorPageOf(code)
+    this.answerStatus = own?.status ?? ERRORS[code].status
     this.#booking?.refused(code)
     this.#booking?.answered(this.answerStatus)
     const { host, method } = head
@@ -393,6 +398,7 @@ export class HttpVisit implements Visit, Arrival, ChannelVisit {
         keepAlive,
         host,
         branding,
+        ...own,
       }),
     )
     this.#finish(code)

@@ -1,5 +1,6 @@
 // The HTTP/1.1 front of a server: accepts connections, and holds what they share.
 
+import { HeldBytes } from '../../bytes.ts'
 import type { ErrorCode } from '../../errors.ts'
 import { type HeadLimits, RequestHead } from '../../http/head.ts'
 import type { Turns } from '../../session/turns.ts'
@@ -7,17 +8,15 @@ import type { Socket, SocketHandler } from '../../socket.ts'
 import type { ServerRoom } from '../context/room.ts'
 import type { VisitChannel } from '../contracts/channel.ts'
 import type { LaneSite, VisitorShortcut } from '../contracts/laning.ts'
-import type { HttpShare, Protocol } from '../contracts/protocol.ts'
+import type { Entrance, HttpShare, Protocol, Visitor } from '../contracts/protocol.ts'
 import type { Seat } from '../limits/admission.ts'
 import type { Deadlines } from '../limits/deadlines.ts'
 import type { Booking, BookingDesk } from '../routing/booking.ts'
 import type { LaneOffers } from '../routing/lane-offers.ts'
 import type { Bounds } from '../settings/bounds.ts'
-import { HeldBytes } from '../upstreams/head-buffer.ts'
 import { HttpConnection } from './http-connection.ts'
 import { HttpVisit } from './http-visit.ts'
-import type { Entrance } from './visitor-hop.ts'
-import type { Visitor, Visitors } from './visitors.ts'
+import type { Visitors } from './visitors.ts'
 
 /** Heads kept for the next connections: enough for those that come and go at once. */
 const MAX_SPARE_HEADS = 256
@@ -27,7 +26,7 @@ export class HttpFront implements HttpShare {
   readonly turns: Turns
   readonly heldInput: HeldBytes = new HeldBytes()
   readonly desk: BookingDesk
-  readonly #room: ServerRoom
+  readonly context: ServerRoom
   readonly lanes: LaneOffers
   readonly #visitors: Visitors
   /** Heads not in use: a connection needs one only while it is open, and they are not small. */
@@ -37,14 +36,14 @@ export class HttpFront implements HttpShare {
     this.deadlines = room.deadlines
     this.turns = room.turns
     this.desk = desk
-    this.#room = room
+    this.context = room
     this.lanes = lanes
     this.#visitors = visitors
   }
 
   /** Takes a connection, TLS taken away: HTTP/1.1, or what ALPN chose. */
   accept(socket: Socket, entrance: Entrance, seat: Seat | undefined): SocketHandler {
-    const protocol = socket.protocol && this.#room.parts.protocol(({ name }) => name === socket.protocol)
+    const protocol = socket.protocol && this.context.parts.protocol(({ name }) => name === socket.protocol)
     if (protocol) return protocol.accept(this, socket, entrance, seat)
     const connection = new HttpConnection(socket, this, entrance, this.takeHead(), seat)
     this.entered(connection)
@@ -66,29 +65,29 @@ export class HttpFront implements HttpShare {
   }
 
   get limits(): Bounds & HeadLimits {
-    return this.#room.limits
+    return this.context.limits
   }
 
   /** Returns the protocol of a connection with these first bytes; `undefined`: HTTP/1.1. */
   protocolOf(first: Uint8Array): Protocol | undefined {
-    return this.#room.parts.protocol(({ beginning }) => beginning.every((byte, at) => first[at] === byte))
+    return this.context.parts.protocol(({ beginning }) => beginning.every((byte, at) => first[at] === byte))
   }
 
   visit(head: RequestHead, channel: VisitChannel): HttpVisit {
     return new HttpVisit(head, channel, this.desk)
   }
 
-  get isDraining(): boolean {
-    return this.#room.isShut
+  get isShut(): boolean {
+    return this.context.isShut
   }
 
-  /** `undefined`: the server has no lanes. */
+  /** Makes the lane of a site. `undefined` if the server has no lanes. */
   laneFor(site: LaneSite<Booking>): VisitorShortcut<Booking> | undefined {
-    return this.#room.tunnels.lanes.forVisitor(site)
+    return this.context.tunnels.lanes.forVisitor(site)
   }
 
   refused(code: ErrorCode): void {
-    this.#room.parts.noted({ kind: 'refused', code })
+    this.context.parts.noted({ kind: 'refused', code })
   }
 
   settled(connection: Visitor): void {

@@ -1,4 +1,4 @@
-// The public ports of TCP and UDP tunnels. In a cluster a port is open here, too, while another server has its tunnel.
+// The public ports of TCP and UDP tunnels. In a cluster a port is open here as well, while another server has its tunnel.
 
 import { type ErrorCode, TunnelError } from '../../errors.ts'
 import { eventLoop } from '../../event-loop.ts'
@@ -16,15 +16,15 @@ type PortOpeners = ClaimHost['open']
 
 /** A port that is open. */
 export interface OpenPort {
-  /** Of its socket, where another program could go on with it. */
+  /** The descriptor of its socket, if another program could continue with it. */
   readonly descriptor?: number | undefined
-  /** Takes no new visitors; what is under way goes on. */
+  /** Takes no new visitors; what is in progress goes on. */
   drain(): void
   /** The same, for good. */
   stop(): void
-  /** As `PortFront.release` and `stop`, for the visitors of the tunnel here. `code`: they are cut. */
+  /** Called when a tunnel leaves, as `PortFront.release` and `stop`, for its visitors here. `code`: they are cut. */
   left(tunnel: Tunnel, code: ErrorCode | undefined): void
-  /** As `PortFront.takeFlow`. */
+  /** Takes a flow, as `PortFront.takeFlow`. */
   readonly takeFlow?: PortFront['takeFlow']
 }
 
@@ -59,7 +59,7 @@ export class PublicPorts implements PortOpeners {
     return this.#openHere('udp', tunnel)
   }
 
-  /** Another server has the tunnel: its visitors may come here, too. Rejects with `PORT_TAKEN` or `PORT_NOT_ALLOWED`. */
+  /** Opens the port of another server's tunnel: its visitors may also come here. Rejects with `PORT_TAKEN` or `NOT_ALLOWED`. */
   async openElsewhere(kind: 'tcp' | 'udp', port: number): Promise<void> {
     await this.#use(kind, port, 'elsewhere')
     this.#room.tunnels.ports[kind].take(port)
@@ -72,7 +72,7 @@ export class PublicPorts implements PortOpeners {
     if (this.#room.tunnels.find(name) === undefined) this.#room.tunnels.ports[kind].free(port)
   }
 
-  /** Of those that are open. */
+  /** The descriptors of open ports. */
   get descriptors(): readonly number[] {
     return [...this.#open.values()].flatMap(({ open }) => open?.descriptor ?? [])
   }
@@ -121,7 +121,7 @@ export class PublicPorts implements PortOpeners {
     const room = this.#room
     if (kind === 'udp') {
       const { listenUdp } = await import('./udp.ts')
-      return listenUdp(port, room, this.#visits.gate, this.#udpTurns)
+      return listenUdp(port, room, this.#udpTurns)
     }
     const listening = listenTcp(port, room, this.#visits, this.#admission)
     return {

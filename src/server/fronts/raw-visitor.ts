@@ -9,6 +9,7 @@ import type { ClientConnection } from '../contracts/clients.ts'
 import type { Judgement } from '../contracts/guarding.ts'
 import type { RawVisit, RawWay } from '../contracts/raw-visit.ts'
 import type { Taker } from '../limits/takers.ts'
+import { judge } from '../routing/judging.ts'
 import { keepOpen } from '../routing/keep-open.ts'
 import type { Member } from '../tunnels/member.ts'
 import type { Asking } from '../tunnels/pool.ts'
@@ -20,7 +21,7 @@ export class RawVisitor implements RawVisit, Asking, Taker {
   readonly tunnel: Tunnel
   readonly source: Endpoint
   readonly startedAt: number = performance.now()
-  /** What the events of the socket go to. */
+  /** The handler of the socket's events. */
   readonly socketHandler: SocketHandler
   readonly #visits: RawVisits
   readonly #socket: Socket
@@ -31,14 +32,14 @@ export class RawVisitor implements RawVisit, Asking, Taker {
   #stream: ByteStream | undefined
   /** Bytes on the stream that are not the visitor's: a PROXY header. */
   #headerBytes = 0
-  /** Who serves it. */
+  /** The member that serves it. */
   #member: Member | undefined
   #stopWaiting: (() => void) | undefined
-  /** What guards let it pass with, and what they are to be asked when it is over. */
+  /** The passes of guards, with the conditions to check until it ends. */
   #passes: readonly Pass[] = []
   #stopKeeping: (() => void) | undefined
 
-  /** `left`: it is over here. */
+  /** Makes a visitor. `left` is called when it is over here. */
   constructor(socket: Socket, tunnel: Tunnel, visits: RawVisits, left: () => void, way: RawWay = {}) {
     this.tunnel = tunnel
     this.#endpoints = socket.endpoints()
@@ -73,11 +74,11 @@ export class RawVisitor implements RawVisit, Asking, Taker {
     return this.#member?.served ?? {}
   }
 
-  /** Goes on its way, or waits; with a `refusal` it is cut instead. */
+  /** Is forwarded, or waits; with a `refusal` it is cut instead. */
   start(refusal?: ErrorCode): void {
     this.#visits.began(this)
     if (refusal !== undefined) return this.cut(refusal)
-    const judgement = this.#visits.gate.judge(this.tunnel, this)
+    const judgement = judge(this.#visits.context, this.tunnel, this)
     if (judgement === undefined) return this.#choose()
     if (!(judgement instanceof Promise)) return this.#judged(judgement)
     this.#socket.pause()
@@ -93,7 +94,7 @@ export class RawVisitor implements RawVisit, Asking, Taker {
     })
   }
 
-  /** There is no page for raw bytes: a refusal is a reset. */
+  /** Applies a judgement. There is not a page for raw bytes, so a refusal is a reset. */
   #judged(judgement: Judgement): void {
     if (judgement.kind === 'pass') {
       this.#passes = judgement.passes
@@ -107,7 +108,7 @@ export class RawVisitor implements RawVisit, Asking, Taker {
   }
 
   #choose(): void {
-    const chosen = this.#visits.gate.choose(this.tunnel, this)
+    const chosen = this.tunnel.choose(this)
     if (typeof chosen === 'string') return this.#refuse(chosen)
     if (chosen.kind === 'member') return this.#open(chosen)
     this.#socket.pause()
@@ -139,13 +140,13 @@ export class RawVisitor implements RawVisit, Asking, Taker {
     this.cut('TUNNEL_BUSY')
   }
 
-  /** At this member, or, when it has no room, at another one of a pool: nothing was sent yet. */
+  /** Opens a stream at this member, or, if it has no room, at another one of a pool: nothing was sent yet. */
   #open(member: Member, tried?: Set<Member>): void {
     const stream = member.upstream?.open(this.#join, this.address, this.#endpoints) ?? 'CLIENT_GONE'
     if (typeof stream === 'string') {
       if (this.tunnel.pool === undefined) return this.cut(stream)
       const all = new Set(tried).add(member)
-      const next = this.#visits.gate.choose(this.tunnel, this, all)
+      const next = this.tunnel.choose(this, all)
       if (typeof next === 'string' || next.kind === 'holding') return this.cut(stream)
       return this.#open(next, all)
     }
@@ -163,16 +164,16 @@ export class RawVisitor implements RawVisit, Asking, Taker {
 
   /** Guards may cut it from now on. */
   #keepOpen(): void {
-    const { gate } = this.#visits
+    const { guards } = this.tunnel.tunnels
     try {
       this.#stopKeeping = keepOpen(
         this.#passes,
         () => this.cut('GUARD_REFUSED'),
-        cause => gate.failed(cause),
+        cause => guards.fail(cause),
       )
     } catch (cause) {
-      gate.failed(cause)
-      this.cut('GUARD_FAILED')
+      guards.fail(cause)
+      this.cut('PLUGIN_FAILED')
     }
   }
 

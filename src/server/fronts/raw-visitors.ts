@@ -20,7 +20,7 @@ export class RawVisitors {
     this.#visits = visits
   }
 
-  /** One more; its caller starts it, with `refusal`. */
+  /** Adds a visitor; its caller starts it, with `refusal`. */
   add(socket: Socket, way: RawWay = {}): RawVisitor {
     const left = () => {
       this.#open.delete(visitor)
@@ -32,7 +32,7 @@ export class RawVisitors {
     return visitor
   }
 
-  /** Why the one that was added last may not stay; `undefined`: it may. */
+  /** Returns why the visitor that was added last may not stay. `undefined` if it may. */
   refusalOf({ address }: RawVisitor): ErrorCode | undefined {
     if (this.#open.size <= this.#tunnel.tunnels.limits.maxStreams) return undefined
     return this.#takers.makeRoomFor(networkOf(address)) ? undefined : 'TUNNEL_BUSY'

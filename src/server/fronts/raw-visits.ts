@@ -3,15 +3,12 @@
 
 import type { ErrorCode } from '../../errors.ts'
 import type { Socket, SocketHandler } from '../../socket.ts'
-import type { Parts } from '../context/parts.ts'
+import type { ServerRoom } from '../context/room.ts'
 import type { ClientConnection } from '../contracts/clients.ts'
 import type { RawFollower, WrappedSocket } from '../contracts/part.ts'
 import { type RawVisit, type RawWay, type RawWish, UNHEARD } from '../contracts/raw-visit.ts'
-import type { ServerEvents } from '../contracts/server-events.ts'
-import type { RawTaken, RawTaker, Servers } from '../contracts/servers.ts'
+import type { RawTaken, RawTaker } from '../contracts/servers.ts'
 import { msSince } from '../routing/exchanges.ts'
-import type { VisitorGate } from '../routing/visitor-gate.ts'
-import type { Counters } from '../settings/stats.ts'
 import type { Member } from '../tunnels/member.ts'
 import type { Tunnel } from '../tunnels/tunnel.ts'
 import { RawVisitors } from './raw-visitors.ts'
@@ -31,53 +28,42 @@ interface Entry {
   readonly followers: readonly RawFollower[]
 }
 
-/** What it needs of the server. */
-export interface RawVisitsHost extends ServerEvents {
-  readonly parts: Pick<Parts, 'wrap' | 'followRaw'>
-  readonly counters: Counters
-  /** Take all visitors: they find the one that has the tunnel. */
-  readonly servers: Pick<Servers, 'accept'> | undefined
-}
-
 /** Each visit begins and ends once; in between it is opened, or waits in vain. */
 export class RawVisits implements RawTaker {
-  /** Where raw visitors find the member that takes them. */
-  readonly gate: VisitorGate
-  readonly #host: RawVisitsHost
+  readonly context: ServerRoom
   readonly #open = new Map<RawVisit, Entry>()
   readonly #visitors = new WeakMap<Tunnel, RawVisitors>()
   #lastId = 0
   #passing = 0
 
-  constructor(host: RawVisitsHost, gate: VisitorGate) {
-    this.#host = host
-    this.gate = gate
+  constructor(context: ServerRoom) {
+    this.context = context
   }
 
-  /** As `Part.wrap`. */
+  /** Wraps a socket, as `Part.wrap`. */
   wrap(socket: Socket, tunnel: Tunnel, address: string): WrappedSocket | undefined {
-    return this.#host.parts.wrap(socket, tunnel, address)
+    return this.context.parts.wrap(socket, tunnel, address)
   }
 
-  /** Of tunnels of this server. */
+  /** The number of visitors of tunnels of this server. */
   get count(): number {
     return this.#open.size
   }
 
-  /** No raw visitor is here, nor on its way to another server. */
+  /** No raw visitor is here, nor in transit to another server. */
   get isIdle(): boolean {
     return this.#open.size === 0 && this.#passing === 0
   }
 
   passing(count: number): void {
     this.#passing += count
-    if (this.isIdle) this.#host.somethingEnded()
+    if (this.isIdle) this.context.somethingEnded()
   }
 
   /** Takes a connection of a public port. `first`: bytes of the visitor that were read already. */
   accept(socket: Socket, wish: RawWish, first?: Uint8Array): SocketHandler {
     socket.keepAlive?.(KEEP_ALIVE_MS)
-    const { servers } = this.#host
+    const { servers } = this.context
     if (servers !== undefined) return servers.accept(socket, wish, this, first)
     const tunnel = wish.find()
     if (tunnel === undefined) {
@@ -100,21 +86,21 @@ export class RawVisits implements RawTaker {
     if (known !== undefined) return known
     const visitors = new RawVisitors(tunnel, this)
     this.#visitors.set(tunnel, visitors)
-    // The port of TLS tunnels is the server's.
-    if (tunnel.kind === 'tls') tunnel.front = { drain() {}, release() {}, stop: code => visitors.cut(code) }
+    // The port of TLS tunnels is the server's, and private ones have none.
+    if (tunnel.port === 0) tunnel.front = { drain() {}, release() {}, stop: code => visitors.cut(code) }
     return visitors
   }
 
-  /** The visitor is there; whether its client is, too, is not known yet. */
+  /** The visitor is there; whether its client is as well, is not known yet. */
   began(visit: RawVisit): void {
     const id = ++this.#lastId
-    const followers = this.#host.parts.followRaw(visit.tunnel, visit.address)
+    const followers = this.context.parts.followRaw(visit.tunnel, visit.address)
     this.#open.set(visit, { id, client: undefined, report: 0, served: {}, followers })
-    this.#host.counters.rawVisitors++
-    this.#host.emit('visitorConnected', { id, ...facts(visit) })
+    this.context.counters.rawVisitors++
+    this.context.emit('visitorConnected', { id, ...facts(visit) })
   }
 
-  /** It is on its way to the origin. */
+  /** Called when it was forwarded to the origin. */
   opened(visit: RawVisit): void {
     const entry = this.#open.get(visit)
     const { client } = visit
@@ -125,13 +111,13 @@ export class RawVisits implements RawTaker {
     entry.report = client.reports.rawBegan(visit.tunnel, visit.source)
   }
 
-  /** Its connection is closed; `code` says why, when it failed. */
+  /** Called when its connection is closed; `code` is that of a failure. */
   ended(visit: RawVisit, code: ErrorCode | undefined): void {
     const entry = this.#open.get(visit)
     if (entry === undefined) return
     this.#open.delete(visit)
     const { bytesIn, bytesOut, startedAt, tunnel } = visit
-    const { counters } = this.#host
+    const { counters } = this.context
     counters.bytesIn += bytesIn
     counters.bytesOut += bytesOut
     const durationMs = msSince(startedAt)
@@ -139,8 +125,8 @@ export class RawVisits implements RawTaker {
     entry.client?.reports.rawEnded(tunnel, entry.report, end)
     const { served } = entry
     for (const follower of entry.followers) follower.ended?.({ bytesIn, bytesOut, code, served })
-    this.#host.emit('visitorDisconnected', { id: entry.id, ...facts(visit), ...end })
-    if (this.isIdle) this.#host.somethingEnded()
+    this.context.emit('visitorDisconnected', { id: entry.id, ...facts(visit), ...end })
+    if (this.isIdle) this.context.somethingEnded()
   }
 }
 

@@ -7,7 +7,7 @@ import type { RawWish } from '../contracts/raw-visit.ts'
 import type { Admission } from '../limits/admission.ts'
 import type { RawVisits } from './raw-visits.ts'
 
-/** Listens for the visitors of a port. Throws `PORT_TAKEN` or `PORT_NOT_ALLOWED`. */
+/** Listens for the visitors of a port. Throws `PORT_TAKEN` or `NOT_ALLOWED`. */
 export function listenTcp(
   port: number,
   room: ServerRoom,
@@ -32,6 +32,6 @@ export function listenTcp(
     })
   } catch (cause) {
     const code = cause instanceof Error && 'code' in cause ? cause.code : undefined
-    throw new TunnelError(code === 'EACCES' ? 'PORT_NOT_ALLOWED' : 'PORT_TAKEN', undefined, { cause })
+    throw new TunnelError(code === 'EACCES' ? 'NOT_ALLOWED' : 'PORT_TAKEN', undefined, { cause })
   }
 }

@@ -1,4 +1,4 @@
-// The public port of TLS tunnels: reads which name a visitor asks for, and passes its bytes on as they are. The server
+// The public port of TLS tunnels: reads which name a visitor asks for, and passes its bytes on unchanged. The server
 // has no key to any of them.
 
 import type { Place } from '../../directory.ts'
@@ -10,13 +10,13 @@ import { refusalOfName } from '../tunnels/tunnels.ts'
 import { type Continuation, type Hello, HelloConnection, type HelloHost } from './hello.ts'
 import type { RawVisits } from './raw-visits.ts'
 
-/** What a TLS front needs of its server. */
+/** The parts of the server that a TLS front needs. */
 export type TlsRoom = Pick<ServerRoom, 'deadlines' | 'destinationOf' | 'limits' | 'tunnels' | 'turns'> &
   Partial<Pick<ServerRoom, 'servers' | 'settings'>>
 
-/** What ends TLS of connections that are for no TLS tunnel. */
+/** The end of TLS for connections that are for no TLS tunnel. */
 export interface Terminator extends Pick<HelloHost, 'foreign'> {
-  /** Whether TLS tunnels are on this port, too. */
+  /** Whether TLS tunnels are on this port as well. */
   readonly sharesPort: boolean
   read(hello: Hello): Exclude<Continuation, (...passed: never) => unknown>
 }
@@ -26,7 +26,7 @@ export class TlsFront {
   readonly #visits: RawVisits
   /** Connections whose hello is not complete, in the order in which they came; above `maxHellos` the oldest is cut. */
   readonly #hellos = new Set<HelloConnection>()
-  /** Those whose bytes wait for their turn. */
+  /** The number of connections whose bytes wait for their turn. */
   #waitingCount = 0
 
   constructor(room: TlsRoom, visits: RawVisits) {
@@ -34,13 +34,13 @@ export class TlsFront {
     this.#visits = visits
   }
 
-  /** `terminator`: for names of the server's own; without it they are as unknown as any other. */
+  /** Accepts a connection. `terminator` is for names of the server's own; without it they are as unknown as any other. */
   accept(socket: Socket, seat: Seat | undefined, terminator?: Terminator): SocketHandler {
     const connection = new HelloConnection(socket, {
       deadlines: this.#room.deadlines,
       turns: this.#room.turns,
       waits: () => {
-        // It sent its part in time, so it is not cut for being the oldest. Those that come last have no place then.
+        // It sent its part in time, so it is not cut for being the oldest. Later connections have no place then.
         if (this.#waitingCount >= this.#room.limits.maxHellos) return false
         this.#waitingCount++
         this.#hellos.delete(connection)
@@ -77,7 +77,7 @@ export class TlsFront {
     for (const connection of [...this.#hellos]) connection.drop()
   }
 
-  /** Whether TLS for this host goes to a tunnel as it is; in a cluster that may have to be asked. */
+  /** Whether TLS for this host goes to a tunnel unchanged; in a cluster that may have to be asked. */
   #isTunnels(host: string): boolean | Promise<boolean> {
     if (tlsTunnelOf(this.#room, host) !== undefined) return true
     const { servers, settings } = this.#room
@@ -86,7 +86,7 @@ export class TlsFront {
     const found = isAsked ? servers?.find(name) : undefined
     if (found === undefined) return false
     const isTls = (places: readonly Place[]) => places.some(place => place.isTls === true)
-    // Where the directory does not answer, what is not known to be a tunnel's ends here.
+    // Where the directory does not respond, what is not known to be a tunnel's ends here.
     return found instanceof Promise ? found.then(isTls, () => false) : isTls(found)
   }
 
@@ -110,7 +110,7 @@ export function tlsTunnelOf(
   return destination.isBelow && !tunnel.isWildcard ? undefined : tunnel
 }
 
-/** What a directory knows the tunnel of a host by; `undefined`: it has none. */
+/** Returns the name in a directory of the tunnel of a host. `undefined` if it has none. */
 function directoryNameOf(room: Pick<TlsRoom, 'destinationOf'>, host: string): string | undefined {
   const destination = room.destinationOf(host)
   if (destination.kind === 'tunnel')

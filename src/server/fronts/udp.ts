@@ -17,43 +17,41 @@ import { networkOf } from '../../wire/ip-address.ts'
 import type { ServerRoom } from '../context/room.ts'
 import type { Judgement } from '../contracts/guarding.ts'
 import { Takers } from '../limits/takers.ts'
+import { judge } from '../routing/judging.ts'
 import { keepOpen } from '../routing/keep-open.ts'
-import type { VisitorGate } from '../routing/visitor-gate.ts'
 import type { Tunnel } from '../tunnels/tunnel.ts'
 import type { OpenPort } from './public-ports.ts'
 
 /**
- * When there is room for no more flows, one that the origin never answered gives way after this long: an attacker that
- * makes addresses up gets no answer for them, and visitors that had one stay.
+ * The time in milliseconds after which a flow without a reply gives way if there is no room: forged addresses get no reply, and
+ * visitors that had one stay.
  */
 const UNANSWERED_MS = 1_000
 /** Tries to bind a port that another worker of this machine may have, and the time between them. */
 const BIND_TRIES = 10
 const BIND_MS = 30
-/** So much of `maxFlowRate` may come at once. */
+/** The part of `maxFlowRate`, in milliseconds, that may come at once. */
 const BURST_MS = 100
 
 /**
- * Listens for the visitors of a port. Rejects with `PORT_TAKEN` or `PORT_NOT_ALLOWED`. `turns`: those of all UDP tunnels, for what
+ * Listens for the visitors of a port. Rejects with `PORT_TAKEN` or `NOT_ALLOWED`. `turns`: those of all UDP tunnels, for what
  * they send to visitors in one turn of the event loop.
  */
-export async function listenUdp(
-  port: number,
-  room: ServerRoom,
-  gate: VisitorGate,
-  turns: Turns,
-): Promise<OpenPort> {
-  const front = new UdpPort(port, room, gate, turns)
+export async function listenUdp(port: number, room: ServerRoom, turns: Turns): Promise<OpenPort> {
+  const front = new UdpPort(port, room, turns)
   try {
     await bindSoon(front, room.servers?.isOneMachine === true ? BIND_TRIES : 1)
   } catch (cause) {
     const code = cause instanceof Error && 'code' in cause ? cause.code : undefined
-    throw new TunnelError(code === 'EACCES' ? 'PORT_NOT_ALLOWED' : 'PORT_TAKEN', undefined, { cause })
+    throw new TunnelError(code === 'EACCES' ? 'NOT_ALLOWED' : 'PORT_TAKEN', undefined, { cause })
   }
   return front
 }
 
-/** Another worker may have the port for a moment: its client is at this one now, and it is about to hear of it. */
+/**
+ * Binds the port. Another worker may have it for a moment: its client is at this one now, and the other one is about to be
+ * notified.
+ */
 async function bindSoon(front: UdpPort, tries: number): Promise<void> {
   try {
     await front.bind()
@@ -70,33 +68,31 @@ class UdpPort implements OpenPort {
   readonly #number: number
   readonly #name: string
   readonly #room: ServerRoom
-  readonly #gate: VisitorGate
   readonly #share: FlowShare
   readonly #flows = new FlowTable()
-  /** Those of visitors of other servers. */
+  /** The flows of visitors of other servers. */
   readonly #passed = new Set<Join>()
-  /** Those that the origin has not answered, the oldest first. */
+  /** The flows without a reply from the origin, the oldest first. */
   readonly #unanswered = new Set<VisitorFlow>()
   /** All of them. */
   readonly #takers = new Takers()
-  /** Those that a guard, or the directory, is being asked about. */
+  /** The flows for which a guard, or the directory, is being asked. */
   readonly #judged = new Set<string>()
-  /** Whose datagram was the last: often the next one is its, too. */
+  /** The flow of the last datagram: often the next one is from it. */
   #last: VisitorFlow | undefined
   #port: BoundPort | undefined
-  /** When the flows opened so far would all have been due, had they come at `maxFlowRate`. */
+  /** The time when the flows opened so far would all have been due, had they come at `maxFlowRate`. */
   #ratedUntil = 0
-  /** The turn in which a new flow was refused: it refuses the others of that address, too, without a look at each. */
+  /** The turn in which a new flow was refused: it refuses the others of that address as well, without a look at each. */
   #refusedTurn = -1
   #refusedAddress = ''
   /** No new flows: those that are there go on. */
   #isDraining = false
 
-  constructor(port: number, room: ServerRoom, gate: VisitorGate, turns: Turns) {
+  constructor(port: number, room: ServerRoom, turns: Turns) {
     this.#number = port
     this.#name = `udp-${port}`
     this.#room = room
-    this.#gate = gate
     this.#share = new FlowShare({
       scheduler: eventLoop,
       turns,
@@ -149,14 +145,14 @@ class UdpPort implements OpenPort {
     found.flow.arrived(datagram)
   }
 
-  /** `undefined`: no client is there, no room, or a guard does not let it pass; the datagram is lost. */
+  /** Opens a flow. `undefined` if there is no client, no room, or a guard does not admit it; the datagram is lost. */
   #open(port: number, address: string, datagram: Uint8Array): VisitorFlow | 'kept' | undefined {
     const tunnel = this.#tunnel
     if (this.#isDraining) return undefined
     if (tunnel === undefined) return this.#openElsewhere(port, address, datagram)
     if (tunnel.upstream === undefined || this.#isFullOrAsked(port, address)) return undefined
     // Before room is made: flows that are refused must not take the places of others.
-    const judgement = this.#gate.judge(tunnel, { address })
+    const judgement = judge(this.#room, tunnel, { address })
     if (judgement === undefined) return this.#openWith(tunnel, port, address, [])
     if (!(judgement instanceof Promise))
       return judgement.kind === 'pass' ? this.#openWith(tunnel, port, address, judgement.passes) : undefined
@@ -164,14 +160,14 @@ class UdpPort implements OpenPort {
     return undefined
   }
 
-  /** A guard takes a moment: what comes meanwhile is lost, and the visitor sends it again. */
+  /** A guard takes a moment: what comes in the meantime is lost, and the visitor sends it again. */
   #openLater(tunnel: Tunnel, port: number, address: string, judgement: Promise<Judgement>): void {
     this.#later(port, address, judgement, one => {
       if (one.kind === 'pass' && this.#tunnel === tunnel) this.#openWith(tunnel, port, address, one.passes)
     })
   }
 
-  /** The visitor waits already, or so many do that no guard is asked about one more. */
+  /** The visitor waits already, or this many do that no guard is asked about one more. */
   #isFullOrAsked(port: number, address: string): boolean {
     const { size } = this.#judged
     return size > 0 && (size >= this.#room.limits.maxAskedFlows || this.#judged.has(`${address} ${port}`))
@@ -199,7 +195,7 @@ class UdpPort implements OpenPort {
 
   #openWith(tunnel: Tunnel, port: number, address: string, passes: readonly Pass[]): VisitorFlow | undefined {
     if (!this.#mayOpen(tunnel.owner, address)) return undefined
-    const chosen = this.#gate.choose(tunnel, { address })
+    const chosen = tunnel.choose({ address })
     // A datagram does not wait: the visitor sends another one.
     if (typeof chosen === 'string' || chosen.kind === 'holding') return undefined
     const open = (join: Join) => chosen.upstream?.open(join, address, undefined) ?? 'CLIENT_GONE'
@@ -249,7 +245,7 @@ class UdpPort implements OpenPort {
 
   /** Returns what to call when the flow is over; `undefined`: a guard has failed, and there is to be none. */
   #keepOpen(passes: readonly Pass[], cut: () => void): (() => void) | undefined {
-    const failed = (cause: unknown): void => void this.#gate.failed(cause)
+    const failed = (cause: unknown): void => void this.#room.tunnels.guards.fail(cause)
     try {
       return keepOpen(passes, cut, failed)
     } catch (cause) {
@@ -258,12 +254,12 @@ class UdpPort implements OpenPort {
     }
   }
 
-  /** There was room for it. */
+  /** Counts a flow. */
   #began(owner: string): void {
     this.#room.flows.take(owner, '', 1, Number.POSITIVE_INFINITY)
   }
 
-  /** One flow less. */
+  /** Counts one flow less. */
   #ended(owner: string, stream: ByteStream | undefined): void {
     const { counters, flows } = this.#room
     flows.give(owner, '', 1)
@@ -273,7 +269,10 @@ class UdpPort implements OpenPort {
 
   // ── Between servers ────────────────────────────────────────────────────────────────────────────────────────
 
-  /** To the server that has the tunnel. The first datagram waits for the directory, others that come meanwhile are lost. */
+  /**
+   * Opens a flow to the server that has the tunnel. The first datagram waits for the directory, others that come in the meantime are
+   * lost.
+   */
   #openElsewhere(port: number, address: string, datagram: Uint8Array): VisitorFlow | 'kept' | undefined {
     const found = this.#room.servers?.find(this.#name)
     if (found === undefined) return undefined
@@ -325,13 +324,13 @@ class UdpPort implements OpenPort {
         tunnel?.upstream !== undefined &&
         !this.#isDraining &&
         this.#mayOpen(owner, address)
-      const chosen = isFree ? this.#gate.choose(tunnel, { address }) : 'TUNNEL_BUSY'
+      const chosen = isFree ? tunnel.choose({ address }) : 'TUNNEL_BUSY'
       if (typeof chosen === 'string' || chosen.kind === 'holding') return join.fail('TUNNEL_BUSY')
       const granted = chosen.upstream?.open(join, address, undefined) ?? 'CLIENT_GONE'
       if (typeof granted === 'string') return join.fail(granted)
       stream = granted
       const kept = this.#keepOpen(passes ?? [], () => join.fail('GUARD_REFUSED'))
-      if (kept === undefined) return join.fail('GUARD_FAILED')
+      if (kept === undefined) return join.fail('PLUGIN_FAILED')
       stopKeeping = kept
       this.#passed.add(join)
       this.#takers.add(network, taker)
@@ -340,7 +339,7 @@ class UdpPort implements OpenPort {
       join.useStream(granted)
     }
     join.useSocket(socket)
-    const judgement = tunnel && this.#gate.judge(tunnel, { address })
+    const judgement = tunnel && judge(this.#room, tunnel, { address })
     if (judgement instanceof Promise) void judgement.then(enter)
     else enter(judgement)
     return join.socketHandler
@@ -416,7 +415,7 @@ class FlowTable {
   }
 }
 
-/** One visitor: its address, its datagrams as a socket, joined to a stream. */
+/** A visitor: its address, its datagrams as a socket, joined to a stream. */
 class VisitorFlow {
   readonly port: number
   readonly address: string

@@ -1,6 +1,8 @@
-// Deadlines by the thousand: one timer sweeps them all, so that arming one costs an assignment and no timer.
+// Deadlines by the thousand: one timer sweeps them all, so that arming one costs an assignment and no timer. Progress is a deadline
+// that each moved byte puts off; idle time bounds the waits of a visitor's connection.
 
 import type { Clock, Deadline } from '../contracts/clock.ts'
+import type { Bounds } from '../settings/bounds.ts'
 
 export type { Deadline } from '../contracts/clock.ts'
 
@@ -14,7 +16,10 @@ export class Deadlines implements Clock {
   #tick = 1
   readonly #failed: (error: Error) => void
 
-  /** `failed`: what an `expired` throws. It must not reach the event loop, where it would end the process. */
+  /**
+   * Makes the deadlines. `failed` is called with an error of `expired`, which must not reach the event loop, where it would end
+   * the process. It must not reach the event loop, where it would end the process.
+   */
   constructor(failed: (error: Error) => void) {
     this.#failed = failed
   }
@@ -62,5 +67,127 @@ export class Deadlines implements Clock {
         this.#failed(error instanceof Error ? error : new Error(String(error)))
       }
     }
+  }
+}
+
+/** Bytes on their way to one side. */
+export interface Movement {
+  /** Another number than before when bytes have moved. */
+  readonly movedBytes: number
+  /** Whether bytes wait for the side that has to take or send them. */
+  readonly isWaiting: boolean
+  /** Bytes wait, and none of them moved in time. */
+  stalled(): void
+}
+
+/** Watched by `Deadlines` only while bytes are expected to move, so that one costs nothing as long as all is well. */
+export class Progress implements Deadline {
+  dueTick = 0
+  readonly #deadlines: Clock
+  readonly #movement: Movement
+  /** 0: nothing is expected. */
+  #timeoutMs = 0
+  #movedAtLook = 0
+
+  constructor(deadlines: Clock, movement: Movement) {
+    this.#deadlines = deadlines
+    this.#movement = movement
+  }
+
+  /** From now on bytes have to move within each `timeoutMs`; 0: they may wait for ever. */
+  expect(timeoutMs: number): void {
+    if (timeoutMs === 0) return this.stop()
+    if (this.#timeoutMs === 0) this.#deadlines.watch(this)
+    this.#timeoutMs = timeoutMs
+    this.#movedAtLook = this.#movement.movedBytes
+    this.#deadlines.arm(this, timeoutMs)
+  }
+
+  stop(): void {
+    if (this.#timeoutMs === 0) return
+    this.#timeoutMs = 0
+    this.#deadlines.forget(this)
+    this.#deadlines.disarm(this)
+  }
+
+  expired(): void {
+    const { isWaiting, movedBytes } = this.#movement
+    if (!isWaiting || movedBytes !== this.#movedAtLook) return this.expect(this.#timeoutMs)
+    this.stop()
+    this.#movement.stalled()
+  }
+}
+
+/** The parts that all connections share. */
+interface IdleContext {
+  readonly deadlines: Deadlines
+  readonly limits: Bounds
+  /** Each answer that begins now says that it is the last on its connection. */
+  readonly isShut: boolean
+}
+
+export class IdleTime implements Deadline {
+  dueTick = 0
+  readonly #context: IdleContext
+  readonly #over: () => void
+  /** The tick at which it began to wait for a request, or for the rest of its head. */
+  #sinceTick: number
+
+  /** Makes a timer. `over` is called when the time is over. */
+  constructor(context: IdleContext, over: () => void) {
+    this.#context = context
+    this.#over = over
+    const { deadlines, limits } = context
+    this.#sinceTick = deadlines.tick
+    deadlines.watch(this)
+    // A connection whose TLS handshake ends after the server began to stop has not seen `drain`.
+    deadlines.arm(this, context.isShut ? Math.max(limits.drainIdleMs, 1) : limits.headTimeoutMs)
+  }
+
+  /** The connection waits for its next request. */
+  awaitRequest(): void {
+    const { deadlines, limits, isShut } = this.#context
+    this.#sinceTick = deadlines.tick
+    deadlines.arm(this, isShut ? Math.max(limits.drainIdleMs, 1) : limits.idleTimeoutMs)
+  }
+
+  /** The first byte of a head has come. */
+  awaitHead(): void {
+    const { deadlines, limits } = this.#context
+    this.#sinceTick = deadlines.tick
+    deadlines.arm(this, limits.headTimeoutMs)
+  }
+
+  /** The last answer has left. */
+  awaitLeave(ms: number): void {
+    this.#context.deadlines.arm(this, ms)
+  }
+
+  /** Stops waiting for the visitor. */
+  stop(): void {
+    this.#context.deadlines.disarm(this)
+  }
+
+  /** The server stops: the wait is over once it has lasted for `drainIdleMs`. */
+  drain(): void {
+    const { deadlines, limits } = this.#context
+    const waitedMs = ((deadlines.tick - this.#sinceTick) * 1_000) / TICKS_PER_SECOND
+    const leftMs = limits.drainIdleMs - waitedMs
+    if (leftMs > 0) deadlines.arm(this, leftMs)
+    else this.#over()
+  }
+
+  /** Whether it has lasted for a second. */
+  get isLong(): boolean {
+    return this.#context.deadlines.tick - this.#sinceTick >= TICKS_PER_SECOND
+  }
+
+  /** The connection is gone. */
+  close(): void {
+    this.#context.deadlines.forget(this)
+  }
+
+  expired(): void {
+    this.#over()
   }
 }

@@ -11,11 +11,11 @@ const MAX_PAUSES = 8
 
 /** The bounds as they are now. */
 export interface KeptBounds {
-  /** Of one body. */
+  /** The maximum size of one body. */
   readonly maxBodyBytes: number
-  /** Of all of them. One of the largest has room, whatever is given. */
+  /** The maximum size of all of them. There is always room for one of the largest. */
   readonly maxBytes: number
-  /** How long the next piece may take, and all of them eight times as long; 0: as long as they like. */
+  /** The time for the next piece, and eight times as long for all of them; 0: no limit. */
   readonly pauseMs: number
 }
 
@@ -34,7 +34,7 @@ export class KeptBodies {
   }
 
   /** Begins one. `owner`: whose tunnel it is for; `failed`: the next piece did not come in time, or the room is another one's now. */
-  begin(owner: string, address: string, failed: (code: 'BODY_TIMEOUT' | 'full') => void): KeptBody {
+  begin(owner: string, address: string, failed: (code: 'REQUEST_TIMEOUT' | 'full') => void): KeptBody {
     return new KeptBody(this.#deadlines, this.#shares, this.#boundsNow, owner, networkOf(address), failed)
   }
 }
@@ -44,7 +44,7 @@ export class KeptBody implements Deadline, Portion {
   readonly pieces: Uint8Array[] = []
   readonly owner: string
   readonly visitor: string
-  readonly #failed: (code: 'BODY_TIMEOUT' | 'full') => void
+  readonly #failed: (code: 'REQUEST_TIMEOUT' | 'full') => void
   readonly #deadlines: Clock
   readonly #shares: Shares
   readonly #boundsNow: () => KeptBounds
@@ -57,7 +57,7 @@ export class KeptBody implements Deadline, Portion {
     boundsNow: () => KeptBounds,
     owner: string,
     visitor: string,
-    failed: (code: 'BODY_TIMEOUT' | 'full') => void,
+    failed: (code: 'REQUEST_TIMEOUT' | 'full') => void,
   ) {
     this.#deadlines = deadlines
     this.#shares = shares
@@ -71,7 +71,7 @@ export class KeptBody implements Deadline, Portion {
   }
 
   expired(): void {
-    this.#failed('BODY_TIMEOUT')
+    this.#failed('REQUEST_TIMEOUT')
   }
 
   giveWay(): void {

@@ -1,53 +1,45 @@
-// What the server does for its clients: who may connect, what they may claim, and what is reported of it.
+// The services of the server for its clients: who may connect, what they may claim, and what is reported of it.
 
 import type { ErrorCode } from '../../errors.ts'
 import { eventLoop } from '../../event-loop.ts'
 import { WebSocketCarrier } from '../../session/carriers/websocket.ts'
-import type { Turns } from '../../session/turns.ts'
 import type { Socket, SocketHandler } from '../../socket.ts'
-import type { InboxWish, Register } from '../../wire/control.ts'
+import type { Register } from '../../wire/control.ts'
 import type { ServerRoom } from '../context/room.ts'
 import type { ClientConnection } from '../contracts/clients.ts'
-import type { Claims } from '../contracts/servers.ts'
 import type { Adopt } from '../contracts/wire.ts'
 import type { PublicPorts } from '../fronts/public-ports.ts'
 import type { Admission } from '../limits/admission.ts'
-import type { Deadlines } from '../limits/deadlines.ts'
 import type { Holder } from '../limits/holdings.ts'
 import type { TokenGate } from '../limits/token-gate.ts'
 import type { StartupHold } from '../routing/startup-hold.ts'
-import type { Bounds } from '../settings/bounds.ts'
 import type { Rule } from '../settings/policy.ts'
 import { MAX_TIMER_MS } from '../settings/settings.ts'
 import { type Claiming, claim, claimInCluster, detailOf, refusalOf, type Wish } from '../tunnels/claims.ts'
 import type { Member } from '../tunnels/member.ts'
 import type { Tunnel } from '../tunnels/tunnel.ts'
-import type { Tunnels } from '../tunnels/tunnels.ts'
-import type { ClientHost } from './client-host.ts'
 import { LinkGate } from './links.ts'
 import { StreamsConnection } from './streams-connection.ts'
+import type { StreamsHost } from './streams-tunnels.ts'
 import type { Applicant } from './upgrade.ts'
 
 /** A timer may fire before the clock of `Date.now()` is there. */
 const CLOCK_STEP_MS = 20
 
-/** Where tunnels are reached. */
+/** The addresses of tunnels. */
 export interface Addresses {
   /** The public URL of a tunnel. */
   urlOf(tunnel: Tunnel): string
 }
 
-export class ClientDesk implements ClientHost {
-  readonly deadlines: Deadlines
-  readonly turns: Turns
-  readonly tunnels: Tunnels
+export class ClientDesk implements StreamsHost {
+  readonly server: ServerRoom
   readonly linkGate: LinkGate = new LinkGate()
   readonly tokenGate: TokenGate
   /** The clients that are connected. */
   readonly clients: Set<ClientConnection> = new Set()
-  readonly #room: ServerRoom
   #lastNumber = 0
-  /** What waits for the end of tokens, by client and token: few tokens end. */
+  /** The callbacks for the end of tokens, by client and token: few tokens end. */
   readonly #ends = new Map<ClientConnection, Map<string, () => void>>()
   readonly #admission: Admission
   readonly #ports: PublicPorts
@@ -62,11 +54,8 @@ export class ClientDesk implements ClientHost {
     startupHold: StartupHold,
     addresses: Addresses,
   ) {
-    this.deadlines = room.deadlines
-    this.turns = room.turns
-    this.tunnels = room.tunnels
     this.tokenGate = tokenGate
-    this.#room = room
+    this.server = room
     this.#admission = admission
     this.#ports = ports
     this.#startupHold = startupHold
@@ -75,27 +64,39 @@ export class ClientDesk implements ClientHost {
 
   // ── Connections ────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** Why one more client of this rule and address may not connect; `undefined`: it may. */
+  /** Returns why one more client of this rule and address may not connect. `undefined` if it may. */
   refusalOfClient(rule: Rule, address: string): ErrorCode | undefined {
-    if (!this.#room.isRunning) return 'SERVER_DRAINING'
-    const code = this.#room.parts.judge(address)
+    if (!this.server.isRunning) return 'SERVER_DRAINING'
+    const code = this.server.parts.judge(address)
     if (code !== undefined) return code
-    const holder = this.holderOf(rule, address)
+    const holder = this.server.holdings.of(rule, address)
     return holder.hasRoomFor('clients') && this.#ports.hasRoomFor(holder) ? undefined : 'CLIENT_LIMIT'
   }
 
   /** Makes the socket a client's connection, with what its token opens. */
   adopt(socket: Socket, applicant: Applicant, rule: Rule): SocketHandler {
     const { wire, remoteAddress, agent } = applicant
-    const make = (wire === 'json' ? this.#room.parts.adopt : undefined) ?? adoptStreams
-    const { client, handler } = make(socket, remoteAddress, this, rule)
+    const other = wire === 'json' ? this.server.parts.adopt : undefined
+    const { client, handler } =
+      other === undefined
+        ? this.#adoptStreams(socket, remoteAddress, rule)
+        : other(socket, remoteAddress, this, rule)
     this.#endWith(client, rule)
     client.number = ++this.#lastNumber
     client.agent = agent
     this.clients.add(client)
     client.holder.take('clients')
-    this.#room.counters.totalConnections++
+    this.server.counters.totalConnections++
     return handler
+  }
+
+  #adoptStreams(socket: Socket, remoteAddress: string, rule: Rule): ReturnType<Adopt> {
+    const { turns } = this.server
+    const carrier = new WebSocketCarrier(socket, { role: 'server', scheduler: eventLoop, turns })
+    const client = new StreamsConnection(carrier, remoteAddress, this, rule)
+    carrier.handler = client.carrierHandler
+    carrier.account = client.use
+    return { client, handler: carrier.socketHandler }
   }
 
   gone(client: ClientConnection): void {
@@ -103,10 +104,10 @@ export class ClientDesk implements ClientHost {
     for (const cancel of this.#ends.get(client)?.values() ?? []) cancel()
     this.#ends.delete(client)
     client.holder.give('clients')
-    this.#room.counters.creditStalls += client.creditStalls
+    this.server.counters.creditStalls += client.creditStalls
   }
 
-  /** When a token ends by itself, so does what it opened for the client. */
+  /** Ends what a token opened for the client when the token ends. */
   #endWith(client: ClientConnection, { id = '', endsAtMs }: Rule): void {
     if (endsAtMs === undefined) return
     const ends = this.#ends.get(client) ?? new Map<string, () => void>()
@@ -121,44 +122,35 @@ export class ClientDesk implements ClientHost {
 
   // ── What they may have ─────────────────────────────────────────────────────────────────────────────────────
 
-  get limits(): Bounds {
-    return this.#room.limits
-  }
-
-  isTrusted(address: string): boolean {
-    return this.#room.isTrusted(address)
-  }
-
-  ruleNow(rule: Rule): Rule | undefined {
-    return rule.in(this.#room.settings.policy)
-  }
-
-  holderOf(rule: Rule, address: string): Holder {
-    return this.#room.holdings.of(rule, address)
-  }
-
   hasRoomForLink(holder: Holder): boolean {
-    const { descriptorCountWithLinks } = this.#room.holdings
+    const { descriptorCountWithLinks } = this.server.holdings
     return this.#admission.hasRoomForLink(holder.descriptorCountWithLinks, descriptorCountWithLinks)
   }
 
   refusalOf(wish: Wish, rule: Rule): ErrorCode | undefined {
     const { kind, port = 0, name = port === 0 ? '' : `${kind}-${port}` } = wish
-    return [name, ...(wish.hostNames ?? [])].some(one => this.#room.isBlocked(one))
+    return [name, ...(wish.hostNames ?? [])].some(one => this.server.isBlocked(one))
       ? 'BLOCKED'
-      : refusalOf(wish, rule, this.#room.settings)
+      : refusalOf(wish, rule, this.server.settings)
   }
 
   detailOf(code: ErrorCode, wish: Wish, claiming: Claiming): string | undefined {
-    return detailOf(code, wish, claiming, this.#room.settings)
+    return code === 'FEATURE_UNSUPPORTED'
+      ? this.server.parts.refusalOf(wish.wishes)
+      : detailOf(code, wish, claiming, this.server.settings)
   }
 
   claim(wish: Register, claiming: Claiming): Member | ErrorCode | Promise<Member | ErrorCode> {
-    const room = this.#room
+    const room = this.server
     if (room.state === 'draining') return 'SERVER_DRAINING'
-    const { protocol, routes = [] } = wish
+    const { kind, name = '', protocol, routes = [] } = wish
+    if (kind === 'private' || kind === 'connect') {
+      if (room.parts.connecting === undefined) return 'KIND_REFUSED'
+      if (kind === 'connect') return room.parts.connecting.claim(name, claiming.rule, claiming.holder)
+    }
     const isHttp2 = [protocol, ...routes.map(route => route.protocol)].some(one => one !== undefined)
-    if (isHttp2 && this.appsOf === undefined) return 'KIND_REFUSED'
+    if (isHttp2 && room.parts.appsOf === undefined) return 'KIND_REFUSED'
+    if (room.parts.refusalOf(wish.wishes) !== undefined) return 'FEATURE_UNSUPPORTED'
     const host = {
       tunnels: room.tunnels,
       open: this.#ports,
@@ -172,55 +164,41 @@ export class ClientDesk implements ClientHost {
       : claimInCluster(wish, claiming, host, room.servers)
   }
 
-  get appsOf(): ClientHost['appsOf'] {
-    return this.#room.parts.appsOf
-  }
-
-  get servers(): Claims | undefined {
-    return this.#room.servers
-  }
-
   urlOf(tunnel: Tunnel): string {
     return this.#addresses.urlOf(tunnel)
   }
 
   // ── Events ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-  registered(client: ClientConnection, tunnel: Tunnel, rule: Rule, inbox?: InboxWish): void {
-    const { name, hostNames } = tunnel
+  registered(
+    client: ClientConnection,
+    tunnel: Tunnel,
+    rule: Rule,
+    { inbox, wishes }: Pick<Register, 'inbox' | 'wishes'> = {},
+  ): void {
+    const { name, hostNames, isEnd } = tunnel
     const { wire, remoteAddress } = client
     this.#endWith(client, rule)
     // Before what waits goes on.
-    if (tunnel.kind === 'http') this.#room.parts.registered(tunnel, rule.id ?? '', inbox)
+    if (tunnel.kind === 'http') this.server.parts.registered(tunnel, rule.id ?? '', inbox, wishes)
     this.#startupHold.arrived(name)
     for (const host of hostNames) this.#startupHold.arrived(host)
     const token = rule.name
-    this.#room.emit('connection', {
+    this.server.emit('connection', {
       subdomain: name,
       wire,
       remoteAddress,
       ...(token !== undefined && { token }),
+      ...(isEnd && { kind: 'connect' as const }),
     })
   }
 
   refused({ remoteAddress, wire }: ClientConnection, { kind, name, port = 0 }: Wish, code: ErrorCode): void {
     const wished = name ?? (port === 0 ? kind : `${kind}-${port}`)
-    this.#room.emit('refused', { remoteAddress, wire, code, kind, name: wished })
+    this.server.emit('refused', { remoteAddress, wire, code, kind, name: wished })
   }
 
-  released(_client: ClientConnection, { name }: Tunnel, reason: ErrorCode | 'released'): void {
-    this.#room.emit('disconnection', { subdomain: name, reason })
+  released(_client: ClientConnection, { name, isEnd }: Tunnel, reason: ErrorCode | 'released'): void {
+    this.server.emit('disconnection', { subdomain: name, reason, ...(isEnd && { kind: 'connect' as const }) })
   }
-
-  failed(error: Error): void {
-    this.#room.failed(error)
-  }
-}
-
-const adoptStreams: Adopt = (socket, remoteAddress, host, rule) => {
-  const carrier = new WebSocketCarrier(socket, { role: 'server', scheduler: eventLoop, turns: host.turns })
-  const client = new StreamsConnection(carrier, remoteAddress, host, rule)
-  carrier.handler = client.carrierHandler
-  carrier.account = client.use
-  return { client, handler: carrier.socketHandler }
 }

@@ -1,12 +1,12 @@
-// Links that clients opened beside their carriers, until and while their sessions use them.
+// Links that clients opened next to their carriers, until and while their sessions use them.
 
 import { createHash, randomBytes } from 'node:crypto'
 import { Link } from '../../session/link.ts'
 import type { Session } from '../../session/session.ts'
 import type { Socket, SocketHandler } from '../../socket.ts'
-import type { Deadline, Deadlines } from '../limits/deadlines.ts'
+import type { Clock, Deadline } from '../contracts/clock.ts'
 
-/** How long a new link may wait until its client says that it has the answer. */
+/** The time in milliseconds for the client to say that it has the response. */
 const ANNOUNCE_MS = 10_000
 
 /** Counts the links of a session where they are bounded together with those of others. */
@@ -23,12 +23,7 @@ export class LinkGate {
   readonly #byHash = new Map<string, SessionLinks>()
 
   /** Gives a session a secret by which its client opens links. */
-  open(
-    session: Session,
-    deadlines: Deadlines,
-    maxLinks: number,
-    budget: LinkBudget = UNBOUNDED,
-  ): SessionLinks {
+  open(session: Session, deadlines: Clock, maxLinks: number, budget: LinkBudget = UNBOUNDED): SessionLinks {
     const secret = randomBytes(24).toString('base64url')
     const hash = hashOf(secret)
     const links = new SessionLinks(session, secret, deadlines, { maxLinks, budget }, () =>
@@ -38,7 +33,7 @@ export class LinkGate {
     return links
   }
 
-  /** Looked up by its hash, so that the time it takes says nothing about other secrets. */
+  /** Finds the links of a secret by its hash, so that the time says nothing about other secrets. */
   find(secret: string): SessionLinks | undefined {
     return this.#byHash.get(hashOf(secret))
   }
@@ -48,19 +43,13 @@ export class LinkGate {
 export class SessionLinks {
   readonly secret: string
   readonly #session: Session
-  readonly #deadlines: Deadlines
+  readonly #deadlines: Clock
   readonly #bounds: LinkBounds
   readonly #closed: () => void
   readonly #announced = new Map<number, NewLink>()
   #count = 0
 
-  constructor(
-    session: Session,
-    secret: string,
-    deadlines: Deadlines,
-    bounds: LinkBounds,
-    closed: () => void,
-  ) {
+  constructor(session: Session, secret: string, deadlines: Clock, bounds: LinkBounds, closed: () => void) {
     this.#session = session
     this.secret = secret
     this.#deadlines = deadlines
@@ -102,7 +91,7 @@ export class SessionLinks {
     }
   }
 
-  /** The client has the answer: both sides may send on it. `use`: whether it can be used. */
+  /** The client has the response: both sides may send on it. `use`: whether it can be used. */
   linked(number: number, use: (link: Link) => boolean = () => true): void {
     const waiting = this.#announced.get(number)
     if (waiting === undefined) return
@@ -130,7 +119,7 @@ export class SessionLinks {
 }
 
 interface LinkBounds {
-  /** Of this session. */
+  /** The maximum number of links of this session. */
   readonly maxLinks: number
   readonly budget: LinkBudget
 }

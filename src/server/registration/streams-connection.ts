@@ -12,18 +12,17 @@ import { ClientUse } from '../limits/client-use.ts'
 import type { Holder } from '../limits/holdings.ts'
 import type { Rule } from '../settings/policy.ts'
 import type { Tunnel } from '../tunnels/tunnel.ts'
-import type { ClientHost } from './client-host.ts'
 import type { SessionLinks } from './links.ts'
 import { StreamsRegistering } from './streams-registering.ts'
 import { StreamsReports } from './streams-reports.ts'
-import { StreamsTunnels, type TunnelsOwner } from './streams-tunnels.ts'
+import { type StreamsHost, StreamsTunnels, type TunnelsOwner } from './streams-tunnels.ts'
 import { StreamsUpstreams } from './streams-upstreams.ts'
 
 /** A client that brings no link is asked again after this long: it may have been refused one, or have had enough. */
 const LINK_WISH_MS = 5_000
-/** Changes of reports, health and guards a second: each has requests routed anew. An honest client makes one now and then. */
+/** Changes of reports, health and guards a second: each has requests routed again. An honest client makes one now and then. */
 const MAX_CHANGES_PER_SECOND = 50
-/** And for each of its tunnels: all of them may change at once, and change back. */
+/** The further changes for each of its tunnels: all of them may change at once, and change back. */
 const CHANGES_OF_A_TUNNEL = 2
 
 export class StreamsConnection implements TunnelsOwner {
@@ -33,10 +32,10 @@ export class StreamsConnection implements TunnelsOwner {
   agent = ''
   readonly connectedAtMs: number = Date.now()
   dueTick = 0
-  readonly #host: ClientHost
+  readonly #host: StreamsHost
   /** What the token of the connection opens. */
   #rule: Rule
-  /** What it counts at its holder: bytes that wait for the client, for example. */
+  /** The counts of its owner, such as bytes that wait for the client. */
   readonly use: ClientUse
   readonly reports: StreamsReports
   readonly #session: Session
@@ -44,16 +43,16 @@ export class StreamsConnection implements TunnelsOwner {
   readonly #registering: StreamsRegistering
   readonly #links: SessionLinks
   readonly #lanes: SessionLanes | undefined
-  /** When a link was asked for, and none has come since. */
+  /** The time when a link was requested that has not come yet. */
   #linkWantedAt = Number.NEGATIVE_INFINITY
   readonly #changes = new Tolerance(MAX_CHANGES_PER_SECOND)
 
-  constructor(carrier: Carrier, remoteAddress: string, host: ClientHost, rule: Rule) {
+  constructor(carrier: Carrier, remoteAddress: string, host: StreamsHost, rule: Rule) {
     this.#host = host
     this.#rule = rule
     this.remoteAddress = remoteAddress
-    this.use = new ClientUse(host.holderOf(rule, remoteAddress))
-    const { limits, deadlines } = host
+    this.use = new ClientUse(host.server.holdings.of(rule, remoteAddress))
+    const { limits, deadlines } = host.server
     this.#session = new Session(
       carrier,
       {
@@ -67,7 +66,7 @@ export class StreamsConnection implements TunnelsOwner {
       {
         role: 'server',
         scheduler: eventLoop,
-        turns: host.turns,
+        turns: host.server.turns,
         maxStreams: limits.maxClientStreams,
         maxCarrierBacklogBytes: limits.maxCarrierBacklogBytes,
         maxStreamWindowBytes: limits.maxStreamWindowBytes,
@@ -83,8 +82,8 @@ export class StreamsConnection implements TunnelsOwner {
       opened: () => this.holder.take('links'),
       closed: () => this.holder.give('links'),
     })
-    this.reports = new StreamsReports(this.#session, host)
-    this.#lanes = host.tunnels.lanes.forSession(this.#session)
+    this.reports = new StreamsReports(this.#session, host.server)
+    this.#lanes = host.server.tunnels.lanes.forSession(this.#session)
     const upstreams = new StreamsUpstreams(this.#session, host, this.#lanes)
     this.#tunnels = new StreamsTunnels(host, this, upstreams)
     this.#registering = new StreamsRegistering(host, this, this.#tunnels)
@@ -106,7 +105,7 @@ export class StreamsConnection implements TunnelsOwner {
   }
 
   get linkSecret(): string | undefined {
-    return this.#host.limits.maxLinks > 0 ? this.#links.secret : undefined
+    return this.#host.server.limits.maxLinks > 0 ? this.#links.secret : undefined
   }
 
   get roundTripMs(): number {
@@ -121,10 +120,10 @@ export class StreamsConnection implements TunnelsOwner {
     return this.#session.carrierHandler
   }
 
-  /** Nothing was registered in time. */
+  /** Called when nothing was registered in time. */
   expired(): void {
     if (this.#tunnels.size > 0) return
-    const { limits, deadlines } = this.#host
+    const { limits, deadlines } = this.#host.server
     // It asked in time, and waits for the answer.
     if (this.#registering.count > 0) deadlines.arm(this, limits.registerTimeoutMs)
     else this.#session.close('REGISTER_TIMEOUT')
@@ -132,7 +131,7 @@ export class StreamsConnection implements TunnelsOwner {
 
   checkAlive(): Promise<boolean> {
     const { promise, resolve } = deferred<boolean>()
-    const cancel = eventLoop.after(this.#host.limits.deadAfterMs, () => resolve(false))
+    const cancel = eventLoop.after(this.#host.server.limits.deadAfterMs, () => resolve(false))
     this.#session.ping(() => {
       cancel()
       resolve(true)
@@ -150,11 +149,11 @@ export class StreamsConnection implements TunnelsOwner {
   }
 
   reloaded(): void {
-    const rule = this.#host.ruleNow(this.#rule)
+    const rule = this.#rule.in(this.#host.server.settings.policy)
     this.#tunnels.reloaded(rule)
     if (rule === undefined) return this.close(this.#rule.endCode)
     this.#rule = rule
-    this.use.passTo(this.#host.holderOf(rule, this.remoteAddress), this.#links.count)
+    this.use.passTo(this.#host.server.holdings.of(rule, this.remoteAddress), this.#links.count)
   }
 
   hostTroubled(tunnel: Tunnel, host: string, error: TunnelError): void {
@@ -190,12 +189,14 @@ export class StreamsConnection implements TunnelsOwner {
         return this.#lanes?.refused(message.retryMs)
       case 'link-retired':
         return this.#links.retired(message.link)
+      case 'dial':
+        return this.#tunnels.dial(message)
       case 'release':
         return this.#tunnels.release(message.tunnel)
     }
   }
 
-  /** `false`: it changes what it has said more often than an honest client does. */
+  /** Counts a change. Returns `false` if there are more than an honest client makes. */
   #changed(): boolean {
     const isTolerated = this.#changes.allows(eventLoop.now(), 1, CHANGES_OF_A_TUNNEL * this.#tunnels.size)
     if (!isTolerated) this.#session.close('FLOOD')
@@ -205,19 +206,19 @@ export class StreamsConnection implements TunnelsOwner {
   /** Asks for a link for bulk; not again within a while, unless one came. */
   #wantLink(): void {
     const now = eventLoop.now()
-    if (this.#host.limits.maxLinks === 0 || now - this.#linkWantedAt < LINK_WISH_MS) return
+    if (this.#host.server.limits.maxLinks === 0 || now - this.#linkWantedAt < LINK_WISH_MS) return
     this.#linkWantedAt = now
     this.send({ type: 'link-wanted' })
   }
 
   broke(cause: unknown): void {
-    this.#host.failed(cause instanceof Error ? cause : new Error(String(cause)))
+    this.#host.server.failed(cause instanceof Error ? cause : new Error(String(cause)))
     this.close('INTERNAL')
   }
 
   #closed(code: ErrorCode, error: Error | undefined): void {
-    if (code === 'INTERNAL' && error !== undefined) this.#host.failed(error)
-    this.#host.deadlines.forget(this)
+    if (code === 'INTERNAL' && error !== undefined) this.#host.server.failed(error)
+    this.#host.server.deadlines.forget(this)
     this.reports.close()
     this.#registering.close()
     this.#tunnels.close(code)

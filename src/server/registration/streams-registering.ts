@@ -7,21 +7,20 @@ import type { Verdict } from '../limits/token-gate.ts'
 import type { Rule } from '../settings/policy.ts'
 import type { Claiming } from '../tunnels/claims.ts'
 import type { Member } from '../tunnels/member.ts'
-import type { ClientHost } from './client-host.ts'
-import type { StreamsTunnels, TunnelsOwner } from './streams-tunnels.ts'
+import type { StreamsHost, StreamsTunnels, TunnelsOwner } from './streams-tunnels.ts'
 
 export class StreamsRegistering {
-  readonly #host: ClientHost
+  readonly #host: StreamsHost
   readonly #owner: TunnelsOwner
   readonly #tunnels: StreamsTunnels
-  /** Those whose port is being opened, whose guard is being made, or whose token waits. */
+  /** The number of registrations whose port is being opened, whose guard is being made, or whose token waits. */
   count = 0
-  /** What ends the wait of a token that is not looked at yet. */
+  /** The callbacks that end the wait of a token that is not checked yet. */
   readonly #waits = new Map<Register, () => void>()
-  /** Refused for their own token. */
+  /** The number of registrations refused for their own token. */
   #refusedTokens = 0
 
-  constructor(host: ClientHost, owner: TunnelsOwner, tunnels: StreamsTunnels) {
+  constructor(host: StreamsHost, owner: TunnelsOwner, tunnels: StreamsTunnels) {
     this.#host = host
     this.#owner = owner
     this.#tunnels = tunnels
@@ -58,7 +57,7 @@ export class StreamsRegistering {
   #judged(message: Register, verdict: Verdict): void {
     if (typeof verdict !== 'string') return this.#registerBy(verdict, message)
     this.#answer(message, verdict, this.#owner.rule)
-    if (verdict === 'TOKEN_REFUSED' && ++this.#refusedTokens >= this.#host.limits.maxTokenGuesses)
+    if (verdict === 'TOKEN_REFUSED' && ++this.#refusedTokens >= this.#host.server.limits.maxTokenGuesses)
       this.#owner.close('TOKEN_REFUSED')
   }
 
@@ -70,17 +69,17 @@ export class StreamsRegistering {
     void this.#tunnels.makeGuard(guard, message).then(made => {
       this.count--
       if (this.#owner.isClosed)
-        return made instanceof TunnelError ? undefined : this.#host.tunnels.guards.close(made)
+        return made instanceof TunnelError ? undefined : this.#host.server.tunnels.guards.close(made)
       if (made instanceof TunnelError) return this.#refuse(message, made.code, made.message, rule)
       // Made in a moment, in which the server may have reloaded.
-      const ruleNow = this.#host.ruleNow(rule)
+      const ruleNow = rule.in(this.#host.server.settings.policy)
       if (ruleNow === undefined) return this.#answer(message, 'TOKEN_REFUSED', rule)
       this.#registerWith(ruleNow, message, made)
     })
   }
 
   #registerWith(rule: Rule, message: Register, guard: OwnGuard | undefined): void {
-    const holder = this.#host.holderOf(rule, this.#owner.remoteAddress)
+    const holder = this.#host.server.holdings.of(rule, this.#owner.remoteAddress)
     const claimed = this.#claim(message, { rule, holder, guard })
     if (!(claimed instanceof Promise)) return this.#answer(message, claimed, rule)
     this.count++
@@ -88,7 +87,7 @@ export class StreamsRegistering {
       this.count--
       // Opening a port took a moment, in which the client may have left, or the server reloaded.
       if (this.#owner.isClosed) return typeof member === 'string' ? undefined : member.lapse()
-      const ruleNow = this.#host.ruleNow(rule)
+      const ruleNow = rule.in(this.#host.server.settings.policy)
       if (typeof member === 'string') return this.#answer(message, member, rule)
       const refusal = ruleNow === undefined ? 'TOKEN_REFUSED' : this.#host.refusalOf(member.tunnel, ruleNow)
       if (refusal !== undefined) member.remove(refusal)
@@ -103,21 +102,21 @@ export class StreamsRegistering {
   }
 
   get #isFull(): boolean {
-    return this.#tunnels.size + this.count >= this.#host.limits.maxTunnels
+    return this.#tunnels.size + this.count >= this.#host.server.limits.maxTunnels
   }
 
   #answer(message: Register, member: Member | ErrorCode, rule: Rule): void {
     if (typeof member !== 'string') return this.#tunnels.grant(message, member, rule)
-    const holder = this.#host.holderOf(rule, this.#owner.remoteAddress)
+    const holder = this.#host.server.holdings.of(rule, this.#owner.remoteAddress)
     const detail =
       member === 'CLIENT_LIMIT' && this.#isFull
-        ? `This client has ${this.#host.limits.maxTunnels} tunnels, as many as the server allows (maxTunnels).`
+        ? `This client has ${this.#host.server.limits.maxTunnels} tunnels, as many as the server allows (maxTunnels).`
         : this.#host.detailOf(member, message, { rule, holder })
     this.#refuse(message, member, detail ?? ERRORS[member].meaning, rule)
   }
 
   #refuse(message: Register, code: ErrorCode, text: string, rule: Rule): void {
-    this.#host.holderOf(rule, this.#owner.remoteAddress).refused(performance.now())
+    this.#host.server.holdings.of(rule, this.#owner.remoteAddress).refused(performance.now())
     this.#host.refused(this.#owner, message, code)
     this.#owner.send({ type: 'refused', ref: message.ref, code, message: text })
   }

@@ -1,4 +1,4 @@
-// What a client on the streams wire gets reports of: requests and raw visitors of its tunnels, one by one or by their number.
+// The reports for a client on the streams wire: requests and raw visitors of its tunnels, one by one or by their number.
 
 import type { ExchangeCounts } from '../../accelerator.ts'
 import type { ErrorCode } from '../../errors.ts'
@@ -6,53 +6,46 @@ import type { Session } from '../../session/session.ts'
 import type { Endpoint } from '../../socket.ts'
 import { encodeControl } from '../../wire/control.ts'
 import type { Asked, AskedBy, ClientReports, RawEnd } from '../contracts/clients.ts'
-import type { Deadlines } from '../limits/deadlines.ts'
+import type { StreamsServer } from '../contracts/streams-context.ts'
 import { isFailure, Reports } from '../routing/reports.ts'
-import type { Bounds } from '../settings/bounds.ts'
 import type { Tunnel } from '../tunnels/tunnel.ts'
 
-/** Instead of a number: the request is counted, and not reported by itself. */
+/** The mark of a request that is counted, and not reported by itself. */
 const COUNTED = -1
 
-/** Reports may take so much of `maxCarrierBacklogBytes`: the rest is for what has to reach the client. */
+/** Reports may take this much of `maxCarrierBacklogBytes`: the rest is for what has to reach the client. */
 const REPORTS_PART = 1 / 4
 
-/** Below, a wait is the way through the server, and no news. */
+/** The minimum wait in milliseconds that is worth a report: a shorter one is the way through the server. */
 const MIN_WAIT_MS = 1
-
-/** What reports need of the server. */
-interface ReportsHost {
-  readonly limits: Bounds
-  readonly deadlines: Deadlines
-}
 
 export class StreamsReports implements ClientReports {
   readonly #session: Session
-  readonly #host: ReportsHost
+  readonly #server: StreamsServer
   /** The numbers of its tunnels: asked for each report, and a client may have thousands. */
   readonly #numbers = new Map<Tunnel, number>()
   readonly #reports: Reports
-  #isWatching = false
-  #reportRate = 0
+  isWatching = false
+  reportRate = 0
   #nextReport = 1
 
-  constructor(session: Session, host: ReportsHost) {
+  constructor(session: Session, server: StreamsServer) {
     this.#session = session
-    this.#host = host
+    this.#server = server
     this.#reports = new Reports(
-      host.deadlines,
-      () => this.#reportRate,
+      server.deadlines,
+      () => this.reportRate,
       counts => this.#send({ type: 'requests', ...counts }),
     )
   }
 
   /** The client wants reports, or wants none. `rate`: see `reportRate`. `false`: it said so before. */
   watch(isWatching: boolean, rate: number): boolean {
-    if (isWatching === this.#isWatching && rate === this.#reportRate) return false
-    const { deadlines } = this.#host
+    if (isWatching === this.isWatching && rate === this.reportRate) return false
+    const { deadlines } = this.#server
     this.#reports.flush()
-    this.#isWatching = isWatching
-    this.#reportRate = rate
+    this.isWatching = isWatching
+    this.reportRate = rate
     if (isWatching && rate > 0) deadlines.watch(this.#reports)
     else deadlines.forget(this.#reports)
     return true
@@ -63,7 +56,7 @@ export class StreamsReports implements ClientReports {
     this.#numbers.set(tunnel, number)
   }
 
-  /** It has the tunnel no longer, or not under this number. */
+  /** Forgets a tunnel that the client has no longer, or not under this number. */
   remove(tunnel: Tunnel, number: number): void {
     if (this.#numbers.get(tunnel) === number) this.#numbers.delete(tunnel)
   }
@@ -75,28 +68,20 @@ export class StreamsReports implements ClientReports {
 
   /** The client is gone. */
   close(): void {
-    this.#host.deadlines.forget(this.#reports)
+    this.#server.deadlines.forget(this.#reports)
     this.#numbers.clear()
   }
 
   // ── ClientReports ──────────────────────────────────────────────────────────────────────────────────────────
 
-  get isWatching(): boolean {
-    return this.#isWatching
-  }
-
-  get reportRate(): number {
-    return this.#reportRate
-  }
-
   get isBehind(): boolean {
-    return this.#session.backlogBytes > REPORTS_PART * this.#host.limits.maxCarrierBacklogBytes
+    return this.#session.backlogBytes > REPORTS_PART * this.#server.limits.maxCarrierBacklogBytes
   }
 
   begun(tunnel: Tunnel, { host, method, target }: Asked, by?: AskedBy): number {
-    if (!this.#isWatching) return 0
+    if (!this.isWatching) return 0
     // A client that reads nothing must not be cut because visitors ask much.
-    if (this.isBehind && this.#reportRate === 0) return 0
+    if (this.isBehind && this.reportRate === 0) return 0
     if (!this.#reports.take() || this.isBehind) {
       this.#reports.began()
       return COUNTED
@@ -116,11 +101,11 @@ export class StreamsReports implements ClientReports {
   }
 
   counted(counts: ExchangeCounts): void {
-    if (this.#isWatching && this.#reportRate > 0) this.#reports.counted(counts)
+    if (this.isWatching && this.reportRate > 0) this.#reports.counted(counts)
   }
 
   switched(tunnel: Tunnel, id: number): void {
-    if (this.#isWatching && id > 0) this.#send({ type: 'switched', id, tunnel: this.#numberOf(tunnel) })
+    if (this.isWatching && id > 0) this.#send({ type: 'switched', id, tunnel: this.#numberOf(tunnel) })
   }
 
   finished(
@@ -132,7 +117,7 @@ export class StreamsReports implements ClientReports {
     error?: ErrorCode,
     reason?: string,
   ): void {
-    if (!this.#isWatching || id === 0) return
+    if (!this.isWatching || id === 0) return
     if (id === COUNTED) return this.#reports.ended(isFailure(status, error), bytes)
     this.#send({
       type: 'response',
@@ -147,7 +132,7 @@ export class StreamsReports implements ClientReports {
   }
 
   rawBegan(tunnel: Tunnel, source: Endpoint): number {
-    if (!this.#isWatching) return 0
+    if (!this.isWatching) return 0
     const id = this.#nextReport++
     const { address: remoteAddress, port: remotePort } = source
     this.#send({
@@ -161,7 +146,7 @@ export class StreamsReports implements ClientReports {
   }
 
   rawEnded(tunnel: Tunnel, id: number, end: RawEnd): void {
-    if (!this.#isWatching || id === 0) return
+    if (!this.isWatching || id === 0) return
     this.#send({ type: 'visitor-disconnected', id, tunnel: this.#numberOf(tunnel), ...end })
   }
 

@@ -1,52 +1,73 @@
-// The tunnels that one client holds on the streams wire: granted, changed, taken back, released.
+// The tunnels that one client holds on the streams wire: granted, changed, revoked, released.
 
 import { ERRORS, type ErrorCode, TunnelError } from '../../errors.ts'
-import type { encodeControl, Guarded, GuardFields, Register } from '../../wire/control.ts'
+import type {
+  Dial,
+  encodeControl,
+  GrantedFeature,
+  Guarded,
+  GuardFields,
+  Register,
+} from '../../wire/control.ts'
 import type { ClientConnection } from '../contracts/clients.ts'
 import type { OwnGuard } from '../contracts/guarding.ts'
 import type { TunnelUpstream } from '../contracts/upstream.ts'
+import type { ClientHost } from '../contracts/wire.ts'
 import type { Deadline } from '../limits/deadlines.ts'
+import type { Holder } from '../limits/holdings.ts'
+import type { TokenGate } from '../limits/token-gate.ts'
 import type { Rule } from '../settings/policy.ts'
+import type { Claiming } from '../tunnels/claims.ts'
 import type { Member } from '../tunnels/member.ts'
 import type { Tunnel } from '../tunnels/tunnel.ts'
-import type { ClientHost } from './client-host.ts'
+import type { LinkGate } from './links.ts'
 import type { StreamsReports } from './streams-reports.ts'
 import type { StreamsUpstreams } from './streams-upstreams.ts'
+
+/** What a client on the streams wire may ask besides. */
+export interface StreamsHost extends ClientHost {
+  readonly linkGate: LinkGate
+  readonly tokenGate: TokenGate
+  /** Whether one more link of it leaves enough descriptors for others. */
+  hasRoomForLink(holder: Holder): boolean
+  /** Takes what a client asks for, within what its token opens; or says with a code why not. */
+  claim(wish: Register, claiming: Claiming): Member | ErrorCode | Promise<Member | ErrorCode>
+}
 
 /** The connection of the client. */
 export interface TunnelsOwner extends ClientConnection, Deadline {
   readonly isClosed: boolean
-  /** What the token of the connection opens. */
+  /** The rule of the connection's token. */
   readonly rule: Rule
   readonly reports: StreamsReports
-  /** What a link of the client begins with; `undefined`: it may bring none. */
+  /** The secret of the client's links. `undefined` if it may have none. */
   readonly linkSecret: string | undefined
   /** Sends a message. */
   send(message: Parameters<typeof encodeControl>[0]): void
-  /** Something threw where no session catches it. */
+  /** Reports an error where no session catches it. */
   broke(cause: unknown): void
 }
 
 interface Held {
   readonly member: Member
   readonly upstream: TunnelUpstream
-  /** What the token opened that it was granted for. */
+  /** The rule of the token at the time of the grant. */
   rule: Rule
-  /** As the client knows it. */
+  /** The URL that the client knows. */
   url: string
 }
 
-/** Of trouble with the same host. */
+/** The time in milliseconds between reports of trouble with the same host. */
 const TELL_AGAIN_MS = 60_000
 
 export class StreamsTunnels {
-  readonly #host: ClientHost
+  readonly #host: StreamsHost
   readonly #owner: TunnelsOwner
   readonly #upstreams: StreamsUpstreams
   readonly #held = new Map<number, Held>()
   #guardChange: Promise<void> = Promise.resolve()
 
-  constructor(host: ClientHost, owner: TunnelsOwner, upstreams: StreamsUpstreams) {
+  constructor(host: StreamsHost, owner: TunnelsOwner, upstreams: StreamsUpstreams) {
     this.#host = host
     this.#owner = owner
     this.#upstreams = upstreams
@@ -64,14 +85,14 @@ export class StreamsTunnels {
     const { number, upstream } = this.#upstreams.make(message, tunnel.pool !== undefined)
     owner.reports.add(tunnel, number)
     this.#held.set(number, { member, upstream, rule, url })
-    host.deadlines.disarm(owner)
+    host.server.deadlines.disarm(owner)
     owner.send(grantOf(message, member, number, url, owner.linkSecret))
     member.isWildcard = message.wildcard === true
     member.label = message.poolLabel
     // More would be kept and never be used.
-    member.hosts = (message.hosts ?? []).slice(0, host.limits.maxHostsBelow)
+    member.hosts = (message.hosts ?? []).slice(0, host.server.limits.maxHostsBelow)
     member.attach(upstream, owner)
-    host.registered(owner, tunnel, rule, message.inbox)
+    host.registered(owner, tunnel, rule, message)
   }
 
   release(number: number): void {
@@ -87,6 +108,12 @@ export class StreamsTunnels {
     })
   }
 
+  /** Connections came to the client's end of a private service. */
+  dial({ tunnel, count }: Dial): void {
+    const member = this.#held.get(tunnel)?.member
+    if (member?.tunnel.isEnd) this.#host.server.parts.connecting?.dial(member, count)
+  }
+
   /** The client says whether its app answers. `false`: it said so before. */
   health(number: number, isHealthy: boolean): boolean {
     const member = this.#held.get(number)?.member
@@ -97,7 +124,7 @@ export class StreamsTunnels {
 
   /** The client's reports have begun or ended: requests may take another way. */
   routesChanged(): void {
-    this.#host.tunnels.lanes.recall([...this.#held.values()].map(({ member }) => member.tunnel))
+    this.#host.server.tunnels.lanes.recall([...this.#held.values()].map(({ member }) => member.tunnel))
   }
 
   /**
@@ -108,14 +135,14 @@ export class StreamsTunnels {
     const { remoteAddress } = this.#owner
     for (const [number, held] of [...this.#held]) {
       const { tunnel } = held.member
-      const own = rule && this.#host.ruleNow(held.rule)
+      const own = rule && held.rule.in(this.#host.server.settings.policy)
       const code = own === undefined ? held.rule.endCode : this.#host.refusalOf(tunnel, own)
       if (own === undefined || code !== undefined) {
         this.#revoke(number, held, code ?? 'TOKEN_REFUSED')
         continue
       }
       held.rule = own
-      held.member.moveTo(this.#host.holderOf(own, remoteAddress))
+      held.member.moveTo(this.#host.server.holdings.of(own, remoteAddress))
       const url = this.#host.urlOf(tunnel)
       if (url === held.url) continue
       held.url = url
@@ -149,7 +176,7 @@ export class StreamsTunnels {
     this.#forget(number, member.tunnel)
     this.#owner.send({ type: 'revoked', tunnel: number, code, message: ERRORS[code].meaning })
     if (member.upstream === upstream) member.remove(code)
-    // Of a name that is not allowed any more, requests under way are still answered.
+    // Of a name that is not allowed any more, requests in progress are still answered.
     if (code === 'TOKEN_REFUSED' || code === 'TOKEN_EXPIRED' || code === 'BLOCKED') upstream.stop?.()
     this.#host.released(this.#owner, member.tunnel, code)
   }
@@ -166,12 +193,19 @@ export class StreamsTunnels {
     { kind, name = '', port = 0 }: Pick<Register, 'kind' | 'name' | 'port'>,
   ): Promise<OwnGuard | TunnelError> {
     const { rule, remoteAddress } = this.#owner
-    const { key: owner } = this.#host.holderOf(rule, remoteAddress)
-    const tunnel = { kind: kind === 'unknown' ? 'http' : kind, name: name || `${kind}-${port}`, owner }
-    return this.#host.tunnels.guards.make(guard, tunnel)
+    const { key: owner } = this.#host.server.holdings.of(rule, remoteAddress)
+    const tunnel = {
+      kind: kind === 'unknown' || kind === 'connect' ? 'http' : kind,
+      name: name || `${kind}-${port}`,
+      owner,
+    }
+    return this.#host.server.tunnels.guards.make(guard, tunnel)
   }
 
-  /** Another guard for a tunnel that it has. One after the other: the last one has to be in force at the end. */
+  /**
+   * Replaces the guard of a tunnel, one change after the other: the last one has to be in force at the end. One after the
+   * other: the last one has to be in force at the end.
+   */
   changeGuard({ tunnel: number, guard }: Guarded): void {
     const before = this.#held.get(number)
     if (before === undefined) return
@@ -180,16 +214,16 @@ export class StreamsTunnels {
     this.#guardChange = this.#guardChange.then(async () => this.#useGuard(number, tunnel, await making))
   }
 
-  /** One that cannot be had ends the tunnel: the client counts on it. */
+  /** Uses a guard. If it cannot be made, the tunnel ends: the client counts on it. */
   #useGuard(number: number, tunnel: Tunnel, made: OwnGuard | TunnelError): void {
-    const { guards } = this.#host.tunnels
+    const { guards } = this.#host.server.tunnels
     const held = this.#held.get(number)
     if (made instanceof TunnelError) {
       if (held !== undefined) this.#revoke(number, held, made.code)
     } else if (held === undefined) guards.close(made)
     else if (tunnel.members.length > 1 && tunnel.guard?.definition !== made.definition) {
       guards.close(made)
-      this.#revoke(number, held, 'GUARD_DIFFERS')
+      this.#revoke(number, held, 'POOL_DIFFERS')
     } else tunnel.useGuard(made)
   }
 }
@@ -203,6 +237,11 @@ function grantOf(
 ): Parameters<typeof encodeControl>[0] {
   const { tunnel } = member
   const { ref, resume, guard, hostNames, inbox, protocol, routes = [] } = message
+  const features: GrantedFeature[] = []
+  if (guard !== undefined) features.push('guard')
+  if (hostNames !== undefined) features.push('hosts')
+  if (inbox !== undefined) features.push('inbox')
+  if (routes.some(route => route.protocol !== undefined)) features.push('routes')
   return {
     type: 'granted',
     ref,
@@ -212,10 +251,7 @@ function grantOf(
     resume: member.secretFor(resume),
     ...(tunnel.port !== 0 && { port: tunnel.port }),
     ...(linkSecret !== undefined && { linkSecret }),
-    ...(guard !== undefined && { guarded: true }),
-    ...(hostNames !== undefined && { hosted: true }),
-    ...(inbox !== undefined && { boxed: true }),
+    ...(features.length > 0 && { features }),
     ...(protocol !== undefined && { protocol }),
-    ...(routes.some(route => route.protocol !== undefined) && { routed: true }),
   }
 }

@@ -4,25 +4,27 @@ import type { Session } from '../../session/session.ts'
 import type { HostRewrite, Register } from '../../wire/control.ts'
 import type { SessionLanes } from '../contracts/laning.ts'
 import type { TunnelUpstream } from '../contracts/upstream.ts'
-import { IdleStreams } from '../upstreams/idle-streams.ts'
 import { RoutedUpstream } from '../upstreams/routed.ts'
-import { StreamsUpstream } from '../upstreams/streams.ts'
-import type { ClientHost } from './client-host.ts'
+import { IdleStreams, StreamsUpstream } from '../upstreams/streams.ts'
+import type { StreamsHost } from './streams-tunnels.ts'
 
 export class StreamsUpstreams {
   readonly #session: Session
-  readonly #host: ClientHost
+  readonly #host: StreamsHost
   readonly #lanes: SessionLanes | undefined
   readonly #idle = new IdleStreams()
   #nextTunnel = 1
 
-  constructor(session: Session, host: ClientHost, lanes: SessionLanes | undefined) {
+  constructor(session: Session, host: StreamsHost, lanes: SessionLanes | undefined) {
     this.#session = session
     this.#host = host
     this.#lanes = lanes
   }
 
-  /** For what a client registered. `isShared`: other clients hold the tunnel, too. Its routes have the numbers behind the tunnel's. */
+  /**
+   * Makes the upstream of a registration. `isShared`: other clients also have the tunnel. `isShared`: other clients hold the
+   * tunnel as well. Its routes have the numbers behind the tunnel's.
+   */
   make(message: Register, isShared: boolean): { readonly number: number; readonly upstream: TunnelUpstream } {
     const { routes = [], proxyProtocol } = message
     const number = this.#nextTunnel
@@ -38,42 +40,36 @@ export class StreamsUpstreams {
     return { number, upstream: new RoutedUpstream(own, ways) }
   }
 
-  /** Apart from `make`: an upstream lives as long as its tunnel, and would keep the whole message with it. */
+  /** Makes one upstream, apart from `make`: it lives as long as its tunnel, and would keep the whole message with it. */
   #one(
     tunnel: number,
-    { hostHeader, origin = '' }: HostRewrite,
+    terms: HostRewrite,
     isShared: boolean,
     proxyProtocol: 1 | 2 | undefined,
     protocol: Register['protocol'],
-  ): StreamsUpstream {
-    const host = this.#host
+  ): TunnelUpstream {
+    const { server } = this.#host
     const session = this.#session
-    return new StreamsUpstream({
+    const { hostHeader } = terms
+    const upstream = new StreamsUpstream({
       session,
       apps:
         protocol === undefined
           ? undefined
-          : host.appsOf?.({
+          : server.parts.appsOf?.({
               session,
-              get limits() {
-                return host.limits
-              },
-              deadlines: host.deadlines,
-              turns: host.turns,
+              server,
               scheme: protocol === 'h2' ? 'https' : 'http',
             }),
       lanes: this.#lanes,
       tunnel,
-      get limits() {
-        return host.limits
-      },
-      deadlines: host.deadlines,
-      turns: host.turns,
+      server,
       isShared,
-      rewrite: hostHeader === undefined ? undefined : { host: hostHeader, origin },
+      rewrite: hostHeader === undefined ? undefined : { host: hostHeader },
       proxyProtocol,
       idle: this.#idle,
       isStopped: false,
     })
+    return (terms.rewrite && server.parts.rewriting?.(upstream, terms)) ?? upstream
   }
 }

@@ -3,41 +3,26 @@
 import { createHash } from 'node:crypto'
 import type { ErrorCode } from '../../errors.ts'
 import type { RequestHead } from '../../http/head.ts'
-import type { Socket, SocketHandler } from '../../socket.ts'
 import { STREAMS_SUBPROTOCOL } from '../../wire/frame.ts'
 import { type Arrival, type Route, refusal } from '../contracts/front.ts'
-import { clientAddress } from '../limits/client-address.ts'
-import type { TokenGate, Verdict } from '../limits/token-gate.ts'
-import type { Rule } from '../settings/policy.ts'
+import type { Verdict } from '../limits/token-gate.ts'
+import { clientAddress } from '../limits/visitor-hop.ts'
+import type { ControlHost } from './control.ts'
 
 const GUID = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11'
 
 /** A connection that asks to become a client's. */
 export interface Applicant {
-  /** Behind trusted proxies: as they say. */
+  /** The address, as trusted proxies report it. */
   readonly remoteAddress: string
   readonly wire: 'streams' | 'json'
-  /** What the client says it is, at most `MAX_AGENT_CHARS`; `''`: nothing. */
+  /** The agent that the client names, at most `MAX_AGENT_CHARS`. Empty for none. */
   readonly agent: string
 }
 
 const MAX_AGENT_CHARS = 100
 
-/** What an upgrade needs of the server. */
-export interface UpgradeHost {
-  readonly tokenGate: TokenGate
-  /** Whether forwarding headers from this address are believed. */
-  isTrusted(address: string): boolean
-  /** Why one more client of this rule and address may not connect; `undefined`: it may. */
-  clientRefusal(rule: Rule, address: string): ErrorCode | undefined
-  /** Clients may agree on no subprotocol. */
-  readonly hasJsonWire: boolean
-  /** Takes a control connection over. */
-  adopt(socket: Socket, applicant: Applicant, rule: Rule): SocketHandler
-  refused(applicant: Applicant, code: ErrorCode): void
-}
-
-export function upgradeRoute({ head, remoteAddress }: Arrival, host: UpgradeHost): Route {
+export function upgradeRoute({ head, remoteAddress }: Arrival, host: ControlHost): Route {
   const key = head.header('sec-websocket-key') ?? ''
   if (!isHandshake(head, key)) return refusal('BAD_REQUEST')
   const offered = (head.header('sec-websocket-protocol') ?? '').split(',').map(one => one.trim())

@@ -1,92 +1,102 @@
-// One request at the server: where it goes, and which client serves it. What guards let it pass with, the operator's rules for
-// it and what is noted of it are objects of their own; a plain request has the last of them only.
+// One request at the server: where it goes, and which client serves it. The passes of guards, the operator's rules for it and
+// its record are objects of their own; a plain request has only the last of them.
 
 import type { Branding } from '../../branding.ts'
-import { joined } from '../../bytes.ts'
+import { type Account, joined } from '../../bytes.ts'
 import type { ErrorCode } from '../../errors.ts'
+import type { ErrorAnswerOptions } from '../../http/error-answer.ts'
 import type { RequestHead } from '../../http/head.ts'
 import type { AskedCertificate, Middleware, Reading, Refusal } from '../../plugin.ts'
-import type { Account } from '../../unsent.ts'
 import type { Parts } from '../context/parts.ts'
-import { type Arrival, changed, type Holding, type Route, refusal, type Served } from '../contracts/front.ts'
+import {
+  type Arrival,
+  type Booked,
+  changed,
+  type Holding,
+  type RequestDesk,
+  type Result,
+  type Route,
+  refusal,
+  type Served,
+} from '../contracts/front.ts'
 import type {
   BodyCheck,
   CopyEnd,
   Follower,
   OpenValve,
+  OwnErrorPage,
   TunnelRequest,
   Valve,
   ValveEnds,
 } from '../contracts/layer.ts'
 import type { Upstream } from '../contracts/upstream.ts'
+import type { ConnectionLogins } from '../limits/connection-logins.ts'
 import type { Member } from '../tunnels/member.ts'
 import { memberCookie } from '../tunnels/pool.ts'
-import type { Tunnel } from '../tunnels/tunnel.ts'
+import type { Chosen, Tunnel } from '../tunnels/tunnel.ts'
 import { AnswerUpstream } from '../upstreams/answer.ts'
-import type { ConnectionLogins } from '../upstreams/connection-logins.ts'
-import type { Exchanges } from './exchanges.ts'
-import { RequestRecord, type Result, statusOf } from './request-record.ts'
-import type { Chosen, Visitor, VisitorGate } from './visitor-gate.ts'
+import { type Exchanges, RequestRecord, statusOf } from './exchanges.ts'
+import type { Visitor } from './judging.ts'
 
 /** Books requests. */
-export interface BookingDesk {
+export interface BookingDesk extends RequestDesk {
   /** The operator's name, contact and logo, for pages. */
   readonly branding: Branding | undefined
-  /** The request counts from now on, until its booking is `finished`: it never throws. */
   book(arrival: Arrival): Booking
   /** A request went on by itself, and that threw: its visitor gets 500 `INTERNAL`. */
   failed(cause: unknown): void
 }
 
-/** What a booking needs of the server. */
+/** The operations of the server that a booking needs. */
 export interface BookingHost extends BookingDesk {
   readonly books: Exchanges
-  readonly gate: VisitorGate
   readonly room: BookingRoom
-  /** What throws is an `error` event, and the route a refusal. */
+  /** Routes a request; an error becomes an `error` event and a refusal. */
   routeSafely(route: () => Route): Route
-  /** The tunnel is another server's since the request began to wait for it: where it goes now. */
+  /** The tunnel is another server's since the request started to wait for it: where it goes now. */
   routeAgain(booking: Booking): Route
 }
 
 /** The slice of the room that bookings use. */
 interface BookingRoom {
-  /** What requests to tunnels pass. */
+  /** The parts that requests to tunnels pass. */
   readonly parts: Pick<Parts, 'routerFor' | 'missed' | 'noted'>
-  /** Whether visitors reach tunnels by https. */
+  /** Whether visitors reach tunnels with https. */
   readonly isSecure: boolean
   /** Whether this is a proxy whose forwarding headers are believed. */
   isTrusted(address: string): boolean
   addressOf(arrival: Arrival): string
 }
 
+const NOT_FOUND = refusal('TUNNEL_NOT_FOUND')
 const INVALID: Refusal = { code: 'INTERNAL' }
 const MOVED: Refusal = { code: 'CLUSTER_MOVED' }
 const NO_MIDDLEWARES: readonly Middleware[] = []
 
-export class Booking implements Visitor, TunnelRequest {
+export class Booking implements Booked, Visitor, TunnelRequest {
   /** Where the request goes at first. Only `BookingDesk` sets it. */
-  route: Route = refusal('TUNNEL_NOT_FOUND')
+  route: Route = NOT_FOUND
   readonly arrival: Arrival
   readonly startedAt: number = performance.now()
   isAdmitted = false
+  originTimeoutMs: number | undefined
   middlewares: readonly Middleware[] = NO_MIDDLEWARES
   readonly #host: BookingHost
   readonly #record: RequestRecord
   #tunnel: Tunnel | undefined
-  /** It is for a host below the tunnel's own. */
+  /** Whether it is for a host below the tunnel's own. */
   #isBelow = false
-  /** Where a lane has sent it already. */
+  /** The destination to which a lane has sent it already. */
   #resumed: { readonly member: Member | undefined; readonly upstream: Upstream } | undefined
-  /** Whose request it is. */
+  /** The member of the request. */
   #member: Member | undefined
-  /** Whose answer the visitor gets. */
+  /** The member whose response the visitor gets, if all members got a copy. */
   #answerer: Member | undefined
   /** Members that failed it. */
   #tried: Set<Member> | undefined
-  /** What layers have to do with it; `undefined`: none has. */
+  /** The work of layers on it. `undefined` for none. */
   #layered: Layered | undefined
-  /** A line for the answer. */
+  /** A line for the response. */
   #cookie: Uint8Array | undefined
 
   constructor(arrival: Arrival, host: BookingHost) {
@@ -137,7 +147,7 @@ export class Booking implements Visitor, TunnelRequest {
     return changed(route, one => (one.kind === 'again' ? this.#again() : one))
   }
 
-  /** What it was booked for is undone. */
+  /** Undoes the booking and routes again. */
   #again(): Route {
     this.#leave()
     return this.#host.routeSafely(() => this.#host.routeAgain(this))
@@ -157,6 +167,10 @@ export class Booking implements Visitor, TunnelRequest {
 
   useValve(open: OpenValve): void {
     this.#layers.openValve = open
+  }
+
+  useErrorPage(page: OwnErrorPage): void {
+    this.#layers.errorPage = page
   }
 
   answer(answer: Refusal | Reading, failed?: (cause: unknown) => Refusal): Route {
@@ -199,12 +213,12 @@ export class Booking implements Visitor, TunnelRequest {
 
   // ── For its visit ──────────────────────────────────────────────────────────────────────────────────────────
 
-  /** Whose limit bytes of the answer count against that the visitor does not take. */
+  /** The account that is charged for response bytes that the visitor has not read yet. */
   get account(): Account | undefined {
     return this.#answerer?.holder
   }
 
-  /** Lines for the head of the answer; see `Visit.answerLines`. */
+  /** Lines for the head of the response; see `Visit.answerLines`. */
   get answerLines(): Uint8Array | undefined {
     if (this.#layered === undefined) return this.#cookie
     let all: Uint8Array | undefined
@@ -212,13 +226,19 @@ export class Booking implements Visitor, TunnelRequest {
     return joined(all, this.#cookie)
   }
 
-  /** What is wrong with a piece of the body, framing included; `undefined`: nothing. `requestBytes`: of the request so far. */
+  /**
+   * Returns the fault of a piece of the body, framing included. `undefined` for none. `requestBytes`: of the request so far.
+   */
   faultOf(piece: Uint8Array, requestBytes: number): ErrorCode | undefined {
     if (this.#layered === undefined) return undefined
     const { start, end } = this.head
     let code: ErrorCode | undefined
     for (const check of this.#layered.checks) code ??= check(piece, requestBytes - (end - start))
     return code
+  }
+
+  errorPageOf(code: ErrorCode): Partial<ErrorAnswerOptions> | undefined {
+    return this.#layered?.errorPage?.(code)
   }
 
   /** What the bytes of its visit pass; `undefined`: nothing delays them. */
@@ -246,12 +266,12 @@ export class Booking implements Visitor, TunnelRequest {
     return { kind: 'upstream', upstream, instead: code => this.#elsewhere(code) }
   }
 
-  /** Another server sent the request here, and no tunnel of this one has the name any more. */
+  /** Refuses a request that another server sent here although no tunnel here has the name any more. */
   moved(): Route {
     return this.answer(this.arrival.from?.moved ?? MOVED)
   }
 
-  /** It came for another server's tunnel, or another owner's: what is answered is `CLUSTER_MOVED`. */
+  /** Whether it came for another server's tunnel, or another owner's: the response is `CLUSTER_MOVED`. */
   get isMoved(): boolean {
     return this.#record.code === 'CLUSTER_MOVED'
   }
@@ -261,23 +281,23 @@ export class Booking implements Visitor, TunnelRequest {
     this.#record.reason = reason
   }
 
-  /** The final head of its answer is about to go out. */
+  /** The final head of its response is about to go out. */
   answered(status: number): void {
     for (const follower of this.#followers) follower.answered?.(status, this.#record.code)
   }
 
-  /** It is sent once more. */
+  /** Records that it is sent once more. */
   retried(): void {
     this.#host.room.parts.noted({ kind: 'retried' })
   }
 
-  /** It became a WebSocket. */
+  /** Records that it became a WebSocket. */
   switched(): void {
     for (const follower of this.#followers) follower.switched?.()
     if (this.#tunnel !== undefined) this.#record.switched(this.#tunnel)
   }
 
-  /** It is over; `failure` says why, when it failed. */
+  /** Records the end; `failure` is the code of a failure. */
   finished(result: Result, failure: ErrorCode | undefined): void {
     const record = this.#record
     const tunnel = this.#tunnel
@@ -286,7 +306,7 @@ export class Booking implements Visitor, TunnelRequest {
     const status = answerStatus || statusOf(code)
     record.code = code
     this.#tellEnd(result, status, code)
-    // A host for which the app has an answer may have a certificate.
+    // A host for which the app has a response may have a certificate.
     if (this.#isBelow && code === undefined && answerStatus >= 100 && answerStatus < 400)
       tunnel?.hostsBelow.answered(this.head.host)
     record.report(tunnel, result, status)
@@ -314,7 +334,7 @@ export class Booking implements Visitor, TunnelRequest {
   #enter(tunnel: Tunnel): void {
     const isFirst = this.#tunnel === undefined
     this.#tunnel = tunnel
-    // The name was held here, then elsewhere, and is here again: it is one request.
+    // The name was held here, then somewhere else, and is here again: it is one request.
     if (!isFirst) return
     this.#record.routed()
   }
@@ -326,13 +346,14 @@ export class Booking implements Visitor, TunnelRequest {
     this.#cookie = undefined
     this.middlewares = NO_MIDDLEWARES
     this.isAdmitted = false
+    this.originTimeoutMs = undefined
     if (this.#tunnel !== undefined) this.#record.left()
     this.#tunnel = undefined
   }
 
   #choose(tunnel: Tunnel): Chosen {
-    const { gate, room } = this.#host
-    const chosen = gate.choose(tunnel, this, this.#tried)
+    const { room } = this.#host
+    const chosen = tunnel.choose(this, this.#tried)
     this.#cookie = undefined
     if (tunnel.pool?.affinity !== 'cookie' || typeof chosen === 'string' || chosen.kind === 'holding')
       return chosen
@@ -393,12 +414,13 @@ export class Booking implements Visitor, TunnelRequest {
 
 const NO_FOLLOWERS: readonly Follower[] = []
 
-/** What the layers of its tunnel have to do with one request. */
+/** The work of a tunnel's layers on one request. */
 class Layered {
   readonly followers: Follower[] = []
   readonly checks: BodyCheck[] = []
   readonly lines: (() => Uint8Array | undefined)[] = []
   openValve: OpenValve | undefined
+  errorPage: OwnErrorPage | undefined
 }
 
 function toUpstream(upstream: Upstream): Served {

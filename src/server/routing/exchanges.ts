@@ -1,42 +1,37 @@
-// The books of HTTP exchanges: counts them, and reports them to the server's listeners.
+// The books of HTTP exchanges: counts them, and reports each one to its client and to the server's listeners.
 
 import type { ExchangeCounts } from '../../accelerator.ts'
-import type { ErrorCode } from '../../errors.ts'
-import type { Asked } from '../contracts/clients.ts'
-import type { ServerEvents } from '../contracts/server-events.ts'
-import type { Deadlines } from '../limits/deadlines.ts'
+import { ERRORS, type ErrorCode } from '../../errors.ts'
+import { shownTarget } from '../../guard.ts'
+import type { RequestHead } from '../../http/head.ts'
+import type { ServerRoom } from '../context/room.ts'
+import type { Asked, ClientReports } from '../contracts/clients.ts'
+import type { Result } from '../contracts/front.ts'
+import type { CopyEnd } from '../contracts/layer.ts'
 import type { TunnelServerEvents } from '../settings/options.ts'
-import type { ServerSettings } from '../settings/settings.ts'
-import type { Counters } from '../settings/stats.ts'
+import type { Member } from '../tunnels/member.ts'
 import type { Tunnel } from '../tunnels/tunnel.ts'
-import type { Tunnels } from '../tunnels/tunnels.ts'
-import { Reports } from './reports.ts'
+import { isFailure, Reports } from './reports.ts'
 
 type RequestEvent = TunnelServerEvents['request']
 type Outcome = Pick<RequestEvent, 'status' | 'durationMs' | 'bytes'>
 
-/** What it needs of the server. */
-export interface ExchangesHost extends ServerEvents {
-  readonly settings: ServerSettings
-  readonly deadlines: Deadlines
-  readonly counters: Counters
-  readonly tunnels: Tunnels
-}
-
 export class Exchanges {
-  readonly #host: ExchangesHost
+  readonly #context: ServerRoom
   readonly #reports: Reports
+  /** Whether the server has listeners for requests. */
+  isHeard = false
   /** Under way, those with the control host included, those in lanes not. */
   #count = 0
 
-  constructor(host: ExchangesHost) {
-    this.#host = host
+  constructor(context: ServerRoom) {
+    this.#context = context
     this.#reports = new Reports(
-      host.deadlines,
-      () => host.settings.reportRate,
-      ({ requests, errors, bytes }) => host.emit('requests', { requests, errors, bytes }),
+      context.deadlines,
+      () => context.settings.reportRate,
+      ({ requests, errors, bytes }) => context.emit('requests', { requests, errors, bytes }),
     )
-    host.deadlines.watch(this.#reports)
+    context.deadlines.watch(this.#reports)
   }
 
   /** The server stops: nothing more comes. */
@@ -45,68 +40,66 @@ export class Exchanges {
   }
 
   get isIdle(): boolean {
-    return this.#count === 0 && this.#host.tunnels.lanes.count === 0
+    return this.#count === 0 && this.#context.tunnels.lanes.count === 0
   }
 
-  /** Whether the server has listeners for requests. */
-  get isHeard(): boolean {
-    return this.#host.isHeard('request') || this.#host.isHeard('requests')
-  }
-
-  /** How many requests of a second its listeners want reported one by one. */
+  /** The number of requests per second that its listeners want reported one by one. */
   get reportRate(): number {
     return this.isHeard ? this.#reports.rate || Number.POSITIVE_INFINITY : 0
   }
 
-  /** Before it is known where it goes. */
+  /** Counts a request, before its destination is known. */
   begun(): void {
     this.#count++
   }
 
-  /** It goes to a tunnel. */
+  /** Counts a request to a tunnel. */
   routed(): void {
-    const { counters } = this.#host
+    const { counters } = this.#context
     counters.requests++
     counters.pending++
   }
 
-  /** It does not go to that tunnel after all. */
+  /** Undoes the count of a request that does not go to a tunnel after all. */
   left(): void {
-    this.#host.counters.pending--
+    this.#context.counters.pending--
   }
 
-  /** It is over. `tunnel`: where it went, if it did. */
+  /** Counts the end of a request; `tunnel` is its destination, if it had one. `tunnel`: where it went, if it did. */
   ended(tunnel: Tunnel | undefined, bytesIn: number, bytesOut: number): void {
-    const { counters } = this.#host
+    const { counters } = this.#context
     this.#count--
     counters.bytesIn += bytesIn
     counters.bytesOut += bytesOut
     if (tunnel !== undefined) counters.pending--
   }
 
-  /** One fewer is under way, perhaps none, and its events have been emitted. */
+  /** Counts one open request less, after its events were emitted. */
   fewer(): void {
-    this.#host.somethingEnded()
+    this.#context.somethingEnded()
   }
 
-  /** These are over and were not reported one by one. */
+  /** Counts exchanges that have ended and were not reported one by one. */
   counted(counts: ExchangeCounts): void {
     if (this.isHeard) this.#reports.counted(counts)
   }
 
-  /** One is over: whether the server's listeners get a report of it. One that is not reported is to be counted. */
+  /**
+   * Whether the server's listeners get a report of the request that has ended. A request that is not reported has to be
+   * counted.
+   */
   takeReport(): boolean {
     return this.#reports.take()
   }
 
-  /** It is over and was not reported one by one. */
+  /** Counts a request that has ended and was not reported one by one. */
   count(hasFailed: boolean, bytes: number): void {
     this.#reports.ended(hasFailed, bytes)
   }
 
   report(tunnel: Tunnel, asked: Asked, outcome: Outcome, error?: ErrorCode, reason?: string): void {
     const { host, method, target } = asked
-    this.#host.emit('request', {
+    this.#context.emit('request', {
       subdomain: tunnel.name,
       ...(tunnel.isWildcard && { host }),
       method,
@@ -118,11 +111,124 @@ export class Exchanges {
   }
 }
 
-/** Until now, to the hundredth. */
+/** Returns the milliseconds until now, to the hundredth. */
 export function msSince(startedAt: number): number {
   return toHundredth(performance.now() - startedAt)
 }
 
 export function toHundredth(ms: number): number {
   return Math.round(ms * 100) / 100
+}
+
+/** What is noted of. */
+export interface Recorded {
+  readonly head: RequestHead
+  /** Of the visitor, also behind trusted proxies. */
+  readonly address: string
+  /** On the clock of `performance.now()`. */
+  readonly startedAt: number
+}
+
+export class RequestRecord {
+  /** A guard refused the request, or a middleware got this from the app's side. */
+  code: ErrorCode | undefined
+  /** More of why: as the guard says it, or as `Visit.fail` takes it of an exchange that middlewares wrap. */
+  reason: string | undefined
+  readonly #request: Recorded
+  readonly #books: Exchanges
+  #isSent = false
+  /** Where its client gets reports of it, and its number there; 0: the client wants none. */
+  #reports: ClientReports | undefined
+  #report = 0
+
+  constructor(request: Recorded, books: Exchanges) {
+    this.#request = request
+    this.#books = books
+    books.begun()
+  }
+
+  /** It counts for a tunnel. */
+  routed(): void {
+    this.#books.routed()
+  }
+
+  /** It goes to another tunnel or server after all. */
+  left(): void {
+    this.#books.left()
+  }
+
+  /** It is on its way to a client. */
+  sent(): void {
+    this.#isSent = true
+  }
+
+  /** The member has it, whose client gets a report. */
+  servedBy({ client, tunnel }: Member): void {
+    this.#reports = client?.reports
+    this.#report = this.#begunAt(this.#reports, tunnel)
+  }
+
+  /** At the member that had it, it is over: another one gets it. */
+  failedAt(tunnel: Tunnel, code: ErrorCode): void {
+    const durationMs = msSince(this.#request.startedAt)
+    this.#reports?.finished(tunnel, this.#report, ERRORS[code].status, durationMs, 0, code)
+  }
+
+  /** The member has a copy of it. */
+  copied({ client, tunnel }: Member): CopyEnd {
+    const reports = client?.reports
+    const report = this.#begunAt(reports, tunnel)
+    return (status, responseBytes, code) => {
+      const durationMs = msSince(this.#request.startedAt)
+      reports?.finished(tunnel, report, status || statusOf(code), durationMs, responseBytes, code)
+    }
+  }
+
+  /** It became a WebSocket. */
+  switched(tunnel: Tunnel): void {
+    this.#reports?.switched(tunnel, this.#report)
+  }
+
+  // ── It is over ─────────────────────────────────────────────────────────────────────────────────────────────
+
+  /** For its client and the server's listeners. */
+  report(tunnel: Tunnel | undefined, { requestBytes, responseBytes, reason }: Result, status: number): void {
+    const { code } = this
+    const books = this.#books
+    books.ended(tunnel, requestBytes, responseBytes)
+    if (tunnel === undefined) return
+    if (!this.#isSent && code !== undefined && code !== 'CANCELLED') this.#reportRefusal(tunnel)
+    const { isHeard } = books
+    if (this.#report === 0 && !isHeard) return
+    const isAlone = isHeard && books.takeReport()
+    const durationMs = isAlone || this.#report > 0 ? msSince(this.#request.startedAt) : 0
+    this.#reports?.finished(tunnel, this.#report, status, durationMs, responseBytes, code, reason)
+    const outcome = { status, durationMs, bytes: responseBytes }
+    if (isAlone) books.report(tunnel, this.#asked, outcome, code, reason ?? this.reason)
+    else if (isHeard) books.count(isFailure(status, code), responseBytes)
+  }
+
+  /** A client of the tunnel learns of what it never gets: with a pool the one that joined first. */
+  #reportRefusal(tunnel: Tunnel): void {
+    const member = tunnel.members.find(({ client }) => client?.reports.isWatching === true)
+    if (member === undefined) return
+    this.#reports = member.client?.reports
+    this.#report = this.#begunAt(this.#reports, tunnel)
+  }
+
+  #begunAt(reports: ClientReports | undefined, tunnel: Tunnel): number {
+    if (reports?.isWatching !== true) return 0
+    const { address, startedAt } = this.#request
+    return reports.begun(tunnel, this.#asked, { address, waitedMs: msSince(startedAt) })
+  }
+
+  get #asked(): Asked {
+    const { host, method, target } = this.#request.head
+    return { host, method, target: shownTarget(target) }
+  }
+}
+
+/** What a visitor is answered when its request fails before there was an answer; 0: nothing. */
+export function statusOf(code: ErrorCode | undefined): number {
+  return code === undefined || code === 'CANCELLED' ? 0 : ERRORS[code].status
 }

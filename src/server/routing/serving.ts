@@ -1,35 +1,33 @@
 // Where each request goes: to the control host, to a tunnel's client, into a wait, or to an error page.
 
 import type { Branding } from '../../branding.ts'
+import type { RequestHead } from '../../http/head.ts'
+import { PROBE_HEADER } from '../../wire/control.ts'
 import type { ServerRoom } from '../context/room.ts'
 import { type Arrival, type Route, refusal } from '../contracts/front.ts'
-import type { NamedTunnel } from '../tunnels/route.ts'
+import { DEAD_EXCHANGE, type Exchange, type Upstream, type Visit } from '../contracts/upstream.ts'
+import type { Member } from '../tunnels/member.ts'
 import type { Tunnel } from '../tunnels/tunnel.ts'
-import { refusalOfName } from '../tunnels/tunnels.ts'
+import { type NamedTunnel, refusalOfName } from '../tunnels/tunnels.ts'
 import { Booking, type BookingHost } from './booking.ts'
-import { type ControlHost, controlRoute } from './control.ts'
 import type { Exchanges } from './exchanges.ts'
-import { proberOf, probeUpstream } from './probe.ts'
 import type { StartupHold } from './startup-hold.ts'
-import type { VisitorGate } from './visitor-gate.ts'
 
 export class Serving implements BookingHost {
   readonly books: Exchanges
-  readonly gate: VisitorGate
   readonly room: ServerRoom
   readonly #startupHold: StartupHold
-  readonly #control: ControlHost
+  /** Where requests to the control host go. */
+  readonly #control: (arrival: Arrival) => Route
 
   constructor(
     room: ServerRoom,
     books: Exchanges,
-    gate: VisitorGate,
     startupHold: StartupHold,
-    control: ControlHost,
+    control: (arrival: Arrival) => Route,
   ) {
     this.room = room
     this.books = books
-    this.gate = gate
     this.#startupHold = startupHold
     this.#control = control
   }
@@ -65,7 +63,7 @@ export class Serving implements BookingHost {
     const { arrival, head } = booking
     const { limits, settings, state } = this.room
     if (limits.maxBodyBytes > 0 && head.contentLength > limits.maxBodyBytes) return refusal('BODY_TOO_LARGE')
-    // While it drains, requests are served on the connections that are there. What could last is not begun.
+    // While it drains, requests are served on the connections that are there. A request that could last does not begin.
     if (state === 'stopped') return leaving(booking)
     const isDraining = state === 'draining'
     const destination = this.room.destinationOf(head.host)
@@ -76,7 +74,7 @@ export class Serving implements BookingHost {
       if (head.upgrade !== '' && settings.clientCa && !arrival.isCertified)
         return refusal('CLIENT_CERTIFICATE_MISSING')
       if (head.upgrade !== '' && isDraining) return refusal('SERVER_DRAINING')
-      return controlRoute(arrival, this.#control)
+      return this.#control(arrival)
     }
     if (isDraining && head.upgrade !== '') return leaving(booking)
     if (arrival.isRefused()) return refusal('VISITOR_LIMIT')
@@ -84,7 +82,7 @@ export class Serving implements BookingHost {
     return this.#routeToTunnel(booking, destination)
   }
 
-  /** After a restart it may be the host of a tunnel whose client is on its way back. */
+  /** Routes a request for an unknown host: after a restart its client may still be on the way. */
   #routeToUnknown(booking: Booking): Route {
     const { host } = booking.head
     const banned = this.#judge(booking)
@@ -147,7 +145,7 @@ export class Serving implements BookingHost {
     return booking.to(tunnel, isBelow)
   }
 
-  /** Where it goes while the client of the name is away; `undefined`: it waits. */
+  /** Returns the route while the client of the name is away. `undefined` if the request waits. */
   #kept(booking: Booking, name: string, tunnel: Tunnel | undefined): Route | undefined {
     if (booking.arrival.from?.keptFor !== undefined || tunnel?.upstream !== undefined) return undefined
     const token = tunnel && (tunnel.holder?.rule.id ?? '')
@@ -162,7 +160,7 @@ export class Serving implements BookingHost {
     return code && refusal(code)
   }
 
-  /** Of the visitor, also behind trusted proxies; `''` where a proxy does not name it. */
+  /** Returns the address of the visitor, also behind trusted proxies. Empty if a proxy does not name it. */
   #ownAddress({ address }: Booking): string {
     return this.room.isTrusted(address) ? '' : address
   }
@@ -176,4 +174,40 @@ export class Serving implements BookingHost {
 /** The server stops. Of the cluster's other servers each finds out where the client goes. */
 function leaving(booking: Booking): Route {
   return booking.arrival.from?.moved === undefined ? refusal('SERVER_DRAINING') : booking.moved()
+}
+
+/**
+ * Whose own probe the request is, if it is one of a client that holds the tunnel. Only who knows the resume secret can ask, so nothing of the
+ * app is shadowed; only HEAD is looked at, so that other requests do not pay for the look.
+ */
+export function proberOf(head: RequestHead, tunnel: Tunnel): Member | undefined {
+  return head.method === 'HEAD' ? tunnel.memberProbedBy(head.header(PROBE_HEADER)) : undefined
+}
+
+/** Answers 204 after a round trip to the client. */
+export function probeUpstream(member: Member): Upstream {
+  return {
+    wire: 'streams',
+    inFlight: 0,
+    begin(visit: Visit): Exchange {
+      let isOver = false
+      const answer = async () => {
+        const isAlive = (await member.client?.checkAlive()) ?? false
+        if (isOver) return
+        if (!isAlive) return visit.fail('CLIENT_GONE')
+        visit.answered(204)
+        visit.write(
+          Buffer.from(`HTTP/1.1 204 No Content\r\n${PROBE_HEADER}: ok\r\nConnection: close\r\n\r\n`),
+        )
+        visit.done(false)
+      }
+      return {
+        ...DEAD_EXCHANGE,
+        bodyEnded: () => void answer(),
+        abandoned: () => {
+          isOver = true
+        },
+      }
+    },
+  }
 }

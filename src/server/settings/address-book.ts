@@ -7,7 +7,7 @@ import { networkOf } from '../../wire/ip-address.ts'
 export interface AddressBounds {
   readonly maxOpen: number
   readonly maxPerSecond: number
-  /** Whether they are for addresses of the loopback, too. */
+  /** Whether they are for addresses of the loopback as well. */
   readonly includesLoopback: boolean
 }
 
@@ -23,7 +23,7 @@ const MAX_RATED = 65_536
 export class AddressBook {
   readonly #bounds: () => AddressBounds
   readonly #open = new Map<string, number>()
-  /** Made for `#perSecond`, which a reload changes. */
+  /** The counter for `#perSecond`, which a reload changes. */
   #opened: Gcra | undefined
   #perSecond = 0
 
@@ -44,13 +44,16 @@ export class AddressBook {
     return key
   }
 
-  /** What it does on a connection costs as much as a new one would: whether it may now. `key`: as `enter` returned it. */
+  /** Whether an address may do now what costs as much as a new connection. `key`: as `enter` returned it. */
   mayDoAgain(key: string): boolean {
     const rates = key === '' ? undefined : this.#rates
     return rates === undefined || rates.take(key, performance.now()) === 0
   }
 
-  /** It did so many times what costs as much as a new connection, and could not be refused: it opens fewer for a second or two. */
+  /**
+   * Counts work that cost as much as `count` new connections and could not be refused: the address opens fewer for a second or
+   * two.
+   */
   didAgain(key: string, count: number): void {
     const rates = key === '' ? undefined : this.#rates
     if (rates === undefined) return
@@ -66,7 +69,7 @@ export class AddressBook {
     else this.#open.delete(key)
   }
 
-  /** `undefined`: there is no bound. */
+  /** The counter. `undefined` if there is no bound. */
   get #rates(): Gcra | undefined {
     const { maxPerSecond } = this.#bounds()
     if (maxPerSecond !== this.#perSecond) {
@@ -78,7 +81,7 @@ export class AddressBook {
   }
 }
 
-/** Of a network, as `networkOf` writes it. */
+/** Whether a network, as `networkOf` writes it, is the loopback. */
 export function isLoopback(network: string): boolean {
   return network === '::1' || network.startsWith('127.')
 }

@@ -10,7 +10,7 @@ export const FIXED_BOUNDS = {
   maxHttp2Resets: 256,
   /** Frames of one connection without a meaning, such as PING, SETTINGS (counted 8 times) and empty DATA; a quarter comes back each second. */
   maxHttp2Noise: 1_024,
-  /** 1xx responses of an app to one request; as many come back each second. */
+  /** The number of 1xx responses of an app to one request; the same number is added each second. */
   maxInterimAnswers: 100,
   /** Bodies in memory that all clients of a pool get; at least five times `maxCopyBodyBytes`. */
   maxCopiedBytes: 67_108_864,
@@ -18,29 +18,34 @@ export const FIXED_BOUNDS = {
   maxHellos: 4_096,
   /** Descriptors that visitors leave free, at most a quarter of what the process may have. */
   reservedDescriptors: 64,
-  /** Share of the other descriptors for connections, links and ports of clients: a client keeps its own for days. */
+  /** The percentage of the other descriptors for connections, links and ports of clients: a client keeps its own for days. */
   clientDescriptorsPercent: 75,
-  /** Share of these for one token or address. */
+  /** The percentage of these for one token or address. */
   tokenDescriptorsPercent: 50,
-  /** Request bytes that a connection reads ahead of its exchange. */
+  /** The number of request bytes that a connection reads ahead of its exchange. */
   maxPipelinedBytes: 65_536,
-  /** Incomplete heads and requests ahead of their turn of all visitors: 8 KiB for each of `maxVisitors`. */
+  /**
+   * The number of bytes in incomplete heads and requests ahead of their turn, for all visitors: 8 KiB for each of
+   * `maxVisitors`.
+   */
   maxAllInputBytes: 268_435_456,
   /** Streams of all tunnels of one client: twice `maxStreams`, as many as a client accepts. */
   maxClientStreams: 8_192,
 
   // One token, or one address on a server without tokens: half of what all have, or less. The token's own rule wins.
   maxTokenTunnels: 32_768,
-  /** Half of the ports that the server has by default of either kind. */
+  /** The maximum number of ports of a token: half of those that the server has by default of either kind. */
   maxTokenPorts: 5_000,
   maxTokenHosts: 256,
   maxTokenClients: 5_000,
   maxTokenStreams: 32_768,
   /** Bytes that wait for slow readers: 2,048 visitors of streams that did not grow. */
   maxTokenBufferedBytes: 536_870_912,
-  /** Refused registrations of one second; 1,000 cost about 1 % of a core. */
+  /** The number of refused registrations in a second; 1,000 cost about 1 % of a core. */
   maxTokenRefusals: 1_000,
-  /** Refused tokens of one address before its tokens wait: a client with a wrong configuration tries a few times. */
+  /**
+   * The number of refused tokens of one address before its tokens wait: a client with a wrong configuration tries a few times.
+   */
   maxTokenGuesses: 10,
   /** The longest of these waits: half of the time that a client gives a dial. */
   tokenDelayMs: 5_000,
@@ -54,21 +59,21 @@ export const FIXED_BOUNDS = {
   maxAllHosts: 16_384,
   maxAllStreams: 65_536,
   maxAllBufferedBytes: 1_073_741_824,
-  /** Links of one client: connections beside its carrier for bulk. */
+  /** Links of one client: connections next to its carrier for bulk. */
   maxLinks: 32,
   maxTokenLinks: 4_096,
   /** A quarter of `maxVisitors`: each is a connection. */
   maxAllLinks: 8_192,
 
   // UDP. Addresses of visitors can be made up, and each new one costs a stream here and a socket at the client.
-  /** New visitors of one tunnel a second, a tenth of them at once. */
+  /** The number of new visitors of one tunnel per second, a tenth of them at once. */
   maxFlowRate: 2_000,
   maxAllFlows: 16_384,
-  /** New visitors of one port that wait for a guard, or for the directory of a cluster. */
+  /** The number of new visitors of one port that wait for a guard, or for the directory of a cluster. */
   maxAskedFlows: 1_000,
   /** A bound for clients without `idleTimeoutMs`, which otherwise comes first. */
   flowIdleMs: 300_000,
-  /** Raw visitors and flows that this server sends on to others of its cluster: a quarter of `maxVisitors`. */
+  /** The number of raw visitors and flows that this server sends on to others of its cluster: a quarter of `maxVisitors`. */
   maxPeerStreams: 8_192,
 
   // Waiting for clients.
@@ -79,19 +84,22 @@ export const FIXED_BOUNDS = {
   maxAddressStartupHeld: 100,
   /** Hosts below one wildcard tunnel that `/tls-check` confirms: authorities issue some 50 certificates for a domain in a week. */
   maxHostsBelow: 20,
-  /** Control connection open to first registration. */
+  /** The time from the open control connection to the first registration. */
   registerTimeoutMs: 2_000,
 
   // Carriers.
-  /** Control frames for a client that does not read, such as PONG and CREDIT. */
+  /** The bytes of control frames, such as PONG and CREDIT, for a client that does not read. */
   maxCarrierBacklogBytes: 4_194_304,
-  /** Silence on a carrier while a visitor waits: a client that hangs is given up within 13 s, one that is busy for 7 s is not. */
+  /**
+   * The silence on a carrier while a visitor waits: a client that hangs is given up within 13 s, and one that is busy for 7 s
+   * is not.
+   */
   hungAfterMs: 10_000,
-  /** Incomplete JSON messages of all clients: two of the largest. */
+  /** The bytes of incomplete JSON messages of all clients: two of the largest. */
   maxUnfinishedMessageBytes: 134_217_728,
-  /** Window that a stream may grow to from 256 KiB: the cost of a stalled reader. */
+  /** The window that a stream may grow to from 256 KiB: the cost of a stalled reader. */
   maxStreamWindowBytes: 4_194_304,
-  /** Growth of windows in all streams of a session. */
+  /** The growth of windows in total streams of a session. */
   maxSessionWindowBytes: 67_108_864,
 }
 
@@ -99,6 +107,12 @@ export type FixedBounds = Readonly<Record<keyof typeof FIXED_BOUNDS, number>>
 
 /** Every bound of a server. */
 export type Bounds = ServerLimits & FixedBounds
+
+/** The longest time for a response that a client may choose for a tunnel, in milliseconds; 0: any. */
+export function longestResponseMs({ originTimeoutMs, maxResponseTimeoutMs }: ServerLimits): number {
+  const isAny = originTimeoutMs === 0 || maxResponseTimeoutMs === 0
+  return isAny ? 0 : Math.max(originTimeoutMs, maxResponseTimeoutMs)
+}
 
 /** All bounds for these limits. A limit that an operator raises raises what is a multiple or a part of it. `fixed`: values that tests give. */
 export function boundsOf(limits: ServerLimits, fixed: Partial<FixedBounds> = {}): Bounds {

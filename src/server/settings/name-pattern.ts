@@ -2,11 +2,13 @@
 
 import { TunnelError } from '../../errors.ts'
 
-/** `app`, `team-*`, and of hosts `*.customer.example`: an asterisk stands for any characters, dots included. */
+/**
+ * A pattern for names, `app`, `team-*`, or hosts, `*.customer.example`: an asterisk stands for any characters, dots included.
+ */
 export class NamePattern {
   readonly #pieces: readonly string[]
 
-  /** `option`: where it was given, for the message. Throws `OPTION_INVALID`. */
+  /** Makes a pattern. `option`: where it was given, for the message. Throws `OPTION_INVALID`. */
   constructor(text: string, option: string, isHost = false) {
     if (!(isHost ? /^[a-z0-9.*-]+$/i : /^[a-z0-9*-]+$/i).test(text))
       throw new TunnelError(
@@ -16,7 +18,7 @@ export class NamePattern {
     this.#pieces = text.toLowerCase().split('*')
   }
 
-  /** In one pass: as a regular expression, a few asterisks could take very long. */
+  /** Whether a name matches. One pass: as a regular expression, a few asterisks could take very long. */
   fits(name: string): boolean {
     const [first = '', ...rest] = this.#pieces
     const last = rest.pop()

@@ -5,14 +5,14 @@ import type { TokenRule, TunnelServerOptions } from './options.ts'
 
 export const SERVER_NAMES: Names<TunnelServerOptions> = namesOf<TunnelServerOptions>()(
   'port host inherited domains branding tls certificates challenges httpPort clientCa',
-  'tlsMinVersion tlsCiphers http2 http3 hsts publicUrl tcpPorts udpPorts tlsPort tokens',
+  'tlsMinVersion tlsCiphers http2 http3 hsts publicUrl basePath tcpPorts udpPorts tlsPort tokens',
   'tokenReader reservedNames trustedProxies acceptProxyProtocol reportRate guards observers',
   'middlewares tunnelRules tracing serverTiming admin cluster inbox guarding limits',
 )
 
 export const TOKEN_NAMES: Names<TokenRule> = namesOf<TokenRule>()(
   'token tokenHash name reserve names kinds tcpPorts udpPorts maxTunnels maxPorts requireGuard',
-  'maxClients hosts maxHosts rate bandwidth',
+  'maxClients hosts maxHosts connect rate bandwidth',
 )
 
 /** Options of the package `localtunnels` 0.2, in our words. */

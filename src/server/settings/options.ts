@@ -1,11 +1,11 @@
-// Everything a TunnelServer can be told, with the defaults.
+// Everything a TunnelServer can be notified, with the defaults.
 
 import type { Branding } from '../../branding.ts'
-import type { Certificates, ChallengeAnswers } from '../../certificates.ts'
+import type { Certificates, ChallengeResponses } from '../../certificates.ts'
 import type { ErrorCode, TunnelError } from '../../errors.ts'
 import type { Guard, GuardMaker, Middleware, Observer } from '../../plugin.ts'
 import type { TokenReader } from '../../tokens.ts'
-import type { TunnelKind } from '../../wire/tunnel-kind.ts'
+import type { GrantedKind } from '../../wire/tunnel-kind.ts'
 import type { AdminOptions, ClusterOptions, InboxOptions } from './part-options.ts'
 import type { TunnelRule } from './tunnel-rule.ts'
 
@@ -13,49 +13,64 @@ import type { TunnelRule } from './tunnel-rule.ts'
 export interface TokenRule {
   /** The shared secret: 1 to 255 characters of visible ASCII, without spaces. The same twice: `OPTION_INVALID`. */
   readonly token?: string
-  /** SHA-256 of the secret, hexadecimal, in place of `token`: for secrets that are kept as hashes. Neither or both: `OPTION_INVALID`. */
+  /**
+   * The SHA-256 of the secret, in hexadecimal, in place of `token`: for secrets that are stored as hashes. Neither or both:
+   * `OPTION_INVALID`.
+   */
   readonly tokenHash?: string
-  /** What the token is called in the event `connection` and in access logs. Default nothing. */
+  /** The name of the token in the event `connection` and in access logs. Default nothing. */
   readonly name?: string
-  /** `true`: those of its `names` without a `*` are kept from all other tokens, also while no client has them: `NAME_RESERVED`. Default `false`. */
+  /**
+   * Whether names of `names` without a `*` are reserved for this token, also while no client has them: `NAME_RESERVED` for
+   * others. Default `false`.
+   */
   readonly reserve?: boolean
-  /** Subdomains it may have: `app`, `team-*`. Default all. Others: `NOT_ALLOWED`. */
+  /** Subdomains it may have: `app`, `team-*`. Default all. For others: `NOT_ALLOWED`. */
   readonly names?: readonly string[]
   /**
-   * Kinds of tunnels it may have: `http`, `tcp`, `udp`, `tls`. Default all. With `names`, which ports do not have: `http`
-   * and `tls`, and those of `tcpPorts` and `udpPorts` where these are given. Others: `NOT_ALLOWED`.
+   * Kinds of tunnels it may have: `http`, `tcp`, `udp`, `tls`, `private`. Default all. With `names`, which ports do not have: `http`,
+   * `tls` and `private`, and those of `tcpPorts` and `udpPorts` where these are given. With `connect` and no `names`: only the latter.
+   * Others: `NOT_ALLOWED`.
    */
-  readonly kinds?: readonly TunnelKind[]
-  /** Public TCP ports it may have, of those of the server. Default all of these. Others: `PORT_NOT_ALLOWED`. */
+  readonly kinds?: readonly GrantedKind[]
+  /** The public TCP ports that the token may have, of those of the server. Default all of these. Others: `NOT_ALLOWED`. */
   readonly tcpPorts?: string
-  /** Public UDP ports that the token may have, as `tcpPorts`. */
+  /** The public UDP ports that the token may have, as `tcpPorts`. */
   readonly udpPorts?: string
   /**
    * Tunnels of all its clients together, those whose client is away for no longer than the lease included. Default 32,768.
-   * Above: `CLIENT_LIMIT`.
+   * If exceeded: `CLIENT_LIMIT`.
    */
   readonly maxTunnels?: number
-  /** Public ports, TCP and UDP, of all its clients together, leases included. Default 5,000. Above: `CLIENT_LIMIT`. */
+  /**
+   * The number of public ports, TCP and UDP, of all its clients together, leases included. Default 5,000. Above:
+   * `CLIENT_LIMIT`.
+   */
   readonly maxPorts?: number
-  /** `true`: tunnels without a guard are refused with `NOT_ALLOWED`. Default `false`. */
+  /** Whether tunnels without a guard are refused with `NOT_ALLOWED`. Default `false`. */
   readonly requireGuard?: boolean
-  /** Clients connected at once with it. Default half of the limit `maxClients`. Above: `CLIENT_LIMIT`, at the upgrade. */
+  /** Clients connected at once with it. Default half of the limit `maxClients`. If exceeded: `CLIENT_LIMIT`, at the upgrade. */
   readonly maxClients?: number
   /**
    * Hosts outside of the server's domains that its tunnels may answer: `www.customer.example`, `*.customer.example`, `*` for any.
-   * Default none; of a token that is a text alone, any. Others: `HOST_NOT_ALLOWED`.
+   * Default none; of a token that is a text alone, any. For others: `NOT_ALLOWED`.
    */
   readonly hosts?: readonly string[]
-  /** Such hosts of all its clients together, leases included. Default 256. Above: `CLIENT_LIMIT`. */
+  /**
+   * The private services that its clients connect to: `db`, `team-*`, `*` for any. Default none; of a token that is a text alone, any.
+   * Others: `NOT_ALLOWED`.
+   */
+  readonly connect?: readonly string[]
+  /** The number of custom domains of all its clients together, leases included. Default 256. Above: `CLIENT_LIMIT`. */
   readonly maxHosts?: number
   /**
    * Requests, and connections of raw tunnels, of all visitors of all its tunnels together: `limit` in `windowMs`. Default no bound.
-   * Above: 429 `RATE_LIMITED`; raw connections are reset. A limit outside of 1 to 1,000,000, or a window outside of 1 s to 24 h:
+   * If exceeded: 429 `RATE_LIMITED`; raw connections are reset. A limit outside of 1 to 1,000,000, or a window outside of 1 s to 24 h:
    * `OPTION_INVALID`.
    */
   readonly rate?: { readonly limit: number; readonly windowMs: number }
   /**
-   * Bytes a second, each way, of all visitors of all its tunnels together. Default no bound. Above: bytes wait, and nothing is cut. Not for
+   * Bytes a second, each way, of all visitors of all its tunnels together. Default no bound. If exceeded: bytes wait, and nothing is cut. Not for
    * UDP. Below 1,024: `OPTION_INVALID`.
    */
   readonly bandwidth?: number
@@ -65,22 +80,23 @@ export interface TokenRule {
 export const DEFAULT_HOST = '0.0.0.0'
 
 export interface TunnelServerOptions {
-  /** Port to listen on for visitors and clients alike. Default 8080. `0` takes any free one; see `server.port`. */
+  /** The port for visitors and clients. Default 8080. `0` takes any free one; see `server.port`. */
   readonly port?: number
   /** Address to listen on. Default `0.0.0.0`, all of them. */
   readonly host?: string
   /**
    * Descriptors of TCP sockets that listen already, as systemd passes them: they belong to the server from now on. Each is for
-   * the listener whose port it has; the first that has no other's is for `port`, whatever that says. Those of `tcpPorts` wait for
-   * their tunnels, for as long as a lease (`leaseMs`). Default none: it listens by itself. What does not listen: `LISTENERS_INVALID`
-   * at the start. A port that no listener has: an `error` event, and the socket is closed. A reload ignores it.
+   * the listener whose port it has; the first that has no other's is for `port`, whatever that says. The sockets of `tcpPorts`
+   * wait for their tunnels, for as long as a lease (`leaseMs`). Default none: it listens by itself. If one does not listen:
+   * `LISTENERS_INVALID` at the start. A port that no listener has: an `error` event, and the socket is closed. A reload ignores
+   * it.
    */
   readonly inherited?: readonly number[]
   /** Domains under which tunnels get one label; URLs name the first. Default `['localhost']`. */
   readonly domains?: readonly string[]
   /** The operator's name, contact and logo on the pages that the server shows to visitors. Default none. Unusable: `OPTION_INVALID`. */
   readonly branding?: Branding
-  /** Certificate chain and private key as PEM text. Default none: plain HTTP. A pair that does not fit: `TLS_INVALID`. */
+  /** The certificate chain and private key as PEM text. Default none: plain HTTP. A pair that does not fit: `TLS_INVALID`. */
   readonly tls?: { readonly cert: string; readonly key: string }
   /**
    * Certificates by the name that a visitor asks for: `FileCertificates` or `acmeCertificates` of `localtunnels/certificates`, or
@@ -89,79 +105,84 @@ export interface TunnelServerOptions {
    */
   readonly certificates?: Certificates
   /**
-   * What to answer to an authority that checks whether a name leads here: HTTP-01 on `httpPort`, TLS-ALPN-01 on `port` with
+   * The responses to an authority that checks whether a name points here: HTTP-01 on `httpPort`, TLS-ALPN-01 on `port` with
    * `certificates`. Default nothing.
    */
-  readonly challenges?: ChallengeAnswers
+  readonly challenges?: ChallengeResponses
   /**
    * A second port, for plain HTTP: answers `challenges`, and sends visitors to https with 308. `0` takes any free one; see
    * `server.httpPort`. Default none. Without `tls` or `certificates`: `OPTION_INVALID`. A reload cannot change it.
    */
   readonly httpPort?: number
   /**
-   * PEM of the authorities that sign the certificates of clients: a client without one is refused with
+   * The PEM text of the authorities that sign the certificates of clients: a client without one is refused with
    * `CLIENT_CERTIFICATE_MISSING`. Visitors are not asked. Default none: clients need no certificate. Without `tls` or
    * `certificates`: `OPTION_INVALID`.
    */
   readonly clientCa?: string
   /**
-   * Oldest version of TLS on `port`: `'1.2'` or `'1.3'`. Default `'1.2'`: what browsers since 2014 speak. Below: the
+   * The oldest version of TLS on `port`: `'1.2'` or `'1.3'`. Default `'1.2'`: what browsers since 2014 speak. If less: the
    * handshake fails. Without `tls` or `certificates`: `OPTION_INVALID`. A reload cannot change it.
    */
   readonly tlsMinVersion?: '1.2' | '1.3'
   /**
-   * Ciphers of TLS 1.2, as a list of OpenSSL names with `:` in between. Default: those with forward secrecy and
-   * authenticated encryption (ECDHE with AES-GCM or ChaCha20-Poly1305). Those of TLS 1.3 are fixed. A list that has none,
-   * or without `tls` or `certificates`: `OPTION_INVALID`.
+   * Ciphers of TLS 1.2, as a list of OpenSSL names with `:` in between. Default: those with forward secrecy and authenticated
+   * encryption (ECDHE with AES-GCM or ChaCha20-Poly1305). The ciphers of TLS 1.3 are fixed. A list that has none, or without
+   * `tls` or `certificates`: `OPTION_INVALID`.
    */
   readonly tlsCiphers?: string
   /**
-   * Whether visitors may speak HTTP/2 on `port`: by TLS where ALPN chooses it, without TLS where the connection begins with its
+   * Whether visitors may speak HTTP/2 on `port`: over TLS where ALPN chooses it, without TLS where the connection begins with its
    * preface. Default `true`. `false`: HTTP/1.1 only, as for visitors that offer nothing else. Apps get HTTP/1.1 either way. A
    * reload changes it for connections that come after.
    */
   readonly http2?: boolean
   /**
-   * Whether visitors may speak HTTP/3, too, on the UDP port with the number of `port`: answers by TLS name it (Alt-Svc). Experimental:
+   * Whether visitors may speak HTTP/3 as well, on the UDP port with the number of `port`: answers over TLS name it (Alt-Svc). Experimental:
    * the runtime's QUIC is. Default `false`: nothing of it is loaded. Without `tls` or `certificates`, or with `acceptProxyProtocol`:
-   * `OPTION_INVALID`. A runtime that cannot carry it: `HTTP3_UNSUPPORTED`. Request bodies that say they are longer than 8 MiB get 421
-   * `HTTP3_BODY_TOO_LARGE`, on which RFC 7838 has them ask again by HTTP/2. A reload cannot change it.
+   * `OPTION_INVALID`. A runtime that cannot carry it: `RUNTIME_UNSUPPORTED`. Request bodies that say they are longer than 8 MiB get 421
+   * `HTTP3_BODY_TOO_LARGE`, on which RFC 7838 has them ask again over HTTP/2. A reload cannot change it.
    */
   readonly http3?: boolean
   /**
-   * Seconds for which browsers ask for a tunnel by https only (Strict-Transport-Security). Default 0: not at
-   * all. Sent with answers of apps that visitors get by https of this server, unless the app has such a header of its own.
+   * Seconds for which browsers ask for a tunnel with https only (Strict-Transport-Security). Default 0: not at
+   * all. Sent with responses of apps that visitors get with https of this server, unless the app has such a header of its own.
    */
   readonly hsts?: number
   /**
-   * Where visitors reach this server when something stands in front of it, such as `https://tunnel.example`: gives
-   * scheme and port of tunnel URLs. Default: the scheme and port it listens with.
+   * The address at which visitors reach this server behind a proxy, such as `https://tunnel.example`: gives scheme and port of
+   * tunnel URLs. Default: the scheme and port it listens with.
    */
   readonly publicUrl?: string
   /**
-   * Public ports for TCP tunnels, as in `20000-29999,2222`. Default `20000-29999`. `''`: no TCP tunnels, `KIND_REFUSED`.
+   * The path below which a site in front passes requests to this server, such as `/tunnel`: clients then name `https://site.example/tunnel`
+   * as their server. The server's own pages are below it, and those of the admin listener below `/tunnel/admin`. Both are also
+   * there without it, since some proxies remove it. Tunnels are not affected. Default none. Not a path: `OPTION_INVALID`.
+   */
+  readonly basePath?: string
+  /**
+   * The public ports of TCP tunnels, as in `20000-29999,2222`. Default `20000-29999`. `''`: no TCP tunnels, `KIND_REFUSED`.
    * They are listened on at `host`, each while a client holds it.
    */
   readonly tcpPorts?: string
-  /** Public ports for UDP tunnels, such as `20000-29999,2222`; empty: none. Default `20000-29999`. */
+  /** The public ports of UDP tunnels, such as `20000-29999,2222`; empty: none. Default `20000-29999`. */
   readonly udpPorts?: string
   /**
-   * Port for TLS tunnels, which are distinguished by the server name that visitors ask for (SNI) and whose bytes only the
-   * origin can read. Default none: `KIND_REFUSED`. `0` takes any free one; see `server.tlsPort`. The same as `port`: with
-   * `tls` they share it, and names that are no TLS tunnels are served with that certificate; without `tls`:
-   * `OPTION_INVALID`.
+   * The port of TLS tunnels, which are distinguished by the server name in the handshake (SNI), and whose bytes only the origin
+   * can read. Default none: `KIND_REFUSED`. `0` takes any free one; see `server.tlsPort`. The same as `port`: with `tls` they
+   * share it, and names that are not TLS tunnels are served with that certificate; without `tls`: `OPTION_INVALID`.
    */
   readonly tlsPort?: number
   /**
-   * Shared secrets: visible ASCII without spaces, each with a rule for what it opens, or for everything. When any is
+   * The tokens of clients: visible ASCII without spaces, each with a rule for what it opens, or for everything. When any is
    * given, a client without one of them is refused with `TOKEN_REFUSED`. Default none: everybody who reaches the server may
    * have a tunnel; unless `host` is a loopback address, a `warning` event says so.
    */
   readonly tokens?: readonly (string | TokenRule)[]
   /**
-   * Reads tokens that are not among `tokens`: `jwtTokens()` of this package, for JSON Web Tokens of issuers. Default none. With one, a
-   * client needs a token, as with `tokens`. What it cannot verify is refused with `TOKEN_REFUSED`, `TOKEN_EXPIRED`, or
-   * `TOKEN_ISSUER_UNAVAILABLE` while the issuer's keys cannot be had.
+   * Reads tokens that are not among `tokens`: `jwtTokens()` of this package, for JSON Web Tokens of issuers. Default none. With
+   * one, a client needs a token, as with `tokens`. A token that it cannot verify is refused with `TOKEN_REFUSED`,
+   * `TOKEN_EXPIRED`, or `ISSUER_UNAVAILABLE` while the issuer's keys cannot be fetched.
    */
   readonly tokenReader?: TokenReader
   /** Labels that no client may take, besides `api`, `www` and the others that `isReservedName` knows. Default none. */
@@ -172,8 +193,8 @@ export interface TunnelServerOptions {
    */
   readonly trustedProxies?: readonly string[]
   /**
-   * Connections from `trustedProxies` begin with a PROXY header, version 1 or 2, and count as those of the visitor it
-   * names. One without is cut, with `PROXY_HEADER_INVALID` as an `error` event; from other addresses a header is a bad
+   * Connections from `trustedProxies` begin with a PROXY header, version 1 or 2, and count as those of the visitor it names. A
+   * connection without one is cut, with `PROXY_HEADER_INVALID` as an `error` event; from other addresses a header is a bad
    * request. Default `false`. With `tls` the header comes before TLS. Without `trustedProxies`: `OPTION_INVALID`. With `tls` a
    * reload cannot change it.
    */
@@ -190,29 +211,31 @@ export interface TunnelServerOptions {
    */
   readonly guards?: readonly Guard[]
   /**
-   * Watch visitors and change nothing. Default none. Each costs its tunnels a call at the beginning and the end of each request;
-   * behind trusted proxies their requests take the way through the program (no lanes).
+   * The observers, which watch visitors and change nothing. Default none. Each costs its tunnels a call at the beginning and
+   * the end of each request; behind trusted proxies their requests take the way through the program (no lanes).
    */
   readonly observers?: readonly Observer[]
   /**
-   * Wrap the exchanges of their tunnels, the first outermost. Default none. With any, requests of these tunnels take the way
-   * through the program (no lanes).
+   * The middlewares, which wrap the exchanges of their tunnels, the first outermost. Default none. With any, requests of these
+   * tunnels take the way through the program (no lanes).
    */
   readonly middlewares?: readonly Middleware[]
   /**
-   * What tunnels may do under pressure: circuit breaker, requests at once with a queue, length of bodies. The first rule that names
-   * a tunnel counts. Default none. A value that cannot be used: `OPTION_INVALID`. After a reload breakers and queues begin anew.
+   * The rules for tunnels under load: circuit breaker, requests at once with a queue, length of bodies. The first rule that
+   * names a tunnel counts. Default none. A value that cannot be used: `OPTION_INVALID`. After a reload breakers and queues
+   * begin again.
    */
   readonly tunnelRules?: readonly TunnelRule[]
   /**
-   * `true`: each request has an id, in `X-Request-Id` to the app and of its answer, and its trace goes on or begins (`traceparent`, W3C
-   * Trace Context). Ids of trusted proxies are kept, those of visitors replaced. Observers learn the id. Default `false`.
+   * Whether each request has an id, in `X-Request-Id` for the app and the visitor, and continues or begins a trace
+   * (`traceparent`, W3C Trace Context). Ids of trusted proxies are kept, those of visitors replaced. Observers learn the id.
+   * Default `false`.
    */
   readonly tracing?: boolean
   /**
-   * `true`: answers of apps say how long they took (Server-Timing): `tunnel-wait` until the request was on its way to the client, `tunnel-app`
-   * from there to the head of the answer, milliseconds. Browsers show it. Requests then take the way through the program (no lanes).
-   * Default `false`.
+   * Whether responses of apps say how long they took (Server-Timing): `tunnel-wait` until the request was sent to the client,
+   * `tunnel-app` from then to the head of the response, in milliseconds. Browsers show it. Requests then take the way through
+   * the program (no lanes). Default `false`.
    */
   readonly serverTiming?: boolean
   /**
@@ -221,8 +244,8 @@ export interface TunnelServerOptions {
    */
   readonly admin?: AdminOptions
   /**
-   * Other servers that hold tunnels of the same domains: a visitor and a client may come to any of them. Default none. A reload
-   * cannot change it: `OPTION_INVALID`.
+   * The cluster: other servers that have tunnels of the same domains, so that a visitor and a client may reach any of them.
+   * Default none. A reload cannot change it: `OPTION_INVALID`.
    */
   readonly cluster?: ClusterOptions
   /**
@@ -241,24 +264,25 @@ export interface TunnelServerOptions {
 }
 
 /**
- * Bounds of the server that operators change; `bounds.ts` has the others. Times are milliseconds up to 2,147,483,647, sizes bytes. What `0` means is said where `0` is
- * allowed; elsewhere the least is 1. A value outside, or a name that is not here: `OPTION_INVALID`.
+ * Bounds of the server that operators change; `bounds.ts` has the others. Times are milliseconds up to 2,147,483,647, sizes
+ * bytes. Options that allow `0` say what it means; for others the least is 1. A value outside, or a name that is not here:
+ * `OPTION_INVALID`.
  */
 export interface ServerLimits {
-  /** Request or answer head. Default 65,536. Above: 431 (visitor) or 502 (origin). */
+  /** The size of a request or response head. Default 65,536. If exceeded: 431 (visitor) or 502 (origin). */
   readonly maxHeadBytes: number
-  /** Header lines of one head. Default 200. Above: 431 or 502. */
+  /** The number of header lines in a head. Default 200. If exceeded: 431 or 502. */
   readonly maxHeaderCount: number
-  /** Request target. Default 16,384. Above: 414. */
+  /** The length of the request target. Default 16,384. If exceeded: 414. */
   readonly maxTargetBytes: number
   /**
-   * First byte to blank line of a request head, and the next bytes of a body that is kept until it is complete: for an inbox, for all
-   * clients of a pool, or on the JSON wire. Default 15,000. Above: 408. `0`: none.
+   * The time from the first byte to the blank line of a request head, and for the next bytes of a body that the server stores
+   * completely: for an inbox, for all clients of a pool, or on the JSON wire. Default 15,000. If exceeded: 408. `0`: none.
    */
   readonly headTimeoutMs: number
   /**
-   * Body, framing included, of a request that every client of a pool gets: the server keeps it until all have taken it. Default
-   * 1,048,576, more than providers of webhooks send. Longer: `BODY_TOO_LARGE`.
+   * The size of a request body, framing included, that every client of a pool gets: the server stores it until all have read
+   * it. Default 1,048,576, more than providers of webhooks send. If longer: `BODY_TOO_LARGE`.
    */
   readonly maxCopyBodyBytes: number
   /**
@@ -269,82 +293,91 @@ export interface ServerLimits {
    */
   readonly maxVisitors: number
   /**
-   * Connections of one address at once, and likewise its requests under way by HTTP/2 and HTTP/3. An IPv6 address counts by its first 64 bits. A connection with a PROXY header is the
+   * Connections of one address at once, and its requests in progress over HTTP/2 and HTTP/3. An IPv6 address counts by its first 64 bits. A connection with a PROXY header is the
    * visitor's, others of `trustedProxies` are not counted. Default 8,192, a quarter of `maxVisitors`: offices and mobile
    * networks share addresses; at most half of `maxVisitors`, and half of the descriptors that visitors may take, so that
    * one address cannot fill a small server. The loopback is not counted, unless a value is given here or in `maxAddressRate`.
-   * Above: cut at once, or 503, with `ADDRESS_LIMIT` as an `error` event once a minute. `0`: none.
+   * If exceeded: cut at once, or 503, with `ADDRESS_LIMIT` as an `error` event once a minute. `0`: none.
    */
   readonly maxAddressVisitors: number
   /**
-   * New connections of one address a second, and HTTP/2 requests that it gives up, by a reset or with the connection; addresses
-   * count as in `maxAddressVisitors`. So many at once, and they come back evenly over a second. Default 1,000: a tenth of what
-   * one core accepts. Above: as `maxAddressVisitors`. `0`: none.
+   * The number of new connections of one address per second, and of HTTP/2 requests that it gives up, by a reset or with the
+   * connection; addresses count as in `maxAddressVisitors`. This many at once, and they come back evenly over a second. Default
+   * 1,000: a tenth of what one core accepts. If exceeded: as `maxAddressVisitors`. `0`: none.
    */
   readonly maxAddressRate: number
-  /** A kept-alive visitor connection without a request. Default 75,000. Above: closed. `0`: none. */
+  /** A kept-alive visitor connection without a request. Default 75,000. If exceeded: closed. `0`: none. */
   readonly idleTimeoutMs: number
-  /** End of the request to the head of the answer. Default 60,000. Above: 504. `0`: none. */
+  /** The time from the end of the request to the head of the response. Default 60,000. If exceeded: 504. `0`: none. */
   readonly originTimeoutMs: number
   /**
-   * How long bytes may wait while their reader takes none: an answer for its visitor, or a request for the app. Default
-   * 300,000, for a paused video or a debugger: a visitor to whom nothing is sent, such as an idle WebSocket, is not concerned.
-   * Above: cut with `VISITOR_STALLED`, or `ORIGIN_TIMEOUT`. `0`: none.
+   * The longest time for the response that a client may choose for a tunnel (`responseTimeoutMs`). Default 600,000; at least
+   * `originTimeoutMs`. If a client asks for more, the server refuses the tunnel with `FEATURE_UNSUPPORTED`. `0`: any time.
+   */
+  readonly maxResponseTimeoutMs: number
+  /**
+   * The time for which bytes may wait while their reader reads none: a response for its visitor, or a request for the app.
+   * Default 300,000, for a paused video or a debugger: a visitor to whom nothing is sent, such as an idle WebSocket, is not
+   * concerned. If exceeded: cut with `VISITOR_STALLED`, or `ORIGIN_TIMEOUT`. `0`: none.
    */
   readonly sendTimeoutMs: number
-  /** Request body, in bytes. Default 0: unlimited. Above: 413 `BODY_TOO_LARGE`. */
+  /** The size of a request body, in bytes. Default 0: unlimited. If exceeded: 413 `BODY_TOO_LARGE`. */
   readonly maxBodyBytes: number
   /**
-   * Streams open at once per tunnel, idle ones included. Default 4,096. Above: the address that has most gives its newest up for one
+   * Streams open at once per tunnel, idle ones included. Default 4,096. If exceeded: the address that has most gives its newest up for one
    * that has fewer; without one, 503 `TUNNEL_BUSY`, or cut (TCP).
    */
   readonly maxStreams: number
-  /** Tunnels of one client. Default 256. Above: `CLIENT_LIMIT`. */
+  /** Tunnels of one client. Default 256. If exceeded: `CLIENT_LIMIT`. */
   readonly maxTunnels: number
   /**
-   * How long an idle stream is kept for the next request. Default 4,000, below the 5 s of Node's keep-alive. `0`: until
-   * the app closes it.
+   * The time for which an idle stream is kept for the next request. Default 4,000, below the 5 s of Node's keep-alive. `0`:
+   * until the app closes it.
    */
   readonly streamIdleMs: number
   /**
    * Visitors of one UDP tunnel at once, by address and port: each is a stream here and a socket at the client. Default
-   * 1,024, a quarter of `maxStreams`, so that made-up addresses leave the client's other tunnels their streams. Above: one
+   * 1,024, a quarter of `maxStreams`, so that made-up addresses leave the client's other tunnels their streams. If exceeded: one
    * that was never answered gives way after a second, or the newest of the address that has most; otherwise the new one's
    * datagrams are dropped and counted.
    */
   readonly maxFlows: number
-  /** How long a name stays with a client whose carrier was lost. Default 30,000. `0`: as short as can be, up to 500. */
+  /**
+   * The time for which the server reserves a name whose carrier was lost. Default 30,000. `0`: as short as can be, up to 500.
+   */
   readonly leaseMs: number
   /**
-   * How long a request or TCP connection waits for a client that reconnects. Default 10,000. Above:
-   * 503 `CLIENT_RECONNECTING`, or cut. `0`: 502 `CLIENT_GONE`, or cut, at once.
+   * The time for which a request or TCP connection waits for a client that reconnects. Default 10,000. If exceeded: 503
+   * `CLIENT_RECONNECTING`, or cut. `0`: 502 `CLIENT_GONE`, or cut, at once.
    */
   readonly holdTimeoutMs: number
   /**
-   * How long a guard may take for a visitor. Default 10,000: twice what the guards of this package give an issuer.
-   * Above: 500 `GUARD_FAILED`, or cut.
+   * The time that a guard has for a visitor. Default 10,000: twice what the guards of this package give an issuer. If exceeded: 500
+   * `PLUGIN_FAILED`, or cut.
    */
   readonly guardTimeoutMs: number
   /**
-   * How long after its start the server holds requests for names that no client has, because clients need a moment to come
-   * back. Default 5,000: what the pauses between their tries grow to. They are served when the client is there; when the time
-   * is over they get 503 `SERVER_STARTING` with Retry-After, and later ones 404. HTTP only. `0`: 404 at once.
+   * The time after the start in which requests wait for names that no client has yet, because clients need a moment to
+   * reconnect. Default 5,000: what the pauses between their tries grow to. They are served when the client is there; when the
+   * time is over they get 503 `SERVER_STARTING` with Retry-After, and later ones 404. HTTP only. `0`: 404 at once.
    */
   readonly startupHoldMs: number
-  /** Clients connected at once. Default 10,000. Above: `CLIENT_LIMIT`. */
+  /** Clients connected at once. Default 10,000. If exceeded: `CLIENT_LIMIT`. */
   readonly maxClients: number
-  /** Silence on a carrier before it is pinged. Default 10,000. */
+  /** The silence on a carrier after which the server sends a ping. Default 10,000. */
   readonly pingIntervalMs: number
-  /** Silence on a carrier before it is given up. Default 25,000. More than `pingIntervalMs`, or `OPTION_INVALID`. */
+  /**
+   * The silence on a carrier after which the server closes it. Default 25,000. More than `pingIntervalMs`, or `OPTION_INVALID`.
+   */
   readonly deadAfterMs: number
-  /** Largest JSON wire message either way. Default 64 MiB, what existing clients accept. Above: 413 or 502. */
+  /** The size of a JSON wire message in either direction. Default 64 MiB, what existing clients accept. If exceeded: 413 or 502. */
   readonly maxMessageBytes: number
-  /** How long `stop()` waits for what is under way. Default 30,000. Above: it is cut. `0`: at once. */
+  /** The time for which `stop()` waits for open requests. Default 30,000. If exceeded: it is cut. `0`: at once. */
   readonly drainTimeoutMs: number
   /**
-   * How long a kept-alive connection may have been without a request when `stop()` closes it; an earlier request is served, as
-   * the last one there. Default 1,000, above the pauses of visitors that ask one thing after the other. `0`: closed at once,
-   * and a request on its way just then is lost.
+   * The time for which a kept-alive connection may have been idle when `stop()` closes it; an earlier request is served, as the
+   * last one there. Default 1,000, above the pauses of visitors that ask one thing after the other. `0`: closed at once, and a
+   * request in transit just then is lost.
    */
   readonly drainIdleMs: number
 }
@@ -360,6 +393,7 @@ export const DEFAULT_LIMITS: ServerLimits = {
   maxAddressRate: 1_000,
   idleTimeoutMs: 75_000,
   originTimeoutMs: 60_000,
+  maxResponseTimeoutMs: 600_000,
   sendTimeoutMs: 300_000,
   maxBodyBytes: 0,
   maxStreams: 4_096,
@@ -395,25 +429,27 @@ export const NEVER_ZERO: ReadonlySet<string> = new Set<keyof ServerLimits>([
   'maxMessageBytes',
 ])
 
-/** What a TunnelServer tells its listeners. */
+/** The events of a TunnelServer. */
 export interface TunnelServerEvents {
-  /** It listens. */
+  /** Called when the server listens. */
   start: { readonly port: number; readonly url: string }
-  /** It has stopped. */
+  /** Called when the server has stopped. */
   stop: Readonly<Record<string, never>>
   /** A client registered a tunnel, for the first time or after a reconnect. */
   connection: {
     readonly subdomain: string
     readonly wire: 'streams' | 'json'
     readonly remoteAddress: string
-    /** Of the token that opened it, if the token has one. */
+    /** The name of the token, if it has one. */
     readonly token?: string
+    /** The client connected to a private service, and has no tunnel. */
+    readonly kind?: 'connect'
   }
   /** A tunnel lost its client, or was released. The name stays with the client for the lease. */
-  disconnection: { readonly subdomain: string; readonly reason: string }
+  disconnection: { readonly subdomain: string; readonly reason: string; readonly kind?: 'connect' }
   /**
-   * An exchange of a tunnel is over. `status` 0: the visitor left before there was one. `bytes` is the answer as sent, head
-   * included; `error` the code, when it failed, and `reason` more of why: what was wrong with the app's answer, or what a guard says;
+   * An exchange of a tunnel is over. `status` 0: the visitor left before there was one. `bytes` is the response as sent, head
+   * included; `error` the code, when it failed, and `reason` more of why: what was wrong with the app's response, or what a guard says;
    * `host` of wildcard tunnels only.
    */
   request: {
@@ -441,8 +477,8 @@ export interface TunnelServerEvents {
     readonly remotePort: number
   }
   /**
-   * That connection is closed. `bytesIn` went to the service, `bytesOut` to the visitor; `error` is the code of a bad end:
-   * `CANCELLED` when the visitor reset it.
+   * Called when that connection is closed. `bytesIn` went to the service, `bytesOut` to the visitor; `error` is the code of a
+   * bad end: `CANCELLED` when the visitor reset it.
    */
   visitorDisconnected: {
     readonly id: number
@@ -455,9 +491,9 @@ export interface TunnelServerEvents {
     readonly error?: string
   }
   /**
-   * A client, or its registration (`kind` and `name`), was refused. Codes such as `TOKEN_REFUSED`, `TOKEN_THROTTLED`,
+   * A client, or its registration (`kind` and `name`), was refused. Codes such as `TOKEN_REFUSED`, `TOO_MANY_REFUSALS`,
    * `CLIENT_LIMIT`, `NOT_ALLOWED`; `NAME_TAKEN` and `PORT_TAKEN` are everyday ones. `remoteAddress` is what trusted proxies
-   * say it is. `wire` `admin`: a token at the admin listener, with `ADMIN_REFUSED` or `TOKEN_THROTTLED`.
+   * say it is. `wire` `admin`: a token at the admin listener, with `ADMIN_REFUSED` or `TOO_MANY_REFUSALS`.
    */
   refused: {
     readonly remoteAddress: string
@@ -471,6 +507,6 @@ export interface TunnelServerEvents {
    * loopback. Emitted behind `start`, and behind a reload that takes the last token away.
    */
   warning: TunnelError
-  /** Something went wrong that the server survives. */
+  /** Called for a failure that the server survives. */
   error: Error
 }

@@ -7,14 +7,14 @@ import type { TokenStore } from '../../tokens.ts'
 
 /** The operator's own listener: the API at `/api/v1`, and `/metrics` for Prometheus. docs/monitoring.md describes it. */
 export interface AdminOptions {
-  /** Port to listen on. Default 9090. `0` takes any free one; see `server.adminUrl`. In use: `PORT_IN_USE`. */
+  /** The port to listen on. Default 9090. `0` takes any free one; see `server.adminUrl`. In use: `PORT_IN_USE`. */
   readonly port?: number
   /** Address to listen on. Default `127.0.0.1`. It speaks plain HTTP: on other addresses put TLS in front. */
   readonly host?: string
-  /** Path of a Unix socket to listen on in place of `host` and `port`. Default none. */
+  /** The path of a Unix socket to listen on in place of `host` and `port`. Default none. */
   readonly socket?: string
   /**
-   * What requests must show, as `Authorization: Bearer …`: 16 to 255 characters of visible ASCII. None of the tokens of clients.
+   * The token of requests, as `Authorization: Bearer …`: 16 to 255 characters of visible ASCII. None of the tokens of clients.
    * Shorter: `OPTION_INVALID`.
    */
   readonly token: string
@@ -26,83 +26,90 @@ export interface AdminOptions {
    */
   readonly audit?: AuditLog
   /**
-   * How long a tunnel may be without a visitor before the server asks its app itself, by `HEAD /` with the user agent
-   * `localtunnels-probe`: what "last proven" of `/api/v1/tunnels` rests on. Milliseconds. Default 60,000. `0`: never.
+   * The time without a visitor after which the server probes the app of a tunnel, with `HEAD /` and the user agent
+   * `localtunnels-probe`, for "last proven" of `/api/v1/tunnels`. Milliseconds. Default 60,000. `0`: never.
    */
   readonly probeMs?: number
-  /** Tokens that the API may make, list and take back. Default none: it has no tokens. */
+  /** Tokens that the API may make, list and revoke. Default none: it has no tokens. */
   readonly tokens?: TokenStore
   /**
-   * What `POST /api/v1/upgrade` calls: starts another program in place of this one. Default none: the API refuses it. With it, the
-   * other program may listen on the same port.
+   * The handler of `POST /api/v1/upgrade`, which starts another program in place of this one. Default none: the API refuses it.
+   * With it, the other program may listen on the same port.
    */
   readonly upgrade?: AdminUpgrade
-  /** Tunnels with metrics of their own. Default 1,000, of some 5 KB each. Above: those that are gone give way, then `_other`. */
+  /** Tunnels with metrics of their own. Default 1,000, of some 5 KB each. If exceeded: those that are gone give way, then `_other`. */
   readonly maxMetricTunnels?: number
 }
 
-/** How a server is replaced. */
+/** The replacement of a server by another program. */
 export interface AdminUpgrade {
-  /** This program is about to replace another, which has the port still. */
+  /** Whether this program is about to replace another, which still has the port. */
   readonly isSuccessor: boolean
   /** Resolves with the number of the process that serves from now on. Rejects with `UPGRADE_FAILED`. */
   run(): Promise<number>
 }
 
 export interface InboxOptions {
-  /** Where webhooks wait: `await openInbox('inbox.db')`. The caller closes it after `server.stop()`. */
+  /** The store of webhooks: `await openInbox('inbox.db')`. The caller closes it after `server.stop()`. */
   readonly store: InboxStore
   /**
    * Webhooks of one name, of which one address has no more than it leaves free: half. An IPv6 address counts by its first 64 bits; the
-   * loopback, where a proxy may be, is not counted. Default 10,000. Above: the sender gets 503 `INBOX_FULL`, and tries again as it does by itself.
+   * loopback, where a proxy may be, is not counted. Default 10,000. If exceeded: the sender gets 503 `INBOX_FULL`, and tries again as it does by itself.
    */
   readonly maxRequests?: number
-  /** Bytes of heads and bodies of one name, shared as `maxRequests`. Default 50 MiB; above likewise. */
+  /** Bytes of heads and bodies of one name, shared as `maxRequests`. Default 50 MiB; if exceeded: 503. */
   readonly maxBytes?: number
-  /** Of all names. Default 1 GiB, of which one token, and one address, has no more than it leaves free: at most half. Above likewise. */
+  /**
+   * The number of bytes for all names. Default 1 GiB, of which one token, and one address, has no more than it leaves free: at
+   * most half. If exceeded: 503.
+   */
   readonly maxAllBytes?: number
-  /** Longest body, in bytes. Default 1 MiB, at most 64 MiB; above: 413 `BODY_TOO_LARGE`. */
+  /** The maximum length of a body, in bytes. Default 1 MiB, at most 64 MiB; if exceeded: 413 `BODY_TOO_LARGE`. */
   readonly maxBodyBytes?: number
   /**
    * Bytes of bodies in memory that are being read or written. Default 64 MiB, or five times `maxBodyBytes`: one address has
-   * at most a fifth of them, one token half. Above: 503 `INBOX_FULL`. A body whose next bytes take longer than `headTimeoutMs`: 408 `BODY_TIMEOUT`.
+   * at most a fifth of them, one token half. If exceeded: 503 `INBOX_FULL`. A body whose next bytes take longer than `headTimeoutMs`: 408 `REQUEST_TIMEOUT`.
    */
   readonly maxUnwrittenBytes?: number
   /**
-   * In milliseconds. Default 3 days, as long as providers try again. Older webhooks are dropped, and a name whose client was
-   * away for so long has no inbox any more.
+   * The maximum age, in milliseconds. Default 3 days, as long as providers try again. Older webhooks are dropped, and a name
+   * whose client was away for this long has no inbox any more.
    */
   readonly maxAgeMs?: number
-  /** Answers of the app that ask for another try (408, 425, 429, 5xx), until the webhook is dropped. Default 15: about an hour. */
+  /** Responses of the app that ask for another try (408, 425, 429, 5xx), until the webhook is dropped. Default 15: about an hour. */
   readonly maxAttempts?: number
 }
 
-/** PEM: what servers of a cluster know each other by, besides the secret. */
+/** The certificates with which servers of a cluster prove themselves, in addition to the secret, as PEM. */
 export interface PeerTls {
-  /** Of the authority that signs certificates for the servers of the cluster only. */
+  /** The authority that signs certificates only for the servers of the cluster. */
   readonly ca: string
-  /** Of this server, for the first of its domains; it is shown by both sides. */
+  /** The certificate of this server, for the first of its domains; both sides show it. */
   readonly cert: string
   readonly key: string
 }
 
 export interface ClusterOptions {
-  /** Where the servers keep who holds which name: `openRedisDirectory(url)` of `localtunnels/cluster`. The caller closes it. */
+  /** The directory of names: `openRedisDirectory(url)` of `localtunnels/cluster`. The caller closes it. */
   readonly directory: Directory
   /**
-   * Where the other servers reach this one, with its scheme and port: `http://10.0.0.2:8080`. Use `https:` where strangers can
-   * read along. `unix:/path` for servers of one machine: it listens there, too, for this user alone. Default: the address it listens on, or the first of this machine that is not loopback.
+   * The URL at which the other servers reach this one, with scheme and port: `http://10.0.0.2:8080`. Use `https:` where
+   * strangers can read along. `unix:/path` for servers of one machine: it listens there as well, for this user alone. Default: the
+   * address it listens on, or the first of this machine that is not loopback.
    */
   readonly peerUrl?: string
   /**
-   * Mutual TLS between servers, on the port of `peerUrl`, which is `https:` and has a port that nothing else has: a server without
+   * The mutual TLS between servers, on the port of `peerUrl`, which is `https:` and has a port of its own: a server without
    * such a certificate is refused. Default: none; the servers know each other by the secret alone.
    */
   readonly peerTls?: PeerTls
-  /** What the servers know each other by, at least 32 characters. Default: one is made, and kept in the directory. */
+  /**
+   * The secret with which the servers prove themselves, at least 32 characters. Default: one is made, and kept in the
+   * directory.
+   */
   readonly secret?: string
   /**
-   * Tokens that are kept, as `tokens` of `admin`: one that is taken back in this store, or gets another secret, opens nothing at all
+   * Tokens that are kept, as `tokens` of `admin`: one that is revoked in this store, or gets another secret, opens nothing at all
    * servers from then on, and what others have done so with leaves it. Default: that of `admin`.
    */
   readonly tokens?: TokenStore
@@ -112,10 +119,11 @@ export interface ClusterOptions {
    */
   readonly whenUnreachable?: 'refuse' | 'grant'
   /**
-   * For servers that end together, such as workers: called when this one has nothing under way, resolves when that is so at all
-   * of them. Until then it serves what their visitors ask of its tunnels; at most `drainTimeoutMs`. Default: it leaves alone.
+   * Called when this server, one of several that end together such as workers, has no open requests. Resolves when that is so
+   * at all of them. Until then it serves what their visitors ask of its tunnels; at most `drainTimeoutMs`. Default: it leaves
+   * alone.
    */
   readonly othersIdle?: () => Promise<void>
-  /** How long things last; the same at all servers. Default: `CLUSTER_TIMES`. */
+  /** The times of the directory, the same at all servers. Default: `CLUSTER_TIMES`. */
   readonly times?: Partial<DirectoryTimes>
 }

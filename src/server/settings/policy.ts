@@ -4,45 +4,50 @@ import { createHash, timingSafeEqual } from 'node:crypto'
 import { type ErrorCode, TunnelError } from '../../errors.ts'
 import { type Allowance, isAllowance } from '../../gcra.ts'
 import type { TokenFault, TokenIdentity, TokenReader } from '../../tokens.ts'
-import type { TunnelKind } from '../../wire/tunnel-kind.ts'
+import type { GrantedKind } from '../../wire/tunnel-kind.ts'
 import { NamePattern } from './name-pattern.ts'
 import type { TokenRule } from './options.ts'
 import { PortRanges } from './ports.ts'
 
-const KINDS: ReadonlySet<string> = new Set(['http', 'tcp', 'udp', 'tls'])
+const KINDS: readonly GrantedKind[] = ['http', 'tcp', 'udp', 'tls', 'private']
 
 /** Names that belong to one token alone: to the `id` of its rule. */
 type Reserved = ReadonlyMap<string, string>
 const NONE_RESERVED: Reserved = new Map()
 
-/** What one token, or the absence of any, opens. */
+/** The rights of one token, or of clients without one. */
 export class Rule {
   /** Names the token in counts, and says nothing of it; `undefined`: the server has no such token. */
   readonly id: string | undefined
-  /** What the token is called. */
+  /** The name of the token. */
   readonly name: string | undefined
-  /** What all clients of the token may hold together; `undefined`: the server's limit. */
+  /** The number of tunnels of all clients of the token. `undefined`: the server's limit. */
   readonly maxTunnels: number | undefined
   readonly maxPorts: number | undefined
   readonly maxClients: number | undefined
   readonly maxHosts: number | undefined
-  /** Of the visitors of all its tunnels. */
+  /** The rate of the visitors of all its tunnels. */
   readonly rate: Allowance | undefined
-  /** Likewise, in bytes a second each way. */
+  /** The bandwidth of all its tunnels, in bytes per second in each direction. */
   readonly bandwidth: number | undefined
   /** Tunnels without a guard are not for it. */
   readonly requiresGuard: boolean
   readonly #hash: Buffer | undefined
-  /** Of a token of an issuer: whose it is. */
+  /** The identity in a token of an issuer. */
   readonly #identity: TokenIdentity | undefined
-  /** Of all tokens of the policy. */
+  /** The reservations of all tokens of the policy. */
   readonly #reserved: Reserved
   readonly #names: readonly NamePattern[] | undefined
-  readonly #kinds: readonly TunnelKind[] | undefined
+  readonly #kinds: readonly GrantedKind[] | undefined
   readonly #hosts: readonly NamePattern[]
+  /** Private services that it connects to. */
+  readonly #connect: readonly NamePattern[]
   readonly #ports: { readonly tcp: PortRanges | undefined; readonly udp: PortRanges | undefined }
 
-  /** `hash`: of the token that was shown; `undefined`: none was. `isKnown`: it is one of the server's. */
+  /**
+   * Makes a rule. `hash` is that of the token that was shown; `isKnown`: whether the server has this token. `isKnown`: it is
+   * one of the server's.
+   */
   constructor(
     rule: Omit<TokenRule, 'token' | 'tokenHash'>,
     hash: Buffer | undefined,
@@ -51,7 +56,7 @@ export class Rule {
     identity?: TokenIdentity,
   ) {
     this.#identity = identity
-    const { names, kinds, tcpPorts, udpPorts, hosts = [] } = rule
+    const { names, kinds, tcpPorts, udpPorts, hosts = [], connect = [] } = rule
     this.#hash = hash
     this.name = rule.name
     this.#reserved = reserved
@@ -59,6 +64,7 @@ export class Rule {
     this.#names = names?.map(text => new NamePattern(text, 'tokens.names'))
     this.#kinds = kinds ?? kindsOf(rule)
     this.#hosts = hosts.map(text => new NamePattern(text, 'tokens.hosts', true))
+    this.#connect = connect.map(text => new NamePattern(text, 'tokens.connect'))
     this.#ports = {
       tcp: tcpPorts === undefined ? undefined : new PortRanges(tcpPorts, 'tokens.tcpPorts'),
       udp: udpPorts === undefined ? undefined : new PortRanges(udpPorts, 'tokens.udpPorts'),
@@ -72,12 +78,12 @@ export class Rule {
     this.requiresGuard = rule.requireGuard ?? false
   }
 
-  /** When the token ends, in milliseconds since 1970; `undefined`: not by itself. */
+  /** The time when the token ends, in milliseconds since 1970. `undefined` if it does not end by itself. */
   get endsAtMs(): number | undefined {
     return this.#identity?.endsAtMs
   }
 
-  /** Why it opens nothing any more, when it does not. */
+  /** The code for a token that is no longer valid. */
   get endCode(): 'TOKEN_EXPIRED' | 'TOKEN_REFUSED' {
     return (this.endsAtMs ?? Number.POSITIVE_INFINITY) <= Date.now() ? 'TOKEN_EXPIRED' : 'TOKEN_REFUSED'
   }
@@ -86,15 +92,15 @@ export class Rule {
     return this.#hash !== undefined && timingSafeEqual(this.#hash, hash)
   }
 
-  /** What the token that opened this opens in another policy; `undefined`: nothing. */
+  /** Returns the rule of the same token in another policy. `undefined` if there is none. */
   in(policy: Policy): Rule | undefined {
     return this.#identity === undefined
       ? policy.ruleOfHash(this.#hash)
       : policy.ruleOfIdentity(this.#identity)
   }
 
-  /** Why a tunnel of this kind and name is not for this token; `undefined`: it is. */
-  refusal(kind: TunnelKind, name: string | undefined): ErrorCode | undefined {
+  /** Returns why a tunnel of this kind and name is not for this token. `undefined` if it is. */
+  refusal(kind: GrantedKind, name: string | undefined): ErrorCode | undefined {
     if (this.#kinds !== undefined && !this.#kinds.includes(kind)) return 'NOT_ALLOWED'
     if (name === undefined) return undefined
     const owner = this.#reserved.get(name)
@@ -112,6 +118,11 @@ export class Rule {
     return this.#hosts.some(one => one.fits(host))
   }
 
+  /** Whether it connects to the private service of this name. */
+  allowsConnect(name: string): boolean {
+    return this.#connect.some(one => one.fits(name))
+  }
+
   allowsPort(kind: 'tcp' | 'udp', port: number): boolean {
     return this.#ports[kind]?.includes(port) ?? true
   }
@@ -124,35 +135,37 @@ export class Rule {
 
 /**
  * The kinds of a rule that names none. A list of names is meant as everything that the token opens, and a port has no
- * name: it opens ports only where the rule lists them, too.
+ * name: it opens ports only where the rule lists them, too. A rule with `connect` and without names is for
+ * private services alone.
  */
 function kindsOf({
   names,
+  connect,
   tcpPorts,
   udpPorts,
-}: Omit<TokenRule, 'token' | 'tokenHash'>): TunnelKind[] | undefined {
-  if (names === undefined) return undefined
-  const kinds: TunnelKind[] = ['http', 'tls']
+}: Omit<TokenRule, 'token' | 'tokenHash'>): GrantedKind[] | undefined {
+  if (names === undefined && connect === undefined) return undefined
+  const kinds: GrantedKind[] = names === undefined ? [] : ['http', 'tls', 'private']
   if (tcpPorts !== undefined) kinds.push('tcp')
   if (udpPorts !== undefined) kinds.push('udp')
   return kinds
 }
 
-/** What every client may have on a server without tokens. Hosts of customers are for those that the operator knows. */
+/** The rights of every client on a server without tokens. Hosts of customers are for those that the operator knows. */
 export const ANYTHING: Rule = new Rule({}, undefined)
 
 /** The same with any host. */
 export const ANYTHING_WITH_HOSTS: Rule = new Rule({ hosts: ['*'] }, undefined)
 
-/** Which tokens open nothing although a rule names them. */
+/** The tokens that are revoked although a rule names them. */
 export interface RevokedTokens {
-  /** `hash`: SHA-256 of the token, hexadecimal. */
+  /** Whether a token is revoked. `hash`: its SHA-256, in hexadecimal. */
   isRevoked(hash: string): boolean
 }
 
 /** The tokens of a server. */
 export class Policy {
-  /** Those that other servers have taken back; `undefined`: there are no others. */
+  /** The tokens that other servers have revoked. `undefined` if there are no others. */
   revocations: RevokedTokens | undefined
   readonly #rules: readonly Rule[]
   readonly #reserved: Reserved
@@ -169,7 +182,8 @@ export class Policy {
     const reserved = new Map<string, string>()
     this.#rules = tokens.map(one => {
       // A text alone is trusted with everything; a rule says which hosts.
-      const rule: TokenRule = typeof one === 'string' ? { token: one, hosts: ['*'] } : one
+      const rule: TokenRule =
+        typeof one === 'string' ? { token: one, hosts: ['*'], connect: ['*'], kinds: KINDS } : one
       const hash = hashOf(rule)
       checkRule(rule)
       const id = hash.toString('base64')
@@ -182,12 +196,12 @@ export class Policy {
     this.#reserved = reserved
   }
 
-  /** There are no tokens: every client may have everything. */
+  /** Whether there are no tokens: every client may have everything. */
   get isOpen(): boolean {
     return this.#rules.length === 0 && this.#reader === undefined
   }
 
-  /** Some token opens hosts outside of the server's domains. */
+  /** Whether some token opens hosts outside of the server's domains. */
   get opensHosts(): boolean {
     const ofIssuers = this.#reader?.scopes.some(({ hosts = [] }) => hosts.length > 0)
     return ofIssuers === true || this.#rules.some(rule => rule.opensHosts)
@@ -204,7 +218,7 @@ export class Policy {
     }
   }
 
-  /** What a token of an issuer opens; `undefined`: nothing, or not any more. */
+  /** Returns the rule for a token of an issuer. `undefined` if it has no rights, or no longer. */
   ruleOfIdentity(identity: TokenIdentity): Rule | undefined {
     if (this.isOpen) return new Rule({}, undefined, false, NONE_RESERVED, identity)
     if (identity.endsAtMs <= Date.now()) return undefined
@@ -214,7 +228,7 @@ export class Policy {
     return new Rule({ ...scope, name }, sha256(id), true, this.#reserved, identity)
   }
 
-  /** What this token opens; `undefined`: nothing, the server does not know it. */
+  /** Returns the rule for this token. `undefined` if the server does not know it. */
   ruleOf(token: string | undefined): Rule | undefined {
     return this.ruleOfHash(token === undefined ? undefined : sha256(token))
   }
@@ -251,7 +265,7 @@ function reserve(reserved: Map<string, string>, { names = [] }: TokenRule, id: s
   }
 }
 
-function checkRule({ token, names, kinds, hosts, rate, bandwidth, ...rule }: TokenRule): void {
+function checkRule({ token, names, kinds, hosts, connect, rate, bandwidth, ...rule }: TokenRule): void {
   // A token that cannot stand in a header would refuse everybody; more than 255 characters no client sends.
   if (token !== undefined && !/^[\x21-\x7e]{1,255}$/.test(token))
     throw new TunnelError(
@@ -266,6 +280,8 @@ function checkRule({ token, names, kinds, hosts, rate, bandwidth, ...rule }: Tok
     )
   if (hosts?.length === 0)
     throw new TunnelError('OPTION_INVALID', 'tokens.hosts is not empty: leave it out for none.')
+  if (connect?.length === 0)
+    throw new TunnelError('OPTION_INVALID', 'tokens.connect is not empty: leave it out for none.')
   if (rate !== undefined && !isAllowance(rate))
     throw new TunnelError(
       'OPTION_INVALID',
@@ -277,8 +293,11 @@ function checkRule({ token, names, kinds, hosts, rate, bandwidth, ...rule }: Tok
       `tokens.bandwidth must be at least 1,024 bytes a second, not ${bandwidth}.`,
     )
   for (const kind of kinds ?? [])
-    if (!KINDS.has(kind))
-      throw new TunnelError('OPTION_INVALID', `tokens.kinds: "${kind}" is none of http, tcp, udp and tls.`)
+    if (!KINDS.includes(kind))
+      throw new TunnelError(
+        'OPTION_INVALID',
+        `tokens.kinds: "${kind}" is none of http, tcp, udp, tls and private.`,
+      )
   for (const option of ['maxTunnels', 'maxPorts', 'maxClients', 'maxHosts'] as const) {
     const most = rule[option]
     // A token without tunnels or connections would open nothing; one without ports is one without those kinds.
@@ -287,7 +306,7 @@ function checkRule({ token, names, kinds, hosts, rate, bandwidth, ...rule }: Tok
   }
 }
 
-/** Below, a single packet would take more than a second. */
+/** Whether a bandwidth is large enough: below this, a single packet would take more than a second. */
 export const isBandwidth = (bytesPerSecond: number): boolean =>
   Number.isSafeInteger(bytesPerSecond) && bytesPerSecond >= 1_024
 

@@ -1,13 +1,14 @@
 // Turns a server's options into what it works with. Everything is checked here, once.
 
 import { type Branding, checkBranding } from '../../branding.ts'
-import type { Certificates, ChallengeAnswers } from '../../certificates.ts'
+import type { Certificates, ChallengeResponses } from '../../certificates.ts'
 import { TunnelError } from '../../errors.ts'
 import { domainHint, isLoopback, isValidPort, isValidSubdomain, noPort } from '../../names.ts'
 import { Networks } from '../../networks.ts'
 import { checkNames, whole } from '../../option-names.ts'
 import type { Guard, GuardMaker, Middleware, Observer } from '../../plugin.ts'
 import type { ServerTls } from '../../sockets/bun.ts'
+import { isRoutePath } from '../../wire/control.ts'
 import type { AddressBounds } from './address-book.ts'
 import { type Bounds, boundsOf, type FixedBounds } from './bounds.ts'
 import { SERVER_HINTS, SERVER_NAMES, TOKEN_NAMES } from './option-names.ts'
@@ -30,39 +31,41 @@ export interface ServerSettings {
   readonly inherited: readonly number[]
   /** Address to listen on. */
   readonly hostname: string
-  /** At least one; URLs name the first. */
+  /** The domains, at least one; URLs name the first. */
   readonly domains: readonly string[]
   /** The same, those under another one first. */
   readonly domainsByLength: readonly string[]
   readonly branding: Branding | undefined
-  /** One certificate for all names. */
+  /** The certificate for all names. */
   readonly tls: ServerTls | undefined
   /** Certificates by name. */
   readonly certificates: Certificates | undefined
-  readonly challenges: ChallengeAnswers | undefined
-  /** PEM of the authorities that sign the certificates of clients; `undefined`: clients need none. */
+  readonly challenges: ChallengeResponses | undefined
+  /** The PEM text of the authorities that sign the certificates of clients. `undefined` if clients need none. */
   readonly clientCa: string | undefined
-  /** `port` speaks TLS. */
+  /** Whether `port` speaks TLS. */
   readonly isTls: boolean
   readonly tlsTerms: Pick<ServerTls, 'minVersion' | 'ciphers'>
   /** Visitors may speak HTTP/2. */
   readonly http2: boolean
-  /** Visitors may speak HTTP/3 on the UDP port beside `port`. */
+  /** Visitors may speak HTTP/3 on the UDP port next to `port`. */
   readonly http3: boolean
-  /** For redirects and challenges; `undefined`: none. */
+  /** The port for redirects and challenges. `undefined` for none. */
   readonly httpPort: number | undefined
-  /** A header line for answers over TLS, with its CRLF. */
+  /** A header line for responses over TLS, with its CRLF. */
   readonly hstsLine: Uint8Array | undefined
   readonly publicUrl: URL | undefined
+  /** The path has no slash at its end; `''` if there is none. */
+  readonly basePath: string
   readonly policy: Policy
   readonly ports: { readonly tcp: PortRanges; readonly udp: PortRanges }
-  /** For TLS tunnels; `undefined`: none. */
+  /** The port for TLS tunnels. `undefined` for none. */
   readonly tlsPort: number | undefined
   readonly hasTlsPort: boolean
-  /** TLS tunnels and the server itself are on one port. */
+  /** Whether TLS tunnels and the server itself are on one port. */
   readonly sharesTlsPort: boolean
   readonly reservedNames: ReadonlySet<string>
-  /** Whose forwarding headers are believed; `undefined`: none. */
+  /** The proxies whose forwarding headers are trusted. `undefined` for none. */
   readonly trusted: Networks | undefined
   /** Connections of trusted addresses begin with a PROXY header. */
   readonly acceptsProxyProtocol: boolean
@@ -79,12 +82,12 @@ export interface ServerSettings {
   readonly isTraced: boolean
   readonly hasServerTiming: boolean
   readonly limits: Bounds
-  /** Fixed bounds that tests have made small. */
+  /** The fixed bounds that tests have made small. */
   readonly fixed: Partial<FixedBounds>
   readonly addressBounds: AddressBounds
-  /** Nothing was said about `maxAddressVisitors`: a server with few places gives one address fewer. */
+  /** Whether `maxAddressVisitors` was not set: a server with few places gives one address fewer. */
   readonly isAddressShareDefault: boolean
-  /** For requests that wait for their clients after the start. */
+  /** The bounds for requests that wait for their clients after the start. */
   readonly startupBounds: AddressBounds
 }
 
@@ -92,7 +95,7 @@ const DEFAULT_PORTS = '20000-29999'
 
 const invalid = (text: string): TunnelError => new TunnelError('OPTION_INVALID', text)
 
-/** Throws `OPTION_INVALID` or `PORT_INVALID` for what cannot be used. `fixed`: for tests. */
+/** Throws `OPTION_INVALID` for what cannot be used. `fixed`: for tests. */
 export function serverSettings(
   options: TunnelServerOptions,
   fixed: Partial<FixedBounds> = {},
@@ -125,6 +128,7 @@ export function serverSettings(
     httpPort,
     hstsLine: hstsLine(options.hsts ?? 0),
     publicUrl: checkPublicUrl(options.publicUrl),
+    basePath: checkBasePath(options.basePath ?? ''),
     policy: new Policy(options.tokens ?? [], options.tokenReader),
     ports: {
       tcp: new PortRanges(options.tcpPorts ?? DEFAULT_PORTS, 'tcpPorts'),
@@ -218,7 +222,9 @@ function checkAllPlugins({
   return { guards, observers, middlewares }
 }
 
-/** By default the loopback has none: a proxy, a load test or the app itself may be behind it. */
+/**
+ * Returns the bounds of addresses. By default the loopback has none: a proxy, a load test or the app itself may be behind it.
+ */
 function addressBounds(limits: ServerLimits, wished: TunnelServerOptions['limits']): AddressBounds {
   const { maxAddressVisitors, maxAddressRate } = limits
   return {
@@ -241,7 +247,7 @@ function trustedList(ranges: readonly string[]): Networks | undefined {
   return list
 }
 
-/** RFC 6797 section 6.1: delta-seconds, of which browsers take any. */
+/** The largest max-age. RFC 6797 section 6.1 has delta-seconds, of which browsers accept any. */
 const MAX_HSTS_SECONDS = 10_000_000_000
 
 function hstsLine(seconds: number): Uint8Array | undefined {
@@ -259,7 +265,7 @@ function checkDomains(domains: readonly string[]): readonly string[] {
   })
 }
 
-/** What a timer can wait; more would fire at once. */
+/** The longest time of a timer; a longer one would fire at once. */
 export const MAX_TIMER_MS = 2_147_483_647
 function checkLimits(wished: Partial<ServerLimits>): ServerLimits {
   checkNames(wished, DEFAULT_LIMITS, 'limits')
@@ -277,6 +283,13 @@ function checkLimits(wished: Partial<ServerLimits>): ServerLimits {
     throw invalid('limits.deadAfterMs must be more than limits.pingIntervalMs.')
   }
   return limits
+}
+
+function checkBasePath(given: string): string {
+  const path = given.replace(/\/+$/, '')
+  if (path === '' || (isRoutePath(path) && URL.parse(path, 'http://localhost')?.pathname === path))
+    return path
+  throw invalid(`basePath "${given}" is not a path such as /tunnel.`)
 }
 
 function checkPublicUrl(publicUrl: string | undefined): URL | undefined {

@@ -1,41 +1,41 @@
-// What an operator may say of tunnels under pressure: `pressure.ts` acts by it.
+// The operator's rules for tunnels under load; `pressure.ts` applies them.
 
 import { TunnelError } from '../../errors.ts'
 
 import type { ForTunnels } from '../../plugin.ts'
 
-/** For the tunnels that it names; of several, the first counts. */
+/** A rule for the tunnels that it names; of several rules, the first counts. */
 export interface TunnelRule extends ForTunnels {
   /** Refuses visitors with 503 `CIRCUIT_OPEN` for a while when the app fails. Default none. `{}`: with the defaults. */
   readonly breaker?: BreakerRule
   /**
-   * Requests under way at once; a WebSocket counts until it is one. Default none. Above: they wait. Tunnels with it have no lanes.
+   * Requests in progress at once; a WebSocket counts until it is one. Default none. If exceeded: they wait. Tunnels with it have no lanes.
    */
   readonly maxInFlight?: number
   /**
-   * Requests that wait like that, at most 10,000. Default 100. The address with the fewest under way is next. Above: the address with the
+   * Requests that wait like that, at most 10,000. Default 100. The address with the fewest in progress is next. If exceeded: the address with the
    * most that wait gives one up for one that has fewer; without one, 503 `TUNNEL_BUSY` at once. `0`: none waits.
    */
   readonly maxQueued?: number
   /**
-   * How long one waits. Milliseconds. Default 10,000. Above: the address with the most under way gives one up for one that has fewer; without
-   * one, 503 `TUNNEL_BUSY`.
+   * The time that a request waits in the queue. Milliseconds. Default 10,000. If exceeded: the address with the most in progress gives
+   * one up for one that has fewer; without one, 503 `TUNNEL_BUSY`.
    */
   readonly queueTimeoutMs?: number
   /**
-   * Length of a request body in bytes, whether the visitor announces it or not. Default that of the server. Above: 413
-   * `BODY_TOO_LARGE`; where the answer has begun, the connection is cut.
+   * The maximum length of a request body in bytes, whether the visitor announces it or not. Default that of the server. Above:
+   * 413 `BODY_TOO_LARGE`; where the response has begun, the connection is cut.
    */
   readonly maxContentLength?: number
   /**
-   * From when a request goes to its client to the head of the answer, uploads included. Milliseconds. Default: `originTimeoutMs` of the
-   * server alone, which holds as well. Above: 504 `ORIGIN_TIMEOUT`. Counted in quarters of a second.
+   * The time from when a request goes to its client to the head of the response, uploads included. Milliseconds. Default:
+   * `originTimeoutMs` of the server alone, which holds as well. If exceeded: 504 `ORIGIN_TIMEOUT`. Counted in quarters of a second.
    */
   readonly responseTimeoutMs?: number
-  /** Length of a request head in bytes. Default that of the server. Above: 431 `HEAD_TOO_LARGE`. */
+  /** The maximum length of a request head in bytes. Default that of the server. If exceeded: 431 `HEAD_TOO_LARGE`. */
   readonly maxHeadBytes?: number
   /**
-   * Bytes a second, each way, of all visitors of a tunnel together. Default no bound. Above: bytes wait, and nothing is cut. Tunnels with
+   * Bytes a second, each way, of all visitors of a tunnel together. Default no bound. If exceeded: bytes wait, and nothing is cut. Tunnels with
    * it have no lanes, and no other thread moves their bytes. Not for UDP. Least 1,024.
    */
   readonly bandwidth?: number
@@ -43,15 +43,21 @@ export interface TunnelRule extends ForTunnels {
   readonly addressBandwidth?: number
 }
 
-/** When a circuit breaker opens, and for how long. */
+/** The conditions under which a circuit breaker opens, and for how long. */
 export interface BreakerRule {
-  /** Failed requests of a window, in percent, from which it opens: a status of 500 or above, or an app that cannot be had. Default 50. */
+  /**
+   * The percentage of failed requests in a window from which it opens: a status of 500 or above, or an app that cannot be
+   * reached. Default 50.
+   */
   readonly errorPercent?: number
   /** Requests of a window below which it does not open. Default 20. */
   readonly minRequests?: number
-  /** How long a window is. Milliseconds. Default 10,000. */
+  /** The length of a window. Milliseconds. Default 10,000. */
   readonly windowMs?: number
-  /** How long it is open before one visitor tries. Milliseconds. Default 5,000; twice as long after each try that failed, up to a minute. */
+  /**
+   * The time for which it is open before one visitor tries. Milliseconds. Default 5,000; twice as long after each try that
+   * failed, up to a minute.
+   */
   readonly openMs?: number
 }
 

@@ -1,7 +1,5 @@
 // Custom domains: whole host names that tunnels answer besides their own names, and whose they are.
 
-import type { NamedTunnel } from './route.ts'
-
 /** What has host names: a tunnel. */
 interface Owner {
   readonly name: string
@@ -9,18 +7,18 @@ interface Owner {
 
 interface Entry<Whose> {
   readonly owner: Whose
-  readonly destination: { readonly kind: 'tunnel' } & NamedTunnel
+  readonly destination: { readonly kind: 'tunnel'; readonly name: string; readonly isBelow: false }
   /** Members of the tunnel that asked for it. */
   count: number
 }
 
-/** Looked up with each request for a host outside of the server's domains. */
+/** The host names outside of the server's domains, looked up with each request for one. */
 export class HostNames<Whose extends Owner> {
-  /** A host is no tunnel's any more. */
+  /** A host is not a tunnel's any more. */
   freed: ((host: string) => void) | undefined
   readonly #byHost = new Map<string, Entry<Whose>>()
 
-  /** Where its requests go; `undefined`: it is no tunnel's. */
+  /** Returns the destination of a host. `undefined` if no tunnel has it. */
   destinationOf(host: string): Entry<Whose>['destination'] | undefined {
     return this.#byHost.get(host)?.destination
   }

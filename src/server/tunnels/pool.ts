@@ -3,8 +3,8 @@
 import { latin1 } from '../../http/characters.ts'
 import { findCookie } from '../../http/cookie.ts'
 import type { RequestHead } from '../../http/head.ts'
-import type { Affinity, PoolAnswer } from '../../wire/control.ts'
-import type { ConnectionLogins } from '../upstreams/connection-logins.ts'
+import type { Affinity, PoolResponse } from '../../wire/control.ts'
+import type { ConnectionLogins } from '../limits/connection-logins.ts'
 import type { Member } from './member.ts'
 
 /** Clients behind one name, those that are reconnecting included. */
@@ -12,28 +12,28 @@ export const MAX_MEMBERS = 64
 /** Says which member a visitor had before. */
 export const MEMBER_COOKIE = 'lt_member'
 
-/** A member that takes a visitor; a code when all are unwell; `undefined` when none is there. */
+/** A member that takes a visitor; a code when all are unhealthy; `undefined` when none is there. */
 export type Choice = Member | 'ORIGIN_UNHEALTHY' | undefined
 
-/** Who asks. */
+/** The visitor for whom a member is chosen. */
 export interface Asking {
   /** Address of the visitor, without port. */
   readonly address: string
-  /** `undefined` for a raw visitor, which has no cookies. */
+  /** The head. `undefined` for a raw visitor, which has no cookies. */
   readonly head?: RequestHead
   readonly logins?: ConnectionLogins | undefined
 }
 
 export class Pool {
   readonly affinity: Affinity
-  /** With `all`: whose answer the visitor gets. */
-  readonly answer: PoolAnswer
-  /** Where the search for the least busy one begins: among equals each gets its turn. */
+  /** The response that the visitor gets, with `all`. */
+  readonly response: PoolResponse
+  /** The place where the search for the least busy one begins: among equals each gets its turn. */
   #turn = 0
 
-  constructor(affinity: Affinity, answer: PoolAnswer = 'first') {
+  constructor(affinity: Affinity, response: PoolResponse = 'first') {
     this.affinity = affinity
-    this.answer = answer
+    this.response = response
   }
 
   /** Picks one that is there, healthy and not `tried` yet. */
@@ -52,7 +52,7 @@ export class Pool {
   /** The one that the visitor had before, if it can show that. */
   #ofCookie(able: readonly Member[], head: RequestHead | undefined): Member | undefined {
     if (this.affinity !== 'cookie' || head === undefined) return undefined
-    // Another app under the same domain can set a cookie of this name, too: the first that is one of ours counts.
+    // Another app under the same domain can set a cookie of this name as well: the first that is one of ours counts.
     return findCookie(head, MEMBER_COOKIE, (bytes, start, end) => {
       const tag = latin1(bytes, start, end)
       return able.find(member => member.tag === tag)
@@ -86,7 +86,7 @@ export function memberCookie(member: Member, isSecure: boolean): Uint8Array {
 }
 
 /**
- * Rendezvous hashing: each member draws a lot for the address, and the highest has it. One that comes or goes moves only
+ * Rendezvous hashing: each member draws a lot for the address, and the highest has it. A member that joins or leaves moves only
  * its own share. Visitors do not know the tags, so they cannot choose an address for a member.
  */
 function nearest(able: readonly Member[], address: string): Member | undefined {
@@ -101,7 +101,7 @@ function nearest(able: readonly Member[], address: string): Member | undefined {
   return best
 }
 
-/** FNV-1a, its bits mixed once more at the end as MurmurHash3 does: alone it spreads short texts badly. */
+/** Returns FNV-1a, its bits mixed once more at the end as MurmurHash3 does: alone it spreads short texts badly. */
 export function hash(text: string): number {
   let value = 0x811c9dc5
   for (let at = 0; at < text.length; at++) value = Math.imul(value ^ text.charCodeAt(at), 0x01000193)

@@ -1,9 +1,10 @@
-// All tunnels of a server by name, a port being one, too: who may have which, and what is free.
+// All tunnels of a server by name, a port being one too: which host is whose, who may have which, and what is free.
 
 import { isPortName } from '../../directory.ts'
 import type { ErrorCode } from '../../errors.ts'
 import { isReservedName, isValidSubdomain } from '../../names.ts'
 import type { Affinity } from '../../wire/control.ts'
+import type { GrantedKind } from '../../wire/tunnel-kind.ts'
 import type { Guarding } from '../contracts/guarding.ts'
 import type { Laning } from '../contracts/laning.ts'
 import type { Deadlines } from '../limits/deadlines.ts'
@@ -17,13 +18,14 @@ import { type Claimant, Tunnel, type TunnelBook } from './tunnel.ts'
 
 export class Tunnels implements TunnelBook {
   readonly deadlines: Deadlines
-  /** Those of the part that has them. */
+  /** The guards of the part that has them. */
   guards: Guarding = new NoGuards()
   lanes: Laning = NO_LANES
   /** Which ports have no tunnel. */
   readonly ports: Readonly<Record<'tcp' | 'udp', FreePorts>> = { tcp: new FreePorts(), udp: new FreePorts() }
   /** Hosts of customers. */
   readonly hostNames: HostNames<Tunnel> = new HostNames()
+  isDraining = false
   /** A name or port has no tunnel any more. */
   freed: ((name: string) => void) | undefined
   readonly #byName = new Map<string, Tunnel>()
@@ -73,8 +75,8 @@ export class Tunnels implements TunnelBook {
    * Takes a name for a client. A name with a connected client, or within its lease, only goes to a client that proves to
    * be the same one, which takes it over at once, whether its old carrier looks dead or not; or to one more of a pool.
    */
-  claim(kind: 'http' | 'tls', name: string, claimant: Claimant): Member | ErrorCode {
-    const refusal = refusalOfName(name)
+  claim(kind: 'http' | 'tls' | 'private', name: string, claimant: Claimant): Member | ErrorCode {
+    const refusal = refusalOfName(name, kind)
     if (refusal !== undefined) return refusal
     const existing = this.#byName.get(name)
     const { hostNames = [] } = claimant
@@ -133,6 +135,7 @@ export class Tunnels implements TunnelBook {
 
   /** Ports take no new visitors, and nothing waits any longer: no client can come back. */
   drain(code: ErrorCode): void {
+    this.isDraining = true
     for (const tunnel of [...this.#byName.values()]) {
       tunnel.front?.drain()
       tunnel.release(code)
@@ -150,12 +153,12 @@ function admit(tunnel: Tunnel, { resume, pool, holder, guard }: Claimant): Membe
   if ((tunnel.pool === undefined) !== (pool === undefined)) return undefined
   const own = tunnel.memberHeldBy(resume)
   if (own === undefined && pool === undefined) return undefined
-  // One that expects every webhook must not get some of them, nor the others all of a sudden.
+  // A pool either copies requests to all clients or shares them out: a mix would give a client only some of its webhooks.
   const isCopied = (affinity: Affinity | undefined) => affinity === 'all'
   if (isCopied(tunnel.pool?.affinity) !== isCopied(pool)) return 'POOL_DIFFERS'
   // Each client of a pool must be able to count on its guard.
   const isAlone = tunnel.members.every(member => member === own)
-  if (!isAlone && tunnel.guard?.definition !== guard?.definition) return 'GUARD_DIFFERS'
+  if (!isAlone && tunnel.guard?.definition !== guard?.definition) return 'POOL_DIFFERS'
   if (own === undefined) return tunnel.join(holder)
   // With another token than before, it counts as a tunnel of that one.
   if (own.holder !== holder && !tunnel.isRoomOf(holder)) return 'CLIENT_LIMIT'
@@ -165,7 +168,49 @@ function admit(tunnel: Tunnel, { resume, pool, holder, guard }: Claimant): Membe
 }
 
 /** Why no client of any server may have this name. */
-export function refusalOfName(name: string): ErrorCode | undefined {
+export function refusalOfName(name: string, kind?: GrantedKind): ErrorCode | undefined {
+  if (kind === 'private') return isValidSubdomain(labelOf(name)) ? undefined : 'NAME_INVALID'
   if (!isValidSubdomain(name)) return 'NAME_INVALID'
   return isReservedName(name) || isPortName(name) ? 'NAME_RESERVED' : undefined
+}
+
+/** What a host means to this server. */
+export type Destination =
+  | ({ readonly kind: 'tunnel' } & NamedTunnel)
+  | { readonly kind: 'control' }
+  | { readonly kind: 'unknown' }
+
+export interface NamedTunnel {
+  readonly name: string
+  /** There are more labels in front of the name: only a wildcard tunnel has those. */
+  readonly isBelow: boolean
+}
+
+const CONTROL: Destination = { kind: 'control' }
+const UNKNOWN: Destination = { kind: 'unknown' }
+
+/** `host` is lower-case and without port, as the head parser leaves it; `domains` are the longest first. */
+export function destinationOf(host: string, domains: readonly string[]): Destination {
+  for (const domain of domains) {
+    if (host === domain) return CONTROL
+    if (!host.endsWith(domain) || host[host.length - domain.length - 1] !== '.') continue
+    const end = host.length - domain.length - 1
+    const start = host.lastIndexOf('.', end - 1) + 1
+    const name = host.slice(start, end)
+    const isBelow = start > 0
+    // Labels of the server's own: they belong to the control host.
+    if (name === 'api' || name === 'www') return isBelow ? UNKNOWN : CONTROL
+    return { kind: 'tunnel', name, isBelow }
+  }
+  // Plain addresses: a server that has no name yet, health checks, clients on the same machine.
+  return host === 'localhost' || isAddress(host) ? CONTROL : UNKNOWN
+}
+
+function isAddress(host: string): boolean {
+  return host.startsWith('[') || /^\d{1,3}(?:\.\d{1,3}){3}$/.test(host)
+}
+
+/** Returns the name of a private service without `tcp:` or `udp:`, which no host and no port has. `''` for any other name. */
+export function labelOf(name: string): string {
+  return /^(?:tcp|udp):(.*)$/.exec(name)?.[1] ?? ''
 }

@@ -1,4 +1,4 @@
-// One stream of the pool between its exchanges: idle, reserved for one visitor, or on its way out.
+// One stream of the pool between its exchanges: idle, reserved for one visitor, or being sent.
 
 import type { LaneEnd, LaneTerms } from '../../accelerator.ts'
 import type { ErrorCode } from '../../errors.ts'
@@ -6,13 +6,12 @@ import type { RequestHead } from '../../http/head.ts'
 import type { ByteStream, StreamHandler } from '../../session/byte-stream.ts'
 import type { Socket, Splice, SpliceDone } from '../../socket.ts'
 import type { LaneEvents, Reserved } from '../contracts/lane.ts'
-import type { StreamsContext } from '../contracts/streams-context.ts'
 import { DEAD_EXCHANGE, type Exchange, type Rewrite, type Visit } from '../contracts/upstream.ts'
+import type { ConnectionLogins, Kept } from '../limits/connection-logins.ts'
 import type { Deadline } from '../limits/deadlines.ts'
 import type { Taker, Takers } from '../limits/takers.ts'
-import type { ConnectionLogins, Kept } from './connection-logins.ts'
 import { StreamExchange } from './stream-exchange.ts'
-import type { StreamsUpstream } from './streams.ts'
+import type { StreamsContext, StreamsUpstream } from './streams.ts'
 
 /** How long a lane may be idle before it is handed back. */
 const LANE_IDLE_MS = 1_000
@@ -30,7 +29,7 @@ type Phase =
 
 export class PooledStream implements StreamHandler, Reserved, Deadline, Taker, Kept {
   dueTick = 0
-  /** An exchange was complete on it before: the origin may have closed it meanwhile. */
+  /** An exchange was complete on it before: the origin may have closed it in the meantime. */
   isReused = false
   /** Who has it, or had it last. */
   visitor: string
@@ -67,7 +66,7 @@ export class PooledStream implements StreamHandler, Reserved, Deadline, Taker, K
     this.isApart = isApart
     const way = isApart ? session : (apps ?? session)
     this.#stream = isStopped ? undefined : idle.open(way, tunnel, this, this.visitor, this.#takers)
-    if (this.#stream !== undefined) this.#context.deadlines.watch(this)
+    if (this.#stream !== undefined) this.#context.server.deadlines.watch(this)
     return this.#stream
   }
 
@@ -122,7 +121,7 @@ export class PooledStream implements StreamHandler, Reserved, Deadline, Taker, K
     this.#close()
   }
 
-  /** Idle for too long, or the origin took too long: for the head of its answer, or to end after us. */
+  /** Idle for too long, or the origin took too long: for the head of its response, or to end after us. */
   expired(): void {
     switch (this.#phase) {
       case 'idle':
@@ -152,7 +151,7 @@ export class PooledStream implements StreamHandler, Reserved, Deadline, Taker, K
 
   /** Calls `originTimedOut` after `ms`; 0: never. Replaces what was set before. */
   expectAnswer(ms: number): void {
-    this.#context.deadlines.arm(this, ms)
+    this.#context.server.deadlines.arm(this, ms)
   }
 
   /** It is this visitor's connection's alone from now on; `undefined`: it serves no more exchange. */
@@ -176,7 +175,7 @@ export class PooledStream implements StreamHandler, Reserved, Deadline, Taker, K
     this.#phase = 'idle'
     this.isReused = true
     // The visitor's connection has a time of its own.
-    this.#context.deadlines.arm(this, this.isPrivate ? 0 : this.#context.limits.streamIdleMs)
+    this.#context.server.deadlines.arm(this, this.isPrivate ? 0 : this.#context.server.limits.streamIdleMs)
     this.#returnToPool()
   }
 
@@ -187,7 +186,7 @@ export class PooledStream implements StreamHandler, Reserved, Deadline, Taker, K
     this.#phase = 'retiring'
     stream.end()
     if (stream.isClosed) this.#close()
-    else this.#context.deadlines.arm(this, RETIRE_MS)
+    else this.#context.server.deadlines.arm(this, RETIRE_MS)
   }
 
   /** The exchange is over, and the stream is reset. */
@@ -208,7 +207,7 @@ export class PooledStream implements StreamHandler, Reserved, Deadline, Taker, K
     if (this.#phase === 'closed') return
     this.#phase = 'closed'
     this.#stream = undefined
-    this.#context.deadlines.forget(this)
+    this.#context.server.deadlines.forget(this)
     this.#pool.closed(this)
   }
 
@@ -239,10 +238,10 @@ export class PooledStream implements StreamHandler, Reserved, Deadline, Taker, K
 
   lend(visitor: Socket, terms: LaneTerms, events: LaneEvents): void {
     const stream = this.#stream?.lendable
-    const { lanes, deadlines } = this.#context
+    const { lanes, server } = this.#context
     if (stream === undefined || lanes === undefined) return events.ended(undefined)
     this.#phase = 'lent'
-    deadlines.disarm(this)
+    server.deadlines.disarm(this)
     this.#lane = lanes.lend(stream, visitor, terms, events, end => this.#returned(end))
   }
 
@@ -252,13 +251,13 @@ export class PooledStream implements StreamHandler, Reserved, Deadline, Taker, K
     if (end?.isTorn) return this.discard()
     this.#phase = 'idle'
     this.#wasAsked = end?.isAsked === true
-    const { deadlines, limits } = this.#context
+    const { deadlines, limits } = this.#context.server
     // It was idle for a while already.
     if (limits.streamIdleMs > 0) deadlines.arm(this, Math.max(1, limits.streamIdleMs - LANE_IDLE_MS))
   }
 }
 
-/** Whether this request goes by HTTP/1.1 to an app that otherwise gets HTTP/2. */
+/** Whether this request goes over HTTP/1.1 to an app that otherwise gets HTTP/2. */
 export function goesApart(head: RequestHead, { apps }: StreamsContext): boolean {
   return head.upgrade === 'websocket' && apps?.sendsUpgradesApart === true
 }

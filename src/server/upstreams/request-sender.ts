@@ -1,12 +1,82 @@
-// The request of an exchange on a stream: its bytes on their way out, kept for as long as it could be sent once more.
+// What an exchange sends: heads, built in one array and sent on within one call, and the request, kept for as long as it could be
+// sent once more.
 
-import { IDEMPOTENT } from '../../http/request-line.ts'
+import { copyBytes } from '../../bytes.ts'
+import { CR, IDEMPOTENT, LF } from '../../http/characters.ts'
+import {
+  type AnswerStyle,
+  forwardRequestHead,
+  forwardResponseHead,
+  maxForwardedBytes,
+} from '../../http/forward.ts'
+import type { RequestHead, ResponseHead } from '../../http/head.ts'
 import type { ByteStream } from '../../session/byte-stream.ts'
 import type { Socket, Splice, SpliceDone } from '../../socket.ts'
 import type { Clock } from '../contracts/clock.ts'
-import { type Movement, Progress } from '../limits/progress.ts'
+import type { Rewrite, Visit } from '../contracts/upstream.ts'
+import { type Movement, Progress } from '../limits/deadlines.ts'
 import type { Bounds } from '../settings/bounds.ts'
-import { scratch } from './forwarded.ts'
+
+/** What of an answer's body arrived with its head leaves with it in one write, up to this size together. */
+const SCRATCH_BYTES = 262_144
+
+/** Reused: to keep bytes of it, copy them. A longer head replaces it by a longer array. */
+export let scratch: Uint8Array = new Uint8Array(SCRATCH_BYTES)
+
+/** Writes the head of a request as the origin gets it. Returns where it ends. */
+export function writeRequestHead(visit: Visit, rewrite: Rewrite | undefined): number {
+  makeRoomFor(visit.head)
+  return forwardRequestHead(visit.head, visit.hop(rewrite), scratch, 0)
+}
+
+/** Writes the head of a request as it came, with a line in front of the others. Returns where it ends. */
+export function writeHeadWithLine({ head }: Visit, line: Uint8Array): number {
+  const { bytes, start, end, fields } = head
+  const firstLine = fields.count === 0 ? end - 2 : fields.lineStart(0)
+  makeRoomFor(head)
+  copyBytes(bytes, start, firstLine, scratch, 0)
+  scratch.set(line, firstLine - start)
+  copyBytes(bytes, firstLine, end, scratch, firstLine - start + line.length)
+  return end - start + line.length
+}
+
+/** Writes the head of an interim answer as the visitor gets it. Returns where it ends. */
+export function writeInterimHead(answer: ResponseHead, style: AnswerStyle): number {
+  makeRoomFor(answer)
+  return forwardResponseHead(answer, style, scratch, 0)
+}
+
+/** Writes the head of the final answer, with the server's own lines. Returns where it ends. */
+export function writeAnswerHead(answer: ResponseHead, style: AnswerStyle, visit: Visit): number {
+  let end = addLine(writeInterimHead(answer, style), visit.answerLines)
+  const { hstsLine, altSvcLine } = visit
+  if (hstsLine !== undefined && answer.header('strict-transport-security') === undefined)
+    end = addLine(end, hstsLine)
+  if (altSvcLine !== undefined && answer.header('alt-svc') === undefined) end = addLine(end, altSvcLine)
+  return end
+}
+
+/** Puts a piece of the body behind a head that ends at `end`. `false`: it does not fit. */
+export function addBody(end: number, bytes: Uint8Array, from: number, to: number): boolean {
+  if (end + to - from > scratch.length) return false
+  if (to > from) copyBytes(bytes, from, to, scratch, end)
+  return true
+}
+
+/** Adds whole header lines to the head that ends at `end`, in front of its blank line. Returns its new end. */
+function addLine(end: number, lines: Uint8Array | undefined): number {
+  if (lines === undefined) return end
+  // The room that `maxForwardedBytes` leaves is for a request's own lines: an answer has hardly any.
+  scratch.set(lines, end - 2)
+  scratch[end + lines.length - 2] = CR
+  scratch[end + lines.length - 1] = LF
+  return end + lines.length
+}
+
+function makeRoomFor(head: RequestHead | ResponseHead): void {
+  const needed = maxForwardedBytes(head.end - head.start)
+  if (scratch.length < needed) scratch = new Uint8Array(needed)
+}
 
 /** Request body kept for a second try on a fresh stream. nginx keeps as much in memory by default. */
 const MAX_REPLAY_BYTES = 65_536
@@ -21,7 +91,7 @@ export class RequestSender implements Movement {
   readonly #progress: Progress
   readonly #stalled: () => void
   #stream: ByteStream | undefined
-  /** Bytes sent on the stream before this request: the origin had received at most so many of them then. */
+  /** Bytes sent on the stream before this request: the origin had received at most this many of them then. */
   #sentBefore = 0
   /** The origin has all of the request already. */
   #wasSent = false
@@ -40,7 +110,7 @@ export class RequestSender implements Movement {
   }
 
   /**
-   * Sends the head that `forwarded.ts` has built, up to `headEnd`. `mayRepeat`: the body is kept for a second try. `sentBytes`: so
+   * Sends the head that `writeRequestHead` has built, up to `headEnd`. `mayRepeat`: the body is kept for a second try. `sentBytes`: so
    * many are with the origin already, head and body. `false`: the visitor has to wait.
    */
   begin(stream: ByteStream, headEnd: number, mayRepeat: boolean, sentBytes: number): boolean {
@@ -96,7 +166,7 @@ export class RequestSender implements Movement {
     if (this.#upload === undefined) this.#progress.stop()
   }
 
-  /** An answer has begun: the request is not sent again. */
+  /** A response has begun: the request is not sent again. */
   forgetReplay(): void {
     this.#replay = undefined
   }
@@ -127,7 +197,7 @@ export class RequestSender implements Movement {
     return stream === undefined ? 0 : stream.sentBytes - stream.waitingBytes
   }
 
-  /** What a splice has not taken yet the visitor has not sent: then it is not the origin that is slow. */
+  /** The visitor has not sent bytes that a splice has not moved yet: then it is not the origin that is slow. */
   get isWaiting(): boolean {
     return this.#upload === undefined || this.#upload.takenBytes > this.#upload.movedBytes
   }

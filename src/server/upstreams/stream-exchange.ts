@@ -1,20 +1,27 @@
-// One request with its answer on a pooled stream: request bytes out, the answer framed strictly on its way back.
+// One request with its response on a pooled stream: request bytes out, the response framed strictly about to return.
 
 import { ERRORS, type ErrorCode } from '../../errors.ts'
 import { Allowance } from '../../http/allowance.ts'
-import { BodyFramer, type Payload } from '../../http/body.ts'
+import { BodyFramer } from '../../http/body.ts'
 import type { AnswerStyle } from '../../http/forward.ts'
-import { parseResponseHead, ResponseHead } from '../../http/head.ts'
+import type { ResponseHead } from '../../http/head.ts'
+import { ResponseReader } from '../../http/message-reader.ts'
 import type { ByteStream } from '../../session/byte-stream.ts'
 import type { Socket, Splice, SpliceDone } from '../../socket.ts'
-import type { StreamsContext } from '../contracts/streams-context.ts'
 import type { Ease, Exchange, Visit } from '../contracts/upstream.ts'
 import { TICKS_PER_SECOND } from '../limits/deadlines.ts'
 import { AnswerQueue } from './answer-queue.ts'
-import { addBody, scratch, writeAnswerHead, writeInterimHead, writeRequestHead } from './forwarded.ts'
-import { HeadBuffer } from './head-buffer.ts'
 import type { PooledStream } from './pooled-stream.ts'
-import { MIN_SPLICED_BYTES, RequestSender } from './request-sender.ts'
+import {
+  addBody,
+  MIN_SPLICED_BYTES,
+  RequestSender,
+  scratch,
+  writeAnswerHead,
+  writeInterimHead,
+  writeRequestHead,
+} from './request-sender.ts'
+import type { StreamsContext } from './streams.ts'
 
 /** A body of this size in so few pieces will come like that again. */
 const EASY_ANSWER_BYTES = 32_768
@@ -33,7 +40,7 @@ const STAY_OPEN_10: AnswerStyle = { close: false, keepAlive10: true, dropsChunks
 
 type Phase =
   | 'over'
-  /** The request goes out, the head of the answer is awaited. */
+  /** The request goes out, the head of the response is awaited. */
   | 'head'
   | 'body'
   /** After 101: bytes both ways. */
@@ -44,8 +51,9 @@ export class StreamExchange implements Exchange {
   readonly #owner: PooledStream
   readonly #context: StreamsContext
   readonly #request: RequestSender
+  readonly #reader: ResponseReader
   readonly #answer: ResponseHead
-  readonly #partialHead: HeadBuffer = new HeadBuffer()
+  /** The reader's own framer, or one that hands out the payload of chunks. */
   #framer: BodyFramer
   #phase: Phase = 'over'
   #visit: Visit | undefined
@@ -53,29 +61,32 @@ export class StreamExchange implements Exchange {
   /** Answer bytes that the visitor does not take yet: their credit is held back, which stops the origin. */
   #unconsumed = 0
   #isVisitorFull = false
-  /** Whether the visitor can tell the end of the answer from its bytes, not only from the end of the connection. */
+  /** Whether the visitor can tell the end of the response from its bytes, not only from the end of the connection. */
   #isDelimited = true
   /** The visitor speaks HTTP/1.0 and the origin sends chunks: only their payload is passed on. */
   #isUnchunked = false
   /** Of the body's framing something was left out. */
   #isCleaned = false
-  /** Pieces that the answer came in. */
+  /** Pieces that the response came in. */
   #pieces = 0
   /** The request was sent once more already. */
   #isSecondTry = false
-  /** 1xx answers that the origin may still send; `undefined`: it has sent none. */
+  /** 1xx responses that the origin may still send; `undefined`: it has sent none. */
   #interims: Allowance | undefined
-  readonly #queue: AnswerQueue
+  /** Once more came than a turn of the event loop has time for. */
+  #queue: AnswerQueue | undefined
   /** Bytes that follow and whose credit was given back with the head that came with them. */
   #accountedBytes = 0
 
   constructor(owner: PooledStream, context: StreamsContext) {
     this.#owner = owner
     this.#context = context
-    this.#answer = new ResponseHead(this.#isApps)
-    this.#framer = this.#framerTo()
-    this.#queue = new AnswerQueue(context.turns, (bytes, start, end) => this.#takePortion(bytes, start, end))
-    this.#request = new RequestSender(context.limits, context.deadlines, () => this.#fail('ORIGIN_TIMEOUT'))
+    this.#reader = new ResponseReader(this.#isApps)
+    this.#answer = this.#reader.head
+    this.#framer = this.#reader.body
+    this.#request = new RequestSender(context.server.limits, context.server.deadlines, () =>
+      this.#fail('ORIGIN_TIMEOUT'),
+    )
   }
 
   /** Sends the head of a visit's request. `wasSent`: the origin has all of it already, and its body is only looked at. */
@@ -91,18 +102,22 @@ export class StreamExchange implements Exchange {
     this.#pieces = 0
     this.#interims = undefined
     if (visit.head.fields.logsConnectionIn) this.#owner.becomePrivate(visit.logins)
-    const { limits, isShared, rewrite, peer, apps } = this.#context
+    const { isShared, rewrite, peer, apps } = this.#context
     const { expectsContinue } = visit.head
     // A visitor that waits for "100 Continue" sends nothing else, so a silent origin would never be noticed.
-    this.#owner.expectAnswer(expectsContinue ? limits.originTimeoutMs : 0)
+    this.#owner.expectAnswer(expectsContinue ? this.#originTimeoutMs : 0)
     const end = peer === undefined ? writeRequestHead(visit, rewrite) : peer.writeHead(visit)
     const mayRepeat = this.#owner.isReused || isShared || (apps !== undefined && peer === undefined)
     const sentBytes = wasSent ? end + visit.head.contentLength : 0
     if (this.#request.begin(stream, end, mayRepeat, sentBytes)) return
-    // The session may have failed in the middle of the write: then the exchange is elsewhere, or over.
+    // The session may have failed in the middle of the write: then the exchange is somewhere else, or over.
     if (this.#stream !== stream) return
     visit.pause()
     if (!expectsContinue) this.#request.expectProgress()
+  }
+
+  get #originTimeoutMs(): number {
+    return this.#visit?.originTimeoutMs ?? this.#context.server.limits.originTimeoutMs
   }
 
   // ── From the visitor ───────────────────────────────────────────────────────────────────────────────────────
@@ -121,7 +136,7 @@ export class StreamExchange implements Exchange {
     switch (this.#phase) {
       case 'head':
         this.#request.stopExpecting()
-        return this.#owner.expectAnswer(this.#context.limits.originTimeoutMs)
+        return this.#owner.expectAnswer(this.#originTimeoutMs)
       case 'body':
         if (this.#framer.complete) this.#complete()
         return
@@ -147,7 +162,7 @@ export class StreamExchange implements Exchange {
   // ── From the origin ────────────────────────────────────────────────────────────────────────────────────────
 
   received(bytes: Uint8Array, start: number, end: number): void {
-    if (!this.#queue.isEmpty) return this.#queue.add(bytes, start, end)
+    if (this.#queue?.isEmpty === false) return this.#queue.add(bytes, start, end)
     switch (this.#phase) {
       case 'head':
         this.#account(end - start)
@@ -164,7 +179,7 @@ export class StreamExchange implements Exchange {
     const isPossible = this.#phase === 'body' && !this.#isUnchunked && !this.#isVisitorFull
     if (!isPossible || leftBytes < MIN_SPLICED_BYTES) return undefined
     return this.#visit?.writeFrom?.(from, Math.min(leftBytes, limitBytes), movedBytes => {
-      // After a failure in the middle the bytes belong to no answer.
+      // After a failure in the middle the bytes belong to no response.
       if (this.#phase === 'body') this.#framer.skip(movedBytes)
       if (this.#phase === 'body' && this.#framer.complete) this.#complete()
       done(movedBytes)
@@ -177,7 +192,7 @@ export class StreamExchange implements Exchange {
   }
 
   ended(delivered: number): void {
-    if (!this.#queue.isEmpty) return this.#queue.endWith(() => this.ended(delivered))
+    if (this.#queue?.isEmpty === false) return this.#queue.endWith(() => this.ended(delivered))
     switch (this.#phase) {
       case 'head':
         return this.#retryOrFail(this.#lostCode, delivered)
@@ -191,7 +206,7 @@ export class StreamExchange implements Exchange {
   }
 
   reset(code: ErrorCode, delivered: number, reason?: string): void {
-    if (!this.#queue.isEmpty) return this.#queue.endWith(() => this.reset(code, delivered, reason))
+    if (this.#queue?.isEmpty === false) return this.#queue.endWith(() => this.reset(code, delivered, reason))
     const isHeadAwaited = this.#phase === 'head'
     this.#stream = undefined
     const method = this.#visit?.head.method ?? ''
@@ -201,7 +216,7 @@ export class StreamExchange implements Exchange {
         isHeadAwaited ? this.#request.piecesToRepeat(delivered, method) : undefined,
       )
     // The client is a stranger: of its codes, only those about the origin are believed.
-    const cause = ERRORS[code].fault === 'origin' || code === 'STREAM_LIMIT' ? code : this.#lostCode
+    const cause = ERRORS[code].fault === 'origin' || code === 'TUNNEL_BUSY' ? code : this.#lostCode
     // A handler that threw has seen the request: it would be asked twice.
     if (isHeadAwaited && cause !== 'HANDLER_FAILED') this.#retryOrFail(cause, delivered, reason)
     else this.#fail(cause, undefined, reason)
@@ -212,18 +227,12 @@ export class StreamExchange implements Exchange {
     return this.#context.peer === undefined
   }
 
-  #framerTo(payload?: Payload): BodyFramer {
-    const framer = new BodyFramer(payload)
-    framer.isTolerant = this.#isApps
-    return framer
-  }
-
   /** Another server says itself what is wrong with an app: where it says nothing, the way to the client is lost. */
   get #lostCode(): ErrorCode {
     return this.#isApps ? 'ORIGIN_CLOSED' : 'CLIENT_GONE'
   }
 
-  /** The origin took too long for the head of its answer. */
+  /** The origin took too long for the head of its response. */
   originTimedOut(): void {
     if (this.#phase === 'head') this.#fail('ORIGIN_TIMEOUT')
   }
@@ -235,30 +244,21 @@ export class StreamExchange implements Exchange {
 
   #takeHead(bytes: Uint8Array, start: number, end: number): void {
     if (this.#context.peer === undefined) this.#request.forgetReplay()
-    if (this.#partialHead.isEmpty) return this.#readHead(bytes, start, end)
-    this.#partialHead.add(bytes, start, end)
-    const pending = this.#partialHead.all
-    this.#readHead(pending, 0, pending.length)
-  }
-
-  #readHead(bytes: Uint8Array, start: number, end: number): void {
     const visit = this.#visit
     if (visit === undefined) return
     const answer = this.#answer
     this.#pieces++
     let at = start
     for (;;) {
-      const headEnd = parseResponseHead(answer, bytes, at, end, this.#context.limits, visit.head.method)
-      if (headEnd === -1) return this.#failInvalid(answer.fault)
-      if (headEnd === 0) return this.#awaitMore(bytes, at, end)
-      at = headEnd
-      if (answer.status >= 200 || answer.status === 101) break
+      at = this.#reader.readHead(bytes, at, end, this.#context.server.limits, visit.head.method)
+      if (at === -1) return this.#failInvalid(answer.fault)
+      if (at === 0) return
+      if (this.#reader.isFinal) break
       if (!this.#mayBeInterim())
         return this.#failInvalid('it has too many 1xx answers in front (max-interim-answers)')
       this.#passInterim(visit, answer)
       if (this.#phase !== 'head') return
     }
-    this.#partialHead.clear()
     const { peer } = this.#context
     if (peer !== undefined) {
       // No client has seen the request.
@@ -271,16 +271,9 @@ export class StreamExchange implements Exchange {
     else this.#beginAnswer(visit, bytes, at, end)
   }
 
-  #awaitMore(bytes: Uint8Array, at: number, end: number): void {
-    // What waits there already has all of it.
-    if (at === 0 && !this.#partialHead.isEmpty) return
-    this.#partialHead.clear()
-    this.#partialHead.add(bytes, at, end)
-  }
-
   /** Each 1xx answer is parsed and written by itself: without a bound an origin would keep the server busy with them. */
   #mayBeInterim(): boolean {
-    const { limits, deadlines } = this.#context
+    const { limits, deadlines } = this.#context.server
     const most = limits.maxInterimAnswers
     this.#interims ??= new Allowance(most, most / TICKS_PER_SECOND)
     return this.#interims.spend(1, deadlines.tick)
@@ -288,24 +281,23 @@ export class StreamExchange implements Exchange {
 
   /** Passes a 1xx answer on: a sign of life. An HTTP/1.0 visitor would not understand it. */
   #passInterim(visit: Visit, answer: ResponseHead): void {
-    this.#owner.expectAnswer(this.#request.isDone ? this.#context.limits.originTimeoutMs : 0)
+    this.#owner.expectAnswer(this.#request.isDone ? this.#originTimeoutMs : 0)
     if (visit.head.minorVersion === 0) return
     const end = writeInterimHead(answer, STAY_OPEN)
     this.#write(visit, scratch, true, 0, end)
   }
 
-  /** Sends the head of the answer, and what of its body came with it, in one write. */
+  /** Sends the head of the response, and what of its body came with it, in one write. */
   #beginAnswer(visit: Visit, bytes: Uint8Array, at: number, end: number): void {
     const answer = this.#answer
     this.#phase = 'body'
     if (answer.body === 'chunked' && visit.head.minorVersion === 0)
       return this.#beginPlain(visit, bytes, at, end)
-    this.#framer.begin(answer.body, answer.contentLength)
     const bodyEnd = this.#feed(bytes, at, end)
     if (bodyEnd === -1) return this.#failInvalid(this.#framer.fault)
     visit.answered(answer.status)
     this.#isDelimited = answer.body !== 'close'
-    // An answer that is complete before the request leaves the rest of the request on the connection.
+    // A response that is complete before the request leaves the rest of the request on the connection.
     const isEarly = this.#framer.complete && !this.#request.isDone
     const staysOpen = visit.keepsAlive && this.#isDelimited && !isEarly
     const style = !staysOpen ? CLOSE : visit.head.minorVersion === 0 ? STAY_OPEN_10 : STAY_OPEN
@@ -325,7 +317,8 @@ export class StreamExchange implements Exchange {
   #beginPlain(visit: Visit, bytes: Uint8Array, at: number, end: number): void {
     this.#isUnchunked = true
     this.#isDelimited = false
-    this.#framer = this.#framerTo((piece, from, to) => this.#write(visit, piece, false, from, to))
+    this.#framer = new BodyFramer((piece, from, to) => this.#write(visit, piece, false, from, to))
+    this.#framer.isTolerant = this.#isApps
     this.#framer.begin('chunked', 0)
     visit.answered(this.#answer.status)
     const headEnd = writeAnswerHead(this.#answer, CLOSE_PLAIN, visit)
@@ -359,16 +352,18 @@ export class StreamExchange implements Exchange {
   /** A portion ends at `at`. The rest comes now if there is time, and else in its turn. */
   #goOn(bytes: Uint8Array, at: number, end: number): void {
     if (at === -1) return this.#failInvalid(this.#framer.fault)
-    if (this.#framer.complete) return this.#endIfComplete(at < end || !this.#queue.isEmpty)
+    if (this.#framer.complete) return this.#endIfComplete(at < end || this.#queue?.isEmpty === false)
     // A visitor that is gone has ended the exchange in the middle.
     if (at === end || this.#phase !== 'body') return
-    if (this.#context.turns.hasTime) this.#takePortion(bytes, at, end)
-    else this.#queue.putBack(bytes, at, end)
+    const { turns } = this.#context.server
+    if (turns.hasTime) return this.#takePortion(bytes, at, end)
+    this.#queue ??= new AnswerQueue(turns, (piece, from, to) => this.#takePortion(piece, from, to))
+    this.#queue.putBack(bytes, at, end)
   }
 
   /**
-   * `hasSurplus`: the origin sent more than its answer, so nothing it sends can be trusted to be the next one. An answer
-   * that comes before the end of the request ends the exchange, too: the rest of the request is not wanted.
+   * `hasSurplus`: the origin sent more than its response, so nothing it sends can be trusted to be the next one. A response
+   * that comes before the end of the request ends the exchange as well: the rest of the request is not wanted.
    */
   #endIfComplete(hasSurplus: boolean): void {
     if (!this.#framer.complete) return
@@ -417,7 +412,10 @@ export class StreamExchange implements Exchange {
 
   // ── The end ────────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** A lane can serve such an answer: head and body may come one after the other. One that is not strict would come back. */
+  /**
+   * A lane can serve such a response: head and body may come one after the other. A response that is not strict would come
+   * back.
+   */
   get #ease(): Ease {
     if (this.#answer.isAmended || this.#isCleaned || this.#owner.isPrivate) return 'none'
     const { payloadBytes } = this.#framer
@@ -434,7 +432,7 @@ export class StreamExchange implements Exchange {
     // Node 20 and others may take the body of the request behind one with an Upgrade for a request.
     const wasAskedToSwitch = visit?.head.upgrade !== ''
     const isReusable =
-      isSound && !wasAskedToSwitch && this.#stream?.peerEnded === false && !this.#queue.isEnding
+      isSound && !wasAskedToSwitch && this.#stream?.peerEnded === false && this.#queue?.isEnding !== true
     if (this.#unconsumed > 0) this.drained()
     this.#end()
     if (isReusable) this.#owner.giveBack()
@@ -460,10 +458,11 @@ export class StreamExchange implements Exchange {
     if (pieces === undefined || visit === undefined) return this.#fail(code, undefined, reason)
     const { isDone } = this.#request
     this.#request.stop()
+    this.#reader.reset()
     this.#isSecondTry = true
     const stream = this.#owner.reopen(visit.head)
     if (stream === undefined) return this.#fail('CLIENT_GONE', pieces)
-    // What the old stream wanted to wait for is gone; the new one may want to wait at once.
+    // The old stream's wait is gone; the new one may want to wait at once.
     visit.resume()
     visit.retried?.()
     this.#start(visit, stream, false)
@@ -492,15 +491,15 @@ export class StreamExchange implements Exchange {
     this.#visit = undefined
     this.#stream = undefined
     this.#request.stop()
-    this.#partialHead.clear()
+    this.#reader.reset()
     this.#unconsumed = 0
     this.#isVisitorFull = false
-    this.#queue.clear()
+    this.#queue?.clear()
     this.#accountedBytes = 0
     this.#isCleaned = false
     if (!this.#isUnchunked) return
     this.#isUnchunked = false
-    this.#framer = this.#framerTo()
+    this.#framer = this.#reader.body
   }
 }
 

@@ -2,23 +2,55 @@
 
 import type { ErrorCode } from '../../errors.ts'
 import type { ByteStream, StreamHandler } from '../../session/byte-stream.ts'
+import type { Session } from '../../session/session.ts'
 import type { Endpoints } from '../../socket.ts'
 import { networkOf } from '../../wire/ip-address.ts'
 import { encodeProxyV1, encodeProxyV2 } from '../../wire/proxy-protocol.ts'
 import type { Reserved } from '../contracts/lane.ts'
-import type { StreamsContext } from '../contracts/streams-context.ts'
-import { DEAD_EXCHANGE, type Exchange, type TunnelUpstream, type Visit } from '../contracts/upstream.ts'
-import { visitorOf } from '../limits/client-address.ts'
+import type { SessionLanes } from '../contracts/laning.ts'
+import type { PeerTerms, StreamsApps, StreamsServer } from '../contracts/streams-context.ts'
+import {
+  DEAD_EXCHANGE,
+  type Exchange,
+  type Rewrite,
+  type TunnelUpstream,
+  type Visit,
+} from '../contracts/upstream.ts'
+import type { ConnectionLogins } from '../limits/connection-logins.ts'
 import { type Taker, Takers } from '../limits/takers.ts'
-import type { ConnectionLogins } from './connection-logins.ts'
+import { visitorOf } from '../limits/visitor-hop.ts'
 import { goesApart, PooledStream } from './pooled-stream.ts'
+
+/** What the streams of one tunnel at one client share. */
+export interface StreamsContext {
+  readonly session: Session
+  /** Of all tunnels of the client. */
+  readonly idle: IdleStreams
+  /** The app speaks HTTP/2, or it is another server's: these are in the place of the session, and there are no lanes. */
+  readonly apps?: StreamsApps | undefined
+  /** Of the session. `undefined`: none. */
+  readonly lanes?: SessionLanes | undefined
+  /** The tunnel's number on the session. */
+  readonly tunnel: number
+  readonly server: StreamsServer
+  /** Other clients hold the tunnel, too: what fails here may be tried there. */
+  readonly isShared: boolean
+  /** What the client wants instead of the visitor's Host and Origin. */
+  readonly rewrite: Rewrite | undefined
+  /** The PROXY header that each raw visitor's stream begins with. */
+  readonly proxyProtocol: 1 | 2 | undefined
+  /** It is another server's. */
+  readonly peer?: PeerTerms | undefined
+  /** The tunnel was taken back: nothing more goes to it. */
+  isStopped: boolean
+}
 
 export class StreamsUpstream implements TunnelUpstream {
   readonly wire = 'streams'
   readonly #context: StreamsContext
   /** Idle streams, the most recently used last: the least used ones run into their idle time and close. */
   readonly #idle: PooledStream[] = []
-  /** Those that wait for the next request of one visitor's connection; the one that waited longest first. */
+  /** The streams that wait for the next request of one visitor's connection; the one that waited longest first. */
   readonly #private = new Map<ConnectionLogins, PooledStream>()
   readonly #takers = new Takers()
   #openCount = 0
@@ -132,16 +164,61 @@ export class StreamsUpstream implements TunnelUpstream {
   }
 
   #open(visitor: string, isApart = false): PooledStream | undefined {
-    const { idle, limits } = this.#context
-    if (this.#openCount >= limits.maxStreams) {
+    const { idle, server } = this.#context
+    const { maxStreams } = server.limits
+    if (this.#openCount >= maxStreams) {
       const [longest = this.#idle[0]] = this.#private.values()
       if (longest !== undefined) longest.giveWay()
       else if (!idle.makeRoomFor(visitor, this.#takers)) return undefined
     }
-    if (this.#openCount >= limits.maxStreams) return undefined
+    if (this.#openCount >= maxStreams) return undefined
     const pooled = new PooledStream(this, this.#context, this.#takers, visitor)
     if (pooled.open(isApart) === undefined) return undefined
     this.#openCount++
     return pooled
+  }
+}
+
+export class IdleStreams {
+  /** The one that waited longest first. */
+  readonly #waiting = new Set<Taker>()
+  /** Of each tunnel that has any: who has its streams. */
+  readonly taken: Set<Takers> = new Set<Takers>()
+  #isMakingRoom = false
+
+  add(idle: Taker): void {
+    this.#waiting.add(idle)
+  }
+
+  delete(idle: Taker): void {
+    this.#waiting.delete(idle)
+  }
+
+  /** `undefined`: there is no room, or the session is gone. */
+  open(
+    session: Pick<Session, 'open' | 'isClosed'>,
+    tunnel: number,
+    handler: StreamHandler,
+    visitor: string,
+    own: Takers,
+  ): ByteStream | undefined {
+    // Who gives way may ask again at once, before the one that it gave way to.
+    if (this.#isMakingRoom) return undefined
+    const stream = session.open(tunnel, handler)
+    if (stream !== undefined || session.isClosed) return stream
+    const [oldest] = this.#waiting
+    if (oldest !== undefined) oldest.giveWay()
+    else if (!this.makeRoomFor(visitor, own, this.taken)) return undefined
+    return session.open(tunnel, handler)
+  }
+
+  /** As that of `Takers`. */
+  makeRoomFor(visitor: string, own: Takers, among?: Iterable<Takers>): boolean {
+    this.#isMakingRoom = true
+    try {
+      return own.makeRoomFor(visitor, among)
+    } finally {
+      this.#isMakingRoom = false
+    }
   }
 }

@@ -28,7 +28,7 @@ export interface AuditRow {
   readonly detail?: string
 }
 
-/** What each view is made of. */
+/** The data of each view. */
 export interface Views {
   readonly overview: Overview
   readonly tunnels: Tunnels
@@ -63,7 +63,8 @@ export class Refused extends Error {
 }
 
 async function ask<Value>(path: string, method = 'GET', body?: unknown): Promise<Value> {
-  const answer = await fetch(`/api/v1/${path}`, {
+  // A proxy may have put a path in front of the page.
+  const answer = await fetch(`${location.pathname.replace(/\/$/, '')}/api/v1/${path}`, {
     method,
     headers: {
       authorization: `Bearer ${token.get()}`,

@@ -14,7 +14,11 @@ export function Overview() {
     <div class="page">
       <div class="titled">
         <h1>Overview</h1>
-        <span class="quiet">Numbers of the last 5 minutes, lines of the {rangeText(place.value.range)}</span>
+        <span class="quiet">
+          {(value?.servers.length ?? 1) > 1
+            ? `Numbers of all servers in the last 5 minutes, lines of this one in the ${rangeText(place.value.range)}`
+            : `Numbers of the last 5 minutes, lines of the ${rangeText(place.value.range)}`}
+        </span>
         <span class="grow" />
         <Ranges />
       </div>

@@ -22,6 +22,14 @@ const CHOICES = [
   ['open', 'open', 'Without guard'],
 ] as const
 
+/** Of several. */
+const SERVER: Column<TunnelRow> = {
+  sort: 'server',
+  head: 'Server',
+  class: 'mid',
+  cell: ({ server = 'this one' }) => <span class="quiet">{server}</span>,
+}
+
 const COLUMNS: readonly Column<TunnelRow>[] = [
   {
     sort: 'name',
@@ -65,6 +73,7 @@ const COLUMNS: readonly Column<TunnelRow>[] = [
     cell: ({ token }) => (token === undefined ? <Zero text="none" /> : <TokenLink name={token} />),
   },
   { sort: 'client', head: 'Client', class: 'num mid lo', cell: ({ clients }) => clients.join(', ') },
+  SERVER,
   {
     sort: 'seen',
     head: 'Last seen',
@@ -93,7 +102,7 @@ export function Tunnels() {
       </Bar>
       <Table
         label="Tunnels"
-        columns={COLUMNS}
+        columns={(value?.head.counts.servers ?? 1) > 1 ? COLUMNS : COLUMNS.filter(one => one !== SERVER)}
         rows={value?.rows}
         matching={value?.matching ?? 0}
         keyOf={({ name }) => name}
@@ -116,8 +125,10 @@ const probe = (name: string): void =>
     status === 0 ? `${name}: ${code ?? 'no answer'}` : `${name}: ${status} in ${duration(durationMs)}`,
   )
 
-function doings({ name, url, kind }: TunnelRow): readonly (MenuItem | undefined)[] {
+/** An action on a client happens at its server; a ban holds at all of them. */
+function doings({ name, url, kind, server }: TunnelRow): readonly (MenuItem | undefined)[] {
   const isHttp = kind === 'http'
+  const isHere = server === undefined
   return [
     { label: 'Open details', act: () => (location.hash = hashOf({ ...place.value, open: name })) },
     ...(isHttp
@@ -131,20 +142,24 @@ function doings({ name, url, kind }: TunnelRow): readonly (MenuItem | undefined)
           () => say(url, true),
         ),
     },
-    ...(isHttp ? [{ label: 'Probe now', act: () => probe(name) }] : []),
+    ...(isHttp && isHere ? [{ label: 'Probe now', act: () => probe(name) }] : []),
     undefined,
-    {
-      label: 'Close…',
-      isBad: true,
-      act: () => {
-        question.value = {
-          title: `Close ${name}?`,
-          text: 'Its client gets the reason, and may open it again.',
-          verb: `Close ${name}`,
-          yes: () => act(api.closeTunnel(name), `${name} is closed.`),
-        }
-      },
-    },
+    ...(isHere
+      ? [
+          {
+            label: 'Close…',
+            isBad: true,
+            act: () => {
+              question.value = {
+                title: `Close ${name}?`,
+                text: 'Its client gets the reason, and may open it again.',
+                verb: `Close ${name}`,
+                yes: () => act(api.closeTunnel(name), `${name} is closed.`),
+              }
+            },
+          },
+        ]
+      : []),
     {
       label: 'Block…',
       isBad: true,
@@ -178,7 +193,7 @@ function Sheet({ name, open }: { readonly name: string; readonly open: Seen['ope
     document.addEventListener('keydown', leave)
     return () => document.removeEventListener('keydown', leave)
   }, [name])
-  // What is shown is of the tunnel that is named, or nothing.
+  // The page shows the named tunnel, or nothing.
   const found = open?.row.name === name ? open : undefined
   const { lastProbe } = found?.row ?? {}
   return (
@@ -189,7 +204,7 @@ function Sheet({ name, open }: { readonly name: string; readonly open: Seen['ope
           {found !== undefined && <State state={found.row.state} />}
         </h2>
         <span class="grow" />
-        {found?.row.kind === 'http' && (
+        {found?.row.kind === 'http' && found.row.server === undefined && (
           <button type="button" class="btn" onClick={() => probe(name)}>
             Probe
           </button>
@@ -235,7 +250,9 @@ function Sheet({ name, open }: { readonly name: string; readonly open: Seen['ope
               </Figure>
               <Figure name="In flight">{found.row.inFlight}</Figure>
             </dl>
-            {found.series.isKept ? (
+            {found.row.server !== undefined ? (
+              <p class="quiet">Its server has the graphs: {found.row.server}.</p>
+            ) : found.series.isKept ? (
               <Graphs series={found.series} />
             ) : (
               <p class="quiet">This server keeps no traffic: admin.store.</p>
@@ -260,7 +277,9 @@ function Sheet({ name, open }: { readonly name: string; readonly open: Seen['ope
               </dd>
               <dt>Clients</dt>
               <dd>
-                {found.clients.length === 0 && <span class="is-warn">away</span>}
+                {found.row.server !== undefined
+                  ? `at ${found.row.server}`
+                  : found.clients.length === 0 && <span class="is-warn">away</span>}
                 {found.clients.map(({ number, agent, wire, address, roundTripMs }) => (
                   <p key={number}>
                     {number}, {agent ?? `${wire} wire`}, from {address}

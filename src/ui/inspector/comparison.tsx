@@ -1,4 +1,4 @@
-// What differs between two exchanges: lines beside each other, and in a changed line its changed words.
+// The differences of two exchanges: lines next to each other, and in a changed line its changed words.
 
 import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
@@ -67,7 +67,7 @@ export function Comparison({ a, b }: { readonly a: string; readonly b: string })
       )}
       {diff !== undefined && (
         <div class="cmp">
-          <Side title="Response" diff={diff.answer} hidesEqual={hidesEqual.value} />
+          <Side title="Response" diff={diff.response} hidesEqual={hidesEqual.value} />
           <Side title="Request" diff={diff.request} hidesEqual={hidesEqual.value} />
         </div>
       )}

@@ -83,7 +83,7 @@ function Fault({ id }: { readonly id: string }) {
 }
 
 function Content({ exchange }: { readonly exchange: ExchangeDetail }) {
-  const { id, request, answer, path, status, reason, kind, frames, interim } = exchange
+  const { id, request, response, path, status, reason, kind, frames, interim } = exchange
   if (request === undefined) return <Unseen exchange={exchange} />
   if (frames.total > 0 || kind === 'websocket')
     return (
@@ -92,7 +92,7 @@ function Content({ exchange }: { readonly exchange: ExchangeDetail }) {
         <Query path={path} isOpen={false} />
         <Headers name="Request headers" fields={request.fields} />
         {request.body.totalBytes > 0 && <Body id={id} side="request" title="Request" message={request} />}
-        {answer !== undefined && <Headers name="Response headers" fields={answer.fields} />}
+        {response !== undefined && <Headers name="Response headers" fields={response.fields} />}
       </>
     )
   return (
@@ -103,11 +103,11 @@ function Content({ exchange }: { readonly exchange: ExchangeDetail }) {
         <Headers name="Headers" fields={request.fields} />
         <Headers name="Trailers" fields={request.trailers} />
       </section>
-      <section class="panel" id="response" aria-labelledby="answer-title">
-        {answer === undefined ? (
+      <section class="panel" id="response" aria-labelledby="response-title">
+        {response === undefined ? (
           <>
             <div class="phead">
-              <h3 id="answer-title">Response</h3>
+              <h3 id="response-title">Response</h3>
             </div>
             <p class="none">{exchange.state === 'open' ? 'It has not come yet.' : 'None came.'}</p>
           </>
@@ -115,13 +115,13 @@ function Content({ exchange }: { readonly exchange: ExchangeDetail }) {
           <>
             <Body
               id={id}
-              side="answer"
+              side="response"
               title="Response"
-              message={answer}
+              message={response}
               about={`${status} ${reason}`.trim()}
             />
-            <Headers name="Headers" fields={answer.fields} />
-            <Headers name="Trailers" fields={answer.trailers} />
+            <Headers name="Headers" fields={response.fields} />
+            <Headers name="Trailers" fields={response.trailers} />
           </>
         )}
         {interim.length > 0 && (
@@ -135,7 +135,7 @@ function Content({ exchange }: { readonly exchange: ExchangeDetail }) {
   )
 }
 
-/** What has no bytes here. */
+/** Exchanges without bytes here. */
 function Unseen({
   exchange: { method, kind, status, bytesIn, bytesOut },
 }: {

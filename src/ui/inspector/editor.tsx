@@ -1,4 +1,4 @@
-// A request that is edited before it is sent again; the last response stands beside it. What was typed is kept until it is sent.
+// A request that is edited before it is sent again; the last response stands next to it. Typed text is kept until it is sent.
 
 import { useSignal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
@@ -29,7 +29,7 @@ interface Draft {
 const keyOf = (id: string) => `draft ${id}`
 
 export function Editor({ exchange }: { readonly exchange: ExchangeDetail }) {
-  const { id, verified, status, reason, times, answer } = exchange
+  const { id, verified, status, reason, times, response } = exchange
   const captured = exchange.request?.fields ?? []
   const fresh = (): Draft => ({
     method: exchange.method,
@@ -69,7 +69,7 @@ export function Editor({ exchange }: { readonly exchange: ExchangeDetail }) {
       {
         method,
         path,
-        // Those that are not listed go with it as they came.
+        // Fields that are not listed are sent unchanged.
         fields: [...kept, ...fields.filter(({ name }) => name.trim() !== '')].map(({ name, value }) => ({
           name: name.trim(),
           value: value.trim(),
@@ -172,15 +172,15 @@ export function Editor({ exchange }: { readonly exchange: ExchangeDetail }) {
             <FieldsEditor fields={draft.value.fields} onChange={fields => change({ fields })} />
           </div>
         </section>
-        <section class="panel" aria-labelledby="answer-title">
-          {answer === undefined ? (
+        <section class="panel" aria-labelledby="response-title">
+          {response === undefined ? (
             <p class="none">There was no response.</p>
           ) : (
             <Body
               id={id}
-              side="answer"
+              side="response"
               title="Last response"
-              message={answer}
+              message={response}
               about={`${status} ${reason} · ${duration(times.totalMs)}`}
             />
           )}

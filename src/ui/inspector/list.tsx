@@ -84,7 +84,9 @@ function Pill() {
 
 export function Row({ row, note }: { readonly row: ExchangeRow; readonly note?: string }) {
   const isRaw = row.method === ''
-  const size = isRaw ? row.bytesIn + row.bytesOut : Math.max(row.answerBody.totalBytes, row.frames.totalBytes)
+  const size = isRaw
+    ? row.bytesIn + row.bytesOut
+    : Math.max(row.responseBody.totalBytes, row.frames.totalBytes)
   const again = lastReplay.value.get(row.id)
   return (
     <>
@@ -117,7 +119,7 @@ export function Row({ row, note }: { readonly row: ExchangeRow; readonly note?: 
   )
 }
 
-/** Of one that is under way: the time until now. */
+/** Of one that is in progress: the time until now. */
 function Time({ row }: { readonly row: ExchangeRow }) {
   if (row.state !== 'open') return <>{row.isRefused ? '—' : duration(row.times.totalMs)}</>
   if (row.kind !== 'http') return <span class="is-info">open</span>

@@ -70,17 +70,13 @@ async function withAuthority(
 const newOrder = (client: AcmeClient) => client.newOrder(['a.test'])
 
 for (const [what, answer, code] of [
-  ['no JSON', () => new Response('<html>'), 'ACME_RESPONSE_INVALID'],
-  ['JSON that is no object', () => json([1]), 'ACME_RESPONSE_INVALID'],
-  [
-    'an order of an unknown status',
-    () => json({ status: 'odd', authorizations: [] }),
-    'ACME_RESPONSE_INVALID',
-  ],
+  ['no JSON', () => new Response('<html>'), 'ACME_UNREACHABLE'],
+  ['JSON that is no object', () => json([1]), 'ACME_UNREACHABLE'],
+  ['an order of an unknown status', () => json({ status: 'odd', authorizations: [] }), 'ACME_UNREACHABLE'],
   [
     'an order with a URL that is not https',
     () => json({ status: 'pending', authorizations: ['http://ca.test/1'], finalize: 'https://ca.test/2' }),
-    'ACME_RESPONSE_INVALID',
+    'ACME_UNREACHABLE',
   ],
   ['a redirect', () => new Response('', { status: 302, headers: { location: '/x' } }), 'ACME_REFUSED'],
   ['a rate limit', () => problem('rateLimited', 429), 'ACME_RATE_LIMITED'],
@@ -210,7 +206,7 @@ test('a renewal window that ends before it begins is an error, not a reason to r
   await withAuthority(
     () => json({ suggestedWindow: window }),
     async client => {
-      expect(await rejection(client.renewalInfo('a.b'))).toMatchObject({ code: 'ACME_RESPONSE_INVALID' })
+      expect(await rejection(client.renewalInfo('a.b'))).toMatchObject({ code: 'ACME_UNREACHABLE' })
     },
   )
 })

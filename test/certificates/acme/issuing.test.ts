@@ -127,6 +127,6 @@ testWith(
 
 test('a store that cannot be opened is an error of its own', () => {
   expect(() => new SqliteCertificates('/proc/no/such.db', 'https://ca.test')).toThrow(
-    expect.objectContaining({ code: 'CERTIFICATE_STORE_FAILED' }),
+    expect.objectContaining({ code: 'STORE_FAILED' }),
   )
 })

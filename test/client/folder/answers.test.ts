@@ -1,4 +1,4 @@
-// What a served folder answers: the table of docs/folders.md, conditions, ranges and content types, in all three ways.
+// What a served folder answers: the table of docs/apps.md, conditions, ranges and content types, in all three ways.
 
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { createHash } from 'node:crypto'
@@ -16,7 +16,7 @@ const sha256 = (data: string | Uint8Array) =>
     .update(typeof data === 'string' ? Buffer.from(data, 'latin1') : data)
     .digest('hex')
 
-const docs = await Bun.file(join(import.meta.dir, '../../../docs/folders.md')).text()
+const docs = await Bun.file(join(import.meta.dir, '../../../docs/apps.md')).text()
 const rows = [...docs.matchAll(/^\| `([A-Z]+ \/[^`]*)` \|(.*?)\| (\d{3}) \|(.*?)\|$/gm)].map(
   ([, request = '', line = '', status, answer = '']) => {
     const [method = '', path = ''] = request.split(' ')

@@ -63,11 +63,11 @@ for (const wire of ['streams', 'json'] as const)
       expect(detail.request?.head).toStartWith('POST /second?x=1 HTTP/1.1\r\n')
       // What the JSON wire carries has lost its case before it came to the client.
       expect(detail.request?.head).toContain(`\r\n${wire === 'json' ? 'x-odd-case' : 'X-Odd-Case'}: Yes\r\n`)
-      expect(detail.answer?.head).toBe('HTTP/1.1 200 \r\ncontent-length: 9\r\n\r\n')
+      expect(detail.response?.head).toBe('HTTP/1.1 200 \r\ncontent-length: 9\r\n\r\n')
       expect(await one.api.bytes(`exchanges/${rows[0]!.id}/request.body`)).toEqual(
         Buffer.from('hello') as Uint8Array,
       )
-      expect((await one.api.ask(`exchanges/${rows[0]!.id}/answer.body`)).text).toBe('got hello')
+      expect((await one.api.ask(`exchanges/${rows[0]!.id}/response.body`)).text).toBe('got hello')
       expect(detail.visitor).toBe('127.0.0.1')
       expect(detail.times.totalMs).toBeGreaterThanOrEqual(0)
     })
@@ -129,7 +129,7 @@ test('a cut body says so, is not sent again, and another body is', async () => {
   expect([refused.status, refused.json.error.code]).toEqual([409, 'BODY_TRUNCATED'])
   const { json: answer } = await one.api.send('POST', `exchanges/${id}/replay`, { edit: { body: 'short' } })
   expect(answer.replays[0]).toMatchObject({ verdict: 'different', exchange: { replayOf: id, status: 200 } })
-  expect((await one.api.ask(`exchanges/${answer.replays[0].exchange.id}/answer.body`)).text).toBe('5')
+  expect((await one.api.ask(`exchanges/${answer.replays[0].exchange.id}/response.body`)).text).toBe('5')
 })
 
 const ZEROS = Buffer.alloc(20_000_000)
@@ -153,21 +153,21 @@ test('a coded body is decoded for reading, and a bomb is not', async () => {
   const got = async (path: string) => {
     await (await one.visit(path, { decompress: false } as object)).bytes()
     const { id } = await one.api.ended(`path:"${path}"`)
-    return { id, decoded: await one.api.ask(`exchanges/${id}/answer.body?decoded=1`) }
+    return { id, decoded: await one.api.ask(`exchanges/${id}/response.body?decoded=1`) }
   }
   const plain: string[] = []
   for (const [n, [coding, code]] of CODED.entries()) {
     const { id, decoded } = await got(`/plain?n=${n}`)
     expect([coding, decoded.text, decoded.headers.get('x-decode-fault')]).toEqual([coding, 'hello', null])
-    expect(Buffer.from(await one.api.bytes(`exchanges/${id}/answer.body`))).toEqual(
+    expect(Buffer.from(await one.api.bytes(`exchanges/${id}/response.body`))).toEqual(
       Buffer.from(code(Buffer.from('hello'))),
     )
     plain.unshift(id)
     const bomb = await got(`/bomb?n=${n}`)
     expect(bomb.decoded.headers.get('x-decode-fault')).toMatch(/^it has more than \d+ bytes then$/)
     // As it came.
-    const { answerBody } = await one.api.detail(bomb.id)
-    expect(bomb.decoded.text.length).toBeLessThanOrEqual(answerBody.keptBytes)
+    const { responseBody } = await one.api.detail(bomb.id)
+    expect(bomb.decoded.text.length).toBeLessThanOrEqual(responseBody.keptBytes)
   }
   expect((await one.api.rows('?filter=body:hello')).map(row => row.id)).toEqual(plain)
 })
@@ -244,11 +244,11 @@ test('replays go to the own app, unchanged or edited, and are compared', async (
   expect(diff).toMatchObject({
     verdict: 'fixed',
     request: { body: { isSame: true } },
-    answer: { first: { isSame: false } },
+    response: { first: { isSame: false } },
   })
-  expect(diff.answer.body.kind).toBe('json')
+  expect(diff.response.body.kind).toBe('json')
   expect(
-    diff.answer.body.parts.some(
+    diff.response.body.parts.some(
       (part: { op: string; text: string }) => part.op === 'added' && part.text.includes('"ok": true'),
     ),
   ).toBe(true)

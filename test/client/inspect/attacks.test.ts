@@ -197,7 +197,7 @@ test('a captured page is bytes, and no page', async () => {
   const own = new InspectorApi(page.client)
   await (await fetch(`http://127.0.0.1:${page.port}/`, { headers: { host: page.host } })).text()
   const { id } = await own.ended()
-  for (const path of [`exchanges/${id}/answer.body`, `exchanges/${id}/answer.body?decoded=1`]) {
+  for (const path of [`exchanges/${id}/response.body`, `exchanges/${id}/response.body?decoded=1`]) {
     const { headers, text } = await own.ask(path)
     expect(text).toContain('<script>')
     expect(headers.get('content-type')).toBe('application/octet-stream')

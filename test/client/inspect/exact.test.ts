@@ -123,23 +123,26 @@ async function problemOf(
     )
       return 'trailers of the app'
   } else if (request !== undefined && total < request.body.length) return 'less than the app got'
-  const answered = await bytesOf('answer')
-  const answerTotal = row.answer?.body.totalBytes ?? 0
-  if (!plan.answerBody.subarray(0, answered.length).equals(answered)) return 'answer body'
+  const answered = await bytesOf('response')
+  const answerTotal = row.response?.body.totalBytes ?? 0
+  if (!plan.responseBody.subarray(0, answered.length).equals(answered)) return 'answer body'
   if (answered.length !== Math.min(answerTotal, MAX_BODY))
     return `answer body: ${answered.length} kept of ${answerTotal}`
-  if (row.answer !== undefined && row.answer.head !== plan.answerHead) return `answer head ${row.answer.head}`
-  if (row.answer !== undefined && row.interim.join('') !== plan.interim.join(''))
+  if (row.response !== undefined && row.response.head !== plan.responseHead)
+    return `answer head ${row.response.head}`
+  if (row.response !== undefined && row.interim.join('') !== plan.interim.join(''))
     return `interim ${row.interim.join('')}`
   if (!isWhole) return row.state === 'failed' || row.state === 'done' ? undefined : `state ${row.state}`
   // The visitor's side.
   if (!answer.isComplete) return 'the visitor got no whole answer'
   if (plan.isWebSocket) return messagesOf(plan, row, request, answer, api)
   if (row.state !== 'done') return `state ${row.state} ${row.code ?? ''}`
-  if (!answer.body.equals(plan.answerBody) || answerTotal !== plan.answerBody.length) return 'answer length'
-  if (row.answer?.body.isComplete !== true) return 'answer not complete'
-  if (trailersOf(row.answer.trailers) !== trailersOf(fields(plan.answerTrailers))) return 'answer trailers'
-  if (trailersOf(fields(answer.trailers)) !== trailersOf(fields(plan.answerTrailers)))
+  if (!answer.body.equals(plan.responseBody) || answerTotal !== plan.responseBody.length)
+    return 'answer length'
+  if (row.response?.body.isComplete !== true) return 'answer not complete'
+  if (trailersOf(row.response.trailers) !== trailersOf(fields(plan.responseTrailers)))
+    return 'answer trailers'
+  if (trailersOf(fields(answer.trailers)) !== trailersOf(fields(plan.responseTrailers)))
     return "the visitor's trailers"
   return undefined
 }

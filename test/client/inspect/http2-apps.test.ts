@@ -48,8 +48,8 @@ test('requests and answers of one connection, each with its own content', async 
   for (const path of paths) {
     const seen = await one.client.waitFor(`POST ${path}`)
     expect(seen.request?.text()).toBe(`body of ${path}`)
-    expect(seen.answer?.text()).toBe(`${path} body of ${path}`)
-    expect(seen.answer?.headers.get('x-app')).toBe('h2')
+    expect(seen.response?.text()).toBe(`${path} body of ${path}`)
+    expect(seen.response?.headers.get('x-app')).toBe('h2')
     expect(seen.status).toBe(200)
   }
 })
@@ -61,7 +61,7 @@ test('trailers, and what the app broke off; it is said that none can be sent aga
   const row = await one.api.ended('/good')
   const detail = await one.api.detail(row.id)
   expect(detail.replayable).toBe('REPLAY_IMPOSSIBLE')
-  expect(JSON.stringify(detail.answer)).toContain('grpc-status')
+  expect(JSON.stringify(detail.response)).toContain('grpc-status')
   expect((await one.api.send('POST', `exchanges/${row.id}/replay`, {})).status).toBe(409)
   const { status, code } = await ask(port, host, { path: '/cut' })
   expect(status).toBe(502)

@@ -274,11 +274,11 @@ test('1xx answers and trailers of both ways', async () => {
   ])
   expect(detail.interim[1]).toContain('Link: </style.css>; rel=preload\r\n')
   expect(detail.request?.trailers).toEqual([{ name: 'X-Count', value: '42' }])
-  expect(detail.answer?.trailers).toMatchObject([
+  expect(detail.response?.trailers).toMatchObject([
     { name: 'X-Sum', value: '42' },
     { name: 'Set-Cookie', value: '••••••', isSecret: true },
   ])
-  expect(detail.answer?.body).toMatchObject({ totalBytes: 4, isComplete: true })
+  expect(detail.response?.body).toMatchObject({ totalBytes: 4, isComplete: true })
 })
 
 // ── Raw connections ────────────────────────────────────────────────────────────────────────────────────────────

@@ -45,14 +45,14 @@ test.each([
     expect(process.memoryUsage.rss() - before).toBeLessThan(GROWTH)
     const row = await api.ended('/large')
     const kept = { totalBytes: TOTAL, keptBytes: MAX_BODY }
-    expect([row.requestBody, row.answerBody, row.state, row.isIncomplete]).toEqual([
+    expect([row.requestBody, row.responseBody, row.state, row.isIncomplete]).toEqual([
       kept,
       kept,
       'done',
       false,
     ])
     const wanted = Buffer.from(piece.subarray(0, MAX_BODY))
-    for (const side of ['request', 'answer'])
+    for (const side of ['request', 'response'])
       expect(wanted.equals(await api.bytes(`exchanges/${row.id}/${side}.body`))).toBe(true)
     expect((await api.detail(row.id)).replayable).toBe('BODY_TRUNCATED')
     visitor.socket.terminate()

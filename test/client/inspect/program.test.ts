@@ -76,7 +76,7 @@ test('request and answer: fields as sent, secrets too, bodies decoded, a cut one
     { ...WITHOUT_PAGE, maxBody: 1_000 },
   )
   await one.visit('/zip')
-  const { answer, request } = await one.client.waitFor('/zip')
+  const { response: answer, request } = await one.client.waitFor('/zip')
   expect(answer?.json()).toEqual({ big: true })
   expect(answer?.headers.get('set-cookie')).toBe('a=b')
   expect(answer?.fields.find(({ name }) => name === 'set-cookie')?.value).toBe('a=b')
@@ -84,9 +84,9 @@ test('request and answer: fields as sent, secrets too, bodies decoded, a cut one
   expect(request?.headers.get('host')).toBe(one.tunnel.host)
   await one.visit('/long')
   const long = await one.client.waitFor('/long')
-  expect(long.answer?.isCut).toBe(true)
-  expect(long.answer?.bytes.length).toBe(1_000)
-  expect(await codeOf((async () => long.answer?.text())())).toBe('BODY_TRUNCATED')
+  expect(long.response?.isCut).toBe(true)
+  expect(long.response?.bytes.length).toBe(1_000)
+  expect(await codeOf((async () => long.response?.text())())).toBe('BODY_TRUNCATED')
 })
 
 test('exchanges: those that are kept, then what comes; the loop ends with the client', async () => {

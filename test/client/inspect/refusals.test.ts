@@ -54,7 +54,7 @@ const cases: readonly {
         },
       ],
     },
-    code: 'GUARD_FAILED',
+    code: 'PLUGIN_FAILED',
     status: 500,
   },
   {

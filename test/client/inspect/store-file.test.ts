@@ -130,21 +130,21 @@ test('the bounds hold for the file, too, also smaller ones later', async () => {
 test('a file that another client has, that is none, or that holds something else is refused', async () => {
   const first = await connected()
   const fault = connected()
-  expect(await codeOf(fault)).toBe('INSPECT_STORE_FAILED')
+  expect(await codeOf(fault)).toBe('STORE_FAILED')
   expect(await fault.catch(String)).toContain('is in use by another session')
   await first.disconnect()
   await (await connected()).disconnect()
   path = join(folder, 'text.sqlite')
   await Bun.write(path, 'this is a text, and no database. '.repeat(100))
-  expect(await codeOf(connected())).toBe('INSPECT_STORE_FAILED')
+  expect(await codeOf(connected())).toBe('STORE_FAILED')
   expect(await Bun.file(path).text()).toStartWith('this is a text')
   path = join(folder, 'foreign.sqlite')
   const foreign = new DatabaseSync(path)
   foreign.exec('create table mine (x); insert into mine values (1)')
   foreign.close()
-  expect(await codeOf(connected())).toBe('INSPECT_STORE_FAILED')
+  expect(await codeOf(connected())).toBe('STORE_FAILED')
   path = '/dev/null/requests.sqlite'
-  expect(await codeOf(connected())).toBe('INSPECT_STORE_FAILED')
+  expect(await codeOf(connected())).toBe('STORE_FAILED')
 })
 
 test('a file that cannot be written any more is an error event, once, and the tunnel goes on', async () => {
@@ -171,7 +171,7 @@ test('a file that cannot be written any more is an error event, once, and the tu
   expect(await visit('/after', { method: 'POST', body: 'x' })).toBe('got x')
   expect((await client.waitFor('/after')).status).toBe(200)
   await client.disconnect()
-  expect(errors.map(error => error instanceof TunnelError && error.code)).toEqual(['INSPECT_STORE_FAILED'])
+  expect(errors.map(error => error instanceof TunnelError && error.code)).toEqual(['STORE_FAILED'])
 })
 
 testWith(['node'], 'a Node without SQLite says so', async () => {
@@ -198,7 +198,7 @@ testWith(['node'], 'a Node without SQLite says so', async () => {
     .split('.')
     .map(Number)
   if (major > 22 || (major === 22 && minor >= 13)) expect(said).toBe('connected\n')
-  else expect(said).toStartWith('INSPECT_STORE_FAILED inspect.store needs the SQLite of the runtime')
+  else expect(said).toStartWith('STORE_FAILED inspect.store needs the SQLite of the runtime')
 })
 
 test('without store nothing is written', async () => {

@@ -42,7 +42,7 @@ test('refuses dials beyond the bound, and dials again when some ended well or ba
   const guarded = bounded(origin, 2)
   const first = guarded.connect(HANDLER)
   const second = guarded.connect(HANDLER)
-  expect(await failure(guarded.connect(HANDLER))).toMatchObject({ code: 'STREAM_LIMIT' })
+  expect(await failure(guarded.connect(HANDLER))).toMatchObject({ code: 'TUNNEL_BUSY' })
   expect(dials.length).toBe(2)
   dials[0]?.resolve(SOCKET)
   dials[1]?.reject(new Error('refused'))

@@ -95,7 +95,7 @@ const CASES: readonly Case[] = [
   {
     name: 'forbids the port',
     answer: saying('HTTP/1.1 403 Forbidden\r\n\r\n<html>'),
-    code: 'PROXY_REFUSED',
+    code: 'PROXY_FAILED',
     says: /status 403.*443/,
   },
   {
@@ -107,52 +107,52 @@ const CASES: readonly Case[] = [
   {
     name: 'is no proxy',
     answer: saying('SSH-2.0-OpenSSH_9.2\r\n\r\n'),
-    code: 'PROXY_REFUSED',
+    code: 'PROXY_FAILED',
     says: /is not an HTTP proxy/,
   },
   {
     name: 'speaks before it is asked',
     answer: socket => socket.write('220 mail.example ESMTP\r\n\r\n'),
-    code: 'PROXY_REFUSED',
+    code: 'PROXY_FAILED',
     says: /is not an HTTP proxy/,
   },
   {
     name: 'sends a head without end',
     answer: socket => socket.on('data', () => socket.write(`HTTP/1.1 200 OK\r\nx: ${'y'.repeat(20_000)}`)),
-    code: 'PROXY_REFUSED',
+    code: 'PROXY_FAILED',
     says: /more than 16384 bytes/,
   },
   {
     name: 'sends interim answers without end',
     answer: socket =>
       socket.once('data', () => socket.write('HTTP/1.1 103 Early Hints\r\n\r\n'.repeat(2_000))),
-    code: 'PROXY_REFUSED',
+    code: 'PROXY_FAILED',
     says: /more than 16384 bytes/,
   },
   {
     name: 'closes in the middle of its answer',
     answer: socket => socket.once('data', () => socket.end('HTTP/1.1 200 Conn')),
-    code: 'PROXY_REFUSED',
+    code: 'PROXY_FAILED',
     says: /broken: .*ECONNRESET/,
   },
   {
     name: 'resets',
     answer: socket => socket.once('data', () => socket.resetAndDestroy()),
-    code: 'PROXY_REFUSED',
+    code: 'PROXY_FAILED',
     says: /broken: /,
   },
   {
     name: 'speaks HTTP where SOCKS5 is expected',
     scheme: 'socks5',
     answer: saying('HTTP/1.1 400 Bad Request\r\n\r\n'),
-    code: 'PROXY_REFUSED',
+    code: 'PROXY_FAILED',
     says: /is not a SOCKS5 proxy/,
   },
   {
     name: 'picks a method that was not offered',
     scheme: 'socks5',
     answer: saying([5, 1]),
-    code: 'PROXY_REFUSED',
+    code: 'PROXY_FAILED',
     says: /not offered/,
   },
   {
@@ -173,14 +173,14 @@ const CASES: readonly Case[] = [
     name: 'answers what was not asked yet',
     scheme: 'socks5',
     answer: saying([5, 0, 5, 0, 0, 1, 0, 0, 0, 0, 0, 80]),
-    code: 'PROXY_REFUSED',
+    code: 'PROXY_FAILED',
     says: /before it was asked/,
   },
   {
     name: 'has rules against it',
     scheme: 'socks5',
     answer: saying([5, 0], [5, 2, 0, 1, 0, 0, 0, 0, 0, 0]),
-    code: 'PROXY_REFUSED',
+    code: 'PROXY_FAILED',
     says: /its rules forbid it/,
   },
   {
@@ -194,14 +194,14 @@ const CASES: readonly Case[] = [
     name: 'replies with a number that nobody knows',
     scheme: 'socks5',
     answer: saying([5, 0], [5, 77]),
-    code: 'PROXY_REFUSED',
+    code: 'PROXY_FAILED',
     says: /it replied 77/,
   },
   {
     name: 'binds an address of an unknown kind',
     scheme: 'socks5',
     answer: saying([5, 0], [5, 0, 0, 9, 0, 0, 0, 0, 0, 0]),
-    code: 'PROXY_REFUSED',
+    code: 'PROXY_FAILED',
     says: /unknown kind/,
   },
 ]

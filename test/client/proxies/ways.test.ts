@@ -152,7 +152,7 @@ test('a proxy that goes away and comes back costs a reconnect, through it again,
   expect((await back).url).toBe(url)
   expect(await (await visit('wss', '/')).text()).toBe('small')
   const [first] = errors
-  expect(first).toMatchObject({ code: 'PROXY_UNREACHABLE' })
+  expect(first).toMatchObject({ code: 'PROXY_FAILED' })
   expect(first?.message).toContain(`http://127.0.0.1:${proxy.port}`)
   expect(String(first?.message)).not.toContain('anna')
 })

@@ -25,7 +25,7 @@ test('they are counted and written down, and then each token of the address wait
   expect(performance.now() - before).toBeGreaterThan(95)
   const all = await Promise.all([1, 2, 3, 4].map(wrong))
   expect(all.map(({ status }) => status).toSorted((one, other) => one - other)).toEqual([401, 401, 429, 429])
-  expect(all.find(({ status }) => status === 429)?.body.error.code).toBe('TOKEN_THROTTLED')
+  expect(all.find(({ status }) => status === 429)?.body.error.code).toBe('TOO_MANY_REFUSALS')
   const metrics = await metricsOf(server)
   expect(sampleOf(metrics, 'localtunnels_failed_total{tunnel="",code="ADMIN_REFUSED"}')).toBe(5)
   const written = audit.entries(Number.MAX_SAFE_INTEGER, 10)

@@ -1,4 +1,4 @@
-// Server-sent events of an answer (HTML Living Standard, section 9.2.6), one by one as they pass.
+// Server-sent events of a response (HTML Living Standard, section 9.2.6), one by one as they pass.
 
 import type { FoundFrame } from './websocket.ts'
 
@@ -18,7 +18,7 @@ export class EventsReader {
   #event = ''
   #id: string | undefined
 
-  /** `maxBytes`: what is kept of an event. */
+  /** Makes a reader. `maxBytes` is the stored part of an event. */
   constructor(maxBytes: number, found: (frame: FoundFrame) => void) {
     this.#maxBytes = maxBytes
     this.#found = found

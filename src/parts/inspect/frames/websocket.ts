@@ -6,13 +6,13 @@ import { copyOf } from '../../../bytes.ts'
 import type { Frame } from '../../../exchange.ts'
 import { joined } from '../../../http/characters.ts'
 
-/** What one direction agreed on. */
+/** The agreed compression of one direction. */
 export interface Deflate {
   /** Each message begins with an empty dictionary. */
   readonly noContextTakeover: boolean
 }
 
-/** What was found; `index`, `atMs` and `from` are the caller's. */
+/** A frame without `index`, `atMs` and `from`, which the caller adds. */
 export type FoundFrame = Omit<Frame, 'index' | 'atMs' | 'from'>
 
 const CONTINUATION = 0
@@ -20,11 +20,11 @@ const TEXT = 1
 const CLOSE = 8
 const PING = 9
 const PONG = 10
-/** RFC 7692 section 7.2.1: what the sender cut off. */
+/** The bytes that the sender cut off (RFC 7692 section 7.2.1). */
 const DEFLATE_TAIL = new Uint8Array([0, 0, 0xff, 0xff])
 /** The window of deflate. */
 const WINDOW_BYTES = 32_768
-/** Compressed messages are collected up to so many times the bound of a message: less would leave most of them unread. */
+/** The factor by which compressed messages may exceed the bound of a message: less would leave most of them unread. */
 const INFLATE_FACTOR = 4
 
 interface Message {
@@ -44,7 +44,7 @@ export class WebSocketReader {
   /** The beginning of a frame's head. */
   readonly #head = new Uint8Array(14)
   #headLength = 0
-  /** Of the frame's payload, when its head is complete. */
+  /** The number of bytes left of the frame's payload; -1 until its head is complete. */
   #left = -1
   #position = 0
   #isMasked = false
@@ -52,10 +52,10 @@ export class WebSocketReader {
   #maskAt = 0
   #data: Message | undefined
   #current: Message | undefined
-  /** The bytes are no WebSocket frames. */
+  /** The bytes are not WebSocket frames. */
   isBroken = false
 
-  /** `maxBytes`: what is kept of a message. */
+  /** Makes a reader. `maxBytes` is the stored part of a message. */
   constructor(maxBytes: number, deflate: Deflate | undefined, found: (frame: FoundFrame) => void) {
     this.#maxBytes = maxBytes
     this.#deflate = deflate
@@ -156,7 +156,7 @@ export class WebSocketReader {
     }
     const inflated = message.isCompressed ? this.#inflate(raw, totalBytes) : raw
     const isCompressed = message.isCompressed ? ({ isCompressed: true } as const) : {}
-    // What cannot be inflated is shown as it came.
+    // A message that cannot be inflated is shown unchanged.
     const content = inflated ?? raw
     const kept = content.length > this.#maxBytes ? content.subarray(0, this.#maxBytes) : content
     const isText = opcode === TEXT && inflated !== undefined
@@ -198,7 +198,7 @@ function base64Of(bytes: Uint8Array): string {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64')
 }
 
-/** What Sec-WebSocket-Extensions of the answer agreed on, for both directions. */
+/** Returns what Sec-WebSocket-Extensions of the response agreed on, for both directions. */
 export function agreedDeflate(
   extensions: string,
 ): { readonly toApp: Deflate; readonly fromApp: Deflate } | undefined {

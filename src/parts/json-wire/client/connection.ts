@@ -13,6 +13,7 @@ import { deferred } from '../../../deferred.ts'
 import { ERRORS, type ErrorCode, TunnelError } from '../../../errors.ts'
 import { eventLoop } from '../../../event-loop.ts'
 import { logsConnectionIn } from '../../../http/connection-logins.ts'
+import { Rewriting } from '../../../http/rewriting.ts'
 import type { CarrierHandler } from '../../../session/carrier.ts'
 import { Heartbeat } from '../../../session/heartbeat.ts'
 import { PROBE_HEADER, probeProof, serverProbeProof } from '../../../wire/control.ts'
@@ -29,12 +30,15 @@ import {
   parseServerMessage,
 } from '../../../wire/json.ts'
 import { MAX_MESSAGE_BYTES } from './install.ts'
-import { originRequest } from './origin-request.ts'
+import { originOf, originRequest } from './origin-request.ts'
 import { publicUrls } from './public-urls.ts'
 
-/** Body of an answer that fits a message in base64, whatever is in it. */
+/** The maximum body of a response that fits a message in base64, whatever is in it. */
 const MAX_BODY_BYTES = Math.floor(((MAX_MESSAGE_BYTES - 524_288) * 3) / 4)
-/** Existing servers cut a visitor's request without a body after 10 s, and give up on any after 30 s. */
+/**
+ * The time in milliseconds for the app if the server names none: existing servers cut a visitor's request without a body after
+ * 10 s, and any other after 30 s.
+ */
 const UNTOLD_TIMEOUT_MS = 29_000
 const UNTOLD_BODILESS_TIMEOUT_MS = 9_500
 /** A server that waits without limit is not waited for longer than this. */
@@ -48,15 +52,21 @@ interface Registering {
 
 export class JsonConnection implements Connection {
   readonly wire = 'json'
-  /** Where the carrier's events go. */
+  /** The handler of the carrier's events. */
   readonly carrierHandler: CarrierHandler
   readonly #settings: ClientSettings
   readonly #events: ConnectionEvents
   readonly #carrier: TextCarrier
   /** The one tunnel of this wire, and the connections to its app. */
-  #tunnel: { readonly settings: TunnelSettings; readonly origins: OriginPool } | undefined
+  #tunnel:
+    | {
+        readonly settings: TunnelSettings
+        readonly origins: OriginPool
+        readonly rewriting: Rewriting | undefined
+      }
+    | undefined
   readonly #heartbeat: Heartbeat
-  /** How long the server waits for an answer, when it says so. */
+  /** The time that the server waits for a response, if it says so. */
   #serverTimeoutMs: number | undefined
   #registering: Registering | undefined
   #name = ''
@@ -65,10 +75,10 @@ export class JsonConnection implements Connection {
   #requests = 0
   #isClosed = false
   #hasSaidGoodbye = false
-  /** Nothing is under way any more. */
+  /** Called when nothing is open any more. */
   #drained: (() => void) | undefined
   readonly #checks = new Set<() => void>()
-  /** By their ids: those that the app is being asked. */
+  /** The requests to the app, by their ids. */
   readonly #asked = new Map<number | string, OriginRequest>()
   readonly #probeSecret = randomBytes(16).toString('base64url')
   readonly #probeProof = probeProof(this.#probeSecret, sha256)
@@ -81,7 +91,7 @@ export class JsonConnection implements Connection {
       eventLoop,
       settings,
       () => carrier.sendText(PING),
-      () => this.#end(new TunnelError('CARRIER_DEAD')),
+      () => this.#end(new TunnelError('CARRIER_LOST')),
     )
     this.carrierHandler = {
       received() {},
@@ -97,7 +107,7 @@ export class JsonConnection implements Connection {
   take(text: string): void {
     this.heard()
     const message = parseServerMessage(text)
-    // What this client does not know or understand is ignored, as existing clients do.
+    // Unknown messages are ignored, as existing clients do.
     if (typeof message !== 'object' || this.#isClosed) return
     switch (message.type) {
       case 'connected':
@@ -107,7 +117,7 @@ export class JsonConnection implements Connection {
         return this.#registered(message.subdomain, message.url)
       case 'subdomain_taken':
         return this.#settle(one =>
-          one.reject(new TunnelError('NAME_TAKEN', `Another client holds the name "${one.name}".`)),
+          one.reject(new TunnelError('NAME_TAKEN', `Another client uses the name "${one.name}".`)),
         )
       case 'error':
         return this.#settle(one => one.reject(refusal(message.message)))
@@ -123,7 +133,7 @@ export class JsonConnection implements Connection {
 
   /** Bytes arrived, of whatever. */
   heard(): void {
-    this.#heartbeat.heard()
+    this.#heartbeat.hasHeard = true
     if (this.#checks.size === 0) return
     for (const cancel of this.#checks) cancel()
     this.#checks.clear()
@@ -131,15 +141,21 @@ export class JsonConnection implements Connection {
 
   // ── Connection ─────────────────────────────────────────────────────────────────────────────────────────────
 
-  register(settings: TunnelSettings, { name = '' }: Wish): Promise<Registration> {
+  register(settings: TunnelSettings, { name = '', wishes }: Wish): Promise<Registration> {
     const { kind, token, routes, isWildcard, pool, health, guard, hostNames, protocol, inbox } = settings
+    if (settings.registersAs !== undefined)
+      return Promise.reject(new TunnelError('FEATURE_UNSUPPORTED', 'The JSON wire has no private services.'))
     if (inbox !== undefined) {
       const text = 'The server speaks the JSON wire, which has no inbox.'
       return Promise.reject(new TunnelError('INBOX_REFUSED', text))
     }
+    if (wishes !== undefined) {
+      const text = `The server speaks the JSON wire, which has no option ${Object.keys(wishes)[0]}.`
+      return Promise.reject(new TunnelError('FEATURE_UNSUPPORTED', text))
+    }
     if (guard !== undefined) {
       const text = 'The server speaks the JSON wire, which has no guards, so the tunnel is not opened.'
-      return Promise.reject(new TunnelError('GUARD_UNSUPPORTED', text))
+      return Promise.reject(new TunnelError('FEATURE_UNSUPPORTED', text))
     }
     const isAlone = kind === 'http' && protocol === undefined && token === undefined && pool === undefined
     const isPlain =
@@ -149,8 +165,10 @@ export class JsonConnection implements Connection {
         'The server speaks the JSON wire, which carries one plain HTTP tunnel: no other kind, no token of its own, no routes, no wildcard, no hosts, no HTTP/2, no pool, no health checks.'
       return Promise.reject(new TunnelError('KIND_REFUSED', message))
     }
+    const { hostHeader, rewrite } = settings.rewrite
     this.#tunnel ??= {
       settings,
+      rewriting: rewrite && new Rewriting({ ...rewrite, ...(hostHeader !== undefined && { hostHeader }) }),
       origins: new OriginPool(settings.origin, new Budget(this.#settings.limits.maxCollectedBytes)),
     }
     const { promise, resolve, reject } = deferred<Registration>()
@@ -160,12 +178,11 @@ export class JsonConnection implements Connection {
     return promise
   }
 
-  /** This wire can only give a name back with the connection. */
   release(): void {
     void this.drain().then(() => this.leave())
   }
 
-  /** A server of ours frees the name and closes behind the last answer. Others close at once, so the message to them goes behind the last answer. */
+  /** A server of ours frees the name and closes behind the last response. Others close at once, so the message to them goes behind the last response. */
   async drain(): Promise<void> {
     if (this.#isClosed) return
     const { promise: over, resolve } = deferred()
@@ -182,7 +199,6 @@ export class JsonConnection implements Connection {
     this.#hasSaidGoodbye = true
   }
 
-  /** This wire cannot say it: see `register`. */
   health(): void {}
 
   watch(on: boolean): void {
@@ -190,7 +206,7 @@ export class JsonConnection implements Connection {
   }
 
   checkAlive(withinMs: number): void {
-    this.#checks.add(eventLoop.after(withinMs, () => this.#end(new TunnelError('CARRIER_DEAD'))))
+    this.#checks.add(eventLoop.after(withinMs, () => this.#end(new TunnelError('CARRIER_LOST'))))
     this.#carrier.sendText(PING)
   }
 
@@ -215,7 +231,7 @@ export class JsonConnection implements Connection {
     const report = this.#begin(request)
     if (this.#requests > this.#settings.limits.maxStreams) return this.#fail(request, report, 'TUNNEL_BUSY')
     const tunnel = this.#tunnel
-    const bytes = tunnel && originRequest(this.#marked(request), tunnel.settings)
+    const bytes = tunnel && originRequest(this.#marked(request), tunnel.settings, tunnel.rewriting)
     if (tunnel === undefined || bytes === undefined) return this.#fail(request, report, 'BAD_REQUEST')
     const { method, body, connection } = request
     const timeoutMs = this.#timeoutMs(body !== undefined)
@@ -237,7 +253,7 @@ export class JsonConnection implements Connection {
     })
   }
 
-  /** Our own, come back through the public side: the app is not asked. Only this client knows the proof. */
+  /** Whether it is our own probe, come back through the public side: the app is not asked. Only this client knows the proof. */
   #isProbe({ method, headers }: JsonRequest): boolean {
     if (method !== 'HEAD') return false
     return headers.some(([name, value]) => value === this.#probeProof && name.toLowerCase() === PROBE_HEADER)
@@ -258,7 +274,7 @@ export class JsonConnection implements Connection {
   #send(request: JsonRequest, report: Report, { status, headers, body }: OriginAnswer): void {
     const isBodiless = request.method === 'HEAD' || status === 204 || status === 304
     const encoded = encodeBody(body, contentTypeOf(headers), base64)
-    const answer = { status, headers: passedOn(headers, isBodiless), body: encoded }
+    const answer = { status, headers: this.#rewritten(request, passedOn(headers, isBodiless)), body: encoded }
     let message = encodeResponse(request.id, answer)
     if (
       !encoded.isBase64 &&
@@ -270,6 +286,13 @@ export class JsonConnection implements Connection {
     }
     this.#carrier.sendText(message)
     this.#finish(report, status, body.length)
+  }
+
+  #rewritten(request: JsonRequest, headers: HeaderList): HeaderList {
+    const rewriting = this.#tunnel?.rewriting
+    const origin = rewriting && originOf(request)
+    if (rewriting === undefined || origin === undefined) return headers
+    return headers.map(([name, value]) => [name, rewriting.responseValue(name.toLowerCase(), value, origin)])
   }
 
   /** Answers with what existing clients answer; `error` tells a server of ours more. */
@@ -380,7 +403,7 @@ function passedOn(headers: HeaderList, isBodiless: boolean): HeaderList {
   })
 }
 
-/** Compressed text is not text. */
+/** Returns the content type of text. Compressed text is not text. */
 function contentTypeOf(headers: HeaderList): string | undefined {
   let contentType: string | undefined
   for (const [name, value] of headers) {
@@ -391,7 +414,7 @@ function contentTypeOf(headers: HeaderList): string | undefined {
   return contentType
 }
 
-/** What a server of this project refuses with: its message ends with what the code says to do. */
+/** The codes of refusals by a server of this project, whose message ends with the action of the code. */
 const SAID: readonly ErrorCode[] = [
   'NOT_ALLOWED',
   'TOKEN_REFUSED',
@@ -402,7 +425,7 @@ const SAID: readonly ErrorCode[] = [
   'CLUSTER_UNREACHABLE',
 ]
 
-/** What existing servers say, and ours. */
+/** Makes the error of a refusal by existing servers and ours. */
 function refusal(message: string): TunnelError {
   const said = SAID.find(code => message.endsWith(` ${ERRORS[code].action}`))
   if (said !== undefined) return new TunnelError(said, message.slice(0, -ERRORS[said].action.length - 1))

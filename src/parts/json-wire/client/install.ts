@@ -9,7 +9,7 @@ import { TunnelError } from '../../../errors.ts'
 import type { CarrierHandler } from '../../../session/carrier.ts'
 import type { JsonConnection } from './connection.ts'
 
-/** Largest message either way: existing servers close the connection above it. */
+/** The maximum size of a message in either direction: existing servers close the connection above it. */
 export const MAX_MESSAGE_BYTES = 67_108_864
 /** Messages of a server before it was asked anything: an honest one sends a greeting. */
 const MAX_EARLY_MESSAGES = 16
@@ -17,6 +17,7 @@ const MAX_EARLY_MESSAGES = 16
 class Connecting implements TextConnecting {
   readonly ready: Promise<JsonConnection>
   readonly carrierHandler: CarrierHandler = {
+    heard: () => this.#connection?.heard(),
     received() {},
     drained() {},
     closed: error => {
@@ -49,10 +50,6 @@ class Connecting implements TextConnecting {
   take(text: string): void {
     if (this.#connection !== undefined) this.#connection.take(text)
     else if (this.#early.push(text) > MAX_EARLY_MESSAGES) this.#carrier.terminate()
-  }
-
-  heard(): void {
-    this.#connection?.heard()
   }
 }
 

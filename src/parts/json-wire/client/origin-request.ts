@@ -2,9 +2,10 @@
 
 import { base64 } from '../../../buffers.ts'
 import type { TunnelSettings } from '../../../client/tunnels/tunnel-settings.ts'
+import type { Rewriting } from '../../../http/rewriting.ts'
 import { decodeBody, type JsonRequest } from '../../../wire/json.ts'
 
-/** Framing and this hop's connection are ours to decide. */
+/** The headers of framing and of this hop's connection, which are ours to decide. */
 const LEFT_OUT: ReadonlySet<string> = new Set([
   'connection',
   'content-length',
@@ -21,26 +22,32 @@ const LEFT_OUT: ReadonlySet<string> = new Set([
   'upgrade',
 ])
 
-/** What a path may hold: no space, no control character, no fragment, and nothing in front of the first slash. */
+/** A pattern for paths: no space, no control character, no fragment, and nothing before the first slash. */
 const PATH = /^\/[\x21\x22\x24-\x7e\x80-\xff]*$/
 const METHOD = /^[A-Za-z][A-Za-z-]{0,31}$/
 /** A Host that can only be a host. */
 const HOST = /^(?:[\w.-]{1,253}|\[[0-9a-f:.]{2,45}\])(?::\d{1,5})?$/i
 
 /** The bytes for the origin; `undefined` for what no visitor's request looks like. */
-export function originRequest(request: JsonRequest, tunnel: TunnelSettings): Uint8Array | undefined {
+export function originRequest(
+  request: JsonRequest,
+  tunnel: TunnelSettings,
+  rewriting?: Rewriting,
+): Uint8Array | undefined {
   const { method, path, headers, body } = request
   if (!METHOD.test(method) || method.toUpperCase() === 'CONNECT' || !PATH.test(path)) return undefined
   const bytes = body === undefined ? undefined : decodeBody(body, base64)
   if (body !== undefined && bytes === undefined) return undefined
   const publicHost = hostOf(request)
   const { rewrite, origin } = tunnel
-  let head = `${method} ${path} HTTP/1.1\r\nHost: ${rewrite.hostHeader ?? publicHost ?? new URL(origin.url).host}\r\n`
+  const target = rewriting?.target(path) ?? path
+  let head = `${method} ${target} HTTP/1.1\r\nHost: ${rewrite.hostHeader ?? publicHost ?? new URL(origin.url).host}\r\n`
   for (const [name, value] of headers) {
     const lower = name.toLowerCase()
     if (LEFT_OUT.has(lower)) continue
-    const isOurs = lower === 'origin' && rewrite.origin !== undefined && isOriginOf(value, publicHost)
-    head += `${name}: ${isOurs ? rewrite.origin : value}\r\n`
+    const own =
+      publicHost === undefined ? value : (rewriting?.requestValue(lower, value, publicHost) ?? value)
+    head += `${name}: ${own}\r\n`
   }
   // A method that says nothing about a body needs a length only if there is one (RFC 9110 section 8.6).
   if (bytes !== undefined && (bytes.length > 0 || expectsBody(method)))
@@ -58,8 +65,11 @@ function hostOf({ headers }: JsonRequest): string | undefined {
   return host !== undefined && HOST.test(host) ? host : undefined
 }
 
-function isOriginOf(origin: string, host: string | undefined): boolean {
-  return host !== undefined && /^https?:\/\//i.test(origin) && origin.slice(origin.indexOf('//') + 2) === host
+/** Scheme and host of the visitor; `undefined`: the server does not say. */
+export function originOf(request: JsonRequest): string | undefined {
+  const host = hostOf(request)
+  const proto = request.headers.find(([name]) => name.toLowerCase() === 'x-forwarded-proto')?.[1]
+  return host === undefined ? undefined : `${proto?.toLowerCase() === 'https' ? 'https' : 'http'}://${host}`
 }
 
 function expectsBody(method: string): boolean {

@@ -1,0 +1,96 @@
+// The country of an address, from a file of the operator in the MaxMind DB format (MMDB).
+
+import { readFileSync } from 'node:fs'
+import { TunnelError } from './errors.ts'
+import { FileWatch } from './file-watch.ts'
+
+/** Knows countries of addresses. */
+export interface Countries {
+  /** The ISO 3166-1 code of the country, such as `DE`; `undefined`: it is not known. */
+  of(address: string): string | undefined
+}
+
+/** The entry of a list for addresses whose country is not known. */
+const UNKNOWN = 'unknown'
+
+/** The code of an entry such as `country:DE`, or `unknown`; `undefined`: the entry is not one of a country. */
+export function countryOf(entry: string): string | undefined {
+  const [, code] = /^country:([a-z]{2}|unknown)$/i.exec(entry) ?? []
+  return code?.length === 2 ? code.toUpperCase() : code?.toLowerCase()
+}
+
+/** Whether one of these codes is that of the address. */
+export function isInCountry(address: string, codes: ReadonlySet<string>, countries: Countries): boolean {
+  return codes.has(countries.of(address) ?? UNKNOWN)
+}
+
+/** A file that is open. */
+export interface CountryFile extends Countries {
+  close(): void
+}
+
+/** What reads the file: MaxMind, DB-IP and others have a table, IPinfo has a text. */
+interface Row {
+  readonly country?: string | { readonly iso_code?: unknown }
+  readonly country_code?: unknown
+}
+
+/** Records that stay decoded. A file of countries has some hundreds. */
+const MAX_DECODED = 4_096
+
+/**
+ * Opens an MMDB file of countries or cities, such as GeoLite2-Country.mmdb, and reads it again when it changes. All of it is in memory.
+ * `failed`: a change cannot be read, and the earlier file stays in use. Default: such changes are ignored. Rejects with `OPTION_INVALID`
+ * for a file that cannot be read.
+ */
+export async function openCountries(path: string, failed?: (error: Error) => void): Promise<CountryFile> {
+  const { Reader } = await import('mmdb-lib')
+  const read = () => {
+    try {
+      return new Reader<never>(readFileSync(path), { cache: decoded() })
+    } catch (cause) {
+      throw new TunnelError('OPTION_INVALID', `countries: ${path} cannot be read as an MMDB file.`, { cause })
+    }
+  }
+  let reader = read()
+  const watch = new FileWatch(
+    [path],
+    () => {
+      try {
+        reader = read()
+      } catch (error) {
+        // `read` throws nothing else.
+        failed?.(error as TunnelError)
+      }
+    },
+    error => failed?.(error),
+  )
+  return {
+    of(address) {
+      try {
+        return codeOf(reader.get(address))
+      } catch {
+        // It is no address, or the file has a fault here.
+        return undefined
+      }
+    },
+    close: () => watch.stop(),
+  }
+}
+
+function codeOf(row: Row | null): string | undefined {
+  const { country, country_code } = row ?? {}
+  const code = typeof country === 'object' ? country.iso_code : (country_code ?? country)
+  return typeof code === 'string' && /^[A-Z]{2}$/.test(code) ? code : undefined
+}
+
+function decoded(): Map<string | number, unknown> {
+  const map = new Map<string | number, unknown>()
+  const { set } = map
+  return Object.assign(map, {
+    set(key: string | number, value: unknown) {
+      if (map.size >= MAX_DECODED) map.clear()
+      return set.call(map, key, value)
+    },
+  })
+}

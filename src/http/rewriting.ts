@@ -1,0 +1,172 @@
+// Names of an app that its visitors do not have, translated both ways: in headers, and in the paths that these and the request name. Bodies
+// are never changed.
+
+/** The headers that can be translated: `location` has Content-Location too, `cookies` Domain and Path of Set-Cookie. */
+export const REWRITABLE = ['location', 'cookies', 'referer', 'origin', 'destination'] as const
+
+export type Rewritable = (typeof REWRITABLE)[number]
+
+/** How an app names itself. */
+export interface RewriteTerms {
+  /** Scheme and host at which the client reaches the app. */
+  readonly app: string
+  /** Host header that the app gets. Default: that of the visitor. */
+  readonly hostHeader?: string
+  /** Names of `REWRITABLE`. Other names are ignored. */
+  readonly headers: readonly string[]
+  /** Path that visitors have in front of the app's paths. Default none. */
+  readonly stripPrefix?: string
+  /** Path that the app has in front of the visitors' paths. Default none. */
+  readonly addPrefix?: string
+}
+
+interface HostName {
+  readonly name: string
+  /** `''`: any. */
+  readonly port: string
+}
+
+/** Names of headers in lower case, with what each belongs to. */
+const HEADERS: Readonly<Record<string, Rewritable>> = {
+  location: 'location',
+  'content-location': 'location',
+  'set-cookie': 'cookies',
+  referer: 'referer',
+  origin: 'origin',
+  destination: 'destination',
+}
+
+/** Scheme, authority and the rest of a URL, of which the scheme may be missing. */
+const URL_PARTS = /^(https?:)?\/\/([^/?#\\]*)(.*)$/is
+
+export class Rewriting {
+  readonly #headers: ReadonlySet<string>
+  readonly #strip: string
+  readonly #add: string
+  /** Replaces the scheme and host of visitors; `undefined` if the app knows these. */
+  readonly #origin: string | undefined
+  readonly #names: readonly HostName[]
+
+  constructor({ app, hostHeader, headers, stripPrefix = '', addPrefix = '' }: RewriteTerms) {
+    const [, scheme = 'http:', authority = ''] = URL_PARTS.exec(app) ?? []
+    const own = hostOf(authority)
+    const isHere = own.name === LOOPBACK
+    const port = own.port || (isHere ? '' : scheme === 'https:' ? '443' : '80')
+    this.#headers = new Set(headers)
+    this.#strip = stripPrefix
+    this.#add = addPrefix
+    this.#origin = hostHeader === undefined ? undefined : `${scheme}//${hostHeader}`
+    this.#names = [{ name: own.name, port }, ...(hostHeader === undefined ? [] : [hostOf(hostHeader)])]
+  }
+
+  /** Path and query as the app gets them. */
+  target(path: string): string {
+    if (!path.startsWith('/')) return path
+    return this.#add + (below(this.#strip, path) ?? path)
+  }
+
+  /** The value of a request's header as the app gets it. `name` is lower-case; `host`: that of the visitor, with its port. */
+  requestValue(name: string, value: string, host: string): string {
+    if (!this.#rewrites(name)) return value
+    const [, scheme, authority = '', rest = ''] = URL_PARTS.exec(value) ?? []
+    if (scheme === undefined)
+      return name === 'destination' && isPath(value) ? this.#placed(this.target(value), value) : value
+    if (plain(authority, scheme) !== plain(host, scheme)) return value
+    const path = name === 'origin' ? rest : this.target(rest)
+    return (this.#origin ?? `${scheme}//${authority}`) + path
+  }
+
+  /** The value of a response's header as the visitor gets it. `origin`: scheme and host of the visitor's request. */
+  responseValue(name: string, value: string, origin: string): string {
+    if (!this.#rewrites(name)) return value
+    return name === 'set-cookie' ? this.#cookie(value) : this.#location(value, origin)
+  }
+
+  #rewrites(name: string): boolean {
+    const header = Object.hasOwn(HEADERS, name) ? HEADERS[name] : undefined
+    return header !== undefined && this.#headers.has(header)
+  }
+
+  #location(value: string, origin: string): string {
+    if (isPath(value)) return this.#placed(this.#toVisitor(value), value, origin)
+    const [, scheme = '', authority = '', rest = ''] = URL_PARTS.exec(value) ?? []
+    if (authority === '') return value
+    const [, ownScheme = '', ownHost = ''] = URL_PARTS.exec(origin) ?? []
+    const isPublic = plain(authority, scheme || ownScheme) === plain(ownHost, scheme || ownScheme)
+    if (!isPublic && !this.#isApps(authority)) return value
+    const place = isPublic ? `${scheme}//${authority}` : scheme === '' ? `//${ownHost}` : origin
+    return place + (this.#strip + this.#add === '' ? rest : this.#toVisitor(rest.replace(/^(?!\/)/, '/')))
+  }
+
+  /** A path that has two slashes in front only now would name another host: then it gets the `origin`, or stays. */
+  #placed(path: string, before: string, origin?: string): string {
+    if (isPath(path)) return path
+    return origin === undefined ? before : origin + path
+  }
+
+  #cookie(value: string): string {
+    const [pair = '', ...attributes] = value.split(';')
+    // Browsers take a cookie with this prefix for the path / alone.
+    const isRooted = /^\s*__host-/i.test(pair)
+    const changed = attributes.flatMap(attribute => {
+      const at = attribute.indexOf('=')
+      const name = (at < 0 ? attribute : attribute.slice(0, at)).trim().toLowerCase()
+      const text = at < 0 ? '' : attribute.slice(at + 1).trim()
+      // Without a domain, it belongs to the host of the visitor alone.
+      if (name === 'domain' && this.#isAppsDomain(text)) return []
+      if (name !== 'path' || isRooted || !text.startsWith('/')) return [attribute]
+      const path = this.#toVisitor(text)
+      // With a slash at its end, it would not be sent to the path without one.
+      const isLonger = path.length > 1 && (text === '/' || !text.endsWith('/'))
+      return path === text ? [attribute] : [` Path=${isLonger ? path.replace(/\/$/, '') : path}`]
+    })
+    return [pair, ...changed].join(';')
+  }
+
+  #toVisitor(path: string): string {
+    const inner = below(this.#add, path)
+    if (inner === undefined) return path
+    // An app that knows the path of its visitors has put it in front itself.
+    return below(this.#strip, inner) === undefined ? this.#strip + inner : inner
+  }
+
+  #isApps(authority: string): boolean {
+    const { name, port } = hostOf(authority)
+    return this.#names.some(one => one.name === name && (port === '' || one.port === '' || one.port === port))
+  }
+
+  #isAppsDomain(text: string): boolean {
+    const { name } = hostOf(text.replace(/^\./, ''))
+    return name !== '' && this.#names.some(one => one.name === name || one.name.endsWith(`.${name}`))
+  }
+}
+
+const LOOPBACK = 'localhost'
+
+/** The names of this machine count as one. */
+function hostOf(authority: string): HostName {
+  const lower = authority.toLowerCase()
+  const colon = lower.lastIndexOf(':')
+  const hasPort = colon > lower.lastIndexOf(']')
+  const name = hasPort ? lower.slice(0, colon) : lower
+  const isHere = name === '127.0.0.1' || name === '[::1]'
+  return { name: isHere ? LOOPBACK : name, port: hasPort ? lower.slice(colon + 1) : '' }
+}
+
+/** Removes the port if it is the default of the scheme. */
+function plain(authority: string, scheme: string): string {
+  return authority.toLowerCase().replace(scheme.toLowerCase() === 'https:' ? /:443$/ : /:80$/, '')
+}
+
+/** Whether it is a path, and not the name of a host as `//other.example` and `/\other.example` are. */
+function isPath(text: string): boolean {
+  return /^\/(?![/\\])/.test(text)
+}
+
+/** Returns the path without the prefix; `undefined` if the path is not below it. */
+function below(prefix: string, path: string): string | undefined {
+  if (!path.startsWith(prefix)) return undefined
+  const rest = path.slice(prefix.length)
+  if (rest === '' || rest.startsWith('?') || rest.startsWith('#')) return `/${rest}`
+  return rest.startsWith('/') ? rest : undefined
+}

@@ -1,0 +1,50 @@
+// The busiest tunnels of the other servers of a cluster, as each of them reported last: any of their admin pages shows them all.
+
+import type { Table } from '../../server/contracts/tables.ts'
+import type { TunnelRow } from './rows.ts'
+
+const REPORT_MS = 10_000
+/** A server that stops reporting is forgotten; three reports, so that a lost one means nothing. */
+const KEPT_MS = 3 * REPORT_MS
+/** Rows of one report, about 400 bytes each. */
+const MAX_REPORTED = 50
+/** Servers that report. */
+export const MAX_SERVERS = 10_000
+
+export class FarRows {
+  readonly #table: Table
+  readonly #own: string
+  readonly #timer: ReturnType<typeof setInterval>
+  readonly #report: (untilMs: number) => void
+
+  /** Makes the rows. `own`: the id of this server. */
+  constructor(table: Table, own: string, tunnels: () => readonly TunnelRow[]) {
+    this.#table = table
+    this.#own = own
+    this.#report = untilMs => {
+      const busiest = tunnels().toSorted((one, other) => other.recent.requests - one.recent.requests)
+      // Numbers of clients mean something at their server alone.
+      const rows = busiest.slice(0, MAX_REPORTED).map(row => ({ ...row, clients: [] }))
+      table.set(own, JSON.stringify(rows), untilMs)
+    }
+    this.#report(Date.now() + KEPT_MS)
+    this.#timer = setInterval(() => this.#report(Date.now() + KEPT_MS), REPORT_MS)
+    this.#timer.unref()
+  }
+
+  /** Each with its server. */
+  all(): readonly TunnelRow[] {
+    return this.#table.all().flatMap(({ key, value }) => {
+      if (key === this.#own) return []
+      // Servers of one cluster trust each other, and are of one version.
+      const rows: readonly TunnelRow[] = JSON.parse(value)
+      return rows.map(row => ({ ...row, server: key }))
+    })
+  }
+
+  /** The others forget it at once. */
+  stop(): void {
+    clearInterval(this.#timer)
+    this.#report(Date.now())
+  }
+}

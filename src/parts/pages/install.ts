@@ -1,0 +1,74 @@
+// What visitors get while an app or its client is away, as a part of a server: pages that clients have sent at their registration.
+
+import type { ErrorCode } from '../../errors.ts'
+import { type ErrorAnswerOptions, wantsHtml } from '../../http/error-answer.ts'
+import type { RequestHead } from '../../http/head.ts'
+import type { Install } from '../../server/contracts/part.ts'
+import { type AwayPage, awayPageOf, MAX_PAGE_BYTES } from './away-page.ts'
+import { KeptPages } from './kept-pages.ts'
+
+/** The app, or its client, is not there. What is wrong with a response is for the app's owner to read. */
+const AWAY: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
+  'TUNNEL_NOT_FOUND',
+  'CLIENT_GONE',
+  'CLIENT_RECONNECTING',
+  'CARRIER_LOST',
+  'SERVER_STARTING',
+  'ORIGIN_REFUSED',
+  'ORIGIN_UNREACHABLE',
+  'ORIGIN_UNHEALTHY',
+])
+
+/** Nothing in the page runs, or loads anything: the name may be another client's tomorrow, with its visitors and their cookies. */
+const POLICY =
+  "default-src 'none'; style-src 'unsafe-inline'; img-src data:; font-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+export const installPages: Install = () => {
+  const pages = new KeptPages(() => performance.now())
+  return {
+    name: 'pages',
+    wishes: {
+      away: wish =>
+        awayPageOf(wish) === undefined
+          ? `away must be HTML, text or JSON of at most ${MAX_PAGE_BYTES} bytes, with a status of 200 or 400 to 599.`
+          : undefined,
+    },
+    layer(next, tunnel) {
+      if (pages.of(tunnel.name) === undefined) return next
+      return request => {
+        request.useErrorPage(code => answerFor(code, pages.of(tunnel.name), request.head))
+        return next(request)
+      }
+    },
+    nameLayer: next => named => {
+      if (pages.missed(named.name))
+        named.request.useErrorPage(code => answerFor(code, pages.of(named.name), named.request.head))
+      return next(named)
+    },
+    lane: () => undefined,
+    registered(tunnel, _token, _inbox, { away }) {
+      const page = awayPageOf(away)
+      const isNews = (page === undefined) !== (pages.of(tunnel.name) === undefined)
+      if (page !== undefined) pages.keep(tunnel.name, tunnel.owner, page)
+      else pages.forget(tunnel.name)
+      if (isNews) tunnel.routesChanged()
+    },
+    claimedElsewhere: name => pages.forget(name),
+  }
+}
+
+function answerFor(
+  code: ErrorCode,
+  page: AwayPage | undefined,
+  head: RequestHead,
+): Partial<ErrorAnswerOptions> | undefined {
+  if (page === undefined || !AWAY.has(code)) return undefined
+  const { type, text, status } = page
+  // Programs get the code.
+  if (type === 'text/html' && !wantsHtml(head)) return undefined
+  return {
+    page: () => ({ html: text, policy: POLICY }),
+    headers: [['content-type', `${type}; charset=utf-8`]],
+    ...(status !== undefined && { status }),
+  }
+}

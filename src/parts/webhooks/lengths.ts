@@ -1,0 +1,30 @@
+// Requests whose body has no length, for apps that cannot read chunked bodies: kept until they are complete, and sent with a length.
+
+import { ascii, joined } from '../../http/characters.ts'
+import type { RequestHead } from '../../http/head.ts'
+import type { Judge } from './judged-connection.ts'
+
+/** Lets every request pass. */
+export function lengthJudge(maxBodyBytes: number): Judge {
+  return {
+    readsBody: true,
+    maxBodyBytes,
+    matches: (_target, head) => head.body === 'chunked',
+    refusalOf: () => undefined,
+    rewritten: (head, body) => [withLength(head, body.length), body],
+  }
+}
+
+/** The names of lines that describe chunks. */
+const CHUNKED = ['transfer-encoding', 'trailer']
+
+function withLength({ bytes, fields, start, end }: RequestHead, length: number): Uint8Array {
+  const pieces: Uint8Array[] = []
+  let from = start
+  for (let line = 0; line < fields.count; line++) {
+    if (!CHUNKED.some(name => fields.isNamed(line, name))) continue
+    pieces.push(bytes.subarray(from, fields.lineStart(line)))
+    from = fields.lineEnd(line)
+  }
+  return joined([...pieces, bytes.subarray(from, end - 2), ascii(`Content-Length: ${length}\r\n\r\n`)])
+}

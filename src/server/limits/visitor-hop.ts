@@ -1,0 +1,114 @@
+// Who asks, also by way of proxies, and what origins get to know about one visitor's connection: made once, and again when something
+// of it changes.
+
+import { randomBytes } from 'node:crypto'
+import { isIP } from 'node:net'
+import type { Hop } from '../../http/forward.ts'
+import type { RequestHead } from '../../http/head.ts'
+import type { Tracing } from '../../http/tracing.ts'
+import { networkOf } from '../../wire/ip-address.ts'
+import type { PeerNote } from '../contracts/peer-note.ts'
+import type { Entrance } from '../contracts/protocol.ts'
+import type { Rewrite, Visit } from '../contracts/upstream.ts'
+
+export class VisitorHop {
+  readonly #entrance: Entrance
+  /** Of the connection, without port. */
+  readonly address: string
+  /** What its requests are besides. */
+  readonly from: PeerNote | undefined
+  #hop: Hop | undefined
+  #rewrite: Rewrite | undefined
+  #tracing: Tracing | undefined
+
+  constructor(entrance: Entrance, address: string, from: PeerNote | undefined = entrance.from) {
+    this.#entrance = entrance
+    this.address = address
+    this.from = from
+  }
+
+  /** The same object as long as nothing of it changes. */
+  hop(rewrite: Rewrite | undefined): Hop {
+    if (this.#hop !== undefined && this.#rewrite === rewrite) return this.#hop
+    this.#rewrite = rewrite
+    this.#hop = {
+      address: this.address,
+      proto: this.#entrance.proto,
+      trusted: this.#entrance.isTrusted(this.address),
+      hostHeader: rewrite?.host ?? '',
+    }
+    return this.#hop
+  }
+
+  /** It is a proxy in front. */
+  get isTrusted(): boolean {
+    return this.#hop?.trusted ?? this.#entrance.isTrusted(this.address)
+  }
+
+  /** What ids of its requests are made of; `undefined`: they get none. */
+  get tracing(): Tracing | undefined {
+    if (this.#entrance.isTraced?.() !== true) return undefined
+    this.#tracing ??= {
+      seed: randomBytes(10).toString('hex').slice(1),
+      keepsIds: this.#entrance.isTrusted(this.address),
+    }
+    return this.#tracing
+  }
+
+  get hstsLine(): Uint8Array | undefined {
+    return this.#entrance.hstsLine()
+  }
+
+  get altSvcLine(): Uint8Array | undefined {
+    return this.#entrance.altSvcLine?.()
+  }
+
+  /** The server may trust others now. */
+  forget(): void {
+    this.#hop = undefined
+    this.#tracing = undefined
+  }
+}
+
+/**
+ * The last address in X-Forwarded-For that is no trusted proxy's; without any, that of the connection. Each proxy adds the
+ * address that it sees at the end, so the one before the last untrusted address is only a claim of that sender.
+ */
+export function clientAddress(
+  connected: string,
+  head: RequestHead,
+  isTrusted: (address: string) => boolean,
+): string {
+  if (!isTrusted(connected)) return connected
+  let address = connected
+  for (const hop of hopsIn(head).toReversed()) {
+    const next = addressIn(hop)
+    if (next === undefined) break
+    address = next
+    if (!isTrusted(address)) break
+  }
+  return address
+}
+
+/** The network of who asks, as the last proxy in front saw it. `rewrite`: what the tunnel's client wants, whose hop is at hand. */
+export function visitorOf(visit: Pick<Visit, 'head' | 'hop'>, rewrite: Rewrite | undefined): string {
+  const { address, trusted } = visit.hop(rewrite)
+  return networkOf(clientAddress(address, visit.head, one => trusted && one === address))
+}
+
+/** All X-Forwarded-For lines as one list. */
+function hopsIn({ fields }: RequestHead): string[] {
+  const hops: string[] = []
+  for (let line = 0; line < fields.count; line++)
+    if (fields.isNamed(line, 'x-forwarded-for')) hops.push(...fields.value(line).split(','))
+  return hops
+}
+
+/** `192.0.2.1`, `192.0.2.1:443`, `2001:db8::1`, `[2001:db8::1]:443`. */
+function addressIn(hop: string): string | undefined {
+  const text = hop.trim()
+  const [, bracketed] = /^\[([^\]]+)\](?::\d+)?$/.exec(text) ?? []
+  const [, beforePort] = /^([\d.]+):\d+$/.exec(text) ?? []
+  const address = bracketed ?? beforePort ?? text
+  return isIP(address) === 0 ? undefined : address
+}

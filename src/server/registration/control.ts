@@ -1,0 +1,198 @@
+// The control host: where clients connect, and the server's own small pages. No tunnel's host ever comes here.
+
+import type { Branding } from '../../branding.ts'
+import type { ErrorCode } from '../../errors.ts'
+import { wantsHtml } from '../../http/error-answer.ts'
+import type { RequestHead } from '../../http/head.ts'
+import { INFO_POLICY, infoPage } from '../../http/pages.ts'
+import type { Socket, SocketHandler } from '../../socket.ts'
+import { VERSION } from '../../version.ts'
+import { LINK_PROTOCOL } from '../../wire/frame.ts'
+import type { ServerRoom } from '../context/room.ts'
+import { type Arrival, type Route, refusal } from '../contracts/front.ts'
+import { DEAD_EXCHANGE, type Exchange, type Upstream, type Visit } from '../contracts/upstream.ts'
+import type { TokenGate } from '../limits/token-gate.ts'
+import type { Rule } from '../settings/policy.ts'
+import type { ClientDesk } from './client-desk.ts'
+import type { SessionLinks } from './links.ts'
+import { type Applicant, upgradeRoute } from './upgrade.ts'
+
+/** Tells a control connection from a request for a page, and refuses what is neither. */
+export function controlRoute(arrival: Arrival, host: ControlHost): Route {
+  const { head } = arrival
+  if (head.upgrade === LINK_PROTOCOL) return linkRoute(head, host)
+  if (head.upgrade === 'websocket') return upgradeRoute(arrival, host)
+  return { kind: 'upstream', upstream: new Pages(host) }
+}
+
+/** Routes a link: raw bytes from here on, for a session that its secret names. */
+function linkRoute(head: RequestHead, host: ControlHost): Route {
+  if (head.method !== 'GET' || head.body !== 'none') return refusal('BAD_REQUEST')
+  const [, secret = '', number = ''] =
+    /^Link (\S+) (\d{1,10})$/.exec(head.header('authorization') ?? '') ?? []
+  const links = host.linksOf(secret)
+  if (links === undefined) return refusal('TOKEN_REFUSED')
+  if (!links.hasRoomFor(Number(number))) return refusal('CLIENT_LIMIT')
+  return {
+    kind: 'takeover',
+    takeOver(socket) {
+      socket.write(LINK_ANSWER)
+      return links.accept(Number(number), socket)
+    },
+  }
+}
+
+const LINK_ANSWER = Buffer.from(
+  `HTTP/1.1 101 Switching Protocols\r\nUpgrade: ${LINK_PROTOCOL}\r\nConnection: Upgrade\r\n\r\n`,
+)
+
+/** Returns the part of a path below `basePath`. A path that is not below it is unchanged: a proxy may have removed the base path. */
+export function pathBelow(basePath: string, path: string): string {
+  if (path === basePath) return '/'
+  return path.startsWith(`${basePath}/`) ? path.slice(basePath.length) : path
+}
+
+/** The upstream of health and certificate checks, which responds at once. */
+class Pages implements Upstream {
+  readonly wire = 'streams'
+  readonly inFlight = 0
+  readonly #host: ControlHost
+
+  constructor(host: ControlHost) {
+    this.#host = host
+  }
+
+  begin(visit: Visit): Exchange {
+    const { method, target } = visit.head
+    if (visit.head.body !== 'none' || (method !== 'GET' && method !== 'HEAD')) {
+      visit.fail('TUNNEL_NOT_FOUND')
+      return DEAD_EXCHANGE
+    }
+    const [path = '', query = ''] = target.split('?')
+    const page = this.#page(pathBelow(this.#host.basePath, path), new URLSearchParams(query), visit.head)
+    if (page === undefined) {
+      visit.fail('TUNNEL_NOT_FOUND')
+      return DEAD_EXCHANGE
+    }
+    return { ...DEAD_EXCHANGE, bodyEnded: () => answer(visit, page) }
+  }
+
+  /** The page for a person who opens the server's address in a browser. */
+  #home(host: string): Page {
+    const { branding, isOpen, version } = this.#host
+    const who = branding?.name === undefined ? 'It' : `${branding.name} runs it. It`
+    const ask = branding?.contact ?? 'its operator'
+    const share = ['Share the app on port 3000', `localtunnels 3000 --server ${host}`] as const
+    const body = infoPage({
+      title: 'This server gives apps a public address',
+      text: `${who} opens tunnels to apps on other machines. ${isOpen ? 'Everybody may use it.' : `Ask ${ask} for a token.`}`,
+      steps: isOpen ? [share] : [['Sign in once', `localtunnels login ${host}`], share],
+      host,
+      branding,
+      who: ` ${version}`,
+    })
+    return { status: 200, type: 'text/html; charset=utf-8', body, policy: INFO_POLICY }
+  }
+
+  #page(path: string, query: URLSearchParams, head: RequestHead): Page | undefined {
+    switch (path) {
+      case '/':
+        return wantsHtml(head)
+          ? this.#home((head.header('host') ?? head.host) + this.#host.basePath)
+          : text(200, `localtunnels ${this.#host.version}\n`)
+      case '/health':
+      case '/_health':
+        return text(200, 'OK')
+      case '/tls-check':
+      case '/_tls-check':
+        return this.#host.isKnownHost((query.get('domain') ?? '').toLowerCase())
+          ? text(200, 'OK')
+          : text(404, 'Unknown host')
+      default:
+        return undefined
+    }
+  }
+}
+
+interface Page {
+  readonly status: number
+  readonly type: string
+  readonly body: string
+  /** The Content-Security-Policy. */
+  readonly policy?: string
+}
+
+const text = (status: number, body: string): Page => ({ status, type: 'text/plain; charset=utf-8', body })
+
+function answer(visit: Visit, page: Page): void {
+  const body = Buffer.from(page.body)
+  const policy = page.policy === undefined ? '' : `Content-Security-Policy: ${page.policy}\r\n`
+  const connection = visit.keepsAlive ? '' : 'Connection: close\r\n'
+  const head = `HTTP/1.1 ${page.status} ${page.status === 200 ? 'OK' : 'Not Found'}\r\nContent-Type: ${page.type}\r\nContent-Length: ${body.length}\r\nCache-Control: no-store\r\n${policy}Date: ${new Date().toUTCString()}\r\n${connection}\r\n`
+  visit.answered(page.status)
+  visit.write(visit.head.method === 'HEAD' ? Buffer.from(head) : Buffer.concat([Buffer.from(head), body]))
+  visit.done(visit.keepsAlive)
+}
+
+/** What the control host may ask of its server. */
+export class ControlHost {
+  readonly version: string = VERSION
+  readonly tokenGate: TokenGate
+  readonly #room: ServerRoom
+  readonly #clients: ClientDesk
+
+  constructor(room: ServerRoom, clients: ClientDesk) {
+    this.tokenGate = clients.tokenGate
+    this.#room = room
+    this.#clients = clients
+  }
+
+  /** The operator's name, contact and logo, for pages. */
+  get branding(): Branding | undefined {
+    return this.#room.settings.branding
+  }
+
+  get basePath(): string {
+    return this.#room.settings.basePath
+  }
+
+  /** No client needs a token. */
+  get isOpen(): boolean {
+    return this.#room.settings.policy.isOpen
+  }
+
+  /** Whether forwarding headers from this address are believed. */
+  isTrusted(address: string): boolean {
+    return this.#room.isTrusted(address)
+  }
+
+  /** Why one more client of this rule and address may not connect; `undefined`: it may. */
+  clientRefusal(rule: Rule, address: string): ErrorCode | undefined {
+    return this.#clients.refusalOfClient(rule, address)
+  }
+
+  refused(applicant: Applicant, code: ErrorCode): void {
+    const { remoteAddress, wire } = applicant
+    this.#room.emit('refused', { remoteAddress, wire, code })
+  }
+
+  /** Clients may agree on no subprotocol. */
+  get hasJsonWire(): boolean {
+    return this.#room.parts.adopt !== undefined
+  }
+
+  /** Takes a control connection over. */
+  adopt(socket: Socket, applicant: Applicant, rule: Rule): SocketHandler {
+    return this.#clients.adopt(socket, applicant, rule)
+  }
+
+  /** The links of the session that gave this secret. */
+  linksOf(secret: string): SessionLinks | undefined {
+    return this.#clients.linkGate.find(secret)
+  }
+
+  /** Whether a certificate for this host should be had: the domains themselves and live tunnels. */
+  isKnownHost(host: string): boolean {
+    return this.#room.isKnownHost(host)
+  }
+}

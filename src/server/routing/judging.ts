@@ -1,0 +1,57 @@
+// What is asked about each visitor of a tunnel once, whatever it speaks: a request of any version of HTTP, an upgrade, a raw
+// connection, a UDP flow. `Tunnel.choose` then says which member takes it.
+
+import type { Branding } from '../../branding.ts'
+import type { ErrorCode } from '../../errors.ts'
+import type { AskedCertificate } from '../../plugin.ts'
+import type { Guarding, Judgement } from '../contracts/guarding.ts'
+import type { LayeredTunnel } from '../contracts/layer.ts'
+import type { Asking } from '../tunnels/pool.ts'
+
+/** Who asks, as guards see it. */
+export interface Visitor extends Asking {
+  /** It came by https, also when that ends in front of this server. Default `false`: no request. */
+  readonly isSecure?: boolean
+  /** As `Admittance.asked`. */
+  readonly asked?: AskedCertificate | undefined
+}
+
+/** What it needs of the server. */
+export interface JudgingServer {
+  readonly tunnels: { readonly guards: Guarding }
+  readonly settings: { readonly branding: Branding | undefined }
+  /** All of them: as `Part.judge`. */
+  readonly parts: { judge(address: string): ErrorCode | undefined }
+}
+
+const UNGUARDED: Judgement = { kind: 'pass', passes: [] }
+
+/** What the operator, and the guards of the server and of the tunnel say about a visitor. `undefined`: there is none to ask. */
+export function judge(
+  server: JudgingServer,
+  tunnel: LayeredTunnel,
+  visitor: Visitor,
+): Judgement | Promise<Judgement> | undefined {
+  const code = server.parts.judge(visitor.address)
+  return code === undefined ? judgeByGuards(server, tunnel, visitor) : { kind: 'refusal', refusal: { code } }
+}
+
+/** The guards alone. */
+export function judgeByGuards(
+  server: JudgingServer,
+  tunnel: LayeredTunnel,
+  visitor: Visitor,
+): Judgement | Promise<Judgement> | undefined {
+  if (!tunnel.isGuarded) return undefined
+  const { kind, name, owner, wall, guard } = tunnel
+  const { address, head, isSecure = false, asked } = visitor
+  const { branding } = server.settings
+  const request = head && { head, ...(asked && { asked }), ...(branding && { branding }) }
+  const admittance = { kind, tunnel: name, owner, address, isSecure, ...request }
+  const judgement = server.tunnels.guards.judge(guard, admittance, wall)
+  if (!(judgement instanceof Promise)) return judgement
+  // By then another guard may decide: what the one before let in, this one might not, and would never cut.
+  return judgement.then(one =>
+    one.kind !== 'pass' || tunnel.guard === guard ? one : (judge(server, tunnel, visitor) ?? UNGUARDED),
+  )
+}
