@@ -29,7 +29,7 @@ export interface CountryFile extends Countries {
   close(): void
 }
 
-/** What reads the file: MaxMind, DB-IP and others have a table, IPinfo has a text. */
+/** A row of the file: of MaxMind, DB-IP and others a table, of IPinfo a text. */
 interface Row {
   readonly country?: string | { readonly iso_code?: unknown }
   readonly country_code?: unknown
@@ -70,7 +70,7 @@ export async function openCountries(path: string, failed?: (error: Error) => voi
       try {
         return codeOf(reader.get(address))
       } catch {
-        // It is no address, or the file has a fault here.
+        // It is not an address, or the file has a fault here.
         return undefined
       }
     },

@@ -303,8 +303,7 @@ export interface LineObserver extends Observer {
     /** Whether the log is of this observer, and not of another object that has copied this property. */
     isOf(observer: Observer): boolean
     /**
-     * Makes the parts of log lines that stay the same. `middle`: all between the id and the path. `middle`: all between the id
-     * and the path.
+     * Makes the parts of log lines that stay the same. `middle`: all between the id and the path.
      */
     of(
       seen: Omit<Seen, 'id' | 'target'>,
@@ -327,7 +326,7 @@ export interface GuardedTunnel {
   readonly name: string
   /** The owner: the same for all tunnels of one token. Default: no owner. */
   readonly owner?: string
-  /** The used marks of all servers of a cluster. `undefined` if the server is alone. `undefined`: the server is alone. */
+  /** The used marks of all servers of a cluster. `undefined` if the server is alone. */
   readonly marks?: UsedMarks
 }
 

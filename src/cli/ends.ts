@@ -29,7 +29,7 @@ export interface ClientEnd {
   tls(options: TlsTunnelOptions): Promise<TunnelEnd>
   udp(options: UdpTunnelOptions): Promise<TunnelEnd>
   connectTo(options: ConnectOptions): Promise<TunnelEnd>
-  /** Where the app of a client with `later` is. */
+  /** Sets the port of the app of a client with `later`. */
   forward(port: number): void
   isConnected(): boolean
   probe(): Promise<boolean | undefined>

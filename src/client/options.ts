@@ -74,7 +74,9 @@ export interface OriginOptions {
    * tunnel has no lanes. An unknown one: `OPTION_INVALID`.
    */
   readonly rewrite?: readonly ('location' | 'cookies' | 'referer' | 'origin' | 'destination')[]
-  /** Path that is taken off the visitor's path, such as `/app`; a request that is not below it is unchanged. Default none. */
+  /**
+   * The path that is removed from the visitor's path, such as `/app`. Default none. Requests outside it are unchanged.
+   */
   readonly stripPrefix?: string
   /** Path that the app gets in front of the visitor's path, such as `/app`. Default none. It does not control access. Not a path: `OPTION_INVALID`. */
   readonly addPrefix?: string
@@ -154,9 +156,11 @@ export interface CopyPool {
 export interface AwayOptions {
   /** A file of at most 32 KiB in UTF-8: .html, .htm, .txt or .json. Browsers get HTML, and programs JSON with the code. Read at each registration. */
   readonly file?: string
-  /** Plain text. */
+  /** The plain text of the page. */
   readonly text?: string
-  /** 200, or 400 to 599. Default: that of the code, such as 502 or 503. */
+  /**
+   * The status: 200, or 400 to 599. Default: that of the code, such as 502 or 503.
+   */
   readonly status?: number
 }
 
@@ -206,7 +210,9 @@ export interface HttpTunnelOptions extends OriginOptions, SharedTunnelOptions {
    * Streams wire only.
    */
   readonly responseTimeoutMs?: number
-  /** What visitors get while the app or the client is away. Default: the server's own page. Streams wire only. */
+  /**
+   * The page that visitors get while the app or the client is away. Default: the server's own page. Streams wire only.
+   */
   readonly away?: AwayOptions
   /**
    * Collects request bodies without a length on this machine, up to this number of bytes, and gives the app `Content-Length`, for apps that
@@ -215,7 +221,7 @@ export interface HttpTunnelOptions extends OriginOptions, SharedTunnelOptions {
    */
   readonly collectBodyBytes?: number
   /**
-   * Checks of the app by this client. While it is unwell it gets no new visitors: those of a pool go to others, else 503
+   * Checks of the app by this client. While it is unhealthy it gets no new visitors: those of a pool go to others, otherwise 503
    * `ORIGIN_UNHEALTHY`. Default none. Streams wire only.
    */
   readonly health?: HealthOptions

@@ -247,7 +247,7 @@ const REASONS: Readonly<Record<string, string>> = {
   ENOENT: 'nothing listens there (ENOENT)',
   ENOTFOUND: 'no address is known for this name (ENOTFOUND)',
   EHOSTUNREACH: 'there is no route to it (EHOSTUNREACH)',
-  // Of a web server, too: whether its answer is read first is a matter of chance.
+  // Of a web server as well: whether its response is read first is a matter of chance.
   EPIPE: 'it closes the connection, and may not be Redis (EPIPE)',
   ECONNRESET: 'it closes the connection, and may not be Redis (ECONNRESET)',
 }

@@ -35,8 +35,7 @@ export class Flow implements Socket {
   #isClosed = false
 
   /**
-   * Makes a flow. `send` sends to the far side; `closed` is called once, when nothing more will be sent. `closed`: nothing more
-   * will be sent; called once, before the handler's `closed`.
+   * Makes a flow. `send` sends to the far side; `closed` is called once, before the handler's `closed`, when nothing more will be sent.
    */
   constructor(
     remoteAddress: string,

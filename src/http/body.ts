@@ -349,7 +349,7 @@ export class BodyFramer {
     else if (gathered !== undefined && gatheredBytes > 0) this.#pay(gathered, 0, gatheredBytes)
   }
 
-  /** Reads a byte that is not payload. Returns `false` if it may not be there. False when it may not be there. */
+  /** Reads a byte that is not payload. Returns `false` if it may not be there. */
   #takeFraming(byte: number): boolean {
     switch (this.#state) {
       case SIZE_START:

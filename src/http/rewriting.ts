@@ -6,23 +6,23 @@ export const REWRITABLE = ['location', 'cookies', 'referer', 'origin', 'destinat
 
 export type Rewritable = (typeof REWRITABLE)[number]
 
-/** How an app names itself. */
+/** The names that an app uses for itself. */
 export interface RewriteTerms {
-  /** Scheme and host at which the client reaches the app. */
+  /** The scheme and host at which the client reaches the app. */
   readonly app: string
-  /** Host header that the app gets. Default: that of the visitor. */
+  /** The Host header that the app gets. Default: the visitor's. */
   readonly hostHeader?: string
   /** Names of `REWRITABLE`. Other names are ignored. */
   readonly headers: readonly string[]
-  /** Path that visitors have in front of the app's paths. Default none. */
+  /** The path that visitors have in front of the app's paths. Default none. */
   readonly stripPrefix?: string
-  /** Path that the app has in front of the visitors' paths. Default none. */
+  /** The path that the app has in front of the visitors' paths. Default none. */
   readonly addPrefix?: string
 }
 
 interface HostName {
   readonly name: string
-  /** `''`: any. */
+  /** The port. Empty for any. */
   readonly port: string
 }
 
@@ -36,7 +36,7 @@ const HEADERS: Readonly<Record<string, Rewritable>> = {
   destination: 'destination',
 }
 
-/** Scheme, authority and the rest of a URL, of which the scheme may be missing. */
+/** Matches the scheme, authority and rest of a URL. The scheme may be missing. */
 const URL_PARTS = /^(https?:)?\/\/([^/?#\\]*)(.*)$/is
 
 export class Rewriting {
@@ -59,7 +59,7 @@ export class Rewriting {
     this.#names = [{ name: own.name, port }, ...(hostHeader === undefined ? [] : [hostOf(hostHeader)])]
   }
 
-  /** Path and query as the app gets them. */
+  /** Returns the path and query for the app. */
   target(path: string): string {
     if (!path.startsWith('/')) return path
     return this.#add + (below(this.#strip, path) ?? path)

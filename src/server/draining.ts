@@ -39,7 +39,7 @@ export class Draining {
     return this.#parts.visitors.isEmpty
   }
 
-  /** Something that the end may be waiting for is over. */
+  /** Called when something has ended that the end may be waiting for. */
   #somethingEnded(): void {
     if (this.#whenIdle !== undefined && this.#isIdle) this.#whenIdle()
     if (this.#whenEmpty !== undefined && this.#isEmpty) this.#whenEmpty()

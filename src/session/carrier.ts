@@ -26,7 +26,7 @@ export interface Carrier {
 export interface CarrierHandler {
   /** Called when bytes[start, end) arrived from the far side, cut anywhere. The array is the session's to keep. */
   received(bytes: Uint8Array, start: number, end: number): void
-  /** Any bytes came from the far side, perhaps of a message that is not whole yet. */
+  /** Any bytes came from the far side, possibly of a message that is not whole yet. */
   heard?(): void
   /** `send` may be called again: follows each one that returned `false`, once. */
   drained(): void

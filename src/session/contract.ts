@@ -23,7 +23,7 @@ export interface SessionOptions extends HeartbeatOptions, WindowLimits {
 
 /** A contract for the number of streams that the session may have, which others also count. */
 export interface StreamBudget {
-  /** Counts one more. Returns `false` if there is to be none. `false`: there is to be none. */
+  /** Counts one more. Returns `false` if there is to be none. */
   open(): boolean
   close(): void
 }

@@ -454,8 +454,7 @@ export class Session implements ArrivalsOwner, StreamOwner {
   }
 
   /**
-   * Ends this session after an error of a handler, which must not reach the event loop, where it would end all of them. It must
-   * not reach the event loop, where it would end all of them.
+   * Ends this session after an error of a handler, which must not reach the event loop, where it would end all of them.
    */
   #handlerFailed(thrown: unknown): void {
     const error = thrown instanceof Error ? thrown : new Error(String(thrown))

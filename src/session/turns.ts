@@ -34,7 +34,7 @@ export class Turns {
 
   /**
    * Makes the turns. `failed` is called with an error of a turn, which must not reach the event loop, where it would end the
-   * process. It must not reach the event loop, where it would end the process.
+   * process.
    */
   constructor(scheduler: Scheduler, failed: (error: Error) => void) {
     this.#scheduler = scheduler

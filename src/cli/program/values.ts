@@ -48,7 +48,7 @@ export function wholeNumber(flags: Flags, name: string): number | undefined {
   throw new TunnelError('OPTION_INVALID', `${flags.label(name)} "${text}" is not a whole number, such as 60.`)
 }
 
-/** As bytes. */
+/** Returns the size of a flag in bytes. `undefined` if it is not given. */
 export function sizeOf(flags: Flags, name: string): number | undefined {
   const text = flags.text(name)
   if (text === undefined || text === '') return undefined
@@ -57,7 +57,7 @@ export function sizeOf(flags: Flags, name: string): number | undefined {
   throw new TunnelError('OPTION_INVALID', `${flags.label(name)} "${text}" is not a size, such as 10MiB.`)
 }
 
-/** As milliseconds. */
+/** Returns seconds as milliseconds. */
 export function seconds(flags: Flags, name: string, least = 0): number | undefined {
   const text = flags.text(name)
   if (text === undefined) return undefined

@@ -172,7 +172,7 @@ export class Services {
     // Gone while it was asked for.
     if (running.isGone) return tunnel.close().then(() => undefined)
     running.tunnel = tunnel
-    // Only an answer or a refusal to the first datagram shows whether anything listens on UDP, and the end of a private service listens here.
+    // Only a response or a refusal to the first datagram shows whether anything listens on UDP, and the end of a private service listens here.
     if (config.kind === 'udp' || config.kind === 'connect') return
     running.watch = this.#watch(config.name, target)
     void running.watch.check()

@@ -10,7 +10,7 @@ export interface Wish {
   readonly port: number | undefined
   /** Proves the holder of an earlier grant. */
   readonly resume: string | undefined
-  /** What is asked of the parts of the server. Default: nothing. */
+  /** The options for the parts of the server. Default none. */
   readonly wishes?: Wishes
 }
 

@@ -55,7 +55,7 @@ export interface Part {
 export interface TunnelPart {
   /** Puts the part before one of its origins. `protocol`: of the app, if it is not HTTP/1.1. */
   wrap?(origin: Origin, protocol: TunnelSettings['protocol']): Origin
-  /** What it asks of the parts of the server, for each registration. */
+  /** Returns the options for the parts of the server, for each registration. */
   wishes?(): Wishes
   /** The server granted it, or moved it to another URL. `probeSecret`: the server proves its own probes with it. */
   granted?(name: string, url: string, probeSecret: string | undefined): void

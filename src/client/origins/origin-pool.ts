@@ -239,8 +239,7 @@ class OriginConnection implements SocketHandler {
   }
 
   /**
-   * Counts bytes of a response in memory. Returns `false` if that is too much, with those of the others. `false`: with what the
-   * others have it is too much.
+   * Counts bytes of a response in memory. Returns `false` if that is too much, with those of the others.
    */
   #holds(bytes: number): boolean {
     const more = bytes - this.#heldBytes

@@ -122,8 +122,7 @@ export class HealthCheck {
 }
 
 /**
- * Makes one check. `done` is called once, unless the function returned is called before. `done` is called once, unless the
- * function returned is called before.
+ * Makes one check. `done` is called once, unless the function returned is called before.
  */
 function ask(
   origin: Origin,

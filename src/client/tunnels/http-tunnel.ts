@@ -149,7 +149,7 @@ function httpPoolOf(
   }
 }
 
-/** What the app gets in place of the names that its visitors have; empty leaves them alone. */
+/** Returns the names that the app gets instead of those of its visitors. Empty if nothing is replaced. */
 function rewriteOf(options: OriginOptions, { url }: Origin): HostRewrite {
   const { hostHeader: given = 'preserve' } = options
   const hostHeader = given === 'preserve' ? undefined : given === 'rewrite' ? new URL(url).host : given

@@ -91,7 +91,7 @@ export class OwnTunnel implements Tunnel {
     settings.useDial?.(count => {
       if (this.isRegistered) this.#connection?.dial?.(this.granted, count)
     })
-    // Callers that wait get the rejection; without one it is no unhandled rejection.
+    // Callers that wait get the rejection; without one it is not an unhandled rejection.
     this.#ready.promise.catch(() => {})
   }
 

@@ -34,7 +34,7 @@ export interface RouteSettings {
 /** The settings of a tunnel for its registration. */
 export interface TunnelSettings {
   readonly kind: TunnelKind
-  /** `http` and `tls`: the name to ask for; of private services such as `tcp:db`. */
+  /** The name to request, of `http` and `tls`, or the name of a private service, such as `tcp:db`. */
   readonly name: string | undefined
   /** The name of a private service, which has no public address. */
   readonly privateName?: string | undefined
@@ -42,7 +42,7 @@ export interface TunnelSettings {
   readonly registersAs?: 'private' | 'connect'
   /** Receives the function that asks the server for streams, of the end of a private service. */
   readonly useDial?: (dial: (count: number) => void) => void
-  /** `tcp` and `udp`: the public port to ask for; `undefined`: any. */
+  /** The public port to request, of `tcp` and `udp`. `undefined` for any. */
   readonly port: number | undefined
   /** The token instead of the connection's. */
   readonly token: string | undefined

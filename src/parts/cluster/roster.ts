@@ -17,8 +17,7 @@ export class Roster {
   readonly #recent: () => RecentRow | undefined
   #timer: ReturnType<typeof setInterval> | undefined
   /**
-   * Makes the roster. `node`: this server. `recent`: `undefined` while it has no admin listener. `recent`: `undefined` while it
-   * has no admin listener.
+   * Makes the roster. `node`: this server. `recent`: `undefined` while it has no admin listener.
    */
   constructor(
     table: SharedTable,

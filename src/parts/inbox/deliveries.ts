@@ -49,7 +49,7 @@ export class Deliveries {
   readonly #host: DeliveriesHost
   readonly #isSecure: boolean
   readonly #desk: RequestDesk
-  /** By owner and name. */
+  /** The rounds by owner and name. */
   readonly #rounds = new Map<string, Round>()
   #isOver = false
 

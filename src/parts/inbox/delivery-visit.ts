@@ -68,7 +68,7 @@ export class DeliveryVisit implements Visit, Arrival {
     if (!readWhole(this.head, bytes)) this.#status = ERRORS.BAD_REQUEST.status
   }
 
-  /** Never rejects. */
+  /** Delivers the webhook. Never rejects. */
   deliver(desk: RequestDesk): Promise<Delivered> {
     if (this.#status !== 0) return Promise.resolve({ status: this.#status })
     const booking = desk.book(this)

@@ -98,7 +98,7 @@ export class Capture {
     return false
   }
 
-  /** Counts `count` more waiting bytes. Returns `false` if that is too much. `false`: that is too much. */
+  /** Counts `count` more waiting bytes. Returns `false` if that is too much. */
   queued(flow: HttpFlow, count: number): boolean {
     this.#waitingBytes += count
     this.#unread.add(flow)

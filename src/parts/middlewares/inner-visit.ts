@@ -30,7 +30,7 @@ export class InnerVisit implements Visit {
   readonly hstsLine = undefined
   readonly keepsAlive = true
   readonly originTimeoutMs: number | undefined
-  /** Why the request could not be sent, or the answer ended in the middle. */
+  /** The code of a request that could not be sent, or of a response that ended in the middle. */
   failure: ErrorCode | undefined
   readonly #outer: Visit
   readonly #wrapping: Wrapping

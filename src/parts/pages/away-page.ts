@@ -1,6 +1,6 @@
 // What visitors get while an app or its client is away, as it crosses the wire.
 
-/** Longest text, in bytes of UTF-8: with its escapes and the rest of a registration it fits one frame. */
+/** The longest text, in bytes of UTF-8. With its escapes and the rest of a registration it fits one frame. */
 export const MAX_PAGE_BYTES = 32_768
 
 export const PAGE_TYPES = ['text/html', 'text/plain', 'application/json'] as const
@@ -8,7 +8,7 @@ export const PAGE_TYPES = ['text/html', 'text/plain', 'application/json'] as con
 export interface AwayPage {
   readonly type: (typeof PAGE_TYPES)[number]
   readonly text: string
-  /** Default: that of the code. */
+  /** The status. Default: that of the code. */
   readonly status?: number
 }
 
@@ -17,7 +17,7 @@ export function isPageStatus(status: unknown): status is number {
   return Number.isInteger(status) && (status === 200 || (Number(status) >= 400 && Number(status) <= 599))
 }
 
-/** `undefined`: it is none that a server takes. */
+/** Returns the page. `undefined` if a server would not accept it. */
 export function awayPageOf(given: unknown): AwayPage | undefined {
   if (typeof given !== 'object' || given === null) return undefined
   const { type, text, status, ...rest }: Partial<Record<string, unknown>> = { ...given }

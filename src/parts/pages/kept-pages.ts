@@ -2,20 +2,24 @@
 
 import type { AwayPage } from './away-page.ts'
 
-/** Of one token or address: 32 pages of the longest. Above: its oldest is dropped. */
+/**
+ * The bytes of one token or address: 32 pages of the longest. If exceeded: its oldest page is removed.
+ */
 const MAX_OWNER_BYTES = 1_048_576
-/** Of all of them. Above: the oldest of those that have most is dropped. */
+/**
+ * The bytes of all pages. If exceeded: the oldest page of the owner with most is removed.
+ */
 const MAX_BYTES = 67_108_864
-/** What a page costs besides its text. */
+/** The cost of a page in addition to its text. */
 const PAGE_COST_BYTES = 512
-/** How long a page stays for visitors of a name without a client. */
+/** The time that a page stays for visitors of a name without a client. */
 const AWAY_MS = 86_400_000
 
 interface Kept {
   readonly owner: string
   readonly page: AwayPage
   readonly bytes: number
-  /** When the first visitor found the name without a client, on the clock. */
+  /** The time, on the clock, at which the first visitor found the name without a client. */
   awayAt: number | undefined
 }
 

@@ -12,7 +12,7 @@ export class Pressure {
   readonly slots: Slots | undefined
   readonly maxContentLength: number
   readonly maxHeadBytes: number
-  /** 0: none. */
+  /** The time for a response. 0 for no limit. */
   readonly responseTimeoutMs: number
 
   constructor(

@@ -8,7 +8,7 @@ import type { Socket, SocketHandler, Splice, SpliceDone } from '../../socket.ts'
 
 /** Pieces to the client after which a link of its own is asked for: as many as `Join` lets pass the other way. */
 const CONVERSATION_PIECES = 64
-/** Shorter ones are copied when they wait: they keep the whole read that they were part of. */
+/** The size below which waiting pieces are copied, because each keeps the whole read that it was part of. */
 const SMALL_BYTES = 16_384
 
 /** Bytes that arrive on a link, while the handler is asked where to move them. */

@@ -36,7 +36,7 @@ export class RewrittenVisit implements Visit {
     return own === undefined ? this.#outer.write(bytes, isScratch, start, end) : this.#outer.write(own)
   }
 
-  /** Scheme and host of the visitor, also behind a proxy that ends TLS. */
+  /** The scheme and host of the visitor, also behind a proxy that ends TLS. */
   get #origin(): string {
     const { proto, trusted } = this.#outer.hop(undefined)
     const told = trusted ? this.head.header('x-forwarded-proto')?.toLowerCase() : undefined

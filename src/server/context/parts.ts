@@ -72,7 +72,7 @@ export class Parts {
     for (const part of this.#all) part.registered?.(tunnel, token, inbox, wishes)
   }
 
-  /** Why one of these cannot be had, as a sentence; `undefined`: all can. */
+  /** Returns why one of these options cannot be granted, as a sentence. `undefined` if all can. */
   refusalOf(wishes: Wishes = {}): string | undefined {
     for (const [name, wish] of Object.entries(wishes)) {
       const check = this.#all.find(part => Object.hasOwn(part.wishes ?? {}, name))?.wishes?.[name]

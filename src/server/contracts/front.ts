@@ -30,23 +30,23 @@ export interface Arrival {
   terminate(): void
 }
 
-/** What became of a request. */
+/** The result of a request. */
 export interface Result {
-  /** 0: there was no answer. */
+  /** The status of the response. 0 if there was none. */
   readonly answerStatus: number
   readonly responseBytes: number
   readonly requestBytes: number
-  /** As `Visit.fail` takes it. */
+  /** The reason, with the meaning of that of `Visit.fail`. */
   readonly reason?: string | undefined
 }
 
 /** A request that the server counts, for who brought it. */
 export interface Booked {
-  /** Where the request goes at first. */
+  /** The first destination of the request. */
   readonly route: Route
   /** It came for another server's tunnel, or another owner's: what is answered is `CLUSTER_MOVED`. */
   readonly isMoved: boolean
-  /** The final head of its answer is about to go out. */
+  /** The final head of its response is about to go out. */
   answered(status: number): void
   /** It is over; `failure` says why, when it failed. */
   finished(result: Result, failure: ErrorCode | undefined): void

@@ -127,7 +127,7 @@ export interface TunnelRequest {
   copyTo(member: TunnelMember): CopyEnd
   /** Records whose response the visitor gets, of the clients that got a copy. */
   answeredBy(member: TunnelMember): void
-  /** Records that it was sent to clients. For a layer that does not call `arrived`. For a layer that does not let it arrive. */
+  /** Records that it was sent to clients. For a layer that does not call `arrived`. */
   sent(): void
   /**
    * Routes the request after the last layer: to a client of its tunnel, possibly after a wait. `instead`: where it goes then.

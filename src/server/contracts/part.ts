@@ -132,7 +132,7 @@ export interface Part {
    * client does. `undefined`: the part does not take it.
    */
   kept?(name: string, token: string | undefined, head: RequestHead, address: string): Upstream | undefined
-  /** A client holds the tunnel now. `token` likewise; `inbox`: what is to be kept for it while it is away. */
+  /** A client holds the tunnel now. `inbox`: what is to be kept for it while it is away. */
   registered?(tunnel: LayeredTunnel, token: string, inbox: InboxWish | undefined, wishes: Wishes): void
   /** The options that clients may set for a tunnel, by name: returns why this one is refused, as a sentence. */
   readonly wishes?: Readonly<Record<string, (wish: unknown) => string | undefined>>
@@ -187,13 +187,11 @@ export interface Part {
    */
   drain?(code: 'SERVER_DRAINING' | 'SERVER_REPLACED'): void
   /**
-   * Called when the server has no open requests. Resolves when the other servers have none, after `ms` at most. Resolves when
-   * nothing is somewhere else, in this many milliseconds at most.
+   * Called when the server has no open requests. Resolves when the other servers have none, after `ms` at most.
    */
   idle?(ms: number): Promise<void>
   /**
-   * Stops, after the server has ended or failed to start. Parts stop in reverse order, also those that did not start. Last
-   * first; also those that did not start.
+   * Stops, after the server has ended or failed to start. Parts stop in reverse order, also those that did not start.
    */
   stop?(): void | Promise<void>
 }

@@ -78,13 +78,13 @@ export interface DoorTerms {
   readonly announce: (line: Uint8Array) => void
 }
 
-/** How a connection came in. */
+/** The way that a connection came in. */
 export interface Entrance {
-  /** What its visitor speaks to this server. */
+  /** The scheme between the visitor and this server. */
   readonly proto: 'http' | 'https'
   /** Whether forwarding headers from this address are believed. */
   isTrusted(address: string): boolean
-  /** A header line for answers of the app that have none of its kind; see `Visit.hstsLine`. */
+  /** A header line for responses of the app that have none of its kind; see `Visit.hstsLine`. */
   hstsLine(): Uint8Array | undefined
   /** The same: another way to the server (RFC 7838). Default: none. */
   altSvcLine?(): Uint8Array | undefined
@@ -106,10 +106,10 @@ export interface Visitor {
   letGo(): void
 }
 
-/** What the inputs of all connections share. */
+/** The state that the inputs of all connections share. */
 export interface InputShare {
   readonly turns: Turns
-  /** What is kept of requests: heads that are not complete, and what came ahead of its turn. */
+  /** Counts the bytes kept of requests: incomplete heads, and data that came before its turn. */
   readonly heldInput: HeldBytes
   readonly limits: { readonly maxPipelinedBytes: number; readonly maxAllInputBytes: number }
 }

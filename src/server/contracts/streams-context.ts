@@ -22,7 +22,7 @@ export interface StreamsApps extends Pick<Session, 'open' | 'isClosed'> {
   readonly sendsUpgradesApart?: boolean
 }
 
-/** What streams need of their server. */
+/** The operations of the server that streams need. */
 export interface StreamsServer {
   readonly limits: Bounds
   readonly deadlines: Clock

@@ -50,7 +50,7 @@ export interface Visit {
    * exchange.
    */
   readonly logins?: ConnectionLogins | undefined
-  /** As that of `TunnelRequest`. Default: that of the limits. */
+  /** The time limit for the head of the response. Default: that of the limits. */
   readonly originTimeoutMs?: number | undefined
   /** Whether the connection may go on after this exchange, as far as the visitor is concerned. */
   readonly keepsAlive: boolean

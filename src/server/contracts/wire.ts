@@ -22,12 +22,12 @@ export type Adopt = (
   rule: Rule,
 ) => { readonly client: ClientConnection; readonly handler: SocketHandler }
 
-/** What connections of clients use of the state that one server shares. */
+/** The state of the server that connections of clients share. */
 export interface ClientServer extends StreamsServer {
   readonly settings: ServerSettings
   readonly tunnels: Tunnels
   readonly holdings: Holdings
-  /** `undefined`: the server is alone. */
+  /** The other servers. `undefined` if the server is alone. */
   readonly servers: Claims | undefined
   /** Members of `Part`. */
   readonly parts: {
@@ -37,16 +37,16 @@ export interface ClientServer extends StreamsServer {
   }
   /** Whether this is a proxy, whose address is that of all who come by it. */
   isTrusted(address: string): boolean
-  /** Something threw that should not have; the connection is closed for it. */
+  /** Called with an unexpected error. The connection is closed because of it. */
   failed(error: Error): void
 }
 
-/** What the connection of a client may ask of the server. */
+/** The operations of the server that the connection of a client needs. */
 export interface ClientHost {
   readonly server: ClientServer
-  /** Why this may not be granted, or not any longer; `undefined`: it may. */
+  /** Returns why this may not be granted, or not any longer. `undefined` if it may. */
   refusalOf(wish: Wish, rule: Rule): ErrorCode | undefined
-  /** What a refusal is about, for the client to read; `undefined`: what the code means says all there is. */
+  /** Returns the detail of a refusal, for the client's user. `undefined` if the meaning of the code is enough. */
   detailOf(code: ErrorCode, wish: Wish, claiming: Claiming): string | undefined
   /** The public URL of a tunnel. */
   urlOf(tunnel: Tunnel): string

@@ -33,7 +33,7 @@ type Decision = ((passed: Socket, first: Uint8Array) => SocketHandler) | ServerH
 export interface HelloHost {
   readonly deadlines: Deadlines
   readonly turns: Turns
-  /** Asks for a turn for what arrived. Returns `false` if too much waits already. `false`: too much waits already. */
+  /** Asks for a turn for what arrived. Returns `false` if too much waits already. */
   waits(): boolean
   /** Called when it waits no more. */
   waited(): void
@@ -48,8 +48,7 @@ export interface HelloHost {
 }
 
 /**
- * A handler of the socket until the hello is there, and longer for a connection that is passed on. Of a connection that is
- * passed on, it stays so.
+ * A handler of the socket until the hello is there, and longer for a connection that is passed on.
  */
 export class HelloConnection implements SocketHandler, Socket, Deadline, Waiting {
   readonly remoteAddress: string

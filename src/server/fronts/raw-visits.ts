@@ -28,7 +28,7 @@ interface Entry {
   readonly followers: readonly RawFollower[]
 }
 
-/** Each visit begins and ends once; in between it is opened, or waits in vain. */
+/** Each visit begins and ends once; in between it is opened, or waits without success. */
 export class RawVisits implements RawTaker {
   readonly context: ServerRoom
   readonly #open = new Map<RawVisit, Entry>()

@@ -263,8 +263,7 @@ export class Admission implements Deadline {
   }
 
   /**
-   * Returns why there is no room for one more visitor. `last`: nor for clients and operators. `last`: nor for clients and
-   * operators.
+   * Returns why there is no room for one more visitor. `last`: nor for clients and operators.
    */
   #shortage(): 'visitors' | 'descriptors' | 'last' | undefined {
     if (this.#budget <= 0) {
@@ -281,8 +280,7 @@ export class Admission implements Deadline {
   }
 
   /**
-   * Closes an idle connection, beginning with the one that was looked at longest ago. It begins where it stopped last: that is
-   * the one that was looked at longest ago.
+   * Closes an idle connection, beginning with the one that was looked at longest ago.
    */
   #makeRoom(): boolean {
     for (let looks = Math.min(MAX_LOOKS, this.#seats.size); looks > 0; looks--) {
@@ -385,8 +383,7 @@ export class Seat {
   }
 
   /**
-   * Counts one of many requests that was given up. Returns `false` if the address has given up too many. `false`: the address
-   * has given up too many.
+   * Counts one of many requests that was given up. Returns `false` if the address has given up too many.
    */
   mayGiveUp(): boolean {
     return this.#admission.mayGiveUp(this)

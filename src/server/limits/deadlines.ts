@@ -18,7 +18,7 @@ export class Deadlines implements Clock {
 
   /**
    * Makes the deadlines. `failed` is called with an error of `expired`, which must not reach the event loop, where it would end
-   * the process. It must not reach the event loop, where it would end the process.
+   * the process.
    */
   constructor(failed: (error: Error) => void) {
     this.#failed = failed
@@ -70,7 +70,7 @@ export class Deadlines implements Clock {
   }
 }
 
-/** Bytes on their way to one side. */
+/** Bytes in transit to one side. */
 export interface Movement {
   /** Another number than before when bytes have moved. */
   readonly movedBytes: number
@@ -94,7 +94,7 @@ export class Progress implements Deadline {
     this.#movement = movement
   }
 
-  /** From now on bytes have to move within each `timeoutMs`; 0: they may wait for ever. */
+  /** From now on bytes have to move within each `timeoutMs`; 0: they may wait without limit. */
   expect(timeoutMs: number): void {
     if (timeoutMs === 0) return this.stop()
     if (this.#timeoutMs === 0) this.#deadlines.watch(this)
@@ -130,7 +130,7 @@ export class IdleTime implements Deadline {
   dueTick = 0
   readonly #context: IdleContext
   readonly #over: () => void
-  /** The tick at which it began to wait for a request, or for the rest of its head. */
+  /** The tick at which it started to wait for a request, or for the rest of its head. */
   #sinceTick: number
 
   /** Makes a timer. `over` is called when the time is over. */
@@ -140,7 +140,7 @@ export class IdleTime implements Deadline {
     const { deadlines, limits } = context
     this.#sinceTick = deadlines.tick
     deadlines.watch(this)
-    // A connection whose TLS handshake ends after the server began to stop has not seen `drain`.
+    // A connection whose TLS handshake ends after the server started to stop has not seen `drain`.
     deadlines.arm(this, context.isShut ? Math.max(limits.drainIdleMs, 1) : limits.headTimeoutMs)
   }
 
@@ -158,7 +158,7 @@ export class IdleTime implements Deadline {
     deadlines.arm(this, limits.headTimeoutMs)
   }
 
-  /** The last answer has left. */
+  /** The last response has left. */
   awaitLeave(ms: number): void {
     this.#context.deadlines.arm(this, ms)
   }

@@ -13,7 +13,7 @@ import type { Rewrite, Visit } from '../contracts/upstream.ts'
 
 export class VisitorHop {
   readonly #entrance: Entrance
-  /** Of the connection, without port. */
+  /** The address of the connection, without port. */
   readonly address: string
   /** What its requests are besides. */
   readonly from: PeerNote | undefined
@@ -40,7 +40,7 @@ export class VisitorHop {
     return this.#hop
   }
 
-  /** It is a proxy in front. */
+  /** Whether it is a proxy in front. */
   get isTrusted(): boolean {
     return this.#hop?.trusted ?? this.#entrance.isTrusted(this.address)
   }
@@ -71,7 +71,7 @@ export class VisitorHop {
 }
 
 /**
- * The last address in X-Forwarded-For that is no trusted proxy's; without any, that of the connection. Each proxy adds the
+ * The last address in X-Forwarded-For that is not a trusted proxy's; without any, that of the connection. Each proxy adds the
  * address that it sees at the end, so the one before the last untrusted address is only a claim of that sender.
  */
 export function clientAddress(
@@ -104,7 +104,7 @@ function hopsIn({ fields }: RequestHead): string[] {
   return hops
 }
 
-/** `192.0.2.1`, `192.0.2.1:443`, `2001:db8::1`, `[2001:db8::1]:443`. */
+/** Returns the address in `192.0.2.1`, `192.0.2.1:443`, `2001:db8::1`, `[2001:db8::1]:443`. */
 function addressIn(hop: string): string | undefined {
   const text = hop.trim()
   const [, bracketed] = /^\[([^\]]+)\](?::\d+)?$/.exec(text) ?? []

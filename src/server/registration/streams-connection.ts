@@ -124,7 +124,7 @@ export class StreamsConnection implements TunnelsOwner {
   expired(): void {
     if (this.#tunnels.size > 0) return
     const { limits, deadlines } = this.#host.server
-    // It asked in time, and waits for the answer.
+    // It asked in time, and waits for the response.
     if (this.#registering.count > 0) deadlines.arm(this, limits.registerTimeoutMs)
     else this.#session.close('REGISTER_TIMEOUT')
   }

@@ -114,7 +114,7 @@ export class StreamsTunnels {
     if (member?.tunnel.isEnd) this.#host.server.parts.connecting?.dial(member, count)
   }
 
-  /** The client says whether its app answers. `false`: it said so before. */
+  /** The client says whether its app responds. `false`: it said so before. */
   health(number: number, isHealthy: boolean): boolean {
     const member = this.#held.get(number)?.member
     if (member === undefined || member.isHealthy === isHealthy) return false
@@ -203,8 +203,7 @@ export class StreamsTunnels {
   }
 
   /**
-   * Replaces the guard of a tunnel, one change after the other: the last one has to be in force at the end. One after the
-   * other: the last one has to be in force at the end.
+   * Replaces the guard of a tunnel, one change after the other: the last one has to be in force at the end.
    */
   changeGuard({ tunnel: number, guard }: Guarded): void {
     const before = this.#held.get(number)

@@ -157,7 +157,7 @@ export class RequestRecord {
     this.#books.left()
   }
 
-  /** It is on its way to a client. */
+  /** It is in transit to a client. */
   sent(): void {
     this.#isSent = true
   }
@@ -228,7 +228,7 @@ export class RequestRecord {
   }
 }
 
-/** What a visitor is answered when its request fails before there was an answer; 0: nothing. */
+/** Returns the status that a visitor gets when its request fails before there was a response; 0: nothing. */
 export function statusOf(code: ErrorCode | undefined): number {
   return code === undefined || code === 'CANCELLED' ? 0 : ERRORS[code].status
 }

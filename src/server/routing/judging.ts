@@ -10,7 +10,7 @@ import type { Asking } from '../tunnels/pool.ts'
 
 /** Who asks, as guards see it. */
 export interface Visitor extends Asking {
-  /** It came by https, also when that ends in front of this server. Default `false`: no request. */
+  /** It came with https, also when that ends in front of this server. Default `false`: no request. */
   readonly isSecure?: boolean
   /** As `Admittance.asked`. */
   readonly asked?: AskedCertificate | undefined

@@ -135,7 +135,7 @@ export class Rule {
 
 /**
  * The kinds of a rule that names none. A list of names is meant as everything that the token opens, and a port has no
- * name: it opens ports only where the rule lists them, too. A rule with `connect` and without names is for
+ * name: it opens ports only where the rule lists them as well. A rule with `connect` and without names is for
  * private services alone.
  */
 function kindsOf({
@@ -266,7 +266,7 @@ function reserve(reserved: Map<string, string>, { names = [] }: TokenRule, id: s
 }
 
 function checkRule({ token, names, kinds, hosts, connect, rate, bandwidth, ...rule }: TokenRule): void {
-  // A token that cannot stand in a header would refuse everybody; more than 255 characters no client sends.
+  // A token that a header cannot hold would refuse everybody, and no client sends more than 255 characters.
   if (token !== undefined && !/^[\x21-\x7e]{1,255}$/.test(token))
     throw new TunnelError(
       'OPTION_INVALID',

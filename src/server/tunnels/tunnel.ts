@@ -70,7 +70,7 @@ export interface TunnelBook {
   readonly hostNames: HostNames<Tunnel>
   /** The server stops: no client comes back. */
   readonly isDraining: boolean
-  /** It is given back for good. */
+  /** Removes a tunnel that was released for good. */
   remove(tunnel: Tunnel): void
 }
 
@@ -211,7 +211,7 @@ export class Tunnel {
     const chosen = this.pool === undefined ? this.#members[0] : this.pool.pick(this.#members, asking, tried)
     if (chosen === 'ORIGIN_UNHEALTHY') return chosen
     if (chosen?.upstream !== undefined) return chosen.isHealthy ? chosen : 'ORIGIN_UNHEALTHY'
-    // A server that stops grants no tunnel: a visitor that waited for the client would wait in vain.
+    // A server that stops grants no tunnel: a visitor that waited for the client would wait without success.
     if (this.tunnels.isDraining) return 'SERVER_DRAINING'
     return { kind: 'holding', hold: held => this.hold(held, asking.address) }
   }

@@ -17,7 +17,7 @@ import type { Rewrite, Visit } from '../contracts/upstream.ts'
 import { type Movement, Progress } from '../limits/deadlines.ts'
 import type { Bounds } from '../settings/bounds.ts'
 
-/** What of an answer's body arrived with its head leaves with it in one write, up to this size together. */
+/** What of a response's body arrived with its head leaves with it in one write, up to this size together. */
 const SCRATCH_BYTES = 262_144
 
 /** Reused: to keep bytes of it, copy them. A longer head replaces it by a longer array. */
@@ -29,7 +29,7 @@ export function writeRequestHead(visit: Visit, rewrite: Rewrite | undefined): nu
   return forwardRequestHead(visit.head, visit.hop(rewrite), scratch, 0)
 }
 
-/** Writes the head of a request as it came, with a line in front of the others. Returns where it ends. */
+/** Writes the head of a request unchanged, with a line in front of the others. Returns where it ends. */
 export function writeHeadWithLine({ head }: Visit, line: Uint8Array): number {
   const { bytes, start, end, fields } = head
   const firstLine = fields.count === 0 ? end - 2 : fields.lineStart(0)
@@ -40,13 +40,13 @@ export function writeHeadWithLine({ head }: Visit, line: Uint8Array): number {
   return end - start + line.length
 }
 
-/** Writes the head of an interim answer as the visitor gets it. Returns where it ends. */
+/** Writes the head of an interim response as the visitor gets it. Returns where it ends. */
 export function writeInterimHead(answer: ResponseHead, style: AnswerStyle): number {
   makeRoomFor(answer)
   return forwardResponseHead(answer, style, scratch, 0)
 }
 
-/** Writes the head of the final answer, with the server's own lines. Returns where it ends. */
+/** Writes the head of the final response, with the server's own lines. Returns where it ends. */
 export function writeAnswerHead(answer: ResponseHead, style: AnswerStyle, visit: Visit): number {
   let end = addLine(writeInterimHead(answer, style), visit.answerLines)
   const { hstsLine, altSvcLine } = visit
@@ -66,7 +66,7 @@ export function addBody(end: number, bytes: Uint8Array, from: number, to: number
 /** Adds whole header lines to the head that ends at `end`, in front of its blank line. Returns its new end. */
 function addLine(end: number, lines: Uint8Array | undefined): number {
   if (lines === undefined) return end
-  // The room that `maxForwardedBytes` leaves is for a request's own lines: an answer has hardly any.
+  // The room that `maxForwardedBytes` leaves is for a request's own lines: a response has hardly any.
   scratch.set(lines, end - 2)
   scratch[end + lines.length - 2] = CR
   scratch[end + lines.length - 1] = LF

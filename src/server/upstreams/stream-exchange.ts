@@ -75,7 +75,7 @@ export class StreamExchange implements Exchange {
   #interims: Allowance | undefined
   /** Once more came than a turn of the event loop has time for. */
   #queue: AnswerQueue | undefined
-  /** Bytes that follow and whose credit was given back with the head that came with them. */
+  /** Bytes that follow and whose credit was returned with the head that came with them. */
   #accountedBytes = 0
 
   constructor(owner: PooledStream, context: StreamsContext) {

@@ -33,7 +33,7 @@ export interface StreamsContext {
   /** The tunnel's number on the session. */
   readonly tunnel: number
   readonly server: StreamsServer
-  /** Other clients hold the tunnel, too: what fails here may be tried there. */
+  /** Other clients hold the tunnel as well: what fails here may be tried there. */
   readonly isShared: boolean
   /** What the client wants instead of the visitor's Host and Origin. */
   readonly rewrite: Rewrite | undefined
@@ -41,7 +41,7 @@ export interface StreamsContext {
   readonly proxyProtocol: 1 | 2 | undefined
   /** It is another server's. */
   readonly peer?: PeerTerms | undefined
-  /** The tunnel was taken back: nothing more goes to it. */
+  /** The tunnel was revoked: nothing more goes to it. */
   isStopped: boolean
 }
 

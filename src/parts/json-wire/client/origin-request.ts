@@ -65,7 +65,7 @@ function hostOf({ headers }: JsonRequest): string | undefined {
   return host !== undefined && HOST.test(host) ? host : undefined
 }
 
-/** Scheme and host of the visitor; `undefined`: the server does not say. */
+/** Returns the scheme and host of the visitor. `undefined` if the server does not say. */
 export function originOf(request: JsonRequest): string | undefined {
   const host = hostOf(request)
   const proto = request.headers.find(([name]) => name.toLowerCase() === 'x-forwarded-proto')?.[1]

@@ -11,7 +11,7 @@ import { LocalEnd } from './local-end.ts'
 
 const CONNECT_NAMES: Names<ConnectOptions> = namesOf<ConnectOptions>()('name port token idleTimeoutMs')
 
-/** `failed` learns why a connection did not reach the service. Throws `NAME_INVALID`, `OPTION_INVALID` or `PORT_INVALID`. */
+/** `failed` learns why a connection did not reach the service. Throws `NAME_INVALID` or `OPTION_INVALID`. */
 export function endOf(
   options: ConnectOptions,
   failed: (error: TunnelError) => void,
@@ -26,7 +26,7 @@ export function endOf(
   return { end, settings: end.settingsWith(token) }
 }
 
-/** `db` is `tcp:db`; with `private:` in front it is the address that the other client shows. */
+/** Returns the full name: `tcp:db` for `db`. `private:` in front, as the other client prints it, is removed. */
 function privateNameOf(given: string): string {
   const [, kind = 'tcp', name = ''] = /^(?:private:)?(?:(tcp|udp):)?([^:]*)$/.exec(given.toLowerCase()) ?? []
   if (!isValidSubdomain(name))

@@ -9,7 +9,7 @@ import { bindLocally } from '../../../sockets/associate.ts'
 import { acceptLocally } from '../../../sockets/loopback.ts'
 import type { LocalConnection, LocalDoor } from './local-end.ts'
 
-/** Silence before the system asks whether the other side is there, as of raw visitors. */
+/** The silence after which the system checks whether the other side is still there. The same as of raw visitors. */
 const KEEP_ALIVE_MS = 60_000
 /** The maximum number of flows. The datagrams of more addresses and ports are lost. */
 const MAX_FLOWS = 1_024
@@ -116,7 +116,7 @@ export function udpDoor(idleTimeoutMs: number): LocalDoor {
   }
 }
 
-/** One program's datagrams: the first ones wait for the stream. */
+/** The datagrams of one program. The first ones wait for the stream. */
 class LocalFlow implements LocalConnection {
   readonly socket: Socket
   readonly #relay = new Relay()

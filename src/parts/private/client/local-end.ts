@@ -9,7 +9,7 @@ import { MAX_DIALS } from '../../../wire/control.ts'
 
 /** The maximum number of connections that wait for their stream. The next one is cut. */
 const MAX_WAITING = 256
-/** How long a connection waits for its stream: while the client reconnects, and until the service's client is back. */
+/** The time that a connection waits for its stream: while the client reconnects, or until the service's client is back. */
 const WAIT_MS = 10_000
 /** The server is asked at once, and no sooner again: it bounds the messages of a client. */
 const ASK_MS = 5
@@ -21,7 +21,9 @@ export interface LocalConnection {
   take(handler: SocketHandler): void
 }
 
-/** Where they come from: listens, and returns what ends that. Rejects with the system's error. */
+/**
+ * Listens for local connections. Returns the function that stops it. Rejects with the system's error.
+ */
 export type LocalDoor = (
   port: number,
   came: (connection: LocalConnection) => void,
