@@ -1,5 +1,6 @@
 // One request with its answer on a pooled stream: request bytes out, the answer framed strictly on its way back.
 
+import { copyBytes } from '../../bytes.ts'
 import { ERRORS, type ErrorCode } from '../../errors.ts'
 import { Allowance } from '../../http/allowance.ts'
 import { BodyFramer } from '../../http/body.ts'
@@ -304,7 +305,11 @@ export class StreamExchange implements Exchange {
     const headEnd = writeAnswerHead(answer, style, visit)
     const { cleaned } = this.#framer
     const [piece, from, to] = cleaned === undefined ? [bytes, at, bodyEnd] : [cleaned, 0, cleaned.length]
-    if (addBody(headEnd, piece, from, to)) this.#write(visit, scratch, true, 0, headEnd + to - from)
+    if (cleaned === undefined && answer.bytes === bytes && headEnd <= at - answer.start) {
+      // What is forwarded is seldom longer than what came: it goes where that was, and the body stays where it is.
+      copyBytes(scratch, 0, headEnd, bytes, at - headEnd)
+      this.#write(visit, bytes, false, at - headEnd, bodyEnd)
+    } else if (addBody(headEnd, piece, from, to)) this.#write(visit, scratch, true, 0, headEnd + to - from)
     else {
       this.#write(visit, scratch, true, 0, headEnd)
       this.#write(visit, piece, false, from, to)
