@@ -12,7 +12,7 @@ import { conclude, isQuick, options, say, unlessQuick } from './measure/suite.ts
 import { summary } from './measure/summary.ts'
 import { direct } from './peers/floors.ts'
 import { choose } from './peers/list.ts'
-import { oursCliTcp, oursTcp, oursUdp } from './peers/ours.ts'
+import { oursCliTcp, oursPrivate, oursTcp, oursUdp } from './peers/ours.ts'
 import { type Peer, RAW_ORIGIN } from './peers/peer.ts'
 import {
   bore,
@@ -28,6 +28,7 @@ import {
 const TUNNELS = [
   direct,
   oursTcp,
+  oursPrivate,
   oursCliTcp,
   ratholeBest,
   bore,
@@ -96,6 +97,7 @@ function bitrate(id: string, title: string, load: Parameters<typeof iperf>[2]): 
     title,
     atMost: FEW,
     columns: load.udp ? [gbit, column('lost', 'lost', '%', 'lower'), cpu] : [gbit, cpu],
+    goals: load.udp ? [] : [{ key: 'gbit', against: 'ours', of: ['ours-private'] }],
     async take(scene): Promise<Figures> {
       const { server, client } = scene.tunnel.processes
       const before = cpuSeconds([...server, ...client])

@@ -2,7 +2,7 @@
 // Linux. Everything works without it: each of its methods may answer "not here" or "not now".
 //
 //   splice   what comes on one connection goes to another         (bulk, and raw conversations)
-//   lane     easy requests of one visitor, and their answers      visitor ══ trunk ══ app
+//   lane     easy requests of one visitor, and their responses      visitor ══ trunk ══ app
 //   trunk    a connection between server and client that lanes share
 
 import type { Hop } from './http/forward.ts'
@@ -28,7 +28,7 @@ export interface Accelerator {
   /** Starts the thread that serves lanes, and waits for it. `false`: not here, or not now. */
   ready(): Promise<boolean>
   /**
-   * Gives a connection to lanes for the rest of its life; its end is reported as always. Nothing may be on its way on it.
+   * Gives a connection to lanes for the rest of its life; its end is reported as always. Nothing may be in transit on it.
    * `isAppSide`: lanes are begun by the other side. `undefined`: not now.
    */
   openTrunk(socket: Socket, isAppSide: boolean): Trunk | undefined
@@ -66,7 +66,7 @@ export interface Trunk {
    * `terms`; without terms, whatever an app sends. The connection is lent until `over`. `undefined`: not now.
    */
   enter(socket: Socket, lane: number, terms: LaneTerms | undefined, handler: LaneHandler): Lane | undefined
-  /** Refuses a lane that the other side began. What it sent comes as `more`, if that is possible. */
+  /** Refuses a lane that the other side started. Its bytes come as `more`, if that is possible. */
   refuse(lane: number, handler: LaneHandler): void
 }
 
@@ -129,7 +129,7 @@ export interface LaneExchange {
   readonly bytes: number
 }
 
-/** A lane under way. */
+/** A lane in progress. */
 export interface Lane {
   readonly counts: LaneCounts
   /** Ends it, a moment later. */
@@ -144,7 +144,7 @@ export interface LaneHandler {
   logged?(lines: Uint8Array, count: number): void
   /** The connection is the main thread's again. Called once. */
   over(end: LaneEnd): void
-  /** Bytes of the other side that were not passed on. What comes for the stream in frames belongs behind all of them. */
+  /** Bytes of the other side that were not passed on. Later frames of the stream follow all of them. */
   more(bytes: Uint8Array): void
   /** No more come. Called once. `isTorn`: the trunk is gone, and some of them may have been lost with it. */
   back(isTorn: boolean): void
@@ -154,7 +154,7 @@ export interface LaneHandler {
 export interface LaneCounts {
   /** Exchanges that are over. */
   readonly requests: number
-  /** Bytes of their requests, as the visitor sent them, and of their answers, as it got them. */
+  /** Bytes of their requests, as the visitor sent them, and of their responses, as it got them. */
   readonly bytesIn: number
   readonly bytesOut: number
   /** The exchanges that were not reported one by one. */
@@ -172,7 +172,7 @@ export interface ExchangeCounts {
   readonly bytes: number
 }
 
-/** A lane is over. What it read and did not serve is the main thread's. */
+/** A lane is over. The main thread gets the bytes that it read and did not serve. */
 export interface LaneEnd {
   readonly counts: LaneCounts
   /** Bytes that went to the other side, and that came from it, without those that follow as `more`. */
@@ -184,6 +184,6 @@ export interface LaneEnd {
   readonly isAsked: boolean
   /** The trunk is gone, and it is not known what the other side got: the stream cannot be used any more. */
   readonly isTorn: boolean
-  /** Bytes for the visitor, which has the beginning of the answer: its request is served otherwise. */
+  /** Bytes for the visitor, which has the beginning of the response: its request is served otherwise. */
   readonly unsent: Uint8Array | undefined
 }

@@ -1,4 +1,4 @@
-// What Buffer does faster than anything else that Bun and Node both have.
+// Operations of Buffer that are faster than anything else that Bun and Node both have.
 
 import type { Base64 } from './wire/json.ts'
 

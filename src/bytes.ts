@@ -1,4 +1,4 @@
-// Bytes between reading and writing: copies of them, and the two ways in which they wait. A buffer is one array that is read as a
+// Bytes between reading and writing: copies of them, and the two sign-in methods which they wait. A buffer is one array that is read as a
 // whole; a queue is what the next writer has no room for yet.
 
 const { copy } = Buffer.prototype
@@ -16,7 +16,7 @@ export function copyOf(bytes: Uint8Array, start = 0, end: number = bytes.length)
   return new Uint8Array(bytes.subarray(start, end))
 }
 
-/** Pieces from this length on stay as they are. */
+/** Pieces from this length on stay unchanged. */
 const LARGE_BYTES = 16_384
 
 /**
@@ -47,13 +47,13 @@ export function joined(one: Uint8Array | undefined, other: Uint8Array | undefine
 const FIRST_CAPACITY = 1024
 const EMPTY: Uint8Array = new Uint8Array(0)
 
-/** What all buffers of one kind hold together. */
+/** The total of all buffers of one kind. */
 export class HeldBytes {
   bytes = 0
   /** Buffers that hold any. */
   count = 0
 
-  /** Whether a buffer with so many bytes has more than its share, when all together hold more than `limit`. */
+  /** Whether a buffer with this many bytes has more than its share, when all together hold more than `limit`. */
   isTooMuch(bytes: number, limit: number): boolean {
     return this.bytes > limit && bytes * this.count > limit
   }
@@ -80,7 +80,7 @@ export class ByteBuffer {
     return this.#length
   }
 
-  /** What keeping it costs. */
+  /** The memory that keeping it costs. */
   get arrayBytes(): number {
     return this.#length === 0 ? 0 : this.#arrayBytes
   }
@@ -150,7 +150,7 @@ export interface Writing {
 
 /** Contract: who is charged for bytes that wait. */
 export interface Account {
-  /** So many bytes more wait; negative: fewer. */
+  /** This many bytes more wait; negative: fewer. */
   hold(bytes: number): void
   /** More bytes wait than the bound allows. */
   readonly isOver: boolean

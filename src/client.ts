@@ -4,6 +4,7 @@ export type { Exchange, SeenMessage, WaitOptions, Watchable } from './client/con
 export type { ClientLimits } from './client/limits.ts'
 export type {
   AwayOptions,
+  ConnectOptions,
   FetchHandler,
   HealthOptions,
   HttpTunnelOptions,
@@ -26,5 +27,5 @@ export { type HandlerServer, upgradeWebSocket } from './client/origins/upgrades.
 export type { Tunnel } from './client/tunnels/tunnel.ts'
 export { ERRORS, type ErrorCode, type ErrorEntry, TunnelError } from './errors.ts'
 export { type Reservation, type ReserveOptions, reserve } from './reserve.ts'
-export { connectTunnel, TunnelClient } from './tunnel-client.ts'
+export { type ConnectToOptions, connectTo, connectTunnel, TunnelClient } from './tunnel-client.ts'
 export { VERSION } from './version.ts'

@@ -25,7 +25,7 @@ export interface DirectoryTimes {
   readonly nodeMs: number
   /** The time for which the names of a lost server stay reserved for their clients. */
   readonly leaseMs: number
-  /** A directory that is new, or has lost its data, first takes back what servers hold: new names have to wait for so long. */
+  /** A directory that is new, or has lost its data, first revokes what servers hold: new names have to wait for this long. */
   readonly earlyMs: number
   /** A hold that is not renewed is forgotten. */
   readonly holdMs: number
@@ -59,7 +59,7 @@ export interface Hold {
   readonly isTls?: boolean
 }
 
-/** A claim whose answer never came: whether it was granted is not known, nor its epoch. */
+/** A claim whose response never came: whether it was granted is not known, nor its epoch. */
 export interface LostClaim {
   /** The proof of a grant. Absent if the name is shared. */
   readonly proof: string
@@ -89,7 +89,7 @@ export interface TableEntry {
   readonly value: string
   /** The version of the entry. The entry with the highest version is valid. */
   readonly version: number
-  /** Milliseconds since 1970: no server keeps it for longer. 0: for ever. */
+  /** Milliseconds since 1970: no server keeps it for longer. 0: without limit. */
   readonly untilMs: number
 }
 
@@ -105,7 +105,7 @@ export interface DirectoryTables {
   listen(heard: (table: string, entry: TableEntry, changes: number) => void): Promise<() => void>
   /** Writes entries, each for itself, and tells all servers. One outcome for each. `maxKeys`: of the table. */
   put(table: string, entries: readonly TableEntry[], maxKeys: number): Promise<readonly PutOutcome[]>
-  /** All entries. Those that are written meanwhile may be missing; they are heard of. */
+  /** All entries. Entries that are written in the meantime may be missing; an event follows. */
   read(table: string): Promise<readonly TableEntry[]>
   /** Returns how many entries were written since the directory has its data. */
   changes(): Promise<number>
@@ -133,8 +133,8 @@ export interface Directory {
   /** The name is free, unless it is held by another epoch. `lost`: or it was granted to this server by that claim. */
   release(node: string, name: string, epoch: number, lost?: LostClaim): Promise<void>
   /**
-   * The servers that hold the name: none, one, or those of a shared name. One without a URL may come back. One without an id: the directory is
-   * new, or has lost its data, and a server that holds the name may not have said so yet.
+   * The servers that hold the name: none, one, or those of a shared name. A server without a URL may come back. A place without
+   * an id: the directory is new, or has lost its data, and a server that holds the name may not have reported it yet.
    */
   find(name: string): Promise<readonly Place[]>
   /** The ports that any server holds, as names: `tcp-20000`. */
@@ -157,7 +157,7 @@ export interface Directory {
 
 /**
  * Returns the object that an entry of a table contains as JSON. A newer server may write others, and a stranger with the same
- * Redis anything. `undefined`: it is no object. Its fields are still to be looked at.
+ * Redis anything. `undefined`: it is not an object. Its fields are still to be looked at.
  */
 export function objectIn(text: string | undefined): Readonly<Record<string, unknown>> | undefined {
   if (text === undefined) return undefined

@@ -262,13 +262,19 @@ const ROWS = {
     meaning: 'The app threw an error.',
     action: 'The error event or log of the client has the error as its cause.',
   },
-  ORIGIN_SCHEME: {
+  ORIGIN_SPEAKS_TLS: {
     wire: 172,
     status: 502,
     fault: 'origin',
-    meaning: 'The port of the app uses TLS and the client sent plain HTTP, or the reverse.',
-    action:
-      'Give the client the right URL of the app, such as https://localhost:3000 or http://localhost:3000.',
+    meaning: 'The app expects https on this port, and the client sent plain HTTP.',
+    action: 'Give the client the https:// URL of the app, such as https://localhost:3000.',
+  },
+  ORIGIN_SPEAKS_PLAIN: {
+    wire: 173,
+    status: 502,
+    fault: 'origin',
+    meaning: 'The app does not use TLS on this port, and the client connected with TLS.',
+    action: 'Give the client the http:// URL of the app, such as http://localhost:3000.',
   },
   // What a wire cannot carry
   WIRE_UNSUPPORTED: {
@@ -375,7 +381,7 @@ const ROWS = {
     wire: 67,
     status: 403,
     fault: 'user',
-    meaning: 'The token, or the server, does not allow this name, host, port or kind of tunnel.',
+    meaning: 'The token does not allow this name, host, port or kind of tunnel, or the server does not.',
     action: 'Request one that the token allows, or use another token.',
   },
   KIND_REFUSED: {
@@ -560,7 +566,8 @@ const ROWS = {
     fault: 'user',
     retryable: true,
     meaning: 'The proxy to the tunnel server cannot be reached, or refused the connection.',
-    action: 'Check the address of the proxy, and whether it allows connections to the port of the server.',
+    action:
+      'Check the address of the proxy, and whether it allows connections to the port of the server, mostly 443.',
   },
   PROXY_HEADER_INVALID: {
     wire: 96,
@@ -960,7 +967,8 @@ export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = ROWS
 const DETAIL_SAYS_ALL: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'OPTION_INVALID',
   'SERVER_SCHEME',
-  'ORIGIN_SCHEME',
+  'ORIGIN_SPEAKS_TLS',
+  'ORIGIN_SPEAKS_PLAIN',
 ])
 
 /** An error that localtunnels throws or passes to an `error` event. Match on `code`, not on the message. */
@@ -970,7 +978,7 @@ export class TunnelError extends Error {
 
   /**
    * Makes an error. `detail` replaces the meaning of the code in the message; the action stays, except for `OPTION_INVALID`,
-   * `SERVER_SCHEME` and `ORIGIN_SCHEME`, whose detail says what to do. `action`: another one is better here.
+   * `SERVER_SCHEME`, `ORIGIN_SPEAKS_TLS` and `ORIGIN_SPEAKS_PLAIN`, whose detail says what to do. `action`: another one is better here.
    */
   constructor(
     code: ErrorCode,

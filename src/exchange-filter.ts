@@ -31,7 +31,7 @@ export interface FilterFault {
 }
 
 type Test = (row: ExchangeRow, textOf: TextOf) => boolean
-/** A test of one value, or why the value is no good. */
+/** A test of one value, or why the value is not valid. */
 type Make = (value: string) => Test | string
 
 /** The states that `is:` accepts. */
@@ -245,7 +245,7 @@ function statusTest(value: string): Test | string {
   return `"${value}" is no status: 404, 5xx, >=400, 200-299 and none are`
 }
 
-/** Makes a test for a duration: `500ms`, `2s`, `1m`; a number alone is milliseconds. What goes on has no time yet. */
+/** Makes a test for a duration: `500ms`, `2s`, `1m`; a number alone is milliseconds. An open exchange has no time yet. */
 function timeTest(value: string, isSo: (ms: number, limit: number) => boolean): Test | string {
   const found = /^(\d+(?:\.\d+)?)(ms|s|m)?$/.exec(value)
   if (found === null) return `"${value}" is no time: 500ms, 2s and 1m are`

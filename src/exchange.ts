@@ -37,7 +37,7 @@ export interface Body extends Kept {
   readonly encoding: string
 }
 
-/** A request or an answer. */
+/** A request or a response. */
 export interface Message {
   /**
    * The first line and the fields up to the blank line, byte for byte as sent, each character a byte; secrets masked as in
@@ -100,7 +100,7 @@ export interface ExchangeRow {
   readonly code?: ErrorCode
   /** The server refused it before it came here: there are no bytes of it. */
   readonly isRefused: boolean
-  /** The server asked whether the app answers. Filters without `is:probe` leave these out. */
+  /** The server asked whether the app responds. Filters without `is:probe` leave these out. */
   readonly isProbe: boolean
   /** Address of the visitor, when the server tells it. */
   readonly visitor?: string
@@ -130,14 +130,14 @@ export interface ExchangeRow {
 export interface ExchangeDetail extends ExchangeRow {
   /** The request. Absent if the server refused it, and for connections and flows. */
   readonly request?: Message
-  /** Heads of 1xx answers in front of the response, each character a byte. A 101 is the response itself. */
+  /** Heads of 1xx responses in front of the response, each character a byte. A 101 is the response itself. */
   readonly interim: readonly string[]
   readonly response?: Message
   /** The agreed subprotocol and extensions of a WebSocket. */
   readonly websocket?: { readonly protocol: string; readonly isCompressed: boolean }
   /** The meaning of `code`, the fault of the app's response, and what to do. */
   readonly explanation?: string
-  /** Whether it can be sent again; else the code that says why not. */
+  /** Whether it can be sent again; otherwise the code that says why not. */
   readonly replayable: true | ErrorCode
 }
 
@@ -208,7 +208,7 @@ export interface Bounds {
 
 /** A line of `GET events`. */
 export type InspectEvent =
-  /** An exchange began or changed. At most about ten such events a second for each exchange. */
+  /** An exchange started or changed. At most about ten such events a second for each exchange. */
   | { readonly type: 'exchange'; readonly exchange: ExchangeRow }
   | { readonly type: 'frame'; readonly id: string; readonly frame: Frame }
   | { readonly type: 'removed'; readonly ids: readonly string[] }
@@ -230,7 +230,7 @@ export interface Edit {
    * mask stands for the captured one.
    */
   readonly fields?: readonly { readonly name: string; readonly value: string }[]
-  /** The body, as text (UTF-8) or base64. In a form, a value that still is the mask stands for the captured one, too. */
+  /** The body, as text (UTF-8) or base64. In a form, a value that still is the mask stands for the captured one as well. */
   readonly body?: string
   readonly bodyBase64?: string
 }
@@ -302,7 +302,7 @@ export interface Diff {
 export interface WaitRequest {
   /** The filter. Default: every exchange. */
   readonly filter?: string
-  /** The longest wait, in milliseconds. Default 30,000; at most 600,000. Above: 408 `WAIT_TIMEOUT`. */
+  /** The longest wait, in milliseconds. Default 30,000; at most 600,000. If exceeded: 408 `WAIT_TIMEOUT`. */
   readonly timeoutMs?: number
   /**
    * The id of an exchange: earlier ones do not count, and later ones that have ended do. Default: those that end from now on.

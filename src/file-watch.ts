@@ -3,7 +3,7 @@
 import { type FSWatcher, realpathSync, statSync, watch } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 
-/** A file that is written in pieces is read when it has been left alone for so long. */
+/** A file that is written in pieces is read when it has been left alone for this long. */
 const SETTLE_MS = 50
 
 export class FileWatch {
@@ -55,11 +55,11 @@ export class FileWatch {
       if (stamp === this.#seen) return
       if (stamp === this.#looked) {
         this.#seen = stamp
-        // A link may lead elsewhere now.
+        // A link may lead somewhere else now.
         this.#watchFolders()
         this.#changed()
       } else {
-        // It may be under way still.
+        // It may be in progress still.
         this.#looked = stamp
         this.#stirred()
       }

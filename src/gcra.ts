@@ -64,7 +64,7 @@ export class Gcra {
     for (const one of this.#allotted.values()) if (one.isUnused) one.drop()
   }
 
-  /** Takes one if there is one: 0, else the milliseconds until there is. */
+  /** Takes one if there is one: 0, otherwise the milliseconds until there is. */
   take(key: string, nowMs: number): number {
     const allotted = this.#allotted.size === 0 ? undefined : this.#allotted.get(key)
     if (allotted !== undefined) return allotted.take(nowMs)
@@ -79,7 +79,7 @@ export class Gcra {
     return wholeAt === undefined ? 0 : Math.max(0, wholeAt + this.#intervalMs - this.#windowMs - nowMs)
   }
 
-  /** Takes so many, whether they are there or not. */
+  /** Takes this many, whether they are there or not. */
   count(key: string, nowMs: number, count = 1): void {
     const wholeAt = Math.max(this.#wholeAt.get(key) ?? nowMs, nowMs) + count * this.#intervalMs
     // Behind all others: the map is in the order in which keys were last seen.
@@ -99,7 +99,7 @@ export class Gcra {
 }
 
 /**
- * The remaining requests of one key, in memory that threads share. What they took is counted at the next renewal: a bucket that
+ * The remaining requests of one key, in memory that threads share. Their draws are counted at the next renewal: a bucket that
  * was full until then fills later for it, so they never get more than the bucket has.
  */
 class KeyAllotment implements Allotment {
@@ -140,7 +140,7 @@ class KeyAllotment implements Allotment {
     const left = Math.max(0, Atomics.load(this.left, 0))
     this.#count(this.#given - left, nowMs)
     this.#given = this.#gcra.availableOf(this.#key, nowMs)
-    // What threads take meanwhile stays taken.
+    // Draws of threads in the meantime stay counted.
     Atomics.add(this.left, 0, this.#given - left)
   }
 

@@ -1,16 +1,13 @@
 // The guard of a tunnel as data: what its owner writes, and what of that goes to the server.
 
-/**
- * The sign-in methods of a tunnel. A visitor needs one of them; without any, everyone may visit. One of them is enough; with
- * none, all may.
- */
+/** The sign-in methods of a tunnel. A visitor needs one of them; without any, everyone may visit. */
 export interface SignInMethods {
   /**
    * A shared password, 6 to 256 characters: a page asks browsers for it, everything else sends it by HTTP Basic with any user
    * name. It leaves the client as a scrypt hash. Default none.
    */
   readonly password?: string
-  /** Tokens that machines send as `Authorization: Bearer`, 16 to 255 visible ASCII characters each. Hashed likewise. Default none. */
+  /** Tokens that machines send as `Authorization: Bearer`, 16 to 255 visible ASCII characters each. They are hashed as well. Default none. */
   readonly bearer?: string | readonly string[]
   /**
    * The header whose value is the token of `bearer`, such as `X-Api-Key`, for apps that use `Authorization` themselves. The app does not
@@ -59,7 +56,7 @@ export interface WebhookRule {
 
 /** Ways in of a path and all below it. */
 export interface PathSignInMethods extends SignInMethods {
-  /** Webhooks with a valid signature; others get 401. The path has no other way in, and none below it has rules. Default none. */
+  /** Webhooks with a valid signature; others get 401. The path has no other sign-in method, and none below it has rules. Default none. */
   readonly webhook?: WebhookRule
 }
 
@@ -99,7 +96,7 @@ export interface GuardOptions extends SignInMethods {
   /** Addresses, CIDR ranges and countries that may not, even if `allow` has them: with it at most 1,000. Default none. */
   readonly deny?: readonly string[]
   /**
-   * The rate for each visitor address; IPv6 per /64. Requests, or connections of raw tunnels. Default none. Above: 429
+   * The rate for each visitor address; IPv6 per /64. Requests, or connections of raw tunnels. Default none. If exceeded: 429
    * `RATE_LIMITED`.
    */
   readonly rate?: RateRule
@@ -108,7 +105,7 @@ export interface GuardOptions extends SignInMethods {
    * `TUNNEL_EXPIRED`.
    */
   readonly ttlMs?: number
-  /** Paths that need no way in: `/health`, `/assets/*`. Case matters. Default none. */
+  /** Paths that need no sign-in method: `/health`, `/assets/*`. Case matters. Default none. */
   readonly open?: readonly string[]
   /** Other sign-in methods for paths and everything below them; the longest path wins. Default none. */
   readonly paths?: Readonly<Record<string, PathSignInMethods>>
@@ -153,12 +150,12 @@ export interface GuardDefinition
   readonly key: string
   /** Milliseconds left for visits, from now. */
   readonly leftMs?: number
-  /** Links taken back. */
+  /** Links revoked. */
   readonly revoked?: readonly string[]
 }
 
 export const DEFAULT_SESSION_MS = 43_200_000
-/** Links that one tunnel can have taken back at once; each is forgotten when it would have expired. */
+/** Links that one tunnel can have revoked at once; each is forgotten when it would have expired. */
 export const MAX_REVOKED = 1_000
 
 /** The options of a link. */

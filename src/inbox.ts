@@ -32,7 +32,7 @@ export interface NewWebhook {
 
 export interface KeptWebhook extends NewWebhook {
   readonly id: number
-  /** Answers of the app that asked for another try. */
+  /** Responses of the app that asked for another try. */
   readonly attempts: number
 }
 
@@ -42,7 +42,7 @@ export interface BoxBounds {
    */
   readonly maxRequests: number
   readonly maxBytes: number
-  /** The maximum number of bytes for all names. Likewise for one owner, and for one sender. */
+  /** The maximum number of bytes for all names. Also for one owner, and for one sender. */
   readonly maxAllBytes: number
 }
 
@@ -62,7 +62,7 @@ export interface Waiting {
 export interface InboxStore {
   boxes(): readonly (Box & { readonly seenMs: number })[]
   box(name: string): Box | undefined
-  /** Replaces the box of that name, also one of another owner. Returns names whose boxes were forgotten for it: an owner has so many. */
+  /** Replaces the box of that name, also one of another owner. Returns names whose boxes were forgotten for it: an owner has this many. */
   saveBox(box: Box, nowMs: number): readonly string[]
   removeBox(name: string): void
   /** Stores webhooks in one transaction, and returns the result of each. */

@@ -5,6 +5,7 @@ export type { Exchange, SeenMessage, WaitOptions, Watchable } from './client/con
 export type { ClientLimits } from './client/limits.ts'
 export type {
   AwayOptions,
+  ConnectOptions,
   FetchHandler,
   HealthOptions,
   HttpTunnelOptions,
@@ -95,6 +96,6 @@ export type { BreakerRule, TunnelRule } from './server/settings/tunnel-rule.ts'
 export type { UsedLinks } from './store.ts'
 export { openInbox, openOperations, openUsedLinks } from './stores/open.ts'
 export type { ReadToken, TokenFault, TokenIdentity, TokenReader, TokenScope } from './tokens.ts'
-export { connectTunnel, TunnelClient } from './tunnel-client.ts'
+export { type ConnectToOptions, connectTo, connectTunnel, TunnelClient } from './tunnel-client.ts'
 export { TunnelServer } from './tunnel-server.ts'
 export { VERSION } from './version.ts'

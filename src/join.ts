@@ -13,8 +13,8 @@ import type { Socket, SocketHandler, Splice, SpliceDone } from './socket.ts'
 const CONVERSATION_PIECES = 64
 
 /**
- * A stream's handler; `socketHandler` is that of the socket. Either side may come first. What the stream brings before
- * there is a socket waits, bounded by the stream's first credit; a socket that comes first must be paused until then.
+ * A stream's handler; `socketHandler` is that of the socket. Either side may come first. Bytes of the stream wait until there
+ * is a socket, bounded by the stream's first credit; a socket that comes first must be paused until then.
  */
 export class Join implements StreamHandler {
   readonly socketHandler: SocketHandler
@@ -65,7 +65,7 @@ export class Join implements StreamHandler {
     }
   }
 
-  /** Whether there is nothing left to do: a dial under way may stop. */
+  /** Whether there is nothing left to do: a dial in progress may stop. */
   get isOver(): boolean {
     return this.#isOver
   }
@@ -96,7 +96,7 @@ export class Join implements StreamHandler {
   }
 
   useSocket(socket: Socket): void {
-    if (this.#isOver) return socket.terminate()
+    if (this.#isOver) return socket.terminate(this.failure)
     this.#socket = socket
     this.#drain(socket)
   }
@@ -108,7 +108,7 @@ export class Join implements StreamHandler {
     this.failure = code
     this.#unsent.clear()
     this.#stream?.reset(code)
-    this.#socket?.terminate()
+    this.#socket?.terminate(code)
   }
 
   // ── From the stream ────────────────────────────────────────────────────────────────────────────────────────
@@ -142,7 +142,7 @@ export class Join implements StreamHandler {
     this.#isOver = true
     this.failure = code
     this.#unsent.clear()
-    this.#socket?.terminate()
+    this.#socket?.terminate(code)
   }
 
   /** Lets bytes of the socket move to a link from its next turn on, if the stream has a link by then. */

@@ -1,5 +1,5 @@
-// What is measured of many exchanges: how many by the class of their status, and histograms of duration and size, in one row of
-// numbers that threads may share.
+// Measures of many exchanges: how many by the class of their status, and histograms of duration and size, in one row of numbers
+// that threads may share.
 //
 //   statuses 0 1xx … 5xx · seconds in sum · durations by bucket · sizes by bucket
 
@@ -7,12 +7,12 @@
 export const DURATION_BOUNDS_MS: readonly number[] = [
   1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000,
 ]
-/** Upper ends of the buckets of sizes, in bytes; likewise. */
+/** Upper ends of the buckets of sizes, in bytes. */
 export const SIZE_BOUNDS: readonly number[] = [
   256, 1_024, 4_096, 16_384, 65_536, 262_144, 1_048_576, 16_777_216, 268_435_456,
 ]
 
-/** Classes of status: 0 where there was no answer, then 1xx to 5xx. */
+/** Classes of status: 0 where there was no response, then 1xx to 5xx. */
 export const STATUS_CLASSES = 6
 export const DURATION_SUM: number = STATUS_CLASSES
 export const FIRST_DURATION: number = DURATION_SUM + 1
@@ -56,7 +56,7 @@ function bucketOf(bounds: readonly number[], value: number): number {
   return bucket
 }
 
-/** What visitors did in the last five minutes, or since the server began. */
+/** The traffic of visitors in the last five minutes, or since the server started. */
 export interface RecentRow {
   readonly seconds: number
   readonly requests: number

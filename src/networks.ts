@@ -1,5 +1,5 @@
 // Lists of addresses and networks. An address is only in networks of its own family: `::/0` is every IPv6 address and no IPv4 one,
-// as with firewalls and routers; an operator who means both writes `0.0.0.0/0`, too.
+// as with firewalls and routers; an operator who means both writes `0.0.0.0/0` as well.
 
 import { BlockList, isIP } from 'node:net'
 

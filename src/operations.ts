@@ -41,7 +41,7 @@ export interface OperationsStore {
   bans(): readonly Ban[]
   /** Returns a number that changes when another program has written to the store: its bans may have changed. */
   version(): number
-  /** Returns its id: the one it has, or a new one. A ban with an id that is there already is left as it is. */
+  /** Returns its id: the one it has, or a new one. A ban with an id that is there already is left unchanged. */
   saveBan(ban: Omit<Ban, 'id'> & Partial<Pick<Ban, 'id'>>): number
   removeBan(id: number): void
   close(): void

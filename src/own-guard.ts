@@ -1,4 +1,4 @@
-// A guard on its way from its owner to servers: checked, with hashes in place of passwords, and what signs its links.
+// A guard in transit from its owner to servers: checked, with hashes in place of passwords, and what signs its links.
 
 import { createHash, randomBytes, scrypt } from 'node:crypto'
 import { TunnelError } from './errors.ts'
@@ -53,7 +53,7 @@ export function makeLink(
 const SCRYPT = { N: 16_384, r: 8, p: 1, maxmem: 67_108_864 } as const
 const HASH_BYTES = 32
 
-/** The hash of a password. Bound to a salt, which is no secret. */
+/** The hash of a password. Bound to a salt, which is not a secret. */
 export function hashPassword(password: string, salt: string): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     scrypt(password.normalize('NFC'), salt, HASH_BYTES, SCRYPT, (error, hash) =>
@@ -66,7 +66,7 @@ export function sha256(text: string): Buffer {
   return createHash('sha256').update(text).digest()
 }
 
-/** A guard on its way to servers: hashes are made once, so that sessions outlive a reconnect. */
+/** A guard in transit to servers: hashes are made once, so that sessions outlive a reconnect. */
 export class OwnGuard {
   #key: string
   readonly #options: GuardOptions
@@ -92,7 +92,7 @@ export class OwnGuard {
     for (const id of revoked) this.revoke(id)
   }
 
-  /** Links taken back, the oldest first. */
+  /** Links revoked, the oldest first. */
   get revoked(): readonly string[] {
     return [...this.#revoked]
   }

@@ -30,14 +30,14 @@ export interface ForTunnels {
 
 /** A visitor at the door: one request, one upgrade, one raw connection, or the first datagram of a UDP flow. */
 export interface Admittance {
-  readonly kind: 'http' | 'tcp' | 'udp' | 'tls'
-  /** The name of the tunnel: its subdomain, or kind and port, as in `tcp-20000`. */
+  readonly kind: 'http' | 'tcp' | 'udp' | 'tls' | 'private'
+  /** The name of the tunnel: its subdomain, kind and port as in `tcp-20000`, or `tcp:db` of a private service. */
   readonly tunnel: string
   /** The owner of the tunnel: the same text for all tunnels of one token; on a server without tokens, of one address. */
   readonly owner: string
   /** Address of the visitor, without port; behind trusted proxies, as they say. */
   readonly address: string
-  /** The visitor came by https, also when that ends at a proxy in front. Cookies depend on it. */
+  /** The visitor came with https, also when that ends at a proxy in front. Cookies depend on it. */
   readonly isSecure: boolean
   /** The head of the request, upgrades included. Only for `http`. */
   readonly head?: VisitorHead
@@ -85,8 +85,8 @@ export interface Pass {
   /** Cookies that the app does not get. */
   readonly withoutCookies?: readonly string[]
   /**
-   * The header lines for the app. The visitor's header lines with these names are removed. What the visitor sent under these
-   * names is removed. Trailers with any of these names: 400.
+   * The header lines for the app. The visitor's header lines with these names are removed. Trailers with any of these names:
+   * 400.
    */
   readonly requestHeaders?: readonly HeaderLine[]
   /** The header lines for the visitor, added to the app's response. */
@@ -115,9 +115,9 @@ export interface Refusal {
 
 /** The guard answers a request itself, once it has read the body: a form of its own. */
 export interface Reading {
-  /** The maximum length of the body in bytes. Above: 413. A body without a length: 400. */
+  /** The maximum length of the body in bytes. If exceeded: 413. A body without a length: 400. */
   readonly maxBodyBytes: number
-  /** Called with the whole body. A promise holds the request for at most `guardTimeoutMs`; above: 500 `PLUGIN_FAILED`. */
+  /** Called with the whole body. A promise holds the request for at most `guardTimeoutMs`; if exceeded: 500 `PLUGIN_FAILED`. */
   readonly read: (body: Uint8Array) => Refusal | Promise<Refusal>
 }
 
@@ -126,7 +126,7 @@ export type Verdict = undefined | Pass | Refusal | Reading
 
 /**
  * Requests that pass without a question each. They are counted in memory that threads share: a request takes one from `left`, by
- * `Atomics.sub`, and passes when there was one; else it gives it back, and the guard is asked as always.
+ * `Atomics.sub`, and passes when there was one; otherwise it returns it, and the guard is asked as always.
  */
 export interface Allotment {
   readonly left: Int32Array<SharedArrayBuffer>
@@ -163,7 +163,7 @@ export interface Guard extends ForTunnels {
   readonly name: string
   /**
    * The PEM text of authorities. Where this server ends TLS, handshakes for names of the guard's tunnels ask for a certificate
-   * of them. Who shows none gets as far as `admit`, too. For one tunnel the first guard that has it counts. Default: visitors
+   * of them. Who shows none gets as far as `admit` as well. For one tunnel the first guard that has it counts. Default: visitors
    * are not asked.
    */
   readonly clientCa?: string
@@ -187,7 +187,7 @@ export interface ExchangeContext {
 }
 
 /**
- * Wraps an exchange: may change the request, answer itself, or change the answer. Runs behind the guards. Costs the tunnels
+ * Wraps an exchange: may change the request, answer itself, or change the response. Runs behind the guards. Costs the tunnels
  * that have one, because `Request` and `Response` are made for each exchange; bodies stream. One that throws, or rejects, gives
  * that visitor a 500 `PLUGIN_FAILED` and affects no other. Raw connections pass it by. A request to
  * switch protocols, such as a WebSocket, has the header `upgrade`; if the app agrees, the `Response` has status 101, and later bytes pass by.
@@ -239,7 +239,7 @@ export interface Seen extends Pick<Admittance, 'kind' | 'address'> {
 
 /** The end of a visit. Sizes are bytes, times milliseconds. */
 export interface Outcome {
-  /** The status. 0 if the visitor left before the response began, or for a raw connection. */
+  /** The status. 0 if the visitor left before the response started, or for a raw connection. */
   readonly status: number
   /** The time from the beginning to the end. */
   readonly durationMs: number
@@ -291,7 +291,7 @@ export interface Observer extends ForTunnels {
    * `tracing` is on, and its tunnels have no lanes.
    */
   trace?(seen: Seen, parent: string | undefined): string | undefined
-  /** The head of its answer is about to go out. */
+  /** The head of its response is about to go out. */
   responded?(seen: Seen, status: number): void
   /** Called once for each `began`. */
   ended?(seen: Seen, outcome: Outcome): void

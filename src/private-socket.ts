@@ -8,7 +8,7 @@ import { isMainThread } from 'node:worker_threads'
  * afterwards leaves others a moment to connect.
  */
 export function bindPrivately<Bound>(path: string, bind: () => Bound): Bound {
-  // Of the process: other threads may not set it. A folder that one makes meanwhile stays one that its user can enter.
+  // Of the process: other threads may not set it. A folder that one makes in the meantime stays one that its user can enter.
   const mask = isMainThread ? process.umask(0o077) : undefined
   try {
     const bound = bind()

@@ -4,7 +4,7 @@
 import type { OriginOptions, TunnelClientOptions } from './client/options.ts'
 import { TunnelClient } from './tunnel-client.ts'
 
-/** All that `TunnelClient` can be told, without where the app is. */
+/** All that `TunnelClient` can be notified, without where the app is. */
 export type ReserveOptions = Omit<
   TunnelClientOptions,
   'port' | 'host' | 'url' | 'unix' | 'fetch' | 'folder' | 'spa' | 'later'
@@ -20,7 +20,7 @@ export interface Reservation extends AsyncDisposable {
   readonly client: TunnelClient
   /** The app is here: a port of this machine, or what else says where an app is. Again: it has moved. Throws `OPTION_INVALID`. */
   connect(where: number | OriginOptions): void
-  /** Gives the name back, once what is under way is done. */
+  /** Gives the name back, once what is in progress is done. */
   close(): Promise<void>
 }
 

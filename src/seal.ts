@@ -14,7 +14,7 @@ export function seal(key: string, purpose: string, content: object): string {
   return `${text}.${signatureOf(key, purpose, text)}`
 }
 
-/** The content of a text that `seal` made with this key for this purpose; else `undefined`. */
+/** The content of a text that `seal` made with this key for this purpose; otherwise `undefined`. */
 export function unseal(key: string, purpose: string, sealed: string): Record<string, unknown> | undefined {
   if (sealed.length > MAX_SEALED_CHARS) return undefined
   const dot = sealed.indexOf('.')

@@ -25,7 +25,7 @@ export class Shares {
   readonly #byKey = new Map<string, number>()
 
   /**
-   * Whether this owner and this visitor may have so many more. The visitors of one owner together leave as much of `most` as they have: half
+   * Whether this owner and this visitor may have this many more. The visitors of one owner together leave as much of `most` as they have: half
    * of an empty budget is the most that they get. `''`: has no share of its own.
    */
   hasRoom(owner: string, visitor: string, count: number, most: number): boolean {
@@ -35,7 +35,7 @@ export class Shares {
     return (owner === '' || ofOwner! <= left) && (visitor === '' || ofVisitor! * LEFT_BY_VISITOR <= left)
   }
 
-  /** Counts so many more. `false`: there is no room, and nothing is counted. */
+  /** Counts this many more. `false`: there is no room, and nothing is counted. */
   take(owner: string, visitor: string, count: number, most: number): boolean {
     const hasRoom = this.hasRoom(owner, visitor, count, most)
     if (hasRoom) this.#change(owner, visitor, count)

@@ -17,11 +17,11 @@ export interface Endpoints {
 export interface ServerHandshake {
   /** The context of the runtime: certificate, key, versions, ciphers. */
   readonly context: object
-  /** The protocol that ALPN chooses of those that the hello offers. Default: ALPN is not answered. */
+  /** The protocol that ALPN chooses of those that the hello offers. Default: ALPN is without a response. */
   readonly protocol?: string
   /**
-   * The PEM text of the authorities with which `context` verifies a certificate of the far side. One without gets in all the
-   * same: see `Socket.asked`.
+   * The PEM text of the authorities with which `context` verifies a certificate of the far side. A visitor without a
+   * certificate is accepted all the same: see `Socket.asked`.
    */
   readonly clientCa?: string
   /** Gets the decrypted connection when the handshake is done. */
@@ -50,7 +50,7 @@ export interface PeerCertificate {
   readonly raw: Uint8Array
 }
 
-/** The writing side of a connection. What opened it closes it. */
+/** The writing side of a connection. Its opener closes it. */
 export interface Socket {
   /**
    * Writes bytes[start, end), all of them by default, to the kernel and says how many it took: fewer than given means
@@ -60,8 +60,11 @@ export interface Socket {
   write(bytes: Uint8Array, start?: number, end?: number): number
   /** Sends FIN after what was written; reading continues. */
   end(): void
-  /** Closes both ways at once, with RST where the platform can: the far side must not take it for a clean end. */
-  terminate(): void
+  /**
+   * Closes both ways at once, with RST where the platform can: the far side must not take it for a clean end. `code` says why, for
+   * connections that can pass it on.
+   */
+  terminate(code?: string): void
   /** Forgets the connection after `end` without a reset, so that the kernel sends what it has. Before it: as `terminate`. */
   letGo?(): void
   /** Stops reading; the kernel's window then stops the far side. */
@@ -107,7 +110,7 @@ export interface Socket {
   /** Whether both ways can be lent now. */
   readonly isLendable?: boolean
   /**
-   * Lends the connection to another thread, where the platform can. Until the loan is given back, nothing else may read
+   * Lends the connection to another thread, where the platform can. Until the loan is returned, nothing else may read
    * (or write, or both) the connection. `stop` asks for it back, which happens a moment later: this side ends or cuts the
    * connection, or the far side has closed it. `undefined`: not here, or not now.
    */
@@ -119,7 +122,7 @@ export interface Socket {
 /** Called when `movedBytes` reached the other connection. */
 export type SpliceDone = (movedBytes: number) => void
 
-/** Bytes on their way from one connection to another without the main thread. */
+/** Bytes in transit from one connection to another without the main thread. */
 export interface Splice {
   /** Whether the bytes are interactive, and not a large transfer: such a splice continues through the other side's turns. */
   readonly isPrompt: boolean
@@ -139,8 +142,7 @@ export interface Loan {
   /** The descriptor, open until `giveBack`. */
   readonly descriptor: number
   /**
-   * Returns the connection to the main thread: nothing else uses the descriptor any more. What waited for that follows in
-   * `goOn`.
+   * Returns the connection to the main thread: nothing else uses the descriptor any more. Events that waited follow in `goOn`.
    */
   giveBack(): void
   /** Applies what happened during the loan: this side's end, the far side's end, the close. Else it is read again. */

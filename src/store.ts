@@ -58,7 +58,7 @@ export interface OrderLimits {
 }
 
 /**
- * Keeps what belongs to one certificate authority: the account, certificates, orders under way, failures.
+ * Keeps what belongs to one certificate authority: the account, certificates, orders in progress, failures.
  *
  * A method that has resolved has written: what it saved is there after a power cut. Each method is one transaction.
  * Several processes may share one store. Failures reject with `STORE_FAILED`.
@@ -81,7 +81,7 @@ export interface CertificateStore {
   nextLookAtMs(): Promise<number | undefined>
 
   order(id: string): Promise<StoredOrder | undefined>
-  /** All orders under way, the oldest first, at most `limit`: what a start goes on with. */
+  /** All orders in progress, the oldest first, at most `limit`: what a start goes on with. */
   orders(limit: number): Promise<readonly StoredOrder[]>
   saveOrder(order: StoredOrder): Promise<void>
   removeOrder(id: string): Promise<void>
@@ -90,7 +90,7 @@ export interface CertificateStore {
   saveRefusal(refusal: StoredRefusal): Promise<void>
   removeRefusal(id: string): Promise<void>
 
-  /** Forgets orders that were started before, and refusals and claims that ended before: so that none pile up for ever. */
+  /** Forgets orders that were started before, and refusals and claims that ended before: so that none pile up without limit. */
   prune(beforeMs: number): Promise<void>
 
   /**

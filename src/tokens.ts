@@ -1,14 +1,15 @@
 // Contract: tokens that are kept, each shown once and stored as a hash.
 
-import type { TunnelKind } from './wire/tunnel-kind.ts'
+import type { GrantedKind } from './wire/tunnel-kind.ts'
 
 /** The rights of a stored token, as a rule of the server's `tokens` has them, without the secret. */
 export interface TokenScope {
   readonly names?: readonly string[]
-  readonly kinds?: readonly TunnelKind[]
+  readonly kinds?: readonly GrantedKind[]
   readonly tcpPorts?: string
   readonly udpPorts?: string
   readonly hosts?: readonly string[]
+  readonly connect?: readonly string[]
   readonly maxTunnels?: number
   readonly maxPorts?: number
   readonly maxClients?: number

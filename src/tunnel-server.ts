@@ -16,6 +16,7 @@ import { installObservers } from './parts/observers/install.ts'
 import { installPages } from './parts/pages/install.ts'
 import { installPatience } from './parts/patience/install.ts'
 import { installPressure } from './parts/pressure/install.ts'
+import { installPrivate } from './parts/private/install.ts'
 import { installRewriting } from './parts/rewriting/install.ts'
 import { installShaping } from './parts/shaping/install.ts'
 import { installTiming } from './parts/timing/install.ts'
@@ -46,6 +47,7 @@ const PARTS: readonly Install[] = [
   installJsonWire,
   installHttp2,
   installHttp3,
+  installPrivate,
   installLanes,
 ]
 
@@ -53,7 +55,7 @@ const PARTS: readonly Install[] = [
  * A tunnel server in this process: `start()` listens, `stop()` drains. Many may run in one process. Nothing that a
  * visitor or a client sends makes it throw; what goes wrong inside arrives as an `error` event.
  *
- * Throws `OPTION_INVALID`, `OPTION_INVALID` for options that cannot be used and `RUNTIME_UNSUPPORTED` outside of Bun.
+ * Throws `OPTION_INVALID` for options that cannot be used and `RUNTIME_UNSUPPORTED` outside of Bun.
  */
 export class TunnelServer extends Server {
   /** Makes a server. `fixed` is for the tests of localtunnels. */

@@ -50,7 +50,8 @@ const payload = (type: string) =>
   type === 'Readonly<Record<string, never>>' ? 'nothing' : type.replace(/(?<=\w\??): string(?=[; ])/g, '')
 
 /** Sentences that the list has besides the first: defaults, bounds, codes. The docstring has the others. */
-const NEEDED = /^Default|^None|^Empty|^Above|^Taken|^Exactly|`[A-Z_]{4,}`|`0`|Streams wire only|most /
+const NEEDED =
+  /^Default|^None|^Empty|^If (?:exceeded|in use|less|longer|more)\b|^For others|^Exactly|`[A-Z_]{4,}`|`0`|Streams wire only|most /
 const SENTENCE = /(?<=[.!?]) (?=[A-Z`])/
 
 /** Without reasons, which follow the colon of a number. */
@@ -106,6 +107,7 @@ const tables: readonly (readonly [string, string, string, (members: readonly Mem
   ['TLS tunnel options', CLIENT, 'TlsTunnelOptions', besides(SERVICE_FIELDS, 'a-service')],
   ['health options', CLIENT, 'HealthOptions', besides(fieldsOf(SERVICE_FIELDS, 'health'), 'health')],
   ['UDP tunnel options', CLIENT, 'UdpTunnelOptions', besides(SERVICE_FIELDS, 'a-service')],
+  ['connect options', CLIENT, 'ConnectOptions', besides(SERVICE_FIELDS, 'a-service')],
   ['shared tunnel options', CLIENT, 'SharedTunnelOptions', besides(SERVICE_FIELDS, 'a-service')],
   ['guard options', 'src/guard.ts', 'GuardOptions', besides(GUARD_FIELDS, 'guard')],
   ['ways in', 'src/guard.ts', 'SignInMethods', besides(GUARD_FIELDS, 'guard')],

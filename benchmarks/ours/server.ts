@@ -1,6 +1,6 @@
 // Our server in a process of its own: `server.ts PORT HOST`, runs until SIGTERM.
 // `BENCH_FEATURES` switches optional features on, separated by semicolons; `BENCH_TLS` has its certificate, `BENCH_LIMITS`
-// its bounds.
+// its bounds, `BENCH_TOKEN` its only token.
 
 import { serverOptionsOf } from './features.ts'
 import { TunnelServer } from './tunnel.ts'
@@ -15,6 +15,7 @@ const server = new TunnelServer(
     tcpPorts: '1024-65535',
     udpPorts: '1024-65535',
     ...(await serverOptionsOf((process.env.BENCH_FEATURES ?? '').split(';'))),
+    ...(process.env.BENCH_TOKEN !== undefined && { tokens: [process.env.BENCH_TOKEN] }),
     ...(tls !== undefined && { tls: JSON.parse(tls) as { cert: string; key: string } }),
   },
   // Fixed bounds are among them.

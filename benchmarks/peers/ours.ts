@@ -14,8 +14,8 @@ export interface OursOptions {
   /** The programs that users start, `localtunnels server` and `localtunnels PORT`, in place of the library. */
   readonly cli?: 'piped' | 'terminal'
   readonly wire?: 'json'
-  /** Tunnels of ports: for what is not HTTP. */
-  readonly raw?: 'tcp' | 'udp'
+  /** Tunnels of ports: for what is not HTTP; or private services, with the end of each beside the visitors. */
+  readonly raw?: 'tcp' | 'udp' | 'private'
   /** TLS at the server, for visitors and the carrier. */
   readonly tls?: boolean
   readonly env?: Readonly<Record<string, string>>
@@ -73,7 +73,9 @@ function plan(options: OursOptions, all: Ports, site: Site): Plan {
     : Object.entries(ports).flatMap(([name, origin]) =>
         Array.from({ length: options.pool ? 2 : 1 }, () => programs.client(name, origin, open[name]!)),
       )
-  return { server: [programs.server], client: clients, listens: [port], endpoints }
+  const ends =
+    options.raw === 'private' ? Object.entries(open).map(([name, at]) => programs.end(name, at)) : []
+  return { server: [programs.server], client: [...clients, ...ends], listens: [port], endpoints }
 }
 
 /** An app with TLS, or with HTTP/2, stands in for the plain one. */
@@ -86,6 +88,8 @@ interface Programs {
   readonly server: Program
   client(name: string, origin: number, open: number): Program
   services(origin: number, names: readonly string[]): Program
+  /** The end of a private service. */
+  end(name: string, open: number): Program
 }
 
 function library(options: OursOptions, port: number, server: string, site: Site): Programs {
@@ -100,16 +104,23 @@ function library(options: OursOptions, port: number, server: string, site: Site)
     server: {
       command: ['bun', join(FOLDER, 'server.ts'), String(port), site.host],
       // One client has all of them: more than a server lets it have by default.
-      env: { ...env, ...(options.services && { BENCH_LIMITS: `{"maxTunnels":${options.services}}` }) },
+      env: {
+        ...env,
+        ...(options.raw === 'private' && { BENCH_TOKEN: TOKEN }),
+        ...(options.services && { BENCH_LIMITS: `{"maxTunnels":${options.services}}` }),
+      },
       ready: /^listening \d+$/,
     },
     client: (name, origin, open) =>
       run(
         specOf({
           tunnels: [{ subdomain: name, ...originOf(options, origin) }],
+          ...(options.raw === 'private' && { token: TOKEN }),
           ...(options.raw ? { kind: options.raw, remotePort: open } : { wire }),
         }),
       ),
+    end: (name, open) =>
+      run(specOf({ tunnels: [{ subdomain: name }], kind: 'end', remotePort: open, token: TOKEN })),
     // A file: Linux has 128 KB for an argument.
     services: (origin, names) =>
       run(
@@ -174,6 +185,9 @@ function commandLine(options: OursOptions, port: number, server: string, site: S
             name,
             ...shared,
           ]),
+    end: () => {
+      throw new Error('private services are measured through the library')
+    },
     services: (origin, names) => {
       const services = names.map(name => `[services.${name}]\nport = ${origin}\nhost = "127.0.0.1"\n`)
       const file = site.file('localtunnels.toml', `server = "${server}"\n${services.join('')}`)
@@ -181,6 +195,9 @@ function commandLine(options: OursOptions, port: number, server: string, site: S
     },
   }
 }
+
+/** Private services need one. */
+const TOKEN = 'bench'
 
 const SPLICE_OFF = { LOCALTUNNELS_SPLICE: '0' }
 
@@ -203,6 +220,9 @@ export const oursTcp: Peer = ours('ours', 'library, a TCP tunnel', { raw: 'tcp' 
 export const oursCliTcp: Peer = ours('ours-cli', '`localtunnels tcp PORT`, piped', {
   raw: 'tcp',
   cli: 'piped',
+})
+export const oursPrivate: Peer = ours('ours-private', 'library, a private service and its end', {
+  raw: 'private',
 })
 export const oursUdp: Peer = ours('ours', 'library, TCP and UDP tunnels on one port', { raw: 'udp' })
 export const oursTls: Peer = ours('ours', 'library, TLS at the server, also for the carrier', { tls: true })

@@ -227,6 +227,7 @@ export default defineConfig({
           'webhooks',
           'integrations',
           'tcp',
+          'private',
           'apps',
           'balancing',
           'tokens',

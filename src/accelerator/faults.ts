@@ -1,4 +1,4 @@
-// What goes wrong with the threads that move bytes, reported to the servers and clients of this process.
+// Failures of the threads that move bytes, reported to the servers and clients of this process.
 
 import type { Fault } from '../accelerator.ts'
 

@@ -14,7 +14,7 @@ const MAX_BYTES = 16_777_216
 /** Rooms that are kept for the next answers: 1.2 and 2.1 MB. */
 const MAX_SPARE_SMALL = 64
 const MAX_SPARE_LARGE = 16
-/** An answer that does not say how long it is gets parsed anew with each piece: so many bytes in all, 4 ms if all are chunk sizes. */
+/** A response that does not say how long it is gets parsed again with each piece: this many bytes in total, 4 ms if all are chunk sizes. */
 const MAX_PARSED_BYTES = 524_288
 
 export class HeldAnswer {

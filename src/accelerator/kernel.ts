@@ -147,7 +147,7 @@ export class Kernel {
     return this.#ffi.read.i32(this.#errno!)
   }
 
-  /** A pipe that holds `capacityBytes` if the system lets it, else less. `undefined` without descriptors to spare. */
+  /** A pipe that holds `capacityBytes` if the system lets it, otherwise less. `undefined` without descriptors to spare. */
   pipe(capacityBytes: number): Pipe | undefined {
     const pipe = this.#pipe(capacityBytes)
     if (pipe === undefined || Math.max(pipe.readEnd, pipe.writeEnd) <= this.#lastNumber) return pipe
@@ -190,7 +190,7 @@ export class Kernel {
   }
 
   /**
-   * Lowers the priority of this thread by so much below the one it began with: on Linux each thread has its own. A kernel
+   * Lowers the priority of this thread by this much below the one it started with: on Linux each thread has its own. A kernel
    * that refuses changes nothing.
    */
   beNice(nice: number): void {
@@ -233,7 +233,7 @@ export class Kernel {
     this.#calls.epoll_ctl(poll, EPOLL_CTL_DEL, descriptor, this.#ffi.ptr(this.#event))
   }
 
-  /** Waits for changes (`timeoutMs` -1: for ever) and writes the numbers of what changed. Returns how many. */
+  /** Waits for changes (`timeoutMs` -1: without limit) and writes the numbers of what changed. Returns how many. */
   wait(poll: number, changed: Changes, timeoutMs: number): number {
     changed.at ??= this.#ffi.ptr(changed.events)
     return Math.max(0, this.#calls.epoll_wait(poll, changed.at, changed.most, timeoutMs))

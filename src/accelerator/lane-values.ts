@@ -1,4 +1,4 @@
-// What the main thread and the threads of lanes both need: apart from the lanes, so that the main thread does not load those.
+// Values that the main thread and the threads of lanes need: apart from the lanes, so that the main thread does not load those.
 
 import type { LaneOver } from './lane.ts'
 

@@ -4,7 +4,7 @@
 //   visitor ◀── answer, whole ── parse, forward ◀── trunk ◀── app
 //
 // Easy is a request of at most 16 KB whose head came in one piece, its body with it or in one piece behind it, and nothing else; and
-// an answer of at most 128 KB whose pieces follow one another at once.
+// a response of at most 128 KB whose pieces follow one another at once.
 // The parsers are those of the main thread, and as strict. All else is handed back with every byte of it, before any of its
 // answer was passed on: the main thread continues as if it had read those bytes itself.
 
@@ -51,7 +51,7 @@ export interface LaneOrder {
   readonly terms: LaneTerms | undefined
 }
 
-/** A lane is over for its own connection. What was read and is not served is the main thread's. */
+/** A lane is over for its own connection. The main thread gets the bytes that were read and not served. */
 export interface LaneOver {
   /** Bytes given to the trunk, and those that came from it and were passed on. */
   readonly sentBytes: number
@@ -64,7 +64,7 @@ export interface LaneOver {
   readonly request: Uint8Array<ArrayBuffer> | undefined
   /** Whether the bytes are a request that the app has already, as the lane forwarded it. */
   readonly isAsked: boolean
-  /** The rest of an answer whose beginning the visitor has. */
+  /** The rest of a response whose beginning the visitor has. */
   readonly unsent: Uint8Array<ArrayBuffer> | undefined
 }
 
@@ -94,7 +94,7 @@ export class LaneTools {
   readonly answerHead: ResponseHead = new ResponseHead()
   /** The framer, the same as on the main thread, so that both read a response in the same way. */
   readonly framer: BodyFramer = new BodyFramer()
-  /** Lanes that hold the beginning of an answer. */
+  /** Lanes that hold the beginning of a response. */
   readonly holding: Set<Lane> = new Set<Lane>()
   readonly held: HeldAnswers
 
@@ -183,7 +183,7 @@ export class Lane extends LaneSide {
   #request = new Uint8Array(USUAL_REQUEST_BYTES)
   #requestBytes = 0
   #isAsked = false
-  /** The beginning of an answer, of which the visitor has nothing yet. */
+  /** The beginning of a response, of which the visitor has nothing yet. */
   #held: HeldAnswer | undefined
   /** The time of the first piece of a held response, for the thread. */
   heldFrom = 0
@@ -240,7 +240,7 @@ export class Lane extends LaneSide {
     const count = kernel.receive(descriptor, request, EASY_REQUEST_BYTES - before, before)
     if (count === WOULD_BLOCK) return this.#isVisitorLeaving ? this.finish() : undefined
     if (count === 0) return this.finish()
-    // After a reset the runtime reads as well, paused or not: it is not known what lay between these bytes and the last. One
+    // After a reset the runtime reads as well, paused or not: it is not known what lay between these bytes and the last. An end
     // that comes only now lets it read all that is there at once, which is more than a lane takes.
     if (count < 0 || (this.#isVisitorLeaving && !kernel.isConnected(descriptor))) return this.finish(true)
     const end = before + count
@@ -285,10 +285,10 @@ export class Lane extends LaneSide {
     if (held.mayBeWhole) this.#takeAnswer(held.room.bytes, held.start, held.end)
   }
 
-  /** Passes on an answer that is whole, and holds one that is not. */
+  /** Passes on a response that is whole, and holds one that is not. */
   #takeAnswer(bytes: Uint8Array, start: number, end: number): void {
     const { kernel, answer, answerHead, framer, slots } = this.tools
-    // No method that is served here changes how an answer is read.
+    // No method that is served here changes how a response is read.
     const headEnd = parseResponseHead(answerHead, bytes, start, end, this.#terms.limits, 'GET')
     if (headEnd === 0) return this.#hold(bytes, start, end, undefined)
     const isHeadLong = headEnd - start > MAX_LANE_FRAME_BYTES
@@ -309,7 +309,7 @@ export class Lane extends LaneSide {
     if (room === answer) copyBytes(bytes, headEnd, end, answer.bytes, bodyAt)
     else copyBytes(answer.bytes, 0, bodyAt, room.bytes, from)
     this.receivedBytes += end - start
-    // Counted first: a visitor that has the answer finds it in the counters.
+    // Counted first: a visitor that has the response finds it in the counters.
     const { status } = answerHead
     const isReported = this.#takeReport()
     if (this.#terms.isMeasured)
@@ -368,8 +368,8 @@ export class Lane extends LaneSide {
   }
 
   /**
-   * Holds the beginning of a response, because most apps write head and body one after the other. What the rest takes longer
-   * than `HOLD_MS` to follow is handed back.
+   * Holds the beginning of a response, because most apps write head and body one after the other. If the rest takes longer than
+   * `HOLD_MS`, the held bytes are handed back.
    */
   #hold(bytes: Uint8Array, start: number, end: number, wholeBytes: number | undefined): void {
     this.tools.forgetHeads()
@@ -449,7 +449,7 @@ function isEasyRequest(head: RequestHead, { hostWithPort, limits, isForGets }: L
   )
 }
 
-/** A connection that is logged in is no pool's any more: the main thread keeps it for the visitor. */
+/** A connection that is logged in is not a pool's any more: the main thread keeps it for the visitor. */
 function isEasyAnswer({ status, keepAlive, body, fields }: ResponseHead): boolean {
   return status >= 200 && keepAlive && body !== 'close' && !fields.logsConnectionIn
 }

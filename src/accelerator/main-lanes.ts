@@ -78,7 +78,7 @@ export class OpenTrunk {
   }
 }
 
-/** A lane that is open in the thread, or on its way back from there. */
+/** A lane that is open in the thread, or about to return from there. */
 class RunningLane implements Lane {
   readonly slot: number
   readonly trunk: OpenTrunk
@@ -231,7 +231,7 @@ export class MainLanes {
     }
   }
 
-  /** The thread died. What a listener throws is reported, and the others are called all the same. */
+  /** The thread died. An error of a listener is reported, and the others are called all the same. */
   lose(thrown: (error: unknown) => void): void {
     const guarded = (task: () => void) => {
       try {

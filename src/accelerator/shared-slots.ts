@@ -90,7 +90,7 @@ export class SharedSlots {
     this.#measures.fill(0, MEASURES * slot, MEASURES * (slot + 1))
   }
 
-  /** The worker thread counts an exchange before its answer is sent: a visitor that has the answer finds it counted here. */
+  /** The worker thread counts an exchange before its response is sent: a visitor that has the response finds it counted here. */
   served(slot: number, bytesIn: number, bytesOut: number, isReported: boolean, hasFailed: boolean): void {
     const at = rowOf(slot)
     this.#numbers[at + REQUESTS]!++
@@ -128,12 +128,12 @@ export class SharedSlots {
 
   // ── Reports ────────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** The worker thread has reported so many exchanges. */
+  /** The worker thread has reported this many exchanges. */
   reported(count: number): void {
     Atomics.add(this.#backlog, 0, count)
   }
 
-  /** The main thread has seen so many of them. */
+  /** The main thread has seen this many of them. */
   seen(count: number): void {
     Atomics.sub(this.#backlog, 0, count)
   }

@@ -42,7 +42,7 @@ export class Supervisor {
     this.#program = program
   }
 
-  /** The thread, if it follows orders; else it is started, as soon as that may be. */
+  /** The thread, if it follows orders; otherwise it is started, as soon as that may be. */
   get thread(): WorkerThread | undefined {
     if (this.#current === undefined && performance.now() >= this.#notBefore) this.#start()
     return this.#current?.isUp ? this.#current : undefined

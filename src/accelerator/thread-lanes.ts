@@ -17,7 +17,7 @@ export const HOLD_MS = 2
 /** The time in milliseconds for all of them: on a slow road the visitor gets what is there. */
 const HOLD_ALL_MS = 10
 
-/** The time in milliseconds that the other side has for its last word. Above: the trunk or its other end is dead. */
+/** The time in milliseconds that the other side has for its last word. If exceeded: the trunk or its other end is dead. */
 const LAST_WORD_MS = 10_000
 
 /** A command of the main thread. */
@@ -69,7 +69,7 @@ export type LaneNews =
  */
 export const REPORT_MS = 50
 const FULL_REPORT = 256
-/** Lines of so many requests, and the longest one. */
+/** Lines of this many requests, and the longest one. */
 const LINES_BYTES = 131_072
 
 export class ThreadLanes {
@@ -176,7 +176,7 @@ export class ThreadLanes {
     return this.#tools !== undefined && this.#tools.holding.size > 0
   }
 
-  /** Ends lanes that have held the beginning of an answer for too long. */
+  /** Ends lanes that have held the beginning of a response for too long. */
   endHeld(now: number): void {
     for (const lane of this.#tools?.holding ?? [])
       if (now - lane.heldSince >= HOLD_MS || now - lane.heldFrom >= HOLD_ALL_MS) this.#finish(lane)
@@ -233,7 +233,7 @@ export class ThreadLanes {
         : new Lane(order, terms, trunk, this.#tools)
     this.#lanes[slot] = lane
     this.#laneCount++
-    // What is there already is reported as a change.
+    // Bytes that are there already are reported as a change.
     const events = EPOLLIN | EPOLLRDHUP
     const isWatched =
       descriptor !== -1 && this.#kernel.watch(this.#poll, descriptor, events, this.#firstNumber + slot)
@@ -245,7 +245,7 @@ export class ThreadLanes {
     }
   }
 
-  /** The trunk is gone: `trunk-over` is on its way to the main thread. */
+  /** The trunk is gone: `trunk-over` is in transit to the main thread. */
   #refuse({ slot }: LaneOrder): void {
     this.#reports.report({ kind: 'over', slot, over: TORN })
     this.#reports.report({ kind: 'back', slot, isTorn: true })

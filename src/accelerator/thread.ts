@@ -59,7 +59,7 @@ const REST_AFTER_BYTES = 1_048_576
 const IDLE_MS = 500
 
 /**
- * The priority of the thread, below the 0 of all others: small responses go first. Beside a download, p99 of small answers was
+ * The priority of the thread, below the 0 of all others: small responses go first. Beside a download, p99 of small responses was
  * 13 to 18 times their own alone without it, and 1.3 to 7 with it; the download itself keeps its speed while there is a core
  * for it.
  */
@@ -67,7 +67,7 @@ const NICE = 10
 
 /**
  * The rest in milliseconds after each turn while small responses pass, and after the last of them. With all cores busy a lower
- * priority alone left them waiting behind the ends of the download: p99 of small answers beside it 7.2 ms without rests, 4.3
+ * priority alone left them waiting behind the ends of the download: p99 of small responses next to it 7.2 ms without rests, 4.3
  * with 0.3 ms, 2.5 with 1 ms (1.3 alone); bulk by itself keeps 95 to 100 % of its speed.
  */
 const REST_MS = 1
@@ -237,7 +237,7 @@ class Thread {
       thrown(error)
       if (this.#jobs[job.slot] !== job) return
       this.#forget(job)
-      // What it holds belongs to no connection any more.
+      // Its content belongs to no connection any more.
       if (job instanceof PipedJob) this.#kernel.closePipe(job.pipe)
       this.#report(job.slot, undefined, undefined, true)
     }
@@ -247,7 +247,7 @@ class Thread {
     const before = job.movedBytes
     const turn = job.turn()
     this.#movedBytes += job.movedBytes - before
-    // A conversation that has become bulk is over, too: the main thread finds that out, and has it moved as such.
+    // A conversation that has become bulk is over as well: the main thread finds that out, and has it moved as such.
     if (turn === 'over' || (turn === 'unfinished' && this.#pace === 'prompt')) this.#finish(job)
     else if (turn === 'unfinished') this.#wait(job)
   }
@@ -283,7 +283,7 @@ class Thread {
     parentPort?.postMessage(message, leftover === undefined ? [] : [leftover.buffer])
   }
 
-  /** Leaves a core to the main thread, and to the apps on both sides, while small answers are under way. */
+  /** Leaves a core to the main thread, and to the apps on both sides, while small responses are in progress. */
   #giveWay(): void {
     this.#movedBytes = 0
     const now = performance.now()

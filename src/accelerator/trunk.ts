@@ -3,8 +3,8 @@
 //   lane u32 · length u32 · bytes        of one lane, in their order
 //   lane u32 · 0                         this side has no more for the lane, here: the other side says so as well
 //
-// The end that leaves first still gets what was on its way to it. There is no credit: a lane has one request under way, and
-// leaves with an answer that is not small.
+// The end that leaves first still gets what was in transit to it. There is no credit: a lane has one request in progress, and
+// leaves with a response that is not small.
 
 import { copyBytes, copyOf } from '../bytes.ts'
 import { FAILED, type Kernel, type Room, WOULD_BLOCK } from './kernel.ts'
@@ -12,10 +12,10 @@ import { MAX_LANES } from './shared-slots.ts'
 
 /** The most that one frame carries. */
 export const MAX_LANE_FRAME_BYTES = 65_536
-/** The most of one answer. */
+/** The most of one response. */
 export const MAX_LANE_ANSWER_BYTES = 131_072
 const HEADER_BYTES = 8
-/** The size of the send buffer: as many responses as one turn of a busy thread brings. Above: apps and visitors wait. */
+/** The size of the send buffer: as many responses as one turn of a busy thread brings. If exceeded: apps and visitors wait. */
 const OUT_BYTES = 262_144
 /**
  * The room for the last words of lanes, which cannot wait. A peer that makes more of them necessary than it reads loses the
@@ -24,7 +24,7 @@ const OUT_BYTES = 262_144
 const LAST_WORDS_BYTES = 65_536
 /** The size of one read. Shared by all trunks of a thread. */
 export const IN_BYTES = 262_144
-/** The maximum number of bytes for lanes that the carrier has not announced yet. Above: the other side makes them up. */
+/** The maximum number of bytes for lanes that the carrier has not announced yet. If exceeded: the other side makes them up. */
 const MAX_EARLY_BYTES = 1_048_576
 /** The maximum number of early frames of a lane: a request, and its last word. */
 const MAX_EARLY_FRAMES = 2
@@ -102,7 +102,7 @@ export class Trunk {
   #isStuck = false
   #isLast = false
   readonly #waiting = new Set<LaneEndpoint>()
-  /** The beginning of a frame whose rest is on its way. */
+  /** The beginning of a frame whose rest is in transit. */
   #rest: Uint8Array | undefined
   /** Frames of lanes that are not here yet. */
   readonly #early: Map<number, (Uint8Array<ArrayBuffer> | 'left')[]> | undefined
@@ -146,7 +146,7 @@ export class Trunk {
     return -1
   }
 
-  /** The frame that was reserved last has so many bytes. */
+  /** The frame that was reserved last has this many bytes. */
   commit(lane: number, count: number): void {
     this.#outView.setUint32(this.#outEnd, lane)
     this.#outView.setUint32(this.#outEnd + 4, count)

@@ -74,9 +74,9 @@ const LOST = { failed: undefined, leftover: undefined, isLost: true }
 export interface SpliceCounts {
   /** Threads that follow commands. */
   readonly threads: number
-  /** Splices that began in this process. */
+  /** Splices that started in this process. */
   readonly begun: number
-  /** Splices under way. */
+  /** Splices in progress. */
   readonly running: number
   /** Bytes moved by those that ended. */
   readonly movedBytes: number
@@ -102,8 +102,7 @@ export class WorkerThread {
   readonly lanes: MainLanes
   readonly #died: (cause: Error | undefined) => void
   /**
-   * Whether the thread has loaded its program, which takes about 50 ms. What it is given before waits for that, and so does a
-   * visitor.
+   * Whether the thread has loaded its program, which takes about 50 ms. Earlier orders wait for that, and so does a visitor.
    */
   isUp = false
   readonly #up = Promise.withResolvers<boolean>()

@@ -19,26 +19,29 @@ export const LETS_ENCRYPT = 'https://acme-v02.api.letsencrypt.org/directory'
 export const LETS_ENCRYPT_STAGING = 'https://acme-staging-v02.api.letsencrypt.org/directory'
 
 export interface AcmeCertificatesOptions {
-  /** The domains of the server: each has a certificate at all times, with `dns` one for all names below it, too. */
+  /** The domains of the server: each has a certificate at all times, with `dns` one for all names below it as well. */
   readonly domains: readonly string[]
-  /** Mail addresses of the account. With these the user agrees to the terms of the authority. */
+  /** The mail addresses of the account. With these the user agrees to the terms of the authority. */
   readonly contact: readonly string[]
   /** Keeps the account and the certificates: `SqliteCertificates`. Its owner closes it, after `stop`. */
   readonly store: CertificateStore
-  /** URL of the authority's directory, `https:` only. Default: that of Let's Encrypt. */
+  /** The URL of the authority's directory, `https:` only. Default: that of Let's Encrypt. */
   readonly directory?: string
-  /** PEM of the roots that sign the directory's own certificate. Default: those of the system. */
+  /** The PEM text of the roots that sign the directory's own certificate. Default: those of the system. */
   readonly ca?: string
-  /** For authorities that take only accounts they know. */
+  /** The account for authorities that accept only accounts they know. */
   readonly externalAccount?: ExternalAccount
   /**
    * Sets the records of DNS-01. Default none: names are proved by HTTP-01, and each tunnel has a certificate of its own, ordered
    * when a visitor asks for it first.
    */
   readonly dns?: DnsProvider
-  /** `address` or `address:port`, asked for CNAME and NS records of DNS-01, and where hosts of customers lead. Default: those of the system. */
+  /**
+   * The DNS servers, `address` or `address:port`, for CNAME and NS records of DNS-01, and for custom domains. Default: those of
+   * the system.
+   */
   readonly resolvers?: readonly string[]
-  /** How names are proved without `dns`: on port 80 (`http-01`) or on port 443 (`tls-alpn-01`). Default `http-01`. */
+  /** The proof of names without `dns`: on port 80 (`http-01`) or on port 443 (`tls-alpn-01`). Default `http-01`. */
   readonly challenge?: 'http-01' | 'tls-alpn-01'
   /**
    * The server's own addresses: a host outside of the domains has a certificate only if DNS leads it to these alone. Default: those
@@ -46,29 +49,30 @@ export interface AcmeCertificatesOptions {
    */
   readonly addresses?: readonly string[]
   /**
-   * New orders within three hours for the names of one token, so that none uses up the 250 that all have together. Default 100:
-   * two tokens leave room for a third. Above: `CERTIFICATE_DELAYED`. `0`: no bound but that of all.
+   * The number of new orders within three hours for the names of one token, so that none uses up the 250 that all have
+   * together. Default 100: two tokens leave room for a third. If exceeded: `CERTIFICATE_DELAYED`. `0`: no bound but that of
+   * all.
    */
   readonly maxOrdersPerOwner?: number
   /**
-   * Of this process, for claims in a shared store. Default: a random one. With one that stays the same over restarts, and that no other
-   * process has, a start after a kill need not wait until the claims of the killed process end (30 s).
+   * The name of this process, for claims in a shared store. Default: a random one. With one that stays the same over restarts,
+   * and that no other process has, a start after a kill need not wait until the claims of the killed process end (30 s).
    */
   readonly holder?: string
 }
 
-/** What decides which names may have a certificate: a `TunnelServer`. */
+/** The decision which names may have a certificate: a `TunnelServer`. */
 export interface NameOwner {
   isKnownHost(name: string): boolean
   /** The same of all servers of its cluster. Default: it is alone. */
   isKnownHostAnywhere?(name: string): Promise<boolean>
   /** Answers to checks that any server of its cluster may be asked for; `undefined`: it is alone. */
   readonly sharedAnswers?: SharedAnswers | undefined
-  /** Whose the name is, as a text that is the same for all names of one owner; `undefined`: the server's own. */
+  /** Returns the owner of a name, as a text that is the same for all names of one owner. `undefined` for the server's own. */
   ownerOfHost?(name: string): string | undefined
 }
 
-/** Small texts that all servers of a cluster have in memory. */
+/** The small texts that all servers of a cluster have in memory. */
 export interface SharedAnswers {
   get(key: string): string | undefined
   /** Resolves once the other servers have it. */
@@ -82,8 +86,8 @@ export interface AcmeEvents extends IssuerEvents {
 }
 
 /**
- * For `certificates` and `challenges` of a `TunnelServer`. `start` after the server: the authority checks names right away.
- * The constructor throws `OPTION_INVALID` for domains that no authority certifies.
+ * The certificates of an ACME authority, for `certificates` and `challenges` of a `TunnelServer`. `start` after the server: the
+ * authority checks names right away. The constructor throws `OPTION_INVALID` for domains that no authority certifies.
  */
 export class AcmeCertificates extends Events<AcmeEvents> implements Certificates, ChallengeResponses {
   readonly #pending = new PendingChallenges(systemClock, () => this.#owner?.sharedAnswers)
@@ -155,13 +159,13 @@ export class AcmeCertificates extends Events<AcmeEvents> implements Certificates
     return this.#pending.tlsCertificate(name)
   }
 
-  /** Orders what is missing, and renews from now on. Resolves when that is under way. */
+  /** Orders what is missing, and renews from now on. Resolves when that is in progress. */
   async start(owner: NameOwner): Promise<void> {
     this.#owner = owner
     await this.#issuer.start()
   }
 
-  /** Ends the orders under way, which the next process goes on with. */
+  /** Ends the orders in progress, which the next process goes on with. */
   stop(): Promise<void> {
     return this.#issuer.stop()
   }

@@ -6,9 +6,9 @@ export interface BoundedRequest {
   readonly method?: string
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: string
-  /** PEM: the only roots that are trusted. Default: those of the system. */
+  /** The PEM text of the only roots that are trusted. Default: those of the system. */
   readonly ca?: string | undefined
-  /** For the whole answer. */
+  /** The time for the whole response. */
   readonly timeoutMs: number
   readonly maxBytes: number
   readonly signal?: AbortSignal | undefined
@@ -58,7 +58,7 @@ async function boundedText(response: Response, maxBytes: number): Promise<string
   return Buffer.concat(parts).toString()
 }
 
-/** Milliseconds from now that a `Retry-After` asks for: seconds or a date. `undefined`: none, or none that is sound. */
+/** Milliseconds from now that a `Retry-After` asks for: seconds or a date. `undefined`: none, or none that is valid. */
 export function retryAfterMs(headers: Headers, clock: Clock): number | undefined {
   const value = headers.get('retry-after')?.trim()
   if (!value) return undefined

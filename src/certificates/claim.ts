@@ -1,11 +1,14 @@
-// The right to order for one id, taken from the store and prolonged until it is given back.
+// The right to order for one id, taken from the store and prolonged until it is returned.
 
 import type { CertificateStore } from '../store.ts'
 import { type Clock, pause } from './clock.ts'
 
-/** For so long a killed process keeps others from its orders; a living one prolongs its claim three times in that time. */
+/**
+ * The time in milliseconds for which a killed process keeps others from its orders; a living one prolongs its claim three times
+ * in that time.
+ */
 const CLAIM_MS = 30_000
-/** How often the store is asked whether the process that has the claim is done. */
+/** The time in milliseconds between questions to the store whether the claiming process is done. */
 const POLL_MS = 1_000
 
 export interface Claimant {

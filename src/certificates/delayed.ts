@@ -1,15 +1,15 @@
-// Orders that have to wait, which is no failure.
+// Orders that have to wait, which is not a failure.
 
 import { ERRORS, type ErrorCode, TunnelError } from '../errors.ts'
 import type { StoredRefusal } from '../store.ts'
 
 const AGAIN = ' It is tried again at '
 
-/** It does not make the next wait longer. */
+/** An error that does not make the next wait longer. */
 export class Delayed extends TunnelError {
   readonly untilMs: number
 
-  /** `why` may be the message of another error: what to do, and until when, is said once all the same. */
+  /** Makes the error. `why` may be the message of another error: what to do, and until when, is said only once. */
   constructor(why: string, untilMs: number, code: ErrorCode = 'CERTIFICATE_DELAYED') {
     const reason = until(AGAIN, until(` ${ERRORS[code].action}`, why))
     super(code, `${reason}${AGAIN}${new Date(untilMs).toISOString()}.`)
@@ -17,7 +17,7 @@ export class Delayed extends TunnelError {
   }
 }
 
-/** The tunnel left while its order waited. That is no failure: the next visitor of the name asks for its certificate. */
+/** The tunnel left while its order waited. This is not a failure: the next visitor of the name asks for its certificate. */
 export class Gone extends TunnelError {
   constructor(name: string) {
     const action = 'Its certificate is ordered when a visitor comes to a tunnel of this name.'
@@ -35,7 +35,7 @@ export class Standing extends Delayed {
   }
 }
 
-/** `text` in front of `mark`; all of it without one. */
+/** Returns the `text` before `mark`, or all of it without one. */
 function until(mark: string, text: string): string {
   const at = text.indexOf(mark)
   return at === -1 ? text : text.slice(0, at)

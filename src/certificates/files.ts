@@ -14,14 +14,17 @@ import { isHostName, normalName, wildcardOf } from './names.ts'
 export interface CertificateFile {
   /** The certificate first, then those between it and the root. At most 1 MiB. */
   readonly cert: string
-  /** Its private key, not encrypted. At most 1 MiB. */
+  /** The path of its private key, not encrypted. At most 1 MiB. */
   readonly key: string
 }
 
 export interface FileCertificatesEvents {
   /** A pair of files has changed, and the new certificate is served. */
   reloaded: { readonly file: CertificateFile; readonly names: readonly string[]; readonly notAfterMs: number }
-  /** `TLS_INVALID`: a pair has changed and cannot be used, the certificate from before is served; or changes go unnoticed. */
+  /**
+   * Called if a pair has changed and cannot be used (`TLS_INVALID`): the previous certificate is served; or if changes go
+   * unnoticed.
+   */
   error: TunnelError
 }
 
@@ -34,15 +37,15 @@ interface Loaded {
 const MAX_FILE_BYTES = 1_048_576
 
 /**
- * `Certificates` from files. A name that a certificate lists goes before a wildcard that covers it; of two certificates with
- * one name, the file that was given first is served. The first file also serves hellos that name no host, and names that no
- * file covers.
+ * The `Certificates` from files. A name that a certificate lists goes before a wildcard that covers it; of two certificates
+ * with one name, the file that was given first is served. The first file also serves hellos that name no host, and names that
+ * no file covers.
  */
 export class FileCertificates extends Events<FileCertificatesEvents> implements Certificates {
   readonly #files: readonly CertificateFile[]
   readonly #watch: FileWatch
   #loaded: readonly Loaded[] = []
-  /** By file, so that a fault that stays is reported once. */
+  /** The faults by file, so that a fault that stays is reported once. */
   readonly #faults = new Map<CertificateFile, string>()
   #byName: ReadonlyMap<string, Certificate> = new Map()
   #reading: Promise<void> | undefined
@@ -95,13 +98,13 @@ export class FileCertificates extends Events<FileCertificatesEvents> implements 
     return this.#reading
   }
 
-  /** Stops watching. What was read is served on. */
+  /** Stops watching. Certificates that were read are served on. */
   close(): void {
     this.#watch.stop()
   }
 
   async #readAll(): Promise<void> {
-    // What changed while it was being read may have been read half.
+    // A file that changed during the read may be incomplete.
     while (this.#isStale) {
       this.#isStale = false
       const before = this.#loaded
@@ -114,7 +117,7 @@ export class FileCertificates extends Events<FileCertificatesEvents> implements 
     }
   }
 
-  /** What to serve for a pair from now on: the new certificate if it is sound, else the one from before. */
+  /** Returns the certificate to serve from now on: the new one if it is valid, otherwise the previous one. */
   async #read(file: CertificateFile, before: Loaded): Promise<Loaded> {
     try {
       const now = await load(file)
@@ -173,7 +176,7 @@ async function read(path: string): Promise<string> {
   }
 }
 
-/** Host names and wildcards of `DNS:a.test, DNS:*.b.test, IP Address:127.0.0.1`. Hellos name no addresses. */
+/** Returns the host names and wildcards of `DNS:a.test, DNS:*.b.test, IP Address:127.0.0.1`. Hellos name no addresses. */
 function namesOf(alternatives: string): readonly string[] {
   return alternatives
     .split(', ')

@@ -23,7 +23,7 @@ export interface IssuerOptions {
   readonly clock: Clock
   /**
    * Certificates to have at all times, each with its names, `*.tunnel.example` among them. They are ordered at the start
-   * and renewed for ever. The first is also for hellos that name no host. Default none.
+   * and renewed without limit. The first is also for hellos that name no host. Default none.
    */
   readonly always?: readonly (readonly string[])[]
   /**
@@ -31,24 +31,33 @@ export interface IssuerOptions {
    * this says so. Asked before anything is spent on a name: a server says yes while a tunnel has it. Default: no name.
    */
   readonly isAllowed?: (name: string) => boolean | Promise<boolean>
-  /** Why no order for it is made now, although it is allowed; `undefined`: it may be made. Asked before each order. */
+  /**
+   * Returns why no order for a name is made now, although it is allowed. `undefined` if it may be made. Asked before each
+   * order.
+   */
   readonly refusalOf?: (name: string) => Promise<TunnelError | undefined>
-  /** Whose a name is; `undefined`: none's that is counted. Default: likewise. */
+  /**
+   * Returns the owner of a name, for `maxOrdersPerOwner`. `undefined` if its orders are not counted per owner, which is the
+   * default. Default: the same.
+   */
   readonly ownerOf?: (name: string) => string | undefined
-  /** New orders within three hours for the names of one owner. Default 100; then `CERTIFICATE_DELAYED`. 0: any number. */
+  /**
+   * The number of new orders within three hours for the names of one owner. Default 100; then `CERTIFICATE_DELAYED`. 0: any
+   * number.
+   */
   readonly maxOrdersPerOwner?: number
   /**
-   * How long a handshake waits for an order. Default 30,000 ms, about what browsers wait; then `CERTIFICATE_DELAYED`,
+   * The time that a handshake waits for an order. Default 30,000 ms, about what browsers wait; then `CERTIFICATE_DELAYED`,
    * while the order goes on.
    */
   readonly maxWaitMs?: number
   /** Handshakes that wait for orders. Default 1,000, a few KB each; more get `CERTIFICATE_DELAYED`. */
   readonly maxWaiting?: number
-  /** Orders under way at once. Default 8: a turn of the account's nonces each; more wait in line. */
+  /** Orders in progress at once. Default 8: a turn of the account's nonces each; more wait in line. */
   readonly maxUnderWay?: number
   /**
-   * On-demand certificates in memory. Default 5,000, about 11 KB each with the TLS context; others are read from the store
-   * again.
+   * The maximum number of on-demand certificates in memory. Default 5,000, about 11 KB each with the TLS context; others are
+   * read from the store again.
    */
   readonly maxKept?: number
   /**
@@ -61,8 +70,8 @@ export interface IssuerOptions {
    */
   readonly maxOrders?: number
   /**
-   * Of this process, for claims in a shared store. Default: a random one. With one that stays the same over restarts, and
-   * that no other process has, a start after a kill need not wait until the claims of the killed process end (30 s).
+   * The name of this process, for claims in a shared store. Default: a random one. With one that stays the same over restarts,
+   * and that no other process has, a start after a kill need not wait until the claims of the killed process end (30 s).
    */
   readonly holder?: string
   readonly random?: () => number
@@ -81,28 +90,28 @@ export interface IssuerEvents {
     readonly untilMs: number
     readonly hasCertificate: boolean
   }
-  /** Another failure, which no caller gets: the store could not be read for renewals. */
+  /** Called for a failure that no caller gets: the store could not be read for renewals. */
   error: TunnelError
 }
 
 const DAY_MS = 86_400_000
-/** The store is looked at so often at least, whatever timers and clocks do meanwhile. */
+/** The store is looked at this often at least, whatever timers and clocks do in the meantime. */
 const LONGEST_SLEEP_MS = 12 * 3_600_000
 /** Certificates looked at in one go. */
 const BATCH = 32
 const REREAD_MS = 60_000
-/** Authorities end orders after a week, and a name that was not asked for since begins anew. */
+/** Authorities end orders after a week, and a name that was not asked for since begins again. */
 const OLDEST_MS = 7 * DAY_MS
 const MAX_RESUMED = 1_000
 
-/** What stands in the way of an order may go soon; a certificate that is there has a month to run. */
+/** The time in milliseconds after a refusal: its reason may go soon, while an existing certificate is valid for a month. */
 const REFUSED_MS = 60_000
 const REFUSED_RENEWAL_MS = 6 * 3_600_000
 
-/** Share of `maxOrders` that is kept beside it for the server's own certificates and for renewals. */
+/** The share of `maxOrders` that is reserved for the server's own certificates and for renewals. */
 const RESERVED_SHARE = 1 / 5
 
-/** `Certificates` from an authority. `start` after the server listens: checks come in right away. */
+/** The `Certificates` from an authority. `start` after the server listens: checks come in right away. */
 export class Issuer extends Events<IssuerEvents> implements Certificates {
   readonly #options: IssuerOptions
   readonly #store: CertificateStore
@@ -111,7 +120,7 @@ export class Issuer extends Events<IssuerEvents> implements Certificates {
   readonly #claimant: Claimant
   readonly #rounds: Rounds
   readonly #limits: OrderLimits
-  /** Of `always` and renewals. */
+  /** The limits of `always` and renewals. */
   readonly #reservedLimits: OrderLimits
   readonly #slots: Slots
   readonly #shares: Shares
@@ -119,7 +128,7 @@ export class Issuer extends Events<IssuerEvents> implements Certificates {
   /** The certificates of `always`, by id and by each of their names. */
   readonly #always = new Map<string, readonly string[]>()
   readonly #idOfName = new Map<string, string>()
-  /** Those of `always` that are missing after a failure, by id: until when they wait, as `failed` said. */
+  /** The missing certificates of `always` by id, with the time until which they wait, as `failed` said. */
   readonly #missing = new Map<string, number>()
   readonly #underWay = new Map<string, Promise<Certificate>>()
   readonly #stopped = new AbortController()
@@ -150,7 +159,7 @@ export class Issuer extends Events<IssuerEvents> implements Certificates {
     this.#kept = new KeptCertificates(maxKept, new Set(this.#always.keys()))
   }
 
-  /** Those that handshakes have asked for. */
+  /** Lists the certificates that handshakes have asked for. */
   list(): readonly ListedCertificate[] {
     return this.#kept.entries().map(([id, { notAfterMs }]) => ({ names: id.split(','), notAfterMs }))
   }
@@ -171,7 +180,7 @@ export class Issuer extends Events<IssuerEvents> implements Certificates {
   }
 
   /**
-   * Goes on with what an earlier process began, orders what is missing of `always`, and renews from now on. Resolves when
+   * Goes on with what an earlier process started, orders what is missing of `always`, and renews from now on. Resolves when
    * all of it has been looked at once, not when orders are done.
    */
   async start(): Promise<void> {
@@ -179,7 +188,7 @@ export class Issuer extends Events<IssuerEvents> implements Certificates {
     await this.#rounds.run()
   }
 
-  /** Ends the orders under way, which the next process continues, and waits for them. */
+  /** Ends the orders in progress, which the next process continues, and waits for them. */
   async stop(): Promise<void> {
     this.#stopped.abort(new TunnelError('STATE_INVALID', 'The issuer of certificates was stopped.'))
     await this.#rounds.stop()
@@ -244,7 +253,7 @@ export class Issuer extends Events<IssuerEvents> implements Certificates {
     return this.#ordered(id, this.#always.get(id) ?? [id])
   }
 
-  /** One order for each id at a time, shared by all who want it. */
+  /** Makes one order for each id at a time, shared by all callers. */
   #ordered(id: string, names: readonly string[], earlier?: StoredCertificate): Promise<Certificate> {
     const running = this.#underWay.get(id)
     if (running !== undefined) return running
@@ -276,14 +285,14 @@ export class Issuer extends Events<IssuerEvents> implements Certificates {
     }
   }
 
-  /** How the last order was refused, if the time to wait is over. Throws `Standing` while it is not. */
+  /** Returns how the last order was refused, if the time to wait is over. Throws `Standing` while it is not. */
   async #pastRefusal(id: string): Promise<StoredRefusal | undefined> {
     const refusal = await this.#store.refusal(id)
     if (refusal !== undefined && refusal.untilMs > this.#clock.now()) throw new Standing(refusal)
     return refusal
   }
 
-  /** What the store has, unless it has ended or is the one to replace. */
+  /** Returns the stored certificate, unless it has ended or is the one to replace. */
   async #usable(id: string, earlier: StoredCertificate | undefined): Promise<Certificate | undefined> {
     const stored = await this.#store.certificate(id)
     if (stored === undefined || stored.notAfterMs <= this.#clock.now()) return undefined
@@ -317,7 +326,7 @@ export class Issuer extends Events<IssuerEvents> implements Certificates {
     return this.#keep(stored)
   }
 
-  /** A renewal is no new name: it counts in the total alone. */
+  /** A renewal is not a new name: it counts in the total alone. */
   async #admit(id: string, isRenewal: boolean): Promise<void> {
     const isOnDemand = !isRenewal && !this.#always.has(id)
     // It has waited: for others, and for the authority. A name without an owner would not count for one.
@@ -360,7 +369,7 @@ export class Issuer extends Events<IssuerEvents> implements Certificates {
     this.#rounds.wake(untilMs)
   }
 
-  /** Another process failed while this one waited for it. */
+  /** Throws if another process failed while this one waited for it. */
   #stands(
     id: string,
     names: readonly string[],
@@ -376,7 +385,7 @@ export class Issuer extends Events<IssuerEvents> implements Certificates {
     return earlier !== undefined && earlier.notAfterMs > this.#clock.now()
   }
 
-  /** Of `always`: what failed before this process began, or in another one. */
+  /** Reports for `always` a failure before this process started, or in another one. */
   #tell(id: string, names: readonly string[], { code, message, untilMs }: StoredRefusal): void {
     if (this.#missing.get(id) === untilMs) return
     this.#missing.set(id, untilMs)
@@ -401,14 +410,14 @@ export class Issuer extends Events<IssuerEvents> implements Certificates {
 
   async #continue(id: string, names: readonly string[]): Promise<void> {
     try {
-      // An order of a renewal: the certificate that is to be replaced is no reason to stop.
+      // An order of a renewal: the certificate that is to be replaced is not a reason to stop.
       await this.#ordered(id, names, await this.#store.certificate(id))
     } catch {
       // Reported as `failed`.
     }
   }
 
-  /** What is missing and what is due; says when to come back. */
+  /** Orders missing and due certificates. Returns when to call it again. */
   async #work(): Promise<number> {
     const nowMs = this.#clock.now()
     if (nowMs - this.#prunedAtMs > DAY_MS) await this.#prune()
@@ -464,7 +473,7 @@ export class Issuer extends Events<IssuerEvents> implements Certificates {
     if (isWanted && refusedUntilMs <= nowMs) void this.#ordered(id, names, stored)
   }
 
-  /** Another process may have renewed it. The handshake does not wait for it. */
+  /** Reads a certificate again that another process may have renewed. The handshake does not wait for it. */
   #reread(id: string, kept: Kept): void {
     kept.rereadAtMs = this.#clock.now() + REREAD_MS
     this.#store.certificate(id).then(

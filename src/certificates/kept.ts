@@ -5,7 +5,7 @@ import type { Certificate } from '../certificates.ts'
 export interface Kept {
   readonly certificate: Certificate
   readonly notAfterMs: number
-  /** From then on the store may have a newer one, of this process or another. */
+  /** The time from which the store may have a newer one, of this process or another. */
   rereadAtMs: number
 }
 
@@ -14,7 +14,7 @@ export class KeptCertificates {
   readonly #pinned: ReadonlySet<string>
   readonly #byId = new Map<string, Kept>()
 
-  /** `pinned`: ids that always stay; they do not count. */
+  /** Makes the cache. `pinned`: ids that always stay; they do not count. */
   constructor(max: number, pinned: ReadonlySet<string>) {
     this.#max = max + pinned.size
     this.#pinned = pinned

@@ -1,4 +1,4 @@
-// When a certificate is renewed: when its authority says (RFC 9773), else at two thirds of its lifetime.
+// When a certificate is renewed: when its authority says (RFC 9773), otherwise at two thirds of its lifetime.
 
 import type { StoredCertificate } from '../store.ts'
 import type { SuggestedWindow } from './authority.ts'
@@ -10,19 +10,22 @@ export interface Lifetime {
   readonly notAfterMs: number
 }
 
-/** How often an authority is asked that does not say how often (RFC 9773, 4.3.3, leaves it open). */
+/** The time in milliseconds between questions to an authority that names none (RFC 9773, 4.3.3, leaves it open). */
 const ASK_AGAIN_MS = 6 * 3_600_000
 const MIN_ASK_AGAIN_MS = 60_000
 const MAX_ASK_AGAIN_MS = 24 * 3_600_000
-/** Without advice: from here on, spread over a twentieth, so that certificates of one day are not renewed at one moment. */
+/**
+ * The share of the lifetime after which renewal begins without advice, spread over a twentieth, so that certificates of one day
+ * are not renewed at one moment.
+ */
 const FALLBACK_SHARE = 2 / 3
 const SPREAD_SHARE = 1 / 20
-/** Whatever is advised: a twentieth of the lifetime is left for attempts that fail. */
+/** The share of the lifetime after which renewal begins whatever is advised: a twentieth is left for attempts that fail. */
 const LATEST_SHARE = 19 / 20
 
 /**
- * Of a certificate whose authority said `suggested`, or could not be asked. `earlier`: what was decided before; the same
- * window keeps its moment, or each look would draw a new one.
+ * Returns the times for a certificate whose authority said `suggested`, or could not be asked. `earlier`: what was decided
+ * before; the same window keeps its moment, or each look would draw a new one.
  */
 export function renewalTimes(
   { notBeforeMs, notAfterMs }: Lifetime,

@@ -3,7 +3,7 @@
 import type { Clock } from './clock.ts'
 
 const SHORTEST_MS = 1_000
-/** After a round that failed. */
+/** The pause in milliseconds after a round that failed. */
 const RETRY_MS = 60_000
 
 export class Rounds {
@@ -15,14 +15,14 @@ export class Rounds {
   #plannedMs: number | undefined
   #isStopped = false
 
-  /** `work` resolves with when it wants to be called again. */
+  /** Makes the rounds. `work` resolves with the time of the next call. */
   constructor(clock: Clock, work: () => Promise<number>, report: (error: unknown) => void) {
     this.#clock = clock
     this.#work = work
     this.#report = report
   }
 
-  /** A round now; the one under way if there is one. */
+  /** A round now; the one in progress if there is one. */
   run(): Promise<void> {
     this.#running ??= this.#round()
     return this.#running
@@ -40,7 +40,7 @@ export class Rounds {
     })
   }
 
-  /** No further round; resolves when the one under way is over. */
+  /** No further round; resolves when the one in progress is over. */
   async stop(): Promise<void> {
     this.#isStopped = true
     this.#cancel?.()

@@ -6,17 +6,17 @@ const FIRST_SWEEP = 1_024
 export class Shares {
   readonly #most: number
   readonly #windowMs: number
-  /** When their last orders were made, the oldest first. */
+  /** The times of the last orders, the oldest first. */
   readonly #orders = new Map<string, number[]>()
   #sweepAt = FIRST_SWEEP
 
-  /** `most` orders in `windowMs`; 0: any number. */
+  /** Makes the shares: `most` orders in `windowMs`; 0: any number. */
   constructor(most: number, windowMs: number) {
     this.#most = most
     this.#windowMs = windowMs
   }
 
-  /** When the next one is allowed; `undefined`: now. */
+  /** Returns when the next order is allowed. `undefined` for now. */
   freeAtMs(owner: string, nowMs: number): number | undefined {
     const times = this.#recent(owner, nowMs)
     return this.#most === 0 || times.length < this.#most ? undefined : (times[0] ?? nowMs) + this.#windowMs

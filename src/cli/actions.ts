@@ -1,8 +1,9 @@
-// What each command does: its code is loaded when the command is given.
+// The actions of the commands: their code is loaded when the command is given.
 
 import type { Command } from 'commander'
 import type { AdminSettings } from './commands/admin.ts'
 import type { CheckSettings } from './commands/config.ts'
+import type { ConnectSettings } from './commands/connect.ts'
 import type { DoctorSettings } from './commands/doctor.ts'
 import type { LinkSettings } from './commands/link.ts'
 import type { Desk, LoginSettings } from './commands/login.ts'
@@ -29,11 +30,12 @@ import type { Run } from './run.ts'
 import { wrapped } from './terminal/format.ts'
 import { paletteFor } from './terminal/palette.ts'
 
-/** What a command line can ask for. */
+/** The actions of the command line. */
 export interface Actions {
   share(settings: ShareSettings, output: OutputWish): Promise<void>
   shareRaw(settings: RawSettings, output: OutputWish): Promise<void>
   up(settings: UpSettings, output: OutputWish): Promise<void>
+  connect(settings: ConnectSettings, output: OutputWish): Promise<void>
   run(settings: RunSettings): Promise<void>
   requests(settings: RequestsSettings): Promise<void>
   replay(settings: ReplaySettings): Promise<void>
@@ -54,7 +56,7 @@ export interface Actions {
   service(request: ServiceRequest): Promise<void>
 }
 
-/** What the commands are run with. */
+/** The environment of the commands. */
 export interface Stage {
   /** Chooses the output, and begins. */
   readonly start: (wish: OutputWish) => Promise<Run>
@@ -62,7 +64,7 @@ export interface Stage {
   readonly write: (text: string) => void
   /** Writes to standard error. */
   readonly log: (text: string) => void
-  /** Aborted when the user wants it to end. */
+  /** The signal that is aborted when the user wants it to end. */
   readonly stop: AbortSignal
   /** A command that ends by itself has this exit code. */
   readonly ended: (exitCode: number) => void
@@ -78,6 +80,8 @@ export function createActions({ start, write, log, stop, ended }: Stage): Action
       (await import('./commands/raw.ts')).shareRaw(settings, supervised(await start(wish))),
     serve: async (settings, wish) =>
       (await import('./commands/server.ts')).serve(settings, await start(wish)),
+    connect: async (settings, wish) =>
+      (await import('./commands/connect.ts')).connect(settings, supervised(await start(wish))),
     up: async (settings, wish) =>
       (await import('./commands/up.ts')).up(settings, supervised(await start(wish))),
     run: async settings => {
@@ -146,7 +150,7 @@ export function createActions({ start, write, log, stop, ended }: Stage): Action
   }
 }
 
-/** On a terminal lines are broken between words. */
+/** Breaks lines between words on a terminal. */
 function broken(write: (text: string) => void): (text: string) => void {
   if (!process.stdout.isTTY) return write
   const columns = process.stdout.columns || 80
@@ -159,7 +163,7 @@ function broken(write: (text: string) => void): (text: string) => void {
     )
 }
 
-/** What the commands about logins work with. */
+/** Makes the desk of the commands about logins. */
 async function desk(write: (text: string) => void): Promise<Desk> {
   const { Logins } = await import('./settings/logins.ts')
   return {

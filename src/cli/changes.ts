@@ -1,4 +1,4 @@
-// Makes changes one at a time: those asked for meanwhile are made after it, together.
+// Makes changes one at a time: those asked for in the meantime are made after it, together.
 
 export class Changes {
   readonly #make: (superseded: AbortSignal) => Promise<void>
@@ -8,8 +8,8 @@ export class Changes {
   #superseding = new AbortController()
 
   /**
-   * Nothing is made before `begin`. `make` gets a signal that is aborted when another change is asked for: what may take
-   * long, such as a server that is away, should not be waited for then. `failed` gets what `make` rejects with.
+   * Makes the queue. Nothing is made before `begin`. `make` gets a signal that is aborted when another change is asked for:
+   * what may take long, such as a server that is away, should not be waited for then. `failed` gets what `make` rejects with.
    */
   constructor(make: (superseded: AbortSignal) => Promise<void>, failed: (error: unknown) => void) {
     this.#make = make

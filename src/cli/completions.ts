@@ -1,4 +1,5 @@
-// What a shell needs to complete commands and flags: made from the commands themselves, so that it is never behind them.
+// The data that a shell needs to complete commands and flags: made from the commands themselves, so that it is never behind
+// them.
 
 import type { Command } from 'commander'
 import { bash } from './completions/bash.ts'

@@ -23,7 +23,7 @@ export function withPages(message: string, folder: string = DOCUMENTATION): stri
   )
 }
 
-/** What the documentation says of a code, in a release. */
+/** Returns the URL of a code's documentation, in a release. */
 export function pageOf(code: string): string | undefined {
   return isOnline ? `${ERRORS}#${code.toLowerCase()}` : undefined
 }

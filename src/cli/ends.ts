@@ -1,6 +1,7 @@
 // The two ends of a tunnel as the commands use them: the seam to TunnelServer and TunnelClient.
 
 import type {
+  ConnectOptions,
   HttpTunnelOptions,
   TcpTunnelOptions,
   TlsTunnelOptions,
@@ -20,18 +21,19 @@ export type TunnelEnd = Pick<Tunnel, 'kind' | 'name' | 'url' | 'close'>
 
 export interface ClientEnd {
   connect(): Promise<void>
-  /** Takes nothing new, and lets what is under way finish first. */
+  /** Takes nothing new, and lets what is in progress finish first. */
   close(): Promise<void>
   disconnect(): Promise<void>
   http(options: HttpTunnelOptions): Promise<TunnelEnd>
   tcp(options: TcpTunnelOptions): Promise<TunnelEnd>
   tls(options: TlsTunnelOptions): Promise<TunnelEnd>
   udp(options: UdpTunnelOptions): Promise<TunnelEnd>
+  connectTo(options: ConnectOptions): Promise<TunnelEnd>
   /** Where the app of a client with `later` is. */
   forward(port: number): void
   isConnected(): boolean
   probe(): Promise<boolean | undefined>
-  /** `undefined`: the client does not inspect. */
+  /** The URL of the inspector. `undefined` if the client has none. */
   readonly inspectorUrl: string | undefined
   getTunnelUrl(): string
   getSubdomain(): string
@@ -46,15 +48,15 @@ export interface ServerEnd {
   stop(): Promise<void>
   /** Stops as one that another program has replaced. */
   handOver(): Promise<void>
-  /** Of the sockets that listen. */
+  /** The descriptors of the sockets that listen. */
   readonly descriptors: readonly number[]
   /** Takes over what can change while it runs. */
   reload(options: TunnelServerOptions): Promise<void>
   readonly port: number
-  /** Of TLS tunnels, if it has any. */
+  /** The port of TLS tunnels, if it has one. */
   readonly tlsPort: number | undefined
   readonly url: string
-  /** Of the admin listener, if it has one. */
+  /** The URL of the admin listener, if it has one. */
   readonly adminUrl: string | undefined
   isKnownHost(name: string): boolean
   on<Name extends keyof TunnelServerEvents>(
@@ -63,7 +65,7 @@ export interface ServerEnd {
   ): () => void
 }
 
-/** Loaded when a command needs them: `--help` and a typing error answer without. */
+/** Makes a client, whose code is loaded when a command needs it: `--help` and a typing error respond without. */
 export async function createClient(options: TunnelClientOptions): Promise<ClientEnd> {
   const { TunnelClient } = await import('../tunnel-client.ts')
   return new TunnelClient(options)
@@ -75,11 +77,11 @@ export async function reachServer(options: TunnelClientOptions): Promise<void> {
   await reach(options)
 }
 
-/** With `--package` npx fetches Bun alone, and finds the program where it is installed. */
+/** The command that continues with Bun: with `--package` npx fetches only Bun, and finds the program where it is installed. */
 const GO_ON =
   'Install Bun 1.4 or newer (https://bun.sh), or run: npx --yes --package bun localtunnels, with the same options. With --server a client runs on Node 20, too.'
 
-/** Before anything of Bun is loaded: its files, too, are Bun's. */
+/** Throws on Node, before any code for Bun is loaded. */
 export function needBun(text = 'A tunnel server needs Bun, and this is Node.'): void {
   if (typeof Bun === 'undefined') throw new TunnelError('RUNTIME_UNSUPPORTED', text, { action: GO_ON })
 }
@@ -89,7 +91,7 @@ export async function createServer(options: ServerConfigOptions): Promise<Server
   return new TunnelServer(await withGuards(options))
 }
 
-/** With the guards that clients can ask for, and the issuers that the operator has listed. */
+/** Adds the guards that clients can ask for, and the issuers that the operator has listed. */
 export async function withGuards({
   jwtIssuers = [],
   login = new Map(),

@@ -1,8 +1,8 @@
-// What the process returns: documented in docs/cli.md, public like the error codes.
+// The exit codes of the process: documented in docs/cli.md, public like the error codes.
 
 import type { ErrorCode } from '../errors.ts'
 
-/** 130 and 143 are what shells expect of a program that Ctrl+C or SIGTERM ended at once. */
+/** The exit codes; 130 and 143 are what shells expect of a program that Ctrl+C or SIGTERM ended at once. */
 export const EXIT = {
   ok: 0,
   unexpected: 1,
@@ -53,6 +53,7 @@ const BY_CODE: Partial<Record<ErrorCode, number>> = {
   SERVER_DRAINING: EXIT.refused,
   HOST_TAKEN: EXIT.refused,
   FEATURE_UNSUPPORTED: EXIT.refused,
+  TUNNEL_NOT_FOUND: EXIT.refused,
   GUARD_UNAVAILABLE: EXIT.refused,
   POOL_DIFFERS: EXIT.refused,
   REPLAY_IMPOSSIBLE: EXIT.refused,

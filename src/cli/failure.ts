@@ -1,4 +1,4 @@
-// What the user reads when a command fails: one line with a code, in the words of the command line.
+// The text for a user whose command fails: one line with a code, in the words of the command line.
 
 import { inspect } from 'node:util'
 import { type Command, CommanderError } from 'commander'
@@ -46,7 +46,7 @@ export function fail(error: unknown, { chosen, log, words, command }: Failed): n
   return exitCodeOf(known.code)
 }
 
-/** Two paragraphs for a terminal: the fault with its code, and the next step. */
+/** Returns two paragraphs for a terminal: the fault with its code, and the next step. */
 function onTerminal(code: string, message: string, columns: number): string {
   const { red, bold, dim } = paletteFor(true, process.env)
   const [, what = '', todo = ''] = /^(.*?[.!])(?: (?=[A-Z`"-])(.*))?$/s.exec(message) ?? [message, message]
@@ -75,7 +75,7 @@ function knownError(error: unknown, argv: readonly string[], command: Command): 
   return new TunnelError('INTERNAL', `${argv[0] ?? 'localtunnels'}: ${text}.`, { cause: error })
 }
 
-/** Commander says `error: unknown option '--prot'`. */
+/** Returns the text of a usage error; commander says `error: unknown option '--prot'`. */
 function usageText(error: CommanderError, argv: readonly string[], command: Command): string {
   const at = argv.findIndex(word => word.startsWith('-'))
   const help = `localtunnels ${[...argv.slice(0, at < 0 ? argv.length : at), '--help'].join(' ')}`
@@ -87,7 +87,7 @@ function usageText(error: CommanderError, argv: readonly string[], command: Comm
   return `${what[0]?.toUpperCase()}${what.slice(1).replace(/\.$/, '')}. ${hint}`.trim()
 }
 
-/** What to write instead of an option or a command that does not exist; empty if nothing is known. */
+/** Returns what to write instead of an option or a command that does not exist. Empty if nothing is known. */
 function hintFor(what: string, argv: readonly string[], command: Command): string {
   const [, kind, word = ''] = /^unknown (option|command) '([^'=]*)/.exec(what) ?? []
   const here = commandOf(command, argv)
@@ -112,10 +112,10 @@ function commandOf(command: Command, [first, ...rest]: readonly string[]): Comma
   return below === undefined ? command : commandOf(below, rest)
 }
 
-/** As the user of a command says it: its flags instead of `tlsPort` and `idleTimeoutMs`, and where the documentation is. */
+/** Returns a message with flags in place of `tlsPort` and `idleTimeoutMs`, and the address of the documentation. */
 function inUsersWords(message: string, command: Command): string {
   let text = withPages(message)
-  // Already beside their flags, for programs; also flags of the operator.
+  // Already next to their flags, for programs; also flags of the operator.
   text = text.replace(/(--[a-z-]+) \([a-zA-Z]+\)/g, '$1')
   for (const option of command.options) {
     if (option.long !== undefined)

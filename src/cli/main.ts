@@ -74,7 +74,7 @@ async function runCommand(argv: readonly string[], out: GatheredSink, log: Gathe
   })
   normaliseEnvironment(process.env, program)
   for (const one of commandsOf(program)) {
-    // What went wrong is said by fail(), in one line.
+    // fail() prints the fault, in one line.
     const writeOut = (text: string) => out.write(text)
     one
       .exitOverride()

@@ -13,7 +13,7 @@ const AF_UNIX = 1
 const SOCK_DGRAM = 2
 const SOCK_CLOEXEC = 0x80000
 const MSG_DONTWAIT = 0x40
-/** Of `sun_path`. */
+/** The maximum size of `sun_path`. */
 const MOST_BYTES = 108
 /** The time that `systemd-notify` may take, which waits until systemd has read the datagram. */
 const TIMEOUT_MS = 2_000

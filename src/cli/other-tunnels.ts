@@ -11,7 +11,7 @@ const SHARE: Readonly<Record<string, readonly string[]>> = {
   '--print-requests': [],
   '--no-manage-hosts': [],
 }
-/** `bore local 3000 --to host`. */
+/** The flags of `bore local 3000 --to host`. */
 const BORE: Readonly<Record<string, readonly string[]>> = {
   '-t': ['--server'],
   '--to': ['--server'],
@@ -89,7 +89,7 @@ const FLAGS: Readonly<Record<string, string>> = {
   '-c': UP,
 }
 
-/** First words that are commands of others, by the whole words before flags. */
+/** The commands of other tunnels, by the whole words before flags. */
 const COMMANDS: Readonly<Record<string, string>> = {
   'config add-authtoken': 'Keep the token of your server with: localtunnels login <server>.',
   authtoken: 'Keep the token of your server with: localtunnels login <server>.',
@@ -98,13 +98,13 @@ const COMMANDS: Readonly<Record<string, string>> = {
   frpc: UP,
 }
 
-/** What to write instead of a flag of another tunnel. */
+/** Returns what to write instead of a flag of another tunnel. */
 export function flagHint(flag: string, command: string): string | undefined {
   if (flag === '-c' && command === 'server') return SERVER_FILE
   return Object.hasOwn(FLAGS, flag) ? FLAGS[flag] : undefined
 }
 
-/** What to write instead of a command of another tunnel. */
+/** Returns what to write instead of a command of another tunnel. */
 export function commandHint([first = '', second = '']: readonly string[]): string | undefined {
   return [`${first} ${second}`, first].flatMap(words =>
     Object.hasOwn(COMMANDS, words) ? COMMANDS[words] : [],

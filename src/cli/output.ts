@@ -3,8 +3,8 @@
 import type { TunnelKind } from '../wire/tunnel-kind.ts'
 
 /**
- * Everything that is worth telling. The `type` and field names are what `--json` prints, so they are public: they are
- * added, never renamed. docs/cli.md lists them.
+ * The events of the command line. The `type` and field names are what `--json` prints, so they are public: they are added,
+ * never renamed. docs/cli.md lists them.
  */
 export type CliEvent =
   | { readonly type: 'connecting'; readonly server: string }
@@ -12,7 +12,7 @@ export type CliEvent =
   | {
       readonly type: 'request'
       readonly id: number
-      /** Of a wildcard tunnel: the host that was asked for. */
+      /** The requested host of a wildcard tunnel. */
       readonly host?: string
       readonly method: string
       readonly path: string
@@ -37,7 +37,7 @@ export type CliEvent =
       readonly type: 'notice'
       readonly code: string
       readonly message: string
-      /** Of a certificate. */
+      /** The names of a certificate. */
       readonly names?: readonly string[]
     }
   | {
@@ -45,9 +45,9 @@ export type CliEvent =
       readonly code: string
       readonly message: string
       readonly service?: string
-      /** Of a certificate that was not issued. */
+      /** The names of a certificate that was not issued. */
       readonly names?: readonly string[]
-      /** When it is ordered again at the earliest: ISO 8601, UTC. */
+      /** The earliest time of the next order: ISO 8601, UTC. */
       readonly retryAt?: string
       /** An earlier one goes on serving. */
       readonly hasCertificate?: boolean
@@ -65,10 +65,18 @@ export type CliEvent =
       readonly subdomain: string
       readonly wire: string
       readonly remoteAddress: string
-      /** What the token is called. */
+      /** The name of the token. */
       readonly token?: string
+      /** The client connected to a private service. */
+      readonly kind?: 'connect'
     }
-  | { readonly type: 'disconnection'; readonly subdomain: string; readonly reason: string }
+  | {
+      readonly type: 'disconnection'
+      readonly subdomain: string
+      readonly reason: string
+      /** `connect` if the client had connected to a private service. */
+      readonly kind?: 'connect'
+    }
   | RefusedEvent
 
 /** A server takes clients and visitors. */
@@ -76,7 +84,7 @@ export interface ListeningEvent {
   readonly type: 'listening'
   readonly url: string
   readonly port: number
-  /** Of TLS tunnels. */
+  /** The port of TLS tunnels. */
   readonly tlsPort?: number
   readonly domains: readonly string[]
 }
@@ -92,8 +100,10 @@ export interface ReadyEvent {
   readonly server: string
   /** The server runs in this process, for this machine only. */
   readonly isEmbedded: boolean
-  /** Where the inspector is, with its token: for this user alone. */
+  /** The URL of the inspector with its token: only for this user. */
   readonly inspector?: string
+  /** Whether `url` is the end on this machine of a private service of another client. */
+  readonly isEnd?: boolean
 }
 
 /** A service of the configuration file has an address. Comes again when it has another. */
@@ -112,11 +122,11 @@ export interface ConfiguredEvent {
   readonly services: number
   /** Services of the file that could not be had. */
   readonly refused?: number
-  /** Where the inspector is, with its token: for this user alone. */
+  /** The URL of the inspector with its token: only for this user. */
   readonly inspector?: string
 }
 
-/** Something in the configuration file is wrong. */
+/** A fault of the configuration file. */
 export interface ConfigErrorEvent {
   readonly type: 'configError'
   readonly file: string
@@ -132,7 +142,7 @@ export interface UpgradedEvent {
   readonly host?: string
   readonly method: string
   readonly path: string
-  /** From the `up` command only. */
+  /** The service, from the `up` command only. */
   readonly service?: string
 }
 
@@ -146,11 +156,11 @@ export interface ResponseEvent {
   readonly durationMs: number
   readonly bytes: number
   readonly error?: string
-  /** More of why: what was wrong with the app's answer, or what a guard of the server says (`server` only). */
+  /** The details of the reason: the fault of the app's response, or the text of a guard of the server (`server` only). */
   readonly reason?: string
-  /** From the `up` command only. */
+  /** The service, from the `up` command only. */
   readonly service?: string
-  /** Whose tunnel it was: from the `server` command only. */
+  /** The name of the tunnel, from the `server` command only. */
   readonly subdomain?: string
 }
 
@@ -160,7 +170,7 @@ export interface RefusedEvent {
   readonly code: string
   readonly remoteAddress: string
   readonly wire: string
-  /** So often with this code since its last line. */
+  /** The number of times with this code since its last line. */
   readonly count: number
 }
 
@@ -175,44 +185,44 @@ export interface VisitorDisconnectedEvent {
   readonly bytesIn: number
   readonly bytesOut: number
   readonly error?: string
-  /** From the `up` command only. */
+  /** The service, from the `up` command only. */
   readonly service?: string
 }
 
 /** Events that had no line of their own, as there were too many in this second. */
 export interface SuppressedEvent {
   readonly type: 'suppressed'
-  /** Requests that began, and those that ended. */
+  /** Requests that started, and those that ended. */
   readonly started: number
   readonly requests: number
-  /** Connections to raw tunnels, likewise. */
+  /** Connections to raw tunnels. */
   readonly opened: number
   readonly connections: number
-  /** Of those that ended, how many failed. */
+  /** The number of failed ones. */
   readonly errors: number
-  /** Of any other type. */
+  /** The number of events of other types. */
   readonly others: number
 }
 
-/** The end began. */
+/** The end started. */
 export interface DrainingEvent {
   readonly type: 'draining'
   readonly requests: number
-  /** Of raw tunnels, where there are any. */
+  /** The number of connections of raw tunnels, if there are any. */
   readonly connections?: number
 }
 
 export interface TotalsEvent {
   readonly type: 'totals'
   readonly requests: number
-  /** To raw tunnels, where there are any. */
+  /** The number of connections to raw tunnels, if there are any. */
   readonly connections?: number
   readonly errors: number
   readonly bytes: number
   readonly durationMs: number
 }
 
-/** What a command line says of the output. */
+/** The flags of the output. */
 export interface OutputWish {
   readonly isJson: boolean
   /** Lines a second; `0`: all. Default: by the kind of output. */
@@ -221,7 +231,7 @@ export interface OutputWish {
   readonly isQuiet: boolean
 }
 
-/** `['o', 'open']`. */
+/** A key and its effect, such as `['o', 'open']`. */
 export type OfferedKey = readonly [key: string, what: string]
 
 export interface Output {
@@ -234,9 +244,9 @@ export interface Output {
   close(): void
 }
 
-/** Where an output writes. Text comes in whole lines, except for the status line of a terminal. */
+/** The receiver of an output. Text comes in whole lines, except for the status line of a terminal. */
 export interface Sink {
   write(text: string): void
-  /** Width of the terminal. */
+  /** The width of the terminal. */
   readonly columns: number
 }

@@ -7,6 +7,7 @@ import { DOCUMENTATION } from './documentation.ts'
 import { addAdminCommand } from './program/admin.ts'
 import { addCompletionsCommand } from './program/completions.ts'
 import { addConfigCommands } from './program/config.ts'
+import { addConnectCommand } from './program/connect.ts'
 import { addDoctorCommand } from './program/doctor.ts'
 import { LAYOUT } from './program/help.ts'
 import { addLinkCommand } from './program/link.ts'
@@ -41,6 +42,7 @@ export function createProgram(actions: Actions): Command {
   addRawCommands(program, actions)
   addRunCommand(program, actions)
   addUpCommand(program, actions)
+  addConnectCommand(program, actions)
 
   program.commandsGroup('Inspect:')
   addRequestCommands(program, actions)

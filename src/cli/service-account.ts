@@ -5,7 +5,7 @@ import { realpathSync, type Stats, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { TunnelError } from '../errors.ts'
 
-/** What root may put into a service, which then runs as the owner of `folder`. */
+/** The service that root may install, which then runs as the owner of `folder`. */
 export interface MachineService {
   readonly folder: string
   /** Files that run: the runtime and the script, or the executable. */

@@ -3,25 +3,25 @@
 import { TunnelError } from '../errors.ts'
 import { visible } from './terminal/format.ts'
 
-/** What is to run, whatever runs it. */
+/** The settings of a service, for every service manager. */
 export interface ServiceSettings {
   readonly name: string
   /** The command that runs, such as `up` or `server`. */
   readonly kind: string
-  /** Program and words, each as it is. No secrets. */
+  /** The program and its words, unchanged. No secrets. */
   readonly command: readonly string[]
   readonly folder: string
-  /** Of the whole machine, started with it; else of this user. */
+  /** Whether it belongs to the machine, and starts with it; otherwise to this user. */
   readonly isSystem: boolean
-  /** Of a service of the machine: as whom it runs. `undefined`: a user that systemd makes for it. */
+  /** The user of a service of the machine. `undefined`: a user that systemd makes for it. */
   readonly user: string | undefined
-  /** What it gets as variables. They stand in a file that only root, or the user, reads. */
+  /** The variables of the service. They are in a file that only root, or the user, reads. */
   readonly variables: Readonly<Record<string, string>>
   /** The file with the variables. */
   readonly variablesPath: string
 }
 
-/** Throws `OPTION_INVALID` for what is no name. */
+/** Throws `OPTION_INVALID` for what is not a name. */
 export function checkName(name: string): void {
   if (!/^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/.test(name))
     throw new TunnelError('OPTION_INVALID', `"${visible(name)}" is no name of a service.`)
@@ -34,7 +34,7 @@ export function checkService({ command, folder, variables }: ServiceSettings): v
     throw new TunnelError('OPTION_INVALID', 'A word with a line break cannot be a part of a service.')
   if (/["'\\]/.test(command[0] ?? ''))
     throw new TunnelError('OPTION_INVALID', `systemd runs no program whose path has quotes: ${command[0]}.`)
-  // systemd removes spaces at the end, joins lines at a backslash, and has no way to quote these in all places.
+  // systemd removes spaces at the end, joins lines at a backslash, and has no way to quote these in total places.
   if (CONTROL.test(folder) || /["\\]|\s$/.test(folder))
     throw new TunnelError(
       'OPTION_INVALID',
@@ -56,7 +56,7 @@ const NOTIFYING: ReadonlySet<string> = new Set([
   'up',
 ])
 
-/** What every service manager of a user can do without rights of root. */
+/** The limits that every service manager of a user can set without rights of root. */
 const USER_LIMITS = `NoNewPrivileges=yes
 UMask=0077
 LockPersonality=yes
@@ -69,7 +69,7 @@ SystemCallFilter=@system-service
 SystemCallFilter=~@privileged @resources
 SystemCallErrorNumber=EPERM`
 
-/** As packaging/systemd/localtunnels.service, besides. A test compares them. */
+/** The further limits of packaging/systemd/localtunnels.service. A test compares them. */
 const SYSTEM_LIMITS = `LimitNOFILE=65536
 PrivateDevices=yes
 PrivateTmp=yes
@@ -150,7 +150,7 @@ export function environmentFile(variables: ServiceSettings['variables']): string
     .join('')
 }
 
-/** Only its user may read it when there are variables: launchd has no other place for them. */
+/** Returns the plist. Only its user may read it if there are variables: launchd has no other place for them. */
 export function launchdList(
   label: string,
   { command, folder, user, variables }: Omit<ServiceSettings, 'variablesPath'>,

@@ -20,7 +20,7 @@ export interface ServiceWords {
   readonly file: string | undefined
 }
 
-/** Throws `OPTION_INVALID` for words that are no command line, and for secrets that no variable can carry. */
+/** Throws `OPTION_INVALID` for words that are not command line, and for secrets that no variable can carry. */
 export async function separateSecrets(
   words: readonly string[],
   environment: Readonly<Record<string, string | undefined>>,
@@ -102,7 +102,7 @@ function exposed(what: string): TunnelError {
   )
 }
 
-/** `https://user:password@host`, also behind `--route /api=`. */
+/** Whether the text is `https://user:password@host`, also after `--route /api=`. */
 function hasPassword(text: string): boolean {
   return /[a-z][a-z\d+.-]*:\/\/[^\s/?#]*@/i.test(text)
 }

@@ -14,7 +14,7 @@ export function stopSignal(leave: (exitCode: number) => void): AbortController {
   const onSignal = (signal: NodeJS.Signals, exitCode: number) => () => {
     if (!stop.signal.aborted) {
       stoppedAt = performance.now()
-      // The reason is the signal: a command that is run gets it, too.
+      // The reason is the signal: a command that is run gets it as well.
       stop.abort(signal)
     } else if (performance.now() - stoppedAt > SAME_PRESS_MS) {
       leave(exitCode)
@@ -28,7 +28,7 @@ export function stopSignal(leave: (exitCode: number) => void): AbortController {
 
 let hungUp: (() => void) | undefined
 
-/** From now on SIGHUP asks for this, as of a service that reads its configuration anew, and not for the end. */
+/** From now on SIGHUP asks for this, as of a service that reads its configuration again, and not for the end. */
 export function onHangup(handler: () => void): void {
   hungUp = handler
 }

@@ -12,6 +12,7 @@ export const COMMANDS: readonly string[] = [
   'tls',
   'run',
   'up',
+  'connect',
   'requests',
   'replay',
   'fixture',

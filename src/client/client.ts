@@ -80,7 +80,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
   #firstId = 0
   /** The connections to a program that another one has replaced: open requests continue there. */
   readonly #retired = new Map<Connection, VisitReports>()
-  /** Ends the attempts under way. */
+  /** Ends the attempts in progress. */
   #stopping = new AbortController()
   #stopWatching: (() => void)[] = []
   readonly #publicWatch: PublicWatch
@@ -120,7 +120,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
 
   /**
    * Connects and registers. Rejects with `SERVER_UNREACHABLE`, `SERVER_REFUSED`, `SERVER_UNTRUSTED`, `SERVER_SCHEME`, `CONNECT_TIMEOUT`, `TOKEN_REFUSED`,
-   * `NAME_TAKEN`, `NAME_RESERVED`, `NOT_ALLOWED`, `PROXY_FAILED`, `PROXY_AUTH_REFUSED`, `PROXY_FAILED`, with `OPTION_INVALID` when there is no tunnel to register, or with
+   * `NAME_TAKEN`, `NAME_RESERVED`, `NOT_ALLOWED`, `PROXY_FAILED`, `PROXY_AUTH_REFUSED`, with `OPTION_INVALID` when there is no tunnel to register, or with
    * `STATE_INVALID` when it is connected already; nothing goes on in the background then, and `connect` may be called
    * again.
    */
@@ -147,9 +147,11 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     this.#publicWatch.set(this.hasListeners('reach'))
     try {
       for (const part of this.#parts.all) await part.start?.()
+      // `#stopping` is that of another `connect` then.
+      if (stopping.signal.aborted) throw stopped()
       await this.#establish()
     } catch (error) {
-      // `disconnect` and another `connect` may have come meanwhile: the state is theirs then.
+      // `disconnect` and another `connect` may have come in the meantime: the state is theirs then.
       if (!stopping.signal.aborted) {
         this.#state = 'idle'
         this.#endWatching()
@@ -161,9 +163,9 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
   }
 
   /**
-   * Gives all names and ports back, so that no new visitor comes, lets what is under way finish for up to `drainTimeoutMs`,
+   * Gives all names and ports back, so that no new visitor comes, lets what is in progress finish for up to `drainTimeoutMs`,
    * then disconnects. New requests go to the other clients of a pool, or to the next client that takes the name; until then
-   * they are 404. `disconnect()` meanwhile ends the wait.
+   * they are 404. `disconnect()` in the meantime ends the wait.
    */
   async close(): Promise<void> {
     const connection = this.#connection
@@ -178,7 +180,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     await this.disconnect()
   }
 
-  /** Gives all names and ports back and closes. What is under way is cut; resolves once the server has closed too. */
+  /** Gives all names and ports back and closes. Open requests are cut; resolves once the server has also closed. */
   async disconnect(): Promise<void> {
     if (this.#state !== 'idle' && this.#state !== 'closed') {
       const connection = this.#connection
@@ -200,28 +202,28 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
   async http(options: HttpTunnelOptions): Promise<Tunnel> {
     if (options.later) throw new TunnelError('OPTION_INVALID', "later is for the client's own tunnel.")
     checkNames(options, HTTP_NAMES, 'http()', CLIENT_HINTS)
-    return this.#add(() => httpTunnel(options, {}, dial))
+    return this.add(() => httpTunnel(options, {}, dial))
   }
 
-  /** Adds a TCP tunnel, likewise. Rejects also with `PORT_TAKEN`, `NOT_ALLOWED`, `CLIENT_LIMIT`, `KIND_REFUSED`. */
+  /** Adds a TCP tunnel. Rejects also with `PORT_TAKEN`, `NOT_ALLOWED`, `CLIENT_LIMIT`, `KIND_REFUSED`. */
   async tcp(options: TcpTunnelOptions): Promise<Tunnel> {
     checkNames(options, TCP_NAMES, 'tcp()')
-    return this.#add(() => tcpTunnel(options, dial))
+    return this.add(() => tcpTunnel(options, dial))
   }
 
-  /** Adds a TLS tunnel, likewise. Rejects also with `NAME_TAKEN`, `NAME_RESERVED` and `KIND_REFUSED`. */
+  /** Adds a TLS tunnel. Rejects also with `NAME_TAKEN`, `NAME_RESERVED` and `KIND_REFUSED`. */
   async tls(options: TlsTunnelOptions): Promise<Tunnel> {
     checkNames(options, TLS_NAMES, 'tls()')
-    return this.#add(() => tlsTunnel(options, dial))
+    return this.add(() => tlsTunnel(options, dial))
   }
 
   /**
-   * Adds a UDP tunnel, likewise. One with the same `remotePort` as a TCP tunnel works beside it. That the service does not
+   * Adds a UDP tunnel. A UDP tunnel with the same `remotePort` as a TCP tunnel works next to it. That the service does not
    * listen arrives as an `error` event, `ORIGIN_REFUSED`; one that starts later gets what is sent then.
    */
   async udp(options: UdpTunnelOptions): Promise<Tunnel> {
     checkNames(options, UDP_NAMES, 'udp()')
-    return this.#add(() => udpTunnel(options, associate, error => this.emit('error', error)))
+    return this.add(() => udpTunnel(options, associate, error => this.emit('error', error)))
   }
 
   /** The tunnels that the client has or asks for. */
@@ -241,7 +243,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
 
   /**
    * Sets the place of the app of a client with `later`: a port of this machine, or the options of an app. Connections that are
-   * open stay where they are. Throws `STATE_INVALID` without `later`, `OPTION_INVALID` and `OPTION_INVALID`.
+   * open stay where they are. Throws `STATE_INVALID` without `later`, `OPTION_INVALID`.
    */
   forward(where: number | OriginOptions): void {
     if (this.#late === undefined)
@@ -285,15 +287,16 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
   }
 
   /**
-   * Sends a request to the public URL that the server answers itself, after a round trip to this client: `true` when
+   * Sends a request to the public URL that the server itself answers, after a round trip to this client: `true` when
    * visitors can reach the first tunnel, `false` when they cannot, or nothing came in time. The app is not asked. A tunnel
    * that is not an HTTP one cannot be asked so: `undefined`. On the JSON wire a server may not know its own port: the URL
-   * that answers is the tunnel's from then on.
+   * that responses is the tunnel's from then on.
    */
   async probe(timeoutMs = 5_000): Promise<boolean | undefined> {
     const { first } = this.#tunnels
     const { url, otherUrls = [], resume, probeSecret = resume } = first.granted
-    if (first.kind !== 'http' || probeSecret === undefined) return undefined
+    const isPublic = first.kind === 'http' && first.settings.registersAs === undefined
+    if (!isPublic || probeSecret === undefined) return undefined
     const urls = [url, ...otherUrls]
     const over = this.#stopping.signal
     const answers = await Promise.all(
@@ -327,7 +330,8 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     return isHeard ? this.#settings.reportRate : (this.#parts.reportRate ?? 0)
   }
 
-  async #add(settingsOf: () => TunnelSettings): Promise<Tunnel> {
+  /** Adds a tunnel, and connects if the client is not connected. */
+  protected async add(settingsOf: () => TunnelSettings): Promise<Tunnel> {
     if (this.#state === 'closing') throw new TunnelError('STATE_INVALID', 'The client is closing.')
     const settings = settingsOf()
     for (const one of atEachServer(this.#settings)) guardToken(settings.token, one)
@@ -337,7 +341,7 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
       // Its own refusal, if there was one, came before and says more than the first of all.
       if (this.#state === 'connecting')
         await this.#connecting?.catch((error: unknown) => tunnel.refuse(error))
-      // One that was refused with the others is not asked for again.
+      // A tunnel that was refused with the others is not requested again.
       if (this.#connection !== undefined && this.#tunnels.has(tunnel))
         await this.#tunnels.register(tunnel, this.#connection)
       await tunnel.ready
@@ -459,8 +463,8 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
   }
 
   /**
-   * Registers the tunnels on another connection: another program has the server's ports, or there are other servers. What is
-   * under way ends on this connection, which the server closes when it is done.
+   * Registers the tunnels on another connection: another program has the server's ports, or there are other servers. Open
+   * requests end on this connection, which the server closes when it is done.
    */
   #moveOn(connection: Connection, reports: VisitReports, code: ErrorCode): void {
     if (this.#state !== 'connected' || !this.#settings.isReconnecting || this.#tunnels.size === 0) return

@@ -10,23 +10,23 @@ import { checkNames, whole } from '../option-names.ts'
 export interface ClientLimits {
   /**
    * Streams open at once, which are connections to the app; on the JSON wire requests. Default 8,192: twice what a server
-   * of ours opens for a tunnel, below the usual file descriptors. Above: refused with `TUNNEL_BUSY`, or 503.
+   * of ours opens for a tunnel, below the usual file descriptors. If exceeded: refused with `TUNNEL_BUSY`, or 503.
    */
   readonly maxStreams: number
-  /** Connections beside the carrier for bulk. Default 32. Above: bulk shares the carrier. `0`: none are made. */
+  /** Connections next to the carrier for bulk. Default 32. If exceeded: bulk shares the carrier. `0`: none are made. */
   readonly maxLinks: number
   /** The receive window that a stream may grow to from 256 KiB. Default 4 MiB: what a stalled app can cost. `0`: no growth. */
   readonly maxStreamWindowBytes: number
-  /** The growth of windows that is allowed in all streams together. Default 64 MiB. Above: none grows. `0`: no growth. */
+  /** The growth of windows that is allowed in all streams together. Default 64 MiB. If exceeded: none grows. `0`: no growth. */
   readonly maxSessionWindowBytes: number
   /**
-   * Answers to the server (PONG, RESET, CREDIT and their like) that may wait while it does not read; data waits at its
-   * source. Default 4 MiB. Above: the connection is given up with `FLOOD`, and made again.
+   * Answers to the server (PONG, RESET, CREDIT and similar ones) that may wait while it does not read; data waits at its
+   * source. Default 4 MiB. If exceeded: the connection is given up with `FLOOD`, and made again.
    */
   readonly maxCarrierBacklogBytes: number
   /**
-   * Answers of the app that are being collected, all requests together: the JSON wire carries whole ones only. Default
-   * 256 MiB, five of the largest. Above: the request whose answer grows is 503 `TUNNEL_BUSY`.
+   * Responses of the app that are being collected, all requests together: the JSON wire carries whole ones only. Default
+   * 256 MiB, five of the largest. If exceeded: the request whose response grows is 503 `TUNNEL_BUSY`.
    */
   readonly maxCollectedBytes: number
 }

@@ -11,7 +11,7 @@ import type {
   UdpTunnelOptions,
 } from './options.ts'
 
-const SHARED: Names<SharedTunnelOptions> = namesOf<SharedTunnelOptions>()('token guard')
+const SHARED: Names<SharedTunnelOptions> = namesOf<SharedTunnelOptions>()('token guard private')
 
 export const ORIGIN_NAMES: Names<OriginOptions> = namesOf<OriginOptions>()(
   'port host url unix fetch websocket folder spa later appInsecure appCa appServerName',

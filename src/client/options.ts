@@ -1,4 +1,4 @@
-// Everything a TunnelClient can be told, with the defaults.
+// Everything a TunnelClient can be notified, with the defaults.
 
 import type { GuardOptions, WebhookRule } from '../guard.ts'
 import type { ClientLimits } from './limits.ts'
@@ -6,10 +6,10 @@ import type { WebSocketHandlers } from './origins/app-websocket.ts'
 import type { HandlerServer } from './origins/upgrades.ts'
 
 /**
- * Answers a request in process: the `fetch` of Hono, Elysia, or a plain function. Bodies stream both ways and
- * `request.signal` aborts when the visitor leaves. What it throws becomes a 500 `HANDLER_FAILED`
- * for the visitor and an `error` event with the same code, whose `cause` is what was thrown. WebSockets: `server.upgrade(request)`
- * with the option `websocket`, as for `Bun.serve`, or `upgradeWebSocket(request)`, as in Deno.
+ * Answers a request in process: the `fetch` of Hono, Elysia, or a plain function. Bodies stream both ways and `request.signal`
+ * aborts when the visitor leaves. An error becomes a 500 `HANDLER_FAILED` for the visitor and an `error` event with the same
+ * code, whose `cause` is the error. WebSockets: `server.upgrade(request)` with the option `websocket`, as for `Bun.serve`, or
+ * `upgradeWebSocket(request)`, as in Deno.
  */
 export type FetchHandler = (
   request: Request,
@@ -31,7 +31,7 @@ export interface OriginOptions {
   readonly url?: string
   /** The path of the app's unix socket. */
   readonly unix?: string
-  /** The app as a function: no port at all. What it throws becomes a 500 `HANDLER_FAILED` and an `error` event. */
+  /** The app as a function: no port at all. An error becomes a 500 `HANDLER_FAILED` and an `error` event. */
   readonly fetch?: FetchHandler
   /** The handlers of WebSockets that `fetch` made with `server.upgrade`. Without `fetch`: `OPTION_INVALID`. */
   readonly websocket?: WebSocketHandlers
@@ -61,7 +61,7 @@ export interface OriginOptions {
    * The name for an `https://` app in the TLS handshake (SNI), which its certificate must have. Default: the host of its URL.
    */
   readonly appServerName?: string
-  /** The time that the app has to accept a connection. Default 10,000 ms. Above: 502 `ORIGIN_UNREACHABLE`. */
+  /** The time that the app has to accept a connection. Default 10,000 ms. If exceeded: 502 `ORIGIN_UNREACHABLE`. */
   readonly originConnectTimeoutMs?: number
   /**
    * The Host header of the app: `preserve` (default) keeps the visitor's; `rewrite` replaces it with the app's own; any other
@@ -88,14 +88,20 @@ export interface RouteOptions extends OriginOptions {
 
 /** The options of all kinds of tunnels. */
 export interface SharedTunnelOptions {
-  /** A token for this tunnel alone. Default: that of the connection. One that does not open it: `NOT_ALLOWED`. */
+  /** A token for this tunnel alone. Default: that of the connection. If the token does not allow it: `NOT_ALLOWED`. */
   readonly token?: string
   /**
    * The access rules and sign-in methods of the tunnel ([guards.md](guards.md)). Default: everybody. A server that does not
-   * know guards, or the JSON wire: `FEATURE_UNSUPPORTED`, and no tunnel. What the server cannot do: `OPTION_INVALID` or
+   * know guards, or the JSON wire: `FEATURE_UNSUPPORTED`, and no tunnel. If the server cannot do something: `OPTION_INVALID` or
    * `GUARD_UNAVAILABLE`.
    */
   readonly guard?: GuardOptions
+  /**
+   * The name of a private service: it has no public address, and a client with a token for it connects with `connectTo`. Default: the tunnel
+   * is public. Codes: `NAME_INVALID` if it is not 1 to 63 of a-z, 0-9 and `-`; `NAME_TAKEN`; `OPTION_INVALID` with `subdomain`, `remotePort`
+   * and other options of public addresses; `FEATURE_UNSUPPORTED` with an older server and the JSON wire.
+   */
+  readonly private?: string
 }
 
 /**
@@ -105,18 +111,18 @@ export interface SharedTunnelOptions {
 export interface HealthOptions {
   /**
    * The kind of the check. `tcp`: a connection is enough. `http`: a GET must be answered 200 to 399. Default `http` with a
-   * `path`, else `tcp`.
+   * `path`, otherwise `tcp`.
    */
   readonly kind?: 'tcp' | 'http'
   /** The path of the check, such as `/health`. Default `/`. */
   readonly path?: string
   /** The time from the end of a check to the next one. Default 10,000 ms. */
   readonly intervalMs?: number
-  /** The time that a check may take. Default 3,000 ms. Above: it failed. */
+  /** The time that a check may take. Default 3,000 ms. If exceeded: it failed. */
   readonly timeoutMs?: number
-  /** Checks in a row that must pass for an unwell app to be well. Default 1. */
+  /** Checks in a row that must pass for an unhealthy app to be well. Default 1. */
   readonly healthyAfter?: number
-  /** Checks in a row that must fail for a well app to be unwell. Default 3. */
+  /** Checks in a row that must fail for a healthy app to become unhealthy. Default 3. */
   readonly unhealthyAfter?: number
 }
 
@@ -129,14 +135,14 @@ export interface VerifyOptions extends WebhookRule {
 }
 
 /**
- * Every client that shares the name gets a copy of each request, and the visitor one answer. Bodies are bounded by the server's
+ * Every client that shares the name gets a copy of each request, and the visitor one response. Bodies are bounded by the server's
  * `maxCopyBodyBytes`. A WebSocket goes to one client.
  */
 export interface CopyPool {
   readonly to: 'all'
   /**
    * The response that the visitor gets; the setting of the first client counts. `first` (default): the first below 400, or the
-   * first of all when there is none. A label: the answer of that client, while it is connected and takes the request, else as
+   * first of all when there is none. A label: the response of that client, while it is connected and takes the request, otherwise as
    * `first`. 200 to 299: that status at once.
    */
   readonly response?: string | number
@@ -157,29 +163,29 @@ export interface AwayOptions {
 /** An HTTP tunnel: `client.http(…)`. */
 export interface HttpTunnelOptions extends OriginOptions, SharedTunnelOptions {
   /**
-   * The app gets webhooks, whose signatures are checked on this machine: the inspector shows what came of it, and with `require` a request
-   * without a valid one is answered with 401 `SIGNATURE_INVALID` and does not reach the app. Not together with `protocol`. Default:
-   * nothing is checked. What cannot be used: `OPTION_INVALID`.
+   * The app gets webhooks, whose signatures are checked on this machine: the inspector shows what came of it, and with
+   * `require` a request without a valid one gets 401 `SIGNATURE_INVALID` and does not reach the app. Not together with
+   * `protocol`. Default: nothing is checked. If it cannot be used: `OPTION_INVALID`.
    */
   readonly verify?: VerifyOptions
   /**
-   * The name to ask for. Default of the client's own tunnel: `TUNNEL_SUBDOMAIN`, else a slug of `APP_NAME`; else
+   * The name to ask for. Default of the client's own tunnel: `TUNNEL_SUBDOMAIN`, otherwise a slug of `APP_NAME`; else
    * adjective-noun.
-   * Taken: `name-2`, `name-3`, then random ones, then `NAME_TAKEN`.
+   * If in use: `name-2`, `name-3`, then random ones, then `NAME_TAKEN`.
    */
   readonly subdomain?: string
   /**
-   * Whether to fail with `NAME_TAKEN` if the name is in use, instead of trying other names. Taken: `NAME_TAKEN` at once, also
+   * Whether to fail with `NAME_TAKEN` if the name is in use, instead of trying other names. If in use: `NAME_TAKEN` at once, also
    * when it is lost to another client later. Without a name to ask for: `OPTION_INVALID`. Default `false`.
    */
   readonly exact?: boolean
   /**
    * Paths with origins of their own: `{ '/api': 8080 }`, the value a port or what says where an app is. `/api` means
-   * `/api`, `/api?…` and all of `/api/`; the longest one wins. At most 32. Streams wire only, else `KIND_REFUSED`.
+   * `/api`, `/api?…` and all of `/api/`; the longest one wins. At most 32. Streams wire only, otherwise `KIND_REFUSED`.
    */
   readonly routes?: Readonly<Record<string, number | RouteOptions>>
   /**
-   * Shares the name with other clients that ask for it like this; requests go to the one with the fewest under way. With
+   * Shares the name with other clients that ask for it like this; requests go to the one with the fewest in progress. With
    * `affinity` a visitor stays with the client it had first, told by a cookie or by its address; the first client's counts.
    * Default: the name is this client's alone. One that others hold alone: `NAME_TAKEN`. Streams wire only.
    *
@@ -188,10 +194,10 @@ export interface HttpTunnelOptions extends OriginOptions, SharedTunnelOptions {
    */
   readonly pool?: boolean | { readonly affinity: 'none' | 'cookie' | 'address' } | CopyPool
   /**
-   * The requests that the app gets, as a filter of `docs/inspector.md`: `POST path:/hooks/* body:"invoice.paid"`. Its keys are those of a
-   * request: `method`, `path`, `host`, `header`, `body`. Others are answered with 404 and `FILTERED_OUT`, or by another client of the pool. With
-   * `body` a request is kept until it is complete, up to 1 MiB; a longer one: `BODY_TOO_LARGE`. Default: all of them. What is no such
-   * filter: `OPTION_INVALID`.
+   * The requests that the app gets, as a filter of `docs/inspector.md`: `POST path:/hooks/* body:"invoice.paid"`. Its keys are
+   * those of a request: `method`, `path`, `host`, `header`, `body`. Others get 404 and `FILTERED_OUT`, or by another client of
+   * the pool. With `body` a request is kept until it is complete, up to 1 MiB; a longer one: `BODY_TOO_LARGE`. Default: all of
+   * them. If it is not such a filter: `OPTION_INVALID`.
    */
   readonly filter?: string
   /**
@@ -225,22 +231,22 @@ export interface HttpTunnelOptions extends OriginOptions, SharedTunnelOptions {
    */
   readonly wildcardHosts?: readonly string[]
   /**
-   * Hosts of your own that the tunnel answers besides its name, such as `['www.customer.example']`: their DNS leads to the server, and
-   * the token opens them. Default none. At most 32, else `OPTION_INVALID`. One that another tunnel has: `HOST_TAKEN`; one that the
-   * token does not open: `NOT_ALLOWED`. Streams wire only.
+   * Hosts of your own that the tunnel answers besides its name, such as `['www.customer.example']`: their DNS leads to the
+   * server, and the token opens them. Default none. At most 32, otherwise `OPTION_INVALID`. If another tunnel has it:
+   * `HOST_TAKEN`; if the token does not allow it: `NOT_ALLOWED`. Streams wire only.
    */
   readonly hosts?: readonly string[]
   /**
-   * The protocol of the app. `h2c`: HTTP/2 without TLS, as gRPC servers use. The server then speaks it, too, many exchanges on
-   * each connection, to whatever visitors speak. For `port`, `unix` and an `http://` URL. `h2`: the same by TLS, for an
-   * `https://` URL whose app chooses it by ALPN, else `ORIGIN_TLS`. Default `http/1.1`. Routes name their own. WebSockets:
-   * where the app takes extended CONNECT, else by HTTP/1.1 on the same port (`h2c`), else 501 `ORIGIN_NO_WEBSOCKET`. Streams
+   * The protocol of the app. `h2c`: HTTP/2 without TLS, as gRPC servers use. The server then speaks it as well, many exchanges on
+   * each connection, to whatever visitors speak. For `port`, `unix` and an `http://` URL. `h2`: the same over TLS, for an
+   * `https://` URL whose app chooses it by ALPN, otherwise `ORIGIN_TLS`. Default `http/1.1`. Routes name their own. WebSockets:
+   * where the app takes extended CONNECT, otherwise over HTTP/1.1 on the same port (`h2c`), otherwise 501 `ORIGIN_NO_WEBSOCKET`. Streams
    * wire only.
    */
   readonly protocol?: 'http/1.1' | 'h2c' | 'h2'
   /**
    * The paths whose POST, PUT and PATCH requests the server stores while no client has the tunnel, and delivers in order when
-   * one is back ([webhooks.md](webhooks.md)). Needs a name, a token, and an operator who allows it, else `INBOX_REFUSED`.
+   * one is back ([webhooks.md](webhooks.md)). Needs a name, a token, and an operator who allows it, otherwise `INBOX_REFUSED`.
    * Default none. Streams wire only.
    */
   readonly inbox?: InboxWishOptions
@@ -248,7 +254,7 @@ export interface HttpTunnelOptions extends OriginOptions, SharedTunnelOptions {
 
 /** Webhooks that wait on the server. */
 export interface InboxWishOptions {
-  /** The paths: `/hooks/github`, or `/hooks/*` for all below. 1 to 32 of at most 256 characters, else `OPTION_INVALID`. */
+  /** The paths: `/hooks/github`, or `/hooks/*` for all below. 1 to 32 of at most 256 characters, otherwise `OPTION_INVALID`. */
   readonly paths: readonly string[]
   /** The status that their sender gets: 200, 201, 202 or 204. Default 202. */
   readonly status?: number
@@ -262,21 +268,21 @@ export interface TcpTunnelOptions extends SharedTunnelOptions {
   readonly host?: string
   /** The path of the service's unix socket. */
   readonly unix?: string
-  /** The public port to ask for. Default any of the server's range. Taken: `PORT_TAKEN`; outside: `NOT_ALLOWED`. */
+  /** The public port to ask for. Default any of the server's range. If in use: `PORT_TAKEN`; outside: `NOT_ALLOWED`. */
   readonly remotePort?: number
   /**
    * Shares the public port with other clients that ask for it like this; connections go to the one with the fewest open,
    * or by the visitor's address. Default: the port is this client's alone.
    */
   readonly pool?: boolean | { readonly affinity: 'none' | 'address' }
-  /** Checks of the service by this client. While it is unwell connections are cut, or go to others of a pool. Default none. */
+  /** Checks of the service by this client. While it is unhealthy connections are cut, or go to others of a pool. Default none. */
   readonly health?: HealthOptions
   /**
    * Tells the service who connects: each connection to it begins with a PROXY header of this version, as HAProxy sends
-   * it. The service must be told to expect one. Default none. Anything else: `OPTION_INVALID`.
+   * it. The service must be notified to expect one. Default none. Anything else: `OPTION_INVALID`.
    */
   readonly proxyProtocol?: 'v1' | 'v2'
-  /** The time that the service has to accept a connection. Default 10,000 ms. Above: the visitor's is cut. */
+  /** The time that the service has to accept a connection. Default 10,000 ms. If exceeded: the visitor's is cut. */
   readonly originConnectTimeoutMs?: number
 }
 
@@ -288,14 +294,14 @@ export type RawTunnelOptions = Omit<TcpTunnelOptions, 'remotePort'>
  * what they send: it has the certificate. Exactly one of `port` and `unix` says where it is.
  */
 export interface TlsTunnelOptions extends RawTunnelOptions {
-  /** The name to ask for, as of an HTTP tunnel. Default adjective-noun. Taken: `NAME_TAKEN`, because the certificate has it. */
+  /** The name to ask for, as of an HTTP tunnel. Default adjective-noun. If in use: `NAME_TAKEN`, because the certificate has it. */
   readonly subdomain?: string
   /** Whether the tunnel also receives connections for all names below its own. Default `false`. */
   readonly wildcard?: boolean
   /**
-   * Hosts of your own that the tunnel answers besides its name, such as `['www.customer.example']`: their DNS leads to the server, and
-   * the token opens them. Default none. At most 32, else `OPTION_INVALID`. One that another tunnel has: `HOST_TAKEN`; one that the
-   * token does not open: `NOT_ALLOWED`. Streams wire only.
+   * Hosts of your own that the tunnel answers besides its name, such as `['www.customer.example']`: their DNS leads to the
+   * server, and the token opens them. Default none. At most 32, otherwise `OPTION_INVALID`. If another tunnel has it:
+   * `HOST_TAKEN`; if the token does not allow it: `NOT_ALLOWED`. Streams wire only.
    */
   readonly hosts?: readonly string[]
 }
@@ -306,12 +312,24 @@ export interface UdpTunnelOptions extends SharedTunnelOptions {
   readonly port: number
   /** The host of the service. Default `localhost`, which is 127.0.0.1 here: a datagram cannot try both address families. */
   readonly host?: string
-  /** The public port to ask for. Default any of the server's range. Taken: `PORT_TAKEN`; outside: `NOT_ALLOWED`. */
+  /** The public port to ask for. Default any of the server's range. If in use: `PORT_TAKEN`; outside: `NOT_ALLOWED`. */
   readonly remotePort?: number
   /**
    * The time without datagrams after which a visitor's address and port is forgotten, as in the NAT of a router. Default 60,000
-   * ms. Above: the flow ends at both ends, and the next datagram begins another, from another port to the service.
+   * ms. If exceeded: the flow ends at both ends, and the next datagram begins another, from another port to the service.
    */
+  readonly idleTimeoutMs?: number
+}
+
+/** A private service, and where it is found on this machine. */
+export interface ConnectOptions {
+  /** The name of the service, such as `db`; of a UDP service, `udp:dns`. Any other text is `NAME_INVALID`. */
+  readonly name: string
+  /** The port of 127.0.0.1 and ::1 (UDP: of 127.0.0.1) where programs find the service. Default any free port. A port in use is `PORT_IN_USE`. */
+  readonly port?: number
+  /** A token for this service alone. Default: the token of the connection. A token without the service in `connect` is `NOT_ALLOWED`. */
+  readonly token?: string
+  /** The time after which a silent UDP flow ends. Default 60,000 ms. The next datagram then begins another flow. */
   readonly idleTimeoutMs?: number
 }
 
@@ -323,8 +341,8 @@ export interface InspectOptions {
    */
   readonly memory?: number
   /**
-   * The stored bytes of each body, WebSocket message and server-sent event. Default 262,144 (256 KiB): most JSON and HTML. What
-   * is beyond is counted.
+   * The stored bytes of each body, WebSocket message and server-sent event. Default 262,144 (256 KiB): most JSON and HTML.
+   * Further bytes are counted.
    */
   readonly maxBody?: number
   /** Exchanges kept. Default 1,000. At the limit the oldest that is not pinned is dropped. */
@@ -342,13 +360,13 @@ export interface InspectOptions {
   /** Names of fields of headers, forms and JSON that are masked besides Authorization, Cookie, `password` and similar ones. Default none. */
   readonly secrets?: readonly string[]
   /**
-   * The port of the page and the API on 127.0.0.1 and ::1. Default 4040, else the next that is free. `0`: any free one.
-   * `false`: neither, for programs that read `tunnel.exchanges`. One that is given and in use: `PORT_IN_USE`.
+   * The port of the page and the API on 127.0.0.1 and ::1. Default 4040, otherwise the next that is free. `0`: any free one.
+   * `false`: neither, for programs that read `tunnel.exchanges`. If the given port is in use: `PORT_IN_USE`.
    */
   readonly port?: number | false
   /**
    * The path of a SQLite file, readable only by you (mode 0600), that stores exchanges across restarts, within the same bounds.
-   * Bodies and secrets are in it as they came. Default none: nothing is written to disk. In use by another client, or not
+   * Bodies and secrets are in it unchanged. Default none: nothing is written to disk. In use by another client, or not
    * usable: `STORE_FAILED`. On Node it needs 22.13.
    */
   readonly store?: string
@@ -373,14 +391,14 @@ export interface TunnelClientOptions extends HttpTunnelOptions {
   /**
    * The tunnel server: `ws://`, `wss://`, `http://`, `https://` or `host[:port]`, which is https unless the host is this
    * machine. A path may follow, for a server below a path of a site: `https://site.example/tunnel`. Default: `TUNNEL_SERVER` from the
-   * environment, else `http://localhost:8080`.
+   * environment, otherwise `http://localhost:8080`.
    * Several servers of one cluster, each as above, or with what is its own: when one cannot be reached or leaves, the client goes to
    * the next at once. The variable separates them by commas. At most 16; none: `OPTION_INVALID`.
    */
   readonly server?: string | readonly (string | OneServer)[]
   /**
-   * The token for the server. Default: `TUNNEL_TOKEN` from the environment, else none. Empty: none, whatever the environment
-   * says. To another machine it goes over TLS only, else `TOKEN_UNENCRYPTED`.
+   * The token for the server. Default: `TUNNEL_TOKEN` from the environment, otherwise none. Empty: none, whatever the environment
+   * says. To another machine it goes over TLS only, otherwise `TOKEN_UNENCRYPTED`.
    */
   readonly token?: string
   /** Whether tokens may go to another machine without TLS, where everybody on the way can read them. Default `false`. */
@@ -399,7 +417,7 @@ export interface TunnelClientOptions extends HttpTunnelOptions {
    * `OPTION_INVALID`.
    */
   readonly cert?: string
-  /** The private key of `cert` as PEM. Default none. One that does not fit: `OPTION_INVALID`. */
+  /** The private key of `cert` as PEM. Default none. If it does not fit: `OPTION_INVALID`. */
   readonly key?: string
   /**
    * The public key that the server's certificate must have, besides all else: `sha256//` and base64 of its SHA-256, as curl has
@@ -409,7 +427,7 @@ export interface TunnelClientOptions extends HttpTunnelOptions {
   /**
    * The proxy on the way to the server, `http://`, `https://`, `socks5://` or `socks5h://` with `user:password@` if need
    * be (special characters as `%40`). `false` or empty: none. Default: `HTTPS_PROXY` or `HTTP_PROXY`, as the server's
-   * scheme, else `ALL_PROXY`, except for what `NO_PROXY` lists and this machine. Unusable: `OPTION_INVALID`.
+   * scheme, otherwise `ALL_PROXY`, except for what `NO_PROXY` lists and this machine. Unusable: `OPTION_INVALID`.
    */
   readonly proxy?: string | false
   /**
@@ -417,9 +435,9 @@ export interface TunnelClientOptions extends HttpTunnelOptions {
    * one the carrier is made by `ws`, and bulk stays on it, because links would not go that way.
    */
   readonly agent?: object
-  /** The time from the dial to the registration. Default 10,000 ms. Above: `CONNECT_TIMEOUT`. */
+  /** The time from the dial to the registration. Default 10,000 ms. If exceeded: `CONNECT_TIMEOUT`. */
   readonly connectTimeoutMs?: number
-  /** Whether to reconnect after a lost connection. Default `true`: tries for ever, first at once, then with full jitter. */
+  /** Whether to reconnect after a lost connection. Default `true`: tries without limit, first at once, then with full jitter. */
   readonly reconnect?: boolean
   /** The longest pause between attempts. Default 5,000 ms; for the first 60, half a minute, at most 1,000 ms. */
   readonly maxBackoffMs?: number
@@ -437,12 +455,12 @@ export interface TunnelClientOptions extends HttpTunnelOptions {
   readonly probeIntervalMs?: number
   /**
    * The time for which `client.close()`, or the `close()` of a tunnel, waits for open requests. Default 10,000 ms, as long as
-   * supervisors such as systemd and Docker wait, or longer. Above: it is cut.
+   * supervisors such as systemd and Docker wait, or longer. If exceeded: it is cut.
    */
   readonly drainTimeoutMs?: number
   /**
    * The folder for secrets with which a client that was killed gets its names and ports back at once, while the server reserves
-   * them. A file for each (mode 0600, the folder 0700), removed when the name is given back. A client that runs beside another
+   * them. A file for each (mode 0600, the folder 0700), removed when the name is returned. A client that runs next to another
    * one with the same name gets `name-2`, as without. Default none. Streams wire only, and not for pools. Of guarded HTTP
    * tunnels with a name also what signs their sessions and links, for good. A folder that cannot be written: an `error` event,
    * `STORE_FAILED`.
@@ -456,7 +474,7 @@ export interface TunnelClientOptions extends HttpTunnelOptions {
    */
   readonly reportRate?: number
   /**
-   * Captures requests with their answers, WebSocket messages and connections for `tunnel.exchanges`, the page and the API of
+   * Captures requests with their responses, WebSocket messages and connections for `tunnel.exchanges`, the page and the API of
    * the inspector ([docs/inspector.md](inspector.md)), which listen on 127.0.0.1 and ::1 only. `true`: with its defaults. Default
    * `false`: nothing is captured, and nothing of it is loaded.
    */
@@ -465,7 +483,7 @@ export interface TunnelClientOptions extends HttpTunnelOptions {
   readonly limits?: Partial<ClientLimits>
 }
 
-/** The state of a client. `closing`: `close()` waits for what is under way. `closed` may `connect()` again, as `idle` may. */
+/** The state of a client. `closing`: `close()` waits for what is in progress. `closed` may `connect()` again, as `idle` may. */
 export type TunnelState = 'idle' | 'connecting' | 'connected' | 'reconnecting' | 'closing' | 'closed'
 
 /** The events of a TunnelClient. */
@@ -476,8 +494,8 @@ export interface TunnelClientEvents {
    */
   connected: { readonly url: string; readonly subdomain: string; readonly wire: 'streams' | 'json' }
   /**
-   * A tunnel is granted: at first, after each reconnect (its address may be another), and when the server moves it to
-   * another URL. One that the server takes back is an `error` with the code; the last one is `close`.
+   * A tunnel is granted: at first, after each reconnect (its address may be another), and when the server moves it to another
+   * URL. A tunnel that the server revokes is an `error` with the code; the last one is `close`.
    */
   registered: {
     readonly kind: 'http' | 'tcp' | 'udp' | 'tls'
@@ -516,7 +534,7 @@ export interface TunnelClientEvents {
   }
   /**
    * Called when a response is complete, or failed: then `error` has the code, and `reason` the fault of the app's response, if
-   * that is the cause. `CANCELLED`: the visitor left; `status` is 0 when there was no answer yet. `CARRIER_LOST`: the
+   * that is the cause. `CANCELLED`: the visitor left; `status` is 0 when there was no response yet. `CARRIER_LOST`: the
    * connection to the server was lost, and `status` and `bytes` are 0. `bytes` went to the visitor.
    */
   response: {
@@ -532,9 +550,9 @@ export interface TunnelClientEvents {
     readonly reason?: string
   }
   /**
-   * Requests above `reportRate` a second, which have no events of their own: how many began and ended (`requests`) since
-   * the last such event, and how many are under way. `errors`: those with a status of 500 or above, or a code other than
-   * `CANCELLED`. With the `response` events the numbers are exact; what was under way when the connection was lost counts
+   * Requests above `reportRate` a second, which have no events of their own: how many started and ended (`requests`) since
+   * the last such event, and how many are in progress. `errors`: those with a status of 500 or above, or a code other than
+   * `CANCELLED`. With the `response` events the numbers are exact; what was in progress when the connection was lost counts
    * as an error.
    */
   requests: {
@@ -544,7 +562,7 @@ export interface TunnelClientEvents {
     readonly bytes: number
     readonly inFlight: number
   }
-  /** The health checks of a tunnel have another verdict; `error` says why the app is unwell. */
+  /** The health checks of a tunnel have another verdict; `error` says why the app is unhealthy. */
   health: { readonly tunnel: string; readonly isHealthy: boolean; readonly error?: Error }
   /** A visitor of a TCP tunnel connected. `tunnel` is its name, such as `tcp-20000`. */
   visitorConnected: {

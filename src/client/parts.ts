@@ -36,7 +36,8 @@ export class Parts {
   }
 
   /** Throws `OPTION_INVALID` for what a part cannot use. */
-  follow(settings: TunnelSettings): FollowedTunnel {
+  follow(wanted: TunnelSettings): FollowedTunnel {
+    const settings = this.all.reduce((tunnel, part) => part.settle?.(tunnel) ?? tunnel, wanted)
     const parts = this.all.flatMap(part => part.follow?.(settings) ?? [])
     const wrap = (origin: Origin, protocol: TunnelSettings['protocol']) =>
       parts.reduceRight((inner, part) => part.wrap?.(inner, protocol) ?? inner, origin)

@@ -81,7 +81,7 @@ export function clientSettings(
   if (options.agent !== undefined && options.proxy) {
     throw new TunnelError('OPTION_INVALID', 'agent and proxy exclude each other: the agent is the way.')
   }
-  // The request, with the token in it, may be on its way before anything here sees the certificate.
+  // The request, with the token in it, may be in transit before anything here sees the certificate.
   if (options.agent !== undefined && options.pin !== undefined) {
     const text =
       'pin cannot be verified where an agent makes the connection: use proxy, or leave the pin out.'

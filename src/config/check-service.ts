@@ -8,7 +8,7 @@ import { GUARD_FIELDS, RAW_GUARD_KEYS, SERVICE_FIELDS } from './schema/fields.ts
 import type { Output } from './schema/inferred.ts'
 import type { ServiceConfig, ServiceKind } from './service.ts'
 
-/** What the table says of one service. */
+/** The checked table of one service. */
 export type CheckedService = Output<'service'>
 type GivenPool = Exclude<CheckedService['pool'], boolean | undefined>
 
@@ -24,8 +24,12 @@ export function checkServices(
   const remotePorts = portsOf(remotePort ?? '')
   const isRange = [ports, remotePorts].some(all => all !== undefined && all.length > 1)
   const kind = checked.kind ?? 'http'
-  if (isRange && kind !== 'tcp' && kind !== 'udp')
-    check.fault(`${path}.port`, `${path}.port: a range is for tcp and udp, and this service is ${kind}`)
+  const isPublic = kind === 'tcp' || kind === 'udp' ? checked.private !== true : false
+  if (isRange && !isPublic)
+    check.fault(
+      `${path}.port`,
+      `${path}.port: a range is for tcp and udp, and this service is ${checked.private === true ? 'private' : kind}`,
+    )
   else if (isRange && ports !== undefined && remotePorts !== undefined && ports.length !== remotePorts.length)
     check.fault(
       `${path}.remote-port`,
@@ -49,7 +53,7 @@ const portOptions = (port: number | undefined, remotePort: number | undefined) =
   ...(remotePort !== undefined && { remotePort }),
 })
 
-/** `undefined`: there is a fault that leaves nothing to say. */
+/** Checks a service. `undefined` if a fault leaves nothing to return. */
 function checkService(
   name: string,
   checked: CheckedService,
@@ -60,9 +64,9 @@ function checkService(
   // A fault of its own; what else would be said would be guessed.
   if (checked.kind === undefined && check.isGiven(`${path}.kind`)) return undefined
   const hasFolder = check.isGiven(`${path}.folder`)
-  const { kind: said, pool, health, routes, guard, ...rest } = checked
+  const { kind: said, pool, health, routes, guard, private: isPrivate = false, to, ...rest } = checked
   const kind = (said ?? 'http') === 'http' && hasFolder ? 'folder' : (said ?? 'http')
-  // `folder` beside `port` is no key of a wrong kind, but a second target.
+  // `folder` next to `port` is not a key of a wrong kind, but a second target.
   const targets = TARGETS.filter(key => isFor(kind, key) || (said !== 'folder' && kind === 'folder'))
   for (const [key, { kinds = [] }] of Object.entries(SERVICE_FIELDS)) {
     if (!check.isGiven(`${path}.${key}`) || isFor(kind, key) || targets.some(target => target === key))
@@ -80,7 +84,10 @@ function checkService(
     ...(health && { health: { kind: 'tcp', ...health } }),
     ...(guard !== undefined && { guard: plainOf(guard) }),
   }
-  if (kind !== 'http' && kind !== 'folder') checkRawGuard(`${path}.guard`, kind, check)
+  if (kind === 'connect') return checkConnect(name, { ...rest, ...(to !== undefined && { to }) }, check)
+  if (isPrivate || (kind !== 'http' && kind !== 'folder'))
+    checkRawGuard(`${path}.guard`, isPrivate ? 'a private service' : kind, check)
+  if (isPrivate) return checkPrivate(name, kind, options, check, taken)
   if (health?.path !== undefined && health.kind !== 'http') {
     check.fault(`${path}.health.path`, `${path}.health.path is for kind = "http"`)
   }
@@ -108,6 +115,60 @@ function checkService(
   taken.take(`subdomain "${subdomain}"`, where)
   return service(name, kind === 'folder' ? 'http' : kind, { ...options, subdomain })
 }
+
+/** The end here of a private service. */
+function checkConnect(
+  name: string,
+  { port, to = name, idleTimeoutMs, token }: Omit<CheckedService, 'port'> & { readonly port?: unknown },
+  check: Check,
+): ServiceConfig {
+  const path = pathOf('services', name)
+  if (check.isGiven(`${path}.guard`))
+    check.fault(`${path}.guard`, `${path}.guard is for services that are shared, and this one is connect`)
+  if (!FORMS.subdomain.fits(to.replace(/^(?:tcp|udp):/, '')))
+    check.fault(
+      check.isGiven(`${path}.to`) ? `${path}.to` : path,
+      `${path} needs "to": the name of a private service, such as db or udp:dns`,
+    )
+  return service(name, 'connect', {
+    name: to,
+    port,
+    ...(idleTimeoutMs !== undefined && { idleTimeoutMs }),
+    ...(token !== undefined && { token }),
+  })
+}
+
+/** Its name is that of the service, or `subdomain`. */
+function checkPrivate(
+  name: string,
+  kind: Exclude<ServiceKind, 'connect'> | 'folder',
+  { subdomain, ...options }: { readonly subdomain?: string | undefined },
+  check: Check,
+  taken: Taken,
+): ServiceConfig {
+  const path = pathOf('services', name)
+  const own = (subdomain ?? name).toLowerCase()
+  if (!FORMS.subdomain.fits(own))
+    check.fault(path, `${path} is private, and its own name is not ${FORMS.subdomain.what}`)
+  for (const key of PUBLIC_KEYS)
+    if (check.isGiven(`${path}.${key}`))
+      check.fault(`${path}.${key}`, `${path}.${key} is for public addresses, and this service is private`)
+  taken.take(`private service "${kind === 'udp' ? 'udp:' : ''}${own}"`, path)
+  return service(name, kind === 'folder' ? 'http' : kind, { ...options, private: own })
+}
+
+const PUBLIC_KEYS = [
+  'exact',
+  'wildcard',
+  'wildcard-hosts',
+  'hosts',
+  'protocol',
+  'host-header',
+  'routes',
+  'remote-port',
+  'proxy-protocol',
+  'inbox',
+] as const
 
 function poolOf(pool: true | GivenPool) {
   if (pool === true) return { affinity: 'none' }
@@ -140,7 +201,7 @@ function isFor(kind: string, key: string): boolean {
 }
 
 function checkTarget(path: string, possible: readonly string[], check: Check): void {
-  // Those with a fault of their own are given, too.
+  // Services with a fault of their own are also returned.
   const [first, second] = possible.filter(key => check.isGiven(`${path}.${key}`))
   if (first === undefined) {
     const names = listOf(possible.map(key => `"${key}"`))
@@ -153,7 +214,7 @@ function checkTarget(path: string, possible: readonly string[], check: Check): v
   }
 }
 
-/** What of a URL, or about it, would have no effect. */
+/** Reports keys that have no effect with a URL. */
 function checkUrls(path: string, { host, url, routes }: CheckedService, check: Check): void {
   if (host !== undefined) check.appHost(`${path}.host`, parseHost(host).hostname)
   const urls = new Map<string, string>(url === undefined ? [] : [[`${path}.url`, url]])
@@ -189,7 +250,7 @@ function plainOf(value: unknown): unknown {
   return Object.fromEntries(entries.map(([key, one]) => [key, plainOf(one)]))
 }
 
-/** What one tunnel may have. */
+/** The maximum number of routes of one tunnel. */
 const MAX_ROUTES = 32
 
 function checkRoutes(path: string, routes: readonly string[], check: Check): void {

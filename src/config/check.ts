@@ -12,22 +12,22 @@ import { type Environment, expand } from './variables.ts'
 export interface CheckOptions {
   /** The file's: paths in it are relative to it. */
   readonly folder: string
-  /** For `${NAME}` in texts; `undefined`: texts mean what they say, as in TypeScript. */
+  /** The variables for `${NAME}` in texts. `undefined`: texts stay unchanged, as in TypeScript. */
   readonly environment: Environment | undefined
-  /** Of a file that the user has not named. */
+  /** The rules of a file that the user has not named. */
   readonly found?: FoundFile | undefined
 }
 
 /** Names of a table under which a key that is unknown in another one is looked for. */
 export interface Elsewhere {
   readonly fields: Fields
-  /** `belongs …`. */
+  /** The text after "belongs". */
   readonly where: string
 }
 
-/** What a file means, and what is wrong with it. */
+/** A configuration with its faults. */
 export interface Checked<Config> {
-  /** `undefined` when there are faults. */
+  /** The configuration. `undefined` if there are faults. */
   readonly config: Config | undefined
   readonly faults: readonly Fault[]
   /** The meaning of each key in words, by its path, without secrets. */
@@ -36,14 +36,14 @@ export interface Checked<Config> {
   readonly places: ReadonlyMap<string, Place | undefined>
 }
 
-/** Values by the names of their options. What could not be used is left out, and a fault says why. */
+/** Values by the names of their options. A value that could not be used is left out, and a fault says why. */
 export type Values = Readonly<Record<string, unknown>>
 
 export class Check {
   readonly faults: Fault[] = []
   readonly #options: CheckOptions
   readonly #places = new Map<string, Place | undefined>()
-  /** By path: for `explain`. */
+  /** The shown values by path, for `explain`. */
   readonly #shown = new Map<string, string>()
 
   constructor(options: CheckOptions) {
@@ -74,7 +74,7 @@ export class Check {
     return place !== undefined && this.faults.some(({ at }) => at === place)
   }
 
-  /** `config` counts if there is no fault. */
+  /** Returns `config` if there is no fault. */
   checked<Config>(config: Config): Checked<Config> {
     const { faults } = this
     return {
@@ -121,7 +121,7 @@ export class Check {
     return values
   }
 
-  /** `undefined`: it cannot be used, and a fault says why. */
+  /** Returns a value. `undefined` if it cannot be used, and a fault says why. */
   #value(node: Node, value: Value, path: string): unknown {
     switch (value.type) {
       case 'table':
@@ -193,7 +193,7 @@ export class Check {
       if (refusal !== undefined) return this.#fault(node, path, refusal)
       const expanded = expand(found, environment)
       if ('message' in expanded) return this.#fault(node, path, expanded.message)
-      // What a variable holds may be a secret, in the wrong place by mistake.
+      // A variable may hold a secret, in the wrong place by mistake.
       if (expanded.text !== found && shown !== undefined) shown = `what ${shown} stands for`
       found = expanded.text
     }
@@ -251,7 +251,7 @@ export function pathOf(path: string, key: string): string {
   return path === '' ? part : `${path}.${part}`
 }
 
-/** Which of several a node means: by its form, and else the first that is no table. */
+/** Returns the value that a node fits: by its form, otherwise the first that is not a table. */
 function fittingOf(node: Node, of: readonly Value[]): Value | undefined {
   if (node.kind === 'table') return of.find(({ type }) => type === 'table')
   const type = node.kind === 'list' ? 'list' : node.kind === 'value' ? typeof node.value : ''

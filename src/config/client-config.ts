@@ -1,4 +1,4 @@
-// What a client's configuration file means: the connection, and the services that go over it.
+// The meaning of a client's configuration file: the connection, and the services that go over it.
 
 import { Check, type Checked, type CheckOptions } from './check.ts'
 import { type CheckedService, checkServices, Taken } from './check-service.ts'
@@ -10,11 +10,11 @@ import type { ServiceConfig } from './service.ts'
 export interface ClientConfig {
   readonly kind: 'client'
   readonly connection: ConnectionOptions
-  /** In the order of the file. No two have the same name, subdomain or wished port. */
+  /** The services in the order of the file. No two have the same name, subdomain or wished port. */
   readonly services: readonly ServiceConfig[]
 }
 
-/** How to reach the server. A missing option has the client's default. */
+/** The options of the connection to the server. A missing option has the client's default. */
 export type ConnectionOptions = Omit<Output<'client'>, 'services'>
 
 export function checkClient(root: TableNode, options: CheckOptions): Checked<ClientConfig> {

@@ -1,4 +1,4 @@
-// What is wrong with a configuration file, and where.
+// A fault of a configuration file, with its place.
 
 /** A place in a text. Both are counted from 1, the column in UTF-16 units, as editors count. */
 export interface Place {
@@ -7,18 +7,18 @@ export interface Place {
 }
 
 export interface Fault {
-  /** `undefined`: the file as a whole, or a TypeScript value that stands in no literal. */
+  /** The place. `undefined`: the file as a whole, or a TypeScript value that is in no literal. */
   readonly at: Place | undefined
-  /** What is wrong and what to do, without a full stop. */
+  /** The fault and the next step, without a full stop. */
   readonly message: string
 }
 
-/** `localtunnels.toml:12:3 unknown key …`, as compilers print it and editors follow it. */
+/** Returns `localtunnels.toml:12:3 unknown key …`, as compilers print it and editors follow it. */
 export function faultLine(file: string, { at, message }: Fault): string {
   return at === undefined ? `${file} ${message}` : `${file}:${at.line}:${at.column} ${message}`
 }
 
-/** In the order of the file. Those without a place come first: they concern all of it. */
+/** Sorts faults in the order of the file. Faults without a place come first: they concern the whole file. */
 export function sortFaults(faults: readonly Fault[]): readonly Fault[] {
   const at = (fault: Fault) => fault.at ?? { line: 0, column: 0 }
   return faults.toSorted((first, second) => {

@@ -4,11 +4,11 @@ import type { Form } from './forms.ts'
 
 export interface Field {
   readonly value: Value
-  /** One sentence for documentation, editors and types. */
+  /** The meaning in one sentence, for documentation, editors and types. */
   readonly meaning: string
-  /** What is so when the key is missing, in words. */
+  /** The default in words. */
   readonly default?: string
-  /** Its name in the options of the library, where that is not the key in camelCase. Files may use it, too. */
+  /** The name in the options of the library, if that is not the key in camelCase. Files may use it as well. */
   readonly option?: string
   /** The kinds of service that have it. Default: all. */
   readonly kinds?: readonly string[]
@@ -29,29 +29,29 @@ export type Value =
   | { readonly type: 'size'; readonly least: number }
   /** A port, or `27015-27030`: a number, or the range as text. */
   | { readonly type: 'port-range' }
-  /** `20000-29999,2222`, or one number. */
+  /** A list of ports: `20000-29999,2222`, or one number. */
   | { readonly type: 'ports' }
-  /** Relative to the configuration file's folder. */
+  /** A path, relative to the configuration file's folder. */
   | { readonly type: 'path' }
   /** A path whose text is read. */
   | { readonly type: 'file' }
-  /** Where a route leads: a port, `host:port`, a URL, `unix:/path`. */
+  /** The target of a route: a port, `host:port`, a URL, `unix:/path`. */
   | { readonly type: 'target' }
   | { readonly type: 'list'; readonly of: Value; readonly isUnique?: true }
   | { readonly type: 'map'; readonly of: Value; readonly keys: Form; readonly each: string }
   | { readonly type: 'table'; readonly fields: Fields }
-  /** The first one that takes what stands there. */
+  /** The first one that takes what is there. */
   | { readonly type: 'either'; readonly of: readonly Value[] }
 
-/** What a timer can wait. */
+/** The longest time of a timer. */
 export const MAX_TIMER_MS = 2_147_483_647
 
-/** `host-header` → `hostHeader`. */
+/** Turns `host-header` into `hostHeader`. */
 export function camelOf(key: string): string {
   return key.replace(/-([a-z0-9])/g, (_, letter: string) => letter.toUpperCase())
 }
 
-/** `hostHeader` → `host-header`. */
+/** Turns `hostHeader` into `host-header`. */
 export function kebabOf(name: string): string {
   return name.replace(/[A-Z]/g, letter => `-${letter.toLowerCase()}`)
 }

@@ -1,10 +1,10 @@
-// Finds the configuration file and reads its text. What cannot be read is a fault, never an exception.
+// Finds the configuration file and reads its text. A file that cannot be read is a fault, never an exception.
 
 import { closeSync, existsSync, fstatSync, openSync, readFileSync, statSync } from 'node:fs'
 import { extname, join } from 'node:path'
 import type { Fault } from './fault.ts'
 
-/** What is larger is no configuration, and no certificate. */
+/** The maximum size of a configuration or certificate. */
 const MAX_FILE_BYTES = 1_048_576
 
 export const EXTENSIONS = ['.toml', '.yaml', '.yml', '.json', '.ts'] as const
@@ -32,12 +32,12 @@ export function readConfigText(path: string): string | Fault {
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(read)
   } catch {
-    // Bytes that are no UTF-8 are the only thing it throws for.
+    // Bytes that are not UTF-8 are the only thing it throws for.
     return whole('is not a text file in UTF-8')
   }
 }
 
-/** With its byte order mark, or a text in letters of ASCII, of which every other byte is zero. */
+/** Whether the bytes are UTF-16: with its byte order mark, or ASCII text of which every other byte is zero. */
 function isUtf16(bytes: Uint8Array): boolean {
   const [first, second] = bytes
   if ((first === 0xff && second === 0xfe) || (first === 0xfe && second === 0xff)) return true
@@ -68,7 +68,7 @@ export function readSmallFile(path: string): Uint8Array | string {
   }
 }
 
-/** Why a file cannot be read, as a person says it. */
+/** Returns why a file cannot be read, in plain words. */
 function reasonOf(error: unknown): string {
   const code = error instanceof Error && 'code' in error ? String(error.code) : ''
   const words: Readonly<Record<string, string>> = {

@@ -1,4 +1,4 @@
-// What a text must look like, by the name of what it stands for.
+// The forms of texts, by the name of their meaning.
 
 import { isIP } from 'node:net'
 import { countryOf } from '../countries.ts'
@@ -31,9 +31,9 @@ export type Form =
 
 interface FormEntry {
   readonly fits: (text: string) => boolean
-  /** `… is not` this. */
+  /** The text after "is not". */
   readonly what: string
-  /** What to write instead of a text that does not fit, after a colon. */
+  /** Returns a hint for a text that does not fit, after a colon. */
   readonly hint?: (text: string) => string
 }
 
@@ -123,14 +123,17 @@ export function isForm(name: string): name is Form {
   return Object.hasOwn(FORMS, name)
 }
 
-/** With two labels at least, and no address. */
+/** Whether the text has at least two labels, and is not an address. */
 function isOwnHost(text: string): boolean {
   const labels = text.split('.')
   const isSpelled = labels.every(label => /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/.test(label))
   return text.length <= 253 && labels.length > 1 && isSpelled && !/^\d+$/.test(labels.at(-1) ?? '')
 }
 
-/** As the client takes it: visible ASCII, no empty or dot segments, at most 255 of it. A slash at the end is cut off. */
+/**
+ * Whether the text is a path as the client accepts it: visible ASCII, no empty or dot segments, at most 255 of it. A slash at
+ * the end is cut off.
+ */
 function isRoute(text: string): boolean {
   const path = text.replace(/\/+$/, '')
   const isPath = path.length <= 255 && /^(?:\/[\x21\x22\x24-\x2e\x30-\x3e\x40-\x7e]+)+$/.test(path)

@@ -1,4 +1,4 @@
-// What a configuration file may do that was found in the current folder, and not named by the user.
+// The rights of a configuration file that was found in the current folder, and not named by the user.
 
 import { readlinkSync, realpathSync } from 'node:fs'
 import { isIP } from 'node:net'
@@ -10,7 +10,7 @@ import { CLIENT_FIELDS } from './schema/fields.ts'
 import { parseRouteTarget } from './target.ts'
 import { type Environment, setVariables } from './variables.ts'
 
-/** As many as the system follows. */
+/** The maximum number of links, as many as the system follows. */
 const MAX_LINKS = 40
 
 /** Whether the user has chosen a server of this address: logged in there, or set it for this process. */
@@ -21,7 +21,7 @@ const WAYS = ['proxy', 'ca', 'verify-server', 'insecure-token'] as const
 /** A server that is one variable as a whole, without a default, is the user's choice. */
 const WHOLE_VARIABLE = /^\$\{[A-Za-z_][A-Za-z0-9_]*\}$/
 
-/** The keys of a client's file by which a token could be read on its way. */
+/** The keys of a client's file by which a token could be read in transit. */
 function waysOf(root: TableNode): readonly string[] {
   return WAYS.filter(key => {
     const field = CLIENT_FIELDS[key]
@@ -29,15 +29,15 @@ function waysOf(root: TableNode): readonly string[] {
   })
 }
 
-/** What may come from variables for a server that the user knows. */
+/** The values that may come from variables for a server that the user knows. */
 const OWN: ReadonlySet<string> = new Set(['credential', 'token', 'subdomain'])
 
 /**
- * Decides for one file which of its texts may hold variables. It came with the folder, perhaps from a stranger, and what a
+ * Decides for one file which of its texts may hold variables. It came with the folder, possibly from a stranger, and what a
  * variable holds may be a secret: so no text may carry one to a host that the user has not chosen.
  */
 export class FoundFile {
-  /** What it sends goes to a server of the user's choice, by a way of the user's choice. */
+  /** Whether the user chose the server and the way to it. */
   readonly #isServerTrusted: boolean
   readonly #folder: string
   readonly #server: string | undefined
@@ -55,8 +55,9 @@ export class FoundFile {
   }
 
   /**
-   * Why a path is not used; `undefined`: it is, or there is none. A folder of files elsewhere may hold the user's tokens and
-   * keys, a socket may be that of the ssh agent, a certificate is the user's name: none of them is for a stranger's server.
+   * Returns why a path is not used. `undefined` if it is, or there is none. A folder of files somewhere else may hold the user's
+   * tokens and keys, a socket may be that of the ssh agent, a certificate is the user's name: none of them is for a stranger's
+   * server.
    */
   pathRefusal(text: string, value: Value): string | undefined {
     const path = pathOf(text, value, this.#folder)
@@ -65,8 +66,8 @@ export class FoundFile {
   }
 
   /**
-   * Why an app at this host is not shared; `undefined`: it is. The user's machine reaches what a stranger does not: the metadata of a
-   * cloud, a database, a router. Names are not looked up, because their answer may be another one later.
+   * Returns why an app at this host is not shared. `undefined` if it is. The user's machine reaches what a stranger does not:
+   * the metadata of a cloud, a database, a router. Names are not looked up, because their response may be another one later.
    */
   hostRefusal(host: string): string | undefined {
     if (this.#isServerTrusted || isThisMachine(host)) return undefined
@@ -74,7 +75,7 @@ export class FoundFile {
     return `"${host}" is not an address of this machine, and this file was found and not named, with a server or a way to it that you have not chosen: name it with --config${way}`
   }
 
-  /** Why the variables of a text are not used; `undefined`: they are, or there are none that are set. */
+  /** Returns why the variables of a text are not used. `undefined` if they are, or none is set. */
   refusal(text: string, value: Value, environment: Environment): string | undefined {
     const [name] = setVariables(text, environment)
     if (name === undefined) return undefined
@@ -101,13 +102,13 @@ function pathOf(text: string, value: Value, folder: string): string | undefined 
   return target !== undefined && 'unix' in target ? target.unix : undefined
 }
 
-/** In the spellings that lead nowhere else. */
+/** Whether a host is this machine, in spellings that have no other meaning. */
 function isThisMachine(host: string): boolean {
   if (host === 'localhost' || host.endsWith('.localhost') || host === '::1') return true
   return isIP(host) === 4 && host.startsWith('127.')
 }
 
-/** Where links lead; of what is not there yet, where its folder does, and the link in its place. */
+/** Returns the target of links; for a missing file, that of its folder. */
 function realPath(path: string, links = 0): string {
   try {
     return realpathSync(path)

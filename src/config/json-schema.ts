@@ -5,7 +5,7 @@ import { CLIENT_FIELDS, SERVER_FIELDS } from './schema/fields.ts'
 
 export type Json = string | number | boolean | readonly Json[] | { readonly [key: string]: Json }
 
-/** Draft 7, which all editors know. */
+/** Returns the schema in draft 7, which all editors know. */
 export function jsonSchema(): Json {
   return {
     $schema: 'http://json-schema.org/draft-07/schema#',

@@ -15,7 +15,7 @@ import type { Environment } from './variables.ts'
 
 export interface LoadOptions {
   readonly environment: Environment
-  /** `undefined`: whichever its keys say. */
+  /** The kind. `undefined`: the one of its keys. */
   readonly kind?: 'client' | 'server' | undefined
   /** The file was found in the folder, not named: it may do less. */
   readonly found?: TrustsServer | undefined

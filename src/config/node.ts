@@ -1,4 +1,4 @@
-// What every syntax is read into: tables, lists and values, each with its place in the file.
+// The tree of every syntax: tables, lists and values, each with its place in the file.
 
 import type { Fault, Place } from './fault.ts'
 
@@ -11,7 +11,7 @@ export interface TableNode {
 }
 
 export interface Entry {
-  /** Where the key stands. */
+  /** The place of the key. */
   readonly at: Place | undefined
   readonly node: Node
 }
@@ -28,11 +28,11 @@ export interface ValueNode {
   readonly value: string | number | boolean
 }
 
-/** What no key takes: a date, null, a function. */
+/** A value that no key accepts: a date, null, a function. */
 export interface OtherNode {
   readonly kind: 'other'
   readonly at: Place | undefined
-  /** As messages name it: `a date`. */
+  /** The name for messages: `a date`. */
   readonly what: string
 }
 
@@ -66,7 +66,7 @@ export function lineOf(at: Place | undefined): string {
   return at === undefined ? 'another line' : `line ${at.line}`
 }
 
-/** How messages name what stands there, without its value: it may be a secret. */
+/** Returns the name of a node for messages, without its value: it may be a secret. */
 export function kindOf(node: Node): string {
   switch (node.kind) {
     case 'table':

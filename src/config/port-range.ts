@@ -1,6 +1,8 @@
 // Ports that follow each other, as in `27015-27030`: one service, a tunnel for each.
 
-/** Of one range. Each port is a tunnel, and a server grants 256 to a client by default (`maxTunnels`). */
+/**
+ * The maximum number of ports in a range. Each port is a tunnel, and a server grants 256 to a client by default (`maxTunnels`).
+ */
 export const MAX_RANGE_PORTS = 256
 
 /** All ports of a port or a range, in order; `undefined` for anything else. */

@@ -1,4 +1,4 @@
-// What a server's configuration file means: the options of a TunnelServer.
+// The meaning of a server's configuration file: the options of a TunnelServer.
 
 import type { Countries } from '../countries.ts'
 import type { TunnelServerOptions } from '../server/settings/options.ts'
@@ -37,11 +37,11 @@ type OwnKeys =
   | 'jwtIssuers'
   | 'login'
 
-/** What is not there has the server's default. */
+/** The options of a server's file. */
 export interface ServerConfigOptions extends TunnelServerOptions, Pick<Output<'server'>, OwnKeys> {
-  /** File of the tokens of `localtunnels token`; `true`: the one in the state folder. */
+  /** The file of the tokens of `localtunnels token`; `true`: the one in the state folder. */
   readonly tokensFile?: string | true
-  /** PEM files of certificates, as flags name them. */
+  /** The PEM files of certificates, as flags name them. */
   readonly tlsFiles?: readonly { readonly cert: string; readonly key: string }[]
   /** Keeps the rates that are `shared`; the command opens it. */
   readonly sharedRates?: SharedRates

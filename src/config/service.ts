@@ -1,6 +1,7 @@
 // A service of a client's configuration file: its kind, and the options of the client's function of that name.
 
 import type {
+  ConnectOptions,
   HttpTunnelOptions,
   TcpTunnelOptions,
   TlsTunnelOptions,
@@ -8,20 +9,26 @@ import type {
 } from '../client/options.ts'
 import type { RouteTarget } from './target.ts'
 
-/** One service. `options` are those of the client's function of the same name as `kind`. */
+/** One service. `options` are those of the client's function of the same name as `kind`; of `connect`, of `connectTo`. */
 export type ServiceConfig =
   | { readonly name: string; readonly kind: 'http'; readonly options: HttpServiceOptions }
   | { readonly name: string; readonly kind: 'tcp'; readonly options: TcpTunnelOptions }
   | { readonly name: string; readonly kind: 'tls'; readonly options: TlsTunnelOptions & Named }
   | { readonly name: string; readonly kind: 'udp'; readonly options: UdpTunnelOptions }
+  /** The end here of a private service of another client. */
+  | {
+      readonly name: string
+      readonly kind: 'connect'
+      readonly options: ConnectOptions & { readonly port: number }
+    }
 
 export type ServiceKind = ServiceConfig['kind']
 
-/** Exactly one of `port`, `url`, `unix` and `folder` is there. */
+/** The options of an HTTP service: exactly one of `port`, `url`, `unix` and `folder` is there. */
 export type HttpServiceOptions = Omit<HttpTunnelOptions, 'routes'> &
   Named & { readonly routes?: Readonly<Record<string, RouteTarget>> }
 
-/** A file always has a name to ask for. */
+/** A file always has a name to ask for, unless the service is private. */
 interface Named {
-  readonly subdomain: string
+  readonly subdomain?: string
 }

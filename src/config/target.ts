@@ -10,12 +10,12 @@ export type RouteTarget = (
   | { readonly unix: string }
 ) & { readonly protocol?: 'h2c' | 'h2' }
 
-/** `:3000` and `*:3000`, as servers print where they listen, with a host that can be dialled. */
+/** Returns `:3000` and `*:3000`, as servers print where they listen, with a host that can be dialled. */
 export function withHost(text: string): string {
   return text.replace(/^\*?:(?=\d+$)/, 'localhost:')
 }
 
-/** What an app speaks, and its address without that: of `h2c://host:port`, `h2c+unix:/path` and `h2://host`. */
+/** Returns the protocol and address of `h2c://host:port`, `h2c+unix:/path` and `h2://host`. */
 export function splitProtocol(text: string): { readonly protocol?: 'h2c' | 'h2'; readonly address: string } {
   const [, clear, unix, secure] = /^(?:h2c:\/\/(.*)|h2c\+(unix:.*)|h2:\/\/(.*))$/is.exec(text) ?? []
   if (clear !== undefined) return { protocol: 'h2c', address: `http://${clear}` }
@@ -23,7 +23,10 @@ export function splitProtocol(text: string): { readonly protocol?: 'h2c' | 'h2';
   return secure === undefined ? { address: text } : { protocol: 'h2', address: `https://${secure}` }
 }
 
-/** `8080`, `host:8080`, `http://…`, `unix:/path`, those of `splitProtocol`. `undefined`: another text. */
+/**
+ * Parses `8080`, `host:8080`, `http://…`, `unix:/path`, and those of `splitProtocol`. `undefined` for another text.
+ * `undefined`: another text.
+ */
 export function parseRouteTarget(given: string, folder: string): RouteTarget | undefined {
   const { protocol, address } = splitProtocol(given)
   const target = parseAddress(address, folder)
@@ -44,7 +47,7 @@ function parseAddress(given: string, folder: string): RouteTarget | undefined {
   }
 }
 
-/** `20000-29999,2222`, tidied; empty for no ports. `undefined`: it is neither. */
+/** Returns `20000-29999,2222`, tidied; empty for no ports. `undefined`: it is neither. */
 export function parsePorts(text: string): string | undefined {
   if (text === '') return ''
   const parts = text.split(',').map(part => part.trim())

@@ -80,7 +80,7 @@ function bounded(amount: number | boolean | undefined, least: number, most: numb
   return amount >= least && amount <= most ? amount : undefined
 }
 
-/** `… must be` this. */
+/** Returns the text after "must be". */
 export function wantedOf(value: Value): string {
   switch (value.type) {
     case 'text':
@@ -111,13 +111,13 @@ export function wantedOf(value: Value): string {
   }
 }
 
-/** For messages. */
+/** Returns a value for messages. */
 export function showValue(value: string | number | boolean): string {
   const text = JSON.stringify(value)
   return text.length <= 80 ? text : `${text.slice(0, 77)}…"`
 }
 
-/** For explanations. */
+/** Returns a value for explanations. */
 export function showResult(result: unknown, value: Value, text: string): string {
   if (value.type === 'duration') return formatDuration(Number(result))
   if (value.type === 'size') return formatSize(Number(result))

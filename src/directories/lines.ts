@@ -1,6 +1,6 @@
 // Lines of JSON out of whatever pieces arrive.
 
-/** Of one line: all names of a server with 100,000 of them are less. */
+/** The maximum length of a line: all names of a server with 100,000 of them are less. */
 export const MAX_LINE_BYTES: number = 64 * 1024 * 1024
 
 export class Lines {
@@ -14,7 +14,7 @@ export class Lines {
     this.#most = most
   }
 
-  /** `false`: a line is too long, or no JSON. */
+  /** Reads bytes. Returns `false` if a line is too long, or no JSON. */
   take(bytes: Uint8Array): boolean {
     let from = 0
     for (let end = bytes.indexOf(10); end >= 0; end = bytes.indexOf(10, from)) {

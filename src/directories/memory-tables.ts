@@ -10,7 +10,7 @@ export class MemoryTables implements DirectoryTables {
   readonly #tables = new Map<string, Map<string, TableEntry>>()
   #changes = 0
 
-  /** `now`: milliseconds since 1970. */
+  /** Makes the tables. `now`: milliseconds since 1970. */
   constructor(now: () => number = Date.now) {
     this.#now = now
   }

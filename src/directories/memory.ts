@@ -20,7 +20,7 @@ interface Record {
   proof: string
   readonly isShared: boolean
   readonly isTls: boolean
-  /** By server: the epoch of its hold. A name that is not shared has one. */
+  /** The epoch of the claim, by server. A name that is not shared has one. */
   readonly nodes: Map<string, number>
   until: number
 }
@@ -41,7 +41,7 @@ export class MemoryDirectory implements Directory {
   #earlyUntil: number | undefined
   #secret = ''
 
-  /** `now`: a clock in ms. */
+  /** Makes a directory. `now`: a clock in ms. */
   constructor(now: () => number = () => performance.now()) {
     this.#now = now
   }
@@ -62,8 +62,8 @@ export class MemoryDirectory implements Directory {
   }
 
   /**
-   * Its first step. Epochs begin with the time: those of before the loss were granted earlier, and a server that was cut off all
-   * the time knows them alone.
+   * Begins with its first step. Epochs begin with the time: those of before the loss were granted earlier, and a server that
+   * was cut off all the time knows them alone.
    */
   #begin(earlyMs: number): void {
     if (this.#earlyUntil !== undefined) return
@@ -119,7 +119,7 @@ export class MemoryDirectory implements Directory {
         continue
       }
       this.#put(node, hold, times)
-      // One that was unknown is asked for again within a second.
+      // A name that was unknown is asked for again within a second.
       if (record !== undefined && own === undefined) this.#tell(hold.name, node, hold.epoch)
     }
     return Promise.resolve(lost)
@@ -187,7 +187,7 @@ export class MemoryDirectory implements Directory {
     this.#records.set(name, { epoch, proof, isShared, isTls, nodes, until: this.#now() + holdMs })
   }
 
-  /** `undefined`: the name is free. */
+  /** Returns the record of a name. `undefined` if it is free. */
   #recordOf(name: string): Record | undefined {
     const record = this.#records.get(name)
     if (record === undefined) return undefined

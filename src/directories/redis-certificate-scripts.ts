@@ -1,6 +1,6 @@
-// What `RedisCertificates` does in one step each. KEYS[1] is the prefix with a colon. Times are those of the caller's clock.
+// The scripts of `RedisCertificates`, each one step. KEYS[1] is the prefix with a colon. Times are those of the caller's clock.
 
-/** ARGV: id, times as JSON, when to look at it. Nothing when there is no such certificate. */
+/** The script to plan. ARGV: id, times as JSON, when to look at it. Nothing when there is no such certificate. */
 export const RESCHEDULE: string = `
 local prefix, id = KEYS[1], ARGV[1]
 if redis.call('hexists', prefix .. 'certificates', id) == 0 then return 0 end
@@ -8,7 +8,7 @@ redis.call('hset', prefix .. 'times', id, ARGV[2])
 redis.call('zadd', prefix .. 'due', ARGV[3], id)
 return 1`
 
-/** ARGV: a time. Orders, refusals and claims begin with one; those before it are forgotten. */
+/** The script to forget. ARGV: a time. Orders, refusals and claims begin with one; those before it are forgotten. */
 export const PRUNE: string = `
 local before = tonumber(ARGV[1])
 for _, name in ipairs({ 'orders', 'refusals', 'claims' }) do
@@ -19,7 +19,10 @@ for _, name in ipairs({ 'orders', 'refusals', 'claims' }) do
 end
 return 1`
 
-/** ARGV: id, now, orders for a name and in how long, orders for all and in how long. When one is allowed; '': it is counted. */
+/**
+ * The script to admit an order. ARGV: id, now, orders for a name and in how long, orders for all and in how long. When one is
+ * allowed; '': it is counted.
+ */
 export const ADMIT: string = `
 local prefix, id, now = KEYS[1], ARGV[1], tonumber(ARGV[2])
 local ofName, ofAll = prefix .. 'admitted:' .. id, prefix .. 'admitted'
@@ -38,7 +41,7 @@ redis.call('zadd', ofAll, ARGV[2], member)
 redis.call('pexpire', ofName, ARGV[4] + 60000)
 return ''`
 
-/** ARGV: id, holder, now, until. Whether it has the right. */
+/** The script to claim. ARGV: id, holder, now, until. Whether it has the right. */
 export const CLAIM: string = `
 local key, id, holder, now = KEYS[1] .. 'claims', ARGV[1], ARGV[2], tonumber(ARGV[3])
 local held = redis.call('hget', key, id)
@@ -49,7 +52,7 @@ end
 redis.call('hset', key, id, ARGV[4] .. ' ' .. holder)
 return 1`
 
-/** ARGV: id, holder. */
+/** The script to release. ARGV: id, holder. */
 export const RELEASE: string = `
 local key, held = KEYS[1] .. 'claims', redis.call('hget', KEYS[1] .. 'claims', ARGV[1])
 if held and string.match(held, '^%S+ (.*)$') == ARGV[2] then redis.call('hdel', key, ARGV[1]) end

@@ -14,11 +14,11 @@ import { type Connection, openRedis, type RedisDirectoryOptions } from './redis.
 import { ADMIT, CLAIM, PRUNE, RELEASE, RESCHEDULE } from './redis-certificate-scripts.ts'
 
 export interface RedisCertificatesOptions extends RedisDirectoryOptions {
-  /** URL of the authority's directory: each authority has its own account and certificates. */
+  /** The URL of the authority's directory: each authority has its own account and certificates. */
   readonly authority: string
   /**
-   * Private keys are encrypted with it (AES-256-GCM), so that who reads Redis does not have them. The same at all servers. Default: they are
-   * there as they are.
+   * The secret with which private keys are encrypted (AES-256-GCM), so that readers of Redis do not have them. The same at all
+   * servers. Default: they are there unchanged.
    */
   readonly secret?: string
 }
@@ -204,7 +204,7 @@ export class RedisCertificates implements CertificateStore {
 
   // ── What is written ────────────────────────────────────────────────────────────────────────────────────────
 
-  /** With its time in front, by which `prune` knows it. */
+  /** Writes an entry with its time before it, for `prune`. */
   #put(table: string, id: string, atMs: number, value: object): Promise<void> {
     return this.#attempt(async () => {
       await this.#redis.hset(`${this.#prefix}${table}`, id, `${atMs} ${this.#sealed(value)}`)

@@ -4,8 +4,8 @@ import type { RateShare, SharedRates } from '../shared-rates.ts'
 import { type Connection, openRedis, type RedisDirectoryOptions } from './redis.ts'
 
 /**
- * The generic cell rate algorithm, by the clock of Redis: the key holds when its allowance is whole again. What a bucket of `limit`
- * has left is taken at once, up to `wanted`.
+ * The generic cell rate algorithm, by the clock of Redis: the key holds when its allowance is whole again. The rest of a bucket
+ * of `limit` is taken at once, up to `wanted`.
  */
 const TAKE = `
 local time = redis.call('TIME')

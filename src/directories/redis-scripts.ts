@@ -1,9 +1,9 @@
-// What a directory in Redis does in one step each. `memory.ts` is the same in TypeScript, and a test compares them.
+// The scripts of a directory in Redis, each one step. `memory.ts` is the same in TypeScript, and a test compares them.
 //
 // KEYS[1] is always the prefix with a colon; the names of all other keys begin with it. A name is a hash of epoch, proof,
 // shared, tls, and for each server that holds it a field "@<server>" with the epoch of its hold.
 
-/** Common to those that look at a name: its hash without servers whose lease is over; `nil`: the name is free. */
+/** The common part of scripts that look at a name: its hash without servers whose lease is over; `nil`: the name is free. */
 const RECORD = `
 local prefix = KEYS[1]
 local function record(name)
@@ -41,8 +41,9 @@ end
 `
 
 /**
- * From its first step on a directory is early for so long, whatever that step is: servers connect again in any order. Epochs begin
- * with the time: those of before a loss were granted earlier, and a server that was cut off all the time knows them alone.
+ * The common part for time. From its first step on a directory is early for this time: servers connect again in any order.
+ * Epochs begin with the time: those of before a loss were granted earlier, and a server that was cut off all the time knows
+ * them alone.
  */
 const BORN = `
 local function born(ms)
@@ -56,7 +57,10 @@ local function born(ms)
 end
 `
 
-/** ARGV: server, URL, nodeMs, leaseMs, earlyMs, highest epoch. Whether it was known, and the highest epoch here. */
+/**
+ * The script of a heartbeat. ARGV: server, URL, nodeMs, leaseMs, earlyMs, highest epoch. Whether it was known, and the highest
+ * epoch here.
+ */
 export const BEAT: string = `${BORN}
 local prefix, node = KEYS[1], ARGV[1]
 local known = redis.call('exists', prefix .. 'lease:' .. node)
@@ -71,7 +75,10 @@ if tonumber(ARGV[6]) > last then
 end
 return { known, last }`
 
-/** ARGV: server, name, shown, next, shared, tls, holdMs, earlyMs. Epoch and whether it was proved; 0: taken; negative: early, in ms. */
+/**
+ * The script to claim a name. ARGV: server, name, shown, next, shared, tls, holdMs, earlyMs. Epoch and whether it was proved;
+ * 0: taken; negative: early, in ms.
+ */
 export const CLAIM: string = `${RECORD}${BORN}
 local node, name, shown, next, shared, tls, ms, early = unpack(ARGV)
 local found = record(name)
@@ -91,7 +98,10 @@ put(node, name, epoch, proof, shared, tls, ms)
 tell(name, node, epoch)
 return { epoch, proved }`
 
-/** ARGV: server, holdMs, and for each hold: name, epoch, proof, shared, tls. The names that are another server's. */
+/**
+ * The script to restore names. ARGV: server, holdMs, and for each: name, epoch, proof, shared, tls. The names that are another
+ * server's.
+ */
 export const RESTORE: string = `${RECORD}
 local node, ms, lost = ARGV[1], ARGV[2], {}
 for at = 3, #ARGV, 5 do
@@ -112,7 +122,7 @@ for at = 3, #ARGV, 5 do
 end
 return lost`
 
-/** ARGV: server, name, epoch; and of a claim whose answer was lost: proof, shared. */
+/** The script to release a name. ARGV: server, name, epoch; and of a claim whose reply was lost: proof, shared. */
 export const RELEASE: string = `
 local prefix, key, field = KEYS[1], KEYS[1] .. 'name:' .. ARGV[2], '@' .. ARGV[1]
 local own = redis.call('hget', key, field)
@@ -134,8 +144,8 @@ redis.call('publish', prefix .. 'changes', ARGV[2] .. '  ' .. own)
 return 1`
 
 /**
- * ARGV: name. Whether its TLS goes to the client, then server, URL, server, URL, …; a server and a URL that are empty while a server that holds
- * the name may not have said so yet.
+ * The script to find a name. ARGV: name. Whether its TLS goes to the client, then server, URL, server, URL, …; a server and a
+ * URL that are empty while a server that holds the name may not have said so yet.
  */
 export const FIND: string = `${RECORD}
 local found = record(ARGV[1])
@@ -150,7 +160,7 @@ for node in pairs(found.nodes) do
 end
 return answer`
 
-/** ARGV: names of ports. Those that are held; the others are forgotten. */
+/** The script to filter. ARGV: names of ports. It returns the claimed names; the others are forgotten. */
 export const HELD: string = `${RECORD}
 local held = {}
 for _, name in ipairs(ARGV) do
@@ -158,7 +168,7 @@ for _, name in ipairs(ARGV) do
 end
 return held`
 
-/** Server, URL, … of those that give signs of life; the others are forgotten. */
+/** The script to list servers: server, URL, … of those with a heartbeat; the others are forgotten. */
 export const NODES: string = `
 local prefix, answer = KEYS[1], {}
 for _, node in ipairs(redis.call('smembers', prefix .. 'nodes')) do
@@ -170,7 +180,7 @@ for _, node in ipairs(redis.call('smembers', prefix .. 'nodes')) do
 end
 return answer`
 
-/** ARGV: the secret if there is none yet. */
+/** The script for the secret. ARGV: the secret if there is none yet. */
 export const SECRET: string = `
 redis.call('setnx', KEYS[1] .. 'secret', ARGV[1])
 return redis.call('get', KEYS[1] .. 'secret')`

@@ -8,8 +8,9 @@ const ENTRIES_AT_ONCE = 200
 const OUTCOMES: readonly PutOutcome[] = ['written', 'older', 'full']
 
 /**
- * KEYS: the prefix with a colon. ARGV: table, most keys, and for each entry: key, value, version, untilMs. A number for each of them.
- * Entries that have expired are forgotten, by the clock of Redis, some at each call; `<table>:until` has when each ends.
+ * The script to write. KEYS: the prefix with a colon. ARGV: table, most keys, and for each entry: key, value, version, untilMs.
+ * A number for each of them. Entries that have expired are forgotten, by the clock of Redis, some at each call; `<table>:until`
+ * has when each ends.
  */
 const PUT = `
 local prefix, name, most = KEYS[1], ARGV[1], tonumber(ARGV[2])
@@ -47,7 +48,7 @@ export class RedisTables implements DirectoryTables {
   readonly #changes: Connection
   readonly #prefix: string
 
-  /** `changes`: a connection that listens. `prefix`: with a colon. */
+  /** Makes the tables. `changes`: a connection that listens. `prefix`: with a colon. */
   constructor(commands: Connection, changes: Connection, prefix: string) {
     commands.defineCommand('ltPut', { numberOfKeys: 1, lua: PUT })
     // defineCommand has just made it.
@@ -97,7 +98,7 @@ export class RedisTables implements DirectoryTables {
   }
 }
 
-/** `undefined`: no script of ours has written it. */
+/** Returns the written entries. `undefined` if no script of ours has written it. */
 function writtenIn(
   message: string,
 ): { readonly table: string; readonly entry: TableEntry; readonly changes: number } | undefined {

@@ -19,21 +19,21 @@ import { RedisTables } from './redis-tables.ts'
 
 export interface RedisDirectoryOptions {
   /**
-   * `redis://user:password@host:6379/0`, `rediss://` for TLS, `unix:/path`; or Sentinels:
+   * The address: `redis://user:password@host:6379/0`, `rediss://` for TLS, `unix:/path`; or Sentinels:
    * `sentinel://a:26379,b:26379/<master>`.
    */
   readonly url: string
-  /** What the names of all keys begin with. Default `localtunnels`. */
+  /** The prefix of all keys. Default `localtunnels`. */
   readonly prefix?: string
-  /** PEM of the authority that signs its certificate, in place of the system's, for `rediss:`. */
+  /** The PEM text of the authority that signs its certificate, in place of the system's, for `rediss:`. */
   readonly ca?: string
   /** The connection failed or is back. Default: nothing. */
   readonly failed?: (error: Error) => void
 }
 
-/** A command that gets no answer for so long has failed. */
+/** A command that gets no response for this long has failed. */
 const COMMAND_MS = 2_000
-/** Between tries to connect. */
+/** The pauses in milliseconds between attempts to connect. */
 const RETRY_MS = [100, 200, 500, 1_000] as const
 /** Holds in one call of a script: it blocks Redis for about 4 ms. */
 const HOLDS_AT_ONCE = 200
@@ -55,9 +55,9 @@ export class RedisDirectory implements Directory {
   /** A connection that listens can do nothing else. */
   readonly #changes: Connection
   readonly #prefix: string
-  /** Without the login. */
+  /** The address without the login. */
   readonly #label: string
-  /** Why there is no connection; a command that was refused for that does not say it. */
+  /** The reason why there is no connection; a command that was refused for that does not say it. */
   #fault: Error | undefined
   #isClosed = false
 
@@ -97,7 +97,9 @@ export class RedisDirectory implements Directory {
 
   /** Returns the next step if waiting for Redis does not help. */
   adviceFor(error: unknown): string | undefined {
-    return LOGIN.test(this.#causeOf(error).message) ? LOGIN_ADVICE : undefined
+    const { message } = this.#causeOf(error)
+    if (SHARDS.test(message)) return SHARDS_ADVICE
+    return LOGIN.test(message) ? LOGIN_ADVICE : undefined
   }
 
   /** Redis answered, and waiting does not help: a login or a right is missing. */
@@ -106,7 +108,7 @@ export class RedisDirectory implements Directory {
     return cause.name === 'ReplyError' && !PASSING.test(cause.message)
   }
 
-  /** Why there is no connection, if that is what a command failed for. */
+  /** Returns the reason why there is no connection, if a command failed for that. */
   #causeOf(error: unknown): Error {
     const cause = error instanceof Error ? error : new Error(String(error))
     return cause.name === 'ReplyError' ? cause : (this.#fault ?? cause)
@@ -207,7 +209,7 @@ export class RedisDirectory implements Directory {
       if (names.length > 0) held.push(...(await this.#commands.ltHeld(this.#prefix, ...names)))
       cursor = next
     } while (cursor !== '0')
-    // An entry of a set that grows meanwhile may come twice.
+    // An entry of a set that grows in the meantime may come twice.
     return [...new Set(held)]
   }
 
@@ -234,6 +236,9 @@ export class RedisDirectory implements Directory {
 const READONLY = /^READONLY|-READONLY /
 const PASSING = /^(?:LOADING|MASTERDOWN|READONLY)|-READONLY /
 const LOGIN = /^(?:WRONGPASS|NOAUTH|NOPERM)|-NOPERM |ERR AUTH /
+/** Scripts look at several keys, which a Redis Cluster has on several nodes. */
+const SHARDS = /^(?:MOVED|ASK|CROSSSLOT|CLUSTERDOWN) |non local key/
+const SHARDS_ADVICE = 'It is a node of a Redis Cluster: give --cluster a single Redis or its Sentinels.'
 const LOGIN_ADVICE =
   'Correct the login in the URL of --cluster: it is missing or wrong, or may do too little in Redis.'
 
@@ -242,11 +247,12 @@ const REASONS: Readonly<Record<string, string>> = {
   ENOENT: 'nothing listens there (ENOENT)',
   ENOTFOUND: 'no address is known for this name (ENOTFOUND)',
   EHOSTUNREACH: 'there is no route to it (EHOSTUNREACH)',
-  EPIPE: 'the connection was closed (EPIPE)',
-  ECONNRESET: 'the connection was reset (ECONNRESET)',
+  // Of a web server, too: whether its answer is read first is a matter of chance.
+  EPIPE: 'it closes the connection, and may not be Redis (EPIPE)',
+  ECONNRESET: 'it closes the connection, and may not be Redis (ECONNRESET)',
 }
 
-/** Not in the words of the package, which are about its options. */
+/** Returns the reason, not in the words of the package, which are about its options. */
 function reasonOf(cause: Error): string {
   const known = 'code' in cause ? REASONS[String(cause.code)] : undefined
   if (known !== undefined) return known
@@ -296,7 +302,7 @@ function connectionOf({ url, ca }: RedisDirectoryOptions): RedisOptions {
     connectTimeout: COMMAND_MS,
     // Then it connects again: a network that lets nothing through says nothing, and a kernel gives up after a quarter of an hour.
     socketTimeout: COMMAND_MS,
-    // What cannot be asked now is refused now: a visitor waits for it.
+    // A question that cannot be asked now is refused now: a visitor waits for it.
     maxRetriesPerRequest: 0,
     enableOfflineQueue: true,
     autoResubscribe: true,

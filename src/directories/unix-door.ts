@@ -25,7 +25,7 @@ export class DirectoryDoor implements AsyncDisposable {
   readonly #open = new Set<Socket>()
   #stopListening: (() => void) | undefined
 
-  /** `path`: in a folder that only this user may enter. Rejects with the error of the system. */
+  /** Opens a socket at `path`, in a folder that only this user may enter. Rejects with the error of the system. */
   static async open(path: string, directory: Directory): Promise<DirectoryDoor> {
     const door = new DirectoryDoor(path, directory)
     await door.#listen()

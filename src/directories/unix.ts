@@ -1,4 +1,4 @@
-// The directory of another process of this machine, over a unix socket: each call is a line, and so is its answer.
+// The directory of another process of this machine, over a unix socket: each call is a line, and so is its response.
 
 import { connect, type Socket } from 'node:net'
 import type {
@@ -16,7 +16,7 @@ import type {
 import { Lines } from './lines.ts'
 import type { Call, Said } from './unix-door.ts'
 
-/** Calls that wait for an answer; one more is refused. */
+/** Calls that wait for a response; one more is refused. */
 const MAX_CALLS = 10_000
 
 interface Waiting {
@@ -24,7 +24,7 @@ interface Waiting {
   reject(error: Error): void
 }
 
-/** What it asks ends with the connection: a process whose directory is gone is about to end. */
+/** A directory over a unix socket. Its requests end with the connection: a process whose directory is gone is about to end. */
 export class UnixDirectory implements Directory {
   readonly #socket: Socket
   readonly #listeners = new Set<DirectoryListener>()
@@ -58,7 +58,7 @@ export class UnixDirectory implements Directory {
 
   listen(listener: DirectoryListener): Promise<() => void> {
     this.#listeners.add(listener)
-    // Changes come on the connection, in the order of the answers: nothing is missed.
+    // Changes come on the connection, in the order of the responses: nothing is missed.
     return Promise.resolve(() => void this.#listeners.delete(listener))
   }
 

@@ -8,11 +8,11 @@ import type { FlowShare } from './share.ts'
 
 /** Datagrams of one tick travel in one write, up to this size: a frame of the session carries them whole. */
 const BATCH_BYTES = 61_440
-/** Where batches are framed, one at a time: a fresh array for each cost the server a fifth of its time. */
+/** The array in which batches are framed, one at a time: a fresh array for each cost the server a fifth of its time. */
 const framed = new Uint8Array(BATCH_BYTES + DATAGRAM_HEADER_BYTES + 0xffff)
 /**
  * Bytes of all flows of a tunnel that may wait for credit or for a carrier that is full. Beyond them datagrams are
- * dropped: a second on 10 Mbit/s, after which an answer is of no use to most who speak UDP.
+ * dropped: a second on 10 Mbit/s, after which a response is of no use to most who speak UDP.
  */
 export const MAX_BACKLOG_BYTES = 1_048_576
 
@@ -23,7 +23,7 @@ export class Flow implements Socket {
   readonly #sender: FlowSender
   readonly #closed: () => void
   readonly #turnEnded: () => void
-  /** Arrived in this turn of the event loop. */
+  /** The datagrams of this turn of the event loop. */
   #batch: Uint8Array[] = []
   #batchBytes = 0
   #isFlushPlanned = false
@@ -34,7 +34,10 @@ export class Flow implements Socket {
   #stopTimer: () => void
   #isClosed = false
 
-  /** `send`: to the far side. `closed`: nothing more will be sent; called once, before the handler's `closed`. */
+  /**
+   * Makes a flow. `send` sends to the far side; `closed` is called once, when nothing more will be sent. `closed`: nothing more
+   * will be sent; called once, before the handler's `closed`.
+   */
   constructor(
     remoteAddress: string,
     handler: SocketHandler,
@@ -96,7 +99,7 @@ export class Flow implements Socket {
     return this.#sender.write(bytes, start, end)
   }
 
-  /** There is no half-close between datagrams: the flow is over. */
+  /** Ends the flow: there is no half-close between datagrams. */
   end(): void {
     this.#flush()
     this.#close()
@@ -106,7 +109,7 @@ export class Flow implements Socket {
     this.#close(new Error('the flow was cut'))
   }
 
-  /** Datagrams cannot be held back: those that come meanwhile are dropped. */
+  /** Datagrams cannot be held back: those that come in the meantime are dropped. */
   pause(): void {
     if (this.#isPaused || this.#isClosed) return
     this.#isPaused = true
@@ -119,12 +122,12 @@ export class Flow implements Socket {
     this.#share.backlogBytes -= this.#waitingBytes
   }
 
-  /** A flow is no connection. */
+  /** A flow is not a connection. */
   endpoints(): undefined {}
 
   // ── The end ────────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** Armed anew at most once in a while, instead of for each datagram. */
+  /** Arms a timer at most once in a while, instead of for each datagram. */
   #armTimer(ms: number): () => void {
     const { scheduler, idleTimeoutMs } = this.#share.options
     return scheduler.after(ms, () => {

@@ -5,8 +5,8 @@ import { DatagramReader, type SendDatagrams } from '../wire/datagrams.ts'
 import type { FlowShare } from './share.ts'
 
 /**
- * What one flow sends on in one turn of the event loop. A receiver that gets more at a time loses it: Linux gives a UDP
- * socket room for 92 datagrams of 1,400 bytes, and one read of a busy carrier has three times as many.
+ * The number of bytes that one flow sends on in one turn of the event loop. A receiver that gets more at a time loses it: Linux
+ * gives a UDP socket room for 92 datagrams of 1,400 bytes, and one read of a busy carrier has three times as many.
  */
 const TURN_BYTES = 131_072
 /**
@@ -15,8 +15,8 @@ const TURN_BYTES = 131_072
  */
 const PORTION = 48
 /**
- * Flows of one tunnel that wait for their turn, each with at most the credit of its stream. What comes for more of them
- * is dropped. 64 flows with a full portion are some 15 turns, so a datagram that is not dropped waits for about 50 ms.
+ * Flows of one tunnel that wait for their turn, each with at most the credit of its stream. Datagrams for further flows are
+ * dropped. 64 flows with a full portion are some 15 turns, so a datagram that is not dropped waits for about 50 ms.
  */
 export const MAX_WAITING_FLOWS = 64
 
@@ -24,21 +24,21 @@ export class FlowSender implements Waiting {
   readonly #share: FlowShare
   readonly #reader: DatagramReader
   readonly #drained: () => void
-  /** In the line, or behind the end of this turn of the event loop. */
+  /** Whether it waits in the line, or for the end of this turn of the event loop. */
   #isWaiting = false
-  /** Its turn has come: it may send one portion. */
+  /** Whether its turn has come: it may send one portion. */
   #isInTurn = false
   /** Datagrams that are left of the portion. */
   #left = 0
   /** The kernel took no more: `drained` follows. */
   #isFull = false
-  /** There is no time, and no place to wait: what is read is thrown away. */
+  /** Whether there is no time, and no place to wait: what is read is dropped. */
   #isDropping = false
   #turnNumber = 0
   #turnBytes = 0
   #isClosed = false
 
-  /** `drained`: what was not taken may be given again. */
+  /** Makes a sender. `drained` is called when datagrams may be given again. */
   constructor(share: FlowShare, send: SendDatagrams, drained: () => void) {
     this.#share = share
     this.#drained = drained
@@ -109,7 +109,7 @@ export class FlowSender implements Waiting {
     return taken
   }
 
-  /** Others use up the time of this turn: waits in line if there is a place, else the datagrams are lost. */
+  /** Waits in line after the time of this turn is used up, or drops the datagrams if there is no place. */
   #writeLate(bytes: Uint8Array, start: number, end: number): number {
     if (this.#share.waitingCount < MAX_WAITING_FLOWS) {
       this.#wait()

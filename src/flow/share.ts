@@ -1,13 +1,15 @@
-// What the flows of one UDP tunnel share: its turn of the event loop, and how much of it waits.
+// The state that the flows of one UDP tunnel share: its turn of the event loop, and how much of it waits.
 
 import type { Scheduler } from '../session/scheduler.ts'
 import type { Turns } from '../session/turns.ts'
 
 export interface FlowShareOptions {
   readonly scheduler: Scheduler
-  /** Shared by the UDP tunnels of one server or one process of clients: what they send on in one turn of the event loop. */
+  /**
+   * The turns of the UDP tunnels of one server or one process of clients, for what they send on in one turn of the event loop.
+   */
   readonly turns: Turns
-  /** A flow without datagrams either way for so long ends, milliseconds. */
+  /** A flow without datagrams either way for this long ends, milliseconds. */
   readonly idleTimeoutMs: number
   /** Datagrams were dropped because there is no room for them, or no time. */
   dropped(count: number): void
@@ -15,7 +17,7 @@ export interface FlowShareOptions {
 
 export class FlowShare {
   readonly options: FlowShareOptions
-  /** Bytes that wait in streams, in all flows. */
+  /** Bytes that wait in streams, in total flows. */
   backlogBytes = 0
   /** Flows that have more to send on than fits in their turn. */
   waitingCount = 0

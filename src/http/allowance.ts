@@ -1,4 +1,4 @@
-// How often the peer may do what costs this side more than the peer: so much at once, and so much more with time and with work
+// How often the peer may do what costs this side more than the peer: this much at once, and this much more with time and with work
 // that is worth something.
 
 export class Allowance {

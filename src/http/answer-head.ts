@@ -8,7 +8,7 @@ import { LooseHead } from './loose-head.ts'
 
 const EMPTY = new Uint8Array(0)
 
-/** The head of an answer. One object serves every answer of a stream. */
+/** The head of a response. One object serves every response of a stream. */
 export class ResponseHead {
   /** Holds the head in [start, end); `end` is just past the blank line. */
   bytes: Uint8Array = EMPTY
@@ -22,7 +22,7 @@ export class ResponseHead {
   reasonEnd = 0
   body: BodyKind = 'none'
   contentLength = 0
-  /** Whether the origin lets its connection go on after this answer. */
+  /** Whether the origin lets its connection go on after this response. */
   keepAlive = true
   /** The protocol of a 101, in lower case. Empty for other statuses. */
   upgrade = ''
@@ -75,7 +75,7 @@ export type AnswerLimits = Pick<HeadLimits, 'maxHeadBytes' | 'maxHeaderCount'> &
 }
 
 /**
- * Parses the head of an answer to `requestMethod`, on the terms of `parseRequestHead`. Its sender is not trusted: what
+ * Parses the head of a response to `requestMethod`, on the terms of `parseRequestHead`. Its sender is not trusted: what
  * is ambiguous is refused with `ORIGIN_INVALID`. A missing reason, with or without the space, is fine.
  *
  * The index is one of `bytes`, also where `head.bytes` are amended.
@@ -182,7 +182,7 @@ function parseStatusLine(head: ResponseHead, start: number, end: number): number
   return at + 2
 }
 
-/** Decides body and connection of a complete answer head (RFC 9112 section 6.3). False: refused. */
+/** Decides body and connection of a complete response head (RFC 9112 section 6.3). False: refused. */
 function isAnswerFramed(head: ResponseHead, requestMethod: string): boolean {
   const { fields, status } = head
   const isOld = head.minorVersion === 0
@@ -208,7 +208,7 @@ function isAnswerFramed(head: ResponseHead, requestMethod: string): boolean {
   }
   if (head.body === 'close') head.keepAlive = false
   if (status === 101) {
-    // RFC 9110 section 7.8: a 101 says what it switches to. One that does not is a trick or a mistake.
+    // RFC 9110 section 7.8: a 101 says what it switches to. A response that does not is a trick or a mistake.
     if (isOld || !fields.upgrades || fields.upgradeLine < 0)
       return isFault(head, 'it is a 101 without "Connection: Upgrade", or without Upgrade')
     head.upgrade = fields.readUpgrade()

@@ -121,7 +121,7 @@ export class BodyFramer {
 
   /**
    * Makes a framer. `trailer` gets the bytes after the last chunk, with the blank line. `forbidden`: names that no trailer may
-   * have beside those that none ever has, lower-case; `_` counts as `-`.
+   * have next to those that none ever has, lower-case; `_` counts as `-`.
    */
   constructor(payload?: Payload, trailer?: Payload, forbidden: readonly string[] = []) {
     this.#payload = payload
@@ -175,7 +175,7 @@ export class BodyFramer {
     return 'the line with the size of a chunk is malformed'
   }
 
-  /** Bytes to come, when the head announced how many; else 0. */
+  /** Bytes to come, when the head announced how many; otherwise 0. */
   get leftBytes(): number {
     return this.#kind === 'length' ? this.#left : 0
   }

@@ -14,7 +14,7 @@ import {
 import * as Field from './field-names.ts'
 import type { RequestHead } from './head.ts'
 
-/** The changes to a head. In names of lines any case will do, and what is no letter or digit counts as `-`. */
+/** The changes to a head. In names of lines any case will do, and what is not a letter or digit counts as `-`. */
 export interface HeadEdits {
   readonly withoutHeaders: readonly string[]
   readonly withoutCookies: readonly string[]

@@ -106,7 +106,7 @@ export function errorAnswer(code: ErrorCode, options: ErrorAnswerOptions): Uint8
   return answer
 }
 
-/** Whether the visitor is a browser that will show the answer as a page. */
+/** Whether the visitor is a browser that will show the response as a page. */
 export function wantsHtml(head: RequestHead): boolean {
   // Browsers say it outright; a script's fetch or an image of the same browser wants no page.
   const mode = head.header('sec-fetch-mode')
@@ -114,7 +114,7 @@ export function wantsHtml(head: RequestHead): boolean {
   return head.header('accept')?.toLowerCase().includes('text/html') ?? false
 }
 
-/** The body of an answer for programs. */
+/** The body of a response for programs. */
 export function errorJson(code: ErrorCode, detail?: string): string {
   const { meaning, action, fault, retryable } = ERRORS[code]
   return `${JSON.stringify({ error: { code, message: detail ?? meaning, action, fault, retryable: retryable === true } })}\n`

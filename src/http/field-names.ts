@@ -1,4 +1,4 @@
-// The header names that framing and forwarding care about, told apart by their bytes, without strings.
+// The header names that framing and forwarding care about, distinguished by their bytes, without strings.
 
 import { ascii, DASH, isAlphanumeric } from './characters.ts'
 

@@ -25,7 +25,7 @@ const VALUE_START = 2
 const VALUE_END = 3
 const KIND = 4
 
-/** Names that one Connection may nominate. More is no honest sender, and each is compared with every line. */
+/** Names that one Connection may nominate. More is not a honest sender, and each is compared with every line. */
 const MAX_NOMINATED = 32
 
 const EMPTY = new Uint8Array(0)
@@ -47,7 +47,7 @@ export class Fields {
   /** The schemes of the credentials or challenges, as `schemesIn` has them. */
   #schemes = 0
 
-  // What the Connection lines say.
+  // The names in the Connection lines.
   closes = false
   keepsAlive = false
   upgrades = false
@@ -262,7 +262,7 @@ export class Fields {
 
   /**
    * Reads the Connection lines. False when they nominate what framing or routing stands on, nominate too much, or
-   * (unless `isLenient`) hold what is no token.
+   * (unless `isLenient`) hold what is not a token.
    */
   readConnection(isLenient: boolean): boolean {
     for (let line = 0; line < this.count; line++)

@@ -1,4 +1,4 @@
-// Heads on their way through: hop-by-hop lines out, X-Forwarded-* and Forwarded in, every other byte untouched.
+// Heads that pass through: hop-by-hop lines out, X-Forwarded-* and Forwarded in, every other byte untouched.
 
 import { copyBytes } from '../bytes.ts'
 import type { ResponseHead } from './answer-head.ts'
@@ -22,7 +22,7 @@ export interface Hop {
 /** The maximum size of our own lines: Host and the forwarding ones, with hosts of at most 300 bytes. */
 const MAX_ADDED_BYTES = 2048
 
-/** The most that a head needs when forwarded, by its length as it came. */
+/** The most that a head needs when forwarded, by its length unchanged. */
 export function maxForwardedBytes(headBytes: number): number {
   return headBytes + MAX_ADDED_BYTES
 }
@@ -39,7 +39,7 @@ const X_FORWARDED_FOR_NAME = ascii('X-Forwarded-For: ')
 const FORWARDED_NAME = ascii('Forwarded: ')
 
 /**
- * Writes the head as the origin gets it to `into` from `at` on and answers where it ends. `into` has room for
+ * Writes the head as the origin gets it to `into` from `at` on and returns where it ends. `into` has room for
  * `maxForwardedBytes`.
  */
 export function forwardRequestHead(head: RequestHead, hop: Hop, into: Uint8Array, at: number): number {
@@ -87,7 +87,7 @@ export function forwardRequestHead(head: RequestHead, hop: Hop, into: Uint8Array
           break
         case Field.FORWARDED:
         case Field.X_FORWARDED_FOR:
-          // Written anew at the end, as one line with ours behind.
+          // Written again at the end, as one line with ours behind.
           isKept = false
           if (hop.trusted) given |= 1 << kind
           break
@@ -118,7 +118,7 @@ export function forwardRequestHead(head: RequestHead, hop: Hop, into: Uint8Array
 
 /** The lines in the head of a response about the visitor's connection. */
 export interface AnswerStyle {
-  /** The connection ends behind this answer. */
+  /** The connection ends behind this response. */
   readonly close: boolean
   /** The visitor speaks HTTP/1.0 and the connection goes on. */
   readonly keepAlive10: boolean
@@ -126,7 +126,7 @@ export interface AnswerStyle {
   readonly dropsChunks?: boolean
 }
 
-/** Writes the head of an answer as the visitor gets it. The version becomes ours, HTTP/1.1. */
+/** Writes the head of a response as the visitor gets it. The version becomes ours, HTTP/1.1. */
 export function forwardResponseHead(
   head: ResponseHead,
   options: AnswerStyle,
@@ -135,7 +135,7 @@ export function forwardResponseHead(
 ): number {
   const { bytes, fields, status } = head
   const isInterim = status < 200
-  // A 426 has to say what to upgrade to; any other answer only offers what we would not forward.
+  // A 426 has to say what to upgrade to; any other response only offers what we would not forward.
   const keepsUpgrade = head.upgrade !== '' || (status === 426 && fields.upgradeLine >= 0)
   // RFC 9110 section 8.6 and RFC 9112 section 6.1: neither may be there, and a confused visitor would wait for a body.
   const dropsLength = isInterim || status === 204 || options.dropsChunks === true

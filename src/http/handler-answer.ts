@@ -1,4 +1,4 @@
-// A web Response as bytes of HTTP/1.1: with its length when that is known in time, else in chunks.
+// A web Response as bytes of HTTP/1.1: with its length when that is known in time, otherwise in chunks.
 
 import { ascii, joined } from './characters.ts'
 
@@ -41,7 +41,7 @@ const LAST_CHUNK = ascii('0\r\n\r\n')
 const CRLF = ascii('\r\n')
 
 /**
- * Sends the answer. Resolves with whether the connection may go on; rejects when the body failed or its length is not
+ * Sends the response. Resolves with whether the connection may go on; rejects when the body failed or its length is not
  * the one promised, and then the connection has to be cut: a truncated answer must not look complete.
  */
 export async function sendAnswer(response: Response, to: AnswerTo, send: Send): Promise<boolean> {

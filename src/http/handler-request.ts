@@ -17,7 +17,7 @@ export function requestOf(
 ): Request | undefined {
   const headers = new Headers()
   const { fields } = head
-  // What Connection names was for the connection that the request came by.
+  // Headers that Connection names were for the connection of the request.
   for (let line = 0; line < fields.count; line++)
     if (!fields.isNominated(line)) headers.append(fields.name(line), fields.value(line))
   // Some platforms refuse a GET with a body, none has a use for it.

@@ -30,7 +30,7 @@ export interface HandlerSink {
   write(bytes: Uint8Array): boolean
   /** Ends writing; bytes may still arrive. */
   end(): void
-  /** Cuts both ways: the visitor must not take what it has for a complete answer. */
+  /** Cuts both ways: the visitor must not take what it has for a complete response. */
   terminate(): void
   /** Stops and starts the calls of `received`. */
   pause(): void
@@ -40,18 +40,21 @@ export interface HandlerSink {
 export interface HandlerOptions {
   /** Bounds of request heads. Default: those of the server. */
   readonly limits?: HeadLimits
-  /** The scheme of request URLs. Default `forwarded`: as X-Forwarded-Proto says, else `http`. */
+  /** The scheme of request URLs. Default `forwarded`: as X-Forwarded-Proto says, otherwise `http`. */
   readonly scheme?: Scheme
   /** The request bytes that are held behind the open exchange before reading stops. Default 65,536. */
   readonly maxPipelinedBytes?: number
   /**
-   * Gets what the handler threw, or why its answer could not be sent, and the request as `GET /path`; `terminate` of the
+   * Gets what the handler threw, or why its response could not be sent, and the request as `GET /path`; `terminate` of the
    * sink follows. The page that the visitor sees is for the caller to make.
    */
   readonly failed?: (error: unknown, request: string) => void
   /** A request asks for a WebSocket: called before the handler is. */
   readonly offers?: (request: Request) => void
-  /** The handler of such a request has answered. What has the connection from now on, the answer of the upgrade sent; `undefined`: nothing, the handler's answer counts. */
+  /**
+   * The handler of such a request has responded. It gets the receiver of the connection after the response of the upgrade was
+   * sent; `undefined`: nothing, the handler's answer counts.
+   */
   readonly upgraded?: (request: Request, sink: HandlerSink) => Switched | undefined
 }
 
@@ -68,7 +71,7 @@ interface Exchange {
   readonly abort: AbortController
   /** Whether 100 (Continue) is due as soon as the handler reads. */
   owesContinue: boolean
-  /** Bytes of its answer went out. */
+  /** Bytes of its response went out. */
   isStarted: boolean
   isAnswered: boolean
   droppedBytes: number
@@ -111,7 +114,7 @@ export class HandlerConnection {
     if (this.#switched !== undefined) return this.#switched.ended()
     const exchange = this.#exchange
     if (exchange === undefined) this.#end()
-    // Half a request gets no answer: none could be trusted.
+    // Half a request gets no response: none could be trusted.
     else if (!this.#reader.isComplete) this.#cut(new Error('the request body ended early'))
   }
 
@@ -187,7 +190,7 @@ export class HandlerConnection {
     this.#exchange = exchange
     const { signal } = exchange.abort
     const request = requestOf(head, this.#options.scheme ?? 'forwarded', exchange.body?.stream, signal)
-    // What the head says is read now: its bytes may be gone when the answer is there.
+    // The head is read now: its bytes may be gone when the response is there.
     const to = { method: head.method, minorVersion: head.minorVersion, keepAlive: head.keepAlive }
     if (request === undefined) return this.#refuse('METHOD_REFUSED', `${head.method} cannot be served here.`)
     const mayUpgrade = head.upgrade === 'websocket' && this.#options.upgraded !== undefined
@@ -266,7 +269,7 @@ export class HandlerConnection {
     } else this.#resume()
   }
 
-  /** Bytes of the body that are known to be still on their way. */
+  /** Bytes of the body that are known to be still in transit. */
   #unreadBytes(): number {
     return this.#reader.body.leftBytes
   }

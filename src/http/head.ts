@@ -21,7 +21,7 @@ import {
 import { Fields } from './fields.ts'
 import { endOfHostName } from './host.ts'
 
-// The head of an answer has a file of its own; most callers need both.
+// The head of a response has a file of its own; most callers need both.
 export { parseResponseHead, ResponseHead } from './answer-head.ts'
 
 /** Bounds of one head. Its bytes include leading empty lines, the first line and the blank line. */

@@ -32,7 +32,7 @@ export class LooseHead {
   /** Whether the body has two lengths, or a coding that its version does not have. */
   hasDoubtfulLength = false
   readonly #where: 'head' | 'trailers'
-  /** Lines as they came: a folded one counts for each of its parts. */
+  /** Lines unchanged: a folded one counts for each of its parts. */
   #count = 0
   #takenBytes = 0
   /** No line ends in these, beyond those that were taken. */
@@ -164,7 +164,7 @@ export class LooseHead {
     return true
   }
 
-  /** Refuses a text that is no status line. A server of HTTP/2 begins with a frame, whose length has three bytes. */
+  /** Refuses a text that is not a status line. A server of HTTP/2 begins with a frame, whose length has three bytes. */
   #isNoStatusLine(text: string): false {
     return this.#refuse(
       text.startsWith('\0\0')
@@ -180,7 +180,7 @@ export class LooseHead {
 }
 
 /**
- * Removes OWS at both ends, because 0xa0 is no blank here. A regular expression would take quadratic time for blanks in the
+ * Removes OWS at both ends, because 0xa0 is not a blank here. A regular expression would take quadratic time for blanks in the
  * middle.
  */
 function trimmed(text: string): string {

@@ -76,7 +76,7 @@ const WORDS: Partial<Record<ErrorCode, Words>> = {
   TUNNEL_EXPIRED: ['This app is no longer shared', 'It was shared for a limited time, which is over.'],
 }
 
-// Style and script are constants, so that their hashes can stand in the policy and nothing else may run.
+// Style and script are constants, so that their hashes can are in the policy and nothing else may run.
 const PARTS = pageParts()
 export const PAGE_STYLE: string = PARTS.style
 export const PAGE_STYLE_HASH: string = PARTS.styleHash

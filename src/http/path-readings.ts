@@ -1,11 +1,11 @@
-// The paths that apps may read where one is written. What a path decides must hold for all.
+// The paths that apps may read where one is written. A decision about a path must hold for all of them.
 
 /** Whether there is only one way to read the path: no escapes, backslashes, empty or dot segments, parameters. */
 export function isPlain(path: string): boolean {
   return /^\/[^%\\;\0-\x20?#]*$/.test(path) && !/\/\/|\/\.{1,2}(?:\/|$)/.test(path)
 }
 
-/** The same of a path as it came, each character a byte. */
+/** The same of a path unchanged, each character a byte. */
 export function hasOneReading(path: string): boolean {
   return isPlain(path) && path.search(OVERLONG) < 0
 }
@@ -22,7 +22,7 @@ export function unescapeLetters(path: string): string {
 }
 
 /**
- * Returns the ways in which apps may read a path: all escapes decoded, once or twice, or those of dots alone, as `new URL`
+ * Returns the sign-in methods which apps may read a path: all escapes decoded, once or twice, or those of dots alone, as `new URL`
  * does; parameters removed before or after that; dot segments resolved, slashes made one, two slashes at the start as another
  * host, which `new URL(request.url, base)` makes of it, and `?`, `#` or NUL, once decoded, as the end, before or after it.
  * Letters that are not ASCII are bytes in all readings. `undefined`: there is too much to look at.
@@ -61,8 +61,8 @@ export function readingsOf(target: string): readonly string[] | undefined {
 }
 
 /**
- * The maximum length of a path, which then costs the event loop some 0.05 ms: one visitor can ask for thousands. What apps and
- * browsers write has a few of each.
+ * The maximum length of a path, which then costs the event loop some 0.05 ms: one visitor can ask for thousands. Paths of apps
+ * and browsers have a few of each.
  */
 const MAX_CHARS = 512
 const MAX_ODD = 64

@@ -73,7 +73,7 @@ export class PathRules<Rule> {
 }
 
 /**
- * The path as apps compare it that ignore case: in letters of ASCII, and in all letters where it has others. The KELVIN SIGN is a `k`
+ * The path as apps compare it that ignore case: in letters of ASCII, and in total letters where it has others. The KELVIN SIGN is a `k`
  * to some of them. Each character is a byte.
  */
 function foldsOf(path: string): readonly string[] {

@@ -24,7 +24,7 @@ const TRACEPARENT =
 let count = 0
 
 /**
- * Gives the request its id and its traceparent, which `forwardRequestHead` writes. A trace that the visitor began goes on; without
+ * Gives the request its id and its traceparent, which `forwardRequestHead` writes. A trace that the visitor started goes on; without
  * one it begins here, sampled: nothing is recorded by this server itself. `mark`: a digit that threads differ in.
  */
 export function identify(head: RequestHead, { seed, keepsIds }: Tracing, mark: '0' | '1'): void {
@@ -61,7 +61,7 @@ function traceOf(head: RequestHead): Trace | undefined {
   return { trace, parent, flags: Number.parseInt(flags, 16) & 1 ? '01' : '00' }
 }
 
-/** The line for the head of the answer. */
+/** The line for the head of the response. */
 export function requestIdLine(id: string): Uint8Array {
   return ascii(`X-Request-Id: ${id}\r\n`)
 }

@@ -1,4 +1,4 @@
-// Answers of HTTP/2 as heads of HTTP/1.1, for `parseResponseHead` to judge, and trailers of either message.
+// Responses of HTTP/2 as heads of HTTP/1.1, for `parseResponseHead` to judge, and trailers of either message.
 
 import { BodyFramer } from '../http/body.ts'
 import * as Field from '../http/field-names.ts'
@@ -17,18 +17,18 @@ import {
   write,
 } from './message-fields.ts'
 
-/** What the text of an answer depends on besides its fields. */
+/** The facts that the text of a response depends on, in addition to its fields. */
 export interface AnswerTerms {
   /** No body follows. */
   readonly isLast: boolean
   /** The method of the request. */
   readonly method: string
-  /** Of an extended CONNECT: the Sec-WebSocket-Accept that the other side of the upgrade wants to see; else empty. */
+  /** The Sec-WebSocket-Accept of an extended CONNECT that the other side of the upgrade expects. Empty otherwise. */
   readonly webSocketAccept: string
 }
 
 /**
- * Writes an answer, interim ones too, as a head of HTTP/1.1 to `into` from `at` on, which has room for `maxTextBytes`. Answers where
+ * Writes a response, interim ones too, as a head of HTTP/1.1 to `into` from `at` on, which has room for `maxTextBytes`. Answers where
  * it ends, or -1 when it is malformed: see `list.problem`. The text says of the body what HTTP/2 says by its frames: chunks where
  * there is no length, a length of 0 where there is no body.
  */
@@ -68,7 +68,7 @@ export function writeResponseHead(list: FieldList, terms: AnswerTerms, into: Uin
   return endHead(into, to)
 }
 
-/** The status, which is the one pseudo-header field of an answer and stands first; -1 when it is malformed. */
+/** The status, which is the one pseudo-header field of a response and stands first; -1 when it is malformed. */
 function readStatus(list: FieldList): number {
   if (list.count === 0 || !isNamed(list, 0, ':status')) return refuse(list, 'no :status')
   const start = list.valueStart(0)
@@ -86,9 +86,9 @@ function readStatus(list: FieldList): number {
 const framer = new BodyFramer()
 
 /**
- * Writes trailers, of a request or an answer, as the end of a chunked body: the last chunk, the lines, the blank line. Answers where
+ * Writes trailers, of a request or a response, as the end of a chunked body: the last chunk, the lines, the blank line. Answers where
  * it ends, or -1 when they are malformed: see `list.problem`. `isApps`: the reader of the text leaves out what HTTP/1.1 does not let
- * through; of others this is malformed, too.
+ * through; of others this is malformed as well.
  */
 export function writeTrailers(list: FieldList, isApps: boolean, into: Uint8Array, at: number): number {
   let to = write('0\r\n', into, at)

@@ -1,6 +1,6 @@
-// Which streams ended lately, and how: frames that were on their way then are no faults of the peer.
+// Which streams ended lately, and how: frames that were in transit then are not faults of the peer.
 
-/** More than a peer can have open, so that the frames in flight of all of them are known. */
+/** The number of remembered streams: more than a peer can have open, so that the frames in flight of all of them are known. */
 const REMEMBERED = 256
 
 export class ClosedStreams {
@@ -13,12 +13,12 @@ export class ClosedStreams {
     this.#next = (this.#next + 1) % REMEMBERED
   }
 
-  /** This side reset it: what comes on it is ignored. */
+  /** Whether this side reset the stream: its frames are ignored. */
   wasReset(stream: number): boolean {
     return this.#ids.includes(-stream)
   }
 
-  /** Both sides ended it, or the peer reset it. */
+  /** Whether both sides ended the stream, or the peer reset it. */
   wasEnded(stream: number): boolean {
     return this.#ids.includes(stream)
   }

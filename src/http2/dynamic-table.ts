@@ -2,7 +2,7 @@
 
 import { copyBytes } from '../bytes.ts'
 
-/** What an entry counts besides its bytes (RFC 7541 section 4.1). */
+/** The size of an entry in addition to its bytes (RFC 7541 section 4.1). */
 export const ENTRY_OVERHEAD = 32
 
 /** The size of a table before either side says anything (RFC 9113 section 6.5.2). */
@@ -19,7 +19,9 @@ const NO_ENTRIES = new Int32Array(0)
 const FEWEST_ENTRIES = 8
 const FEWEST_BYTES = 256
 
-/** One side's table for one direction. Memory is taken when entries come: at most twice `maxBytes`, and 16 bytes an entry. */
+/**
+ * A table of one side for one direction. Memory is taken when entries come: at most twice `maxBytes`, and 16 bytes an entry.
+ */
 export class DynamicTable {
   /** Holds every entry: name, then value. The array changes when entries are added. */
   bytes: Uint8Array = EMPTY
@@ -27,11 +29,11 @@ export class DynamicTable {
   count = 0
   /** Entries that were ever added. The newest one has the number `added - 1`; a number stays, an index does not. */
   added = 0
-  /** As RFC 7541 counts it. */
+  /** The size, as RFC 7541 counts it. */
   size = 0
 
   #maxBytes: number
-  /** Where the text of the next entry goes. The entries lie in their order, without gaps. */
+  /** The position of the text of the next entry. The entries lie in their order, without gaps. */
   #end = 0
   /** A ring: entry number n is in row n & mask. */
   #rows = NO_ENTRIES
@@ -57,8 +59,8 @@ export class DynamicTable {
   }
 
   /**
-   * Adds an entry, whose name and value lie in arrays other than that of the table. One that is larger than the whole table
-   * empties it and is not added, which is no error (RFC 7541 section 4.4).
+   * Adds an entry, whose name and value lie in arrays other than that of the table. An entry that is larger than the whole
+   * table empties it and is not added, which is not an error (RFC 7541 section 4.4).
    */
   add(
     nameBytes: Uint8Array,

@@ -33,7 +33,7 @@ export const CODE_NAMES: readonly string[] = [
   'HTTP_1_1_REQUIRED',
 ]
 
-/** What the peer did wrong. The reason goes into the debug data of GOAWAY and into logs. */
+/** A fault of the peer. The reason goes into the debug data of GOAWAY and into logs. */
 export interface Fault {
   readonly code: number
   readonly reason: string

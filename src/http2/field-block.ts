@@ -4,9 +4,9 @@ import { copyBytes, copyOf } from '../bytes.ts'
 
 const EMPTY = new Uint8Array(0)
 
-/** One object serves all blocks of a connection; there is at most one under way. */
+/** A field block. One object serves all blocks of a connection, of which at most one is open. */
 export class FieldBlock {
-  /** 0: no block is under way. */
+  /** The stream. 0 if no block is open. */
   stream = 0
   isLast = false
   isMalformed = false
@@ -60,7 +60,7 @@ export class FieldBlock {
   }
 }
 
-/** `bytes`, or a larger copy of its first `length` bytes with room for so many more. */
+/** Returns `bytes`, or a larger copy of its first `length` bytes with room for `more`. */
 export function roomFor(bytes: Uint8Array, length: number, more: number): Uint8Array {
   if (length + more <= bytes.length) return bytes
   const larger = new Uint8Array(Math.max(length + more, 2 * bytes.length))

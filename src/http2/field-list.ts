@@ -9,23 +9,23 @@ const VALUE_START = 1
 const VALUE_END = 2
 
 const FEWEST_BYTES = 1024
-/** Larger arrays than this are not kept for the next block. */
+/** The size above which arrays are not kept for the next block. */
 const KEPT_BYTES = 65_536
-/** Up to here a loop beats the call. */
+/** The number of bytes up to which a loop is faster than the call. */
 const LOOP_BYTES = 32
 
 /** Each field is its name with the value right behind it. */
 export class FieldList {
   bytes: Uint8Array = new Uint8Array(FEWEST_BYTES)
   count = 0
-  /** As RFC 7541 counts it: names, values and 32 for each field. Not exact when the list is too large. */
+  /** The size as RFC 7541 counts it: names, values and 32 for each field. Not exact when the list is too large. */
   size = 0
   /** Whether the block had more than the list may hold. Then there are no fields in it. */
   isTooLarge = false
-  /** Why what the fields say is no message, set by those who read them. */
+  /** The fault of the fields as a message, set by those who read them. */
   problem = ''
 
-  /** Where the text of the next field goes. */
+  /** The position of the text of the next field. */
   end = 0
 
   #rows = new Int32Array(PER_FIELD * 32)
@@ -37,7 +37,7 @@ export class FieldList {
     if (this.bytes.length > KEPT_BYTES) this.bytes = new Uint8Array(FEWEST_BYTES)
   }
 
-  /** Makes room for so many bytes behind `end`. */
+  /** Makes room for this many bytes behind `end`. */
   reserve(length: number): void {
     if (this.end + length <= this.bytes.length) return
     const larger = new Uint8Array(Math.max(this.end + length, 2 * this.bytes.length))

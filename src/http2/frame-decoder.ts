@@ -9,13 +9,15 @@ import { faultOfHeader } from './frame-rules.ts'
 
 export interface FrameHandler {
   /**
-   * The header of any frame has come and is sound, its payload has not. The place for what only counts: every frame against
+   * The header of any frame has come and is valid, its payload has not. The place for what only counts: every frame against
    * floods, `length` of DATA against both windows (padding is part of it).
    */
   frame(type: number, flags: number, stream: number, length: number): void
-  /** bytes[start, end) is a piece of the payload of a DATA frame, without padding. The array is the handler's to keep. */
+  /**
+   * Called with bytes[start, end), a piece of the payload of a DATA frame, without padding. The array is the handler's to keep.
+   */
   data(stream: number, bytes: Uint8Array, start: number, end: number): void
-  /** A DATA frame is complete. `padding`: how much of its length was no data. */
+  /** A DATA frame is complete. `padding`: how much of its length was not data. */
   dataEnded(stream: number, padding: number, isLast: boolean): void
   /**
    * A whole field block, valid during the call. It has to be decoded in any case. `isMalformed`: the frame breaks a rule of its
@@ -33,12 +35,12 @@ export interface FrameHandler {
   /** The entries of a SETTINGS frame, six bytes each, valid during the call: `PeerSettings.read` judges them. */
   settings(bytes: Uint8Array, start: number, end: number): void
   settingsAcknowledged(): void
-  /** Eight bytes from `start` on, valid during the call. */
+  /** Called with eight bytes from `start` on, valid during the call. */
   ping(bytes: Uint8Array, start: number): void
   pong(bytes: Uint8Array, start: number): void
-  /** bytes[start, end) is debug data, valid during the call. */
+  /** Called with bytes[start, end), debug data that is valid during the call. */
   goaway(lastStream: number, code: number, bytes: Uint8Array, start: number, end: number): void
-  /** `increment` is at least 1. Stream 0 is the connection. */
+  /** Called with an increment of at least 1. Stream 0 is the connection. */
   windowUpdate(stream: number, increment: number): void
   /** A frame breaks a rule that concerns its stream alone. */
   streamFault(stream: number, code: number, reason: string): void
@@ -47,18 +49,18 @@ export interface FrameHandler {
 export interface FrameDecoderOptions {
   /** A server expects the preface first. */
   readonly role: 'server' | 'client'
-  /** SETTINGS_MAX_FRAME_SIZE of this side. 16384 unless told. */
+  /** The SETTINGS_MAX_FRAME_SIZE of this side. 16384 unless told. */
   readonly maxFrameBytes?: number
   /** A longer field block ends the connection: it cannot be decoded, and then the tables differ. */
   readonly maxBlockBytes: number
-  /** CONTINUATION frames in one block; more end the connection. */
+  /** The maximum number of CONTINUATION frames in a block; more end the connection. */
   readonly maxContinuations: number
 }
 
-/** What a payload is collected in at first: all frames of a fixed size fit. */
+/** The initial size of the buffer for payloads: all frames of a fixed size fit. */
 const PARTIAL_BYTES = 64
 
-// What is being read.
+// The part that is being read.
 const IN_PREFACE = 0
 const IN_HEADER = 1
 const IN_PADDING_LENGTH = 2
@@ -75,10 +77,10 @@ export class FrameDecoder {
   #fault: Fault | undefined
   #isStopped = false
   #sawSettings = false
-  /** What was read of the preface. */
+  /** The number of bytes read of the preface. */
   #prefaceBytes = 0
 
-  // The frame under way.
+  // The frame in progress.
   #type = 0
   #flags = 0
   #stream = 0
@@ -91,7 +93,7 @@ export class FrameDecoder {
 
   readonly #block: FieldBlock
 
-  /** Of a portion: `receive` stops at 0 and `at` says how far it came. */
+  /** The number of frames left in a portion: `receive` stops at 0, and `at` says how far it came. */
   framesLeft: number = Number.POSITIVE_INFINITY
   at = 0
 
@@ -113,7 +115,9 @@ export class FrameDecoder {
     this.#isStopped = true
   }
 
-  /** For the handler: the frame breaks a rule of the connection. `receive` answers with it and takes nothing more. */
+  /**
+   * Reports that the frame breaks a rule of the connection. For the handler. `receive` responds with it and takes nothing more.
+   */
   fail(code: number, reason: string): void {
     this.#fault ??= { code, reason }
     this.#isStopped = true
@@ -206,7 +210,7 @@ export class FrameDecoder {
     else this.#nextFrame()
   }
 
-  /** Everything that the header of a frame shows. */
+  /** Whether the header of a frame is valid. */
   #isSoundHeader(type: number, flags: number, stream: number, length: number): boolean {
     const block = this.#block
     if (length > this.#maxFrameBytes) return this.#refuse(FRAME_SIZE_ERROR, 'a frame above the maximum size')
@@ -260,7 +264,7 @@ export class FrameDecoder {
     if (this.#partialLength === this.#left) {
       const payload = this.#partial
       this.#partialLength = 0
-      // What a large payload made it grow to is not kept.
+      // An array that a large payload made larger is not kept.
       if (payload.length > PARTIAL_BYTES) this.#partial = new Uint8Array(PARTIAL_BYTES)
       this.#finishPayload(payload, 0, this.#left)
     }

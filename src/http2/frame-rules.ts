@@ -1,4 +1,4 @@
-// What the header of a frame shows of its faults (RFC 9113 section 6): sizes, and which stream a frame may name.
+// The faults that the header of a frame shows (RFC 9113 section 6): sizes, and which stream a frame may name.
 
 import { type Fault, FRAME_SIZE_ERROR, PROTOCOL_ERROR } from './error-codes.ts'
 import * as Frame from './frame.ts'
@@ -11,7 +11,7 @@ const NO_STREAM = fault(PROTOCOL_ERROR, 'a frame on a stream that no request can
 const ON_STREAM = fault(PROTOCOL_ERROR, 'a frame of the connection on a stream')
 const PUSHED = fault(PROTOCOL_ERROR, 'PUSH_PROMISE, which is not enabled')
 
-/** What ends the connection about a frame with this header, whatever came before it. */
+/** Returns the fault of a frame with this header that ends the connection, whatever came before it. */
 export function faultOfHeader(
   type: number,
   flags: number,

@@ -1,5 +1,5 @@
-// What one connection sends: frames go into the outbox, in the order in which they leave; DATA as far as the windows and the
-// kernel have room, stream after stream.
+// The sending side of one connection: frames go into the outbox, in the order in which they are sent; DATA as far as the
+// windows and the kernel have room, stream after stream.
 
 import { copyBytes } from '../bytes.ts'
 import type { ResponseHead } from '../http/head.ts'
@@ -11,7 +11,7 @@ import type { ServerStream } from './server-stream.ts'
 import type { PeerSettings } from './settings.ts'
 import { INITIAL_WINDOW_BYTES, SendWindow } from './windows.ts'
 
-/** What one stream sends before it is another one's turn. */
+/** The number of bytes that a stream sends before it is another one's turn. */
 const TURN_BYTES = 16_384
 /** A frame of this size, or the end of what there was to send, is work; smaller ones are what a tiny window makes. */
 const WHOLE_FRAME_BYTES = 256
@@ -19,7 +19,7 @@ const WHOLE_FRAME_BYTES = 256
 export interface SenderHost {
   /** Frames wait in the outbox. */
   framed(): void
-  /** DATA was sent that no tiny window cut short. */
+  /** Called when DATA was sent that no tiny window cut short. */
   sentData(): void
   /** The answer of this stream is complete. */
   answered(stream: ServerStream): void
@@ -35,7 +35,7 @@ export class FrameSender {
   readonly #encoder: HpackEncoder = new HpackEncoder()
   /** Streams that wait for room, the next one first. */
   readonly #waiting = new Set<ServerStream>()
-  /** What the stream whose turn it is may still send. */
+  /** The number of bytes that the current stream may still send. */
   #turnBytes: number = Number.POSITIVE_INFINITY
 
   constructor(peer: PeerSettings, host: SenderHost) {
@@ -45,7 +45,7 @@ export class FrameSender {
 
   // ── Answers ────────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** Sends the head of an answer, interim ones too. */
+  /** Sends the head of a response, interim ones too. */
   head(stream: ServerStream, head: ResponseHead, isLast: boolean): void {
     const { outbox } = this
     const { maxFrameSize } = this.#peer
@@ -56,7 +56,7 @@ export class FrameSender {
     this.#sent(stream, isLast)
   }
 
-  /** Sends the trailer section in bytes[start, end), as `BodyFramer` judged it, which ends the answer. */
+  /** Sends the trailer section in bytes[start, end), as `BodyFramer` judged it, which ends the response. */
   trailers(stream: ServerStream, bytes: Uint8Array, start: number, end: number): void {
     const { outbox } = this
     const { maxFrameSize } = this.#peer
@@ -102,7 +102,7 @@ export class FrameSender {
     return from - start
   }
 
-  /** Ends the answer behind what was sent. */
+  /** Ends the response behind what was sent. */
   end(stream: ServerStream): void {
     if (stream.isClosed || stream.isAnswerEnded) return
     const { outbox } = this
@@ -113,7 +113,7 @@ export class FrameSender {
 
   // ── Room ───────────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** Room for DATA of any stream. */
+  /** Whether there is room for DATA of any stream. */
   get hasRoom(): boolean {
     return !this.isBlocked && !this.outbox.isFull && this.window.available > 0
   }
@@ -141,7 +141,7 @@ export class FrameSender {
     this.#turnBytes = Number.POSITIVE_INFINITY
   }
 
-  /** It does not wait any more. */
+  /** Forgets a stream that does not wait any more. */
   forget(stream: ServerStream): void {
     this.#waiting.delete(stream)
   }

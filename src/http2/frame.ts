@@ -10,14 +10,14 @@ import { ascii } from '../http/characters.ts'
 
 export const FRAME_HEADER_BYTES = 9
 
-/** What every endpoint takes; SETTINGS_MAX_FRAME_SIZE may say more. */
+/** The frame size that every endpoint accepts; SETTINGS_MAX_FRAME_SIZE may be larger. */
 export const LEAST_MAX_FRAME_BYTES = 16_384
 export const MOST_MAX_FRAME_BYTES = 16_777_215
 
-/** Stream ids, windows and their increments have 31 bits. */
+/** The maximum of stream ids, windows and their increments, which have 31 bits. */
 export const MAX_U31 = 0x7fff_ffff
 
-/** What a client sends before its first frame. */
+/** The bytes that a client sends before its first frame. */
 export const PREFACE: Uint8Array = ascii('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n')
 
 export const DATA = 0x0
@@ -31,18 +31,18 @@ export const GOAWAY = 0x7
 export const WINDOW_UPDATE = 0x8
 export const CONTINUATION = 0x9
 
-/** Of DATA and HEADERS. */
+/** A flag of DATA and HEADERS. */
 export const END_STREAM = 0x01
-/** Of SETTINGS and PING. */
+/** A flag of SETTINGS and PING. */
 export const ACK = 0x01
-/** Of HEADERS and CONTINUATION. */
+/** A flag of HEADERS and CONTINUATION. */
 export const END_HEADERS = 0x04
-/** Of DATA and HEADERS. */
+/** A flag of DATA and HEADERS. */
 export const PADDED = 0x08
-/** Of HEADERS. */
+/** A flag of HEADERS. */
 export const HAS_PRIORITY = 0x20
 
-/** Writes a frame header and answers where the payload goes. */
+/** Writes a frame header and returns where the payload goes. */
 export function writeFrameHeader(
   into: Uint8Array,
   at: number,
@@ -60,7 +60,7 @@ export function writeFrameHeader(
   return at + FRAME_HEADER_BYTES
 }
 
-/** SETTINGS with these pairs of id and value. */
+/** Writes SETTINGS with these pairs of id and value. */
 export function writeSettings(
   into: Uint8Array,
   at: number,
@@ -80,7 +80,7 @@ export function writeSettingsAck(into: Uint8Array, at: number): number {
   return writeFrameHeader(into, at, SETTINGS, ACK, 0, 0)
 }
 
-/** PING, or the answer to one, with the eight bytes at `start`. */
+/** Writes a PING, or the reply to one, with the eight bytes at `start`. */
 export function writePing(
   into: Uint8Array,
   at: number,
@@ -99,14 +99,14 @@ export function writeReset(into: Uint8Array, at: number, stream: number, code: n
   return to + 4
 }
 
-/** `stream` 0 is the window of the connection. */
+/** Writes a WINDOW_UPDATE. `stream` 0 is the window of the connection. */
 export function writeWindowUpdate(into: Uint8Array, at: number, stream: number, increment: number): number {
   const to = writeFrameHeader(into, at, WINDOW_UPDATE, 0, stream, 4)
   writeU32(into, to, increment)
   return to + 4
 }
 
-/** GOAWAY: streams above `lastStream` were not handled. `debug` is ASCII text for readers of logs. */
+/** Writes a GOAWAY: streams above `lastStream` were not handled. `debug` is ASCII text for readers of logs. */
 export function writeGoaway(
   into: Uint8Array,
   at: number,
@@ -121,7 +121,7 @@ export function writeGoaway(
   return to + 8 + debug.length
 }
 
-/** What the frames of a field block need at most. */
+/** Returns the maximum size of the frames of a field block. */
 export function maxHeadersBytes(blockBytes: number, maxFrameBytes: number): number {
   return blockBytes + FRAME_HEADER_BYTES * (Math.floor(blockBytes / maxFrameBytes) + 1)
 }

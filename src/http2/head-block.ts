@@ -7,7 +7,7 @@ import type { RequestHead, ResponseHead } from '../http/head.ts'
 import { type HpackEncoder, maxBlockBytes } from './hpack-encoder.ts'
 import { AUTHORITY, METHOD, PATH, SCHEME } from './static-table.ts'
 
-/** What takes the fields of an answer or of trailers. */
+/** A receiver of the fields of a response or of trailers. */
 export interface FieldEncoder {
   begin(into: Uint8Array, at: number): number
   status(into: Uint8Array, at: number, status: number): number
@@ -23,18 +23,18 @@ export interface FieldEncoder {
   ): number
 }
 
-/** Pseudo-header fields besides the lines of a head, and their text. */
+/** The number of pseudo-header fields in addition to the lines of a head. */
 const MAX_PSEUDO_FIELDS = 5
 const MAX_PSEUDO_BYTES = 128
 
-/** What the block of this head needs at most. */
+/** Returns the maximum size of the block of this head. */
 export function maxHeadBlockBytes(head: RequestHead | ResponseHead): number {
   return maxBlockBytes(head.end - head.start + MAX_PSEUDO_BYTES, head.fields.count + MAX_PSEUDO_FIELDS)
 }
 
 /**
- * Encodes an answer, interim ones too, to `into` from `at` on, which has room for `maxHeadBlockBytes`. Answers where the block ends.
- * What concerns the connection to the origin stays out. A 101 becomes the 200 of an extended CONNECT (RFC 8441).
+ * Encodes a response, interim ones too, to `into` from `at` on, which has room for `maxHeadBlockBytes`. Answers where the block
+ * ends. Lines about the connection to the origin stay out. A 101 becomes the 200 of an extended CONNECT (RFC 8441).
  */
 export function encodeResponseHead(
   encoder: FieldEncoder,
@@ -58,7 +58,7 @@ export function encodeResponseHead(
   return to
 }
 
-/** What a request's block says besides the lines of its head. */
+/** The facts of a request's block in addition to the lines of its head. */
 export interface RequestTerms {
   readonly scheme: 'http' | 'https'
   /** Whether an upgrade to `websocket` becomes an extended CONNECT: the peer enabled it. */
@@ -103,7 +103,7 @@ export function encodeRequestHead(
 
 function encodePath(encoder: HpackEncoder, head: RequestHead, into: Uint8Array, at: number): number {
   const { bytes, pathStart, targetEnd } = head
-  // What follows the authority of an absolute target may be nothing, or begin with the query.
+  // The text after the authority of an absolute target may be nothing, or begin with the query.
   if (pathStart === targetEnd) {
     const path = head.method === 'OPTIONS' ? ASTERISK : ROOT
     return encoder.known(into, at, PATH, path, 0, 1)
@@ -119,7 +119,7 @@ function encodePath(encoder: HpackEncoder, head: RequestHead, into: Uint8Array, 
 /** The lines of the trailers under work. */
 const trailers = new Fields()
 
-/** What the block of a trailer section needs at most: no line is shorter than three bytes. */
+/** Returns the maximum size of the block of a trailer section: no line is shorter than three bytes. */
 export function maxTrailerBlockBytes(length: number): number {
   return maxBlockBytes(length, Math.ceil(length / 3))
 }

@@ -9,7 +9,7 @@ import { NAME_STARTS, STATIC_BYTES, STATIC_COUNT, VALUE_ENDS, VALUE_STARTS } fro
 const MAX_INTEGER_BYTES = 4
 
 export interface HpackDecoderOptions {
-  /** What a list may have by the count of RFC 7541. Of a block with more, no field is kept. */
+  /** The maximum size of a list as RFC 7541 counts it. Of a block with more, no field is kept. */
   readonly maxListBytes: number
   /** The table size in force: what this side announced and the peer acknowledged. 4096 unless told. */
   readonly maxTableBytes?: number
@@ -17,7 +17,7 @@ export interface HpackDecoderOptions {
 
 /** The decoder of one connection. It holds the dynamic table and nothing else: at most twice `maxTableBytes`. */
 export class HpackDecoder {
-  /** What was wrong, after `decode` answered false. */
+  /** The fault, after `decode` returned false. */
   problem = ''
 
   readonly #maxListBytes: number
@@ -26,7 +26,7 @@ export class HpackDecoder {
   #limit: number
   /** The limit was lowered below what the peer uses: its next block has to begin with a smaller size. */
   #wantsResize = false
-  /** Behind the integer or string that was read last. */
+  /** The index after the integer or string that was read last. */
   #at = 0
 
   constructor(options: HpackDecoderOptions) {
@@ -40,7 +40,7 @@ export class HpackDecoder {
     return this.#table.size
   }
 
-  /** Another table size of ours is in force: call it when the peer acknowledges the SETTINGS. */
+  /** Sets the size of our table: call it when the peer acknowledges the SETTINGS. */
   setTableLimit(bytes: number): void {
     this.#limit = bytes
     this.#wantsResize = this.#table.maxBytes > bytes
@@ -48,7 +48,7 @@ export class HpackDecoder {
 
   /**
    * Decodes bytes[start, end), one whole field block, into `list`. False: COMPRESSION_ERROR, see `problem`. A block of more than
-   * `maxListBytes` is no error: `list.isTooLarge` says so, and the connection goes on.
+   * `maxListBytes` is not an error: `list.isTooLarge` says so, and the connection goes on.
    */
   decode(bytes: Uint8Array, start: number, end: number, list: FieldList): boolean {
     list.clear()

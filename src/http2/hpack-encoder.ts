@@ -7,12 +7,12 @@ import { INDEXED, SENSITIVE } from './indexing.ts'
 import { HASH_FACTOR, HASH_SEED, hashOf, knownName } from './known-names.ts'
 import { NAME_STARTS, STATIC_BYTES, STATIC_COUNT, STATUS, VALUE_ENDS, VALUE_STARTS } from './static-table.ts'
 
-/** What a field may need besides its name and value: an index or two lengths of at most five bytes each. */
+/** The maximum size of a field in addition to its name and value: an index or two lengths of at most five bytes each. */
 const MAX_ADDED_BYTES = 11
-/** Two size updates in front of the fields. */
+/** The maximum size of two size updates before the fields. */
 const MAX_RESIZE_BYTES = 12
 
-/** What a block needs at most: `textBytes` of names and values in so many fields. */
+/** Returns the maximum size of a block with `textBytes` of names and values in `fieldCount` fields. */
 export function maxBlockBytes(textBytes: number, fieldCount: number): number {
   return textBytes + fieldCount * MAX_ADDED_BYTES + MAX_RESIZE_BYTES
 }
@@ -22,21 +22,24 @@ const SLOTS = 256
 
 /**
  * The encoder of one connection: call `begin` for each block, then `field` and the like for each field, pseudo-header fields
- * first. Every call takes where to write and answers where that ended; the array has room for `maxBlockBytes`.
+ * first. Every call takes where to write and returns where that ended; the array has room for `maxBlockBytes`.
  */
 export class HpackEncoder {
   readonly #table: DynamicTable
   readonly #ownLimit: number
-  /** The smallest size since the last block, and whether the peer has to be told of sizes. */
+  /** The smallest size since the last block, and whether the peer has to be notified of sizes. */
   #smallest = 0
   #isResized: boolean
-  /** By hash, the number + 1 of the entry with this name and value, or with this name. A later one takes the slot. */
+  /** The number + 1 of the entry with this name and value, or with this name, by hash. A later one takes the slot. */
   #pairs: Int32Array | undefined
   #names: Int32Array | undefined
   /** The name under work, lower-case. */
   #name = new Uint8Array(128)
 
-  /** `maxTableBytes`: what this side wants to hold, 4096 unless told. At 0 no field depends on one before it. */
+  /**
+   * Makes an encoder. `maxTableBytes` is the table size that this side wants, 4096 by default. At 0 no field depends on one
+   * before it.
+   */
   constructor(maxTableBytes: number = DEFAULT_TABLE_BYTES) {
     this.#ownLimit = maxTableBytes
     this.#smallest = maxTableBytes
@@ -68,7 +71,7 @@ export class HpackEncoder {
     return writeInteger(into, to, 0x20, 0x1f, maxBytes)
   }
 
-  /** `:status`. */
+  /** Writes `:status`. */
   status(into: Uint8Array, at: number, status: number): number {
     for (let index = STATUS; index < STATUS + 7; index++)
       if (STATUSES[index - STATUS] === status) {
@@ -116,7 +119,7 @@ export class HpackEncoder {
     }
     const table = this.#table
     const size = nameLength + end - start + ENTRY_OVERHEAD
-    // One that pushes most others out is not worth it.
+    // An entry that pushes most others out is not worth it.
     if (indexing === INDEXED && size <= (table.maxBytes * 3) >> 2) {
       const hash = hashOf(bytes, start, end, nameHash)
       this.#pairs ??= new Int32Array(SLOTS)
@@ -155,7 +158,7 @@ export class HpackEncoder {
     return writeString(into, to, bytes, start, end)
   }
 
-  /** Copies the name in lower case and answers its hash. */
+  /** Copies the name in lower case and responses its hash. */
   #takeName(bytes: Uint8Array, start: number, end: number): number {
     const length = end - start
     if (length > this.#name.length) this.#name = new Uint8Array(2 * length)
@@ -170,7 +173,7 @@ export class HpackEncoder {
     return hash
   }
 
-  /** Index of the entry's name, when the entry is there and its name is the one under work; else 0. */
+  /** Returns the index of the entry's name if the entry is there and has the current name; otherwise 0. */
   #nameIndex(entry: number, nameLength: number): number {
     const table = this.#table
     if (!table.has(entry) || table.nameLength(entry) !== nameLength) return 0

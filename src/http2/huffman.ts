@@ -25,7 +25,7 @@ const BITS: Uint8Array = Uint8Array.of(
 
 /** The code of each byte, in the lowest bits. */
 const CODES = new Uint32Array(256)
-/** The last code is that of EOS: thirty ones, which never stand in a string. */
+/** The last code is that of EOS: thirty ones, which never are in a string. */
 const EOS_BITS = 30
 const SHORTEST_BITS = 5
 
@@ -35,7 +35,7 @@ const STATES = 256
 const EMITS = 0x10000
 const FAILS = 0x20000
 const steps = new Int32Array(STATES * 16)
-/** 1 where a string may end: at the root, or behind at most seven ones (RFC 7541 section 5.2). */
+/** The states, marked 1, in which a string may end: at the root, or after at most seven ones (RFC 7541 section 5.2). */
 const mayEnd = new Uint8Array(STATES)
 
 function build(): void {
@@ -74,7 +74,7 @@ function build(): void {
 }
 build()
 
-/** What the decoded form of so many bytes needs at most: no code is shorter than five bits. */
+/** Returns the maximum decoded size of `length` bytes: no code is shorter than five bits. */
 export function maxDecodedBytes(length: number): number {
   return Math.floor((length * 8) / SHORTEST_BITS) + 1
 }
@@ -105,14 +105,14 @@ export function decodeHuffman(
   return mayEnd[state] === 1 ? to : -1
 }
 
-/** How many bytes the coded form of bytes[start, end) has. */
+/** Returns the coded size of bytes[start, end). */
 export function huffmanLength(bytes: Uint8Array, start: number, end: number): number {
   let bits = 0
   for (let at = start; at < end; at++) bits += BITS[bytes[at]!]!
   return (bits + 7) >>> 3
 }
 
-/** Writes the coded form of bytes[start, end) to `into` from `at` on and answers where it ends. */
+/** Writes the coded form of bytes[start, end) to `into` from `at` on and returns where it ends. */
 export function encodeHuffman(
   bytes: Uint8Array,
   start: number,

@@ -6,7 +6,7 @@ import { INDEX_OF_NAME } from './static-table.ts'
 
 export interface KnownName {
   readonly bytes: Uint8Array
-  /** In the static table; 0 when it is not there. */
+  /** The index in the static table; 0 if it is not there. */
   readonly index: number
   readonly indexing: number
 }
@@ -14,7 +14,7 @@ export interface KnownName {
 const SLOTS = 512
 const slots: (KnownName | undefined)[] = Array.from({ length: SLOTS })
 
-/** The hash of bytes[start, end), going on from that of what stands in front (FNV-1a). */
+/** The hash of bytes[start, end), going on from that of what is in front (FNV-1a). */
 export function hashOf(bytes: Uint8Array, start: number, end: number, seed: number = HASH_SEED): number {
   let hash = seed
   for (let at = start; at < end; at++) hash = Math.imul(hash ^ bytes[at]!, HASH_FACTOR)

@@ -4,19 +4,19 @@ import { COLON, CR, DEL, LF, SP, TAB, TOKEN } from '../http/characters.ts'
 import * as Field from '../http/field-names.ts'
 import type { FieldList } from './field-list.ts'
 
-/** 1 for what a field name is made of: token characters without capitals. */
+/** The bytes of a field name, marked 1: token characters without capitals. */
 const NAME: Uint8Array = TOKEN.slice()
 NAME.fill(0, 0x41, 0x5b)
 
-/** What lines need besides their fields: `: ` and CRLF each, and what a head has of its own. */
+/** The maximum size of a head in addition to its fields: `: ` and CRLF for each line, and its own lines. */
 const MAX_ADDED_BYTES = 384
 
-/** What the HTTP/1.1 text of a list needs at most. */
+/** Returns the maximum size of a list as HTTP/1.1 text. */
 export function maxTextBytes(list: FieldList): number {
   return list.end + 4 * list.count + MAX_ADDED_BYTES
 }
 
-/** Remembers why the fields are no message. */
+/** Remembers why the fields are not message. */
 export function refuse(list: FieldList, problem: string): -1 {
   list.problem = problem
   return -1
@@ -81,7 +81,7 @@ export function isLengthOfBody(list: FieldList, field: number): boolean {
 }
 
 /**
- * Copies a value and answers where it ends; -1 when it holds NUL, CR or LF, or has white space at an end. Any other byte is left
+ * Copies a value and returns where it ends; -1 when it holds NUL, CR or LF, or has white space at an end. Any other byte is left
  * to the parser of the text.
  */
 export function copyValue(list: FieldList, field: number, into: Uint8Array, at: number): number {
@@ -112,7 +112,7 @@ export function copyLine(list: FieldList, field: number, into: Uint8Array, at: n
   return to < 0 ? -1 : endLine(into, to)
 }
 
-/** Copies a value that stands in a first line: a byte that would end it there is refused. */
+/** Copies a value that is in a first line: a byte that would end it there is refused. */
 export function copyWord(list: FieldList, field: number, into: Uint8Array, at: number): number {
   const { bytes } = list
   let to = at
@@ -125,7 +125,7 @@ export function copyWord(list: FieldList, field: number, into: Uint8Array, at: n
   return to
 }
 
-/** ASCII text. */
+/** Writes ASCII text. */
 export function write(text: string, into: Uint8Array, at: number): number {
   for (let index = 0; index < text.length; index++) into[at + index] = text.charCodeAt(index)
   return at + text.length

@@ -2,7 +2,10 @@
 
 import { copyBytes } from '../bytes.ts'
 
-/** From here on it is full: what waits for room stays with its stream. One TLS write of this size keeps a fast network busy. */
+/**
+ * The size from which the outbox is full: bytes that wait for room stay with their stream. One TLS write of this size keeps a
+ * fast network busy.
+ */
 export const FULL_OUTBOX_BYTES = 65_536
 /** A whole DATA frame fits behind what is not full yet. */
 const ARRAY_BYTES = FULL_OUTBOX_BYTES + 20_480
@@ -25,7 +28,7 @@ export class Outbox {
     return this.end >= FULL_OUTBOX_BYTES
   }
 
-  /** The array, with room for so many bytes behind `end`. */
+  /** The array, with room for this many bytes behind `end`. */
   reserve(count: number): Uint8Array {
     const needed = this.end + count
     if (needed <= this.bytes.length) return this.bytes

@@ -2,7 +2,7 @@
 //
 //   :method GET  :path /a?b  :authority a.example  accept */*   →   GET /a?b HTTP/1.1  Host: a.example  accept: */*
 //
-// What is refused here is what RFC 9113 section 8 calls malformed, a stream error PROTOCOL_ERROR, and what the text could not show.
+// It refuses what RFC 9113 section 8 calls malformed, a stream error PROTOCOL_ERROR, and what the text could not show.
 
 import { isSameText, isSpelled, SEMICOLON, SLASH, SP, TOKEN } from '../http/characters.ts'
 import * as Field from '../http/field-names.ts'
@@ -69,7 +69,7 @@ export function writeRequestHead(
       }
       hasVersion ||= isUpgrade && isNamed(list, field, 'sec-websocket-version')
       if (isUpgrade && isNamed(list, field, 'sec-websocket-key')) {
-        // The upgrade has a key of ours, whose answer is ours to check. This one is judged and written over.
+        // The upgrade has a key of ours, whose response is ours to check. This one is judged and written over.
         if (copyLine(list, field, into, to) < 0) return -1
         continue
       }
@@ -132,7 +132,9 @@ function pseudoName(list: FieldList, field: number): Exclude<keyof typeof pseudo
   }
 }
 
-/** Index behind the line, -1 when its parts are missing, too many, or not what a line can show. */
+/**
+ * Writes the request line. Returns the index after it, or -1 if its parts are missing as well many, or not what a line can have.
+ */
 function writeRequestLine(list: FieldList, mayUpgrade: boolean, into: Uint8Array, at: number): number {
   const { bytes } = list
   const { method, scheme, authority, path, protocol } = pseudo

@@ -15,38 +15,38 @@ import { ServerStream } from './server-stream.ts'
 import * as Settings from './settings.ts'
 import { INITIAL_WINDOW_BYTES, ReceiveWindow } from './windows.ts'
 
-/** What may come on a stream before its request's origin takes it: 20 Mbit/s over 100 ms. */
+/** The number of bytes that may arrive on a stream before its request's origin reads them: 20 Mbit/s over 100 ms. */
 export const STREAM_WINDOW_BYTES = 262_144
 /** The same for all streams of a connection: what an origin that does not read can have this side keep. */
 export const CONNECTION_WINDOW_BYTES = 1_048_576
-/** Of a request behind its complete answer: visitors that go on may end it themselves. */
+/** The maximum number of request bytes after its complete response: visitors that continue may end it themselves. */
 export const MAX_DROPPED_BYTES = 16_777_216
-/** Round trips without any of it. A visitor may answer some PINGs before it uses a window that grew. */
+/** The number of round trips without any of them. A visitor may answer some PINGs before it uses a window that grew. */
 export const QUIET_TRIPS = 4
-/** CONTINUATION frames in one head. Those who write frames fill them: four hold the largest head. */
+/** The maximum number of CONTINUATION frames in a head. Senders of many frames fill them: four hold the largest head. */
 export const MAX_CONTINUATIONS = 16
 /**
- * Frames that ask for an answer or for nothing: PING, SETTINGS, PRIORITY, WINDOW_UPDATE, CONTINUATION, DATA without data, frames of
- * closed streams and unknown ones. So many at once (`maxNoise`), and so many a tick. Requests and answers add to them.
+ * Frames that ask for a response or for nothing: PING, SETTINGS, PRIORITY, WINDOW_UPDATE, CONTINUATION, DATA without data, frames of
+ * closed streams and unknown ones. This many at once (`maxNoise`), and this many a tick. Requests and responses add to them.
  */
 const NOISE_PER_REQUEST = 8
 const NOISE_PER_DATA = 2
 /** A head that no request may have, decoded for nothing. */
 const NOISE_OF_LARGE_HEAD = 64
-/** So many bytes of a field block are a frame of a portion. */
+/** The number of bytes of a field block that count as a frame of a portion. */
 const BLOCK_BYTES_LIKE_A_FRAME = 1_024
 /** A SETTINGS frame moves the windows of all streams. */
 const NOISE_OF_SETTINGS = 8
 /**
- * Streams that the peer reset, or had this side reset, before their answer was complete: each has cost a request at the
- * origin. So many at once (`maxResets`), and so many a tick: a page that is left behind cancels all of its requests.
+ * Streams that the peer reset, or had this side reset, before their response was complete: each has cost a request at the
+ * origin. This many at once (`maxResets`), and this many a tick: a page that is left behind cancels all of its requests.
  */
 const TICKS_TO_REFILL = 16
 /** Heads and control frames that may wait while the peer reads nothing; then the connection ends. */
 export const MAX_WAITING_BYTES = 1_048_576
 
 const NO_LAST_STREAM = Frame.MAX_U31
-/** Of the block under work: it is read at once, so one list serves all connections. */
+/** The list of the current block: it is read at once, so one list serves all connections. */
 const fields = new FieldList()
 
 export interface ServerConnectionHost {
@@ -54,28 +54,28 @@ export interface ServerConnectionHost {
   requested(stream: ServerStream, fields: FieldList, isLast: boolean): void
   /** Frames wait in the outbox. */
   framed(): void
-  /** A stream was reset before its answer was complete. `false`: too many were, on connections that only the host knows. */
+  /** A stream was reset before its response was complete. `false`: too many were, on connections that only the host knows. */
   mayReset(): boolean
-  /** The connection is over, and so many answers on it were not complete: each has cost a request, as a reset one has. */
+  /** The connection is over, and this many responses on it were not complete: each has cost a request, as a reset one has. */
   leftUnanswered(count: number): void
   /** The last stream is gone. */
   idle(): void
-  /** GOAWAY says why the connection ends; nothing is read any more. */
+  /** Called when the connection ends with a fault, which GOAWAY names; nothing is read any more. */
   failed(fault: Code.Fault): void
   /** The peer has seen the first GOAWAY of `shutDown`. */
   sawGoaway(): void
 }
 
 export interface ServerConnectionOptions {
-  /** What the fields of a head may have by the count of RFC 7541. */
+  /** The maximum size of the fields of a head, as RFC 7541 counts it. */
   readonly maxListBytes: number
   /** A longer field block cannot be decoded, which ends the connection. */
   readonly maxBlockBytes: number
-  /** Requests under way at once. */
+  /** Requests in progress at once. */
   readonly maxStreams: number
-  /** Streams that are reset before their answer is complete: so many at once. */
+  /** Streams that are reset before their response is complete: this many at once. */
   readonly maxResets: number
-  /** Frames that say nothing: so many at once. */
+  /** Frames that say nothing: this many at once. */
   readonly maxNoise: number
 }
 
@@ -142,7 +142,7 @@ export class ServerConnection implements FrameHandler {
 
   // ── From the peer ──────────────────────────────────────────────────────────────────────────────────────────
 
-  /** Takes bytes from `at` on, at most so many frames of them. Returns how far it came. `tick`: four of them are a second. */
+  /** Takes bytes from `at` on, at most this many frames of them. Returns how far it came. `tick`: four of them are a second. */
   receive(bytes: Uint8Array, at: number, frames: number, tick: number): number {
     if (this.#isOver) return bytes.length
     this.#tick = tick
@@ -154,7 +154,7 @@ export class ServerConnection implements FrameHandler {
     return bytes.length
   }
 
-  /** `receive` takes nothing more for now. */
+  /** Ends the portion: `receive` reads nothing more for now. */
   endPortion(): void {
     this.#decoder.framesLeft = 0
   }
@@ -286,7 +286,7 @@ export class ServerConnection implements FrameHandler {
     if (this.#isShuttingDown && this.#lastServed === NO_LAST_STREAM) this.#host.sawGoaway()
   }
 
-  /** It pushes nothing and opens no more streams: those that are open go on. */
+  /** Does nothing: open streams continue, and the client pushes nothing and opens no more streams. */
   goaway(): void {}
 
   windowUpdate(id: number, increment: number): void {
@@ -320,8 +320,8 @@ export class ServerConnection implements FrameHandler {
 
   /**
    * The answer is complete before the request: what still comes is dropped. The peer gets RST_STREAM (RFC 9113 section 8.1) once it
-   * sends nothing for some round trips, having read the answer, or too much. In one read with the answer, clients would lose that; while they
-   * go on with an upload, curl 7.88 takes it for a fault, and httpx 0.28 waits for ever.
+   * sends nothing for some round trips, having read the response, or too much. In one read with the response, clients would lose that; while they
+   * go on with an upload, curl 7.88 takes it for a fault, and httpx 0.28 waits without limit.
    */
   dropRequest(stream: ServerStream): void {
     if (stream.isClosed || stream.isDropping) return
@@ -354,10 +354,10 @@ export class ServerConnection implements FrameHandler {
     if (!stream.isClosed) this.#refuse(stream.id, code)
   }
 
-  /** So many bytes of a stream reached whom they are for: the peer may send as many more. */
+  /** Gives credit for `count` bytes of a stream that were passed on. */
   consumed(stream: ServerStream, count: number): void {
     if (count === 0) return
-    // What a closed stream had was given back to the connection when it closed.
+    // The credit of a closed stream was returned to the connection when it closed.
     if (stream.isClosed || stream.isDropping) return
     stream.heldBytes -= count
     this.#consumed(count)
@@ -366,7 +366,7 @@ export class ServerConnection implements FrameHandler {
 
   // ── The end ────────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** Asks the peer to open no more streams. Those that it opens before it knows are served: `sawGoaway` follows. */
+  /** Asks the peer to open no more streams. Streams that it opens before it knows are served: `sawGoaway` follows. */
   shutDown(): void {
     if (this.#isShuttingDown || this.#isOver) return
     this.#isShuttingDown = true
@@ -374,7 +374,7 @@ export class ServerConnection implements FrameHandler {
     this.sender.ping(false, new Uint8Array(8), 0)
   }
 
-  /** From now on no more streams are served. */
+  /** Stops serving new streams. */
   settle(): void {
     if (this.#isOver || this.#lastServed !== NO_LAST_STREAM) return
     this.#isShuttingDown = true

@@ -4,19 +4,22 @@ import type { ResponseHead } from '../http/head.ts'
 import type { FieldList } from './field-list.ts'
 import { ReceiveWindow, SendWindow } from './windows.ts'
 
-/** What happens on a stream. After `reset` there is no other call. */
+/** A receiver of the events of a stream. After `reset` there is no other call. */
 export interface StreamHandler {
-  /** bytes[start, end) is a piece of the request's body. It counts against the window until `ServerConnection.consumed`. */
+  /**
+   * Called with bytes[start, end), a piece of the request's body. It counts against the window until
+   * `ServerConnection.consumed`.
+   */
   data(bytes: Uint8Array, start: number, end: number): void
   /** The request is complete. `trailers` is valid during the call. */
   ended(trailers: FieldList | undefined): void
   /** The stream is gone: the peer reset it, broke a rule of it, or the connection ended. */
   reset(): void
-  /** What waited for room may send a portion; what still waits then asks again. */
+  /** Called when bytes that waited for room may send a portion; those that still wait then ask again. */
   writable(): void
 }
 
-/** What a stream needs of its connection. */
+/** The operations of the connection that a stream needs. */
 export interface StreamOwner {
   readonly sender: StreamSender
   consumed(stream: ServerStream, count: number): void
@@ -25,7 +28,7 @@ export interface StreamOwner {
   dropRequest(stream: ServerStream): void
 }
 
-/** As `FrameSender` has them. */
+/** The operations of `FrameSender` that a stream needs. */
 export interface StreamSender {
   readonly isBlocked: boolean
   readonly isAwaited: boolean
@@ -41,22 +44,22 @@ const NOT_YET: StreamHandler = { data() {}, ended() {}, reset() {}, writable() {
 export class ServerStream {
   readonly id: number
   handler: StreamHandler = NOT_YET
-  /** How much may still be sent. */
+  /** The window for sending. */
   readonly sending: SendWindow
-  /** How much may still come. */
+  /** The window for receiving. */
   readonly receiving: ReceiveWindow
-  /** END_STREAM came. */
+  /** Whether END_STREAM came. */
   isRequestEnded = false
-  /** END_STREAM was sent. */
+  /** Whether END_STREAM was sent. */
   isAnswerEnded = false
-  /** Ended both ways, or reset. */
+  /** Whether it has ended in both directions, or was reset. */
   isClosed = false
-  /** It waits until its own window grows. */
+  /** Whether it waits until its own window grows. */
   isStarved = false
   /** The rest of its request is dropped. */
   isDropping = false
   droppedBytes = 0
-  /** PINGs that were answered since. */
+  /** The number of PING replies since. */
   quietTrips = 0
   /** Bytes that came and were not consumed. */
   heldBytes = 0
@@ -70,7 +73,7 @@ export class ServerStream {
     this.receiving = new ReceiveWindow(receiveBytes)
   }
 
-  // ── For the code that answers on it ────────────────────────────────────────────────────────────────────────
+  // ── For the code that responses on it ────────────────────────────────────────────────────────────────────────
 
   get isBlocked(): boolean {
     return this.#owner.sender.isBlocked

@@ -1,4 +1,4 @@
-// What the peer's SETTINGS say (RFC 9113 section 6.5.2, RFC 8441 section 3), and whether they may.
+// The peer's SETTINGS (RFC 9113 section 6.5.2, RFC 8441 section 3), and their check.
 
 import { DEFAULT_TABLE_BYTES } from './dynamic-table.ts'
 import { FLOW_CONTROL_ERROR, PROTOCOL_ERROR } from './error-codes.ts'
@@ -24,12 +24,15 @@ export class PeerSettings {
   maxHeaderListSize: number = Number.POSITIVE_INFINITY
   /** Whether a WebSocket may be opened on a stream (RFC 8441). */
   enableConnectProtocol = false
-  /** Why `read` refused. */
+  /** The reason why `read` refused. */
   problem = ''
 
   readonly #isServer: boolean
 
-  /** `role`: that of the peer. A server may not say that it takes pushes, a client says nothing by ENABLE_CONNECT_PROTOCOL. */
+  /**
+   * Makes the settings of a peer with this role. A server may not say that it takes pushes, a client says nothing by
+   * ENABLE_CONNECT_PROTOCOL.
+   */
   constructor(role: 'server' | 'client') {
     this.#isServer = role === 'server'
   }

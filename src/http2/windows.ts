@@ -5,23 +5,23 @@ import { MAX_U31 } from './frame.ts'
 /** Every window before either side says anything. */
 export const INITIAL_WINDOW_BYTES = 65_535
 
-/** What this side may still send. */
+/** The window of this side for sending. */
 export class SendWindow {
-  /** May be negative, after SETTINGS_INITIAL_WINDOW_SIZE went down. */
+  /** The available bytes. May be negative, after SETTINGS_INITIAL_WINDOW_SIZE went down. */
   available: number
 
   constructor(bytes: number) {
     this.available = bytes
   }
 
-  /** DATA with so many bytes was sent: at most `available`. */
+  /** Counts DATA that was sent: at most `available`. */
   sent(bytes: number): void {
     this.available -= bytes
   }
 
   /**
-   * WINDOW_UPDATE, or the difference between the new SETTINGS_INITIAL_WINDOW_SIZE and the old one (streams only). False:
-   * FLOW_CONTROL_ERROR, the window passes 2^31 - 1.
+   * Grows the window after a WINDOW_UPDATE, or by the difference between the new SETTINGS_INITIAL_WINDOW_SIZE and the old one
+   * (streams only). False: FLOW_CONTROL_ERROR, the window passes 2^31 - 1.
    */
   grow(bytes: number): boolean {
     if (this.available + bytes > MAX_U31) return false
@@ -30,13 +30,13 @@ export class SendWindow {
   }
 }
 
-/** What the peer may still send, and when it is worth telling it that there is room again. */
+/** The window of the peer, and when to tell it that there is room again. */
 export class ReceiveWindow {
   /** The size that the window has when everything was consumed. */
   size: number
-  /** What the peer may still send. Negative after `settle` to less. */
+  /** The number of bytes that the peer may still send. Negative after `settle` to less. */
   available: number
-  /** Consumed and not yet given back. */
+  /** The consumed bytes without credit yet. */
   consumed = 0
 
   constructor(bytes: number) {
@@ -51,7 +51,7 @@ export class ReceiveWindow {
     return true
   }
 
-  /** So many of the bytes that came were passed on. Answers the increment of a WINDOW_UPDATE to send now, or 0. */
+  /** Counts bytes as passed on. Answers the increment of a WINDOW_UPDATE to send now, or 0. */
   consume(bytes: number): number {
     this.consumed += bytes
     // At half: earlier costs a frame for every few bytes, later lets the peer run dry on long ways.

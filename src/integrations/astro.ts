@@ -10,7 +10,7 @@ import { localtunnels as vitePlugin } from './vite.ts'
 
 export type AstroTunnelOptions = DevTunnelOptions
 
-/** What is used of Astro. */
+/** The part of Astro's types that is used. */
 interface Setup {
   readonly command: string
   updateConfig(

@@ -7,13 +7,13 @@ import type { OriginOptions } from '../client/options.ts'
 import type { ReserveOptions } from '../reserve.ts'
 import { HeldTunnel } from './held-tunnel.ts'
 
-/** What is read of the result of `Bun.serve`. */
+/** The part of the result of `Bun.serve` that is read. */
 export interface BunServer {
   readonly url: URL
 }
 
 export interface SharedServer extends AsyncDisposable {
-  /** What visitors open. */
+  /** The URL for visitors. */
   readonly url: string
   /** The name is free at once. The server of Bun goes on. */
   close(): Promise<void>

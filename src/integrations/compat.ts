@@ -35,7 +35,7 @@ type Required = typeof localtunnel &
     readonly SessionBuilder: typeof NgrokSessionBuilder
   }
 
-/** What `require('localtunnels/compat')` gives: the function of one package, with those of the other. */
+/** The exports of `require('localtunnels/compat')`: the function of one package, with those of the other. */
 const required: Required = Object.assign(localtunnel, ofNgrok, {
   default: localtunnel,
   connect: ngrok.forward,

@@ -10,7 +10,7 @@ export interface DeliverOptions {
   readonly sign?: Partial<Record<Provider, string>>
   /** Headers instead of those of the file; `undefined` leaves one out. */
   readonly headers?: Readonly<Record<string, string | undefined>>
-  /** What the URL of the request begins with. Default: `http://` and the Host of the file. */
+  /** The beginning of the request's URL. Default: `http://` and the Host of the file. */
   readonly base?: string
 }
 
@@ -28,8 +28,8 @@ const FRAMING = new Set([
 ])
 
 /**
- * Reads a request from a file of `localtunnels fixture save`, and answers what `fetch` answers to it. Secrets that the file has not are
- * left out. Rejects with `OPTION_INVALID` for a file that is no request.
+ * Reads a request from a file of `localtunnels fixture save`, and responses what `fetch` answers to it. Secrets that the file has not are
+ * left out. Rejects with `OPTION_INVALID` for a file that is not a request.
  */
 export async function deliver(
   file: string | URL,

@@ -1,4 +1,4 @@
-// What integrations of dev servers have in common: their options, where the app listens, and the line that a developer reads.
+// The parts that integrations of dev servers share: their options, where the app listens, and the line that a developer reads.
 
 import type { AddressInfo } from 'node:net'
 import pc from 'picocolors'

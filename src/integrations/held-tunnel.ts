@@ -4,7 +4,7 @@ import type { OriginOptions } from '../client/options.ts'
 import { TunnelError } from '../errors.ts'
 import { type Reservation, type ReserveOptions, reserve } from '../reserve.ts'
 
-/** The configuration, and this file with it, may be loaded anew at a restart. */
+/** The configuration, and this file with it, may be loaded again at a restart. */
 const HELD = Symbol.for('localtunnels.held')
 
 export class HeldTunnel {
@@ -98,7 +98,7 @@ export class HeldTunnel {
   /** As the process ends: what can be said to the server before this returns. */
   drop(): void {
     void this.#reservation?.client.disconnect().catch(() => {
-      // There is no process any more that could be interested.
+      // No process is left that could be interested.
     })
   }
 }

@@ -17,7 +17,7 @@ const SERVER_OPTIONS = {
 } as const
 
 export interface LocalServer {
-  /** What the client has to be told. */
+  /** The options of the client. */
   readonly options: Pick<TunnelClientOptions, 'server' | 'subdomain' | 'exact' | 'proxy' | 'token'>
   stop(): Promise<void>
 }

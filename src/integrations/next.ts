@@ -4,7 +4,7 @@
 //   import { withLocaltunnels } from 'localtunnels/next'
 //   export default withLocaltunnels({ reactStrictMode: true })
 
-/** What is read and written of a configuration of Next: whatever else is in it stays. */
+/** The part of a Next configuration that is read and written: everything else stays. */
 interface NextConfig {
   readonly allowedDevOrigins?: readonly string[]
   readonly experimental?: {

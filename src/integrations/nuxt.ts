@@ -11,7 +11,7 @@ import { HeldTunnel } from './held-tunnel.ts'
 
 export type NuxtTunnelOptions = DevTunnelOptions
 
-/** What is used of Nuxt. */
+/** The part of Nuxt's types that is used. */
 interface Nuxt {
   readonly options: {
     readonly dev: boolean

@@ -22,21 +22,21 @@ const EVERY_REQUEST = { rate: 0, port: false } as const
 export type TestTunnelOptions = TunnelClientOptions
 
 export interface TestTunnel extends AsyncDisposable {
-  /** `http://127.0.0.1:40123` of the server on this machine; else what the server named gave. */
+  /** `http://127.0.0.1:40123` of the server on this machine; otherwise what the server named gave. */
   readonly url: string
   /** The client: its events, and everything else it can do. */
   readonly client: TunnelClient
-  /** What came, each exchange once it has ended; the loop ends with the tunnel. */
+  /** The exchanges, each once it has ended; the loop ends with the tunnel. */
   readonly exchanges: AsyncIterable<Exchange>
   /** As that of `TunnelClient`, with a `timeout` of 4,000 ms by default: less than what test runners give a test. */
   waitFor(filter: string, options?: WaitOptions): Promise<Exchange>
-  /** Ends it at once; what is under way is cut. */
+  /** Ends it at once; what is in progress is cut. */
   close(): Promise<void>
 }
 
 /**
- * Gives a URL to a function that answers requests, a port, or what options say, and keeps all that comes. Rejects as
- * `TunnelClient.connect` does. The server on this machine needs Bun, also beside tests that run on Node: without,
+ * Gives a URL to a function that responses requests, a port, or what options say, and keeps all that comes. Rejects as
+ * `TunnelClient.connect` does. The server on this machine needs Bun, also next to tests that run on Node: without,
  * `RUNTIME_UNSUPPORTED`.
  */
 export async function tunnel(

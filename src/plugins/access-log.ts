@@ -17,11 +17,11 @@ export interface AccessLogOptions extends ForTunnels {
   readonly query?: boolean
   /** The size at which the file is renamed to `file.1`, that one to `file.2`, and so on. Bytes. Default 100 MiB. `0`: never. */
   readonly maxFileBytes?: number
-  /** The number of renamed files that stay. Default 5. `0`: the file begins anew. */
+  /** The number of renamed files that stay. Default 5. `0`: the file begins again. */
   readonly maxFiles?: number
   /** Number of this process among those of one server, as the field `worker`: each counts its own `id`. Default: no such field. */
   readonly worker?: number
-  /** Lines that wait for a slow disk or pipe, in bytes. Default 4 MiB. Above: they are dropped, and a line says how many. */
+  /** Lines that wait for a slow disk or pipe, in bytes. Default 4 MiB. If exceeded: they are dropped, and a line says how many. */
   readonly maxQueuedBytes?: number
 }
 

@@ -1,4 +1,4 @@
-// What guards answer themselves: JSON for programs, small pages with a form for people.
+// The responses of guards: JSON for programs, small pages with a form for people.
 
 import { ERRORS, type ErrorCode } from '../errors.ts'
 import { errorJson } from '../http/error-answer.ts'
@@ -28,7 +28,7 @@ export function refusedWithJson(code: ErrorCode, headers: readonly HeaderLine[] 
   }
 }
 
-/** A page where a browser shows one, else JSON. */
+/** A page where a browser shows one, otherwise JSON. */
 export function refusedAs(
   code: ErrorCode,
   visitor: Request,

@@ -1,4 +1,4 @@
-// A way in: certificates that visitors show in TLS, of authorities that the tunnel's owner trusts.
+// A sign-in method: certificates that visitors show in TLS, of authorities that the tunnel's owner trusts.
 
 import { createHash, X509Certificate } from 'node:crypto'
 import { TunnelError } from '../errors.ts'
@@ -7,7 +7,7 @@ import { asciiLowerCase } from '../http/characters.ts'
 import type { VisitorCertificate } from '../plugin.ts'
 import type { Entry, Recognised, Request, Way } from './way.ts'
 
-/** Authorities of one guard. Above: `OPTION_INVALID`. */
+/** Authorities of one guard. If exceeded: `OPTION_INVALID`. */
 const MAX_AUTHORITIES = 20
 
 export class ClientCertificate implements Way {
@@ -65,7 +65,7 @@ function subjectOf({ subject }: VisitorCertificate): ReadonlyMap<string, readonl
   return fields
 }
 
-/** The common name, and the DNS names and e-mail addresses beside it. A quoted one has characters that no name has. */
+/** The common name, and the DNS names and e-mail addresses next to it. A quoted one has characters that no name has. */
 function namesOf(
   { subjectAltName = '' }: VisitorCertificate,
   fields: ReadonlyMap<string, readonly string[]>,

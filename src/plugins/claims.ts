@@ -57,7 +57,7 @@ export function ambiguityOf(pattern: string): string | undefined {
   return isBetween ? 'a claim does not stand between two *' : undefined
 }
 
-/** The pattern with claims in place of their names; `undefined`: the token lacks one, or it is no part of a name. */
+/** The pattern with claims in place of their names; `undefined`: the token lacks one, or it is not a part of a name. */
 export function withClaims(pattern: string, payload: JWTPayload): string | undefined {
   // With more in the pattern the dashes of a slash would not say where the claim ends.
   const isAlone = pattern.match(CLAIM)?.length === 1 && !pattern.includes('*')
@@ -76,7 +76,7 @@ export function withoutClaims(pattern: string): string {
 }
 
 /**
- * A claim as a part of a name: as it is, but for the case of ASCII, and a slash as two dashes. Anything else that a name cannot have would
+ * A claim as a part of a name: unchanged, but for the case of ASCII, and a slash as two dashes. Anything else that a name cannot have would
  * make one name of several claims.
  */
 function labelOf(value: unknown, mayHaveSlash: boolean): string | undefined {

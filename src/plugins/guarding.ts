@@ -1,4 +1,4 @@
-// The guards that clients can ask for, of the walls and ways in that come with localtunnels.
+// The guards that clients can ask for, of the access rules and sign-in methods that come with localtunnels.
 
 import type { Countries } from '../countries.ts'
 import { checkNames, type Names } from '../option-names.ts'
@@ -9,10 +9,10 @@ import type { UsedLinks } from '../store.ts'
 export interface GuardingOptions {
   /**
    * Issuers whose tokens guards may ask for with `jwt`. Only these are asked for keys: a client must not make the server send
-   * requests elsewhere. Default none.
+   * requests somewhere else. Default none.
    */
   readonly issuers?: readonly Issuer[]
-  /** Issuers at which visitors can sign in with `login`. Their tokens are good for `jwt`, too. Default none. */
+  /** Issuers at which visitors can sign in with `login`. Their tokens are good for `jwt` as well. Default none. */
   readonly logins?: readonly LoginProvider[]
   /**
    * Remembers links that work once and were used, across restarts of the server: `openUsedLinks(path)` of this package, or a function that

@@ -16,7 +16,7 @@ const MAX_KNOWN = 10_000
 const MAX_TOKEN_CHARS = 8_192
 const MAX_NAME_CHARS = 128
 
-/** Tokens of one issuer, and what they open. What it leaves out is not restricted, as in `TokenRule`. */
+/** Tokens of one issuer, and what they open. A missing key is not restricted, as in `TokenRule`. */
 export interface JwtTokenRule extends Omit<TokenScope, 'reserve'>, Issuer {
   /**
    * The audience, as in the tokens' `aud`: a text that tokens for other services do not have, such as the URL of this server.
@@ -81,7 +81,7 @@ class JwtTokens implements TokenReader {
   }
 
   async read(token: string, address: string): Promise<TokenIdentity | TokenFault> {
-    // One who has read an old token in a log is elsewhere.
+    // A reader of an old token in a log comes from another address.
     const key = createHash('sha256')
       .update(`${sourceOf(address)} ${token}`)
       .digest('base64')
@@ -185,15 +185,16 @@ function scopeIn({
 
 /** Replaces the names of claims in a scope by the claims. `undefined` if the token lacks one. */
 function filled(scope: TokenScope, fill: (pattern: string) => string | undefined): TokenScope | undefined {
-  const { names, hosts, ...rest } = scope
-  const made = { names: names?.map(fill), hosts: hosts?.map(fill) }
+  const { names, hosts, connect, ...rest } = scope
+  const made = { names: names?.map(fill), hosts: hosts?.map(fill), connect: connect?.map(fill) }
   const isWhole = (all: readonly (string | undefined)[] = []): all is readonly string[] =>
     !all.includes(undefined)
-  if (!isWhole(made.names) || !isWhole(made.hosts)) return undefined
+  if (!isWhole(made.names) || !isWhole(made.hosts) || !isWhole(made.connect)) return undefined
   return {
     ...rest,
     ...(made.names && { names: made.names.map(asciiLowerCase) }),
     ...(made.hosts && { hosts: made.hosts }),
+    ...(made.connect && { connect: made.connect.map(asciiLowerCase) }),
   }
 }
 
@@ -210,8 +211,9 @@ function check({
   keyCooldownMs = 0,
   names = [],
   hosts = [],
+  connect = [],
 }: JwtTokenRule): void {
-  for (const pattern of [...names, ...hosts]) {
+  for (const pattern of [...names, ...hosts, ...connect]) {
     const ambiguity = ambiguityOf(pattern)
     if (ambiguity !== undefined)
       throw new TunnelError(

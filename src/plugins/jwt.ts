@@ -1,4 +1,4 @@
-// A way in: JSON Web Tokens of an issuer that the operator listed, such as that of a CI system.
+// A sign-in method: JSON Web Tokens of an issuer that the operator listed, such as that of a CI system.
 
 import { createHash } from 'node:crypto'
 import type { JWTPayload, JWTVerifyGetKey } from 'jose'
@@ -94,7 +94,7 @@ export async function verifyJwt(
 export async function isUnreachable(error: unknown): Promise<boolean> {
   const { errors } = await import('jose')
   const isTokens = error instanceof errors.JOSEError && !(error instanceof errors.JWKSTimeout)
-  // Of the fetch: a plain JOSEError without a subclass says that the answer was none.
+  // Of the fetch: a plain JOSEError without a subclass says that the response was none.
   return !isTokens || error.constructor === errors.JOSEError
 }
 

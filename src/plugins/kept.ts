@@ -1,4 +1,4 @@
-// Connections and answers that a guard has let in and that last: they end with their permission.
+// Connections and responses that a guard has let in and that last: they end with their permission.
 
 import type { Admittance } from '../plugin.ts'
 import type { Way } from './way.ts'
@@ -17,7 +17,7 @@ export interface Permission {
   readonly endsAt: number | undefined
 }
 
-/** Sessions and links that may end elsewhere. */
+/** Sessions and links that may end somewhere else. */
 export interface EndsElsewhere {
   hasEnded(id: string): boolean
   /** Returns what stops it. */

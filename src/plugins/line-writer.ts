@@ -1,4 +1,4 @@
-// Lines on their way to a file or stdout, in the background: gathered while one write is under way, dropped when too many wait.
+// Lines in transit to a file or stdout, in the background: gathered while one write is in progress, dropped when too many wait.
 
 import { close, closeSync, fstatSync, openSync, renameSync, rmSync, write } from 'node:fs'
 import { TunnelError } from '../errors.ts'
@@ -60,7 +60,7 @@ export class LineWriter {
     return fault
   }
 
-  /** Takes so many whole lines, or drops them. */
+  /** Takes this many whole lines, or drops them. */
   write(lines: string | Uint8Array, count: number): void {
     if (this.#isClosed) return
     if (this.#queuedBytes + lines.length > this.#options.maxQueuedBytes) {

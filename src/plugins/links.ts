@@ -1,4 +1,4 @@
-// A way in: signed links. Each opens a path until it expires; one that works once asks for the press of a button.
+// A sign-in method: signed links. Each opens a path until it expires; one that works once asks for the press of a button.
 
 import { LINK_PURPOSE, type LinkContent } from '../guard.ts'
 import type { Reading, Refusal } from '../plugin.ts'
@@ -23,7 +23,7 @@ export class Links implements Way {
     const link = this.#read(sealed, visitor.tunnel)
     if (link === undefined) return refused(visitor)
     const { method } = visitor.head
-    // Mail scanners and previews follow links. What they may do is look.
+    // Mail scanners and previews follow links. They may only look.
     if (link.once !== true) return method === 'GET' ? this.#enter(visitor, link, sessions) : refused(visitor)
     if (method === 'POST')
       return {
@@ -57,7 +57,7 @@ export class Links implements Way {
     return sessions.begin(visitor, this, localPath(path), { path, link: id, endsAt: exp * 1_000 })
   }
 
-  /** The secret may be that of other tunnels, too, whose links are not for this one. */
+  /** The secret may be that of other tunnels as well, whose links are not for this one. */
   #read(sealed: string, tunnel: string): LinkContent | undefined {
     const content = unseal(this.#key, LINK_PURPOSE, sealed)
     if (content === undefined) return undefined

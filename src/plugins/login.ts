@@ -1,4 +1,4 @@
-// A way in: accounts of an OpenID Connect issuer, by the code flow with PKCE. The library is installed by the operator.
+// A sign-in method: accounts of an OpenID Connect issuer, by the code flow with PKCE. The library is installed by the operator.
 
 import { createHash, randomBytes } from 'node:crypto'
 import type { Configuration } from 'openid-client'
@@ -12,7 +12,7 @@ import type { LoginProvider } from './guarding.ts'
 import { loginCookieOf, loginCookiesOf, loginNameOf } from './sessions.ts'
 import { localPath, type Offer, type Request, type Sessions, userText, type Way } from './way.ts'
 
-/** A login that takes longer begins anew. */
+/** A login that takes longer begins again. */
 const LOGIN_SECONDS = 600
 const PURPOSE = 'login'
 const BEGIN = `${GUARD_PATH}login`
@@ -76,7 +76,7 @@ export class Login implements Way {
       })
       // In the browser that began: another one that is led to the callback has no such cookie.
       const exp = Math.floor(Date.now() / 1_000) + LOGIN_SECONDS
-      // What does not fit leads to its page, or to the first one.
+      // Other paths lead to its page, or to the first one.
       const kept = [to, to.replace(/\?.*/, '')].find(one => one.length <= MAX_KEPT_CHARS) ?? '/'
       const begun = seal(this.#key, PURPOSE, { state, nonce, verifier, to: kept, exp })
       const name = loginNameOf(visitor, begunCount++)
@@ -170,7 +170,7 @@ function reasonOf(error: unknown): string {
   return code === undefined || code === 'TIMEOUT' ? UNREACHABLE : code.toLowerCase()
 }
 
-/** A login under way, as the visitor's browser keeps it. */
+/** A login in progress, as the visitor's browser keeps it. */
 export interface BegunLogin {
   /** The name of its cookie. */
   readonly cookie: string
@@ -180,7 +180,7 @@ export interface BegunLogin {
   readonly to: string
 }
 
-/** The login that this callback ends, if this browser began it. */
+/** The login that this callback ends, if this browser started it. */
 export function begunLoginOf(visitor: Request, key: string): BegunLogin | undefined {
   const asked = new URL(visitor.head.path, 'http://localhost').searchParams.get('state')
   for (const [cookie, value] of loginCookiesOf(visitor)) {

@@ -135,7 +135,7 @@ class Making {
     if (bearer !== undefined) ways.push(new Bearer(bearer, name, bearerHeader))
     if (jwt !== undefined) ways.push(new Jwt(jwt, this.#listed(this.#keys, jwt.issuer, 'tokens'), name))
     if (links) ways.push(new Links(this.#definition.key, this.#book))
-    // Before the login: its page is ours, and offers the login, too.
+    // Before the login: its page is ours, and offers the login as well.
     if (password !== undefined) ways.push(new Password(password, name, this.#turns, this.#book))
     if (login !== undefined) {
       const client = this.#listed(this.#clients, login.issuer, 'logins')

@@ -1,4 +1,4 @@
-// A way in: one shared password. A page asks people for it, programs send it by HTTP Basic with any user name.
+// A sign-in method: one shared password. A page asks people for it, programs send it by HTTP Basic with any user name.
 
 import { timingSafeEqual } from 'node:crypto'
 import { ERRORS, type ErrorCode } from '../errors.ts'
@@ -95,7 +95,7 @@ export class Password implements Way {
     if (this.#wrong.waitOf(source, performance.now()) > 0) return 'CREDENTIALS_THROTTLED'
     if (password.length === 0 || password.length > 256) return 'CREDENTIALS_REFUSED'
     if (this.#known.has(key)) return undefined
-    // Counted before the answer is known: guesses that run at the same time must not be one guess.
+    // Counted before the response is known: guesses that run at the same time must not be one guess.
     this.#wrong.count(source, performance.now())
     const hash = await this.#turns.take(this.#guard, () => hashPassword(password, this.#salt))
     if (hash === undefined) return 'CREDENTIALS_THROTTLED'

@@ -1,4 +1,4 @@
-// What one server has of a key's shared rate: visitors take from it, on the main thread and in lanes.
+// The share of one server in a key's rate: visitors draw from it, on the main thread and in lanes.
 
 import type { RateRule } from '../guard.ts'
 import type { Allotment } from '../plugin.ts'
@@ -44,7 +44,7 @@ export class RateShare implements Allotment {
     return true
   }
 
-  /** Asks for more. All who wait for an answer wait together. */
+  /** Asks for more. All who wait for a response wait together. */
   more(): Promise<void> {
     this.#asking ??= this.#askForMore().finally(() => {
       this.#asking = undefined
@@ -103,7 +103,7 @@ export class RateShare implements Allotment {
   }
 
   #dropExpired(now: number): void {
-    // A thread that takes one meanwhile leaves a debt, which the next share pays.
+    // A thread that takes one in the meantime leaves a debt, which the next share pays.
     if (this.#endsAt <= now) this.#add(-this.#left)
   }
 

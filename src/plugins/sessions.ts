@@ -16,20 +16,20 @@ import type { Request, SessionTerms, Way, WayKind } from './way.ts'
 const SECURE_COOKIE = '__Host-localtunnels'
 /** The cookie for http, because `__Host-` needs https. */
 const PLAIN_COOKIE = 'localtunnels-guard'
-/** Logins of one browser under way: it opens several tabs at once when it starts, and each begins one. A cookie each, as answers cross. */
+/** Logins of one browser in progress: it opens several tabs at once when it starts, and each begins one. A cookie each, as answers cross. */
 const LOGINS = [0, 1, 2, 3, 4, 5, 6, 7]
 const SECURE_LOGINS = LOGINS.map(number => `${SECURE_COOKIE}-login-${number}`)
 const PLAIN_LOGINS = LOGINS.map(number => `${PLAIN_COOKIE}-login-${number}`)
 /** The app gets none of them. */
 export const COOKIES: readonly string[] = [SECURE_COOKIE, PLAIN_COOKIE, ...SECURE_LOGINS, ...PLAIN_LOGINS]
 
-/** Sessions in one cookie: paths may have other ways in. */
+/** Sessions in one cookie: paths may have other sign-in methods. */
 const MAX_TOGETHER = 4
-/** Sessions and links taken back that are remembered until they would have ended. Above, the oldest is forgotten. */
+/** Sessions and links revoked that are remembered until they would have ended. Above, the oldest is forgotten. */
 const MAX_ENDED = 10_000
-/** The other servers of a cluster hear of so many of one tunnel at a time. Above, only this server knows of them. */
+/** The other servers of a cluster hear of this many of one tunnel at a time. Above, only this server knows of them. */
 export const MAX_SHARED_ENDS = 1_000
-/** Links that worked once and were used, remembered until they expire. Above: links that work once are refused. */
+/** Links that worked once and were used, remembered until they expire. If exceeded: links that work once are refused. */
 const MAX_USED = 10_000
 const PURPOSE = 'session'
 
@@ -185,7 +185,7 @@ export class SessionBook {
   }
 }
 
-/** The cookie that keeps a login under way: as strict as that of a session. */
+/** The cookie that keeps a login in progress: as strict as that of a session. */
 export function loginCookieOf(visitor: Request, name: string, value: string, seconds: number): string {
   return cookieOf(visitor, value, seconds, name)
 }
@@ -211,7 +211,7 @@ function cookieOf(
   seconds: number,
   name = isSecure ? SECURE_COOKIE : PLAIN_COOKIE,
 ): string {
-  // Lax: a link from elsewhere leads to the app, and nothing else of another site carries the cookie.
+  // Lax: a link from somewhere else leads to the app, and nothing else of another site carries the cookie.
   return `${name}=${value}; Path=/; Max-Age=${seconds}; HttpOnly; SameSite=Lax${isSecure ? '; Secure' : ''}`
 }
 
@@ -263,7 +263,7 @@ const textOf = (value: unknown): string | undefined => (typeof value === 'string
 const isWay = (value: unknown): value is WayKind =>
   value === 'password' || value === 'bearer' || value === 'jwt' || value === 'links' || value === 'login'
 
-/** Whether the session is for this path, in every way in which the app may read it. */
+/** Whether the session is for this path, in every sign-in method which the app may read it. */
 export function covers({ path }: Session, target: string): boolean {
   if (path === undefined || path === '/') return true
   return isSurelyBelow(target, path.replace(/\?.*$/, '').replace(/(?<=.)\/+$/, ''))

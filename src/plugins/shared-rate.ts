@@ -8,7 +8,7 @@ import { RateShare } from './rate-share.ts'
 
 /** Keys remembered at once. Above, the one that has been quiet for longest is forgotten. */
 export const MAX_SHARES = 10_000
-/** The keeper of the rates has so long to answer: a visitor waits for it. */
+/** The keeper of the rates has this long to respond: a visitor waits for it. */
 const ANSWER_MS = 500
 /** The time in milliseconds in which the store is not asked after a failure. */
 const DOWN_MS = 1_000
@@ -81,7 +81,7 @@ export class SharedRate implements Guard {
       if (granted > 0) share.grant(granted, now)
       else share.emptyUntil = now + Math.max(1, waitMs)
     } catch {
-      // Said by the connection itself; here only what holds meanwhile matters.
+      // Said by the connection itself; here only what holds in the meantime matters.
       this.#downUntil = performance.now() + DOWN_MS
     }
   }

@@ -1,4 +1,4 @@
-// The guard of one tunnel: all walls must let a visitor pass, and one of the ways in of the path is enough.
+// The guard of one tunnel: all access rules must let a visitor pass, and one of the sign-in methods of the path is enough.
 
 import { ERRORS } from '../errors.ts'
 import { GUARD_PATH } from '../guard.ts'
@@ -37,8 +37,8 @@ import {
 } from './way.ts'
 
 /**
- * The header with the visitor's identity, if the sign-in method has one. What visitors send under this name never reaches the
- * app.
+ * The header with the visitor's identity, if the sign-in method has one. The visitor's own header of this name never reaches
+ * the app.
  */
 export const USER_HEADER = 'x-localtunnels-user'
 
@@ -51,7 +51,7 @@ export interface TunnelGuardParts {
   readonly walls: readonly Guard[]
   readonly paths: PathRules<Rule>
   readonly book: SessionBook
-  /** Signs logins under way. */
+  /** Signs logins in progress. */
   readonly key: string
   /** Preflights pass. */
   readonly isCors: boolean
@@ -68,7 +68,7 @@ export class TunnelGuard implements Guard, Sessions {
   readonly clientCa?: string
   readonly #parts: TunnelGuardParts
   readonly #hasWays: boolean
-  /** A guard of walls alone has nothing that a visitor could pretend to be: the head stays as it is. */
+  /** A guard of access rules alone has nothing that a visitor could pretend to be: the head stays unchanged. */
   readonly #leavesHeads: boolean
 
   constructor(parts: TunnelGuardParts) {
@@ -93,7 +93,7 @@ export class TunnelGuard implements Guard, Sessions {
       const refusal = wall.admit(visitor)
       if (refusal !== undefined) return refusal
     }
-    // Raw tunnels have walls only: their bytes have no credentials.
+    // Raw tunnels have access rules only: their bytes have no credentials.
     if (visitor.head === undefined) return this.#passUntouched(visitor)
     return this.#admitRequest({ ...visitor, head: visitor.head })
   }

@@ -1,4 +1,4 @@
-// Contract: a way in. Of the ways of a path, one that lets the visitor in is enough.
+// Contract: a sign-in method. Of the ways of a path, one that lets the visitor in is enough.
 
 import type { ErrorCode } from '../errors.ts'
 import type { Admittance, HeaderLine, Refusal, Verdict, VisitorHead } from '../plugin.ts'
@@ -27,7 +27,7 @@ export type Recognised = undefined | Entry | Denied
 
 export interface Way {
   readonly kind: WayKind
-  /** The mark of the credentials that it admits: if it changes, the sessions that it began end. */
+  /** The mark of the credentials that it admits: if it changes, the sessions that it started end. */
   readonly mark: string
   /** The challenge (WWW-Authenticate) for a program without credentials. */
   readonly challenge?: string
@@ -50,7 +50,7 @@ export interface Rule {
   readonly ways: readonly Way[]
 }
 
-/** A link to a way in. */
+/** A link to a sign-in method. */
 export interface Offer {
   readonly text: string
   /** The path on this host. */
@@ -77,7 +77,7 @@ export interface SessionTerms {
   readonly path?: string
   /** Milliseconds since 1970; default as the guard says. */
   readonly endsAt?: number
-  /** A link's id: when it is taken back, so are its sessions. */
+  /** A link's id: when it is revoked, so are its sessions. */
   readonly link?: string
 }
 

@@ -7,10 +7,10 @@ import type { RawVisits } from './fronts/raw-visits.ts'
 import type { Visitors } from './fronts/visitors.ts'
 import type { Exchanges } from './routing/exchanges.ts'
 
-/** How long connections may take to close by themselves at the very end of `stop()`. */
+/** The time in milliseconds for connections to close by themselves at the very end of `stop()`. */
 const LAST_WORDS_MS = 1_000
 
-/** What the end waits for. */
+/** The parts that the end waits for. */
 interface Parts {
   readonly visitors: Visitors
   readonly exchanges: Exchanges
@@ -28,7 +28,7 @@ export class Draining {
     this.#parts = parts
   }
 
-  /** No request or connection is under way, and no visitor brings another request. */
+  /** No request or connection is in progress, and no visitor brings another request. */
   get #isIdle(): boolean {
     const { exchanges, rawVisits, visitors } = this.#parts
     return exchanges.isIdle && rawVisits.isIdle && visitors.areSettled

@@ -1,4 +1,4 @@
-// What other settings mean for a server that runs: what cannot change then, and what it takes back.
+// Changed settings of a running server: what cannot change then, and what it revokes.
 
 import { TunnelError } from '../errors.ts'
 import type { ClientConnection } from './contracts/clients.ts'
@@ -13,7 +13,7 @@ import type { Tunnels } from './tunnels/tunnels.ts'
 export function settingsAfter(now: ServerSettings, options: TunnelServerOptions): ServerSettings {
   const { port = now.port, host = now.hostname } = options
   const next = serverSettings({ ...options, port, host }, now.fixed)
-  // To listen anew, the old listener has to go: connections that wait in it would be refused.
+  // To listen again, the old listener has to go: connections that wait in it would be refused.
   for (const [name, is, was] of [
     ['port', next.port, now.port],
     ['host', next.hostname, now.hostname],

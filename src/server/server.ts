@@ -43,15 +43,18 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
   readonly #startupHold: StartupHold
   readonly #clientDesk: ClientDesk
   readonly #listeners: Listeners
-  /** For the parts. */
+  /** The operations for the parts. */
   readonly #whole: WholeServer
   #stopWatchingWorkers: (() => void) | undefined
   #starting: Promise<void> | undefined
   #stopping: Promise<void> | undefined
-  /** One after the other: each is compared with what the one before it left. */
+  /** The reload in progress: each is compared with the result of the one before. */
   #reloading: Promise<void> = Promise.resolve()
 
-  /** `installs`: `Install`s of its parts, in the order in which requests pass their layers; `fixed`: `FixedBounds` that tests make small. Their types are none of the package's. */
+  /**
+   * Makes a server. `installs` are the `Install`s of its parts, in the order in which requests pass their layers; `fixed`:
+   * `FixedBounds` that tests make small. Their types are none of the package's.
+   */
   constructor(options: TunnelServerOptions = {}, installs: readonly object[] = [], fixed: object = {}) {
     super()
     if (typeof Bun === 'undefined') throw new TunnelError('RUNTIME_UNSUPPORTED')
@@ -113,7 +116,9 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
       accept: (socket, entrance) => httpFront.accept(socket, entrance, undefined),
       entranceOf: proto => entranceOf(room, proto),
       tunnelFor: (kind, wanted) =>
-        kind === 'tls' ? tlsTunnelOf(room, wanted) : room.tunnels.find(`${kind}-${wanted}`),
+        kind === 'tls'
+          ? tlsTunnelOf(room, wanted)
+          : room.tunnels.find(kind === 'private' ? wanted : `${kind}-${wanted}`),
       claimedElsewhere: name => {
         this.#startupHold.isElsewhere(name)
         room.parts.claimedElsewhere(name)
@@ -154,29 +159,31 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
    * call waits for the same end.
    */
   async stop(): Promise<void> {
-    // One that fails to start has nothing to stop; `start()` tells its caller why.
+    // A part that fails to start has nothing to stop; `start()` tells its caller why.
     if (this.#room.state === 'starting') await this.#starting?.catch(() => {})
     if (this.#room.state === 'running') this.#stopping = this.#drainAndStop('SERVER_DRAINING')
     await this.#stopping
   }
 
   /**
-   * `stop()` of a server whose sockets another program has, which serves already: clients connect there at once, and what is
-   * under way is finished here.
+   * Stops a server whose sockets another program has, which serves already: clients connect there at once, and open requests
+   * finish here.
    */
   async handOver(): Promise<void> {
     if (this.#room.state === 'running') this.#stopping = this.#drainAndStop('SERVER_REPLACED')
     await this.#stopping
   }
 
-  /** Of the sockets that listen, its own first: what another program needs as `inherited` to go on with them. */
+  /**
+   * The descriptors of the sockets that listen, its own first: another program needs them as `inherited` to continue with them.
+   */
   get descriptors(): readonly number[] {
     return [...this.#listeners.descriptors, ...this.#ports.descriptors]
   }
 
   /**
    * Works by other options from now on, without dropping a visitor: `options` are all of them, as for a new server, but
-   * `port` and `host` may be left out. A tunnel that they do not allow any more is taken back, with the code with which
+   * `port` and `host` may be left out. A tunnel that they do not allow any more is revoked, with the code with which
    * it would be refused; everything else goes on. New limits bound what begins after, a new certificate is shown in new
    * handshakes.
    *
@@ -189,7 +196,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     await reloading
   }
 
-  /** `stop()`, at the end of an `await using` block. */
+  /** Calls `stop()`, at the end of an `await using` block. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.stop()
   }
@@ -199,12 +206,12 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     return this.#listeners.port
   }
 
-  /** The port of TLS tunnels, likewise; `undefined`: there is none. */
+  /** The port of TLS tunnels; `undefined`: there is none. */
   get tlsPort(): number | undefined {
     return this.#listeners.tlsPort
   }
 
-  /** The port of redirects, likewise. */
+  /** The port of redirects. */
   get httpPort(): number | undefined {
     return this.#listeners.httpPort
   }
@@ -218,7 +225,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     return this.#room.isKnownHost(host)
   }
 
-  /** As `isKnownHost`, of all servers of the cluster. Rejects when the directory cannot be asked. */
+  /** Whether any server of the cluster knows the host, as `isKnownHost`. Rejects when the directory cannot be asked. */
   async isKnownHostAnywhere(host: string): Promise<boolean> {
     const { servers } = this.#room
     if (this.isKnownHost(host) || servers === undefined) return this.isKnownHost(host)
@@ -228,7 +235,10 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     return nodes !== undefined && nodes.length > 0
   }
 
-  /** What all servers of the cluster answer to a certificate authority; `undefined`: the server is alone. For `AcmeCertificates`. */
+  /**
+   * The responses of all servers of the cluster to a certificate authority. `undefined` if the server is alone. For
+   * `AcmeCertificates`.
+   */
   get sharedAnswers():
     | {
         get(key: string): string | undefined
@@ -239,7 +249,10 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     return this.#room.servers?.shared?.answers
   }
 
-  /** Whose tunnel has `host`: the same text for all tunnels of one token, or address; `undefined`: there is no such tunnel. */
+  /**
+   * Returns the owner of the tunnel with `host`: the same text for all tunnels of one token, or address. `undefined` if there
+   * is no such tunnel.
+   */
   ownerOfHost(host: string): string | undefined {
     return this.#room.ownerOfHost(host)
   }
@@ -249,7 +262,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     return this.#listeners.urlOf(undefined)
   }
 
-  /** Where the admin listener is; `undefined`: there is none, or not yet. */
+  /** The URL of the admin listener. `undefined` if there is none, or not yet. */
   get adminUrl(): string | undefined {
     return this.#room.parts.url
   }
@@ -307,7 +320,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     const { clients } = this.#clientDesk
     room.state = 'draining'
     // Closing a listener resets the connections that wait in its queue: right after a turn of the event loop it is nearly
-    // empty. Before, no answer says "close", because its visitor would be in that queue next.
+    // empty. Before, no response says "close", because its visitor would be in that queue next.
     await nextTurn()
     this.#listeners.close(false)
     room.isShut = true

@@ -1,19 +1,19 @@
-// Carrier bytes on their way to the decoder: in portions, so that one session never holds up the others.
+// Carrier bytes in transit to the decoder: in portions, so that one session never holds up the others.
 
 import type { ErrorCode } from '../errors.ts'
 import { FrameDecoder, type FrameHandler } from '../wire/frame.ts'
 import type { Carrier } from './carrier.ts'
 import type { Turns, Waiting } from './turns.ts'
 
-/** Frames taken before others may have their turn: a fifth of a millisecond, when each brings an answer to a visitor. */
+/** Frames taken before others may have their turn: a fifth of a millisecond, when each brings a response to a visitor. */
 const FRAMES_AT_ONCE = 32
 
-/** What arrivals need of their session. */
+/** The operations of the session that arrivals need. */
 export interface ArrivalsOwner {
   readonly isClosed: boolean
   /** The other side lives. */
   heard(): void
-  /** What arrived breaks the protocol. */
+  /** Closes the session: what arrived breaks the protocol. */
   close(code: ErrorCode): void
   /** Runs what may throw; a throw ends the session. */
   guard(task: () => void): void
@@ -24,10 +24,10 @@ export class Arrivals implements Waiting {
   readonly #carrier: Carrier
   readonly #turns: Turns | undefined
   readonly #decoder: FrameDecoder
-  /** What has arrived and waits for the session's turn. Meanwhile the carrier is not read. */
+  /** The bytes that arrived and wait for the session's turn. In the meantime the carrier is not read. */
   readonly #unread: { readonly bytes: Uint8Array; readonly start: number; readonly end: number }[] = []
 
-  /** Without `turns` all that arrives is decoded at once. */
+  /** Makes the arrivals. Without `turns` everything is decoded at once. */
   constructor(owner: ArrivalsOwner, carrier: Carrier, frames: FrameHandler, turns: Turns | undefined) {
     this.#owner = owner
     this.#carrier = carrier
@@ -50,7 +50,7 @@ export class Arrivals implements Waiting {
     this.#decoder.stop()
   }
 
-  /** Its turn has come. */
+  /** Called when its turn has come. */
   turn(): void {
     this.#owner.guard(() => {
       this.#owner.heard()
@@ -61,7 +61,7 @@ export class Arrivals implements Waiting {
     })
   }
 
-  /** Takes a portion, and more if there is time. What is left waits for the session's turn, and the carrier with it. */
+  /** Takes a portion, and more if there is time. The rest waits for the session's turn, and the carrier with it. */
   #decode(bytes: Uint8Array, start: number, end: number): void {
     const turns = this.#turns
     let at = start
@@ -71,7 +71,7 @@ export class Arrivals implements Waiting {
       if (this.#decoder.framesLeft > 0 || this.#owner.isClosed) return
       this.#decoder.framesLeft = FRAMES_AT_ONCE
       at = this.#decoder.at
-      // Many small reads are many portions, too: so it asks even if nothing is left of this one.
+      // Many small reads are many portions as well: so it asks even if nothing is left of this one.
     } while (turns?.hasTime && at < end)
     if (at === end && turns?.hasTime !== false) return
     if (at < end) this.#unread.unshift({ bytes, start: at, end })

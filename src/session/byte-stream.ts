@@ -4,23 +4,23 @@
 import type { ErrorCode } from '../errors.ts'
 import type { Socket, Splice, SpliceDone } from '../socket.ts'
 
-/** What happens on a stream. After `reset` and after both ends nothing follows. */
+/** A receiver of the events of a stream. After `reset` and after both ends nothing follows. */
 export interface StreamHandler {
   /**
-   * bytes[start, end) arrived: at least one, in an array that may be kept. Tell `stream.consumed` once they went on
-   * their way. A small piece that has to wait is to be copied: it keeps the whole read that it was part of. With `isScratch`
-   * the array is reused, and all that waits is to be copied.
+   * Called when bytes[start, end) arrived: at least one, in an array that may be kept. Tell `stream.consumed` once they went on
+   * their way. A small piece that has to wait is to be copied: it keeps the whole read that it was part of. With
+   * `isScratch` the array is reused, and all that waits is to be copied.
    */
   received(bytes: Uint8Array, start: number, end: number, isScratch?: boolean): void
-  /** `isScratch` may be set. */
+  /** Whether `isScratch` may be set. */
   readonly takesScratch?: boolean
-  /** What `write` had to queue is gone: write again. */
+  /** Called when the bytes that `write` had to queue are sent: write again. */
   writable(): void
-  /** The other side sends no more. `delivered` is how many of our bytes had gone on their way there by then. */
+  /** The other side sends no more. `delivered` is how many of our bytes had left by then. */
   ended(delivered: number): void
   /**
    * The stream failed, there or with its carrier; it is gone both ways. `delivered` is how many of our bytes may have
-   * gone on their way: exact when the other side said so, all that were sent when the carrier was lost. `reason`: what an app of HTTP/2 did wrong.
+   * left: exact when the other side said so, all that were sent when the carrier was lost. `reason`: what an app of HTTP/2 did wrong.
    */
   reset(code: ErrorCode, delivered: number, reason?: string): void
   /**
@@ -53,13 +53,13 @@ export interface ByteStream {
   requestSplice(): void
   /** No more bytes this way; what was written still arrives. */
   end(): void
-  /** Gives the stream up both ways: the other side learns the code and drops what is on its way. */
+  /** Gives the stream up both ways: the other side learns the code and drops what is in transit. */
   reset(code: ErrorCode): void
   /** The same, and its handler hears of it as of a reset by the other side. */
   giveUp(code: ErrorCode): void
   /** Called once it is closed. Only a session's streams do so. */
   gone?: (() => void) | undefined
-  /** `count` received bytes went on their way: the other side may send more. */
+  /** Gives credit for `count` received bytes that were passed on. */
   consumed(count: number): void
   /** Bytes given to `write` so far. While bytes are moved it is the most that can have been sent. */
   readonly sentBytes: number
@@ -78,9 +78,9 @@ export interface LendableStream extends Pick<ByteStream, 'isClosed' | 'isBackedU
   readonly id: number
   /** Whether nothing is queued, moved or held, and neither side has ended. */
   readonly isAtRest: boolean
-  /** From here on bytes come and go another way: frames of the other side wait. */
+  /** Lends the stream: its bytes take another way, and frames of the other side wait. */
   lend(): void
-  /** So many bytes were sent another way, and so many that came that way went on theirs. */
+  /** Counts bytes that moved during the loan: `sentBytes` sent, `receivedBytes` received and passed on. */
   moved(sentBytes: number, receivedBytes: number): void
   /** Bytes that came another way and are the handler's, behind `moved`. */
   brought(bytes: Uint8Array): void

@@ -1,7 +1,7 @@
 // Contract: the connection that a session's frames travel on. A reliable, ordered byte stream; how it is cut
 // into WebSocket messages or packets means nothing.
 
-/** What a session sends on. Its maker passes its events to the session; the session closes it. */
+/** A connection on which a session sends. Its maker passes its events to the session; the session closes it. */
 export interface Carrier {
   /**
    * Bytes in front of `start` that `send` may overwrite, so that a message header and the frames leave in one write.
@@ -22,9 +22,9 @@ export interface Carrier {
   terminate(): void
 }
 
-/** What a carrier tells its session. `closed` is always the last call, exactly once. */
+/** A receiver of the events of a carrier. `closed` is always the last call, exactly once. */
 export interface CarrierHandler {
-  /** bytes[start, end) came from the far side, cut anywhere. The array is the session's to keep. */
+  /** Called when bytes[start, end) arrived from the far side, cut anywhere. The array is the session's to keep. */
   received(bytes: Uint8Array, start: number, end: number): void
   /** Any bytes came from the far side, perhaps of a message that is not whole yet. */
   heard?(): void

@@ -8,22 +8,22 @@ import type { Turns } from './turns.ts'
 import type { WindowLimits } from './windows.ts'
 
 export interface SessionOptions extends HeartbeatOptions, WindowLimits {
-  /** Only the server opens streams. */
+  /** The role. Only the server opens streams. */
   readonly role: 'server' | 'client'
   readonly scheduler: Scheduler
-  /** Streams open at once. Above: an OPEN is answered with RESET `TUNNEL_BUSY`. */
+  /** Streams open at once. If exceeded: the reply to an OPEN is RESET `TUNNEL_BUSY`. */
   readonly maxStreams: number
-  /** Frames without data that may wait while the carrier is full, bytes. Above: `FLOOD`, without a word. */
+  /** Frames without data that may wait while the carrier is full, bytes. If exceeded: `FLOOD`, without a word. */
   readonly maxCarrierBacklogBytes: number
-  /** Shared with other sessions: more frames at once than a portion wait there. Without it all are taken at once. */
+  /** The turns, shared with other sessions: more frames at once than a portion wait there. Without it all are taken at once. */
   readonly turns?: Turns
-  /** Asked for each stream that this side opens. */
+  /** The budget for streams that this side opens. */
   readonly streamBudget?: StreamBudget
 }
 
-/** Contract: how many streams the session may have, which others count too. */
+/** A contract for the number of streams that the session may have, which others also count. */
 export interface StreamBudget {
-  /** One more. `false`: there is to be none. */
+  /** Counts one more. Returns `false` if there is to be none. `false`: there is to be none. */
   open(): boolean
   close(): void
 }
@@ -31,7 +31,7 @@ export interface StreamBudget {
 export interface SessionHandler {
   /**
    * The server opened a stream (client role only). Returns the stream's handler, or the code to refuse it with.
-   * `maxStreams` counts streams: what outlives one that was reset, such as a dial under way, is the handler's to count.
+   * `maxStreams` counts streams: what outlives one that was reset, such as a dial in progress, is the handler's to count.
    */
   opened(stream: ByteStream, tunnel: number): StreamHandler | ErrorCode
   /** Tunnels that the other side has, or has asked for and may get (server role only). */

@@ -3,9 +3,9 @@
 import type { Scheduler } from './scheduler.ts'
 
 export interface HeartbeatOptions {
-  /** Silence before a PING, milliseconds. */
+  /** The silence before a PING, in milliseconds. */
   readonly pingIntervalMs: number
-  /** Silence before the carrier is given up, milliseconds. */
+  /** The silence before the carrier is closed, in milliseconds. */
   readonly deadAfterMs: number
   /** The same while a visitor waits for the other side: `isAwaited`. Default `deadAfterMs`. */
   readonly hungAfterMs?: number
@@ -17,7 +17,7 @@ interface Ping {
   readonly answered: (() => void) | undefined
 }
 
-/** PINGs without an answer that are remembered: enough for a dead carrier's last minute. */
+/** The maximum number of remembered PINGs without a reply: enough for a dead carrier's last minute. */
 const MAX_UNANSWERED = 8
 
 export class Heartbeat {
@@ -32,7 +32,7 @@ export class Heartbeat {
   #unanswered: Ping[] = []
   #nextNumber = 1
   #silentMs = 0
-  /** Of that, how long a visitor has waited. */
+  /** The part of the silence in which a visitor has waited. */
   #awaitedMs = 0
   readonly #isAwaited: () => boolean
   #cancelTick: () => void
@@ -59,7 +59,7 @@ export class Heartbeat {
     this.#sendPing(number)
   }
 
-  /** A PONG arrived. One without a PING means nothing. */
+  /** A PONG arrived. A PONG without a PING means nothing. */
   answered(number: number): void {
     const index = this.#unanswered.findIndex(ping => ping.number === number)
     const ping = this.#unanswered[index]

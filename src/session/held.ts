@@ -2,7 +2,7 @@
 
 import { ByteBuffer } from '../bytes.ts'
 
-/** LINK, UNLINK, END and RESET: an honest peer sends each once. */
+/** The maximum number of held frames: LINK, UNLINK, END and RESET. An honest peer sends each once. */
 const MAX_FRAMES = 4
 
 export class Held {
@@ -17,7 +17,7 @@ export class Held {
     return true
   }
 
-  /** `false`: there are more than a stream can have. */
+  /** Holds a frame. Returns `false` if there are more than a stream can have. */
   keepFrame(arrived: () => unknown): boolean {
     return this.#frames.push(arrived) <= MAX_FRAMES
   }

@@ -16,7 +16,7 @@ export const BULK_BYTES = 16_384
 /** Links that streams of small pieces may move to. Half of them by default: bulk finds others. */
 const MAX_SMALL = 16
 
-/** What the links need of their session. */
+/** The operations of the session that the links need. */
 export interface LinkSession {
   readonly isClosed: boolean
   /** The other side broke the rules. */
@@ -25,7 +25,7 @@ export interface LinkSession {
   lose(stream: Stream): void
   /** The last bytes of a stream came after its END. */
   peerHasEnded(stream: Stream, delivered: number): void
-  /** What a stream's handler threw. */
+  /** Called with an error of a stream's handler. */
   linkFailed(error: unknown): void
   /** A stream sends in bulk and no link is free. */
   linkWanted(): void
@@ -37,11 +37,14 @@ export class LinkSet implements LinkOwner {
   readonly #links = new Map<number, Link>()
   readonly #scheduler: Scheduler
   readonly #deadAfterMs: number
-  /** What each link that is awaited had received at the last look. */
+  /** The received bytes of each awaited link at the last look. */
   #awaited = new Map<Link, number>()
   #cancelLook: (() => void) | undefined
 
-  /** `deadAfterMs`: silence of a link whose far side says that it sent more. Above: it is closed. */
+  /**
+   * Makes the links. `deadAfterMs` is the silence of a link whose far side says that it sent more; then it is closed. If
+   * exceeded: it is closed.
+   */
   constructor(session: LinkSession, outbox: Outbox, scheduler: Scheduler, deadAfterMs: number) {
     this.#session = session
     this.#outbox = outbox
@@ -102,7 +105,7 @@ export class LinkSet implements LinkOwner {
     return undefined
   }
 
-  /** As `move`, for a stream of small pieces. */
+  /** Moves a stream of small pieces, like `move`. */
   moveSmall(stream: Stream): void {
     let taken = 0
     for (const link of this.#links.values()) if (link.sender !== undefined) taken++
@@ -120,7 +123,7 @@ export class LinkSet implements LinkOwner {
     })
   }
 
-  /** LINK_FREE arrived. The link may have been lost meanwhile. */
+  /** Called when LINK_FREE arrived. The link may have been lost in the meantime. */
   freed(number: number): void {
     if (this.#links.get(number)?.freed() === false) this.#session.close('PROTOCOL_ERROR')
   }
@@ -133,11 +136,11 @@ export class LinkSet implements LinkOwner {
 
   // ── Receiving ──────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** LINK arrived. `stream` is undefined when it is gone already: its bytes are still to be counted. */
+  /** Called when LINK arrived. `stream` is undefined when it is gone already: its bytes are still to be counted. */
   bind(stream: Stream | undefined, id: number, number: number, from: number): void {
     const link = this.#links.get(number)
     if (link === undefined) {
-      // The link was lost with the frame on its way, and the stream with it.
+      // The link was lost with the frame in transit, and the stream with it.
       if (stream !== undefined) this.#session.lose(stream)
       return
     }
@@ -146,7 +149,7 @@ export class LinkSet implements LinkOwner {
     if (!link.bind(stream, id, from)) this.#session.close('PROTOCOL_ERROR')
   }
 
-  /** UNLINK arrived. */
+  /** Called when UNLINK arrived. */
   unbind(id: number, number: number, to: number): void {
     const link = this.#links.get(number)
     if (link?.unbind(id, to) === false) return this.#session.close('PROTOCOL_ERROR')
@@ -184,7 +187,7 @@ export class LinkSet implements LinkOwner {
   }
 
   linkClosed(link: Link, streams: readonly Stream[]): void {
-    // One that was never added may have the number of one that was.
+    // A link that closed before it was added may have the number of another link: compare the objects.
     if (this.#links.get(link.number) === link) this.#links.delete(link.number)
     for (const stream of streams) if (!stream.isClosed) this.#session.lose(stream)
   }

@@ -1,4 +1,4 @@
-// A connection beside the carrier that carries the bytes of one stream at a time each way, without frames.
+// A connection next to the carrier that carries the bytes of one stream at a time each way, without frames.
 //
 // Bulk goes this way: nothing is copied into batches, and nothing else waits behind it. TCP itself is the flow
 // control. The sender decides: a LINK frame says which stream's bytes follow, an UNLINK frame where they end. Link and
@@ -15,21 +15,21 @@ import type { Stream } from './stream.ts'
 const MAX_UNCONSUMED_BYTES = 524_288
 
 /**
- * Silence before the system asks whether the far side is there. A link has no heartbeat of its own, and the path that it
+ * The silence in milliseconds before the system probes the far side. A link has no heartbeat of its own, and the path that it
  * takes may break while the carrier's does not.
  */
 const KEEP_ALIVE_IDLE_MS = 10_000
 
-/** Whose bytes come on the far side's half. */
+/** The stream whose bytes come on the far side's half. */
 interface Binding {
-  /** `undefined`: the stream was gone before; its bytes are dropped. */
+  /** The stream. `undefined` if it was gone before; its bytes are dropped. */
   readonly stream: Stream | undefined
   readonly streamId: number
   /** The byte of the link behind the last one. Not known until UNLINK. */
   to: number
 }
 
-/** What a link tells its session. */
+/** A receiver of the events of a link. */
 export interface LinkOwner {
   /** Bytes for a stream. */
   linkReceived(stream: Stream, bytes: Uint8Array, isScratch: boolean): void
@@ -56,23 +56,23 @@ export class Link {
   readonly #unsent: SendQueue = new SendQueue()
   #receivedBytes = 0
   #binding: Binding | undefined
-  /** A stream left this side's half, and its last bytes may still be on their way. */
+  /** A stream left this side's half, and its last bytes may still be in transit. */
   #isSettling = false
-  /** This side puts no more streams on it. The far side may, until it hears that this side wants to close the link. */
+  /** Whether this side puts no more streams on it. The far side may, until it hears that this side wants to close the link. */
   isRetired = false
-  /** Bytes that came before the LINK frame that says whose they are. Reading is paused meanwhile. */
+  /** Bytes that came before the LINK frame that says whose they are. Reading is paused in the meantime. */
   #early: Uint8Array[] = []
   #isPaused = false
   #isClosed = false
-  /** It is lent for good, and carries no streams any more. */
+  /** Whether it is lent for good, and carries no streams any more. */
   #isLent = false
-  /** What moves bytes of the sender here without the main thread, and what waits for its end. */
+  /** The splice that moves bytes of the sender here, and the callbacks for its end. */
   #outgoing: Splice | undefined
   #left: (() => void) | undefined
-  /** What moves bytes from here to where their stream's handler wants them. */
+  /** The splice that moves bytes from here to the stream's handler. */
   #incoming: Splice | undefined
 
-  /** `over` is called once, when the link closes. */
+  /** Makes a link. `over` is called once, when it closes. */
   constructor(number: number, socket: Socket, owner: LinkOwner, over?: () => void) {
     this.number = number
     this.#socket = socket
@@ -96,12 +96,12 @@ export class Link {
     }
   }
 
-  /** This side's half may carry a stream. */
+  /** Whether this side's half may carry a stream. */
   get isFree(): boolean {
     return this.sender === undefined && !this.#isSettling && !this.isRetired && !this.#isLent
   }
 
-  /** It is not used, either way. */
+  /** Whether it is unused in both directions. */
   get isIdle(): boolean {
     const isFree = this.sender === undefined && !this.#isSettling && !this.#isLent
     return isFree && this.#binding === undefined
@@ -116,7 +116,7 @@ export class Link {
     return this.#isClosed
   }
 
-  /** Bytes that came so far, while more of a stream that ended must come and nothing here holds them up; else -1. */
+  /** Bytes that came so far, while more of a stream that ended must come and nothing here holds them up; otherwise -1. */
   get awaitedFrom(): number {
     return this.isEnding && !this.#isPaused ? this.#receivedBytes : -1
   }
@@ -162,8 +162,8 @@ export class Link {
   }
 
   /**
-   * The sender sends no more. What still waits here is still sent, unless it was reset. `left` is called once it is known how
-   * many bytes there were: at once, unless they are being moved.
+   * The sender sends no more. Waiting bytes are still sent, unless it was reset. `left` is called once it is known how many
+   * bytes there were: at once, unless they are being moved.
    */
   leave(stream: Stream, left: () => void): void {
     this.sender = undefined
@@ -210,12 +210,12 @@ export class Link {
     return true
   }
 
-  /** What comes may be moved from the next turn on. */
+  /** Lets bytes be moved from the next turn on. */
   requestSplice(): void {
     if (!this.#isPaused) this.#socket.requestSplice?.()
   }
 
-  /** The stream consumed bytes: perhaps reading may go on. */
+  /** The stream consumed bytes: possibly reading may go on. */
   consumed(stream: Stream): void {
     if (this.#isPaused && this.#binding?.stream === stream && unconsumed(stream) < MAX_UNCONSUMED_BYTES / 2)
       this.#resume()
@@ -269,7 +269,7 @@ export class Link {
     if (this.isRetired && this.isIdle) this.close()
   }
 
-  /** The stream may have another thread move its bytes, once all that came before went on its way. */
+  /** The stream may have another thread move its bytes, once all that came before was passed on. */
   #spliceable(): void {
     const binding = this.#binding
     const stream = binding?.stream

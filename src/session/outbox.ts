@@ -6,17 +6,17 @@ import type { Carrier } from './carrier.ts'
 import type { Scheduler } from './scheduler.ts'
 import type { Stream } from './stream.ts'
 
-/** Room for four full frames: about what one read of a busy event loop brings. */
+/** The room for four full frames: about what one read of a busy event loop brings. */
 const BATCH_BYTES = 4 * (MAX_FRAME_BYTES + FRAME_HEADER_BYTES)
-/** What a batch begins with. Most clients are idle most of the time, and a flood of new ones must not cost 256 KiB each. */
+/** The initial size of a batch. Most clients are idle most of the time, and a flood of new ones must not cost 256 KiB each. */
 const FIRST_BATCH_BYTES = 8_192
-/** Credit is only worth a frame from here on: a peer that grants byte by byte cannot make us send byte by byte. */
+/** The minimum credit that is worth a frame: a peer that grants byte by byte cannot make us send byte by byte. */
 const MIN_DATA_BYTES = 4096
 
 export class Outbox {
-  /** Where `frame` put a header: the caller writes the payload here. Changes with every flush. */
+  /** The array in which `frame` put a header: the caller writes the payload here. Changes with every flush. */
   batch: Uint8Array
-  /** How often a stream had to wait for credit, and not for the carrier. */
+  /** The number of times a stream had to wait for credit, and not for the carrier. */
   creditStalls = 0
   #batchEnd: number
   /** An array to go on with while the carrier keeps the one it could not send whole. */
@@ -25,7 +25,7 @@ export class Outbox {
   #isStuck = false
   #isClosed = false
   #isFlushPlanned = false
-  /** Turns are being served: what is written meanwhile takes its place in the line. */
+  /** Turns are being served: what is written in the meantime takes its place in the line. */
   #isServing = false
   /** Streams with something queued that may be sendable, in the order of their turns. */
   readonly #turns = new Set<Stream>()
@@ -37,7 +37,10 @@ export class Outbox {
   readonly #finished: (stream: Stream) => void
   readonly #flushPlanned: () => void
 
-  /** `overflowed`: the other side makes us answer faster than it reads. `finished`: END of a stream went out. */
+  /**
+   * Makes the outbox. `overflowed` is called if the other side causes replies faster than it reads; `finished` when END of a
+   * stream was sent. `finished`: END of a stream went out.
+   */
   constructor(
     carrier: Carrier,
     scheduler: Scheduler,
@@ -55,7 +58,7 @@ export class Outbox {
     this.#flushPlanned = () => this.flush()
   }
 
-  /** What waits because the other side does not read; data waits elsewhere. */
+  /** The number of bytes that wait because the other side does not read; data waits with its stream. */
   get backlogBytes(): number {
     return this.#isStuck ? this.#batchEnd - this.#carrier.headroom : 0
   }
@@ -171,7 +174,7 @@ export class Outbox {
     if (isOver) this.#overflowed()
   }
 
-  /** Lets the batch grow up to `BATCH_BYTES`. `false`: it cannot hold so many bytes more. */
+  /** Lets the batch grow up to `BATCH_BYTES`. `false`: it cannot hold this many bytes more. */
   #grow(needed: number): boolean {
     const full = this.#carrier.headroom + BATCH_BYTES
     if (this.#batchEnd + needed > full) return false
@@ -209,9 +212,9 @@ export class Outbox {
     this.#finished(stream)
   }
 
-  /** One frame per stream and round, until the carrier is full or no stream can send. */
+  /** Sends one frame per stream and round, until the carrier is full or no stream can send. */
   #serveTurns(): void {
-    // A handler that writes or credits meanwhile joins the round under way: a Set visits what is added meanwhile.
+    // A handler that writes or credits in the meantime joins the round in progress: a Set visits what is added in the meantime.
     if (this.#isServing) return
     this.#isServing = true
     try {

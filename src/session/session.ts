@@ -32,17 +32,23 @@ import { Stream, type StreamOwner } from './stream.ts'
 import { MAX_PINGS_PER_SECOND, Tolerance } from './tolerance.ts'
 import { MAX_CREDIT_BYTES, Windows } from './windows.ts'
 
-/** Stream ids are not reused, and 32 bits hold no more. */
+/** The maximum stream id: ids are not reused, and have 32 bits. */
 const MAX_STREAM_ID = 0xffff_ffff
 
 /** Frames of a stream that say something of the bytes in front of them. */
 const BEHIND_BYTES = [END, RESET, LINK, UNLINK]
 
-/** Control messages tolerated from a client; an honest one sends a few at once, whatever it has. */
+/**
+ * The number of control messages per second that are tolerated from a client; an honest one sends a few at once, whatever it
+ * has.
+ */
 const MAX_CLIENT_MESSAGES_PER_SECOND = 1_024
-/** And for each tunnel that it has or was promised: messages register it, report its health and a link, and release it. */
+/**
+ * The further messages for each tunnel that it has or was promised: they register it, report its health and a link, and release
+ * it.
+ */
 const MESSAGES_FOR_A_TUNNEL = 4
-/** A message of ordinary length. One with routes may be some times as long. */
+/** A message of ordinary length. A message with routes may be some times as long. */
 const BYTES_OF_A_MESSAGE = 1_024
 
 /**
@@ -58,7 +64,7 @@ export class Session implements ArrivalsOwner, StreamOwner {
   readonly #arrivals: Arrivals
   readonly #heartbeat: Heartbeat
   readonly #streams = new Map<number, Stream>()
-  /** Connections beside the carrier, for bulk. */
+  /** Connections next to the carrier, for bulk. */
   readonly links: LinkSet
   #highestStream = 0
   readonly #windows: Windows
@@ -114,12 +120,12 @@ export class Session implements ArrivalsOwner, StreamOwner {
     return this.#closedWith !== undefined
   }
 
-  /** How often a stream had to wait for the other side's credit. */
+  /** The number of times a stream had to wait for the other side's credit. */
   get creditStalls(): number {
     return this.#outbox.creditStalls
   }
 
-  /** Smallest round trip seen, milliseconds; 0 before the first. */
+  /** The smallest round trip seen, in milliseconds; 0 before the first. */
   get roundTripMs(): number {
     return this.#heartbeat.roundTripMs
   }
@@ -196,25 +202,25 @@ export class Session implements ArrivalsOwner, StreamOwner {
 
   // ── What streams ask for ───────────────────────────────────────────────────────────────────────────────────
 
-  /** @internal */
+  /** Sends data of a stream. */
   sendData(stream: Stream, bytes: Uint8Array, isScratch: boolean, start: number, end: number): boolean {
     const link = stream.sendingLink ?? (stream.runBytes > BULK_BYTES ? this.links.move(stream) : undefined)
     if (link !== undefined) return link.send(bytes, isScratch, start, end)
     return this.#outbox.data(stream, bytes, isScratch, start, end)
   }
 
-  /** @internal */
+  /** Moves a stream to a link. */
   moveToLink(stream: Stream): void {
     this.links.moveSmall(stream)
   }
 
-  /** @internal */
+  /** Sends END of a stream. */
   sendEnd(stream: Stream): void {
     this.links.leave(stream)
     this.#outbox.end(stream)
   }
 
-  /** @internal */
+  /** Sends RESET of a stream. */
   sendReset(stream: Stream, code: ErrorCode): void {
     this.links.leave(stream)
     const at = this.#outbox.frame(RESET, stream.id, 8)
@@ -223,7 +229,7 @@ export class Session implements ArrivalsOwner, StreamOwner {
     this.#forget(stream)
   }
 
-  /** @internal Fills the other side's credit up to the window again. */
+  /** Fills the other side's credit up to the window again. */
   giveCredit(stream: Stream): void {
     const now = this.#options.scheduler.now()
     const credit = this.#windows.refill(stream, now, this.#heartbeat.roundTripMs)
@@ -238,26 +244,26 @@ export class Session implements ArrivalsOwner, StreamOwner {
     this.#outbox.batch[at + 1] = wire
   }
 
-  /** @internal Bytes of the stream were lost with their link. How many is not known. */
+  /** Resets a stream of which an unknown number of bytes was lost with their link. How many is not known. */
   lose(stream: Stream): void {
     const delivered = stream.sentBytes
     this.sendReset(stream, 'CARRIER_LOST')
     stream.handler.reset('CARRIER_LOST', delivered)
   }
 
-  /** @internal What a handler throws on a link. */
+  /** Called with an error of a handler on a link. */
   linkFailed(error: unknown): void {
     this.#handlerFailed(error)
   }
 
-  /** @internal */
+  /** Asks for another link. */
   linkWanted(): void {
     this.#handler.linkWanted?.()
   }
 
   // ── Streams that are lent ──────────────────────────────────────────────────────────────────────────────────
 
-  /** @internal Bytes of a stream that came another way. */
+  /** Processes bytes of a stream that came outside of frames. */
   broughtElsewhere(stream: Stream, bytes: Uint8Array): void {
     if (stream.isClosed) return
     this.guard(() => {
@@ -267,7 +273,7 @@ export class Session implements ArrivalsOwner, StreamOwner {
     })
   }
 
-  /** @internal No more come another way: what waited behind them arrives. */
+  /** Ends a loan: frames that waited are processed. */
   giveBack(stream: Stream, isTorn: boolean): void {
     this.guard(() => {
       if (stream.isClosed) return
@@ -278,12 +284,12 @@ export class Session implements ArrivalsOwner, StreamOwner {
     })
   }
 
-  /** @internal The other side lives. */
+  /** Called when the other side is alive. */
   heard(): void {
     this.#heartbeat.hasHeard = true
   }
 
-  /** @internal Runs what a handler may throw in. */
+  /** Runs a task of a handler, which may throw. */
   guard(task: () => void): void {
     try {
       task()
@@ -353,7 +359,7 @@ export class Session implements ArrivalsOwner, StreamOwner {
     if (id > this.#highestStream) this.close('PROTOCOL_ERROR')
   }
 
-  /** Late data was sent with credit that its stream once had; what goes beyond that was never honest. */
+  /** Counts late data, sent with credit that its stream once had; more than that was never honest. */
   #strayData(id: number, count: number): void {
     if (id > this.#highestStream) return this.close('PROTOCOL_ERROR')
     if (!this.#windows.allowsStray(count)) this.close('PROTOCOL_ERROR')
@@ -362,7 +368,7 @@ export class Session implements ArrivalsOwner, StreamOwner {
   #openArrived(id: number, tunnel: number): void {
     if (this.#options.role === 'server' || id <= this.#highestStream) return this.close('PROTOCOL_ERROR')
     this.#highestStream = id
-    // Until `opened` has returned there is no handler. What can happen meanwhile is that it closes the session.
+    // Until `opened` has returned there is no handler. In the meantime only a close of the session can happen.
     let orphaned: [ErrorCode, number] | undefined
     const stream = new Stream(this, id, tunnel, {
       received() {},
@@ -394,13 +400,13 @@ export class Session implements ArrivalsOwner, StreamOwner {
     if (stream === undefined) return this.#strayFrame(id)
     if (stream.peerEnded || stream.earlyEnd !== undefined) return this.close('PROTOCOL_ERROR')
     if (delivered > stream.sentBytes - stream.queuedBytes) return this.close('PROTOCOL_ERROR')
-    // The last bytes may still be on their way on a link. UNLINK has said how many.
+    // The last bytes may still be in transit on a link. UNLINK has said how many.
     if (stream.receivingLink === undefined) this.peerHasEnded(stream, delivered)
     else if (stream.receivingLink.isEnding) stream.earlyEnd = delivered
     else this.close('PROTOCOL_ERROR')
   }
 
-  /** @internal All bytes of the other side have come, and its END. */
+  /** Called when all bytes of the other side have come, and its END. */
   peerHasEnded(stream: Stream, delivered: number): void {
     stream.peerEnded = true
     if (stream.hasEnded && stream.queuedBytes === 0) this.#forget(stream)
@@ -447,7 +453,10 @@ export class Session implements ArrivalsOwner, StreamOwner {
     writeU32(this.#outbox.batch, at + 4, number)
   }
 
-  /** What a handler throws ends this session. It must not reach the event loop, where it would end all of them. */
+  /**
+   * Ends this session after an error of a handler, which must not reach the event loop, where it would end all of them. It must
+   * not reach the event loop, where it would end all of them.
+   */
   #handlerFailed(thrown: unknown): void {
     const error = thrown instanceof Error ? thrown : new Error(String(thrown))
     this.#close('INTERNAL', error, () => this.#carrier.terminate())

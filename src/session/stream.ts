@@ -7,7 +7,7 @@ import type { ByteStream, LendableStream, StreamHandler } from './byte-stream.ts
 import { Held } from './held.ts'
 import type { Link } from './link.ts'
 
-/** What a stream asks of its session. */
+/** The operations of the session that a stream needs. */
 export interface StreamOwner {
   sendData(stream: Stream, bytes: Uint8Array, isScratch: boolean, start: number, end: number): boolean
   sendEnd(stream: Stream): void
@@ -33,7 +33,7 @@ export class Stream implements ByteStream, LendableStream {
   handler: StreamHandler
   /** Bytes given to `write` or moved so far. */
   #writtenBytes = 0
-  /** Bytes of the other side that went on their way here, but for those that are being moved. */
+  /** Bytes of the other side that were passed on here, but for those that are being moved. */
   #consumedBytes = 0
   /** Whether each side has ended its direction. Session and stream only. */
   hasEnded = false
@@ -48,31 +48,31 @@ export class Stream implements ByteStream, LendableStream {
   queueOffset = 0
   /** Bytes sent since the other side last sent any: a long run of them is bulk. */
   runBytes = 0
-  /** Where this side's bytes travel instead of in frames. */
+  /** The link on which this side's bytes travel instead of in frames. */
   sendingLink: Link | undefined
-  /** What moves this side's bytes to the link, if something does. */
+  /** The splice that moves this side's bytes to the link. */
   #outgoing: Splice | undefined
 
   // Receiving.
   /** Bytes the other side may still send. */
   allowance: number = INITIAL_CREDIT_BYTES
-  /** What the allowance is filled up to. Grows with bandwidth × delay. */
+  /** The allowance that credit fills up to. Grows with bandwidth × delay. */
   window: number = INITIAL_CREDIT_BYTES
   /** Bytes handed to the handler so far. */
   receivedBytes = 0
-  /** Consumed, but not given back as credit yet. */
+  /** The consumed bytes for which no credit was given yet. */
   unacknowledged = 0
   lastCreditAt = 0
-  /** Where the other side's bytes come from, until the last of them came. */
+  /** The link of the other side's bytes, until the last of them came. */
   receivingLink: Link | undefined
-  /** What moves the other side's bytes from the link, if something does. */
+  /** The splice that moves the other side's bytes from the link. */
   #incoming: Splice | undefined
-  /** END arrived before the last bytes on the link: what it said. */
+  /** The count of an END that arrived before the last bytes on the link. */
   earlyEnd: number | undefined
 
   /** Called once it is gone. */
   gone: (() => void) | undefined
-  /** While it is lent: what waits behind the bytes that come another way. */
+  /** The frames that wait during a loan. */
   held: Held | undefined
 
   readonly #owner: StreamOwner
@@ -169,14 +169,14 @@ export class Stream implements ByteStream, LendableStream {
     this.#owner.giveBack(this, isTorn)
   }
 
-  /** Session and link only: the other side has its turn. */
+  /** Called by session and link when the other side has its turn. */
   heard(count: number): void {
     this.receivedBytes += count
     this.runBytes = 0
     if (this.#outgoing?.isPrompt === false) this.#outgoing.stop()
   }
 
-  /** Link only: what comes on its socket goes where the handler wants it. */
+  /** Moves bytes of the link's socket to where the handler wants them. Called by the link. */
   receiveFrom(from: Socket, limitBytes: number, done: SpliceDone): Splice | undefined {
     this.#incoming = this.handler.receivedFrom?.(from, limitBytes, movedBytes => {
       this.#incoming = undefined

@@ -1,6 +1,9 @@
 // How often an honest peer may do something: a count per second, so that a flood ends its session.
 
-/** PINGs and their like tolerated; an honest peer pings once in ten seconds, and a few times when it wakes up. */
+/**
+ * The number of PINGs and similar frames per second that are tolerated; an honest peer pings once in ten seconds, and a few
+ * times when it wakes up.
+ */
 export const MAX_PINGS_PER_SECOND = 50
 
 export class Tolerance {
@@ -14,7 +17,7 @@ export class Tolerance {
   }
 
   /**
-   * Counts one more, or what is worth so many, where `more` than usual are tolerated: the highest number of this second, since
+   * Counts one more, or what is worth this many, where `more` than usual are tolerated: the highest number of this second, since
    * a client may have many tunnels and release them all. `false`: more than an honest peer does in one second.
    */
   allows(nowMs: number, count = 1, more = 0): boolean {

@@ -4,7 +4,7 @@ import type { Scheduler } from './scheduler.ts'
 
 /** A connection that has received more than one portion. */
 export interface Waiting {
-  /** Its turn: does one portion, and asks to wait again if there is more. What it throws does not end the connection. */
+  /** Called for a turn: does one portion, and asks to wait again if there is more. An error does not end the connection. */
   turn(): void
 }
 
@@ -15,24 +15,27 @@ export interface Waiting {
 const TURN_MS = 2
 
 /**
- * Shares each turn of the event loop among all connections that have more to do than is done at once. What takes one
- * portion never waits: only connections that have more of it ask here.
+ * Shares each turn of the event loop among all connections that have more to do than is done at once. Work of one portion never
+ * waits: only connections with more of it ask here.
  */
 export class Turns {
   readonly #scheduler: Scheduler
   readonly #failed: (error: Error) => void
   readonly #turn: () => void
-  /** Those that wait for the first time since they had nothing to do. */
+  /** The connections that wait for the first time since they had nothing to do. */
   readonly #fresh = new Set<Waiting>()
-  /** Those that had a turn and were not finished. */
+  /** The connections that had a turn and were not finished. */
   readonly #again = new Set<Waiting>()
-  /** Whose turn it is. */
+  /** The connection whose turn it is. */
   #current: Waiting | undefined
-  /** When the time of this turn is over; 0: no connection has asked in it. */
+  /** The time when this turn ends; 0 if no connection has asked in it. */
   #endsAt = 0
   #isPlanned = false
 
-  /** `failed`: what a turn throws. It must not reach the event loop, where it would end the process. */
+  /**
+   * Makes the turns. `failed` is called with an error of a turn, which must not reach the event loop, where it would end the
+   * process. It must not reach the event loop, where it would end the process.
+   */
   constructor(scheduler: Scheduler, failed: (error: Error) => void) {
     this.#scheduler = scheduler
     this.#failed = failed
@@ -57,14 +60,14 @@ export class Turns {
     return this.#fresh.size + this.#again.size
   }
 
-  /** Gives `waiting` a turn, once, behind those that wait already. One that was not finished comes behind new ones. */
+  /** Gives `waiting` a turn, once, behind those that wait already. A connection that was not finished comes behind new ones. */
   wait(waiting: Waiting): void {
     if (waiting === this.#current) this.#again.add(waiting)
     else if (!this.#again.has(waiting)) this.#fresh.add(waiting)
     this.#plan()
   }
 
-  /** It has nothing to do any more. */
+  /** Forgets a connection that has nothing to do any more. */
   forget(waiting: Waiting): void {
     this.#fresh.delete(waiting)
     this.#again.delete(waiting)
@@ -81,7 +84,7 @@ export class Turns {
     this.#endsAt = 0
     if (this.waitingCount === 0) return
     const endsAt = this.#scheduler.now() + TURN_MS
-    // One of each kind in turn: neither a stream of new ones nor the many that were not finished keep the others out.
+    // The kinds take turns: neither a stream of new ones nor the many that were not finished keep the others out.
     do {
       this.#serve(this.#fresh)
       this.#serve(this.#again)

@@ -3,21 +3,23 @@
 import { INITIAL_CREDIT_BYTES } from '../wire/frame.ts'
 import type { Stream } from './stream.ts'
 
-/** Credit that a sender can hold. Part of the protocol: a receiver that gives more ends the session. */
+/** The maximum credit that a sender can hold. Part of the protocol: a receiver that gives more ends the session. */
 export const MAX_CREDIT_BYTES = 0x7fff_ffff
 
 export interface WindowLimits {
-  /** Receive window that one stream may grow to, bytes. */
+  /** The maximum receive window of a stream, in bytes. */
   readonly maxStreamWindowBytes: number
-  /** Growth of windows in all streams together, bytes. */
+  /** The maximum growth of windows in all streams together, in bytes. */
   readonly maxSessionWindowBytes: number
 }
 
 export class Windows {
   readonly #limits: WindowLimits
-  /** What windows have grown beyond their first size, in all streams together. */
+  /** The growth of windows beyond their first size, in all streams together. */
   #grownBytes = 0
-  /** What the other side may still send on streams that are gone: it was on its way when they were reset. */
+  /**
+   * The number of bytes that the other side may still send on streams that are gone: they were in flight when they were reset.
+   */
   #strayBytes = 0
 
   constructor(limits: WindowLimits) {
@@ -40,7 +42,7 @@ export class Windows {
     if (!stream.peerEnded) this.#strayBytes += stream.allowance
   }
 
-  /** Late data of a stream that is gone. `false`: it was sent without credit, which is never honest. */
+  /** Counts late data of a stream that is gone. `false`: it was sent without credit, which is never honest. */
   allowsStray(bytes: number): boolean {
     this.#strayBytes -= bytes
     return this.#strayBytes >= 0

@@ -272,7 +272,7 @@ export class Connection implements Socket, Source, Lender {
   failed(error: Error): void {
     this.failure = error
     this.terminate()
-    // What the system reports has a code; what a handler throws by mistake has none.
+    // An error of the system has a code; an error of a handler has none.
     if (!('code' in error)) this.owner?.failed(error)
   }
 

@@ -7,14 +7,14 @@ import { descriptorOf } from './descriptor.ts'
 
 /**
  * Datagrams of all sockets together in one turn of the event loop, about 2 ms of work. Bun 1.4.5 reads a UDP socket until
- * nothing is left, and from one that is flooded faster than it reads it never returns: every other connection of the
- * process would wait for as long. Beyond its part of this number the kernel drops what comes for a socket. What
- * is queued then is read, and dropped beyond another such part.
+ * nothing is left, and from one that is flooded faster than it reads it never returns: every other connection of the process
+ * would wait for as long. Beyond its part of this number the kernel drops what comes for a socket. Queued datagrams are read
+ * then, and dropped beyond another such part.
  */
 const MAX_PER_TURN = 256
 /** The least part of it that a socket has, however many are busy. Sockets with fewer datagrams in a turn are not busy. */
 const MIN_PER_TURN = 8
-/** Sockets that are opened again in one turn, at least: what gathers in their queues meanwhile is the next turn's work. */
+/** Sockets that are opened again in one turn, at least: what gathers in their queues in the meantime is the next turn's work. */
 const MIN_OPENED_PER_TURN = 4
 
 interface Platform {
@@ -24,7 +24,7 @@ interface Platform {
   readonly filter?: { readonly SO_ATTACH_FILTER: number; readonly SO_DETACH_FILTER: number }
 }
 
-/** Constants of the systems' own headers. On others everything stays as it is. */
+/** Constants of the systems' own headers. On others everything stays unchanged. */
 const PLATFORMS: Readonly<Record<string, Platform>> = {
   linux: {
     SOL_SOCKET: 1,
@@ -157,12 +157,12 @@ async function load(): Promise<SetOption | undefined> {
       setsockopt: { args: ['int', 'int', 'int', 'ptr', 'u32'], returns: 'int' },
     })
     addressOf = view => ffi.ptr(view)
-    // What it returns says no more than that the system gave less.
+    // Its result says only that the system gave less.
     return (fd, option, value) => {
       setsockopt(fd, platform.SOL_SOCKET, option, ffi.ptr(value), value.byteLength)
     }
   } catch {
-    // Everything stays as it is.
+    // Everything stays unchanged.
     return undefined
   }
 }

@@ -1,6 +1,6 @@
 // UDP on Bun: Bun.udpSocket behind the contract of datagram-socket.ts, and the public port of a tunnel.
 //
-// What Bun 1.4.5 does, each observed: a send throws what an earlier datagram met (ECONNREFUSED), and is not sent then;
+// Behaviour of Bun 1.4.5, each observed: a send throws what an earlier datagram met (ECONNREFUSED), and is not sent then;
 // `sendMany` says how many went before one failed, and does not say that it failed; `drain` also comes unasked.
 
 import type { Associate, DatagramSocketHandler } from '../datagram-socket.ts'
@@ -11,6 +11,7 @@ import { failure } from './gate.ts'
 
 /** A UDP port that any stranger may send to. */
 export interface BoundPort {
+  readonly port: number
   /** Sends datagrams, like `DatagramSocket.send`, to this address. */
   send(datagrams: readonly Uint8Array[], port: number, address: string): number
   close(): void
@@ -105,6 +106,7 @@ export async function bindBun(options: BindOptions): Promise<BoundPort> {
   })
   queue = new DatagramQueue(raw, control)
   return {
+    port: raw.port,
     send(datagrams, port, address) {
       if (raw.closed) return datagrams.length
       const many = (rest: readonly Uint8Array[]) =>
@@ -146,7 +148,7 @@ function sentOf(many: () => number): number {
   try {
     return many()
   } catch {
-    // What an earlier datagram met; the next send tells what becomes of this one.
+    // An earlier datagram met the error; the next send tells the result of this one.
     return 0
   }
 }

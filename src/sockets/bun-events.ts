@@ -1,4 +1,4 @@
-// What Bun calls: one object of functions for each kind of connection, whose state is in `data`.
+// The functions that Bun calls: one object for each kind of connection, whose state is in `data`.
 
 import { Connection, type Owner, type RawSocket } from './bun-connection.ts'
 import { peerKey, resumeSession, showCertificate } from './bun-tls.ts'
@@ -17,7 +17,7 @@ export interface ConnectionEvents {
   handshake?(raw: RawSocket, success: boolean, error: Error | null): void
   /** Called with a ticket of the server; missing in Bun's types. */
   session?(raw: RawSocket, session: Uint8Array): void
-  /** Called with the protocols that a hello offers; missing in Bun's types. `false`: ALPN is not answered. */
+  /** Called with the protocols that a hello offers; missing in Bun's types. `false`: ALPN is without a response. */
   alpnCallback?(raw: RawSocket, name: string | undefined, offered: Uint8Array): string | false
 }
 
@@ -150,7 +150,7 @@ function isAdmitted(connection: Connection): boolean {
   const { owner } = connection
   if (owner?.admit === undefined) return true
   connection.pass = owner.admit(connection)
-  // It may have been cut for itself, too.
+  // It may have been cut for itself as well.
   if (connection.pass === undefined) connection.terminate()
   return !connection.isCut
 }

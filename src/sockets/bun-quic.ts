@@ -39,7 +39,7 @@ export interface QuicOptions {
   readonly port: number
   /** The certificate for visitors whose name has no other. `undefined`: their handshake fails. */
   readonly certificate: ServerTls | undefined
-  /** Requests under way on one connection. */
+  /** Requests in progress on one connection. */
   readonly maxStreams: number
   readonly maxHeadBytes: number
   readonly maxHeaderCount: number
@@ -56,13 +56,13 @@ export interface QuicListening {
   show(name: string, certificate: ServerTls): void
   /** Accepts no more connections. */
   stop(): void
-  /** Cuts those that are open, too. */
+  /** Cuts those that are open as well. */
   cut(): void
 }
 
-/** The bytes that may be on their way up before the code here has read them; see `HELD_BYTES` for what it keeps then. */
+/** The bytes that may be in transit up before the code here has read them; see `HELD_BYTES` for what it keeps then. */
 const WINDOW_BYTES = 262_144
-/** A visitor that is gone without a word: its connection is closed after so many seconds of silence. */
+/** A visitor that is gone without a word: its connection is closed after this many seconds of silence. */
 const SILENT_SECONDS = 30
 /** The maximum number of connections: QUIC's own fields have 16 bits. */
 const MOST_CONNECTIONS = 65_535
@@ -89,7 +89,7 @@ export async function listenQuic(
     handshakeTimeout: options.handshakeMs,
     application: {
       maxHeaderPairs: options.maxHeaderCount,
-      // Those that are a little too long get an answer that says so.
+      // Heads that are a little too long get a response that says so.
       maxHeaderLength: 4 * options.maxHeadBytes,
       // No table that grows: each head stands for itself.
       qpackMaxDTableCapacity: 0,
@@ -103,7 +103,7 @@ export async function listenQuic(
       maxIdleTimeout: SILENT_SECONDS,
     },
   })
-  // What goes wrong with the port comes with `closed`, and `listen` has no error then.
+  // A fault of the port comes with `closed`, and `listen` has no error then.
   let fault: unknown
   endpoint.closed.catch((error: unknown) => {
     fault = error

@@ -6,8 +6,8 @@ import { boundReceiving } from './receive-buffer.ts'
 
 /**
  * A read of this size is bulk. Bun reads 512 KB at a time, and up to eleven times in a row from a socket that has
- * more: with two such processes in a chain, small answers beside a download took 5 ms at the median, and 0.3 ms since
- * bulk yields (`benchmarks/speed.ts --only beside`). A response of 256 KB comes in one read, and is none: with nothing behind it,
+ * more: with two such processes in a chain, small responses next to a download took 5 ms at the median, and 0.3 ms since
+ * bulk yields (`benchmarks/speed.ts --only beside`). A response of 256 KB comes in one read, and is no bulk: behind it,
  * pauses and splices took a fifth of its time.
  */
 const BULK_READ_BYTES = 327_680
@@ -103,7 +103,7 @@ export class Reading {
 
   /**
    * Lets the other sockets have their turn before this one is read again: the next tick, or a moment later while others read
-   * small pieces. Those are requests and answers, and cores that bulk keeps busy come late.
+   * small pieces. Small reads are requests and responses, and cores that large transfers keep busy come late.
    */
   #yield(): void {
     if (this.#isYielding || this.#isPaused) return

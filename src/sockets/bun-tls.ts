@@ -1,5 +1,5 @@
-// What Bun's TLS does and its published types lack, in one file (QUIC, which is optional, has its own: bun-quic.ts). Each was tried
-// with Bun 1.4.5; `tlsFault` tries the first again before a server depends on it.
+// Features of Bun's TLS that its published types lack, in one file (QUIC, which is optional, has its own: bun-quic.ts). Each
+// was tried with Bun 1.4.5; `tlsFault` tries the first again before a server depends on it.
 //
 // - `upgradeTLS({ isServer, initialData, tls: { secureContext } })` speaks TLS on a connection whose first bytes were read
 //   already. The connection below still reports encrypted bytes, and its close. `reload` would change the handlers of all
@@ -57,8 +57,8 @@ export function showCertificate(raw: object, context: SecureContext): void {
 }
 
 /**
- * Sets the session before the handshake of a dialled connection. One that the server does not know any more becomes a full
- * handshake.
+ * Sets the session before the handshake of a dialled connection. A session that the server does not know any more becomes a
+ * full handshake.
  */
 export function resumeSession(raw: RawSocket, session: Uint8Array): void {
   untyped(raw).setSession?.(session)

@@ -1,10 +1,10 @@
 // Byte connections on Bun: Bun.connect and Bun.listen behind the contract of socket.ts.
 //
-// What Bun 1.4.5 does, each observed: `end()` closes at once, `shutdown()` is the half-close; `write` returns -1 on a
-// dead connection; `drain` also comes unasked; `close` may come from within `terminate` and may lack its error;
-// a TLS dial resolves before the handshake; `tls: {}` means no TLS at all; a unix socket cannot send RST.
-// `upgradeTLS` leaves the socket below telling of the encrypted bytes, and does nothing on one that is TLS already.
-// `localhost` is dialled on both address families, and TCP_NODELAY is set on every connection, by Bun itself.
+// Behaviour of Bun 1.4.5, each observed: `end()` closes at once, `shutdown()` is the half-close; `write` returns -1 on a dead
+// connection; `drain` also comes unasked; `close` may come from within `terminate` and may lack its error; a TLS dial resolves
+// before the handshake; `tls: {}` means no TLS at all; a unix socket cannot send RST. `upgradeTLS` leaves the socket below
+// telling of the encrypted bytes, and does nothing on one that is TLS already. `localhost` is dialled on both address families,
+// and TCP_NODELAY is set on every connection, by Bun itself.
 
 import { deferred } from '../deferred.ts'
 import { freeDescriptors } from '../descriptors.ts'
@@ -39,7 +39,7 @@ export interface ServerTls {
 
 /**
  * The ciphers with forward secrecy and authenticated encryption that RFC 9325 section 4.2 recommends for TLS 1.2. Left to
- * itself, Bun takes RSA key exchange and CBC, too.
+ * itself, Bun takes RSA key exchange and CBC as well.
  */
 export const FORWARD_SECRET_CIPHERS: string = [
   'ECDHE-ECDSA-AES128-GCM-SHA256',
@@ -163,7 +163,7 @@ async function dialVia(
   }
 }
 
-/** Resolves once what `begin` began is up, unless the signal says before that it is not wanted any more. */
+/** Resolves once what `begin` started is up, unless the signal says before that it is not wanted any more. */
 async function wanted(
   signal: AbortSignal | undefined,
   address: Address,
@@ -208,7 +208,7 @@ export function listenBun<P extends Pass>(options: ListenOptions<P>): Listening 
   const tlsEvents = options.chooseProtocol === undefined ? TLS_LISTEN_EVENTS : ALPN_LISTEN_EVENTS
   const rest = {
     allowHalfOpen: true,
-    // What `data` of each accepted socket is until `open` replaces it.
+    // The `data` of each accepted socket until `open` replaces it.
     data: owner as never,
     socket: tls ? tlsEvents : PLAIN_LISTEN_EVENTS,
     ...(tls && { tls: bunTls(tls) }),

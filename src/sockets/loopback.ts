@@ -1,6 +1,7 @@
-// Listens on the loopback addresses of this machine, with what both runtimes have: for pages of the user's own, and not for bulk.
+// Listens on the loopback addresses of this machine: with what both runtimes have for pages of the user's own, which are not bulk.
 
 import { createServer, type Socket as NetSocket, type Server } from 'node:net'
+import type { Socket, SocketHandler } from '../socket.ts'
 
 /** A connection that came in. */
 export interface LocalSocket {
@@ -25,20 +26,43 @@ export interface LocalListening {
   close(): void
 }
 
-/** The maximum number of connections: more than a browser and some commands need. Above: a connection is closed at once. */
+/** The maximum number of connections: more than a browser and some commands need. If exceeded: a connection is closed at once. */
 const MAX_CONNECTIONS = 128
-/** A free port of IPv4 that is taken on IPv6 is tried again with another one so often. */
+/** A free port of IPv4 that is taken on IPv6 is tried again with another one this often. */
 const TRIES = 5
 
 /** Listens on 127.0.0.1 and, where the machine has it, on ::1, on the same port; 0: any free one. Rejects with the system's error. */
-export async function listenLocally(
+export function listenLocally(
   port: number,
   accept: (socket: LocalSocket) => LocalHandler,
 ): Promise<LocalListening> {
+  return onLoopback(port, (host, one) => listen(host, one, accept))
+}
+
+/** Listens in the same way, with sockets of `socket.ts`: for large transfers. */
+export async function acceptLocally(
+  port: number,
+  accept: (socket: Socket) => SocketHandler,
+): Promise<LocalListening> {
+  if (!('Bun' in globalThis)) {
+    const { listenNode } = await import('./node.ts')
+    return onLoopback(port, (hostname, one) => listenNode(hostname, one, accept))
+  }
+  const { listenBun } = await import('./bun.ts')
+  return onLoopback(port, async (hostname, one) => {
+    const listening = listenBun({ hostname, port: one, accept })
+    return { port: listening.port, close: () => listening.stop(true) }
+  })
+}
+
+async function onLoopback(
+  port: number,
+  listenAt: (host: string, port: number) => Promise<LocalListening>,
+): Promise<LocalListening> {
   for (let left = TRIES; ; left--) {
-    const four = await listen('127.0.0.1', port, accept)
+    const four = await listenAt('127.0.0.1', port)
     try {
-      const six = await listen('::1', four.port, accept)
+      const six = await listenAt('::1', four.port)
       return {
         port: four.port,
         close() {

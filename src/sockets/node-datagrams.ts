@@ -1,6 +1,6 @@
 // UDP on Node: node:dgram behind the contract of datagram-socket.ts.
 //
-// A dgram socket never refuses a datagram, it queues it, and goes on reading the caller's array meanwhile. So each is
+// A dgram socket never refuses a datagram, it queues it, and goes on reading the caller's array in the meantime. So each is
 // copied, and the queue is bounded here.
 
 import { createSocket, type Socket } from 'node:dgram'
@@ -12,6 +12,7 @@ import {
   type DatagramSocketHandler,
   RECEIVE_BUFFER_BYTES,
 } from '../datagram-socket.ts'
+import type { BindOptions, BoundPort } from './bun-datagrams.ts'
 
 /** The maximum number of bytes that may wait for the kernel. */
 const MAX_QUEUED_BYTES = 262_144
@@ -25,6 +26,41 @@ export const associateNode: Associate = ({ host, port }, handler) =>
       resolve(new Connected(socket, handler))
     })
   })
+
+/** Takes a port of this machine's own. Rejects with Node's error, such as `EADDRINUSE`. */
+export function bindNode({ hostname, port, received, drained }: BindOptions): Promise<BoundPort> {
+  const socket = createSocket('udp4')
+  let isFull = false
+  let isClosed = false
+  const sent = () => {
+    if (!isFull || isClosed || socket.getSendQueueSize() > 0) return
+    isFull = false
+    drained()
+  }
+  return new Promise((resolve, reject) => {
+    socket.once('error', reject)
+    socket.bind({ address: hostname, port, exclusive: true }, () => {
+      socket.off('error', reject).on('error', () => {})
+      socket.on('message', (datagram, from) => received(datagram, from.port, from.address))
+      resolve({
+        port: socket.address().port,
+        send(datagrams, toPort, address) {
+          for (const [index, datagram] of datagrams.entries()) {
+            if (isClosed) return datagrams.length
+            isFull = socket.getSendQueueSize() > MAX_QUEUED_BYTES
+            if (isFull) return index
+            socket.send(copyOf(datagram), toPort, address, sent)
+          }
+          return datagrams.length
+        },
+        close() {
+          if (!isClosed) socket.close()
+          isClosed = true
+        },
+      })
+    })
+  })
+}
 
 class Connected implements DatagramSocket {
   readonly #socket: Socket

@@ -4,7 +4,7 @@
 // each write is a copy, and none is taken before the one before it reached the kernel.
 
 import { readSync } from 'node:fs'
-import { connect, isIP, type Socket as NetSocket } from 'node:net'
+import { connect, createServer, isIP, type Socket as NetSocket } from 'node:net'
 import { createSecureContext, type SecureContext, connect as secure } from 'node:tls'
 import { copyOf } from '../bytes.ts'
 import { deferred } from '../deferred.ts'
@@ -42,6 +42,42 @@ export const dialNode: Dial = async (address, handler, signal) => {
     raw.destroy()
     throw error
   }
+}
+
+/** Listens there. Rejects with Node's error, such as `EADDRINUSE`. */
+export function listenNode(
+  host: string,
+  port: number,
+  accept: (socket: Socket) => SocketHandler,
+): Promise<{ readonly port: number; close(): void }> {
+  const open = new Set<NetSocket>()
+  const server = createServer({ allowHalfOpen: true, noDelay: true }, raw => {
+    open.add(raw)
+    raw.on('close', () => open.delete(raw))
+    let handler: SocketHandler | undefined
+    // The first event comes after this turn of the event loop.
+    const connection = new Connection(raw, raw, {
+      received: bytes => handler?.received(bytes),
+      drained: () => handler?.drained(),
+      ended: () => handler?.ended(),
+      closed: error => handler?.closed(error),
+    })
+    handler = accept(connection)
+  })
+  return new Promise((resolve, reject) => {
+    server.once('error', reject)
+    server.listen({ host, port, exclusive: true }, () => {
+      server.off('error', reject).on('error', () => {})
+      const address = server.address()
+      resolve({
+        port: typeof address === 'object' && address !== null ? address.port : port,
+        close() {
+          server.close()
+          for (const raw of open) raw.resetAndDestroy()
+        },
+      })
+    })
+  })
 }
 
 async function dialStraight(
@@ -94,7 +130,7 @@ async function introduced(
   }
 }
 
-/** The first of the hosts that answers. */
+/** The first of the hosts that responses. */
 async function dialAny(
   hosts: readonly string[],
   port: number,

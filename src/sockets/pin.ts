@@ -1,4 +1,5 @@
-// What the far side of TLS has to be besides trusted: the public key that was written down before, and what ALPN was to choose.
+// Further demands on the far side of TLS: the public key that was written down before, and the protocol that ALPN has to
+// choose.
 
 import { createHash, type KeyObject } from 'node:crypto'
 import { failure } from './gate.ts'

@@ -27,7 +27,7 @@ export class Securing {
       securing: undefined,
     })
     secured.clientCa = handshake.clientCa
-    // What its listener admitted is the connection below: that one gives the pass back.
+    // Its listener admitted the connection below: that one returns the pass.
     secured.pass = { left: () => this.#all.delete(secured) }
     this.#all.add(secured)
     below.resume()

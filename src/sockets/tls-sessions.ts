@@ -14,7 +14,7 @@ interface Known extends SessionSlot {
 
 /**
  * The sessions by the object of the options: the checks of a certificate also hold for its sessions, so dials with other
- * options must not resume them. One address each, as callers have it; another one begins anew.
+ * options must not resume them. One address each, as callers have it; another one begins again.
  */
 const slots = new WeakMap<TlsOptions, Known>()
 

@@ -1,4 +1,4 @@
-// What goes wrong with the threads behind the sockets of this process, as errors for an `error` event.
+// Failures of the threads behind the sockets of this process, as errors for an `error` event.
 
 import { accelerator } from '../accelerator/door.ts'
 import type { Fault } from '../accelerator.ts'

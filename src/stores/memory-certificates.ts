@@ -1,4 +1,4 @@
-// Certificates kept in memory: for tests and for servers that may order anew after every start.
+// Certificates kept in memory: for tests and for servers that may order again after every start.
 
 import { TunnelError } from '../errors.ts'
 import type {

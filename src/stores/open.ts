@@ -1,4 +1,5 @@
-// What a server keeps, in files with mode 0600. SQLite is loaded when one is asked for: the client runs where there is none.
+// The stores of a server, in files that only its user can read (mode 0600). SQLite is loaded when one is asked for: the client
+// runs where there is none.
 
 import type { InboxStore } from '../inbox.ts'
 import type { AuditLog, OperationsStore } from '../operations.ts'

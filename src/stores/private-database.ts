@@ -70,7 +70,7 @@ function useWriteAheadLog(database: Database): void {
 }
 
 function versionOf(database: Database): number {
-  // The pragma always answers with one row.
+  // The pragma always responds with one row.
   const row = database.query('pragma user_version').get() as { user_version: number }
   return row.user_version
 }

@@ -1,4 +1,4 @@
-// Certificates kept in a SQLite file: the account, certificates, orders under way, failures. Private keys are in it.
+// Certificates kept in a SQLite file: the account, certificates, orders in progress, failures. Private keys are in it.
 
 import type { Database } from 'bun:sqlite'
 import { TunnelError } from '../errors.ts'
@@ -55,7 +55,7 @@ export class SqliteCertificates implements CertificateStore {
   readonly #authority: string
   readonly #path: string
 
-  /** `authority`: the URL of its directory. What others have issued stays in the file and is not seen. */
+  /** `authority`: the URL of its directory. Certificates of other authorities stay in the file and are not seen. */
   constructor(path: string, authority: string) {
     this.#path = path
     this.#authority = authority

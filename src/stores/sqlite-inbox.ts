@@ -22,11 +22,11 @@ const SCHEMA = `
   ) strict, without rowid;
   create index if not exists knownAge on known (receivedMs);
 `
-/** What a row takes besides its head and body. */
+/** The size of a row without its head and body. */
 const ROW_BYTES = 200
 /**
  * Of each owner and name, and of each sender there; the sender '' is all of them. Counting rows for each webhook would take longer with
- * each. Counted anew by each process that opens the file.
+ * each. Counted again by each process that opens the file.
  */
 const SUMS = `
   create table if not exists sums (
@@ -136,7 +136,7 @@ export class SqliteInbox implements InboxStore {
         const bytes = one.body.length + one.head.length + ROW_BYTES
         const ownBytes = (byOwner.get(one.owner) ?? 0) + bytes
         const sentBytes = bySender.get(one.sender) ?? this.#bytesFrom(one.sender)
-        // What was acknowledged stays: so there has to be room for other owners and senders before they come.
+        // Acknowledged webhooks stay: so there has to be room for other owners and senders before they come.
         const isFull = Math.max(ownBytes, sentBytes) > freeBytes - bytes
         const outcome = isFull ? 'full' : this.#keep(one, bytes, bounds)
         if (outcome === 'kept') {
@@ -161,7 +161,7 @@ export class SqliteInbox implements InboxStore {
     return this.#one<Sum>('select sum(bytes) as bytes from sums where sender = ?', sender)?.bytes ?? 0
   }
 
-  /** What this writes is there after a power cut. Without it, what was delivered last may be delivered again then. */
+  /** Its writes survive a power cut. Without it, what was delivered last may be delivered again then. */
   #durably<Outcome>(write: () => Outcome): Outcome {
     this.#database.run('pragma synchronous = full')
     try {

@@ -151,7 +151,7 @@ export class SqliteOperations implements OperationsStore, AuditLog {
   }
 
   version(): number {
-    // The pragma always answers with one row; it does not count what this connection writes.
+    // The pragma always responds with one row; it does not count what this connection writes.
     const row = this.#database.query('pragma data_version').get() as { data_version: number }
     return row.data_version
   }

@@ -73,7 +73,7 @@ export class SqliteTokens implements TokenStore {
   }
 
   version(): number {
-    // What SQLite counts for this connection: commits of others, and not its own.
+    // The number that SQLite counts for this connection: commits of others, and not its own.
     const row = this.#attempt(() =>
       this.#database.query<{ data_version: number }, []>('pragma data_version').get(),
     )

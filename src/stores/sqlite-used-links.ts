@@ -11,7 +11,7 @@ const SCHEMA = `
   ) strict, without rowid;
   create index if not exists usedUntil on used (untilMs);
 `
-/** Above: links that work once are refused, until some of these would have expired. About 100 MB. */
+/** If exceeded: links that work once are refused, until some of these would have expired. About 100 MB. */
 const MAX_ROWS = 1_000_000
 /** A file of before there were owners. */
 const OWNER = "alter table used add column owner text not null default ''"
@@ -64,7 +64,7 @@ export class SqliteUsedLinks implements UsedLinks {
   }
 
   #count(query: string, ...values: string[]): number {
-    // The query always answers with one row.
+    // The query always responds with one row.
     return (this.#database.query(query).get(...values) as { count: number }).count
   }
 

@@ -17,7 +17,7 @@ export type HelloVerdict =
    * `protocols`: what ALPN offers, in its order; empty without ALPN.
    */
   | { readonly kind: 'name'; readonly name: string; readonly protocols: readonly string[] }
-  /** A sound hello that names no host, or an address in place of one. */
+  /** A valid hello that names no host, or an address in place of one. */
   | { readonly kind: 'nameless'; readonly protocols: readonly string[] }
   /** The bytes are not TLS. */
   | { readonly kind: 'foreign' }
@@ -75,7 +75,7 @@ export class ClientHelloReader {
     const index = this.#headerLength++
     this.#header[index] = byte
     this.#taken++
-    // What begins as TLS and goes on otherwise is broken TLS.
+    // Bytes that begin as TLS and then differ are broken TLS.
     if (index === 0 && byte !== HANDSHAKE)
       return this.#isFirstRecord ? FOREIGN : invalid('another record comes within the hello')
     // The minor version says nothing (RFC 8446, 5.1).
@@ -174,7 +174,7 @@ function readExtensions(extensions: Bytes): HelloVerdict {
     : { kind: 'name', name, protocols }
 }
 
-/** A host name; empty for an address, which is no name; `undefined` for anything else than one of the two. */
+/** A host name; empty for an address, which is not a name; `undefined` for anything else than one of the two. */
 function readServerName(body: Bytes): string | undefined {
   const list = body.vector(2)
   const type = list.byte()
@@ -188,7 +188,7 @@ function readServerName(body: Bytes): string | undefined {
   return name.length <= 253 && name.split('.').every(label => LABEL.test(label)) ? name : undefined
 }
 
-/** Underscores are no host name, but people have them in DNS: as for the Host of HTTP. */
+/** Underscores are not host name, but people have them in DNS: as for the Host of HTTP. */
 const LABEL = /^[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?$/
 
 function readProtocols(body: Bytes): readonly string[] | undefined {

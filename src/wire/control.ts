@@ -3,7 +3,7 @@
 import type { ErrorCode } from '../errors.ts'
 import { ERRORS } from '../errors.ts'
 import { isPublicUrl } from './public-url.ts'
-import type { TunnelKind } from './tunnel-kind.ts'
+import type { GrantedKind } from './tunnel-kind.ts'
 
 /** The names that an app gets in place of those of its visitors. */
 export interface HostRewrite {
@@ -30,7 +30,7 @@ export interface RegisterRoute extends HostRewrite {
   readonly protocol?: 'h2c' | 'h2'
 }
 
-/** The way in which visitors are spread over the clients that share a name. */
+/** The sign-in method which visitors are spread over the clients that share a name. */
 export type Affinity = 'none' | 'cookie' | 'address' | 'all'
 
 /** The response that the visitor gets from a pool where all clients get a copy: `first`, the label of a client, or a status. */
@@ -41,9 +41,12 @@ export interface Register extends HostRewrite {
   readonly type: 'register'
   /** The client's own number for this tunnel; unique among its registrations. */
   readonly ref: number
-  /** The kind. `unknown` is one of a newer version; it is refused, and the session continues. */
-  readonly kind: TunnelKind | 'unknown'
-  /** The requested name of an `http` or `tls` tunnel. The others have none. */
+  /**
+   * The kind. `connect`: the client is the other end of a private service, and has no tunnel. `unknown` is one of a newer version; it is
+   * refused, and the session continues.
+   */
+  readonly kind: GrantedKind | 'connect' | 'unknown'
+  /** The requested name of an `http` or `tls` tunnel; of a private service such as `tcp:db`. The others have none. */
   readonly name?: string
   /** The requested public port of a `tcp` or `udp` tunnel; without it, or with 0, any of the server's range. */
   readonly port?: number
@@ -74,8 +77,8 @@ export interface Register extends HostRewrite {
   /** The version of the PROXY protocol header before each connection to the origin, for `tcp` and `tls`. */
   readonly proxyProtocol?: 1 | 2
   /**
-   * The guard of the tunnel. What it says is for the server's plugins to check. The kind of such a message has `guarded-` in
-   * front, so that a server that does not know guards refuses it as a kind that it does not know, instead of serving without.
+   * The guard of the tunnel. The server's plugins check its content. The kind of such a message has `guarded-` in front, so
+   * that a server that does not know guards refuses it as a kind that it does not know, instead of serving without.
    */
   readonly guard?: GuardFields
 }
@@ -155,7 +158,7 @@ export interface TrunkWanted {
 
 /**
  * A message to the client: later bytes of this stream come as that lane of that link, and the server expects the responses
- * there. What either side sends on the stream behind it comes behind the lane's last word.
+ * there. Later frames of either side on the stream follow the lane's last word.
  */
 export interface LaneBegun {
   readonly type: 'lane'
@@ -274,7 +277,7 @@ export interface UnreportedRequests {
   readonly errors: number
   /** The number of response bytes. */
   readonly bytes: number
-  /** The number of requests that began and have not ended yet. */
+  /** The number of requests that started and have not ended yet. */
   readonly inFlight: number
 }
 
@@ -304,7 +307,27 @@ export interface VisitorDisconnectedReport {
   readonly error?: ErrorCode
 }
 
-export type ClientMessage = Register | Guarded | Health | Watch | Release | Linked | NoTrunk | LinkRetired
+/** Client to server: connections came to the other end of a private service, and the server opens a stream for each. */
+export interface Dial {
+  readonly type: 'dial'
+  readonly tunnel: number
+  /** 1 to `MAX_DIALS`. */
+  readonly count: number
+}
+
+/** Most connections that one message asks for. */
+export const MAX_DIALS = 16
+
+export type ClientMessage =
+  | Register
+  | Guarded
+  | Health
+  | Watch
+  | Release
+  | Linked
+  | NoTrunk
+  | LinkRetired
+  | Dial
 export type ServerMessage =
   | Granted
   | Refused
@@ -380,6 +403,11 @@ export function parseClientMessage(json: Uint8Array): ClientMessage | 'unknown' 
       return isNumber32(fields.link) ? { type: 'link-retired', link: fields.link } : undefined
     case 'release':
       return isCount(fields.tunnel) ? { type: 'release', tunnel: fields.tunnel } : undefined
+    case 'dial': {
+      const { tunnel, count } = fields
+      const isValid = isCount(tunnel) && isCount(count) && count > 0 && count <= MAX_DIALS
+      return isValid ? { type: 'dial', tunnel, count } : undefined
+    }
     default:
       return 'unknown'
   }
@@ -390,6 +418,8 @@ function parseWatch({ on, rate }: Record<string, unknown>): Watch | undefined {
   return { type: 'watch', on, ...(rate !== undefined && { rate }) }
 }
 
+/** The length of a label with `tcp:` or `udp:` before it. */
+const MAX_NAME_CHARS = 67
 /** The text before the kind of a guarded tunnel. */
 const GUARDED = 'guarded-'
 
@@ -406,8 +436,8 @@ function parseRegister(given: Record<string, unknown>): Register | undefined {
   const isValid =
     isCount(ref) &&
     isText(fields.kind, 16) &&
-    isOptionalText(name, 63) &&
-    (name !== undefined || !isNamed(fields.kind)) &&
+    isOptionalText(name, isPrivate(fields.kind) ? MAX_NAME_CHARS : 63) &&
+    (name !== undefined || !(isNamed(fields.kind) || isPrivate(fields.kind))) &&
     (port === undefined || (isCount(port) && port <= 65_535)) &&
     isOptionalText(resume, 128) &&
     isTokenText(token) &&
@@ -523,7 +553,7 @@ function isRewriteWish(value: unknown): value is RewriteWish {
   )
 }
 
-/** A message of the server, likewise. */
+/** A message of the server. */
 export function parseServerMessage(json: Uint8Array): ServerMessage | 'unknown' | undefined {
   const fields = parseFields(json)
   if (fields === undefined) return undefined
@@ -595,7 +625,7 @@ export function parseServerMessage(json: Uint8Array): ServerMessage | 'unknown' 
         ...(host !== undefined && { host: printable(host) }),
         method: printable(method),
         path: printable(path),
-        // Perhaps a proxy's words: what is no address is left out.
+        // Possibly a proxy's words: what is not an address is left out.
         ...(isText(visitor, 64) && { visitor }),
         ...(isAmount(waitedMs) && { waitedMs }),
       }
@@ -677,7 +707,7 @@ const MIN_LOOKED_THROUGH_BYTES = 1_024
 const QUOTE = 0x22
 const BACKSLASH = 0x5c
 
-/** Whether objects and lists are nested too deeply. Of what is no JSON it says anything. */
+/** Whether objects and lists are nested too deeply. Of what is not JSON it says anything. */
 function isTooDeep(json: Uint8Array): boolean {
   let depth = 0
   let isText = false
@@ -713,8 +743,9 @@ const isOptionalText = (value: unknown, most: number): value is string | undefin
 /** Goes into a header line of the request: visible ASCII only, so that it cannot end the line. */
 const isHeaderText = (value: unknown): value is string | undefined =>
   value === undefined || (isText(value, 255) && /^[\x21-\x7e]+$/.test(value))
-/** Whether the value is a name of any server; ours grant a subdomain, or kind and port. */
-const isGrantedName = (value: unknown): value is string => isText(value, 63) && /^[\x21-\x7e]+$/.test(value)
+/** Whether the value is a name of any server; ours grant a subdomain, kind and port, or a private name. */
+const isGrantedName = (value: unknown): value is string =>
+  isText(value, MAX_NAME_CHARS) && /^[\x21-\x7e]+$/.test(value)
 /** A token of an issuer is long. */
 const isTokenText = (value: unknown): value is string | undefined =>
   value === undefined || (isText(value, 8_192) && /^[\x21-\x7e]+$/.test(value))
@@ -723,9 +754,10 @@ export const isRoutePath = (value: unknown): value is string =>
   typeof value === 'string' &&
   value.length <= 255 &&
   /^(?:\/[\x21\x22\x24-\x2e\x30-\x3e\x40-\x7e]+)+$/.test(value)
-const isKind = (value: unknown): value is TunnelKind =>
-  value === 'http' || value === 'tcp' || value === 'udp' || value === 'tls'
+const KINDS: ReadonlySet<unknown> = new Set(['http', 'tcp', 'udp', 'tls', 'private', 'connect'])
+const isKind = (value: unknown): value is GrantedKind | 'connect' => KINDS.has(value)
 const isNamed = (kind: string): boolean => kind === 'http' || kind === 'tls'
+const isPrivate = (kind: string): boolean => kind === 'private' || kind === 'connect'
 const isProtocol = (value: unknown): value is 'h2c' | 'h2' => value === 'h2c' || value === 'h2'
 const isAffinity = (value: unknown): value is Affinity =>
   value === 'none' || value === 'cookie' || value === 'address' || value === 'all'
@@ -743,7 +775,7 @@ const knownCode = (code: string): ErrorCode => (isErrorCode(code) ? code : 'INTE
 export const PROBE_HEADER = 'x-localtunnels-probe'
 
 /**
- * Proves that who probes knows the resume secret, without giving it away: whatever stands in front of the public side
+ * Proves that who probes knows the resume secret, without giving it away: whatever is in front of the public side
  * reads the header, and may log it.
  */
 export function probeProof(resume: string, sha256Base64Url: (text: string) => string): string {

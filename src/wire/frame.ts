@@ -13,7 +13,7 @@ import type { ErrorCode } from '../errors.ts'
 export const FRAME_HEADER_BYTES = 8
 
 /**
- * The maximum payload of a frame: a small response waits behind at most 64 KiB of a download. 64 KiB: a small answer waits
+ * The maximum payload of a frame: a small response waits behind at most 64 KiB of a download. 64 KiB: a small response waits
  * behind at most this much of a download.
  */
 export const MAX_FRAME_BYTES = 65_536

@@ -1,6 +1,6 @@
-// The HTTP exchange that opens a WebSocket (RFC 6455 section 4), as a client writes it and reads the answer.
+// The HTTP exchange that opens a WebSocket (RFC 6455 section 4), as a client writes it and reads the response.
 
-/** An upgrade request. Every value goes into the head as it is: the caller made sure that none can end a line. */
+/** An upgrade request. Every value goes into the head unchanged: the caller made sure that none can end a line. */
 export interface UpgradeRequest {
   readonly host: string
   readonly target: string
@@ -52,7 +52,7 @@ export function endOfHead(bytes: Uint8Array): number {
   return -1
 }
 
-/** Reads an answer head, blank line included. `undefined`: not HTTP/1.1 as it should be. */
+/** Reads a response head, blank line included. `undefined`: not HTTP/1.1 as it should be. */
 export function parseAnswerHead(bytes: Uint8Array): AnswerHead | undefined {
   const [first = '', ...lines] = decoder.decode(bytes).slice(0, -4).split('\r\n')
   const status = /^HTTP\/1\.[01] ([1-9]\d\d)(?: [\t\x20-\x7e\x80-\xff]*)?$/.exec(first)?.[1]
@@ -70,7 +70,7 @@ export function parseAnswerHead(bytes: Uint8Array): AnswerHead | undefined {
 
 /**
  * Checks a 101 (section 4.1, steps 2 to 6). Returns the subprotocol that the server picked, `''` for none, and
- * `undefined` for an answer to something else than what was asked.
+ * `undefined` for a response to something else than what was asked.
  */
 export function pickedProtocol(
   { status, headers }: AnswerHead,

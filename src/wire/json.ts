@@ -14,7 +14,7 @@ import { isPublicUrl } from './public-url.ts'
 /** The header lines in order. Pairs and not an object: `__proto__` is a name like any other, and names may repeat. */
 export type HeaderList = readonly (readonly [name: string, value: string])[]
 
-/** A body as it stands in a message: text, or any bytes in base64. */
+/** A body as it is in a message: text, or any bytes in base64. */
 export interface JsonBody {
   readonly text: string
   readonly isBase64: boolean
@@ -23,7 +23,7 @@ export interface JsonBody {
 /** A message to the client: a visitor's request. */
 export interface JsonRequest {
   readonly type: 'request'
-  /** The id. Existing servers count from 1; an old variant sends strings. It is sent back as it came. */
+  /** The id. Existing servers count from 1; an old variant sends strings. It is sent back unchanged. */
   readonly id: number | string
   readonly method: string
   /** The path and query. The caller makes sure that it is nothing else. */
@@ -74,7 +74,7 @@ export type JsonServerMessage =
   | { readonly type: 'subdomain_taken' }
   | { readonly type: 'error'; readonly message: string }
   | { readonly type: 'pong' }
-  /** The visitor of this request left: an answer would be dropped. Existing servers do not say. */
+  /** The visitor of this request left: a response would be dropped. Existing servers do not say. */
   | { readonly type: 'cancel'; readonly id: number }
   | JsonRequest
 
@@ -165,7 +165,7 @@ function respelled(name: string, variant: number): string {
   return spelling
 }
 
-/** Puts the body behind the other fields as it is: base64 needs no escapes, so a large one is not looked through. */
+/** Puts the body behind the other fields unchanged: base64 needs no escapes, so a large one is not looked through. */
 function withBody(message: string, body: JsonBody | undefined): string {
   if (body === undefined) return message
   const open = message.slice(0, -1)
@@ -258,7 +258,7 @@ function parseMessage(text: string): Fields | undefined {
 
 /**
  * Every end known writes the body last, and its mark behind it. It is cut out before the rest is parsed: one in base64 is
- * then neither looked through nor copied, which is half the time that a server spends on an answer of 1 MB.
+ * then neither looked through nor copied, which is half the time that a server spends on a response of 1 MB.
  */
 function parseLong(text: string): unknown {
   const open = text.indexOf(BODY_OPEN)
@@ -458,7 +458,7 @@ export function decodeBody({ text, isBase64 }: JsonBody, base64: Base64): Uint8A
 
 const EQUALS = 0x3d
 
-/** Headers of an answer that mean something on the origin's connection only: no message carries them on. */
+/** Headers of a response that mean something on the origin's connection only: no message carries them on. */
 export const LEFT_OUT: ReadonlySet<string> = new Set([
   'connection',
   'content-length',
@@ -472,7 +472,7 @@ export const LEFT_OUT: ReadonlySet<string> = new Set([
   'localtunnels-moved',
 ])
 
-/** The names that Connection lines of an answer nominate: they too are for that connection only (RFC 9110 section 7.6.1). */
+/** The names that Connection lines of a response nominate: they too are for that connection only (RFC 9110 section 7.6.1). */
 export function nominatedBy(headers: HeaderList): ReadonlySet<string> | undefined {
   const options = headers.filter(([name]) => name.toLowerCase() === 'connection').map(([, value]) => value)
   if (options.length === 0) return undefined

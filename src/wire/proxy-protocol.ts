@@ -7,7 +7,7 @@
 //               └────────────┴─────────────┴──────────────────┴────────┴────────────────────────┴────┘
 //
 // Facts from doc/proxy-protocol.txt of HAProxy. Nothing in a header proves who wrote it: its reader has to know
-// from elsewhere (the address of the connection) that its writer may be believed.
+// from somewhere else (the address of the connection) that its writer may be believed.
 
 import { TunnelError } from '../errors.ts'
 import { crc32c } from './crc32c.ts'
@@ -141,7 +141,7 @@ function readV1(bytes: Uint8Array): ProxyVerdict | Found {
   if (at + 2 > MAX_V1_BYTES) return invalid(`the line is longer than ${MAX_V1_BYTES} bytes`)
   if (at + 2 > limit) return MORE
   const [, protocol, ...words] = String.fromCharCode(...bytes.subarray(0, at)).split(' ')
-  // What follows UNKNOWN is to be ignored.
+  // Text after UNKNOWN is to be ignored.
   if (protocol === 'UNKNOWN') return { header: NOBODY_V1, end: at + 2 }
   if (protocol !== 'TCP4' && protocol !== 'TCP6')
     return invalid('the protocol is none of TCP4, TCP6 and UNKNOWN')
@@ -182,7 +182,7 @@ function readV2(bytes: Uint8Array): ProxyVerdict | Found {
   if (command === LOCAL || family === 0) return { header: NOBODY_V2, end }
   const extras = readExtras(bytes.subarray(0, end), addressEnd)
   if (typeof extras === 'string') return invalid(extras)
-  // Paths of unix sockets are no visitor's address.
+  // Paths of unix sockets are not visitor's address.
   const route = addressEnd - V2_FIXED_BYTES === 216 ? undefined : routeOf(bytes, family!)
   return { header: { version: 2, route, isTls: extras.isTls }, end }
 }

@@ -1,6 +1,6 @@
 // Where visitors find a tunnel, as a server says it. It is shown, given to programs and asked by the probe.
 
-const SCHEMES: ReadonlySet<string> = new Set(['http:', 'https:', 'tcp:', 'udp:', 'tls:'])
+const SCHEMES: ReadonlySet<string> = new Set(['http:', 'https:', 'tcp:', 'udp:', 'tls:', 'private:'])
 const MAX_CHARS = 2_048
 
 /** Whether the text is a URL of a tunnel: visible ASCII, of a known scheme, and without a login. */

@@ -49,7 +49,7 @@ export interface WebSocketParserOptions {
   /** The role of this end: a server accepts only masked frames, a client only unmasked ones (section 5.1). */
   readonly role: 'server' | 'client'
   /**
-   * The maximum length of a text message in bytes; asked with each frame of one. Above: failed with 1009. 0 refuses text with
+   * The maximum length of a text message in bytes; asked with each frame of one. If exceeded: failed with 1009. 0 refuses text with
    * 1003.
    */
   readonly maxTextBytes: number | (() => number)
@@ -86,7 +86,7 @@ export class WebSocketParser {
   }
 
   /**
-   * Takes bytes from `from` on as they came from the network, cut anywhere. The array is the parser's: it unmasks in place.
+   * Takes bytes from `from` on unchanged from the network, cut anywhere. The array is the parser's: it unmasks in place.
    * Returns where to go on: before the end when it was paused, or has taken `mostFrames`. A text counts as several, because
    * its reader has to parse it.
    */
@@ -347,7 +347,7 @@ class Collector {
     this.length = wanted
   }
 
-  /** All pieces with the last one; starts anew. */
+  /** All pieces with the last one; starts again. */
   finish(last: Uint8Array): Uint8Array {
     if (this.length === 0) return last
     this.add(last)
@@ -373,7 +373,7 @@ class TextCollector {
 
   /**
    * Frees the buffers of a message that has no end. Some 100 MB of reads that were kept wait for a full collection, which is
-   * long in coming: they are given back now.
+   * long in coming: they are returned now.
    */
   free(): void {
     for (const { buffer } of this.#pieces) if (buffer instanceof ArrayBuffer) buffer.transfer(0)
@@ -381,7 +381,7 @@ class TextCollector {
     this.length = 0
   }
 
-  /** The whole text with the last piece; `undefined` when it is not UTF-8. Starts anew. */
+  /** The whole text with the last piece; `undefined` when it is not UTF-8. Starts again. */
   finish(last: Uint8Array): string | undefined {
     const rest = this.#small.finish(last)
     const pieces = this.#pieces

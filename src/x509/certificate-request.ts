@@ -6,7 +6,7 @@ import { bitString, element, integer, objectId, octetString, sequence, set, tagg
 export const ECDSA_WITH_SHA256: Buffer = sequence(objectId('1.2.840.10045.4.3.2'))
 const EXTENSION_REQUEST = objectId('1.2.840.113549.1.9.14')
 const SUBJECT_ALTERNATIVE_NAME = objectId('2.5.29.17')
-/** `dNSName` in a GeneralName. */
+/** The tag `dNSName` of a GeneralName. */
 const DNS_NAME = 0x82
 
 /** A new P-256 key. */
@@ -14,7 +14,7 @@ export function newKey(): KeyObject {
   return generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey
 }
 
-/** PEM (PKCS #8). */
+/** Returns a key as PEM (PKCS #8). */
 export function keyPem(key: KeyObject): string {
   return key.export({ type: 'pkcs8', format: 'pem' }).toString()
 }

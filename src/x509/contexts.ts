@@ -8,15 +8,15 @@ import { pairFault } from './pair.ts'
 export interface ContextOptions {
   /** Names of ciphers for TLS 1.2. Default: those of the runtime. */
   readonly ciphers?: string | undefined
-  /** Default `1.2`. */
+  /** The oldest version. Default `1.2`. */
   readonly minVersion?: '1.2' | '1.3' | undefined
-  /** PEM of the authorities of visitors' certificates. Default: none is asked for. */
+  /** The PEM text of the authorities of visitors' certificates. Default: none is asked for. */
   readonly clientCa?: string | undefined
 }
 
 /**
- * Bounded by whatever holds the certificates: a context lives as long as the object that `Certificates.find` returned. Tickets
- * of a context resume sessions of that context only, so a new certificate begins with full handshakes.
+ * A cache of contexts, bounded by the owner of the certificates: a context lives as long as the object that `Certificates.find`
+ * returned. Tickets of a context resume sessions of that context only, so a new certificate begins with full handshakes.
  */
 export class SecureContexts {
   readonly #contexts = new WeakMap<Certificate, SecureContext>()

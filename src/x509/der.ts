@@ -1,10 +1,10 @@
 // DER (ITU-T X.690): as much as a certificate request and a challenge certificate need.
 //
-//   │ tag │ length: one byte up to 127, else 0x80 + n and n bytes │ content │
+//   │ tag │ length: one byte up to 127, otherwise 0x80 + n and n bytes │ content │
 
 const concat = (parts: readonly Uint8Array[]): Buffer => Buffer.concat(parts)
 
-/** One element: tag, length, the parts as its content. */
+/** Returns an element: tag, length, the parts as its content. */
 export function element(tag: number, ...parts: readonly Uint8Array[]): Buffer {
   const content = concat(parts)
   const length = content.length
@@ -20,11 +20,11 @@ export const octetString = (bytes: Uint8Array): Buffer => element(0x04, bytes)
 export const bitString = (bytes: Uint8Array): Buffer => element(0x03, Uint8Array.of(0), bytes)
 export const utf8String = (text: string): Buffer => element(0x0c, Buffer.from(text))
 export const TRUE: Buffer = element(0x01, Uint8Array.of(0xff))
-/** `[number]`, constructed. */
+/** Returns `[number]`, constructed. */
 export const tagged = (number: number, ...parts: readonly Uint8Array[]): Buffer =>
   element(0xa0 | number, ...parts)
 
-/** Of big-endian bytes that are no negative number: a leading bit gets a zero byte in front of it. */
+/** Returns the integer of big-endian bytes that are not negative: a leading bit gets a zero byte before it. */
 export function integer(bytes: Uint8Array): Buffer {
   let start = 0
   while (start < bytes.length - 1 && bytes[start] === 0) start++
@@ -44,7 +44,7 @@ export function objectId(dotted: string): Buffer {
   return element(0x06, Uint8Array.from(bytes))
 }
 
-/** UTCTime up to 2049, GeneralizedTime after it, as RFC 5280 (4.1.2.5) has it. */
+/** Returns UTCTime up to 2049, GeneralizedTime after it, as RFC 5280 (4.1.2.5) has it. */
 export function time(ms: number): Buffer {
   const digits = new Date(ms).toISOString().replace(/[-:T]/g, '').slice(0, 14)
   return digits < '2050'
@@ -52,7 +52,7 @@ export function time(ms: number): Buffer {
     : element(0x18, Buffer.from(`${digits}Z`))
 }
 
-/** PEM of DER bytes. */
+/** Returns DER bytes as PEM. */
 export function pem(label: string, der: Uint8Array): string {
   const lines =
     Buffer.from(der)

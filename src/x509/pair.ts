@@ -2,7 +2,7 @@
 
 import { createPrivateKey, X509Certificate } from 'node:crypto'
 
-/** `undefined`: they fit. */
+/** Returns the fault of a pair. `undefined` if they fit. */
 export function pairFault(cert: string, key: string): string | undefined {
   const certificate = parsed(() => new X509Certificate(cert))
   if (certificate === undefined) return 'The certificate is not a certificate in PEM format.'

@@ -13,10 +13,10 @@ import {
 import { integer, objectId, pem, sequence, set, tagged, time, utf8String } from './der.ts'
 
 const COMMON_NAME = objectId('2.5.4.3')
-/** Either side of now: the clock of who looks at it may differ. */
+/** The validity in milliseconds before and after now: the clock of a reader may differ. */
 const VALID_MS = 86_400_000
 
-/** `extensions`: DER, besides the one with the name. */
+/** Makes a certificate. `extensions`: DER, in addition to the one with the name. */
 export function selfSigned(name: string, nowMs: number, ...extensions: readonly Uint8Array[]): Certificate {
   const key = newKey()
   const subject = sequence(set(sequence(COMMON_NAME, utf8String('self-signed'))))

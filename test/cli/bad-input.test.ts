@@ -15,7 +15,7 @@ const CASES: readonly Case[] = [
   {
     args: ['--port', '300000'],
     code: 'OPTION_INVALID',
-    says: ': --port "300000": a port is a number from 1 to 65535. Give',
+    says: ': --port "300000": a port is a number from 1 to 65535.',
     exitCode: 2,
   },
   { args: ['99999'], code: 'OPTION_INVALID', says: ': "99999": a port is a number from 1', exitCode: 2 },

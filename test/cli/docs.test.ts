@@ -45,7 +45,7 @@ function flagList(command: typeof program): readonly string[] {
 
 test.each([
   ['[port]', program],
-  ...['tcp', 'tls', 'udp', 'server', 'up', 'run', 'requests', 'replay', 'wait', 'mcp'].map(
+  ...['tcp', 'tls', 'udp', 'connect', 'server', 'up', 'run', 'requests', 'replay', 'wait', 'mcp'].map(
     name => [name, commandOf(name)] as const,
   ),
 ] as const)(

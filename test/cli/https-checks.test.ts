@@ -25,7 +25,7 @@ test('port 80: that leads to https, that does something else, that nothing liste
   })
   await using plain = await startServer()
   const other = await checkHttpPort(dialBun, 'localhost', plain.port)
-  expect(other).toMatchObject({ verdict: 'note', found: expect.stringContaining('answers 200') })
+  expect(other).toMatchObject({ verdict: 'note', found: expect.stringContaining('returns 200') })
   const none = await checkHttpPort(dialBun, 'localhost', freePort())
   expect(none).toMatchObject({ verdict: 'note', fix: expect.stringContaining('Open port 80') })
 })

@@ -183,7 +183,7 @@ test('a refusal names the name, and the flags with which an operator would allow
     const more = ['--subdomain', 'shop', '--exact', '--wire', wire]
     const [taken] = await said('--serve', folder, '--server', address, ...more)
     expect(taken).toBe(
-      'error NAME_TAKEN: Another client holds the name "shop". Choose another name, or stop that client: it may be yours, in another terminal.\n',
+      'error NAME_TAKEN: Another client uses the name "shop". Choose another name, or stop that client: it may be yours, in another terminal.\n',
     )
   }
   const [kind] = await said('tcp', '22', '--server', address)
@@ -240,7 +240,7 @@ test('doctor finds a server below localhost as the client does, and looks at the
   const address = `https://tunnel.localhost:${server.port}`
   const { stdout } = await finish(['doctor', '--server', address, '--insecure'])
   expect(stdout).toMatch(/tunnel\.localhost is (?:127\.0\.0\.1|::1)/)
-  expect(stdout).toContain(`${address} answers, version `)
+  expect(stdout).toContain(`${address} responds, version `)
   using app = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => new Response('x') })
   const project = join(folder, 'project')
   await mkdir(project)

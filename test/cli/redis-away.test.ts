@@ -34,7 +34,7 @@ describeWith(['redis-server'], 'redis-server', () => {
       await using server = serve(url)
       const said = await server.printed(/CLUSTER_UNREACHABLE: .*/)
       expect(said).toBe(
-        `CLUSTER_UNREACHABLE: The Redis of the cluster, ${redis.url}, cannot be reached: nothing listens there (ECONNREFUSED). The server starts when it answers.`,
+        `CLUSTER_UNREACHABLE: The Redis of the cluster, ${redis.url}, cannot be reached: nothing listens there (ECONNREFUSED). The server starts when it responds.`,
       )
       server.kill('SIGTERM')
       expect(await server.exited).toBe(0)
@@ -123,13 +123,27 @@ describeWith(['redis-server'], 'redis-server', () => {
     expect(missing.stderr).toMatch(/says: NOAUTH .+\. Correct the login in the URL of --cluster/)
   }, 20_000)
 
+  test('a node of a Redis Cluster is an end, and the message says what to give', async () => {
+    await using redis = await Redis.start('redis-server', [
+      '--cluster-enabled',
+      'yes',
+      '--cluster-config-file',
+      `nodes-${freePort()}.conf`,
+    ])
+    const server = serve(redis.url)
+    expect(await server.exited).toBe(3)
+    expect(server.stderr).toMatch(
+      /says: CLUSTERDOWN .+\. It is a node of a Redis Cluster: give --cluster a single Redis/,
+    )
+  }, 20_000)
+
   test('a replica is waited for until it may be written to', async () => {
     await using primary = await Redis.start('redis-server')
     await using replica = await Redis.start('redis-server', ['--replicaof', '127.0.0.1', `${primary.port}`])
     await replica.until('INFO replication', /master_link_status:up/)
     await using server = serve(replica.url)
     expect(await server.printed(/CLUSTER_UNREACHABLE: .*/)).toMatch(
-      /says: READONLY .*The server starts when it answers\.$/,
+      /says: READONLY .*The server starts when it responds\.$/,
     )
     await replica.until('REPLICAOF NO ONE', /OK/)
     await server.printed(/listening/)

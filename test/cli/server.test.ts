@@ -204,14 +204,14 @@ describe('doctor', () => {
   test('says what to do about an app and a server that are not there', async () => {
     const { port } = Bun.serve({ port: 0, fetch: () => new Response() })
     const other = await finish(['doctor', '--server', `127.0.0.1:${port}`])
-    expect(other.stdout).toMatch(/^fail +server +\S+ answers 200, but not as a tunnel server\n +→ Check/m)
+    expect(other.stdout).toMatch(/^fail +server +\S+ returns 200, but not as a tunnel server\n +→ Check/m)
     expect(other.exitCode).toBe(6)
     const { stdout, exitCode } = await finish(['doctor', '1', '--server', '127.0.0.1:1'], {
       HTTPS_PROXY: 'http://p',
     })
     expect(stdout).toMatch(/^note +proxy +HTTPS_PROXY set, but not used/m)
     expect(stdout).toMatch(/^fail +app +nothing listens on \S+\n +→ Start the app/m)
-    expect(stdout).toMatch(/^fail +server +\S+ does not answer: .*\n +→ .*localtunnels server/m)
+    expect(stdout).toMatch(/^fail +server +\S+ does not respond: .*\n +→ .*localtunnels server/m)
     expect(exitCode).toBe(6)
   })
 

@@ -92,7 +92,7 @@ test.each([[], ['--', 'up', '--config', 'missing.toml'], ['--', 'server', '--con
 test.each([
   ['OPTION_INVALID', 'notaport'],
   ['OPTION_INVALID', '3000 --route api=1'],
-  ['PORT_INVALID', 'tcp 99999'],
+  ['OPTION_INVALID', 'tcp 99999'],
   ['OPTION_INVALID', 'server --workers many'],
   ['OPTION_INVALID', 'server --nothing'],
   ['CONFIG_INVALID', 'up --config wrong.toml'],

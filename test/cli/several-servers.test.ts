@@ -169,8 +169,8 @@ test('doctor looks at each of them', async () => {
   const one = await server()
   const gone = `http://127.0.0.1:${freePort()}`
   const { stdout, exitCode } = await finish(['doctor', '--server', one.address, '--server', gone])
-  expect(stdout).toContain(`${one.address} answers`)
-  expect(stdout).toContain(`${gone} does not answer`)
+  expect(stdout).toContain(`${one.address} responds`)
+  expect(stdout).toContain(`${gone} does not respond`)
   expect(exitCode).toBe(6)
   await one.stop()
 })

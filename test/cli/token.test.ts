@@ -214,7 +214,7 @@ test('names that are taken, or none, and scopes that cannot be used are mistakes
   for (const [words, says] of [
     [['add', 'anna'], 'There is a token called anna: rotate it, or revoke it first.'],
     [['add', 'a b'], '"a b" is not a name'],
-    [['add', 'x', '--kinds', 'smtp'], '--kinds "smtp" is none of http, tcp, udp and tls.'],
+    [['add', 'x', '--kinds', 'smtp'], '--kinds "smtp" is none of http, tcp, udp, tls and private.'],
     [['add', 'x', '--reserve'], 'tokens.reserve needs names'],
     [['add', 'x', '--names', 'shop', '--reserve'], 'Two of the tokens reserve the name shop.'],
     [['add', 'x', '--tcp-ports', 'many'], '"many" is neither a port'],

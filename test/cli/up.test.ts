@@ -109,7 +109,7 @@ describe('up', () => {
     const run = up(path)
     await run.printed(/toml: 5 of 7 services\n/)
     await run.printed(/outside: NOT_ALLOWED: /)
-    await run.printed(/asleep: nothing answers yet: /)
+    await run.printed(/asleep: nothing responds yet: /)
     const lines = Object.fromEntries(
       run.stdout
         .trim()

@@ -56,7 +56,7 @@ describe('a misspelt command', () => {
     [['strat', '--port', '3000'], 'Did you mean start?'],
     [
       ['expose', '3000'],
-      'Commands: http, tcp, udp, tls, run, up, requests, replay, fixture, wait, mcp, login, logout, whoami, link, server, token, admin, service, doctor, config, completions, help.',
+      'Commands: http, tcp, udp, tls, run, up, connect, requests, replay, fixture, wait, mcp, login, logout, whoami, link, server, token, admin, service, doctor, config, completions, help.',
     ],
     [['3000', '4000'], 'Too many arguments.'],
     [['config', 'chek'], 'Did you mean check?'],

@@ -121,7 +121,30 @@ const CLIENT: readonly Case[] = [
   {
     of: 'a choice that there is not',
     file: web('kind = "smtp"', 'port = 25'),
-    says: ['a.toml:2:1 services.web.kind must be one of "http", "tcp", "udp", "tls", "folder", not "smtp"'],
+    says: [
+      'a.toml:2:1 services.web.kind must be one of "http", "tcp", "udp", "tls", "folder", "connect", not "smtp"',
+    ],
+  },
+  {
+    of: 'private services that have public keys, or no name, or the name of another',
+    file: `${web('port = 1\nprivate = true\nexact = true')}\n[services.a_b]\nport = 2\nprivate = true\n[services.two]\nport = 3\nprivate = true\nsubdomain = "web"\n[services.range]\nkind = "tcp"\nport = "5-6"\nprivate = true`,
+    says: [
+      'a.toml:4:1 services.web.exact is for public addresses, and this service is private',
+      'a.toml:5:11 services.a_b is private, and its own name is not a subdomain: 1 to 63 of a-z, 0-9 and "-", letter or digit at both ends',
+      'a.toml:8:11 services.two: private service "web" is already used by services.web (line 1)',
+      'a.toml:14:1 services.range.port: a range is for tcp and udp, and this service is private',
+    ],
+  },
+  {
+    of: 'ends of private services without a port, with the keys of others',
+    file: '[services.a]\nkind = "connect"\n[services.b]\nkind = "connect"\nport = 1\nto = "a b"\nhost = "x"\nguard = { ttl = "1h" }\n[services.c]\nto = "db"\nport = 2',
+    says: [
+      'a.toml:1:11 services.a does not say where the app is: give it "port"',
+      'a.toml:6:1 services.b needs "to": the name of a private service, such as db or udp:dns',
+      'a.toml:7:1 services.b.host is for http, tcp, udp and tls, and this service is connect',
+      'a.toml:8:1 services.b.guard is for services that are shared, and this one is connect',
+      'a.toml:10:1 services.c.to is for connect, and this service is http',
+    ],
   },
   {
     of: 'addresses that are none',
@@ -341,7 +364,7 @@ const SERVER: readonly Case[] = [
     of: 'tokens',
     file: '[[tokens]]\ntoken = "a"\nkinds = ["ftp"]\nnames = "te am"\n[[tokens]]\nmax-tunnels = 0\n[[tokens]]\ntoken = "a"',
     says: [
-      'a.toml:3:10 tokens[0].kinds[0] must be one of "http", "tcp", "udp", "tls", not "ftp"',
+      'a.toml:3:10 tokens[0].kinds[0] must be one of "http", "tcp", "udp", "tls", "private", not "ftp"',
       'a.toml:4:1 tokens[0].names must be a name or a pattern such as "team-*", not "te am"',
       'a.toml:5:3 tokens[1] needs "token"',
       'a.toml:6:1 tokens[1].max-tunnels must be a whole number from 1 to 1000000, not 0',

@@ -11,9 +11,10 @@ test('each kind of service is a function of the client', async () => {
   const client = await source('client/client.ts')
   const { value } = SERVICE_FIELDS.kind!
   const kinds = 'choices' in value ? value.choices : []
-  expect(kinds.filter(kind => !new RegExp(`\\n  (?:async )?${kind}\\(options`).test(client))).toEqual([
-    'folder',
-  ])
+  const functions = `${client}${await source('tunnel-client.ts')}`
+  expect(
+    kinds.filter(kind => !new RegExp(`\\n  (?:async )?${kind}(?:To)?\\(options`).test(functions)),
+  ).toEqual(['folder'])
 })
 
 test('each key of a service is an option of a tunnel', async () => {

@@ -147,6 +147,8 @@ const CLIENT = {
     db: { kind: 'tcp', port: '5432', 'remote-port': 25432, 'proxy-protocol': 'v2' },
     secure: { kind: 'tls', port: 8443, 'proxy-protocol': 'v1' },
     dns: { kind: 'udp', port: 53, 'remote-port': 25432, 'idle-timeout': '2m' },
+    admin: { port: 4000, private: true },
+    cache: { kind: 'connect', to: 'udp:names', port: 5353, 'idle-timeout': '1m' },
   },
 } as const
 
@@ -292,6 +294,8 @@ const CLIENT_MEANS = () => ({
     { name: 'db', kind: 'tcp', options: { port: 5432, remotePort: 25432, proxyProtocol: 'v2' } },
     { name: 'secure', kind: 'tls', options: { port: 8443, proxyProtocol: 'v1', subdomain: 'secure' } },
     { name: 'dns', kind: 'udp', options: { port: 53, remotePort: 25432, idleTimeoutMs: 120_000 } },
+    { name: 'admin', kind: 'http', options: { port: 4000, private: 'admin' } },
+    { name: 'cache', kind: 'connect', options: { name: 'udp:names', port: 5353, idleTimeoutMs: 60_000 } },
   ],
 })
 

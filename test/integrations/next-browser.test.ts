@@ -90,7 +90,7 @@ for (const version of ['next-16', 'next-15'])
       await compiled(port)
       const own = ['--server', site.dialled, '--insecure', '--subdomain', site.name]
       await using shared = project.share([`${port}`, ...own])
-      await shared.printed(/the app answers/)
+      await shared.printed(/the app responds/)
       await using browser = await site.visitor()
       const openPage = async () => {
         do await browser.open(site.url)

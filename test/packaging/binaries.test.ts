@@ -59,7 +59,7 @@ test('it says its version and its messages lead to pages of that version', async
   const { stdout } = await finish([program, '--help'])
   expect(stdout).toContain(`\nDocumentation: ${PAGES}\n`)
   const { stderr } = await finish([program, '--port', '99999'])
-  expect(stderr).toEndWith(`\n  ${PAGES}/errors.md#port_invalid\n`)
+  expect(stderr).toEndWith(`\n  ${PAGES}/errors.md#option_invalid\n`)
 })
 
 test('files of the current folder have no say', async () => {

@@ -51,7 +51,7 @@ class Client {
         tunnels,
         holdings,
         servers: undefined,
-        parts: { appsOf: undefined, rewriting: undefined },
+        parts: { appsOf: undefined, rewriting: undefined, connecting: undefined },
         isTrusted: () => false,
         failed(error) {
           throw error

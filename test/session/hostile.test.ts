@@ -111,7 +111,7 @@ describe('a hostile peer', () => {
     expect(loner.log.streams.length).toBe(10)
     const refusals = loner.frames.filter(({ type }) => type === 'RESET')
     expect(refusals.length).toBe(4990)
-    expect(refusals.every(({ payload }) => payload[1] === 44)).toBe(true)
+    expect(refusals.every(({ payload }) => payload[1] === 14)).toBe(true)
   })
 
   test('that opens and resets without end leaves no stream behind', () => {

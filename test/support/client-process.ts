@@ -5,18 +5,27 @@ import { TunnelClient, type TunnelClientOptions } from '../../src/index.ts'
 const [server = '', name = '', origin = '', extra] = process.argv.slice(2)
 /** `extra`: `pool`, `json` for that wire, or the URL of a proxy. */
 const service = { port: Number(origin), host: '127.0.0.1' }
-/** `tcp` takes any port, `tcp-20000` that one; anything else is a subdomain. */
+/**
+ * `tcp` takes any port, `tcp-20000` that one; `share:tcp:db` shares a private service, `end:tcp:db` finds one on the port `origin`. Anything
+ * else is a subdomain.
+ */
 const [, isTcp, remotePort] = /^(tcp)(?:-(\d+))?$/.exec(name) ?? []
+const [, kind, protocol, own = ''] = /^(share|end):(tcp|udp):(\w+)$/.exec(name) ?? []
 const client = new TunnelClient({
   server,
   maxBackoffMs: 100,
-  ...(isTcp === undefined && { ...service, subdomain: name }),
+  ...(isTcp === undefined && kind === undefined && { ...service, subdomain: name }),
   ...optionsOf(extra),
 })
 for (const event of ['connected', 'disconnected', 'reconnecting', 'error', 'close'] as const) {
   client.on(event, () => console.log(JSON.stringify({ event, name: nameOf() })))
 }
-if (isTcp === undefined) await client.connect()
+if (kind === 'end') await client.connectTo({ name: `${protocol}:${own}`, port: service.port })
+else if (kind === 'share')
+  await (protocol === 'udp'
+    ? client.udp({ ...service, private: own })
+    : client.tcp({ ...service, private: own }))
+else if (isTcp === undefined) await client.connect()
 else await client.tcp({ ...service, ...(remotePort !== undefined && { remotePort: Number(remotePort) }) })
 // Then it ends by itself.
 process.once('SIGTERM', () => void client.disconnect())

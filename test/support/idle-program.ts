@@ -10,6 +10,7 @@ export const idleProgram = (): ReturnType<typeof createProgram> =>
     shareRaw: nothing,
     serve: nothing,
     up: nothing,
+    connect: nothing,
     run: nothing,
     requests: nothing,
     replay: nothing,

@@ -40,7 +40,7 @@ async function docstringsOf(file: string, type: string): Promise<ReadonlyMap<str
 
 /** Sentences that the documentation has besides the first: what happens at the limit, and what else bounds it. */
 const NEEDED =
-  /^Above|^Longer|^Beyond|^`0`|^A reload|^At (?:least|most)|^More than|`[A-Z_]{4,}`|back|not counted/
+  /^If (?:exceeded|longer|more)\b|^`0`|^A reload|^At (?:least|most)|^More than|`[A-Z_]{4,}`|back|not counted/
 
 /** What the documentation says of each limit: its docstring without the default, which has a place of its own there; what says how it fills again stays. */
 export async function limitTexts(): Promise<

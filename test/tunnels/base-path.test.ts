@@ -264,7 +264,7 @@ for (const [name, start] of PROXIES)
       test('doctor and the commands of admin', async () => {
         await using app = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => new Response('') })
         const { stdout } = await finish(['doctor', `127.0.0.1:${app.port}`, '--server', all.url])
-        expect(stdout).toContain(`${all.url} answers, version `)
+        expect(stdout).toContain(`${all.url} responds, version `)
         expect(stdout).toContain('WebSocket upgrade and registration work')
         const clients = ['admin', 'clients', '--url', `${all.url}/admin/`, '--admin-token', ADMIN_TOKEN]
         expect((await finish(clients)).exitCode).toBe(0)

@@ -401,8 +401,8 @@ test('a server that opens streams of a tunnel that was released reaches nobody',
   await service.accept()
   await eventually(() => resets.size === 2, 'two resets')
   expect([...resets]).toEqual([
-    [1, 43],
-    [2, 43],
+    [1, 40],
+    [2, 40],
   ])
   expect(service.connections).toHaveLength(1)
   expect(client.isConnected()).toBe(true)

@@ -4,11 +4,14 @@ import { expect, test } from 'bun:test'
 import { existsSync } from 'node:fs'
 import { chmod, mkdir, rmdir } from 'node:fs/promises'
 import { join } from 'node:path'
+import { TunnelClient } from '../../src/index.ts'
 import { describeWith, testWith } from '../support/needs.ts'
 import { freePort } from '../support/ports.ts'
+import { startPrivateService } from '../support/private-service.ts'
 import { type Folder, folder, isRoot, type Ran, run, startProgram } from '../support/programs.ts'
 import { startTcpTunnel } from '../support/tcp-tunnel.ts'
 import { TEST_CERT, TEST_KEY } from '../support/tls.ts'
+import { startServer } from '../support/tunnel.ts'
 
 const PAGE = await Bun.file(join(import.meta.dir, '../../docs/tcp.md')).text()
 /** Last cells of its tables. */
@@ -28,6 +31,12 @@ function printed({ code, out, err }: Ran): string {
   if (code !== 0) throw new Error(`exit ${code}: ${err}${out}`)
   return out.trimEnd()
 }
+
+/** Each leads to a service on this machine. */
+const WAYS = [
+  ['a public port', startTcpTunnel],
+  ['a private service', startPrivateService],
+] as const
 
 const login = `${printed(await run(['id', '-un']))}@127.0.0.1`
 
@@ -87,18 +96,22 @@ async function startSshd(): Promise<SshServer> {
 }
 
 describeWith(SSH, 'ssh', () => {
-  test('logs in by key, runs commands, takes megabytes both ways, and tells the exit code', async () => {
-    await using sshd = await startSshd()
-    await using live = await startTcpTunnel(sshd.port)
-    const [program, ...where] = documented('ssh', live.port)
-    const ssh = [program, ...sshd.options, ...where]
-    expect(printed(await run([...ssh, 'echo from $((20 + 3))']))).toBe('from 23')
-    expect((await run([...ssh, 'exit 7'])).code).toBe(7)
-    const text = 'a line of text\n'.repeat(300_000)
-    expect(printed(await run([...ssh, 'cat'], {}, text))).toBe(text.trimEnd())
-    // The command ends when its input does, although its output goes on: half-close through ssh itself.
-    expect(printed(await run([...ssh, 'wc -c'], {}, text))).toBe(`${text.length}`)
-  }, 30_000)
+  test.each(WAYS)(
+    'logs in by key, runs commands, takes megabytes both ways, and tells the exit code: %s',
+    async (_way, start) => {
+      await using sshd = await startSshd()
+      await using live = await start(sshd.port)
+      const [program, ...where] = documented('ssh', live.port)
+      const ssh = [program, ...sshd.options, ...where]
+      expect(printed(await run([...ssh, 'echo from $((20 + 3))']))).toBe('from 23')
+      expect((await run([...ssh, 'exit 7'])).code).toBe(7)
+      const text = 'a line of text\n'.repeat(300_000)
+      expect(printed(await run([...ssh, 'cat'], {}, text))).toBe(text.trimEnd())
+      // The command ends when its input does, although its output goes on: half-close through ssh itself.
+      expect(printed(await run([...ssh, 'wc -c'], {}, text))).toBe(`${text.length}`)
+    },
+    30_000,
+  )
 
   test('copies files, and carries several sessions at once', async () => {
     await using sshd = await startSshd()
@@ -219,42 +232,52 @@ async function startPostgres(files: Folder, port: number): Promise<AsyncDisposab
 }
 
 describeWith(POSTGRES, 'PostgreSQL', () => {
-  test('psql asks, loads and reads megabytes; pgbench runs with several clients, no transaction failed', async () => {
-    await using files = await folder('postgres')
-    const port = freePort()
-    await using _postgres = await startPostgres(files, port)
-    await using live = await startTcpTunnel(port)
-    const at = ['-h', '127.0.0.1', '-p', `${live.port}`, '-U', 'postgres']
-    const psql = (sql: string, input = '') =>
-      run([...documented('psql', live.port), '-X', '-A', '-t', '-c', sql], {}, input)
-    expect(printed(await psql('select 20 + 3'))).toBe('23')
-    printed(await psql('create table lines (text text)'))
-    printed(await psql('copy lines from stdin', 'a line that is loaded\n'.repeat(100_000)))
-    expect(printed(await psql('select count(*), sum(length(text)) from lines'))).toBe('100000|2100000')
-    expect(printed(await psql('copy lines to stdout'))).toHaveLength(100_000 * 22 - 1)
-    printed(await run(['pgbench', ...at, '-q', '-i', '-s', '1', 'postgres']))
-    const bench = printed(await run(['pgbench', ...at, '-c', '4', '-t', '50', '-n', 'postgres']))
-    expect(bench).toContain('number of transactions actually processed: 200/200')
-    expect(bench).toContain('number of failed transactions: 0 ')
-  }, 60_000)
+  test.each(WAYS)(
+    'psql asks, loads and reads megabytes; pgbench runs with several clients, no transaction failed: %s',
+    async (_way, start) => {
+      await using files = await folder('postgres')
+      const port = freePort()
+      await using _postgres = await startPostgres(files, port)
+      await using live = await start(port)
+      const at = ['-h', '127.0.0.1', '-p', `${live.port}`, '-U', 'postgres']
+      const psql = (sql: string, input = '') =>
+        run([...documented('psql', live.port), '-X', '-A', '-t', '-c', sql], {}, input)
+      expect(printed(await psql('select 20 + 3'))).toBe('23')
+      printed(await psql('create table lines (text text)'))
+      printed(await psql('copy lines from stdin', 'a line that is loaded\n'.repeat(100_000)))
+      expect(printed(await psql('select count(*), sum(length(text)) from lines'))).toBe('100000|2100000')
+      expect(printed(await psql('copy lines to stdout'))).toHaveLength(100_000 * 22 - 1)
+      printed(await run(['pgbench', ...at, '-q', '-i', '-s', '1', 'postgres']))
+      const bench = printed(await run(['pgbench', ...at, '-c', '4', '-t', '50', '-n', 'postgres']))
+      expect(bench).toContain('number of transactions actually processed: 200/200')
+      expect(bench).toContain('number of failed transactions: 0 ')
+    },
+    60_000,
+  )
 })
 
 // ── Redis ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 describeWith(['redis-server', 'redis-cli'], 'Redis', () => {
-  test('redis-cli sets and gets, and pipes ten thousand commands', async () => {
-    await using files = await folder('redis')
-    const port = freePort()
-    const flags = ['--port', `${port}`, '--bind', '127.0.0.1', '--save', '', '--dir', files.path]
-    await using _redis = await startProgram(['redis-server', ...flags], port)
-    await using live = await startTcpTunnel(port)
-    const cli = documented('redis-cli', live.port)
-    expect(printed(await run([...cli, 'set', 'key', 'value']))).toBe('OK')
-    expect(printed(await run([...cli, 'get', 'key']))).toBe('value')
-    const commands = Array.from({ length: 10_000 }, (_, number) => `SET key${number} ${number}\r\n`).join('')
-    expect(printed(await run([...cli, '--pipe'], {}, commands))).toContain('errors: 0, replies: 10000')
-    expect(printed(await run([...cli, 'dbsize']))).toBe('10001')
-  }, 30_000)
+  test.each(WAYS)(
+    'redis-cli sets and gets, and pipes ten thousand commands: %s',
+    async (_way, start) => {
+      await using files = await folder('redis')
+      const port = freePort()
+      const flags = ['--port', `${port}`, '--bind', '127.0.0.1', '--save', '', '--dir', files.path]
+      await using _redis = await startProgram(['redis-server', ...flags], port)
+      await using live = await start(port)
+      const cli = documented('redis-cli', live.port)
+      expect(printed(await run([...cli, 'set', 'key', 'value']))).toBe('OK')
+      expect(printed(await run([...cli, 'get', 'key']))).toBe('value')
+      const commands = Array.from({ length: 10_000 }, (_, number) => `SET key${number} ${number}\r\n`).join(
+        '',
+      )
+      expect(printed(await run([...cli, '--pipe'], {}, commands))).toContain('errors: 0, replies: 10000')
+      expect(printed(await run([...cli, 'dbsize']))).toBe('10001')
+    },
+    30_000,
+  )
 })
 
 // ── iperf3 ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -304,25 +327,98 @@ describeWith(['nc'], 'netcat', () => {
 // ── TLS that nobody in between can read ────────────────────────────────────────────────────────────────────────
 
 describeWith(['curl'], 'curl', () => {
-  test('speaks HTTPS with a service of its own certificate', async () => {
-    await using files = await folder('curl')
-    await Bun.write(`${files.path}/ca.pem`, TEST_CERT)
-    using app = Bun.serve({
-      port: 0,
-      hostname: '127.0.0.1',
-      tls: { cert: TEST_CERT, key: TEST_KEY },
-      fetch: request => new Response(`${new URL(request.url).pathname}\n`.repeat(50_000)),
-    })
-    await using live = await startTcpTunnel(app.port ?? 0)
-    const flags = [
-      '-s',
-      '-S',
-      '--cacert',
-      `${files.path}/ca.pem`,
-      '--resolve',
-      `localhost:${live.port}:127.0.0.1`,
-    ]
-    const { out } = await run(['curl', ...flags, `https://localhost:${live.port}/secret`])
-    expect(out).toBe('/secret\n'.repeat(50_000))
-  }, 15_000)
+  test.each(WAYS)(
+    'speaks HTTPS with a service of its own certificate: %s',
+    async (_way, start) => {
+      await using files = await folder('curl')
+      await Bun.write(`${files.path}/ca.pem`, TEST_CERT)
+      using app = Bun.serve({
+        port: 0,
+        hostname: '127.0.0.1',
+        tls: { cert: TEST_CERT, key: TEST_KEY },
+        fetch: request => new Response(`${new URL(request.url).pathname}\n`.repeat(50_000)),
+      })
+      await using live = await start(app.port ?? 0)
+      const flags = [
+        '-s',
+        '-S',
+        '--cacert',
+        `${files.path}/ca.pem`,
+        '--resolve',
+        `localhost:${live.port}:127.0.0.1`,
+      ]
+      const { out } = await run(['curl', ...flags, `https://localhost:${live.port}/secret`])
+      expect(out).toBe('/secret\n'.repeat(50_000))
+    },
+    15_000,
+  )
+})
+
+// ── FTP ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+/** At another address the public ports may have the numbers of the service's own. */
+const PUBLIC = '127.0.0.2'
+
+/** Ports that follow each other, and that nothing has. */
+function freeRange(count: number): readonly number[] {
+  for (;;) {
+    const first = freePort()
+    const ports = Array.from({ length: count }, (_, at) => first + at)
+    const isFree = (port: number) => {
+      try {
+        Bun.listen({ hostname: '0.0.0.0', port, socket: { data() {} } }).stop(true)
+        return true
+      } catch {
+        return false
+      }
+    }
+    if (ports.every(isFree)) return ports
+  }
+}
+
+describeWith(['vsftpd', 'curl'], 'FTP', () => {
+  test('lists, reads and writes files over a range of passive ports with equal numbers', async () => {
+    await using files = await folder('ftp')
+    await mkdir(`${files.path}/files/in`, { recursive: true })
+    await chmod(`${files.path}/files/in`, 0o777)
+    await mkdir(`${files.path}/empty`)
+    const bytes = crypto.getRandomValues(new Uint8Array(65_536))
+    const large = Buffer.concat(Array.from({ length: 64 }, () => bytes))
+    await Bun.write(`${files.path}/files/large`, large)
+    const port = freePort()
+    const passive = freeRange(4)
+    const settings = {
+      listen: 'YES',
+      background: 'NO',
+      listen_address: '127.0.0.1',
+      listen_port: port,
+      anonymous_enable: 'YES',
+      no_anon_password: 'YES',
+      anon_root: `${files.path}/files`,
+      write_enable: 'YES',
+      anon_upload_enable: 'YES',
+      pasv_min_port: passive[0],
+      pasv_max_port: passive.at(-1),
+      pasv_address: PUBLIC,
+      secure_chroot_dir: `${files.path}/empty`,
+      seccomp_sandbox: 'NO',
+    }
+    const text = Object.entries(settings).map(([name, value]) => `${name}=${value}\n`)
+    await Bun.write(`${files.path}/vsftpd.conf`, text.join(''))
+    await using _vsftpd = await startProgram(
+      [Bun.which('vsftpd') ?? 'vsftpd', `${files.path}/vsftpd.conf`],
+      port,
+    )
+    await using server = await startServer({ host: PUBLIC, tcpPorts: '1024-65535' })
+    await using client = new TunnelClient({ server: `http://${PUBLIC}:${server.port}` })
+    const control = await client.tcp({ port, host: '127.0.0.1' })
+    for (const one of passive) await client.tcp({ port: one, remotePort: one, host: '127.0.0.1' })
+    const url = `ftp://${PUBLIC}:${control.port}`
+    const curl = ['curl', '-sS', '--disable-epsv']
+    expect(printed(await run([...curl, `${url}/`]))).toContain('large')
+    printed(await run([...curl, '-o', `${files.path}/got`, `${url}/large`]))
+    expect(await Bun.file(`${files.path}/got`).bytes()).toEqual(new Uint8Array(large))
+    printed(await run([...curl, '-T', `${files.path}/got`, `${url}/in/sent`]))
+    expect(Bun.file(`${files.path}/files/in/sent`).size).toBe(large.length)
+  }, 30_000)
 })

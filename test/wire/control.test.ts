@@ -38,6 +38,9 @@ const clientMessages: readonly ClientMessage[] = [
   { type: 'watch', on: true },
   { type: 'watch', on: true, rate: 30 },
   { type: 'release', tunnel: 3 },
+  { type: 'dial', tunnel: 3, count: 16 },
+  { type: 'register', ref: 9, kind: 'private', name: `udp:${'a'.repeat(63)}` },
+  { type: 'register', ref: 10, kind: 'connect', name: 'tcp:db' },
   { type: 'linked', link: 1 },
   { type: 'linked', link: 0xffff_ffff, trunk: true },
   { type: 'no-trunk' },
@@ -271,6 +274,11 @@ describe('control messages', () => {
       { type: 'requests', begun: 1, requests: -1, errors: 0, bytes: 0, underWay: 0 },
     ],
     ['release of a text', { type: 'release', tunnel: '1' }],
+    ['dial without a count', { type: 'dial', tunnel: 1 }],
+    ['dial of none', { type: 'dial', tunnel: 1, count: 0 }],
+    ['dial of more than a server opens at once', { type: 'dial', tunnel: 1, count: 17 }],
+    ['register of a private service without a name', { type: 'register', ref: 1, kind: 'private' }],
+    ['register of an end without a name', { type: 'register', ref: 1, kind: 'connect' }],
     ['granted with an escape in its url', { ...granted, url: 'http://a\x1b]0;x\x07' }],
     ['granted without resume', { ...granted, resume: undefined }],
     ['refused with a C1 control', { type: 'refused', ref: 1, code: 'FLOOD', message: 'a\u009bb' }],
@@ -298,7 +306,7 @@ describe('control messages', () => {
   ]
   for (const [name, message] of wrong) {
     test(`${name} is refused`, () => {
-      const isForServer = /^(?:register|watch|release$|link|no-trunk)/.test(
+      const isForServer = /^(?:register|watch|release$|dial|link|no-trunk)/.test(
         String((message as { type: string }).type),
       ) // by construction
       const parse = isForServer ? parseClientMessage : parseServerMessage

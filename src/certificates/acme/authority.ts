@@ -20,11 +20,11 @@ export interface AcmeAuthorityOptions extends AcmeServer {
   readonly clock: Clock
   /** The way to prove an order's names: wildcards need DNS-01. */
   readonly solverFor: (names: readonly string[]) => Solver
-  /** Mail addresses of the account. With this the user agrees to the authority's terms. */
+  /** The mail addresses of the account. With this the user agrees to the authority's terms. */
   readonly contact?: readonly string[]
-  /** For authorities that take only accounts they know. */
+  /** The account for authorities that accept only accounts they know. */
   readonly externalAccount?: ExternalAccount | undefined
-  /** For one order, from its first request to its certificate. Default 300,000 ms; then `ACME_UNREACHABLE`. */
+  /** The time for one order, from its first request to its certificate. Default 300,000 ms; then `ACME_UNREACHABLE`. */
   readonly orderTimeoutMs?: number
   /** Gets what went wrong and did not stop an order. */
   readonly report?: (error: TunnelError) => void
@@ -32,11 +32,11 @@ export interface AcmeAuthorityOptions extends AcmeServer {
   readonly progressed?: (names: readonly string[], step: Step) => void
 }
 
-/** What is waited for: the zone's servers, until they have the records; then the authority. */
+/** The awaited step: the zone's servers, until they have the records; then the authority. */
 export type Step = 'dns' | 'check'
 
 const DEFAULT_ORDER_TIMEOUT_MS = 300_000
-/** How often an order is looked at when the authority does not say, growing to the second. */
+/** The first pause in milliseconds between looks at an order if the authority names none; it grows to the second number. */
 const FIRST_POLL_MS = 250
 const LAST_POLL_MS = 5_000
 /** The authority may ask for longer waits, up to this: the order's own timeout ends what takes too long. */
@@ -49,7 +49,7 @@ interface Attempt {
   readonly signal: AbortSignal
 }
 
-/** See `Authority`. The caller allows one order for each id at a time. */
+/** An ACME authority; see `Authority`. The caller allows one order for each id at a time. */
 export class AcmeAuthority implements Authority {
   readonly #options: AcmeAuthorityOptions
   readonly #store: CertificateStore
@@ -90,12 +90,12 @@ export class AcmeAuthority implements Authority {
     return this.#withAccount(client => client.renewalInfo(id))
   }
 
-  /** `reason`: a number of RFC 5280, 5.3.1. `cert`: PEM. */
+  /** Revokes a certificate. `reason`: a number of RFC 5280, 5.3.1. `cert`: PEM. */
   async revoke(cert: string, reason = 0): Promise<void> {
     await this.#withAccount(client => client.revoke(new X509Certificate(cert).raw, reason))
   }
 
-  /** Ends the account for ever and forgets it; the next order makes a new one. */
+  /** Ends the account without limit and forgets it; the next order makes a new one. */
   async deactivateAccount(): Promise<void> {
     await this.#withAccount(client => client.deactivate())
     await this.#store.removeAccount()
@@ -127,7 +127,7 @@ export class AcmeAuthority implements Authority {
   async #openAccount(): Promise<AcmeClient> {
     const stored = await this.#store.account()
     const key = stored?.key ?? keyPem(newKey())
-    // Before the request: an account whose key is lost is lost, too.
+    // Before the request: an account whose key is lost is lost as well.
     if (stored === undefined) await this.#store.saveAccount({ url: '', key })
     const url = stored?.url || undefined
     const client = new AcmeClient(this.#options, new AccountKey(key), this.#clock, url)
@@ -181,7 +181,7 @@ export class AcmeAuthority implements Authority {
       await this.#store.removeOrder(wish.id)
       return undefined
     }
-    // What the earlier process put out, and did not come to take back.
+    // Records that the earlier process added and did not remove.
     if (order.status !== 'pending') await this.#withdraw(solver, await checksOf(client, order, solver))
     return { stored, order }
   }
@@ -205,7 +205,7 @@ export class AcmeAuthority implements Authority {
       if (solver.type === 'dns-01') progressed?.(wish.names, 'dns')
       await solver.present(checks, signal)
       progressed?.(wish.names, 'check')
-      // One that was answered before a restart is being checked already.
+      // A challenge that was confirmed before a restart is being checked already.
       for (const { offered } of checks)
         if (offered.status === 'pending') await client.answerChallenge(offered)
       for (const { url } of checks) await this.#proved(url, attempt)
@@ -269,13 +269,13 @@ interface Begun {
 }
 
 interface Check extends Challenge {
-  /** Of the authorization. */
+  /** The URL of the authorization. */
   readonly url: string
   readonly isDone: boolean
   readonly offered: OfferedChallenge
 }
 
-/** What has to be proved, of the kind that `solver` can. */
+/** Returns the checks of the kind that `solver` can do. */
 async function checksOf(client: AcmeClient, order: Order, solver: Solver): Promise<readonly Check[]> {
   return Promise.all(
     order.authorizations.map(async url => {
@@ -292,7 +292,7 @@ async function checksOf(client: AcmeClient, order: Order, solver: Solver): Promi
   )
 }
 
-/** `undefined`: the authority does not know it any more, or it belongs to an earlier account. */
+/** Reads an order. `undefined` if the authority does not know it any more, or it belongs to an earlier account. */
 async function readOrder(client: AcmeClient, url: string): Promise<Order | undefined> {
   try {
     return await client.order(url)
@@ -302,7 +302,9 @@ async function readOrder(client: AcmeClient, url: string): Promise<Order | undef
   }
 }
 
-/** That it replaces another is a courtesy (RFC 9773, 5): an authority that disputes it gets the order without. */
+/**
+ * Makes an order. That it replaces another is a courtesy (RFC 9773, 5): an authority that disputes it gets the order without.
+ */
 async function newOrder(client: AcmeClient, { names, replaces }: Wish): Promise<Order> {
   const id = replaces === undefined ? undefined : renewalId(replaces)
   if (id === undefined) return client.newOrder(names)

@@ -1,4 +1,4 @@
-// What an authority can be asked (RFC 8555, 7): an account, orders, authorizations, certificates, renewal windows.
+// The requests to an authority (RFC 8555, 7): an account, orders, authorizations, certificates, renewal windows.
 
 import { TunnelError } from '../../errors.ts'
 import type { Clock } from '../clock.ts'
@@ -13,16 +13,16 @@ export interface Order {
   readonly status: OrderStatus
   readonly authorizations: readonly string[]
   readonly finalize: string
-  /** Once it is valid. */
+  /** The URL of the certificate, once the order is valid. */
   readonly certificate: string | undefined
   readonly error: ProblemDocument | undefined
   readonly retryAfterMs: number | undefined
 }
 
 export interface Authorization {
-  /** Without `*.`. */
+  /** The name without `*.`. */
   readonly name: string
-  /** `pending`, `valid`, or one of those that end it. */
+  /** The status: `pending`, `valid`, or one of those that end it. */
   readonly status: string
   readonly challenges: readonly OfferedChallenge[]
   readonly retryAfterMs: number | undefined
@@ -36,13 +36,13 @@ export interface OfferedChallenge {
   readonly error: ProblemDocument | undefined
 }
 
-/** When to renew, as the authority suggests (RFC 9773, 4.2). */
+/** The time to renew that the authority suggests (RFC 9773, 4.2). */
 export interface RenewalInfo {
   readonly startMs: number
   readonly endMs: number
   /** A page that says why, when it is unusual. */
   readonly explanation: string | undefined
-  /** When to ask again, from now. */
+  /** The time until the next question, in milliseconds. */
   readonly retryAfterMs: number | undefined
 }
 
@@ -51,7 +51,7 @@ const STATUSES: readonly unknown[] = ['pending', 'ready', 'processing', 'valid',
 const TOKEN = /^[A-Za-z0-9_-]{1,512}$/
 const MAX_AUTHORIZATIONS = 100
 
-/** One account's requests. Each method is one request, besides nonces that have to be asked for. */
+/** The requests of one account. Each method is one request, besides nonces that have to be asked for. */
 export class AcmeClient {
   readonly #connection: AcmeConnection
   readonly #clock: Clock
@@ -59,7 +59,7 @@ export class AcmeClient {
   #accountUrl: string | undefined
   #signal: AbortSignal | undefined
 
-  /** `accountUrl`: of an account that exists. Without it, `register` comes first. */
+  /** Makes a client. `accountUrl` is that of an existing account. Without it, `register` comes first. */
   constructor(server: AcmeServer | AcmeConnection, key: AccountKey, clock: Clock, accountUrl?: string) {
     this.#connection = server instanceof AcmeConnection ? server : new AcmeConnection(server, clock)
     this.#clock = clock
@@ -113,12 +113,15 @@ export class AcmeClient {
     return this.#accountUrl
   }
 
-  /** Ends the account for ever. */
+  /** Ends the account without limit. */
   async deactivate(): Promise<void> {
     await this.#post(this.#account(), { status: 'deactivated' }, 'The account was not deactivated')
   }
 
-  /** `replaces`: the RFC 9773 id of the certificate that this one follows. Only for authorities with `renewalInfo`. */
+  /**
+   * Makes an order. `replaces`: the RFC 9773 id of the certificate that this one follows. Only for authorities with
+   * `renewalInfo`.
+   */
   async newOrder(names: readonly string[], replaces?: string): Promise<Order> {
     const { newOrder, renewalInfo } = await this.#connection.directory()
     const payload = {
@@ -143,7 +146,7 @@ export class AcmeClient {
     await this.#post(url, {}, 'The challenge was refused')
   }
 
-  /** `request`: DER. */
+  /** Finalizes an order. `request`: DER. */
   async finalize(order: Order, request: Uint8Array): Promise<Order> {
     const payload = { csr: Buffer.from(request).toString('base64url') }
     return orderOf(await this.#post(order.finalize, payload, 'The certificate was refused'), order.url)
@@ -157,14 +160,14 @@ export class AcmeClient {
     return text
   }
 
-  /** `certificate`: DER. `reason`: a number of RFC 5280, 5.3.1; 0 says nothing, 1 that the key was stolen. */
+  /** Revokes a certificate, given as DER. `reason`: a number of RFC 5280, 5.3.1; 0 says nothing, 1 that the key was stolen. */
   async revoke(certificate: Uint8Array, reason = 0): Promise<void> {
     const { revokeCert } = await this.#connection.directory()
     const payload = { certificate: Buffer.from(certificate).toString('base64url'), reason }
     await this.#post(revokeCert, payload, 'The certificate was not revoked')
   }
 
-  /** `undefined`: the authority does not know RFC 9773. `id`: see `renewalId`. */
+  /** Returns the renewal info. `undefined` if the authority does not know RFC 9773. `id`: see `renewalId`. */
   async renewalInfo(id: string): Promise<RenewalInfo | undefined> {
     const { renewalInfo } = await this.#connection.directory()
     if (renewalInfo === undefined) return undefined
@@ -194,7 +197,7 @@ export class AcmeClient {
   }
 }
 
-/** `unauthorized`, of a request that only needs an account, says that the account may do nothing any more. */
+/** Translates `unauthorized` for a request that only needs an account: the account may do nothing any more. */
 async function forAccount(request: Promise<Answer>): Promise<Answer> {
   try {
     return await request
@@ -212,7 +215,7 @@ function orderOf({ json, retryAfterMs }: Answer, url: string): Order {
   }
   return {
     url,
-    // One of the list, by the check above.
+    // The type is in the list, by the check above.
     status: status as OrderStatus,
     authorizations: authorizations.map(each => https(each, 'the URL of an authorization')),
     finalize: https(finalize, 'the URL that finalizes an order'),
@@ -235,7 +238,7 @@ function authorizationOf({ json, retryAfterMs }: Answer): Authorization {
   }
 }
 
-/** None for kinds that have no token: there are others than ours. */
+/** Returns the challenge; none for kinds without a token, which are not ours. */
 function challengeOf(value: Readonly<Record<string, unknown>>): readonly OfferedChallenge[] {
   const { type, url, token, status, error } = value
   if (typeof type !== 'string' || typeof token !== 'string' || !TOKEN.test(token) || !isHttps(url)) return []

@@ -6,19 +6,21 @@ import type { Clock } from '../clock.ts'
 import type { AccountKey } from './jws.ts'
 import { AcmeProblem, codeOf, type ProblemDocument } from './problem.ts'
 
-/** How to reach an authority. */
+/** The address of an authority. */
 export interface AcmeServer {
   /** The URL of its directory, `https:` only. */
   readonly directory: string
-  /** PEM of the roots that sign its own certificate, for a private authority. Default: those of the system. */
+  /** The PEM text of the roots that sign its own certificate, for a private authority. Default: those of the system. */
   readonly ca?: string | undefined
-  /** For one request and its answer. Default 30,000 ms; what takes longer fails with `ACME_UNREACHABLE`. */
+  /** The time for one request and its response. Default 30,000 ms; what takes longer fails with `ACME_UNREACHABLE`. */
   readonly timeoutMs?: number
-  /** Of one answer. Default 1 MiB, room for a hundred certificate chains; more fails with `ACME_UNREACHABLE`. */
+  /**
+   * The maximum size of a response. Default 1 MiB, room for a hundred certificate chains; more fails with `ACME_UNREACHABLE`.
+   */
   readonly maxResponseBytes?: number
 }
 
-/** What the directory names. `renewalInfo`: only of authorities that know RFC 9773. */
+/** The URLs of the directory. `renewalInfo`: only of authorities that know RFC 9773. */
 export interface Directory {
   readonly newNonce: string
   readonly newAccount: string
@@ -30,7 +32,7 @@ export interface Directory {
 
 export interface Answer {
   readonly status: number
-  /** What JSON was in it; `undefined` for other types. */
+  /** The JSON of the response. `undefined` for other types. */
   readonly json: Readonly<Record<string, unknown>> | undefined
   readonly text: string
   readonly location: string | undefined
@@ -39,7 +41,7 @@ export interface Answer {
 
 const DEFAULT_TIMEOUT_MS = 30_000
 const DEFAULT_MAX_RESPONSE_BYTES = 1_048_576
-/** Each answer brings a new nonce; a few serve orders that are under way side by side. Authorities let them expire. */
+/** Each answer brings a new nonce; a few serve orders that are in progress side by side. Authorities let them expire. */
 const MAX_NONCES = 8
 /** A nonce may be refused at any time (6.5). Of an authority that refuses one in five, ten in a row are one in 10⁷. */
 const MAX_NONCE_ATTEMPTS = 10
@@ -61,7 +63,7 @@ export class AcmeConnection {
     this.#clock = clock
   }
 
-  /** Read once; again after it failed. */
+  /** Returns the directory. Reads it once, and again after a failure. */
   directory(): Promise<Directory> {
     this.#directory ??= this.#readDirectory().catch(error => {
       this.#directory = undefined
@@ -165,7 +167,7 @@ function jsonOf(text: string): Readonly<Record<string, unknown>> | undefined {
     // A record by what the line checks; its fields are checked where they are used.
     if (typeof value === 'object' && value !== null) return value as Readonly<Record<string, unknown>>
   } catch {
-    // Not JSON, whatever its type says: without it the answer counts as one without fields.
+    // Not JSON, whatever its type says: without it the response counts as one without fields.
   }
   return undefined
 }

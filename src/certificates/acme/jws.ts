@@ -2,10 +2,10 @@
 
 import { createHash, createHmac, createPrivateKey, createPublicKey, type KeyObject, sign } from 'node:crypto'
 
-/** `kid` and HMAC key of an account that the user has with the authority already (RFC 8555, 7.3.4). */
+/** The `kid` and HMAC key of an account that the user has with the authority already (RFC 8555, 7.3.4). */
 export interface ExternalAccount {
   readonly keyId: string
-  /** base64url, as authorities hand it out. */
+  /** The key in base64url, as authorities provide it. */
   readonly hmacKey: string
 }
 
@@ -22,10 +22,10 @@ const encoded = (value: unknown): string => Buffer.from(JSON.stringify(value)).t
 export class AccountKey {
   readonly #key: KeyObject
   readonly jwk: PublicJwk
-  /** RFC 7638. */
+  /** The thumbprint of RFC 7638. */
   readonly thumbprint: string
 
-  /** PEM of a P-256 key. */
+  /** Reads a P-256 key from PEM. */
   constructor(pem: string) {
     this.#key = createPrivateKey(pem)
     const { crv, kty, x, y } = createPublicKey(this.#key).export({ format: 'jwk' })
@@ -34,7 +34,7 @@ export class AccountKey {
     this.thumbprint = createHash('sha256').update(JSON.stringify(this.jwk)).digest('base64url')
   }
 
-  /** `payload`: `''` for POST-as-GET. `keyId`: the account's URL; without it the key itself goes along. */
+  /** Signs a request. `payload` is `''` for POST-as-GET. `keyId`: the account's URL; without it the key itself goes along. */
   sign(url: string, nonce: string, payload: unknown, keyId: string | undefined): string {
     const identity = keyId === undefined ? { jwk: this.jwk } : { kid: keyId }
     const head = encoded({ alg: 'ES256', nonce, url, ...identity })
@@ -46,7 +46,7 @@ export class AccountKey {
     return JSON.stringify({ protected: head, payload: body, signature: signature.toString('base64url') })
   }
 
-  /** What goes into `externalAccountBinding` of a new account. */
+  /** Returns the `externalAccountBinding` of a new account. */
   bind(url: string, { keyId, hmacKey }: ExternalAccount): object {
     const head = encoded({ alg: 'HS256', kid: keyId, url })
     const body = encoded(this.jwk)

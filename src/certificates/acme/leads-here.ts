@@ -4,11 +4,11 @@ import { TunnelError } from '../../errors.ts'
 import { DnsLookups } from './dns/lookups.ts'
 
 export interface LeadsHereOptions {
-  /** Its addresses are those of the server. */
+  /** The domain whose addresses are those of the server. */
   readonly domain: string
-  /** Instead of those: the addresses of the server, where they differ from what its domain leads to. */
+  /** The addresses of the server, if they differ from those of its domain. */
   readonly addresses?: readonly string[] | undefined
-  /** Name servers, as those of DNS-01. */
+  /** The DNS servers, as those of DNS-01. */
   readonly resolvers?: readonly string[] | undefined
 }
 
@@ -21,7 +21,10 @@ export class LeadsHere {
     this.#lookups = new DnsLookups(options.resolvers)
   }
 
-  /** Why not; `undefined`: it does. All addresses of the host have to be the server's: the authority may check any of them. */
+  /**
+   * Returns why a host does not point here. `undefined` if it does. All addresses of the host have to be the server's: the
+   * authority may check any of them.
+   */
   async refusal(host: string): Promise<TunnelError | undefined> {
     const { domain, addresses } = this.#options
     try {

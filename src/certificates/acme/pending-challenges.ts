@@ -1,21 +1,21 @@
-// Checks that the server answers itself: HTTP-01 on port 80, TLS-ALPN-01 on port 443. Of a cluster, any server may be asked.
+// Checks to which the server itself responds: HTTP-01 on port 80, TLS-ALPN-01 on port 443. Of a cluster, any server may be asked.
 
 import type { Certificate, ChallengeResponses } from '../../certificates.ts'
 import type { Clock } from '../clock.ts'
 import { challengeCertificate } from './challenge-certificate.ts'
 import type { Challenge, Solver } from './solver.ts'
 
-/** What all servers of a cluster have in memory. */
+/** The data that all servers of a cluster have in memory. */
 interface Shared {
   get(key: string): string | undefined
   put(key: string, text: string, untilMs: number): Promise<void>
   remove(key: string): void
 }
 
-/** A server that is killed leaves its answers behind for so long. Authorities end checks within minutes. */
+/** A server that is killed leaves its responses behind for this long. Authorities end checks within minutes. */
 const SHARED_MS = 3_600_000
 
-/** Holds as many as orders under way have names: the issuer bounds them. */
+/** Holds as many as orders in progress have names: the issuer bounds them. */
 export class PendingChallenges implements ChallengeResponses {
   readonly #answers = new Map<string, string>()
   readonly #certificates = new Map<string, Certificate>()
@@ -25,7 +25,7 @@ export class PendingChallenges implements ChallengeResponses {
   readonly http: Solver
   readonly tls: Solver
 
-  /** `shared`: `undefined` when the server is alone. */
+  /** Makes the collection. `shared` returns `undefined` if the server is alone. */
   constructor(clock: Clock, shared: () => Shared | undefined = () => undefined) {
     this.#clock = clock
     this.#shared = shared

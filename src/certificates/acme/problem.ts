@@ -1,4 +1,4 @@
-// What an authority says when it refuses (RFC 7807 and 8555, 6.7), as one of our errors.
+// Refusals of an authority (RFC 7807 and 8555, 6.7), as errors of ours.
 
 import { type ErrorCode, TunnelError } from '../../errors.ts'
 
@@ -16,14 +16,14 @@ export interface ProblemDocument {
 export class AcmeProblem extends TunnelError {
   /** The last part of the problem's type: `rateLimited`, `unauthorized` … `''` when it has none. */
   readonly type: string
-  /** Of the HTTP answer; 0 for the error of a challenge or an order. */
+  /** The status of the HTTP response; 0 for the error of a challenge or an order. */
   readonly status: number
-  /** When the authority wants to be asked again, from now. */
+  /** The time until the authority wants the next question, in milliseconds. */
   readonly retryAfterMs: number | undefined
   readonly #what: string
   readonly #problem: ProblemDocument
 
-  /** `what`: what was not done, the beginning of the message. */
+  /** Makes a problem. `what` is the beginning of the message: what was not done. */
   constructor(code: ErrorCode, what: string, problem: ProblemDocument, status = 0, retryAfterMs?: number) {
     const type = typeOf(problem)
     super(code, `${what}: ${wordsOf(problem, status)}`)
@@ -63,7 +63,7 @@ function typeOf({ type }: ProblemDocument): string {
   return typeof type === 'string' ? type.replace(PREFIX, '').slice(0, 100) : ''
 }
 
-/** One sentence: the detail, the type, and what is said about single names. */
+/** Returns a sentence: the detail, the type, and what is said about single names. */
 function wordsOf(problem: ProblemDocument, status: number): string {
   const parts = [textOf(problem.detail) || (status === 0 ? 'no reason given' : `status ${status}`)]
   if (Array.isArray(problem.subproblems)) {
@@ -76,7 +76,7 @@ function wordsOf(problem: ProblemDocument, status: number): string {
   return `${parts.join('; ').slice(0, MAX_DETAIL_CHARS)}${type === '' ? '' : ` (${type})`}.`
 }
 
-/** Without control characters: it goes to terminals and logs. */
+/** Returns a text without control characters, for terminals and logs. */
 function textOf(value: unknown): string {
   return typeof value === 'string'
     ? value

@@ -1,4 +1,4 @@
-// The name of a certificate in RFC 9773: the key that signed it and its serial number, as they stand in its DER.
+// The name of a certificate in RFC 9773: the key that signed it and its serial number, as they are in its DER.
 
 import { X509Certificate } from 'node:crypto'
 import { type DerElement, elementsOf } from './der-reader.ts'
@@ -7,12 +7,15 @@ const SEQUENCE = 0x30
 const INTEGER = 0x02
 const OCTET_STRING = 0x04
 const EXTENSIONS = 0xa3
-/** `keyIdentifier [0]` of an AuthorityKeyIdentifier. */
+/** The tag `keyIdentifier [0]` of an AuthorityKeyIdentifier. */
 const KEY_IDENTIFIER = 0x80
-/** 2.5.29.35 */
+/** The object identifier 2.5.29.35. */
 const AUTHORITY_KEY_IDENTIFIER = Buffer.from([0x55, 0x1d, 0x23])
 
-/** Of the first certificate in a PEM chain. `undefined`: it does not name the key that signed it. */
+/**
+ * Returns the id of the first certificate in a PEM chain. `undefined` if it does not name the key that signed it. `undefined`:
+ * it does not name the key that signed it.
+ */
 export function renewalId(pem: string): string | undefined {
   const body = elementsOf(child(elementsOf(new X509Certificate(pem).raw), 0)?.content ?? new Uint8Array())
   const fields = elementsOf(body?.[0]?.content ?? new Uint8Array())

@@ -1,11 +1,11 @@
 // Contract: one way to prove to an authority that a name belongs to this server.
 
-/** One name's check. */
+/** The check of one name. */
 export interface Challenge {
-  /** Without `*.`. */
+  /** The name without `*.`. */
   readonly name: string
   readonly token: string
-  /** What proves it: the token and the thumbprint of the account's key. */
+  /** The proof: the token and the thumbprint of the account's key. */
   readonly keyAuthorization: string
 }
 

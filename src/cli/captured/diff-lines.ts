@@ -6,7 +6,7 @@ import { visible } from '../terminal/format.ts'
 /** Lines around a change that are shown with it. */
 const CONTEXT = 3
 
-/** Empty when they are equal. */
+/** Returns the lines of a comparison. Empty if both are equal. */
 export function diffLines({ request, response }: Diff): readonly string[] {
   return [...sideLines('request', request), ...sideLines('response', response)]
 }

@@ -9,7 +9,7 @@ const GUIDE = [
 ]
 const KEPT_BODY = '# The body is not text, and stays as it is unless there is one below.'
 
-/** `body`: as sent; `undefined`: it is no text, or coded. */
+/** Returns the text to edit. `body`: as sent; `undefined` if it is not a text, or coded. */
 export function editableText({ request }: ExchangeDetail, body: string | undefined): string {
   if (request === undefined) throw new TunnelError('REPLAY_IMPOSSIBLE')
   const [first = ''] = request.head.split('\r\n', 1)
@@ -18,7 +18,7 @@ export function editableText({ request }: ExchangeDetail, body: string | undefin
   return [...guide, first.replace(/ HTTP\/1\.[01]$/, ''), ...fields, '', body ?? ''].join('\n')
 }
 
-/** Throws `OPTION_INVALID` for what is no request. The body is left out when it is the one that was there. */
+/** Throws `OPTION_INVALID` for what is not a request. The body is left out when it is the one that was there. */
 export function editOf(text: string, body: string | undefined): Edit {
   const lines = text.replace(/^(?:#.*\r?\n)+/, '').split('\n')
   const blank = lines.findIndex(line => line.trim() === '')

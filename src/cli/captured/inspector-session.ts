@@ -75,7 +75,7 @@ export class InspectorSession {
       })
     } catch (cause) {
       if (signal?.aborted === true) throw new TunnelError('CANCELLED', 'The call was cancelled.')
-      throw new TunnelError('INSPECTOR_NOT_FOUND', 'The session does not answer.', { cause })
+      throw new TunnelError('INSPECTOR_NOT_FOUND', 'The session does not respond.', { cause })
     }
     if (answer.ok) return answer
     const { error } = (await answer.json()) as ApiError

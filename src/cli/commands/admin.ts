@@ -6,23 +6,23 @@ import { type AdminAccess, keptAccess } from '../server/admin-listener.ts'
 import { visibleJson } from '../terminal/format.ts'
 import { widthOf } from '../terminal/width.ts'
 
-/** One question, as it goes to the API. */
+/** A question to the API. */
 export interface AdminSettings {
   readonly url: string | undefined
   readonly token: string | undefined
   readonly method: 'GET' | 'POST' | 'DELETE'
-  /** Below `/api/v1`. */
+  /** The path below `/api/v1`. */
   readonly path: string
   readonly body?: Readonly<Record<string, unknown>>
-  /** The list in the answer, and its columns by heading. Without: the answer has one sentence. */
+  /** The list in the response, and its columns by heading. Without: the response has one sentence. */
   readonly list?: string
   readonly columns?: Columns
-  /** What is said when the list is empty. Default: that there are none. */
+  /** The text for an empty list. Default: that there are none. */
   readonly none?: string
-  /** What is said when it is done. */
+  /** Returns the text after success. */
   readonly done?: (answer: Row) => string
   readonly isJson: boolean
-  /** Instead of a question: the page of the listener, signed in. */
+  /** Whether to open the page of the listener, signed in, instead of a question. */
   readonly isPage?: true
 }
 
@@ -99,7 +99,7 @@ async function ask({ method, path, body }: AdminSettings, { url, token }: AdminA
       ...(body !== undefined && { body: JSON.stringify(body) }),
     })
   } catch (cause) {
-    throw new TunnelError('SERVER_UNREACHABLE', `No admin listener answers at ${url}.`, { cause })
+    throw new TunnelError('SERVER_UNREACHABLE', `No admin listener responds at ${url}.`, { cause })
   }
   const said: unknown = await answer.json().catch(() => undefined)
   const row: Row = typeof said === 'object' && said !== null ? { ...said } : {}
@@ -110,14 +110,14 @@ async function ask({ method, path, body }: AdminSettings, { url, token }: AdminA
   // The message has what to do at its end already.
   const detail =
     typeof fault.message === 'string' ? fault.message.replace(` ${ERRORS[code].action}`, '') : undefined
-  throw new TunnelError(code, plain(detail ?? `The admin listener answered ${answer.status}.`))
+  throw new TunnelError(code, plain(detail ?? `The admin listener returned ${answer.status}.`))
 }
 
 function isCode(code: string): code is ErrorCode {
   return Object.hasOwn(ERRORS, code)
 }
 
-/** What the API gives as a text or a number. */
+/** Returns a text or a number of the API. */
 function textOf(value: unknown): string {
   return typeof value === 'string' || typeof value === 'number' ? String(value) : '–'
 }

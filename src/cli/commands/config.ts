@@ -18,9 +18,9 @@ import type { Palette } from '../terminal/palette.ts'
 import { widthOf } from '../terminal/width.ts'
 
 export interface CheckSettings {
-  /** `undefined`: the one in this folder. */
+  /** The file. `undefined`: the one in this folder. */
   readonly file: string | undefined
-  /** `true`: the file is a server's; `false`: a client's; an address: that of a client's file that names none. */
+  /** The kind of the file. `true`: a server's; `false`: a client's; an address: that of a client's file that names none. */
   readonly server: string | boolean | undefined
 }
 
@@ -122,7 +122,7 @@ export function findConfig(folder: string): string {
   )
 }
 
-/** One line each, fit for a terminal. */
+/** Returns one line per fault, fit for a terminal. */
 export function faultLines(path: string, faults: readonly Fault[]): readonly string[] {
   return faults.map(fault => visible(faultLine(path, fault)))
 }
@@ -131,7 +131,7 @@ export function faultsError(path: string, faults: readonly Fault[]): TunnelError
   return new TunnelError('CONFIG_INVALID', `${path} has ${count(faults.length, 'fault')}.`)
 }
 
-/** Name, kind, app, and the rest. */
+/** Returns name, kind, app, and the rest. */
 function rowOf(service: ServiceConfig, shown: ReadonlyMap<string, string>): readonly string[] {
   const path = pathOf('services', service.name)
   const keys = [...shown]

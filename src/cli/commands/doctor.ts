@@ -24,7 +24,7 @@ import type { ShareSettings } from './share.ts'
 export interface DoctorSettings {
   readonly destination: Destination
   readonly client: ShareSettings['client']
-  /** `undefined`: no app was named, none is looked for. */
+  /** The app. `undefined` if none was named, and none is looked for. */
   readonly target: Target | undefined
   /** The command line says where the server is: the file of the folder does not. */
   readonly isServerGiven: boolean
@@ -76,7 +76,7 @@ export async function doctor(settings: DoctorSettings, run: DoctorRun): Promise<
 
 const jsonLine = (event: object): string => `${visibleJson(event)}\n`
 
-/** Where what was found begins; on a narrow terminal below what was checked. */
+/** The column of results; on a narrow terminal they are below the check. */
 const INDENT = 21
 const NARROW_COLUMNS = 60
 

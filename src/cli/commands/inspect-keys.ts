@@ -10,7 +10,7 @@ import { listenForKeys } from '../terminal/keys.ts'
 import { openInBrowser } from '../terminal/open.ts'
 import { copyUrl, openUrl, showQr } from './offers.ts'
 
-/** Requests that have an answer, and could be sent again. */
+/** Requests that have a response, and could be sent again. */
 const LAST = new URLSearchParams({ filter: 'is:http,sse -is:refused -is:open', limit: '1' }).toString()
 
 /** Addresses of a session, as they are when a key is pressed. */
@@ -91,13 +91,13 @@ export function offerKeys(run: Run, { url, page }: Addresses = {}): void {
   if (listenForKeys(process.stdin, keys, stop) && !isEmpty) output.offer?.(offered)
 }
 
-/** `↻ POST /hooks  500 → 200  fixed`. */
+/** Replays the last request. Returns `↻ POST /hooks  500 → 200  fixed`. */
 async function replayLast(session: InspectorSession): Promise<string> {
   const { exchanges } = await session.ask<{ exchanges: readonly ExchangeRow[] }>(`exchanges?${LAST}`)
   const [last] = exchanges
   if (last === undefined) return 'There is no request to replay yet.'
   const { replays } = await session.ask<ReplayResult>(`exchanges/${last.id}/replay`, {})
   const { exchange, verdict } = replays[0]!
-  const outcome = ({ status, code }: ExchangeRow) => (status > 0 ? `${status}` : (code ?? 'no answer'))
+  const outcome = ({ status, code }: ExchangeRow) => (status > 0 ? `${status}` : (code ?? 'no response'))
   return `↻ ${visible(last.method)} ${visible(last.path)}  ${outcome(last)} → ${outcome(exchange)}  ${verdict}`
 }

@@ -1,4 +1,4 @@
-// `localtunnels link`: makes a signed link to a tunnel of this user, or takes one back. The client that has the tunnel runs elsewhere.
+// `localtunnels link`: makes a signed link to a tunnel of this user, or takes one back. The client that has the tunnel runs somewhere else.
 
 import { allGuards, type KeptGuard, revokeIn } from '../../client/tunnels/guard-files.ts'
 import { TunnelError } from '../../errors.ts'
@@ -8,17 +8,17 @@ import { isSameServer } from '../settings/destination.ts'
 
 export interface LinkSettings {
   readonly name: string
-  /** Where the name is, when it is at several servers. */
+  /** The server of the name, if it is at several servers. */
   readonly server: string | undefined
   readonly path: string | undefined
   readonly forMs: number | undefined
   readonly isOnce: boolean
-  /** The id of a link to take back, instead of making one. */
+  /** The id of a link to revoke, instead of making one. */
   readonly revoke: string | undefined
   readonly isJson: boolean
 }
 
-/** What the command works with. */
+/** The tools of the command. */
 export interface LinkDesk {
   readonly environment: Readonly<Record<string, string | undefined>>
   readonly write: (text: string) => void

@@ -9,9 +9,11 @@ import type { Logins } from '../settings/logins.ts'
 import { visible } from '../terminal/format.ts'
 import { askSecret, type Input, readLine } from '../terminal/secret-input.ts'
 
-/** From the dial to the server's verdict. */
+/** The time in milliseconds from the dial to the server's verdict. */
 const VERIFY_TIMEOUT_MS = 5_000
-/** Another token, or another address, is needed: nothing is kept. After other errors the server is perhaps only away. */
+/**
+ * The codes for which another token or address is needed: nothing is saved. After other errors the server is possibly only away.
+ */
 const REFUSALS: ReadonlySet<string> = new Set([
   'TOKEN_REFUSED',
   'TOKEN_EXPIRED',
@@ -24,11 +26,11 @@ const REFUSALS: ReadonlySet<string> = new Set([
 
 export interface LoginSettings {
   readonly server: string
-  /** Read it from standard input, also when that is a terminal. */
+  /** Whether to read it from standard input, also if that is a terminal. */
   readonly isPiped: boolean
-  /** Only make the server the default: it is logged in to. */
+  /** Whether to make only the server the default: it is logged in to. */
   readonly isPreferred: boolean
-  /** Keep a token also for a server that asks for none. */
+  /** Whether to save a token also for a server that asks for none. */
   readonly isForced: boolean
   readonly client: Pick<
     TunnelClientOptions,
@@ -40,9 +42,9 @@ export interface Desk {
   readonly logins: Logins
   readonly environment: Readonly<Record<string, string | undefined>>
   readonly input: Input
-  /** To standard output. */
+  /** Writes to standard output. */
   readonly write: (text: string) => void
-  /** To standard error, at once. */
+  /** Writes to standard error, at once. */
   readonly prompt: (text: string) => void
 }
 

@@ -1,4 +1,4 @@
-// `localtunnels tcp <port>` and its like: a public address for a service that speaks something else than HTTP.
+// `localtunnels tcp <port>` and similar ones: a public address for a service that speaks something else than HTTP.
 
 import type { TunnelClientOptions } from '../../client/options.ts'
 import type { ClientEnd, TunnelEnd } from '../ends.ts'
@@ -11,12 +11,12 @@ import { share } from '../sharing/sharing.ts'
 export interface RawSettings {
   readonly targets: readonly Target[]
   readonly destination: Destination
-  /** What that one is to offer. */
+  /** The options of a server in this process. */
   readonly embedded: EmbeddedOptions
   readonly client: Pick<TunnelClientOptions, 'insecureToken' | 'verifyServer' | 'proxy'>
   /** Whether a connection shows that the service is there. */
   readonly isWatched: boolean
-  /** Asks for the tunnels, one for each target: `client.tcp(…)` and its like. */
+  /** Asks for the tunnels, one for each target: `client.tcp(…)` and similar ones. */
   readonly open: (client: ClientEnd) => Promise<readonly TunnelEnd[]>
 }
 

@@ -10,7 +10,7 @@ import { editText } from '../terminal/editor.ts'
 import { formatBytes, formatDuration, visible, visibleJson } from '../terminal/format.ts'
 
 interface Common {
-  /** Of the session; `undefined`: the last started. */
+  /** The process of the session. `undefined`: the last started. */
   readonly pid: number | undefined
   readonly isJson: boolean
 }
@@ -22,14 +22,14 @@ export interface RequestsSettings extends Common {
 }
 
 export interface ReplaySettings extends Common {
-  /** Or `latest`. */
+  /** The id, or `latest`. */
   readonly id: string
   readonly times: number
-  /** In an editor, before it is sent. */
+  /** Whether to edit it before it is sent. */
   readonly isEdited: boolean
-  /** With what differs from the first time. */
+  /** Whether to compare it with the first response. */
   readonly isCompared: boolean
-  /** `undefined`: if its signature was valid. */
+  /** Whether to sign again. `undefined`: if its signature was valid. */
   readonly resign: boolean | undefined
 }
 
@@ -39,7 +39,7 @@ export interface WaitSettings extends Common {
 }
 
 export interface FixtureSettings extends Common {
-  /** Or `latest`. */
+  /** The id, or `latest`. */
   readonly id: string
   readonly file: string
 }
@@ -62,7 +62,7 @@ export async function requests(settings: RequestsSettings, desk: RequestsDesk): 
   // The newest is the last line, where a terminal is read.
   const shown = new Set<string>()
   for (const row of exchanges.toReversed()) {
-    // What is under way has a line when it is over.
+    // An open request has a line when it is over.
     if (follows && row.state === 'open') continue
     shown.add(row.id)
     show(row)
@@ -75,7 +75,7 @@ export async function requests(settings: RequestsSettings, desk: RequestsDesk): 
   })
 }
 
-/** Resolves to the exit code: that of a fault when an answer became an error. */
+/** Resolves to the exit code: that of a fault when a response became an error. */
 export async function replay(
   { id, times, isEdited, isCompared, resign, pid, isJson }: ReplaySettings,
   desk: RequestsDesk,
@@ -105,7 +105,7 @@ async function edited(session: InspectorSession, detail: ExchangeDetail, desk: R
   return editOf(await editText(editableText(detail, text), desk.environment), text)
 }
 
-/** `undefined`: it is no text. */
+/** Returns text. `undefined` if the bytes are not text. */
 function textOf(bytes: Uint8Array): string | undefined {
   try {
     const text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
@@ -133,7 +133,7 @@ export async function wait(
   desk.write(`${isJson ? visibleJson(exchange) : line(exchange)}\n`)
 }
 
-/** `42  12:01:07  POST   200   18 ms   4.1 kB  /hooks`. */
+/** Returns a line: `42  12:01:07  POST   200   18 ms   4.1 kB  /hooks`. */
 function line({
   id,
   startedAt,

@@ -27,24 +27,24 @@ export interface RunSettings {
     TunnelClientOptions,
     'server' | 'token' | 'port' | 'host' | 'url' | 'unix' | 'fetch' | 'folder'
   >
-  /** Where the app will listen; `undefined`: found out. */
+  /** The port of the app. `undefined` if it is to be found. */
   readonly port: number | undefined
-  /** Without a tunnel the command does not start. */
+  /** Whether the command does not start without a tunnel. */
   readonly isRequired: boolean
 }
 
 export interface RunStage {
   readonly environment: Readonly<Record<string, string | undefined>>
-  /** Aborted when the user wants it to end. */
+  /** The signal that is aborted when the user wants it to end. */
   readonly stop: AbortSignal
-  /** Prints one line for the user, beside what the command prints. */
+  /** Prints one line for the user, next to what the command prints. */
   say(this: void, line: string): void
 }
 
-/** How often the system is asked for new ports: while there is none, and later. */
+/** The time in milliseconds between looks for new ports. */
 const LOOK_MS = 150
 const LOOK_AGAIN_MS = 1_000
-/** From here on the command gets SIGTERM, and then SIGKILL. */
+/** The time in milliseconds after which the command gets SIGTERM, and then SIGKILL. */
 const KILL_AFTER_MS = 10_000
 
 /** Resolves to the exit code of the command. */
@@ -73,8 +73,8 @@ interface Reservation {
 }
 
 /**
- * `undefined`: there is no tunnel; a line has said why, and the command runs without it. Aborts `lost` if a lost connection is to end
- * the command.
+ * Reserves a tunnel. `undefined` if there is none; a line has said why, and the command runs without it. Aborts `lost` if a
+ * lost connection is to end the command.
  */
 async function reserveFor(
   settings: RunSettings,
@@ -149,7 +149,8 @@ async function runWith(
       NOTIFY_SOCKET: undefined,
       ...(reservation && variables(reservation.url, port, environment)),
     },
-    // What the command starts ends with it: a signal goes to the whole group. One that reads from a terminal has to stay in ours.
+    // Children of the command end with it: a signal goes to the whole group. A command that reads from a terminal has to stay
+    // in ours.
     detached: !isTerminal,
     // Windows finds npm.cmd by its shell alone.
     shell: process.platform === 'win32',
@@ -187,13 +188,13 @@ async function runWith(
     clearTimeout(killing)
     endWatch()
     process.off('exit', kill)
-    // What the command left in the background. In a terminal it stays, as a shell leaves it.
+    // The processes that the command left in the background. In a terminal it stays, as a shell leaves it.
     if (!isTerminal) signalTo(child, true, 'SIGTERM')
     stop.removeEventListener('abort', passOn)
   }
 }
 
-/** What the command is to know. What the user has set stays. */
+/** Returns the variables of the command. Variables that the user has set stay. */
 function variables(
   url: string,
   port: number | undefined,
@@ -202,9 +203,9 @@ function variables(
   const { hostname } = new URL(url)
   const wished = {
     PUBLIC_URL: url,
-    // Vite: more hosts that its dev server answers to.
+    // Vite: more hosts that its dev server responds to.
     __VITE_ADDITIONAL_SERVER_ALLOWED_HOSTS: hostname,
-    // Rails, likewise.
+    // Rails does the same.
     RAILS_DEVELOPMENT_HOSTS: hostname,
     ...(port !== undefined && { PORT: `${port}` }),
   }
@@ -238,7 +239,7 @@ async function follow(
   }
 }
 
-/** The one that visitors are led to, if it still listens; else the lowest that takes connections on this machine. */
+/** The one that visitors are led to, if it still listens; otherwise the lowest that takes connections on this machine. */
 async function choose(
   ports: readonly number[],
   wished: number | undefined,
@@ -252,7 +253,7 @@ async function choose(
 
 type Signal = 'SIGTERM' | 'SIGKILL'
 
-/** To the command and all that it started, where it has a process group of its own. */
+/** Sends a signal to the command and all that it started, if it has a process group of its own. */
 function signalTo(child: ChildProcess, isGroup: boolean, signal: Signal): void {
   if (child.pid === undefined) return
   try {
@@ -262,7 +263,7 @@ function signalTo(child: ChildProcess, isGroup: boolean, signal: Signal): void {
   }
 }
 
-/** In our own group a signal to all would be one to us: each is named. */
+/** Kills each process by name: in our own group a signal to all would also reach us. */
 function killFamily(child: ChildProcess): void {
   if (child.pid === undefined) return
   const family = process.platform === 'linux' ? familyOf(child.pid) : [child.pid]

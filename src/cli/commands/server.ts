@@ -17,7 +17,7 @@ import type { WorkersAdmin } from '../workers/workers-admin.ts'
 export interface ServeSettings {
   /** The configuration file; `undefined`: flags alone. */
   readonly file: string | undefined
-  /** They win over the file. */
+  /** The flags, which win over the file. */
   readonly flags: ServerConfigOptions
   /** Processes that share the ports; 1: this one. */
   readonly workers: number
@@ -64,7 +64,7 @@ async function serveWith(
     reportStart(server, options, parts, place, run)
     if (parts.tokens?.editable.list().length === 0 && (given.tokens ?? []).length === 0)
       noticeNoTokens(given, run)
-    // Before the first change: its own orders are under way then.
+    // Before the first change: its own orders are in progress then.
     await parts.start(server)
     follower?.follow(server, parts)
     parts.tokens?.follow(reload)
@@ -86,7 +86,7 @@ function noticeNoTokens({ tokensFile }: ServerConfigOptions, { output }: Run): v
   output.event({ type: 'notice', code: 'NO_TOKENS', message })
 }
 
-/** Of workers the first reports for all of them. */
+/** Reports the start; of workers the first reports for all of them. */
 function reportStart(
   server: ServerEnd,
   { domains = ['localhost'] }: ServerConfigOptions,
@@ -103,7 +103,7 @@ function reportStart(
   output.event({ type: 'notice', code: 'ADMIN', message })
 }
 
-/** Of a server without a file: everything else stays as it is. */
+/** Reloads the tokens of a server without a file: everything else stays. */
 async function reloadTokens(
   server: ServerEnd,
   given: ServerConfigOptions,
@@ -118,7 +118,7 @@ async function reloadTokens(
   }
 }
 
-/** This process serves no visitors: it holds what the workers share. */
+/** Serves by workers. This process serves no visitors: it holds what the workers share. */
 async function serveByWorkers(
   { file, flags, workers: count }: ServeSettings,
   succession: Succession | undefined,
@@ -152,13 +152,13 @@ async function serveByWorkers(
   run.output.event(workers.totals())
 }
 
-/** Its code is loaded for workers that have an admin listener. */
+/** Prepares the admin listener, whose code is loaded only for workers that have one. */
 async function prepareAdmin(config: AdminConfig, folder: string, run: Run): Promise<WorkersAdmin> {
   const { WorkersAdmin } = await import('../workers/workers-admin.ts')
   return WorkersAdmin.prepare(config, folder, run)
 }
 
-/** Its code is loaded for a process that was started as a worker. */
+/** Returns the place of a worker, whose code is loaded only for such processes. */
 async function placeIn(
   environment: Run['environment'],
 ): Promise<{ readonly place: Place | undefined } | undefined> {

@@ -22,7 +22,7 @@ import { LAUNCH_OPTIONS } from '../settings/folder-variables.ts'
 import { paletteFor } from '../terminal/palette.ts'
 import { checkConfig } from './config.ts'
 
-/** How often, and after what pause, a new service is asked whether it still runs. */
+/** The number of questions whether a new service still runs. */
 const ASKS = 4
 const ASK_MS = 500
 /** The time that a command of the service manager may take. */
@@ -35,7 +35,7 @@ export interface ServiceDesk {
   readonly write: (text: string) => void
 }
 
-/** One service manager. */
+/** A service manager. */
 interface Manager {
   readonly path: string
   /** The file of the variables; `undefined`: they are in the one at `path`. */
@@ -220,7 +220,7 @@ async function remove({ path, variablesPath, stop }: Manager, name: string, writ
   return code
 }
 
-/** One after the other. Where the service manager does not do it, says what would. */
+/** Runs commands one after the other. Where the service manager does not do it, says what would. */
 async function all(
   commands: readonly (readonly string[])[],
   write: ServiceDesk['write'],

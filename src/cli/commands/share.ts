@@ -1,4 +1,4 @@
-// `localtunnels [port]`: a URL for an app, shown once it answers, and what can be said about the app's answers.
+// `localtunnels [port]`: a URL for an app, shown once it responds, and what can be said about the app's responses.
 
 import { existsSync } from 'node:fs'
 import type { TunnelClientOptions } from '../../client/options.ts'
@@ -8,9 +8,9 @@ import type { Target } from '../settings/target.ts'
 import { explainRefusals } from '../sharing/refused-host.ts'
 import { pause, type Shared, share } from '../sharing/sharing.ts'
 
-/** Pause between requests through the public side that did not come back. */
+/** The pause in milliseconds between requests through the public side that did not come back. */
 const PROBE_PAUSE_MS = 500
-/** From here on the URL is shown with a warning: some networks cannot reach their own public side. */
+/** The time in milliseconds after which the URL is shown with a warning: some networks cannot reach their own public side. */
 const PROBE_GIVE_UP_MS = 10_000
 
 export interface ShareSettings {
@@ -20,7 +20,7 @@ export interface ShareSettings {
     TunnelClientOptions,
     'server' | 'token' | 'port' | 'host' | 'url' | 'unix' | 'fetch' | 'folder' | 'spa'
   >
-  /** `undefined`: as the output is: on where a person sees it. */
+  /** The inspector. `undefined`: on where a person sees the output. */
   readonly inspect: boolean | { readonly port: number } | undefined
   readonly isQrWanted: boolean
   readonly isOpenWanted: boolean
@@ -57,7 +57,8 @@ async function becomeReady({ client, run, announce }: Shared, settings: ShareSet
     offerKeys(run, { url: () => client.getTunnelUrl(), page: () => client.inspectorUrl })
   }
   const startedAt = performance.now()
-  while (!(await client.probe())) {
+  // A private service has no public side.
+  while ((await client.probe()) === false) {
     if (run.stop.aborted) return
     if (performance.now() - startedAt > PROBE_GIVE_UP_MS) {
       const message = `No request came back through ${client.getTunnelUrl()}: visitors may not reach it. Run: localtunnels doctor`

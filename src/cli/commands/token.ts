@@ -1,4 +1,4 @@
-// `localtunnels token`: tokens of a server, made, listed and taken back in its file, while it runs.
+// `localtunnels token`: tokens of a server, made, listed and revoked in its file, while it runs.
 
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
@@ -17,7 +17,7 @@ export interface TokenSettings {
   readonly name: string
   /** The file; `undefined`: that of the state folder. */
   readonly file: string | undefined
-  /** Of `add`: how long it works; `undefined`: until it is taken back. */
+  /** The lifetime for `add`. `undefined`: until it is revoked. */
   readonly forMs: number | undefined
   readonly scope: TokenScope
   readonly isJson: boolean
@@ -45,10 +45,10 @@ export function token(settings: TokenSettings, { environment, write, log }: Toke
   }
 }
 
-/** Where services of systemd keep their state. */
+/** The folder in which services of systemd store their state. */
 const SERVICE_STATE = '/var/lib'
 
-/** Which file it is, and, when no server has it open, which it may have to be. */
+/** Returns the place of the file, and, if no server has it open, where else it may have to be. */
 function placeOf(file: string, isShared: boolean, others: readonly string[]): string {
   if (isShared) return `The file is ${file}.\n`
   const elsewhere = others.filter(other => other !== file).map(other => `  --tokens-db ${other}\n`)
@@ -71,7 +71,7 @@ export function serviceFiles(folder: string): readonly string[] {
   }
 }
 
-/** Where they are unless a flag says otherwise. */
+/** Returns the file of tokens, unless a flag names another. */
 export function tokensFile(environment: Environment): string {
   const folder = stateFolder(environment)
   if (folder !== undefined) return join(folder, 'tokens.db')
@@ -101,7 +101,7 @@ function act(settings: TokenSettings, store: TokenStore, file: string): string {
   }
 }
 
-/** Alone: the rest of what there is to say goes to standard error. */
+/** Prints only the secret; all other text goes to standard error. */
 function shown(
   made: { readonly name: string; readonly token: string; readonly file: string },
   isJson: boolean,

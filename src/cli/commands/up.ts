@@ -33,9 +33,9 @@ import { aborted } from '../stop.ts'
 import { faultsError, findConfig } from './config.ts'
 
 export interface UpSettings {
-  /** `undefined`: the one in this folder. */
+  /** The file. `undefined`: the one in this folder. */
   readonly file: string | undefined
-  /** Use a server in this process, whatever the file says. */
+  /** Whether to use a server in this process, whatever the file says. */
   readonly isLocal: boolean
   /** A lost connection ends the command, whatever the file says. */
   readonly endsWhenLost: boolean
@@ -99,7 +99,7 @@ class Up {
     const refusals = await this.#apply(config)
     const [first, ...others] = refusals
     if (first !== undefined && this.#line?.services.size === 0) {
-      // One that all share, such as a server that is not there, is printed once, by the caller.
+      // A refusal that all share, such as a server that is not there, is printed once, by the caller.
       this.#printRefusals(others.filter(({ error }) => error !== first.error))
       throw named(first)
     }
@@ -198,7 +198,7 @@ class Up {
     if (!this.#hasKeys) void this.#offerKeys()
   }
 
-  /** They ask the client that there is when one is pressed. */
+  /** Offers keys, which ask the current client when one is pressed. */
   async #offerKeys(): Promise<void> {
     this.#hasKeys = true
     const { offerKeys } = await import('./inspect-keys.ts')
@@ -206,7 +206,7 @@ class Up {
   }
 }
 
-/** What a line works with, and where its reports go. */
+/** The operations of a line, and the receiver of its reports. */
 interface LineOwner {
   readonly source: Source
   readonly run: Run
@@ -215,7 +215,7 @@ interface LineOwner {
   readonly lost: (error: unknown) => void
   /** A service was refused after its file was replaced by a newer one. */
   readonly refused: (refusal: Refusal) => void
-  /** Services run that are given back for this line: the server has to be there. */
+  /** Services run that are returned for this line: the server has to be there. */
   readonly mustReach: boolean
 }
 
@@ -261,7 +261,7 @@ class Line {
         reportRate: run.reportRate,
         token: '',
         server: servers ?? server,
-        // What is in this process needs no way out.
+        // A server in this process needs no proxy.
         ...(embedded !== undefined && { proxy: false as const }),
       }
       if (mustReach && embedded === undefined) await reachServer(options)

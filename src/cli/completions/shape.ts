@@ -1,31 +1,31 @@
-// What a shell, or a page of the manual, has to know of a command: its flags, and the commands below it.
+// The facts about a command that a shell, or a page of the manual, needs: its flags, and the commands below it.
 
 import type { Command, Option } from 'commander'
 
 export interface FlagShape {
-  /** `--server`. */
+  /** The long form: `--server`. */
   readonly long: string
-  /** `-p`. */
+  /** The short form: `-p`. */
   readonly short: string | undefined
-  /** As it is written in the help: `-p, --port <port>`. */
+  /** The form in the help: `-p, --port <port>`. */
   readonly written: string
   /** The environment variable that does the same. */
   readonly variable: string | undefined
   readonly meaning: string
-  /** `undefined`: it takes no value. */
+  /** The kind of the value. `undefined` if it has none. */
   readonly value: 'file' | 'folder' | 'text' | undefined
 }
 
 export interface CommandShape {
   /** The words that lead to it, without the program's own name: `['config', 'check']`. */
   readonly path: readonly string[]
-  /** What stands behind its name: `[options] [file]`. */
+  /** The text after its name: `[options] [file]`. */
   readonly usage: string
   readonly meaning: string
   readonly flags: readonly FlagShape[]
   /** The words that may follow it. */
   readonly commands: readonly { readonly name: string; readonly meaning: string }[]
-  /** It takes the name of a file. */
+  /** Whether it takes the name of a file. */
   readonly takesFile: boolean
 }
 
@@ -72,7 +72,10 @@ function valueKind({ flags, required, optional }: Option): FlagShape['value'] {
   return name === 'folder' ? 'folder' : 'text'
 }
 
-/** Commander keeps it in a field that its types leave out; `help` is a command of commander's own. */
+/**
+ * Whether the command is hidden. Commander stores it in a field that its types leave out; `help` is a command of commander's
+ * own.
+ */
 function isHidden(command: Command): boolean {
   return '_hidden' in command && command._hidden === true
 }

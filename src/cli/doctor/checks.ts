@@ -27,10 +27,10 @@ import { checkOwnPort } from './own-port.ts'
 
 export interface Check {
   readonly verdict: 'ok' | 'fail' | 'note'
-  /** What was checked, one or two words. */
+  /** The object of the check, one or two words. */
   readonly what: string
   readonly found: string
-  /** What to do. */
+  /** The next step. */
   readonly fix?: string
 }
 
@@ -67,7 +67,7 @@ export function checkEnvironment(environment: Readonly<Record<string, string | u
   return { verdict: 'ok', what: 'environment', found: shown.join(' ') || 'no TUNNEL_ variable is set' }
 }
 
-/** What the doctor found out about the way to the server. */
+/** The results of the doctor about the way to the server. */
 export interface Way {
   readonly server: ServerAddress
   readonly proxy: ProxySettings | undefined
@@ -148,7 +148,7 @@ export async function checkApp(target: Target): Promise<readonly Check[]> {
   return checks
 }
 
-/** As each visitor's request would speak it. */
+/** Checks TLS with the app, as each visitor's request would use it. */
 async function checkAppTls({ options, label }: Target): Promise<Check> {
   const what = 'app TLS'
   try {
@@ -160,7 +160,7 @@ async function checkAppTls({ options, label }: Target): Promise<Check> {
   }
 }
 
-/** Name, TCP and HTTP of the server, its version and its clock. */
+/** Checks name, TCP and HTTP of the server, its version and its clock. */
 export async function checkServer(way: Way): Promise<readonly Check[]> {
   const { host: hostname = 'localhost', port } = way.server.address
   const secure = way.server.isSecure
@@ -195,26 +195,26 @@ async function checkStatus({ dial, server }: Way, url: string): Promise<readonly
     }
     if (version !== undefined) {
       return [
-        { verdict: 'ok', what: 'server', found: `${url} answers, version ${version}` },
+        { verdict: 'ok', what: 'server', found: `${url} responds, version ${version}` },
         checkClock(answer),
       ]
     }
-    const found = `${url} answers ${answer.status}, but not as a tunnel server`
-    const fix = 'Check the address given with --server: something else answers there.'
+    const found = `${url} returns ${answer.status}, but not as a tunnel server`
+    const fix = 'Check the address given with --server: another program responds there.'
     return [{ verdict: 'fail', what: 'server', found, fix }]
   } catch (error) {
     return [
       {
         verdict: 'fail',
         what: 'server',
-        found: `${url} does not answer: ${reasonOf(error)}`,
+        found: `${url} does not respond: ${reasonOf(error)}`,
         ...fixOf(error),
       },
     ]
   }
 }
 
-/** What the control host says to programs. */
+/** Returns the version that the control host tells programs. */
 function versionOf({ body }: PageAnswer): string | undefined {
   return /^localtunnels (\S+)\n$/.exec(body)?.[1]
 }
@@ -230,7 +230,7 @@ function versionInStatus({ body }: PageAnswer): string | undefined {
 }
 
 function fixOf(error: unknown): { readonly fix?: string } {
-  // What a proxy did comes with what to do about it.
+  // A fault of a proxy comes with its fix.
   if (error instanceof TunnelError) return {}
   const code = error instanceof Error && 'code' in error ? String(error.code) : ''
   const text = messageOf(error)
@@ -272,7 +272,7 @@ export async function checkRoundTrip(
   } catch (error) {
     const code = error instanceof TunnelError ? `${error.code}: ` : ''
     const fix = 'A proxy in front of the server must pass on WebSocket upgrades.'
-    // What the server said comes with what to do about it.
+    // A refusal of the server comes with its fix.
     const isSaid = error instanceof TunnelError && exitCodeOf(error.code) === EXIT.refused
     const found = code + messageOf(error)
     return [{ verdict: 'fail', what: 'registration', found, ...(!isSaid && { fix }) }]

@@ -5,7 +5,7 @@ import { deferred } from '../../deferred.ts'
 import type { Dial, SocketHandler } from '../../socket.ts'
 import { type AnswerHead, endOfHead, parseAnswerHead } from '../../wire/handshake.ts'
 
-/** Longest answer that is read. */
+/** The maximum size of a response. */
 const MAX_ANSWER_BYTES = 65_536
 
 export interface PageAnswer extends AnswerHead {
@@ -30,7 +30,7 @@ export async function askPage(
     const end = endOfHead(received)
     const head = end === -1 ? undefined : parseAnswerHead(received.subarray(0, end))
     if (head !== undefined) resolve({ ...head, body: received.toString('utf8', end) })
-    else reject(error ?? new Error('the answer is not HTTP'))
+    else reject(error ?? new Error('the response is not HTTP'))
   }
   const handler: SocketHandler = {
     received(bytes) {

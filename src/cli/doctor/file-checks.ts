@@ -12,7 +12,7 @@ import { type Check, checkApp } from './checks.ts'
 
 export interface FileChecks {
   readonly checks: readonly Check[]
-  /** How `up` reaches the server, if the file says so. */
+  /** The way of `up` to the server, if the file names one. */
   readonly way?: { readonly destination: Destination; readonly client: ShareSettings['client'] }
 }
 
@@ -38,7 +38,7 @@ export async function checkFile(
   const { connection, services } = config
   const checks: Check[] = [{ verdict: 'ok', what, found: `${path}: ${count(services.length, 'service')}` }]
   for (const service of services) {
-    // Nothing but an answer shows whether anything listens there.
+    // Nothing but a response shows whether anything listens there.
     if (service.kind === 'udp') continue
     for (const { fix, ...check } of await checkApp(serviceTarget(service)))
       checks.push({ ...check, what: service.name, ...(fix && { fix: `Start the app, or change ${path}.` }) })

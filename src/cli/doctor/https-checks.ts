@@ -1,4 +1,4 @@
-// The checks of `localtunnels doctor` for servers that visitors reach by https. None rejects.
+// The checks of `localtunnels doctor` for servers that visitors reach with https. None rejects.
 
 import { parseServer, type ServerTlsOptions } from '../../client/carriers/server-address.ts'
 import { unreachable } from '../../client/carriers/unreachable.ts'
@@ -20,14 +20,14 @@ export async function checkHttpPort(dial: Dial, host: string, port: number = HTT
     const location = headers.get('location') ?? ''
     if (status >= 301 && status <= 308 && location.startsWith('https://'))
       return { verdict: 'ok', what, found: `${url} leads to ${new URL(location).origin}` }
-    return { verdict: 'note', what, found: `${url} answers ${status}, and does not lead to https`, fix }
+    return { verdict: 'note', what, found: `${url} returns ${status}, and does not redirect to https`, fix }
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error)
-    return { verdict: 'note', what, found: `${url} does not answer: ${reason}`, fix }
+    return { verdict: 'note', what, found: `${url} does not respond: ${reason}`, fix }
   }
 }
 
-/** Why no visitor gets an answer from this URL, as far as TLS and the way there say; `undefined`: one does. */
+/** Returns why no visitor gets a response from this URL, as far as TLS and the way there say. `undefined` if one does. */
 export async function whyNoAnswer(
   dial: Dial,
   url: string,

@@ -6,7 +6,7 @@ import { networkInterfaces } from 'node:os'
 import { lowPortAdvice } from '../../sockets/low-ports.ts'
 import type { Check } from './checks.ts'
 
-/** A note beside the fault that nothing answers. `undefined`: the address is another machine's, or something listens there by now. */
+/** A note next to the fault that nothing answers. `undefined`: the address is another machine's, or something listens there by now. */
 export async function checkOwnPort(address: string, port: number): Promise<Check | undefined> {
   const own = Object.values(networkInterfaces()).flatMap(entries => entries ?? [])
   if (!own.some(entry => entry.address === address)) return undefined

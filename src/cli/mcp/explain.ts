@@ -1,4 +1,4 @@
-// What became of an exchange, in sentences of our own: nothing in them is a visitor's text.
+// Explanations of an exchange, in sentences of our own: nothing in them is a visitor's text.
 
 import { ERRORS } from '../../errors.ts'
 import type { ExchangeDetail, ExchangeRow } from '../../exchange.ts'
@@ -7,7 +7,7 @@ import { formatBytes, formatDuration } from '../terminal/format.ts'
 /** An response that took longer is worth a word. */
 const SLOW_MS = 1_000
 
-/** `others`: requests like it, the newest first. */
+/** Explains an exchange. `others`: requests like it, the newest first. */
 export function explained(detail: ExchangeDetail, others: readonly ExchangeRow[]): readonly string[] {
   return [
     outcomeOf(detail),
@@ -83,7 +83,7 @@ function othersOf({ id, status }: ExchangeDetail, others: readonly ExchangeRow[]
   const list = (rows: readonly ExchangeRow[]) =>
     rows
       .slice(0, 5)
-      .map(other => `${other.id} (${other.status || 'no answer'})`)
+      .map(other => `${other.id} (${other.status || 'no response'})`)
       .join(', ')
   return [
     ...(replays.length > 0 ? [`Replays of it: ${list(replays)}.`] : []),

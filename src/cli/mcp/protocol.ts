@@ -8,9 +8,9 @@ import { Given, misfit, type Tool } from './tool.ts'
 
 /** Revisions of the protocol whose tools are these; the newest first. */
 const REVISIONS = ['2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05']
-/** Of one message: an edited body, and room. Above, the line is refused and the connection ends. */
+/** The maximum length of a message: an edited body, and room. Above, the line is refused and the connection ends. */
 const MAX_LINE_CHARS = 4_194_304
-/** Calls under way at once: an agent waits for some, and makes few. Above: an error. */
+/** Calls in progress at once: an agent waits for some, and makes few. If exceeded: an error. */
 const MAX_CALLS = 32
 
 const PARSE_ERROR = -32_700
@@ -40,7 +40,7 @@ export class AgentProtocol {
     this.#write = write
   }
 
-  /** Text of the client, in whatever pieces it comes. Throws `OPTION_INVALID` for a line without end. */
+  /** Called with text of the client, in any pieces. Throws `OPTION_INVALID` for a line without end. */
   received(text: string): void {
     const lines = (this.#rest + text).split('\n')
     this.#rest = lines.pop() ?? ''
@@ -49,7 +49,7 @@ export class AgentProtocol {
     for (const line of lines) if (line.trim() !== '') this.#take(line)
   }
 
-  /** The client is gone: calls under way end. */
+  /** The client is gone: calls in progress end. */
   close(): void {
     for (const call of this.#calls.values()) call.abort()
   }
@@ -65,7 +65,7 @@ export class AgentProtocol {
       return this.#fail(null, INVALID_REQUEST, 'A message is an object.')
     const { id, method, params } = message as Incoming // an object, whose fields are looked at one by one
     const given = typeof params === 'object' && params !== null ? (params as Record<string, unknown>) : {}
-    // An answer to a question of ours: there are none.
+    // A response to a question of ours: there are none.
     if (typeof method !== 'string') return undefined
     if (typeof id !== 'string' && typeof id !== 'number') return this.#notified(method, given)
     this.#asked(id, method, given)
@@ -108,7 +108,7 @@ export class AgentProtocol {
     // An object of JSON.
     const given = values as Readonly<Record<string, unknown>>
     const fault = misfit(given, tool)
-    // To the agent, which can mend it: a fault of the protocol would only reach its program.
+    // To the agent, which can fix it: a fault of the protocol would only reach its program.
     if (fault !== undefined) return this.#answer(id, said(`OPTION_INVALID: ${fault}.`, true))
     if (this.#calls.size >= MAX_CALLS) return this.#fail(id, BUSY, `${MAX_CALLS} calls are under way.`)
     const call = new AbortController()
@@ -124,7 +124,7 @@ export class AgentProtocol {
   ): Promise<void> {
     try {
       const reply = await tool.call(new Given(values), signal)
-      // A call that was cancelled has no answer.
+      // A call that was cancelled has no response.
       if (!signal.aborted) this.#answer(id, said(answerText(reply), false))
     } catch (cause) {
       if (signal.aborted) return

@@ -13,13 +13,13 @@ import type { Tool } from './tool.ts'
 const FILTER =
   'Filter, all terms must hold: POST, /hooks, path:/hooks/*, status:5xx, body:"text", header:name, slower:500ms, code:ORIGIN_REFUSED, is:error, is:refused, is:replay, -is:open'
 const ID = { type: 'string', description: 'Id of the request, or: latest' } as const
-/** Room for rows in an answer. */
+/** The room for rows in a reply. */
 const ROWS_BYTES = 17_000
 const DEFAULT_BODY_BYTES = 6_000
 const MAX_BODY_BYTES = 16_000
-/** Of a body, what is looked at: more takes an agent hundreds of calls to read. */
+/** The maximum length of a body that is read: more takes an agent hundreds of calls. */
 const MAX_TEXT_CHARS = 1_048_576
-/** Most clients of agents give a call up after a minute. */
+/** The longest wait in seconds; most clients of agents cancel a call after a minute. */
 const MAX_WAIT_S = 300
 
 export function readingTools(sessions: Sessions): readonly Tool[] {
@@ -98,7 +98,7 @@ export function readingTools(sessions: Sessions): readonly Tool[] {
       name: 'get_request',
       title: 'Get a request',
       description:
-        'One request with its answer: heads, and the first bytes of the bodies, decoded. Secrets are masked. With part and offset: more of one body, or WebSocket messages and server-sent events.',
+        'One request with its response: heads, and the first bytes of the bodies, decoded. Secrets are masked. With part and offset: more of one body, or WebSocket messages and server-sent events.',
       arguments: {
         id: ID,
         part: {
@@ -166,7 +166,7 @@ export function readingTools(sessions: Sessions): readonly Tool[] {
       name: 'wait_for_request',
       title: 'Wait for a request',
       description:
-        'Waits until a request has come and been answered that matches. With after: also those that are here already and newer than that id.',
+        'Waits until a matching request has got its response. With after: also those that are here already and newer than that id.',
       arguments: {
         filter: { type: 'string', description: FILTER },
         timeout_seconds: {
@@ -199,7 +199,7 @@ export function readingTools(sessions: Sessions): readonly Tool[] {
       name: 'explain_request',
       title: 'Explain a request',
       description:
-        'What became of a request and why: who answered, what went wrong and what to do, where the time went.',
+        'Explains the result of a request: who responded, what failed and what to do, and where the time went.',
       arguments: { id: ID, session: SESSION_ARGUMENT },
       required: ['id'],
       isReading: true,
@@ -226,7 +226,7 @@ export function readingTools(sessions: Sessions): readonly Tool[] {
     {
       name: 'diff_requests',
       title: 'Compare two requests',
-      description: 'How two requests and their answers differ, line by line.',
+      description: 'How two requests and their responses differ, line by line.',
       arguments: { a: ID, b: ID, session: SESSION_ARGUMENT },
       required: ['a', 'b'],
       isReading: true,
@@ -242,7 +242,7 @@ export function readingTools(sessions: Sessions): readonly Tool[] {
   ]
 }
 
-/** What an agent needs of a row. */
+/** Returns the part of a row that an agent needs. */
 export function shortRow(row: ExchangeRow): object {
   const { id, startedAt, tunnel, method, kind, path, status, state, code, times, replayOf, note, verified } =
     row

@@ -1,5 +1,5 @@
-// Secrets out of texts that an agent reads: values whose name says what they are, and values that look like keys. Fields of heads
-// are masked by the inspector itself. What has neither name nor look of a secret stays.
+// Secrets out of texts that an agent reads: values whose name says what they are, and values that look like keys. Fields of
+// heads are masked by the inspector itself. A value with neither the name nor the look of a secret stays.
 
 const MASK = '••••••'
 const NAME =

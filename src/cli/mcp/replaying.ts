@@ -15,7 +15,7 @@ const VERDICTS = {
   fixed: 'fixed: it was an error, and is none any more',
   regressed: 'regressed: it was no error, and is one now',
   same: 'same: status and body are as before',
-  different: 'different: neither was an error, or both were, and the answers differ',
+  different: 'different: neither was an error, or both were, and the responses differ',
 } as const
 
 export function replayingTools(sessions: Sessions): readonly Tool[] {
@@ -73,7 +73,7 @@ export function replayingTools(sessions: Sessions): readonly Tool[] {
         const diff = await session.ask<Diff>(`diff?a=${original.id}&b=${exchange.id}`, undefined, signal)
         const lines = diffLines(edit === undefined ? answersOf(diff) : diff)
         return {
-          said: `Verdict ${VERDICTS[verdict]}. ${original.status || 'No answer'} became ${exchange.status || 'no answer'}; the new one is request ${exchange.id}.`,
+          said: `Verdict ${VERDICTS[verdict]}. ${original.status || 'No response'} became ${exchange.status || 'no response'}; the new one is request ${exchange.id}.`,
           captured: hidden({ row: shortRow(exchange), ...(lines.length > 0 && { diff: lines }) }),
         }
       },
@@ -103,14 +103,14 @@ export function replayingTools(sessions: Sessions): readonly Tool[] {
   ]
 }
 
-/** Where a new file would be: a link in its path may lead elsewhere. */
+/** Returns where a new file would be: a link in its path may lead to another place. */
 async function realPath(path: string): Promise<string> {
   const folder = dirname(path)
   const real = await realpath(folder).catch(() => (folder === path ? path : realPath(folder)))
   return join(real, basename(path))
 }
 
-/** Without the lines that a replay changes in every request. */
+/** Returns a comparison without the lines that a replay changes in every request. */
 function answersOf(diff: Diff): Diff {
   const { request } = diff
   return { ...diff, request: { ...request, fields: [], first: { ...request.first, isSame: true } } }

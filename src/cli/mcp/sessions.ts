@@ -13,9 +13,9 @@ export const SESSION_ARGUMENT = {
 
 export interface Sessions {
   readonly environment: Readonly<Record<string, string | undefined>>
-  /** Nothing is masked: the user said so. */
+  /** Whether nothing is masked, at the user's wish. */
   readonly reveals: boolean
-  /** Page of the inspector of the ports shared here, while there are any. */
+  /** Returns the page of the inspector of the ports shared here, while there are any. */
   readonly own: () => string | undefined
 }
 

@@ -24,7 +24,7 @@ export class AgentShares {
     this.#options = options
   }
 
-  /** Of the inspector, while something is shared. */
+  /** The page of the inspector, while something is shared. */
   get page(): string | undefined {
     return this.#tunnels.size > 0 ? this.#client?.inspectorUrl : undefined
   }

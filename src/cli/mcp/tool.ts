@@ -1,6 +1,6 @@
 // Contract: a tool as agents see it. Implementations: reading.ts, replaying.ts, sharing.ts.
 
-/** Schema of one argument. */
+/** The schema of an argument. */
 export interface Argument {
   readonly type: 'string' | 'integer' | 'object' | 'array'
   readonly description: string
@@ -17,9 +17,9 @@ export interface Tool {
   readonly description: string
   readonly arguments: Readonly<Record<string, Argument>>
   readonly required: readonly string[]
-  /** It changes nothing. */
+  /** Whether it changes nothing. */
   readonly isReading: boolean
-  /** Others can see what it does. */
+  /** Whether others can see what it does. */
   readonly isOpen?: true
   /** Arguments are checked. Rejects with a `TunnelError`. */
   readonly call: (given: Given, signal: AbortSignal) => Promise<Reply>
@@ -52,15 +52,15 @@ export class Given {
   }
 }
 
-/** What a tool has to say. */
+/** The reply of a tool. */
 export interface Reply {
-  /** In our own words. */
+  /** The text in our own words. */
   readonly said?: string
-  /** Captured from traffic, so written by strangers: shown as JSON, marked as foreign. */
+  /** The text captured from traffic, written by strangers: shown as JSON, and marked as foreign. */
   readonly captured?: unknown
 }
 
-/** What does not fit the schema, in words; `undefined`: all of it does. */
+/** Returns what does not fit the schema, in words. `undefined` if everything does. */
 export function misfit(
   values: Readonly<Record<string, unknown>>,
   { arguments: properties, required }: Pick<Tool, 'arguments' | 'required'>,

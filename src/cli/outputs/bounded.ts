@@ -1,4 +1,4 @@
-// An output with at most so many lines a second. Events beyond that are counted, and become one line at the end of the second.
+// An output with at most this many lines a second. Events beyond that are counted, and become one line at the end of the second.
 
 import type { CliEvent, OfferedKey, Output, SuppressedEvent } from '../output.ts'
 
@@ -11,7 +11,7 @@ export class BoundedOutput implements Output {
   readonly #linesPerSecond: number
   /** Whether every event is a line, as for programs; for humans some only change the status. */
   readonly #countsAll: boolean
-  /** WebSockets of which the output has shown that they opened. */
+  /** The WebSockets whose opening the output has shown. */
   readonly #open = new Set<number>()
   #left: number
   /** Runs from the first line of a second to its end. */
@@ -54,7 +54,7 @@ export class BoundedOutput implements Output {
     this.inner.close()
   }
 
-  /** A WebSocket with a line for its opening has one for its end, too. */
+  /** A WebSocket with a line for its opening has one for its end as well. */
   #isAwaited(event: CliEvent): boolean {
     return event.type === 'response' && this.#open.has(event.id)
   }
@@ -82,7 +82,7 @@ export class BoundedOutput implements Output {
     this.inner.event({ type: 'suppressed', ...counts })
   }
 
-  /** What the server or the client counted joins what is counted here, for one line. */
+  /** Adds the counts of the server or the client, for one line. */
   #add(more: SuppressedEvent): void {
     this.#hasMore = true
     for (const name of NAMES) this.#more[name] += more[name]
@@ -92,7 +92,7 @@ export class BoundedOutput implements Output {
   #count(event: CliEvent, name: keyof Counts): void {
     this.#hasMore = true
     this.#more[name]++
-    // A visitor that left is no failure.
+    // A visitor that left is not a failure.
     if ('error' in event && event.error !== undefined && event.error !== 'CANCELLED') this.#more.errors++
   }
 }

@@ -13,11 +13,11 @@ const LEAST_RATE = 1
 
 export interface ChosenOutput {
   readonly output: Output
-  /** `reportRate` of the server and the client. */
+  /** The `reportRate` of the server and the client. */
   readonly reportRate: number
   /** Prints events for programs. */
   readonly isJson: boolean
-  /** Past every bound, also when the output is closed. */
+  /** Prints an event without limit, also if the output is closed. */
   last(event: CliEvent): void
 }
 

@@ -27,7 +27,7 @@ export class GatheredSink implements Sink {
     return this.#stream.columns || 80
   }
 
-  /** Before anything is written past this one, and before the process ends. */
+  /** Writes everything, before other writes and before the process ends. */
   flush(): void {
     if (this.#text === '') return
     this.#pending++

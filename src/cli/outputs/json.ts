@@ -26,7 +26,7 @@ export class JsonOutput implements Output {
 const MAX_PATH_CHARACTERS = 2_048
 const MAX_METHOD_CHARACTERS = 64
 
-/** What a visitor makes up is cut, with `…` at the end. */
+/** Returns an event with texts of visitors cut, with `…` at the end. */
 function bounded(event: CliEvent): CliEvent {
   if (!('path' in event)) return event
   const { path, method } = event

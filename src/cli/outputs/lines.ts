@@ -1,4 +1,4 @@
-// The lines that both outputs for humans print. Everything that came from elsewhere is made visible first.
+// The lines that both outputs for humans print. Everything that came from somewhere else is made visible first.
 
 import { faultLine } from '../../config/fault.ts'
 import type {
@@ -14,9 +14,9 @@ import { count, cut, formatBytes, formatDuration, formatTime, visible } from '..
 import type { Palette } from '../terminal/palette.ts'
 import { widthOf } from '../terminal/width.ts'
 
-/** UTF-16 units that a column may be made of: what is longer is cut before it is looked at. */
+/** The maximum number of UTF-16 units of a column: longer text is cut first. */
 const MAX_UNITS = 4
-/** If the terminal is narrower, lines have no time and no size. */
+/** The width below which lines have no time and no size. */
 const NARROW_COLUMNS = 60
 /** The least width of a path and of a reason: size, and then duration, give way. */
 const MIN_PATH_COLUMNS = 12
@@ -28,17 +28,17 @@ const [NAME_COLUMNS, MAX_NAME_COLUMNS] = [6, 16]
 /** The least width of a service's name in a log, so that most URLs line up. */
 const SERVICE_COLUMNS = 10
 
-/** Where a line goes. */
+/** The place of a line. */
 export interface Place {
   readonly now: Date
   readonly palette: Palette
-  /** Width of the terminal, or the most that a log takes. */
+  /** The width of the terminal, or the maximum of a log. */
   readonly columns: number
   /** A log has no right edge: duration and size come before the path. */
   readonly isLog?: boolean
 }
 
-/** `12:01:07  200  GET    /path       18 ms   4.1 kB`, never wider than the place. */
+/** Returns `12:01:07  200  GET    /path       18 ms   4.1 kB`, never wider than the place. */
 export function responseLine(event: ResponseEvent, place: Place): string {
   const { status, durationMs, bytes } = event
   // 0: the visitor left before there was one.
@@ -51,7 +51,7 @@ export function responseLine(event: ResponseEvent, place: Place): string {
   )
 }
 
-/** `12:01:07  101  GET    /chat        open`: a WebSocket, which has a line of its own when it is closed. */
+/** Returns `12:01:07  101  GET    /chat        open`: a WebSocket, which has another line when it closes. */
 export function upgradedLine(event: UpgradedEvent, place: Place): string {
   return requestLine(event, '101', 'open', '', place)
 }
@@ -93,7 +93,7 @@ function requestLine(
   return `${start}${shown}${gap}${dim(tail)}`.trimEnd()
 }
 
-/** That a visitor left is no failure of ours. */
+/** Returns the reason. A visitor that left is not a failure of ours. */
 function reasonOf(code: string, reason?: string): string {
   const more = reason === undefined ? '' : `: ${visible(reason)}`
   return code === 'CANCELLED' ? '  visitor left' : `  ${visible(code)}${more}`
@@ -103,15 +103,15 @@ function reasonColour(code: string | undefined, { dim, red }: Palette): (text: s
   return code === 'CANCELLED' ? dim : red
 }
 
-/** Colour means that something went other than well. */
+/** Returns the colour of a status: colour means that something did not go well. */
 function statusColour(status: string, { bold, dim, red, yellow }: Palette): (text: string) => string {
   if (status >= '5') return text => bold(red(text))
   return status >= '4' && status < '5' ? text => bold(yellow(text)) : dim
 }
 
 /**
- * `12:01:07  203.0.113.7:50123   2.1 s   4.1 kB in    12 kB out`, never wider than `columns`. `showsTunnel`: whose it was
- * is not clear.
+ * Returns `12:01:07  203.0.113.7:50123   2.1 s   4.1 kB in    12 kB out`, never wider than `columns`. `showsTunnel`: whose it
+ * was is not clear.
  */
 export function connectionLine(
   event: VisitorDisconnectedEvent,
@@ -147,8 +147,8 @@ export function connectionLine(
 }
 
 /**
- * `142 requests, 2 errors, 31 min`; where there are raw tunnels, their connections. `isUncounted`: a UDP tunnel alone, of
- * whose datagrams nothing is counted here.
+ * Returns `142 requests, 2 errors, 31 min`; with raw tunnels, their connections. `isUncounted`: a UDP tunnel alone, of whose
+ * datagrams nothing is counted here.
  */
 export function totalsLine(event: TotalsEvent, isUncounted: boolean): string {
   const { requests, connections, errors, durationMs } = event
@@ -185,24 +185,26 @@ export function eventText(event: CliEvent): string | undefined {
     case 'suppressed':
       return moreText(event)
     case 'connection':
-      return `+ ${event.subdomain} from ${visible(event.remoteAddress)} (${event.wire})`
+      return event.kind === 'connect'
+        ? `+ connected to ${event.subdomain} from ${visible(event.remoteAddress)}${event.token === undefined ? '' : ` (${visible(event.token)})`}`
+        : `+ ${event.subdomain} from ${visible(event.remoteAddress)} (${event.wire})`
     case 'refused': {
       const times = event.count > 1 ? `, ${event.count} times` : ''
       return `refused ${visible(event.remoteAddress)} (${event.wire}): ${event.code}${times}`
     }
     case 'disconnection':
-      return `- ${event.subdomain} ${visible(event.reason)}`
+      return `- ${event.kind === 'connect' ? 'connected to ' : ''}${event.subdomain} ${visible(event.reason)}`
     default:
       return undefined
   }
 }
 
-/** `3 services`, `2 of 3 services`. */
+/** Returns `3 services` or `2 of 3 services`. */
 function servicesText({ services, refused = 0 }: ConfiguredEvent): string {
   return `${refused === 0 ? '' : `${services} of `}${count(services + refused, 'service')}`
 }
 
-/** `… and 1,234 more requests, 12 errors`. */
+/** Returns `… and 1,234 more requests, 12 errors`. */
 function moreText({ requests, connections, errors, others }: SuppressedEvent): string | undefined {
   const parts = [
     [requests, 'request'],

@@ -32,7 +32,7 @@ export class PlainOutput implements Output {
   event(event: CliEvent): void {
     switch (event.type) {
       case 'ready':
-        this.#isUncounted = event.kind === 'udp'
+        this.#isUncounted = event.kind === 'udp' || event.isEnd === true
         this.#announce(event.url)
         if (event.inspector !== undefined) this.#line(`inspect: ${event.inspector}`)
         return this.#line(`ready, forwarding to ${visible(event.origin)}`)
@@ -57,7 +57,7 @@ export class PlainOutput implements Output {
       case 'connected':
         this.#lastError = ''
         if (this.#hasServices) return this.#line('connected again')
-        // Before `ready` the URL is not known to answer.
+        // Before `ready` the URL is not known to respond.
         if (this.#url === '') return
         if (this.#url !== event.url) this.#announce(event.url)
         return this.#line('connected again')
@@ -69,14 +69,14 @@ export class PlainOutput implements Output {
       case 'origin':
         this.#lastError = ''
         return this.#line(
-          `${event.service === undefined ? '' : `${event.service}: `}${event.isUp ? 'the app answers' : 'nothing answers yet'}: ${visible(event.origin)}`,
+          `${event.service === undefined ? '' : `${event.service}: `}${event.isUp ? 'the app responds' : 'nothing responds yet'}: ${visible(event.origin)}`,
         )
       case 'totals':
         return this.#line(totalsLine(event, this.#isUncounted))
       case 'error':
         // Each service has an error of its own.
         if (event.service !== undefined) break
-        // Those of a server are not the tries of one outage, and say how much.
+        // The events of a server are not the tries of one outage, and say how much.
         if (event.code === this.#lastError && !this.#isServer) return
         this.#lastError = event.code
     }

@@ -25,10 +25,10 @@ import type { Palette } from '../terminal/palette.ts'
 import { widthOf } from '../terminal/width.ts'
 import { connectionLine, eventText, type Place, responseLine, totalsLine, upgradedLine } from './lines.ts'
 
-/** Services of one file are granted within this time, unless the server is far away: then each is shown as it comes. */
+/** Services of one file are granted within this time, unless the server is far away: then each is shown unchanged. */
 const GATHER_MS = 100
 
-/** Below this width, times give way. */
+/** The width below which times give way. */
 const NARROW_COLUMNS = 60
 
 /** Events without a time: they belong to the start, to the end, or to the second that just ended. */
@@ -73,12 +73,12 @@ export class TerminalOutput implements Output {
   #isDraining = false
   #hasTotals = false
   #isUncounted = false
-  /** Granted, and not shown yet. */
+  /** The services that are granted, and not shown yet. */
   readonly #services: ServiceEvent[] = []
   #gathering: ReturnType<typeof setTimeout> | undefined
-  /** WebSockets that are open, by the number of their request. */
+  /** The open WebSockets, by the number of their request. */
   readonly #webSockets = new Set<number>()
-  /** What certificates that are ordered wait for, by their names. */
+  /** The reasons for which ordered certificates wait, by their names. */
   readonly #orders = new Map<string, string>()
   /** Certificates of the server itself that it lacks, by their names: the first one, and when it is ordered again. */
   readonly #missing = new Map<string, { readonly name: string; readonly retryAtMs: number }>()
@@ -106,7 +106,7 @@ export class TerminalOutput implements Output {
         break
       case 'ready':
         this.#isReady = true
-        this.#isUncounted = event.kind === 'udp'
+        this.#isUncounted = event.kind === 'udp' || event.isEnd === true
         this.#print(this.#header(event))
         break
       case 'service':
@@ -159,7 +159,7 @@ export class TerminalOutput implements Output {
         this.#print(connectionLine(event, this.#isListening, this.#now(), this.#palette, this.#out.columns))
         break
       case 'disconnected':
-        // What was open ended with the connection, and no more events of it come.
+        // Open requests ended with the connection, and no more events of them come.
         this.#openConnections = 0
         this.#webSockets.clear()
         this.#lostAt = this.#now().getTime()
@@ -230,7 +230,10 @@ export class TerminalOutput implements Output {
     this.#print(`${this.#serviceLines(services)}\n`)
   }
 
-  /** Name, URL and app of each, below each other; a URL that does not fit next to its name has a line of its own, as it must stay whole. */
+  /**
+   * Returns name, URL and app of each service, below each other; a URL that does not fit next to its name has a line of its
+   * own, because it must stay whole.
+   */
   #serviceLines(services: readonly ServiceEvent[]): string {
     const { bold, cyan, dim } = this.#palette
     const names = services.map(({ service }) => cut(visible(service), MAX_SERVICE_COLUMNS))
@@ -311,8 +314,8 @@ export class TerminalOutput implements Output {
       '',
       `  ${this.#brand} ${dim(VERSION)}`,
       '',
-      this.#labelled('Public', event.url, text => this.#bold(text)),
-      this.#labelled('App', event.origin),
+      this.#labelled(placeOf(event), event.url, text => this.#bold(text)),
+      this.#labelled(event.isEnd ? 'Service' : 'App', event.origin),
       ...(event.inspector === undefined ? [] : [this.#inspectLine(event.inspector)]),
       this.#labelled(
         'Server',
@@ -425,7 +428,7 @@ export class TerminalOutput implements Output {
       .join('  ')}`
   }
 
-  /** `p95 24 ms`: of 20 of the newest requests, 19 were as fast. */
+  /** The text `p95 24 ms`: of 20 of the newest requests, 19 were as fast. */
   get #percentile(): string {
     if (this.#durations.length < MIN_DURATIONS) return ''
     const sorted = this.#durations.toSorted((one, other) => one - other)
@@ -464,7 +467,7 @@ export class TerminalOutput implements Output {
     const bad = this.#errors === 0 ? '' : `  ${count(this.#errors, 'error')}`
     if (this.#isReady || this.#isListening)
       return ['●', seen === '' ? 'live' : `live  ${seen}`, bad, this.#percentile]
-    // Registered, and a request through the public side is on its way.
+    // Registered, and a request through the public side is in transit.
     if (this.#url.startsWith('http')) return ['◐', `${visible(this.#url)}  checking`]
     return this.#connecting === undefined ? ['', ''] : ['◐', `connecting to ${this.#connecting}`]
   }
@@ -477,12 +480,17 @@ function padded(text: string, columns: number): string {
   return text + ' '.repeat(columns - widthOf(text))
 }
 
-/** `:3000` in place of `http://localhost:3000` where that does not fit. */
+/** Returns `:3000` in place of `http://localhost:3000` where that does not fit. */
 function shortOf(app: string, columns: number): string {
   return widthOf(app) <= columns ? app : app.replace(/^(?:https?:\/\/)?localhost(?=:\d+$)/, '')
 }
 
-/** `(1 of 2) ` in front of what is said of the first. */
+/** Returns `(1 of 2) ` before a text about the first. */
 function firstOf({ size }: ReadonlyMap<string, unknown>): string {
   return size === 1 ? '' : `(1 of ${size}) `
+}
+
+/** Returns the label of a URL. */
+function placeOf({ url, isEnd }: ReadyEvent): string {
+  return isEnd ? 'Local' : url.startsWith('private:') ? 'Private' : 'Public'
 }

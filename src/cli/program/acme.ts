@@ -21,7 +21,7 @@ export const ACME_FLAGS: Texts = {
   '--acme-address <address>': 'public address of this server, which custom domains must point to; repeatable',
 }
 
-/** `undefined`: none are ordered. */
+/** Returns the settings. `undefined` if no certificates are ordered. */
 export function acmeSettings(flags: Flags): AcmeSettings | undefined {
   const email = flags.text('acme')
   const ca = flags.text('acmeCa')

@@ -62,7 +62,7 @@ export function addAdminCommand(program: Command, actions: Actions): void {
     method: 'POST',
     path: `/tunnels/${encodeURIComponent(name)}/probe`,
     done: ({ status, durationMs, code }) =>
-      status === 0 ? `No answer: ${shown(code)}.` : `${shown(status)} after ${shown(durationMs)} ms.`,
+      status === 0 ? `No response: ${shown(code)}.` : `${shown(status)} after ${shown(durationMs)} ms.`,
   }))
   add('clients', 'list connected clients', () => ({
     method: 'GET',
@@ -221,7 +221,7 @@ const accessOptions = (): Option[] => [
   new Option('--json', 'print JSON'),
 ]
 
-/** What the API gives as a text or a number. */
+/** Returns a text or a number of the API. */
 function shown(value: unknown): string {
   return typeof value === 'string' || typeof value === 'number' ? String(value) : ''
 }
@@ -236,7 +236,7 @@ function queryOf(given: Given): string {
   return query.toString()
 }
 
-/** `9090`, `127.0.0.1:9090` or `[::1]:9090`. Throws `OPTION_INVALID`. */
+/** Parses `9090`, `127.0.0.1:9090` or `[::1]:9090`. Throws `OPTION_INVALID`. */
 export function adminAddress(text: string): { readonly host?: string; readonly port: number } {
   const [, host, port = ''] = /^(?:(.+):)?(\d{1,5})$/.exec(text) ?? []
   if (port === '' || Number(port) > 65_535)

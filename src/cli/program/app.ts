@@ -7,7 +7,7 @@ import { isBareWord, unknownWord } from '../words.ts'
 import { CONNECTION_FLAGS } from './connection.ts'
 import { type FlagTexts, given, readAuthority } from './values.ts'
 
-/** Where the app is, and where the server is. */
+/** The flags of the app and the server. */
 export const APP_FLAGS: FlagTexts = {
   'App:': {
     '-p, --port <port>': 'port of the app (default: 3000)',
@@ -21,7 +21,7 @@ export const APP_FLAGS: FlagTexts = {
   ...CONNECTION_FLAGS,
 }
 
-/** How TLS is spoken with apps that have an https URL. */
+/** Returns the TLS options for apps with an https URL. */
 export function appTls(flags: Flags): AppTls {
   const ca = flags.text('appCa')
   return given({
@@ -38,7 +38,7 @@ export function needHttps(flags: Flags, apps: readonly Target['options'][]): voi
   throw new TunnelError('OPTION_INVALID', `${flags.label(typed)} is for an https:// app, and none is given.`)
 }
 
-/** What was typed wins over variables; two of either contradict each other. */
+/** Returns the target. A typed one wins over variables; two of either contradict each other. */
 export function targetOf(flags: Flags, positional: string | undefined): Target {
   const named = ['port', 'serve'].filter(name => flags.text(name) !== undefined)
   const typed = named.filter(name => flags.isTyped(name))

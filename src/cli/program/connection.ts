@@ -46,7 +46,7 @@ export function connection(flags: Flags): Pick<ShareSettings, 'destination' | 'c
   }
 }
 
-/** How the server is reached. */
+/** Returns the options of the way to the server. */
 export function way(flags: Flags): LoginSettings['client'] {
   const [ca, cert, key] = [flags.text('ca'), flags.text('cert'), flags.text('key')]
   return {
@@ -62,7 +62,7 @@ export function way(flags: Flags): LoginSettings['client'] {
   }
 }
 
-/** Typed wins over variables, as everywhere. */
+/** Whether a local server is wanted. Typed flags win over variables. */
 function isLocal(flags: Flags): boolean {
   if (!flags.isOn('local')) return false
   if (flags.list('server').length === 0) return true

@@ -18,7 +18,10 @@ export const RULE_FLAGS: FlagTexts = {
   },
 }
 
-/** Sign-in methods and access rules, for HTTP tunnels. A visitor needs one of the methods, and has to satisfy all rules. */
+/**
+ * The flags of sign-in methods and access rules, for HTTP tunnels. A visitor needs one of the methods, and has to satisfy all
+ * rules.
+ */
 export const ACCESS_FLAGS: FlagTexts = {
   'Access control:': {
     '--password <password>': 'ask visitors for this password; prefer TUNNEL_PASSWORD',
@@ -30,7 +33,7 @@ export const ACCESS_FLAGS: FlagTexts = {
   },
 }
 
-/** `undefined`: none of them was given. Throws `OPTION_INVALID`. */
+/** Returns the guard. `undefined` if no flag was given. Throws `OPTION_INVALID`. */
 export function guardSettings(flags: Flags): GuardOptions | undefined {
   const visitorCa = flags.text('visitorCa')
   const guard: GuardOptions = given({

@@ -10,11 +10,19 @@ import { Flags } from '../settings/flags.ts'
 import { parseServices, type Service } from '../settings/target.ts'
 import { connection, LASTING_FLAGS } from './connection.ts'
 import { guardSettings, RULE_FLAGS } from './guard.ts'
-import { HOST_NAME_FLAG, hostsOf, subdomainFlag, subdomainOf, WILDCARD_FLAG } from './names.ts'
+import {
+  HOST_NAME_FLAG,
+  hostsOf,
+  PRIVATE_FLAG,
+  privateOf,
+  subdomainFlag,
+  subdomainOf,
+  WILDCARD_FLAG,
+} from './names.ts'
 import { outputWish, PRINTING_FLAGS } from './printing.ts'
 import { flagOptions, seconds, type Texts } from './values.ts'
 
-/** With what its flags say of visitors. */
+/** A service with the access rules of its flags. */
 interface GuardedService extends Service {
   readonly options: Service['options'] & { readonly guard?: GuardOptions }
 }
@@ -23,11 +31,11 @@ interface GuardedService extends Service {
 interface RawCommand {
   readonly name: string
   readonly description: string
-  /** What to say of its argument. */
+  /** The help of its argument. */
   readonly argument: string
-  /** Its own flags, besides those of the connection. */
+  /** The flags of its own, in addition to those of the connection. */
   readonly flags: Texts
-  /** `services`: one, or one for each port of a range. */
+  /** Returns the settings. `services`: one, or one for each port of a range. */
   settings(
     flags: Flags,
     services: readonly GuardedService[],
@@ -99,7 +107,7 @@ const RAW_COMMANDS: readonly RawCommand[] = [
       return {
         open: client => allOf(wishes.map(wish => client.udp(wish))),
         embedded: flags.text('remotePort') === undefined ? {} : { udpPorts: flags.text('remotePort') },
-        // Only an answer or a refusal to the first datagram shows whether anything listens on UDP.
+        // Only a response or a refusal to the first datagram shows whether anything listens on UDP.
         isWatched: false,
       }
     },
@@ -123,7 +131,7 @@ async function allOf(opening: readonly Promise<TunnelEnd>[]): Promise<readonly T
   return Promise.all(opening)
 }
 
-/** What to ask for, with a public port for each service where `--remote-port` names some. */
+/** Returns the services with a public port for each, if `--remote-port` names some. */
 function withRemotePorts(services: readonly GuardedService[], flags: Flags) {
   const ports = flags.portRange('remotePort')
   if (ports !== undefined && ports.length !== services.length)
@@ -163,7 +171,7 @@ export function addRawCommands(program: Command, actions: Actions): void {
 function addRawCommand(program: Command, raw: RawCommand, actions: Actions): void {
   const command = program.command(raw.name).description(raw.description).argument('<port>', raw.argument)
   const texts = {
-    'Public port or name:': raw.flags,
+    'Public port or name:': { ...raw.flags, ...PRIVATE_FLAG },
     ...LASTING_FLAGS,
     ...RULE_FLAGS,
     'Output:': PRINTING_FLAGS,
@@ -175,8 +183,13 @@ function addRawCommand(program: Command, raw: RawCommand, actions: Actions): voi
     const flags = new Flags(command)
     const targets = parseServices(positional)
     const guard = guardSettings(flags)
-    const services = targets.map(one => ({ ...one, options: { ...one.options, ...(guard && { guard }) } }))
-    const settings = { targets, ...connection(flags), ...raw.settings(flags, services) }
+    const way = connection(flags)
+    const own = privateOf(flags, way.destination)
+    if (own.private !== undefined && targets.length > 1)
+      throw new TunnelError('OPTION_INVALID', `${flags.label('private')} is for one port, not for a range.`)
+    const more = { ...(guard && { guard }), ...own }
+    const services = targets.map(one => ({ ...one, options: { ...one.options, ...more } }))
+    const settings = { targets, ...way, ...raw.settings(flags, services) }
     return actions.shareRaw(settings, outputWish(flags))
   })
 }

@@ -19,7 +19,7 @@ import {
   wholeNumber,
 } from './values.ts'
 
-/** More are of no use: each core has one. */
+/** The maximum number of workers: each core can use one. */
 const MOST_WORKERS = 64
 
 export function addServerCommand(program: Command, actions: Actions): void {
@@ -150,7 +150,7 @@ function serverSettings(flags: Flags): ServerConfigOptions {
 
 const portsOf = (text: string | undefined): string | undefined => (text === 'none' ? '' : text)
 
-/** One rule; a file has any number of them. */
+/** Returns one rule; a file can have any number of them. */
 function jwtSettings(flags: Flags): Pick<ServerConfigOptions, 'jwtTokens'> {
   const [issuer, audience] = [flags.text('tokenIssuer'), flags.text('tokenAudience')]
   const [claims, names] = [flags.list('tokenClaim'), flags.list('tokenNames')]

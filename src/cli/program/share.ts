@@ -11,7 +11,15 @@ import { parseRoutes } from '../settings/target.ts'
 import { APP_FLAGS, appTls, needHttps, targetOf } from './app.ts'
 import { connection, END_FLAG } from './connection.ts'
 import { ACCESS_FLAGS, guardSettings, timeOf } from './guard.ts'
-import { HOST_NAME_FLAG, hostsOf, subdomainFlag, subdomainOf, WILDCARD_FLAG } from './names.ts'
+import {
+  HOST_NAME_FLAG,
+  hostsOf,
+  PRIVATE_FLAG,
+  privateOf,
+  subdomainFlag,
+  subdomainOf,
+  WILDCARD_FLAG,
+} from './names.ts'
 import { outputWish, PRINTING_FLAGS } from './printing.ts'
 import { type FlagTexts, flagOptions, given, sizeOf, wholeNumber } from './values.ts'
 
@@ -60,6 +68,7 @@ const SHARE_FLAGS: FlagTexts = {
   'Name:': {
     ...subdomainFlag('from APP_NAME, or random'),
     '--exact': 'fail if the requested name is in use (default: take "name-2")',
+    ...PRIVATE_FLAG,
     ...WILDCARD_FLAG,
     '--wildcard-host <labels>':
       'with --wildcard: a host below the name that may get a certificate, such as anna; repeatable',
@@ -130,7 +139,7 @@ function protocolOf(flags: Flags): { readonly protocol?: 'http/1.1' | 'h2c' | 'h
   )
 }
 
-/** `undefined`: neither flag was given. */
+/** Returns the inspector setting. `undefined` if neither flag was given. */
 function inspectOf(flags: Flags): ShareSettings['inspect'] {
   if (flags.isOff('inspect')) return false
   if (flags.isOn('inspect')) return true
@@ -195,6 +204,7 @@ function shareSettings(flags: Flags, positional: string | undefined): ShareSetti
         collectBodyBytes: sizeOf(flags, 'collectBody'),
       }),
       ...hostsOf(flags),
+      ...privateOf(flags, destination),
       ...protocolOf(flags),
       ...(inbox.length > 0 && { inbox: { paths: inbox } }),
       ...poolOf(flags),

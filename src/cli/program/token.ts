@@ -56,7 +56,10 @@ const COMMON = (): readonly Option[] => [
 
 const SCOPE_FLAGS: Texts = {
   '--names <pattern>': 'subdomains that the token may use, such as shop or team-*; repeatable (default: all)',
-  '--kinds <kind>': 'kinds of tunnels that it may open: http, tcp, udp or tls; repeatable (default: all)',
+  '--kinds <kind>':
+    'kinds of tunnels that it may open: http, tcp, udp, tls or private; repeatable (default: all)',
+  '--connect <pattern>':
+    'private services that it connects to, such as db; without --names it then opens no tunnels; repeatable (default: none)',
   '--hosts <pattern>': 'custom domains that it may use; repeatable (default: none)',
   '--tcp-ports <ports>': 'public TCP ports that it may use (default: all of the server)',
   '--udp-ports <ports>': 'public UDP ports that it may use (default: all of the server)',
@@ -71,13 +74,14 @@ const SCOPE_FLAGS: Texts = {
   '--for <time>': 'lifetime of the token, such as 30d (default: until you revoke it)',
 }
 
-const KINDS = ['http', 'tcp', 'udp', 'tls'] as const
+const KINDS = ['http', 'tcp', 'udp', 'tls', 'private'] as const
 
 function scopeOf(flags: Flags): TokenScope {
   return given({
     names: flags.list('names').map(name => name.toLowerCase()),
     kinds: flags.list('kinds').map(kindOf),
     hosts: flags.list('hosts'),
+    connect: flags.list('connect').map(name => name.toLowerCase()),
     tcpPorts: flags.text('tcpPorts'),
     udpPorts: flags.text('udpPorts'),
     maxTunnels: wholeNumber(flags, 'maxTunnels'),
@@ -100,5 +104,5 @@ function bandwidthOf(flags: Flags): number | undefined {
 function kindOf(text: string): (typeof KINDS)[number] {
   const kind = KINDS.find(one => one === text)
   if (kind !== undefined) return kind
-  throw new TunnelError('OPTION_INVALID', `--kinds "${text}" is none of http, tcp, udp and tls.`)
+  throw new TunnelError('OPTION_INVALID', `--kinds "${text}" is none of http, tcp, udp, tls and private.`)
 }

@@ -19,7 +19,7 @@ import type { Run } from '../run.ts'
 import { describe } from '../sharing/report.ts'
 import type { CertificateSource } from './certificate-source.ts'
 
-/** Where visitors and authorities look for https and for http. */
+/** The ports at which visitors and authorities expect https and http. */
 const HTTPS_PORT = 443
 const HTTP_PORT = 80
 
@@ -110,7 +110,7 @@ export class ServerAcme implements CertificateSource {
       // Most messages have the name in them.
       const whose = names.length === 1 && message.includes(names[0] ?? '') ? '' : `${names.join(', ')}: `
       const retryAt = new Date(untilMs).toISOString()
-      // What waits says itself until when.
+      // A delayed order says itself until when.
       const next = message.includes(retryAt) ? '' : ` Next try at ${timeOf(untilMs)} UTC.`
       const text = `${whose}${message}${next}`
       output.event({ type: 'error', ...rest, message: text, names, retryAt, hasCertificate })
@@ -118,7 +118,7 @@ export class ServerAcme implements CertificateSource {
     certificates.on('error', error => output.event({ type: 'error', ...describe(error) }))
   }
 
-  /** For the server. Throws `OPTION_INVALID` for what cannot change while it runs. */
+  /** Returns the options of the server with certificates. Throws `OPTION_INVALID` for what cannot change while it runs. */
   added(options: ServerConfigOptions): ServerConfigOptions {
     if (options.acme === undefined || keyOf(options.acme, options) !== this.#key)
       throw new TunnelError(
@@ -144,8 +144,8 @@ export class ServerAcme implements CertificateSource {
 }
 
 /**
- * Says to the store whose an order is. That of a server which was killed here is taken over, so that its order goes on at once; while the
- * other lives, as one that is to be replaced, this one has its own.
+ * Says to the store whose an order is. The id of a server that was killed here is taken over, so that its order goes on at
+ * once; while the other lives, as one that is to be replaced, this one has its own.
  */
 async function holderOf(folder: string, directory: string): Promise<string> {
   const files = new ResumeFiles(folder, directory)
@@ -179,7 +179,7 @@ async function sharedStore(
   return new CopiedCertificates(own, shared)
 }
 
-/** 2027-02-24 00:30:37 */
+/** Returns a time such as 2027-02-24 00:30:37. */
 const timeOf = (ms: number): string => new Date(ms).toISOString().slice(0, 19).replace('T', ' ')
 
 const keyOf = (acme: AcmeSettings, { domains, httpPort }: ServerConfigOptions): string =>

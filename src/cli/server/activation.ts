@@ -3,7 +3,7 @@
 import { TunnelError } from '../../errors.ts'
 
 const FIRST = 3
-/** More ports than a server has. */
+/** The maximum number of sockets: more ports than a server has. */
 const MOST = 65_536
 
 /**

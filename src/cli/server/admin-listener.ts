@@ -13,7 +13,7 @@ import type { Place } from '../workers/workers.ts'
 
 type Environment = Readonly<Record<string, string | undefined>>
 
-/** Where an admin listener is, and what opens it. */
+/** The address of an admin listener, and its token. */
 export interface AdminAccess {
   readonly url: string
   readonly token: string
@@ -25,7 +25,10 @@ export class AdminListener {
   readonly #environment: Environment
   readonly #config: string
 
-  /** `undefined`: none is asked for. Without a token there is one for this start, which this user's commands find. */
+  /**
+   * Opens a listener. `undefined` if none is wanted. Without a token there is one for this start, which this user's commands
+   * find.
+   */
   static async open(
     config: AdminConfig | undefined,
     environment: Environment,
@@ -37,7 +40,7 @@ export class AdminListener {
     return new AdminListener(config, environment, store, { token: config.token ?? newToken(), upgrade })
   }
 
-  /** Of a worker: a Unix socket, which the process that started it asks. */
+  /** Opens the listener of a worker: a Unix socket for the process that started it. */
   static async openInside(
     config: AdminConfig | undefined,
     environment: Environment,
@@ -82,14 +85,14 @@ export class AdminListener {
   }
 }
 
-/** In the folder of the workers: what the process that started them shows them. */
+/** The file in the folder of the workers with the token of the process that started them. */
 export const MEMBER_TOKEN = 'admin-token'
 
 export function newToken(): string {
   return randomBytes(24).toString('base64url')
 }
 
-/** Of the worker with this number and process. */
+/** Returns the socket of the worker with this number and process. */
 export function adminSocket(folder: string, number: number, pid: number): string {
   return join(folder, `admin-${number}-${pid}`)
 }
@@ -99,7 +102,7 @@ function storePath(config: AdminConfig, environment: Environment): string | unde
   return config.store ?? (folder && join(folder, 'admin.db'))
 }
 
-/** For the commands of this user. */
+/** Writes the access for the commands of this user. */
 export function keepAccess(environment: Environment, access: AdminAccess): void {
   const folder = stateFolder(environment)
   if (folder === undefined) return
@@ -108,7 +111,7 @@ export function keepAccess(environment: Environment, access: AdminAccess): void 
   chmodSync(path, 0o600)
 }
 
-/** What the last server of this user wrote down; `undefined`: nothing. */
+/** Returns the access that the last server of this user wrote. `undefined` for none. */
 export function keptAccess(environment: Environment): AdminAccess | undefined {
   const folder = stateFolder(environment)
   if (folder === undefined) return undefined

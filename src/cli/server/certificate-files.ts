@@ -12,7 +12,7 @@ export class CertificateFiles implements CertificateSource {
   readonly #certificates: FileCertificates
   readonly #files: readonly CertificateFile[]
   readonly #output: Run['output']
-  /** What the server works by, for when the only certificate changes. */
+  /** The options of the server, for when the only certificate changes. */
   #options: ServerConfigOptions = {}
 
   /** Rejects with `TLS_INVALID`. */
@@ -34,7 +34,7 @@ export class CertificateFiles implements CertificateSource {
     if (options.acme !== undefined)
       throw new TunnelError('OPTION_INVALID', 'acme orders certificates: leave out --tls-cert and --tls-key.')
     this.#options = options
-    // One for all names needs no look into hellos: Bun's own TLS is cheaper for bulk.
+    // A single certificate for all names needs no look into hellos: Bun's own TLS is cheaper for large transfers.
     const tls = this.#files.length === 1 ? this.#certificates.find('') : undefined
     return tls === undefined ? { ...options, certificates: this.#certificates } : { ...options, tls }
   }

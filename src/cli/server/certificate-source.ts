@@ -13,7 +13,7 @@ export interface CertificateSource {
   stop(): Promise<void>
 }
 
-/** `undefined`: the options name none. Rejects with what is wrong with it. */
+/** Opens the source of certificates. `undefined` if the options name none. Rejects with what is wrong with it. */
 export async function openSource(
   options: ServerConfigOptions,
   run: Run,
@@ -24,7 +24,7 @@ export async function openSource(
   return (await import('./certificate-files.ts')).CertificateFiles.open(tlsFiles, run)
 }
 
-/** For a server that began without a source. */
+/** Refuses a source for a server that started without one. */
 export function refuseSource({ acme }: ServerConfigOptions): void {
   if (acme === undefined) return
   throw new TunnelError('OPTION_INVALID', 'acme begins with the server: start it again for that.')

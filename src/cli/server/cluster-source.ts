@@ -10,7 +10,7 @@ import { pauseUntil } from '../sharing/patience.ts'
 const RETRY_MS = 1_000
 
 export class ClusterSource {
-  /** For the server. */
+  /** The options for the server. */
   readonly options: ClusterOptions
   readonly #directory: RedisDirectory
   readonly #config: string
@@ -29,7 +29,7 @@ export class ClusterSource {
     }
   }
 
-  /** Throws `OPTION_INVALID`. That Redis does not answer is an error of the server that starts. */
+  /** Throws `OPTION_INVALID`. That Redis does not respond is an error of the server that starts. */
   static async open(config: ClusterConfig): Promise<ClusterSource> {
     const { RedisDirectory } = await import('../../directories/redis.ts')
     const { url, prefix, ca } = config
@@ -51,8 +51,8 @@ export class ClusterSource {
   }
 
   /**
-   * Resolves once Redis answers, or when the server is to stop: it may start after the servers, as when the power is back. What it
-   * refuses, such as a login, is for the start of the server to say.
+   * Resolves once Redis responds, or when the server is to stop: it may start after the servers, as when the power is back. A
+   * refusal, such as a wrong login, is reported at the start of the server.
    */
   async reach({ output, stop }: Run): Promise<void> {
     for (let isTold = false; !stop.aborted; isTold = true) {
@@ -62,7 +62,7 @@ export class ClusterSource {
         return
       } catch (cause) {
         if (this.#directory.isRefused(cause)) return
-        const message = `${this.#directory.explain(cause)} The server starts when it answers.`
+        const message = `${this.#directory.explain(cause)} The server starts when it responds.`
         if (!isTold) output.event({ type: 'error', code: 'CLUSTER_UNREACHABLE', message })
         await pauseUntil(stop, RETRY_MS)
       }

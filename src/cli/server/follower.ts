@@ -53,7 +53,7 @@ export class Follower {
     this.#changes.ask()
   }
 
-  /** From now on changes are made in this server. */
+  /** Makes later changes in this server. */
   follow(server: ServerEnd, parts: ServerParts): void {
     this.#server = server
     this.#parts = parts

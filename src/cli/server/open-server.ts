@@ -4,7 +4,7 @@ import type { ServerConfigOptions } from '../../config/server-config.ts'
 import { isLoopback } from '../../names.ts'
 import { DEFAULT_HOST } from '../../server/settings/options.ts'
 
-/** `areLocal`: only this machine reaches the sockets that were passed to it. */
+/** Whether the server is open to others. `areLocal`: only this machine reaches the sockets that were passed to it. */
 export function isOpenToOthers(
   { tokens = [], jwtTokens = [], host = DEFAULT_HOST }: ServerConfigOptions,
   areLocal = true,

@@ -1,5 +1,5 @@
-// What `localtunnels server` has besides the options of its file and flags: stores, logs, the admin listener, the cluster.
-// Each part's code is loaded only for a server that has the part.
+// The parts of `localtunnels server` in addition to the options of its file and flags: stores, logs, the admin listener, the
+// cluster. Each part's code is loaded only for a server that has the part.
 
 import type { ServerConfigOptions } from '../../config/server-config.ts'
 import type { CountryFile } from '../../countries.ts'
@@ -19,21 +19,21 @@ import type { LoadedPlugins } from './plugin-files.ts'
 import type { TokenSource } from './token-source.ts'
 import { UsedLinksFile } from './used-links.ts'
 
-/** Where the server has its names from, if not from itself. */
+/** The source of names of the server, if that is not the server itself. */
 export type ClusterEnd = Pick<ClusterSource, 'options' | 'check' | 'close'> &
   Partial<Pick<ClusterSource, 'reach'>>
 
-/** Where a part was opened: what it needs of the process. */
+/** The place of a part, and the operations of the process that it needs. */
 export interface PartsPlace {
   readonly run: Run
   readonly upgrade: AdminUpgrade
-  /** Of a worker. */
+  /** The place of a worker. */
   readonly place: Place | undefined
   /** Sockets that were passed to this process. */
   readonly inherited: readonly number[]
 }
 
-/** What a part adds to the options of the server. */
+/** The options that a part adds to those of the server. */
 type Added = Pick<
   ServerConfigOptions,
   | 'admin'
@@ -51,7 +51,7 @@ type Added = Pick<
 export class ServerParts {
   readonly #reportRate: number
   readonly #usedLinks: UsedLinksFile
-  /** As it was at the start. */
+  /** The file of tokens at the start. */
   #tokensFile: ServerConfigOptions['tokensFile']
   #countriesFile: string | undefined
   #countries: CountryFile | undefined
@@ -63,7 +63,7 @@ export class ServerParts {
   #sharedRates: RedisRates | undefined
   #inbox: InboxOptions | undefined
   #plugins: LoadedPlugins | undefined
-  /** Only this machine reaches the sockets that were passed to it. */
+  /** Whether only this machine reaches the sockets that were passed to it. */
   #areLocal = true
 
   constructor(run: Run) {
@@ -71,7 +71,7 @@ export class ServerParts {
     this.#usedLinks = new UsedLinksFile(run.environment)
   }
 
-  /** Opens what the options ask for. What is open when it rejects is closed by `close()`. */
+  /** Opens what the options ask for. If it rejects, `close()` closes the open ones. */
   async open(given: ServerConfigOptions, { run, upgrade, place, inherited }: PartsPlace): Promise<void> {
     this.#tokensFile = given.tokensFile
     this.#countriesFile = given.countriesFile
@@ -199,7 +199,7 @@ async function openTokens(
   )
 }
 
-/** With the Redis of the cluster, for a server that shares rates. */
+/** Opens the Redis of the cluster, for a server that shares rates. */
 async function openRates({ rates = [], clusterOf }: ServerConfigOptions): Promise<RedisRates | undefined> {
   if (clusterOf === undefined || !rates.some(({ shared }) => shared)) return undefined
   const { RedisRates } = await import('../../directories/redis-rates.ts')

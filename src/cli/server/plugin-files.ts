@@ -4,14 +4,14 @@ import { pathToFileURL } from 'node:url'
 import { TunnelError } from '../../errors.ts'
 import type { Guard, Middleware, Observer } from '../../plugin.ts'
 
-/** As the options of a server have them. */
+/** The plugins for the options of a server. */
 export interface LoadedPlugins {
   readonly guards: readonly Guard[]
   readonly middlewares: readonly Middleware[]
   readonly observers: readonly Observer[]
 }
 
-/** In their order. Rejects with `OPTION_INVALID` for a module that cannot be loaded, and for what is no plugin. */
+/** Loads plugins in order. Rejects with `OPTION_INVALID` for a module that cannot be loaded, and for what is not a plugin. */
 export async function loadPlugins(paths: readonly string[]): Promise<LoadedPlugins> {
   const guards: Guard[] = []
   const middlewares: Middleware[] = []

@@ -28,7 +28,7 @@ interface Known {
 export class Refusals {
   readonly #output: Output
   readonly #now: () => number
-  /** By code and address; the one with the latest line is the last. */
+  /** The refusals by code and address; the one with the latest line is the last. */
   readonly #known = new Map<string, Known>()
   readonly #lines = new Tolerance(MAX_LINES_PER_SECOND)
 

@@ -1,4 +1,4 @@
-// What happens at a server, as events of the command's output.
+// The events of a server, as events of the command's output.
 
 import { ERRORS } from '../../errors.ts'
 import type { ServerEnd } from '../ends.ts'
@@ -13,7 +13,7 @@ export function reportEvents(server: ServerEnd, output: Output, tokens: TokenSou
   const totals = new Totals(true)
   let requests = 0
   // Fields are picked one by one: what is printed is a public format, not whatever the server's events hold.
-  server.on('connection', ({ subdomain, wire, remoteAddress, token }) => {
+  server.on('connection', ({ subdomain, wire, remoteAddress, token, kind }) => {
     if (token !== undefined) tokens?.used(token)
     output.event({
       type: 'connection',
@@ -21,10 +21,11 @@ export function reportEvents(server: ServerEnd, output: Output, tokens: TokenSou
       wire,
       remoteAddress,
       ...(token !== undefined && { token }),
+      ...(kind !== undefined && { kind }),
     })
   })
-  server.on('disconnection', ({ subdomain, reason }) =>
-    output.event({ type: 'disconnection', subdomain, reason }),
+  server.on('disconnection', ({ subdomain, reason, kind }) =>
+    output.event({ type: 'disconnection', subdomain, reason, ...(kind !== undefined && { kind }) }),
   )
   server.on('request', event => {
     const seen = { id: ++requests, ...event }

@@ -10,24 +10,24 @@ const VARIABLE = 'LOCALTUNNELS_UPGRADE'
 
 type Environment = Record<string, string | undefined>
 
-/** What the new program says, once. */
+/** The one message of the new program. */
 type Word = { readonly pid: number } | { readonly failed: string; readonly code: string }
 
-/** As it was at the start: an installed file may be replaced meanwhile, and its old name be gone. */
+/** The path of the program at the start: an installed file may be replaced, and its old name be gone. */
 const program = process.execPath.replace(/ \(deleted\)$/, '')
 
 /** A program that was started, and what came of it. */
 export interface Started {
   readonly process: Bun.Subprocess
-  /** Its process number, once it serves. Rejects with why it does not, and then it is gone. */
+  /** The promise of its process number, once it serves. Rejects with why it does not, and then it is gone. */
   readonly serving: Promise<number>
-  /** It has nothing under way and waits for the others. */
+  /** The promise that it has no open requests and waits for the others. */
   readonly idle: Promise<void>
   /** The totals that a worker sends at its end; `undefined` if it ended without. */
   readonly totals: Promise<TotalsEvent | undefined>
-  /** It has served. */
+  /** Whether it has served. */
   readonly hasServed: () => boolean
-  /** With its exit code. */
+  /** The promise of its exit code. */
   readonly exited: Promise<number>
 }
 
@@ -99,19 +99,22 @@ function codeOf(code: unknown): ErrorCode {
   return typeof code === 'string' && Object.hasOwn(ERRORS, code) ? (code as ErrorCode) : 'INTERNAL' // a key of ERRORS
 }
 
-/** This program again, with what it was given. */
+/** Returns the command line of this program. */
 function commandLine(): readonly string[] {
   const [, script = '', ...given] = process.argv
   return Bun.isStandaloneExecutable ? [program, ...given] : [program, ...process.execArgv, script, ...given]
 }
 
-/** What a program tells the one that started it. */
+/** The messages of a program to the one that started it. */
 export interface Succession {
   serves(): void
   failed(error: unknown): void
 }
 
-/** `undefined`: nothing waits for this program. Takes the variable out of `environment`. */
+/**
+ * Returns the succession, and removes the variable from `environment`. `undefined` if nothing waits for this program. Takes the
+ * variable out of `environment`.
+ */
 export function successionOf(environment: Environment): Succession | undefined {
   if (environment[VARIABLE] === undefined || process.send === undefined) return undefined
   delete environment[VARIABLE]

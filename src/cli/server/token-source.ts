@@ -4,11 +4,14 @@ import { randomBytes } from 'node:crypto'
 import type { TokenRule, TunnelServerOptions } from '../../server/settings/options.ts'
 import type { KeptToken, TokenStore } from '../../tokens.ts'
 
-/** How often the file is looked at: a token opens before the next command that its owner types has started. A look costs microseconds. */
+/**
+ * The time in milliseconds between looks at the file: a token works before the next command that its owner types has started. A
+ * look costs microseconds.
+ */
 const LOOK_MS = 50
-/** How often it is looked for tokens that have ended by themselves. */
+/** The time in milliseconds between checks for expired tokens. */
 const EXPIRY_MS = 500
-/** How often it is written when tokens were used last. */
+/** The time in milliseconds between writes of the last uses. */
 const WRITE_MS = 30_000
 
 export class TokenSource {
@@ -34,7 +37,7 @@ export class TokenSource {
     return new TokenSource(new SqliteTokens(path), new SqliteTokens(path), failed)
   }
 
-  /** Those of the options, and those that are kept. */
+  /** Returns the tokens of the options, and the stored ones. */
   tokens({ tokens = [] }: TunnelServerOptions): readonly (string | TokenRule)[] {
     this.#version = this.#store.version()
     const now = Date.now()
@@ -59,7 +62,7 @@ export class TokenSource {
         this.#isFailing = false
         if (is) changed()
       } catch (error) {
-        // A file that is gone or locked is said once: the tokens stay as they are.
+        // A file that is gone or locked is said once: the tokens stay unchanged.
         if (!this.#isFailing) this.#failed(error as Error)
         this.#isFailing = true
       }

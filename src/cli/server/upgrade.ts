@@ -33,12 +33,12 @@ export class Upgrade implements AdminUpgrade {
     })
   }
 
-  /** It serves. Resolves when it is to stop: `true` when another program serves in its place. */
+  /** Called when the server serves. Resolves when it is to stop: `true` when another program serves in its place. */
   async served(server: Pick<ServerEnd, 'descriptors'> & { readonly url?: string }): Promise<boolean> {
     this.#server = server
     this.#serving.resolve()
     const { stop, environment } = this.#run
-    // Before its word: the answer may come at once.
+    // Before its word: the response may come at once.
     const told = this.#isWorker ? (await import('../workers/workers.ts')).toldByParent(stop) : undefined
     const status = server.url === undefined ? '' : `\nSTATUS=Serves ${server.url}`
     if (this.#succession === undefined) notify(`READY=1${status}`, environment)

@@ -15,7 +15,10 @@ export class UsedLinksFile {
     this.#environment = environment
   }
 
-  /** Opened with the first tunnel that has links. `undefined`: there is no state folder, so nothing outlives the server. */
+  /**
+   * Opens the store with the first tunnel that has links. `undefined`: there is no state folder, so nothing outlives the
+   * server.
+   */
   readonly open = (): Promise<UsedLinks | undefined> => {
     this.#opened ??= this.#open()
     return this.#opened
@@ -27,7 +30,7 @@ export class UsedLinksFile {
   }
 
   async close(): Promise<void> {
-    // One that could not be opened refused its tunnels, and has nothing to close.
+    // A store that could not be opened refused its tunnels, and has nothing to close.
     const opened = await this.#opened?.catch(() => undefined)
     opened?.close()
   }

@@ -11,20 +11,23 @@ import type { Login, Logins } from './logins.ts'
 /** A server, and what goes there. */
 export interface ServerDestination {
   readonly server: string
-  /** Empty: none, whatever the environment says. */
+  /** The token. Empty for none, whatever the environment says. */
   readonly token: string
   /** The authority that was named at the login, unless the caller names one. */
   readonly ca?: string | undefined
 }
 
 export interface Destination {
-  /** In the order in which they are tried; none: a server in this process. */
+  /** The servers in the order of attempts; none: a server in this process. */
   readonly servers: readonly ServerDestination[]
-  /** What the user should know about servers and tokens. */
+  /** The notices for the user about servers and tokens. */
   readonly notices: readonly Notice[]
 }
 
-/** For TunnelClient; `undefined`: a server in this process. `ca`: one that was named, which wins over those of logins. */
+/**
+ * Returns the server option of TunnelClient. `undefined` for a server in this process. `ca`: one that was named, which wins
+ * over those of logins.
+ */
 export function serverOption(
   { servers }: Destination,
   ca: string | undefined,
@@ -48,7 +51,7 @@ export interface Given {
   readonly isTyped: boolean
 }
 
-/** Read when they are needed only. */
+/** Reads the logins, when they are needed. */
 export type ReadLogins = () => Logins
 
 /** The destination of a command line; `other`: the servers of TUNNEL_SERVER. */
@@ -64,7 +67,7 @@ export function destinationOf(
   if (isLocal) return HERE
   if (servers.length > 0) {
     const named = servers.map(({ text: server }) => {
-      // What stands beside TUNNEL_SERVER was meant for that one, if there is a login for this one.
+      // A token next to TUNNEL_SERVER was meant for that server, if there is a login for this one.
       const isForOther = token?.isTyped === false && Boolean(other) && !isOneOf(server, other)
       const kept = token === undefined || isForOther ? logins().of(server) : {}
       return { server, ca: kept.ca, token: kept.token ?? token?.text ?? '' }
@@ -83,7 +86,7 @@ export function destinationOf(
 
 export interface FileSettings {
   readonly connection: ConnectionOptions
-  /** The user has named the file; else it came with the folder. */
+  /** The user has named the file; otherwise it came with the folder. */
   readonly isNamed: boolean
   readonly path: string
   readonly isLocal: boolean
@@ -102,7 +105,7 @@ export function destinationOfFile(
   return { servers: each.map(({ place }) => place), notices: each.flatMap(({ notices }) => notices) }
 }
 
-/** One of its servers, by itself. */
+/** Returns the place of one server of a file. */
 function placeOfFile(
   server: string,
   { connection, isNamed, path }: FileSettings,
@@ -133,13 +136,13 @@ export function isSameServer(server: string, other: string | undefined): boolean
   try {
     return Boolean(other) && serverOrigin(server) === serverOrigin(other ?? '')
   } catch (error) {
-    // One of them is no address, which the dial will say.
+    // An address may be wrong, which the dial will say.
     if (error instanceof TunnelError) return false
     throw error
   }
 }
 
-/** Whether a file may be trusted with variables for this server: the user has chosen it elsewhere. */
+/** Whether a file may be trusted with variables for this server: the user has chosen it somewhere else. */
 export function trustsServer(
   server: string,
   { TUNNEL_SERVER }: Readonly<Record<string, string | undefined>>,
@@ -148,7 +151,7 @@ export function trustsServer(
   return isOneOf(server, TUNNEL_SERVER) || logins().servers.some(one => isSameServer(server, one))
 }
 
-/** Tells the notices of a destination, and of a token that others can read on its way. */
+/** Tells the notices of a destination, and of a token that others can read in transit. */
 export function tellNotices(
   { servers, notices }: Destination,
   isInsecureToken: boolean,

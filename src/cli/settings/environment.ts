@@ -3,8 +3,8 @@
 import type { Command } from 'commander'
 
 /**
- * Commander takes any value for a set flag, `0` and the empty string too, and an empty text for a given one. What
- * says no is taken out before it looks.
+ * Removes variables that say no: commander takes any value for a set flag, also `0` and the empty string, and an empty text for
+ * a given one. Values that say no are removed first.
  */
 export function normaliseEnvironment(environment: NodeJS.ProcessEnv, program: Command): void {
   const options = commandsOf(program).flatMap(command => command.options)

@@ -18,13 +18,13 @@ export class Flags {
     return this.#command.getOptionValue(name) as string | undefined
   }
 
-  /** With where it came from. */
+  /** Returns a value with its origin. */
   given(name: string): Given | undefined {
     const text = this.text(name)
     return text === undefined ? undefined : { text, isTyped: this.isTyped(name) }
   }
 
-  /** Of a repeatable flag: one for each value. */
+  /** Returns all values of a repeatable flag. */
   allGiven(name: string): readonly Given[] {
     return this.list(name).map(text => ({ text, isTyped: this.isTyped(name) }))
   }
@@ -33,17 +33,17 @@ export class Flags {
     return this.#command.getOptionValue(name) === true
   }
 
-  /** Of a flag that begins with `--no-`: it was given. `name` is without it. */
+  /** Whether a flag that begins with `--no-` was given. `name` is without it. */
   isOff(name: string): boolean {
     return this.#command.getOptionValue(name) === false
   }
 
-  /** Given on the command line, not by its variable. */
+  /** Whether it was given on the command line, not by its variable. */
   isTyped(name: string): boolean {
     return this.#command.getOptionValueSource(name) === 'cli'
   }
 
-  /** Of a repeatable flag. Its variable separates the values by commas. */
+  /** Returns the values of a repeatable flag. Its variable separates the values by commas. */
   list(name: string): readonly string[] {
     // `repeatable` of program/values.ts collects strings.
     const values = (this.#command.getOptionValue(name) as readonly string[] | undefined) ?? []
@@ -63,7 +63,7 @@ export class Flags {
     return text === undefined ? undefined : parsePortRange(text, this.label(name))
   }
 
-  /** `--origin-timeout`, or the variable when the value came from there. */
+  /** Returns `--origin-timeout`, or the variable if the value came from there. */
   label(name: string): string {
     const option = this.#command.options.find(one => one.attributeName() === name)
     const isFromEnvironment = this.#command.getOptionValueSource(name) === 'env'
@@ -82,7 +82,7 @@ export function parsePortRange(text: string, label: string): readonly number[] {
   )
 }
 
-/** `label`: the flag or variable that it came from; `''`: none. */
+/** Parses a port. `label`: the flag or variable that it came from; `''`: none. */
 export function parsePort(text: string, label: string, lowest: 0 | 1): number {
   const port = /^\d{1,5}$/.test(text) ? Number(text) : -1
   if (port >= lowest && port <= 65_535) return port

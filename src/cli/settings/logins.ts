@@ -9,16 +9,16 @@ import { homeFolder } from '../../state-folder.ts'
 type Environment = Readonly<Record<string, string | undefined>>
 
 export interface Login {
-  /** `undefined`: the server wants none. */
+  /** The token. `undefined` if the server wants none. */
   readonly token?: string | undefined
-  /** PEM of the authority that was named at the login. */
+  /** The PEM text of the authority that was named at the login. */
   readonly ca?: string | undefined
 }
 
 export class Logins {
-  /** `undefined`: this user has no place for it. */
+  /** The path. `undefined` if this user has no place for it. */
   readonly path: string | undefined
-  /** By the address of their server. */
+  /** The logins by the address of their server. */
   readonly #kept = new Map<string, Login>()
   #standard: string | undefined
 
@@ -34,7 +34,7 @@ export class Logins {
     return this.#standard
   }
 
-  /** In the order of their logins. */
+  /** The servers in the order of their logins. */
   get servers(): readonly string[] {
     return [...this.#kept.keys()]
   }
@@ -43,7 +43,7 @@ export class Logins {
     return this.#kept.has(serverOrigin(server))
   }
 
-  /** That of this very server: scheme, host and port. */
+  /** Returns the login of exactly this server: scheme, host and port. */
   of(server: string): Login {
     return this.#kept.get(serverOrigin(server)) ?? {}
   }
@@ -69,7 +69,7 @@ export class Logins {
     this.#write()
   }
 
-  /** Where logins are kept. Throws `LOGIN_INVALID` where there is no place for them. */
+  /** Returns the file of logins. Throws `LOGIN_INVALID` where there is no place for them. */
   needPath(): string {
     if (this.path !== undefined) return this.path
     const text = 'This user has no home folder to keep logins in: set HOME or XDG_CONFIG_HOME.'
@@ -100,7 +100,7 @@ export class Logins {
       }
       if (typeof standard === 'string' && this.#kept.has(standard)) this.#standard = standard
     } catch (cause) {
-      // Not the reason: it may quote what stands there.
+      // Not the reason: it may quote what is there.
       throw invalid('is not a file of logins', { cause })
     }
   }
@@ -133,7 +133,7 @@ function removeDraft(draft: string): void {
   }
 }
 
-/** By the XDG base directory specification, which wants relative paths to be ignored. */
+/** Returns the folder by the XDG base directory specification, which ignores relative paths. */
 function configFolder({ XDG_CONFIG_HOME = '' }: Environment): string | undefined {
   if (isAbsolute(XDG_CONFIG_HOME)) return join(XDG_CONFIG_HOME, 'localtunnels')
   const home = homeFolder()
@@ -144,7 +144,7 @@ function modeOf(path: string): number | undefined {
   try {
     return statSync(path).mode
   } catch {
-    // There is no file, or none that this user can get to, as where a service has no home.
+    // There is not a file, or none that this user can get to, as where a service has no home.
     return undefined
   }
 }

@@ -9,30 +9,30 @@ import { unknownWord } from '../words.ts'
 import { parsePort, parsePortRange } from './flags.ts'
 
 export interface Target {
-  /** For TunnelClient. */
+  /** The options for TunnelClient. */
   readonly options:
     | { readonly port: number; readonly host: string }
     | ({ readonly url: string } & AppTls)
     | { readonly unix: string }
     | { readonly folder: string; readonly spa: boolean }
-  /** `http://localhost:3000`, or the path of a unix socket or folder. */
+  /** The address: `http://localhost:3000`, or the path of a unix socket or folder. */
   readonly label: string
-  /** `:3000` for this machine's, else the label. */
+  /** The short address: `:3000` on this machine, otherwise the label. */
   readonly shortLabel: string
-  /** What to dial to see whether anything listens, or the folder to look for. */
+  /** The address to dial to see whether anything listens, or the folder to look for. */
   readonly dial:
     | { readonly host: string; readonly port: number }
     | { readonly unix: string }
     | { readonly folder: string }
-  /** For requests of our own; unix sockets and folders get none. */
+  /** The URL for requests of our own; unix sockets and folders have none. */
   readonly url: string | undefined
 }
 
-/** How TLS is spoken with apps that want it. */
+/** The TLS options for apps that need them. */
 export type AppTls = Pick<OriginOptions, 'appInsecure' | 'appCa' | 'appServerName'>
 
 export interface TargetFlags {
-  /** `3000`, `host:3000`, `https://localhost:3000`, `unix:/run/app.sock`. */
+  /** The positional argument: `3000`, `host:3000`, `https://localhost:3000`, `unix:/run/app.sock`. */
   readonly positional: string | undefined
   readonly port: number | undefined
   readonly host: string | undefined
@@ -42,7 +42,7 @@ export interface TargetFlags {
   readonly isSpa?: boolean
 }
 
-/** Where the requests below a path go. */
+/** The app of requests below a path. */
 export type RouteFlag = Target['options'] & { readonly protocol?: 'h2c' | 'h2' }
 
 const DEFAULT_PORT = 3_000
@@ -69,14 +69,14 @@ export function parseService(given: string): Service {
   )
 }
 
-/** `27015-27030`, `host:27015-27030`: a service for each port; or a single one. */
+/** Parses `27015-27030` or `host:27015-27030`: a service for each port; or a single one. */
 export function parseServices(text: string): readonly Service[] {
   const [, before = '', range = ''] = /^(.*:)?(\d+-\d+)$/.exec(text) ?? []
   if (range === '') return [parseService(text)]
   return parsePortRange(range, 'the port').map(port => parseService(`${before}${port}`))
 }
 
-/** It need not speak HTTP. */
+/** Returns a target that need not speak HTTP. */
 function rawTarget(port: number, host: string): Service {
   const { label, shortLabel, dial } = portTarget(port, host)
   const plain = (text: string) => text.replace('http://', '')
@@ -107,7 +107,7 @@ export function parseTarget({ positional: given, port, host, tls, folder, isSpa 
   throw unknownWord(positional)
 }
 
-/** As containers publish them: the port of this machine, and that within. */
+/** A pattern for ports as containers publish them: the port of this machine, and that within. */
 const TWO_PORTS = /^(\d+):\d+$/
 
 function refuseTwoPorts(text: string): void {
@@ -119,7 +119,10 @@ function refuseTwoPorts(text: string): void {
     )
 }
 
-/** `/api=8080`, `/ws=https://localhost:3001`, `/rpc=h2c://localhost:50051`: as `routes` of a tunnel; `undefined` without any. */
+/**
+ * Parses `/api=8080`, `/ws=https://localhost:3001`, `/rpc=h2c://localhost:50051` into `routes` of a tunnel. `undefined` without
+ * any.
+ */
 export function parseRoutes(
   given: readonly string[],
   tls: AppTls = {},
@@ -147,14 +150,16 @@ export function parseRoutes(
   return Object.fromEntries(routes)
 }
 
-/** Where a service of a configuration file leads. */
+/** Returns the target of a service of a configuration file. */
 export function serviceTarget({ kind, options }: ServiceConfig): Target {
+  if (kind === 'connect')
+    return { ...rawTarget(options.port, 'localhost'), label: `private service ${options.name}` }
   const { port, host = 'localhost' } = options
   if (kind === 'http' || port === undefined) return addressTarget(options)
   return rawTarget(port, parseHost(host).hostname)
 }
 
-/** Where a service or a route leads. Keys that its kind does not have are not there. */
+/** Returns the target of a service or a route. Keys that its kind does not have are not there. */
 export function addressTarget(address: Partial<HttpServiceOptions>): Target {
   const { port, host = 'localhost', unix, folder, spa = false, url = '' } = address
   if (unix !== undefined) return unixTarget(unix)
@@ -175,7 +180,7 @@ function portTarget(port: number, hostFlag: string): Target {
   }
 }
 
-/** What is there of it. */
+/** Returns the TLS options that are set. */
 export function appTlsOf({ appInsecure, appCa, appServerName }: AppTls): AppTls {
   return {
     ...(appInsecure !== undefined && { appInsecure }),

@@ -1,6 +1,6 @@
 // Recognises a dev server that refuses the public host, and knows the exact fix.
 //
-// The app is asked itself, with the public host, after an answer that looks like a refusal: answers of visitors are
+// The app is asked itself, with the public host, after a response that looks like a refusal: answers of visitors are
 // not looked into, so recognising costs nothing on the way of a request.
 
 import { get as getPlainly, type IncomingMessage } from 'node:http'
@@ -10,7 +10,7 @@ import { looksRefused, type Seen } from './refused-host.ts'
 
 const ASK_TIMEOUT_MS = 3_000
 const LOOK_AT_BYTES = 8_192
-/** Next judges all paths below `/_next/` alike, and answers this one at once. */
+/** The path for the check: Next treats all paths below `/_next/` alike, and responds to this one at once. */
 const NEXT_PATH = '/_next/static/localtunnels.js'
 
 interface HostBlock {
@@ -81,7 +81,7 @@ export async function explainRefusal(
   return undefined
 }
 
-/** Next blocks only its development files, and only by where the page came from: ask with and without. */
+/** Whether Next blocks its development files, which depends on where the page came from: asks with and without. */
 async function isNextBlock(origin: string, publicUrl: string): Promise<boolean> {
   const { host, origin: publicOrigin } = new URL(publicUrl)
   const fromElsewhere = {

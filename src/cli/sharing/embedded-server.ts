@@ -6,10 +6,10 @@ import { createServer, needBun, type ServerEnd } from '../ends.ts'
 import { accepts } from './origin-watch.ts'
 
 const USUAL_PORT = 8080
-/** A local stop need not wait long: the command has waited for requests under way already. */
+/** A local stop need not wait long: the command has waited for requests in progress already. */
 const DRAIN_TIMEOUT_MS = 500
 
-/** What a command needs of it beyond the defaults. */
+/** The options of a command beyond the defaults. */
 export type EmbeddedOptions = Pick<TunnelServerOptions, 'tcpPorts' | 'udpPorts' | 'tlsPort'>
 
 /** Listens on 127.0.0.1, on port 8080 when it is free and on any other when it is not. */
@@ -32,7 +32,7 @@ async function startOn(port: number, options: EmbeddedOptions): Promise<ServerEn
     // Not every address: what was meant for this machine must not be open to the café's network.
     host: '127.0.0.1',
     domains: ['localhost'],
-    // It ends with its only client: no other is on its way back.
+    // It ends with its only client: no other is about to return.
     limits: { drainTimeoutMs: DRAIN_TIMEOUT_MS, startupHoldMs: 0 },
   })
   await server.start()

@@ -2,12 +2,12 @@
 
 import { spawn } from 'node:child_process'
 
-/** From SIGTERM to SIGKILL, in seconds. */
+/** The time from SIGTERM to SIGKILL, in seconds. */
 const KILL_AFTER_S = 10
-/** Its standard input ends with the process that has the other end. */
+/** The script whose standard input ends with the process that has the other end. */
 const SCRIPT = `read -r _; kill -s TERM -- "$1" && sleep ${KILL_AFTER_S} && kill -s KILL -- "$1"`
 
-/** `target`: a process, or a negative process group. Returns what ends the watch. Not on Windows. */
+/** Ends a process, or a negative process group, with this program. Returns what ends the watch. Not on Windows. */
 export function endWithUs(target: number): () => void {
   if (process.platform === 'win32') return () => {}
   // In a group of its own: a signal to ours is not for it.

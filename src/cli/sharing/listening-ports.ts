@@ -2,7 +2,7 @@
 
 import { closeSync, openSync, readdirSync, readFileSync, readlinkSync, readSync } from 'node:fs'
 
-/** One entry of the kernel's tables: /proc/net/tcp, "man 5 proc_pid_net". */
+/** A pattern for one entry of the kernel's tables: /proc/net/tcp, "man 5 proc_pid_net". */
 const LISTENING = /^\s*\d+: [0-9A-F]+:([0-9A-F]{4}) \S+ 0A \S+ \S+ \S+\s+\d+\s+\d+ (\d+) /
 
 /** The kernel lists those that listen first: this is room for 400 of them, however many connections there are. */
@@ -43,7 +43,10 @@ function beginningOf(table: string): readonly string[] {
   }
 }
 
-/** Of a process and all below it, in the order of their numbers. Asks the system: what a command prints is not looked at. */
+/**
+ * Returns the ports of a process and all below it, in the order of their numbers. Asks the system: what a command prints is not
+ * looked at.
+ */
 export async function listeningPorts(pid: number): Promise<readonly number[]> {
   const ports = process.platform === 'linux' ? portsOnLinux(pid) : await portsByLsof(pid)
   return [...new Set(ports)].sort((a, b) => a - b)
@@ -105,7 +108,10 @@ function linesOf(file: string): readonly string[] {
   }
 }
 
-/** macOS has no such tables. The command runs in a process group of its own number or of ours: both are asked for. */
+/**
+ * Returns the ports on macOS, which has no such tables. The command runs in a process group of its own number or of ours: both
+ * are asked for.
+ */
 async function portsByLsof(pid: number): Promise<readonly number[]> {
   const { execFile } = await import('node:child_process')
   const { promisify } = await import('node:util')

@@ -9,10 +9,10 @@ import type { Target } from '../settings/target.ts'
 import { listensHere } from './listening-ports.ts'
 
 const PAUSE_MS = 1_000
-/** Between looks at an app that is up. */
+/** The pause in milliseconds between looks at an app that is up. */
 const UP_PAUSE_MS = 2_000
 const DIAL_TIMEOUT_MS = 1_000
-/** For the app to end its side of a connection of the check. */
+/** The time in milliseconds for the app to end its side of a connection of the check. */
 const END_TIMEOUT_MS = 1_000
 
 export class OriginWatch {

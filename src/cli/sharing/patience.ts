@@ -6,10 +6,10 @@ import { type ErrorCode, TunnelError } from '../../errors.ts'
 import type { ClientEnd } from '../ends.ts'
 import type { Output } from '../output.ts'
 
-/** As `maxBackoffMs` of the client. */
+/** The longest pause, as `maxBackoffMs` of the client. */
 export const MAX_PAUSE_MS = 5_000
 
-/** What passes by itself when a server starts, or the network comes. */
+/** The codes of failures that pass when a server starts, or the network comes. */
 const PASSING: ReadonlySet<ErrorCode> = new Set([
   'SERVER_UNREACHABLE',
   'CONNECT_TIMEOUT',
@@ -57,7 +57,7 @@ export function onEnd(client: ClientEnd, ended: (error: Error | undefined) => vo
   })
 }
 
-/** Keeps the process alive meanwhile: nothing else does. */
+/** Keeps the process alive in the meantime: nothing else does. */
 export async function pauseUntil(stop: AbortSignal, ms: number): Promise<void> {
   const { promise, resolve } = deferred()
   const timer = setTimeout(resolve, ms)

@@ -6,21 +6,21 @@ const REFUSALS: ReadonlySet<number> = new Set([400, 403])
 /** Refusals that are looked into before it is clear that they are the app's own. */
 const MAX_ASKED = 3
 
-/** What is known of an answer that a visitor got. */
+/** The facts about a response that a visitor got. */
 export interface Seen {
   readonly status: number
   readonly path: string
   readonly error?: string
 }
 
-/** Whether an answer may be a refusal of the host: worth asking the app itself. */
+/** Whether a response may be a refusal of the host: worth asking the app itself. */
 export function looksRefused({ status, path, error }: Pick<Seen, 'status'> & Partial<Seen>): boolean {
   // Next refuses the WebSocket of its development page with one word and no HTTP.
   if (error === 'ORIGIN_INVALID') return path?.startsWith('/_next/') ?? false
   return !error?.startsWith('ORIGIN_') && REFUSALS.has(status)
 }
 
-/** The client, whose events report the answers that visitors get. */
+/** The client, whose events report the responses that visitors get. */
 interface Answers {
   on(event: 'response', listener: (answer: TunnelClientEvents['response']) => void): unknown
   getTunnelUrl(): string

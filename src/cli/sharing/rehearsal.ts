@@ -1,5 +1,5 @@
-// What starting would find wrong with a configuration whose every value reads well: a folder that is missing, a key of
-// another certificate. Nothing is dialled and nothing listens.
+// Faults that only a start would find in a configuration whose values are all valid: a folder that is missing, a key of another
+// certificate. Nothing is dialled and nothing listens.
 
 import { guardToken } from '../../client/carriers/server-address.ts'
 import type { TunnelClientOptions } from '../../client/options.ts'
@@ -18,7 +18,7 @@ import { openTunnel } from './services.ts'
 /** A fault, at the key of the file that it concerns. */
 export interface Finding {
   readonly path: string
-  /** Without a full stop. */
+  /** The message, without a full stop. */
   readonly message: string
 }
 
@@ -43,6 +43,7 @@ async function ofClient(
   const { Parts } = await import('../../client/parts.ts')
   const { CLIENT_PARTS } = await import('../../tunnel-client.ts')
   const { tcpTunnel, tlsTunnel, udpTunnel } = await import('../../client/tunnels/raw-tunnel.ts')
+  const { endOf } = await import('../../parts/private/client/connect.ts')
   const associate = () => {
     throw new Error('nothing is sent here')
   }
@@ -53,6 +54,7 @@ async function ofClient(
     tcp: (options: Parameters<typeof tcpTunnel>[0]) => tcpTunnel(options, dial),
     tls: (options: Parameters<typeof tlsTunnel>[0]) => tlsTunnel(options, dial),
     udp: (options: Parameters<typeof udpTunnel>[0]) => udpTunnel(options, associate, () => {}),
+    connectTo: (options: Parameters<typeof endOf>[0]) => endOf(options, () => {}).settings,
   }
   let settings: ClientSettings | undefined
   const own = finding('', () => {

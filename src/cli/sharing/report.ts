@@ -10,9 +10,9 @@ import type { Totals } from './totals.ts'
 export interface Reporting {
   readonly output: Output
   readonly totals: Totals
-  /** Of `up`: what the service with this tunnel is called. */
+  /** Returns the name of the service with this tunnel, for `up`. */
   serviceOf?(tunnel: string): string | undefined
-  /** What this tunnel leads to could not be reached, or failed. */
+  /** Called when the app of this tunnel could not be reached, or failed. */
   originFailed(tunnel: string): void
 }
 
@@ -66,7 +66,7 @@ export function report(client: ClientEnd, to: Reporting): void {
   })
 }
 
-/** As it is printed, whichever end reports it. */
+/** Makes the event for the output, whichever end reports it. */
 export function responseEvent(event: Omit<ResponseEvent, 'type'>): ResponseEvent {
   const { id, host, method, path, status, durationMs, bytes, error, reason } = event
   const asked = { id, ...(host !== undefined && { host }), method, path }
@@ -82,7 +82,7 @@ export function suppressedEvent(
   return { type: 'suppressed', started, requests, opened: 0, connections: 0, errors, others: 0 }
 }
 
-/** As it is printed, whichever end reports it. */
+/** Makes the event for the output, whichever end reports it. */
 export function visitorEvent(event: TunnelClientEvents['visitorDisconnected']): VisitorDisconnectedEvent {
   const { id, tunnel, remoteAddress, remotePort, durationMs, bytesIn, bytesOut, error } = event
   const end = { id, tunnel, remoteAddress, remotePort, durationMs, bytesIn, bytesOut }

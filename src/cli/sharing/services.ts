@@ -2,6 +2,7 @@
 
 import { isDeepStrictEqual } from 'node:util'
 import type {
+  ConnectOptions,
   HttpTunnelOptions,
   TcpTunnelOptions,
   TlsTunnelOptions,
@@ -24,14 +25,14 @@ export interface Refusal {
 interface Running {
   readonly config: ServiceConfig
   readonly target: Target
-  /** `undefined` until it is granted. */
+  /** The tunnel. `undefined` until it is granted. */
   tunnel: TunnelEnd | undefined
   watch: OriginWatch | undefined
-  /** As it was shown last. */
+  /** The URL that was shown last. */
   url: string
-  /** Not wanted any more, perhaps before it was granted. */
+  /** Whether it is not wanted any more, possibly before it was granted. */
   isGone: boolean
-  /** Granted or refused. */
+  /** The promise of the grant or refusal. */
   opened: Promise<Refusal | undefined>
 }
 
@@ -40,10 +41,10 @@ export class Services {
   readonly #output: Output
   readonly #refused: (refusal: Refusal) => void
   readonly #running = new Map<string, Running>()
-  /** Services by the tunnels that the last change gave back: the ends of their last visitors are still reported. */
+  /** Services by the tunnels that the last change returned: the ends of their last visitors are still reported. */
   readonly #givenBack = new Map<string, string>()
 
-  /** `refused` gets those that `apply` did not wait for. */
+  /** Makes the services. `refused` gets those that `apply` did not wait for. */
   constructor(client: ClientEnd, output: Output, refused: (refusal: Refusal) => void) {
     this.#client = client
     this.#output = output
@@ -51,9 +52,9 @@ export class Services {
   }
 
   /**
-   * Makes these the services that run. Those whose settings are equal stay as they are; first all others are given back,
-   * because one may want the name that another had, then the new ones are asked for, all at once. While the server is away
-   * that takes as long as it is; `superseded` ends the wait, and the asking goes on.
+   * Makes these the services that run. Services whose settings are equal stay unchanged; first all others are returned, because
+   * one may want the name that another had, then the new ones are asked for, all at once. While the server is away that takes
+   * as long as it takes; `superseded` ends the wait, and the asking goes on.
    */
   async apply(wanted: readonly ServiceConfig[], superseded?: AbortSignal): Promise<readonly Refusal[]> {
     const staying = wanted.filter(config => {
@@ -73,7 +74,7 @@ export class Services {
       if (!wanted.some(config => config.name === name)) this.#output.event({ type: 'removed', service: name })
     }
     const starting = wanted.filter(config => !staying.includes(config))
-    // Those that cannot be called back must be granted before they can be given back.
+    // Tunnels that cannot be called back must be granted before they can be returned.
     const given = Promise.all(pending)
     const outcomes = starting.map(config => this.#start(config, given))
     const known: Refusal[] = []
@@ -127,7 +128,7 @@ export class Services {
     return urls.find(url => url.startsWith('http')) ?? urls[0]
   }
 
-  /** Those that have an address. */
+  /** The number of services with an address. */
   get size(): number {
     return [...this.#running.values()].filter(({ tunnel }) => tunnel !== undefined).length
   }
@@ -140,7 +141,7 @@ export class Services {
     }
   }
 
-  /** `after` reports its end itself. */
+  /** Starts a service. `after` reports its end itself. */
   #start(config: ServiceConfig, after: Promise<unknown>): Promise<Refusal | undefined> {
     const { name: service } = config
     const target = serviceTarget(config)
@@ -171,8 +172,8 @@ export class Services {
     // Gone while it was asked for.
     if (running.isGone) return tunnel.close().then(() => undefined)
     running.tunnel = tunnel
-    // Only an answer or a refusal to the first datagram shows whether anything listens on UDP.
-    if (config.kind === 'udp') return
+    // Only an answer or a refusal to the first datagram shows whether anything listens on UDP, and the end of a private service listens here.
+    if (config.kind === 'udp' || config.kind === 'connect') return
     running.watch = this.#watch(config.name, target)
     void running.watch.check()
   }
@@ -187,12 +188,13 @@ export class Services {
   }
 }
 
-/** What makes a tunnel of each kind. */
+/** The functions that make a tunnel of each kind. */
 export interface TunnelMakers<Made> {
   http(options: HttpTunnelOptions): Made
   tcp(options: TcpTunnelOptions): Made
   udp(options: UdpTunnelOptions): Made
   tls(options: TlsTunnelOptions): Made
+  connectTo(options: ConnectOptions): Made
 }
 
 export function openTunnel<Made>(
@@ -212,6 +214,8 @@ export function openTunnel<Made>(
       return client.udp(options)
     case 'tls':
       return client.tls(options)
+    case 'connect':
+      return client.connectTo(options)
   }
 }
 

@@ -1,4 +1,4 @@
-// What every command that shares something does: connects, shows what happens, drains at the end.
+// The steps of every command that shares something: it connects, shows events, and drains at the end.
 
 import type { TunnelClientOptions } from '../../client/options.ts'
 import { deferred } from '../../deferred.ts'
@@ -15,13 +15,13 @@ import { connectPatiently, onEnd } from './patience.ts'
 import { report } from './report.ts'
 import { Totals } from './totals.ts'
 
-/** What one command brings along. */
+/** The parts of one command. */
 export interface Sharing {
   readonly destination: Destination
-  /** What that one is to offer. */
+  /** The options of a server in this process. */
   readonly embedded?: EmbeddedOptions
   readonly client: Omit<TunnelClientOptions, 'server'>
-  /** Where connections go: looked at as long as nothing listens there. */
+  /** The targets of connections: looked at as long as nothing listens there. */
   readonly targets: readonly Target[]
   /** The totals name connections of raw tunnels, also when there were none. */
   readonly countsConnections: boolean
@@ -29,16 +29,19 @@ export interface Sharing {
   connect(client: ClientEnd): Promise<void>
   /** Shows each address, once visitors can use it. */
   ready(shared: Shared): Promise<void>
-  /** What the client's events mean to this command, besides what is shown of them anyway. */
+  /** Listens to the client's events for this command, in addition to the output. */
   listen?(shared: Shared): void
 }
 
-/** What a command works with while it shares. */
+/** The operations of a command while it shares. */
 export interface Shared {
   readonly client: ClientEnd
   readonly run: Run
   /** Says that an address answers. */
-  announce(this: void, what: Pick<ReadyEvent, 'kind' | 'url' | 'subdomain' | 'origin' | 'inspector'>): void
+  announce(
+    this: void,
+    what: Pick<ReadyEvent, 'kind' | 'url' | 'subdomain' | 'origin' | 'inspector' | 'isEnd'>,
+  ): void
 }
 
 /** Resolves after a clean end; rejects when a tunnel could not be made or is lost for good. */
@@ -65,7 +68,7 @@ async function shareThrough(sharing: Sharing, embedded: ServerEnd | undefined, r
     reportRate: run.reportRate,
     token: '',
     server: servers ?? server,
-    // What is in this process needs no way out.
+    // A server in this process needs no proxy.
     ...(embedded !== undefined && { proxy: false }),
   })
   const totals = new Totals(sharing.countsConnections)
@@ -89,6 +92,10 @@ async function shareThrough(sharing: Sharing, embedded: ServerEnd | undefined, r
     announce(what) {
       run.served()
       run.output.event({ type: 'ready', ...what, wire, server, isEmbedded: embedded !== undefined })
+      const [, name] = /^private:(.+)$/.exec(what.url) ?? []
+      if (name === undefined) return
+      const message = `To reach it from another machine, run there: localtunnels connect ${name}`
+      run.output.event({ type: 'notice', code: 'PRIVATE', message })
     },
   }
   report(client, { output: run.output, totals, originFailed: checkOrigins })
@@ -111,7 +118,7 @@ async function shareThrough(sharing: Sharing, embedded: ServerEnd | undefined, r
   }
 }
 
-/** Takes nothing new, waits for what is under way, and says what there was. */
+/** Takes nothing new, waits for what is in progress, and says what there was. */
 export async function drain(client: ClientEnd | undefined, totals: Totals, output: Output): Promise<void> {
   output.event(totals.draining())
   await client?.close()

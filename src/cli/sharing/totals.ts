@@ -16,7 +16,7 @@ export class Totals {
   #unreportedUnderWay = 0
   readonly #visitors = new Set<number>()
 
-  /** `countsConnections`: the totals name connections of raw tunnels, also when there were none. */
+  /** Makes the totals. `countsConnections`: they name connections of raw tunnels, also if there were none. */
   constructor(countsConnections = false) {
     this.#countsConnections = countsConnections
   }
@@ -89,7 +89,7 @@ export class Totals {
   }
 }
 
-/** That a visitor leaves is its own business. */
+/** Whether a code is a failure: a visitor may leave. */
 function isFailure(code: string | undefined): boolean {
   return code !== undefined && code !== 'CANCELLED'
 }

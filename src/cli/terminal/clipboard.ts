@@ -10,7 +10,9 @@ const TOOLS: Readonly<Partial<Record<NodeJS.Platform, readonly (readonly string[
 }
 const TOOL_TIMEOUT_MS = 2_000
 
-/** OSC 52: asks the terminal itself, which works over ssh and in containers. Terminals never say whether they did. */
+/**
+ * Returns OSC 52, which asks the terminal itself, and works over ssh and in containers. Terminals never say whether they did.
+ */
 export function clipboardSequence(text: string): string {
   return `\x1b]52;c;${Buffer.from(text).toString('base64')}\x07`
 }

@@ -8,7 +8,7 @@ import { TunnelError } from '../../errors.ts'
 
 type Environment = Readonly<Record<string, string | undefined>>
 
-/** $VISUAL, $EDITOR, else what every system has. */
+/** Returns $VISUAL, $EDITOR, or the editor that every system has. */
 export function editorOf({ VISUAL, EDITOR }: Environment): string {
   return VISUAL || EDITOR || (process.platform === 'win32' ? 'notepad' : 'vi')
 }
@@ -27,7 +27,7 @@ export async function editText(text: string, environment: Environment): Promise<
   }
 }
 
-/** By a shell, as EDITOR may have arguments: `code --wait`. */
+/** Runs an editor by a shell, because EDITOR may have arguments: `code --wait`. */
 function run(editor: string, file: string): Promise<void> {
   const [program, args] =
     process.platform === 'win32'

@@ -2,7 +2,7 @@
 
 import { widthOf } from './width.ts'
 
-/** `812 B`, `4.1 kB`, `12 MB`: decimal units, two digits that matter. */
+/** Returns `812 B`, `4.1 kB`, `12 MB`: decimal units, two significant digits. */
 export function formatBytes(bytes: number): string {
   if (bytes < 1_000) return `${bytes} B`
   let value = bytes / 1_000
@@ -15,7 +15,7 @@ export function formatBytes(bytes: number): string {
   return `${value < 9.95 ? value.toFixed(1) : Math.round(value)} ${['kB', 'MB', 'GB', 'TB'][unit]}`
 }
 
-/** `18 ms`, `1.2 s`, `31 min`, `2 h 5 min`, `89 d 23 h`. */
+/** Returns `18 ms`, `1.2 s`, `31 min`, `2 h 5 min`, `89 d 23 h`. */
 export function formatDuration(ms: number): string {
   if (ms < 999.5) return `${Math.round(ms)} ms`
   if (ms < 9_950) return `${(ms / 1_000).toFixed(1)} s`
@@ -27,14 +27,14 @@ export function formatDuration(ms: number): string {
   return hours < 48 ? `${hours} h ${minutes % 60} min` : `${Math.floor(hours / 24)} d ${hours % 24} h`
 }
 
-/** `12:01:07`, local time. */
+/** Returns `12:01:07`, local time. */
 export function formatTime(date: Date): string {
   return [date.getHours(), date.getMinutes(), date.getSeconds()]
     .map(part => String(part).padStart(2, '0'))
     .join(':')
 }
 
-/** `1 request`, `2 requests`. */
+/** Returns `1 request`, `2 requests`. */
 export function count(number: number, noun: string): string {
   return `${number} ${noun}${number === 1 ? '' : 's'}`
 }
@@ -43,7 +43,7 @@ export function count(number: number, noun: string): string {
 // break it. All come from visitors, so all are shown as what they are.
 const UNSAFE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu
 
-/** Foreign text with every control and invisible character as `\x1b` or `\u202e`. */
+/** Returns foreign text with every control and invisible character as `\x1b` or `\u202e`. */
 export function visible(text: string): string {
   return text.replace(UNSAFE, character => {
     const code = character.codePointAt(0) ?? 0
@@ -53,10 +53,10 @@ export function visible(text: string): string {
   })
 }
 
-/** One line of JSON in which control and invisible characters stand as `\u202e`: a parser reads the same text. */
+/** Returns a line of JSON in which control and invisible characters are `\u202e`: a parser reads the same text. */
 export function visibleJson(value: unknown): string {
   return JSON.stringify(value).replace(UNSAFE, character =>
-    // One that is beyond 16 bits is written as its two halves.
+    // A character beyond 16 bits is written as its two halves.
     character
       .split('')
       .map(half => `\\u${half.charCodeAt(0).toString(16).padStart(4, '0')}`)
@@ -78,7 +78,7 @@ export function cut(text: string, columns: number): string {
   return `${kept}…`
 }
 
-/** Plain text as lines of at most so many columns, broken between words. A word that is longer has a line of its own. */
+/** Returns plain text as lines of at most `columns`, broken between words. A word that is longer has a line of its own. */
 export function wrapped(text: string, columns: number): readonly string[] {
   const lines: string[] = []
   for (const word of text.split(' ')) {

@@ -3,7 +3,7 @@
 
 import { readFileSync } from 'node:fs'
 
-/** What is pressed, by its character. */
+/** The actions by the character of the key. */
 export type Keys = Readonly<Record<string, () => void>>
 
 /** The terminal's input. */
@@ -12,14 +12,14 @@ export type KeyInput = Pick<
   'isTTY' | 'setRawMode' | 'on' | 'off' | 'pause' | 'resume' | 'unref' | 'ref'
 >
 
-/** What the terminal itself would send to its jobs, were it not in raw mode. */
+/** The signals that the terminal itself would send to its jobs, were it not in raw mode. */
 const SIGNALS: Readonly<Record<string, NodeJS.Signals>> = {
   '\x03': 'SIGINT',
   '\x1a': 'SIGTSTP',
   '\x1c': 'SIGQUIT',
 }
 
-/** A shell says nothing to a job that runs on when it comes back from the background: it looks so often. */
+/** A shell says nothing to a job that runs on when it comes back from the background: it looks this often. */
 const FOREGROUND_CHECK_MS = 1_000
 
 /** Listens until `stop` is aborted. `false`: there is no terminal to listen to. */
@@ -49,7 +49,7 @@ export function listenForKeys(input: KeyInput, keys: Keys, stop: AbortSignal): b
     input.setRawMode(false)
   }
   const pressed = (bytes: Uint8Array | string) => {
-    // What is pasted is not meant for this. A signal counts wherever it stands: other keys may come in the same read.
+    // Pasted text is not meant for this. A signal counts wherever it stands: other keys may come in the same read.
     const text = String(bytes)
     const signal = text.split('').flatMap(one => SIGNALS[one] ?? [])[0]
     if (signal === undefined) return text.length === 1 ? keys[text]?.() : undefined
@@ -64,7 +64,7 @@ export function listenForKeys(input: KeyInput, keys: Keys, stop: AbortSignal): b
     process.off('exit', leave)
   }
   process.on('SIGCONT', listen)
-  // The next program finds the terminal as it was.
+  // The next program finds the terminal unchanged.
   process.on('exit', leave)
   stop.addEventListener('abort', end, { once: true })
   listen()

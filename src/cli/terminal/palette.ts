@@ -7,7 +7,10 @@ export type Palette = Pick<
   'bold' | 'dim' | 'red' | 'yellow' | 'green' | 'cyan'
 >
 
-/** NO_COLOR (any value but empty) wins, then FORCE_COLOR, then whether the stream is a terminal that has colours. */
+/**
+ * Returns the palette. NO_COLOR (any value but empty) wins, then FORCE_COLOR, then whether the stream is a terminal that has
+ * colours.
+ */
 export function paletteFor(
   isTerminal: boolean,
   environment: Readonly<Record<string, string | undefined>>,

@@ -3,7 +3,7 @@
 import { deferred } from '../../deferred.ts'
 import { TunnelError } from '../../errors.ts'
 
-/** What is longer is no token, but perhaps a file given by mistake. */
+/** The maximum length of a token: longer text may be a file given by mistake. */
 const MAX_LENGTH = 4_096
 
 /** The input of this process, as far as it is needed here. */
@@ -21,7 +21,7 @@ export async function askSecret(
   prompt: (text: string) => void,
   question: string,
 ): Promise<string | undefined> {
-  // The terminal shows nothing then, and Ctrl+C is a character. Before the question: the answer may come at once.
+  // The terminal shows nothing then, and Ctrl+C is a character. Before the question: the response may come at once.
   input.setRawMode(true)
   prompt(question)
   try {
@@ -35,15 +35,15 @@ export async function askSecret(
 }
 
 const RETURNS: ReadonlySet<string> = new Set(['\r', '\n'])
-/** Ctrl+C and Ctrl+D. */
+/** The keys Ctrl+C and Ctrl+D. */
 const CANCELS: ReadonlySet<string> = new Set(['\x03', '\x04'])
 
-/** Where the line ends, or is given up. -1: not yet. */
+/** Returns where the line ends, or is cancelled; -1: not yet. */
 function endOf(typed: string): number {
   return typed.split('').findIndex(character => RETURNS.has(character) || CANCELS.has(character))
 }
 
-/** Backspace takes the last character away, Ctrl+U all of them. */
+/** Applies editing keys: Backspace removes the last character, Ctrl+U all of them. */
 function edited(typed: string): string {
   let text = ''
   for (const character of typed) {
@@ -54,7 +54,7 @@ function edited(typed: string): string {
   return text
 }
 
-/** What comes until the input ends, or has what is looked for. */
+/** Reads until the input ends, or `find` finds something. */
 async function readUntil(input: Input, find: (text: string) => number): Promise<string> {
   const { promise, resolve, reject } = deferred<string>()
   const decoder = new TextDecoder()

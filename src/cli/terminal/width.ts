@@ -1,6 +1,6 @@
 // How many columns of a terminal a text takes.
 
-/** East Asian wide characters and pictures; roughly UAX #11, which Node has no function for. */
+/** A pattern for East Asian wide characters and pictures; roughly UAX #11, which Node has no function for. */
 const WIDE =
   /\p{Emoji_Presentation}|\ufe0f|[\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6]|[\u{20000}-\u{3fffd}]/u
 const segmenter = new Intl.Segmenter()
@@ -9,7 +9,10 @@ export function widthOf(text: string): number {
   return typeof Bun === 'undefined' ? approximateWidth(text) : Bun.stringWidth(text)
 }
 
-/** One or two columns for what a reader takes for one character. Controls are not among them: they are escaped before. */
+/**
+ * Returns the width: one or two columns for what a reader takes for one character. Controls are not among them: they are
+ * escaped before.
+ */
 export function approximateWidth(text: string): number {
   if (/^[\x20-\x7e]*$/.test(text)) return text.length
   let width = 0

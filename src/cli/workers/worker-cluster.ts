@@ -1,4 +1,4 @@
-// What a worker has in place of a cluster of servers: the directory of the process that started it, and peers beside it.
+// The cluster of a worker: the directory of the process that started it, and peers next to it.
 
 import { join } from 'node:path'
 import { UnixDirectory } from '../../directories/unix.ts'

@@ -21,7 +21,7 @@ export class WorkersAdmin {
   readonly #memberToken = newToken()
   #socket: AdminSocket | undefined
 
-  /** Before the workers start: they find their token in `folder`, which only this user may enter. */
+  /** Prepares the token before the workers start, in `folder`, which only this user may enter. */
   static async prepare(config: AdminConfig, folder: string, run: Run): Promise<WorkersAdmin> {
     const admin = new WorkersAdmin(config, folder, run)
     await writeFile(join(folder, MEMBER_TOKEN), admin.#memberToken, { mode: 0o600 })

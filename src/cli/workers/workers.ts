@@ -1,5 +1,5 @@
 // `localtunnels server --workers`: processes of one machine that share the ports. This one serves no visitors: it holds the ports and
-// the directory of names, and starts the workers anew that end.
+// the directory of names, and starts the workers again that end.
 
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -16,7 +16,9 @@ import type { Run } from '../run.ts'
 import { type Started, startProgram } from '../server/successor.ts'
 import { aborted } from '../stop.ts'
 
-/** Before a worker that ended is started again; doubled each time, until it has lived for a minute. */
+/**
+ * The pause in milliseconds before a worker that ended is started again; doubled each time, until it has lived for a minute.
+ */
 const FIRST_PAUSE_MS = 100
 const LONGEST_PAUSE_MS = 10_000
 const LIVED_MS = 60_000
@@ -31,7 +33,10 @@ export interface Place {
   readonly folder: string
 }
 
-/** `undefined`: this process is no worker. Takes the variable out of `environment`. */
+/**
+ * Returns the place of a worker, and removes the variable from `environment`. `undefined` if this process is not a worker. Takes
+ * the variable out of `environment`.
+ */
 export function placeOf(environment: Environment): Place | undefined {
   const [, number, folder] = /^(\d+):(.+)$/.exec(environment[VARIABLE] ?? '') ?? []
   delete environment[VARIABLE]
@@ -68,7 +73,7 @@ export async function sharedSockets(
   return hasMain ? [...inherited, ...opened] : [...opened, ...inherited]
 }
 
-/** For the sockets of one server's workers: only this user may enter it. */
+/** Returns the folder for the sockets of one server's workers: only this user may enter it. */
 export function workersFolder({ environment }: Run): Promise<string> {
   return mkdtemp(join(environment.XDG_RUNTIME_DIR ?? tmpdir(), 'localtunnels-'))
 }
@@ -143,7 +148,7 @@ export class Workers {
     this.#run.output.event({ type: 'notice', code: 'WORKER', message })
   }
 
-  /** Those that serve, by their numbers. */
+  /** Lists the workers that serve, by their numbers. */
   serving(): readonly { readonly number: number; readonly pid: number }[] {
     return [...this.#started]
       .filter(([started]) => started.hasServed())
@@ -151,7 +156,7 @@ export class Workers {
       .toSorted((one, other) => one.number - other.number)
   }
 
-  /** To each of them. */
+  /** Sends a signal to each worker. */
   tell(signal: NodeJS.Signals): void {
     for (const { process } of this.#started.keys()) process.kill(signal)
   }
@@ -169,7 +174,7 @@ export class Workers {
     }
   }
 
-  /** Another program serves: what is under way is finished here. */
+  /** Ends when another program serves: open requests finish here. */
   async handOver(): Promise<void> {
     this.#isOver = true
     this.#say('handOver')
@@ -178,12 +183,12 @@ export class Workers {
 
   async stop(): Promise<void> {
     this.#isOver = true
-    // Not by a signal: the terminal may have sent one already, and a second one cuts what is under way.
+    // Not by a signal: the terminal may have sent one already, and a second one cuts what is in progress.
     this.#say('stop')
     await this.#gone()
   }
 
-  /** They are gone without a word. */
+  /** Kills all workers. */
   async #kill(): Promise<void> {
     this.#isOver = true
     this.tell('SIGKILL')
@@ -196,7 +201,7 @@ export class Workers {
 
   async #gone(): Promise<void> {
     for (const cancel of this.#pauses) cancel()
-    // Visitors of one ask for tunnels of another: none leaves while one has something under way.
+    // Visitors of one ask for tunnels of another: none leaves while one has something in progress.
     await Promise.all([...this.#started.keys()].map(({ idle, exited }) => Promise.race([idle, exited])))
     this.#say('leave')
     const ends = [...this.#started.keys()].map(async ({ exited, totals }) => {
@@ -214,7 +219,7 @@ export function sayTotals(totals: TotalsEvent): void {
   if (process.connected === true) process.send?.({ totals })
 }
 
-/** Says to the process that started this one that nothing is under way here. Resolves when that is so at all workers. */
+/** Says to the process that started this one that nothing is in progress here. Resolves when that is so at all workers. */
 export function othersIdle(): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>()
   if (process.connected !== true) return Promise.resolve()

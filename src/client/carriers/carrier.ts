@@ -12,11 +12,11 @@ export interface TextCarrier extends Carrier {
   sendText(message: string): boolean
 }
 
-/** What a carrier is asked for with. */
+/** A request for a carrier. */
 export interface CarrierRequest {
-  /** Where to dial. */
+  /** The address to dial. */
   readonly address: Address
-  /** For the Host header. */
+  /** The host for the Host header. */
   readonly host: string
   /** The path of the `ServerAddress`. */
   readonly path: string
@@ -26,13 +26,13 @@ export interface CarrierRequest {
   readonly token?: string | undefined
   /** Subprotocols to offer, best first. */
   readonly protocols: readonly string[]
-  /** From the first packet to the answer, milliseconds. Above: `CONNECT_TIMEOUT`. */
+  /** The time from the first packet to the response, in milliseconds. If exceeded: `CONNECT_TIMEOUT`. */
   readonly timeoutMs: number
   /** The proxy on the way, for messages. */
   readonly proxyLabel?: string | undefined
   /** Ends the attempt. */
   readonly signal: AbortSignal
-  /** Longest text message to take, bytes. Default 0: text ends the carrier. */
+  /** The maximum length of a text message in bytes. Default 0: text ends the carrier. */
   readonly maxTextBytes?: number
   /** A text message arrived. */
   readonly text?: (message: string) => void
@@ -48,13 +48,13 @@ export type AcceptCarrier = (carrier: TextCarrier, protocol: string) => CarrierH
  */
 export type OpenCarrier = (request: CarrierRequest, accept: AcceptCarrier) => Promise<string>
 
-/** Most of a refusal's body that is read. */
+/** The maximum number of bytes that are read of a refusal's body. */
 export const MAX_REFUSAL_BYTES = 4_096
 
-/** What the server answered instead of 101: the `cause` of the TunnelError. */
+/** The response of the server instead of 101: the `cause` of the TunnelError. */
 export class UpgradeRefusal extends Error {
   readonly status: number
-  /** The beginning of the answer's body. */
+  /** The beginning of the response's body. */
   readonly body: string
 
   constructor(status: number, body: string) {
@@ -65,7 +65,7 @@ export class UpgradeRefusal extends Error {
   }
 }
 
-/** `named`: value of the x-localtunnels-error header. */
+/** Makes the error. `named`: value of the x-localtunnels-error header. */
 export function refusalError(
   status: number,
   named: string | undefined,

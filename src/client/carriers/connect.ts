@@ -35,7 +35,7 @@ export function connector(settings: ClientSettings, textWire: TextWire | undefin
   }
 }
 
-/** What is offered to the server. Existing servers answer with the first: see TEXT_SUBPROTOCOL. */
+/** Returns the protocols to offer to the server. Existing servers answer with the first: see TEXT_SUBPROTOCOL. */
 export function protocolsOf({ wire }: ClientSettings): readonly string[] {
   return wire === 'json' ? [] : [TEXT_SUBPROTOCOL, STREAMS_SUBPROTOCOL]
 }
@@ -60,7 +60,7 @@ export class Servers {
     }
   }
 
-  /** There is another one to go to. */
+  /** Whether there is another server to go to. */
   get areSeveral(): boolean {
     return this.#connects.length > 1
   }

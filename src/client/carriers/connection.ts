@@ -4,7 +4,7 @@ import type { ErrorCode, TunnelError } from '../../errors.ts'
 import type { UnreportedRequests, Wishes } from '../../wire/control.ts'
 import type { TunnelSettings } from '../tunnels/tunnel-settings.ts'
 
-/** What to ask for now: a name or a port may be another one than the settings wish for. */
+/** The name or port to request now, which may differ from the settings. */
 export interface Wish {
   readonly name: string | undefined
   readonly port: number | undefined
@@ -14,13 +14,13 @@ export interface Wish {
   readonly wishes?: Wishes
 }
 
-/** What registration gave. */
+/** The result of a registration. */
 export interface Registration {
-  /** Its number on this connection. */
+  /** The number of the tunnel on this connection. */
   readonly tunnel: number
   readonly name: string
   readonly url: string
-  /** Where else it may be, best first: existing servers of the JSON wire do not know their own port. Default none. */
+  /** The other possible URLs, best first: existing servers of the JSON wire do not know their own port. Default none. */
   readonly otherUrls?: readonly string[]
   /** The public port of a `tcp` or `udp` tunnel. */
   readonly port?: number
@@ -30,27 +30,27 @@ export interface Registration {
   readonly features?: readonly string[]
   /** The protocol that the server speaks to the app. `undefined` for HTTP/1.1. */
   readonly protocol?: 'h2c' | 'h2'
-  /** Instead of `resume`, on the JSON wire: a probe of the public side that proves this secret gets an answer. */
+  /** The secret of probes on the JSON wire, instead of `resume`: a probe of the public side that proves it gets a response. */
   readonly probeSecret?: string
 }
 
-/** A report that a visitor's request began. */
+/** A report that a visitor's request started. */
 export interface RequestSeen {
-  /** The same in the report of its answer. */
+  /** The same in the report of its response. */
   readonly id: number
   /** The tunnel's name. */
   readonly tunnel: string
-  /** Of a wildcard tunnel: what was asked for. */
+  /** The requested host of a wildcard tunnel. */
   readonly host?: string
   readonly method: string
   readonly path: string
   /** Address of the visitor, when the server tells it. */
   readonly visitor?: string
-  /** At the server, before it came here, when that was worth telling. */
+  /** The time at the server, before it came here. */
   readonly waitedMs?: number
 }
 
-/** A report that an exchange is over. `durationMs` from its head to its end, `bytes` of the answer with its head. */
+/** A report that an exchange is over. `durationMs` from its head to its end, `bytes` of the response with its head. */
 export interface ResponseSeen {
   readonly id: number
   readonly status: number
@@ -60,7 +60,7 @@ export interface ResponseSeen {
   readonly reason?: string
 }
 
-/** A report that a raw connection of a visitor is on its way to the origin. */
+/** A report that a raw connection of a visitor is in transit to the origin. */
 export interface VisitorSeen {
   /** The same in the report of its end. */
   readonly id: number
@@ -79,7 +79,7 @@ export interface VisitorGone {
   readonly error?: ErrorCode
 }
 
-/** What a connection tells its client. `closed` is the last call, exactly once. */
+/** The events of a connection. `closed` is the last call, exactly once. */
 export interface ConnectionEvents {
   request(report: RequestSeen): void
   /** The request of this number became a WebSocket. */
@@ -95,9 +95,9 @@ export interface ConnectionEvents {
   moved(tunnel: number, url: string): void
   visitorConnected(report: VisitorSeen): void
   visitorDisconnected(report: VisitorGone): void
-  /** Something failed that the connection survives, such as an origin that is down. */
+  /** Called for a failure that the connection survives, such as an origin that is down. */
   error(error: TunnelError): void
-  /** The server is stopping: requests under way finish, then the connection closes. */
+  /** The server is stopping: requests in progress finish, then the connection closes. */
   leaving(code: ErrorCode): void
   closed(error: TunnelError): void
 }
@@ -107,19 +107,21 @@ export interface Connection {
   readonly wire: 'streams' | 'json'
   /** Asks for a tunnel. Rejects with the server's refusal (NAME_TAKEN, PORT_TAKEN, …) or why the connection ended. */
   register(tunnel: TunnelSettings, wish: Wish): Promise<Registration>
-  /** Gives a tunnel back; the connection goes on, and so does what is under way, for up to `drainTimeoutMs`. */
+  /** Releases a tunnel; the connection goes on, and so does what is in progress, for up to `drainTimeoutMs`. */
   release(registration: Registration): void
   /** Gives everything back. Resolves once no visitor is left, or after `drainTimeoutMs`, or when the connection is closed. */
   drain(): Promise<void>
   /** Says whether the origin of a tunnel can take visitors. */
   health(registration: Registration, isHealthy: boolean): void
-  /** The guard of a tunnel has changed: links were taken back. */
+  /** The guard of a tunnel has changed: links were revoked. */
   guard?(registration: Registration, tunnel: TunnelSettings): Promise<void>
+  /** Asks for streams of a private service, for connections that came here. */
+  dial?(registration: Registration, count: number): void
   /** Whether events of visitors and their requests are wanted: they cost the server a message each. */
   watch(on: boolean, rate: number): void
   /** Ends the connection unless a sign of life arrives in time: after the machine slept. */
   checkAlive(withinMs: number): void
-  /** Gives everything back and closes in good order; what is under way is cut. */
+  /** Gives everything back and closes in good order; what is in progress is cut. */
   leave(): Promise<void>
   /** Cuts it; `closed` follows. */
   terminate(): void

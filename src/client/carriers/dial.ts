@@ -7,7 +7,7 @@ import { directCarriers } from './direct.ts'
 export interface CarrierUse {
   /** Subprotocols to offer. */
   readonly protocols: readonly string[]
-  /** Longest text message to take, bytes. Default 0: text ends the carrier. */
+  /** The maximum length of a text message in bytes. Default 0: text ends the carrier. */
   readonly maxTextBytes?: number | undefined
   /** A text message arrived. */
   readonly text: (message: string) => void

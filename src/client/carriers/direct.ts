@@ -25,7 +25,7 @@ import {
 } from './carrier.ts'
 import { explained, labelOf, NoAnswer, unreachable } from './unreachable.ts'
 
-/** A port that answers a greeting of TLS does so at once. */
+/** A port that responses a greeting of TLS does so at once. */
 const EXPLAIN_MS = 1_000
 
 /** Opens carriers over connections that `dial` makes. */
@@ -42,7 +42,7 @@ export function directCarriers(dial: Dial): OpenCarrier {
   }
 }
 
-/** One upgrade: reads the answer, then hands the socket's events to the carrier. */
+/** An upgrade: reads the response, then passes the socket's events to the carrier. */
 class Upgrade implements SocketHandler {
   readonly #request: CarrierRequest
   readonly #accept: AcceptCarrier
@@ -125,7 +125,7 @@ class Upgrade implements SocketHandler {
 
   #connected(socket: Socket, request: Uint8Array): void {
     this.#socket = socket
-    // Too late: the attempt was given up meanwhile.
+    // Too late: the attempt was given up in the meantime.
     if (this.#isOver) return socket.terminate()
     // A new connection has room for a head; if not, something is very wrong with it.
     if (socket.write(request) < request.length)
@@ -208,7 +208,7 @@ class Upgrade implements SocketHandler {
 const maskKeys = new Uint32Array(1024)
 let nextMaskKey = maskKeys.length
 
-/** 32 bits from the system's generator, which is asked for many at a time. */
+/** Returns 32 bits from the system's generator, which is asked for many at a time. */
 function maskKey(): number {
   if (nextMaskKey === maskKeys.length) {
     crypto.getRandomValues(maskKeys)

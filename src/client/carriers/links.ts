@@ -1,4 +1,4 @@
-// Opens links beside the carrier, as many as bulk needs, and closes those that are not used any more.
+// Opens links next to the carrier, as many as bulk needs, and closes those that are not used any more.
 
 import { deferred } from '../../deferred.ts'
 import { eventLoop } from '../../event-loop.ts'
@@ -13,18 +13,18 @@ import type { ServerAddress } from './server-address.ts'
 
 /** Dials at once: a burst of bulk must not look like an attack. */
 const MAX_DIALLING = 4
-/** Unused for this long, a link is closed. */
+/** The time in milliseconds without use after which a link closes. */
 const IDLE_MS = 30_000
 /** A server (or something in front of it) that refused a link is not asked again for this long. */
 const REFUSED_MS = 60_000
-/** How long the server may take to answer. */
+/** The time in milliseconds for the server's response. */
 const ANSWER_MS = 10_000
 
-/** How links reach the server. */
+/** The sign-in method which links reach the server. */
 export interface LinkWay {
   readonly server: ServerAddress
   readonly dial: Dial
-  /** As many downloads at once as go each its own way. */
+  /** The number of downloads at once that have links of their own. */
   readonly maxLinks: number
 }
 
@@ -40,7 +40,7 @@ export class Links implements TrunkLinks {
   /** Links that were idle at the last sweep. */
   #idle = new Set<Link>()
 
-  /** `way`: `undefined` when the server can only be reached as the carrier reached it. */
+  /** Makes the links. `way` is `undefined` if the server can only be reached as the carrier reached it. */
   constructor(session: Session, way: LinkWay | undefined) {
     this.#session = session
     this.#way = way

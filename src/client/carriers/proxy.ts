@@ -6,32 +6,32 @@ import { bypassList } from '../proxies/bypass.ts'
 
 /** A proxy as something to dial. */
 export interface ProxySettings {
-  /** `socks5` wants addresses and `socks5h` names: that is who resolves the server's name, we or the proxy. */
+  /** The scheme. `socks5` needs addresses, so we resolve the server's name; with `socks5h` the proxy does. */
   readonly scheme: 'http' | 'https' | 'socks5' | 'socks5h'
   readonly address: Address
   readonly login: { readonly user: string; readonly password: string } | undefined
-  /** For messages: the URL without the login. */
+  /** The URL without the login, for messages. */
   readonly label: string
 }
 
-/** Which proxy leads to an address, if any. Throws `OPTION_INVALID` when that variable of the environment has no proxy. */
+/** Returns the proxy for an address, if any. Throws `OPTION_INVALID` when that variable of the environment has no proxy. */
 export type ChooseProxy = (address: Address) => ProxySettings | undefined
 
 export interface ProxyOptions {
   /** A URL; `false` or empty for none at all; absent: as the environment says. */
   readonly proxy?: string | false | undefined
-  /** PEM of an authority to trust for the certificate of an https proxy. */
+  /** The PEM text of an authority to trust for the certificate of an https proxy. */
   readonly ca?: string | undefined
 }
 
 type Environment = Readonly<Record<string, string | undefined>>
 
-/** What `socks5://proxy` without a port means, and its like. */
+/** The ports of `socks5://proxy` and similar URLs without a port. */
 const DEFAULT_PORTS = { http: 80, https: 443, socks5: 1080, socks5h: 1080 } as const
-/** RFC 1929 has one byte for the length. */
+/** The maximum length of a field: RFC 1929 has one byte for it. */
 const MAX_SOCKS_FIELD_BYTES = 255
 
-/** Reads an option, or else the environment, as curl and its like do. Throws `OPTION_INVALID`. */
+/** Reads an option, or else the environment, as curl and similar ones do. Throws `OPTION_INVALID`. */
 export function proxyChooser({ proxy, ca }: ProxyOptions, environment: Environment): ChooseProxy {
   if (proxy === false || proxy === '') return () => undefined
   if (proxy !== undefined) {
@@ -107,7 +107,7 @@ function loginOf(
   return { user, password }
 }
 
-/** The proxy works; the server behind it does not answer it. */
+/** The proxy works; the server behind it does not respond. */
 export function cannotReach({ label }: ProxySettings, why: string): TunnelError {
   return new TunnelError('SERVER_UNREACHABLE', `The proxy ${label} cannot reach the tunnel server: ${why}.`)
 }

@@ -8,17 +8,17 @@ import type { Address } from '../../socket.ts'
 /** The server as something to dial. */
 export interface ServerAddress {
   readonly address: Address
-  /** For Host headers and messages. */
+  /** The host for Host headers and messages. */
   readonly host: string
-  /** In front of every path that is asked for there, such as `/tunnel`; `''` if the server has the host for itself. */
+  /** The path before every requested path, such as `/tunnel`; `''` if the server has the host for itself. */
   readonly path: string
   readonly isSecure: boolean
 }
 
-/** SHA-256 of a public key, as curl writes it. */
+/** A pattern for the SHA-256 of a public key, as curl writes it. */
 const PIN = /^sha256\/\/[A-Za-z0-9+/]{43}=$/
 
-/** How a client verifies its server, and is verified. */
+/** The TLS options with which a client verifies its server, and proves itself. */
 export interface ServerTlsOptions {
   readonly verifyServer?: boolean
   readonly ca?: string

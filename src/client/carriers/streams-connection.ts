@@ -45,7 +45,7 @@ interface Registering {
 
 interface Granted {
   readonly name: string
-  /** What the OPEN frames of its number lead to, and those of the numbers that follow it. */
+  /** The origins of the OPEN frames with its number, and with the numbers that follow. */
   readonly origins: readonly Origin[]
 }
 
@@ -53,11 +53,11 @@ interface Granted {
 interface Dialled {
   readonly origin: Origin
   readonly isRaw: boolean
-  /** How the server marks its own probes. */
+  /** The proof with which the server marks its own probes. */
   readonly probeProof: string
 }
 
-/** A tunnel that was given back, until the server says that no visitor of it is left. */
+/** A tunnel that was returned, until the server says that no visitor of it is left. */
 interface Leaving {
   readonly over: Promise<void>
   readonly end: () => void
@@ -69,20 +69,20 @@ export class StreamsConnection implements Connection {
   readonly #carrier: Carrier
   readonly #session: Session
   readonly #links: Links
-  /** `undefined`: the client has none. */
+  /** The lanes. `undefined` if the client has none. */
   readonly #lanes: SessionLanes | undefined
-  /** Of the origin, dials under way included. */
+  /** The maximum number of streams of an origin, dials included. */
   readonly #maxStreams: number
-  /** Registrations under way, by `ref`. */
+  /** Registrations in progress, by `ref`. */
   readonly #registering = new Map<number, Registering>()
   #nextRef = 1
   readonly #granted = new Map<number, Granted>()
-  /** Those of them that were given back and may still have visitors. */
+  /** The released tunnels that may still have visitors. */
   readonly #leaving = new Map<number, Leaving>()
   readonly #drainTimeoutMs: number
-  /** By the number in OPEN frames: a tunnel's own, and one for each of its routes. */
+  /** The origins by the number in OPEN frames: a tunnel's own, and one for each of its routes. */
   readonly #origins = new Map<number, Dialled>()
-  /** Why the server said that it leaves. */
+  /** The reason of the server for leaving. */
   #leavingCode: ErrorCode | undefined
   #closedWith: TunnelError | undefined
   readonly #carrierClosed = deferred()
@@ -122,7 +122,7 @@ export class StreamsConnection implements Connection {
     this.#lanes = settings.lanes?.forSession(this.#session, this.#links)
   }
 
-  /** What the carrier's events go to. */
+  /** The handler of the carrier's events. */
   get carrierHandler(): CarrierHandler {
     const session = this.#session.carrierHandler
     return {
@@ -144,6 +144,7 @@ export class StreamsConnection implements Connection {
     this.#registering.set(ref, { settings, resolve, reject })
     const {
       kind,
+      registersAs,
       token,
       rewrite,
       routes,
@@ -161,7 +162,7 @@ export class StreamsConnection implements Connection {
       encodeControl({
         type: 'register',
         ref,
-        kind,
+        kind: registersAs ?? kind,
         ...(name !== undefined && { name }),
         ...(port !== undefined && { port }),
         ...(resume !== undefined && { resume }),
@@ -181,7 +182,7 @@ export class StreamsConnection implements Connection {
         ...(guard && { guard }),
       }),
     )
-    const registration = await this.#grantOf(promise, guard !== undefined, kind)
+    const registration = await this.#grantOf(promise, guard !== undefined, settings)
     const hasHosts = hostNames === undefined || isGranted(registration, 'hosts')
     const hasInbox = inbox === undefined || isGranted(registration, 'inbox')
     const hasProtocols =
@@ -200,15 +201,17 @@ export class StreamsConnection implements Connection {
   async #grantOf(
     promise: Promise<Registration>,
     hasGuard: boolean,
-    kind: TunnelSettings['kind'],
+    { kind, registersAs }: TunnelSettings,
   ): Promise<Registration> {
-    if (!hasGuard) return promise
+    if (!hasGuard && registersAs === undefined) return promise
     const registration = await promise.catch(error => {
+      if (registersAs !== undefined && error instanceof TunnelError && error.code === 'KIND_REFUSED')
+        throw new TunnelError('FEATURE_UNSUPPORTED', 'The server has no private services.')
       // Every server has http. One that refuses it does not know guarded tunnels.
       const isOld = kind === 'http' && error instanceof TunnelError && error.code === 'KIND_REFUSED'
       throw isOld ? noGuard() : error
     })
-    if (isGranted(registration, 'guard')) return registration
+    if (!hasGuard || isGranted(registration, 'guard')) return registration
     this.release(registration)
     throw noGuard()
   }
@@ -227,7 +230,7 @@ export class StreamsConnection implements Connection {
     await Promise.all([...this.#granted.keys()].map(tunnel => this.#giveBack(tunnel)))
   }
 
-  /** The origin stays known meanwhile: a request may be on its way here when the server reads of the release. */
+  /** The origin stays known in the meantime: a request may be coming here when the server reads of the release. */
   #giveBack(tunnel: number): Promise<void> {
     const known = this.#leaving.get(tunnel)
     if (known !== undefined) return known.over
@@ -245,7 +248,7 @@ export class StreamsConnection implements Connection {
     return over
   }
 
-  /** What is left of its visitors is cut. */
+  /** Forgets a tunnel: its remaining visitors are cut. */
   #forget(tunnel: number): void {
     this.#leaving.get(tunnel)?.end()
     this.#leaving.delete(tunnel)
@@ -257,6 +260,10 @@ export class StreamsConnection implements Connection {
   #forgetOrigins(tunnel: number): void {
     for (const index of this.#granted.get(tunnel)?.origins.keys() ?? []) this.#origins.delete(tunnel + index)
     this.#granted.delete(tunnel)
+  }
+
+  dial({ tunnel }: Registration, count: number): void {
+    this.#session.sendControl(encodeControl({ type: 'dial', tunnel, count }))
   }
 
   health({ tunnel }: Registration, isHealthy: boolean): void {
@@ -312,7 +319,7 @@ export class StreamsConnection implements Connection {
       case 'released':
         return this.#forget(message.tunnel)
       case 'revoked':
-        // The server has cut its visitors, and will not answer a release that was on its way.
+        // The server has cut its visitors, and will not answer a release that was in transit.
         this.#leaving.get(message.tunnel)?.end()
         this.#leaving.delete(message.tunnel)
         this.#forgetOrigins(message.tunnel)
@@ -349,14 +356,14 @@ export class StreamsConnection implements Connection {
     if (registering === undefined) return
     this.#registering.delete(message.ref)
     this.#links.allow(message.linkSecret)
-    const { kind, origin, routes } = registering.settings
+    const { kind, origin, routes, registersAs } = registering.settings
     const isRaw = kind === 'tcp' || kind === 'tls'
     const origins = [origin, ...routes.map(route => route.origin)].map(one => bounded(one, this.#maxStreams))
     this.#granted.set(message.tunnel, { name: message.name, origins })
     const probeProof = serverProbeProof(message.resume, sha256)
     for (const [index, one] of origins.entries())
       this.#origins.set(message.tunnel + index, { origin: one, isRaw, probeProof })
-    registering.resolve(message)
+    registering.resolve(registersAs === 'connect' ? { ...message, url: origin.url } : message)
   }
 
   /** The caller gets the grant before anything else of the tunnel. */
@@ -380,7 +387,7 @@ export class StreamsConnection implements Connection {
   }
 }
 
-/** What beside the guard is in a registration is much shorter. */
+/** The maximum size of a guard: the rest of a registration is much shorter. */
 const MAX_GUARD_BYTES = MAX_FRAME_BYTES - 16_384
 
 async function definitionOf(guard: OwnGuard, { kind, name, port }: TunnelSettings): Promise<GuardFields> {

@@ -1,4 +1,4 @@
-// What is wrong with the TLS of a server or an app, in words: from the code and the message that a runtime has for it.
+// Faults of the TLS of a server or an app, in words: from the code and the message of the runtime.
 
 /** A reason, and what to do about it where that is not what its error code says. */
 export interface TlsFault {
@@ -6,7 +6,7 @@ export interface TlsFault {
   readonly action?: string
 }
 
-/** What was dialled: the user mends each by other means. */
+/** The dialled end: the user fixes each by other means. */
 export type FarEnd = 'server' | 'app'
 
 type Fault = readonly [pattern: RegExp, reason: string, actions?: Readonly<Record<FarEnd, string>>]
@@ -78,7 +78,7 @@ const ALERTS: readonly Fault[] = [
   ],
 ]
 
-/** Why a certificate is not trusted. What the runtime said follows, if it says more. */
+/** Returns why a certificate is not trusted. The message of the runtime follows, if it says more. */
 export function distrustOf(code: string, message: string, end: FarEnd): TlsFault {
   if (code === 'ERR_TLS_CERT_PIN')
     return {
@@ -90,7 +90,10 @@ export function distrustOf(code: string, message: string, end: FarEnd): TlsFault
   return faultOf(found[1].concat(` (${message.replace(/\.$/, '')})`), found[2], end)
 }
 
-/** What an alert of the far end means; `undefined`: another error. Node has its name in the code, Bun 1.4.5 in the message. */
+/**
+ * Returns the meaning of an alert of the far end. `undefined` for other errors. Node has its name in the code, Bun 1.4.5 in the
+ * message.
+ */
 export function alertOf(code: string, message: string, end: FarEnd): TlsFault | undefined {
   const found = ALERTS.find(([pattern]) => pattern.test(`${code} ${message}`))
   return found && faultOf(found[1].replace('the server', `the ${end}`), found[2], end)

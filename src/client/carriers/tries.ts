@@ -6,7 +6,10 @@ import { calculateBackoff } from '../../names.ts'
 /** A server that restarts is back within seconds: for half a minute, 0.5 s being the mean pause, tries follow quickly. */
 const QUICK_TRIES = 60
 const QUICK_BASE_MS = 250
-/** So are its clients: each asks within a second, spread over all of it, and has another second to dial and to register. */
+/**
+ * The time in milliseconds within which each client asks again after a restart, spread over all of it; it has another second to
+ * dial and to register.
+ */
 const QUICK_MAX_MS = 1_000
 
 /** Milliseconds before try number `attempt`, counted from 1: the first goes at once. */
@@ -26,12 +29,12 @@ export function pauseBefore(
   return calculateBackoff(attempt - QUICK_TRIES + 2, { maxMs: maxBackoffMs, random })
 }
 
-/** A connection that lasted so long is no try that failed: the next loss is an outage of its own. */
+/** A connection that lasted this long is not a try that failed: the next loss is an outage of its own. */
 const LASTING_MS = 1_000
 
 export class Tries {
   readonly #maxBackoffMs: number
-  /** Since the last connection that lasted. */
+  /** The number of attempts since the last connection that lasted. */
   #count = 0
   #connectedAt = 0
   #endPause: (() => void) | undefined

@@ -1,20 +1,20 @@
-// What it means that the server cannot be dialled: the code, the address, and the reason in words.
+// The error for a server that cannot be dialled: the code, the address, and the reason in words.
 
 import { TunnelError } from '../../errors.ts'
 import type { Address, Dial } from '../../socket.ts'
 import { answeredPlain, speaksTls, UNTRUSTED } from '../origins/tls-check.ts'
 import { alertOf, distrustOf } from './tls-faults.ts'
 
-/** Where an attempt went, for messages: `https://tunnel.example`. */
+/** The destination of an attempt, for messages: `https://tunnel.example`. */
 export interface Destination {
   readonly address: Address
-  /** As in the Host header. */
+  /** The host as in the Host header. */
   readonly host: string
   /** The path of the `ServerAddress`. */
   readonly path: string
 }
 
-/** The connection was made, and ended without a byte of an answer. */
+/** The connection was made, and ended without a byte of a response. */
 export class NoAnswer extends Error {
   constructor(cause?: Error) {
     super('the connection ended before an answer', { cause })
@@ -54,7 +54,7 @@ export function unreachable(cause: unknown, to: Destination): TunnelError {
   })
 }
 
-/** Why a dial failed, in words. */
+/** Returns why a dial failed, in words. */
 export function reasonOf(cause: unknown): string {
   const text = cause instanceof Error ? cause.message : String(cause)
   const code = cause instanceof Error && 'code' in cause ? String(cause.code) : ''
@@ -67,7 +67,7 @@ export function reasonOf(cause: unknown): string {
 }
 
 /**
- * An attempt without TLS that ended without an answer may have met a port that speaks TLS: asks it, and resolves with
+ * An attempt without TLS that ended without a response may have met a port that speaks TLS: asks it, and resolves with
  * the error to report instead.
  */
 export async function explained(

@@ -1,7 +1,7 @@
 // Notices that the machine slept: a timer that should fire every second fires much later.
 
 const TICK_MS = 1_000
-/** Late by more than this is sleep, not load. */
+/** The delay in milliseconds from which a late timer means sleep, not load. */
 const JUMP_MS = 5_000
 
 /** The wall clock, which goes on while the machine sleeps; the monotonic one of some systems does not. */

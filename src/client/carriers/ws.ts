@@ -19,7 +19,7 @@ import { unreachable } from './unreachable.ts'
 
 /** Bytes that may wait in `ws` before the session is stopped: what a full batch of frames holds. */
 const MAX_WAITING_BYTES = 262_144
-/** `ws` puts messages together before it gives them away. A session of ours sends far smaller ones. */
+/** The maximum size of a message, which `ws` joins before it passes it on. A session of ours sends far smaller ones. */
 const MAX_MESSAGE_BYTES = 16_777_216
 
 const NO_HANDLER: CarrierHandler = { received() {}, drained() {}, closed() {} }
@@ -148,7 +148,7 @@ function urlHost(host = 'localhost'): string {
 
 function failureOf(error: Error, request: CarrierRequest): TunnelError {
   if (error.message.includes('handshake has timed out')) return new TunnelError('CONNECT_TIMEOUT')
-  // What `ws` finds wrong in a 101.
+  // The faults that `ws` finds in a 101.
   if (/^Invalid|^Server sent|^Missing/.test(error.message)) {
     return new TunnelError('SERVER_REFUSED', undefined, { cause: error })
   }

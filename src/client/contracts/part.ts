@@ -21,21 +21,23 @@ export type Install = (client: PartClient) => Part | undefined
 /** The client as its parts know it. */
 export interface PartClient {
   readonly options: TunnelClientOptions
-  /** Something failed that the part goes on after. */
+  /** Reports a failure after which the part continues. */
   failed(error: TunnelError): void
 }
 
 /** All that a part may do. A part has the members that it needs. */
 export interface Part {
-  /** For servers that agree on no subprotocol. Without it the client leaves them. */
+  /** The wire for servers that negotiate no subprotocol. Without it the client leaves them. */
   readonly textWire?: TextWire
   /** Loads the health checks of apps that speak HTTP/2. Without it a tunnel to such an app cannot have any. */
   readonly loadHttp2Probing?: () => Promise<Probing>
+  /** The tunnel as the server is asked for it. Throws `OPTION_INVALID` or `NAME_INVALID`. */
+  settle?(tunnel: TunnelSettings): TunnelSettings
   /** The client wants this tunnel. Throws `OPTION_INVALID` for what cannot be used. `undefined`: nothing is to be done for it. */
   follow?(tunnel: TunnelSettings): TunnelPart | undefined
   /** Lanes of its connections. */
   readonly lanes?: Laning
-  /** Before the client dials. Rejects with what the client cannot connect without. */
+  /** Starts before the client dials. Rejects with what the client cannot connect without. */
   start?(): Promise<void>
   /** The client ends; it may start again. */
   stop?(): void
@@ -43,9 +45,9 @@ export interface Part {
   readonly reportRate?: number
   /** Gets them; `undefined`: not yet. */
   readonly reports?: ReportsFollower | undefined
-  /** Where the user of this machine finds its page. */
+  /** The URL of its page for the user of this machine. */
   readonly url?: string | undefined
-  /** For programs: exchanges that came through. */
+  /** Watches exchanges, for programs. */
   watch?(watched: Watched): Watchable
 }
 
@@ -61,11 +63,11 @@ export interface TunnelPart {
   dropped?(): void
 }
 
-/** Whose exchanges, and until when. */
+/** The exchanges to watch, and their end. */
 export interface Watched {
-  /** Of one tunnel; else those of all. */
+  /** Returns the name of the tunnel. `undefined` for all. */
   readonly tunnel: () => string | undefined
-  /** Aborted when the tunnel is closed. */
+  /** The signal that is aborted when the tunnel closes. */
   readonly over: AbortSignal
 }
 

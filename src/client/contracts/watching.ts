@@ -4,15 +4,15 @@ import type { ExchangeRow, Field, Frame } from '../../exchange.ts'
 
 /** A request with its response, or a connection, once it has ended. Nothing of it is masked: the program is its owner. */
 export interface Exchange extends ExchangeRow {
-  /** `undefined` for what the server refused, and for connections. */
+  /** The request. `undefined` for what the server refused, and for connections. */
   readonly request: SeenMessage | undefined
-  /** `undefined` where no answer came, too. */
+  /** The response. `undefined` also if there was none. */
   readonly response: SeenMessage | undefined
-  /** WebSocket messages and server-sent events, as far as they are kept. */
+  /** The WebSocket messages and server-sent events, as far as they are stored. */
   readonly messages: readonly Frame[]
 }
 
-/** A request or an answer. */
+/** A request or a response. */
 export interface SeenMessage {
   /** Names in any case; values of a name that comes more than once are joined. */
   readonly headers: Headers
@@ -21,28 +21,28 @@ export interface SeenMessage {
   readonly trailers: readonly Field[]
   /** The body as sent, without chunk framing, as far as it is kept. */
   readonly bytes: Uint8Array
-  /** There was more of it than is kept. */
+  /** Whether there was more of it than is stored. */
   readonly isCut: boolean
   /** The body with gzip, deflate, br and zstd undone. Throws `BODY_TRUNCATED` when there was more, or when it cannot be decoded. */
   text(): string
-  /** The same, parsed. Throws `BODY_TRUNCATED`, and a `SyntaxError` for what is no JSON. */
+  /** The same, parsed. Throws `BODY_TRUNCATED`, and a `SyntaxError` for what is not JSON. */
   json(): ReturnType<JSON['parse']>
 }
 
 export interface WaitOptions {
-  /** Milliseconds, from 1 to 600,000. Default 30,000. Above: `WAIT_TIMEOUT`, which says what came instead. */
+  /** Milliseconds, from 1 to 600,000. Default 30,000. If exceeded: `WAIT_TIMEOUT`, which says what came instead. */
   readonly timeout?: number
-  /** `true`: only what ends from now on. Default `false`: also what is here already. */
+  /** Whether only exchanges count that end from now on. Default `false`: also what is here already. */
   readonly fresh?: boolean
   /** Ends the wait with `CANCELLED`. */
   readonly signal?: AbortSignal
 }
 
-/** What programs can ask of a tunnel that is inspected. */
+/** The exchanges of a tunnel that is inspected, for programs. */
 export interface Watchable {
   /**
-   * What came through, each exchange once it has ended: those that are kept first, then what comes. The loop ends with the
-   * tunnel. One that is slower than visitors misses what is dropped meanwhile. Throws `STATE_INVALID` without `inspect`.
+   * The exchanges, each once it has ended: the stored ones first, then new ones. The loop ends with the tunnel. A loop that is
+   * slower than visitors misses exchanges that are dropped in the meantime. Throws `STATE_INVALID` without `inspect`.
    */
   readonly exchanges: AsyncIterable<Exchange>
   /**

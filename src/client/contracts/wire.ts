@@ -6,7 +6,7 @@ import type { Connection, ConnectionEvents } from '../carriers/connection.ts'
 import type { ClientSettings } from '../settings.ts'
 
 export interface TextWire {
-  /** Longest message to take, bytes. */
+  /** The maximum length of a message in bytes. */
   readonly maxMessageBytes: number
   connect(settings: ClientSettings, events: ConnectionEvents, carrier: TextCarrier): TextConnecting
 }

@@ -1,4 +1,4 @@
-// A file as an answer: all of it, a part of it, or word that the visitor has it already.
+// A file as a response: all of it, a part of it, or word that the visitor has it already.
 
 import { extname } from 'node:path'
 import { mimes } from 'mrmime'
@@ -8,7 +8,7 @@ import { bytesOf, type OpenFile, openFile, type Place } from './file.ts'
 
 type Fields = Readonly<Record<string, string>>
 
-/** What is said about a file, and which of its bytes follow. */
+/** The facts about a file, and the part of its bytes that follows. */
 interface Part {
   readonly status: 200 | 206 | 304 | 412 | 416
   readonly fields: Fields
@@ -65,7 +65,7 @@ function partOf({ method, headers }: Request, file: OpenFile, nowMs: number, typ
   return { status: 206, fields: { ...fields, 'content-range': contentRange }, start, end }
 }
 
-/** As a browser says that goes to a page, and not one that looks for an image or a script. */
+/** Whether a browser wants a page, and not an image or a script. */
 export function isPageAccepted(headers: Headers): boolean {
   return headers.get('accept')?.toLowerCase().includes('text/html') ?? false
 }
@@ -80,7 +80,7 @@ export function notFoundAnswer({ headers }: Request): Response {
   return answerOf(404, page, 'text/html', { ...vary, 'content-security-policy': INFO_POLICY })
 }
 
-/** An answer without a file. */
+/** A response without a file. */
 export function plainAnswer(status: number, text: string, more: Fields): Response {
   return answerOf(status, `${text}\n`, 'text/plain', more)
 }
@@ -97,7 +97,10 @@ function answerOf(status: number, text: string, type: string, more: Fields): Res
   return new Response(body, { status, headers: fields })
 }
 
-/** In every answer. Files change while their author works on them: a browser has to ask, and gets 304 if they did not. */
+/**
+ * Returns the fields of every response. Files change while their author works on them: a browser has to ask, and gets 304 if
+ * they did not.
+ */
 function common(nowMs: number): Fields {
   return { date: new Date(nowMs).toUTCString(), 'cache-control': 'no-cache' }
 }

@@ -1,10 +1,10 @@
 // Whether a request wants the file at all, given what its sender has already (RFC 9110 section 13).
 
-/** What is compared. */
+/** The values that conditions compare. */
 export interface Validators {
   /** A strong entity tag, quotes included. */
   readonly etag: string
-  /** Modification time, in milliseconds. */
+  /** The modification time, in milliseconds. */
   readonly modifiedMs: number
 }
 
@@ -33,19 +33,19 @@ export function mayBeRange(headers: Headers, file: Validators, nowMs: number): b
   return isStrong && condition === lastModified(file, nowMs)
 }
 
-/** Modification time as an HTTP date. Never in the future, whatever the file says (RFC 9110 section 8.8.2.1). */
+/** Returns the modification time as an HTTP date. Never in the future, whatever the file says (RFC 9110 section 8.8.2.1). */
 export function lastModified({ modifiedMs }: Validators, nowMs: number): string {
   return new Date(Math.min(modifiedMs, nowMs)).toUTCString()
 }
 
-/** Our tag stands in a list of tags. Weak ones (`W/"…"`) are not equal to it. */
+/** Whether our tag is in a list of tags. Weak ones (`W/"…"`) are not equal to it. */
 function lists(list: string, etag: string): boolean {
   return list.split(',').some(one => one.trim() === etag || one.trim() === '*')
 }
 
 /**
  * Seconds of an HTTP date; `undefined` when it is none. The two forms that were obsolete in 1999 count as none, which
- * costs their sender no more than a whole answer.
+ * costs their sender no more than a whole response.
  */
 function dateOf(text: string | null): number | undefined {
   if (text === null || !/^[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d GMT$/.test(text))
@@ -65,8 +65,8 @@ export interface Range {
 }
 
 /**
- * Reads a Range header. `undefined`: the whole file is the answer, because none or several ranges were asked for, in
- * another unit, or in a form that is none. Several ranges in one answer (`multipart/byteranges`) have no user but
+ * Reads a Range header. `undefined`: the whole file is the response, because none or several ranges were asked for, in
+ * another unit, or in a form that is none. Several ranges in one response (`multipart/byteranges`) have no user but
  * those who want to make the server work.
  */
 export function rangeOf(header: string | null, size: number): Range | 'unsatisfiable' | undefined {

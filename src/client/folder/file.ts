@@ -5,7 +5,7 @@ import { type FileHandle, lstat, open, realpath } from 'node:fs/promises'
 import { isAbsolute, join, relative, sep } from 'node:path'
 import { isPublic } from './path.ts'
 
-/** What stands at a place in the folder, links resolved. */
+/** A file or folder at a place in the folder, with links resolved. */
 export interface Place {
   /** The real path. */
   readonly path: string
@@ -21,7 +21,7 @@ export interface OpenFile {
   readonly etag: string
 }
 
-/** Answers of the file system that mean: there is nothing for a visitor here. */
+/** Responses of the file system that mean: there is nothing for a visitor here. */
 const ABSENT = new Set(['ENOENT', 'ENOTDIR', 'ELOOP', 'ENAMETOOLONG', 'EACCES', 'EPERM', 'EINVAL'])
 
 // Neither follows a link that was put there a moment ago, nor waits for the other end of a pipe. Windows has neither.
@@ -36,7 +36,7 @@ export function locate(folder: string, names: readonly string[]): Promise<Place 
     const root = await realpath(folder)
     const path = await realpath(join(root, ...names))
     const inside = relative(root, path)
-    // Asked again of the real path: a link, another case or a short name of Windows may have led elsewhere. `..` is
+    // Asked again of the real path: a link, another case or a short name of Windows may have led somewhere else. `..` is
     // not public either; another drive is absolute.
     if (isAbsolute(inside) || !isPublic(inside === '' ? [] : inside.split(sep))) return undefined
     const stats = await lstat(path)
@@ -82,7 +82,7 @@ const PIECE_BYTES = 65_536
 
 /**
  * The bytes of a file from `start` up to, not including, `end`, read as fast as they are taken. Closes the handle at the
- * end, and when the reader stops. A file that became shorter meanwhile is an error, and nothing is put in its place.
+ * end, and when the reader stops. A file that became shorter in the meantime is an error, and nothing is put in its place.
  */
 export function bytesOf(handle: FileHandle, start: number, end: number): ReadableStream<Uint8Array> {
   let at = start

@@ -1,4 +1,4 @@
-// Answers requests with the files of a folder. What a visitor gets for a path is decided here.
+// Answers requests with the files of a folder. This file decides what a visitor gets for a path.
 
 import { resolve } from 'node:path'
 import { fileAnswer, isPageAccepted, notFoundAnswer, plainAnswer } from './answer.ts'
@@ -7,7 +7,7 @@ import { type FolderPath, folderPath } from './path.ts'
 
 const INDEX = 'index.html'
 
-/** `isSpa`: `/index.html` is the answer where a page is asked for that is not there. */
+/** Makes the handler. `isSpa`: a missing page gets `/index.html`. */
 export function folderHandler(folder: string, isSpa: boolean): (request: Request) => Promise<Response> {
   // Wherever the program goes from here.
   const root = resolve(folder)
@@ -36,7 +36,7 @@ async function pageAt(root: string, { names, isFolder }: FolderPath): Promise<Pl
   return isFolder ? index : 'slash'
 }
 
-/** A request for something else than a page gets another answer at the same URL: hence Vary. */
+/** A request for something else than a page gets another response at the same URL: so Vary. */
 async function appAnswer(request: Request, root: string, path: FolderPath): Promise<Response> {
   const vary = { vary: 'accept' }
   const index = isPageWanted(request, path) ? await locate(root, [INDEX]) : undefined
@@ -50,6 +50,6 @@ function isPageWanted(request: Request, { names }: FolderPath): boolean {
 }
 
 function slashAnswer({ pathname, search }: URL): Response {
-  // Not 301, which browsers keep for ever: tomorrow another app has this URL.
+  // Not 301, which browsers keep without limit: tomorrow another app has this URL.
   return plainAnswer(302, 'This is a folder.', { location: `${pathname}/${search}` })
 }

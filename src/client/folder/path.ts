@@ -1,10 +1,10 @@
-// What the path of a URL names inside a folder: names to walk down, or nothing. In doubt nothing.
+// The place of a URL's path inside a folder: names to walk down, or nothing. In doubt nothing.
 
 /** The path of a request that names something in the folder. */
 export interface FolderPath {
-  /** From the folder downwards, decoded; empty for the folder itself. */
+  /** The names from the folder downwards, decoded; empty for the folder itself. */
   readonly names: readonly string[]
-  /** It ends in a slash, so only a folder can be meant. */
+  /** Whether it ends in a slash, so that only a folder can be meant. */
   readonly isFolder: boolean
 }
 

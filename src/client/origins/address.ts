@@ -10,7 +10,7 @@ import { answeredPlain, UNTRUSTED } from './tls-check.ts'
 
 export interface AddressOriginOptions {
   readonly address: Address
-  /** Longest wait for the connection, milliseconds. */
+  /** The longest wait for the connection, in milliseconds. */
   readonly connectTimeoutMs: number
   readonly dial: Dial
   /** Each connection carries HTTP: an app that says nothing did not understand it. Default `false`. */
@@ -55,7 +55,7 @@ export class AddressOrigin implements Origin {
       dialled.then(socket => socket.terminate(), ignore)
       if (address.tls !== undefined && answeredPlain(cause)) {
         const detail = `The app on port ${address.port} does not speak TLS: use ${this.#otherUrl}`
-        throw new TunnelError('ORIGIN_SCHEME', detail, { cause })
+        throw new TunnelError('ORIGIN_SPEAKS_PLAIN', detail, { cause })
       }
       const code = codeOf(cause)
       if (code === 'ORIGIN_TLS') throw tlsError(this.label, cause)

@@ -15,23 +15,23 @@ import {
   WebSocketParser,
 } from '../../wire/websocket.ts'
 
-/** As Bun's `maxPayloadLength` and `backpressureLimit`. */
+/** The maximum size of a message, as Bun's `maxPayloadLength` and `backpressureLimit`. */
 const MAX_MESSAGE_BYTES = 16_777_216
 const MAX_WAITING_BYTES = 16_777_216
 /** The connection ended without a close frame (RFC 6455 section 7.4.1). */
 const CLOSE_ABNORMAL = 1006
-/** How long the other side may take to answer a close frame. */
+/** The time in milliseconds for the other side's close frame. */
 const CLOSING_MS = 5_000
 
 export type Message = string | ArrayBufferLike | ArrayBufferView
 
-/** What a `TunnelClient` with `fetch` does with WebSockets that its handler upgraded: the handlers of `Bun.serve`. */
+/** The handlers of WebSockets that the handler of a `TunnelClient` with `fetch` upgraded, as those of `Bun.serve`. */
 export interface WebSocketHandlers<Data = unknown> {
   open?(socket: AppWebSocket<Data>): unknown
-  /** Text is a string, anything else bytes. */
+  /** Called with a message: text as a string, anything else as bytes. */
   message(socket: AppWebSocket<Data>, message: string | Uint8Array): unknown
   close?(socket: AppWebSocket<Data>, code: number, reason: string): unknown
-  /** What waited for the visitor has been sent. */
+  /** Called when the bytes that waited for the visitor are sent. */
   drain?(socket: AppWebSocket<Data>): unknown
 }
 
@@ -40,17 +40,17 @@ const [CONNECTING, OPEN, CLOSING, CLOSED] = [0, 1, 2, 3] as const
 
 /**
  * A WebSocket as the app has it: `addEventListener` and the `on…` properties of the web, or the calls of `WebSocketHandlers`. A
- * message may have 16 MiB; above, the connection is closed with 1009. What the visitor does not read waits, up to 16 MiB; above, the
- * connection is cut.
+ * message may have 16 MiB; above, the connection is closed with 1009. Bytes that the visitor does not read wait, up to 16 MiB;
+ * above, the connection is cut.
  */
 export class AppWebSocket<Data = unknown> extends EventTarget implements Switched, WebSocketHandler {
   static readonly CONNECTING: 0 = CONNECTING
   static readonly OPEN: 1 = OPEN
   static readonly CLOSING: 2 = CLOSING
   static readonly CLOSED: 3 = CLOSED
-  /** Whatever the app likes to know it by. */
+  /** The data that the app attaches. */
   data: Data
-  /** The subprotocol that the answer named; `''`: none. */
+  /** The subprotocol that the response named; `''`: none. */
   readonly protocol: string
   readonly extensions = ''
   binaryType: 'arraybuffer' | 'blob' = 'arraybuffer'
@@ -65,13 +65,13 @@ export class AppWebSocket<Data = unknown> extends EventTarget implements Switche
   #state: State = CONNECTING
   #pieces: Uint8Array[] = []
   #pieceBytes = 0
-  /** What waits for the visitor. */
+  /** The bytes that wait for the visitor. */
   #waiting: Uint8Array[] = []
   #waitingBytes = 0
   #isFull = false
   #timer: ReturnType<typeof setTimeout> | undefined
 
-  /** `failed`: the app's code threw. */
+  /** Makes the socket. `failed` is called if the app's code threw. */
   constructor(
     data: Data,
     protocol: string,
@@ -183,7 +183,7 @@ export class AppWebSocket<Data = unknown> extends EventTarget implements Switche
 
   pong(): void {}
 
-  /** The visitor's close frame: the first of two, or the answer to ours. */
+  /** The visitor's close frame: the first of two, or the response to ours. */
   closed(code: number, reason: string): void {
     if (this.#state === OPEN) this.#sayClose(code, reason)
     this.#over(code, reason)
@@ -215,7 +215,7 @@ export class AppWebSocket<Data = unknown> extends EventTarget implements Switche
     this.#timer = setTimeout(() => this.terminate(), CLOSING_MS)
   }
 
-  /** `false`: it waits. */
+  /** Writes a frame. Returns `false` if it waits. */
   #write(frame: Uint8Array): boolean {
     if (!this.#isFull && this.#waiting.length === 0) {
       this.#isFull = this.#sink?.write(frame) === false
@@ -233,7 +233,7 @@ export class AppWebSocket<Data = unknown> extends EventTarget implements Switche
     clearTimeout(this.#timer)
     this.#parser.stop()
     this.#pieces = []
-    // What waits leaves with the end of the connection.
+    // Waiting bytes are sent with the end of the connection.
     for (const piece of this.#waiting) this.#sink?.write(piece)
     this.#waiting = []
     this.#waitingBytes = 0
@@ -247,7 +247,7 @@ export class AppWebSocket<Data = unknown> extends EventTarget implements Switche
     this.dispatchEvent(event)
   }
 
-  /** Code of the app: what it throws, or rejects with, is reported and ends this connection alone. */
+  /** Calls code of the app: its errors and rejections are reported and end only this connection. */
   #call(code: () => unknown): void {
     const failed = (cause: unknown) => {
       this.#failed(cause)

@@ -1,4 +1,4 @@
-// An origin with a bound on dials under way: a stream that is reset leaves its dial behind, and streams alone are counted.
+// An origin with a bound on dials in progress: a stream that is reset leaves its dial behind, and streams alone are counted.
 
 import { TunnelError } from '../../errors.ts'
 import type { Origin } from './origin.ts'

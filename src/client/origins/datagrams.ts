@@ -12,10 +12,10 @@ import type { Origin } from './origin.ts'
 export interface DatagramOriginOptions {
   readonly host: string
   readonly port: number
-  /** A flow without datagrams either way for so long ends, milliseconds. */
+  /** A flow without datagrams either way for this long ends, milliseconds. */
   readonly idleTimeoutMs: number
   readonly associate: Associate
-  /** The service does not listen. Told once, until it answers again. */
+  /** The service does not listen. Told once, until it responds again. */
   failed(error: TunnelError): void
 }
 

@@ -13,7 +13,7 @@ export function folderOrigin(folder: string, isSpa: boolean): Origin {
   // Wherever the program goes from here.
   const root = resolve(folder)
   let answer: ((request: Request) => Promise<Response>) | undefined
-  // What serves files is loaded with the first request: most clients have none.
+  // The code that serves files is loaded with the first request: most clients have none.
   return new HandlerOrigin(async request => {
     answer ??= (await import('../folder/handler.ts')).folderHandler(root, isSpa)
     return answer(request)

@@ -39,7 +39,7 @@ export class HandlerSocket implements Socket {
       },
     }
     const failed = (cause: unknown, request: string) => {
-      // `String` of what is no Error may itself throw.
+      // `String` of what is not Error may itself throw.
       const reason = cause instanceof Error ? cause.message : `a ${typeof cause}`
       const detail = `${request}: the fetch handler threw: ${reason}.`
       failure = new TunnelError('HANDLER_FAILED', detail, { cause })

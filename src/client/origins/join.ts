@@ -7,8 +7,8 @@ import { isServersProbe } from '../reach/probe.ts'
 import type { Origin } from './origin.ts'
 
 /**
- * Dials the origin for a stream. What the server sends meanwhile waits, bounded by the stream's first credit.
- * `failed` learns why the origin could not be reached for a visitor, and what a `fetch` handler threw. `probeProof`: how the server
+ * Dials the origin for a stream. Bytes of the server wait during the dial, bounded by the stream's first credit. `failed`
+ * learns why the origin could not be reached for a visitor, and what a `fetch` handler threw. `probeProof`: how the server
  * marks its own probes, which report to its operator.
  */
 export function join(

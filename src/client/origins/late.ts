@@ -15,7 +15,7 @@ export class LateOrigin implements Origin {
     return this.#place?.url ?? 'http://localhost'
   }
 
-  /** New connections go there from now on; those that are open stay where they are. */
+  /** Sets the origin of new connections; open ones stay where they are. */
   lead(to: Origin): void {
     this.#place = to
   }

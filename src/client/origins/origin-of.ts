@@ -11,7 +11,7 @@ import { HandlerOrigin } from './handler.ts'
 import { LateOrigin } from './late.ts'
 import type { Origin } from './origin.ts'
 
-/** Throws `OPTION_INVALID` or `OPTION_INVALID`. */
+/** Throws `OPTION_INVALID`. */
 export function originOf(
   options: OriginOptions,
   dial: Dial,
@@ -95,10 +95,10 @@ function tlsOf({ appInsecure, appCa, appServerName }: OriginOptions): TlsOptions
   }
 }
 
-/** As SNI has it: no address, no port. */
+/** A pattern for names in SNI: no address, no port. */
 const HOST_NAME = /^(?=.{1,253}$)(?!.*\.\d+$)[\w-]{1,63}(?:\.[\w-]{1,63})*$/
 
-/** `URL.parse`, which Node 20 does not have. */
+/** Parses a URL like `URL.parse`, which Node 20 does not have. */
 function parseUrl(text: string): URL | null {
   return URL.canParse(text) ? new URL(text) : null
 }

@@ -11,7 +11,7 @@ import type { Socket, SocketHandler } from '../../socket.ts'
 import type { Budget } from '../budget.ts'
 import type { Origin } from './origin.ts'
 
-/** Below the 5 s after which Node closes idle connections, with room for a request on its way. */
+/** The time in milliseconds after which an idle connection closes: below the 5 s of Node, with room for a request in flight. */
 const IDLE_MS = 4_000
 /** Connections that wait, each for its one visitor. Of more, the one that waited longest is closed. */
 const MAX_PRIVATE = 256
@@ -20,12 +20,12 @@ const HEAD_LIMITS = { maxHeadBytes: 262_144, maxHeaderCount: 1_000, isOption: fa
 
 export interface OriginRequest {
   readonly method: string
-  /** Head and body as they go on the connection. */
+  /** The head and body as they go on the connection. */
   readonly bytes: Uint8Array
   readonly timeoutMs: number
-  /** Longest body of an answer. Above: `RESPONSE_TOO_LARGE`. */
+  /** The maximum size of a response's body. If exceeded: `RESPONSE_TOO_LARGE`. */
   readonly maxBodyBytes: number
-  /** It has a login that counts for the connection. */
+  /** Whether it has a login that belongs to the connection. */
   readonly logsConnectionIn: boolean
   /** The visitor's connection, which the app's belongs to when there is such a login; `undefined`: it is not known. */
   readonly connection: number | undefined
@@ -37,7 +37,10 @@ export interface OriginAnswer {
   readonly body: Uint8Array
 }
 
-/** What comes of a request. Called exactly once. `reason`: what is wrong with an answer that is `ORIGIN_INVALID`. */
+/**
+ * Called exactly once with the outcome of a request. Called exactly once. `reason`: what is wrong with a response that is
+ * `ORIGIN_INVALID`.
+ */
 export type Settled = (outcome: OriginAnswer | TunnelError, reason?: string) => void
 
 export class OriginPool {
@@ -46,10 +49,10 @@ export class OriginPool {
   readonly #connections = new Set<OriginConnection>()
   /** The most recently used last. */
   readonly #idle: OriginConnection[] = []
-  /** Those that are logged in, by the visitor's connection; the one that waited longest first. */
+  /** The logged-in connections by the visitor's connection; the one that waited longest first. */
   readonly #private = new Map<number, OriginConnection>()
 
-  /** `budget`: for all answers that are being collected. An answer that has no room left: `TUNNEL_BUSY`. */
+  /** Makes the pool. `budget` is for all responses that are being collected. A response that has no room left: `TUNNEL_BUSY`. */
   constructor(origin: Origin, budget: Budget) {
     this.#origin = origin
     this.#budget = budget
@@ -64,12 +67,12 @@ export class OriginPool {
     else idle.request(request, settled)
   }
 
-  /** Cuts the connection that this request is on: it fails with `CANCELLED`. One that is over is left in peace. */
+  /** Cuts the connection that this request is on: it fails with `CANCELLED`. A request that is over is left in peace. */
   cancel(request: OriginRequest): void {
     for (const connection of this.#connections) if (connection.isOn(request)) connection.terminate()
   }
 
-  /** Cuts all connections: whatever is under way fails. */
+  /** Cuts all connections: whatever is in progress fails. */
   close(): void {
     for (const connection of this.#connections) connection.terminate()
   }
@@ -112,7 +115,7 @@ interface Owner {
   freed(): void
   /** The same, but for this visitor's connection alone. */
   kept(visitor: number): void
-  /** An idle connection turned out to be dead; nothing of an answer came. */
+  /** An idle connection turned out to be dead; nothing of a response came. */
   stale(request: OriginRequest, settled: Settled): void
   gone(): void
 }
@@ -132,7 +135,7 @@ class OriginConnection implements SocketHandler {
   #settled: Settled | undefined
   readonly #unsent = new SendQueue()
   #body: Uint8Array[] = []
-  /** Bytes of the answer so far, as they count in the budget. */
+  /** Bytes of the response so far, as they count in the budget. */
   #heldBytes = 0
   #isInBody = false
   #isReused = false
@@ -196,7 +199,7 @@ class OriginConnection implements SocketHandler {
     else this.#broken()
   }
 
-  /** `error` with a code: a `fetch` handler threw it, and must not be asked again. */
+  /** Called at the end. An `error` with a code came from a `fetch` handler, which must not be called again. */
   closed(error?: Error): void {
     if (this.#isGone) return
     if (error instanceof TunnelError) this.#end(error)
@@ -235,7 +238,10 @@ class OriginConnection implements SocketHandler {
     if (body.complete) this.#complete(head.keepAlive && end === bytes.length)
   }
 
-  /** So much of the answer is in memory now. `false`: with what the others have it is too much. */
+  /**
+   * Counts bytes of a response in memory. Returns `false` if that is too much, with those of the others. `false`: with what the
+   * others have it is too much.
+   */
   #holds(bytes: number): boolean {
     const more = bytes - this.#heldBytes
     this.#heldBytes = bytes
@@ -254,7 +260,7 @@ class OriginConnection implements SocketHandler {
     this.#body = []
     this.#holds(0)
     this.#cancelTimer()
-    // An answer that came before the end of the request leaves the rest of it on the connection.
+    // A response that came before the end of the request leaves the rest of it on the connection.
     if (isSound && this.#unsent.isEmpty) this.#idle()
     else this.#end()
     settled?.(answer)
@@ -313,7 +319,7 @@ class OriginConnection implements SocketHandler {
   }
 }
 
-/** One string for the whole head, of which the others are slices: a byte's offset is its character's. */
+/** Returns the headers as slices of one string for the whole head: a byte's offset is its character's. */
 function headersOf({ bytes, start, end, fields }: ResponseHead): [name: string, value: string][] {
   const text = latin1Text(bytes, start, end)
   const headers: [string, string][] = []

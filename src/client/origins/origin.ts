@@ -5,9 +5,9 @@ import type { Socket, SocketHandler } from '../../socket.ts'
 
 /** The app, as something to connect to. */
 export interface Origin {
-  /** For messages: `localhost:3000`, a path, `fetch handler`. */
+  /** The name for messages: `localhost:3000`, a path, `fetch handler`. */
   readonly label: string
-  /** Scheme and host as the app knows itself: for a rewritten Host and Origin. */
+  /** The scheme and host as the app knows itself: for a rewritten Host and Origin. */
   readonly url: string
   /** Datagrams of a service that were dropped so far, because the way to the server was full. */
   readonly droppedDatagrams?: number

@@ -1,15 +1,15 @@
-// An app that closes the connection without a byte of an answer, or with a TLS alert, may expect TLS: OpenSSL says nothing
+// An app that closes the connection without a byte of a response, or with a TLS alert, may expect TLS: OpenSSL says nothing
 // to a request in plain HTTP.
 
 import { TunnelError } from '../../errors.ts'
 import type { Address, Dial, Socket, SocketHandler } from '../../socket.ts'
 import { speaksTls } from './tls-check.ts'
 
-/** Longest wait for the handshake that shows it. */
+/** The longest wait for the handshake that proves TLS, in milliseconds. */
 const PROBE_TIMEOUT_MS = 500
 /** An app that crashes at each request is not asked at each. */
 const MEMORY_MS = 10_000
-/** For so long an app that answered in plain HTTP is not suspected of TLS. */
+/** The time in milliseconds for which an app that responded in plain HTTP is not suspected of TLS. */
 const TRUST_MS = 60_000
 /** The first byte of a TLS record that holds an alert (RFC 8446 section 5.1). No answer in HTTP begins with it. */
 const ALERT = 0x15
@@ -18,33 +18,33 @@ const ALERT = 0x15
 export class Silence {
   readonly #address: Address
   readonly #dial: Dial
-  /** It does. */
+  /** The error for an app that speaks TLS. */
   readonly error: TunnelError
   #verdict: Promise<boolean> | undefined
   #askedAt = 0
   #answeredAt = Number.NEGATIVE_INFINITY
 
-  /** `address` is without TLS; `secureUrl` is what to use if it has to be with it. */
+  /** Makes a check. `address` is without TLS; `secureUrl` is the URL with it. */
   constructor(address: Address, dial: Dial, secureUrl: string) {
     this.#address = address
     this.#dial = dial
     this.error = new TunnelError(
-      'ORIGIN_SCHEME',
+      'ORIGIN_SPEAKS_TLS',
       `The app on port ${address.port} speaks TLS: use ${secureUrl}`,
     )
   }
 
-  /** For a new connection: `handler` gets its events, and `ORIGIN_SCHEME` as its end where that explains it. */
+  /** Watches a new connection: `handler` gets its events, and `ORIGIN_SPEAKS_TLS` as its end if that explains it. */
   watch(handler: SocketHandler): SilentConnection {
     return new SilentConnection(handler, this)
   }
 
-  /** The app answers on one of the connections, and not with an alert. */
+  /** The app responds on one of the connections, and not with an alert. */
   answered(): void {
     this.#answeredAt = performance.now()
   }
 
-  /** Why a connection ended without an answer; `undefined`: not known. */
+  /** Returns why a connection ended without a response. `undefined` if that is not known. */
   async reason(): Promise<TunnelError | undefined> {
     const now = performance.now()
     if (now - this.#answeredAt < TRUST_MS) return undefined
@@ -56,13 +56,13 @@ export class Silence {
   }
 }
 
-/** One connection, until the first byte of the app. */
+/** A connection until the first byte of the app. */
 class SilentConnection {
   readonly handler: SocketHandler
   readonly #silence: Silence
   #socket: Socket | undefined
   #isSilent = true
-  /** What the handler gets when it is known why the app said nothing. */
+  /** The events for the handler once it is known why the app sent nothing. */
   #waiting: (() => void)[] | undefined
   #reason: Error | undefined
   #isClosed = false
@@ -85,7 +85,7 @@ class SilentConnection {
       closed: error => {
         this.#isClosed = true
         const tell = () => inner.closed(this.#reason ?? error)
-        // Cut by this side, which waits for no answer.
+        // Cut by this side, which waits for no response.
         const isOwn = error !== undefined && 'code' in error && error.code === 'ECONNABORTED'
         if (isOwn && this.#waiting === undefined) tell()
         else this.#afterSilence(tell)
@@ -99,7 +99,7 @@ class SilentConnection {
     return socket
   }
 
-  /** Its end is reported with the reason. */
+  /** Reports its end with the reason. */
   #explain(reason: Error): void {
     this.#reason = reason
     this.#socket?.terminate()

@@ -4,10 +4,10 @@ import type { Address, Dial } from '../../socket.ts'
 
 /** Words of OpenSSL and Node for a certificate that does not prove what it should. */
 export const UNTRUSTED: RegExp = /CERT|SELF_SIGNED|UNABLE_TO_|ALTNAME/
-/** A TLS client got an answer that is not TLS. Bun 1.4.5 puts it into the message only. */
+/** A TLS client got a response that is not TLS. Bun 1.4.5 puts it into the message only. */
 const NO_TLS = /WRONG_VERSION_NUMBER|HTTP_REQUEST|ERR_SSL_PACKET_LENGTH|ERR_SSL_UNEXPECTED_MESSAGE/
 
-/** Whether a TLS handshake failed because the far side answered in plain text. */
+/** Whether a TLS handshake failed because the far side responded in plain text. */
 export function answeredPlain(cause: unknown): boolean {
   if (!(cause instanceof Error)) return NO_TLS.test(String(cause))
   return NO_TLS.test(`${'code' in cause ? String(cause.code) : ''} ${cause.message}`)

@@ -9,7 +9,7 @@ import { AppWebSocket, type WebSocketHandlers } from './app-websocket.ts'
 export interface HandlerServer {
   /**
    * Makes a WebSocket of the request; the handler then answers nothing, or anything: it is not looked at. `headers`: more lines of
-   * the answer. `data`: what the socket has as `data`. `false`: the request asks for none. Needs the option `websocket`.
+   * the response. `data`: what the socket has as `data`. `false`: the request asks for none. Needs the option `websocket`.
    */
   upgrade(
     request: Request,
@@ -53,11 +53,11 @@ export function upgradeWebSocket(
   const { protocol = '' } = options
   if (protocol !== '') known.headers.set('Sec-WebSocket-Protocol', protocol)
   known.socket = new AppWebSocket<unknown>(undefined, protocol, undefined, known.failed)
-  // 101 is no status that every platform lets a Response have.
+  // 101 is not a status that every platform lets a Response have.
   return { socket: known.socket, response: new Response(null, { status: 204 }) }
 }
 
-/** `handlers`: what sockets made by `upgrade` do; without any there are none. */
+/** Makes the server argument of a handler. `handlers` are those of sockets made by `upgrade`. */
 export function handlerServer(handlers: WebSocketHandlers | undefined): HandlerServer {
   return {
     upgrade(request, { headers, data } = {}) {
@@ -73,7 +73,7 @@ export function handlerServer(handlers: WebSocketHandlers | undefined): HandlerS
   }
 }
 
-/** The handler has answered: the socket that it made of the request, its answer sent; `undefined`: it made none. */
+/** The handler has responded: the socket that it made of the request, its response sent; `undefined`: it made none. */
 export function takeUpgrade(request: Request, sink: HandlerSink): Switched | undefined {
   const known = upgradable.get(request)
   const { socket } = known ?? {}
@@ -93,7 +93,7 @@ export function takeUpgrade(request: Request, sink: HandlerSink): Switched | und
   return socket
 }
 
-/** Lines that the answer has once. */
+/** Lines that the response has once. */
 const OWN: ReadonlySet<string> = new Set([
   'connection',
   'upgrade',

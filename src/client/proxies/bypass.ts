@@ -4,9 +4,9 @@ import { Networks } from '../../networks.ts'
 import type { Address } from '../../socket.ts'
 
 /**
- * Reads a list separated by commas or blanks: `host`, `.suffix`, `*.suffix`, each with `:port` if wanted, addresses,
- * CIDR ranges, and `*` for everything. As with Go and unlike curl, `.suffix` is names below it only. What cannot be
- * read names nothing. This machine is on every list.
+ * Reads a list separated by commas or blanks: `host`, `.suffix`, `*.suffix`, each with `:port` if wanted, addresses, CIDR
+ * ranges, and `*` for everything. As with Go and unlike curl, `.suffix` is names below it only. A text that cannot be read
+ * names nothing. This machine is on every list.
  */
 export function bypassList(text: string): (address: Address) => boolean {
   const ranges = new Networks()
@@ -30,7 +30,7 @@ export function bypassList(text: string): (address: Address) => boolean {
 }
 
 interface Rule {
-  /** With a dot in front: names below it. */
+  /** The host. With a dot at its beginning: names below it. */
   readonly host: string
   readonly port: number | undefined
 }

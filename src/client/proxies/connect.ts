@@ -5,7 +5,7 @@ import type { Opening } from '../../socket.ts'
 import { endOfHead, MAX_ANSWER_HEAD_BYTES, parseAnswerHead } from '../../wire/handshake.ts'
 import { cannotReach, notAProxy, type ProxySettings } from '../carriers/proxy.ts'
 
-/** What proxies answer when the server behind them does not. */
+/** The statuses of proxies whose server does not respond. */
 const UNREACHABLE: ReadonlySet<number> = new Set([502, 503, 504])
 
 export class ConnectOpening implements Opening {
@@ -14,7 +14,7 @@ export class ConnectOpening implements Opening {
   #hasBegun = false
   #received: Uint8Array = new Uint8Array(0)
 
-  /** `host` may be a name or an address. */
+  /** Makes the dialogue. `host` may be a name or an address. */
   constructor(proxy: ProxySettings, host: string, port: number) {
     this.#proxy = proxy
     this.#target = `${host.includes(':') ? `[${host}]` : host}:${port}`

@@ -11,7 +11,7 @@ import { Socks5Opening } from './socks5.ts'
 
 /**
  * Goes through the proxy that `choose` names, and straight to where it names none. Besides what `dial` fails with:
- * `PROXY_FAILED`, `PROXY_AUTH_REFUSED`, `PROXY_FAILED`, and `SERVER_UNREACHABLE` when the proxy says so.
+ * `PROXY_FAILED`, `PROXY_AUTH_REFUSED`, and `SERVER_UNREACHABLE` when the proxy says so.
  */
 export function dialThrough(choose: ChooseProxy, dial: Dial): Dial {
   return async (wanted, handler, signal) => {

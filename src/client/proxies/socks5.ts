@@ -35,7 +35,7 @@ export class Socks5Opening implements Opening {
   #awaits: 'nothing' | 'method' | 'password' | 'reply' = 'nothing'
   #received: Uint8Array = new Uint8Array(0)
 
-  /** `host`: an address, or a name for the proxy to resolve. */
+  /** Makes the dialogue. `host`: an address, or a name for the proxy to resolve. */
   constructor(proxy: ProxySettings, host: string, port: number) {
     this.#proxy = proxy
     this.#request = Uint8Array.of(VERSION, 1, 0, ...addressBytes(host), port >> 8, port & 0xff)
@@ -116,7 +116,7 @@ function addressBytes(host: string): readonly number[] {
   return [KIND.name, name.length, ...name]
 }
 
-/** `URL` knows every spelling of an IPv6 address, and has one. */
+/** Returns the bytes of an IPv6 address: `URL` knows every spelling, and has one. */
 function ipv6Bytes(address: string): readonly number[] {
   const [bare = ''] = address.split('%')
   const { hostname } = new URL(`http://[${bare}]`)

@@ -5,7 +5,7 @@ import { lookup } from 'node:dns/promises'
 import { BlockList, isIP } from 'node:net'
 import type { Address, Dial } from '../../socket.ts'
 
-/** How far away an address is: on this machine, in this network, or anywhere. */
+/** The distance of an address: on this machine, in this network, or anywhere. */
 type Distance = 0 | 1 | 2
 
 const THIS_MACHINE = networks('0.0.0.0/8', '127.0.0.0/8', '::/127')
@@ -15,8 +15,8 @@ const THIS_NETWORK = networks(
 )
 
 /**
- * Dials what is at least as far away as the nearest of the servers. A name is dialled by the addresses that were looked at. Rejects,
- * without a connection, for what is nearer. What a proxy resolves is looked at only where it is an address.
+ * Dials what is at least as far away as the nearest of the servers. A name is dialled by the addresses that were looked at.
+ * Rejects, without a connection, for what is nearer. A proxy's host is checked only if it is an address.
  */
 export function dialOutward(servers: readonly Address[], dial: Dial): Dial {
   return async (address, handler, signal) => {

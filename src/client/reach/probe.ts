@@ -1,16 +1,16 @@
-// Asks the public side whether visitors get through, with a request that the server answers after asking us.
+// Asks the public side whether visitors get through, with a request that the server responds after asking us.
 
 import { createHash } from 'node:crypto'
 import { deferred } from '../../deferred.ts'
 import type { Address, Dial, SocketHandler } from '../../socket.ts'
 import { PROBE_HEADER, probeProof } from '../../wire/control.ts'
 
-/** Longest answer that is looked at: its status line and the one header that counts. */
+/** The maximum size of a response that is read: its status line and the one header that counts. */
 const MAX_ANSWER_BYTES = 8_192
 
 /**
- * `true` when the server answered the probe; `false` when anything else happened, or nothing in time or before `over`. `dial`: the way
- * that the client takes, so that a proxy on it is on the probe's way too.
+ * Probes the public side. Resolves to `true` if the server responded to the probe; `false` if anything else happened, or
+ * nothing in time or before `over`. `dial`: the way that the client takes, so that a proxy on it is on the probe's way too.
  */
 export async function probePublicSide(
   dial: Dial,
@@ -48,7 +48,7 @@ export async function probePublicSide(
   clearTimeout(timer)
   over.removeEventListener('abort', giveUp)
   dialling.abort()
-  // One that only comes up now is not wanted any more; one that fails was reported above.
+  // A connection that opens late is not wanted any more; a dial that fails was reported above.
   dialled.then(
     socket => socket.terminate(),
     () => {},

@@ -1,17 +1,17 @@
 // Asks again and again whether visitors reach the tunnel: a proxy or a firewall in front of the server may change while both ends are well.
 
-/** What it watches, and whom it tells. */
+/** The watched client, and the receiver of reports. */
 export interface PublicWatchRoom {
-  /** Whether the client reaches itself through its public URL; `undefined`: it cannot be told. */
+  /** Whether the client reaches itself through its public URL; `undefined`: it cannot be notified. */
   probe(): Promise<boolean | undefined>
   /** The connection to the server is up: without it there is nothing to prove, and the user knows. */
   isConnected(): boolean
   changed(isReachable: boolean): void
 }
 
-/** One request a minute is nothing, and a minute is soon enough for a user who waits for a visitor. */
+/** The time in milliseconds between probes: soon enough for a user who waits for a visitor. */
 export const DEFAULT_PROBE_INTERVAL_MS = 60_000
-/** In a row: one that is lost says nothing. */
+/** The number of failures in a row that count: one lost probe says nothing. */
 const FAILURES = 2
 
 export class PublicWatch {

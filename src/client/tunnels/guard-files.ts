@@ -1,5 +1,5 @@
-// What a guard keeps beside the process: the secret that signs its sessions and links, so that both outlive a restart, and what
-// `localtunnels link` needs to make and take back links of a tunnel that runs elsewhere.
+// The files of a guard that outlive the process: the secret that signs its sessions and links, so that both outlive a restart,
+// and what `localtunnels link` needs to make and revoke links of a tunnel that runs in another process.
 
 import { randomBytes } from 'node:crypto'
 import { readdir } from 'node:fs/promises'
@@ -12,11 +12,11 @@ export interface KeptGuard {
   readonly server: string
   readonly kind: string
   readonly name: string
-  /** Where the tunnel was last; empty before it was granted. */
+  /** The last URL of the tunnel. Empty before its grant. */
   readonly url: string
   readonly secret: string
   readonly hasLinks: boolean
-  /** Links taken back, the oldest first. */
+  /** Links revoked, the oldest first. */
   readonly revoked: readonly string[]
 }
 
@@ -24,7 +24,7 @@ export class GuardFiles {
   readonly #folder: string
   readonly #server: string
 
-  /** `folder`: that of the user's state. */
+  /** Makes the files. `folder`: that of the user's state. */
   constructor(folder: string, server: string) {
     this.#folder = folder
     this.#server = server
@@ -34,7 +34,7 @@ export class GuardFiles {
     return privatePath(guardFolder(this.#folder), this.#server, kind, name)
   }
 
-  /** What is kept for the tunnel, or what is to be kept. */
+  /** Returns the stored values of the tunnel, or new ones. */
   async find(kind: string, name: string): Promise<KeptGuard> {
     const kept = await readGuard(this.pathOf(kind, name))
     if (kept !== undefined) return kept
@@ -61,7 +61,7 @@ export async function allGuards(
   return (await Promise.all(all)).flat()
 }
 
-/** Takes a link back: the client that runs sees the change. */
+/** Revokes a link: the client that runs sees the change. */
 export function revokeIn(path: string, kept: KeptGuard, id: string): Promise<void> {
   const revoked = [...kept.revoked.filter(one => one !== id), id].slice(-MAX_REVOKED)
   return writePrivate(path, { ...kept, revoked })

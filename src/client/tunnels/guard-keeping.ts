@@ -1,13 +1,13 @@
-// The guard of one tunnel and its file: the secret comes from there, and so do links that another process takes back.
+// The guard of one tunnel and its file: the secret comes from there, and so do links that another process revokes.
 
 import type { TunnelError } from '../../errors.ts'
 import type { OwnGuard } from '../../own-guard.ts'
 import { type GuardFiles, type KeptGuard, readGuard } from './guard-files.ts'
 import { stateUnwritable } from './resume-files.ts'
 
-/** What a kept guard needs of its tunnel. */
+/** The operations of the tunnel that a stored guard needs. */
 export interface GuardKeepingOwner {
-  /** Links were taken back elsewhere: the server is to know. */
+  /** Links were revoked somewhere else: the server is to know. */
   revoked(): void
   /** The file cannot be used; the tunnel goes on. */
   failed(error: TunnelError): void
@@ -31,7 +31,7 @@ export class GuardKeeping {
     this.#owner = owner
   }
 
-  /** Before the guard is used for the first time. */
+  /** Begins, before the guard is used for the first time. */
   async begin(): Promise<void> {
     if (this.#kept !== undefined) return
     this.#kept = await this.#files.find(this.#kind, this.#name)
@@ -51,12 +51,12 @@ export class GuardKeeping {
     if (hasLinks) await this.#watchFile()
   }
 
-  /** A link was taken back here. */
+  /** A link was revoked here. */
   async revoked(): Promise<void> {
     if (this.#kept?.url) await this.#write({ ...this.#kept, revoked: this.#guard.revoked })
   }
 
-  /** There is no connection now. What is taken back meanwhile is read with the next one. */
+  /** Called when there is no connection: revocations are read with the next one. */
   rest(): void {
     this.#isResting = true
     this.#watch?.stop()

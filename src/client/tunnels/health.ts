@@ -6,10 +6,10 @@ import type { Scheduler } from '../../session/scheduler.ts'
 import type { Socket, SocketHandler } from '../../socket.ts'
 import type { Origin } from '../origins/origin.ts'
 
-/** How an origin is asked, with every default in place. */
+/** The settings of a check, with all defaults. */
 export interface HealthSettings {
   readonly kind: 'tcp' | 'http'
-  /** What is asked for, and as which host. */
+  /** The path and host of the check. */
   readonly path: string
   readonly host: string
   /** The app speaks HTTP/2. */
@@ -20,22 +20,22 @@ export interface HealthSettings {
   readonly unhealthyAfter: number
 }
 
-/** What one check of kind `http` sends, and what it reads. */
+/** The request and reader of one `http` check. */
 export interface HealthProbe {
   readonly bytes: Uint8Array
-  /** The next bytes of the app: status of the final answer; 0 when it has not come, -1 when it is invalid. */
+  /** The next bytes of the app: status of the final response; 0 when it has not come, -1 when it is invalid. */
   read(piece: Uint8Array): number
   /** The fault of an invalid answer. */
   readonly fault: string
 }
 
-/** `head`: the request as HTTP/1.1 has it. `isSecure`: it goes by TLS. */
+/** Makes a probe. `head`: the request as HTTP/1.1 has it. `isSecure`: it uses TLS. `isSecure`: it goes over TLS. */
 export type Probing = (head: string, isSecure: boolean) => HealthProbe
 
-/** Called when the verdict changes; `error` says why the origin is unwell. */
+/** Called when the verdict changes; `error` says why the origin is unhealthy. */
 export type HealthChanged = (isHealthy: boolean, error?: TunnelError) => void
 
-/** The head of an answer; what follows is not read. */
+/** The head of a response; what follows is not read. */
 const HEAD_LIMITS = { maxHeadBytes: 65_536, maxHeaderCount: 200, isOption: false }
 
 export class HealthCheck {
@@ -47,13 +47,13 @@ export class HealthCheck {
   readonly #changed: HealthChanged
   /** Checks in a row whose outcome was not the verdict. */
   #against = 0
-  /** The first check decides alone: an app that is down at the start should get no visitors meanwhile. */
+  /** The first check decides alone: an app that is down at the start should get no visitors in the meantime. */
   #isFirst = true
   #stop: (() => void) | undefined
   readonly #loadHttp2: (() => Promise<Probing>) | undefined
   #probeHttp2: Probing | undefined
 
-  /** `loadHttp2`: for an app that speaks HTTP/2. */
+  /** Makes a check. `loadHttp2`: for an app that speaks HTTP/2. */
   constructor(
     origin: Origin,
     settings: HealthSettings,
@@ -92,7 +92,7 @@ export class HealthCheck {
     })
   }
 
-  /** Most clients check no app of HTTP/2. */
+  /** Loads the HTTP/2 check, which most clients do not need. */
   #load(): void {
     let isStopped = false
     this.#stop = () => {
@@ -121,7 +121,10 @@ export class HealthCheck {
   }
 }
 
-/** One check. `done` is called once, unless the function returned is called before. */
+/**
+ * Makes one check. `done` is called once, unless the function returned is called before. `done` is called once, unless the
+ * function returned is called before.
+ */
 function ask(
   origin: Origin,
   { kind, path, host, timeoutMs }: HealthSettings,

@@ -31,7 +31,7 @@ import {
   type TunnelSettings,
 } from './tunnel-settings.ts'
 
-/** An HTTP tunnel. Throws `OPTION_INVALID`, `OPTION_INVALID` or `NAME_INVALID` for what cannot be used. */
+/** An HTTP tunnel. Throws `OPTION_INVALID` or `NAME_INVALID` for what cannot be used. */
 export function httpTunnel(options: HttpTunnelOptions, environment: Environment, dial: Dial): TunnelSettings {
   const origin = originOf(options, dial, options.protocol)
   const routes = routesOf(options.routes ?? {}, dial)
@@ -41,6 +41,7 @@ export function httpTunnel(options: HttpTunnelOptions, environment: Environment,
     throw new TunnelError('OPTION_INVALID', 'exact is for a name that is asked for: there is no subdomain.')
   return {
     kind: 'http',
+    privateName: options.private,
     name: nameOf(options, environment),
     isNamed: isNamed || isValidSubdomain(slugOf(environment.APP_NAME ?? '')),
     isExact: options.exact ?? false,
@@ -77,7 +78,7 @@ function inboxOf({ inbox }: HttpTunnelOptions, isNamed: boolean): Pick<TunnelSet
   )
 }
 
-/** What the server learns: by TLS it is HTTP/2 that ALPN chose. */
+/** Returns the protocol for the server: over TLS it is HTTP/2 that ALPN chose. */
 function protocolOf(options: RouteOptions): Pick<TunnelSettings, 'protocol'> {
   const { protocol = 'http/1.1', url, fetch, folder } = options
   if (protocol === 'http/1.1') return {}
@@ -123,7 +124,7 @@ function routesOf(routes: Readonly<Record<string, number | RouteOptions>>, dial:
   return all
 }
 
-/** Of an HTTP tunnel. Throws `OPTION_INVALID`. */
+/** Returns the pool of an HTTP tunnel. Throws `OPTION_INVALID`. */
 function httpPoolOf(
   pool: HttpTunnelOptions['pool'],
 ): Pick<TunnelSettings, 'pool' | 'poolResponse' | 'poolLabel'> {

@@ -37,17 +37,17 @@ const REFUSED_FOR_GOOD: ReadonlySet<string> = new Set([
 export class OwnTunnel implements Tunnel {
   readonly settings: TunnelSettings
   readonly parts: readonly TunnelPart[]
-  /** With parts in front of its origins. */
+  /** The settings with parts before its origins. */
   readonly #wrapped: TunnelSettings
   /** Resolves with the first grant; rejects with the refusal that came instead. */
   readonly #ready = deferred()
   readonly #owner: WantedTunnels
   readonly #health: HealthCheck | undefined
-  /** Of a guard whose sessions and links outlive the process. */
+  /** The stored guard, whose sessions and links outlive the process. */
   readonly #keeping: GuardKeeping | undefined
-  /** What granted it last. */
+  /** The connection that granted it last. */
   #connection: Connection | undefined
-  /** What a client that was killed had, until the server has answered: a try may end without an answer. */
+  /** The name and secret of a client that was killed, until the server has responded: an attempt may end without a response. */
   #left: { readonly holding: Holding; readonly resume: string } | undefined
   /** The last grant, by whatever connection. */
   registration: Registration | undefined
@@ -88,6 +88,9 @@ export class OwnTunnel implements Tunnel {
         revoked: () => void this.#sendGuard(),
         failed: error => owner.stateFailed(error),
       })
+    settings.useDial?.(count => {
+      if (this.isRegistered) this.#connection?.dial?.(this.granted, count)
+    })
     // Callers that wait get the rejection; without one it is no unhandled rejection.
     this.#ready.promise.catch(() => {})
   }
@@ -150,13 +153,13 @@ export class OwnTunnel implements Tunnel {
       await this.#connection?.guard?.(this.registration, this.settings)
   }
 
-  /** For messages: before there is a grant too. */
+  /** The name for messages, also before the grant. */
   get label(): string {
     const { kind, name, port, origin } = this.settings
     return `${kind} ${this.registration?.name ?? name ?? port ?? ''} → ${origin.label}`
   }
 
-  /** Asks for what it had, else for what it wishes, else for something like it. Rejects with the refusal. */
+  /** Asks for what it had, otherwise for what it wishes, otherwise for something like it. Rejects with the refusal. */
   async register(connection: Connection): Promise<void> {
     const { settings } = this
     const { name = settings.name, port = settings.port, resume } = this.registration ?? {}
@@ -176,7 +179,7 @@ export class OwnTunnel implements Tunnel {
     this.isRegistered = true
     this.#connection = connection
     if (this.#owner.resumes !== undefined && !isOldSecret) await this.#keepResume(registration)
-    // Closed meanwhile: the caller does not know of what was granted.
+    // Closed in the meantime: the caller does not know of what was granted.
     if (this.isClosed) {
       void this.dropResume()
       return connection.release(registration)
@@ -190,7 +193,7 @@ export class OwnTunnel implements Tunnel {
     this.#health?.start()
   }
 
-  /** Its origin is asked no more, until it is granted again. */
+  /** Stops checks of its origin until it is granted again. */
   rest(): void {
     this.#health?.stop()
     this.#keeping?.rest()
@@ -207,13 +210,13 @@ export class OwnTunnel implements Tunnel {
     return REFUSED_FOR_GOOD.has(code) || (this.settings.isExact === true && code === 'NAME_TAKEN')
   }
 
-  /** It is given back: what was kept to get it back is worth nothing any more. */
+  /** Removes the stored secret of a released tunnel. */
   async dropResume(): Promise<void> {
     const holding = this.registration && this.#holdingOf(this.registration)
     if (holding !== undefined) await this.#owner.resumes?.drop(holding)
   }
 
-  /** It will not be granted: callers that wait for it get the reason. */
+  /** Rejects the waiting callers: it will not be granted. */
   refuse(error: unknown): void {
     this.#ready.reject(error)
   }
@@ -231,7 +234,7 @@ export class OwnTunnel implements Tunnel {
     await this.close()
   }
 
-  /** With what proves the holder: of this run, or of one that was killed. */
+  /** Registers with the proof of its holder: of this run, or of one that was killed. */
   async #ask(
     connection: Connection,
     name: string | undefined,
@@ -276,13 +279,14 @@ export class OwnTunnel implements Tunnel {
     }
   }
 
-  /** What the next start asks for, too: no made-up name, no port that the server chose, and nothing of a pool. */
+  /** Returns what the next start also requests: no made-up name, no port that the server chose, and nothing of a pool. */
   #holdingOf(what: {
     readonly name?: string | undefined
     readonly port?: number | undefined
   }): Holding | undefined {
-    const { kind, isNamed = false, port, pool } = this.settings
-    if (pool !== undefined) return undefined
+    const { kind, isNamed = false, port, pool, registersAs, name: own = '' } = this.settings
+    if (pool !== undefined || registersAs === 'connect') return undefined
+    if (registersAs === 'private') return { kind: registersAs, name: own.replace(':', '-') }
     if (kind === 'tcp' || kind === 'udp')
       return port === undefined || what.port !== port ? undefined : { kind, name: `${port}` }
     // A name that the server grants becomes part of a path.

@@ -5,7 +5,7 @@ import { constants } from 'node:fs'
 import { mkdir, open, rename, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 
-/** Opening a FIFO otherwise waits for a writer. Windows has no such flag. */
+/** The flags to open a file: opening a FIFO otherwise waits for a writer. Windows has no such flag. */
 const READ_NOW = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0)
 
 export function privatePath(folder: string, server: string, kind: string, name: string): string {

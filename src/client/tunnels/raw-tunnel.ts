@@ -19,7 +19,7 @@ import {
   type TunnelSettings,
 } from './tunnel-settings.ts'
 
-/** A TCP tunnel. Throws `OPTION_INVALID` or `OPTION_INVALID` for what cannot be used. */
+/** A TCP tunnel. Throws `OPTION_INVALID` for what cannot be used. */
 export function tcpTunnel(options: TcpTunnelOptions, dial: Dial): TunnelSettings {
   return {
     ...rawTunnel(options, dial),
@@ -30,7 +30,7 @@ export function tcpTunnel(options: TcpTunnelOptions, dial: Dial): TunnelSettings
   }
 }
 
-/** A TLS tunnel, likewise. */
+/** A TLS tunnel. */
 export function tlsTunnel(options: TlsTunnelOptions, dial: Dial): TunnelSettings {
   return {
     ...rawTunnel(options, dial),
@@ -43,13 +43,14 @@ export function tlsTunnel(options: TlsTunnelOptions, dial: Dial): TunnelSettings
   }
 }
 
-/** What all tunnels of bytes have. */
+/** Returns the settings that all raw tunnels have. */
 function rawTunnel(options: RawTunnelOptions, dial: Dial) {
   if ((options.port === undefined) === (options.unix === undefined))
     throw new TunnelError('OPTION_INVALID', 'Exactly one of port and unix says where the service is.')
   const origin = addressOrigin(options, dial)
   return {
     token: checkToken(options.token),
+    privateName: options.private,
     origin,
     rewrite: {},
     proxyProtocol: proxyVersion(options.proxyProtocol),
@@ -66,7 +67,7 @@ function proxyVersion(name: 'v1' | 'v2' | undefined): 1 | 2 | undefined {
   throw new TunnelError('OPTION_INVALID', `proxyProtocol must be v1 or v2, not "${String(name)}".`)
 }
 
-/** A UDP tunnel, likewise. `failed` learns that the service does not listen. */
+/** A UDP tunnel. `failed` learns that the service does not listen. */
 export function udpTunnel(
   options: UdpTunnelOptions,
   associate: Associate,
@@ -77,6 +78,7 @@ export function udpTunnel(
   const idleTimeoutMs = positive('idleTimeoutMs', options.idleTimeoutMs ?? 60_000)
   return {
     kind: 'udp',
+    privateName: options.private,
     name: undefined,
     port: checkRemotePort(remotePort),
     token: checkToken(token),

@@ -6,22 +6,22 @@
 import { mkdir, readFile, rmdir, stat, unlink } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import { TunnelError } from '../../errors.ts'
-import type { TunnelKind } from '../../wire/tunnel-kind.ts'
+import type { GrantedKind } from '../../wire/tunnel-kind.ts'
 import { privatePath, readPrivate, writePrivate } from './private-json.ts'
 
 /** A process that died while it changed a file leaves its lock: changing takes milliseconds. */
 const STALE_LOCK_MS = 5_000
 const LOCK_PAUSE_MS = 10
 
-/** What a secret is for: a name, or a port as text; with `acme` orders of a server. */
+/** The object of a secret: a name, or a port as text; with `acme` orders of a server. */
 export interface Holding {
-  readonly kind: TunnelKind | 'acme'
+  readonly kind: GrantedKind | 'acme'
   readonly name: string
 }
 
 interface Owner {
   readonly pid: number
-  /** When the process began, as its system says it; empty where it does not. A pid alone is used again. */
+  /** The time when the process started, in the system's form. Empty if unknown. A pid alone is used again. */
   readonly startedAt: string
   /** A pid means nothing on another machine, or in another container. */
   readonly host: string
@@ -37,10 +37,10 @@ const heldHere = new Set<string>()
 export class ResumeFiles {
   readonly #folder: string
   readonly #server: string
-  /** What this client holds. */
+  /** The names and ports of this client. */
   readonly #held = new Set<string>()
 
-  /** `server`: as `serverOrigin` spells it. */
+  /** Makes the files. `server`: as `serverOrigin` spells it. */
   constructor(folder: string, server: string) {
     this.#folder = folder
     this.#server = server
@@ -69,7 +69,7 @@ export class ResumeFiles {
     await this.#write(this.#pathOf(holding), resume)
   }
 
-  /** It was given back: the secret is worth nothing any more. */
+  /** Removes the secret of a released name. */
   async drop(holding: Holding): Promise<void> {
     const path = this.#pathOf(holding)
     if (!this.#held.delete(path)) return
@@ -81,7 +81,7 @@ export class ResumeFiles {
     await unlink(path).catch(() => {})
   }
 
-  /** The client ends without having given back what it still has: the next one may take it. */
+  /** The client ends without having returned what it still has: the next one may take it. */
   leave(): void {
     for (const path of this.#held) heldHere.delete(path)
     this.#held.clear()
@@ -124,7 +124,10 @@ async function ownerHere(): Promise<Owner> {
   return { pid: process.pid, startedAt: (await startOf(process.pid)) ?? '', host: hostname() }
 }
 
-/** In doubt, yes: the wrong yes costs this client its name (it gets `name-2`), the wrong no costs a live client its tunnel. */
+/**
+ * Whether the owner is alive. In doubt, yes: the wrong yes costs this client its name (it gets `name-2`), the wrong no costs a
+ * live client its tunnel.
+ */
 async function isAlive(owner: Owner, path: string): Promise<boolean> {
   const { pid, startedAt, host } = owner
   if (host !== hostname()) return true
@@ -139,7 +142,10 @@ async function isAlive(owner: Owner, path: string): Promise<boolean> {
   return start === undefined ? startedAt === '' : start === startedAt || startedAt === ''
 }
 
-/** Of Linux; `undefined` elsewhere, and for a process that is gone but for its entry (a zombie). */
+/**
+ * Returns the start time of a process on Linux. `undefined` on other systems, and for a process that is gone but for its entry
+ * (a zombie).
+ */
 async function startOf(pid: number): Promise<string | undefined> {
   const text = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '')
   // Behind the name, which may hold blanks and brackets: the state, and as the twentieth the start in ticks since boot.

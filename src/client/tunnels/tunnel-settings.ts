@@ -27,49 +27,55 @@ export interface RouteSettings {
   readonly path: string
   readonly origin: Origin
   readonly rewrite: HostRewrite
-  /** Its app speaks HTTP/2. */
+  /** The HTTP/2 that its app speaks. */
   readonly protocol?: 'h2c' | 'h2'
 }
 
-/** One tunnel, as it is to be registered. */
+/** The settings of a tunnel for its registration. */
 export interface TunnelSettings {
   readonly kind: TunnelKind
-  /** `http` and `tls`: the name to ask for. */
+  /** `http` and `tls`: the name to ask for; of private services such as `tcp:db`. */
   readonly name: string | undefined
+  /** The name of a private service, which has no public address. */
+  readonly privateName?: string | undefined
+  /** The kind under which the server knows it. Default: its own kind. */
+  readonly registersAs?: 'private' | 'connect'
+  /** Receives the function that asks the server for streams, of the end of a private service. */
+  readonly useDial?: (dial: (count: number) => void) => void
   /** `tcp` and `udp`: the public port to ask for; `undefined`: any. */
   readonly port: number | undefined
-  /** Instead of the connection's. */
+  /** The token instead of the connection's. */
   readonly token: string | undefined
   readonly origin: Origin
   readonly rewrite: HostRewrite
-  /** `tcp` and `tls`: the PROXY header that each connection to the origin begins with. */
+  /** The PROXY header before each connection to the origin, of a `tcp` or `tls` tunnel. */
   readonly proxyProtocol: 1 | 2 | undefined
-  /** `http`: in the order of their numbers. */
+  /** The routes of an `http` tunnel, in the order of their numbers. */
   readonly routes: readonly RouteSettings[]
-  /** `http` and `tls`. */
+  /** Whether names below belong to it, of an `http` or `tls` tunnel. */
   readonly isWildcard: boolean
   /** The name was wished for, and not made up here. */
   readonly isNamed?: boolean
-  /** `http`: no other name will do. */
+  /** Whether no other name will do. */
   readonly isExact?: boolean
-  /** Of these, those that may have certificates. */
+  /** The names below it that may have certificates. */
   readonly hosts?: readonly string[]
-  /** `http` and `tls`: whole host names that it answers, too. */
+  /** The custom domains of an `http` or `tls` tunnel. */
   readonly hostNames?: readonly string[]
-  /** `http`: the app speaks HTTP/2. */
+  /** The HTTP/2 that the app of an `http` tunnel speaks. */
   readonly protocol?: 'h2c' | 'h2'
-  /** `http`: what the server keeps while no client is there. */
+  /** The webhooks that the server stores while no client is there. */
   readonly inbox?: InboxWish
-  /** It shares its name or port, and how. */
+  /** The kind of its pool, if it shares its name or port. */
   readonly pool: Affinity | undefined
-  /** With `all`: whose answer a visitor gets. */
+  /** The response that a visitor gets, with `all`. */
   readonly poolResponse?: PoolResponse
-  /** With `all`: what this client calls itself. */
+  /** The name that this client gives itself, with `all`. */
   readonly poolLabel?: string
   readonly health: HealthSettings | undefined
-  /** `http`: the given options, for parts. */
+  /** The given options of an `http` tunnel, for parts. */
   readonly options?: HttpTunnelOptions
-  /** Who may visit. */
+  /** The guard. */
   readonly guard?: OwnGuard | undefined
 }
 
@@ -137,7 +143,7 @@ export function affinityOf(
   throw new TunnelError('OPTION_INVALID', `pool.affinity: "${affinity}" is none of ${known.join(', ')}.`)
 }
 
-/** It travels in a header: anything else would be refused for a reason that the user does not see. */
+/** Checks a token, which is sent in a header: anything else would be refused for a reason that the user does not see. */
 export function checkToken(token: string | undefined): string | undefined {
   if (token === undefined || /^[\x21-\x7e]{1,8192}$/.test(token)) return token
   throw new TunnelError('OPTION_INVALID', 'A token must be visible ASCII without spaces, and not empty.')

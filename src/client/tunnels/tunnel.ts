@@ -10,13 +10,13 @@ export interface Tunnel extends AsyncDisposable, Watchable {
   readonly kind: TunnelKind
   /** The subdomain granted, or kind and port, as in `tcp-20000`. */
   readonly name: string
-  /** What visitors use: `https://app.example.dev`, `tcp://example.dev:20000`. May change with a reconnect. */
+  /** The URL for visitors: `https://app.example.dev`, `tcp://example.dev:20000`. May change with a reconnect. */
   readonly url: string
   /** The public port of a TCP or UDP tunnel; `undefined` for the others. */
   readonly port: number | undefined
   /**
-   * Answers of a UDP service that were dropped so far, because the server or the way there could not take them fast enough.
-   * 0 for the other kinds. What the server drops of its visitors is in its own `droppedDatagramsByTunnel`.
+   * Responses of a UDP service that were dropped so far, because the server or the way there could not take them fast enough. 0
+   * for the other kinds. The server's own drops are in its `droppedDatagramsByTunnel`.
    */
   readonly droppedDatagrams: number
   /**
@@ -24,11 +24,11 @@ export interface Tunnel extends AsyncDisposable, Watchable {
    * `OPTION_INVALID`. The `id` takes it back.
    */
   link(options?: LinkOptions): { readonly url: string; readonly id: string }
-  /** Takes a link back: it, the sessions that it began, and the tunnel's open WebSockets end at once. */
+  /** Revokes a link: it, the sessions that it started, and the tunnel's open WebSockets end at once. */
   revokeLink(id: string): Promise<void>
   /**
-   * Gives the name or the port back: it is free at once. What is under way may finish for up to the client's
-   * `drainTimeoutMs`; the client's other tunnels go on.
+   * Gives the name or the port back: it is free at once. Open requests may finish for up to the client's `drainTimeoutMs`; the
+   * client's other tunnels go on.
    */
   close(): Promise<void>
 }

@@ -1,14 +1,17 @@
-// What the server reported as begun and not yet as ended.
+// The requests that the server has reported as begun and not yet as ended.
 
 /** A server of ours has fewer; what another one leaves out is forgotten. */
 const MAX_ENTRIES = 10_000
-/** Of all texts in them: an honest path has about a hundred, and a server that means harm sends 60,000 in each message. */
+/**
+ * The maximum length of all texts: an honest path has about a hundred characters, and a hostile server sends 60,000 in each
+ * message.
+ */
 const MAX_CHARS = 4_000_000
 
 interface Begun<Report> {
   readonly report: Report
   readonly chars: number
-  /** On the clock of `performance.now()`. */
+  /** The time on the clock of `performance.now()`. */
   readonly at: number
 }
 
@@ -16,7 +19,7 @@ export class UnderWay<Report extends { readonly id: number }> {
   readonly #begun = new Map<number, Begun<Report>>()
   #chars = 0
 
-  /** `chars`: how long the texts in the report are together. */
+  /** Remembers a report. `chars` is the length of its texts together. */
   begin(report: Report, chars: number): void {
     // An id that comes twice counts once.
     this.end(report.id)
@@ -29,7 +32,7 @@ export class UnderWay<Report extends { readonly id: number }> {
     return this.#begun.get(id)?.report
   }
 
-  /** The report of what began, which is over now. */
+  /** The report of what started, which is over now. */
   end(id: number): Report | undefined {
     const begun = this.#begun.get(id)
     if (begun === undefined) return undefined
@@ -38,7 +41,7 @@ export class UnderWay<Report extends { readonly id: number }> {
     return begun.report
   }
 
-  /** All of them, with the milliseconds since each began. */
+  /** All of them, with the milliseconds since each started. */
   all(): readonly { readonly id: number; readonly durationMs: number }[] {
     const now = performance.now()
     return [...this.#begun].map(([id, { at }]) => ({ id, durationMs: Math.round((now - at) * 100) / 100 }))

@@ -1,4 +1,4 @@
-// What the server reports of visitors on one connection, as events of the client, and for its parts.
+// The server's reports of visitors on one connection, as events of the client, and for its parts.
 
 import type {
   ConnectionEvents,
@@ -29,7 +29,7 @@ export interface ReportsOwner {
 }
 
 export class VisitReports {
-  /** Added to the ids of this connection, which another connection of the client counts from 1, too. */
+  /** The number that is added to the ids of this connection, because every connection of the client counts from 1. */
   readonly #firstId: number
   readonly #owner: ReportsOwner
   readonly #requests = new UnderWay<RequestSeen>()
@@ -59,7 +59,7 @@ export class VisitReports {
     }
   }
 
-  /** The connection is lost, and the server reports no end of what was under way. */
+  /** The connection is lost, and the server reports no end of what was in progress. */
   lost(): void {
     const error = 'CARRIER_LOST'
     for (const { id, durationMs } of this.#requests.all())
@@ -72,7 +72,7 @@ export class VisitReports {
       this.#owner.emit('requests', { started: 0, requests, errors: requests, bytes: 0, inFlight: 0 })
   }
 
-  /** The server stops reporting: the ends of what is under way do not come. */
+  /** The server stops reporting: the ends of what is in progress do not come. */
   forget(): void {
     this.#unreported = 0
     this.#requests.forget()
@@ -129,7 +129,7 @@ type VisitReport =
   | 'visitorConnected'
   | 'visitorDisconnected'
 
-/** Field by field: a report may hold more than its event. */
+/** Makes an event, field by field: a report may have more than its event. */
 function requestEvent({ id, tunnel, host, method, path }: RequestSeen): TunnelClientEvents['request'] {
   return { id, tunnel, ...(host !== undefined && { host }), method, path }
 }

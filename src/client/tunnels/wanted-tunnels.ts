@@ -18,14 +18,14 @@ export interface WantedOwner {
   emit<Name extends 'registered' | 'health' | 'error'>(event: Name, payload: TunnelClientEvents[Name]): void
   /** The connection that the client has now. */
   connection(): Connection | undefined
-  /** Nothing is asked for any more. */
+  /** Whether no tunnel is requested any more. */
   isClosing(): boolean
 }
 
 export class WantedTunnels {
   readonly #owner: WantedOwner
   readonly parts: Parts
-  /** Outlive the process, if anything should. */
+  /** The secrets that outlive the process, if any should. */
   readonly resumes: ResumeFiles | undefined
   readonly guards: GuardFiles | undefined
   readonly #all = new Set<OwnTunnel>()
@@ -70,7 +70,7 @@ export class WantedTunnels {
     return tunnel
   }
 
-  /** It is not asked for any more. */
+  /** Stops requesting a tunnel. */
   drop(tunnel: OwnTunnel): void {
     this.#all.delete(tunnel)
     for (const part of tunnel.parts) part.dropped?.()
@@ -96,7 +96,7 @@ export class WantedTunnels {
     }
   }
 
-  /** Asks for a tunnel. Resolves with the refusal, or with why the connection ended meanwhile; never rejects. */
+  /** Asks for a tunnel. Resolves with the refusal, or with why the connection ended in the meantime; never rejects. */
   async register(tunnel: OwnTunnel, connection: Connection): Promise<TunnelError | undefined> {
     if (tunnel.isRegistered || tunnel.isClosed || this.#owner.isClosing()) return undefined
     try {
@@ -147,12 +147,12 @@ export class WantedTunnels {
     return this.all.every(tunnel => tunnel.isRefusedForGood(error))
   }
 
-  /** What would get the names back is removed: they are given back. */
+  /** Removes the secrets of released names. */
   dropResumes(): Promise<void>[] {
     return this.all.filter(tunnel => tunnel.isRegistered).map(tunnel => tunnel.dropResume())
   }
 
-  /** The client ends. Those that were granted, and the client's own, are asked for when it connects again. */
+  /** The client ends. Granted tunnels, and the client's own, are requested when it connects again. */
   end(error: TunnelError): void {
     this.resumes?.leave()
     clearTimeout(this.#askAgain)
@@ -206,7 +206,7 @@ export class WantedTunnels {
     this.#owner.connection()?.release(tunnel.granted)
   }
 
-  /** Reported once: it will fail in the same way for each name. */
+  /** Reports a failed write once: it will fail in the same way for each name. */
   stateFailed(error: TunnelError): void {
     if (!this.#hasStateFailed) this.#owner.emit('error', error)
     this.#hasStateFailed = true

@@ -4,7 +4,7 @@
 export const GUARD_ROWS = {
   jwt: {
     issuer: ['url', "Issuer of the tokens, one of the server's", 'required'],
-    audience: ['text', 'Whom the tokens are for', 'required'],
+    audience: ['text', 'Audience of the tokens', 'required'],
     claims: ['map text/claim of text', 'Claims that must have these values; `*` stands for any characters', 'any'],
   },
   login: {
@@ -22,10 +22,10 @@ export const GUARD_ROWS = {
     window: ['duration 1000+', 'The window, at most `24h`', 'required'],
   },
   webhook: {
-    provider: ["'standard' | 'stripe' | 'github' | 'slack' | 'shopify'", 'Who sends the webhooks; `standard`: Standard Webhooks, as Svix and others do', 'required'],
-    secret: ['secret text | list of secret text', 'As the provider shows it, such as `${STRIPE_SECRET}`. Several hold while one is replaced. It never leaves this machine', 'required'],
-    'tolerance-seconds': ['0-86400', 'How old a signature may be; `0`: any', '300'],
-    'max-body': ['bytes 1+', 'Bytes of a body that are kept until its signature is checked', '`1MiB`'],
+    provider: ["'standard' | 'stripe' | 'github' | 'slack' | 'shopify'", 'Provider of the webhooks; `standard`: Standard Webhooks, as Svix and others use', 'required'],
+    secret: ['secret text | list of secret text', 'Secret, as the provider shows it, such as `${STRIPE_SECRET}`. Several are valid during a replacement. It never leaves this machine', 'required'],
+    'tolerance-seconds': ['0-86400', 'Maximum age of a signature; `0`: any', '300'],
+    'max-body': ['bytes 1+', 'Stored bytes of a body until its signature is checked', '`1MiB`'],
   },
   ways: {
     password: ['secret text', 'Way in: a shared password of 6 characters or more', 'none'],
@@ -38,7 +38,7 @@ export const GUARD_ROWS = {
   },
   'path-ways': {
     '...': 'ways',
-    webhook: ['table webhook', 'Way in, the only one of its path: webhooks with a valid signature, which the client checks', 'none'],
+    webhook: ['table webhook', 'Only method of its path: webhooks with a valid signature, which the client checks', 'none'],
   },
   guard: {
     allow: ['list of place', 'Wall: addresses, ranges and countries (`country:DE`, `country:unknown`) that may visit', 'all'],
@@ -47,17 +47,17 @@ export const GUARD_ROWS = {
     ttl: ['duration 1000+', 'Wall: how long the tunnel may be visited, from the start of the client', 'no end'],
     open: ['set of url-path', 'Paths that need no way in, such as `/health` and `/assets/*`; walls still hold', 'none'],
     '...': 'ways',
-    paths: ['map route/path of table path-ways', 'Other ways in for a path and what is below it; the longest path wins', 'none'],
-    cors: ['flag', 'Preflights of browsers reach the app without a way in', '`false`'],
-    'request-headers': ['map header of header-value', "Header lines for the app, in place of the visitor's", 'none'],
-    'response-headers': ['map header of header-value', 'Header lines added to answers', 'none'],
-    session: ['duration 1000+', 'How long a browser stays signed in', '`12h`'],
-    secret: ['secret token', 'Signs sessions and links, 32 characters or more: with the same one they outlive the client, and the clients of a pool agree', 'made up at each start'],
+    paths: ['map route/path of table path-ways', 'Other sign-in methods for a path and those below it; the longest path wins', 'none'],
+    cors: ['flag', 'Whether preflights of browsers reach the app without a sign-in', '`false`'],
+    'request-headers': ['map header of header-value', "Header lines for the app, which replace the visitor's", 'none'],
+    'response-headers': ['map header of header-value', 'Header lines added to responses', 'none'],
+    session: ['duration 1000+', 'Time for which a browser stays signed in', '`12h`'],
+    secret: ['secret token', 'Key of sessions and links, at least 32 characters: with the same one they outlive the client, and the clients of a pool agree', 'made up at each start'],
   },
   'login-provider': {
     issuer: ['url', 'URL of the OpenID Connect issuer', 'required'],
-    'client-id': ['text', 'As what the server is registered there', 'required'],
-    'client-secret': ['secret text', 'Its secret there', 'required'],
-    scope: ['text', 'What is asked for', '`openid email`'],
+    'client-id': ['text', 'Id of the server at the issuer', 'required'],
+    'client-secret': ['secret text', 'Its secret at the issuer', 'required'],
+    scope: ['text', 'Scope to request', '`openid email`'],
   },
 } as const

@@ -17,7 +17,7 @@ export function readJson(text: string): Read {
   const [error] = errors
   if (tree === undefined && stripComments(text).trim() === '')
     return { root: new TableBuilder(undefined, []) }
-  // Those that follow the first are mostly its echo.
+  // Faults after the first are mostly its echo.
   if (error !== undefined || tree === undefined) {
     const why = error && WORDS[printParseErrorCode(error.error)]
     const message = `is not JSON: ${why ?? 'a value must stand here'}`
@@ -52,7 +52,7 @@ function nodeOf(node: JsonNode, lines: Lines, faults: Fault[]): Node {
   return { kind: 'other', at, what: 'null' }
 }
 
-/** By the names that the parser gives its error codes. */
+/** The messages by the names that the parser gives its error codes. */
 const WORDS: Readonly<Record<string, string>> = {
   InvalidSymbol: 'this is no value; texts and keys stand in double quotes',
   InvalidNumberFormat: 'this is not a number',

@@ -1,9 +1,9 @@
-// Finds where the keys of an exported object literal stand in TypeScript source. A help for messages only: what is not
+// Finds where the keys of an exported object literal are in TypeScript source. A help for messages only: what is not
 // found has no line.
 
 import { Lines, type Place } from '../fault.ts'
 
-/** By path, as in `/services/web/port`; items of lists by number. */
+/** The places by path, as in `/services/web/port`; items of lists by number. */
 export type Places = ReadonlyMap<string, Place>
 
 // Comments, the three kinds of text, names and numbers, and single characters. A template is taken whole, up to the next
@@ -14,7 +14,7 @@ const TOKEN =
 interface Level {
   readonly isList: boolean
   readonly path: string
-  /** Key or number of the item that is read now; `undefined` until its colon. */
+  /** The key or number of the current item. `undefined` until its colon. */
   step: string | undefined
 }
 
@@ -23,7 +23,7 @@ export function placesOf(text: string): Places {
   const places = new Map<string, Place>()
   const begin = /export\s+default\b/.exec(text)
   const levels: Level[] = []
-  /** Round brackets, and what stands in them, are of no interest, save for the one of `defineConfig(`. */
+  /** The depth of round brackets, whose content is ignored, except for `defineConfig(`. */
   let depth = 0
   let candidate: { readonly key: string; readonly offset: number } | undefined
   for (const { 0: token, index } of text

@@ -26,7 +26,7 @@ export function readToml(text: string): Read {
   return faults.length === 0 ? { root } : { faults }
 }
 
-/** Tables and lists under construction. What the parser let pass is consistent, so every step finds its kind. */
+/** Tables and lists under construction. The parser let only consistent data pass, so every step finds its kind. */
 interface ListBuilder {
   readonly kind: 'list'
   readonly at: Place | undefined

@@ -4,7 +4,7 @@ import type { Fault } from '../fault.ts'
 import { type Node, type Read, TableBuilder } from '../node.ts'
 import { type Places, placesOf } from './literal.ts'
 
-/** As deep as a configuration can be, many times over; a value that holds itself ends here. */
+/** The maximum depth; a value that holds itself ends here. */
 const MAX_DEPTH = 32
 
 let imports = 0
@@ -22,7 +22,7 @@ export async function readTypeScript(path: string, text: string): Promise<Read> 
     value = await defaultOf(module)
   } catch (error) {
     const text = firstLine(error)
-    // With a global installation: a program finds packages beside itself alone.
+    // With a global installation: a program finds packages next to itself alone.
     const message = /['"]localtunnels(?:\/\w+)?['"]/.test(text)
       ? 'cannot be run: it imports localtunnels, which its folder does not have: install it there, or import types alone'
       : `cannot be run: ${text}`

@@ -4,10 +4,10 @@ import { type Document, isAlias, isMap, isScalar, isSeq, type ParsedNode, parseD
 import { type Fault, Lines, type Place } from '../fault.ts'
 import { type Node, type Read, TableBuilder } from '../node.ts'
 
-/** Values of one file. An alias is read anew wherever it stands, and ten lines of them could mean a billion values. */
+/** Values of one file. An alias is read again wherever it stands, and ten lines of them could mean a billion values. */
 const MAX_VALUES = 20_000
 
-/** YAML 1.1 had it, and people who share keys with anchors write it. In quotes it is a key. */
+/** The merge key of YAML 1.1, which people who share keys with anchors write. In quotes it is a key. */
 const MERGE = '<<'
 
 export function readYaml(text: string): Read {
@@ -91,7 +91,7 @@ class Reader {
   }
 
   #aliased(node: unknown, at: Place | undefined): Node {
-    // The anchor of a parsed document is a parsed node. One that holds its own alias ends at MAX_VALUES.
+    // The anchor of a parsed document is a parsed node. A node that holds its own alias ends at MAX_VALUES.
     if (node !== undefined) return this.#node(node as ParsedNode)
     this.#faults.push({ at, message: 'is an alias for an anchor that does not stand above it' })
     return { kind: 'other', at, what: 'nothing' }

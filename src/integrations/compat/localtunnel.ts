@@ -7,7 +7,7 @@ import { TunnelError } from '../../errors.ts'
 import { checkNames, type Names, namesOf } from '../../option-names.ts'
 import { TunnelClient } from '../../tunnel-client.ts'
 
-/** What the `localtunnel` package takes. */
+/** The options of the `localtunnel` package. */
 export interface LocaltunnelOptions {
   readonly port?: number
   /** The server: here `https://tunnel.example`. Default `TUNNEL_SERVER`. */
@@ -30,7 +30,7 @@ export class LocaltunnelTunnel extends EventEmitter {
   #client: TunnelClient | undefined
   #isClosed = false
 
-  /** What visitors open. Empty until the tunnel is there. */
+  /** The URL for visitors. Empty until the tunnel is there. */
   get url(): string {
     return this.#client?.getTunnelUrl() ?? ''
   }

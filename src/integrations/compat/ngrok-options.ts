@@ -1,4 +1,4 @@
-// What `forward` of `@ngrok/ngrok` is given, in the options of a client.
+// The options of `forward` of `@ngrok/ngrok`, as options of a client.
 
 import type {
   OriginOptions,
@@ -18,7 +18,7 @@ export interface ForwardOptions {
   readonly addr?: number | string
   /** `http` (default), `tcp`, or `tls` for an app that has the certificate. */
   readonly proto?: string
-  /** The token of the server. Default: what `authtoken()` was given, else `TUNNEL_TOKEN`. */
+  /** The token of the server. Default: what `authtoken()` was given, otherwise `TUNNEL_TOKEN`. */
   readonly authtoken?: string
   /** `true`: the token of `TUNNEL_TOKEN`, which counts anyway. */
   readonly authtoken_from_env?: boolean
@@ -39,7 +39,7 @@ export interface ForwardOptions {
   readonly oauth_provider?: string
   readonly oauth_allow_domains?: Several
   readonly oauth_allow_emails?: Several
-  /** Likewise of another issuer. */
+  /** Also of another issuer. */
   readonly oidc_issuer_url?: string
   readonly oidc_allow_domains?: Several
   readonly oidc_allow_emails?: Several
@@ -49,7 +49,7 @@ export interface ForwardOptions {
   readonly proxy_proto?: string
   /** `false`: the app's certificate may be any. */
   readonly verify_upstream_tls?: boolean
-  /** `true`: shares the name with others that say so, too. */
+  /** `true`: shares the name with others that say so as well. */
   readonly pooling_enabled?: boolean
   readonly metadata?: string
   readonly forwards_to?: string
@@ -59,7 +59,7 @@ export interface ForwardOptions {
   readonly on_status_change?: (address: string, error: string) => void
 }
 
-/** What a client has to be told: its connection, with the app of an HTTP tunnel, or with a tunnel of bytes beside it. */
+/** The options of a client: its connection, with the app of an HTTP tunnel, or with a raw tunnel in addition. */
 export type Wanted =
   | { readonly kind: 'http'; readonly client: TunnelClientOptions }
   | { readonly kind: 'tcp'; readonly client: TunnelClientOptions; readonly tunnel: TcpTunnelOptions }
@@ -74,7 +74,7 @@ const TAKEN: Names<ForwardOptions> = namesOf<ForwardOptions>()(
 )
 /** They change nothing of who may visit and where visitors go. */
 const IDLE = { session_metadata: true, compression: true, force_new_session: true }
-/** What an app without an `addr` is expected at. */
+/** The address of an app without an `addr`. */
 export const DEFAULT_ADDR = 80
 const GOOGLE = 'https://accounts.google.com'
 

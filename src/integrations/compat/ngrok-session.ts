@@ -66,7 +66,7 @@ export class NgrokSession {
 
 type Changeable = { -readonly [Name in keyof ForwardOptions]: ForwardOptions[Name] }
 
-/** What an endpoint shall be. What is not here has no meaning for `forward` either. */
+/** The kind of an endpoint. Options that are not here have no meaning for `forward` either. */
 export class EndpointBuilder {
   readonly #options: Changeable
   readonly #made: (listener: Listener) => void

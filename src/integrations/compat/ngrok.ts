@@ -7,7 +7,7 @@ import { DEFAULT_ADDR, type ForwardOptions, placeOf, type Wanted, wantedOf } fro
 
 /** As `@ngrok/ngrok` gives it. */
 export interface Listener {
-  /** What visitors open. */
+  /** The URL for visitors. */
   url(): string
   /** The name of the tunnel. */
   id(): string

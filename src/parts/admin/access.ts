@@ -9,7 +9,7 @@ import { pathBelow } from '../../server/registration/control.ts'
 import type { Bounds } from '../../server/settings/bounds.ts'
 import { ANYTHING } from '../../server/settings/policy.ts'
 
-/** Returns the URL without the base path. Throws `ADMIN_INVALID` where Host and path are no URL together: a caller without a token can send that. */
+/** Returns the URL without the base path. Throws `ADMIN_INVALID` where Host and path are not URL together: a caller without a token can send that. */
 export function urlOf(request: Request, basePath = ''): URL {
   const url = URL.parse(request.url)
   if (url !== null && basePath !== '') url.pathname = pathBelow(`${basePath}/admin`, url.pathname)
@@ -17,14 +17,14 @@ export function urlOf(request: Request, basePath = ''): URL {
   throw new TunnelError('ADMIN_INVALID', 'The Host, or the path, is none.')
 }
 
-/** What the listener needs of its process. */
+/** The operations of the process that the listener needs. */
 export interface AccessHost {
   readonly token: string
   /** The base path of the server's settings. Default none. */
   readonly basePath?: string
-  /** Those of now. */
+  /** Returns the limits now. */
   limits(): Bounds
-  /** Another token came from this address, or too many wait. */
+  /** Called when a wrong token came from this address, or too many wait. */
   refused(address: string, code: 'ADMIN_REFUSED' | 'TOO_MANY_REFUSALS'): void
   failed(cause: unknown): void
 }
@@ -47,7 +47,7 @@ export class AdminAccess {
     })
   }
 
-  /** Why the request gets no answer; `undefined`: it may pass. `address`: of its sender; empty on a Unix socket. */
+  /** Returns why a request is refused. `undefined` if it may pass. `address`: of its sender; empty on a Unix socket. */
   async refusalOf(request: Request, address: string): Promise<TunnelError | undefined> {
     const { headers, method } = request
     const site = headers.get('sec-fetch-site')
@@ -95,7 +95,7 @@ function digestOf(text: string): Buffer {
   return createHash('sha256').update(text).digest()
 }
 
-/** On every answer. */
+/** The headers of every response. */
 export const SAFE_HEADERS: Readonly<Record<string, string>> = {
   'cache-control': 'no-store',
   'content-security-policy': "default-src 'none'; frame-ancestors 'none'",

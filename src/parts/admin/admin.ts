@@ -36,7 +36,7 @@ export class Admin {
     }
   }
 
-  /** `undefined`: it is a Unix socket. */
+  /** The URL. `undefined` for a Unix socket. */
   get url(): string | undefined {
     return this.#socket.url
   }
@@ -54,10 +54,14 @@ export class Admin {
 
 /** Registrations and refusals are written down, with what the operator does. */
 function audit(server: WholeServer, notes: AuditNotes): void {
-  server.on('connection', ({ remoteAddress, subdomain, wire }) =>
-    notes.note('tunnel.open', remoteAddress, subdomain, wire),
+  server.on('connection', ({ remoteAddress, subdomain, wire, kind, token }) =>
+    kind === 'connect'
+      ? notes.note('private.connect', remoteAddress, subdomain, `token ${token ?? 'without a name'}`)
+      : notes.note('tunnel.open', remoteAddress, subdomain, wire),
   )
-  server.on('disconnection', ({ subdomain, reason }) => notes.note('tunnel.end', 'server', subdomain, reason))
+  server.on('disconnection', ({ subdomain, reason, kind }) =>
+    notes.note(kind === 'connect' ? 'private.end' : 'tunnel.end', 'server', subdomain, reason),
+  )
   server.on('refused', ({ remoteAddress, kind = '', name = '', code }) =>
     notes.note('client.refuse', remoteAddress, name || kind, code),
   )

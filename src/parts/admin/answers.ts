@@ -1,9 +1,9 @@
-// Answers of the admin API.
+// Responses of the admin API.
 
 import { ERRORS, TunnelError } from '../../errors.ts'
 import { SAFE_HEADERS } from './access.ts'
 
-/** What the path names is not there. */
+/** An error for a path whose object does not exist. */
 export class Missing extends TunnelError {
   constructor(detail: string) {
     super('ADMIN_INVALID', detail)

@@ -2,7 +2,7 @@
 
 import { TunnelError } from '../../errors.ts'
 import type { Ban, Span } from '../../operations.ts'
-import type { TunnelKind } from '../../wire/tunnel-kind.ts'
+import type { GrantedKind } from '../../wire/tunnel-kind.ts'
 import { AdminAccess } from './access.ts'
 import { failure, json, MethodMissing, Missing, missing, text } from './answers.ts'
 import type { AdminDesk } from './desk.ts'
@@ -11,16 +11,16 @@ import { viewOf } from './views.ts'
 
 export const MAX_BODY_BYTES = 65_536
 const MAX_ROWS = 1_000
-/** Beside the API. */
+/** The paths outside of the API. */
 const ONLY_READ: ReadonlySet<string> = new Set(['/', '/health', '/metrics'])
-/** A ban of ten years is one for ever. */
+/** A ban of ten years is one without limit. */
 const MAX_BAN_SECONDS = 315_360_000
 
-/** One request, understood. */
+/** A parsed request. */
 interface Asked {
   readonly request: Request
   readonly query: URLSearchParams
-  /** What the path names, decoded; `''`: nothing. */
+  /** The object of the path, decoded. Empty for none. */
   readonly id: string
 }
 
@@ -52,7 +52,7 @@ export async function admitted(
 export class AdminApi {
   readonly #desk: AdminDesk
   readonly #access: AdminAccess
-  /** Method and path, as open-api.ts has them. */
+  /** The operations by method and path, as open-api.ts has them. */
   readonly operations: Readonly<Record<string, Operation>>
 
   constructor(desk: AdminDesk, token: string) {
@@ -123,7 +123,7 @@ export class AdminApi {
       return await operation({ request, query: searchParams, id: decoded(id) })
     })
 
-  /** For what is made of several answers. */
+  /** Returns the result of a path, for results that several requests make. */
   async #read(path: string, asked: Asked): Promise<unknown> {
     const { pathname, searchParams: query } = new URL(path, 'http://localhost')
     const answer = await this.operations[`GET ${pathname}`]!({ ...asked, query, id: '' })
@@ -220,8 +220,8 @@ function isTexts(value: unknown): value is readonly string[] {
   return Array.isArray(value) && value.length <= MAX_TEXTS && value.every(one => typeof one === 'string')
 }
 
-const KINDS: readonly TunnelKind[] = ['http', 'tcp', 'udp', 'tls']
-const isKind = (text: string): text is TunnelKind => KINDS.some(kind => kind === text)
+const KINDS: readonly GrantedKind[] = ['http', 'tcp', 'udp', 'tls', 'private']
+const isKind = (text: string): text is GrantedKind => KINDS.some(kind => kind === text)
 
 function banView({ sinceMs, untilMs, ...ban }: Ban) {
   return {

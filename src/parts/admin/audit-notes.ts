@@ -1,9 +1,9 @@
-// What clients do, on its way to the audit log: bounded by the second, because strangers can make a server refuse them at will and
-// each line waits for the disk.
+// Notes of what clients do, for the audit log: bounded by the second, because strangers can make a server refuse them at will
+// and each line waits for the disk.
 
 import type { AuditLog } from '../../operations.ts'
 
-/** Lines in a second. Above: they are counted, and the next line says so. */
+/** Lines in a second. If exceeded: they are counted, and the next line says so. */
 export const MAX_NOTES_PER_SECOND = 20
 
 export class AuditNotes {
@@ -13,7 +13,7 @@ export class AuditNotes {
   #left = MAX_NOTES_PER_SECOND
   #dropped = 0
 
-  /** `failed`: the log cannot be written, which harms no client. */
+  /** Makes the notes. `failed` is called if the log cannot be written, which harms no client. */
   constructor(log: AuditLog, failed: (cause: unknown) => void) {
     this.#log = log
     this.#failed = failed

@@ -1,4 +1,4 @@
-// What the operator may ask of a server and do with it, whether by the API or by a command.
+// The operations of the operator on a server, whether by the API or by a command.
 
 import { type ErrorCode, TunnelError } from '../../errors.ts'
 import type { AuditEntry, Ban, Span, Traffic } from '../../operations.ts'
@@ -25,9 +25,9 @@ import { clientRow, probeView, tokenRow, tunnelRow } from './view.ts'
 /** A server of the cluster, with what it reported last; without it if its version does not report. */
 export interface NodeRow extends ClusterMember, Partial<ServerReport> {}
 
-/** How often tunnels are looked at that may need a probe, and how many are probed at once. */
+/** The time in milliseconds between looks at tunnels that may need a probe. */
 const PROBE_LOOK_MS = 1_000
-/** How often bans are looked for that another worker was given. */
+/** The time in milliseconds between looks for bans of other workers. */
 const BANS_LOOK_MS = 500
 const MAX_PROBES = 16
 
@@ -45,7 +45,7 @@ export class AdminDesk {
   readonly #probing = new Set<Tunnel>()
   readonly #timers: ReturnType<typeof setInterval>[] = []
 
-  /** `far`: tunnels of other servers. */
+  /** Makes it. `far`: the tunnels of other servers. */
   constructor(
     server: PartServer,
     whole: WholeServer,
@@ -106,13 +106,13 @@ export class AdminDesk {
     return this.#whole.stats()
   }
 
-  /** Of all tunnels of this server. */
+  /** The recent traffic of all tunnels of this server. */
   get recent(): RecentRow {
     this.#harvest()
     return this.#recent.total
   }
 
-  /** Of all servers of the cluster; of the others their busiest. */
+  /** Lists the tunnels of all servers of the cluster; of the others their busiest. */
   tunnels(): readonly TunnelRow[] {
     return mergedTunnels([...this.ownTunnels(), ...this.#far()])
   }
@@ -131,7 +131,7 @@ export class AdminDesk {
     return [...this.#whole.clients].map(client => clientRow(client, tunnels))
   }
 
-  /** `undefined`: none is kept. */
+  /** Returns the traffic. `undefined` if none is stored. */
   traffic(span: Span, limit: number, tunnel: string | undefined): readonly Traffic[] | undefined {
     this.#book?.write()
     return this.#settings.store?.traffic(span, 0, limit, tunnel)
@@ -168,7 +168,7 @@ export class AdminDesk {
       byWire[client.wire]++
       stalls += client.creditStalls
     }
-    const tunnels = { http: 0, tcp: 0, udp: 0, tls: 0 }
+    const tunnels = { http: 0, tcp: 0, udp: 0, tls: 0, private: 0 }
     for (const { kind } of this.#server.tunnels.all()) tunnels[kind]++
     const { stats } = this
     return prometheusText(this.#metrics, {
@@ -194,7 +194,7 @@ export class AdminDesk {
     })
   }
 
-  /** `undefined`: the server keeps none. */
+  /** Lists the tokens. `undefined` if the server stores none. */
   tokens(): readonly TokenRow[] | undefined {
     return this.#settings.tokens?.list().map(tokenRow)
   }
@@ -241,7 +241,7 @@ export class AdminDesk {
     return added
   }
 
-  /** With those that other workers were given. */
+  /** Lists all bans, with those of other workers. */
   allBans(): readonly Ban[] {
     this.#refreshBans()
     return this.bans.all
@@ -339,20 +339,20 @@ export class AdminDesk {
     return notAfterMs === undefined ? [] : [{ name: domains[0] ?? '', notAfterMs }]
   }
 
-  /** What lanes have served is among the metrics. */
+  /** Adds to the metrics what lanes have served. */
   #harvest(): void {
     this.#server.tunnels.lanes.harvest()
   }
 }
 
-/** `undefined`: the server is alone, or one of the workers of a machine. */
+/** Returns the state of the cluster. `undefined` if the server is alone, or one of the workers of a machine. */
 function clusterOf(servers: Servers | undefined): ClusterGauges | undefined {
   if (servers?.shared === undefined) return undefined
   const { isInTouch, inFlight, shared } = servers
   return { servers: shared.count, isInTouch, inFlight, entries: shared.sizes }
 }
 
-/** Of access logs; `undefined`: there is none. */
+/** Returns the dropped lines of access logs. `undefined` if there is none. */
 function droppedLinesOf(observers: readonly Observer[]): number | undefined {
   let dropped: number | undefined
   for (const observer of observers)

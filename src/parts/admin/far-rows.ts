@@ -17,7 +17,7 @@ export class FarRows {
   readonly #timer: ReturnType<typeof setInterval>
   readonly #report: (untilMs: number) => void
 
-  /** `own`: the id of this server. */
+  /** Makes the rows. `own`: the id of this server. */
   constructor(table: Table, own: string, tunnels: () => readonly TunnelRow[]) {
     this.#table = table
     this.#own = own

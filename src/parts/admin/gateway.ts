@@ -13,15 +13,15 @@ import { viewOf } from './views.ts'
 
 /** A worker, and the Unix socket of its admin API. */
 export interface AdminMember {
-  /** From 1. */
+  /** The number, from 1. */
   readonly number: number
   readonly socket: string
 }
 
 export interface GatewayOptions extends AccessHost {
-  /** Those that serve now. */
+  /** Returns the workers that serve now. */
   readonly members: () => readonly AdminMember[]
-  /** What this process shows the workers. */
+  /** The token that this process shows the workers. */
   readonly memberToken: string
   readonly upgrade: AdminUpgrade
 }
@@ -92,7 +92,7 @@ export class AdminGateway {
       case 'POST /api/v1/bans':
       case 'DELETE /api/v1/bans/{id}':
       case 'GET /api/v1/traffic': {
-        // Each writes down what it has counted, and reads what the others were given, before the answer.
+        // Each writes down what it has counted, and reads what the others were given, before the response.
         if (operation.startsWith('GET')) await this.#all(question)
         const answer = await this.#one(question)
         if (!operation.startsWith('GET')) await this.#all(new Question('GET', '/api/v1/bans', '', undefined))
@@ -104,7 +104,7 @@ export class AdminGateway {
     }
   }
 
-  /** For what is made of several answers. */
+  /** Returns the result of a path, for results that several requests make. */
   async #read(path: string): Promise<unknown> {
     const { pathname, search } = new URL(`/api/v1${path}`, 'http://localhost')
     const answer = await this.#answer(new Question('GET', pathname, search, undefined))
@@ -132,7 +132,7 @@ export class AdminGateway {
     return found.answer
   }
 
-  /** The first that answers. */
+  /** The first that responses. */
   async #one(question: Question): Promise<Response> {
     for (const member of this.#options.members()) {
       const answer = await this.#ask(member, question).catch(() => undefined)
@@ -141,11 +141,11 @@ export class AdminGateway {
     throw new TunnelError('ADMIN_UNAVAILABLE')
   }
 
-  /** Of those that have it. Throws `ADMIN_UNAVAILABLE` when none answers. */
+  /** Asks all workers, and returns the results of those that have one. Throws `ADMIN_UNAVAILABLE` when none answers. */
   async #all<Value>(question: Question): Promise<readonly ByWorker<Value>[]> {
     const answers = await this.#answers(question)
     const good = answers.filter(({ answer }) => answer.ok)
-    // What our own workers answer has the form that this version gives it.
+    // Responses of our own workers have the form of this version.
     return Promise.all(
       good.map(async ({ number, answer }) => ({ number, value: (await answer.json()) as Value })),
     )
@@ -168,7 +168,7 @@ export class AdminGateway {
     return answers
   }
 
-  /** Rejects when it is gone, or does not answer in time. */
+  /** Rejects when it is gone, or does not respond in time. */
   #ask({ socket }: AdminMember, { method, path, body }: Question): Promise<Response> {
     return fetch(`http://localhost${path}`, {
       unix: socket,
@@ -183,14 +183,14 @@ export class AdminGateway {
   }
 }
 
-/** What the operator asks, in a form that can be asked several times. */
+/** A question of the operator, in a form that can be sent several times. */
 class Question {
   readonly method: string
   readonly path: string
   readonly body: string | undefined
-  /** As written in the path; `''`: none. */
+  /** The object as written in the path. Empty for none. */
   readonly id: string
-  /** Method and path, with `{id}` where something is named. */
+  /** The method and path, with `{id}` in place of an object. */
   readonly operation: string
 
   constructor(method: string, pathname: string, search: string, body: string | undefined) {

@@ -4,17 +4,17 @@ import { TunnelError } from '../../errors.ts'
 import type { AdminUpgrade } from '../../server/settings/part-options.ts'
 import { MAX_BODY_BYTES } from './api.ts'
 
-/** More than a new program gets to start. */
+/** The time in seconds for an upgrade: longer than a new program has to start. */
 const UPGRADE_ANSWER_S = 60
 
 export interface ListenerOptions {
   readonly host: string
   readonly port: number
-  /** In place of both. */
+  /** The path of a Unix socket in place of both. */
   readonly socket?: string | undefined
-  /** With it, another program may listen on the same port. */
+  /** The upgrade. With it, another program may listen on the same port. */
   readonly upgrade?: AdminUpgrade | undefined
-  /** `address`: of the sender; empty on a Unix socket. */
+  /** Serves a request. `address`: of the sender; empty on a Unix socket. */
   readonly fetch: (request: Request, address: string) => Promise<Response>
   readonly failed: (error: Error) => void
 }
@@ -52,7 +52,7 @@ export class AdminSocket {
     }
   }
 
-  /** `undefined`: it is a Unix socket. */
+  /** The URL. `undefined` for a Unix socket. */
   get url(): string | undefined {
     const { hostname = '', port } = this.#server
     if (port === undefined) return undefined

@@ -1,4 +1,4 @@
-// What several workers tell of themselves, as one server tells it.
+// The reports of several workers, joined into those of one server.
 
 import type { ServerStats } from '../../server/settings/stats.ts'
 import { addedRecent } from './recent.ts'
@@ -11,7 +11,7 @@ export interface ByWorker<Value> {
 
 const BEST_FIRST: readonly TunnelRow['state'][] = ['up', 'unhealthy', 'reconnecting']
 
-/** One row for each name: members of a pool may be at several workers. */
+/** Returns a row for each name: members of a pool may be at several workers. */
 export function mergedTunnels(rows: readonly TunnelRow[]): readonly TunnelRow[] {
   const byName = Map.groupBy(rows, ({ name }) => name)
   return [...byName.values()].map(([first, ...rest]) => rest.reduce(mergedTunnel, first!))
@@ -92,7 +92,7 @@ export function mergedMetrics(texts: readonly ByWorker<string>[]): string {
   return `${lines.join('\n')}\n`
 }
 
-/** `name{a="b"} 1` to `name{worker="2",a="b"} 1`. */
+/** Turns `name{a="b"} 1` into `name{worker="2",a="b"} 1`. */
 function labelled(line: string, number: number): string {
   const [, name = '', labels, value = ''] = /^([a-zA-Z_:][\w:]*)(?:\{(.*)\})? (\S+)$/.exec(line) ?? []
   const label = `worker="${number}"`

@@ -1,11 +1,11 @@
-// What an operator should look at, the worst first.
+// The matters that need an operator, the worst first.
 
 import { quantile } from '../../measures.ts'
 import type { TokenRow, TunnelRow } from './rows.ts'
 import type { Attention, CertificateRow, ServerRow } from './view-rows.ts'
 
 const DAY_MS = 86_400_000
-/** Errors in this share of requests, of at least so many. */
+/** Errors in this share of requests, of at least this many. */
 const MANY_ERRORS = 0.05
 const FEW_REQUESTS = 5
 const SLOW_MS = 1_000

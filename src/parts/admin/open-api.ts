@@ -70,7 +70,7 @@ const schemas: Readonly<Record<string, Json>> = {
   Tunnel: record(
     {
       name: text,
-      kind: oneOf('http', 'tcp', 'udp', 'tls'),
+      kind: oneOf('http', 'tcp', 'udp', 'tls', 'private'),
       url: text,
       server: text,
       state: oneOf('up', 'reconnecting', 'unhealthy'),
@@ -156,7 +156,7 @@ const schemas: Readonly<Record<string, Json>> = {
     properties: {
       name: { type: 'string', pattern: '^[A-Za-z0-9_.-]{1,64}$' },
       names: { ...list({ type: 'string', pattern: '^[A-Za-z0-9*-]+$' }), minItems: 1, maxItems: 100 },
-      kinds: { ...list(oneOf('http', 'tcp', 'udp', 'tls')), minItems: 1, maxItems: 100 },
+      kinds: { ...list(oneOf('http', 'tcp', 'udp', 'tls', 'private')), minItems: 1, maxItems: 100 },
       reserve: flag,
       forSeconds: { type: 'integer', minimum: 1, maximum: 315_360_000 },
     },

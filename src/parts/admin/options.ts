@@ -1,4 +1,4 @@
-// What the operator says of the admin listener, with the defaults.
+// The options of the admin listener, with the defaults.
 
 import { TunnelError } from '../../errors.ts'
 import { isValidPort, noPort } from '../../names.ts'
@@ -9,7 +9,7 @@ import { DEFAULT_METRIC_TUNNELS } from '../metrics/metrics.ts'
 type Defaults = Pick<AdminOptions, 'port' | 'host' | 'probeMs' | 'maxMetricTunnels'>
 export type AdminSettings = AdminOptions & Required<Defaults>
 
-/** Throws `OPTION_INVALID` or `OPTION_INVALID` for what cannot be used. */
+/** Throws `OPTION_INVALID` for what cannot be used. */
 export function adminSettings(admin: AdminOptions): AdminSettings {
   const { port = 9090, host = '127.0.0.1', token, probeMs = 60_000 } = admin
   const { maxMetricTunnels = DEFAULT_METRIC_TUNNELS } = admin

@@ -2,7 +2,7 @@
 
 import { SAFE_HEADERS } from './access.ts'
 
-/** It holds no secret: what it shows it asks the API for, with the token that the operator types. */
+/** Returns the page. It has no secret: it asks the API, with the token that the operator types. */
 export async function pageAnswer(): Promise<Response> {
   const { builtPage } = await import('../../http/built-page.ts')
   const { html, scriptHash, styleHash } = await builtPage('admin')

@@ -6,19 +6,19 @@ import { RequestHead, readWhole } from '../../http/head.ts'
 import type { Exchange, Rewrite, Upstream, Visit } from '../../server/contracts/upstream.ts'
 import { PROBE_HEADER } from '../../wire/control.ts'
 
-/** What apps see in their logs. */
+/** The agent that apps see in their logs. */
 const AGENT = 'localtunnels-probe'
 
 export interface Probe {
   readonly atMs: number
   readonly durationMs: number
-  /** What the app answered; 0: it did not. */
+  /** The status of the app's response; 0 for none. */
   readonly status: number
   readonly code?: ErrorCode
 }
 
 /**
- * Asks for `HEAD /`. An answer of any status proves the way there and back. `proof`: what the client knows its server by, so that the
+ * Asks for `HEAD /`. A response of any status proves the way there and back. `proof`: what the client knows its server by, so that the
  * inspector does not take the probe for a visitor. Never rejects.
  */
 export function probe(upstream: Upstream, host: string, proof: string | undefined): Promise<Probe> {

@@ -40,7 +40,7 @@ export class ProcessState {
   }
 }
 
-/** In bytes; `undefined` without a free descriptor, which the runtime needs to ask the system. */
+/** Returns the memory in bytes. `undefined` without a free descriptor, which the runtime needs to ask the system. */
 export function usedMemory(): { readonly rss: number; readonly heapUsed: number } | undefined {
   try {
     return process.memoryUsage()
@@ -49,7 +49,7 @@ export function usedMemory(): { readonly rss: number; readonly heapUsed: number 
   }
 }
 
-/** Open now; `undefined`: this system does not say, or there is no free one to ask with. */
+/** Returns the number of open descriptors. `undefined` if this system does not say, or there is no free one to ask with. */
 export function openDescriptors(): number | undefined {
   try {
     // The list holds the one that it is read by.

@@ -17,7 +17,7 @@ export interface ClusterGauges {
   readonly servers: number
   readonly isInTouch: boolean
   readonly inFlight: number
-  /** By the name of the table. */
+  /** The entries by the name of the table. */
   readonly entries: ReadonlyMap<string, number>
 }
 
@@ -29,11 +29,11 @@ export interface Gauges {
   readonly bufferedBytes: number
   readonly creditStalls: number
   readonly tunnels: Readonly<Record<string, number>>
-  /** Used and most, by the name of the limit. */
+  /** The used number and the maximum, by the name of the limit. */
   readonly limits: Readonly<Record<string, readonly [used: number, most: number]>>
-  /** PEM of those that the server was given. */
+  /** The certificates that the server was given. */
   readonly certificates: readonly { readonly name: string; readonly notAfterMs: number }[]
-  /** `undefined`: the server is alone. */
+  /** The state of the cluster. `undefined` if the server is alone. */
   readonly cluster: ClusterGauges | undefined
   readonly process: ProcessState
   /** Lines of the access log that were dropped; `undefined`: there is none. */
@@ -244,7 +244,7 @@ class Text {
     this.#lines.push(`# HELP ${name} ${help}`, `# TYPE ${name} ${type}`)
   }
 
-  /** Of the family that was begun last. `labels` may begin with a suffix of its name. */
+  /** Adds a sample to the current family. `labels` may begin with a suffix of its name. */
   sample(labels: string, value: number): void {
     this.#lines.push(`${this.#name}${labels} ${value}`)
   }
@@ -262,7 +262,7 @@ class Text {
   }
 }
 
-/** When a certificate in PEM format ends; `undefined`: it cannot be read. */
+/** Returns when a PEM certificate ends. `undefined` if it cannot be read. */
 export function notAfterOf(pem: string): number | undefined {
   try {
     return Date.parse(new X509Certificate(pem).validTo)

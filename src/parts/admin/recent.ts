@@ -1,4 +1,4 @@
-// What tunnels did in the last five minutes: the difference to a mark of that time.
+// The traffic of tunnels in the last five minutes: the difference to a mark of that time.
 
 import type { Metrics, Series } from '../metrics/metrics.ts'
 import type { RecentRow } from './rows.ts'
@@ -6,7 +6,7 @@ import { type Counts, countsOf, difference, NONE } from './traffic-book.ts'
 
 export const MARK_MS = 30_000
 const WINDOW_MS = 300_000
-/** Of a shorter time no rate is made: one request in the first second is not sixty a minute. */
+/** The minimum time in seconds for a rate: one request in the first second is not sixty a minute. */
 const MIN_SECONDS = 60
 
 interface Mark {
@@ -42,7 +42,7 @@ export class Recent {
     return this.#since(series === undefined ? NONE : this.#done(series))
   }
 
-  /** Of all tunnels. */
+  /** The traffic of all tunnels. */
   get total(): RecentRow {
     return this.#since(addedCounts([...this.#metrics.series.values()].map(series => this.#done(series))))
   }

@@ -6,16 +6,16 @@ export type { RecentRow } from '../../measures.ts'
 
 export interface TunnelRow {
   readonly name: string
-  readonly kind: 'http' | 'tcp' | 'udp' | 'tls'
+  readonly kind: 'http' | 'tcp' | 'udp' | 'tls' | 'private'
   readonly url: string
   /** The id of the other server that has it. Left out: this one has it. */
   readonly server?: string
-  /** `up`: a client serves it; `reconnecting`: its client is away, within the lease; `unhealthy`: its app is. */
+  /** The state. `up`: a client serves it; `reconnecting`: its client is away, within the lease; `unhealthy`: its app is. */
   readonly state: 'up' | 'reconnecting' | 'unhealthy'
   /** Numbers of its clients at this server. */
   readonly clients: readonly number[]
   readonly isGuarded: boolean
-  /** Requests and connections under way. */
+  /** Requests and connections in progress. */
   readonly inFlight: number
   readonly requests: number
   readonly errors: number
@@ -26,14 +26,14 @@ export interface TunnelRow {
   readonly recent: RecentRow
   /** Requests and connections that had an error code, by the code. */
   readonly codes: Readonly<Record<string, number>>
-  /** When the app last answered a visitor or a probe. Left out: not since the server began. */
+  /** The time when the app last responded to a visitor or a probe. Left out: not since the server started. */
   readonly lastProvenAt?: string
   readonly lastProbe?: ProbeView
 }
 
 export interface ProbeView {
   readonly at: string
-  /** 0: the app did not answer. */
+  /** The status of the app's response. 0 for none. */
   readonly status: number
   readonly durationMs: number
   readonly code?: string
@@ -44,7 +44,7 @@ export interface ClientRow {
   readonly wire: 'streams' | 'json'
   readonly address: string
   readonly connectedAt: string
-  /** What it says it is, such as `localtunnels/0.1.0`. Left out: it says nothing. */
+  /** The agent that the client names, such as `localtunnels/0.1.0`. Left out: it says nothing. */
   readonly agent?: string
   /** The name of its token. Left out: it has none. */
   readonly token?: string
@@ -56,10 +56,10 @@ export interface ClientRow {
 export interface TokenRow {
   readonly name: string
   readonly createdAt: string
-  /** Left out: it has no end. */
+  /** The time of its end. Absent if it has none. */
   readonly expiresAt?: string
-  /** To the minute. Left out: never. */
+  /** The time of its last use, to the minute. Left out: never. */
   readonly lastUsedAt?: string
-  /** What it opens, such as `{ names: ['ci-*'] }`; `{}`: everything. */
+  /** The scope, such as `{ names: ['ci-*'] }`; `{}`: everything. */
   readonly scope: object
 }

@@ -4,7 +4,7 @@ import { FIRST_DURATION, FIRST_SIZE, STATUS_CLASSES } from '../../measures.ts'
 import type { OperationsStore, Traffic } from '../../operations.ts'
 import type { Metrics, Series } from '../metrics/metrics.ts'
 
-/** How much traffic a crash may lose. */
+/** The time in milliseconds between writes: the traffic that a crash may lose. */
 const WRITE_EVERY_MS = 5_000
 const PRUNE_EVERY_MS = 3_600_000
 
@@ -17,12 +17,12 @@ export class TrafficBook {
   readonly #store: OperationsStore
   readonly #harvest: () => void
   readonly #failed: (error: unknown) => void
-  /** What of each series was written. One that is gone from the metrics is gone from here. */
+  /** The written counts of each series. A series that is gone from the metrics is also gone from here. */
   #written = new Map<Series, Counts>()
   readonly #timer: ReturnType<typeof setInterval>
   #prunedAtMs = 0
 
-  /** `harvest`: brings the metrics up to date. */
+  /** Makes the book. `harvest` brings the metrics up to date. */
   constructor(
     metrics: Metrics,
     store: OperationsStore,
@@ -37,7 +37,7 @@ export class TrafficBook {
     this.#timer.unref()
   }
 
-  /** Everything up to now is in the store. */
+  /** Writes everything up to now to the store. */
   write(): void {
     try {
       this.#write(Date.now())
@@ -72,7 +72,7 @@ export class TrafficBook {
   }
 }
 
-/** What a tunnel did so far. */
+/** Returns the counts of a tunnel so far. */
 export function countsOf({ byMethod, bytesIn, bytesOut }: Series): Counts {
   let requests = 0
   let errors = 0

@@ -1,4 +1,4 @@
-// What the views of the page are made of, for the server that makes them and the page that shows them.
+// The rows of the page's views, for the server that makes them and the page that shows them.
 
 import type { ClientRow, RecentRow, TokenRow, TunnelRow } from './rows.ts'
 
@@ -18,11 +18,11 @@ export interface Head {
   readonly version: string
   readonly status: 'operational' | 'draining' | 'stopped'
   readonly uptimeSeconds: number
-  /** Of all servers that report, but for tokens and bans. */
+  /** The counts of all servers that report; those of tokens and bans are of this one. */
   readonly counts: { readonly [view in 'tunnels' | 'clients' | 'tokens' | 'bans' | 'servers']: number }
 }
 
-/** Of one minute, hour or day. */
+/** The traffic of one minute, hour or day. */
 export interface Point {
   readonly requests: number
   readonly errors: number
@@ -40,14 +40,14 @@ export interface Series {
   readonly points: readonly (Point | null)[]
 }
 
-/** Those of many that are asked for. */
+/** The requested rows of many. */
 export interface Listed<Row> {
   readonly rows: readonly Row[]
-  /** As many would be shown without a limit. */
+  /** The number of rows without a limit. */
   readonly matching: number
 }
 
-/** With what the server reported last; one of an older version reports less, or nothing. */
+/** A server with its last report; an older version reports less, or nothing. */
 export interface ServerRow {
   readonly id: string
   readonly isSelf?: boolean
@@ -75,7 +75,7 @@ export interface TokenUse extends TokenRow {
 
 export interface Overview {
   readonly head: Head
-  /** Of all servers that report. */
+  /** The recent traffic of all servers that report. */
   readonly recent: RecentRow
   readonly inFlight: number
   readonly series: Series
@@ -90,7 +90,7 @@ export interface Overview {
 
 export interface Tunnels extends Listed<TunnelRow> {
   readonly head: Head
-  /** How many are in each choice of `only`. */
+  /** The number of rows for each choice of `only`. */
   readonly choices: Readonly<Record<string, number>>
   /** The one that is open. */
   readonly open?: { readonly row: TunnelRow; readonly clients: readonly ClientRow[]; readonly series: Series }

@@ -1,4 +1,4 @@
-// What the admin API tells: rows made from the tunnels and clients of a server. Secrets and bodies are never among them.
+// The rows of the admin API, made from the tunnels and clients of a server. Secrets and bodies are never among them.
 
 import type { ClientConnection } from '../../server/contracts/clients.ts'
 import type { Tunnel } from '../../server/tunnels/tunnel.ts'

@@ -1,4 +1,4 @@
-// What the page shows, each view in one answer: made from the answers of the API, so that one server, and all workers of a
+// The views of the page, each in one response: made from the responses of the API, so that one server, and all workers of a
 // machine, have the same.
 
 import { TunnelError } from '../../errors.ts'
@@ -77,7 +77,7 @@ const CHOICES: Readonly<Record<string, (row: TunnelRow) => boolean>> = {
   open: ({ isGuarded }) => !isGuarded,
 }
 
-/** `undefined`: there is no such view. Throws `ADMIN_INVALID` for what cannot be asked. */
+/** Returns a view. `undefined` if there is no such view. Throws `ADMIN_INVALID` for what cannot be asked. */
 export async function viewOf(view: string, query: URLSearchParams, ask: Ask): Promise<object | undefined> {
   if (!isView(view)) return undefined
   const parts = new Parts(ask)
@@ -100,7 +100,7 @@ export async function viewOf(view: string, query: URLSearchParams, ask: Ask): Pr
 
 const isView = (text: string): text is View => (VIEWS as readonly string[]).includes(text)
 
-/** Each part is asked for once. What our own API answers has the form that this version gives it. */
+/** Each part is asked for once. Responses of our own API have the form of this version. */
 class Parts {
   readonly #ask: Ask
   #nodes: Promise<{ readonly nodes: readonly NodeRow[] }> | undefined
@@ -128,7 +128,7 @@ class Parts {
     return certificates.toSorted((one, other) => one.daysLeft - other.daysLeft)
   }
 
-  /** Of the cluster; a server that is alone has itself. */
+  /** Lists the servers of the cluster; a server that is alone has itself. */
   async servers(): Promise<readonly ServerRow[]> {
     // Where the others cannot be asked, the page still shows this one.
     this.#nodes ??= this.ask<{ nodes: readonly NodeRow[] }>('/nodes').catch(() => ({ nodes: [] }))
@@ -261,7 +261,7 @@ const clientTexts = ({ address, agent = '', token = '', tunnels: names }: Client
   ...names,
 ]
 
-/** Filtered, sorted and cut as the query says. */
+/** Returns rows filtered, sorted and cut by the query. */
 function listed<Row>(
   all: readonly Row[],
   query: URLSearchParams,
@@ -301,7 +301,7 @@ interface Counted {
   readonly durations?: readonly number[]
 }
 
-/** `tunnel`: `''` is all of this machine. */
+/** Returns the series of a tunnel; `''` is all of this machine. */
 async function series(ask: Ask, query: URLSearchParams, tunnel: string): Promise<Series> {
   const range = RANGES[query.get('range') ?? 'hour']
   if (range === undefined) throw invalid(`range is one of ${Object.keys(RANGES).join(', ')}.`)

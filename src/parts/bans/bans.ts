@@ -5,14 +5,14 @@ import { isNetwork, Networks } from '../../networks.ts'
 import type { Ban, OperationsStore } from '../../operations.ts'
 import type { SharedBans } from './shared-bans.ts'
 
-/** Bans at once. Above: `OPTION_INVALID`. */
+/** Bans at once. If exceeded: `OPTION_INVALID`. */
 const MAX_BANS = 10_000
-/** Those of all servers, with those that were taken back in the last 90 days. */
+/** The maximum number of bans of all servers, with those that were removed in the last 90 days. */
 export const MAX_SHARED = 20_000
 
-/** Who acts on changes. */
+/** The receiver of changes. */
 interface BansHost {
-  /** Another visitor may be refused, or let in. */
+  /** Called when another visitor may be refused, or admitted. */
   changed(): void
   /** Visitors and clients that a new one is about are cut. */
   added(ban: Ban): void
@@ -21,7 +21,7 @@ interface BansHost {
 export class Bans {
   readonly #store: OperationsStore | undefined
   readonly #host: BansHost
-  /** Those of all servers; `undefined`: this one is alone, or shares its store with the others. */
+  /** The bans of all servers. `undefined` if this one is alone, or shares its store with the others. */
   #shared: SharedBans | undefined
   readonly #bans = new Map<number, Ban>()
   #addresses = new Networks()
@@ -47,7 +47,7 @@ export class Bans {
     this.#replace(this.#store.bans())
   }
 
-  /** From now on they are those of all servers, which get what this one has; its store keeps a copy. */
+  /** Shares the bans with all servers; the store of this one keeps a copy. */
   share(shared: SharedBans): void {
     this.#expire()
     for (const ban of this.#bans.values()) shared.bring(ban)
@@ -112,7 +112,7 @@ export class Bans {
     return added
   }
 
-  /** `false`: there is none with this id. */
+  /** Removes a ban. Returns `false` if there is none with this id. */
   remove(id: number): boolean {
     if (!this.#bans.delete(id)) return false
     this.#shared?.remove(id)

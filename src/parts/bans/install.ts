@@ -1,4 +1,4 @@
-// Bans of the operator as a part of a server: a layer while addresses are banned, and an answer about each address and name.
+// Bans of the operator as a part of a server: a layer while addresses are banned, and a response about each address and name.
 
 import type { Ban } from '../../operations.ts'
 import type { Install, WholeServer } from '../../server/contracts/part.ts'
@@ -7,7 +7,9 @@ import { SharedBans } from './shared-bans.ts'
 
 const all = new WeakMap<object, Bans>()
 
-/** Those of this server; `undefined`: no operator could make any. For the operator's view. */
+/**
+ * Returns the bans of this server, for the operator's view. `undefined` if no operator could make any. For the operator's view.
+ */
 export function bansOf(server: object): Bans | undefined {
   return all.get(server)
 }

@@ -50,7 +50,7 @@ function textOf({ kind, value, reason, sinceMs }: Omit<Ban, 'id'>): string {
   return JSON.stringify({ kind, value, reason, sinceMs })
 }
 
-/** `undefined`: this server does not know it. */
+/** Reads a ban. `undefined` if this server does not know its kind. */
 function banOf(id: number, text: string, untilMs: number): Ban | undefined {
   const { kind, value, reason, sinceMs } = objectIn(text) ?? {}
   if (typeof value !== 'string' || typeof reason !== 'string' || typeof sinceMs !== 'number') return undefined

@@ -1,5 +1,5 @@
-// A server that calls another one proves on each connection that it knows the secret: the one that is called sends a random number,
-// and the proof is made of it. One that was read on the way is of no use for another connection.
+// A server that calls another one proves on each connection that it knows the secret: the one that is called sends a random
+// number, and the proof is made of it. A proof that was read on the way is of no use for another connection.
 
 import { randomBytes } from 'node:crypto'
 import { eventLoop } from '../../event-loop.ts'
@@ -22,7 +22,7 @@ export function provedRoute(
   if (hasProof || !cluster.mayBePeer(arrival)) return refusal('TOKEN_REFUSED')
   const number = randomBytes(16).toString('base64url')
   const isProof = (proof: string): boolean => cluster.isProof(proof, number)
-  // It may stop meanwhile, and would not wait for what comes in now: a caller that is not taken in sends it elsewhere.
+  // It may stop in the meantime, and would not wait for what comes in now: a caller that is not taken in sends it somewhere else.
   const takeIn = (socket: Socket): SocketHandler | undefined =>
     cluster.isLeaving ? undefined : enter(socket)
   return { kind: 'takeover', takeOver: socket => new Challenge(socket, number, isProof, takeIn) }
@@ -60,7 +60,7 @@ class Challenge implements SocketHandler {
     const end = answer.indexOf('\r\n\r\n')
     if (end < 0 && answer.length < MAX_GREETING_BYTES) return
     this.#stopTimer()
-    // A server of the cluster says nothing behind its proof before it has an answer.
+    // A server of the cluster says nothing behind its proof before it has a response.
     const isWhole = end + 4 === answer.length
     if (!isWhole || !this.#isProof(proofIn(latin1(answer, 0, answer.length)))) return this.#refuse()
     this.#way = this.#enter(this.#socket)

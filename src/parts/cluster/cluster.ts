@@ -232,7 +232,7 @@ export class Cluster implements Servers {
     return beat.isKnown
   }
 
-  /** Looks for ports of other servers. Those of a killed server are found while its names are reserved. */
+  /** Looks for ports of other servers. */
   async #lookAtPorts(): Promise<void> {
     const now = performance.now()
     if (this.#farPorts === undefined || this.#isOver) return
@@ -317,7 +317,7 @@ export class Cluster implements Servers {
     return found instanceof Promise ? found.then(nodes => this.#others(nodes)) : found && this.#others(found)
   }
 
-  /** The name is this server's, and its tunnel is not there yet: the directory's grant is on its way. */
+  /** The name is this server's, and its tunnel is not there yet: the directory's grant is in transit. */
   isComing(name: string): boolean {
     return this.#holds.mayHave(name)
   }
@@ -382,7 +382,7 @@ export class Cluster implements Servers {
   }
 
   /**
-   * Calls `ready` once the name can be reached again, here or elsewhere, or `tooLate` after the time that requests wait for
+   * Calls `ready` once the name can be reached again, here or somewhere else, or `tooLate` after the time that requests wait for
    * a client. Returns what ends the wait; `undefined`: too many wait, or this one has waited that long. `since`: its first wait, as
    * `performance.now()`.
    */

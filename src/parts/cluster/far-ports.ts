@@ -1,4 +1,4 @@
-// The ports whose tunnels other servers have: this one listens there, too, and sends visitors on. It hears of each change, and asks
+// The ports whose tunnels other servers have: this one listens there as well, and sends visitors on. It hears of each change, and asks
 // for all of them now and then: a server that was killed says nothing.
 
 import { type Directory, isPortName } from '../../directory.ts'

@@ -1,4 +1,4 @@
-// The names that this server holds in the directory: claimed for clients, renewed, given back, and lost to other servers.
+// The names that this server holds in the directory: claimed for clients, renewed, returned, and lost to other servers.
 
 import { createHash, randomBytes } from 'node:crypto'
 import {
@@ -22,13 +22,13 @@ export interface HoldsHost {
   /** Called when another server has the name. */
   lost(name: string): void
   failed(error: Error): void
-  /** Resolves after so long. */
+  /** Resolves after this long. */
   wait(ms: number): Promise<void>
 }
 
 /** A directory that is early says how long; more tries than these find it in another state. */
 const MAX_TRIES = 5
-/** Names given back while the directory is away; those above it stay reserved for `holdMs`. */
+/** Names returned while the directory is away; those above it stay reserved for `holdMs`. */
 const MAX_UNRELEASED = 10_000
 /**
  * The maximum number of lost claims of one name, each with one of two proofs: if any was granted while the directory was away,
@@ -47,7 +47,7 @@ interface Unreleased {
 export class Holds {
   readonly #host: HoldsHost
   readonly #held = new Map<string, Hold>()
-  /** Claims under way, by name: the directory may have granted them, and others may read that first. */
+  /** Claims in progress, by name: the directory may have granted them, and others may read that first. */
   readonly #claiming = new Map<string, number>()
   /** The claims that the directory may have for names that this server does not have, and that could not be released yet. */
   readonly #unreleased = new Map<string, readonly Unreleased[]>()
@@ -143,7 +143,7 @@ export class Holds {
 
   /**
    * Grants a name while the directory is away, with an epoch below all others: the server that has the name when the directory
-   * is back keeps it. What this server has, it keeps as it is.
+   * is back keeps it. Names of this server stay.
    */
   #unreached({ shown, next, ...wanted }: NameWish, error: Error): boolean | ErrorCode {
     const { name, isShared } = wanted
@@ -182,7 +182,7 @@ export class Holds {
   /** No tunnel here has the name any more. */
   release(name: string): void {
     const hold = this.#held.get(name)
-    // What a server that stops holds stays reserved for its clients, which go to other servers.
+    // The names of a server that stops stay reserved for its clients, which go to other servers.
     if (hold === undefined || this.#isLeaving) return
     this.#held.delete(name)
     const { directory, node } = this.#host
@@ -230,14 +230,14 @@ export class Holds {
     const lost = new Set(await directory.restore(node, held, times))
     for (const { name, epoch } of held) {
       const now = this.#held.get(name)
-      // Claimed again meanwhile: what is lost is the earlier hold.
+      // Claimed again in the meantime: what is lost is the earlier hold.
       if (lost.has(name) && now?.epoch === epoch) this.#lose(name)
-      // Given back meanwhile: the directory may have heard that first, and then that it is held.
+      // Given back in the meantime: the directory may have heard that first, and then that it is held.
       if (!lost.has(name) && now === undefined && !this.#isLeaving) await directory.release(node, name, epoch)
     }
   }
 
-  /** Tells the directory what it could not be told before, unless the name is held here by now. Rejects while it is away. */
+  /** Tells the directory what it could not be notified before, unless the name is held here by now. Rejects while it is away. */
   async #releaseLate(name: string): Promise<void> {
     const { directory, node } = this.#host
     for (const one of this.#unreleased.get(name) ?? []) {
@@ -254,7 +254,7 @@ export class Holds {
   }
 
   #lose(name: string): void {
-    // A server that stops has sent its clients elsewhere, and ends what is under way.
+    // A server that stops has sent its clients somewhere else, and ends what is in progress.
     if (this.#held.delete(name) && !this.#isLeaving) this.#host.lost(name)
   }
 }

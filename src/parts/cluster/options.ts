@@ -1,4 +1,4 @@
-// What an operator says of the cluster is checked here; and how long things last there.
+// The check of the cluster options, and the times of a cluster.
 
 import type { DirectoryTimes } from '../../directory.ts'
 import { TunnelError } from '../../errors.ts'

@@ -1,4 +1,4 @@
-// A connection to another server of the cluster, as a stream: what is written goes there, what comes is the answer. It is one of
+// A connection to another server of the cluster, as a stream: what is written goes there, what comes is the response. It is one of
 // the pool, for requests, or that of one raw visitor.
 
 import type { ErrorCode } from '../../errors.ts'
@@ -17,7 +17,7 @@ const MAX_WAITING_BYTES = 262_144
 
 /**
  * The time in milliseconds for the other server to connect and greet. A frozen one accepts connections and says nothing;
- * nothing was sent by then, so the request may go elsewhere.
+ * nothing was sent by then, so the request may go somewhere else.
  */
 const GREETING_MS = 2_000
 

@@ -1,4 +1,5 @@
-// What the servers of a cluster know each other by: given by the operator, or kept in the directory, which may lose it.
+// The secret with which the servers of a cluster prove themselves: given by the operator, or kept in the directory, which may
+// lose it.
 
 import type { Directory } from '../../directory.ts'
 import { isSameProof, peerProof } from './peer-wire.ts'

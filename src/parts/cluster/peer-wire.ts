@@ -1,4 +1,4 @@
-// What servers of a cluster say to each other in front of HTTP/1.1: who they are, and whose each request is.
+// The messages between servers of a cluster before HTTP/1.1: who they are, and whose each request is.
 
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import { ERRORS } from '../../errors.ts'
@@ -12,7 +12,7 @@ import type { Endpoint } from '../../socket.ts'
 
 /** A connection that is upgraded to this carries requests of another server's visitors. */
 export const PEER_PROTOCOL = 'localtunnels-peer'
-/** The same in frames, for unix sockets: without them an answer that is cut would look like one that has ended. */
+/** The same in frames, for unix sockets: without them a response that is cut would look like one that has ended. */
 export const FRAMED_PROTOCOL = 'localtunnels-peer-framed'
 /** The protocol of an upgraded connection for one raw visitor. */
 export const RAW_PROTOCOL = 'localtunnels-raw'
@@ -37,7 +37,7 @@ export interface PeerVisitor extends PeerNote {
   readonly address: string
 }
 
-/** Each head of the greeting, and the answer to it, has few lines. */
+/** Each head of the greeting, and the response to it, has few lines. */
 export const MAX_GREETING_BYTES = 4_096
 
 /** Proves to `node` that the caller knows the secret of the cluster; another server could not use it. `number`: of this connection. */
@@ -80,7 +80,7 @@ export const PEER_REFUSED: Uint8Array = ascii(
 export const answerTo = (protocol: string): Uint8Array =>
   ascii(`HTTP/1.1 101 Switching Protocols\r\nUpgrade: ${protocol}\r\nConnection: Upgrade\r\n\r\n`)
 
-/** The replies to a raw visitor's server, in this order: it is no stranger; then one of the others. */
+/** The replies to a raw visitor's server, in this order: it is not a stranger; then one of the others. */
 export const RAW_ANSWERS: Readonly<Record<'taken' | 'opened' | 'moved' | 'refused', Uint8Array>> = {
   taken: ascii('HTTP/1.1 102 Processing\r\n\r\n'),
   opened: answerTo(RAW_PROTOCOL),
@@ -97,10 +97,10 @@ export function passengerLines({ kind, wanted, endpoints }: RawPassenger): strin
 
 /** Returns the passenger of a head. `undefined` if the head has none. */
 export function passengerOf(head: RequestHead): RawPassenger | undefined {
-  const [, kind, wanted = ''] = /^(tcp|udp|tls) (\S+)$/.exec(head.header(WANTED_HEADER) ?? '') ?? []
+  const [, kind, wanted = ''] = /^(tcp|udp|tls|private) (\S+)$/.exec(head.header(WANTED_HEADER) ?? '') ?? []
   const [, from = '', fromPort, to = '', toPort] =
     /^(\S+) (\d{1,5}) (\S+) (\d{1,5})$/.exec(head.header(ENDPOINTS_HEADER) ?? '') ?? []
-  if (kind !== 'tcp' && kind !== 'udp' && kind !== 'tls') return undefined
+  if (kind !== 'tcp' && kind !== 'udp' && kind !== 'tls' && kind !== 'private') return undefined
   if (fromPort === undefined || toPort === undefined) return undefined
   const end = (address: string, port: string): Endpoint => ({ address, port: Number(port) })
   return { kind, wanted, endpoints: { source: end(from, fromPort), destination: end(to, toPort) } }

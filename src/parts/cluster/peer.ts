@@ -26,8 +26,8 @@ import {
 const DOWN_MS = 500
 
 /**
- * A connection without a request for so long is closed. A server that stops closes those that have none for `drainIdleMs`, 1 s by
- * default: a request that is on its way just then is lost, so the other side is earlier.
+ * A connection without a request for this long is closed. A server that stops closes those that have none for `drainIdleMs`, 1 s by
+ * default: a request that is in transit just then is lost, so the other side is earlier.
  */
 const IDLE_MS = 500
 
@@ -124,7 +124,7 @@ export class Peer implements PeerChannelHost {
 
   /**
    * Sends a raw visitor there. Its handler is reset with `CLUSTER_MOVED` when that server does not hold the name any more, and with
-   * `CLIENT_GONE` when it cannot be reached; both may be tried elsewhere until it is `opened`. `over`: it is gone.
+   * `CLIENT_GONE` when it cannot be reached; both may be tried somewhere else until it is `opened`. `over`: it is gone.
    */
   pass(
     passenger: RawPassenger,
@@ -151,7 +151,7 @@ export class Peer implements PeerChannelHost {
     this.#open(UNHEARD)?.end()
   }
 
-  /** Whether it, or its machine, accepted the last connection and was silent. One that refuses it lives, and stops. */
+  /** Whether it, or its machine, accepted the last connection and was silent. A machine that refuses it is alive, and stops. */
   get isSilent(): boolean {
     return this.#isSilent
   }

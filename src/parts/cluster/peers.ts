@@ -37,7 +37,7 @@ export class Peers {
     this.#host = host
   }
 
-  /** Cuts what is under way to them. */
+  /** Cuts what is in progress to them. */
   close(): void {
     for (const peer of this.#all.values()) peer.close()
     this.#all.clear()
@@ -85,13 +85,13 @@ export class Peers {
     return stream
   }
 
-  /** Whether the last connection to it could be made, if there was any, and what is under way to it. */
+  /** Whether the last connection to it could be made, if there was any, and what is in progress to it. */
   stateOf(id: string): { readonly isReachable: boolean; readonly inFlight: number } {
     const peer = this.#all.get(id)
     return { isReachable: peer?.isDown !== true, inFlight: peer?.inFlight ?? 0 }
   }
 
-  /** Requests and raw visitors that were sent on to them, and are under way. */
+  /** Requests and raw visitors that were sent on to them, and are in progress. */
   get inFlight(): number {
     let count = 0
     for (const { inFlight } of this.#all.values()) count += inFlight
@@ -117,8 +117,9 @@ export class Peers {
   }
 
   /**
-   * A server without signs of life in the directory for `leaseMs` is forgotten. What is under way to it is cut only when it is also silent
-   * when it is asked, as one that is frozen: others may be cut off from the directory, or stop. `alive` `undefined`: the directory does not say.
+   * A server without signs of life in the directory for `leaseMs` is forgotten. Requests in progress to it are cut only if it
+   * is also silent when it is asked, as a frozen one is: others may be cut off from the directory, or stop. `alive`
+   * `undefined`: the directory does not say.
    */
   lookAfter(alive?: readonly Node[]): void {
     const { leaseMs, nodeMs } = this.#host.times

@@ -8,12 +8,12 @@ const MAX_NAMES = 10_000
 const KNOWN_MS = 30_000
 /** A name that no server holds is asked for again after this time: visitors of a name that does not exist cost the directory one question a second. */
 const FREE_MS = 1_000
-/** Questions under way. One more is refused: names are cheap to make up. */
+/** Questions in progress. One more is refused: names are cheap to make up. */
 const MAX_QUESTIONS = 1_000
 /** The maximum number of repetitions of a question that a change overtook. */
 const MAX_AGAIN = 2
 
-/** A question under way. */
+/** A question in progress. */
 interface Asked {
   /** The server that has the name, from a change: the reply may be older. */
   node?: string
@@ -90,8 +90,8 @@ export class Places {
   }
 
   /**
-   * Called when another server has the name; `''`: it is free. What is known already stays: changes may come behind the answer
-   * that has them.
+   * Called when another server has the name; `''`: it is free. Known names stay: changes may come behind the response that has
+   * them.
    */
   changed(name: string, node: string): void {
     const asked = this.#asked.get(name)
@@ -100,7 +100,7 @@ export class Places {
     if (known !== undefined && !hasNode(known.nodes, node)) this.#known.delete(name)
   }
 
-  /** Changes may have been missed. What is remembered stays of use where the directory does not answer. */
+  /** Changes may have been missed. Remembered places stay useful while the directory does not respond. */
   doubt(): void {
     for (const [name, { nodes }] of this.#known) this.#known.set(name, { nodes, until: 0 })
     this.#asked.clear()

@@ -1,5 +1,6 @@
-// A raw connection in a cluster: it is joined to the tunnel of this server, or sent on to the server that has it. What has it may
-// change until it is joined, as long as nothing of it was sent: the tunnel's client may be on its way from one server to another.
+// A raw connection in a cluster: it is joined to the tunnel of this server, or sent on to the server that has it. The server of
+// the tunnel may change until the visitor is joined, as long as nothing was sent: the tunnel's client may be moving from one
+// server to another.
 
 import type { Place } from '../../directory.ts'
 import type { ErrorCode } from '../../errors.ts'

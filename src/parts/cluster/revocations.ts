@@ -1,4 +1,4 @@
-// Tokens that were taken back at one server open nothing at all of them. They are kept by their hashes: a secret is never used again.
+// Tokens that were revoked at one server open nothing at all of them. They are kept by their hashes: a secret is never used again.
 
 import { objectIn } from '../../directory.ts'
 import type { KeptToken, TokenStore } from '../../tokens.ts'
@@ -104,7 +104,7 @@ export class Revocations {
     const seen = new Set<string>()
     let last = hash
     for (let text = this.#table.get(last); text !== undefined; text = this.#table.get(last)) {
-      // That it is there means that the token is taken back, whatever it says.
+      // That it is there means that the token is revoked, whatever it says.
       const { next } = objectIn(text) ?? {}
       if (typeof next !== 'string' || next === '' || seen.has(next)) return ''
       seen.add(next)

@@ -1,4 +1,4 @@
-// What each server of a cluster says of itself, for the operator of any of them.
+// The reports of each server of a cluster about itself, for the operator of any of them.
 
 import { objectIn } from '../../directory.ts'
 import type { RecentRow } from '../../measures.ts'

@@ -106,7 +106,7 @@ export class SharedTable implements Table {
   #write(entry: TableEntry): void {
     this.#entries.set(entry.key, entry)
     this.#unsent.add(entry.key)
-    // One that fails is tried again with the next sign of life.
+    // A write that fails is tried again with the next heartbeat.
     this.send().catch(() => {})
   }
 
@@ -168,7 +168,7 @@ export class SharedTable implements Table {
     return this.#entries.size
   }
 
-  /** Resolves when the directory has all. Rejects when it cannot be told: then it is still to be told. */
+  /** Resolves when the directory has all. Rejects when it cannot be notified: then it is still to be notified. */
   send(): Promise<void> {
     this.#sending ??= this.#sendAll().finally(() => {
       this.#sending = undefined
@@ -183,7 +183,7 @@ export class SharedTable implements Table {
   async #sendOnce(): Promise<void> {
     const entries = [...this.#unsent].flatMap(key => this.#entries.get(key) ?? [])
     const outcomes = await this.#directory.put(this.#name, entries, this.#maxKeys)
-    // It may have been changed again meanwhile.
+    // It may have been changed again in the meantime.
     for (const { key, version } of entries)
       if (this.#entries.get(key)?.version === version) this.#unsent.delete(key)
     for (const key of this.#unsent) if (!this.#entries.has(key)) this.#unsent.delete(key)

@@ -1,4 +1,4 @@
-// What this server has in common with the others of its cluster: each part is a table.
+// The data that this server shares with the others of its cluster: each part is a table.
 
 import type { RecentRow } from '../../measures.ts'
 import type { Guarding } from '../../server/contracts/guarding.ts'
@@ -12,15 +12,15 @@ import type { SharedTable } from './shared-table.ts'
 import type { Tables } from './tables.ts'
 import { SharedMarks } from './used-marks.ts'
 
-/** Tokens that were ever taken back, of about 150 bytes. Above: an `error` event, and each server knows its own. */
+/** Tokens that were ever revoked, of about 150 bytes. If exceeded: an `error` event, and each server knows its own. */
 const MAX_REVOCATIONS = 100_000
 /**
- * Links that worked once, until they would have expired, of about 200 bytes in each server. Above: links that work once are refused
+ * Links that worked once, until they would have expired, of about 200 bytes in each server. If exceeded: links that work once are refused
  * until some of these have expired.
  */
 const MAX_MARKS = 100_000
 /**
- * Sessions that visitors have ended, until they would have ended by themselves, of about 150 bytes in each server. Above: an `error` event,
+ * Sessions that visitors have ended, until they would have ended by themselves, of about 150 bytes in each server. If exceeded: an `error` event,
  * and only the server where a visitor signs out knows of it.
  */
 const MAX_SIGN_OUTS = 100_000

@@ -1,5 +1,5 @@
 // The tables of the directory as this server has them in memory. A change is in force here at once, and at the other servers when
-// they hear of it; what the directory could not be told waits until it answers. Whatever was missed is found by reading again.
+// they hear of it; what the directory could not be notified waits until it responds. Whatever was missed is found by reading again.
 
 import type { DirectoryTables } from '../../directory.ts'
 import { SharedTable } from './shared-table.ts'

@@ -1,4 +1,5 @@
-// What works once, such as a link, and sessions that visitors have ended: so at one server of the cluster, so at all.
+// Marks of things that work once, such as a link, and of sessions that visitors have ended: at one server of the cluster, and
+// so at all.
 
 import { createHash } from 'node:crypto'
 import type { UsedMarks } from '../../plugin.ts'

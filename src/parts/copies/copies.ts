@@ -1,10 +1,10 @@
-// The copies of one request, and which of their answers the visitor gets.
+// The copies of one request, and which of their responses the visitor gets.
 //
-// `first`: the first answer below 400. When there is none, the first answer at all: one app that fails must not have a
-// webhook sent again that the others took. A named client's answer counts whatever it is; while that client is away, or
+// `first`: the first response below 400. When there is none, the first response at all: one app that fails must not have a
+// webhook sent again that the others took. A named client's response counts whatever it is; while that client is away, or
 // its app cannot be reached, or its filter does not take the request, the first one counts. A status: that is answered at
-// once. Copies whose answers do not count are delivered all the same. Another server gets one copy for all clients that it has, and
-// answers with the one of them that counts there; it says whether that is the named client's.
+// once. Copies whose responses do not count are delivered all the same. Another server gets one copy for all clients that it has, and
+// responds with the one of them that counts there; it says whether that is the named client's.
 
 import { reasonOf } from '../../http/error-answer.ts'
 import type { RequestHead } from '../../http/head.ts'
@@ -13,23 +13,23 @@ import { Copy } from './copy.ts'
 import type { CopyHost } from './copying.ts'
 
 export class Copies {
-  /** `undefined`: it is answered, or has left. */
+  /** The visitor. `undefined` after the response, or if it has left. */
   #visitor: Visit | undefined
   readonly #head: RequestHead
   readonly #host: CopyHost
   readonly #ended: () => void
   readonly #copies: Copy[] = []
-  /** Those whose outcome is there, in that order. */
+  /** The copies with an outcome, in that order. */
   readonly #answers = new Set<Copy>()
   #named: Copy | undefined
   #winner: Copy | undefined
   #isStarting = true
   #open = 0
 
-  /** `ended`: no copy is under way any more. */
+  /** Makes the copies. `ended` is called when none is open any more. */
   constructor(visitor: Visit, host: CopyHost, ended: () => void) {
     this.#visitor = visitor
-    // The visitor's next request may come while copies are under way.
+    // The visitor's next request may come while copies are in progress.
     this.#head = visitor.head.clone()
     this.#head.requestId = visitor.head.requestId
     this.#head.traceparent = visitor.head.traceparent
@@ -58,7 +58,7 @@ export class Copies {
     if (this.#open === 0) this.#ended()
   }
 
-  /** The visitor takes more of the answer. */
+  /** The visitor takes more of the response. */
   drained(): void {
     this.#winner?.drained()
   }
@@ -70,7 +70,7 @@ export class Copies {
     for (const copy of this.#copies) copy.drop()
   }
 
-  /** This copy's answer has begun, or it will have none. */
+  /** Called when the response of a copy has begun, or it will have none. */
   #answered(copy: Copy): void {
     this.#answers.add(copy)
     if (!this.#isStarting) this.#decide()

@@ -2,13 +2,13 @@
 
 import { latin1 } from '../../http/characters.ts'
 
-/** In the answer to a copy of another server's: 1, it is that of the client whose answer counts, or 0. */
+/** The header in the response to a copy of another server: 1 if it is that of the client whose response counts, or 0. */
 export const COUNTS_HEADER = 'localtunnels-counts'
-/** Of an answer that may still count; then the app waits. */
+/** The stored bytes of a response that may still count; then the app waits. */
 const MAX_KEPT_BYTES = 65_536
-/** How a client says that its filter does not take the request. */
+/** A pattern for a client whose filter does not accept the request. */
 const FILTERED_OUT = /^x-localtunnels-error:[ \t]*FILTERED_OUT[ \t]*$/im
-/** How another server says whose its answer is. Its own line is the last one: an app may send others. */
+/** A pattern for another server's note whose response it is. Its own line is the last one: an app may send others. */
 const COUNTS = new RegExp(`^${COUNTS_HEADER}: ([01])\r\n(?![^]*^${COUNTS_HEADER}:)`, 'im')
 
 export class CopyAnswer {
@@ -24,7 +24,7 @@ export class CopyAnswer {
     this.#bytes += end - start
   }
 
-  /** What was kept, which is forgotten here. */
+  /** Returns the stored bytes, and forgets them. */
   take(): Uint8Array[] {
     const pieces = this.#pieces
     this.#pieces = []
@@ -38,7 +38,7 @@ export class CopyAnswer {
     return FILTERED_OUT.test(text.split('\r\n\r\n', 1)[0] ?? '')
   }
 
-  /** Takes out the line of another server, which says whether this is the named client's answer; `undefined`: it sent none. */
+  /** Takes out the line of another server, which says whether this is the named client's response; `undefined`: it sent none. */
   takeCounts(): boolean | undefined {
     const bytes = Buffer.concat(this.#pieces)
     const headEnd = bytes.indexOf('\r\n\r\n') + 2

@@ -1,4 +1,4 @@
-// A copy of a request for one client: the visitor's side of an exchange whose answer may or may not reach the visitor.
+// A copy of a request for one client: the visitor's side of an exchange whose response may or may not reach the visitor.
 
 import type { ErrorCode } from '../../errors.ts'
 import type { Hop } from '../../http/forward.ts'
@@ -10,12 +10,12 @@ import { COUNTS_HEADER, CopyAnswer } from './copy-answer.ts'
 import type { Recipient } from './copying.ts'
 import { PiecesSender } from './pieces-sender.ts'
 
-/** Of an answer that does not count: an app that sends without end is cut. */
+/** The dropped bytes of a response that does not count: an app that sends without end is cut. */
 const MAX_DROPPED_BYTES = 1_048_576
 export interface CopyListener {
-  /** Its outcome is there. */
+  /** Called when its outcome is there. */
   answered(copy: Copy): void
-  /** Nothing of it is under way any more. */
+  /** Called when nothing of it is open any more. */
   ended(): void
 }
 
@@ -28,22 +28,22 @@ export class Copy implements Visit {
   readonly keepsAlive: boolean
   readonly originTimeoutMs: number | undefined
   readonly isCertified: boolean
-  /** It is the client whose answer counts; of another server known with its answer. */
+  /** Whether it is the client whose response counts; of another server known with its response. */
   isNamed: boolean
-  /** `answered`: its final head is there. */
+  /** The outcome. `answered`: its final head is there. */
   outcome: 'pending' | 'answered' | 'not taken' | 'failed' = 'pending'
   status = 0
-  /** Why it failed. */
+  /** The code of its failure. */
   code: ErrorCode | undefined
   readonly #listener: CopyListener
   readonly #end: CopyEnd
   readonly #seen: Hop
-  /** Who gets the answer. */
+  /** The visitor that gets the response. */
   #visitor: Visit | undefined
   #isDropped = false
   readonly #kept = new CopyAnswer()
   #responseBytes = 0
-  /** The app waits until more of its answer is wanted. */
+  /** The app waits until more of its response is wanted. */
   #isBackedUp = false
   #isOver = false
   #keepAlive = false
@@ -52,7 +52,7 @@ export class Copy implements Visit {
   /** The app's side calls: it hears by what `write` returns whether to wait. */
   #isWriting = false
 
-  /** `pieces`: of the request's body. */
+  /** Makes a copy. `pieces`: of the request's body. */
   constructor(
     recipient: Recipient,
     head: RequestHead,
@@ -89,7 +89,7 @@ export class Copy implements Visit {
     this.#sender.start(exchange)
   }
 
-  /** The visitor gets this answer: what came of it so far, and the rest as it comes. */
+  /** The visitor gets this response: what came of it so far, and the rest unchanged. */
   answerTo(visitor: Visit): void {
     this.#visitor = visitor
     visitor.answered(this.status)
@@ -100,7 +100,7 @@ export class Copy implements Visit {
     else if (isTaking) this.drained()
   }
 
-  /** Its answer is not wanted. */
+  /** Drops its response. */
   drop(): void {
     this.#visitor = undefined
     this.#isDropped = true

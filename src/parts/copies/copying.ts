@@ -8,28 +8,28 @@ import type { KeptBody } from '../../server/limits/kept-bodies.ts'
 import type { PoolResponse } from '../../wire/control.ts'
 import { Copies } from './copies.ts'
 
-/** Who gets a copy: a client, or another server for the clients that it has. */
+/** A recipient of a copy: a client, or another server for the clients that it has. */
 export interface Recipient {
   readonly upstream: Upstream | undefined
-  /** What the client calls itself. */
+  /** The name that the client gives itself. */
   readonly label?: string | undefined
-  /** Default: it is a client. */
+  /** Whether it is a server. */
   readonly isServer?: boolean
-  /** The copy is on its way. Returns what is called when that is over. */
+  /** The copy is sent. Returns what is called when that is over. */
   began(): CopyEnd
-  /** The visitor gets this answer. */
+  /** The visitor gets this response. */
   won(): void
 }
 
-/** What copies need of the request's booking. */
+/** The operations of the request's booking that copies need. */
 export interface CopyHost {
   readonly maxBodyBytes: number
   readonly recipients: readonly Recipient[]
-  /** Whose answer counts. */
+  /** The response that counts. */
   readonly answer: PoolResponse
-  /** The visitor is another server, which has to know whether the answer is the named client's. */
+  /** The visitor is another server, which has to know whether the response is the named client's. */
   readonly isForServer: boolean
-  /** Where the body is kept until all have it. */
+  /** Returns the store of the body until all have it. */
   keep(failed: (code: 'REQUEST_TIMEOUT' | 'full') => void): KeptBody
 }
 
@@ -62,7 +62,7 @@ export class CopyingUpstream implements Upstream {
       giveUp()
       visit.fail(code === 'full' ? 'TUNNEL_BUSY' : code)
     }
-    // The pieces are kept as they came, so that chunks and trailers reach every app.
+    // The pieces are kept unchanged, so that chunks and trailers reach every app.
     const kept = host.keep(fail)
     if (head.expectsContinue) visit.write(CONTINUE)
     return {

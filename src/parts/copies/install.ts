@@ -36,7 +36,7 @@ export const installCopies: Install = server => {
         return { kind: 'upstream', upstream }
       }
       return request => {
-        // What switches protocols goes to one of them.
+        // A request that switches protocols goes to one of them.
         if (request.head.upgrade !== '') return next(request)
         if (request.arrival.from?.isCopy === true) return copied(request, [])
         const toAll = (others: readonly Upstream[]): Route =>

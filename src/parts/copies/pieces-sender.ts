@@ -4,7 +4,7 @@ import type { Exchange } from '../../server/contracts/upstream.ts'
 
 export class PiecesSender {
   #exchange: Exchange | undefined
-  /** What is still to be sent. */
+  /** The pieces that are still to be sent. */
   #pieces: readonly Uint8Array[]
   #next = 0
   #isPaused = false
@@ -20,7 +20,7 @@ export class PiecesSender {
     this.#send()
   }
 
-  /** Nothing more is sent. */
+  /** Stops sending. */
   stop(): void {
     this.#exchange = undefined
     this.#pieces = []

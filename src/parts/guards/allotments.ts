@@ -1,4 +1,4 @@
-// What guards let pass of plain GETs without being asked about each: lanes take from it.
+// The plain GETs that guards admit without a question for each: lanes draw from them.
 
 import type { Allotment } from '../../plugin.ts'
 import type { LaneAsking, LaneClause } from '../../server/contracts/laning.ts'
@@ -8,7 +8,7 @@ import type { Guards } from './guards.ts'
 export class Allotments {
   readonly #server: PartServer
   readonly #guards: Guards
-  /** Those that lanes take from, and how many lanes. */
+  /** The allotments in use, with the number of lanes that draw from each. */
   readonly #taken = new Map<Allotment, number>()
 
   constructor(server: PartServer, guards: Guards) {

@@ -25,27 +25,27 @@ import type { ClusterOptions } from '../../server/settings/part-options.ts'
 import { pluginsFor } from '../../server/settings/plugins-for.ts'
 import { isRefusing } from '../../server/tunnels/no-guards.ts'
 
-/** What guards need of the settings of their server, as they are now. */
+/** The current settings of the server that guards need. */
 export interface GuardSettings {
-  /** Those of all tunnels. */
+  /** The guards of all tunnels. */
   readonly guards: readonly Guard[]
   /** Makes those that clients ask for; `undefined`: clients cannot have any. */
   readonly guarding: GuardMaker | undefined
   readonly limits: Pick<Bounds, 'guardTimeoutMs'>
-  /** Of a server that shares its tunnels with others, or with other workers. */
+  /** The options of a server that shares its tunnels with others, or with other workers. */
   readonly cluster: ClusterOptions | undefined
 }
 
-/** What makes guards. */
+/** The plugin that makes guards, for reports. */
 const MAKER = { name: 'guarding' }
-/** What guards return, and have the server do. */
+/** The key of faults in the verdicts of guards. */
 const VERDICTS = {}
 
 const PASSED: Judgement = { kind: 'pass', passes: [] }
 const FAILED: Judgement = { kind: 'refusal', refusal: { code: 'PLUGIN_FAILED' } }
 
 export class Guards implements Guarding {
-  /** What other servers know to be used, too; `undefined`: there are none. */
+  /** The marks of other servers. `undefined` if there are none. */
   marks: UsedMarks | undefined
   /** Whether handshakes of visitors can ask for certificates. */
   asksCertificates = false
@@ -68,19 +68,22 @@ export class Guards implements Guarding {
     return all.find((guard): guard is Guard & Asking => guard.clientCa !== undefined)
   }
 
-  /** Never throws or rejects. A promise only where a guard returned one. */
+  /** Asks all guards. Never throws or rejects. A promise only where a guard returned one. */
   judge(own: OwnGuard | undefined, visitor: Admittance, wall?: Guard): Judgement | Promise<Judgement> {
     return this.#ask(this.#all(own, visitor, wall), 0, visitor, [])
   }
 
-  /** In their order. `wall`: that of the token. */
+  /** Lists all guards in order. `wall`: the limits of the token. `wall`: that of the token. */
   #all(own: OwnGuard | undefined, { tunnel }: Admittance, wall: Guard | undefined): readonly Guard[] {
     const all = pluginsFor(this.#settings().guards, tunnel)
     if (own === undefined && wall === undefined) return all
     return [...all, ...(wall === undefined ? [] : [wall]), ...(own === undefined ? [] : [own.guard])]
   }
 
-  /** What requests of a connection take from that need no question each; `undefined`: each is to be asked about. */
+  /**
+   * Returns the allotments that requests of a connection draw from without a question. `undefined` if each is to be asked
+   * about.
+   */
   allot(own: OwnGuard | undefined, visitor: Admittance, wall?: Guard): readonly Allotment[] | undefined {
     const allotments: Allotment[] = []
     for (const guard of this.#all(own, visitor, wall))
@@ -117,7 +120,7 @@ export class Guards implements Guarding {
     }
   }
 
-  /** Why visitors of the tunnel cannot be asked for certificates of its own guard. */
+  /** Returns why visitors of the tunnel cannot be asked for certificates of its own guard. */
   #faultOfAsking(tunnel: string): TunnelError | undefined {
     const fault =
       (this.#settings().cluster !== undefined &&
@@ -129,7 +132,7 @@ export class Guards implements Guarding {
     return fault ? new TunnelError('GUARD_UNAVAILABLE', fault) : undefined
   }
 
-  /** It is not used any more; `next` is in its place. */
+  /** Closes a guard that is no longer used; `next` replaces it. */
   close({ guard }: OwnGuard, next?: OwnGuard): void {
     try {
       guard.close?.(next?.guard)
@@ -138,7 +141,7 @@ export class Guards implements Guarding {
     }
   }
 
-  /** What a verdict said cannot be done, or the reader of a form failed. */
+  /** Reports that a verdict cannot be carried out, or that the reader of a form failed. */
   fail(cause: unknown): Refusal {
     this.#faults.report(
       VERDICTS,
@@ -231,7 +234,7 @@ function isPass(verdict: Exclude<Verdict, undefined>): verdict is Pass {
 }
 
 /**
- * Makes the head what the app is to get: it is written anew and parsed once more, so that everything behind the guards sees one
+ * Makes the head what the app is to get: it is written again and parsed once more, so that everything behind the guards sees one
  * head. Throws for what no plugin may change. Returns what it was before; `undefined`: the same.
  */
 export function applyPasses(head: RequestHead, passes: readonly Pass[]): Uint8Array | undefined {
@@ -247,7 +250,7 @@ export function applyPasses(head: RequestHead, passes: readonly Pass[]): Uint8Ar
   return before
 }
 
-/** The head is these bytes from now on. Throws when they are no valid head. */
+/** The head is these bytes from now on. Throws when they are not valid head. */
 export function restoreHead(head: RequestHead, bytes: Uint8Array): void {
   if (!readWhole(head, bytes)) throw new Error('the head is not one any more')
 }
@@ -280,7 +283,7 @@ function editsHead({ withoutHeaders, withoutCookies, requestHeaders }: Pass): bo
   return withoutHeaders !== undefined || withoutCookies !== undefined || requestHeaders !== undefined
 }
 
-/** Whole header lines for the answer, each with its CRLF; `undefined`: none. */
+/** Returns the header lines for the response, each with its CRLF. `undefined` for none. */
 export function answerLinesOf(passes: readonly Pass[]): Uint8Array | undefined {
   const lines: readonly HeaderLine[] = passes.flatMap(({ responseHeaders = [] }) => responseHeaders)
   return lines.length === 0 ? undefined : Buffer.concat(lines.map(([name, value]) => headerLine(name, value)))

@@ -1,4 +1,4 @@
-// What guards let a request pass with: what they changed of its head, lines for the answer, and whether they may cut it.
+// The result of guards for a request: their changes to its head, lines for the response, and whether they may cut it.
 
 import { type BodyFramer, bodyOf } from '../../http/body.ts'
 import type { RequestHead } from '../../http/head.ts'
@@ -7,19 +7,19 @@ import { keepOpen } from '../../server/routing/keep-open.ts'
 import { answerLinesOf, applyPasses, hidesAdded, namesOf, restoreHead } from './guards.ts'
 
 export class Passage {
-  /** Lines for the head of the answer; `undefined`: none. */
+  /** Lines for the head of the response; `undefined`: none. */
   readonly answerLines: Uint8Array | undefined
-  /** They wrap the exchange. */
+  /** The middlewares that wrap the exchange. */
   readonly middlewares: readonly Middleware[]
   /** The visitor's head hides a line that a guard has added: it must not be forwarded. */
   readonly isHidden: boolean
   readonly #head: RequestHead
   readonly #passes: readonly Pass[]
-  /** As the visitor sent it; `undefined`: they did not change it. */
+  /** The head as the visitor sent it. `undefined` if guards did not change it. */
   readonly #headBefore: Uint8Array | undefined
-  /** Of a body that may have trailers: none may be what the guards took out of the head, or put into it. */
+  /** The framer of a body that may have trailers: none may be what the guards removed from the head, or added to it. */
   readonly #body: BodyFramer | undefined
-  /** The guards know that it is under way. */
+  /** The guards know that it is in progress. */
   #stopKeeping: (() => void) | undefined
 
   /** The head is what the app is to get from now on. Throws for what no guard may change. */
@@ -56,7 +56,7 @@ export class Passage {
     this.#stopKeeping = undefined
   }
 
-  /** The request goes elsewhere, as the visitor sent it: other guards are asked there. */
+  /** The request goes somewhere else, as the visitor sent it: other guards are asked there. */
   undo(): void {
     this.over()
     if (this.#headBefore !== undefined) restoreHead(this.#head, this.#headBefore)

@@ -1,5 +1,5 @@
 // One virtual connection of HTTP/1.1 to an app that speaks HTTP/2: each exchange on it is a stream of a shared connection. To the
-// pool it is a stream like any other, so every rule for answers, deadlines and second tries holds here, too.
+// pool it is a stream like any other, so every rule for responses, deadlines and second tries holds here as well.
 
 import { createHash } from 'node:crypto'
 import type { ErrorCode } from '../../errors.ts'
@@ -40,9 +40,9 @@ export class Http2Channel extends QueuedStream {
   /** A WebSocket waits for the settings of this connection. */
   #undecided: Http2App | undefined
   #isUpgrade = false
-  /** After an upgrade: the visitor sends no more. */
+  /** Whether the visitor sends no more after an upgrade. */
   #isEnding = false
-  /** What was written before the request under way. */
+  /** The bytes written before the open request. */
   #sentBefore = 0
   #isScratch = false
   #trailers: Uint8Array | undefined
@@ -54,7 +54,7 @@ export class Http2Channel extends QueuedStream {
   #isWithoutBody = false
   /** Bytes that its length announces and that have not come; -1: no length. */
   #left = -1
-  /** What completes the answer is passed on with the end of the stream: then the next request may begin. */
+  /** The piece that completes the response: it is passed on with the end of the stream, so that the next request may begin. */
   #last: Uint8Array | undefined
   #handedBytes = 0
   #payloadBytes = 0
@@ -95,7 +95,7 @@ export class Http2Channel extends QueuedStream {
     this.isClosed = true
   }
 
-  /** Each piece that went on its way is reported at once: the windows of HTTP/2 are the flow control. */
+  /** Each piece that was passed on is reported at once: the windows of HTTP/2 are the flow control. */
   protected giveCredit(): void {
     const begun = this.#begun
     if (begun === undefined) return
@@ -106,7 +106,7 @@ export class Http2Channel extends QueuedStream {
     begun.connection.consumed(begun.side, due)
   }
 
-  /** Where the request ends and its body begins. */
+  /** Returns where the request's head ends and its body begins. */
   #begin(bytes: Uint8Array, start: number, end: number): number {
     const head = this.#head
     this.#sentBefore = this.sentBytes - (end - start)
@@ -145,7 +145,7 @@ export class Http2Channel extends QueuedStream {
   upgradeKnown(): void {
     this.#undecided = undefined
     const begun = this.#host.upgrade(this, this.#head)
-    // Nothing was sent: the exchange begins anew, on a stream of HTTP/1.1.
+    // Nothing was sent: the exchange begins again, on a stream of HTTP/1.1.
     if (begun === 'apart') this.lost('ORIGIN_CLOSED', true)
     else if (typeof begun === 'string') this.fail(begun, undefined)
     else if ('forget' in begun) this.#undecided = begun
@@ -199,12 +199,12 @@ export class Http2Channel extends QueuedStream {
     if (this.#phase === 'switched' && this.peerEnded) this.#closeSwitched()
   }
 
-  /** There is room again: what waits goes on, and then the pool may write again. */
+  /** Continues after there is room again, and lets the pool write again. */
   resume(): void {
     if (this.flush()) this.handler.writable()
   }
 
-  /** What is in an array that is reused has to be copied before this call ends. */
+  /** Copies bytes in an array that is reused, before this call ends. */
   #keep(): void {
     if (!this.#isScratch) return
     this.#isScratch = false
@@ -280,7 +280,7 @@ export class Http2Channel extends QueuedStream {
     return undefined
   }
 
-  /** Both ways have ended. */
+  /** Closes an upgraded stream that has ended in both directions. */
   #closeSwitched(): void {
     const begun = this.#begun
     this.#begun = undefined
@@ -348,7 +348,7 @@ export class Http2Channel extends QueuedStream {
   }
 }
 
-/** What the visitor wants to see of an app that agrees to its WebSocket. */
+/** Returns the Sec-WebSocket-Accept that the visitor expects from an app that agrees to its WebSocket. */
 function acceptOf(head: RequestHead): string {
   const { fields, bytes } = head
   let key = ''

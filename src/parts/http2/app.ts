@@ -25,15 +25,15 @@ import { AnswerQueue } from '../../server/upstreams/answer-queue.ts'
 import type { ByteStream, StreamHandler } from '../../session/byte-stream.ts'
 import type { Begun, Http2Channel } from './app-channel.ts'
 
-/** What may come of an answer before its visitor takes it: 20 Mbit/s over 100 ms. */
+/** The bytes of a response that may arrive before its visitor reads them: 20 Mbit/s over 100 ms. */
 export const STREAM_WINDOW_BYTES = 262_144
-/** Of all answers of a connection: it is given back at once, since one slow visitor must not stop the others. */
+/** The window of all responses of a connection: credit is given at once, because one slow visitor must not stop the others. */
 const CONNECTION_WINDOW_BYTES = 4_194_304
 /** Exchanges at once on one connection, whatever the app allows; and before it has said anything. */
 export const MAX_EXCHANGES = 100
-/** CONTINUATION frames in one head. */
+/** The maximum number of CONTINUATION frames in a head. */
 const MAX_CONTINUATIONS = 16
-/** Frames that are worth nothing: so many at once, and so many in a quarter of a second. Answers add to them. */
+/** Frames that are worth nothing: this many at once, and this many in a quarter of a second. Answers add to them. */
 export const MAX_NOISE = 1_024
 const NOISE_PER_TICK = 64
 const NOISE_OF_WORK = 8
@@ -43,18 +43,18 @@ const NOISE_OF_LARGE_HEAD = 64
 const FRAMES_AT_ONCE = 32
 /** Frames that may wait while the app reads nothing; then the connection ends. */
 const MAX_WAITING_BYTES = 1_048_576
-/** How long a connection without exchanges stays: shorter than what servers of HTTP/2 wait. */
+/** The time in milliseconds after which a connection without exchanges closes: shorter than what HTTP/2 servers wait. */
 const IDLE_MS = 60_000
 
-/** Of the block under work. */
+/** The fields of the current block. */
 const fields = new FieldList()
 
 export interface AppHost {
   readonly server: StreamsServer
   readonly scheme: 'http' | 'https'
-  /** It takes no more requests. */
+  /** Called when it takes no more requests. */
   left(connection: Http2App): void
-  /** Its settings came: whether it takes WebSockets on streams (RFC 8441). */
+  /** Called with its settings: whether it accepts WebSockets on streams (RFC 8441). */
   known(takesUpgrades: boolean): void
 }
 
@@ -87,20 +87,20 @@ export class Http2App implements FrameHandler, Deadline {
   readonly #sides = new Map<number, Http2Side>()
   /** Channels that wait for room, the next one first. */
   readonly #waiting = new Set<Http2Channel>()
-  /** WebSockets that wait for the settings of the app. */
+  /** The WebSockets that wait for the settings of the app. */
   readonly #undecided = new Set<Http2Channel>()
   readonly #noise: Allowance = new Allowance(MAX_NOISE, NOISE_PER_TICK)
   #nextId = 1
   /** The session takes no more for now. */
   #isBlocked = false
-  /** While frames are read, those that answer them are collected. */
+  /** Whether frames are being read: replies to them are collected. */
   #isReading = false
   #isLeaving = false
   /** The settings of the app came. */
   isKnown = false
   #isOver = false
 
-  /** `stream`: of the session, just opened. */
+  /** Makes a connection. `stream`: of the session, just opened. */
   constructor(host: AppHost, stream: ByteStream) {
     const { limits, deadlines } = host.server
     this.#host = host
@@ -238,7 +238,7 @@ export class Http2App implements FrameHandler, Deadline {
     else this.#host.server.deadlines.arm(this, IDLE_MS)
   }
 
-  /** It was without exchanges for long. */
+  /** Called when it had no exchanges for long. */
   expired(): void {
     if (this.#sides.size === 0) this.#close(Code.NO_ERROR, '', 'ORIGIN_CLOSED')
   }
@@ -273,7 +273,7 @@ export class Http2App implements FrameHandler, Deadline {
       this.#isReading = true
       const fault = this.#decoder.receive(bytes, at, end)
       this.#isReading = false
-      // What waits for visitors is bounded by the windows of HTTP/2.
+      // Bytes that wait for visitors are bounded by the windows of HTTP/2.
       this.#stream.consumed(this.#decoder.at - at)
       at = this.#decoder.at
       if (fault !== undefined) return this.#close(fault.code, fault.reason, 'ORIGIN_INVALID')
@@ -336,7 +336,7 @@ export class Http2App implements FrameHandler, Deadline {
     // Answers and their bodies are work; everything else, and DATA without data, is noise.
     const isWork = type === Frame.HEADERS || (type === Frame.DATA && length > 0)
     if (isWork) {
-      // Of an exchange that is over much may be on its way: it is worth nothing, and costs nothing.
+      // Of an exchange that is over much may be in transit: it is worth nothing, and costs nothing.
       if (this.#sides.has(stream)) this.#noise.earn(1)
     } else if (!this.#noise.spend(1, this.#host.server.deadlines.tick))
       this.#decoder.fail(Code.ENHANCE_YOUR_CALM, 'too many frames that say nothing')
@@ -372,7 +372,7 @@ export class Http2App implements FrameHandler, Deadline {
     if (!this.#hpackDecoder.decode(bytes, start, end, fields))
       return this.#decoder.fail(Code.COMPRESSION_ERROR, this.#hpackDecoder.problem)
     const side = this.#sides.get(stream)
-    // What it costs depends on nothing that the app has to do.
+    // Its cost depends on nothing that the app has to do.
     const noise = fields.isTooLarge ? NOISE_OF_LARGE_HEAD : side === undefined ? 1 : 0
     if (noise > 0 && !this.#noise.spend(noise, this.#host.server.deadlines.tick))
       return this.#decoder.fail(Code.ENHANCE_YOUR_CALM, 'too many heads that are no answers')
@@ -456,7 +456,7 @@ export class Http2App implements FrameHandler, Deadline {
     if (fault !== undefined) this.#refuse(side, Code.PROTOCOL_ERROR, fault)
   }
 
-  /** What the app sent is no answer. */
+  /** Refuses what the app sent. */
   #refuse(side: Http2Side, code: number, reason: string): void {
     this.leave(side, code)
     side.channel.lost('ORIGIN_INVALID', false, reason)

@@ -10,14 +10,14 @@ import { type Begun, Http2Channel } from './app-channel.ts'
 /** Connections to one app: with 100 exchanges each more than a tunnel may have at once, and enough for an app that allows few. */
 export const MAX_CONNECTIONS = 64
 
-/** Until the connection is made, which is in the same turn. */
+/** The handler until the connection is made, in the same turn. */
 const NO_HANDLER: StreamHandler = { received() {}, writable() {}, ended() {}, reset() {} }
 
 export class Http2Apps implements StreamsApps {
   readonly #options: AppsTerms
   readonly #connections = new Set<Http2App>()
   #tunnel = 0
-  /** What the app said last of WebSockets; `undefined` while there is no connection to it. */
+  /** The last setting of the app for WebSockets. `undefined` while there is no connection to it. */
   #takesUpgrades: boolean | undefined
 
   constructor(options: AppsTerms) {
@@ -28,7 +28,7 @@ export class Http2Apps implements StreamsApps {
     return this.#options.session.isClosed
   }
 
-  /** As `Session.open`. What is opened costs nothing until it has a request. */
+  /** Opens a stream, as `Session.open`. It costs nothing until it has a request. */
   open(tunnel: number, handler: StreamHandler): ByteStream | undefined {
     if (this.isClosed) return undefined
     this.#tunnel = tunnel
@@ -44,7 +44,7 @@ export class Http2Apps implements StreamsApps {
     return connection.request(channel, head, isLast)
   }
 
-  /** WebSockets go by HTTP/1.1, on streams of the session: the app takes none on those of HTTP/2. */
+  /** Whether WebSockets use HTTP/1.1, on streams of the session, because the app accepts none over HTTP/2. */
   get sendsUpgradesApart(): boolean {
     return this.#takesUpgrades === false && this.#options.scheme === 'http'
   }
@@ -54,7 +54,7 @@ export class Http2Apps implements StreamsApps {
     for (const connection of this.#connections) {
       if (!connection.isKnown || !connection.hasRoom) continue
       if (connection.takesUpgrades) return connection.request(channel, head, false)
-      // By TLS the client agreed with the app on HTTP/2.
+      // Over TLS the client agreed with the app on HTTP/2.
       return this.sendsUpgradesApart ? 'apart' : 'ORIGIN_NO_WEBSOCKET'
     }
     for (const connection of this.#connections)

@@ -25,22 +25,27 @@ import { StreamChannel } from './stream-channel.ts'
 const FRAMES_IN_A_TURN = 16
 /** Outboxes filled one after the other, as long as the kernel takes them: then others have their turn. */
 const OUTBOXES_IN_A_TURN = 4
-/** After FIN from the visitor an answer that makes no progress is given up: leaving and half-closing look alike. */
+/**
+ * The time in milliseconds after FIN from the visitor until a response without progress is cancelled: leaving and half-closing
+ * look alike.
+ */
 const HALF_CLOSE_GRACE_MS = 1_000
-/** How long a visitor may take to close after GOAWAY before its connection is cut: a RST now could destroy the last answers. */
+/** The time in milliseconds for a visitor to close after GOAWAY: a RST now could destroy the last responses. */
 const LINGER_MS = 2_000
-/** What a visitor may send meanwhile: bodies within the window, and heads that crossed the GOAWAY. More is a flood. */
+/**
+ * The bytes that a visitor may send in that time: bodies within the window, and heads that crossed the GOAWAY. More is a flood.
+ */
 const MAX_DROPPED_BYTES = CONNECTION_WINDOW_BYTES + 262_144
-/** How long a visitor may take to answer the first GOAWAY of a drain: a round trip. */
+/** The time in milliseconds for a visitor to reply to the first GOAWAY of a drain: a round trip. */
 const GOAWAY_MS = 1_000
-/** What a field costs by the count of RFC 7541. */
+/** The size of a field in addition to its text, as RFC 7541 counts it. */
 const FIELD_OVERHEAD = 32
 
 type Phase =
   | 'open'
-  /** The last frames are on their way out; what still arrives is dropped. */
+  /** The last frames are being sent; what still arrives is dropped. */
   | 'closing'
-  /** FIN was sent behind them: the visitor has a while to end its side, too. */
+  /** FIN was sent after them: the visitor has a while to end its side also. */
   | 'lingering'
   | 'closed'
 
@@ -62,12 +67,12 @@ export class Http2Connection
   readonly #input: HttpInput
   readonly #output: HttpOutput
   readonly #idle: IdleTime
-  /** For the preface, and for a head or another frame that has begun. */
+  /** The timer for the preface, and for a head or another frame that has begun. */
   readonly #frameTime: IdleTime
   #isInside = true
   #phase: Phase = 'open'
   #isFlushPlanned = false
-  /** What arrived is being handled: frames leave behind it. */
+  /** Whether bytes are being handled: frames are sent after it. */
   #isTaking = false
   #hasBegun = false
   #hasPreface = false
@@ -90,7 +95,7 @@ export class Http2Connection
     const { maxHeadBytes, maxHeaderCount, maxHttp2Streams, maxHttp2Resets, maxHttp2Noise } = front.limits
     this.connection = new ServerConnection(this, {
       maxListBytes: maxHeadBytes + FIELD_OVERHEAD * maxHeaderCount,
-      // A head that is a little too large still gets an answer that says so.
+      // A head that is a little too large still gets a response that says so.
       maxBlockBytes: 2 * maxHeadBytes,
       maxStreams: maxHttp2Streams,
       maxResets: maxHttp2Resets,
@@ -160,7 +165,7 @@ export class Http2Connection
     return next
   }
 
-  /** From the first byte of a frame or head to its last, however slowly they drip. */
+  /** Watches the time from the first byte of a frame or head to its last, however slowly they come. */
   #watchFrames(): void {
     const { isInside } = this.connection
     if (isInside === this.#isInside || this.#phase !== 'open') return
@@ -244,7 +249,7 @@ export class Http2Connection
     this.framed()
   }
 
-  /** False: the kernel is full, or there is nothing to send. */
+  /** Sends frames. Returns `false` if the kernel is full, or there is nothing to send. */
   #send(): boolean {
     const { outbox } = this.connection.sender
     if (outbox.isEmpty) return false
@@ -255,12 +260,12 @@ export class Http2Connection
     if (isTaken) return true
     this.connection.sender.isBlocked = true
     this.#waitingBytes += count
-    // It asks, and does not read the answers.
+    // It asks, and does not read the responses.
     if (this.#waitingBytes > MAX_WAITING_BYTES) this.#cutOff()
     return false
   }
 
-  /** What was written has filled the outbox: it leaves now. */
+  /** Called when the outbox is full: it is sent now. */
   filled(): void {
     if (this.connection.sender.outbox.isFull && !this.#isTaking) this.#send()
   }
@@ -272,7 +277,7 @@ export class Http2Connection
     if (this.#phase !== 'open') return
     if (this.#isDraining) return this.#settle()
     if (this.connection.streamCount > 0) return
-    // What has begun has a time of its own.
+    // Open exchanges have deadlines of their own.
     if (this.#isInside) return this.#idle.awaitLeave(this.limits.headTimeoutMs)
     this.connection.settle()
     this.#close()
@@ -282,12 +287,12 @@ export class Http2Connection
     if (this.#phase === 'open') this.connection.fail(Code.ENHANCE_YOUR_CALM, 'a frame or head takes too long')
   }
 
-  /** It takes nothing of what waits for the kernel. */
+  /** Called when it reads none of the bytes that wait for the kernel. */
   visitorStalled(): void {
     this.#cutOff()
   }
 
-  /** It sent FIN and the origins nothing since. */
+  /** Called when it sent FIN and the origins have sent nothing since. */
   answerStalled(): void {
     this.#socket.terminate()
   }

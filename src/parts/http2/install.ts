@@ -5,7 +5,7 @@ import type { Install } from '../../server/contracts/part.ts'
 import type { Protocol } from '../../server/contracts/protocol.ts'
 import { Http2Apps } from './apps.ts'
 
-/** Of RFC 9113 section 3.4; the rest is for the connection to judge. */
+/** The beginning of the preface in RFC 9113 section 3.4; the connection checks the rest. */
 const BEGINNING = ascii('PRI * HTTP/2.0\r\n')
 
 export const installHttp2: Install = server => {

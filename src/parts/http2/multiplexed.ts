@@ -12,25 +12,25 @@ export interface MultiplexedStream {
   handler: StreamHandler
   /** The visitor sends no more. */
   readonly isRequestEnded: boolean
-  /** The end of the answer was sent. */
+  /** The end of the response was sent. */
   readonly isAnswerEnded: boolean
-  /** Ended both ways, or reset. */
+  /** Whether it has ended in both directions, or was reset. */
   readonly isClosed: boolean
   /** The way to the visitor is full, whatever room the stream itself has. */
   readonly isBlocked: boolean
-  /** Other streams wait for room already. */
+  /** Whether other streams wait for room already. */
   readonly isAwaited: boolean
-  /** Sends the head of an answer, interim ones too. */
+  /** Sends the head of a response, interim ones too. */
   head(head: ResponseHead, isLast: boolean): void
   /** Sends as much of bytes[start, end) as there is room for, and says how much that was. `isLast`: nothing follows. */
   data(bytes: Uint8Array, start: number, end: number, isLast: boolean): number
-  /** Sends the trailer section in bytes[start, end), as `BodyFramer` judged it, which ends the answer. */
+  /** Sends the trailer section in bytes[start, end), as `BodyFramer` judged it, which ends the response. */
   trailers(bytes: Uint8Array, start: number, end: number): void
-  /** Ends the answer behind what was sent. */
+  /** Ends the response behind what was sent. */
   end(): void
   /** Wants to hear when there is room. */
   awaitRoom(hasData: boolean): void
-  /** So many bytes reached whom they are for: the visitor may send as many more. */
+  /** Gives credit for `count` bytes that were passed on. */
   consumed(count: number): void
   /** The request breaks a rule: cuts the stream, and counts against those who do that all the time. */
   refuse(code: number): void
@@ -47,14 +47,14 @@ export interface MultiplexedConnection {
   readonly front: HttpShare
   readonly visitor: VisitorHop
   readonly isCertified: boolean
-  /** As `Arrival.asked`. */
+  /** The certificate request, as `Arrival.asked`. */
   readonly asked?: AskedCertificate | undefined
-  /** As `Arrival.isRefused`. */
+  /** Whether the visitor may no longer be served, as `Arrival.isRefused`. */
   isRefused(): boolean
-  /** As `Seat.takesRequest`. */
+  /** Counts a request, as `Seat.takesRequest`. */
   takesRequest(): (() => void) | undefined
-  /** Asks the visitor to make its next requests on another connection; those that are under way go on. */
+  /** Asks the visitor to make its next requests on another connection; those that are in progress go on. */
   drain(): void
-  /** Something was written to one of its streams. */
+  /** Called when something was written to one of its streams. */
   filled(): void
 }

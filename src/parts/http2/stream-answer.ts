@@ -1,4 +1,5 @@
-// The answer on one stream of HTTP/2 or HTTP/3: HTTP/1.1 text in, HEADERS and DATA out. What the visitor has no room for waits here.
+// The answer on one stream of HTTP/2 or HTTP/3: HTTP/1.1 text in, HEADERS and DATA out. Bytes for which the visitor has no room
+// wait here.
 
 import { type Account, ByteBuffer, SendQueue, type Writing } from '../../bytes.ts'
 import { BodyFramer } from '../../http/body.ts'
@@ -19,14 +20,14 @@ export class StreamAnswer implements Writing {
   readonly #owner: StreamChannel
   readonly #unsent: SendQueue = new SendQueue()
   #phase: Phase = 'head'
-  /** Of a body of known length: what is still to come. */
+  /** The bytes still to come of a body of known length. */
   #leftBytes = 0
   #framer: BodyFramer | undefined
   #trailers: ByteBuffer | undefined
   /** A head that came in pieces. */
   #partial: ByteBuffer | undefined
   #isScratch = false
-  /** Nothing follows what is unsent. */
+  /** Whether nothing follows the unsent bytes. */
   #isEnding = false
   /** Bytes given to DATA frames. */
   sentBytes = 0
@@ -36,7 +37,7 @@ export class StreamAnswer implements Writing {
     this.#owner = owner
   }
 
-  /** Takes text[start, end). False: it is no answer, or not one to this request. */
+  /** Takes text[start, end). False: it is not a response, or not one to this request. */
   take(text: Uint8Array, isScratch: boolean, start: number, end: number): boolean {
     if (this.#phase !== 'head') return this.#takeBody(text, isScratch, start, end)
     if (this.#partial === undefined) return this.#takeHead(text, isScratch, start, end)
@@ -118,30 +119,30 @@ export class StreamAnswer implements Writing {
   }
 
   #send(bytes: Uint8Array, isScratch: boolean, start: number, end: number): void {
-    // Those that wait already come first.
+    // Streams that wait already come first.
     const mayOvertake = !this.#stream.isAwaited || !this.#unsent.isEmpty
     if (mayOvertake) this.#unsent.send(this, bytes, isScratch, start, end)
     else this.#unsent.keep(bytes, isScratch, start, end)
   }
 
-  /** Of `SendQueue`: DATA, as much as there is room for. */
+  /** Writes DATA, as much as there is room for. Called by `SendQueue`. */
   write(bytes: Uint8Array, start = 0, end: number = bytes.length): number {
-    // What waits is sent piece by piece: whether it is the last one is only known of what never waited.
+    // Waiting bytes are sent piece by piece: whether a piece is the last one is only known if it never waited.
     const isLast = this.#isEnding && this.#unsent.isEmpty && this.#trailers === undefined
     const count = this.#stream.data(bytes, start, end, isLast && this.#phase === 'complete')
     this.sentBytes += count
     return count
   }
 
-  /** There is room. */
+  /** Called when there is room. */
   flush(): void {
     this.#unsent.flush(this)
     this.#finish()
   }
 
-  /** The origin sends no more. False: what it sent is no whole answer. */
+  /** The origin sends no more. False: what it sent is not a whole response. */
   end(): boolean {
-    // Half an answer must not look complete.
+    // Half a response must not look complete.
     if (this.#phase !== 'raw' && this.#phase !== 'complete') return false
     this.#phase = 'complete'
     this.#isEnding = true
@@ -157,22 +158,22 @@ export class StreamAnswer implements Writing {
     else this.#stream.trailers(trailers, 0, trailers.length)
   }
 
-  /** Nothing of it has left, not even its head. */
+  /** Whether nothing of it was sent, not even its head. */
   get isUnsent(): boolean {
     return this.#phase === 'head'
   }
 
-  /** Another answer comes in place of one that is unsent. */
+  /** Starts again with another response in place of an unsent one. */
   restart(): void {
     this.#partial = undefined
   }
 
-  /** Nothing waits for room. */
+  /** Whether nothing waits for room. */
   get isEmpty(): boolean {
     return this.#unsent.isEmpty
   }
 
-  /** END_STREAM follows what waits, or was sent. */
+  /** Whether END_STREAM follows the waiting bytes, or was sent. */
   get isEnding(): boolean {
     return this.#isEnding
   }

@@ -1,4 +1,4 @@
-// One request with its answer on a stream of HTTP/2 or HTTP/3: the channel of its visit.
+// One request with its response on a stream of HTTP/2 or HTTP/3: the channel of its visit.
 
 import { createHash, randomBytes } from 'node:crypto'
 import type { Account } from '../../bytes.ts'
@@ -28,9 +28,9 @@ import { type BodyTaker, StreamRequest } from './stream-request.ts'
 
 const GUID = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11'
 const KEY_BYTES = 24
-/** How long a visitor that has its answer may go on with its request. */
+/** The time in milliseconds for which a visitor that has its response may continue its request. */
 const LINGER_MS = 2_000
-/** Of the WebSocket that comes next: each has its own. */
+/** The key of the next WebSocket: each has its own. */
 let webSocketKey = randomBytes(16).toString('base64')
 
 export class StreamChannel
@@ -43,21 +43,21 @@ export class StreamChannel
   readonly #request: StreamRequest
   readonly #answer: StreamAnswer
   #progress: Progress | undefined
-  /** Of an extended CONNECT: what the origin has to answer to its key. */
+  /** The Sec-WebSocket-Accept that the origin has to return for an extended CONNECT. */
   #webSocketAccept = ''
   /** The visit has begun and is not over. */
   #isUnderWay = false
   #isSwitched = false
   /** The visit stopped writing for lack of room, and has to be resumed when there is some. */
   #owesDrained = false
-  /** What waits is watched by `#progress`. */
+  /** Whether `#progress` watches the waiting bytes. */
   #isWatched = false
   #hasLeft = false
-  /** It counts for its address. */
+  /** The end of its count for its address. */
   #stopCounting: (() => void) | undefined
-  /** What the app answered is no answer to this request: nothing more of it is taken. */
+  /** Whether the app's response does not fit this request: nothing more of it is read. */
   #isUnfit = false
-  /** It asks for a login of the connection, and for nothing else. */
+  /** Whether it asks for a login of the connection, and for nothing else. */
   #wantsHttp1 = false
   readonly keepsAlive = true
 
@@ -72,7 +72,7 @@ export class StreamChannel
     stream.handler = this
   }
 
-  /** Its head came. */
+  /** Called when its head came. */
   begin(fields: FieldList, isLast: boolean): void {
     if (fields.isTooLarge) return this.refuse('HEAD_TOO_LARGE')
     // The head's own: it stays as it is until the exchange is over.
@@ -131,7 +131,7 @@ export class StreamChannel
       if (end === -1) return this.#stream.refuse(Code.PROTOCOL_ERROR)
       text = text.subarray(0, end)
     }
-    // curl 7.88 ends its upload when it has read the status of an error: the rest of the answer is for it all the same. To the app the
+    // curl 7.88 ends its upload when it has read the status of an error: the rest of the response is for it all the same. To the app the
     // request stays incomplete.
     if (!this.#request.ended(text) && this.#answer.isUnsent) this.#stream.refuse(Code.PROTOCOL_ERROR)
   }
@@ -218,7 +218,7 @@ export class StreamChannel
     this.proceed(() => {})
   }
 
-  /** `goesOn` is about a connection of one request after the other. */
+  /** Ends the visit. `goesOn` concerns a connection with one request after the other. */
   over(): void {
     this.#isUnderWay = false
     this.#request.clear()
@@ -283,14 +283,14 @@ export class StreamChannel
     this.#visit.replaceAnswer('ORIGIN_INVALID')
   }
 
-  // ── Of the answer ──────────────────────────────────────────────────────────────────────────────────────────
+  // ── Of the response ──────────────────────────────────────────────────────────────────────────────────────────
 
   get method(): string {
     return this.#head.method
   }
 
   /**
-   * The head of the final answer came. `false`: it does not fit the request, and the answer is given up. After a request for a WebSocket,
+   * The head of the final response came. `false`: it does not fit the request, and the response is given up. After a request for a WebSocket,
    * 2xx would say that there is one. A login of the connection needs HTTP/1.1.
    */
   judge(head: ResponseHead): boolean {
@@ -303,7 +303,7 @@ export class StreamChannel
 
   // ── The end ────────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** The answer is complete, though perhaps not sent. What the visitor still sends is not wanted. */
+  /** The answer is complete, though possibly not sent. Later bytes of the visitor are not wanted. */
   #end(): void {
     this.#isUnderWay = false
     this.#answer.end()
@@ -325,7 +325,7 @@ export class StreamChannel
     this.#cut(why)
   }
 
-  /** Nothing is on its way any more. */
+  /** Leaves when nothing is in flight any more. */
   #leave(): void {
     this.#progress?.stop()
     this.#answer.clear()

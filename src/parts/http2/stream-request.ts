@@ -1,5 +1,5 @@
-// The body of a request on one stream of HTTP/2 or HTTP/3: DATA in, HTTP/1.1 text out. What its visit does not take yet waits here, and the window of
-// the stream with it.
+// The body of a request on one stream of HTTP/2 or HTTP/3: DATA in, HTTP/1.1 text out. Bytes that its visit does not read yet
+// wait here, and the window of the stream with them.
 
 import { copyBytes, copyOf, type HeldBytes } from '../../bytes.ts'
 import { ascii } from '../../http/characters.ts'
@@ -8,11 +8,11 @@ import type { RequestHead } from '../../http/head.ts'
 const LAST_CHUNK = ascii('0\r\n\r\n')
 const CHUNK_LINE_BYTES = 12
 
-/** What takes the body. */
+/** A receiver of the body. */
 export interface BodyTaker {
   /** A piece, framing included. */
   body(bytes: Uint8Array): void
-  /** It is complete. */
+  /** Called when the body is complete. */
   bodyEnded(): void
 }
 
@@ -26,15 +26,15 @@ export class StreamRequest {
   /** Bytes of the body so far, framing not counted. */
   payloadBytes = 0
   readonly #pieces: Uint8Array[] = []
-  /** What of the pieces, and of what was passed on last, has not been given back. */
+  /** The credit of the pieces, and of the last passed ones, that was not given yet. */
   readonly #credits: number[] = []
   #heldBytes = 0
   #owedBytes = 0
   #isPaused = false
   #isPassing = false
-  /** Of an upgrade that the origin has not agreed to. */
+  /** Whether an upgrade waits for the origin's agreement. */
   #awaitsSwitch = false
-  /** END_STREAM came. */
+  /** Whether END_STREAM came. */
   #hasEnded = false
   /** All of it was passed on. */
   isComplete = false
@@ -78,7 +78,10 @@ export class StreamRequest {
     return true
   }
 
-  /** END_STREAM came, with the text of trailers. False: less than the head said. */
+  /**
+   * Called for END_STREAM, with the text of trailers. Returns `false` if there was less than the head said. False: less than
+   * the head said.
+   */
   ended(trailers: Uint8Array | undefined): boolean {
     if (this.#framing === 'length' && this.#leftBytes !== 0) return false
     this.#hasEnded = true
@@ -96,7 +99,7 @@ export class StreamRequest {
     this.#isPaused = true
   }
 
-  /** What waits is passed on by `pass`. */
+  /** Passes the waiting bytes to `pass`. */
   resume(): void {
     if (!this.#isPaused) return
     this.#isPaused = false
@@ -109,7 +112,7 @@ export class StreamRequest {
     return this.#pieces.length > 0
   }
 
-  /** Nothing of it is wanted any more. */
+  /** Drops everything. */
   clear(): void {
     if (this.#pieces.length === 0) return
     this.#hold(-this.#heldBytes)
@@ -152,7 +155,7 @@ export class StreamRequest {
     return !this.#isPaused && !this.#awaitsSwitch
   }
 
-  /** What the visit took is on its way; if it wants no more now, the last piece is not. */
+  /** Gives credit for what the visit read, except for the last piece if it wants no more now. */
   #passed(credit: number): void {
     if (this.#isPaused) this.#owedBytes += credit
     else this.#consumed(credit)

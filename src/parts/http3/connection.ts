@@ -14,16 +14,16 @@ import { StreamChannel } from '../http2/stream-channel.ts'
 import { FIELD_BYTES } from './fields.ts'
 import { HELD_BYTES, Http3Stream } from './stream.ts'
 
-/** H3_EXCESSIVE_LOAD (RFC 9114 section 8.1). */
+/** The code H3_EXCESSIVE_LOAD (RFC 9114 section 8.1). */
 const EXCESSIVE_LOAD = 0x107
-/** As for HTTP/2: what was given up comes back within four seconds. */
+/** The ticks until given-up requests are forgotten, as for HTTP/2: four seconds. */
 const TICKS_TO_REFILL = 4 * TICKS_PER_SECOND
 
 export class Http3Connection implements Visitor, Occupant, MultiplexedConnection {
   readonly front: HttpShare
   readonly visitor: VisitorHop
   readonly isCertified = false
-  /** Of the fields of a head, or of trailers. */
+  /** The maximum size of the fields of a head, or of trailers. */
   readonly maxListBytes: number
   readonly #session: QuicSession
   readonly #seat: VisitorSeat | undefined
@@ -128,7 +128,7 @@ export class Http3Connection implements Visitor, Occupant, MultiplexedConnection
     return isDone
   }
 
-  /** Sends GOAWAY; what is under way goes on to its end. */
+  /** Sends GOAWAY; what is in progress goes on to its end. */
   #close(): void {
     if (this.#isClosing || this.#isOver) return
     this.#isClosing = true

@@ -1,4 +1,4 @@
-// Fields of HTTP/3, as the runtime has them, into those that the code for HTTP/2 reads, and answers back.
+// Fields of HTTP/3, as the runtime has them, into those that the code for HTTP/2 reads, and responses back.
 
 import { latin1 } from '../../http/characters.ts'
 import type { FieldList } from '../../http2/field-list.ts'
@@ -7,12 +7,12 @@ import type { FieldValues } from '../../sockets/bun-quic.ts'
 
 const NOTHING = new Uint8Array(0)
 
-/** As RFC 9114 counts a field, besides its name and value. */
+/** The size of a field in addition to its name and value, as RFC 9114 counts it. */
 export const FIELD_BYTES = 32
 
 /**
- * Puts a section into `list`, which gives up fields that are more than `maxBytes` together. Those of one name stand together, at the
- * place of the first.
+ * Puts a section into `list`, which gives up fields that are more than `maxBytes` together. Fields of one name stay together,
+ * at the place of the first.
  */
 export function takeFields(values: FieldValues, list: FieldList, maxBytes: number): void {
   list.clear()
@@ -40,7 +40,7 @@ const noValues = (): Record<string, string | string[]> => Object.create(null)
 export class FieldCollector implements FieldEncoder {
   values: Record<string, string | string[]> = noValues()
 
-  /** What `encode` says. */
+  /** Returns the fields that `encode` makes. */
   of(encode: (collector: FieldCollector, into: Uint8Array) => void): Record<string, string | string[]> {
     this.values = noValues()
     encode(this, NOTHING)

@@ -1,4 +1,4 @@
-// The HTTP/3 front of a server: a UDP port beside its own, and the certificates shown there. Experimental, as the runtime's QUIC is.
+// The HTTP/3 front of a server: a UDP port next to its own, and the certificates shown there. Experimental, as the runtime's QUIC is.
 
 import type { Certificate } from '../../certificates.ts'
 import { TunnelError } from '../../errors.ts'
@@ -7,9 +7,9 @@ import { listenQuic, type QuicListening, type QuicSession, quicFault } from '../
 import { selfSigned } from '../../x509/self-signed.ts'
 import { Http3Connection } from './connection.ts'
 
-/** Names whose certificates are known here; those of the oldest are forgotten, and their visitors come by HTTP/2. */
+/** Names whose certificates are known here; those of the oldest are forgotten, and their visitors come over HTTP/2. */
 const MAX_NAMES = 4_096
-/** How long browsers remember that there is HTTP/3: a day. */
+/** The time in seconds for which browsers remember that there is HTTP/3: a day. */
 const ALT_SVC_SECONDS = 86_400
 const RETRY_MS = 250
 
@@ -81,7 +81,7 @@ export class Http3Front implements Door {
   }
 
   #accept(session: QuicSession): void {
-    // What is wrong with it comes with `closed`.
+    // Its fault comes with `closed`.
     session.onerror = () => {}
     session.closed.catch(() => {})
     session.onhandshake = ({ remote }) => {

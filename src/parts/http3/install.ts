@@ -1,4 +1,4 @@
-// HTTP/3 at the server, for visitors: a UDP port beside its own.
+// HTTP/3 at the server, for visitors: a UDP port next to its own.
 
 import type { Install } from '../../server/contracts/part.ts'
 

@@ -30,7 +30,7 @@ const CODES: Readonly<Record<number, bigint>> = {
   [Code.HTTP_1_1_REQUIRED]: 0x110n,
 }
 
-/** One section is read, or written, at a time. */
+/** The fields of the current section: one is read, or written, at a time. */
 const fields = new FieldList()
 const collector = new FieldCollector()
 
@@ -195,7 +195,7 @@ export class Http3Stream implements MultiplexedStream, Deadline {
     this.#cut(code, false)
   }
 
-  /** The way of the answer is one of its own. */
+  /** The way of the response is one of its own. */
   dropRequest(): void {
     this.#cut(Code.NO_ERROR, false)
   }

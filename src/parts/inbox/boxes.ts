@@ -9,7 +9,7 @@ export class Boxes {
   readonly #maxAgeMs: number
   #table: Table | undefined
 
-  /** `maxAgeMs`: how long a box stays whose client is away. */
+  /** Makes the boxes. `maxAgeMs`: how long a box stays while its client is away. */
   constructor(store: InboxStore, maxAgeMs: number) {
     this.#store = store
     this.#maxAgeMs = maxAgeMs
@@ -37,12 +37,12 @@ export class Boxes {
     this.#table?.remove(name)
   }
 
-  /** Those of this server's file. */
+  /** Lists the boxes of this server's file. */
   own(): readonly Box[] {
     return this.#store.boxes()
   }
 
-  /** Their clients are here. */
+  /** Marks boxes whose clients are here. */
   touch(boxes: readonly Box[]): void {
     this.#store.touch(
       boxes.map(({ name }) => name),

@@ -13,14 +13,14 @@ import { networkOf } from '../../wire/ip-address.ts'
 import { withoutMarks } from './marks.ts'
 import { fieldsOf, isChallenge, providerIdOf } from './provider-id.ts'
 
-/** What keeps webhooks. */
+/** The operations that store webhooks. */
 export interface BoxingHost {
   readonly bodies: KeptBodies
   keep(webhook: NewWebhook): Promise<Keeping | Error>
 }
 
 const CONTINUE = Buffer.from('HTTP/1.1 100 Continue\r\n\r\n')
-/** Of this connection, or written anew when it is delivered. */
+/** The headers that concern this connection, or are written again at the delivery. */
 const NOT_KEPT: ReadonlySet<string> = new Set(CONNECTION_NAMES)
 
 export class Boxing implements Upstream {

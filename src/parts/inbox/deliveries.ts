@@ -1,4 +1,4 @@
-// Webhooks on their way to a client that is back: those of one path one after the other, in the order in which they came.
+// Webhooks in transit to a client that is back: those of one path one after the other, in the order in which they came.
 
 import { eventLoop } from '../../event-loop.ts'
 import type { KeptWebhook } from '../../inbox.ts'
@@ -6,7 +6,7 @@ import type { RequestDesk } from '../../server/contracts/front.ts'
 import { type Delivered, DeliveryVisit } from './delivery-visit.ts'
 import type { InboxSettings } from './options.ts'
 
-/** Of one name at a time: an app that was away is not overrun. */
+/** The number of deliveries at once for one name, so that an app that was away is not flooded. */
 const MAX_UNDER_WAY = 4
 /** Paths of one name that wait before another try. With more, an app that fails everywhere is asked nothing else for a moment. */
 const MAX_PAUSED = 100
@@ -14,11 +14,11 @@ const FIRST_PAUSE_MS = 1_000
 const LONGEST_PAUSE_MS = 300_000
 /**
  * A server is heard to have a name a moment before it has the client: it is asked again after this time, then after twice as much.
- * After so many times in vain the client is not there, or another one is.
+ * After this many times without success the client is not there, or another one is.
  */
 const FIRST_AWAY_MS = 50
 const MAX_AWAY = 5
-/** The app did not get it: that is no answer, and another try is always worth while. */
+/** The app did not get it: that is not a response, and another try is always worth while. */
 const AGAIN: ReadonlySet<number> = new Set([0, 408, 425, 429])
 
 /** The inbox that they are of. */
@@ -28,17 +28,17 @@ export interface DeliveriesHost {
   failed(error: Error): void
 }
 
-/** What is under way for one name and owner. */
+/** The deliveries for one name and owner. */
 interface Round {
   readonly name: string
   readonly owner: string
-  /** Another server has the client, as far as this one knows. */
+  /** Whether another server has the client, as far as this one knows. */
   isElsewhere: boolean
   /** Times in a row that the client was not there. */
   away: number
-  /** Paths that have a webhook under way, or that wait before another try. */
+  /** Paths that have a webhook in progress, or that wait before another try. */
   readonly busy: Map<string, DeliveryVisit | (() => void)>
-  /** Of these, those that are with the app. */
+  /** The number of these that are with the app. */
   underWay: number
   /** Failures in a row, by path. */
   readonly failures: Map<string, number>
@@ -80,7 +80,7 @@ export class Deliveries {
     this.#pump(round)
   }
 
-  /** What is under way is delivered again by the next program, or when the client is back. */
+  /** Stops: open deliveries are repeated by the next program, or when the client is back. */
   stop(): void {
     this.#isOver = true
     for (const round of this.#rounds.values())
@@ -102,7 +102,7 @@ export class Deliveries {
     const { name, owner } = round
     if (this.#isOver) return
     if (!round.isElsewhere && !this.#host.isThere(name, owner)) {
-      // It begins anew when the client is back.
+      // It begins again when the client is back.
       this.#endPauses(round)
       if (round.busy.size === 0) this.#forget(round)
       return
@@ -139,7 +139,7 @@ export class Deliveries {
     if (this.#isOver) return
     if (isAway === true && round.isElsewhere) {
       if (round.away < MAX_AWAY) return this.#wait(round, webhook.path, FIRST_AWAY_MS * 2 ** round.away++)
-      // It begins anew when a server has the client.
+      // It begins again when a server has the client.
       round.isElsewhere = false
       return this.#pump(round)
     }

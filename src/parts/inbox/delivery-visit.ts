@@ -12,17 +12,17 @@ import type { Exchange, Rewrite, Visit } from '../../server/contracts/upstream.t
 import { DELIVERY_HEADER, RECEIVED_HEADER } from './marks.ts'
 
 export interface Delivered {
-  /** What the app answered; 0: it did not. */
+  /** The status of the app's response; 0 for none. */
   readonly status: number
   /** No server has the client just now, or not one of this owner. */
   readonly isAway?: boolean
 }
 
-/** Of the head of an answer by another server, what is looked at. */
+/** The maximum size of the head of a response by another server that is read. */
 const MAX_SEEN_BYTES = 8_192
-/** How a server says that the answer is not the app's. */
+/** A pattern for another server's note that the response is not the app's. */
 const REFUSED = /^x-localtunnels-error:[ \t]*([A-Z0-9_]+)[ \t]*$/im
-/** How it says that the answer is the app's, whatever the app writes into it. */
+/** A pattern for its note that the response is the app's, whatever the app writes into it. */
 const APP_ANSWERED = new RegExp(`^${APP_ANSWERED_HEADER}:`, 'im')
 /** The client is not at the server that was asked. */
 const AWAY: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
@@ -47,12 +47,12 @@ export class DeliveryVisit implements Visit, Arrival {
   readonly #done = Promise.withResolvers<Delivered>()
   #booking: Booked | undefined
   #exchange: Exchange | undefined
-  /** Another server has it. */
+  /** Whether another server has it. */
   #isElsewhere = false
   #stopHolding: (() => void) | undefined
   #status = 0
   #responseBytes = 0
-  /** How the answer begins. */
+  /** The beginning of the response. */
   #seen = ''
 
   constructor(webhook: KeptWebhook, isSecure: boolean) {
@@ -182,10 +182,13 @@ export class DeliveryVisit implements Visit, Arrival {
     else this.#done.resolve({ status: 0, isAway: AWAY.has(refusal) })
   }
 
-  /** Why the server that has the client did not bring it to the app; `undefined`: the answer is the app's, or a guard's. */
+  /**
+   * The reason why the server that has the client did not bring it to the app. `undefined` if the response is the app's, or a
+   * guard's.
+   */
   get #refusal(): ErrorCode | undefined {
     const [head = '', ...rest] = this.#seen.split('\r\n\r\n', 2)
-    // A server's own answer is short: a head that is not whole here is an app's.
+    // A server's own response is short: a head that is not whole here is an app's.
     if (rest.length === 0 || APP_ANSWERED.test(head)) return undefined
     const [, code = ''] = REFUSED.exec(head) ?? []
     if (!isCode(code)) return undefined

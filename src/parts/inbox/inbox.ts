@@ -20,11 +20,14 @@ import { Deliveries } from './deliveries.ts'
 import type { InboxSettings } from './options.ts'
 import { Writer } from './writer.ts'
 
-/** How often what is too old is dropped. */
+/** The time in milliseconds between removals of old webhooks. */
 const PRUNE_MS = 600_000
-/** How often the store is asked whether another process has written. */
+/** The time in milliseconds between looks at the store for writes of another process. */
 const LOOK_MS = 500
-/** How often names that webhooks wait for are looked for at other servers, besides each time that one is claimed there. */
+/**
+ * The time in milliseconds between searches at other servers for names with waiting webhooks, in addition to each time that one
+ * is claimed there.
+ */
 const SEARCH_MS = 10_000
 /** Names that are looked for at a time; the others are heard of when they are claimed. */
 const MAX_SEARCHED = 1_000
@@ -37,7 +40,7 @@ export class Inbox {
   readonly #boxes: Boxes
   readonly #writer: Writer
   readonly #deliveries: Deliveries
-  /** Those that are being read or written. */
+  /** The bodies that are being read or written. */
   readonly bodies: KeptBodies
   #isOver = false
   readonly #stops = new Map<string, () => void>()
@@ -68,7 +71,7 @@ export class Inbox {
     eventLoop.soon(() => this.#safely(() => this.#search()))
   }
 
-  /** A client has the name now, perhaps with others. `wish`: which paths it wants kept; `undefined`: none. */
+  /** A client has the name now, possibly with others. `wish`: which paths it wants kept; `undefined`: none. */
   registered(
     name: string,
     owner: string,
@@ -84,7 +87,7 @@ export class Inbox {
     if (owner !== '') this.#begin(name, owner)
   }
 
-  /** Another server has the name now. */
+  /** Called when another server has the name now. */
   claimedElsewhere(name: string): void {
     // Processes with the same store deliver what is in it themselves.
     if (!this.#stops.has('search')) return
@@ -95,8 +98,8 @@ export class Inbox {
   }
 
   /**
-   * Where a request goes whose client is away; `undefined`: it is no webhook of an inbox. `owner`: whose the name is now, if
-   * there is a tunnel.
+   * Returns the upstream of a request whose client is away. `undefined` if it is not a webhook of an inbox. `owner`: whose the
+   * name is now, if there is a tunnel.
    */
   upstreamFor(
     name: string,
@@ -142,7 +145,7 @@ export class Inbox {
 
   // ── Its end ────────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** Nothing is delivered any more; what comes still is kept. */
+  /** Stops deliveries; new webhooks are still stored. */
   stop(): void {
     this.#isOver = true
     for (const stop of this.#stops.values()) stop()
@@ -167,11 +170,11 @@ export class Inbox {
     const go = (is: boolean): void => {
       if (!is || this.#isOver || this.isThere(name, owner)) return
       const box = this.#safely(() => this.#boxes.find(name))
-      // The other server knows whose client it has; most often this one does, too.
+      // The other server knows whose client it has; most often this one does as well.
       if (box === undefined || box.owner === owner) this.#deliveries.begin(name, owner, true)
     }
     const isElsewhere = this.#isElsewhere(name)
-    // Without an answer it is looked for again soon.
+    // Without a response it is looked for again soon.
     if (isElsewhere instanceof Promise) isElsewhere.then(go, () => {})
     else go(isElsewhere)
   }
@@ -194,7 +197,7 @@ export class Inbox {
     })
   }
 
-  /** Of the processes with this store that have the name's clients, whether this one delivers to them. */
+  /** Whether this process, of those with this store that have the name's clients, delivers to them. */
   #delivers(name: string): boolean | Promise<boolean> {
     const { servers, tunnels } = this.#server
     const isAlone = servers === undefined || servers.shared !== undefined

@@ -7,7 +7,7 @@ import type { Inbox } from './inbox.ts'
 import { withoutMarks } from './marks.ts'
 import { inboxSettings } from './options.ts'
 
-/** Names with an inbox, with those that were given up in the last 90 days, of about 200 bytes. Above: only the server where its client was knows of it. */
+/** Names with an inbox, with those that were given up in the last 90 days, of about 200 bytes. If exceeded: only the server where its client was knows of it. */
 const MAX_BOXES = 100_000
 
 export const installInbox: Install = server => {
@@ -47,7 +47,7 @@ export const installInbox: Install = server => {
       const table = open('boxes', MAX_BOXES)
       return () => inbox?.share(table)
     },
-    // What is not delivered waits for the next start.
+    // Undelivered webhooks wait for the next start.
     drain: stop,
     stop,
   }

@@ -1,11 +1,12 @@
-// What tells an app that a webhook waited. A visitor cannot say it: such lines of a tunnel with an inbox are taken out.
+// The headers that tell an app that a webhook waited. A visitor cannot say it: such lines of a tunnel with an inbox are taken
+// out.
 
 import { editHead } from '../../http/edit-head.ts'
 import { type RequestHead, readWhole } from '../../http/head.ts'
 
-/** Which try it is, from 1. */
+/** The header with the number of the attempt, from 1. */
 export const DELIVERY_HEADER = 'X-Localtunnels-Delivery'
-/** When it came, as `2026-01-31T12:00:00.000Z`. */
+/** The header with the time of arrival, as `2026-01-31T12:00:00.000Z`. */
 export const RECEIVED_HEADER = 'X-Localtunnels-Received'
 const LOWER = [DELIVERY_HEADER.toLowerCase(), RECEIVED_HEADER.toLowerCase()] as const
 

@@ -1,4 +1,4 @@
-// What an operator says of the inbox, with the defaults.
+// The options of the inbox, with the defaults.
 
 import { TunnelError } from '../../errors.ts'
 import type { InboxOptions } from '../../server/settings/part-options.ts'

@@ -1,8 +1,8 @@
-// What tells one webhook from another, as its provider says, and which requests are no webhooks.
+// The id of a webhook, as its provider has it, and which requests are not webhooks.
 
 import type { RequestHead } from '../../http/head.ts'
 
-/** Standard Webhooks, GitHub, Shopify, GitLab, Twilio's event streams. */
+/** The headers of Standard Webhooks, GitHub, Shopify, GitLab, Twilio's event streams. */
 const ID_HEADERS = [
   'webhook-id',
   'svix-id',
@@ -11,10 +11,10 @@ const ID_HEADERS = [
   'shopify-webhook-id',
   'x-gitlab-event-uuid',
 ] as const
-/** Longer ones are not looked at: the webhook is kept each time. */
+/** The maximum length of an id: with a longer one, the webhook is stored each time. */
 const MAX_ID_CHARS = 200
 
-/** `undefined`: the provider says none. Stripe and Slack have theirs in the body. */
+/** Returns the provider's id. `undefined` if it has none. Stripe and Slack have theirs in the body. */
 export function providerIdOf(
   head: RequestHead,
   fields: Readonly<Record<string, unknown>>,
@@ -31,12 +31,12 @@ export function providerIdOf(
     : undefined
 }
 
-/** The provider asks for an answer that only the app has, such as Slack's `challenge`. */
+/** The provider asks for a response that only the app has, such as Slack's `challenge`. */
 export function isChallenge(fields: Readonly<Record<string, unknown>>): boolean {
   return fields.type === 'url_verification' || (typeof fields.challenge === 'string' && !('event' in fields))
 }
 
-/** Of a JSON object; others have none. */
+/** Returns the fields of a JSON object; others have none. */
 export function fieldsOf(body: Uint8Array): Readonly<Record<string, unknown>> {
   if (body[0] !== 0x7b) return {}
   try {

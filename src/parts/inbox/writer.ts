@@ -1,12 +1,12 @@
-// Webhooks on their way to the disk: those that come while one transaction is written go into the next.
+// Webhooks in transit to the disk: those that come while one transaction is written go into the next.
 
 import { eventLoop } from '../../event-loop.ts'
 import type { BoxBounds, InboxStore, Keeping, NewWebhook } from '../../inbox.ts'
 
-/** After a write nothing is written for this many times what it took: a slow disk takes a fifth of the event loop at most. */
+/** The pause after a write, as a multiple of its time: a slow disk takes a fifth of the event loop at most. */
 const PAUSE_FACTOR = 4
 const MIN_PAUSE_MS = 1
-/** In one transaction: about 10 ms of work. */
+/** The maximum number in one transaction: about 10 ms of work. */
 const MAX_AT_ONCE = 200
 
 interface Waiting {

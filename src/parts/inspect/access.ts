@@ -73,7 +73,7 @@ export function refusalOf(
     return new TunnelError('INSPECT_REFUSED', 'Pages of other sites may not use the inspector.')
   const isWrite = method === 'POST' || method === 'PUT' || method === 'PATCH'
   const type = headers.get('content-type')?.split(';')[0]?.trim().toLowerCase()
-  // What forms can send is not JSON: a browser asks first before it sends JSON elsewhere, and gets no.
+  // A form cannot send JSON: a browser asks first before it sends JSON to another origin, and is refused.
   if (isWrite && type !== 'application/json')
     return new TunnelError('INSPECT_REFUSED', 'What is written must be application/json.')
   if (needsToken && !isToken(headers.get('authorization'), token))

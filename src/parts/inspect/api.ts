@@ -161,7 +161,7 @@ export class InspectApi {
     const { capture, store } = this.#inspector
     capture.flush()
     for await (const entry of this.#inspector.matching(filter, store.newestFirst(), request.signal)) {
-      // What the server refused, and connections, have no bytes here.
+      // Refused requests, and connections, have no bytes here.
       if (entry.requestHead.length === 0) continue
       entries.push(harEntry(entry, showing, this.#inspector.urlOf(entry)))
       isRedacted ||= !showing.reveals && hidesSecrets(entry, showing)
@@ -295,7 +295,7 @@ function numberOf(query: URLSearchParams, name: string, otherwise: number): numb
   throw new TunnelError('OPTION_INVALID', `${name} must be a whole number.`)
 }
 
-/** Rows in one answer. */
+/** Rows in one response. */
 function limitOf(query: URLSearchParams, otherwise: number): number {
   const limit = numberOf(query, 'limit', otherwise)
   if (limit >= 1 && limit <= 1_000) return limit
@@ -318,7 +318,7 @@ async function fieldsIn(request: Request): Promise<Record<string, unknown>> {
     if (typeof fields === 'object' && fields !== null && !Array.isArray(fields))
       return fields as Record<string, unknown>
   } catch {
-    // The same answer as to JSON that is no object.
+    // The same answer as to JSON that is not an object.
   }
   throw new TunnelError('OPTION_INVALID', 'The body must be a JSON object.')
 }

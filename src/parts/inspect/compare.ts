@@ -16,7 +16,7 @@ const MAX_TEXT_CHARS = 1_000_000
 /** The time in milliseconds for finding the differing lines; after it, the texts count as different as a whole. */
 const DIFF_TIMEOUT_MS = 500
 
-/** Returns the result of a replay. An error is a status of 500 or above, or no answer. */
+/** Returns the result of a replay. An error is a status of 500 or above, or no response. */
 export function verdictOf(before: Entry, after: Entry): Verdict {
   const [was, is] = [isError(before), isError(after)]
   if (was && !is) return 'fixed'
@@ -115,7 +115,7 @@ async function linesOf(a: string, b: string): Promise<DiffPart[]> {
   )
 }
 
-/** A byte here and there that is no character does not make bytes of a text. */
+/** A byte here and there that is not a character does not make bytes of a text. */
 function isBinary(text: string): boolean {
   return text.includes('\u0000') || (text.match(/\ufffd/g)?.length ?? 0) > text.length / 10
 }

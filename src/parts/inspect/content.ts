@@ -4,7 +4,7 @@ import * as zlib from 'node:zlib'
 import type { Entry } from './entry.ts'
 import { headerOf } from './secrets.ts'
 
-/** A decoded body has at most so many times the bytes that are kept of it, or the floor: ten bytes may grow to gigabytes. */
+/** A decoded body has at most this many times the bytes that are kept of it, or the floor: ten bytes may grow to gigabytes. */
 const DECODED_FACTOR = 16
 const SHOWN_FLOOR_BYTES = 4_194_304
 /** The size up to which filters decode every stored body: 3 ms for each. */
@@ -18,7 +18,7 @@ export interface Content {
   readonly fault?: string
 }
 
-/** The bytes as sent, or with gzip, deflate, br and zstd undone. What cannot be decoded comes as sent, with a fault. */
+/** The bytes as sent, or with gzip, deflate, br and zstd undone. A body that cannot be decoded comes as sent, with a fault. */
 export function contentOf(
   entry: Entry,
   side: 'request' | 'response',
@@ -71,7 +71,7 @@ export function decoderOf(type: string): TextDecoder {
     // Any label of the encoding standard; the types name some of them.
     return new TextDecoder(charset as ConstructorParameters<typeof TextDecoder>[0])
   } catch {
-    // One that this runtime does not know.
+    // A coding that this runtime does not know.
     return new TextDecoder()
   }
 }

@@ -1,4 +1,4 @@
-// An exchange as the inspector keeps it: bytes and marks. What the API shows of it is made in view.ts.
+// An exchange as the inspector keeps it: bytes and marks. view.ts makes what the API shows of it.
 
 import { copyOf } from '../../bytes.ts'
 import type { ErrorCode } from '../../errors.ts'
@@ -16,7 +16,7 @@ export class KeptBytes {
   add(bytes: Uint8Array, start: number, end: number, maxBytes: number): number {
     this.totalBytes += end - start
     const room = Math.min(end - start, maxBytes - this.keptBytes)
-    // What came behind a gap cannot be kept.
+    // Bytes behind a gap cannot be stored.
     if (room <= 0 || this.totalBytes - (end - start) > this.keptBytes) return 0
     this.#pieces.push(copyOf(bytes, start, start + room))
     this.keptBytes += room
@@ -82,7 +82,7 @@ export class Entry {
   /** The fault of the app's response, if the code does not say it all. */
   fault: string | undefined
   isRefused = false
-  /** The server asked whether the app answers; no visitor did. */
+  /** The server asked whether the app responds; no visitor did. */
   isProbe = false
   visitor: string | undefined
   requestHead: Uint8Array = NOTHING

@@ -11,7 +11,7 @@ import { Slices } from './wait.ts'
 /** Changes within this time are one line. */
 const LINE_EVERY_MS = 100
 const PING_EVERY_MS = 15_000
-/** Frames and removed ids that wait for a slow reader. Above: `behind`. */
+/** Frames and removed ids that wait for a slow reader. If exceeded: `behind`. */
 const MAX_WAITING = 2_000
 
 export function eventStream(
@@ -106,7 +106,7 @@ class Reader {
     const unmatched: string[] = []
     const slices = new Slices()
     for (const entry of this.#changed) {
-      // What is left is for the next time.
+      // The rest is for the next time.
       if (!hasRoom() || slices.isOver) break
       this.#changed.delete(entry)
       if (this.#inspector.matches(this.#filter, entry))

@@ -1,4 +1,4 @@
-// An exchange as text for use elsewhere. Secrets are left out unless they are asked for.
+// An exchange as text for use somewhere else. Secrets are left out unless they are asked for.
 
 import { type Field, MASK } from '../../exchange.ts'
 import { joined } from '../../http/characters.ts'
@@ -90,7 +90,7 @@ function cutNote(entry: Entry): string {
 function curl(entry: Entry, showing: Showing, baseUrl: string): string {
   const words = [`curl -X ${shellWord(entry.method)}`]
   if (entry.method === 'HEAD') words[0] = 'curl --head'
-  // A path such as /a/../b is sent as it is.
+  // A path such as /a/../b is sent unchanged.
   words.push('--path-as-is', '-g', shellWord(urlOf(entry, baseUrl)))
   // curl leaves a field with an empty value out, unless it ends with a semicolon.
   for (const { name, value } of sentFields(entry, showing))
@@ -194,7 +194,7 @@ const RUNNERS: Readonly<Record<'bun-test' | 'vitest' | 'node-test', Runner>> = {
   },
 }
 
-/** A file that runs on its own: it asks the app at APP_URL, else where it was, and expects the same answer. */
+/** A file that runs on its own: it asks the app at APP_URL, otherwise where it was, and expects the same answer. */
 function testOf(entry: Entry, { imports, is, equals }: Runner, showing: Showing, baseUrl: string): string {
   const path = entry.path.startsWith('/') ? entry.path : `/${entry.path}`
   const type = headerOf(entry.responseHead, 'content-type')
@@ -242,8 +242,8 @@ function jsonOf(text: string): string | undefined {
 // ── As sent ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 /**
- * Exports HTTP byte for byte: a body in UTF-8 would be another one as text of single bytes. Secrets are left out. What came in
- * chunks has a length instead: chunks are not kept.
+ * Exports HTTP byte for byte: a body in UTF-8 would be another one as text of single bytes. Secrets are left out. A chunked
+ * body has a length instead: chunks are not stored.
  */
 function http(entry: Entry, showing: Showing): Uint8Array {
   const lines = headText(entry.requestHead, showing).split('\r\n')
@@ -327,7 +327,7 @@ export function isFormat(text: string): text is Format {
   return FORMATS.some(format => format === text)
 }
 
-/** Whether anything of it is hidden: worth telling beside the text. */
+/** Whether anything of it is hidden: worth telling next to the text. */
 export function hidesSecrets(entry: Entry, { secrets }: Showing): boolean {
   const showing = { secrets, reveals: false }
   return (

@@ -19,7 +19,7 @@ export interface Flow {
   readonly isPassing: boolean
   /** Bytes are about to be written: whether they are captured. */
   wants(bytes: Uint8Array, start: number, end: number): boolean
-  /** Holds a place for them in front of what the origin answers at once. */
+  /** Holds a place for them in front of what the origin responds at once. */
   reserve(): Piece
   /** The origin's socket took bytes[start, end), which the caller may reuse now. */
   sent(piece: Piece, bytes: Uint8Array, start: number, end: number): void

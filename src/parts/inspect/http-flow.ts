@@ -108,7 +108,7 @@ export class HttpFlow implements Flow {
   lent(stop: () => void): void {
     this.#stopLoan = stop
     this.#room.lent.add(this)
-    // What the other thread leaves behind is known only to begin with a request.
+    // The rest of another thread is known only to begin with a request.
     this.#isAnswered = true
   }
 

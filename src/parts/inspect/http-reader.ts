@@ -1,4 +1,4 @@
-// Frames what passes on one HTTP connection into entries: requests and their answers, in turn.
+// Frames what passes on one HTTP connection into entries: requests and their responses, in turn.
 
 import { copyOf } from '../../bytes.ts'
 import type { ErrorCode } from '../../errors.ts'
@@ -23,12 +23,12 @@ export const HEAD_LIMITS = {
 
 /** The maximum number of stored interim responses of one request. */
 const MAX_INTERIM = 32
-/** Bytes behind an upgrade request that wait for its answer. */
+/** Bytes behind an upgrade request that wait for its response. */
 const MAX_EARLY_BYTES = 65_536
-/** An answer that goes on is shown again this often. */
+/** A response that goes on is shown again this often. */
 const SHOWN_EVERY_MS = 500
 
-/** One direction of the connection. */
+/** A direction of the connection. */
 interface Direction<Reader extends RequestReader | ResponseReader> {
   readonly reader: Reader
   /** The bytes after the last chunk: its trailers and the blank line. */
@@ -54,7 +54,7 @@ export class HttpReader {
   #shownAt = 0
   /** The time of the bytes that are read now. */
   #now = 0
-  /** The next request is not to be captured, or what came is no HTTP. */
+  /** The next request is not to be captured, or what came is not HTTP. */
   isOver = false
 
   constructor(room: Capture, place: Place, replayOf: number | undefined) {
@@ -100,7 +100,7 @@ export class HttpReader {
       }
       if (this.#upgrade !== undefined) return this.#keepEarly(bytes.subarray(from), at)
       if (reader.begunBytes === 0 && !this.#room.takesRequest(at, this.#replayOf !== undefined)) {
-        // What waits for its answer still gets it from the server's report, without bytes.
+        // A request that waits for its response still gets it from the server's report, without bytes.
         if (this.#waiting.length > 0) this.lose(at)
         this.isOver = true
         return
@@ -158,7 +158,7 @@ export class HttpReader {
         continue
       }
       const [entry] = this.#waiting
-      // An answer without a request: a connection that says 408 before it closes.
+      // A response without a request: a connection that says 408 before it closes.
       if (entry === undefined || entry.endMark !== undefined) return this.lose(at)
       entry.responseStartMark ??= at
       from = reader.readHead(bytes, from, bytes.length, HEAD_LIMITS, entry.method)
@@ -345,7 +345,7 @@ export class HttpReader {
     }
   }
 
-  /** The app's answer is invalid, and the server refuses it, too. */
+  /** The app's response is invalid, and the server refuses it as well. */
   #loseAnswer(fault: string, at: number): void {
     const [entry] = this.#waiting
     if (entry !== undefined) {

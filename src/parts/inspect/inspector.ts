@@ -147,7 +147,7 @@ export class Inspector extends Events<{ closed: undefined; failed: TunnelError }
     const secret = verify?.secrets[0]
     if (resign === true && secret === undefined)
       throw new TunnelError('REPLAY_IMPOSSIBLE', 'It is no webhook whose secret this client has (verify).')
-    // One that was refused for its signature fails again, unless it is asked for.
+    // A webhook that was refused for its signature fails again, unless a new signature is wanted.
     const isWanted = resign ?? entry.verified?.isValid === true
     if (!isWanted || verify === undefined || secret === undefined) return undefined
     return request => signed(verify.provider, request, { secret, now: Math.floor(Date.now() / 1_000) })

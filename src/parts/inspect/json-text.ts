@@ -1,4 +1,4 @@
-// JSON as it was sent: its numbers digit by digit, its names in their order and as often as they came. JSON.parse keeps none of it.
+// JSON as it was sent: its numbers digit by digit, its names in their order and as often as they occur. JSON.parse keeps none of it.
 
 /** A value. `raw`: its text; of an array or an object empty. */
 export interface JsonNode {
@@ -166,7 +166,7 @@ export function tokenAt(text: string, at: number): Token {
   const from = endOf(BLANK, text, at)
   const first = text[from]
   if (first === undefined) return { kind: 'end', from, to: from }
-  // One of the signs, as the type lists them.
+  // The sign is one of the type's list.
   if (SIGNS.includes(first)) return { kind: first as '{', from, to: from + 1 }
   if (first === '"') return stringAt(text, from)
   const number = endOf(NUMBER, text, from)

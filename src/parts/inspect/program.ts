@@ -1,4 +1,4 @@
-// What programs read of an inspector: exchanges as they end, and the wait for one.
+// The reading side of an inspector for programs: exchanges as they end, and the wait for one.
 
 import type { Watched } from '../../client/contracts/part.ts'
 import type { Exchange, SeenMessage, WaitOptions } from '../../client/contracts/watching.ts'

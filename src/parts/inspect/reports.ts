@@ -1,4 +1,5 @@
-// What only the server knows of exchanges, put to the entries that the capture made: refusals, codes, and who the visitor is.
+// The facts about exchanges that only the server knows, added to the entries that the capture made: refusals, codes, and who
+// the visitor is.
 
 import type { RequestSeen, ResponseSeen, VisitorGone, VisitorSeen } from '../../client/carriers/connection.ts'
 import { ERRORS, type ErrorCode } from '../../errors.ts'
@@ -29,7 +30,7 @@ export class Reports {
     this.#capture = capture
   }
 
-  /** A report of a request that is on its way here. */
+  /** A report of a request that is in transit here. */
   requested(report: RequestSeen): void {
     if (this.#reported.size >= MAX_WAITING) this.forget()
     this.#capture.sampler.saw(1, performance.now())
@@ -63,7 +64,7 @@ export class Reports {
 
   /** Called when the exchange is over at the server. */
   responded(report: ResponseSeen): void {
-    // What of it is here is read first, so that its entry is known.
+    // Its bytes that are here are read first, so that its entry is known.
     this.#capture.flush()
     const reported = this.#reported.get(report.id)
     this.#reported.delete(report.id)

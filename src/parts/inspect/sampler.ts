@@ -9,7 +9,7 @@ export class Sampler {
   #tokens: number
   #filledAt: number
   #lastExcessAt = Number.NEGATIVE_INFINITY
-  /** Requests seen in the second that began at `#secondAt`, captured or not. */
+  /** Requests seen in the second that started at `#secondAt`, captured or not. */
   #seen = 0
   #secondAt: number
   /** Requests that were not captured. */

@@ -3,7 +3,7 @@
 import { type Field, MASK } from '../../exchange.ts'
 import { latin1 } from '../../http/characters.ts'
 
-/** The way in which secrets of a response are shown. */
+/** The sign-in method which secrets of a response are shown. */
 export interface Showing {
   /** The names in lower case. */
   readonly secrets: ReadonlySet<string>

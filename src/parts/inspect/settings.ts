@@ -1,4 +1,4 @@
-// What the inspector works with, from its options.
+// The settings of the inspector, from its options.
 
 import type { InspectOptions } from '../../client/options.ts'
 import { TunnelError } from '../../errors.ts'

@@ -6,7 +6,7 @@ import { TunnelError } from '../../errors.ts'
 import { Entry, KeptBytes } from './entry.ts'
 import type { ExchangeStore } from './store.ts'
 
-/** Changes are gathered for so long, then written in one transaction: a crash loses no more. */
+/** Changes are gathered for this long, then written in one transaction: a crash loses no more. */
 const GATHER_MS = 200
 /** The version of the table: a file with another version is not read. */
 const VERSION = 1
@@ -99,7 +99,7 @@ export class StoreFile {
       chmodSync(path, 0o600)
       // As declared above; its own types name more kinds of values.
       database = new sqlite.DatabaseSync(path) as unknown as Database
-      // In this process alone, and in one file: no other is left beside it.
+      // In this process alone, and in one file: no other is left next to it.
       database.exec(
         'pragma locking_mode = exclusive; pragma journal_mode = delete; pragma auto_vacuum = full',
       )
@@ -214,7 +214,7 @@ function rowOf(entry: Entry): (string | number | Uint8Array)[] {
       ...(entry.place.isHttp2 === true && { isHttp2: true }),
     },
     plain: Object.fromEntries(PLAIN.map(name => [name, entry[name]])),
-    // These times are of a clock that begins anew with each process.
+    // These times are of a clock that begins again with each process.
     marks: MARKS.map(name => (entry[name] === undefined ? null : entry[name] - entry.startMark)),
     bodies: BODIES.map(name => [entry[name].totalBytes, entry[name].isComplete]),
     memoryBytes: entry.memoryBytes,

@@ -82,7 +82,7 @@ export class ExchangeStore extends Events<StoreEvents> {
     this.#makeRoom(entry)
   }
 
-  /** The entry keeps so many bytes more. */
+  /** The entry keeps this many bytes more. */
   grew(entry: Entry, bytes: number): void {
     if (entry.isDropped || bytes === 0) return
     entry.memoryBytes += bytes

@@ -36,7 +36,7 @@ export function waitForExchange(
     const look = (entry: Entry | undefined) => {
       if (entry !== undefined && takes(entry)) settle(() => resolve(entry))
     }
-    /** Ids of what has ended and is not looked at yet: those that end meanwhile stand behind those that are here. */
+    /** Ids of what has ended and is not looked at yet: those that end in the meantime are behind those that are here. */
     let behind: number[] | undefined = after === undefined ? undefined : endedBehind(store, after)
     const stops = [
       store.on('ended', entry => (behind === undefined ? look(entry) : void behind.push(entry.id))),

@@ -36,7 +36,7 @@ export function answerHead(
   return head.length > limits.maxHeadBytes ? undefined : head
 }
 
-/** Whether the answer has a body on the wire (RFC 9110 section 6.4.1); what a message holds besides is not sent. */
+/** Whether the response has a body on the wire (RFC 9110 section 6.4.1); what a message holds besides is not sent. */
 export function hasBody(status: number, method: string): boolean {
   return method !== 'HEAD' && status !== 204 && status !== 205 && status !== 304
 }
@@ -45,7 +45,7 @@ function lengthLine(answer: JsonAnswer, method: string, bodyBytes: number): stri
   if (hasBody(answer.status, method)) return `Content-Length: ${bodyBytes}\r\n`
   if (answer.status === 205) return 'Content-Length: 0\r\n'
   if (answer.status === 204) return ''
-  // What a GET would have got: only the origin knows.
+  // The length that a GET would have got: only the origin knows.
   const length = answer.headers.find(([name]) => name.toLowerCase() === 'content-length')?.[1]
   return length !== undefined && /^\d{1,15}$/.test(length) ? `Content-Length: ${length}\r\n` : ''
 }

@@ -1,4 +1,4 @@
-// One client on the JSON wire: its names, its requests under way, and whether it still lives.
+// One client on the JSON wire: its names, its requests in progress, and whether it still lives.
 
 import { deferred } from '../../deferred.ts'
 import { ERRORS, type ErrorCode, TunnelError } from '../../errors.ts'
@@ -24,17 +24,22 @@ const MAX_BYTES_BEFORE_REGISTRATION = 65_536
 const MAX_CONTROL_PER_SECOND = 100
 /** A long message counts as several. Existing clients send 100 characters at most. */
 const CHARS_OF_A_MESSAGE = 256
-/** A message of a client that owes no answer: a name and a few words, and nonsense is ignored. Late answers are owed until they come. */
+/** A message of a client that owes no response: a name and a few words, and nonsense is ignored. Late answers are owed until they come. */
 const MAX_UNASKED_BYTES = 262_144
-/** While no request waits for an answer, longer messages are not parsed: they can only be late answers. */
+/** The maximum length of a message that is parsed while no request waits: longer ones can only be late responses. */
 const MAX_IDLE_MESSAGE_CHARS = 16_384
-/** How long the holder of a name has to show that it lives when the same address asks for the name again. */
+/**
+ * The time in milliseconds for the client of a name to prove that it is alive when the same address asks for the name again.
+ */
 const TAKEOVER_CHECK_MS = 1_000
 
-/** How long a message waits for room before its client is cut: one in a queue of stalled ones must not hold up visitors for long. */
+/**
+ * The time in milliseconds that a message waits for room before its client is cut: one in a queue of stalled ones must not hold
+ * up visitors for long.
+ */
 const ROOM_WAIT_MS = 5_000
 
-/** Why the WebSocket is closed (RFC 6455 section 7.4.1). Existing clients reconnect whatever it says. */
+/** The codes with which the WebSocket closes (RFC 6455 section 7.4.1). Existing clients reconnect whatever it says. */
 const CLOSE_CODES: Partial<Record<ErrorCode, number>> = {
   SERVER_DRAINING: 1001,
   CLIENT_LIMIT: 1013,
@@ -53,13 +58,13 @@ export class JsonConnection implements ClientConnection, Deadline {
   readonly connectedAtMs: number = Date.now()
   /** The wire has no streams. */
   readonly creditStalls = 0
-  /** Where the events of the socket go. */
+  /** The handler of the socket's events. */
   readonly socketHandler: SocketHandler
   dueTick = 0
   readonly #host: ClientHost
-  /** Of all clients of this wire. */
+  /** The incomplete messages of all clients of this wire. */
   readonly #unfinished: UnfinishedMessages
-  /** What the token of the connection opens. */
+  /** The rule of the connection's token. */
   #rule: Rule
   readonly #use: ClientUse
   readonly #carrier: WebSocketCarrier
@@ -67,7 +72,7 @@ export class JsonConnection implements ClientConnection, Deadline {
   readonly #tolerance: Tolerance = new Tolerance(MAX_CONTROL_PER_SECOND)
   readonly #names: JsonNames
   readonly #requests: JsonRequests
-  /** What its holder is charged for a message whose end has not come yet. */
+  /** The bytes of an incomplete message for which its owner is charged. */
   #unfinishedBytes = 0
   #bytesBeforeRegistration = 0
   /** Checks of whether the client lives. */
@@ -160,7 +165,6 @@ export class JsonConnection implements ClientConnection, Deadline {
     return promise
   }
 
-  /** Existing clients serve nothing after a reconnect: they are left alone until the very end. */
   drain(): void {}
 
   close(code: ErrorCode): void {
@@ -168,7 +172,6 @@ export class JsonConnection implements ClientConnection, Deadline {
     this.#carrier.close(CLOSE_CODES[code] ?? CLOSE_NORMAL, ERRORS[code].meaning)
   }
 
-  /** This wire can take one name of several back only silently; with the last one it can say why. */
   get roundTripMs(): number {
     return this.#heartbeat.roundTripMs
   }
@@ -192,7 +195,7 @@ export class JsonConnection implements ClientConnection, Deadline {
     this.#names.moveTo(this.holder)
   }
 
-  /** Nothing was registered in time, or its message found no room. */
+  /** Called when nothing was registered in time, or its message found no room. */
   expired(): void {
     if (this.#names.hasRegistered) this.#lose('BUFFERS_FULL')
     else this.close('REGISTER_TIMEOUT')
@@ -229,14 +232,14 @@ export class JsonConnection implements ClientConnection, Deadline {
     else if (!hasRoom && !this.#unfinished.isFirst(this)) this.#waitForRoom()
   }
 
-  /** Reading on to cut it then would cost more: what was read is in memory until the collector comes. */
+  /** Waits for room. To read on and cut it then would cost more: what was read is in memory until the collector comes. */
   #waitForRoom(): void {
     this.#carrier.pause()
     this.#host.server.deadlines.arm(this, ROOM_WAIT_MS)
     this.#unfinished.wait(this)
   }
 
-  /** It is read on. */
+  /** Called when it is read on. */
   woke(): void {
     const { deadlines } = this.#host.server
     if (this.#unfinished.isFirst(this)) deadlines.arm(this, ROOM_WAIT_MS)
@@ -244,7 +247,7 @@ export class JsonConnection implements ClientConnection, Deadline {
     this.#carrier.resume()
   }
 
-  /** Its message is complete. */
+  /** Lets others go first after a complete message. */
   #letOthersFirst(): void {
     const { deadlines } = this.#host.server
     if (!this.#unfinished.isFirst(this)) return
@@ -270,7 +273,7 @@ export class JsonConnection implements ClientConnection, Deadline {
     const isLateAnswer = message === 'unknown' || (typeof message === 'object' && message.type === 'response')
     const isOwed = isLateAnswer && this.#requests.answeredLate()
     if (!isOwed && !this.#isTolerated(chars)) return this.#lose('FLOOD')
-    // What this server does not know or understand is ignored, as existing servers do.
+    // Unknown messages are ignored, as existing servers do.
     if (typeof message !== 'object') return
     switch (message.type) {
       case 'ready':
@@ -298,7 +301,7 @@ export class JsonConnection implements ClientConnection, Deadline {
 
   // ── The end ────────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** The names are free at once; the connection closes behind the last answer. */
+  /** The names are free at once; the connection closes behind the last response. */
   #release(): void {
     this.#names.release(() => {
       if (this.isClosed) return
@@ -318,7 +321,7 @@ export class JsonConnection implements ClientConnection, Deadline {
     this.#host.gone(this)
   }
 
-  /** Frees the names and fails what is under way, at once, however long the socket takes to close. */
+  /** Frees the names and fails what is in progress, at once, however long the socket takes to close. */
   #end(reason: ErrorCode | 'released'): void {
     if (this.isClosed) return
     this.#heartbeat.stop()

@@ -1,4 +1,4 @@
-// The names of one client on the JSON wire: asked for, granted, taken back, given back.
+// The names of one client on the JSON wire: asked for, granted, revoked, returned.
 
 import { ERRORS, type ErrorCode } from '../../errors.ts'
 import type { ClientHost } from '../../server/contracts/wire.ts'
@@ -24,7 +24,7 @@ export class JsonNames {
   readonly #owner: JsonConnection
   readonly #requests: JsonRequests
   readonly #registered = new Map<string, Registered>()
-  /** Of names that were given or taken back: what is under way goes on. */
+  /** The upstreams of released or revoked names: open requests continue. */
   readonly #leaving: JsonUpstream[] = []
 
   constructor(host: ClientHost, owner: JsonConnection, requests: JsonRequests) {
@@ -77,7 +77,7 @@ export class JsonNames {
   }
 
   /**
-   * Whether the name belongs to an earlier connection of the same client that does not answer any more. This wire has no
+   * Whether the name belongs to an earlier connection of the same client that does not respond any more. This wire has no
    * secret that proves it, and a client that comes back must not have to take `name-2`: the same token from the same
    * address counts as the same client. Without tokens the address alone does, unless it is a proxy's, which all clients
    * behind it have.
@@ -120,7 +120,7 @@ export class JsonNames {
     this.#owner.sendText(encodeRegistered(tunnel.name, this.#host.urlOf(tunnel)))
   }
 
-  // ── Taken back, given back ─────────────────────────────────────────────────────────────────────────────────
+  // ── Taken back, returned ─────────────────────────────────────────────────────────────────────────────────
 
   /** Takes back what the token does not open any more; `rule`: what it opens now. Returns why, if it took any. */
   takeBack(rule: Rule | undefined, endCode: ErrorCode): ErrorCode | undefined {
@@ -138,12 +138,12 @@ export class JsonNames {
     return refusal
   }
 
-  /** They count for another holder. */
+  /** Moves the names to another owner. */
   moveTo(holder: Holder): void {
     for (const { member } of this.#registered.values()) member.moveTo(holder)
   }
 
-  /** All are free at once. `idle` is called behind the last answer. */
+  /** All are free at once. `idle` is called behind the last response. */
   release(idle: () => void): void {
     const leaving = [...this.#registered.values()]
     this.#registered.clear()
@@ -160,7 +160,7 @@ export class JsonNames {
     oneLess()
   }
 
-  /** The client is gone: all are free, and what is under way fails. */
+  /** The client is gone: all are free, and what is in progress fails. */
   end(reason: ErrorCode | 'released'): void {
     for (const { member, upstream } of this.#registered.values()) {
       member.detach(upstream)
@@ -177,12 +177,12 @@ function forsake(claimed: Member | ErrorCode): void {
   if (typeof claimed !== 'string') claimed.lapse()
 }
 
-/** Existing clients give up on an error, and show its text. */
+/** Returns the text of a refusal. Existing clients stop on an error, and show its text. */
 export function refusalText(code: ErrorCode, detail: string = ERRORS[code].meaning): string {
   return code === 'NAME_INVALID' ? 'Invalid subdomain format' : `${detail} ${ERRORS[code].action}`
 }
 
-/** Where a directory decides which server of a cluster has a name. The wire has no secrets. */
+/** Claims a name where a directory decides which server of a cluster has it. The wire has no secrets. */
 async function claimNameInCluster(
   name: string,
   holder: Holder,

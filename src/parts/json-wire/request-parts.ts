@@ -15,7 +15,7 @@ import { forwardRequestHead, maxForwardedBytes } from '../../http/forward.ts'
 import type { Visit } from '../../server/contracts/upstream.ts'
 import type { HeaderList } from '../../wire/json.ts'
 
-/** What a message says of a request, besides its body. */
+/** The content of a message about a request, without its body. */
 export interface RequestParts {
   readonly path: string
   readonly headers: HeaderList
@@ -38,7 +38,7 @@ const MAX_ADDED_LINES = 8
 let scratch = new Uint8Array(16_384)
 const fields = new Fields()
 
-/** `undefined` for `OPTIONS *`: a path of this wire begins with a slash, whatever clients make of others. */
+/** Returns the parts. `undefined` for `OPTIONS *`: a path of this wire begins with a slash, whatever clients make of others. */
 export function requestParts(visit: Visit, keepsRawPath: boolean): RequestParts | undefined {
   const { head } = visit
   const needed = maxForwardedBytes(head.end - head.start)
@@ -63,7 +63,7 @@ export function requestParts(visit: Visit, keepsRawPath: boolean): RequestParts 
   return { path: keepsRawPath ? path : escaped(path), headers }
 }
 
-/** Raw bytes above ASCII would become other bytes in the URL of an existing client; escaped ones stay the same. */
+/** Escapes raw bytes above ASCII, which would become other bytes in the URL of an existing client. */
 function escaped(path: string): string {
   if (!/[\x80-\xff]/.test(path)) return path
   return path.replace(/[\x80-\xff]/g, byte => `%${byte.charCodeAt(0).toString(16).toUpperCase()}`)

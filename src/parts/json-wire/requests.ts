@@ -1,4 +1,4 @@
-// The requests that one JSON client was sent, and the answers that it owes.
+// The requests that one JSON client was sent, and the responses that it owes.
 
 import type { Clock } from '../../server/contracts/clock.ts'
 import type { ClientHost } from '../../server/contracts/wire.ts'
@@ -10,14 +10,14 @@ import { encodeCancel, type JsonAnswer, type JsonExtension } from '../../wire/js
 import type { JsonExchange } from './upstream.ts'
 
 export class JsonRequests {
-  /** Nothing is sent any more. */
+  /** Whether nothing is sent any more. */
   isClosed = false
   readonly #host: ClientHost
   readonly #carrier: WebSocketCarrier
   readonly #use: ClientUse
-  /** Requests sent and not answered. */
+  /** Requests sent and without a response. */
   readonly #waiting = new Map<number, JsonExchange>()
-  /** What the client said to understand beyond existing clients. */
+  /** The features of the client beyond those of existing clients. */
   readonly #accepts = new Set<JsonExtension>()
   /** Answers that may still come, wanted or not. */
   #owedAnswers = 0
@@ -36,17 +36,17 @@ export class JsonRequests {
     for (const one of extensions) this.#accepts.add(one)
   }
 
-  /** Whether any request waits for its answer. */
+  /** Whether any request waits for its response. */
   get areWaiting(): boolean {
     return this.#waiting.size > 0
   }
 
-  /** Whether an answer may come, wanted or not. */
+  /** Whether a response may come, wanted or not. */
   get areOwed(): boolean {
     return this.#owedAnswers > 0
   }
 
-  /** An answer came. `false`: no request waits for it. Ids of other clients' requests are not among those that wait. */
+  /** A response came. `false`: no request waits for it. Ids of other clients' requests are not among those that wait. */
   answered(id: number, answer: JsonAnswer | undefined): boolean {
     const exchange = this.#waiting.get(id)
     if (exchange === undefined) return false
@@ -56,7 +56,7 @@ export class JsonRequests {
     return true
   }
 
-  /** An answer came that is not wanted any more. `false`: none was owed. */
+  /** A response came that is not wanted any more. `false`: none was owed. */
   answeredLate(): boolean {
     if (this.#owedAnswers <= this.#waiting.size) return false
     this.#owedAnswers--
@@ -99,7 +99,7 @@ export class JsonRequests {
     this.#use.hold(bytes)
   }
 
-  /** More bytes wait for readers of this token, or of all, than may. */
+  /** Whether more bytes wait for readers of this token, or of all, than may. */
   get isOver(): boolean {
     return this.#use.isOver
   }
@@ -114,7 +114,7 @@ export class JsonRequests {
     return ++this.#lastId
   }
 
-  /** Sends a request; its answer goes to `exchange.answered`. */
+  /** Sends a request; its response goes to `exchange.answered`. */
   send(id: number, message: string, exchange: JsonExchange): void {
     this.#waiting.set(id, exchange)
     this.#owedAnswers++
@@ -132,7 +132,7 @@ export class JsonRequests {
     return this.#accepts.has('raw-path')
   }
 
-  /** It keeps an app's connection for one visitor's: it understands which one a request is of. */
+  /** Whether the client keeps an app's connection for one visitor's: it understands which one a request belongs to. */
   get keepsLogins(): boolean {
     return this.#accepts.has('connection')
   }

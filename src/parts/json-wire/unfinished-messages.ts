@@ -3,7 +3,7 @@
 import { eventLoop } from '../../event-loop.ts'
 import type { Holder } from '../../server/limits/holdings.ts'
 
-/** Those of one holder. */
+/** The messages of one owner. */
 interface Part {
   bytes: number
   count: number
@@ -17,15 +17,15 @@ interface Waiting {
 export class UnfinishedMessages {
   #bytes = 0
   readonly #parts = new Map<Holder, Part>()
-  /** Those that are not read because there is no room; the first came first. */
+  /** The messages that are not read because there is no room; the first came first. */
   readonly #waiting = new Set<Waiting>()
-  /** One of them is read all the same: else each would wait for the others. */
+  /** The one that is read without room: otherwise each would wait for the others. */
   #first: Waiting | undefined
   #isWaking = false
 
   /**
-   * One had `before` bytes and has `now`. `false`: all together have more than `most`, its holder has more than an equal
-   * share, and of that this message has more than an equal share.
+   * Counts a message that had `before` bytes and has `now`. `false`: all together have more than `most`, its holder has more
+   * than an equal share, and of that this message has more than an equal share.
    */
   changed(holder: Holder, before: number, now: number, most: number): boolean {
     const part = this.#parts.get(holder) ?? { bytes: 0, count: 0 }
@@ -43,7 +43,7 @@ export class UnfinishedMessages {
     return part.bytes <= share || now * part.count <= share
   }
 
-  /** It is woken once there may be room, or as the one that needs none: until it is over. */
+  /** Waits until there may be room, or until it is the one that needs none. */
   wait(one: Waiting): void {
     this.#waiting.add(one)
     if (this.#first === undefined) this.#wakeNext()
@@ -53,7 +53,7 @@ export class UnfinishedMessages {
     return this.#first === one
   }
 
-  /** Its message is over, or its connection. */
+  /** Called when a message, or its connection, is over. */
   over(one: Waiting): void {
     this.#waiting.delete(one)
     if (this.#first !== one) return
@@ -61,7 +61,7 @@ export class UnfinishedMessages {
     this.#wakeNext()
   }
 
-  /** One at a time: what it reads decides about the next. */
+  /** Wakes one at a time: what it reads decides about the next. */
   #wakeNext(): void {
     if (this.#isWaking || this.#waiting.size === 0) return
     this.#isWaking = true
@@ -75,7 +75,7 @@ export class UnfinishedMessages {
     })
   }
 
-  /** One of so many bytes has another holder now. */
+  /** Moves a message to another owner. */
   moved(from: Holder, to: Holder, bytes: number): void {
     if (from === to || bytes === 0) return
     this.changed(from, bytes, 0, 0)

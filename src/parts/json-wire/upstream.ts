@@ -22,9 +22,9 @@ import type { JsonRequests } from './requests.ts'
 
 /** Answers up to this size leave with their head in one write; larger ones go in pieces of it. */
 const PIECE_BYTES = 262_144
-/** Room for everything in a message that is not its body. */
+/** The room for everything in a message that is not its body. */
 const ENVELOPE_BYTES = 131_072
-/** What the requests of one client may hold in memory, in multiples of the largest message. */
+/** The maximum memory of the requests of one client, in multiples of the largest message. */
 const MAX_HELD_MESSAGES = 2
 
 const CONTINUE = new TextEncoder().encode('HTTP/1.1 100 Continue\r\n\r\n')
@@ -69,7 +69,7 @@ export class JsonUpstream implements TunnelUpstream {
     return 'KIND_REFUSED'
   }
 
-  /** The client is gone: visitors that wait for it get their answer at once. */
+  /** The client is gone: visitors that wait for it get their response at once. */
   clientGone(): void {
     for (const exchange of this.#open) exchange.clientGone()
   }
@@ -92,13 +92,13 @@ export class JsonUpstream implements TunnelUpstream {
   }
 
   /**
-   * Whether requests may go on, or this one. Above the bound the largest of the visitor that has most gives way: others have room beside
+   * Whether requests may go on, or this one. Above the bound the largest of the visitor that has most gives way: others have room next to
    * what a few do not finish.
    */
   #hasRoomFor(asking?: JsonExchange): boolean {
     const mostBytes = MAX_HELD_MESSAGES * this.#requests.limits.maxMessageBytes
     while (this.#requests.heldBytes > mostBytes) {
-      // No visitor can give back what the client does not take.
+      // No visitor can return what the client does not take.
       const isClients = this.#requests.heldBytes - this.#requests.collectedBytes > mostBytes
       const largest = isClients ? undefined : this.#largest()
       if (largest === undefined || largest === asking) return false
@@ -123,20 +123,20 @@ export class JsonUpstream implements TunnelUpstream {
 type Phase =
   /** The request arrives. */
   | 'collecting'
-  /** It was sent. */
+  /** The request was sent. */
   | 'waiting'
-  /** The answer is on its way to the visitor. */
+  /** The answer is in transit to the visitor. */
   | 'answering'
   | 'over'
 
-/** What an exchange needs of its upstream. */
+/** The operations of the upstream that an exchange needs. */
 interface JsonExchangeOwner {
   /** Whether it may keep what it has. */
   hasRoom(): boolean
   ended(): void
 }
 
-/** One request and its answer. */
+/** A request and its response. */
 export class JsonExchange implements Exchange, Deadline {
   dueTick = 0
   readonly visitor: string
@@ -147,9 +147,9 @@ export class JsonExchange implements Exchange, Deadline {
   #framer: BodyFramer | undefined
   #body: ByteBuffer | undefined
   #id = 0
-  /** The part of the answer's body that the visitor did not take yet. */
+  /** The part of the response's body that the visitor did not take yet. */
   #rest: Uint8Array | undefined
-  /** What of it is charged: all, until the visitor has all of it. */
+  /** The part of it that is charged: all, until the visitor has all of it. */
   #restBytes = 0
 
   constructor(visit: Visit, visitor: string, requests: JsonRequests, owner: JsonExchangeOwner) {
@@ -177,12 +177,12 @@ export class JsonExchange implements Exchange, Deadline {
     if (!this.#owner.hasRoom()) this.#fail('TUNNEL_BUSY')
   }
 
-  /** Of a request that is not complete yet. */
+  /** The stored bytes of an incomplete request. */
   get collectedBytes(): number {
     return this.#phase === 'collecting' ? (this.#framer?.payloadBytes ?? 0) : 0
   }
 
-  /** Others need the room. */
+  /** Ends the request, because others need the room. */
   giveWay(): void {
     this.#fail('TUNNEL_BUSY')
   }
@@ -221,7 +221,7 @@ export class JsonExchange implements Exchange, Deadline {
     if (this.#phase === 'answering') this.#pump()
   }
 
-  /** An existing client works on, and its answer will be dropped. */
+  /** An existing client works on, and its response will be dropped. */
   abandoned(): void {
     this.#end()
   }
@@ -282,7 +282,7 @@ export class JsonExchange implements Exchange, Deadline {
     return encodeBody(bytes ?? NOTHING, this.#visit.head.header('content-type'), base64)
   }
 
-  /** Writes until the visitor is full. What it then does not take is at most one piece. */
+  /** Writes until the visitor is full. At most one piece then exceeds that. */
   #pump(): void {
     while (this.#rest !== undefined) {
       const piece = this.#rest.subarray(0, PIECE_BYTES)
@@ -325,7 +325,7 @@ export class JsonExchange implements Exchange, Deadline {
 
 const NOTHING = new Uint8Array(0)
 
-/** Longest request body that fits a message in base64, whatever is in it. */
+/** Returns the maximum request body that fits a message in base64, whatever is in it. */
 function maxBodyBytes(limits: Bounds): number {
   return Math.max(0, Math.floor(((limits.maxMessageBytes - ENVELOPE_BYTES) * 3) / 4))
 }

@@ -16,7 +16,7 @@ import { Lanes, type LaneTicket } from './lanes.ts'
 import { SessionTrunk } from './session-trunk.ts'
 import { VisitorLane } from './visitor-lane.ts'
 
-/** How soon lanes are asked again for what they served: see `SOON_MS` of `reports.ts`. */
+/** The delay in milliseconds until lanes are asked again for what they served: see `SOON_MS` of `reports.ts`. */
 const HARVEST_MS = 1
 
 /** A lane may begin. */
@@ -24,9 +24,9 @@ export interface LaneGrant<Booked>
   extends LaneTicket,
     Pick<LaneTerms, 'isReported' | 'isMeasured' | 'isForGets' | 'allotted' | 'log'>,
     Pick<LaneOffer<Booked>, 'resume'> {
-  /** It did. */
+  /** Called when the lane has begun. */
   began(lane: Lane): void
-  /** It served one; only if `isReported`. */
+  /** Called for each exchange; only if `isReported`. */
   exchanged(exchange: LaneExchange): void
   /** Lines of its exchanges, or of others of the same log; only with a `log`. */
   logged(lines: Uint8Array, count: number): void

@@ -3,7 +3,7 @@
 import type { ExchangeCounts, Lane, LaneCounts, LaneEnd, LaneTerms } from '../../accelerator.ts'
 import type { LaneServed } from '../../server/contracts/laning.ts'
 
-/** What the lanes of a tunnel see as well. */
+/** The terms that the lanes of a tunnel share. */
 type Shared = Pick<LaneTerms, 'routingEpoch' | 'reportsLeft'>
 
 /** A lane may begin, and says here that it did. */
@@ -15,7 +15,7 @@ export interface LaneTicket extends Shared, Pick<LaneTerms, 'grantedEpoch'> {
 /** Gets what was measured, and how many bytes visitors sent and got, since the last time. */
 type Measured = (measures: Float64Array, bytesIn: number, bytesOut: number) => void
 
-/** How the server follows a lane. */
+/** The state of a lane that the server follows. */
 interface Following {
   /** Exchanges of a second that are to be reported one by one. */
   readonly reportRate: () => number
@@ -27,15 +27,15 @@ interface Following {
 }
 
 interface Running extends Following {
-  /** What was passed on of these. */
+  /** The part of these counts that was passed on. */
   unreported: ExchangeCounts
-  /** What was passed on of what is measured. */
+  /** The part of the measures that was passed on. */
   passed: Pick<LaneCounts, 'measures' | 'bytesIn' | 'bytesOut'> | undefined
 }
 
 const NOTHING: ExchangeCounts = { requests: 0, errors: 0, bytes: 0 }
 
-/** `Tunnel`: what lanes lead to; it need not be known here. */
+/** The lanes of a server. `Tunnel`: the type of their destination, which need not be known here. */
 export class Lanes<Tunnel extends object> {
   readonly #running = new Map<Lane, Running>()
   /** The same, by tunnel: a client has tunnels recalled as often as it likes, and pays for its own lanes alone. */
@@ -46,7 +46,7 @@ export class Lanes<Tunnel extends object> {
     return this.#running.size
   }
 
-  /** On what terms a lane to the tunnel may begin. */
+  /** Grants a lane to the tunnel. */
   grant(tunnel: Tunnel, following: Following): LaneTicket {
     const shared = this.#sharedOf(tunnel)
     allow(shared, following)

@@ -14,7 +14,7 @@ import { StreamLane } from './stream-lane.ts'
 
 /** A client that brings no trunk is asked again after this long: its thread takes some 50 ms to start. */
 const FIRST_PAUSE_MS = 100
-/** Twice as long each time, up to this. */
+/** The longest pause in milliseconds; it doubles each time, up to this. */
 const MAX_PAUSE_MS = 60_000
 
 /** A link that lanes share. */

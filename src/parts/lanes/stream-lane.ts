@@ -18,7 +18,7 @@ export class StreamLane {
   #isStopped = false
   #running: Lane | undefined
 
-  /** As `SessionLanes.lend`. */
+  /** Makes a lane, as `SessionLanes.lend`. */
   constructor(
     session: Session,
     opened: Pick<SessionTrunk, 'current'>,
@@ -33,7 +33,7 @@ export class StreamLane {
     this.#stream = stream
     this.#events = events
     this.#left = left
-    // What was read in this tick has arrived by then.
+    // Bytes that were read in this tick have arrived by then.
     eventLoop.soon(() => {
       if (!this.#isStopped && !stream.isClosed && events.isUndisturbed()) this.#begin(visitor, terms)
       if (this.#running === undefined) this.#end(undefined)

@@ -8,18 +8,18 @@ import type { LaneSite, VisitorShortcut } from '../../server/contracts/laning.ts
 import type { Ease, Exchange, Upstream, Visit } from '../../server/contracts/upstream.ts'
 import type { LaneGrant } from './install.ts'
 
-/** So many easy exchanges within `SOON_MS` make a visitor that a lane is for. */
+/** The number of small exchanges within `SOON_MS` that make a visitor fit for a lane. */
 const EASY_EXCHANGES = 8
 const SOON_MS = 1_000
 /** A lane that served fewer was not worth its while: the next one has to wait for twice as many easy exchanges. */
 const WORTHWHILE_REQUESTS = 64
 const MAX_WANTED_EASY = 65_536
-/** Exchanges after which a stream that is not fit for a lane, such as one whose last lane is not back yet, is given back. */
+/** Exchanges after which a stream that is not fit for a lane, such as one whose last lane is not back yet, is returned. */
 const MAX_WAITED = 8
 
 /** A visitor's connection, and on what terms a lane for it may begin now. */
 interface Site<Booked> extends Omit<LaneSite<Booked>, 'offer'> {
-  /** `undefined`: it may not. */
+  /** Grants a lane. `undefined` if there may be none. */
   grant(): LaneGrant<Booked> | undefined
 }
 
@@ -28,16 +28,16 @@ export class VisitorLane<Booked> implements VisitorShortcut<Booked> {
   #easyCount = 0
   #easySince = 0
   #wantedEasy = EASY_EXCHANGES
-  /** Not all of them were plain GETs. */
+  /** Whether not all requests were plain GETs. */
   #hasBodies = false
-  /** Where the visitor asked last. */
+  /** The upstream of the visitor's last request. */
   #lastUpstream: Upstream | undefined
   #upstream: Upstream | undefined
   #reserved: Reserved | undefined
   #waited = 0
-  /** For the lane that is about to begin. */
+  /** The grant of the lane that is about to begin. */
   #grant: LaneGrant<Booked> | undefined
-  /** What the lane left in the middle. */
+  /** The grant of an exchange that the lane left incomplete. */
   #unfinished: LaneGrant<Booked> | undefined
 
   constructor(site: Site<Booked>) {
@@ -114,7 +114,7 @@ export class VisitorLane<Booked> implements VisitorShortcut<Booked> {
       ended: end => {
         const isWorthwhile = end !== undefined && end.counts.requests >= WORTHWHILE_REQUESTS
         this.#wantedEasy = isWorthwhile ? EASY_EXCHANGES : Math.min(2 * this.#wantedEasy, MAX_WANTED_EASY)
-        // An exchange that the lane began continues here. The stream goes back to the pool after it.
+        // An exchange that the lane started continues here. The stream goes back to the pool after it.
         if (end?.isAsked) this.#unfinished = grant
         else this.giveUp()
         site.left(end)
@@ -128,8 +128,8 @@ export class VisitorLane<Booked> implements VisitorShortcut<Booked> {
     const grant = this.#unfinished
     const upstream = this.#upstream
     if (grant === undefined || upstream === undefined) return undefined
-    // The app may have had the request. One that does no harm twice is asked anew, as if it had just come; any other fails on the
-    // way that is closed.
+    // The app may have had the request. A request that does no harm twice is sent again, as if it had just come; any other
+    // fails with the closed connection.
     if (this.#reserved?.isOpen !== true && IDEMPOTENT.has(arrival.head.method)) {
       this.giveUp()
       return undefined
@@ -154,7 +154,7 @@ export class VisitorLane<Booked> implements VisitorShortcut<Booked> {
 
   #isWanted(): boolean {
     if (this.#easyCount < this.#wantedEasy) return false
-    // Slow as they come, a stream of their own would save nothing.
+    // They are slow, so a stream of their own would save nothing.
     const isSoon = performance.now() - this.#easySince < (SOON_MS * this.#wantedEasy) / EASY_EXCHANGES
     const { socket } = this.#site
     const grant = isSoon && socket.isLendable === true ? this.#site.grant() : undefined

@@ -1,11 +1,11 @@
-// What is measured for the operator, as a part of a server that has an admin listener.
+// The metrics for the operator, as a part of a server that has an admin listener.
 
 import type { Install } from '../../server/contracts/part.ts'
 import { DEFAULT_METRIC_TUNNELS, Metrics } from './metrics.ts'
 
 const metrics = new WeakMap<object, Metrics>()
 
-/** What is measured of this server; `undefined`: nothing is. For the operator's view. */
+/** Returns the metrics of this server, for the operator's view. `undefined` if there are none. For the operator's view. */
 export function metricsOf(server: object): Metrics | undefined {
   return metrics.get(server)
 }

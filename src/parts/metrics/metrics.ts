@@ -1,5 +1,5 @@
-// What a server measures for its operator, by tunnel and method. Kept only where there is an admin listener. The number of series
-// is bounded: names of tunnels are chosen by clients.
+// The metrics of a server for its operator, by tunnel and method. Kept only where there is an admin listener. The number of
+// series is bounded: names of tunnels are chosen by clients.
 
 import type { ErrorCode } from '../../errors.ts'
 import { MEASURES, measure } from '../../measures.ts'
@@ -22,7 +22,7 @@ export const DEFAULT_METRIC_TUNNELS = 1_000
 /** The series of all tunnels beyond the bound. */
 export const OTHER_TUNNEL = '_other'
 
-/** Of one tunnel. */
+/** The metrics of one tunnel. */
 export class Series {
   /** A row for each of `METHODS`; `undefined`: it did not come yet. */
   readonly byMethod: (Float64Array | undefined)[] = []
@@ -30,9 +30,9 @@ export class Series {
   bytesOut = 0
   /** Requests that had an error code, by the code. */
   readonly codes: Map<ErrorCode, number> = new Map<ErrorCode, number>()
-  /** TCP and TLS connections that are over. */
+  /** The number of closed TCP and TLS connections. */
   rawVisits = 0
-  /** When an app answered the last visitor or probe, on the clock of `Date.now()`; 0: not yet. */
+  /** The time when an app responded to the last visitor or probe, on the clock of `Date.now()`; 0: not yet. */
   provenAtMs = 0
 
   row(method: string): Float64Array {
@@ -71,7 +71,10 @@ export class Metrics {
   /** Requests and connections that were for no tunnel, by the code. */
   readonly codes: Map<ErrorCode, number> = new Map<ErrorCode, number>()
 
-  /** `maxTunnels`: with series of their own. `isLive`: whether the tunnel exists now; one that does not gives way. */
+  /**
+   * Makes the metrics. `maxTunnels`: with series of their own. `isLive`: whether the tunnel exists now; one that does not gives
+   * way.
+   */
   constructor(maxTunnels: number, isLive: (tunnel: string) => boolean) {
     this.#maxTunnels = maxTunnels
     this.#isLive = isLive

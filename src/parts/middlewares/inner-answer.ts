@@ -1,15 +1,15 @@
-// An app's answer as a Response for middlewares: HTTP/1.1 text goes in, its body comes out of a stream.
+// An app's response as a Response for middlewares: HTTP/1.1 text goes in, its body comes out of a stream.
 
 import { deferred } from '../../deferred.ts'
 import type { ResponseHead } from '../../http/head.ts'
 import { ResponseReader } from '../../http/message-reader.ts'
 import type { Bounds } from '../../server/settings/bounds.ts'
 
-/** Pieces of the answer that wait for the middleware; then the app waits. */
+/** Pieces of the response that wait for the middleware; then the app waits. */
 const MAX_QUEUED_BYTES = 262_144
 
 export interface AnswerReader {
-  /** There is room again. */
+  /** Called when there is room again. */
   drained(): void
   /** The middleware does not want the rest. */
   cancelled(): void
@@ -30,7 +30,7 @@ export class InnerAnswer {
   #controller: ReadableStreamDefaultController<Uint8Array> | undefined
   #isBackedUp = false
 
-  /** `method`: of the request. */
+  /** Makes a reader of a response. `method`: of the request. */
   constructor(limits: Bounds, method: string, reader: AnswerReader) {
     this.#limits = limits
     this.#method = method
@@ -43,13 +43,13 @@ export class InnerAnswer {
     return this.#response.promise
   }
 
-  /** `false`: the app waits for `drained`. */
+  /** Whether there is room; otherwise the app waits for `drained`. */
   get hasRoom(): boolean {
     this.#isBackedUp = (this.#controller?.desiredSize ?? 1) <= 0
     return !this.#isBackedUp
   }
 
-  /** Takes bytes[start, end). `false`: they are no answer. */
+  /** Takes bytes[start, end). `false`: they are not response. */
   take(bytes: Uint8Array, start: number, end: number): boolean {
     const { head, body } = this.#text
     let at = start
@@ -58,7 +58,7 @@ export class InnerAnswer {
       if (at === 0) return true
       // A Response cannot have a higher status.
       if (at < 0 || head.status > 599) return false
-      // A middleware sees one answer for each request.
+      // A middleware sees one response for each request.
       if (this.#text.isFinal) this.#begin(head)
     }
     body.feed(bytes, at, end)

@@ -1,4 +1,4 @@
-// The app's side of an exchange that middlewares wrap: a Request on its way to an upstream, and its answer as a Response.
+// The app's side of an exchange that middlewares wrap: a Request in transit to an upstream, and its response as a Response.
 
 import { copyOf } from '../../bytes.ts'
 import { deferred } from '../../deferred.ts'
@@ -13,12 +13,12 @@ import type { Bounds } from '../../server/settings/bounds.ts'
 import { InnerAnswer } from './inner-answer.ts'
 import type { Wrapping } from './middleware.ts'
 
-/** Of one connection, or written anew: no middleware's word changes framing or routing. */
+/** The headers of one connection, or written again: no middleware changes framing or routing. */
 const OWN_NAMES: ReadonlySet<string> = new Set(['host', ...CONNECTION_NAMES])
 
 const LAST_CHUNK = Buffer.from('0\r\n\r\n')
 
-/** Spelled out, because the platforms' own types differ. */
+/** A reader of a body, spelled out because the platforms' own types differ. */
 interface BodyReader {
   read(): Promise<{ readonly done: boolean; readonly value?: Uint8Array | undefined }>
   cancel(): Promise<void>
@@ -36,10 +36,10 @@ export class InnerVisit implements Visit {
   readonly #wrapping: Wrapping
   readonly #limits: Bounds
   readonly #request: Request
-  /** The visitor's body has a length and comes untouched: the app gets the length, too. */
+  /** The visitor's body has a length and comes untouched: the app gets the length as well. */
   readonly #keepsLength: boolean
   readonly #answer: InnerAnswer
-  /** Where the request was put. */
+  /** The destination of the request. */
   #served: Served | undefined
   #exchange: Exchange | undefined
   #isOver = false
@@ -71,12 +71,12 @@ export class InnerVisit implements Visit {
     })
   }
 
-  /** Resolves with the answer; one that could not be had is a page with its code. */
+  /** Resolves with the response; one that could not be had is a page with its code. */
   begin(served: Served): Promise<Response> {
     const bytes = headOf(this.#request, this.#outer.head, this.#keepsLength)
     const end = parseRequestHead(this.head, bytes, 0, bytes.length, this.#limits)
     if (end !== bytes.length) {
-      // What a visitor sends unescaped is longer in the URL of a Request.
+      // Text that a visitor sends unescaped is longer in the URL of a Request.
       const { refusal } = this.head
       if (refusal === 'TARGET_TOO_LONG' || refusal === 'HEAD_TOO_LARGE') this.failure = refusal
       throw new RangeError('the request of a middleware is none any more')
@@ -111,7 +111,7 @@ export class InnerVisit implements Visit {
     if (isTaking) this.exchange.drained()
   }
 
-  /** The visitor does not want the answer any more. */
+  /** The visitor does not want the response any more. */
   abandon(): void {
     if (this.#isOver) return
     this.#over()

@@ -33,7 +33,7 @@ export const installMiddlewares: Install = server => {
         return code === undefined ? routedLater(load(), goOn) : goOn(code)
       }
     },
-    // What they do to an exchange is done on the main thread.
+    // Middlewares run on the main thread.
     lane: ({ tunnel }) => (ownOf(tunnel.name).length > 0 ? 'none' : undefined),
   }
 }

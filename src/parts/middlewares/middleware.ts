@@ -1,4 +1,4 @@
-// Middlewares around an upstream: the visitor's exchange as a web Request, and what the app answers as a web Response.
+// Middlewares around an upstream: the visitor's exchange as a web Request, and what the app responds as a web Response.
 //
 //   visitor ── head, body ──▶ Request ──▶ middlewares ──▶ Request ── head, body ──▶ upstream ──▶ app
 //   visitor ◀── head, body ── Response ◀── middlewares ◀── Response ◀── head, body ── upstream ◀── app
@@ -20,7 +20,7 @@ import { DEAD_EXCHANGE } from '../../server/contracts/upstream.ts'
 import type { Bounds } from '../../server/settings/bounds.ts'
 import { InnerVisit } from './inner-visit.ts'
 
-/** What middlewares need of their server. */
+/** The operations of the server that middlewares need. */
 export interface MiddlewareRoom {
   readonly limits: Bounds
   readonly deadlines: Clock
@@ -31,11 +31,11 @@ export interface MiddlewareRoom {
 export interface Wrapping {
   readonly tunnel: string
   readonly address: string
-  /** What is answered is a refusal with this code. */
+  /** Records the code of a refusal that is the response. */
   refused(code: ErrorCode, reason?: string): void
 }
 
-/** Where the request goes with middlewares around it. */
+/** Routes a request with middlewares around it. */
 export function wrap(
   room: MiddlewareRoom,
   middlewares: readonly Middleware[],
@@ -84,12 +84,12 @@ class WrappedExchange implements Exchange, Deadline {
   #switched: Exchange | undefined
   #owesContinue: boolean
   #isOver = false
-  /** The head of the answer went out. */
+  /** The head of the response went out. */
   #isAnswered = false
   #isRequestComplete = false
-  /** The visitor does not take more of the answer: what goes on when it does. */
+  /** The visitor does not take more of the response: what goes on when it does. */
   #waiting: { resolve(): void; reject(error: Error): void } | undefined
-  /** Which one is at work, for the report. */
+  /** The middleware at work, for the report. */
   #running: Middleware | undefined
 
   constructor(
@@ -109,7 +109,7 @@ class WrappedExchange implements Exchange, Deadline {
     room.deadlines.watch(this)
   }
 
-  /** `false`: it has failed. */
+  /** Starts. Returns `false` if it has failed. */
   start(): boolean {
     const visit = this.#visit
     const { head } = visit
@@ -237,7 +237,7 @@ class WrappedExchange implements Exchange, Deadline {
         const answer = this.#call(index + 1, next).finally(() => {
           this.#running = middleware
         })
-        // One that does not wait for its answer must not end the process when there is none.
+        // A middleware that does not wait for its response must not end the process when there is none.
         answer.catch(() => {})
         return answer
       },
@@ -302,7 +302,7 @@ function offerOf(head: RequestHead): string {
   return lines.map(([, value]) => value).join(', ')
 }
 
-/** The head with lines of the server in front of its blank line; the first piece of an answer holds all of its head. */
+/** The head with lines of the server in front of its blank line; the first piece of a response holds all of its head. */
 function withLines(bytes: Uint8Array, { answerLines, hstsLine, altSvcLine }: Visit): Uint8Array {
   if ((answerLines ?? hstsLine ?? altSvcLine) === undefined) return bytes
   const at = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).indexOf('\r\n\r\n') + 2

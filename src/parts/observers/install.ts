@@ -28,7 +28,7 @@ export const installObservers: Install = server => {
       }
     },
     missed({ head, address, ...ending }) {
-      // One for no tunnel is seen by those who watch all of them.
+      // A refused request without a tunnel goes to the observers of all tunnels.
       watch('', head, address)?.ended(ending)
     },
     followRaw({ name, kind }, address) {

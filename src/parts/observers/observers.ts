@@ -6,7 +6,7 @@ import type { Ending, Follower } from '../../server/contracts/layer.ts'
 import type { Faults } from '../../server/contracts/part.ts'
 import { pluginsFor } from '../../server/settings/plugins-for.ts'
 
-/** It goes into a header line. */
+/** A pattern for `traceparent`, which goes into a header line. */
 const TRACEPARENT = /^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/
 
 export class Observers {
@@ -14,11 +14,11 @@ export class Observers {
   readonly #faults: Faults
   /** The last id. Shared with other threads. */
   readonly ids: BigInt64Array<SharedArrayBuffer> = new BigInt64Array(new SharedArrayBuffer(8))
-  /** Of access logs, to tell one from another in other threads. */
+  /** The numbers of access logs, to distinguish them in other threads. */
   readonly #numbers = new WeakMap<Observer, number>()
   #lastNumber = 0
 
-  /** `observers`: those of now. */
+  /** Makes the observers. `observers` returns those of now. */
   constructor(observers: () => readonly Observer[], faults: Faults) {
     this.#observers = observers
     this.#faults = faults
@@ -50,7 +50,7 @@ export class Observers {
     return new Watched(this, observers, { id: this.nextId(), tunnel, ...seen() })
   }
 
-  /** For `served`. */
+  /** Returns an id for `served`. */
   nextId(): number {
     return Number(Atomics.add(this.ids, 0, 1n)) + 1
   }
@@ -63,7 +63,7 @@ export class Observers {
     this.tell(observers, observer => observer.ended?.(seen, outcome))
   }
 
-  /** Calls each of them. What it throws, or rejects with, is reported. */
+  /** Calls each of them. Errors and rejections are reported. */
   tell(observers: readonly Observer[], call: (observer: Observer) => unknown): void {
     for (const observer of observers)
       try {
@@ -110,12 +110,12 @@ export class Watched implements Follower {
     return traced
   }
 
-  /** It is on its way to a client; the last one counts. */
+  /** It was sent to a client; the last one counts. */
   sent(): void {
     this.#sentAt = performance.now()
   }
 
-  /** The head of the answer is there. */
+  /** The head of the response is there. */
   answered(status: number): void {
     this.#answeredAt = performance.now()
     this.#all.tell(this.#observers, observer => observer.responded?.(this.#seen, status))

@@ -1,4 +1,4 @@
-// How long an app has for the head of its answer, where a tunnel has a time of its own.
+// How long an app has for the head of its response, where a tunnel has a time of its own.
 
 import type { Clock, Deadline } from '../../server/contracts/clock.ts'
 

@@ -1,4 +1,4 @@
-// The circuit breaker of a tunnel: when too much of what its app answers is a failure, visitors get 503 at once for a while, and
+// The circuit breaker of a tunnel: when too much of what its app responds is a failure, visitors get 503 at once for a while, and
 // one of them at a time tries whether it is over.
 //
 //   closed ── too many failures ──▶ open ── after `openMs` ──▶ one visitor tries ── good ──▶ closed
@@ -49,8 +49,8 @@ export class Breaker {
   }
 
   /**
-   * A visitor that was admitted is done with. `undefined`: it left, and nothing is known of the app. `isTry`: it was admitted while the
-   * breaker was not closed. One from before that says nothing of the try.
+   * A visitor that was admitted is done with. `undefined`: it left, and nothing is known of the app. `isTry`: it was admitted
+   * while the breaker was not closed. A result from before says nothing about the try.
    */
   ended(hasFailed: boolean | undefined, isTry: boolean): void {
     if (!isTry) {
@@ -65,7 +65,7 @@ export class Breaker {
     this.#requests = this.#failures = 0
   }
 
-  /** So many ended while it was closed. */
+  /** This many ended while it was closed. */
   counted(requests: number, failures: number): void {
     if (this.#openUntil !== 0) return
     const now = this.#now()

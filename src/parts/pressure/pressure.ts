@@ -1,4 +1,4 @@
-// What the operator allows a tunnel under pressure: a breaker, a bound of requests at once, bounds of what visitors send.
+// The operator's limits for a tunnel under load: a breaker, a bound of requests at once, bounds of what visitors send.
 
 import type { Clock } from '../../server/contracts/clock.ts'
 import type { LayeredTunnel } from '../../server/contracts/layer.ts'

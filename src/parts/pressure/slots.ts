@@ -1,5 +1,5 @@
-// How many requests of a tunnel are under way at once, and the queue of those that wait for their turn, bounded in number and time.
-// The visitor that has fewest under way is next, so one that sends many waits for itself.
+// How many requests of a tunnel are in progress at once, and the queue of those that wait for their turn, bounded in number and time.
+// The visitor that has fewest in progress is next, so one that sends many waits for itself.
 
 import type { ErrorCode } from '../../errors.ts'
 import type { Clock } from '../../server/contracts/clock.ts'
@@ -48,7 +48,7 @@ export class Slots {
     return true
   }
 
-  /** Returns what ends the wait, or why it cannot wait. A place that it gets is to be given back. */
+  /** Returns what ends the wait, or why it cannot wait. A place that it gets is to be returned. */
   wait(holder: Holder, called: Called): (() => void) | ErrorCode {
     const { maxQueued, queueTimeoutMs } = this.#rule
     const { visitor } = holder
@@ -62,10 +62,10 @@ export class Slots {
     return wait === undefined ? 'TUNNEL_BUSY' : () => wait.stop()
   }
 
-  /** The place goes to the next one as it is. */
+  /** The place goes to the next one unchanged. */
   release(holder: Holder): void {
     this.#inside.delete(holder.visitor, holder)
-    // One that is called may give its place back at once, and all of a queue would be called inside of each other.
+    // A request that is called may give its place back at once, and all of a queue would be called inside of each other.
     if (++this.#freed > 1) return
     try {
       for (; this.#freed > 0; this.#freed--) {

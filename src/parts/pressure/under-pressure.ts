@@ -1,5 +1,5 @@
 // A request to a tunnel that the operator has rules for: its slot among those at once, its part in the breaker's count, and
-// the time that the app has for the answer.
+// the time that the app has for the response.
 
 import { ERRORS, type ErrorCode } from '../../errors.ts'
 import type { Clock } from '../../server/contracts/clock.ts'
@@ -40,7 +40,7 @@ export class UnderPressure implements Follower, Holder {
     if (head.contentLength > maxContentLength) return refusal('BODY_TOO_LARGE')
     if (head.end - head.start > maxHeadBytes) return refusal('HEAD_TOO_LARGE')
     this.#request.follow(this)
-    // What is announced was compared already.
+    // The announced length was compared already.
     if (head.body === 'chunked' && Number.isFinite(maxContentLength))
       this.#request.checkBody((_, bytes) => (bytes > maxContentLength ? 'BODY_TOO_LARGE' : undefined))
     if (slots === undefined || slots.take(this)) return this.#enter(next)
@@ -53,7 +53,7 @@ export class UnderPressure implements Follower, Holder {
     }
   }
 
-  /** Another visitor that has fewer under way has waited for too long. */
+  /** Another visitor that has fewer in progress has waited for too long. */
   giveWay(): void {
     this.#request.arrival.breakOff('TUNNEL_BUSY')
   }
@@ -87,7 +87,7 @@ export class UnderPressure implements Follower, Holder {
       )
   }
 
-  /** What a try finds, as answers may go on for hours. */
+  /** The result of a try, as responses may go on for hours. */
   answered(status: number, code: ErrorCode | undefined): void {
     this.#answerDeadline?.stop()
     if (this.#isTry) this.#tell(verdict(status, code))
@@ -123,7 +123,7 @@ export class UnderPressure implements Follower, Holder {
   }
 }
 
-/** Whether the app has failed; `undefined`: nothing is known of it, as the visitor left before there was an answer, or broke a rule. */
+/** Whether the app has failed; `undefined`: nothing is known of it, as the visitor left before there was a response, or broke a rule. */
 function verdict(status: number, code: ErrorCode | undefined): boolean | undefined {
   const isVisitors = code !== undefined && ERRORS[code].fault === 'visitor'
   return status === 0 || isVisitors ? undefined : isFailure(status, code)

@@ -1,4 +1,4 @@
-// Bytes of a visitor that come too fast: they went on their way already, and no more are read until they may.
+// Bytes of a visitor that come too fast: they were passed on already, and no more are read until they may.
 
 import type { Shape, ShapedTurn } from './shaping.ts'
 
@@ -21,7 +21,7 @@ export class ShapedInput implements ShapedTurn, ShapedSource {
     this.#source = source
   }
 
-  /** So many came. */
+  /** This many came. */
   took(bytes: number): void {
     this.#shape.spend(bytes)
     if (this.#isHeld || !this.#shape.isOver) return

@@ -1,4 +1,4 @@
-// Bytes on their way to a visitor no faster than they may: what may not go yet waits here, and the sender with it.
+// Bytes in transit to a visitor no faster than they may: what may not go yet waits here, and the sender with it.
 
 import { type Account, SendQueue, type Writing } from '../../bytes.ts'
 import type { Shape, ShapedTurn } from './shaping.ts'
@@ -19,7 +19,7 @@ export class ShapedOutput implements ShapedTurn, Writing {
   #isFull = false
   #isScratch = false
   #isTurn = false
-  /** What comes behind the last byte. */
+  /** The end behind the last byte. */
   #last: (() => void) | undefined
 
   constructor(shape: Shape, target: ShapedTarget) {

@@ -23,7 +23,7 @@ export class ShapedSocket implements Socket, ShapedTurn {
     return this.#socket.remoteAddress
   }
 
-  /** What the events of the socket go to, and from there to `handler`. */
+  /** The receiver of the socket's events, which passes them to `handler`. */
   handlerFor(handler: SocketHandler): SocketHandler {
     this.#handler = handler
     return {

@@ -1,6 +1,6 @@
 // Bandwidth: bytes that may not go yet wait, and their senders with them, until it is their turn. Nothing is cut.
 //
-// A bucket is one direction of a tunnel, of a token, or of one address at a tunnel. What waits, waits for the bucket that has least;
+// A bucket is one direction of a tunnel, of a token, or of one address at a tunnel. Bytes wait for the bucket that has least;
 // one timer serves all buckets for which something waits.
 
 import type { LayeredTunnel } from '../../server/contracts/layer.ts'
@@ -10,14 +10,14 @@ import { networkOf } from '../../wire/ip-address.ts'
 
 /** How often those that wait have their turn. */
 const TICK_MS = 20
-/** What a bucket lets pass at once after a pause: a tenth of a second, and a usual answer at least. */
+/** The bytes that a bucket lets pass at once after a pause: a tenth of a second, and a usual response at least. */
 const BURST_SECONDS = 0.1
 const LEAST_BURST_BYTES = 16_384
 /** One turn of one connection, when others wait as well. */
 const QUANTUM_BYTES = 16_384
 /** Less is not worth a turn: a packet. */
 const LEAST_TURN_BYTES = 1_460
-/** Addresses remembered at once. Above, the one that has been quiet for longest is forgotten, and begins anew. */
+/** Addresses remembered at once. Above, the one that has been quiet for longest is forgotten, and begins again. */
 export const MAX_SHAPED_ADDRESSES = 10_000
 
 /** It waits for room. */
@@ -40,20 +40,20 @@ export class Bucket {
     this.#at = nowMs
   }
 
-  /** Bytes that may go now; negative: so many went too early. */
+  /** Bytes that may go now; negative: this many went too early. */
   available(nowMs: number): number {
     this.#bytes = Math.min(this.#burstBytes, this.#bytes + (nowMs - this.#at) * this.#bytesPerMs)
     this.#at = nowMs
     return this.#bytes
   }
 
-  /** They went. What was read already cannot be held back: at most a second's worth of it is owed. */
+  /** They went. Bytes that were read already cannot be held back: at most a second's worth of them is owed. */
   spend(bytes: number): void {
     this.#bytes = Math.max(this.#bytes - bytes, -1_000 * this.#bytesPerMs)
   }
 }
 
-/** Those of which each has to have room. */
+/** The units of which each has to have room. */
 export class Shape {
   readonly #buckets: readonly Bucket[]
   readonly #timer: ShapingTimer
@@ -136,7 +136,8 @@ export class ShapingTimer {
 
   #serve(bucket: Bucket): void {
     const now = performance.now()
-    // One that had its turn and waits again is the last: each turn takes some of what there is, or waits for another bucket.
+    // A sender that had its turn and waits again is the last: each turn takes some of what there is, or waits for another
+    // bucket.
     for (const waiting of bucket.waiting) {
       if (bucket.available(now) < LEAST_TURN_BYTES) break
       bucket.waiting.delete(waiting)
@@ -168,7 +169,7 @@ const bucketsOf = (bytesPerSecond: number): Buckets => ({
   up: new Bucket(bytesPerSecond),
 })
 
-/** What the rules of the server say. */
+/** The rules of the server. */
 export class Shaping {
   readonly #rules: readonly TunnelRule[]
   readonly #timer: ShapingTimer

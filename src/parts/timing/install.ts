@@ -1,4 +1,4 @@
-// `Server-Timing` in answers, as a part of a server: until a request was on its way to the app, and from there.
+// `Server-Timing` in responses, as a part of a server: until a request was in transit to the app, and from there.
 
 import type { Install } from '../../server/contracts/part.ts'
 

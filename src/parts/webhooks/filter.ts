@@ -8,7 +8,7 @@ import type { RequestHead } from '../../http/head.ts'
 import { hasOneReading, readingsOf } from '../../http/path-readings.ts'
 import type { Judge } from './judged-connection.ts'
 
-/** What is known when a request is judged. */
+/** The facts that are known when a request is judged. */
 const KEYS: ReadonlySet<string> = new Set([
   '',
   'method',

@@ -19,7 +19,7 @@ export interface Judge {
   matches(target: string, head: RequestHead): boolean
   /** Whether it reads the body: then a request is kept until it is complete. */
   readonly readsBody: boolean
-  /** Bytes of a body that are kept for it; a longer one is answered with 413. */
+  /** Bytes of a body that are kept for it; a longer one gets 413. */
   readonly maxBodyBytes: number
   /** Why the app does not get the request; `undefined`: it does. */
   refusalOf(head: RequestHead, body: Uint8Array): JudgeRefusal | undefined
@@ -55,7 +55,7 @@ type Phase =
   | 'passing'
   /** Kept until it is complete, for the judge. */
   | 'collecting'
-  /** The app is asked to switch protocols; nothing more is taken until it answers. */
+  /** The app is asked to switch protocols; nothing more is taken until it responds. */
   | 'asking'
   /** It did: bytes both ways. */
   | 'switched'
@@ -135,7 +135,7 @@ class JudgedConnection implements Socket, Portion {
     this.#outer.closed(error)
   }
 
-  /** Without a connection to the app there is none whose end would be told. */
+  /** Without a connection to the app there is none whose end would be notified. */
   #closeAlone(): void {
     if (this.#isDialled) this.#inner?.end()
     else queueMicrotask(() => this.#close())
@@ -230,7 +230,7 @@ class JudgedConnection implements Socket, Portion {
     return bodyEnd
   }
 
-  /** Counts so many bytes that are kept. `false`: there is no room, and the request is refused. */
+  /** Counts this many bytes that are kept. `false`: there is no room, and the request is refused. */
   #hasRoomFor(count: number): boolean {
     const largest = this.#judge.maxBodyBytes + HEAD_LIMITS.maxHeadBytes
     const most = Math.max(MAX_KEPT_BYTES, LARGEST_TIMES * largest)
@@ -321,7 +321,7 @@ class JudgedConnection implements Socket, Portion {
   terminate(): void {
     this.#forget()
     if (this.#inner !== undefined) return this.#inner.terminate()
-    // One that is being dialled is cut once it is there.
+    // A connection that is being dialled is cut once it is there.
     queueMicrotask(() => this.#close())
   }
 
@@ -397,7 +397,7 @@ function textFor({ body, bytes, start, end, fields }: RequestHead): Uint8Array {
 
 /**
  * As the last proxy saw it. A proxy that the server trusts puts the address that it sees behind what came, and the server the proxy's own
- * behind that: what stands in front is the visitor's own words.
+ * behind that: what is in front is the visitor's own words.
  */
 function visitorOf(head: RequestHead): string {
   const hops = (head.header('x-forwarded-for') || '-').split(',')

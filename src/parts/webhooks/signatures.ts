@@ -4,14 +4,14 @@ import { createHmac, timingSafeEqual } from 'node:crypto'
 import type { Judge } from './judged-connection.ts'
 import { type Provider, receivedAt, type Verdict, type VerifySettings } from './verify-settings.ts'
 
-/** What a signature is about. */
+/** The signed parts of a request. */
 export interface Signed {
   /** The value of a header, by its name in lower case; `undefined`: it is not there. */
   header(name: string): string | undefined
   readonly body: Uint8Array
 }
 
-/** What a webhook is signed with. */
+/** The secret and clock of a signature. */
 export interface Signing {
   readonly secret: string
   /** Seconds since 1970. */

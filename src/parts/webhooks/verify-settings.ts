@@ -8,7 +8,7 @@ import { PathRules, pathMatcher } from '../../http/path-rules.ts'
 export const PROVIDERS = ['standard', 'stripe', 'github', 'slack', 'shopify'] as const
 export type Provider = (typeof PROVIDERS)[number]
 
-/** What checking a webhook's signature came to. */
+/** The result of the check of a webhook's signature. */
 export interface Verdict {
   readonly provider: Provider
   readonly isValid: boolean
@@ -71,7 +71,7 @@ export function webhooksOf({ verify, guard, inbox }: HttpTunnelOptions = {}): re
   ]
 }
 
-/** The webhooks that a guard names, by path. Throws `OPTION_INVALID`, and `OPTION_INVALID` for what is no path. */
+/** The webhooks that a guard names, by path. Throws `OPTION_INVALID`, also for a text that is not a path. */
 export function guardedWebhooks(
   paths: Readonly<Record<string, PathSignInMethods>>,
   mayWait: boolean,

@@ -5,7 +5,7 @@ import { closeInherited, type InheritedSocket, inheritedSocket } from '../../soc
 import type { Deadline, Deadlines } from '../limits/deadlines.ts'
 import type { ServerSettings } from '../settings/settings.ts'
 
-/** What it needs of the server. */
+/** The parts of the server that it needs. */
 interface InheritanceRoom {
   readonly settings: Pick<ServerSettings, 'inherited' | 'port' | 'tlsPort' | 'httpPort' | 'ports'>
   readonly limits: { readonly leaseMs: number }
@@ -18,7 +18,7 @@ export class Inheritance implements Deadline {
   dueTick = 0
   readonly #room: InheritanceRoom
   readonly #left: InheritedSocket[]
-  /** Only this machine reaches them. */
+  /** Whether only this machine reaches them. */
   readonly areLocal: boolean
 
   /** Throws `LISTENERS_INVALID`. */
@@ -43,8 +43,8 @@ export class Inheritance implements Deadline {
   }
 
   /**
-   * The listeners of the server are open. What is left is kept for TCP tunnels whose clients are on their way here, for as
-   * long as a lease; visitors wait there. The rest is closed and reported.
+   * The listeners of the server are open. The rest is kept for TCP tunnels whose clients are reconnecting here, for as long as
+   * a lease; visitors wait there. The rest is closed and reported.
    */
   opened(): void {
     const { settings, deadlines, limits } = this.#room

@@ -15,18 +15,19 @@ import type { OpenTable } from '../contracts/tables.ts'
 import type { Upstream } from '../contracts/upstream.ts'
 import type { Adopt } from '../contracts/wire.ts'
 import type { ServerSettings } from '../settings/settings.ts'
+import type { Connecting } from '../tunnels/tunnel.ts'
 
-/** Where all layers lead to. */
+/** The end of all layers. */
 const ARRIVED: Router = request => request.arrived()
 
 interface RoutedTunnel extends LayeredTunnel {
-  /** `undefined`: it is to be made. */
+  /** The router. `undefined` until it is made. */
   router: Router | undefined
 }
 
 export class Parts {
   #all: readonly Part[] = []
-  /** What requests for names pass that no tunnel here has. */
+  /** The router of requests for names that no tunnel here has. */
   nameRouter: NameRouter = named => named.here()
 
   use(parts: readonly Part[]): void {
@@ -36,7 +37,7 @@ export class Parts {
       .reduceRight((next, layer) => layer(next), this.nameRouter)
   }
 
-  /** What requests to this tunnel pass: made once, until something changes. */
+  /** Returns the router of a tunnel, made once, until something changes. */
   routerFor(tunnel: RoutedTunnel): Router {
     tunnel.router ??= this.#all
       .flatMap(({ layer }) => layer ?? [])
@@ -54,7 +55,7 @@ export class Parts {
     return this.#all.some(part => part.isBlocked?.(name))
   }
 
-  /** As `Part.enter`, of the first whose protocol it is. */
+  /** Enters a connection, as `Part.enter` of the first part with its protocol. */
   enter(arrival: Arrival): Route | undefined {
     let route: Route | undefined
     for (const part of this.#all) route ??= part.enter?.(arrival)
@@ -86,7 +87,7 @@ export class Parts {
     for (const part of this.#all) part.claimedElsewhere?.(name)
   }
 
-  /** `undefined`: clients have to agree on the streams wire. */
+  /** The text wire. `undefined` if clients have to negotiate the streams wire. */
   get adopt(): Adopt | undefined {
     return this.#all.find(({ adopt }) => adopt !== undefined)?.adopt
   }
@@ -103,13 +104,17 @@ export class Parts {
     }
   }
 
-  /** `undefined`: no app of HTTP/2 can be reached. */
+  /** The way to HTTP/2 apps. `undefined` if there is none. */
   get appsOf(): ((terms: AppsTerms) => StreamsApps) | undefined {
     return this.#all.find(({ appsOf }) => appsOf !== undefined)?.appsOf
   }
 
   get rewriting(): RewritingOf | undefined {
     return this.#all.find(({ rewriting }) => rewriting !== undefined)?.rewriting
+  }
+
+  get connecting(): Connecting | undefined {
+    return this.#all.find(({ connecting }) => connecting !== undefined)?.connecting
   }
 
   get url(): string | undefined {
@@ -134,14 +139,14 @@ export class Parts {
     return this.#all.flatMap(part => part.followRaw?.(tunnel, address) ?? [])
   }
 
-  /** By the last part that has something to put in front of it. */
+  /** Wraps a socket, with the last part that has something to put before it. */
   wrap(socket: Socket, tunnel: LayeredTunnel, address: string): WrappedSocket | undefined {
     let wrapped: WrappedSocket | undefined
     for (const part of this.#all) wrapped ??= part.wrap?.(socket, tunnel, address)
     return wrapped
   }
 
-  /** What all parts want of a lane; `undefined`: there is to be none. */
+  /** Returns the terms of all parts for a lane. `undefined` if there is to be none. */
   clausesFor(asking: LaneAsking): readonly LaneClause[] | undefined {
     const clauses: LaneClause[] = []
     for (const part of this.#all) {

@@ -1,21 +1,21 @@
-// What plugins throw, as `error` events: the first fault of each plugin at once, the others counted, once a minute. One that fails
-// for every visitor must not make an event for each.
+// Faults of plugins, as `error` events: the first fault of each plugin at once, the others counted, once a minute. A plugin
+// that fails for every visitor must not make an event for each.
 
 import { type ErrorCode, TunnelError } from '../../errors.ts'
 import type { Deadline, Deadlines } from '../limits/deadlines.ts'
 
 const REPORT_EVERY_MS = 60_000
-/** Plugins that are counted one by one; a client that is refused over and over has another guard each time. Above: all others as one. */
+/** Plugins that are counted one by one; a client that is refused over and over has another guard each time. If exceeded: all others as one. */
 const MAX_PLUGINS = 1_000
 const OTHERS = {}
-/** For the operator: that of the code is for who meets it in an answer. */
+/** The action for the operator; that of the code is for those who see it in a response. */
 const ACTION = 'Correct the plugin, or what it waits for.'
 
 export class PluginFaults {
   readonly #deadlines: Deadlines
   readonly #failed: (error: Error) => void
   readonly #everyMs: number
-  /** Of plugins that failed a short time ago. */
+  /** The plugins that failed a short time ago. */
   readonly #lasting = new Map<object, Lasting>()
 
   constructor(deadlines: Deadlines, failed: (error: Error) => void, everyMs: number = REPORT_EVERY_MS) {
@@ -24,7 +24,7 @@ export class PluginFaults {
     this.#everyMs = everyMs
   }
 
-  /** `plugin`: which one; `text`: a sentence with its name and what it threw. */
+  /** Reports a fault of `plugin`; `text` is a sentence with its name and the error. */
   report(plugin: object, code: ErrorCode, text: string, cause: unknown): void {
     const key = this.#lasting.has(plugin) || this.#lasting.size < MAX_PLUGINS ? plugin : OTHERS
     const known = this.#lasting.get(key)
@@ -50,7 +50,7 @@ export class PluginFaults {
   }
 }
 
-/** What one plugin has thrown since the last report. */
+/** The faults of one plugin since the last report. */
 class Lasting implements Deadline {
   dueTick = 0
   readonly #failed: (error: Error) => void
@@ -58,7 +58,7 @@ class Lasting implements Deadline {
   #count = 0
   #last: readonly [ErrorCode, string, unknown] | undefined
 
-  /** `told`: it was time for a report; `isLasting`: there was something to tell. */
+  /** Makes it. `told` is called when a report is due; `isLasting`: there was something to report. */
   constructor(failed: (error: Error) => void, told: (isLasting: boolean) => void) {
     this.#failed = failed
     this.#told = told

@@ -1,4 +1,4 @@
-// What the parts of one server share: its settings as they are now, its clock, its counts, its tunnels, its events.
+// The context that the parts of one server share: its settings as they are now, its clock, its counts, its tunnels, its events.
 
 import { eventLoop } from '../../event-loop.ts'
 import { formatUrl } from '../../names.ts'
@@ -22,21 +22,21 @@ import { PluginFaults } from './plugin-faults.ts'
 export type ServerState = 'idle' | 'starting' | 'running' | 'draining' | 'stopped'
 
 export class ServerRoom {
-  /** Replaced as a whole by `reload()`: a part that wants some of it asks when it needs it. */
+  /** The settings, replaced as a whole by `reload()`: read them when you need them. */
   settings: ServerSettings
   state: ServerState = 'idle'
   /** Names the UDP port for HTTP/3, with its CRLF; `undefined`: there is none. */
   altSvcLine: Uint8Array | undefined
-  /** No visitor comes in any more: from now on each answer is the last on its connection. */
+  /** No visitor comes in any more: from now on each response is the last on its connection. */
   isShut = false
   readonly deadlines: Deadlines = new Deadlines(error => this.failed(error))
-  /** What guards, middlewares and observers throw. */
+  /** The faults of guards, middlewares and observers. */
   readonly faults: PluginFaults = new PluginFaults(this.deadlines, error => this.failed(error))
-  /** Which visitor or client may do more than one portion of work in this turn of the event loop. */
+  /** The turns: which visitor or client may do more than one portion of work in this turn of the event loop. */
   readonly turns: Turns = new Turns(eventLoop, error => this.failed(error))
   readonly counters: Counters = new Counters()
   readonly tunnels: Tunnels = new Tunnels(() => this.limits, this.deadlines)
-  /** What is around the routing of requests, installed by who made the server. */
+  /** The parts around the routing of requests, installed by the maker of the server. */
   readonly parts: Parts = new Parts()
   /** The others of its cluster; `undefined`: there are none. */
   servers: Servers | undefined
@@ -46,7 +46,7 @@ export class ServerRoom {
   whileDraining: (() => void) | undefined
   /** The operator takes this tunnel back just now. */
   #closing: string | undefined
-  /** What clients hold, by token or address. */
+  /** The counts of clients, by token or address. */
   readonly holdings: Holdings = new Holdings(() => this.limits)
   /** Flows of all UDP tunnels. */
   readonly flows: Shares = new Shares()
@@ -113,14 +113,14 @@ export class ServerRoom {
     return !destination.isBelow || tunnel.mayCertify(host, domains)
   }
 
-  /** Whose token or address has the tunnel of this host; `undefined`: there is none. */
+  /** Returns the owner of the tunnel of this host. `undefined` if there is none. */
   ownerOfHost(host: string): string | undefined {
     const destination = this.destinationOf(host)
     if (destination.kind !== 'tunnel') return undefined
     return this.tunnels.find(destination.name)?.owner
   }
 
-  /** Whether visitors come by https, also when that ends in front of this server. */
+  /** Whether visitors come with https, also when that ends in front of this server. */
   get isSecure(): boolean {
     const { publicUrl, isTls } = this.settings
     return publicUrl === undefined ? isTls : publicUrl.protocol === 'https:'
@@ -156,7 +156,7 @@ export class ServerRoom {
     return this.tunnels.find(tunnel)?.upstream !== undefined
   }
 
-  /** Another server holds a name that a tunnel here has. Requests that wait for its client go there. */
+  /** Ends a tunnel whose name another server has. Requests that wait for its client go there. */
   lost(name: string): void {
     const tunnel = this.tunnels.hostNames.ownerOf(name) ?? this.tunnels.find(name)
     if (tunnel === undefined) return
@@ -168,7 +168,7 @@ export class ServerRoom {
     })
   }
 
-  /** Something threw or failed that no visitor or client is answered with. */
+  /** Reports an error that no visitor or client gets. */
   failed(error: Error): void {
     this.#events.emit('error', error)
   }

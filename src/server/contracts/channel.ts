@@ -72,7 +72,7 @@ export interface VisitChannel {
   drain?(): void
   /** The connection leaves HTTP. */
   takeOver?(takeover: Takeover): void
-  /** Cuts the visitor off: it must not take what it has for a complete answer. */
+  /** Cuts the visitor off: it must not take what it has for a complete response. */
   terminate(): void
 }
 
@@ -87,7 +87,7 @@ export interface ChannelVisit {
   drained(): void
   /** The request went wrong in the middle: the exchange ends, the visitor gets to know why if it still can. */
   breakOff(code: ErrorCode): void
-  /** The channel cannot pass the answer on, and nothing of it has left: the visitor gets the page of `code`. */
+  /** The channel cannot pass the response on, and nothing of it has left: the visitor gets the page of `code`. */
   replaceAnswer(code: ErrorCode): void
   /** The connection is about to be cut for this. */
   cutOff(code: ErrorCode): void

@@ -9,7 +9,7 @@ import type { Tunnel } from '../tunnels/tunnel.ts'
 /** The end of a raw visitor's connection. */
 export interface RawEnd {
   readonly durationMs: number
-  /** Bytes of the visitor that went on their way. */
+  /** Bytes of the visitor that were passed on. */
   readonly bytesIn: number
   /** Bytes that the visitor was sent. */
   readonly bytesOut: number
@@ -42,7 +42,7 @@ export interface ClientReports {
   readonly isBehind: boolean
   /** Reports a request. Returns the number for `finished`; 0 when the client wants no reports, or does not read them. */
   begun(tunnel: Tunnel, asked: Asked, by?: AskedBy): number
-  /** Requests of its tunnels began and ended that were not reported one by one. */
+  /** Requests of its tunnels started and ended that were not reported one by one. */
   counted(counts: ExchangeCounts): void
   /** Reports that the request became a WebSocket; `id` as `begun` returned it. */
   switched(tunnel: Tunnel, id: number): void
@@ -56,7 +56,7 @@ export interface ClientReports {
     error?: ErrorCode,
     reason?: string,
   ): void
-  /** A raw visitor of the tunnel is on its way to the origin. Returns the number for `rawEnded`, likewise. */
+  /** A raw visitor of the tunnel is in transit to the origin. Returns the number for `rawEnded`. */
   rawBegan(tunnel: Tunnel, source: Endpoint): number
   /** Reports that the connection of a raw visitor is closed. */
   rawEnded(tunnel: Tunnel, id: number, end: RawEnd): void
@@ -94,7 +94,7 @@ export interface ClientConnection {
   readonly holder: Holder
   /** Resolves with whether the client gave a sign of life in time. */
   checkAlive(): Promise<boolean>
-  /** The server stops, or another program has taken over: tells the client, which finishes what is under way. */
+  /** The server stops, or another program has taken over: tells the client, which finishes what is in progress. */
   drain(code: 'SERVER_DRAINING' | 'SERVER_REPLACED'): void
   /** Tells the client why, and closes. */
   close(code: ErrorCode): void

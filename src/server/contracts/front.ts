@@ -24,7 +24,7 @@ export interface Arrival {
   readonly logins?: ConnectionLogins | undefined
   /** Whether only the control host may serve it, because the server is full. Asks again: some visitors may have left. */
   isRefused(): boolean
-  /** The request goes wrong: the visitor gets to know why, if no answer has begun. */
+  /** The request goes wrong: the visitor gets to know why, if no response has begun. */
   breakOff(code: ErrorCode): void
   /** Cuts the connection: the visitor must not take what it has for complete. */
   terminate(): void
@@ -72,7 +72,7 @@ export interface Served {
   instead?(code: ErrorCode): Route | undefined
 }
 
-/** The tunnel is another server's by now, or has another client: the request is routed once more, as it came. */
+/** The tunnel is another server's by now, or has another client: the request is routed once more, unchanged. */
 export interface Again {
   readonly kind: 'again'
 }
@@ -108,7 +108,7 @@ export function changed(route: Route, change: (route: Route) => Route): Route {
 }
 
 /**
- * The request waits for what decides where it goes, such as a guard, and then perhaps for more. A fault on the way is 500 `INTERNAL`
+ * The request waits for what decides where it goes, such as a guard, and then possibly for more. A fault on the way is 500 `INTERNAL`
  * for this visitor: without a handler the rejection would end the process.
  */
 export function routedLater<Outcome>(

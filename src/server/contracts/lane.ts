@@ -12,7 +12,7 @@ export interface Reserved {
   readonly isOpen: boolean
   /** Whether it can be lent to a lane: it is idle, and on no link. */
   readonly isLendable: boolean
-  /** Starts an exchange on it, as `Upstream.begin`. Behind a lane: continues the one that the lane began. */
+  /** Starts an exchange on it, as `Upstream.begin`. Behind a lane: continues the one that the lane started. */
   begin(visit: Visit): Exchange
   /** Lends it to a lane for the connection, in a moment, if that is possible then. */
   lend(visitor: Socket, terms: LaneTerms, events: LaneEvents): void
@@ -28,6 +28,6 @@ export interface LaneEvents {
   /** Called at the end of each exchange that is reported one by one. */
   exchanged(exchange: LaneExchange): void
   logged(lines: Uint8Array, count: number): void
-  /** Called once, later, when the lane is over. `undefined` if it never began. Called once, later. */
+  /** Called once, later, when the lane is over. `undefined` if it never started. Called once, later. */
   ended(end: LaneEnd | undefined): void
 }

@@ -25,8 +25,8 @@ export interface Laning {
   /** The number of lanes. */
   readonly count: number
   /**
-   * Requests to these tunnels may have to go elsewhere: those that a lane takes from now on, or one that was granted and
-   * is about to begin, come back to the main thread. Those that were sent are still answered.
+   * Requests to these tunnels may have to go somewhere else: those that a lane takes from now on, or one that was granted and
+   * is about to begin, come back to the main thread. Sent requests still get their responses.
    */
   recall(tunnels: readonly LayeredTunnel[]): void
   /** Passes on what lanes have served and not reported. */

@@ -9,7 +9,7 @@ import type { ErrorAnswerOptions } from '../../http/error-answer.ts'
 import type { RequestHead } from '../../http/head.ts'
 import type { Guard, Middleware, Outcome, Reading, Refusal } from '../../plugin.ts'
 import type { Affinity, PoolResponse } from '../../wire/control.ts'
-import type { TunnelKind } from '../../wire/tunnel-kind.ts'
+import type { GrantedKind } from '../../wire/tunnel-kind.ts'
 import type { Arrival, Route } from './front.ts'
 import type { OwnGuard } from './guarding.ts'
 import type { Upstream } from './upstream.ts'
@@ -62,7 +62,7 @@ export type OwnErrorPage = (code: ErrorCode) => Partial<ErrorAnswerOptions> | un
 
 /** The view that layers have of a tunnel. */
 export interface LayeredTunnel {
-  readonly kind: TunnelKind
+  readonly kind: GrantedKind
   readonly name: string
   /** The same for all tunnels of one token, or address. */
   readonly owner: string
@@ -99,7 +99,7 @@ export interface TunnelRequest {
   readonly head: RequestHead
   /** The address of the visitor, also behind trusted proxies. */
   readonly address: string
-  /** The visitor came by https, also when that ends in front of this server. */
+  /** The visitor came with https, also when that ends in front of this server. */
   readonly isSecure: boolean
   /** Whether another server, or the grant of a lane, has admitted it: layers let it pass. */
   readonly isAdmitted: boolean
@@ -107,7 +107,7 @@ export interface TunnelRequest {
   readonly startedAt: number
   /** The middlewares that wrap its exchange, inside of the server's: guards may want some for this request only. */
   middlewares: readonly Middleware[]
-  /** Learns what becomes of it. Those that follow first are called first; at `left`, last. */
+  /** Learns what becomes of it. Followers that follow first are called first; at `left`, last. */
   follow(follower: Follower): void
   /** Responds here in place of the app. `failed`: makes a refusal of what cannot be said. */
   answer(answer: Refusal | Reading, failed?: (cause: unknown) => Refusal): Route
@@ -151,7 +151,7 @@ export interface Follower {
   held?(): void
   /** Called when it is sent to a client, also when it is sent again. */
   sent?(): void
-  /** The head of the final answer is about to go out. */
+  /** The head of the final response is about to go out. */
   answered?(status: number, code: ErrorCode | undefined): void
   /** Called when it became a WebSocket. */
   switched?(): void

@@ -12,7 +12,7 @@ import type { Bounds } from '../settings/bounds.ts'
 import type { TunnelServerEvents } from '../settings/options.ts'
 import type { ServerSettings } from '../settings/settings.ts'
 import type { Counters, ServerStats } from '../settings/stats.ts'
-import type { Tunnel } from '../tunnels/tunnel.ts'
+import type { Connecting, Tunnel, TunnelBook } from '../tunnels/tunnel.ts'
 import type { ClientConnection } from './clients.ts'
 import type { Clock } from './clock.ts'
 import type { Arrival, RequestDesk, Route } from './front.ts'
@@ -54,7 +54,7 @@ export interface PartServer {
   /** The others of its cluster, set by the part that has joined them; `undefined`: there are none. */
   servers: Servers | undefined
   /** The tunnels, with the guards and lanes of the parts that have them. */
-  readonly tunnels: {
+  readonly tunnels: Pick<TunnelBook, 'deadlines' | 'hostNames' | 'isDraining'> & {
     guards: Guarding
     lanes: Laning
     find(name: string): Tunnel | undefined
@@ -121,7 +121,7 @@ export interface Part {
   readonly layer?: Layer
   /** Returns why no visitor and no client may come from this address. `undefined` if they may. */
   judge?(address: string): ErrorCode | undefined
-  /** Whether no client may have this name, or `tcp-20000` and its like. */
+  /** Whether no client may have this name, or `tcp-20000` and similar ones. */
   isBlocked?(name: string): boolean
   /** The layer around the routing of each request for a name without a tunnel here. */
   readonly nameLayer?: NameLayer
@@ -144,6 +144,8 @@ export interface Part {
   readonly protocol?: Protocol
   /** Opens a door, if the settings ask for one. Where this rejects, the server does not start. */
   open?(terms: DoorTerms): Promise<Door | undefined>
+  /** Connects clients to private services. Without such a part neither is granted. */
+  readonly connecting?: Connecting
   /** Reaches apps that speak HTTP/2. Without such a part no tunnel is opened to them. */
   readonly appsOf?: (terms: AppsTerms) => StreamsApps
   /** Makes the upstream of an app that gets other names than its visitors have. Without such a part, the app gets only the Host. */
@@ -156,9 +158,9 @@ export interface Part {
   missed?(request: MissedRequest): void
   /** Called for an event without a request. */
   noted?(note: Note): void
-  /** A raw visitor is there. What follows it; `undefined`: nothing does. */
+  /** A raw visitor is there. Returns its follower; `undefined`: nothing does. */
   followRaw?(tunnel: LayeredTunnel, address: string): RawFollower | undefined
-  /** The connection of a raw visitor with this part in front of it; `undefined`: as it is. */
+  /** The connection of a raw visitor with this part in front of it; `undefined`: unchanged. */
   wrap?(socket: Socket, tunnel: LayeredTunnel, address: string): WrappedSocket | undefined
   /**
    * Returns the terms for a lane that serves requests of this visitor without the layers. `undefined`: no terms. `undefined`:
@@ -169,7 +171,7 @@ export interface Part {
   harvest?(): void
   /** Loads code that only these settings need. At the start, and before other settings take effect. */
   load?(settings: ServerSettings): Promise<void>
-  /** The settings are others: what was made of those before is made anew. */
+  /** The settings are others: what was made of those before is made again. */
   reloaded?(): void
   /** Starts before the server listens. If it rejects, the server does not start. Rejects: it does not start. */
   start?(server: WholeServer): Promise<void>
@@ -178,7 +180,7 @@ export interface Part {
    * what the others have.
    */
   share?(open: OpenTable): () => void
-  /** Called when the server listens. If it rejects, the server does not start. Likewise. */
+  /** Called when the server listens. If it rejects, the server does not start. Also. */
   listening?(): Promise<void>
   /**
    * Called when the server accepts no more visitors and will end. `SERVER_REPLACED`: another program goes on with its sockets.
@@ -186,7 +188,7 @@ export interface Part {
   drain?(code: 'SERVER_DRAINING' | 'SERVER_REPLACED'): void
   /**
    * Called when the server has no open requests. Resolves when the other servers have none, after `ms` at most. Resolves when
-   * nothing is elsewhere, in so many milliseconds at most.
+   * nothing is somewhere else, in this many milliseconds at most.
    */
   idle?(ms: number): Promise<void>
   /**

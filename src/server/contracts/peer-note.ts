@@ -4,10 +4,7 @@ import type { Refusal } from '../../plugin.ts'
 
 /** The facts that servers of a cluster tell each other about a request. */
 export interface PeerNote {
-  /**
-   * The response if its tunnel is not here. Another server sent the request, so it goes to no third one. What is answered when
-   * its tunnel is not here.
-   */
+  /** The response if its tunnel is not here. Another server sent the request, so it goes to no third one. */
   readonly moved?: Refusal
   /** A webhook that was kept for the tunnels of this owner. */
   readonly keptFor?: string
@@ -17,6 +14,6 @@ export interface PeerNote {
   readonly isCertified?: boolean
   /** Whether it came on a port that only servers of the cluster use, with their certificates. */
   readonly isPeers?: boolean
-  /** A header line for its answer, with its CRLF. */
+  /** A header line for its response, with its CRLF. */
   readonly answerLine?: Uint8Array
 }

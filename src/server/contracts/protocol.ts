@@ -36,7 +36,7 @@ export interface HttpShare extends InputShare {
   keepHead(head: RequestHead): void
   /** Makes the visit for this channel, which may have one request after the other. */
   visit(head: RequestHead, channel: VisitChannel): ChannelVisit
-  /** A head is answered with the page of `code`, and begins no visit. */
+  /** A head gets the page of `code`, and begins no visit. */
   refused(code: ErrorCode): void
   entered(connection: Visitor): void
   /** The connection takes no more requests. Called at most once. */

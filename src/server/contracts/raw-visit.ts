@@ -17,7 +17,7 @@ export interface RawVisit {
   readonly source: Endpoint
   /** The time of its beginning on the clock of `performance.now()`. */
   readonly startedAt: number
-  /** Bytes of the visitor that went on their way. */
+  /** Bytes of the visitor that were passed on. */
   readonly bytesIn: number
   /** Bytes that the visitor was sent. */
   readonly bytesOut: number
@@ -25,8 +25,8 @@ export interface RawVisit {
 
 /** The tunnel that a raw visitor wants. */
 export interface RawWish {
-  readonly kind: 'tcp' | 'udp' | 'tls'
-  /** The port, or the host of its TLS hello. */
+  readonly kind: 'tcp' | 'udp' | 'tls' | 'private'
+  /** The port, the host of its TLS hello, or the name of the private service. */
   readonly wanted: string
   /** The name of the tunnel in the directory of a cluster. */
   readonly name: string

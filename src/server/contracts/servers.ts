@@ -42,6 +42,8 @@ export interface RawOpening {
 /** Takes raw visitors to tunnels of this server. */
 export interface RawTaker {
   take(socket: Socket, tunnel: Tunnel, way: RawWay): RawTaken
+  /** Takes the connection of a raw visitor to the tunnel that it wants, here or at another server. */
+  accept(socket: Socket, wish: RawWish): SocketHandler
   /** Counts `count` more in flight to other servers; negative: fewer. */
   passing(count: number): void
 }
@@ -61,7 +63,7 @@ export interface ClusterMember {
   readonly isSelf: boolean
   /** The last connection to it could be made, if there was any. */
   readonly isReachable: boolean
-  /** Requests and raw visitors that were sent on to it, and are under way. */
+  /** Requests and raw visitors that were sent on to it, and are in progress. */
   readonly inFlight: number
 }
 
@@ -72,7 +74,7 @@ export interface ServerReport {
   readonly clients: number
   /** Names and ports that are held there. */
   readonly tunnels: number
-  /** Requests since its start, and those that are under way. */
+  /** Requests since its start, and those that are in progress. */
   readonly requests: number
   readonly pending: number
   /** The recent traffic of its visitors. Left out: it has no admin listener, so it measures nothing. */
@@ -127,6 +129,6 @@ export interface Servers extends Claims {
   members(): Promise<readonly ClusterMember[]>
   /** Whether other servers can be asked who has a name. */
   readonly isInTouch: boolean
-  /** Requests and raw visitors that were sent on to others, and are under way. */
+  /** Requests and raw visitors that were sent on to others, and are in progress. */
   readonly inFlight: number
 }

@@ -1,5 +1,5 @@
 // Contract: anything the server can put a visitor's exchange on. Implementations: upstreams/streams.ts (pooled byte
-// streams to our own clients, with HTTP/2 on them where the app speaks it), parts/json-wire/upstream.ts (one message per request and answer). Another server of a cluster
+// streams to our own clients, with HTTP/2 on them where the app speaks it), parts/json-wire/upstream.ts (one message per request and response). Another server of a cluster
 // takes the first as well (parts/cluster/peer.ts).
 
 import type { ErrorCode } from '../../errors.ts'
@@ -33,9 +33,9 @@ export interface Visit {
   hop(rewrite: Rewrite | undefined): Hop
   /** The header lines for the head of the final response, each with its CRLF. `undefined` for none. */
   readonly answerLines: Uint8Array | undefined
-  /** The same, for an answer that has no Strict-Transport-Security. */
+  /** The same, for a response that has no Strict-Transport-Security. */
   readonly hstsLine: Uint8Array | undefined
-  /** The same, for an answer that has no Alt-Svc. Default: none. */
+  /** The same, for a response that has no Alt-Svc. Default: none. */
   readonly altSvcLine?: Uint8Array | undefined
   /** Whether the connection showed a client's certificate, and it was verified. Default: it did not. */
   readonly isCertified?: boolean
@@ -55,20 +55,20 @@ export interface Visit {
   /** Whether the connection may go on after this exchange, as far as the visitor is concerned. */
   readonly keepsAlive: boolean
   /**
-   * Writes bytes[start, end) of the answer, framing included, and keeps what the kernel does not take yet (a copy of
+   * Writes bytes[start, end) of the response, framing included, and keeps what the kernel does not take yet (a copy of
    * it, when `isScratch` says that the array is reused). `false`: stop until `Exchange.drained` is called.
    */
   write(bytes: Uint8Array, isScratch?: boolean, start?: number, end?: number): boolean
   /** Sends up to `limitBytes` of a socket unseen, like `write`, if that is possible now (`Socket.spliceTo`). */
   writeFrom?(from: Socket, limitBytes: number, done: SpliceDone): Splice | undefined
-  /** The final head of the answer is about to go out: its status, for reports and statistics. */
+  /** The final head of the response is about to go out: its status, for reports and statistics. */
   answered(status: number): void
   /** The answer switched protocols (101): from now on bytes go both ways until either side ends. */
   switched(): void
   /** Ends the response after a switch: the origin sends no more, while the visitor may. */
   endAnswer(): void
   /**
-   * The answer is complete. `keepAlive` false closes the visitor's connection behind it. `ease`: of the answer.
+   * The answer is complete. `keepAlive` false closes the visitor's connection behind it. `ease`: of the response.
    * Default `none`. Ends the exchange.
    */
   done(keepAlive: boolean, ease?: Ease): void
@@ -109,7 +109,7 @@ export const DEAD_EXCHANGE: Exchange = { body() {}, bodyEnded() {}, drained() {}
 export interface Upstream {
   /** The wire, for reports. */
   readonly wire: 'streams' | 'json'
-  /** Exchanges under way. */
+  /** Exchanges in progress. */
   readonly inFlight: number
   /**
    * Starts an exchange. It may fail the visit before returning; the exchange returned is then dead and ignores

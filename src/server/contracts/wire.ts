@@ -8,7 +8,7 @@ import type { Holdings } from '../limits/holdings.ts'
 import type { Rule } from '../settings/policy.ts'
 import type { ServerSettings } from '../settings/settings.ts'
 import type { Claiming, Wish } from '../tunnels/claims.ts'
-import type { Tunnel } from '../tunnels/tunnel.ts'
+import type { Connecting, Tunnel } from '../tunnels/tunnel.ts'
 import type { Tunnels } from '../tunnels/tunnels.ts'
 import type { ClientConnection } from './clients.ts'
 import type { Claims } from './servers.ts'
@@ -33,6 +33,7 @@ export interface ClientServer extends StreamsServer {
   readonly parts: {
     readonly appsOf: ((terms: AppsTerms) => StreamsApps) | undefined
     readonly rewriting: RewritingOf | undefined
+    readonly connecting: Connecting | undefined
   }
   /** Whether this is a proxy, whose address is that of all who come by it. */
   isTrusted(address: string): boolean

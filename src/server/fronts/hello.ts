@@ -39,7 +39,7 @@ export interface HelloHost {
   waited(): void
   read(hello: Hello): Continuation
   /**
-   * Called for a connection that is not TLS. Returns an unencrypted response, or `undefined` for none. Returns what to answer,
+   * Called for a connection that is not TLS. Returns an unencrypted response, or `undefined` for none. Returns what to respond,
    * in the clear; `undefined`: nothing.
    */
   foreign?(first: Uint8Array): Uint8Array | undefined
@@ -95,7 +95,7 @@ export class HelloConnection implements SocketHandler, Socket, Deadline, Waiting
     if (this.#isSought) return this.#held.add(bytes)
     // Refused or cut, but what had been read still arrives.
     if (this.#reader === undefined) return
-    // What is longer than a hello is not kept: it is read at once.
+    // Bytes longer than a hello are not stored: they are read at once.
     const mayRead = !this.#isWaiting && (bytes.length > MAX_HELLO_BYTES || this.#host.turns.hasTime)
     if (mayRead) this.#read(this.#reader, bytes)
     else this.#wait(bytes)
@@ -197,7 +197,7 @@ export class HelloConnection implements SocketHandler, Socket, Deadline, Waiting
   #secure(handshake: ServerHandshake | undefined, first: Uint8Array): void {
     if (handshake === undefined || this.#socket.secure === undefined)
       return this.#leave(unrecognizedNameAlert())
-    // There is no handshake with one who has ended.
+    // There is not a handshake with one who has ended.
     if (this.#hasEnded) return this.drop()
     this.#host.settled()
     this.#socket.secure(first, handshake)

@@ -44,17 +44,15 @@ type Phase =
   | 'head'
   /** The connection is lent to a lane, which serves its small requests. */
   | 'lent'
-  /** A visit is under way. */
+  /** A visit is in progress. */
   | 'exchange'
   /** The visit switched protocols: bytes both ways. */
   | 'switched'
-  /** Another protocol on the control host has the connection. */
   | 'taken'
   /** The answer is complete, but the visitor has not taken all of it: its next request waits for that. */
   | 'flushing'
-  /** The last answer is on its way out; what still arrives is dropped. */
+  /** The last response is being sent; what still arrives is dropped. */
   | 'closing'
-  /** FIN was sent after the last response: the visitor has a while to end its side also. */
   | 'lingering'
   | 'closed'
 
@@ -164,8 +162,8 @@ export class HttpConnection
   }
 
   /**
-   * The server stops: the next answer is the last one here. A connection that waits for a request closes once it has waited
-   * for `drainIdleMs`. One in a lane comes back by itself.
+   * The server stops: the next answer is the last one here. A connection that waits for a request closes once it has waited for
+   * `drainIdleMs`. A connection in a lane returns by itself.
    */
   drain(): void {
     if (this.#phase === 'head' && !this.input.isQueued) this.#idle.drain()
@@ -179,7 +177,7 @@ export class HttpConnection
     })
   }
 
-  /** The time is over. A last answer that left this process still arrives, however slowly it is read. */
+  /** The time is over. A last response that left this process still arrives, however slowly it is read. */
   letGo(): void {
     if (this.#phase === 'lingering' && this.#socket.letGo !== undefined) this.#socket.letGo()
     else this.#socket.terminate()
@@ -210,7 +208,7 @@ export class HttpConnection
 
   /**
    * Closes an idle connection to make room. Half a head also gives way, or visitors that send theirs byte by byte would keep
-   * all others out. So does a connection whose last answer has left. Requests that have arrived and wait for their turn do not.
+   * all others out. So does a connection whose last response has left. Requests that have arrived and wait for their turn do not.
    */
   giveWay(): boolean {
     const isWaiting = this.#phase === 'head' && !this.input.isQueued && this.output.isEmpty
@@ -246,7 +244,7 @@ export class HttpConnection
         this.#takeover?.received(at === 0 ? bytes : bytes.subarray(at))
         break
       default:
-        // The kernel holds back what is not read: a RST would destroy the answer.
+        // The kernel holds back what is not read: a RST would destroy the response.
         if (this.input.dropsTooMuch(bytes.length - at, MAX_DROPPED_BYTES)) this.input.pause()
     }
     return bytes.length
@@ -282,7 +280,7 @@ export class HttpConnection
   }
 
   /**
-   * Whether it goes on as HTTP/2: by prior knowledge, as a proxy in front that ended TLS speaks it for gRPC. By TLS that is for
+   * Whether it goes on as HTTP/2: by prior knowledge, as a proxy in front that ended TLS speaks it for gRPC. Over TLS that is for
    * ALPN to say. `first`: all that came.
    */
   #becomesOther(first: Uint8Array): boolean {
@@ -330,7 +328,7 @@ export class HttpConnection
     }
   }
 
-  /** Requests ahead of their turn have no answer that could say why: the connection ends. */
+  /** Requests ahead of their turn have no response that could say why: the connection ends. */
   waits(): void {
     if (this.#phase === 'head') this.#idle.stop()
     if (!this.input.keepsTooMuch) return
@@ -385,7 +383,7 @@ export class HttpConnection
   // ── Between and after requests ─────────────────────────────────────────────────────────────────────────────
 
   #nextRequest(): void {
-    // Requests are served only as fast as their answers are taken: those of a stalled visitor would pile up here.
+    // Requests are served only as fast as their responses are taken: those of a stalled visitor would pile up here.
     if (!this.output.isEmpty) {
       this.#phase = 'flushing'
       return
@@ -395,7 +393,7 @@ export class HttpConnection
     this.#phase = 'head'
     this.#idle.awaitRequest()
     this.input.proceed()
-    // TypeScript does not see that what came meanwhile may have begun the next visit.
+    // TypeScript does not see that what came in the meantime may have begun the next visit.
     const isIdle = this.isHeadAwaited && this.input.isIdle
     if (isIdle && this.#lane?.isReady) this.#lend(this.#lane)
   }
@@ -428,8 +426,8 @@ export class HttpConnection
   }
 
   /**
-   * The visitor has time to take what is on its way to it in the kernel, which a RST would destroy. One that goes on sending
-   * what is not read any more has less.
+   * The visitor has time to take what is in transit to it in the kernel, which a RST would destroy. A visitor that continues to
+   * send unread bytes has less time.
    */
   #linger(): void {
     this.#phase = 'lingering'

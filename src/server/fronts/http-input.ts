@@ -1,4 +1,4 @@
-// What a visitor's connection sends, on its way to what reads it: in portions, each connection in its turn.
+// The input of a visitor's connection: in portions, each connection in its turn.
 //
 //   socket ─▶ received ─▶ work ─▶ reader.take … and what the reader leaves, or has no time for, waits here
 //
@@ -64,7 +64,7 @@ export class HttpInput implements Waiting {
     else this.#work(bytes, bytes.length, 1)
   }
 
-  /** Bytes that were read elsewhere are handled at once, whatever their number. */
+  /** Bytes that were read somewhere else are handled at once, whatever their number. */
   handle(bytes: Uint8Array): void {
     this.#work(bytes, bytes.length, 1)
   }

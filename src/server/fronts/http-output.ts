@@ -1,4 +1,4 @@
-// Answers on their way to a visitor's connection: what the kernel does not take waits here, and must move within a time.
+// Answers in transit to a visitor's connection: what the kernel does not take waits here, and must move within a time.
 
 import { type Account, SendQueue } from '../../bytes.ts'
 import type { Socket, Splice, SpliceDone } from '../../socket.ts'
@@ -19,7 +19,7 @@ export class HttpOutput implements Movement {
   /** Bytes that the kernel did not take yet. */
   readonly #unsent: SendQueue = new SendQueue()
   readonly #progress: Progress
-  /** The kernel moves bytes of the answer. */
+  /** The kernel moves bytes of the response. */
   #splice: Splice | undefined
   /** Bytes given to `write`. */
   #writtenBytes = 0

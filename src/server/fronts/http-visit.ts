@@ -1,4 +1,4 @@
-// One request of a visitor with its answer: booked, held if it must wait, put on an upstream, and on another one if that
+// One request of a visitor with its response: booked, held if it must wait, put on an upstream, and on another one if that
 // failed without harm.
 
 import { EASY_REQUEST_BYTES } from '../../accelerator.ts'
@@ -22,7 +22,7 @@ import type { Booking, BookingDesk } from '../routing/booking.ts'
 export interface Shortcut {
   /** The booking of a request that went this way already, in part; `undefined`: it did not. */
   resumed(arrival: Arrival): Booking | undefined
-  /** Begins the exchange on the way that the visitor has to itself, if it leads to the upstream; else as the upstream does. */
+  /** Begins the exchange on the way that the visitor has to itself, if it leads to the upstream; otherwise as the upstream does. */
   begin(upstream: Upstream, visit: Visit): Exchange
 }
 
@@ -34,7 +34,7 @@ export interface ShortcutChannel extends VisitChannel {
 /** A visit, used again by connections that have one request after the other. */
 export class HttpVisit implements Visit, Arrival, ChannelVisit {
   readonly head: RequestHead
-  /** Bytes of the answer so far. */
+  /** Bytes of the response so far. */
   responseBytes = 0
   /** The status of the response. 0 before there is one. */
   answerStatus = 0
@@ -50,7 +50,7 @@ export class HttpVisit implements Visit, Arrival, ChannelVisit {
   #served: Served | undefined
   /** Ends the wait of a request that is held. */
   #stopHolding: (() => void) | undefined
-  /** The head of the answer said that the connection goes on behind it. */
+  /** The head of the response said that the connection goes on behind it. */
   #keepsAlive = false
   /** Delays its bytes. */
   #valve: Valve | undefined
@@ -124,7 +124,7 @@ export class HttpVisit implements Visit, Arrival, ChannelVisit {
     this.fail(code)
   }
 
-  /** The channel cannot pass the answer on, and nothing of it has left: the visitor gets the page of `code`. */
+  /** The channel cannot pass the response on, and nothing of it has left: the visitor gets the page of `code`. */
   replaceAnswer(code: ErrorCode): void {
     const exchange = this.#exchange
     this.#exchange = undefined
@@ -228,7 +228,7 @@ export class HttpVisit implements Visit, Arrival, ChannelVisit {
     this.#served = served
     this.#exchange = undefined
     const exchange = this.#channel.shortcut?.begin(upstream, this) ?? upstream.begin(this)
-    // It may have failed at once: then the request is over, or under way at another upstream.
+    // It may have failed at once: then the request is over, or in progress at another upstream.
     if (this.#booking === booking) this.#exchange ??= exchange
   }
 
@@ -347,7 +347,7 @@ export class HttpVisit implements Visit, Arrival, ChannelVisit {
   #done(keepAlive: boolean, ease: Ease): void {
     const { method, body } = this.head
     const isEasyRequest = method !== 'HEAD' && body !== 'chunked' && this.requestBytes <= EASY_REQUEST_BYTES
-    // What the answer said counts: the visitor may have sent its next request by now.
+    // The response decides: the visitor may have sent its next request by now.
     const goesOn = keepAlive && this.#keepsAlive && this.isRequestComplete && this.answerStatus !== 101
     this.#finish(undefined)
     this.#channel.over(goesOn, isEasyRequest ? ease : 'none')
@@ -364,7 +364,7 @@ export class HttpVisit implements Visit, Arrival, ChannelVisit {
     this.reason = reason
     if (this.answerStatus === 0) return this.#refuse(code)
     this.#finish(code)
-    // After the head of an answer a page would be taken for its body.
+    // After the head of a response a page would be taken for its body.
     this.#channel.terminate()
   }
 

@@ -1,4 +1,4 @@
-// The public ports of TCP and UDP tunnels. In a cluster a port is open here, too, while another server has its tunnel.
+// The public ports of TCP and UDP tunnels. In a cluster a port is open here as well, while another server has its tunnel.
 
 import { type ErrorCode, TunnelError } from '../../errors.ts'
 import { eventLoop } from '../../event-loop.ts'
@@ -18,7 +18,7 @@ type PortOpeners = ClaimHost['open']
 export interface OpenPort {
   /** The descriptor of its socket, if another program could continue with it. */
   readonly descriptor?: number | undefined
-  /** Takes no new visitors; what is under way goes on. */
+  /** Takes no new visitors; what is in progress goes on. */
   drain(): void
   /** The same, for good. */
   stop(): void

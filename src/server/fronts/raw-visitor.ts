@@ -74,7 +74,7 @@ export class RawVisitor implements RawVisit, Asking, Taker {
     return this.#member?.served ?? {}
   }
 
-  /** Goes on its way, or waits; with a `refusal` it is cut instead. */
+  /** Is forwarded, or waits; with a `refusal` it is cut instead. */
   start(refusal?: ErrorCode): void {
     this.#visits.began(this)
     if (refusal !== undefined) return this.cut(refusal)
@@ -94,7 +94,7 @@ export class RawVisitor implements RawVisit, Asking, Taker {
     })
   }
 
-  /** Applies a judgement. There is no page for raw bytes, so a refusal is a reset. */
+  /** Applies a judgement. There is not a page for raw bytes, so a refusal is a reset. */
   #judged(judgement: Judgement): void {
     if (judgement.kind === 'pass') {
       this.#passes = judgement.passes

@@ -50,7 +50,7 @@ export class RawVisits implements RawTaker {
     return this.#open.size
   }
 
-  /** No raw visitor is here, nor on its way to another server. */
+  /** No raw visitor is here, nor in transit to another server. */
   get isIdle(): boolean {
     return this.#open.size === 0 && this.#passing === 0
   }
@@ -86,12 +86,12 @@ export class RawVisits implements RawTaker {
     if (known !== undefined) return known
     const visitors = new RawVisitors(tunnel, this)
     this.#visitors.set(tunnel, visitors)
-    // The port of TLS tunnels is the server's.
-    if (tunnel.kind === 'tls') tunnel.front = { drain() {}, release() {}, stop: code => visitors.cut(code) }
+    // The port of TLS tunnels is the server's, and private ones have none.
+    if (tunnel.port === 0) tunnel.front = { drain() {}, release() {}, stop: code => visitors.cut(code) }
     return visitors
   }
 
-  /** The visitor is there; whether its client is, too, is not known yet. */
+  /** The visitor is there; whether its client is as well, is not known yet. */
   began(visit: RawVisit): void {
     const id = ++this.#lastId
     const followers = this.context.parts.followRaw(visit.tunnel, visit.address)

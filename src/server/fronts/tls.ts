@@ -1,4 +1,4 @@
-// The public port of TLS tunnels: reads which name a visitor asks for, and passes its bytes on as they are. The server
+// The public port of TLS tunnels: reads which name a visitor asks for, and passes its bytes on unchanged. The server
 // has no key to any of them.
 
 import type { Place } from '../../directory.ts'
@@ -16,7 +16,7 @@ export type TlsRoom = Pick<ServerRoom, 'deadlines' | 'destinationOf' | 'limits' 
 
 /** The end of TLS for connections that are for no TLS tunnel. */
 export interface Terminator extends Pick<HelloHost, 'foreign'> {
-  /** Whether TLS tunnels are on this port, too. */
+  /** Whether TLS tunnels are on this port as well. */
   readonly sharesPort: boolean
   read(hello: Hello): Exclude<Continuation, (...passed: never) => unknown>
 }
@@ -40,7 +40,7 @@ export class TlsFront {
       deadlines: this.#room.deadlines,
       turns: this.#room.turns,
       waits: () => {
-        // It sent its part in time, so it is not cut for being the oldest. Those that come last have no place then.
+        // It sent its part in time, so it is not cut for being the oldest. Later connections have no place then.
         if (this.#waitingCount >= this.#room.limits.maxHellos) return false
         this.#waitingCount++
         this.#hellos.delete(connection)
@@ -77,7 +77,7 @@ export class TlsFront {
     for (const connection of [...this.#hellos]) connection.drop()
   }
 
-  /** Whether TLS for this host goes to a tunnel as it is; in a cluster that may have to be asked. */
+  /** Whether TLS for this host goes to a tunnel unchanged; in a cluster that may have to be asked. */
   #isTunnels(host: string): boolean | Promise<boolean> {
     if (tlsTunnelOf(this.#room, host) !== undefined) return true
     const { servers, settings } = this.#room
@@ -86,7 +86,7 @@ export class TlsFront {
     const found = isAsked ? servers?.find(name) : undefined
     if (found === undefined) return false
     const isTls = (places: readonly Place[]) => places.some(place => place.isTls === true)
-    // Where the directory does not answer, what is not known to be a tunnel's ends here.
+    // Where the directory does not respond, what is not known to be a tunnel's ends here.
     return found instanceof Promise ? found.then(isTls, () => false) : isTls(found)
   }
 

@@ -83,7 +83,7 @@ class UdpPort implements OpenPort {
   #port: BoundPort | undefined
   /** The time when the flows opened so far would all have been due, had they come at `maxFlowRate`. */
   #ratedUntil = 0
-  /** The turn in which a new flow was refused: it refuses the others of that address, too, without a look at each. */
+  /** The turn in which a new flow was refused: it refuses the others of that address as well, without a look at each. */
   #refusedTurn = -1
   #refusedAddress = ''
   /** No new flows: those that are there go on. */
@@ -160,14 +160,14 @@ class UdpPort implements OpenPort {
     return undefined
   }
 
-  /** A guard takes a moment: what comes meanwhile is lost, and the visitor sends it again. */
+  /** A guard takes a moment: what comes in the meantime is lost, and the visitor sends it again. */
   #openLater(tunnel: Tunnel, port: number, address: string, judgement: Promise<Judgement>): void {
     this.#later(port, address, judgement, one => {
       if (one.kind === 'pass' && this.#tunnel === tunnel) this.#openWith(tunnel, port, address, one.passes)
     })
   }
 
-  /** The visitor waits already, or so many do that no guard is asked about one more. */
+  /** The visitor waits already, or this many do that no guard is asked about one more. */
   #isFullOrAsked(port: number, address: string): boolean {
     const { size } = this.#judged
     return size > 0 && (size >= this.#room.limits.maxAskedFlows || this.#judged.has(`${address} ${port}`))
@@ -270,7 +270,7 @@ class UdpPort implements OpenPort {
   // ── Between servers ────────────────────────────────────────────────────────────────────────────────────────
 
   /**
-   * Opens a flow to the server that has the tunnel. The first datagram waits for the directory, others that come meanwhile are
+   * Opens a flow to the server that has the tunnel. The first datagram waits for the directory, others that come in the meantime are
    * lost.
    */
   #openElsewhere(port: number, address: string, datagram: Uint8Array): VisitorFlow | 'kept' | undefined {

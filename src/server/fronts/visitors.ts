@@ -4,11 +4,11 @@ import type { Visitor } from '../contracts/protocol.ts'
 
 export class Visitors {
   readonly #open = new Set<Visitor>()
-  /** Those that may bring another request. */
+  /** The connections that may bring another request. */
   readonly #unsettled = new Set<Visitor>()
   readonly #fewer: () => void
 
-  /** `fewer`: one of them is gone, or brings no more requests. */
+  /** Makes the set. `fewer` is called when one is gone, or brings no more requests. */
   constructor(fewer: () => void) {
     this.#fewer = fewer
   }
@@ -18,13 +18,13 @@ export class Visitors {
     this.#unsettled.add(visitor)
   }
 
-  /** It takes no more requests: its last answer has left, or another protocol has it. */
+  /** Called when a visitor takes no more requests: its last response was sent, or another protocol has it. */
   settled(visitor: Visitor): void {
     this.#unsettled.delete(visitor)
     this.#fewer()
   }
 
-  /** It is gone. */
+  /** Called when a visitor is gone. */
   left(visitor: Visitor): void {
     if (!this.#open.delete(visitor)) return
     this.#unsettled.delete(visitor)
@@ -35,7 +35,7 @@ export class Visitors {
     return this.#open.size === 0
   }
 
-  /** None of them brings another request. */
+  /** Whether none of them brings another request. */
   get areSettled(): boolean {
     return this.#unsettled.size === 0
   }

@@ -10,7 +10,7 @@ import type { Bounds } from '../settings/bounds.ts'
 import type { ServerSettings } from '../settings/settings.ts'
 import { type Deadline, type Deadlines, TICKS_PER_SECOND } from './deadlines.ts'
 
-/** What admission needs of its server. */
+/** The operations of the server that admission needs. */
 export interface AdmissionHost {
   readonly limits: Bounds
   readonly settings: Pick<ServerSettings, 'addressBounds' | 'isAddressShareDefault'>
@@ -21,20 +21,23 @@ export interface AdmissionHost {
   failed(error: TunnelError): void
 }
 
-/** Who uses a connection. */
+/** The user of a connection. */
 export interface Occupant {
   /** Cuts the connection if nothing happens on it, for the sake of another one. `false`: it is in use. */
   giveWay(): boolean
 }
 
-/** What is counted. */
+/** The operations of a counted connection. */
 export type Admitted = Pick<Socket, 'remoteAddress' | 'terminate' | 'hasUnread'>
 
-/** With fewer than this, even the control host's reserve is used up: `accept` must never meet none, see `#keepSpare`. */
+/**
+ * The number of free descriptors below which even the control host's reserve is used up: `accept` must never meet none, see
+ * `#keepSpare`.
+ */
 const LAST_DESCRIPTORS = 4
 /** Files kept open, to be closed when there is no other descriptor left. */
 const SPARES = 2
-/** How long a connection may need to say what it is for before it gives way. */
+/** The number of ticks in which a connection has to say what it is for before it gives way. */
 const PATIENCE_TICKS = TICKS_PER_SECOND
 /** Connections looked at for one that gives way or is cut: more would make a refusal dear. */
 const MAX_LOOKS = 64
@@ -53,7 +56,7 @@ export class Admission implements Deadline {
   dueTick = 0
   readonly #host: AdmissionHost
   readonly #book: AddressBook
-  /** Requests that are under way on connections that carry many: each takes as much of a tunnel as a connection. */
+  /** Requests that are in progress on connections that carry many: each takes as much of a tunnel as a connection. */
   readonly #requests: AddressBook
   readonly #seats = new Set<Seat>()
   /** The oldest first. */
@@ -62,7 +65,7 @@ export class Admission implements Deadline {
   #hand: Iterator<Seat> | undefined
   /** Connections that may come before descriptors are counted again. */
   #budget = 0
-  /** They were counted, and are short: until some are free, or the next check. */
+  /** Whether descriptors were short at the last check. */
   #isShort = false
   #reserve = 0
   /** Descriptors that there can be. */
@@ -72,7 +75,7 @@ export class Admission implements Deadline {
   readonly #reportedAt = new Map<Refusal, number>()
   /** The last one that was refused for its own connections. */
   #lastAddress = ''
-  /** Free descriptors when they were short last. */
+  /** The number of free descriptors when they were short last. */
   #lastFree = 0
 
   constructor(host: AdmissionHost) {
@@ -99,7 +102,10 @@ export class Admission implements Deadline {
     return this.#seats.size
   }
 
-  /** `speaksFirst`: it says what it wants before anything is done for it. `undefined`: it is to be cut at once. */
+  /**
+   * Admits a connection, or returns `undefined`: cut it at once. `speaksFirst`: it says what it wants before anything is done
+   * for it. `undefined`: it is to be cut at once.
+   */
   admit(socket: Admitted, speaksFirst: boolean): Seat | undefined {
     const address = this.#host.isTrusted(socket.remoteAddress) ? '' : socket.remoteAddress
     const key = this.#book.enter(address)
@@ -129,8 +135,8 @@ export class Admission implements Deadline {
 
   /**
    * The oldest provisional one of the address that has most of the oldest: a flood from one address must not cut those of
-   * others. One that has said something stays while there are silent ones: where hundreds come at once, all are accepted
-   * before the first is read.
+   * others. A connection that has sent something stays while there are silent ones: where hundreds come at once, all are
+   * accepted before the first is read.
    */
   #firstOfMost(): Seat | undefined {
     const byAddress = new Map<string, Seat[]>()
@@ -146,7 +152,7 @@ export class Admission implements Deadline {
     return most.find(seat => !seat.hasSaidSomething) ?? most[0]
   }
 
-  /** What a provisional seat came for is a tunnel: it needs room like any other. */
+  /** Settles a provisional seat whose connection wants a tunnel: it needs room like any other. */
   settle(seat: Seat): boolean {
     if (this.#shortage() !== undefined && !this.#makeRoom()) {
       if (seat.refusal !== undefined) this.#refuse(seat.refusal, seat.key)
@@ -165,7 +171,7 @@ export class Admission implements Deadline {
     return key
   }
 
-  /** As `Seat.takesRequest`. */
+  /** Counts a request, as `Seat.takesRequest`. */
   takesRequest(seat: Seat): (() => void) | undefined {
     const key = this.#requests.enter(seat.key)
     return key === undefined ? this.#refuse('ADDRESS_LIMIT', seat.key) : () => this.#requests.leave(key)
@@ -178,7 +184,7 @@ export class Admission implements Deadline {
     return false
   }
 
-  /** So many were given up with their connection. */
+  /** Counts requests that were given up with their connection. */
   gaveUp(seat: Seat, count: number): void {
     this.#book.didAgain(seat.key, count)
   }
@@ -235,7 +241,7 @@ export class Admission implements Deadline {
     return Math.max(1, this.#reserve >> 1)
   }
 
-  /** Descriptors are used by others, too: what was counted before is not true for long. */
+  /** Descriptors are used by others as well: what was counted before is not true for long. */
   expired(): void {
     this.#host.deadlines.arm(this, CHECK_MS)
     this.#count()
@@ -256,7 +262,10 @@ export class Admission implements Deadline {
     if (this.#isShort) this.#lastFree = free
   }
 
-  /** Why there is no room for one more visitor. `last`: nor for clients and operators. */
+  /**
+   * Returns why there is no room for one more visitor. `last`: nor for clients and operators. `last`: nor for clients and
+   * operators.
+   */
   #shortage(): 'visitors' | 'descriptors' | 'last' | undefined {
     if (this.#budget <= 0) {
       // Cheap where there are none, and exact: this decides whether the next `accept` finds one.
@@ -271,7 +280,10 @@ export class Admission implements Deadline {
     return this.#seats.size < this.#host.limits.maxVisitors ? undefined : 'visitors'
   }
 
-  /** Has an idle connection closed. It begins where it stopped last: that is the one that was looked at longest ago. */
+  /**
+   * Closes an idle connection, beginning with the one that was looked at longest ago. It begins where it stopped last: that is
+   * the one that was looked at longest ago.
+   */
   #makeRoom(): boolean {
     for (let looks = Math.min(MAX_LOOKS, this.#seats.size); looks > 0; looks--) {
       this.#hand ??= this.#seats.values()
@@ -283,9 +295,9 @@ export class Admission implements Deadline {
   }
 
   /**
-   * Others in this process may take the last descriptor. Then the system has `accept` fail and offers the connection
-   * again at once, for ever: a core is busy and this code gets no event. With a spare one closed, connections are
-   * accepted and cut.
+   * Keeps a spare descriptor, because others in this process may take the last one. Then the system has `accept` fail and
+   * offers the connection again at once, without limit: a core is busy and this code gets no event. With a spare one closed,
+   * connections are accepted and cut.
    */
   #keepSpare(): void {
     const free = freeDescriptors(SPARES + LAST_DESCRIPTORS + 1)
@@ -301,7 +313,7 @@ export class Admission implements Deadline {
     this.#report(code)
   }
 
-  /** At once, and from then on once a minute: a flood of connections must not be one of events. */
+  /** Reports at once, and then once a minute: a flood of connections must not be one of events. */
   #report(code: Refusal): void {
     const count = this.#refused.get(code) ?? 0
     const now = performance.now()
@@ -329,13 +341,13 @@ export class Admission implements Deadline {
 
 const STAYING: Occupant = { giveWay: () => false }
 
-/** What an accepted connection has until it is closed. */
+/** The seat of an accepted connection until it is closed. */
 export class Seat {
-  /** Whose it is, as the address book has it. */
+  /** The owner of the connection, as the address book has it. */
   key: string
-  /** Why only the control host may serve it. */
+  /** The reason why only the control host may serve it. */
   refusal: Refusal | undefined
-  /** Who may give it up; without one, it is cut when it has taken too long to say what it wants. */
+  /** The user who may give it up; without one, it is cut when it takes too long to say what it wants. */
   occupant: Occupant | undefined
   readonly #admission: Admission
   readonly #socket: Admitted
@@ -364,22 +376,28 @@ export class Seat {
     return true
   }
 
-  /** One of many requests on the connection begins. Returns what ends it; `undefined`: the address has too many under way. */
+  /**
+   * Counts the beginning of one of many requests on the connection. Returns what ends it; `undefined`: the address has too many
+   * in progress.
+   */
   takesRequest(): (() => void) | undefined {
     return this.#admission.takesRequest(this)
   }
 
-  /** One of many requests on the connection was given up. `false`: the address has given up too many. */
+  /**
+   * Counts one of many requests that was given up. Returns `false` if the address has given up too many. `false`: the address
+   * has given up too many.
+   */
   mayGiveUp(): boolean {
     return this.#admission.mayGiveUp(this)
   }
 
-  /** The connection is over with so many requests that were not answered. */
+  /** The connection is over with this many requests that were without a response. */
   gaveUp(count: number): void {
     this.#admission.gaveUp(this, count)
   }
 
-  /** It may be silent for as long as it likes. */
+  /** Lets the connection be silent without limit. */
   stay(): void {
     this.occupant = STAYING
   }
@@ -394,7 +412,7 @@ export class Seat {
     this.#admission.leave(this, true)
   }
 
-  /** It is the next to be read. */
+  /** Whether it has sent something, and is the next to be read. */
   get hasSaidSomething(): boolean {
     return this.#socket.hasUnread === true
   }

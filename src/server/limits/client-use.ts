@@ -1,4 +1,4 @@
-// What one client's connection counts at the holder of its token: streams, and bytes that wait.
+// The counts of one client's connection at the owner of its token: streams, and bytes that wait.
 
 import type { Account } from '../../bytes.ts'
 import type { StreamBudget } from '../../session/contract.ts'
@@ -31,7 +31,7 @@ export class ClientUse implements Account {
     return this.#holder
   }
 
-  /** So many bytes more wait for the client; negative: fewer. */
+  /** Charges for `bytes` more that wait for the client; negative: fewer. */
   hold(bytes: number): void {
     this.#bytes += bytes
     this.#holder.hold(bytes)

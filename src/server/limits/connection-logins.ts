@@ -1,4 +1,5 @@
-// What of an app is one visitor's connection's alone, because the app takes a login for the connection (RFC 4559 section 6).
+// The parts of an app that belong to one visitor's connection, because the app reads a login as one of the connection (RFC 4559
+// section 6).
 
 /** Ways to apps that one connection keeps, each to another app. Of more, the one used longest ago is closed. */
 const MAX_KEPT = 8

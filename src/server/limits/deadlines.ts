@@ -16,7 +16,10 @@ export class Deadlines implements Clock {
   #tick = 1
   readonly #failed: (error: Error) => void
 
-  /** `failed`: what an `expired` throws. It must not reach the event loop, where it would end the process. */
+  /**
+   * Makes the deadlines. `failed` is called with an error of `expired`, which must not reach the event loop, where it would end
+   * the process. It must not reach the event loop, where it would end the process.
+   */
   constructor(failed: (error: Error) => void) {
     this.#failed = failed
   }

@@ -1,4 +1,4 @@
-// What clients hold of the server, counted for each holder and in total: no bound is reached by dividing it among connections.
+// The counts of clients at the server, for each owner and in total: no bound is reached by dividing it among connections.
 //
 // A holder is a token. On a server without tokens it is an address: a token that such a server does not know is made up.
 
@@ -8,14 +8,14 @@ import type { Bounds } from '../settings/bounds.ts'
 import type { Rule } from '../settings/policy.ts'
 import { TokenWall } from './token-wall.ts'
 
-/** What is counted. */
+/** The counted things. */
 export type Held = 'tunnels' | 'ports' | 'hosts' | 'clients' | 'links' | 'streams' | 'bytes'
 
 interface Bound {
   /** Wins over `perHolder`, where a token has it. */
   readonly rule?: 'maxTunnels' | 'maxPorts' | 'maxHosts' | 'maxClients'
   readonly perHolder: keyof Bounds
-  /** `undefined`: the ranges of ports are the bound. */
+  /** The bound in total. `undefined` if the ranges of ports are the bound. */
   readonly inTotal: keyof Bounds | undefined
 }
 
@@ -60,7 +60,7 @@ export class Holder implements Account {
     this.#buildWall()
   }
 
-  /** What the token opens now; of an address: what one of its clients may have. */
+  /** The rule of the token now; of an address: the rule of one of its clients. */
   get rule(): Rule {
     return this.#rule
   }
@@ -71,7 +71,7 @@ export class Holder implements Account {
     this.#buildWall()
   }
 
-  /** What its tunnels allow visitors, all together; `undefined`: its rule says nothing of it. */
+  /** The limits that its rule sets for visitors of all its tunnels together. `undefined` for none. */
   get wall(): TokenWall | undefined {
     return this.#wall
   }
@@ -82,7 +82,7 @@ export class Holder implements Account {
     else if (this.#wall?.isOf(rate) !== true) this.#wall = new TokenWall(rate)
   }
 
-  /** Whether it may hold so many more, for itself and in total. */
+  /** Whether it may hold this many more, for itself and in total. */
   hasRoomFor(what: Held, count = 1): boolean {
     return this.#counts[what] + count <= this.#mostOf(what) && this.#holdings.hasRoomFor(what, count)
   }
@@ -112,7 +112,7 @@ export class Holder implements Account {
     return this.descriptorCount + this.#counts.links
   }
 
-  /** More bytes wait here than may: of this holder, or in total and this one has more than an equal share. */
+  /** Whether too many bytes wait here: of this owner, or in total, and this one has more than an equal share. */
   get isOver(): boolean {
     const { bytes } = this.#counts
     return bytes >= this.#mostOf('bytes') || this.#holdings.isAboveShare(bytes)
@@ -147,20 +147,20 @@ export class Holder implements Account {
     return this.#claims === 0 && Object.values(this.#counts).every(count => count === 0)
   }
 
-  /** One more of its registrations was refused. */
+  /** Counts a refused registration. */
   refused(nowMs: number): void {
     const second = Math.floor(nowMs / 1_000)
     this.#refusals = second === this.#second ? this.#refusals + 1 : 1
     this.#second = second
   }
 
-  /** Whether so many were refused in this second that no other is looked at. */
+  /** Whether this many were refused in this second that no other is looked at. */
   isRefusedTooOften(nowMs: number): boolean {
     const { maxTokenRefusals } = this.#holdings.limits
     return Math.floor(nowMs / 1_000) === this.#second && this.#refusals >= maxTokenRefusals
   }
 
-  /** Which bound it is at, for the client to read; `undefined`: none. */
+  /** Returns the bound that it has reached, for the client to read. `undefined` for none. */
   fullOf(what: Held, count = 1): string | undefined {
     const most = this.#mostOf(what)
     const { rule, perHolder } = BOUNDS[what]
@@ -191,7 +191,7 @@ const FIRST_SWEEP = 1_024
 
 /** All holders that hold anything. */
 export class Holdings {
-  /** Of all holders together. */
+  /** The counts of all owners together. */
   readonly counts: Counts = none()
   readonly #byKey = new Map<string, Holder>()
   readonly #limits: () => Bounds
@@ -199,7 +199,7 @@ export class Holdings {
   /** Holders for whose readers bytes wait. */
   #waitingCount = 0
 
-  /** `limits`: those of now. */
+  /** Makes the counts. `limits` returns those of now. */
   constructor(limits: () => Bounds) {
     this.#limits = limits
   }
@@ -208,7 +208,7 @@ export class Holdings {
     return this.#limits()
   }
 
-  /** Whose a client is that has this rule and comes from this address. The rule counts from now on. */
+  /** Returns the owner of a client with this rule and address. The rule counts from now on. */
   of(rule: Rule, address: string): Holder {
     const key = rule.id ?? networkOf(address)
     const known = this.#byKey.get(key)
@@ -227,7 +227,7 @@ export class Holdings {
     return inTotal === undefined || this.counts[what] + count <= this.limits[inTotal]
   }
 
-  /** Those of all holders. */
+  /** The number of descriptors of all owners. */
   get descriptorCount(): number {
     return this.counts.clients + this.counts.ports
   }
@@ -237,7 +237,7 @@ export class Holdings {
     return this.descriptorCount + this.counts.links
   }
 
-  /** Of one holder, which had `before` bytes and has `now`. */
+  /** Called when an owner that had `before` bytes has `now`. */
   bytesChanged(before: number, now: number): void {
     this.#waitingCount += Number(now > 0) - Number(before > 0)
   }

@@ -11,11 +11,11 @@ const MAX_PAUSES = 8
 
 /** The bounds as they are now. */
 export interface KeptBounds {
-  /** Of one body. */
+  /** The maximum size of one body. */
   readonly maxBodyBytes: number
-  /** Of all of them. One of the largest has room, whatever is given. */
+  /** The maximum size of all of them. There is always room for one of the largest. */
   readonly maxBytes: number
-  /** How long the next piece may take, and all of them eight times as long; 0: as long as they like. */
+  /** The time for the next piece, and eight times as long for all of them; 0: no limit. */
   readonly pauseMs: number
 }
 

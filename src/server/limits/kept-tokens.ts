@@ -1,4 +1,4 @@
-// Tokens that are kept: made, given another secret, taken back. The secret is returned once and stored nowhere.
+// Tokens that are kept: made, given another secret, revoked. The secret is returned once and stored nowhere.
 
 import { createHash, randomBytes } from 'node:crypto'
 import { TunnelError } from '../../errors.ts'
@@ -10,7 +10,7 @@ const PREFIX = 'lt_'
 
 export interface NewToken {
   readonly name: string
-  /** How long it works; `undefined`: until it is taken back. */
+  /** The time for which it works. `undefined`: until it is revoked. */
   readonly forMs: number | undefined
   readonly scope: TokenScope
 }
@@ -45,7 +45,7 @@ export function rotateToken(store: TokenStore, name: string): string | undefined
   return store.rehash(name, hashOf(secret)) ? secret : undefined
 }
 
-/** What may be shown of it. */
+/** Returns the part of a token that may be shown. */
 export function withoutHash({ hash: _hash, ...token }: KeptToken): Omit<KeptToken, 'hash'> {
   return token
 }
@@ -58,7 +58,7 @@ function hashOf(secret: string): string {
   return createHash('sha256').update(secret).digest('hex')
 }
 
-/** It may hold anything: only what a terminal shows as it is. */
+/** Returns a name with only what a terminal shows unchanged. */
 function shownName(name: string): string {
   return name.slice(0, 100).replace(/[^\x20-\x7e]/g, '?')
 }

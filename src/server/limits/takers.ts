@@ -7,7 +7,7 @@ export interface Taker {
 }
 
 export class Takers<One extends Taker = Taker> {
-  /** By the network of its address. */
+  /** The entries by the network of the visitor's address. */
   readonly #byVisitor = new Map<string, Set<One>>()
   /** The place is for the visitor that asked: the one that gives way may ask again at once. */
   isMakingRoom = false

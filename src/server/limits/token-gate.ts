@@ -9,7 +9,7 @@ import type { Rule } from '../settings/policy.ts'
 
 /** The delay of the first refusal that is one too many; each further one doubles it, up to `tokenDelayMs`. */
 const FIRST_DELAY_MS = 100
-/** In this time without refusals an address loses half of those it has. */
+/** The time in milliseconds without refusals in which an address loses half of those it has. */
 const HALF_LIFE_MS = 60_000
 /** Refusals that count beyond those that reach the longest delay: an address that stops is soon as good as new. */
 const MAX_EXCESS = 10
@@ -17,19 +17,19 @@ const MAX_EXCESS = 10
 const MAX_ADDRESSES = 16_384
 
 type TokenRefusal = Extract<ErrorCode, TokenFault | 'TOO_MANY_REFUSALS' | 'INTERNAL'>
-/** What a token opens, or why it opens nothing. */
+/** The rule of a token, or why it has none. */
 export type Verdict = Rule | TokenRefusal
 
-/** What the gate needs of the server. */
+/** The operations of the server that the gate needs. */
 export interface TokenGateHost {
-  /** Those of now. */
+  /** Returns the limits now. */
   limits(): Bounds
   readonly scheduler: Scheduler
-  /** What a token opens; `undefined`: nothing. */
+  /** Returns the rule of a token. `undefined` if it has none. */
   ruleOf(token: string | undefined): Rule | undefined
-  /** As `ruleOf`, for a token that needs the keys of an issuer; `undefined`: it needs none, and `ruleOf` has decided. */
+  /** Returns a reader for a token that needs the keys of an issuer. `undefined` if it needs none, and `ruleOf` has decided. */
   readingOf?(token: string | undefined, address: string): (() => Promise<Rule | TokenFault>) | undefined
-  /** Something threw that should not have. */
+  /** Reports an unexpected error. */
   failed(error: Error): void
 }
 
@@ -40,12 +40,12 @@ interface Suspect {
 }
 
 /**
- * A token of a slow address waits before it is looked at, whatever it is: an answer that came earlier for a good token
+ * A token of a slow address waits before it is looked at, whatever it is: a response that came earlier for a good token
  * would tell which one is good. So a good one gets in after the same delay, and each address has its own.
  */
 export class TokenGate {
   readonly #host: TokenGateHost
-  /** By address; the one refused last is the last. */
+  /** The suspects by address; the one refused last is the last. */
   readonly #suspects = new Map<string, Suspect>()
   /** Tokens that wait, by address. */
   readonly #waiting = new Map<string, number>()
@@ -60,7 +60,7 @@ export class TokenGate {
     return this.delayOf(address) === 0 && this.#host.readingOf?.(token, address) === undefined
   }
 
-  /** How long a token from this address waits now, in milliseconds. */
+  /** Returns how long a token from this address waits now, in milliseconds. */
   delayOf(address: string): number {
     const { tokenDelayMs, maxTokenGuesses } = this.#host.limits()
     const suspect = this.#suspects.get(networkOf(address))
@@ -120,11 +120,11 @@ export class TokenGate {
     }
   }
 
-  /** Never rejects. */
+  /** Reads a token. Never rejects. */
   async #read(reading: () => Promise<Rule | TokenFault>, address: string): Promise<Verdict> {
     try {
       const verdict = await reading()
-      // One that is over, or cannot be looked at, is no guess.
+      // A token that has expired, or cannot be checked, is not a guess.
       if (verdict === 'TOKEN_REFUSED') this.#refused(address)
       return verdict
     } catch (cause) {

@@ -1,9 +1,9 @@
-// What the rule of a token allows the visitors of all its tunnels together: a wall in front of their own guards.
+// The limits in the rule of a token for the visitors of all its tunnels together, before their own guards.
 
 import { type Allowance, Gcra, rateLimited } from '../../gcra.ts'
 import type { Allotment, Guard, Refusal } from '../../plugin.ts'
 
-/** There is one to count for. */
+/** The only key that is counted. */
 const KEY = ''
 
 export class TokenWall implements Guard {

@@ -9,7 +9,7 @@ export class Waits<Outcome> {
   readonly #all = new Set<Wait<Outcome>>()
   readonly #takers = new Takers<Wait<Outcome>>()
 
-  /** `tooLate`: the outcome of a wait that takes too long, or has to give way. */
+  /** Makes the waits. `tooLate` is the outcome of a wait that takes too long, or has to give way. */
   constructor(deadlines: Clock, tooLate: Outcome) {
     this.#deadlines = deadlines
     this.#tooLate = tooLate

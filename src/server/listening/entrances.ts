@@ -35,7 +35,7 @@ export function acceptThrough(
     room.settings.acceptsProxyProtocol ? acceptProxied(socket, proxied, seat) : accept(socket, direct, seat)
 }
 
-/** For visitors that come by `proto`, without anything in between. */
+/** Returns the entrance of visitors that come with `proto`, without anything in between. */
 export function entranceOf(room: ServerRoom, proto: Entrance['proto']): Entrance {
   return {
     proto,

@@ -25,20 +25,20 @@ export class Listeners {
   readonly #room: ServerRoom
   readonly #admission: Admission
   readonly #httpFront: HttpFront
-  /** For `httpPort`. */
+  /** The front of `httpPort`. */
   readonly #redirects: HttpFront
-  /** For TLS tunnels. */
+  /** The front of TLS tunnels. */
   readonly #tlsFront: TlsFront
   #main: Listening | undefined
-  /** Where TLS tunnels have a port of their own. */
+  /** The port of TLS tunnels, if it is their own. */
   #tls: Listening | undefined
-  /** For redirects and challenges. */
+  /** The port of redirects and challenges. */
   #http: Listening | undefined
-  /** For servers of this machine. */
+  /** The socket for servers of this machine. */
   #peers: Listening | undefined
-  /** Of parts. */
+  /** The listeners of parts. */
   readonly #doors: Door[] = []
-  /** Where hellos are read before TLS begins. */
+  /** The reader of hellos before TLS begins. */
   #termination: TlsTermination | undefined
 
   constructor(
@@ -60,18 +60,18 @@ export class Listeners {
     return this.#main?.port ?? this.#room.settings.port
   }
 
-  /** Of TLS tunnels; `undefined`: there is none. */
+  /** The port of TLS tunnels. `undefined` if there is none. */
   get tlsPort(): number | undefined {
     const { tlsPort, sharesTlsPort } = this.#room.settings
     return this.#tls?.port ?? (sharesTlsPort ? this.port : tlsPort)
   }
 
-  /** Of redirects; `undefined`: there is none. */
+  /** The port of redirects. `undefined` if there is none. */
   get httpPort(): number | undefined {
     return this.#http?.port ?? this.#room.settings.httpPort
   }
 
-  /** Of the sockets that listen, the server's own first. */
+  /** The descriptors of the sockets that listen, the server's own first. */
   get descriptors(): readonly number[] {
     const peers = this.#room.settings.cluster?.peerTls && this.#peers
     const all = [this.#main, this.#tls, this.#http, peers].map(one => one?.descriptor)
@@ -84,6 +84,7 @@ export class Listeners {
     if (tunnel === undefined) return this.#room.urlOf(this.port) + basePath
     const hostname = domains[0] ?? 'localhost'
     if (tunnel.port !== 0) return `${tunnel.kind}://${hostname}:${tunnel.port}`
+    if (tunnel.kind === 'private') return `private:${tunnel.name.replace(/^tcp:/, '')}`
     if (tunnel.kind !== 'tls') return this.#room.urlOf(this.port, tunnel.name)
     const tlsPort = sharesTlsPort && publicUrl ? Number(publicUrl.port || 443) : this.tlsPort
     return `tls://${tunnel.name}.${hostname}${tlsPort === 443 ? '' : `:${tlsPort}`}`
@@ -190,7 +191,7 @@ export class Listeners {
     this.#tlsFront.stop()
   }
 
-  /** On a port of its own, for servers with certificates. */
+  /** Listens on a port of its own, for servers with certificates. */
   async #listenForCertified({ hostname, tlsTerms }: ServerSettings, url: string, peerTls: PeerTls) {
     const { TlsTermination } = await import('./termination.ts')
     const { listenBun } = await import('../../sockets/bun.ts')
@@ -226,7 +227,7 @@ export class Listeners {
     }
   }
 
-  /** On a unix socket, for a cluster whose servers are on one machine, or by their certificates. */
+  /** Listens on a unix socket for a cluster on one machine, or for servers with certificates. */
   async #listenForPeers(settings: ServerSettings, accept: AcceptVisitor): Promise<Listening | undefined> {
     const { cluster } = settings
     const { peerTls, peerUrl = '' } = cluster ?? {}
@@ -274,7 +275,7 @@ export class Listeners {
     }
   }
 
-  /** What ALPN answers; `undefined`: nothing, which means HTTP/1.1. */
+  /** Returns the choice of ALPN. `undefined` for none, which means HTTP/1.1. */
   #chooseProtocol(offered: readonly string[]): string | undefined {
     const { parts } = this.#room
     if (parts.protocol(() => true) === undefined) return undefined
@@ -282,7 +283,7 @@ export class Listeners {
     return chosen?.name ?? (offered.includes(HTTP1) ? HTTP1 : undefined)
   }
 
-  /** TLS for a tunnel goes there as it is; the rest ends here. */
+  /** Passes TLS for a tunnel on unchanged, and ends the rest here. */
   #acceptTls(socket: Socket, entrance: Entrance, seat: Seat | undefined, sharesPort: boolean): SocketHandler {
     const accept = (secured: Socket) => this.#httpFront.accept(secured, entrance, seat)
     return this.#tlsFront.accept(socket, seat, {
@@ -292,7 +293,7 @@ export class Listeners {
     })
   }
 
-  /** The owner of the host decides about its DNS: the clients of its tunnel learn that it leads elsewhere. */
+  /** The owner of the host decides about its DNS: the clients of its tunnel learn that it leads somewhere else. */
   #tellClients(host: string, error: TunnelError): void {
     if (error.code !== 'HOST_NOT_POINTED_HERE') return
     for (const { tunnel, client, hostNames } of this.#room.tunnels.hostNames.ownerOf(host)?.members ?? [])
@@ -337,7 +338,7 @@ export class Listeners {
   }
 }
 
-/** As ALPN calls it. */
+/** The name of HTTP/1.1 in ALPN. */
 const HTTP1 = 'http/1.1'
 
 /** The beginning of a request, in the clear. */
@@ -399,7 +400,7 @@ function listenError(
   return new TunnelError('OPTION_INVALID', text, { cause })
 }
 
-/** Bun 1.4.5 gives no code for a name that has no address. */
+/** Returns why a name has no address; Bun 1.4.5 gives no code for it. */
 function whyNotThere(code: string, hostname: string): string {
   if (code === '' || code === 'ENOTFOUND')
     return isIP(hostname) === 0 ? 'no address is known for this name' : 'the system gives no reason'

@@ -7,10 +7,10 @@ import { StandIn } from '../fronts/stand-in.ts'
 import type { Seat } from '../limits/admission.ts'
 import type { Deadline, Deadlines } from '../limits/deadlines.ts'
 
-/** What a front that takes PROXY headers brings along. */
+/** The terms of a front that accepts PROXY headers. */
 export interface ProxiedHost {
   readonly deadlines: Deadlines
-  /** From the first byte possible to the last of the header. Then the connection is cut. `0`: no bound. */
+  /** The time from the first possible byte to the last of the header. Then the connection is cut. `0`: no bound. */
   readonly headerTimeoutMs: number
   /** Whether connections from this address begin with a header. */
   isTrusted(address: string): boolean
@@ -41,7 +41,7 @@ class ProxiedConnection extends StandIn implements SocketHandler, Deadline {
   #reader: ProxyHeaderReader | undefined = new ProxyHeaderReader()
   #visitor: SocketHandler | undefined
   #hasBegun = false
-  /** As the header has them. */
+  /** The endpoints in the header. */
   #endpoints: Endpoints | undefined
 
   constructor(socket: Socket, host: ProxiedHost, seat: Seat | undefined) {

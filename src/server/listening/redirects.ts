@@ -1,4 +1,4 @@
-// The port for plain HTTP beside https: answers checks of a certificate authority, and sends every other request to https.
+// The port for plain HTTP next to https: answers checks of a certificate authority, and sends every other request to https.
 
 import type { Branding } from '../../branding.ts'
 import { HTTP_CHALLENGE_PATH } from '../../certificates.ts'
@@ -7,7 +7,7 @@ import { type Arrival, refusal } from '../contracts/front.ts'
 import { DEAD_EXCHANGE, type Exchange, type Upstream, type Visit } from '../contracts/upstream.ts'
 import { Booking, type BookingDesk, type BookingHost } from '../routing/booking.ts'
 
-/** RFC 8555 section 8.1: base64url. */
+/** A pattern for base64url (RFC 8555 section 8.1). */
 const TOKEN = /^[\w-]{1,512}$/
 
 export class Redirects implements BookingDesk, Upstream {
@@ -17,7 +17,7 @@ export class Redirects implements BookingDesk, Upstream {
   readonly #books: BookingHost
   readonly #httpsPort: () => number
 
-  /** `httpsPort`: where the server listens. */
+  /** Makes the front. `httpsPort` returns the port of the server. */
   constructor(room: ServerRoom, books: BookingHost, httpsPort: () => number) {
     this.#room = room
     this.#books = books
@@ -64,7 +64,7 @@ export class Redirects implements BookingDesk, Upstream {
     return TOKEN.test(token) ? this.#room.settings.challenges?.httpAnswer(token) : undefined
   }
 
-  /** 308: the method and the body stay what they are (RFC 9110 section 15.4.9). */
+  /** Redirects with 308: the method and the body stay (RFC 9110 section 15.4.9). */
   #redirect(visit: Visit, url: string): void {
     answer(visit, 308, `Location: ${url}\r\n`, `This server speaks https: ${url}\n`)
   }

@@ -15,7 +15,7 @@ import { selfSigned } from '../../x509/self-signed.ts'
 import type { Asking } from '../contracts/guarding.ts'
 import type { Hello } from '../fronts/hello.ts'
 
-/** Where certificates come from, and what is shown for an authority that checks a name. */
+/** The source of certificates, and of those for an authority that checks a name. */
 export interface CertificateSource {
   readonly certificates: Certificates
   readonly challenges: ChallengeResponses | undefined
@@ -23,9 +23,12 @@ export interface CertificateSource {
 
 export interface TerminationHost extends CertificateSource {
   readonly options: ContextOptions
-  /** Whose certificates the far side is asked for; the same object as long as nothing changes. `undefined`: for none. */
+  /**
+   * Returns the authorities whose certificates the far side is asked for; the same object as long as nothing changes.
+   * `undefined`: for none.
+   */
   askingFor(name: string): Asking | undefined
-  /** What ALPN answers; `undefined`: it is not answered. */
+  /** Returns the choice of ALPN. `undefined` for none. */
   chooseProtocol(offered: readonly string[]): string | undefined
   /** A visitor's handshake shows this certificate for `name`. */
   found(name: string, certificate: Certificate): void
@@ -41,7 +44,7 @@ type Accept = (socket: Socket) => SocketHandler
 export class TlsTermination {
   readonly #host: TerminationHost
   readonly #contexts: SecureContexts
-  /** Those that ask for a certificate: gone with what asks. */
+  /** The contexts that ask for a certificate, gone with the request. */
   readonly #asking = new WeakMap<Asking, SecureContexts>()
 
   constructor(host: TerminationHost) {
@@ -54,7 +57,7 @@ export class TlsTermination {
     return new SecureContexts({ ciphers, minVersion, clientCa })
   }
 
-  /** What the handshake behind this hello goes on with. `accept` gets the decrypted connection. */
+  /** Returns how the handshake after this hello continues. `accept` gets the decrypted connection. */
   read(hello: Hello, accept: Accept): ServerHandshake | Promise<ServerHandshake | undefined> | undefined {
     if (isChallenge(hello)) return this.#challenge(hello.name)
     try {
@@ -69,7 +72,7 @@ export class TlsTermination {
   }
 
   /**
-   * For the runtime, once before a server depends on it. Rejects with `RUNTIME_UNSUPPORTED` when it cannot begin TLS on a
+   * Checks the runtime, once before a server depends on it. Rejects with `RUNTIME_UNSUPPORTED` when it cannot begin TLS on a
    * connection whose first bytes were read.
    */
   static async check(): Promise<void> {
@@ -94,7 +97,7 @@ export class TlsTermination {
     try {
       certificate = await found
     } catch (error) {
-      // What has a code was reported by the code that rejected.
+      // An error with a code was reported by the code that rejected.
       if (error instanceof TunnelError) this.#host.troubled(hello.name, error)
       else this.#failed(error)
       throw error
@@ -149,7 +152,7 @@ function isChallenge({ protocols }: Hello): boolean {
   return protocols.length === 1 && protocols[0] === TLS_CHALLENGE_PROTOCOL
 }
 
-/** The handshake was the answer. */
+/** The handshake was the response. */
 function closeAtOnce(socket: Socket): SocketHandler {
   socket.end()
   return { received() {}, drained() {}, ended() {}, closed() {} }

@@ -1,4 +1,4 @@
-// What the server does for its clients: who may connect, what they may claim, and what is reported of it.
+// The services of the server for its clients: who may connect, what they may claim, and what is reported of it.
 
 import type { ErrorCode } from '../../errors.ts'
 import { eventLoop } from '../../event-loop.ts'
@@ -26,7 +26,7 @@ import type { Applicant } from './upgrade.ts'
 /** A timer may fire before the clock of `Date.now()` is there. */
 const CLOCK_STEP_MS = 20
 
-/** Where tunnels are reached. */
+/** The addresses of tunnels. */
 export interface Addresses {
   /** The public URL of a tunnel. */
   urlOf(tunnel: Tunnel): string
@@ -39,7 +39,7 @@ export class ClientDesk implements StreamsHost {
   /** The clients that are connected. */
   readonly clients: Set<ClientConnection> = new Set()
   #lastNumber = 0
-  /** What waits for the end of tokens, by client and token: few tokens end. */
+  /** The callbacks for the end of tokens, by client and token: few tokens end. */
   readonly #ends = new Map<ClientConnection, Map<string, () => void>>()
   readonly #admission: Admission
   readonly #ports: PublicPorts
@@ -64,7 +64,7 @@ export class ClientDesk implements StreamsHost {
 
   // ── Connections ────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** Why one more client of this rule and address may not connect; `undefined`: it may. */
+  /** Returns why one more client of this rule and address may not connect. `undefined` if it may. */
   refusalOfClient(rule: Rule, address: string): ErrorCode | undefined {
     if (!this.server.isRunning) return 'SERVER_DRAINING'
     const code = this.server.parts.judge(address)
@@ -107,7 +107,7 @@ export class ClientDesk implements StreamsHost {
     this.server.counters.creditStalls += client.creditStalls
   }
 
-  /** When a token ends by itself, so does what it opened for the client. */
+  /** Ends what a token opened for the client when the token ends. */
   #endWith(client: ClientConnection, { id = '', endsAtMs }: Rule): void {
     if (endsAtMs === undefined) return
     const ends = this.#ends.get(client) ?? new Map<string, () => void>()
@@ -143,7 +143,11 @@ export class ClientDesk implements StreamsHost {
   claim(wish: Register, claiming: Claiming): Member | ErrorCode | Promise<Member | ErrorCode> {
     const room = this.server
     if (room.state === 'draining') return 'SERVER_DRAINING'
-    const { protocol, routes = [] } = wish
+    const { kind, name = '', protocol, routes = [] } = wish
+    if (kind === 'private' || kind === 'connect') {
+      if (room.parts.connecting === undefined) return 'KIND_REFUSED'
+      if (kind === 'connect') return room.parts.connecting.claim(name, claiming.rule, claiming.holder)
+    }
     const isHttp2 = [protocol, ...routes.map(route => route.protocol)].some(one => one !== undefined)
     if (isHttp2 && room.parts.appsOf === undefined) return 'KIND_REFUSED'
     if (room.parts.refusalOf(wish.wishes) !== undefined) return 'FEATURE_UNSUPPORTED'
@@ -172,7 +176,7 @@ export class ClientDesk implements StreamsHost {
     rule: Rule,
     { inbox, wishes }: Pick<Register, 'inbox' | 'wishes'> = {},
   ): void {
-    const { name, hostNames } = tunnel
+    const { name, hostNames, isEnd } = tunnel
     const { wire, remoteAddress } = client
     this.#endWith(client, rule)
     // Before what waits goes on.
@@ -185,6 +189,7 @@ export class ClientDesk implements StreamsHost {
       wire,
       remoteAddress,
       ...(token !== undefined && { token }),
+      ...(isEnd && { kind: 'connect' as const }),
     })
   }
 
@@ -193,7 +198,7 @@ export class ClientDesk implements StreamsHost {
     this.server.emit('refused', { remoteAddress, wire, code, kind, name: wished })
   }
 
-  released(_client: ClientConnection, { name }: Tunnel, reason: ErrorCode | 'released'): void {
-    this.server.emit('disconnection', { subdomain: name, reason })
+  released(_client: ClientConnection, { name, isEnd }: Tunnel, reason: ErrorCode | 'released'): void {
+    this.server.emit('disconnection', { subdomain: name, reason, ...(isEnd && { kind: 'connect' as const }) })
   }
 }

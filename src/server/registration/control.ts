@@ -25,7 +25,7 @@ export function controlRoute(arrival: Arrival, host: ControlHost): Route {
   return { kind: 'upstream', upstream: new Pages(host) }
 }
 
-/** Raw bytes from here on, for a session that its secret names. */
+/** Routes a link: raw bytes from here on, for a session that its secret names. */
 function linkRoute(head: RequestHead, host: ControlHost): Route {
   if (head.method !== 'GET' || head.body !== 'none') return refusal('BAD_REQUEST')
   const [, secret = '', number = ''] =
@@ -52,7 +52,7 @@ export function pathBelow(basePath: string, path: string): string {
   return path.startsWith(`${basePath}/`) ? path.slice(basePath.length) : path
 }
 
-/** Health and certificate check: answered at once, without an upstream. */
+/** The upstream of health and certificate checks, which responds at once. */
 class Pages implements Upstream {
   readonly wire = 'streams'
   readonly inFlight = 0
@@ -118,7 +118,7 @@ interface Page {
   readonly status: number
   readonly type: string
   readonly body: string
-  /** Content-Security-Policy. */
+  /** The Content-Security-Policy. */
   readonly policy?: string
 }
 

@@ -1,4 +1,4 @@
-// Links that clients opened beside their carriers, until and while their sessions use them.
+// Links that clients opened next to their carriers, until and while their sessions use them.
 
 import { createHash, randomBytes } from 'node:crypto'
 import { Link } from '../../session/link.ts'
@@ -6,7 +6,7 @@ import type { Session } from '../../session/session.ts'
 import type { Socket, SocketHandler } from '../../socket.ts'
 import type { Clock, Deadline } from '../contracts/clock.ts'
 
-/** How long a new link may wait until its client says that it has the answer. */
+/** The time in milliseconds for the client to say that it has the response. */
 const ANNOUNCE_MS = 10_000
 
 /** Counts the links of a session where they are bounded together with those of others. */
@@ -33,7 +33,7 @@ export class LinkGate {
     return links
   }
 
-  /** Looked up by its hash, so that the time it takes says nothing about other secrets. */
+  /** Finds the links of a secret by its hash, so that the time says nothing about other secrets. */
   find(secret: string): SessionLinks | undefined {
     return this.#byHash.get(hashOf(secret))
   }
@@ -91,7 +91,7 @@ export class SessionLinks {
     }
   }
 
-  /** The client has the answer: both sides may send on it. `use`: whether it can be used. */
+  /** The client has the response: both sides may send on it. `use`: whether it can be used. */
   linked(number: number, use: (link: Link) => boolean = () => true): void {
     const waiting = this.#announced.get(number)
     if (waiting === undefined) return
@@ -119,7 +119,7 @@ export class SessionLinks {
 }
 
 interface LinkBounds {
-  /** Of this session. */
+  /** The maximum number of links of this session. */
   readonly maxLinks: number
   readonly budget: LinkBudget
 }

@@ -20,9 +20,9 @@ import { StreamsUpstreams } from './streams-upstreams.ts'
 
 /** A client that brings no link is asked again after this long: it may have been refused one, or have had enough. */
 const LINK_WISH_MS = 5_000
-/** Changes of reports, health and guards a second: each has requests routed anew. An honest client makes one now and then. */
+/** Changes of reports, health and guards a second: each has requests routed again. An honest client makes one now and then. */
 const MAX_CHANGES_PER_SECOND = 50
-/** And for each of its tunnels: all of them may change at once, and change back. */
+/** The further changes for each of its tunnels: all of them may change at once, and change back. */
 const CHANGES_OF_A_TUNNEL = 2
 
 export class StreamsConnection implements TunnelsOwner {
@@ -35,7 +35,7 @@ export class StreamsConnection implements TunnelsOwner {
   readonly #host: StreamsHost
   /** What the token of the connection opens. */
   #rule: Rule
-  /** What it counts at its holder: bytes that wait for the client, for example. */
+  /** The counts of its owner, such as bytes that wait for the client. */
   readonly use: ClientUse
   readonly reports: StreamsReports
   readonly #session: Session
@@ -43,7 +43,7 @@ export class StreamsConnection implements TunnelsOwner {
   readonly #registering: StreamsRegistering
   readonly #links: SessionLinks
   readonly #lanes: SessionLanes | undefined
-  /** When a link was asked for, and none has come since. */
+  /** The time when a link was requested that has not come yet. */
   #linkWantedAt = Number.NEGATIVE_INFINITY
   readonly #changes = new Tolerance(MAX_CHANGES_PER_SECOND)
 
@@ -120,7 +120,7 @@ export class StreamsConnection implements TunnelsOwner {
     return this.#session.carrierHandler
   }
 
-  /** Nothing was registered in time. */
+  /** Called when nothing was registered in time. */
   expired(): void {
     if (this.#tunnels.size > 0) return
     const { limits, deadlines } = this.#host.server
@@ -189,12 +189,14 @@ export class StreamsConnection implements TunnelsOwner {
         return this.#lanes?.refused(message.retryMs)
       case 'link-retired':
         return this.#links.retired(message.link)
+      case 'dial':
+        return this.#tunnels.dial(message)
       case 'release':
         return this.#tunnels.release(message.tunnel)
     }
   }
 
-  /** `false`: it changes what it has said more often than an honest client does. */
+  /** Counts a change. Returns `false` if there are more than an honest client makes. */
   #changed(): boolean {
     const isTolerated = this.#changes.allows(eventLoop.now(), 1, CHANGES_OF_A_TUNNEL * this.#tunnels.size)
     if (!isTolerated) this.#session.close('FLOOD')

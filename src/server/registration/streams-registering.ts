@@ -13,11 +13,11 @@ export class StreamsRegistering {
   readonly #host: StreamsHost
   readonly #owner: TunnelsOwner
   readonly #tunnels: StreamsTunnels
-  /** Those whose port is being opened, whose guard is being made, or whose token waits. */
+  /** The number of registrations whose port is being opened, whose guard is being made, or whose token waits. */
   count = 0
-  /** What ends the wait of a token that is not looked at yet. */
+  /** The callbacks that end the wait of a token that is not checked yet. */
   readonly #waits = new Map<Register, () => void>()
-  /** Refused for their own token. */
+  /** The number of registrations refused for their own token. */
   #refusedTokens = 0
 
   constructor(host: StreamsHost, owner: TunnelsOwner, tunnels: StreamsTunnels) {

@@ -1,4 +1,4 @@
-// What a client on the streams wire gets reports of: requests and raw visitors of its tunnels, one by one or by their number.
+// The reports for a client on the streams wire: requests and raw visitors of its tunnels, one by one or by their number.
 
 import type { ExchangeCounts } from '../../accelerator.ts'
 import type { ErrorCode } from '../../errors.ts'
@@ -10,13 +10,13 @@ import type { StreamsServer } from '../contracts/streams-context.ts'
 import { isFailure, Reports } from '../routing/reports.ts'
 import type { Tunnel } from '../tunnels/tunnel.ts'
 
-/** Instead of a number: the request is counted, and not reported by itself. */
+/** The mark of a request that is counted, and not reported by itself. */
 const COUNTED = -1
 
-/** Reports may take so much of `maxCarrierBacklogBytes`: the rest is for what has to reach the client. */
+/** Reports may take this much of `maxCarrierBacklogBytes`: the rest is for what has to reach the client. */
 const REPORTS_PART = 1 / 4
 
-/** Below, a wait is the way through the server, and no news. */
+/** The minimum wait in milliseconds that is worth a report: a shorter one is the way through the server. */
 const MIN_WAIT_MS = 1
 
 export class StreamsReports implements ClientReports {
@@ -56,7 +56,7 @@ export class StreamsReports implements ClientReports {
     this.#numbers.set(tunnel, number)
   }
 
-  /** It has the tunnel no longer, or not under this number. */
+  /** Forgets a tunnel that the client has no longer, or not under this number. */
   remove(tunnel: Tunnel, number: number): void {
     if (this.#numbers.get(tunnel) === number) this.#numbers.delete(tunnel)
   }

@@ -1,7 +1,14 @@
-// The tunnels that one client holds on the streams wire: granted, changed, taken back, released.
+// The tunnels that one client holds on the streams wire: granted, changed, revoked, released.
 
 import { ERRORS, type ErrorCode, TunnelError } from '../../errors.ts'
-import type { encodeControl, GrantedFeature, Guarded, GuardFields, Register } from '../../wire/control.ts'
+import type {
+  Dial,
+  encodeControl,
+  GrantedFeature,
+  Guarded,
+  GuardFields,
+  Register,
+} from '../../wire/control.ts'
 import type { ClientConnection } from '../contracts/clients.ts'
 import type { OwnGuard } from '../contracts/guarding.ts'
 import type { TunnelUpstream } from '../contracts/upstream.ts'
@@ -30,27 +37,27 @@ export interface StreamsHost extends ClientHost {
 /** The connection of the client. */
 export interface TunnelsOwner extends ClientConnection, Deadline {
   readonly isClosed: boolean
-  /** What the token of the connection opens. */
+  /** The rule of the connection's token. */
   readonly rule: Rule
   readonly reports: StreamsReports
-  /** What a link of the client begins with; `undefined`: it may bring none. */
+  /** The secret of the client's links. `undefined` if it may have none. */
   readonly linkSecret: string | undefined
   /** Sends a message. */
   send(message: Parameters<typeof encodeControl>[0]): void
-  /** Something threw where no session catches it. */
+  /** Reports an error where no session catches it. */
   broke(cause: unknown): void
 }
 
 interface Held {
   readonly member: Member
   readonly upstream: TunnelUpstream
-  /** What the token opened that it was granted for. */
+  /** The rule of the token at the time of the grant. */
   rule: Rule
-  /** As the client knows it. */
+  /** The URL that the client knows. */
   url: string
 }
 
-/** Of trouble with the same host. */
+/** The time in milliseconds between reports of trouble with the same host. */
 const TELL_AGAIN_MS = 60_000
 
 export class StreamsTunnels {
@@ -99,6 +106,12 @@ export class StreamsTunnels {
       this.#owner.reports.flush()
       this.#owner.send({ type: 'released', tunnel: number })
     })
+  }
+
+  /** Connections came to the client's end of a private service. */
+  dial({ tunnel, count }: Dial): void {
+    const member = this.#held.get(tunnel)?.member
+    if (member?.tunnel.isEnd) this.#host.server.parts.connecting?.dial(member, count)
   }
 
   /** The client says whether its app answers. `false`: it said so before. */
@@ -163,7 +176,7 @@ export class StreamsTunnels {
     this.#forget(number, member.tunnel)
     this.#owner.send({ type: 'revoked', tunnel: number, code, message: ERRORS[code].meaning })
     if (member.upstream === upstream) member.remove(code)
-    // Of a name that is not allowed any more, requests under way are still answered.
+    // Of a name that is not allowed any more, requests in progress are still answered.
     if (code === 'TOKEN_REFUSED' || code === 'TOKEN_EXPIRED' || code === 'BLOCKED') upstream.stop?.()
     this.#host.released(this.#owner, member.tunnel, code)
   }
@@ -181,11 +194,18 @@ export class StreamsTunnels {
   ): Promise<OwnGuard | TunnelError> {
     const { rule, remoteAddress } = this.#owner
     const { key: owner } = this.#host.server.holdings.of(rule, remoteAddress)
-    const tunnel = { kind: kind === 'unknown' ? 'http' : kind, name: name || `${kind}-${port}`, owner }
+    const tunnel = {
+      kind: kind === 'unknown' || kind === 'connect' ? 'http' : kind,
+      name: name || `${kind}-${port}`,
+      owner,
+    }
     return this.#host.server.tunnels.guards.make(guard, tunnel)
   }
 
-  /** Another guard for a tunnel that it has. One after the other: the last one has to be in force at the end. */
+  /**
+   * Replaces the guard of a tunnel, one change after the other: the last one has to be in force at the end. One after the
+   * other: the last one has to be in force at the end.
+   */
   changeGuard({ tunnel: number, guard }: Guarded): void {
     const before = this.#held.get(number)
     if (before === undefined) return
@@ -194,7 +214,7 @@ export class StreamsTunnels {
     this.#guardChange = this.#guardChange.then(async () => this.#useGuard(number, tunnel, await making))
   }
 
-  /** One that cannot be had ends the tunnel: the client counts on it. */
+  /** Uses a guard. If it cannot be made, the tunnel ends: the client counts on it. */
   #useGuard(number: number, tunnel: Tunnel, made: OwnGuard | TunnelError): void {
     const { guards } = this.#host.server.tunnels
     const held = this.#held.get(number)

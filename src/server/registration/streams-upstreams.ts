@@ -21,7 +21,10 @@ export class StreamsUpstreams {
     this.#lanes = lanes
   }
 
-  /** For what a client registered. `isShared`: other clients hold the tunnel, too. Its routes have the numbers behind the tunnel's. */
+  /**
+   * Makes the upstream of a registration. `isShared`: other clients also have the tunnel. `isShared`: other clients hold the
+   * tunnel as well. Its routes have the numbers behind the tunnel's.
+   */
   make(message: Register, isShared: boolean): { readonly number: number; readonly upstream: TunnelUpstream } {
     const { routes = [], proxyProtocol } = message
     const number = this.#nextTunnel
@@ -37,7 +40,7 @@ export class StreamsUpstreams {
     return { number, upstream: new RoutedUpstream(own, ways) }
   }
 
-  /** Apart from `make`: an upstream lives as long as its tunnel, and would keep the whole message with it. */
+  /** Makes one upstream, apart from `make`: it lives as long as its tunnel, and would keep the whole message with it. */
   #one(
     tunnel: number,
     terms: HostRewrite,

@@ -13,10 +13,10 @@ const GUID = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11'
 
 /** A connection that asks to become a client's. */
 export interface Applicant {
-  /** Behind trusted proxies: as they say. */
+  /** The address, as trusted proxies report it. */
   readonly remoteAddress: string
   readonly wire: 'streams' | 'json'
-  /** What the client says it is, at most `MAX_AGENT_CHARS`; `''`: nothing. */
+  /** The agent that the client names, at most `MAX_AGENT_CHARS`. Empty for none. */
   readonly agent: string
 }
 

@@ -1,5 +1,5 @@
-// One request at the server: where it goes, and which client serves it. What guards let it pass with, the operator's rules for
-// it and what is noted of it are objects of their own; a plain request has the last of them only.
+// One request at the server: where it goes, and which client serves it. The passes of guards, the operator's rules for it and
+// its record are objects of their own; a plain request has only the last of them.
 
 import type { Branding } from '../../branding.ts'
 import { type Account, joined } from '../../bytes.ts'
@@ -47,21 +47,21 @@ export interface BookingDesk extends RequestDesk {
   failed(cause: unknown): void
 }
 
-/** What a booking needs of the server. */
+/** The operations of the server that a booking needs. */
 export interface BookingHost extends BookingDesk {
   readonly books: Exchanges
   readonly room: BookingRoom
-  /** What throws is an `error` event, and the route a refusal. */
+  /** Routes a request; an error becomes an `error` event and a refusal. */
   routeSafely(route: () => Route): Route
-  /** The tunnel is another server's since the request began to wait for it: where it goes now. */
+  /** The tunnel is another server's since the request started to wait for it: where it goes now. */
   routeAgain(booking: Booking): Route
 }
 
 /** The slice of the room that bookings use. */
 interface BookingRoom {
-  /** What requests to tunnels pass. */
+  /** The parts that requests to tunnels pass. */
   readonly parts: Pick<Parts, 'routerFor' | 'missed' | 'noted'>
-  /** Whether visitors reach tunnels by https. */
+  /** Whether visitors reach tunnels with https. */
   readonly isSecure: boolean
   /** Whether this is a proxy whose forwarding headers are believed. */
   isTrusted(address: string): boolean
@@ -84,19 +84,19 @@ export class Booking implements Booked, Visitor, TunnelRequest {
   readonly #host: BookingHost
   readonly #record: RequestRecord
   #tunnel: Tunnel | undefined
-  /** It is for a host below the tunnel's own. */
+  /** Whether it is for a host below the tunnel's own. */
   #isBelow = false
-  /** Where a lane has sent it already. */
+  /** The destination to which a lane has sent it already. */
   #resumed: { readonly member: Member | undefined; readonly upstream: Upstream } | undefined
-  /** Whose request it is. */
+  /** The member of the request. */
   #member: Member | undefined
-  /** Whose answer the visitor gets. */
+  /** The member whose response the visitor gets, if all members got a copy. */
   #answerer: Member | undefined
   /** Members that failed it. */
   #tried: Set<Member> | undefined
-  /** What layers have to do with it; `undefined`: none has. */
+  /** The work of layers on it. `undefined` for none. */
   #layered: Layered | undefined
-  /** A line for the answer. */
+  /** A line for the response. */
   #cookie: Uint8Array | undefined
 
   constructor(arrival: Arrival, host: BookingHost) {
@@ -147,7 +147,7 @@ export class Booking implements Booked, Visitor, TunnelRequest {
     return changed(route, one => (one.kind === 'again' ? this.#again() : one))
   }
 
-  /** What it was booked for is undone. */
+  /** Undoes the booking and routes again. */
   #again(): Route {
     this.#leave()
     return this.#host.routeSafely(() => this.#host.routeAgain(this))
@@ -213,12 +213,12 @@ export class Booking implements Booked, Visitor, TunnelRequest {
 
   // ── For its visit ──────────────────────────────────────────────────────────────────────────────────────────
 
-  /** Whose limit bytes of the answer count against that the visitor does not take. */
+  /** The account that is charged for response bytes that the visitor has not read yet. */
   get account(): Account | undefined {
     return this.#answerer?.holder
   }
 
-  /** Lines for the head of the answer; see `Visit.answerLines`. */
+  /** Lines for the head of the response; see `Visit.answerLines`. */
   get answerLines(): Uint8Array | undefined {
     if (this.#layered === undefined) return this.#cookie
     let all: Uint8Array | undefined
@@ -226,7 +226,9 @@ export class Booking implements Booked, Visitor, TunnelRequest {
     return joined(all, this.#cookie)
   }
 
-  /** What is wrong with a piece of the body, framing included; `undefined`: nothing. `requestBytes`: of the request so far. */
+  /**
+   * Returns the fault of a piece of the body, framing included. `undefined` for none. `requestBytes`: of the request so far.
+   */
   faultOf(piece: Uint8Array, requestBytes: number): ErrorCode | undefined {
     if (this.#layered === undefined) return undefined
     const { start, end } = this.head
@@ -264,12 +266,12 @@ export class Booking implements Booked, Visitor, TunnelRequest {
     return { kind: 'upstream', upstream, instead: code => this.#elsewhere(code) }
   }
 
-  /** Another server sent the request here, and no tunnel of this one has the name any more. */
+  /** Refuses a request that another server sent here although no tunnel here has the name any more. */
   moved(): Route {
     return this.answer(this.arrival.from?.moved ?? MOVED)
   }
 
-  /** It came for another server's tunnel, or another owner's: what is answered is `CLUSTER_MOVED`. */
+  /** Whether it came for another server's tunnel, or another owner's: the response is `CLUSTER_MOVED`. */
   get isMoved(): boolean {
     return this.#record.code === 'CLUSTER_MOVED'
   }
@@ -279,23 +281,23 @@ export class Booking implements Booked, Visitor, TunnelRequest {
     this.#record.reason = reason
   }
 
-  /** The final head of its answer is about to go out. */
+  /** The final head of its response is about to go out. */
   answered(status: number): void {
     for (const follower of this.#followers) follower.answered?.(status, this.#record.code)
   }
 
-  /** It is sent once more. */
+  /** Records that it is sent once more. */
   retried(): void {
     this.#host.room.parts.noted({ kind: 'retried' })
   }
 
-  /** It became a WebSocket. */
+  /** Records that it became a WebSocket. */
   switched(): void {
     for (const follower of this.#followers) follower.switched?.()
     if (this.#tunnel !== undefined) this.#record.switched(this.#tunnel)
   }
 
-  /** It is over; `failure` says why, when it failed. */
+  /** Records the end; `failure` is the code of a failure. */
   finished(result: Result, failure: ErrorCode | undefined): void {
     const record = this.#record
     const tunnel = this.#tunnel
@@ -304,7 +306,7 @@ export class Booking implements Booked, Visitor, TunnelRequest {
     const status = answerStatus || statusOf(code)
     record.code = code
     this.#tellEnd(result, status, code)
-    // A host for which the app has an answer may have a certificate.
+    // A host for which the app has a response may have a certificate.
     if (this.#isBelow && code === undefined && answerStatus >= 100 && answerStatus < 400)
       tunnel?.hostsBelow.answered(this.head.host)
     record.report(tunnel, result, status)
@@ -332,7 +334,7 @@ export class Booking implements Booked, Visitor, TunnelRequest {
   #enter(tunnel: Tunnel): void {
     const isFirst = this.#tunnel === undefined
     this.#tunnel = tunnel
-    // The name was held here, then elsewhere, and is here again: it is one request.
+    // The name was held here, then somewhere else, and is here again: it is one request.
     if (!isFirst) return
     this.#record.routed()
   }
@@ -412,7 +414,7 @@ export class Booking implements Booked, Visitor, TunnelRequest {
 
 const NO_FOLLOWERS: readonly Follower[] = []
 
-/** What the layers of its tunnel have to do with one request. */
+/** The work of a tunnel's layers on one request. */
 class Layered {
   readonly followers: Follower[] = []
   readonly checks: BodyCheck[] = []

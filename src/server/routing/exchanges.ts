@@ -43,29 +43,29 @@ export class Exchanges {
     return this.#count === 0 && this.#context.tunnels.lanes.count === 0
   }
 
-  /** How many requests of a second its listeners want reported one by one. */
+  /** The number of requests per second that its listeners want reported one by one. */
   get reportRate(): number {
     return this.isHeard ? this.#reports.rate || Number.POSITIVE_INFINITY : 0
   }
 
-  /** Before it is known where it goes. */
+  /** Counts a request, before its destination is known. */
   begun(): void {
     this.#count++
   }
 
-  /** It goes to a tunnel. */
+  /** Counts a request to a tunnel. */
   routed(): void {
     const { counters } = this.#context
     counters.requests++
     counters.pending++
   }
 
-  /** It does not go to that tunnel after all. */
+  /** Undoes the count of a request that does not go to a tunnel after all. */
   left(): void {
     this.#context.counters.pending--
   }
 
-  /** It is over. `tunnel`: where it went, if it did. */
+  /** Counts the end of a request; `tunnel` is its destination, if it had one. `tunnel`: where it went, if it did. */
   ended(tunnel: Tunnel | undefined, bytesIn: number, bytesOut: number): void {
     const { counters } = this.#context
     this.#count--
@@ -74,22 +74,25 @@ export class Exchanges {
     if (tunnel !== undefined) counters.pending--
   }
 
-  /** One fewer is under way, perhaps none, and its events have been emitted. */
+  /** Counts one open request less, after its events were emitted. */
   fewer(): void {
     this.#context.somethingEnded()
   }
 
-  /** These are over and were not reported one by one. */
+  /** Counts exchanges that have ended and were not reported one by one. */
   counted(counts: ExchangeCounts): void {
     if (this.isHeard) this.#reports.counted(counts)
   }
 
-  /** One is over: whether the server's listeners get a report of it. One that is not reported is to be counted. */
+  /**
+   * Whether the server's listeners get a report of the request that has ended. A request that is not reported has to be
+   * counted.
+   */
   takeReport(): boolean {
     return this.#reports.take()
   }
 
-  /** It is over and was not reported one by one. */
+  /** Counts a request that has ended and was not reported one by one. */
   count(hasFailed: boolean, bytes: number): void {
     this.#reports.ended(hasFailed, bytes)
   }
@@ -108,7 +111,7 @@ export class Exchanges {
   }
 }
 
-/** Until now, to the hundredth. */
+/** Returns the milliseconds until now, to the hundredth. */
 export function msSince(startedAt: number): number {
   return toHundredth(performance.now() - startedAt)
 }

@@ -17,17 +17,14 @@ export class LaneOffers {
     this.#host = host
   }
 
-  /**
-   * For a lane from the visitor of this request, with a connection from `address`, to the tunnel that it is for; `undefined`:
-   * there is to be none.
-   */
+  /** Offers a lane for the visitor of this request, with a connection from `address`. `undefined` if there is to be none. */
   offer(head: RequestHead, address: string): LaneOffer<Booking> | undefined {
     const room = this.#room
     // The response of a lane does not say that it is the last.
     if (!room.isRunning) return undefined
     const destination = room.destinationOf(head.host)
     const tunnel = destination.kind === 'tunnel' ? room.tunnels.find(destination.name) : undefined
-    // There are no lanes to the clients of a pool. A client that is behind has to get its reports, and requests on the main thread
+    // There are not lanes to the clients of a pool. A client that is behind has to get its reports, and requests on the main thread
     // wait for it.
     const member = tunnel?.members[0]
     if (tunnel === undefined || member?.client?.reports.isBehind) return undefined
@@ -53,7 +50,7 @@ export class LaneOffers {
     const [member] = tunnel.members
     const reports = member?.client?.reports
     return {
-      // `Reports` keeps to the rate; this only bounds what lanes report in vain.
+      // `Reports` keeps to the rate; this only bounds what lanes report without success.
       reportRate() {
         const ofClient = reports?.isWatching === true ? reports.reportRate || Number.POSITIVE_INFINITY : 0
         return Math.max(ofClient, books.reportRate)

@@ -7,7 +7,10 @@ import type { UnreportedRequests } from '../../wire/control.ts'
 import type { Clock, Deadline } from '../contracts/clock.ts'
 import { TICKS_PER_SECOND } from '../limits/deadlines.ts'
 
-/** How soon counts are passed on: at the next sweep of the deadlines but one, a quarter to half a second. */
+/**
+ * The delay in milliseconds of counts: they are sent at the next sweep of the deadlines but one, after a quarter to half a
+ * second.
+ */
 const SOON_MS = 1
 
 /** The reports for one receiver: a server's listeners, or a client that watches. */
@@ -17,7 +20,7 @@ export class Reports implements Deadline {
   /** Requests that begin in one second and are reported one by one; `0`: all. */
   readonly #rate: () => number
   readonly #pass: (counts: UnreportedRequests) => void
-  /** The tick at which the current second began, and what is left of the rate in it. */
+  /** The tick at which the current second started, and what is left of the rate in it. */
   #since = Number.NEGATIVE_INFINITY
   #left = 0
   #begun = 0
@@ -36,7 +39,7 @@ export class Reports implements Deadline {
     return this.#rate()
   }
 
-  /** Whether this request is reported by itself. One that is not has to be counted, with `began` and `ended`. */
+  /** Whether this request is reported by itself. A request that is not reported has to be counted, with `began` and `ended`. */
   take(): boolean {
     const rate = this.#rate()
     if (rate === 0) return true
@@ -64,7 +67,7 @@ export class Reports implements Deadline {
     this.#wake()
   }
 
-  /** These began and ended. */
+  /** Counts requests that started and ended. */
   counted({ requests, errors, bytes }: ExchangeCounts): void {
     this.#begun += requests
     this.#requests += requests
@@ -97,7 +100,7 @@ export class Reports implements Deadline {
   }
 }
 
-/** Whether an exchange counts as an error. That a visitor left is no failure of the app or the tunnel. */
+/** Whether an exchange counts as an error. That a visitor left is not a failure of the app or the tunnel. */
 export function isFailure(status: number, code: ErrorCode | undefined): boolean {
   return status >= 500 || (code !== undefined && code !== 'CANCELLED')
 }

@@ -63,7 +63,7 @@ export class Serving implements BookingHost {
     const { arrival, head } = booking
     const { limits, settings, state } = this.room
     if (limits.maxBodyBytes > 0 && head.contentLength > limits.maxBodyBytes) return refusal('BODY_TOO_LARGE')
-    // While it drains, requests are served on the connections that are there. What could last is not begun.
+    // While it drains, requests are served on the connections that are there. A request that could last does not begin.
     if (state === 'stopped') return leaving(booking)
     const isDraining = state === 'draining'
     const destination = this.room.destinationOf(head.host)
@@ -82,7 +82,7 @@ export class Serving implements BookingHost {
     return this.#routeToTunnel(booking, destination)
   }
 
-  /** After a restart it may be the host of a tunnel whose client is on its way back. */
+  /** Routes a request for an unknown host: after a restart its client may still be on the way. */
   #routeToUnknown(booking: Booking): Route {
     const { host } = booking.head
     const banned = this.#judge(booking)
@@ -145,7 +145,7 @@ export class Serving implements BookingHost {
     return booking.to(tunnel, isBelow)
   }
 
-  /** Where it goes while the client of the name is away; `undefined`: it waits. */
+  /** Returns the route while the client of the name is away. `undefined` if the request waits. */
   #kept(booking: Booking, name: string, tunnel: Tunnel | undefined): Route | undefined {
     if (booking.arrival.from?.keptFor !== undefined || tunnel?.upstream !== undefined) return undefined
     const token = tunnel && (tunnel.holder?.rule.id ?? '')
@@ -160,7 +160,7 @@ export class Serving implements BookingHost {
     return code && refusal(code)
   }
 
-  /** Of the visitor, also behind trusted proxies; `''` where a proxy does not name it. */
+  /** Returns the address of the visitor, also behind trusted proxies. Empty if a proxy does not name it. */
   #ownAddress({ address }: Booking): string {
     return this.room.isTrusted(address) ? '' : address
   }

@@ -1,4 +1,4 @@
-// Requests for names without a tunnel, in the first seconds of a server: after a restart their clients are on their way
+// Requests for names without a tunnel, in the first seconds of a server: after a restart their clients are in transit
 // back, and many senders of webhooks do not try again after a 404.
 
 import type { ErrorCode } from '../../errors.ts'
@@ -9,15 +9,15 @@ import type { Bounds } from '../settings/bounds.ts'
 
 type Held = (route: Route) => void
 
-/** One request. */
+/** A waiting request. */
 interface Waiting {
-  /** Whose it is, as the address book has it. */
+  /** The owner of the request, as the address book has it. */
   readonly key: string
   /** The name has a tunnel now, or `code` says why the wait is over. */
   finish(code?: ErrorCode): void
 }
 
-/** What it needs of the server. */
+/** The parts of the server that it needs. */
 interface StartupRoom {
   readonly settings: { readonly startupBounds: AddressBounds }
   readonly limits: Bounds
@@ -27,9 +27,9 @@ interface StartupRoom {
 export class StartupHold implements Deadline {
   dueTick = 0
   readonly #room: StartupRoom
-  /** How many each address has waiting. */
+  /** The counts of waiting requests by address. */
   readonly #book: AddressBook
-  /** By the name of the tunnel that is missing. */
+  /** The waiting requests by the name of the missing tunnel. */
   readonly #waiting = new Map<string, Set<Waiting>>()
   /** Names that had a tunnel since the start. */
   readonly #seen = new Set<string>()
@@ -70,7 +70,7 @@ export class StartupHold implements Deadline {
     for (const waiting of [...(this.#waiting.get(name) ?? [])]) waiting.finish()
   }
 
-  /** Another server of the cluster has the name now. Not seen here: when that server is gone, requests wait again. */
+  /** Called when another server of the cluster has the name. Not seen here: when that server is gone, requests wait again. */
   isElsewhere(name: string): void {
     for (const waiting of [...(this.#waiting.get(name) ?? [])]) waiting.finish()
   }
@@ -79,7 +79,7 @@ export class StartupHold implements Deadline {
     this.end('SERVER_STARTING')
   }
 
-  /** Nothing waits from now on. */
+  /** Ends all waits. */
   end(code: ErrorCode): void {
     this.#isOpen = false
     this.#seen.clear()

@@ -59,7 +59,7 @@ export const FIXED_BOUNDS = {
   maxAllHosts: 16_384,
   maxAllStreams: 65_536,
   maxAllBufferedBytes: 1_073_741_824,
-  /** Links of one client: connections beside its carrier for bulk. */
+  /** Links of one client: connections next to its carrier for bulk. */
   maxLinks: 32,
   maxTokenLinks: 4_096,
   /** A quarter of `maxVisitors`: each is a connection. */
@@ -99,7 +99,7 @@ export const FIXED_BOUNDS = {
   maxUnfinishedMessageBytes: 134_217_728,
   /** The window that a stream may grow to from 256 KiB: the cost of a stalled reader. */
   maxStreamWindowBytes: 4_194_304,
-  /** The growth of windows in all streams of a session. */
+  /** The growth of windows in total streams of a session. */
   maxSessionWindowBytes: 67_108_864,
 }
 

@@ -12,7 +12,7 @@ export const SERVER_NAMES: Names<TunnelServerOptions> = namesOf<TunnelServerOpti
 
 export const TOKEN_NAMES: Names<TokenRule> = namesOf<TokenRule>()(
   'token tokenHash name reserve names kinds tcpPorts udpPorts maxTunnels maxPorts requireGuard',
-  'maxClients hosts maxHosts rate bandwidth',
+  'maxClients hosts maxHosts connect rate bandwidth',
 )
 
 /** Options of the package `localtunnels` 0.2, in our words. */

@@ -1,11 +1,11 @@
-// Everything a TunnelServer can be told, with the defaults.
+// Everything a TunnelServer can be notified, with the defaults.
 
 import type { Branding } from '../../branding.ts'
 import type { Certificates, ChallengeResponses } from '../../certificates.ts'
 import type { ErrorCode, TunnelError } from '../../errors.ts'
 import type { Guard, GuardMaker, Middleware, Observer } from '../../plugin.ts'
 import type { TokenReader } from '../../tokens.ts'
-import type { TunnelKind } from '../../wire/tunnel-kind.ts'
+import type { GrantedKind } from '../../wire/tunnel-kind.ts'
 import type { AdminOptions, ClusterOptions, InboxOptions } from './part-options.ts'
 import type { TunnelRule } from './tunnel-rule.ts'
 
@@ -25,20 +25,21 @@ export interface TokenRule {
    * others. Default `false`.
    */
   readonly reserve?: boolean
-  /** Subdomains it may have: `app`, `team-*`. Default all. Others: `NOT_ALLOWED`. */
+  /** Subdomains it may have: `app`, `team-*`. Default all. For others: `NOT_ALLOWED`. */
   readonly names?: readonly string[]
   /**
-   * Kinds of tunnels it may have: `http`, `tcp`, `udp`, `tls`. Default all. With `names`, which ports do not have: `http`
-   * and `tls`, and those of `tcpPorts` and `udpPorts` where these are given. Others: `NOT_ALLOWED`.
+   * Kinds of tunnels it may have: `http`, `tcp`, `udp`, `tls`, `private`. Default all. With `names`, which ports do not have: `http`,
+   * `tls` and `private`, and those of `tcpPorts` and `udpPorts` where these are given. With `connect` and no `names`: only the latter.
+   * Others: `NOT_ALLOWED`.
    */
-  readonly kinds?: readonly TunnelKind[]
+  readonly kinds?: readonly GrantedKind[]
   /** The public TCP ports that the token may have, of those of the server. Default all of these. Others: `NOT_ALLOWED`. */
   readonly tcpPorts?: string
   /** The public UDP ports that the token may have, as `tcpPorts`. */
   readonly udpPorts?: string
   /**
    * Tunnels of all its clients together, those whose client is away for no longer than the lease included. Default 32,768.
-   * Above: `CLIENT_LIMIT`.
+   * If exceeded: `CLIENT_LIMIT`.
    */
   readonly maxTunnels?: number
   /**
@@ -48,23 +49,28 @@ export interface TokenRule {
   readonly maxPorts?: number
   /** Whether tunnels without a guard are refused with `NOT_ALLOWED`. Default `false`. */
   readonly requireGuard?: boolean
-  /** Clients connected at once with it. Default half of the limit `maxClients`. Above: `CLIENT_LIMIT`, at the upgrade. */
+  /** Clients connected at once with it. Default half of the limit `maxClients`. If exceeded: `CLIENT_LIMIT`, at the upgrade. */
   readonly maxClients?: number
   /**
    * Hosts outside of the server's domains that its tunnels may answer: `www.customer.example`, `*.customer.example`, `*` for any.
-   * Default none; of a token that is a text alone, any. Others: `NOT_ALLOWED`.
+   * Default none; of a token that is a text alone, any. For others: `NOT_ALLOWED`.
    */
   readonly hosts?: readonly string[]
+  /**
+   * The private services that its clients connect to: `db`, `team-*`, `*` for any. Default none; of a token that is a text alone, any.
+   * Others: `NOT_ALLOWED`.
+   */
+  readonly connect?: readonly string[]
   /** The number of custom domains of all its clients together, leases included. Default 256. Above: `CLIENT_LIMIT`. */
   readonly maxHosts?: number
   /**
    * Requests, and connections of raw tunnels, of all visitors of all its tunnels together: `limit` in `windowMs`. Default no bound.
-   * Above: 429 `RATE_LIMITED`; raw connections are reset. A limit outside of 1 to 1,000,000, or a window outside of 1 s to 24 h:
+   * If exceeded: 429 `RATE_LIMITED`; raw connections are reset. A limit outside of 1 to 1,000,000, or a window outside of 1 s to 24 h:
    * `OPTION_INVALID`.
    */
   readonly rate?: { readonly limit: number; readonly windowMs: number }
   /**
-   * Bytes a second, each way, of all visitors of all its tunnels together. Default no bound. Above: bytes wait, and nothing is cut. Not for
+   * Bytes a second, each way, of all visitors of all its tunnels together. Default no bound. If exceeded: bytes wait, and nothing is cut. Not for
    * UDP. Below 1,024: `OPTION_INVALID`.
    */
   readonly bandwidth?: number
@@ -80,9 +86,10 @@ export interface TunnelServerOptions {
   readonly host?: string
   /**
    * Descriptors of TCP sockets that listen already, as systemd passes them: they belong to the server from now on. Each is for
-   * the listener whose port it has; the first that has no other's is for `port`, whatever that says. Those of `tcpPorts` wait for
-   * their tunnels, for as long as a lease (`leaseMs`). Default none: it listens by itself. What does not listen: `LISTENERS_INVALID`
-   * at the start. A port that no listener has: an `error` event, and the socket is closed. A reload ignores it.
+   * the listener whose port it has; the first that has no other's is for `port`, whatever that says. The sockets of `tcpPorts`
+   * wait for their tunnels, for as long as a lease (`leaseMs`). Default none: it listens by itself. If one does not listen:
+   * `LISTENERS_INVALID` at the start. A port that no listener has: an `error` event, and the socket is closed. A reload ignores
+   * it.
    */
   readonly inherited?: readonly number[]
   /** Domains under which tunnels get one label; URLs name the first. Default `['localhost']`. */
@@ -114,32 +121,32 @@ export interface TunnelServerOptions {
    */
   readonly clientCa?: string
   /**
-   * The oldest version of TLS on `port`: `'1.2'` or `'1.3'`. Default `'1.2'`: what browsers since 2014 speak. Below: the
+   * The oldest version of TLS on `port`: `'1.2'` or `'1.3'`. Default `'1.2'`: what browsers since 2014 speak. If less: the
    * handshake fails. Without `tls` or `certificates`: `OPTION_INVALID`. A reload cannot change it.
    */
   readonly tlsMinVersion?: '1.2' | '1.3'
   /**
-   * Ciphers of TLS 1.2, as a list of OpenSSL names with `:` in between. Default: those with forward secrecy and
-   * authenticated encryption (ECDHE with AES-GCM or ChaCha20-Poly1305). Those of TLS 1.3 are fixed. A list that has none,
-   * or without `tls` or `certificates`: `OPTION_INVALID`.
+   * Ciphers of TLS 1.2, as a list of OpenSSL names with `:` in between. Default: those with forward secrecy and authenticated
+   * encryption (ECDHE with AES-GCM or ChaCha20-Poly1305). The ciphers of TLS 1.3 are fixed. A list that has none, or without
+   * `tls` or `certificates`: `OPTION_INVALID`.
    */
   readonly tlsCiphers?: string
   /**
-   * Whether visitors may speak HTTP/2 on `port`: by TLS where ALPN chooses it, without TLS where the connection begins with its
+   * Whether visitors may speak HTTP/2 on `port`: over TLS where ALPN chooses it, without TLS where the connection begins with its
    * preface. Default `true`. `false`: HTTP/1.1 only, as for visitors that offer nothing else. Apps get HTTP/1.1 either way. A
    * reload changes it for connections that come after.
    */
   readonly http2?: boolean
   /**
-   * Whether visitors may speak HTTP/3, too, on the UDP port with the number of `port`: answers by TLS name it (Alt-Svc). Experimental:
+   * Whether visitors may speak HTTP/3 as well, on the UDP port with the number of `port`: answers over TLS name it (Alt-Svc). Experimental:
    * the runtime's QUIC is. Default `false`: nothing of it is loaded. Without `tls` or `certificates`, or with `acceptProxyProtocol`:
    * `OPTION_INVALID`. A runtime that cannot carry it: `RUNTIME_UNSUPPORTED`. Request bodies that say they are longer than 8 MiB get 421
-   * `HTTP3_BODY_TOO_LARGE`, on which RFC 7838 has them ask again by HTTP/2. A reload cannot change it.
+   * `HTTP3_BODY_TOO_LARGE`, on which RFC 7838 has them ask again over HTTP/2. A reload cannot change it.
    */
   readonly http3?: boolean
   /**
-   * Seconds for which browsers ask for a tunnel by https only (Strict-Transport-Security). Default 0: not at
-   * all. Sent with answers of apps that visitors get by https of this server, unless the app has such a header of its own.
+   * Seconds for which browsers ask for a tunnel with https only (Strict-Transport-Security). Default 0: not at
+   * all. Sent with responses of apps that visitors get with https of this server, unless the app has such a header of its own.
    */
   readonly hsts?: number
   /**
@@ -163,7 +170,7 @@ export interface TunnelServerOptions {
   /**
    * The port of TLS tunnels, which are distinguished by the server name in the handshake (SNI), and whose bytes only the origin
    * can read. Default none: `KIND_REFUSED`. `0` takes any free one; see `server.tlsPort`. The same as `port`: with `tls` they
-   * share it, and names that are no TLS tunnels are served with that certificate; without `tls`: `OPTION_INVALID`.
+   * share it, and names that are not TLS tunnels are served with that certificate; without `tls`: `OPTION_INVALID`.
    */
   readonly tlsPort?: number
   /**
@@ -173,9 +180,9 @@ export interface TunnelServerOptions {
    */
   readonly tokens?: readonly (string | TokenRule)[]
   /**
-   * Reads tokens that are not among `tokens`: `jwtTokens()` of this package, for JSON Web Tokens of issuers. Default none. With one, a
-   * client needs a token, as with `tokens`. What it cannot verify is refused with `TOKEN_REFUSED`, `TOKEN_EXPIRED`, or
-   * `ISSUER_UNAVAILABLE` while the issuer's keys cannot be had.
+   * Reads tokens that are not among `tokens`: `jwtTokens()` of this package, for JSON Web Tokens of issuers. Default none. With
+   * one, a client needs a token, as with `tokens`. A token that it cannot verify is refused with `TOKEN_REFUSED`,
+   * `TOKEN_EXPIRED`, or `ISSUER_UNAVAILABLE` while the issuer's keys cannot be fetched.
    */
   readonly tokenReader?: TokenReader
   /** Labels that no client may take, besides `api`, `www` and the others that `isReservedName` knows. Default none. */
@@ -186,8 +193,8 @@ export interface TunnelServerOptions {
    */
   readonly trustedProxies?: readonly string[]
   /**
-   * Connections from `trustedProxies` begin with a PROXY header, version 1 or 2, and count as those of the visitor it
-   * names. One without is cut, with `PROXY_HEADER_INVALID` as an `error` event; from other addresses a header is a bad
+   * Connections from `trustedProxies` begin with a PROXY header, version 1 or 2, and count as those of the visitor it names. A
+   * connection without one is cut, with `PROXY_HEADER_INVALID` as an `error` event; from other addresses a header is a bad
    * request. Default `false`. With `tls` the header comes before TLS. Without `trustedProxies`: `OPTION_INVALID`. With `tls` a
    * reload cannot change it.
    */
@@ -216,7 +223,7 @@ export interface TunnelServerOptions {
   /**
    * The rules for tunnels under load: circuit breaker, requests at once with a queue, length of bodies. The first rule that
    * names a tunnel counts. Default none. A value that cannot be used: `OPTION_INVALID`. After a reload breakers and queues
-   * begin anew.
+   * begin again.
    */
   readonly tunnelRules?: readonly TunnelRule[]
   /**
@@ -257,24 +264,25 @@ export interface TunnelServerOptions {
 }
 
 /**
- * Bounds of the server that operators change; `bounds.ts` has the others. Times are milliseconds up to 2,147,483,647, sizes bytes. What `0` means is said where `0` is
- * allowed; elsewhere the least is 1. A value outside, or a name that is not here: `OPTION_INVALID`.
+ * Bounds of the server that operators change; `bounds.ts` has the others. Times are milliseconds up to 2,147,483,647, sizes
+ * bytes. Options that allow `0` say what it means; for others the least is 1. A value outside, or a name that is not here:
+ * `OPTION_INVALID`.
  */
 export interface ServerLimits {
-  /** The size of a request or response head. Default 65,536. Above: 431 (visitor) or 502 (origin). */
+  /** The size of a request or response head. Default 65,536. If exceeded: 431 (visitor) or 502 (origin). */
   readonly maxHeadBytes: number
-  /** The number of header lines in a head. Default 200. Above: 431 or 502. */
+  /** The number of header lines in a head. Default 200. If exceeded: 431 or 502. */
   readonly maxHeaderCount: number
-  /** The length of the request target. Default 16,384. Above: 414. */
+  /** The length of the request target. Default 16,384. If exceeded: 414. */
   readonly maxTargetBytes: number
   /**
    * The time from the first byte to the blank line of a request head, and for the next bytes of a body that the server stores
-   * completely: for an inbox, for all clients of a pool, or on the JSON wire. Default 15,000. Above: 408. `0`: none.
+   * completely: for an inbox, for all clients of a pool, or on the JSON wire. Default 15,000. If exceeded: 408. `0`: none.
    */
   readonly headTimeoutMs: number
   /**
    * The size of a request body, framing included, that every client of a pool gets: the server stores it until all have read
-   * it. Default 1,048,576, more than providers of webhooks send. Longer: `BODY_TOO_LARGE`.
+   * it. Default 1,048,576, more than providers of webhooks send. If longer: `BODY_TOO_LARGE`.
    */
   readonly maxCopyBodyBytes: number
   /**
@@ -285,22 +293,22 @@ export interface ServerLimits {
    */
   readonly maxVisitors: number
   /**
-   * Connections of one address at once, and likewise its requests under way by HTTP/2 and HTTP/3. An IPv6 address counts by its first 64 bits. A connection with a PROXY header is the
+   * Connections of one address at once, and its requests in progress over HTTP/2 and HTTP/3. An IPv6 address counts by its first 64 bits. A connection with a PROXY header is the
    * visitor's, others of `trustedProxies` are not counted. Default 8,192, a quarter of `maxVisitors`: offices and mobile
    * networks share addresses; at most half of `maxVisitors`, and half of the descriptors that visitors may take, so that
    * one address cannot fill a small server. The loopback is not counted, unless a value is given here or in `maxAddressRate`.
-   * Above: cut at once, or 503, with `ADDRESS_LIMIT` as an `error` event once a minute. `0`: none.
+   * If exceeded: cut at once, or 503, with `ADDRESS_LIMIT` as an `error` event once a minute. `0`: none.
    */
   readonly maxAddressVisitors: number
   /**
    * The number of new connections of one address per second, and of HTTP/2 requests that it gives up, by a reset or with the
-   * connection; addresses count as in `maxAddressVisitors`. So many at once, and they come back evenly over a second. Default
-   * 1,000: a tenth of what one core accepts. Above: as `maxAddressVisitors`. `0`: none.
+   * connection; addresses count as in `maxAddressVisitors`. This many at once, and they come back evenly over a second. Default
+   * 1,000: a tenth of what one core accepts. If exceeded: as `maxAddressVisitors`. `0`: none.
    */
   readonly maxAddressRate: number
-  /** A kept-alive visitor connection without a request. Default 75,000. Above: closed. `0`: none. */
+  /** A kept-alive visitor connection without a request. Default 75,000. If exceeded: closed. `0`: none. */
   readonly idleTimeoutMs: number
-  /** The time from the end of the request to the head of the response. Default 60,000. Above: 504. `0`: none. */
+  /** The time from the end of the request to the head of the response. Default 60,000. If exceeded: 504. `0`: none. */
   readonly originTimeoutMs: number
   /**
    * The longest time for the response that a client may choose for a tunnel (`responseTimeoutMs`). Default 600,000; at least
@@ -310,17 +318,17 @@ export interface ServerLimits {
   /**
    * The time for which bytes may wait while their reader reads none: a response for its visitor, or a request for the app.
    * Default 300,000, for a paused video or a debugger: a visitor to whom nothing is sent, such as an idle WebSocket, is not
-   * concerned. Above: cut with `VISITOR_STALLED`, or `ORIGIN_TIMEOUT`. `0`: none.
+   * concerned. If exceeded: cut with `VISITOR_STALLED`, or `ORIGIN_TIMEOUT`. `0`: none.
    */
   readonly sendTimeoutMs: number
-  /** The size of a request body, in bytes. Default 0: unlimited. Above: 413 `BODY_TOO_LARGE`. */
+  /** The size of a request body, in bytes. Default 0: unlimited. If exceeded: 413 `BODY_TOO_LARGE`. */
   readonly maxBodyBytes: number
   /**
-   * Streams open at once per tunnel, idle ones included. Default 4,096. Above: the address that has most gives its newest up for one
+   * Streams open at once per tunnel, idle ones included. Default 4,096. If exceeded: the address that has most gives its newest up for one
    * that has fewer; without one, 503 `TUNNEL_BUSY`, or cut (TCP).
    */
   readonly maxStreams: number
-  /** Tunnels of one client. Default 256. Above: `CLIENT_LIMIT`. */
+  /** Tunnels of one client. Default 256. If exceeded: `CLIENT_LIMIT`. */
   readonly maxTunnels: number
   /**
    * The time for which an idle stream is kept for the next request. Default 4,000, below the 5 s of Node's keep-alive. `0`:
@@ -329,7 +337,7 @@ export interface ServerLimits {
   readonly streamIdleMs: number
   /**
    * Visitors of one UDP tunnel at once, by address and port: each is a stream here and a socket at the client. Default
-   * 1,024, a quarter of `maxStreams`, so that made-up addresses leave the client's other tunnels their streams. Above: one
+   * 1,024, a quarter of `maxStreams`, so that made-up addresses leave the client's other tunnels their streams. If exceeded: one
    * that was never answered gives way after a second, or the newest of the address that has most; otherwise the new one's
    * datagrams are dropped and counted.
    */
@@ -339,12 +347,12 @@ export interface ServerLimits {
    */
   readonly leaseMs: number
   /**
-   * The time for which a request or TCP connection waits for a client that reconnects. Default 10,000. Above: 503
+   * The time for which a request or TCP connection waits for a client that reconnects. Default 10,000. If exceeded: 503
    * `CLIENT_RECONNECTING`, or cut. `0`: 502 `CLIENT_GONE`, or cut, at once.
    */
   readonly holdTimeoutMs: number
   /**
-   * The time that a guard has for a visitor. Default 10,000: twice what the guards of this package give an issuer. Above: 500
+   * The time that a guard has for a visitor. Default 10,000: twice what the guards of this package give an issuer. If exceeded: 500
    * `PLUGIN_FAILED`, or cut.
    */
   readonly guardTimeoutMs: number
@@ -354,7 +362,7 @@ export interface ServerLimits {
    * time is over they get 503 `SERVER_STARTING` with Retry-After, and later ones 404. HTTP only. `0`: 404 at once.
    */
   readonly startupHoldMs: number
-  /** Clients connected at once. Default 10,000. Above: `CLIENT_LIMIT`. */
+  /** Clients connected at once. Default 10,000. If exceeded: `CLIENT_LIMIT`. */
   readonly maxClients: number
   /** The silence on a carrier after which the server sends a ping. Default 10,000. */
   readonly pingIntervalMs: number
@@ -362,14 +370,14 @@ export interface ServerLimits {
    * The silence on a carrier after which the server closes it. Default 25,000. More than `pingIntervalMs`, or `OPTION_INVALID`.
    */
   readonly deadAfterMs: number
-  /** The size of a JSON wire message in either direction. Default 64 MiB, what existing clients accept. Above: 413 or 502. */
+  /** The size of a JSON wire message in either direction. Default 64 MiB, what existing clients accept. If exceeded: 413 or 502. */
   readonly maxMessageBytes: number
-  /** The time for which `stop()` waits for open requests. Default 30,000. Above: it is cut. `0`: at once. */
+  /** The time for which `stop()` waits for open requests. Default 30,000. If exceeded: it is cut. `0`: at once. */
   readonly drainTimeoutMs: number
   /**
    * The time for which a kept-alive connection may have been idle when `stop()` closes it; an earlier request is served, as the
    * last one there. Default 1,000, above the pauses of visitors that ask one thing after the other. `0`: closed at once, and a
-   * request on its way just then is lost.
+   * request in transit just then is lost.
    */
   readonly drainIdleMs: number
 }
@@ -434,12 +442,14 @@ export interface TunnelServerEvents {
     readonly remoteAddress: string
     /** The name of the token, if it has one. */
     readonly token?: string
+    /** The client connected to a private service, and has no tunnel. */
+    readonly kind?: 'connect'
   }
   /** A tunnel lost its client, or was released. The name stays with the client for the lease. */
-  disconnection: { readonly subdomain: string; readonly reason: string }
+  disconnection: { readonly subdomain: string; readonly reason: string; readonly kind?: 'connect' }
   /**
-   * An exchange of a tunnel is over. `status` 0: the visitor left before there was one. `bytes` is the answer as sent, head
-   * included; `error` the code, when it failed, and `reason` more of why: what was wrong with the app's answer, or what a guard says;
+   * An exchange of a tunnel is over. `status` 0: the visitor left before there was one. `bytes` is the response as sent, head
+   * included; `error` the code, when it failed, and `reason` more of why: what was wrong with the app's response, or what a guard says;
    * `host` of wildcard tunnels only.
    */
   request: {

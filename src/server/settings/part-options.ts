@@ -30,14 +30,14 @@ export interface AdminOptions {
    * `localtunnels-probe`, for "last proven" of `/api/v1/tunnels`. Milliseconds. Default 60,000. `0`: never.
    */
   readonly probeMs?: number
-  /** Tokens that the API may make, list and take back. Default none: it has no tokens. */
+  /** Tokens that the API may make, list and revoke. Default none: it has no tokens. */
   readonly tokens?: TokenStore
   /**
    * The handler of `POST /api/v1/upgrade`, which starts another program in place of this one. Default none: the API refuses it.
    * With it, the other program may listen on the same port.
    */
   readonly upgrade?: AdminUpgrade
-  /** Tunnels with metrics of their own. Default 1,000, of some 5 KB each. Above: those that are gone give way, then `_other`. */
+  /** Tunnels with metrics of their own. Default 1,000, of some 5 KB each. If exceeded: those that are gone give way, then `_other`. */
   readonly maxMetricTunnels?: number
 }
 
@@ -54,29 +54,29 @@ export interface InboxOptions {
   readonly store: InboxStore
   /**
    * Webhooks of one name, of which one address has no more than it leaves free: half. An IPv6 address counts by its first 64 bits; the
-   * loopback, where a proxy may be, is not counted. Default 10,000. Above: the sender gets 503 `INBOX_FULL`, and tries again as it does by itself.
+   * loopback, where a proxy may be, is not counted. Default 10,000. If exceeded: the sender gets 503 `INBOX_FULL`, and tries again as it does by itself.
    */
   readonly maxRequests?: number
-  /** Bytes of heads and bodies of one name, shared as `maxRequests`. Default 50 MiB; above likewise. */
+  /** Bytes of heads and bodies of one name, shared as `maxRequests`. Default 50 MiB; if exceeded: 503. */
   readonly maxBytes?: number
   /**
    * The number of bytes for all names. Default 1 GiB, of which one token, and one address, has no more than it leaves free: at
-   * most half. Above likewise.
+   * most half. If exceeded: 503.
    */
   readonly maxAllBytes?: number
-  /** The maximum length of a body, in bytes. Default 1 MiB, at most 64 MiB; above: 413 `BODY_TOO_LARGE`. */
+  /** The maximum length of a body, in bytes. Default 1 MiB, at most 64 MiB; if exceeded: 413 `BODY_TOO_LARGE`. */
   readonly maxBodyBytes?: number
   /**
    * Bytes of bodies in memory that are being read or written. Default 64 MiB, or five times `maxBodyBytes`: one address has
-   * at most a fifth of them, one token half. Above: 503 `INBOX_FULL`. A body whose next bytes take longer than `headTimeoutMs`: 408 `REQUEST_TIMEOUT`.
+   * at most a fifth of them, one token half. If exceeded: 503 `INBOX_FULL`. A body whose next bytes take longer than `headTimeoutMs`: 408 `REQUEST_TIMEOUT`.
    */
   readonly maxUnwrittenBytes?: number
   /**
    * The maximum age, in milliseconds. Default 3 days, as long as providers try again. Older webhooks are dropped, and a name
-   * whose client was away for so long has no inbox any more.
+   * whose client was away for this long has no inbox any more.
    */
   readonly maxAgeMs?: number
-  /** Answers of the app that ask for another try (408, 425, 429, 5xx), until the webhook is dropped. Default 15: about an hour. */
+  /** Responses of the app that ask for another try (408, 425, 429, 5xx), until the webhook is dropped. Default 15: about an hour. */
   readonly maxAttempts?: number
 }
 
@@ -94,7 +94,7 @@ export interface ClusterOptions {
   readonly directory: Directory
   /**
    * The URL at which the other servers reach this one, with scheme and port: `http://10.0.0.2:8080`. Use `https:` where
-   * strangers can read along. `unix:/path` for servers of one machine: it listens there, too, for this user alone. Default: the
+   * strangers can read along. `unix:/path` for servers of one machine: it listens there as well, for this user alone. Default: the
    * address it listens on, or the first of this machine that is not loopback.
    */
   readonly peerUrl?: string
@@ -109,7 +109,7 @@ export interface ClusterOptions {
    */
   readonly secret?: string
   /**
-   * Tokens that are kept, as `tokens` of `admin`: one that is taken back in this store, or gets another secret, opens nothing at all
+   * Tokens that are kept, as `tokens` of `admin`: one that is revoked in this store, or gets another secret, opens nothing at all
    * servers from then on, and what others have done so with leaves it. Default: that of `admin`.
    */
   readonly tokens?: TokenStore

@@ -4,12 +4,12 @@ import { createHash, timingSafeEqual } from 'node:crypto'
 import { type ErrorCode, TunnelError } from '../../errors.ts'
 import { type Allowance, isAllowance } from '../../gcra.ts'
 import type { TokenFault, TokenIdentity, TokenReader } from '../../tokens.ts'
-import type { TunnelKind } from '../../wire/tunnel-kind.ts'
+import type { GrantedKind } from '../../wire/tunnel-kind.ts'
 import { NamePattern } from './name-pattern.ts'
 import type { TokenRule } from './options.ts'
 import { PortRanges } from './ports.ts'
 
-const KINDS: ReadonlySet<string> = new Set(['http', 'tcp', 'udp', 'tls'])
+const KINDS: readonly GrantedKind[] = ['http', 'tcp', 'udp', 'tls', 'private']
 
 /** Names that belong to one token alone: to the `id` of its rule. */
 type Reserved = ReadonlyMap<string, string>
@@ -38,8 +38,10 @@ export class Rule {
   /** The reservations of all tokens of the policy. */
   readonly #reserved: Reserved
   readonly #names: readonly NamePattern[] | undefined
-  readonly #kinds: readonly TunnelKind[] | undefined
+  readonly #kinds: readonly GrantedKind[] | undefined
   readonly #hosts: readonly NamePattern[]
+  /** Private services that it connects to. */
+  readonly #connect: readonly NamePattern[]
   readonly #ports: { readonly tcp: PortRanges | undefined; readonly udp: PortRanges | undefined }
 
   /**
@@ -54,7 +56,7 @@ export class Rule {
     identity?: TokenIdentity,
   ) {
     this.#identity = identity
-    const { names, kinds, tcpPorts, udpPorts, hosts = [] } = rule
+    const { names, kinds, tcpPorts, udpPorts, hosts = [], connect = [] } = rule
     this.#hash = hash
     this.name = rule.name
     this.#reserved = reserved
@@ -62,6 +64,7 @@ export class Rule {
     this.#names = names?.map(text => new NamePattern(text, 'tokens.names'))
     this.#kinds = kinds ?? kindsOf(rule)
     this.#hosts = hosts.map(text => new NamePattern(text, 'tokens.hosts', true))
+    this.#connect = connect.map(text => new NamePattern(text, 'tokens.connect'))
     this.#ports = {
       tcp: tcpPorts === undefined ? undefined : new PortRanges(tcpPorts, 'tokens.tcpPorts'),
       udp: udpPorts === undefined ? undefined : new PortRanges(udpPorts, 'tokens.udpPorts'),
@@ -97,7 +100,7 @@ export class Rule {
   }
 
   /** Returns why a tunnel of this kind and name is not for this token. `undefined` if it is. */
-  refusal(kind: TunnelKind, name: string | undefined): ErrorCode | undefined {
+  refusal(kind: GrantedKind, name: string | undefined): ErrorCode | undefined {
     if (this.#kinds !== undefined && !this.#kinds.includes(kind)) return 'NOT_ALLOWED'
     if (name === undefined) return undefined
     const owner = this.#reserved.get(name)
@@ -115,6 +118,11 @@ export class Rule {
     return this.#hosts.some(one => one.fits(host))
   }
 
+  /** Whether it connects to the private service of this name. */
+  allowsConnect(name: string): boolean {
+    return this.#connect.some(one => one.fits(name))
+  }
+
   allowsPort(kind: 'tcp' | 'udp', port: number): boolean {
     return this.#ports[kind]?.includes(port) ?? true
   }
@@ -127,15 +135,17 @@ export class Rule {
 
 /**
  * The kinds of a rule that names none. A list of names is meant as everything that the token opens, and a port has no
- * name: it opens ports only where the rule lists them, too.
+ * name: it opens ports only where the rule lists them, too. A rule with `connect` and without names is for
+ * private services alone.
  */
 function kindsOf({
   names,
+  connect,
   tcpPorts,
   udpPorts,
-}: Omit<TokenRule, 'token' | 'tokenHash'>): TunnelKind[] | undefined {
-  if (names === undefined) return undefined
-  const kinds: TunnelKind[] = ['http', 'tls']
+}: Omit<TokenRule, 'token' | 'tokenHash'>): GrantedKind[] | undefined {
+  if (names === undefined && connect === undefined) return undefined
+  const kinds: GrantedKind[] = names === undefined ? [] : ['http', 'tls', 'private']
   if (tcpPorts !== undefined) kinds.push('tcp')
   if (udpPorts !== undefined) kinds.push('udp')
   return kinds
@@ -172,7 +182,8 @@ export class Policy {
     const reserved = new Map<string, string>()
     this.#rules = tokens.map(one => {
       // A text alone is trusted with everything; a rule says which hosts.
-      const rule: TokenRule = typeof one === 'string' ? { token: one, hosts: ['*'] } : one
+      const rule: TokenRule =
+        typeof one === 'string' ? { token: one, hosts: ['*'], connect: ['*'], kinds: KINDS } : one
       const hash = hashOf(rule)
       checkRule(rule)
       const id = hash.toString('base64')
@@ -254,7 +265,7 @@ function reserve(reserved: Map<string, string>, { names = [] }: TokenRule, id: s
   }
 }
 
-function checkRule({ token, names, kinds, hosts, rate, bandwidth, ...rule }: TokenRule): void {
+function checkRule({ token, names, kinds, hosts, connect, rate, bandwidth, ...rule }: TokenRule): void {
   // A token that cannot stand in a header would refuse everybody; more than 255 characters no client sends.
   if (token !== undefined && !/^[\x21-\x7e]{1,255}$/.test(token))
     throw new TunnelError(
@@ -269,6 +280,8 @@ function checkRule({ token, names, kinds, hosts, rate, bandwidth, ...rule }: Tok
     )
   if (hosts?.length === 0)
     throw new TunnelError('OPTION_INVALID', 'tokens.hosts is not empty: leave it out for none.')
+  if (connect?.length === 0)
+    throw new TunnelError('OPTION_INVALID', 'tokens.connect is not empty: leave it out for none.')
   if (rate !== undefined && !isAllowance(rate))
     throw new TunnelError(
       'OPTION_INVALID',
@@ -280,8 +293,11 @@ function checkRule({ token, names, kinds, hosts, rate, bandwidth, ...rule }: Tok
       `tokens.bandwidth must be at least 1,024 bytes a second, not ${bandwidth}.`,
     )
   for (const kind of kinds ?? [])
-    if (!KINDS.has(kind))
-      throw new TunnelError('OPTION_INVALID', `tokens.kinds: "${kind}" is none of http, tcp, udp and tls.`)
+    if (!KINDS.includes(kind))
+      throw new TunnelError(
+        'OPTION_INVALID',
+        `tokens.kinds: "${kind}" is none of http, tcp, udp, tls and private.`,
+      )
   for (const option of ['maxTunnels', 'maxPorts', 'maxClients', 'maxHosts'] as const) {
     const most = rule[option]
     // A token without tunnels or connections would open nothing; one without ports is one without those kinds.

@@ -48,11 +48,11 @@ export interface ServerSettings {
   readonly tlsTerms: Pick<ServerTls, 'minVersion' | 'ciphers'>
   /** Visitors may speak HTTP/2. */
   readonly http2: boolean
-  /** Visitors may speak HTTP/3 on the UDP port beside `port`. */
+  /** Visitors may speak HTTP/3 on the UDP port next to `port`. */
   readonly http3: boolean
   /** The port for redirects and challenges. `undefined` for none. */
   readonly httpPort: number | undefined
-  /** A header line for answers over TLS, with its CRLF. */
+  /** A header line for responses over TLS, with its CRLF. */
   readonly hstsLine: Uint8Array | undefined
   readonly publicUrl: URL | undefined
   /** The path has no slash at its end; `''` if there is none. */
@@ -95,7 +95,7 @@ const DEFAULT_PORTS = '20000-29999'
 
 const invalid = (text: string): TunnelError => new TunnelError('OPTION_INVALID', text)
 
-/** Throws `OPTION_INVALID` or `OPTION_INVALID` for what cannot be used. `fixed`: for tests. */
+/** Throws `OPTION_INVALID` for what cannot be used. `fixed`: for tests. */
 export function serverSettings(
   options: TunnelServerOptions,
   fixed: Partial<FixedBounds> = {},

@@ -23,13 +23,13 @@ export interface ServerStats {
   /** Visitors of UDP tunnels now, by address and port. */
   readonly flows: number
   /**
-   * Datagrams of visitors that were dropped: no client, no room for another flow, or more than the carrier could take.
-   * What the kernel dropped before the server read it is not among them.
+   * Datagrams of visitors that were dropped: no client, no room for another flow, or more than the carrier could take. Drops of
+   * the kernel before the server read them are not among them.
    */
   readonly droppedDatagrams: number
-  /** Requests under way. */
+  /** Requests in progress. */
   readonly pendingResponses: number
-  /** Requests to tunnels, those under way included. */
+  /** Requests to tunnels, those in progress included. */
   readonly requests: number
   /** The whole seconds since `start()`; 0 before it. */
   readonly uptimeSeconds: number

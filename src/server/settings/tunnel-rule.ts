@@ -1,4 +1,4 @@
-// What an operator may say of tunnels under pressure: `pressure.ts` acts by it.
+// The operator's rules for tunnels under load; `pressure.ts` applies them.
 
 import { TunnelError } from '../../errors.ts'
 
@@ -9,33 +9,33 @@ export interface TunnelRule extends ForTunnels {
   /** Refuses visitors with 503 `CIRCUIT_OPEN` for a while when the app fails. Default none. `{}`: with the defaults. */
   readonly breaker?: BreakerRule
   /**
-   * Requests under way at once; a WebSocket counts until it is one. Default none. Above: they wait. Tunnels with it have no lanes.
+   * Requests in progress at once; a WebSocket counts until it is one. Default none. If exceeded: they wait. Tunnels with it have no lanes.
    */
   readonly maxInFlight?: number
   /**
-   * Requests that wait like that, at most 10,000. Default 100. The address with the fewest under way is next. Above: the address with the
+   * Requests that wait like that, at most 10,000. Default 100. The address with the fewest in progress is next. If exceeded: the address with the
    * most that wait gives one up for one that has fewer; without one, 503 `TUNNEL_BUSY` at once. `0`: none waits.
    */
   readonly maxQueued?: number
   /**
-   * The time that a request waits in the queue. Milliseconds. Default 10,000. Above: the address with the most under way gives
+   * The time that a request waits in the queue. Milliseconds. Default 10,000. If exceeded: the address with the most in progress gives
    * one up for one that has fewer; without one, 503 `TUNNEL_BUSY`.
    */
   readonly queueTimeoutMs?: number
   /**
    * The maximum length of a request body in bytes, whether the visitor announces it or not. Default that of the server. Above:
-   * 413 `BODY_TOO_LARGE`; where the answer has begun, the connection is cut.
+   * 413 `BODY_TOO_LARGE`; where the response has begun, the connection is cut.
    */
   readonly maxContentLength?: number
   /**
    * The time from when a request goes to its client to the head of the response, uploads included. Milliseconds. Default:
-   * `originTimeoutMs` of the server alone, which holds as well. Above: 504 `ORIGIN_TIMEOUT`. Counted in quarters of a second.
+   * `originTimeoutMs` of the server alone, which holds as well. If exceeded: 504 `ORIGIN_TIMEOUT`. Counted in quarters of a second.
    */
   readonly responseTimeoutMs?: number
-  /** The maximum length of a request head in bytes. Default that of the server. Above: 431 `HEAD_TOO_LARGE`. */
+  /** The maximum length of a request head in bytes. Default that of the server. If exceeded: 431 `HEAD_TOO_LARGE`. */
   readonly maxHeadBytes?: number
   /**
-   * Bytes a second, each way, of all visitors of a tunnel together. Default no bound. Above: bytes wait, and nothing is cut. Tunnels with
+   * Bytes a second, each way, of all visitors of a tunnel together. Default no bound. If exceeded: bytes wait, and nothing is cut. Tunnels with
    * it have no lanes, and no other thread moves their bytes. Not for UDP. Least 1,024.
    */
   readonly bandwidth?: number

@@ -10,7 +10,7 @@ import type { PortRanges } from '../settings/ports.ts'
 import type { Member } from './member.ts'
 import { isRefusing } from './no-guards.ts'
 import type { Claimant, PortFront, Tunnel } from './tunnel.ts'
-import { destinationOf, refusalOfName, type Tunnels } from './tunnels.ts'
+import { destinationOf, labelOf, refusalOfName, type Tunnels } from './tunnels.ts'
 
 type PortKind = 'tcp' | 'udp'
 type Claimed = Member | ErrorCode
@@ -21,6 +21,8 @@ const MAX_TRIES = 16
 /** What is asked for, or what is there. */
 export interface Wish extends Pick<Register, 'kind' | 'name' | 'port' | 'hostNames' | 'inbox' | 'wishes'> {
   readonly guard?: object | undefined
+  /** As `Tunnel.isEnd`. */
+  readonly isEnd?: boolean
 }
 
 /** The claiming client: what its token opens, and what it holds already. */
@@ -31,13 +33,13 @@ export interface Claiming {
   readonly guard?: OwnGuard | undefined
 }
 
-/** What decides whether a tunnel may be. */
+/** The terms that decide whether a tunnel may be. */
 export interface ClaimTerms {
   /** The public ports of the server, by kind. */
   readonly ports: Readonly<Record<PortKind, PortRanges>>
   /** Whether TLS tunnels have a port. */
   readonly hasTlsPort: boolean
-  /** What keeps webhooks; `undefined`: nothing does. */
+  /** The store of webhooks. `undefined` if there is none. */
   readonly inbox: object | undefined
   /** Names that no client may take. */
   readonly reservedNames: ReadonlySet<string>
@@ -45,26 +47,28 @@ export interface ClaimTerms {
   readonly domainsByLength: readonly string[]
 }
 
-/** What claims need of the server. */
+/** The operations of the server that claims need. */
 export interface ClaimHost {
   readonly tunnels: Tunnels
-  /** Those of now: they change when the server reloads. */
+  /** The terms now: they change when the server reloads. */
   readonly terms: ClaimTerms
-  /** Whether the operator does not allow this name, or `tcp-20000` and its like. Default: all are allowed. */
+  /** Whether the operator does not allow this name, or `tcp-20000` and similar ones. Default: all are allowed. */
   isBlocked?(name: string): boolean
   /** Opens a tunnel's port. Throws, or rejects with, a TunnelError. */
   readonly open: Readonly<Record<PortKind, (tunnel: Tunnel) => PortFront | Promise<PortFront>>>
-  /** Decide which of them has a port. Default: this one has all. */
+  /** The servers that decide which of them has a port. Default: this one has all. */
   readonly servers?: Claims | undefined
 }
 
-/** Why a tunnel of this kind, with this name or port, may not be; `undefined`: it may. Port 0: any. */
+/** Returns why a tunnel of this kind, with this name or port, may not be. `undefined` if it may. Port 0: any. */
 export function refusalOf(
-  { kind, name = '', port = 0, guard, hostNames = [], inbox }: Wish,
+  { kind, name = '', port = 0, guard, hostNames = [], inbox, isEnd = false }: Wish,
   rule: Rule,
   terms: ClaimTerms,
 ): ErrorCode | undefined {
-  if (rule.requiresGuard && !isRefusing(guard)) return 'NOT_ALLOWED'
+  if (kind === 'connect' || isEnd) return rule.allowsConnect(labelOf(name)) ? undefined : 'NOT_ALLOWED'
+  // A client that connects to a private service shows a token.
+  if (rule.requiresGuard && kind !== 'private' && !isRefusing(guard)) return 'NOT_ALLOWED'
   // Without a token any client could come for what is kept.
   if (inbox !== undefined && (terms.inbox === undefined || rule.id === undefined)) return 'INBOX_REFUSED'
   switch (kind) {
@@ -82,6 +86,8 @@ export function refusalOf(
       const isAllowed = port === 0 || (terms.ports[kind].includes(port) && rule.allowsPort(kind, port))
       return rule.refusal(kind, undefined) ?? (isAllowed ? undefined : 'NOT_ALLOWED')
     }
+    case 'private':
+      return rule.refusal(kind, labelOf(name))
     case 'unknown':
       return 'KIND_REFUSED'
   }
@@ -92,7 +98,7 @@ function mayBeHostName(host: string, rule: Rule, { domainsByLength }: ClaimTerms
   return destinationOf(host, domainsByLength).kind === 'unknown' && rule.allowsHost(host)
 }
 
-/** What this refusal is about, for the client to read; `undefined`: what the code means says all there is. */
+/** Returns the detail of a refusal, for the client to read. `undefined` if the meaning of the code is enough. */
 export function detailOf(
   code: ErrorCode,
   { kind, name = '', guard, hostNames = [] }: Wish,
@@ -100,6 +106,8 @@ export function detailOf(
   terms: ClaimTerms,
 ): string | undefined {
   switch (code) {
+    case 'TUNNEL_NOT_FOUND':
+      return `No client offers the private service "${name.replace(/^tcp:/, '')}" now.`
     case 'NAME_TAKEN':
       return `Another client uses the name "${name}".`
     case 'KIND_REFUSED':
@@ -113,6 +121,10 @@ export function detailOf(
     case 'NAME_RESERVED':
       return `The name "${name}" is reserved by the server.`
     case 'NOT_ALLOWED': {
+      if (kind === 'connect')
+        return rule.id === undefined
+          ? 'Private services need a token, and the server has none: it cannot check who connects.'
+          : `The token does not list the private service "${labelOf(name)}" under connect.`
       if (rule.requiresGuard && !isRefusing(guard))
         return 'The token allows only tunnels whose guard has an access rule or a sign-in method.'
       const host = hostNames.find(one => !mayBeHostName(one, rule, terms))
@@ -143,12 +155,12 @@ export async function claimInCluster(
   servers: Claims,
 ): Promise<Claimed> {
   const { kind, name = '', hostNames = [], pool, resume } = wish
-  if (kind !== 'http' && kind !== 'tls') return claim(wish, claiming, { ...host, servers })
+  if (kind === 'tcp' || kind === 'udp') return claim(wish, claiming, { ...host, servers })
   // A client that comes back within its lease has its place already.
   const isBack = host.tunnels.find(name)?.memberHeldBy(resume) !== undefined
   const refusal =
     refusalOf(wish, claiming.rule, host.terms) ??
-    refusalOfName(name) ??
+    refusalOfName(name, kind === 'private' ? kind : undefined) ??
     (isBack || claiming.holder.hasRoomFor('tunnels') ? undefined : 'CLIENT_LIMIT')
   if (refusal !== undefined) return refusal
   const claimed = await servers.claim([name, ...hostNames], resume, pool !== undefined, kind === 'tls')
@@ -168,12 +180,12 @@ export function claim(wish: Register, claiming: Claiming, host: ClaimHost): Clai
   if (refusal !== undefined) return refusal
   const { holder, guard } = claiming
   const claimant = { resume, pool, poolResponse, holder, guard }
-  if (kind === 'http' || kind === 'tls')
+  if (kind === 'http' || kind === 'tls' || kind === 'private')
     return [name, ...hostNames].some(one => host.isBlocked?.(one))
       ? 'BLOCKED'
       : host.tunnels.claim(kind, name, { ...claimant, hostNames })
   // A flow has no connection that could stay with one client.
-  if (kind === 'unknown' || (kind === 'udp' && pool !== undefined)) return 'KIND_REFUSED'
+  if ((kind !== 'tcp' && kind !== 'udp') || (kind === 'udp' && pool !== undefined)) return 'KIND_REFUSED'
   if (port !== 0) return holder.during(() => take(kind, port, claimant, host))
   return holder.during(() => claimAnyPort(kind, { pool, holder, guard }, claiming.rule, host))
 }
@@ -199,7 +211,7 @@ async function claimAnyPort(
   return token === undefined || server.overlaps(token) ? 'CLIENT_LIMIT' : 'NOT_ALLOWED'
 }
 
-/** In a cluster it is this server's first. */
+/** Claims a port; in a cluster it is this server's first. */
 async function take(kind: PortKind, port: number, claimant: Claimant, host: ClaimHost): Promise<Claimed> {
   const name = `${kind}-${port}`
   const { servers, tunnels } = host
@@ -213,7 +225,7 @@ async function take(kind: PortKind, port: number, claimant: Claimant, host: Clai
   return member
 }
 
-/** The port is the tunnel's before it is open: no other registration tries it meanwhile. */
+/** The port is the tunnel's before it is open: no other registration tries it in the meantime. */
 async function takeHere(kind: PortKind, port: number, claimant: Claimant, host: ClaimHost): Promise<Claimed> {
   const member = host.tunnels.claimPort(kind, port, claimant)
   if (typeof member === 'string' || member.tunnel.front !== undefined) return member
@@ -226,7 +238,7 @@ async function takeHere(kind: PortKind, port: number, claimant: Claimant, host: 
       tunnel.front = front
       return member
     }
-    // Meanwhile a reload took the port back, or the server stopped: there is no tunnel left that would close the port.
+    // In the meantime a reload took the port back, or the server stopped: there is no tunnel left that would close the port.
     const code = refusalOf({ kind, port }, ANYTHING, host.terms) ?? 'SERVER_DRAINING'
     if (tunnel.members.length === 0) front.stop(code)
     return code

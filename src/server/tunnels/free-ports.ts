@@ -2,14 +2,17 @@
 
 import { PORT_WORDS, type PortRanges } from '../settings/ports.ts'
 
-/** How long a port that the system refused is left alone: another program listens there, and seldom leaves soon. */
+/**
+ * The time in milliseconds for which a port that the system refused is avoided: another program listens there, and seldom
+ * leaves soon.
+ */
 const AVOID_MS = 60_000
 
 export class FreePorts {
   readonly #taken = new Uint32Array(PORT_WORDS)
-  /** Refused by the system. */
+  /** The ports that the system refused. */
   readonly #avoided = new Uint32Array(PORT_WORDS)
-  /** Until when, in the order in which they end. */
+  /** The end of each avoidance, in the order in which they end. */
   readonly #avoidedUntil = new Map<number, number>()
 
   take(port: number): void {

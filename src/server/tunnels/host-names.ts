@@ -12,13 +12,13 @@ interface Entry<Whose> {
   count: number
 }
 
-/** Looked up with each request for a host outside of the server's domains. */
+/** The host names outside of the server's domains, looked up with each request for one. */
 export class HostNames<Whose extends Owner> {
-  /** A host is no tunnel's any more. */
+  /** A host is not a tunnel's any more. */
   freed: ((host: string) => void) | undefined
   readonly #byHost = new Map<string, Entry<Whose>>()
 
-  /** Where its requests go; `undefined`: it is no tunnel's. */
+  /** Returns the destination of a host. `undefined` if no tunnel has it. */
   destinationOf(host: string): Entry<Whose>['destination'] | undefined {
     return this.#byHost.get(host)?.destination
   }

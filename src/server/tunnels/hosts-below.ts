@@ -1,5 +1,5 @@
-// Which hosts below a wildcard tunnel may have a certificate. A visitor can ask for any host by TLS, and
-// authorities give out only so many certificates, so a question alone must not count: docs/decisions/042.
+// Which hosts below a wildcard tunnel may have a certificate. A visitor can ask for any host over TLS, and
+// authorities give out only this many certificates, so a question alone must not count: docs/decisions/042.
 
 import type { Bounds } from '../settings/bounds.ts'
 
@@ -9,7 +9,7 @@ const MEMORY_MS = 86_400_000
 export class HostsBelow {
   readonly #limits: () => Bounds
   readonly #now: () => number
-  /** When the app last answered for it. */
+  /** The time when the app last responded for a host. */
   readonly #answered = new Map<string, number>()
 
   constructor(limits: () => Bounds, now: () => number = Date.now) {
@@ -17,14 +17,14 @@ export class HostsBelow {
     this.#now = now
   }
 
-  /** The app answered a request for this host, and not with an error. */
+  /** The app responded to a request for this host, and not with an error. */
   answered(host: string): void {
     const now = this.#now()
     if (!this.#answered.has(host) && !(isHostName(host) && this.#hasRoom(now))) return
     this.#answered.set(host, now)
   }
 
-  /** `listed`: the client named it, which needs no answer and takes no room. */
+  /** Whether a host may have a certificate. `isListed`: the client named it, which needs no response and takes no room. */
   has(host: string, isListed: boolean): boolean {
     if (this.#limits().maxHostsBelow === 0) return false
     const answeredAt = this.#answered.get(host)
@@ -40,7 +40,7 @@ export class HostsBelow {
   }
 }
 
-/** What an authority would certify: letters, digits and inner hyphens. */
+/** Whether an authority would certify the host: letters, digits and inner hyphens. */
 export function isHostName(host: string): boolean {
   const isLabel = (label: string) => /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/.test(label)
   return host.length <= 253 && host.split('.').every(isLabel)

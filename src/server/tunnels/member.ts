@@ -12,32 +12,32 @@ import type { Tunnel } from './tunnel.ts'
 export class Member implements Deadline {
   readonly kind = 'member'
   readonly tunnel: Tunnel
-  /** Where its visitors go; `undefined` while the client is reconnecting. */
+  /** The upstream of its visitors. `undefined` while the client is reconnecting. */
   upstream: TunnelUpstream | undefined
-  /** Whose it is; `undefined` likewise. */
+  /** The client. `undefined` while it is reconnecting. */
   client: ClientConnection | undefined
   #isHealthy = true
-  /** It takes the hosts below the tunnel's name. */
+  /** Whether it also takes the hosts below the tunnel's name. */
   isWildcard = false
-  /** Of these, those that may have certificates, as labels in front of the name. */
+  /** The names below that may have certificates, as labels before the name. */
   hosts: readonly string[] = []
-  /** Whole host names outside of the server's domains that it answers. */
+  /** The custom domains. */
   #hostNames: readonly string[] = []
-  /** When its client last got a report of trouble with a host, on the clock of `performance.now()`. */
+  /** The time of the last report of trouble with a host, on the clock of `performance.now()`. */
   readonly toldAt: Map<string, number> = new Map<string, number>()
   #inFlight = 0
   #idle: (() => void) | undefined
-  /** What a pool tells it by: the same after a reconnect, and it can be neither guessed nor traced back to the secret. */
+  /** The mark of the member in a pool: the same after a reconnect; it can be neither guessed nor traced back to the secret. */
   tag = ''
-  /** What its client calls itself among those of a pool. */
+  /** The name that its client gives itself in a pool. */
   label: string | undefined
   dueTick = 0
-  /** SHA-256 of the resume secret; `undefined` for a JSON client, which has none. */
+  /** The SHA-256 of the resume secret. `undefined` for a JSON client, which has none. */
   #resumeHash: Buffer | undefined
   #probeHash: Buffer | undefined
   /** Marks probes by this server for the client. `undefined` for a JSON client: its messages have a field for that. */
   serverProbe: string | undefined
-  /** Until it is granted. */
+  /** The secret until it is granted. */
   #given: string | undefined
 
   #holder: Holder
@@ -49,12 +49,12 @@ export class Member implements Deadline {
     this.#count('take')
   }
 
-  /** Whose count it is in. */
+  /** The token or address whose counts this member is in. */
   get holder(): Holder {
     return this.#holder
   }
 
-  /** Who served a visitor, for observers. */
+  /** The client and token that served a visitor, for observers. */
   get served(): { readonly client?: number; readonly token?: string } {
     const { client } = this
     const token = this.#holder.rule.name
@@ -65,7 +65,7 @@ export class Member implements Deadline {
     return this.#hostNames
   }
 
-  /** These instead of those that it had. None of them may be another tunnel's. */
+  /** Replaces its custom domains. None of them may be another tunnel's. */
   useHostNames(hosts: readonly string[]): void {
     const { tunnel } = this
     const before = this.#hostNames
@@ -78,11 +78,11 @@ export class Member implements Deadline {
     this.#hostNames = hosts
   }
 
-  /** Its client shows another token now. */
+  /** Moves it to another owner, after its client has shown another token. */
   moveTo(holder: Holder): void {
     // A client that registered it twice still knows it when it is gone.
     if (holder === this.#holder || this.#isGivenBack) return
-    // What its layers ask of the token.
+    // The operations of the token that its layers need.
     this.tunnel.routesChanged()
     this.#count('give')
     this.#holder = holder
@@ -118,12 +118,12 @@ export class Member implements Deadline {
     return this.#inFlight
   }
 
-  /** It serves one more. */
+  /** Counts one more open request. */
   began(): void {
     this.#inFlight++
   }
 
-  /** One of them is over, and its events have been emitted. */
+  /** Counts one open request less, after its events were emitted. */
   finished(): void {
     if (--this.#inFlight > 0 || this.#idle === undefined) return
     const idle = this.#idle
@@ -138,7 +138,7 @@ export class Member implements Deadline {
   }
 
   /**
-   * The resume secret to grant: the one that `resume` proved already, else a fresh one, of which only the hash stays.
+   * The resume secret to grant: the one that `resume` proved already, otherwise a fresh one, of which only the hash stays.
    * It does not change from grant to grant: the carrier may break before the client has read the new one.
    */
   secretFor(resume: string | undefined): string {
@@ -195,7 +195,7 @@ export class Member implements Deadline {
     this.lapse()
   }
 
-  /** No client is connected for it now: with a resume secret it is kept for the lease, else it is free. */
+  /** No client is connected for it now: with a resume secret it is kept for the lease, otherwise it is free. */
   lapse(): void {
     if (this.upstream !== undefined) return
     const { deadlines, limits } = this.tunnel.tunnels
@@ -203,7 +203,7 @@ export class Member implements Deadline {
     else deadlines.arm(this, Math.max(limits.leaseMs, 1))
   }
 
-  /** Gives it back for good. `code`: what is under way is cut with it; without, it goes on for as long as the carrier does. */
+  /** Gives it back for good. `code`: what is in progress is cut with it; without, it goes on for as long as the carrier does. */
   remove(code?: ErrorCode): void {
     this.upstream = undefined
     this.client = undefined

@@ -4,7 +4,7 @@ import { TunnelError } from '../../errors.ts'
 import type { Refusal, UsedMarks } from '../../plugin.ts'
 import type { Guarding, Judgement } from '../contracts/guarding.ts'
 
-/** Of a server without guards: a tunnel whose client wants one is not opened. */
+/** The guarding of a server without guards: a tunnel whose client wants one is not opened. */
 export class NoGuards implements Guarding {
   marks: UsedMarks | undefined
   asksCertificates = false
@@ -32,7 +32,7 @@ export class NoGuards implements Guarding {
   }
 }
 
-/** Whether a guard, as it was asked for or as it was made, has a wall or a way in. */
+/** Whether a guard, as it was asked for or as it was made, has a wall or a sign-in method. */
 export function isRefusing(guard: object | undefined): boolean {
   if (guard === undefined) return false
   return 'isRefusing' in guard
@@ -40,7 +40,7 @@ export function isRefusing(guard: object | undefined): boolean {
     : Object.keys(guard).some(key => !PERMISSIVE.has(key))
 }
 
-/** What a guard may have that refuses no visitor. */
+/** The fields of a guard that refuses no visitor. */
 const PERMISSIVE: ReadonlySet<string> = new Set([
   'key',
   'sessionMs',

@@ -12,23 +12,23 @@ export const MAX_MEMBERS = 64
 /** Says which member a visitor had before. */
 export const MEMBER_COOKIE = 'lt_member'
 
-/** A member that takes a visitor; a code when all are unwell; `undefined` when none is there. */
+/** A member that takes a visitor; a code when all are unhealthy; `undefined` when none is there. */
 export type Choice = Member | 'ORIGIN_UNHEALTHY' | undefined
 
-/** Who asks. */
+/** The visitor for whom a member is chosen. */
 export interface Asking {
   /** Address of the visitor, without port. */
   readonly address: string
-  /** `undefined` for a raw visitor, which has no cookies. */
+  /** The head. `undefined` for a raw visitor, which has no cookies. */
   readonly head?: RequestHead
   readonly logins?: ConnectionLogins | undefined
 }
 
 export class Pool {
   readonly affinity: Affinity
-  /** With `all`: whose answer the visitor gets. */
+  /** The response that the visitor gets, with `all`. */
   readonly response: PoolResponse
-  /** Where the search for the least busy one begins: among equals each gets its turn. */
+  /** The place where the search for the least busy one begins: among equals each gets its turn. */
   #turn = 0
 
   constructor(affinity: Affinity, response: PoolResponse = 'first') {
@@ -52,7 +52,7 @@ export class Pool {
   /** The one that the visitor had before, if it can show that. */
   #ofCookie(able: readonly Member[], head: RequestHead | undefined): Member | undefined {
     if (this.affinity !== 'cookie' || head === undefined) return undefined
-    // Another app under the same domain can set a cookie of this name, too: the first that is one of ours counts.
+    // Another app under the same domain can set a cookie of this name as well: the first that is one of ours counts.
     return findCookie(head, MEMBER_COOKIE, (bytes, start, end) => {
       const tag = latin1(bytes, start, end)
       return able.find(member => member.tag === tag)
@@ -86,7 +86,7 @@ export function memberCookie(member: Member, isSecure: boolean): Uint8Array {
 }
 
 /**
- * Rendezvous hashing: each member draws a lot for the address, and the highest has it. One that comes or goes moves only
+ * Rendezvous hashing: each member draws a lot for the address, and the highest has it. A member that joins or leaves moves only
  * its own share. Visitors do not know the tags, so they cannot choose an address for a member.
  */
 function nearest(able: readonly Member[], address: string): Member | undefined {
@@ -101,7 +101,7 @@ function nearest(able: readonly Member[], address: string): Member | undefined {
   return best
 }
 
-/** FNV-1a, its bits mixed once more at the end as MurmurHash3 does: alone it spreads short texts badly. */
+/** Returns FNV-1a, its bits mixed once more at the end as MurmurHash3 does: alone it spreads short texts badly. */
 export function hash(text: string): number {
   let value = 0x811c9dc5
   for (let at = 0; at < text.length; at++) value = Math.imul(value ^ text.charCodeAt(at), 0x01000193)

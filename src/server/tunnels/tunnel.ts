@@ -5,7 +5,7 @@ import type { Guard } from '../../plugin.ts'
 import type { Socket, SocketHandler } from '../../socket.ts'
 import type { Affinity, PoolResponse } from '../../wire/control.ts'
 import { networkOf } from '../../wire/ip-address.ts'
-import type { TunnelKind } from '../../wire/tunnel-kind.ts'
+import type { GrantedKind } from '../../wire/tunnel-kind.ts'
 import type { ClientConnection } from '../contracts/clients.ts'
 import type { Holding } from '../contracts/front.ts'
 import type { Guarding, OwnGuard } from '../contracts/guarding.ts'
@@ -16,6 +16,7 @@ import type { Deadlines } from '../limits/deadlines.ts'
 import type { Holder } from '../limits/holdings.ts'
 import { Waits } from '../limits/waits.ts'
 import type { Bounds } from '../settings/bounds.ts'
+import type { Rule } from '../settings/policy.ts'
 import type { HostNames } from './host-names.ts'
 import { HostsBelow, isHostName } from './hosts-below.ts'
 import { Member } from './member.ts'
@@ -27,40 +28,40 @@ export type Chosen = Member | ErrorCode | Holding<Member | ErrorCode>
 /** A request or connection waits for a tunnel's client to come back: this member, or a code. Called exactly once. */
 export type Held = (outcome: Member | ErrorCode) => void
 
-/** How a client asks for a name or port. */
+/** The claim of a client for a name or port. */
 export interface Claimant {
-  /** Whose count it goes to. */
+  /** The token or address whose counts it goes to. */
   readonly holder: Holder
   /** Proves the holder of an earlier grant. */
   readonly resume?: string | undefined
-  /** It shares the name or port, and how. */
+  /** The kind of the pool, if it shares the name or port. */
   readonly pool?: Affinity | undefined
-  /** Of a pool where all get a copy: whose answer counts. */
+  /** The response that counts, in a pool where all get a copy. */
   readonly poolResponse?: PoolResponse | undefined
-  /** Who may visit. */
+  /** The guard. */
   readonly guard?: OwnGuard | undefined
-  /** Whole host names outside of the server's domains, besides the name. */
+  /** The custom domains, in addition to the name. */
   readonly hostNames?: readonly string[] | undefined
 }
 
 /** The public port of a tunnel, open for visitors. */
 export interface PortFront {
-  /** Of the socket that listens, where another program could go on with it. */
+  /** The descriptor of the socket that listens, if another program could continue with it. */
   readonly descriptor?: number | undefined
   /** The server stops: takes no more visitors; those that are there go on. */
   drain(): void
-  /** The tunnel is given back: the port is free, and connections that are there go on for as long as their client does. */
+  /** The tunnel is returned: the port is free, and connections that are there go on for as long as their client does. */
   release(): void
   /** Takes no more visitors, and cuts those that are there. */
   stop(code: ErrorCode): void
   /**
-   * Of a UDP port: takes the datagrams of a visitor of another server, framed, and calls `opened` once they are on their way.
-   * Cuts the connection of one that may not come in.
+   * Takes the datagrams of a visitor of another server for a UDP port, framed, and calls `opened` once they are sent on. Cuts
+   * the connection of one that may not come in.
    */
   takeFlow?(socket: Socket, address: string, opened: () => void): SocketHandler
 }
 
-/** What a tunnel needs of all tunnels of its server. */
+/** The operations of all tunnels of the server that a tunnel needs. */
 export interface TunnelBook {
   readonly limits: Bounds
   readonly deadlines: Deadlines
@@ -73,26 +74,36 @@ export interface TunnelBook {
   remove(tunnel: Tunnel): void
 }
 
+/** Connects clients to private services. Implementation: parts/private/. */
+export interface Connecting {
+  /** Decides whether a client with this rule may connect to the private service `name`. */
+  claim(name: string, rule: Rule, holder: Holder): Member | ErrorCode | Promise<Member | ErrorCode>
+  /** Opens `count` streams to the client, for connections to its end of the service. */
+  dial(member: Member, count: number): void
+}
+
 /** A public name or port granted to a client, or to the clients of a pool. It outlives their carriers by the lease. */
 export class Tunnel {
-  readonly kind: TunnelKind
-  /** Its label, or kind and port: `tcp-20000`. */
+  readonly kind: GrantedKind
+  /** Whether this is the other end of a private service. No visitor finds it. */
+  readonly isEnd: boolean
+  /** Its label, kind and port as in `tcp-20000`, or of a private service `tcp:db`. */
   readonly name: string
-  /** The public port of a `tcp` or `udp` tunnel, else 0. */
+  /** The public port of a `tcp` or `udp` tunnel, otherwise 0. */
   readonly port: number
-  /** Who takes which visitor, when several clients share it. */
+  /** The pool, if several clients share it. */
   readonly pool: Pool | undefined
   /** The same port, being opened. */
   opening: Promise<PortFront> | undefined
   /** The same port, open. */
   front: PortFront | undefined
-  /** What requests to it pass; `undefined`: to be made. Only `Parts` and `routesChanged` set it. */
+  /** The router of its requests. `undefined` until it is made. Only `Parts` and `routesChanged` set it. */
   router: Router | undefined
   readonly tunnels: TunnelBook
   readonly #members: Member[] = []
   /** Datagrams of its visitors that were dropped, when it is a UDP tunnel. */
   droppedDatagrams = 0
-  /** Those that may have a certificate. */
+  /** The hosts below that may have a certificate. */
   readonly hostsBelow: HostsBelow
   /** Requests that wait until its client is back. */
   readonly #waits: Waits<Member | ErrorCode>
@@ -100,11 +111,13 @@ export class Tunnel {
 
   constructor(
     tunnels: TunnelBook,
-    kind: TunnelKind,
+    kind: GrantedKind,
     name: string,
     port: number,
     { pool, poolResponse }: Claimant,
+    isEnd = false,
   ) {
+    this.isEnd = isEnd
     this.tunnels = tunnels
     this.kind = kind
     this.name = name
@@ -114,12 +127,12 @@ export class Tunnel {
     this.hostsBelow = new HostsBelow(() => tunnels.limits)
   }
 
-  /** Who may visit, as its client asked for; `undefined`: everybody. */
+  /** The guard that its client asked for. `undefined` if everybody may visit. */
   get guard(): OwnGuard | undefined {
     return this.#guard
   }
 
-  /** Another guard decides from now on. Connections that the old one let in, and the new one would not, end with it. */
+  /** Replaces the guard. Connections that the old one let in, and the new one would not, end with it. */
   useGuard(guard: OwnGuard | undefined): void {
     const before = this.#guard
     // A client that comes back asks for the same: who was let in stays.
@@ -137,12 +150,12 @@ export class Tunnel {
     return this.wall !== undefined || this.tunnels.guards.isAsked(this.#guard, this.name)
   }
 
-  /** What the rule of its token allows visitors. */
+  /** The limits that the rule of its token sets for visitors. */
   get wall(): Guard | undefined {
     return this.holder?.wall
   }
 
-  /** Whose it is; of a pool, of the first that is there. */
+  /** The owner; that of the first client, in a pool. */
   get holder(): Holder | undefined {
     return this.#members[0]?.holder
   }
@@ -157,27 +170,27 @@ export class Tunnel {
     return this.#members
   }
 
-  /** Where visitors go that need no choice; `undefined` while every client is reconnecting. */
+  /** The upstream for visitors that need no choice. `undefined` while every client is reconnecting. */
   get upstream(): TunnelUpstream | undefined {
     return this.#present?.upstream
   }
 
-  /** What marks a probe there. */
+  /** The mark of a probe by the server. */
   get serverProbe(): string | undefined {
     return this.#present?.serverProbe
   }
 
-  /** Whose that is; `undefined` likewise. */
+  /** The client of that upstream. `undefined` while every client is reconnecting. */
   get client(): ClientConnection | undefined {
     return this.#present?.client
   }
 
-  /** The hosts below its name are its own, too: some client asked for them. */
+  /** The hosts below its name are its own as well: some client asked for them. */
   get isWildcard(): boolean {
     return this.#members.some(member => member.isWildcard)
   }
 
-  /** Whole host names that it answers besides its own. */
+  /** The custom domains. */
   get hostNames(): readonly string[] {
     const [first, ...others] = this.#members
     if (others.length === 0) return first?.hostNames ?? []
@@ -188,7 +201,7 @@ export class Tunnel {
     return this.#members.find(member => member.upstream !== undefined)
   }
 
-  /** Who can take visitors now. */
+  /** The members that can take visitors now. */
   get able(): readonly Member[] {
     return this.#members.filter(member => member.upstream !== undefined && member.isHealthy)
   }
@@ -213,7 +226,7 @@ export class Tunnel {
     return this.#members.find(member => member.isProbedBy(proof))
   }
 
-  /** One more client. With too many of them the one that left first is forgotten; if all are there: no. */
+  /** Adds a client. With too many of them the one that left first is forgotten; if all are there: no. */
   join(holder: Holder): Member | 'CLIENT_LIMIT' {
     if (!this.isRoomOf(holder)) return 'CLIENT_LIMIT'
     this.routesChanged()
@@ -279,7 +292,7 @@ export class Tunnel {
     return wait === undefined ? 'CLIENT_RECONNECTING' : () => wait.stop()
   }
 
-  /** What serves it has changed: each request has to be routed again. */
+  /** Its upstream has changed: each request has to be routed again. */
   routesChanged(): void {
     this.router = undefined
     this.tunnels.lanes.recall([this])

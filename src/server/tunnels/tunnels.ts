@@ -4,6 +4,7 @@ import { isPortName } from '../../directory.ts'
 import type { ErrorCode } from '../../errors.ts'
 import { isReservedName, isValidSubdomain } from '../../names.ts'
 import type { Affinity } from '../../wire/control.ts'
+import type { GrantedKind } from '../../wire/tunnel-kind.ts'
 import type { Guarding } from '../contracts/guarding.ts'
 import type { Laning } from '../contracts/laning.ts'
 import type { Deadlines } from '../limits/deadlines.ts'
@@ -17,7 +18,7 @@ import { type Claimant, Tunnel, type TunnelBook } from './tunnel.ts'
 
 export class Tunnels implements TunnelBook {
   readonly deadlines: Deadlines
-  /** Those of the part that has them. */
+  /** The guards of the part that has them. */
   guards: Guarding = new NoGuards()
   lanes: Laning = NO_LANES
   /** Which ports have no tunnel. */
@@ -74,8 +75,8 @@ export class Tunnels implements TunnelBook {
    * Takes a name for a client. A name with a connected client, or within its lease, only goes to a client that proves to
    * be the same one, which takes it over at once, whether its old carrier looks dead or not; or to one more of a pool.
    */
-  claim(kind: 'http' | 'tls', name: string, claimant: Claimant): Member | ErrorCode {
-    const refusal = refusalOfName(name)
+  claim(kind: 'http' | 'tls' | 'private', name: string, claimant: Claimant): Member | ErrorCode {
+    const refusal = refusalOfName(name, kind)
     if (refusal !== undefined) return refusal
     const existing = this.#byName.get(name)
     const { hostNames = [] } = claimant
@@ -152,7 +153,7 @@ function admit(tunnel: Tunnel, { resume, pool, holder, guard }: Claimant): Membe
   if ((tunnel.pool === undefined) !== (pool === undefined)) return undefined
   const own = tunnel.memberHeldBy(resume)
   if (own === undefined && pool === undefined) return undefined
-  // One that expects every webhook must not get some of them, nor the others all of a sudden.
+  // A pool either copies requests to all clients or shares them out: a mix would give a client only some of its webhooks.
   const isCopied = (affinity: Affinity | undefined) => affinity === 'all'
   if (isCopied(tunnel.pool?.affinity) !== isCopied(pool)) return 'POOL_DIFFERS'
   // Each client of a pool must be able to count on its guard.
@@ -167,7 +168,8 @@ function admit(tunnel: Tunnel, { resume, pool, holder, guard }: Claimant): Membe
 }
 
 /** Why no client of any server may have this name. */
-export function refusalOfName(name: string): ErrorCode | undefined {
+export function refusalOfName(name: string, kind?: GrantedKind): ErrorCode | undefined {
+  if (kind === 'private') return isValidSubdomain(labelOf(name)) ? undefined : 'NAME_INVALID'
   if (!isValidSubdomain(name)) return 'NAME_INVALID'
   return isReservedName(name) || isPortName(name) ? 'NAME_RESERVED' : undefined
 }
@@ -206,4 +208,9 @@ export function destinationOf(host: string, domains: readonly string[]): Destina
 
 function isAddress(host: string): boolean {
   return host.startsWith('[') || /^\d{1,3}(?:\.\d{1,3}){3}$/.test(host)
+}
+
+/** Returns the name of a private service without `tcp:` or `udp:`, which no host and no port has. `''` for any other name. */
+export function labelOf(name: string): string {
+  return /^(?:tcp|udp):(.*)$/.exec(name)?.[1] ?? ''
 }

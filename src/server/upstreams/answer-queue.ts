@@ -1,5 +1,5 @@
-// What an app sent and that waits for a turn of the event loop, because looking through it takes time: the rest of an answer, or
-// frames of HTTP/2; and how the stream ended behind it.
+// Bytes of an app that wait for a turn of the event loop, because looking through them takes time: the rest of a response, or
+// frames of HTTP/2; and how the stream ended behind them.
 
 import type { Turns, Waiting } from '../../session/turns.ts'
 
@@ -8,7 +8,7 @@ export class AnswerQueue implements Waiting {
   readonly #take: (bytes: Uint8Array, start: number, end: number) => void
   readonly #pieces: Uint8Array[] = []
   #ending: (() => void) | undefined
-  /** Counts the ends: a piece can be the last of its answer. */
+  /** Counts the ends: a piece can be the last of its response. */
   #answer = 0
 
   /** `take` does a portion of a piece, and puts back what is left of it. */
@@ -26,7 +26,7 @@ export class AnswerQueue implements Waiting {
     return this.#ending !== undefined
   }
 
-  /** Keeps bytes[start, end) behind what waits: they arrived meanwhile. How many that can be is bounded by the stream's window. */
+  /** Keeps bytes[start, end) behind what waits: they arrived in the meantime. How many that can be is bounded by the stream's window. */
   add(bytes: Uint8Array, start: number, end: number): void {
     this.#pieces.push(bytes.subarray(start, end))
   }

@@ -1,4 +1,4 @@
-// What a guard answers itself, put where an app's answer would be: at once, or when it has read a form.
+// The response of a guard, in place of an app's: at once, or when it has read a form.
 
 import type { Branding } from '../../branding.ts'
 import { ERRORS, type ErrorCode } from '../../errors.ts'
@@ -8,7 +8,7 @@ import { errorPage } from '../../http/pages.ts'
 import type { HeaderLine, Reading, Refusal } from '../../plugin.ts'
 import { DEAD_EXCHANGE, type Exchange, type Upstream, type Visit } from '../contracts/upstream.ts'
 
-/** What an answer needs of the exchange that it is for. */
+/** The operations of the exchange that a response needs. */
 export interface AnswerHost {
   /** The operator's name, contact and logo, for pages. */
   readonly branding: Branding | undefined
@@ -88,7 +88,7 @@ export class AnswerUpstream implements Upstream {
 
 const CONTINUE = Buffer.from('HTTP/1.1 100 Continue\r\n\r\n')
 
-/** Why a visitor is refused; `undefined`: it is not, the guard only shows a page or leads elsewhere. */
+/** Why a visitor is refused; `undefined`: it is not, the guard only shows a page or leads somewhere else. */
 export function refusalCodeOf({ code, status, body }: Refusal): ErrorCode | undefined {
   if (code !== undefined) return code
   return body === undefined || (status ?? 403) >= 400 ? 'GUARD_REFUSED' : undefined

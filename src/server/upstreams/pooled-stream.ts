@@ -1,4 +1,4 @@
-// One stream of the pool between its exchanges: idle, reserved for one visitor, or on its way out.
+// One stream of the pool between its exchanges: idle, reserved for one visitor, or being sent.
 
 import type { LaneEnd, LaneTerms } from '../../accelerator.ts'
 import type { ErrorCode } from '../../errors.ts'
@@ -30,7 +30,7 @@ type Phase =
 export class PooledStream implements StreamHandler, Reserved, Deadline, Taker, Kept {
   dueTick = 0
   readonly takesScratch = true
-  /** An exchange was complete on it before: the origin may have closed it meanwhile. */
+  /** An exchange was complete on it before: the origin may have closed it in the meantime. */
   isReused = false
   /** Who has it, or had it last. */
   visitor: string
@@ -122,7 +122,7 @@ export class PooledStream implements StreamHandler, Reserved, Deadline, Taker, K
     this.#close()
   }
 
-  /** Idle for too long, or the origin took too long: for the head of its answer, or to end after us. */
+  /** Idle for too long, or the origin took too long: for the head of its response, or to end after us. */
   expired(): void {
     switch (this.#phase) {
       case 'idle':
@@ -258,7 +258,7 @@ export class PooledStream implements StreamHandler, Reserved, Deadline, Taker, K
   }
 }
 
-/** Whether this request goes by HTTP/1.1 to an app that otherwise gets HTTP/2. */
+/** Whether this request goes over HTTP/1.1 to an app that otherwise gets HTTP/2. */
 export function goesApart(head: RequestHead, { apps }: StreamsContext): boolean {
   return head.upgrade === 'websocket' && apps?.sendsUpgradesApart === true
 }

@@ -91,7 +91,7 @@ export class RequestSender implements Movement {
   readonly #progress: Progress
   readonly #stalled: () => void
   #stream: ByteStream | undefined
-  /** Bytes sent on the stream before this request: the origin had received at most so many of them then. */
+  /** Bytes sent on the stream before this request: the origin had received at most this many of them then. */
   #sentBefore = 0
   /** The origin has all of the request already. */
   #wasSent = false
@@ -166,7 +166,7 @@ export class RequestSender implements Movement {
     if (this.#upload === undefined) this.#progress.stop()
   }
 
-  /** An answer has begun: the request is not sent again. */
+  /** A response has begun: the request is not sent again. */
   forgetReplay(): void {
     this.#replay = undefined
   }
@@ -197,7 +197,7 @@ export class RequestSender implements Movement {
     return stream === undefined ? 0 : stream.sentBytes - stream.waitingBytes
   }
 
-  /** What a splice has not taken yet the visitor has not sent: then it is not the origin that is slow. */
+  /** The visitor has not sent bytes that a splice has not moved yet: then it is not the origin that is slow. */
   get isWaiting(): boolean {
     return this.#upload === undefined || this.#upload.takenBytes > this.#upload.movedBytes
   }

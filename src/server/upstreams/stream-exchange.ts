@@ -1,4 +1,4 @@
-// One request with its answer on a pooled stream: request bytes out, the answer framed strictly on its way back.
+// One request with its response on a pooled stream: request bytes out, the response framed strictly about to return.
 
 import { copyBytes, copyOf } from '../../bytes.ts'
 import { ERRORS, type ErrorCode } from '../../errors.ts'
@@ -41,7 +41,7 @@ const STAY_OPEN_10: AnswerStyle = { close: false, keepAlive10: true, dropsChunks
 
 type Phase =
   | 'over'
-  /** The request goes out, the head of the answer is awaited. */
+  /** The request goes out, the head of the response is awaited. */
   | 'head'
   | 'body'
   /** After 101: bytes both ways. */
@@ -54,7 +54,7 @@ export class StreamExchange implements Exchange {
   readonly #request: RequestSender
   readonly #reader: ResponseReader
   readonly #answer: ResponseHead
-  /** That of the reader, or one that hands out the payload of chunks. */
+  /** The reader's own framer, or one that hands out the payload of chunks. */
   #framer: BodyFramer
   #phase: Phase = 'over'
   #visit: Visit | undefined
@@ -64,17 +64,17 @@ export class StreamExchange implements Exchange {
   #isVisitorFull = false
   /** The array of the app's bytes is reused. */
   #isScratch = false
-  /** Whether the visitor can tell the end of the answer from its bytes, not only from the end of the connection. */
+  /** Whether the visitor can tell the end of the response from its bytes, not only from the end of the connection. */
   #isDelimited = true
   /** The visitor speaks HTTP/1.0 and the origin sends chunks: only their payload is passed on. */
   #isUnchunked = false
   /** Of the body's framing something was left out. */
   #isCleaned = false
-  /** Pieces that the answer came in. */
+  /** Pieces that the response came in. */
   #pieces = 0
   /** The request was sent once more already. */
   #isSecondTry = false
-  /** 1xx answers that the origin may still send; `undefined`: it has sent none. */
+  /** 1xx responses that the origin may still send; `undefined`: it has sent none. */
   #interims: Allowance | undefined
   /** Once more came than a turn of the event loop has time for. */
   #queue: AnswerQueue | undefined
@@ -113,7 +113,7 @@ export class StreamExchange implements Exchange {
     const mayRepeat = this.#owner.isReused || isShared || (apps !== undefined && peer === undefined)
     const sentBytes = wasSent ? end + visit.head.contentLength : 0
     if (this.#request.begin(stream, end, mayRepeat, sentBytes)) return
-    // The session may have failed in the middle of the write: then the exchange is elsewhere, or over.
+    // The session may have failed in the middle of the write: then the exchange is somewhere else, or over.
     if (this.#stream !== stream) return
     visit.pause()
     if (!expectsContinue) this.#request.expectProgress()
@@ -183,7 +183,7 @@ export class StreamExchange implements Exchange {
     const isPossible = this.#phase === 'body' && !this.#isUnchunked && !this.#isVisitorFull
     if (!isPossible || leftBytes < MIN_SPLICED_BYTES) return undefined
     return this.#visit?.writeFrom?.(from, Math.min(leftBytes, limitBytes), movedBytes => {
-      // After a failure in the middle the bytes belong to no answer.
+      // After a failure in the middle the bytes belong to no response.
       if (this.#phase === 'body') this.#framer.skip(movedBytes)
       if (this.#phase === 'body' && this.#framer.complete) this.#complete()
       done(movedBytes)
@@ -236,7 +236,7 @@ export class StreamExchange implements Exchange {
     return this.#isApps ? 'ORIGIN_CLOSED' : 'CLIENT_GONE'
   }
 
-  /** The origin took too long for the head of its answer. */
+  /** The origin took too long for the head of its response. */
   originTimedOut(): void {
     if (this.#phase === 'head') this.#fail('ORIGIN_TIMEOUT')
   }
@@ -291,7 +291,7 @@ export class StreamExchange implements Exchange {
     this.#write(visit, scratch, true, 0, end)
   }
 
-  /** Sends the head of the answer, and what of its body came with it, in one write. */
+  /** Sends the head of the response, and what of its body came with it, in one write. */
   #beginAnswer(visit: Visit, bytes: Uint8Array, at: number, end: number): void {
     const answer = this.#answer
     this.#phase = 'body'
@@ -301,7 +301,7 @@ export class StreamExchange implements Exchange {
     if (bodyEnd === -1) return this.#failInvalid(this.#framer.fault)
     visit.answered(answer.status)
     this.#isDelimited = answer.body !== 'close'
-    // An answer that is complete before the request leaves the rest of the request on the connection.
+    // A response that is complete before the request leaves the rest of the request on the connection.
     const isEarly = this.#framer.complete && !this.#request.isDone
     const staysOpen = visit.keepsAlive && this.#isDelimited && !isEarly
     const style = !staysOpen ? CLOSE : visit.head.minorVersion === 0 ? STAY_OPEN_10 : STAY_OPEN
@@ -373,8 +373,8 @@ export class StreamExchange implements Exchange {
   }
 
   /**
-   * `hasSurplus`: the origin sent more than its answer, so nothing it sends can be trusted to be the next one. An answer
-   * that comes before the end of the request ends the exchange, too: the rest of the request is not wanted.
+   * `hasSurplus`: the origin sent more than its response, so nothing it sends can be trusted to be the next one. A response
+   * that comes before the end of the request ends the exchange as well: the rest of the request is not wanted.
    */
   #endIfComplete(hasSurplus: boolean): void {
     if (!this.#framer.complete) return
@@ -428,7 +428,10 @@ export class StreamExchange implements Exchange {
 
   // ── The end ────────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** A lane can serve such an answer: head and body may come one after the other. One that is not strict would come back. */
+  /**
+   * A lane can serve such a response: head and body may come one after the other. A response that is not strict would come
+   * back.
+   */
   get #ease(): Ease {
     if (this.#answer.isAmended || this.#isCleaned || this.#owner.isPrivate) return 'none'
     const { payloadBytes } = this.#framer
@@ -475,7 +478,7 @@ export class StreamExchange implements Exchange {
     this.#isSecondTry = true
     const stream = this.#owner.reopen(visit.head)
     if (stream === undefined) return this.#fail('CLIENT_GONE', pieces)
-    // What the old stream wanted to wait for is gone; the new one may want to wait at once.
+    // The old stream's wait is gone; the new one may want to wait at once.
     visit.resume()
     visit.retried?.()
     this.#start(visit, stream, false)

@@ -50,7 +50,7 @@ export class StreamsUpstream implements TunnelUpstream {
   readonly #context: StreamsContext
   /** Idle streams, the most recently used last: the least used ones run into their idle time and close. */
   readonly #idle: PooledStream[] = []
-  /** Those that wait for the next request of one visitor's connection; the one that waited longest first. */
+  /** The streams that wait for the next request of one visitor's connection; the one that waited longest first. */
   readonly #private = new Map<ConnectionLogins, PooledStream>()
   readonly #takers = new Takers()
   #openCount = 0

@@ -28,15 +28,15 @@ import { TextBatch } from './text-batch.ts'
 export interface WebSocketCarrierOptions {
   readonly role: 'server' | 'client'
   readonly scheduler: Scheduler
-  /** 32 random bits for each message of a client (RFC 6455 section 5.3). A server does not mask. */
+  /** Returns 32 random bits for each message of a client (RFC 6455 section 5.3). A server does not mask. */
   readonly maskKey?: () => number
-  /** Longest text message; asked when one begins or goes on. Default 0: text is refused. */
+  /** The maximum length of a text message; asked when one begins or continues. Default 0: text is refused. */
   readonly maxTextBytes?: number | (() => number)
   /** A text message arrived. */
   readonly text?: (message: string) => void
   /** A portion of what was read was taken. */
   readonly taken?: () => void
-  /** Shared with other carriers: more at once than a portion waits there. Without it all is taken at once. */
+  /** The turns, shared with other carriers: more at once than a portion waits there. Without it all is taken at once. */
   readonly turns?: Turns
 }
 
@@ -45,7 +45,7 @@ const FRAMES_AT_ONCE = 512
 /** A larger read is taken only if there is time left: what 200 clients send in the same turn can be 200 long messages. */
 const SMALL_READ_BYTES = 4_096
 
-/** How long the far side may take to read what was sent and to close too. */
+/** The time in milliseconds for the far side to read what was sent and to close also. */
 const CLOSE_TIMEOUT_MS = 5_000
 
 /** A text message above this leaves at once, made in a buffer that all carriers share. */
@@ -61,26 +61,26 @@ export class WebSocketCarrier implements Carrier, Waiting {
   readonly headroom: number = MAX_WS_HEADER_BYTES
   /** Gets its events. To be set before the next event, since its owner needs the carrier to be made. */
   handler: CarrierHandler = NO_HANDLER
-  /** Where the events of the socket go from now on. */
+  /** The handler of the socket's events from now on. */
   readonly socketHandler: SocketHandler
   readonly #socket: Socket
   readonly #scheduler: Scheduler
   readonly #maskKey: (() => number) | undefined
   readonly #parser: WebSocketParser
-  /** Messages, the first one perhaps in part, that the socket did not take yet. */
+  /** Messages, the first one possibly in part, that the socket did not take yet. */
   readonly #unsent: SendQueue = new SendQueue()
-  /** Text messages of this event-loop tick. */
+  /** The text messages of this event-loop tick. */
   readonly #texts: TextBatch = new TextBatch(MAX_KEPT_TEXT_BYTES)
   readonly #turns: Turns | undefined
   readonly #taken: (() => void) | undefined
-  /** What was read and waits: for the carrier's turn, or because its reader has paused. */
+  /** The bytes that were read and wait: for the carrier's turn, or because its reader has paused. */
   readonly #rest: Uint8Array[] = []
   #isHeld = false
   #isWaiting = false
-  /** The end that the socket reported meanwhile. */
+  /** The end that the socket reported in the meantime. */
   #endMeanwhile: (() => void) | undefined
   readonly #pings = new Tolerance(MAX_PINGS_PER_SECOND)
-  /** Only the last ping of what was read needs an answer (section 5.5.3). */
+  /** The last ping of what was read; only that one needs a reply (section 5.5.3). */
   #unansweredPing: Uint8Array | undefined
   #owesDrained = false
   /** A close frame went out, or is the last one in line. */
@@ -157,7 +157,7 @@ export class WebSocketCarrier implements Carrier, Waiting {
     return false
   }
 
-  /** Asks for a sign of life: any peer answers with a pong (RFC 6455 section 5.5.2). */
+  /** Asks for a sign of life: any peer responds with a pong (RFC 6455 section 5.5.2). */
   ping(): void {
     if (!this.#isClosing && this.#unsent.length === 0) this.#write(this.#message(PING, NO_PAYLOAD))
   }
@@ -176,7 +176,7 @@ export class WebSocketCarrier implements Carrier, Waiting {
     if (!this.#isWaiting) this.#goOn()
   }
 
-  /** Its turn has come. */
+  /** Called when its turn has come. */
   turn(): void {
     this.#isWaiting = false
     if (!this.#isHeld) this.#goOn()
@@ -186,24 +186,24 @@ export class WebSocketCarrier implements Carrier, Waiting {
     if (this.#isClosing) return
     this.#sendTexts()
     this.#isClosing = true
-    // Only the end of the connection still matters. What waits is dropped, and so is what comes.
+    // Only the end of the connection still matters. Waiting and later bytes are dropped.
     if (this.#isBusy) {
       this.#stopReading()
       this.#socket.resume()
     }
     this.#cancelTimeout = this.#scheduler.after(CLOSE_TIMEOUT_MS, () => this.#socket.terminate())
-    // Never answered with 1005 itself: that is how "no code" is expressed.
+    // Never responded with 1005 itself: that is how "no code" is expressed.
     const payload = code === CLOSE_NO_CODE ? NO_PAYLOAD : encodeClosePayload(code, reason)
     if (this.#write(this.#message(CLOSE, payload))) this.#socket.end()
     this.#tellEndMeanwhile()
   }
 
-  /** Is charged for what the far side does not take. */
+  /** Sets the account that is charged for what the far side does not read. */
   set account(account: Account) {
     this.#unsent.account = account
   }
 
-  /** Of a text message whose end has not come yet. */
+  /** The size of an incomplete text message. */
   get unfinishedTextBytes(): number {
     return this.#parser.unfinishedTextBytes
   }
@@ -217,12 +217,12 @@ export class WebSocketCarrier implements Carrier, Waiting {
 
   // ── What arrives ───────────────────────────────────────────────────────────────────────────────────────────
 
-  /** Something waits, and what comes now belongs behind it. */
+  /** Whether something waits, so that new bytes belong behind it. */
   get #isBusy(): boolean {
     return this.#isHeld || this.#isWaiting || this.#rest.length > 0
   }
 
-  /** Takes a portion, and more if there is time. What is left waits. */
+  /** Takes a portion, and more if there is time. The rest waits. */
   #take(bytes: Uint8Array): void {
     const most = this.#turns === undefined ? Number.POSITIVE_INFINITY : FRAMES_AT_ONCE
     let at = 0
@@ -342,10 +342,10 @@ export class WebSocketCarrier implements Carrier, Waiting {
     )
   }
 
-  /** FIN: in good order only after a close frame. */
+  /** Called for FIN: in good order only after a close frame. */
   #ended(): void {
     if (this.#isClosing) {
-      // What still waits goes out first; `drained` ends the socket then.
+      // Waiting bytes are sent first; `drained` ends the socket then.
       if (this.#unsent.length === 0) this.#socket.end()
       return
     }

@@ -28,7 +28,7 @@ export interface AuditRow {
   readonly detail?: string
 }
 
-/** What each view is made of. */
+/** The data of each view. */
 export interface Views {
   readonly overview: Overview
   readonly tunnels: Tunnels

@@ -21,7 +21,7 @@ export function Times() {
   )
 }
 
-/** What was typed into a field of a form. */
+/** The text in a field of a form. */
 export function typed(form: HTMLFormElement, name: string): string {
   const given = new FormData(form).get(name)
   return typeof given === 'string' ? given : ''

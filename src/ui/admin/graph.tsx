@@ -1,5 +1,5 @@
-// What was measured, up to now: zero is a line at the bottom, and where nothing was measured it is hatched. A minute is read with
-// the pointer or the arrow keys, in all graphs at once.
+// A graph of measured values up to now: zero is a line at the bottom, and times without a value are hatched. A minute is read
+// with the pointer or the arrow keys, in total graphs at once.
 
 import { useSignal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'

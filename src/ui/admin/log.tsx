@@ -1,4 +1,4 @@
-// What the operator and clients did, and what was refused.
+// The log: actions of the operator and clients, and refusals.
 
 import { moment } from '../parts/format.ts'
 import type { AuditRow } from './api.ts'

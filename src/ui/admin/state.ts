@@ -1,4 +1,4 @@
-// What the page knows of the server, asked again every few seconds while it is in sight.
+// The state of the server on the page, asked again every few seconds while it is in sight.
 
 import { computed, signal } from '@preact/signals'
 import { at, hashOf, type Place, placeOf, textOf, type View } from './address.ts'
@@ -16,9 +16,9 @@ export const place = signal<Place>(at('overview'))
 export const limit = signal(ROWS)
 /** Of the last thing that was done. */
 export const toast = signal<{ readonly text: string; readonly isBad: boolean } | undefined>(undefined)
-/** What is about to be done, for the operator to say so. */
+/** The action that the operator has to confirm. */
 export const question = signal<Question | undefined>(undefined)
-/** Of a token that was just made: shown once, and forgotten with the next look elsewhere. */
+/** Of a token that was just made: shown once, and forgotten with the next look somewhere else. */
 export const secret = signal<TokenSecret | undefined>(undefined)
 /** The form for a new token or ban is open. */
 export const isAdding = signal(false)
@@ -45,7 +45,7 @@ export async function refresh(): Promise<void> {
   const own = ++asked
   try {
     const answer = await api.view(view, textOf(query))
-    // What was asked later is already there, or comes.
+    // The result of a later question is already there, or comes.
     if (own !== asked || !isSignedIn.value) return
     const { [view]: _, ...others } = answers.value
     answers.value = { ...others, [view]: answer }

@@ -1,4 +1,4 @@
-// Tokens of clients and their use: made here, shown once, given another secret, taken back.
+// Tokens of clients and their use: made here, shown once, given another secret, revoked.
 
 import type { TokenUse } from '../../parts/admin/view-rows.ts'
 import { Icon } from '../parts/icons.tsx'

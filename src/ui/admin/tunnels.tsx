@@ -125,7 +125,7 @@ const probe = (name: string): void =>
     status === 0 ? `${name}: ${code ?? 'no answer'}` : `${name}: ${status} in ${duration(durationMs)}`,
   )
 
-/** What is done at a client is done at its server; a ban holds at all of them. */
+/** An action on a client happens at its server; a ban holds at all of them. */
 function doings({ name, url, kind, server }: TunnelRow): readonly (MenuItem | undefined)[] {
   const isHttp = kind === 'http'
   const isHere = server === undefined
@@ -193,7 +193,7 @@ function Sheet({ name, open }: { readonly name: string; readonly open: Seen['ope
     document.addEventListener('keydown', leave)
     return () => document.removeEventListener('keydown', leave)
   }, [name])
-  // What is shown is of the tunnel that is named, or nothing.
+  // The page shows the named tunnel, or nothing.
   const found = open?.row.name === name ? open : undefined
   const { lastProbe } = found?.row ?? {}
   return (

@@ -1,4 +1,4 @@
-// What a user can do with the exchange that is shown, by a button or a key.
+// The actions of a user on the shown exchange, by a button or a key.
 
 import type { Edit, ExchangeDetail, ExchangeRow } from '../../exchange.ts'
 import { api, type Side } from './api.ts'
@@ -67,7 +67,7 @@ export async function replay(edit?: Edit, times = 1, resign?: boolean): Promise<
     const { replays } = await api.replay(one.id, edit, times, resign)
     isSent = true
     const last = replays.at(-1)
-    // Another one was chosen meanwhile.
+    // Another one was chosen in the meantime.
     if (last === undefined || selectedId.peek() !== one.id) return
     showOwn(replays.map(({ exchange }) => exchange))
     go({ id: last.exchange.id })
@@ -108,7 +108,7 @@ function save(blob: Blob, name: string): void {
   setTimeout(() => URL.revokeObjectURL(url), SAVE_MS)
 }
 
-/** As a file, the bytes as they came. */
+/** As a file, the bytes unchanged. */
 export function saveBody(id: string, side: Side): Promise<void> {
   return attempt(async () => save(await api.rawBody(id, side), `${side}-${id}.bin`))
 }
@@ -181,7 +181,7 @@ export function clear(): void {
   go({ id: undefined })
 }
 
-/** With the one that it repeats, else the one before with the same method and path, else any other. */
+/** With the one that it repeats, otherwise the one before with the same method and path, otherwise any other. */
 export function compare(): void {
   const one = shown.peek()
   if (one === undefined) return

@@ -5,7 +5,7 @@ export type Mode = '' | 'edit' | 'compare'
 export interface Place {
   readonly id: string | undefined
   readonly mode: Mode
-  /** What it is compared with. */
+  /** The exchange to compare it with. */
   readonly other: string | undefined
   readonly filter: string
 }

@@ -14,7 +14,7 @@ import type {
 
 export type Side = 'request' | 'response'
 
-/** Messages of one answer. */
+/** Messages of one response. */
 export const FRAMES_AT_ONCE = 1_000
 
 const KEY = 'localtunnels inspector'
@@ -40,7 +40,7 @@ export function takeToken(): boolean {
   return true
 }
 
-/** What the API answered instead of what was asked for. */
+/** The error that the API returned. */
 export class Refused extends Error {
   readonly code: string
 
@@ -114,7 +114,7 @@ export const api = {
     ),
   detail: (id: string, reveal: boolean) => read<ExchangeDetail>(`exchanges/${id}?${query({ reveal })}`),
   remove: (id: string, keepalive: boolean) => read(`exchanges/${id}`, { method: 'DELETE', keepalive }),
-  /** `keepalive`: the page goes away meanwhile. */
+  /** `keepalive`: the page goes away in the meantime. */
   clear: (filter: string, upTo: string, keepalive: boolean) =>
     read(`exchanges?${query({ filter, upTo })}`, { method: 'DELETE', keepalive }),
   har: async (filter: string, reveal: boolean) => {
@@ -128,7 +128,7 @@ export const api = {
       fault: answer.headers.get('x-decode-fault') ?? undefined,
     }
   },
-  /** The body as it came, for a file. */
+  /** The body unchanged, for a file. */
   rawBody: async (id: string, side: Side) => (await ask(`exchanges/${id}/${side}.body`)).blob(),
   frames: (id: string, from: number) =>
     read<{ frames: Frame[]; total: number }>(`exchanges/${id}/frames?from=${from}&limit=${FRAMES_AT_ONCE}`),

@@ -1,4 +1,4 @@
-// What differs between two exchanges: lines beside each other, and in a changed line its changed words.
+// The differences of two exchanges: lines next to each other, and in a changed line its changed words.
 
 import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'

@@ -135,7 +135,7 @@ function Content({ exchange }: { readonly exchange: ExchangeDetail }) {
   )
 }
 
-/** What has no bytes here. */
+/** Exchanges without bytes here. */
 function Unseen({
   exchange: { method, kind, status, bytesIn, bytesOut },
 }: {

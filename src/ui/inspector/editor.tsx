@@ -1,4 +1,4 @@
-// A request that is edited before it is sent again; the last response stands beside it. What was typed is kept until it is sent.
+// A request that is edited before it is sent again; the last response stands next to it. Typed text is kept until it is sent.
 
 import { useSignal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
@@ -69,7 +69,7 @@ export function Editor({ exchange }: { readonly exchange: ExchangeDetail }) {
       {
         method,
         path,
-        // Those that are not listed go with it as they came.
+        // Fields that are not listed are sent unchanged.
         fields: [...kept, ...fields.filter(({ name }) => name.trim() !== '')].map(({ name, value }) => ({
           name: name.trim(),
           value: value.trim(),

@@ -19,7 +19,7 @@ import {
 
 const TYPING_MS = 200
 const MAX_SUGGESTED = 24
-/** What is suggested before a letter is typed. */
+/** The suggestions before a letter is typed. */
 const HINTS: readonly (readonly [string, string])[] = [
   ['is:error', '5xx, failed or refused'],
   ['is:webhook', 'with a signature that is checked'],
@@ -47,7 +47,7 @@ function suggestionsFor(text: string): readonly (readonly [string, string])[] {
     .map(([one, about]) => [`${minus}${one}`, about])
 }
 
-/** Those of the rows that are here. */
+/** The values of the rows that are here. */
 function valuesOf(key: string): readonly string[] {
   const fromRows = (read: (row: (typeof rows.value)[number]) => string | undefined) => [
     ...new Set(rows.value.slice(0, 500).flatMap(row => read(row) ?? [])),
@@ -221,7 +221,7 @@ const chips = computed(
     ] as readonly (readonly [string, string])[],
 )
 
-/** How many of the rows match, with the filter as it is, as long as all of them are here. */
+/** How many of the rows match, with the filter unchanged, as long as all of them are here. */
 const counts = computed(() => {
   const found = new Map<string, number>()
   if (hasMore.value || isSearching.value) return found

@@ -5,7 +5,7 @@ import type { Frame } from '../../exchange.ts'
 import { api, FRAMES_AT_ONCE } from './api.ts'
 import { detail, selectedId } from './signals.ts'
 
-/** Those that are shown, without a gap. */
+/** The frames that are shown, without a gap. */
 export const frames = signal<readonly Frame[]>([])
 /** The newest are among them, and those that come are put behind. */
 export const hasNewest = signal(true)
@@ -13,7 +13,7 @@ export const hasNewest = signal(true)
 /** More are not kept in the page at once. */
 const MAX_FRAMES_SHOWN = 2 * FRAMES_AT_ONCE
 
-/** Those that come while the newest are read. */
+/** The frames that come while the newest are read. */
 let pending: Frame[] = []
 let readingNewest: Promise<void> | undefined
 

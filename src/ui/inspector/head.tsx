@@ -291,7 +291,7 @@ function Verdict({ of, id, status }: { readonly of: string; readonly id: string;
 function Note({ exchange }: { readonly exchange: ExchangeDetail }) {
   const field = useRef<HTMLInputElement>(null)
   useEffect(() => {
-    // One that was asked for, and not one that is there.
+    // A requested exchange that is not there.
     if (exchange.note === '') field.current?.focus()
   }, [])
   useEffect(() => {

@@ -8,13 +8,13 @@ export const isPaused = signal(false)
 /** The pointer is over the list. */
 export const isAimed = signal(false)
 export const isScrolled = signal(false)
-/** Those that a removal which can be undone takes away. */
+/** The rows that an undoable removal takes away. */
 export const isRemoved = signal<((row: ExchangeRow) => boolean) | undefined>(undefined)
 
 const isHeld = computed(
   () => isPaused.value || isAimed.value || isScrolled.value || selectedId.value !== undefined,
 )
-/** What the list showed when it was held. */
+/** The rows that the list showed when it was held. */
 const frozen = signal<{ readonly ids: ReadonlySet<string>; readonly oldest: number } | undefined>(undefined)
 /** Asked for by the user: the list shows them although it is held. */
 const own = signal<ReadonlySet<string>>(new Set())
@@ -47,7 +47,7 @@ export function release(): void {
   })
 }
 
-/** What replays from this page came to, by the id of their original. */
+/** The results of replays from this page, by the id of their original. */
 export const replayed = signal<ReadonlyMap<string, number>>(new Map())
 
 /** Replays: their place is on top, when they come. */

@@ -90,7 +90,7 @@ export function listenToKeys(): void {
     const focused = event.target instanceof HTMLElement ? event.target : document.body
     const box = focused.closest('dialog')
     if (box?.open === true) return
-    // One that is closed may keep the focus for a frame.
+    // A closed dialog may keep the focus for a frame.
     const target = box === null && focused.isConnected ? focused : document.body
     const isTyping =
       target.isContentEditable ||

@@ -119,7 +119,7 @@ export function Row({ row, note }: { readonly row: ExchangeRow; readonly note?: 
   )
 }
 
-/** Of one that is under way: the time until now. */
+/** Of one that is in progress: the time until now. */
 function Time({ row }: { readonly row: ExchangeRow }) {
   if (row.state !== 'open') return <>{row.isRefused ? '—' : duration(row.times.totalMs)}</>
   if (row.kind !== 'http') return <span class="is-info">open</span>

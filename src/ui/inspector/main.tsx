@@ -243,7 +243,7 @@ addEventListener('hashchange', () => {
   // The address of another start, pasted into this tab. A reload would take the page of whatever answers here.
   if (takeToken()) reconnect()
 })
-// What cannot be undone any more when the page is gone.
+// Actions that cannot be undone any more when the page is gone.
 addEventListener('pagehide', dismiss)
 followAddress()
 followHolds()

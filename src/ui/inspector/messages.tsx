@@ -41,7 +41,7 @@ export function Messages({ exchange }: { readonly exchange: ExchangeDetail }) {
     if (is && !hasNewest.value) void readNewestFrames()
   }
   const isOpen = exchange.state === 'open'
-  /** One that is drawn already is the same element: Preact does not look into it, however many come. */
+  /** A message that is drawn already is the same element: Preact does not look into it, however many come. */
   const draw = (frame: Frame) => {
     const isChosen = chosen.value === frame.index
     const known = drawn.current.get(frame)

@@ -42,7 +42,7 @@ export function Parts({ parts }: { readonly parts: readonly Part[] }) {
   )
 }
 
-/** A field is shown; a file that is no picture when it is opened. */
+/** A field is shown; a file that is not a picture when it is opened. */
 function Content({
   bytes: all,
   type,

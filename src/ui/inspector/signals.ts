@@ -1,4 +1,4 @@
-// What the page shows, as values that its parts follow.
+// The state of the page, as values that its parts follow.
 
 import { batch, computed, signal } from '@preact/signals'
 import type { ExchangeDetail, ExchangeRow, Session } from '../../exchange.ts'
@@ -17,7 +17,7 @@ export const rowsFilter = signal<string | undefined>(undefined)
 export const isRead = computed(() => rowsFilter.value !== undefined)
 
 export const filter = signal('')
-/** What stands in the field of the filter: a moment later it is the filter. */
+/** The text in the field of the filter: a moment later it is the filter. */
 export const draft = signal('')
 export const filterFault = signal('')
 
@@ -26,7 +26,7 @@ export const mode = signal<Mode>('')
 /** The exchange that the selected one is compared with. */
 export const otherId = signal<string | undefined>(undefined)
 
-/** What was read last; `shown` says whether it is the selected one. */
+/** The exchange that was read last; `shown` says whether it is the selected one. */
 export const detail = signal<ExchangeDetail | undefined>(undefined)
 /** Why the selected one cannot be shown; `gone`: it is not kept. */
 export const detailFault = signal<string | undefined>(undefined)
@@ -37,7 +37,7 @@ export const shown = computed(() =>
   detail.value !== undefined && detail.value.id === selectedId.value ? detail.value : undefined,
 )
 export const isHelpOpen = signal(false)
-/** Milliseconds, for what is under way. */
+/** Milliseconds, for what is in progress. */
 export const now = signal(Date.now())
 
 const place = (): Place => ({

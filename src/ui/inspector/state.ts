@@ -28,7 +28,7 @@ let isPlanned = false
 let listening = new AbortController()
 let retryNow: (() => void) | undefined
 
-/** Reads the list, and then follows it, for ever. */
+/** Reads the list, and then follows it, without limit. */
 export function follow(): void {
   effect(() => void run(filter.value))
   effect(() => {
@@ -108,7 +108,7 @@ export function readMore(): Promise<void> {
     const [wanted, last] = [filter.peek(), rows.peek().at(-1)]
     if (last === undefined || !hasMore.peek()) return
     const list = await api.list(wanted, { before: last.id })
-    // Read again meanwhile, or with another filter.
+    // Read again in the meantime, or with another filter.
     if (filter.peek() !== wanted || rows.peek().at(-1)?.id !== last.id) return
     batch(() => {
       rows.value = [...rows.peek(), ...list.exchanges]
@@ -212,7 +212,7 @@ async function readDetail(id: string | undefined, reveal: boolean): Promise<void
   } catch (error) {
     if (selectedId.peek() !== id) return
     const isGone = error instanceof Refused && error.code === 'EXCHANGE_NOT_FOUND'
-    // What is shown already stays readable while the client is away.
+    // Exchanges that are shown already stay readable while the client is away.
     if (isGone) detailFault.value = 'gone'
     else if (isOther)
       detailFault.value = error instanceof Refused ? error.message : 'The client does not answer.'

@@ -1,4 +1,4 @@
-// What the list shows in place of rows: each state says what to do next.
+// The page in place of rows: each state says what to do next.
 
 import { effect } from '@preact/signals'
 import { encode } from 'uqr'

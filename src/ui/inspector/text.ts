@@ -4,7 +4,7 @@ export function mimeOf(type: string): string {
   return type.split(';')[0]!.trim().toLowerCase()
 }
 
-/** What does not fit is �. Without a charset UTF-8. */
+/** Bytes that do not fit become �. Without a charset UTF-8. */
 export function textOf(bytes: Uint8Array, type: string): string {
   const charset = /;\s*charset\s*=\s*"?([\w.:-]+)/i.exec(type)?.[1]
   try {

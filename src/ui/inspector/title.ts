@@ -22,7 +22,7 @@ export function followTitle(): void {
       ({ id, state, status }) => Number(id) > newest && (state === 'failed' || status >= 500),
     )
     if (document.hidden && isBad) hasErrors.value = true
-    // The first list is none that came meanwhile.
+    // The first list is none that came in the meantime.
     if (!document.hidden) newest = Number(rows.value[0]?.id ?? 0)
   })
   document.addEventListener('visibilitychange', () => {

@@ -1,4 +1,4 @@
-// One line about what just happened, for six seconds; what it says can be undone as long as it stands there.
+// One line about what just happened, for six seconds; what it says can be undone as long as it is there.
 
 import { signal } from '@preact/signals'
 
@@ -11,7 +11,7 @@ export interface Toast {
 
 export const toast = signal<Toast | undefined>(undefined)
 let hiding: ReturnType<typeof setTimeout> | undefined
-/** What cannot be undone once the line is gone. */
+/** Actions that cannot be undone once the line is gone. */
 let finally_: (() => void) | undefined
 
 export function say(

@@ -7,7 +7,7 @@ import { Icon } from './icons.tsx'
 
 /** Entries of one array or object that are shown at once. */
 const AT_ONCE = 500
-/** Levels open at first until so many lines are used. */
+/** Levels open at first until this many lines are used. */
 const OPEN_LINES = 60
 
 interface Line {
@@ -30,7 +30,7 @@ interface JsonTreeProps {
   readonly onCopy: (text: string, what: string) => void
 }
 
-/** The root of a text, cut or not; `undefined`: it is no JSON. */
+/** The root of a text, cut or not; `undefined`: it is not JSON. */
 export function rootOf(text: string, isCut: boolean): JsonNode | undefined {
   if (!/^\s*[[{]/.test(text)) return undefined
   const root = parseJson(text, isCut)

@@ -21,7 +21,7 @@ interface VirtualListProps<Item> {
 }
 
 const BEYOND = 8
-/** So many rows before the last one more are asked for. */
+/** This many rows before the last one more are asked for. */
 const NEAR_END = 200
 
 export function VirtualList<Item>({

@@ -2,6 +2,7 @@
 
 import { expect, test } from 'bun:test'
 import { join } from 'node:path'
+import { connectTo, TunnelClient } from '../../../src/index.ts'
 import { SqliteOperations } from '../../../src/stores/sqlite-operations.ts'
 import { SqliteTokens } from '../../../src/stores/sqlite-tokens.ts'
 import { adminOptions, askAdmin } from '../../support/admin.ts'
@@ -64,4 +65,27 @@ test('what cannot be is said, and nothing is made', async () => {
     error: { code: 'ADMIN_INVALID', message: expect.stringContaining('--tokens-db') },
   })
   tokens.close()
+})
+
+test('who connects to a private service is written down, with the name of the token', async () => {
+  const audit = new SqliteOperations(':memory:')
+  const tokens = ['share', { token: 'connect', name: 'anna', connect: ['db'] }]
+  await using server = await startServer({ tokens, admin: adminOptions({ audit }) })
+  const url = `http://127.0.0.1:${server.port}`
+  await using sharing = new TunnelClient({ server: url, token: 'share' })
+  await sharing.tcp({ port: 1, private: 'db' })
+  const end = await connectTo({ name: 'db', server: url, token: 'connect' })
+  await end.close()
+  await connectTo({ name: 'dc', server: url, token: 'connect' }).catch(() => {})
+  expect(
+    audit
+      .entries(Number.MAX_SAFE_INTEGER, 10)
+      .map(({ action, actor, subject, detail }) => [action, actor, subject, detail]),
+  ).toEqual([
+    ['client.refuse', '127.0.0.1', 'tcp:dc', 'NOT_ALLOWED'],
+    ['private.end', 'server', 'tcp:db', 'released'],
+    ['private.connect', '127.0.0.1', 'tcp:db', 'token anna'],
+    ['tunnel.open', '127.0.0.1', 'tcp:db', 'streams'],
+  ])
+  audit.close()
 })

@@ -4,19 +4,19 @@ import { boundedRequest } from '../../bounded-request.ts'
 import { dnsFailed } from './failed.ts'
 import type { DnsProvider, DnsRecord } from './provider.ts'
 
-/** What `POST /register` of the acme-dns server answered. */
+/** The response of the acme-dns server to `POST /register`. */
 export interface AcmeDnsAccount {
   readonly username: string
   readonly password: string
   readonly subdomain: string
-  /** Where `_acme-challenge` has to lead. */
+  /** The name that `_acme-challenge` has to point to. */
   readonly fulldomain: string
 }
 
 export interface AcmeDnsOptions {
-  /** `https://auth.example.org` */
+  /** The URL of the server, such as `https://auth.example.org`. */
   readonly url: string
-  /** One for each domain: acme-dns keeps two texts for each, as many as a name and its wildcard need. */
+  /** The accounts, one for each domain: acme-dns stores two texts for each, as many as a name and its wildcard need. */
   readonly accounts: readonly AcmeDnsAccount[]
   readonly servers?: readonly string[]
 }
@@ -59,6 +59,6 @@ export class AcmeDns implements DnsProvider {
     }
   }
 
-  /** acme-dns cannot remove: the next ones take its place. */
+  /** Does nothing: acme-dns cannot remove, and the next texts replace these. */
   async remove(): Promise<void> {}
 }

@@ -7,9 +7,9 @@ import type { DnsProvider, DnsRecord } from './provider.ts'
 export interface CloudflareOptions {
   /** An API token that may edit DNS of the zone, and read zones unless `zoneId` is given. */
   readonly token: string
-  /** Default: found by the name of the record. */
+  /** The id of the zone. Default: found by the name of the record. */
   readonly zoneId?: string
-  /** Default `https://api.cloudflare.com/client/v4`. */
+  /** The URL of the API. Default `https://api.cloudflare.com/client/v4`. */
   readonly apiUrl?: string
   readonly servers?: readonly string[]
 }
@@ -17,7 +17,7 @@ export interface CloudflareOptions {
 const TIMEOUT_MS = 30_000
 const MAX_BYTES = 1_048_576
 const TTL_SECONDS = 60
-/** Cloudflare's code for a record that is there already. */
+/** The code of Cloudflare for a record that exists already. */
 const EXISTS = 81058
 
 interface Answer {

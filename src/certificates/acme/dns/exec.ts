@@ -10,9 +10,9 @@ export interface ExecHookOptions {
    * is in the variables `ACME_ACTION`, `ACME_RECORD_NAME` and `ACME_RECORD_VALUE`.
    */
   readonly command: readonly string[]
-  /** Default 60,000 ms; then the command and what it started are killed, and the order fails with `DNS_RECORD_FAILED`. */
+  /** The time for the command. */
   readonly timeoutMs?: number
-  /** Asked whether a record is visible. Default: those that the zone's NS records name. */
+  /** The servers that are asked whether a record is visible. Default: those that the zone's NS records name. */
   readonly servers?: readonly string[]
 }
 
@@ -80,7 +80,7 @@ export class ExecHook implements DnsProvider {
       child.once('error', error => finish(error.message))
       child.once('exit', (code, killedBy) => {
         if (code === 0) finish()
-        // What it wrote last may still be in the pipe.
+        // Its last output may still be in the pipe.
         else child.once('close', () => finish(killedBy === null ? `exit code ${code}` : killedBy))
       })
     })

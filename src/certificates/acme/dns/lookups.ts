@@ -4,19 +4,19 @@ import { Resolver } from 'node:dns/promises'
 
 const QUERY_TIMEOUT_MS = 3_000
 const TRIES = 2
-/** One try: a caller that waits for a record asks again. */
+/** The time in milliseconds for one attempt: a caller that waits for a record asks again. */
 const TEXT_TIMEOUT_MS = 1_000
-/** RFC 1034 sets no bound for chains; resolvers give up between 8 and 16. */
+/** The maximum length of a chain of aliases. RFC 1034 has no bound; resolvers give up between 8 and 16. */
 const MAX_ALIASES = 8
 const MAX_SERVERS = 16
 
-/** What a server says: its texts, none, or nothing at all. */
+/** The reply of a server: its texts, none, or silence. */
 export type TextAnswer = readonly string[] | 'silent'
 
 export class DnsLookups {
   readonly #resolver: Resolver
 
-  /** `resolvers`: `address` or `address:port`. Default: those of the system. */
+  /** Makes the lookups. `resolvers`: `address` or `address:port`. Default: those of the system. */
   constructor(resolvers?: readonly string[]) {
     this.#resolver = new Resolver({ timeout: QUERY_TIMEOUT_MS, tries: TRIES })
     if (resolvers !== undefined) this.#resolver.setServers(resolvers)
@@ -45,7 +45,7 @@ export class DnsLookups {
     return []
   }
 
-  /** What one server says itself, without a cache between. */
+  /** Returns the texts of one server, without a cache between. */
   async texts(server: string, name: string): Promise<TextAnswer> {
     const resolver = new Resolver({ timeout: TEXT_TIMEOUT_MS, tries: 1 })
     resolver.setServers([server])
@@ -66,14 +66,14 @@ export class DnsLookups {
     return found.flat()
   }
 
-  /** IPv4 first: many machines have no IPv6, and would take such servers for silent. */
+  /** Returns the addresses of a host, IPv4 first: many machines have no IPv6, and would take such servers for silent. */
   async #addressesOf(host: string): Promise<readonly string[]> {
     const four = await orNone(this.#resolver.resolve4(host))
     return four.length > 0 ? four : orNone(this.#resolver.resolve6(host))
   }
 }
 
-/** Of a name that has no such record. */
+/** The error codes for a name without such a record. */
 const NONE: readonly unknown[] = ['ENODATA', 'ENOTFOUND', 'DNS_ENODATA', 'DNS_ENOTFOUND', 'NXDOMAIN']
 
 async function orNone<Value>(answers: Promise<readonly Value[]>): Promise<readonly Value[]> {

@@ -1,4 +1,4 @@
-// DNS messages (RFC 1035, 4): as much as an update and its answer need.
+// DNS messages (RFC 1035, 4): as much as an update and its response need.
 //
 //   │ id │ flags │ four counts │ questions or zone │ answers or prerequisites │ authorities or updates │ additional │
 
@@ -6,7 +6,7 @@ export const TYPE_SOA = 6
 export const TYPE_TXT = 16
 export const TYPE_TSIG = 250
 export const CLASS_IN = 1
-/** In an update: this one record goes (RFC 2136, 2.5.4). */
+/** The class of an update that removes one record (RFC 2136, 2.5.4). */
 export const CLASS_NONE = 254
 export const CLASS_ANY = 255
 const HEADER_BYTES = 12
@@ -27,7 +27,7 @@ export function u32(value: number): Buffer {
   return bytes
 }
 
-/** In its canonical form: lower case, not compressed. */
+/** Returns a name in its canonical form: lower case, not compressed. */
 export function nameBytes(name: string): Buffer {
   const labels = name.toLowerCase().replace(/\.$/, '').split('.').filter(Boolean)
   const parts = labels.map(label => Buffer.from(label, 'latin1'))
@@ -56,7 +56,7 @@ export function textBytes(text: string): Buffer {
 }
 
 export interface AnswerRecord {
-  /** Where it begins in the message. */
+  /** The position of its beginning in the message. */
   readonly at: number
   readonly name: string
   readonly type: number
@@ -72,7 +72,7 @@ export interface DnsAnswer {
   readonly last: AnswerRecord | undefined
 }
 
-/** Throws for bytes that are no message. */
+/** Throws for bytes that are not message. */
 export function readAnswer(message: Buffer): DnsAnswer {
   if (message.length < HEADER_BYTES) throw new Error('the answer is too short')
   const flags = message.readUInt16BE(2)

@@ -67,7 +67,9 @@ async function accountsIn(path: string): Promise<AcmeDnsOptions> {
     const file: unknown = JSON.parse(await readFile(path, 'utf8'))
     if (isAccounts(file)) return file
   } catch (cause) {
-    throw invalid(`${path} cannot be read: ${cause instanceof Error ? cause.message : String(cause)}.`, cause)
+    const isAbsent = cause instanceof Error && 'code' in cause && cause.code === 'ENOENT'
+    const why = isAbsent ? 'there is no such file' : cause instanceof Error ? cause.message : String(cause)
+    throw invalid(`${path} cannot be read: ${why}.`, cause)
   }
   throw invalid(`${path} is no file with the url of an acme-dns server and a list of accounts.`)
 }

@@ -2,7 +2,7 @@
 
 /** A TXT record with one text. */
 export interface DnsRecord {
-  /** In full, without the dot at its end: `_acme-challenge.example.com`, or where that leads by CNAME. */
+  /** The name in full, without the dot at its end: `_acme-challenge.example.com`, or where a CNAME points it. */
   readonly name: string
   readonly value: string
 }
@@ -14,8 +14,11 @@ export interface DnsProvider {
    * records name.
    */
   readonly servers?: readonly string[] | undefined
-  /** Other texts of the same name stay: a name and its wildcard need one each. One that is there already is no error. */
+  /**
+   * Adds a record. Other texts of the same name stay: a name and its wildcard need one each. It is no error if the record is
+   * there already.
+   */
   add(record: DnsRecord, signal: AbortSignal): Promise<void>
-  /** One that is not there is no error. */
+  /** Removes a record. It is not an error if there is none. */
   remove(record: DnsRecord, signal: AbortSignal): Promise<void>
 }

@@ -21,16 +21,16 @@ import { sign, signatureFault, type TsigKey } from './tsig.ts'
 export interface Rfc2136Options {
   /** The primary server of the zone. */
   readonly host: string
-  /** Default 53. */
+  /** The port. Default 53. */
   readonly port?: number
-  /** `example.com`: the zone that the records are put into. */
+  /** The zone of the records, such as `example.com`. */
   readonly zone: string
   readonly key: TsigKey
-  /** Default TCP, which no stranger can answer for. */
+  /** The transport. Default TCP, where no stranger can reply. */
   readonly transport?: 'tcp' | 'udp'
-  /** Of the records, in seconds. Default 60. */
+  /** The lifetime of the records, in seconds. Default 60. */
   readonly ttlSeconds?: number
-  /** Asked whether a record is visible. Default: this server alone. */
+  /** The servers that are asked whether a record is visible. Default: this server alone. */
   readonly servers?: readonly string[]
   readonly clock: Clock
 }

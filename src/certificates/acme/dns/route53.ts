@@ -7,23 +7,23 @@ import type { DnsProvider, DnsRecord } from './provider.ts'
 import { type AwsCredentials, signedHeaders } from './sigv4.ts'
 
 export interface Route53Options {
-  /** May change record sets of the zone, and list zones unless `hostedZoneId` is given. */
+  /** The credentials, which may change record sets of the zone, and list zones unless `hostedZoneId` is given. */
   readonly credentials: AwsCredentials
-  /** Default: found by the name of the record. */
+  /** The id of the zone. Default: found by the name of the record. */
   readonly hostedZoneId?: string
-  /** Default `https://route53.amazonaws.com`. */
+  /** The URL of the API. Default `https://route53.amazonaws.com`. */
   readonly apiUrl?: string
   readonly servers?: readonly string[]
   readonly clock: Clock
 }
 
 const VERSION = '2013-04-01'
-/** Route 53 is signed for this region, wherever it is used. */
+/** The region of signatures for Route 53, wherever it is used. */
 const REGION = 'us-east-1'
 const TIMEOUT_MS = 30_000
 const MAX_BYTES = 1_048_576
 const TTL_SECONDS = 60
-/** It usually takes up to a minute until all of its servers have a change. */
+/** The time in milliseconds until all of its servers have a change; it usually takes up to a minute. */
 const IN_SYNC_TIMEOUT_MS = 120_000
 const IN_SYNC_POLL_MS = 3_000
 
@@ -77,7 +77,7 @@ export class Route53 implements DnsProvider {
     const { texts: before, ttl } = await this.#setOf(zone, name, signal)
     const after = edit(before)
     if (after.join() === before.join()) return
-    // A set without records cannot be: the last text takes the set along, which has to be named as it is.
+    // A set without records cannot be: the last text takes the set along, which has to be named unchanged.
     const change =
       after.length > 0
         ? changeXml('UPSERT', name, after, TTL_SECONDS)
@@ -152,7 +152,7 @@ function changeXml(action: 'UPSERT' | 'DELETE', name: string, texts: readonly st
 </ChangeResourceRecordSetsRequest>`
 }
 
-/** What is between the tags of a name. Elements of Route 53 that are read here contain none of their own name. */
+/** Returns the texts between the tags of a name. Elements of Route 53 that are read here contain none of their own name. */
 function fields(xml: string, tag: string): readonly string[] {
   return [...xml.matchAll(new RegExp(`<${tag}>(.*?)</${tag}>`, 'gs'))].map(match => match[1]!)
 }

@@ -5,7 +5,7 @@ import { createHash, createHmac } from 'node:crypto'
 export interface AwsCredentials {
   readonly accessKeyId: string
   readonly secretAccessKey: string
-  /** Of temporary credentials. */
+  /** The token of temporary credentials. */
   readonly sessionToken?: string | undefined
 }
 

@@ -9,13 +9,16 @@ import type { DnsProvider, DnsRecord } from './provider.ts'
 
 export interface DnsSolverOptions {
   readonly clock: Clock
-  /** Asked for CNAME and NS records: `address` or `address:port`. Default: the resolvers of the system. */
+  /** The DNS servers for CNAME and NS records: `address` or `address:port`. Default: the resolvers of the system. */
   readonly resolvers?: readonly string[]
-  /** Asked whether a record is there. Default: those of the provider, else those that the zone's NS records name. */
+  /**
+   * The servers that are asked whether a record is there. Default: those of the provider, otherwise those that the zone's NS records
+   * name.
+   */
   readonly servers?: readonly string[] | undefined
   /**
-   * How long to wait until all servers of the zone have the records. Default 120,000 ms; then `DNS_RECORD_FAILED`. 0: does
-   * not ask them, for machines that reach no name servers outside.
+   * The time until all servers of the zone have the records. Default 120,000 ms; then `DNS_RECORD_FAILED`. 0: does not ask
+   * them, for machines that reach no name servers outside.
    */
   readonly visibleTimeoutMs?: number
 }
@@ -82,7 +85,7 @@ export class DnsSolver implements Solver {
     }
   }
 
-  /** Why the record is not visible yet. A server that is silent is not waited for, unless all are. */
+  /** Returns why the record is not visible yet. A server that is silent is not waited for, unless all are. */
   async #faultOf({ name, value }: DnsRecord): Promise<readonly string[]> {
     try {
       const servers = this.#options.servers ?? this.#provider.servers ?? (await this.#lookups.serversOf(name))

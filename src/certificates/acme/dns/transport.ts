@@ -1,4 +1,4 @@
-// One DNS message to a server and its answer: TCP, or UDP with repeats and TCP for what does not fit.
+// One DNS message to a server and its response: TCP, or UDP with repeats and TCP for what does not fit.
 
 import { createSocket } from 'node:dgram'
 import { connect } from 'node:net'
@@ -32,7 +32,10 @@ export async function exchange(
   return overTcp(host, port, message, signal)
 }
 
-/** `undefined`: no answer in time. Datagrams of others (another address, another id) are not counted. */
+/**
+ * Sends a message over UDP. Resolves to `undefined` without a response in time. Datagrams of others (another address, another
+ * id) are not counted.
+ */
 function overUdp(
   host: string,
   port: number,
@@ -60,7 +63,7 @@ function overUdp(
   })
 }
 
-/** Over TCP the length goes in front of each message (RFC 1035, 4.2.2). */
+/** Sends a message over TCP, with its length before it (RFC 1035, 4.2.2). */
 function overTcp(host: string, port: number, message: Buffer, signal: AbortSignal): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const socket = connect({ host, port })

@@ -4,14 +4,14 @@ import { createHmac, timingSafeEqual } from 'node:crypto'
 import { CLASS_ANY, nameBytes, readAnswer, readName, recordBytes, TYPE_TSIG, u16, u32 } from './message.ts'
 
 const ALGORITHM = 'hmac-sha256'
-/** How far clocks may differ, in seconds: what RFC 8945 (10) recommends. */
+/** The tolerated difference of clocks, in seconds, as RFC 8945 (10) recommends. */
 const FUDGE = 300
 const MAC_BYTES = 32
 
 /** A key that the name server knows. */
 export interface TsigKey {
   readonly name: string
-  /** base64, as name servers write it. */
+  /** The secret in base64, as name servers write it. */
   readonly secret: string
 }
 
@@ -38,7 +38,7 @@ export function sign(message: Buffer, key: TsigKey, nowMs: number): SignedMessag
   return { bytes, mac }
 }
 
-/** Why the answer to a signed request cannot be trusted; `undefined`: it can. */
+/** Returns why the response to a signed request cannot be trusted. `undefined` if it can. */
 export function signatureFault(
   answer: Buffer,
   key: TsigKey,
@@ -78,7 +78,7 @@ function macOf({ secret }: TsigKey, parts: readonly Buffer[]): Buffer {
   return hmac.digest()
 }
 
-/** What is signed besides the message (4.3.3). */
+/** Returns the signed bytes in addition to the message (4.3.3). */
 function variables(name: string, time: Buffer, fudge: number, error: number, other: Buffer): Buffer {
   const algorithm = nameBytes(ALGORITHM)
   return Buffer.concat([

@@ -1,4 +1,4 @@
-// A health check of an app that speaks HTTP/2: one GET on a connection of its own, of whose answer only the status is read.
+// A health check of an app that speaks HTTP/2: one GET on a connection of its own, of whose response only the status is read.
 
 import type { HealthProbe } from '../../../client/tunnels/health.ts'
 import { ascii } from '../../../http/characters.ts'
@@ -12,13 +12,13 @@ import { HpackDecoder } from '../../../http2/hpack-decoder.ts'
 import { HpackEncoder } from '../../../http2/hpack-encoder.ts'
 import { ENABLE_PUSH } from '../../../http2/settings.ts'
 
-/** Of the answer. */
+/** The maximum size of the response's block. */
 const MAX_BLOCK_BYTES = 65_536
 const MAX_CONTINUATIONS = 16
-/** Frames in front of the answer: an app that has nothing else to say is not well. */
+/** Frames in front of the response: an app that has nothing else to say is not well. */
 const MAX_FRAMES = 1_024
 
-/** `head`: the request as HTTP/1.1 has it. `isSecure`: it goes by TLS. */
+/** Makes a probe. `head`: the request as HTTP/1.1 has it. `isSecure`: it uses TLS. `isSecure`: it goes over TLS. */
 export function probeHttp2(head: string, isSecure: boolean): HealthProbe {
   const request = new RequestHead()
   const text = ascii(head)
@@ -49,10 +49,10 @@ class Answer implements FrameHandler {
   readonly #fields: FieldList = new FieldList()
   #frames = 0
   #status = 0
-  /** Why this is no answer. */
+  /** The fault of the response. */
   fault = ''
 
-  /** 0: the status has not come; -1: this is no answer. */
+  /** Reads a piece. Returns the status; 0 if it has not come; -1 if this is not a response. */
   read(piece: Uint8Array): number {
     const broken = this.#decoder.receive(piece, 0, piece.length)
     if (broken === undefined || this.#status !== 0) return this.#status
@@ -92,7 +92,7 @@ class Answer implements FrameHandler {
     this.#refuse(reason)
   }
 
-  // The connection ends with the answer: nothing is acknowledged, and no window opens.
+  // The connection ends with the response: nothing is acknowledged, and no window opens.
   data(): void {}
   dataEnded(): void {}
   settings(): void {}

@@ -1,4 +1,4 @@
-// Server-sent events of an answer (HTML Living Standard, section 9.2.6), one by one as they pass.
+// Server-sent events of a response (HTML Living Standard, section 9.2.6), one by one as they pass.
 
 import type { FoundFrame } from './websocket.ts'
 

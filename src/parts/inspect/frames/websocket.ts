@@ -52,7 +52,7 @@ export class WebSocketReader {
   #maskAt = 0
   #data: Message | undefined
   #current: Message | undefined
-  /** The bytes are no WebSocket frames. */
+  /** The bytes are not WebSocket frames. */
   isBroken = false
 
   /** Makes a reader. `maxBytes` is the stored part of a message. */
@@ -156,7 +156,7 @@ export class WebSocketReader {
     }
     const inflated = message.isCompressed ? this.#inflate(raw, totalBytes) : raw
     const isCompressed = message.isCompressed ? ({ isCompressed: true } as const) : {}
-    // What cannot be inflated is shown as it came.
+    // A message that cannot be inflated is shown unchanged.
     const content = inflated ?? raw
     const kept = content.length > this.#maxBytes ? content.subarray(0, this.#maxBytes) : content
     const isText = opcode === TEXT && inflated !== undefined

@@ -33,9 +33,12 @@ import { MAX_MESSAGE_BYTES } from './install.ts'
 import { originOf, originRequest } from './origin-request.ts'
 import { publicUrls } from './public-urls.ts'
 
-/** Body of an answer that fits a message in base64, whatever is in it. */
+/** The maximum body of a response that fits a message in base64, whatever is in it. */
 const MAX_BODY_BYTES = Math.floor(((MAX_MESSAGE_BYTES - 524_288) * 3) / 4)
-/** Existing servers cut a visitor's request without a body after 10 s, and give up on any after 30 s. */
+/**
+ * The time in milliseconds for the app if the server names none: existing servers cut a visitor's request without a body after
+ * 10 s, and any other after 30 s.
+ */
 const UNTOLD_TIMEOUT_MS = 29_000
 const UNTOLD_BODILESS_TIMEOUT_MS = 9_500
 /** A server that waits without limit is not waited for longer than this. */
@@ -49,7 +52,7 @@ interface Registering {
 
 export class JsonConnection implements Connection {
   readonly wire = 'json'
-  /** Where the carrier's events go. */
+  /** The handler of the carrier's events. */
   readonly carrierHandler: CarrierHandler
   readonly #settings: ClientSettings
   readonly #events: ConnectionEvents
@@ -63,7 +66,7 @@ export class JsonConnection implements Connection {
       }
     | undefined
   readonly #heartbeat: Heartbeat
-  /** How long the server waits for an answer, when it says so. */
+  /** The time that the server waits for a response, if it says so. */
   #serverTimeoutMs: number | undefined
   #registering: Registering | undefined
   #name = ''
@@ -72,10 +75,10 @@ export class JsonConnection implements Connection {
   #requests = 0
   #isClosed = false
   #hasSaidGoodbye = false
-  /** Nothing is under way any more. */
+  /** Called when nothing is open any more. */
   #drained: (() => void) | undefined
   readonly #checks = new Set<() => void>()
-  /** By their ids: those that the app is being asked. */
+  /** The requests to the app, by their ids. */
   readonly #asked = new Map<number | string, OriginRequest>()
   readonly #probeSecret = randomBytes(16).toString('base64url')
   readonly #probeProof = probeProof(this.#probeSecret, sha256)
@@ -104,7 +107,7 @@ export class JsonConnection implements Connection {
   take(text: string): void {
     this.heard()
     const message = parseServerMessage(text)
-    // What this client does not know or understand is ignored, as existing clients do.
+    // Unknown messages are ignored, as existing clients do.
     if (typeof message !== 'object' || this.#isClosed) return
     switch (message.type) {
       case 'connected':
@@ -114,7 +117,7 @@ export class JsonConnection implements Connection {
         return this.#registered(message.subdomain, message.url)
       case 'subdomain_taken':
         return this.#settle(one =>
-          one.reject(new TunnelError('NAME_TAKEN', `Another client holds the name "${one.name}".`)),
+          one.reject(new TunnelError('NAME_TAKEN', `Another client uses the name "${one.name}".`)),
         )
       case 'error':
         return this.#settle(one => one.reject(refusal(message.message)))
@@ -140,6 +143,8 @@ export class JsonConnection implements Connection {
 
   register(settings: TunnelSettings, { name = '', wishes }: Wish): Promise<Registration> {
     const { kind, token, routes, isWildcard, pool, health, guard, hostNames, protocol, inbox } = settings
+    if (settings.registersAs !== undefined)
+      return Promise.reject(new TunnelError('FEATURE_UNSUPPORTED', 'The JSON wire has no private services.'))
     if (inbox !== undefined) {
       const text = 'The server speaks the JSON wire, which has no inbox.'
       return Promise.reject(new TunnelError('INBOX_REFUSED', text))
@@ -173,12 +178,11 @@ export class JsonConnection implements Connection {
     return promise
   }
 
-  /** This wire can only give a name back with the connection. */
   release(): void {
     void this.drain().then(() => this.leave())
   }
 
-  /** A server of ours frees the name and closes behind the last answer. Others close at once, so the message to them goes behind the last answer. */
+  /** A server of ours frees the name and closes behind the last response. Others close at once, so the message to them goes behind the last response. */
   async drain(): Promise<void> {
     if (this.#isClosed) return
     const { promise: over, resolve } = deferred()
@@ -195,7 +199,6 @@ export class JsonConnection implements Connection {
     this.#hasSaidGoodbye = true
   }
 
-  /** This wire cannot say it: see `register`. */
   health(): void {}
 
   watch(on: boolean): void {
@@ -250,7 +253,7 @@ export class JsonConnection implements Connection {
     })
   }
 
-  /** Our own, come back through the public side: the app is not asked. Only this client knows the proof. */
+  /** Whether it is our own probe, come back through the public side: the app is not asked. Only this client knows the proof. */
   #isProbe({ method, headers }: JsonRequest): boolean {
     if (method !== 'HEAD') return false
     return headers.some(([name, value]) => value === this.#probeProof && name.toLowerCase() === PROBE_HEADER)
@@ -374,7 +377,7 @@ const NOT_REACHED: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'ORIGIN_REFUSED',
   'ORIGIN_UNREACHABLE',
   'ORIGIN_TLS',
-  'ORIGIN_SCHEME',
+  'ORIGIN_SPEAKS_PLAIN',
 ])
 
 /** The server asks for its operator. It can hide no other request than this one. */
@@ -400,7 +403,7 @@ function passedOn(headers: HeaderList, isBodiless: boolean): HeaderList {
   })
 }
 
-/** Compressed text is not text. */
+/** Returns the content type of text. Compressed text is not text. */
 function contentTypeOf(headers: HeaderList): string | undefined {
   let contentType: string | undefined
   for (const [name, value] of headers) {
@@ -411,7 +414,7 @@ function contentTypeOf(headers: HeaderList): string | undefined {
   return contentType
 }
 
-/** What a server of this project refuses with: its message ends with what the code says to do. */
+/** The codes of refusals by a server of this project, whose message ends with the action of the code. */
 const SAID: readonly ErrorCode[] = [
   'NOT_ALLOWED',
   'TOKEN_REFUSED',
@@ -422,7 +425,7 @@ const SAID: readonly ErrorCode[] = [
   'CLUSTER_UNREACHABLE',
 ]
 
-/** What existing servers say, and ours. */
+/** Makes the error of a refusal by existing servers and ours. */
 function refusal(message: string): TunnelError {
   const said = SAID.find(code => message.endsWith(` ${ERRORS[code].action}`))
   if (said !== undefined) return new TunnelError(said, message.slice(0, -ERRORS[said].action.length - 1))

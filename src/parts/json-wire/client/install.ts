@@ -9,7 +9,7 @@ import { TunnelError } from '../../../errors.ts'
 import type { CarrierHandler } from '../../../session/carrier.ts'
 import type { JsonConnection } from './connection.ts'
 
-/** Largest message either way: existing servers close the connection above it. */
+/** The maximum size of a message in either direction: existing servers close the connection above it. */
 export const MAX_MESSAGE_BYTES = 67_108_864
 /** Messages of a server before it was asked anything: an honest one sends a greeting. */
 const MAX_EARLY_MESSAGES = 16

@@ -5,7 +5,7 @@ import type { TunnelSettings } from '../../../client/tunnels/tunnel-settings.ts'
 import type { Rewriting } from '../../../http/rewriting.ts'
 import { decodeBody, type JsonRequest } from '../../../wire/json.ts'
 
-/** Framing and this hop's connection are ours to decide. */
+/** The headers of framing and of this hop's connection, which are ours to decide. */
 const LEFT_OUT: ReadonlySet<string> = new Set([
   'connection',
   'content-length',
@@ -22,7 +22,7 @@ const LEFT_OUT: ReadonlySet<string> = new Set([
   'upgrade',
 ])
 
-/** What a path may hold: no space, no control character, no fragment, and nothing in front of the first slash. */
+/** A pattern for paths: no space, no control character, no fragment, and nothing before the first slash. */
 const PATH = /^\/[\x21\x22\x24-\x7e\x80-\xff]*$/
 const METHOD = /^[A-Za-z][A-Za-z-]{0,31}$/
 /** A Host that can only be a host. */

@@ -24,7 +24,7 @@ export function publicUrls(
   return isBelow(hostname, dialled) ? [likeOurs, named] : [named, likeOurs]
 }
 
-/** Whether the name belongs to the address that was dialled: then its port is that of visitors, too. */
+/** Whether the name belongs to the address that was dialled: then its port is that of visitors as well. */
 function isBelow(hostname: string, dialled: string): boolean {
   const isBelowIt = hostname.endsWith(`.${dialled.replace(/^api\./, '')}`)
   return isBelowIt || (isLoopback(dialled) && hostname.endsWith('.localhost'))

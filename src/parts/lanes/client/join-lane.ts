@@ -7,7 +7,7 @@ import type { Join } from '../../../join.ts'
 export class JoinLane {
   readonly #join: Join
   #isInLane = false
-  /** A lane that began before the last one was back. */
+  /** A lane that started before the last one was back. */
   #nextLane: (() => void) | undefined
 
   constructor(join: Join) {
@@ -25,7 +25,7 @@ export class JoinLane {
     const socket = this.#join.idleSocket
     if (socket?.isLendable !== true) return trunk.refuse(lane, handler)
     socket.pause()
-    // What was read in this tick has arrived by then.
+    // Bytes that were read in this tick have arrived by then.
     eventLoop.soon(() => {
       const isPossible = this.#join.idleSocket === socket
       if (isPossible && trunk.enter(socket, lane, undefined, handler) !== undefined) return

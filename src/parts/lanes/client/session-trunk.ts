@@ -12,7 +12,7 @@ import { readyAccelerator } from '../../../sockets/ready-accelerator.ts'
 import { encodeControl } from '../../../wire/control.ts'
 import { JoinLane } from './join-lane.ts'
 
-/** Where a trunk is not possible now, the next try is after this long, and twice as long each time. */
+/** The first pause in milliseconds after a trunk was not possible; it doubles each time. */
 const FIRST_PAUSE_MS = 50
 const MAX_PAUSE_MS = 60_000
 
@@ -42,7 +42,7 @@ export class SessionTrunk implements SessionLanes {
 
   begin(handler: StreamHandler | undefined, link: number, lane: number): void {
     const trunk = this.on(link)
-    // Lost meanwhile: the server finds that out as well.
+    // Lost in the meantime: the server finds that out as well.
     if (trunk === undefined) return
     if (!(handler instanceof Join)) return trunk.refuse(lane, { over() {}, more() {}, back() {} })
     const joined = this.#joins.get(handler) ?? new JoinLane(handler)
@@ -51,7 +51,7 @@ export class SessionTrunk implements SessionLanes {
   }
 
   wanted(): void {
-    // The wish and the trunk may meet on their way.
+    // The wish and the trunk may meet in transit.
     if (this.#isDialling || this.#opened?.link.isClosed === false) return
     // A thread does not know TLS.
     if (!this.#links.isPlain) return this.#refuse(undefined)
@@ -78,13 +78,13 @@ export class SessionTrunk implements SessionLanes {
     if (this.#opened?.link.isClosed !== false) this.#refuse(Math.max(leftMs, FIRST_PAUSE_MS))
   }
 
-  /** There will be no trunk before `retryMs`, or never. */
+  /** Refuses trunks before `retryMs`, or for good. */
   #refuse(retryMs: number | undefined): void {
     const message = { type: 'no-trunk', ...(retryMs !== undefined && { retryMs }) } as const
     this.#session.sendControl(encodeControl(message))
   }
 
-  /** It is not possible now. */
+  /** Refuses trunks for a while. */
   #pause(): void {
     this.#notBefore = eventLoop.now() + this.#pauseMs
     this.#pauseMs = Math.min(2 * this.#pauseMs, MAX_PAUSE_MS)

@@ -1,0 +1,163 @@
+// The end of a private service on this machine: a port of the loopback whose connections go to the service. It is the origin of a tunnel
+// that has no visitors: for each connection the server is asked for a stream, and the streams that it opens get them in turn.
+
+import type { Origin } from '../../../client/origins/origin.ts'
+import type { TunnelSettings } from '../../../client/tunnels/tunnel-settings.ts'
+import { ERRORS, type ErrorCode, TunnelError } from '../../../errors.ts'
+import type { Socket, SocketHandler } from '../../../socket.ts'
+import { MAX_DIALS } from '../../../wire/control.ts'
+
+/** The maximum number of connections that wait for their stream. The next one is cut. */
+const MAX_WAITING = 256
+/** How long a connection waits for its stream: while the client reconnects, and until the service's client is back. */
+const WAIT_MS = 10_000
+/** The server is asked at once, and no sooner again: it bounds the messages of a client. */
+const ASK_MS = 5
+
+/** A connection, or a flow of datagrams, that came to the port. */
+export interface LocalConnection {
+  readonly socket: Socket
+  /** Gives it to its stream. */
+  take(handler: SocketHandler): void
+}
+
+/** Where they come from: listens, and returns what ends that. Rejects with the system's error. */
+export type LocalDoor = (
+  port: number,
+  came: (connection: LocalConnection) => void,
+  left: (connection: LocalConnection) => void,
+) => Promise<{ readonly port: number; close(): void }>
+
+export class LocalEnd implements Origin {
+  readonly label: string
+  readonly #name: string
+  readonly #scheme: 'tcp' | 'udp'
+  readonly #door: LocalDoor
+  readonly #failed: (error: TunnelError) => void
+  #port: number
+  #listening: Promise<{ readonly port: number; close(): void }> | undefined
+  /** The connections that wait for their stream, with the timers that end their wait. */
+  readonly #waiting = new Map<LocalConnection, ReturnType<typeof setTimeout>>()
+  #dial: ((count: number) => void) | undefined
+  /** Connections that the server was not asked for yet. */
+  #unasked = 0
+  #asking: ReturnType<typeof setTimeout> | undefined
+
+  /** `name`: such as `tcp:db`. `failed` learns why a connection did not reach the service. */
+  constructor(name: string, port: number, door: LocalDoor, failed: (error: TunnelError) => void) {
+    this.#name = name
+    this.#scheme = name.startsWith('udp:') ? 'udp' : 'tcp'
+    this.label = `private service ${name.replace(/^tcp:/, '')}`
+    this.#port = port
+    this.#door = door
+    this.#failed = failed
+  }
+
+  get url(): string {
+    return `${this.#scheme}://localhost:${this.#port}`
+  }
+
+  /** Returns the tunnel to request. */
+  settingsWith(token: string | undefined): TunnelSettings {
+    return {
+      kind: this.#scheme,
+      registersAs: 'connect',
+      name: this.#name,
+      isExact: true,
+      port: undefined,
+      token,
+      origin: this,
+      rewrite: {},
+      proxyProtocol: undefined,
+      routes: [],
+      isWildcard: false,
+      pool: undefined,
+      health: undefined,
+      useDial: dial => {
+        this.#dial = dial
+      },
+    }
+  }
+
+  /** Rejects with `PORT_IN_USE`. The port stays the same when it listens again. */
+  async listen(): Promise<void> {
+    this.#listening ??= this.#door(
+      this.#port,
+      connection => this.#came(connection),
+      connection => this.#left(connection),
+    )
+    try {
+      this.#port = (await this.#listening).port
+    } catch (cause) {
+      this.#listening = undefined
+      throw new TunnelError('PORT_IN_USE', `Cannot listen on port ${this.#port} of this machine.`, { cause })
+    }
+  }
+
+  /** Listens no more, and cuts the connections that wait. */
+  close(): void {
+    void this.#listening?.then(listening => listening.close()).catch(() => {})
+    this.#listening = undefined
+    for (const connection of [...this.#waiting.keys()]) {
+      this.#left(connection)
+      connection.socket.terminate()
+    }
+  }
+
+  /** The client is connected: asks for streams for the connections that wait. */
+  ask(): void {
+    this.#unasked = this.#waiting.size
+    if (this.#asking === undefined) this.#askNow()
+  }
+
+  /** The server has opened a stream: the connection that waits longest gets it. */
+  async connect(handler: SocketHandler): Promise<Socket> {
+    const [connection] = this.#waiting.keys()
+    if (connection === undefined) throw new TunnelError('CANCELLED')
+    this.#left(connection)
+    const { socket } = connection
+    const terminate = socket.terminate.bind(socket)
+    socket.terminate = code => {
+      this.#cut(code)
+      terminate()
+    }
+    connection.take(handler)
+    return socket
+  }
+
+  #came(connection: LocalConnection): void {
+    if (this.#waiting.size >= MAX_WAITING) return connection.socket.terminate()
+    const timer = setTimeout(() => {
+      this.#left(connection)
+      connection.socket.terminate()
+      this.#cut('CONNECT_TIMEOUT')
+    }, WAIT_MS)
+    this.#waiting.set(connection, timer)
+    this.#unasked++
+    if (this.#asking === undefined) this.#askNow()
+  }
+
+  #left(connection: LocalConnection): void {
+    clearTimeout(this.#waiting.get(connection))
+    this.#waiting.delete(connection)
+  }
+
+  #askNow(): void {
+    this.#asking = undefined
+    const count = Math.min(this.#unasked, MAX_DIALS)
+    if (count === 0) return
+    this.#unasked -= count
+    this.#dial?.(count)
+    this.#asking = setTimeout(() => this.#askNow(), ASK_MS)
+  }
+
+  /** Reports why a connection did not reach the service. A side that leaves is not reported. */
+  #cut(code: string | undefined): void {
+    if (!isCode(code) || code === 'CANCELLED' || code === 'CARRIER_LOST' || code === 'ORIGIN_CLOSED') return
+    this.#failed(new TunnelError(code, `${this.label}: ${ERRORS[code].meaning}`))
+  }
+}
+
+function isCode(text: string | undefined): text is ErrorCode {
+  return text !== undefined && Object.hasOwn(ERRORS, text)
+}

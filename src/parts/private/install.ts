@@ -1,0 +1,89 @@
+// Private services as a part of a server: tunnels that have a name and no public address. A client with a token for such a service is
+// connected to it.
+//
+//   program ── client ── dial ──▶ server ── raw visitor ──▶ client ── service
+//                     ◀── stream ──      ── stream ──▶
+
+import type { ErrorCode } from '../../errors.ts'
+import type { Install, Part, PartServer, WholeServer } from '../../server/contracts/part.ts'
+import type { RawWish } from '../../server/contracts/raw-visit.ts'
+import type { Holder } from '../../server/limits/holdings.ts'
+import type { Rule } from '../../server/settings/policy.ts'
+import { refusalOf } from '../../server/tunnels/claims.ts'
+import type { Member } from '../../server/tunnels/member.ts'
+import { Tunnel, type TunnelBook } from '../../server/tunnels/tunnel.ts'
+import { StreamSocket } from './stream-socket.ts'
+
+export const installPrivate: Install = server => {
+  let whole: WholeServer | undefined
+  return {
+    name: 'private',
+    async start(started) {
+      whole = started
+    },
+    connecting: {
+      claim: (name, rule, holder) => claim(name, rule, holder, server),
+      dial(member, count) {
+        if (whole === undefined) return
+        const wish = wishFor(member.tunnel.name, server)
+        for (let left = count; left > 0; left--) dial(member, wish, whole)
+      },
+    },
+  } satisfies Part
+}
+
+/** Makes a tunnel that is not in the book of the server: its name leads to the service, and it ends with its client. */
+function claim(
+  name: string,
+  rule: Rule,
+  holder: Holder,
+  server: PartServer,
+): Member | ErrorCode | Promise<Member | ErrorCode> {
+  const refusal = refusalOf({ kind: 'connect', name }, rule, server.settings)
+  if (refusal !== undefined) return refusal
+  const { tunnels } = server
+  const book: TunnelBook = {
+    get limits() {
+      return { ...server.limits, leaseMs: 0 }
+    },
+    deadlines: tunnels.deadlines,
+    guards: tunnels.guards,
+    lanes: tunnels.lanes,
+    hostNames: tunnels.hostNames,
+    get isDraining() {
+      return tunnels.isDraining
+    },
+    remove() {},
+  }
+  const join = () => new Tunnel(book, 'private', name, 0, { holder }, true).join(holder)
+  if (wishFor(name, server).find() !== undefined) return join()
+  const places = server.servers?.find(name) ?? []
+  if (!(places instanceof Promise)) return places.length > 0 ? join() : 'TUNNEL_NOT_FOUND'
+  return places.then(
+    found => (found.length > 0 ? join() : 'TUNNEL_NOT_FOUND'),
+    () => 'CLUSTER_UNREACHABLE' as const,
+  )
+}
+
+/** Returns what leads to private services alone. */
+function wishFor(name: string, { tunnels }: PartServer): RawWish {
+  const find = () => {
+    const tunnel = tunnels.find(name)
+    return tunnel?.kind === 'private' ? tunnel : undefined
+  }
+  return { kind: 'private', wanted: name, name, find }
+}
+
+/** Opens a stream to the client, and treats it as the connection of a raw visitor. */
+function dial(member: Member, wish: RawWish, whole: WholeServer): void {
+  const { client, upstream } = member
+  if (client === undefined || upstream === undefined) return
+  member.began()
+  const isOpen = StreamSocket.open(
+    handler => upstream.open(handler, client.remoteAddress, undefined),
+    client.remoteAddress,
+    socket => whole.raw.accept(socket, wish),
+    () => member.finished(),
+  )
+  if (!isOpen) member.finished()
+}
