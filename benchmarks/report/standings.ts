@@ -11,7 +11,7 @@ export type Kind = (typeof KINDS)[number]
 export function kindOf({ columns }: Table, { key, unit, better }: Column): Kind | undefined {
   if (better === 'neither') return undefined
   if (/^p99(?!9)/.test(key)) return 'p99'
-  if (/^cpu/.test(key)) return 'processor time'
+  if (key.startsWith('cpu')) return 'processor time'
   if (unit === 'MB' || unit === 'KB') return 'memory'
   return columns[0]?.key === key ? 'rate or latency' : undefined
 }

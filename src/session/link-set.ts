@@ -11,7 +11,7 @@ import type { Stream } from './stream.ts'
  * A run of more bytes one way than this moves to a link. Below, one write for many streams is worth more than being
  * alone; measured by `benchmarks/speed.ts --only 64k10`.
  */
-export const BULK_BYTES = 32_768
+export const BULK_BYTES = 16_384
 
 /** Links that streams of small pieces may move to. Half of them by default: bulk finds others. */
 const MAX_SMALL = 16
@@ -173,9 +173,9 @@ export class LinkSet implements LinkOwner {
     })
   }
 
-  linkReceived(stream: Stream, bytes: Uint8Array): void {
+  linkReceived(stream: Stream, bytes: Uint8Array, isScratch: boolean): void {
     stream.heard(bytes.length)
-    stream.handler.received(bytes, 0, bytes.length)
+    stream.handler.received(bytes, 0, bytes.length, isScratch)
   }
 
   linkFinished(link: Link, stream: Stream | undefined): void {

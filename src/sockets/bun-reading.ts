@@ -7,9 +7,12 @@ import { boundReceiving } from './receive-buffer.ts'
 /**
  * A read of this size is bulk. Bun reads 512 KB at a time, and up to eleven times in a row from a socket that has
  * more: with two such processes in a chain, small responses next to a download took 5 ms at the median, and 0.3 ms since
- * bulk yields (`benchmarks/speed.ts --only beside`).
+ * bulk yields (`benchmarks/speed.ts --only beside`). A response of 256 KB comes in one read, and is no bulk: behind it,
+ * pauses and splices took a fifth of its time.
  */
-const BULK_READ_BYTES = 131_072
+const BULK_READ_BYTES = 327_680
+/** From such a read on the kernel keeps no more than it does for bulk. */
+const BOUNDED_READ_BYTES = 131_072
 const SMALL_READ_BYTES = 16_384
 /** The pause of a large transfer in milliseconds while small reads happen: 512 KB a millisecond is still 500 MB/s. */
 const POLITE_PAUSE_MS = 1
@@ -72,9 +75,8 @@ export class Reading {
 
   /** Called when `count` bytes were read. */
   arrived(count: number): void {
-    const isLarge = count >= BULK_READ_BYTES
-    this.isBulk = isLarge && !this.isShared
-    if (isLarge) this.bound()
+    this.isBulk = count >= BULK_READ_BYTES && !this.isShared
+    if (count >= BOUNDED_READ_BYTES) this.bound()
     if (this.isBulk) this.#yield()
     else if (count < SMALL_READ_BYTES) smallReads[0]!++
   }

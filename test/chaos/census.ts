@@ -3,7 +3,8 @@
 import { type Scene, SERVERS } from './scene.ts'
 
 interface Tunnels {
-  readonly tunnels: readonly { readonly name: string }[]
+  /** `server`: another server of the cluster has it. */
+  readonly tunnels: readonly { readonly name: string; readonly server?: string }[]
 }
 
 interface Status {
@@ -24,7 +25,9 @@ export async function census(scene: Scene): Promise<readonly string[]> {
 }
 
 async function look(scene: Scene): Promise<readonly string[]> {
-  const held = (await scene.ask<Tunnels>('tunnels')).flatMap(({ tunnels }) => tunnels.map(({ name }) => name))
+  const held = (await scene.ask<Tunnels>('tunnels')).flatMap(({ tunnels }) =>
+    tunnels.filter(({ server }) => server === undefined).map(({ name }) => name),
+  )
   const pending = (await scene.ask<Status>('status')).map(({ pendingResponses }) => pendingResponses)
   const faults = scene.names.flatMap(name => {
     const times = held.filter(one => one === name).length

@@ -5,7 +5,7 @@ import { smallReads } from '../../src/accelerator.ts'
 import { Reading } from '../../src/sockets/bun-reading.ts'
 import { eventually } from '../support/events.ts'
 
-const LARGE_READ_BYTES = 131_072
+const LARGE_READ_BYTES = 393_216
 const nextTurn = () => new Promise(setImmediate)
 
 function reading(isShared: boolean) {

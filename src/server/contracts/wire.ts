@@ -33,7 +33,7 @@ export interface ClientServer extends StreamsServer {
   readonly parts: {
     readonly appsOf: ((terms: AppsTerms) => StreamsApps) | undefined
     readonly rewriting: RewritingOf | undefined
-    readonly connecting: Connecting | undefined
+    readonly connecting?: Connecting | undefined
   }
   /** Whether this is a proxy, whose address is that of all who come by it. */
   isTrusted(address: string): boolean
