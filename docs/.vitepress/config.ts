@@ -218,7 +218,7 @@ export default defineConfig({
     sidebar: [
       {
         text: 'Get started',
-        items: pages('installing', 'start/share', 'start/name', 'start/server', 'guards', 'troubleshooting'),
+        items: pages('installing', 'start/share', 'start/name', 'start/server', 'guards'),
       },
       {
         text: 'Guides',
