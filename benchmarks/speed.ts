@@ -275,6 +275,42 @@ const TLS: readonly Row[] = [
     connections: 50,
   }),
 ]
+/** Of every length that a page is made of: no cliff may be between them. */
+const LENGTHS = ['2k', '4k', '8k', '16k', '24k', '32k', '48k', '64k', '100k', '256k', '1m']
+const lengths = (id: string, title: string, files: readonly string[]): Row[] =>
+  files.flatMap(file =>
+    [10, 50].map(connections =>
+      loadRow({
+        id: `${id}${file}x${connections}`,
+        title: `${title}, ${file.replace('k', ' KB').replace('m', ' MB')}, ${connections} connections`,
+        columns: COLUMNS.sized,
+        exchanges: [get(file)],
+        connections,
+        goals: [atLeast('mbps', 1)],
+      }),
+    ),
+  )
+/** The same while one loop for each core never waits. */
+const BUSY: readonly Row[] = [
+  small('busy1', 1, atLeast('rps', 1)),
+  small('busy10', 10, atLeast('rps', 1)),
+  small('busy50', 50, atLeast('rps', 1)),
+  ...lengths('busy', 'GET', ['16k']),
+].map(row => ({
+  ...row,
+  title: `${row.title}, beside one busy loop per core`,
+  take: async (scene: Scene) => {
+    const loops = Array.from({ length: navigator.hardwareConcurrency }, () =>
+      Bun.spawn(['bun', '-e', 'for (const end = Date.now() + 60_000; Date.now() < end; );']),
+    )
+    try {
+      return await row.take(scene)
+    } finally {
+      for (const loop of loops) loop.kill()
+    }
+  },
+}))
+const oursOrdinary: Peer = ours('ours-ordinary', 'a path with an app of its own: no lanes', { route: true })
 const TLS_CARRIER: readonly Row[] = [
   loadRow({
     id: 'carriertls',
@@ -344,7 +380,19 @@ const STAGES: readonly Stage[] = [
       behindNginx(ratholeBest, RATHOLE_BEHIND_NGINX),
       behindNginx(frpBest, 'nginx-tls+frp'),
     ],
-    rows: TLS,
+    rows: [...TLS, ...lengths('tls', 'Visitors by TLS', ['16k', '64k']).map(inFewRounds)],
+    warmUp,
+  },
+  {
+    origins: ['files'],
+    peers: [FLOORS[0]!, oursOrdinary, oursLibrary, frpBest],
+    rows: lengths('len', 'GET', LENGTHS).map(inFewRounds),
+    warmUp,
+  },
+  {
+    origins: ['files'],
+    peers: [FLOORS[0]!, oursOrdinary, oursLibrary, ratholeBest, frpBest],
+    rows: BUSY.map(inFewRounds),
     warmUp,
   },
   {

@@ -330,10 +330,10 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
     return isHeard ? this.#settings.reportRate : (this.#parts.reportRate ?? 0)
   }
 
-  /** Adds a tunnel, and connects if the client is not connected. */
-  protected async add(settingsOf: () => TunnelSettings): Promise<Tunnel> {
+  /** Adds a tunnel with these `TunnelSettings`, whose type is not public, and connects if the client is not connected. */
+  protected async add(settingsOf: () => object): Promise<Tunnel> {
     if (this.#state === 'closing') throw new TunnelError('STATE_INVALID', 'The client is closing.')
-    const settings = settingsOf()
+    const settings = settingsOf() as TunnelSettings
     for (const one of atEachServer(this.#settings)) guardToken(settings.token, one)
     const tunnel = this.#tunnels.want(settings)
     try {

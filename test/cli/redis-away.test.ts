@@ -66,7 +66,9 @@ describeWith(['redis-server'], 'redis-server', () => {
         '--wire',
         wire,
       ])
-      await client.printed(/CLUSTER_UNREACHABLE: The server cannot reach the directory or the shared rates of its cluster/)
+      await client.printed(
+        /CLUSTER_UNREACHABLE: The server cannot reach the directory or the shared rates of its cluster/,
+      )
       await redis.run()
       await client.printed(/^http:\/\/\S+/m)
       expect(client.stdout + client.stderr).not.toMatch(PACKAGE)
@@ -93,7 +95,9 @@ describeWith(['redis-server'], 'redis-server', () => {
     await client.printed(/toml: 1 service\n/)
     await redis.kill()
     await write('one', 'two')
-    await client.printed(/CLUSTER_UNREACHABLE: The server cannot reach the directory or the shared rates of its cluster/)
+    await client.printed(
+      /CLUSTER_UNREACHABLE: The server cannot reach the directory or the shared rates of its cluster/,
+    )
     await client.printed(/toml: 1 of 2 services\n/)
     await redis.run()
     await client.printed(/toml: 2 services\n/)

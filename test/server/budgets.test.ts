@@ -11,6 +11,7 @@ const OF_ONE: ReadonlySet<string> = new Set([
   'maxHttp2Streams',
   'maxHttp2Resets',
   'maxHttp2Noise',
+  'maxResponseTimeoutMs',
   'maxInterimAnswers',
   'maxCopyBodyBytes',
   'maxAddressVisitors',

@@ -1,4 +1,4 @@
-// One request with its response on a pooled stream: request bytes out, the response framed strictly about to return.
+// One request with its response on a pooled stream: request bytes out, the response framed strictly and passed on.
 
 import { copyBytes, copyOf } from '../../bytes.ts'
 import { ERRORS, type ErrorCode } from '../../errors.ts'
