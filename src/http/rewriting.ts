@@ -160,7 +160,8 @@ function plain(authority: string, scheme: string): string {
 
 /** Whether it is a path, and not the name of a host as `//other.example` and `/\other.example` are. */
 function isPath(text: string): boolean {
-  return /^\/(?![/\\])/.test(text)
+  // Browsers remove tabs and ends of lines before they read it.
+  return /^\/(?![\t\r\n]*[/\\])/.test(text)
 }
 
 /** Returns the path without the prefix; `undefined` if the path is not below it. */

@@ -99,7 +99,7 @@ function hashesOf(given: unknown): readonly string[] {
 
 function bearerHeaderOf(given: unknown, bearer: unknown): string {
   if (bearer === undefined) throw invalid('bearerHeader needs bearer')
-  if (typeof given === 'string' && isSettable(given)) return given.toLowerCase()
+  if (typeof given === 'string' && isSettable(given) && !/^cookie$/i.test(given)) return given.toLowerCase()
   throw invalid('bearerHeader must be the name of a header that guards may take')
 }
 

@@ -192,7 +192,13 @@ describe('a prefix that is added', () => {
   })
 
   test('a redirect to the path of a request names no other host without it', () => {
-    for (const path of ['//evil.example/', '/\\evil.example/', '///evil.example']) {
+    for (const path of [
+      '//evil.example/',
+      '/\\evil.example/',
+      '///evil.example',
+      '/\t/evil.example/',
+      '/\t\\evil.example',
+    ]) {
       expect(location(`/app${path}`, add)).toBe(PUBLIC + path)
       expect(location(`http://localhost:3000/app${path}`, add)).toBe(PUBLIC + path)
     }

@@ -9,6 +9,7 @@ import {
   type TunnelServer,
 } from '../../src/index.ts'
 import { KeptPages } from '../../src/parts/pages/kept-pages.ts'
+import { adminOptions, askAdmin } from '../support/admin.ts'
 import { ask } from '../support/ask.ts'
 import { closedAfterEach } from '../support/opened.ts'
 import { freePort } from '../support/ports.ts'
@@ -21,8 +22,8 @@ const { open, defer } = closedAfterEach()
 const BROWSER = { 'sec-fetch-mode': 'navigate', accept: 'text/html' }
 const HTML = '<!doctype html><title>Away</title><script>alert(1)</script>Back at nine'
 
-const serve = async (limits = {}) =>
-  open(await startServer({ tokens: ['token-one', 'token-two'], limits: { leaseMs: 50, ...limits } }))
+const serve = async (limits = {}, more = {}) =>
+  open(await startServer({ tokens: ['token-one', 'token-two'], limits: { leaseMs: 50, ...limits }, ...more }))
 
 async function share(server: TunnelServer, options: TunnelClientOptions): Promise<TunnelClient> {
   const client = open(
@@ -68,6 +69,7 @@ test('while the app is away, and after the client has left: a browser gets the p
   expect(response.headers.get('content-security-policy')).toStartWith(
     "default-src 'none'; style-src 'unsafe-inline'",
   )
+  expect(response.headers.get('content-security-policy')).toContain('; sandbox allow-top-navigation-by')
   await client.disconnect()
   await leaves(server)
   expect(await visit(server)).toEqual({ status: 503, body: HTML, code: 'TUNNEL_NOT_FOUND' })
@@ -188,4 +190,14 @@ test('pages in memory: a share for each owner and a bound for all, the oldest go
   now = 86_400_000
   expect(pages.missed('b199-19')).toBe(false)
   expect(pages.of('b199-19')).toBeUndefined()
+})
+
+test('the page goes with a ban of its name', async () => {
+  const admin = adminOptions()
+  const server = await serve({}, { admin })
+  await share(server, { away: { text: 'Give me your password' } })
+  expect(await visit(server)).toMatchObject({ body: 'Give me your password' })
+  await askAdmin(server, '/bans', { method: 'POST', body: { kind: 'tunnel', value: 'shop' } })
+  const { body, code } = await visit(server, {})
+  expect([body === 'Give me your password', code]).toEqual([false, 'TUNNEL_NOT_FOUND'])
 })

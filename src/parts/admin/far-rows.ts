@@ -36,9 +36,7 @@ export class FarRows {
   all(): readonly TunnelRow[] {
     return this.#table.all().flatMap(({ key, value }) => {
       if (key === this.#own) return []
-      // Servers of one cluster trust each other, and are of one version.
-      const rows: readonly TunnelRow[] = JSON.parse(value)
-      return rows.map(row => ({ ...row, server: key }))
+      return rowsIn(value).map(row => ({ ...row, server: key }))
     })
   }
 
@@ -47,4 +45,26 @@ export class FarRows {
     clearInterval(this.#timer)
     this.#report(Date.now())
   }
+}
+
+/** Servers of one cluster are of one version; whatever else the directory has is left out. */
+function rowsIn(text: string): readonly TunnelRow[] {
+  try {
+    const rows: unknown = JSON.parse(text)
+    return Array.isArray(rows) ? rows.filter(isRow) : []
+  } catch {
+    return []
+  }
+}
+
+function isRow(row: Partial<TunnelRow> | null): row is TunnelRow {
+  const { name, url, clients, codes, recent } = row ?? {}
+  return (
+    typeof name === 'string' &&
+    typeof url === 'string' &&
+    /^(?:https?|tcp|udp|tls):/.test(url) &&
+    Array.isArray(clients) &&
+    typeof codes === 'object' &&
+    Array.isArray(recent?.durations)
+  )
 }

@@ -21,9 +21,9 @@ const AWAY: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
 
 /** Nothing in the page runs, or loads anything: the name may be another client's tomorrow, with its visitors and their cookies. */
 const POLICY =
-  "default-src 'none'; style-src 'unsafe-inline'; img-src data:; font-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+  "default-src 'none'; style-src 'unsafe-inline'; img-src data:; font-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; sandbox allow-top-navigation-by-user-activation allow-popups"
 
-export const installPages: Install = () => {
+export const installPages: Install = server => {
   const pages = new KeptPages(() => performance.now())
   return {
     name: 'pages',
@@ -41,6 +41,7 @@ export const installPages: Install = () => {
       }
     },
     nameLayer: next => named => {
+      if (server.isBlocked(named.name)) pages.forget(named.name)
       if (pages.missed(named.name))
         named.request.useErrorPage(code => answerFor(code, pages.of(named.name), named.request.head))
       return next(named)

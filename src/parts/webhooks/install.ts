@@ -7,13 +7,14 @@ import type { Origin } from '../../client/origins/origin.ts'
 import { TunnelError } from '../../errors.ts'
 import { whole } from '../../option-names.ts'
 import type { Socket, SocketHandler } from '../../socket.ts'
+import type { HostRewrite } from '../../wire/control.ts'
 import { filterJudge } from './filter.ts'
 import type { Judge } from './judged-connection.ts'
 import { lengthJudge } from './lengths.ts'
 import { type VerifySettings, webhooksOf } from './verify-settings.ts'
 
 export const installWebhooks: Install = () => ({
-  follow({ options, protocol, routes }) {
+  follow({ options, protocol, routes, rewrite }) {
     const { collectBodyBytes } = options ?? {}
     if (collectBodyBytes !== undefined) checkCollecting(collectBodyBytes, protocol)
     const webhooks = webhooksOf(options)
@@ -21,6 +22,13 @@ export const installWebhooks: Install = () => ({
       throw new TunnelError(
         'OPTION_INVALID',
         'verify (or a webhook of the guard) and protocol exclude each other: webhooks are HTTP/1.1.',
+      )
+    // The server compares the path of the visitor, and the client that of the app: a rule for one would let the other pass.
+    const hasPrefix = [rewrite, ...routes.map(route => route.rewrite)].some(hasOwnPaths)
+    if (hasPrefix && (webhooks.length > 0 || options?.filter !== undefined))
+      throw new TunnelError(
+        'OPTION_INVALID',
+        'verify, filter and webhooks of the guard exclude stripPrefix and addPrefix, also those of routes: give the app its own paths.',
       )
     const required = webhooks.filter(({ isRequired }) => isRequired)
     const filter = filterOf(options)
@@ -35,6 +43,9 @@ export const installWebhooks: Install = () => ({
     }
   },
 })
+
+const hasOwnPaths = ({ rewrite }: HostRewrite): boolean =>
+  (rewrite?.stripPrefix ?? rewrite?.addPrefix) !== undefined
 
 function checkCollecting(maxBodyBytes: number, protocol: string | undefined): void {
   whole('collectBodyBytes', maxBodyBytes, 1)

@@ -66,6 +66,8 @@ export interface PartServer {
   /** The counts of all clients together. */
   readonly holdings: { readonly counts: Readonly<Counts> }
   emit<Event extends keyof TunnelServerEvents>(event: Event, payload: TunnelServerEvents[Event]): void
+  /** Whether the operator has banned the name. */
+  isBlocked(name: string): boolean
   /** Whether a tunnel of this server has the name, with a client that is there. */
   isServedHere(name: string): boolean
   /** Ends a tunnel whose name another server has. */

@@ -152,3 +152,18 @@ test('what could not be looked at in one place is OPTION_INVALID', async () => {
       'OPTION_INVALID',
     ])
 })
+
+test('a rule for paths of visitors and paths that only the app has exclude each other', async () => {
+  const guard = { paths: { '/app/hooks': { webhook: { provider: 'github', secret: 'x' } as const } } }
+  const verify = { provider: 'github', secret: 'x', paths: ['/app/hooks'] } as const
+  for (const rule of [{ guard }, { verify }, { filter: 'method:POST' }])
+    for (const prefix of [
+      { stripPrefix: '/app' },
+      { addPrefix: '/app' },
+      { routes: { '/app': { port: 2, stripPrefix: '/app' } } },
+    ])
+      expect([prefix, await codeOf(client.http({ port: 1, ...rule, ...prefix }))]).toEqual([
+        prefix,
+        'OPTION_INVALID',
+      ])
+})
