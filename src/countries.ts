@@ -85,12 +85,10 @@ function codeOf(row: Row | null): string | undefined {
 }
 
 function decoded(): Map<string | number, unknown> {
-  const map = new Map<string | number, unknown>()
-  const { set } = map
-  return Object.assign(map, {
-    set(key: string | number, value: unknown) {
-      if (map.size >= MAX_DECODED) map.clear()
-      return set.call(map, key, value)
-    },
-  })
+  return new (class extends Map<string | number, unknown> {
+    override set(key: string | number, value: unknown) {
+      if (this.size >= MAX_DECODED) this.clear()
+      return super.set(key, value)
+    }
+  })()
 }

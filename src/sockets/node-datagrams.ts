@@ -28,20 +28,21 @@ export const associateNode: Associate = ({ host, port }, handler) =>
   })
 
 /** Takes a port of this machine's own. Rejects with Node's error, such as `EADDRINUSE`. */
-export function bindNode({ hostname, port, received, drained }: BindOptions): Promise<BoundPort> {
+export function bindNode(options: BindOptions): Promise<BoundPort> {
+  const { hostname, port } = options
   const socket = createSocket('udp4')
   let isFull = false
   let isClosed = false
   const sent = () => {
     if (!isFull || isClosed || socket.getSendQueueSize() > 0) return
     isFull = false
-    drained()
+    options.drained()
   }
   return new Promise((resolve, reject) => {
     socket.once('error', reject)
     socket.bind({ address: hostname, port, exclusive: true }, () => {
       socket.off('error', reject).on('error', () => {})
-      socket.on('message', (datagram, from) => received(datagram, from.port, from.address))
+      socket.on('message', (datagram, from) => options.received(datagram, from.port, from.address))
       resolve({
         port: socket.address().port,
         send(datagrams, toPort, address) {

@@ -220,7 +220,7 @@ for (const way of ['HTTP/1.1', 'HTTP/2'] as const)
       const errors: unknown[] = []
       server.on('error', error => {
         const code = 'code' in error ? error.code : undefined
-        if (code !== 'PLUGIN_FAILED' && code !== 'PLUGIN_FAILED') errors.push(error)
+        if (code !== 'PLUGIN_FAILED') errors.push(error)
       })
       const urlOf = (port: number): string => `${isHttp2 ? 'https' : 'http'}://127.0.0.1:${port}`
       const origin = await app(random)

@@ -51,7 +51,7 @@ const isNode = (side: Node | Value | undefined): side is Node =>
 
 function add(root: Node, bits: string, value: Value): void {
   let node = root
-  for (const [at, bit] of [...bits].entries()) {
+  for (const [at, bit] of bits.split('').entries()) {
     const side = Number(bit) as 0 | 1
     if (at === bits.length - 1) {
       node.sides[side] = value

@@ -167,7 +167,7 @@ test('Vite: pages, and the WebSocket of its client', async () => {
     rejectUnauthorized: false,
   })
   const { promise, resolve, reject } = Promise.withResolvers<string>()
-  socket.once('message', data => resolve(String(data))).once('error', reject)
+  socket.once('message', (data: Buffer) => resolve(data.toString())).once('error', reject)
   expect(await promise).toBe('{"type":"connected"}')
   socket.close()
 }, 20_000)

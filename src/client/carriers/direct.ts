@@ -168,7 +168,7 @@ class Upgrade implements SocketHandler {
     })
     this.#carrier = carrier.socketHandler
     const handler = this.#accept(carrier, protocol)
-    this.#heard = handler?.heard
+    this.#heard = handler && (() => handler.heard?.())
     if (handler === undefined) carrier.close()
     else carrier.handler = handler
     this.#resolve(protocol)
