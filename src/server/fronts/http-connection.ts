@@ -100,8 +100,7 @@ export class HttpConnection
   // ── From the socket ────────────────────────────────────────────────────────────────────────────────────────
 
   received(bytes: Uint8Array, isScratch?: boolean): void {
-    // Some sockets reuse their arrays without having been told that it may be so: the input copies what waits.
-    if (isScratch && this.takesScratch()) this.#takeover?.received(bytes, isScratch)
+    if (isScratch) this.#takeover?.received(bytes, isScratch)
     else this.input.received(bytes)
   }
 
