@@ -66,3 +66,15 @@ export interface RecentRow {
   /** Requests by bucket of their duration, as `/metrics` has them. */
   readonly durations: readonly number[]
 }
+
+/** Whether what another server reported is such a row. */
+export function isRecentRow(value: unknown): value is RecentRow {
+  if (typeof value !== 'object' || value === null) return false
+  const { seconds, requests, errors, bytesIn, bytesOut, durations } = value as Record<string, unknown>
+  const isCount = (one: unknown) => typeof one === 'number'
+  return (
+    [seconds, requests, errors, bytesIn, bytesOut].every(isCount) &&
+    Array.isArray(durations) &&
+    durations.every(isCount)
+  )
+}

@@ -1,5 +1,6 @@
 // The busiest tunnels of the other servers of a cluster, as each of them reported last: any of their admin pages shows them all.
 
+import { isRecentRow } from '../../measures.ts'
 import type { Table } from '../../server/contracts/tables.ts'
 import type { TunnelRow } from './rows.ts'
 
@@ -15,20 +16,19 @@ export class FarRows {
   readonly #table: Table
   readonly #own: string
   readonly #timer: ReturnType<typeof setInterval>
-  readonly #report: (untilMs: number) => void
 
   /** Makes the rows. `own`: the id of this server. */
   constructor(table: Table, own: string, tunnels: () => readonly TunnelRow[]) {
     this.#table = table
     this.#own = own
-    this.#report = untilMs => {
+    const report = () => {
       const busiest = tunnels().toSorted((one, other) => other.recent.requests - one.recent.requests)
       // Numbers of clients mean something at their server alone.
       const rows = busiest.slice(0, MAX_REPORTED).map(row => ({ ...row, clients: [] }))
-      table.set(own, JSON.stringify(rows), untilMs)
+      table.set(own, JSON.stringify(rows), Date.now() + KEPT_MS)
     }
-    this.#report(Date.now() + KEPT_MS)
-    this.#timer = setInterval(() => this.#report(Date.now() + KEPT_MS), REPORT_MS)
+    report()
+    this.#timer = setInterval(report, REPORT_MS)
     this.#timer.unref()
   }
 
@@ -43,7 +43,7 @@ export class FarRows {
   /** The others forget it at once. */
   stop(): void {
     clearInterval(this.#timer)
-    this.#report(Date.now())
+    this.#table.end(this.#own)
   }
 }
 
@@ -65,6 +65,6 @@ function isRow(row: Partial<TunnelRow> | null): row is TunnelRow {
     /^(?:https?|tcp|udp|tls):/.test(url) &&
     Array.isArray(clients) &&
     typeof codes === 'object' &&
-    Array.isArray(recent?.durations)
+    isRecentRow(recent)
   )
 }

@@ -1,7 +1,7 @@
 // The reports of each server of a cluster about itself, for the operator of any of them.
 
 import { objectIn } from '../../directory.ts'
-import type { RecentRow } from '../../measures.ts'
+import { isRecentRow, type RecentRow } from '../../measures.ts'
 import type { ServerReport } from '../../server/contracts/servers.ts'
 import type { ServerStats } from '../../server/settings/stats.ts'
 import type { SharedTable } from './shared-table.ts'
@@ -32,8 +32,8 @@ export class Roster {
   }
 
   begin(): void {
-    this.#report(Date.now() + KEPT_MS)
-    this.#timer = setInterval(() => this.#report(Date.now() + KEPT_MS), REPORT_MS)
+    this.#report()
+    this.#timer = setInterval(() => this.#report(), REPORT_MS)
     this.#timer.unref()
   }
 
@@ -42,7 +42,7 @@ export class Roster {
     if (this.#timer === undefined) return
     clearInterval(this.#timer)
     this.#timer = undefined
-    this.#report(Date.now())
+    this.#table.end(this.#node)
   }
 
   get count(): number {
@@ -57,11 +57,11 @@ export class Roster {
     if (typeof version !== 'string' || !isCount(uptimeSeconds) || !isCount(clients)) return undefined
     if (!isCount(tunnels) || !isCount(requests) || !isCount(pending)) return undefined
     const report = { version, uptimeSeconds, clients, tunnels, requests, pending }
-    return isRecent(recent) ? { ...report, recent } : report
+    return isRecentRow(recent) ? { ...report, recent } : report
   }
 
-  #report(untilMs: number): void {
-    this.#table.set(this.#node, JSON.stringify(this.#own()), untilMs)
+  #report(): void {
+    this.#table.set(this.#node, JSON.stringify(this.#own()), Date.now() + KEPT_MS)
   }
 
   #own(): ServerReport {
@@ -81,13 +81,3 @@ export class Roster {
 }
 
 const isCount = (value: unknown): value is number => typeof value === 'number'
-
-function isRecent(value: unknown): value is RecentRow {
-  if (typeof value !== 'object' || value === null) return false
-  const { seconds, requests, errors, bytesIn, bytesOut, durations } = value as Record<string, unknown>
-  return (
-    [seconds, requests, errors, bytesIn, bytesOut].every(isCount) &&
-    Array.isArray(durations) &&
-    durations.every(isCount)
-  )
-}
