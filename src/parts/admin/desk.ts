@@ -123,7 +123,10 @@ export class AdminDesk {
   }
 
   tunnel(name: string): TunnelRow | undefined {
-    return this.tunnels().find(row => row.name === name)
+    this.#harvest()
+    const own = this.#server.tunnels.find(name)
+    const far = this.#far().filter(row => row.name === name)
+    return mergedTunnels([...(own ? [this.#row(own)] : []), ...far])[0]
   }
 
   clients(): readonly ClientRow[] {
