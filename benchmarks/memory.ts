@@ -34,7 +34,6 @@ function held(count: number): Row {
       column('heldServer', 'server, held', 'MB', 'lower'),
       column('heldClient', 'client, held', 'MB', 'lower'),
     ],
-    goals: [{ key: 'idle', reach: 1, limit: 70 }],
     fresh: true,
     async take({ tunnel }): Promise<Figures> {
       const { server, client } = tunnel.processes
@@ -61,7 +60,6 @@ const START: Row = {
     column('client', 'client', 'ms', 'lower'),
     column('server', 'server, to listening', 'ms', 'lower'),
   ],
-  goals: [{ key: 'client', reach: 1, limit: 60 }],
   fresh: true,
   take: ({ tunnel }) => Promise.resolve({ client: tunnel.readyMs.client, server: tunnel.readyMs.server }),
 }
@@ -71,7 +69,6 @@ const VERSION: Row = {
   id: 'version',
   title: '`localtunnels --version`',
   columns: [column('ms', 'spawn to end', 'ms', 'lower')],
-  goals: [{ key: 'ms', reach: 1, limit: 25 }],
   excludes: ({ name }) => (name === 'ours-cli' ? undefined : 'has no such command here'),
   fresh: true,
   async take(): Promise<Figures> {
@@ -200,7 +197,7 @@ const logged: Peer = {
 
 /** The same programs as shipped have the same memory. */
 const tunnels = ALL.filter(({ role, name }) => role !== 'floor' && !name.endsWith('-stock'))
-const peers = choose([...tunnels, ...(options.accelerator ? ACCELERATOR_OFF : [])], {
+const peers = choose([...tunnels, ...ACCELERATOR_OFF], {
   names: options.peers,
   quick: isQuick,
 })

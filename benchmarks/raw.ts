@@ -57,7 +57,6 @@ const trips: Row = {
   title: `${TRIPS.toLocaleString('en-US')} round trips of 64 bytes by TCP`,
   columns: [p50, p90, p99, p999, mean, tripCpu],
   path: 'ordinary',
-  goals: [{ key: 'p50', reach: 0.9 }],
   take: async scene => {
     const bytes = new Uint8Array(64).fill(120)
     const load: Load = {
@@ -97,7 +96,6 @@ function bitrate(id: string, title: string, load: Parameters<typeof iperf>[2]): 
     title,
     atMost: FEW,
     columns: load.udp ? [gbit, column('lost', 'lost', '%', 'lower'), cpu] : [gbit, cpu],
-    goals: load.udp ? [] : [{ key: 'gbit', against: 'ours', of: ['ours-private'] }],
     async take(scene): Promise<Figures> {
       const { server, client } = scene.tunnel.processes
       const before = cpuSeconds([...server, ...client])

@@ -4,7 +4,7 @@ import { check, type Exchange, type Load, type LoadResult, run } from '../load/l
 import type { OriginName } from '../origin/origins.ts'
 import type { Peer } from '../peers/peer.ts'
 import { cpuSeconds, forgetPeak, peakBytes } from './proc.ts'
-import { type Column, column, type Goal, type Path } from './result.ts'
+import { type Column, column, type Path } from './result.ts'
 import type { Figures, Row, Scene } from './rounds.ts'
 import { unlessQuick, seconds as usualSeconds } from './suite.ts'
 
@@ -35,7 +35,6 @@ export interface LoadRow {
   readonly columns: readonly Column[]
   readonly exchanges: readonly Exchange[] | ((scene: Scene) => readonly Exchange[])
   readonly connections: number
-  readonly goals?: readonly Goal[]
   readonly note?: string
   readonly path?: Path
   readonly more?: Partial<Load>
@@ -50,10 +49,11 @@ const CONNECTIONS_IN_A_SECOND = 250
 export function loadRow({ exchanges, connections, more, cold, ...row }: LoadRow): Row {
   const asked = more?.messages?.to ?? (typeof exchanges === 'function' ? undefined : exchanges[0]?.to)
   const origin = ORIGINS.find(name => name === asked)
+  const lasts = Math.max(usualSeconds, unlessQuick(connections / CONNECTIONS_IN_A_SECOND, 0))
   const load = (scene: Scene): Load => ({
     exchanges: typeof exchanges === 'function' ? exchanges(scene) : exchanges,
     connections,
-    seconds: Math.max(usualSeconds, unlessQuick(connections / CONNECTIONS_IN_A_SECOND, 0)),
+    seconds: lasts,
     ...more,
     ...(cold && { warm: 0 }),
   })
@@ -61,6 +61,7 @@ export function loadRow({ exchanges, connections, more, cold, ...row }: LoadRow)
     more?.messages !== undefined ||
     (typeof exchanges === 'object' && exchanges.some(({ method = 'GET' }) => method !== 'GET'))
   return {
+    lasts: more?.seconds ?? lasts,
     ...row,
     ...(isOrdinary && row.path === undefined && { path: 'ordinary' }),
     ...(origin && { origin }),

@@ -2,7 +2,7 @@
 
 import { refuse } from '../measure/suite.ts'
 import { caddyHop, direct, haproxyHop, nginxHop } from './floors.ts'
-import { classic, existing, ferrotunnel, ferrotunnelStock, frpHttp, piko, sish } from './http.ts'
+import { classic, ferrotunnel, ferrotunnelStock, frpHttp, piko, sish } from './http.ts'
 import { oursCli, oursCliPlain, oursJson, oursLibrary, oursPlain } from './ours.ts'
 import type { Peer } from './peer.ts'
 import { bore, chisel, frpBest, frpMux, frpStock, ratholeBest, ratholeStock, wstunnel } from './tcp.ts'
@@ -20,15 +20,7 @@ export const TCP_PEERS: readonly Peer[] = [
   chisel,
   wstunnel,
 ]
-export const HTTP_PEERS: readonly Peer[] = [
-  frpHttp,
-  piko,
-  ferrotunnel,
-  ferrotunnelStock,
-  sish,
-  classic,
-  existing,
-]
+export const HTTP_PEERS: readonly Peer[] = [frpHttp, piko, ferrotunnel, ferrotunnelStock, sish, classic]
 
 export const ALL: readonly Peer[] = [...FLOORS, ...OURS, oursJson, ...TCP_PEERS, ...HTTP_PEERS]
 export const ACCELERATOR_OFF: readonly Peer[] = [oursPlain, oursCliPlain]
@@ -36,7 +28,7 @@ export const ACCELERATOR_OFF: readonly Peer[] = [oursPlain, oursCliPlain]
 /** What a smoke run is content with. */
 const SMOKE = ['direct', 'ours', 'ours-cli', 'rathole']
 
-/** Of the tunnels given those that `--peers` names, or all; in a smoke run a few. */
+/** Of the tunnels given those that `--peers` names, or all but those without the accelerator; in a smoke run a few. */
 export function choose(
   peers: readonly Peer[],
   {
@@ -50,7 +42,7 @@ export function choose(
     return refuse(`no tunnel is called ${unknown}; known: ${known.map(peer => peer.name).join(', ')}`)
   }
   if (names) return peers.filter(peer => names.some(name => matches(peer, name)))
-  return quick ? peers.filter(({ name }) => SMOKE.includes(name)) : peers
+  return peers.filter(({ name }) => (quick ? SMOKE.includes(name) : !name.endsWith('-off')))
 }
 
 /** `frp` means all of its ways, `ours` itself alone, `ours-` all of ours, `nginx-tls+` all tunnels behind it. */
