@@ -1,7 +1,7 @@
 // Rows that are a load on a tunnel: which requests, how many at a time, and the figures that come out.
 
 import { check, type Exchange, type Load, type LoadResult, run } from '../load/load.ts'
-import type { OriginName } from '../origin/origins.ts'
+import { ORIGINS } from '../origin/origins.ts'
 import type { Peer } from '../peers/peer.ts'
 import { cpuSeconds, forgetPeak, peakBytes } from './proc.ts'
 import { type Column, column, type Path } from './result.ts'
@@ -72,8 +72,6 @@ export function loadRow({ exchanges, connections, more, cold, ...row }: LoadRow)
     },
   }
 }
-
-const ORIGINS: readonly OriginName[] = ['files', 'split', 'sink', 'node', 'go', 'bun']
 
 /** Percentiles of fewer samples are those of single requests. */
 const SAMPLES_FOR_P99 = 1_000

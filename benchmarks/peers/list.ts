@@ -37,15 +37,14 @@ export function choose(
     known = ALL,
   }: { names?: readonly string[] | undefined; quick: boolean; known?: readonly Peer[] },
 ): readonly Peer[] {
-  const unknown = names?.find(name => ![...peers, ...known].some(peer => matches(peer, name)))
+  const all = [...peers, ...known]
+  /** The tunnel of this name; if there is none, all whose names begin so: `frp` in all its ways. */
+  const isMeant = (peer: Peer, wanted: string): boolean =>
+    all.some(({ name }) => name === wanted) ? peer.name === wanted : peer.name.startsWith(wanted)
+  const unknown = names?.find(name => !all.some(peer => isMeant(peer, name)))
   if (unknown !== undefined) {
     return refuse(`no tunnel is called ${unknown}; known: ${known.map(peer => peer.name).join(', ')}`)
   }
-  if (names) return peers.filter(peer => names.some(name => matches(peer, name)))
+  if (names) return peers.filter(peer => names.some(name => isMeant(peer, name)))
   return peers.filter(({ name }) => (quick ? SMOKE.includes(name) : !name.endsWith('-off')))
-}
-
-/** `frp` means all of its ways, `ours` itself alone, `ours-` all of ours, `nginx-tls+` all tunnels behind it. */
-function matches({ name }: Peer, wanted: string): boolean {
-  return name === wanted || (wanted !== 'ours' && name.startsWith(wanted) && name[wanted.length] !== '+')
 }
