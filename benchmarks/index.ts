@@ -2,7 +2,6 @@
 //
 //   bun benchmarks/index.ts              all that have figures: 70 minutes on two cores, with all peers
 //   bun benchmarks/index.ts throughput   those whose name or file contains the word
-//   bun benchmarks/index.ts soak         a long one, which runs only when it is named
 //   bun benchmarks/index.ts --quick      a smoke run of every suite, every check and every attack, in minutes
 //   bun benchmarks/index.ts --minutes 12 the rows that say most, in the time there is
 //
@@ -18,32 +17,27 @@ import { scratch } from './peers/binary.ts'
 interface Suite {
   readonly name: string
   readonly file: string
-  /** `figures`: takes the arguments and saves. `prints`: only prints, and runs only when it is named. */
-  readonly kind: 'figures' | 'prints'
-  readonly flags?: string
   /** Of `--minutes`, its share; and what it measures then, since not everything can be measured in minutes. */
-  readonly share?: number
+  readonly share: number
   readonly inTime?: string
-  /** Left out of a smoke run, and where the user is another one. */
-  readonly needsRoot?: true
 }
 
-const MAIN = 'direct,nginx-hop,ours,ours-cli,rathole,bore,frp-nomux,nginx-tls,nginx-tls+'
-const FEW = 'direct,ours,ours-cli,rathole,frp-nomux'
+const MAIN =
+  'direct,nginx-hop,ours,ours-cli,rathole,bore,frp-nomux,wstunnel,nginx-tls,nginx-tls+,caddy-tls,sish,frp-http'
+const FEW = 'direct,ours,ours-cli,rathole,bore,frp-nomux'
+const IN_TIME = [
+  't1,t10,t50,t100,t500,t1000,w48,10k10,64k10,1m10,10m10,r1000,r4000,down,up,first10m,retries',
+  'post,site,upload,node,websocket,echo1k,tls50,tls10,tls100,tlssite,tls16kx10,tls64kx10,tls1mx10,h2,handshakes',
+  'busy1,busy10,busy50,busy16kx10',
+  ...['2k', '4k', '8k', '16k', '32k', '64k', '100k', '256k', '1m'].map(size => `len${size}x10`),
+].join()
 
 /** What says most comes first: a run that is stopped keeps what was measured. */
 const SUITES: readonly Suite[] = [
-  {
-    name: 'Speed',
-    file: 'speed.ts',
-    kind: 'figures',
-    share: 60,
-    inTime: `--seconds 0.3 --peers ${MAIN} --only t1,t10,t50,t100,t500,t1000,10k10,64k10,1m10,10m10,r1000,r4000,down,first10m,post,site,node,websocket,tls50,tlssite,h2`,
-  },
+  { name: 'Speed', file: 'speed.ts', share: 60, inTime: `--seconds 0.3 --peers ${MAIN} --only ${IN_TIME}` },
   {
     name: 'Memory and start-up',
     file: 'memory.ts',
-    kind: 'figures',
     share: 7,
     inTime:
       '--rounds 3 --only held1000,start,version,load,collections,many --peers ours,ours-cli,rathole,bore,frp-nomux,frp-mux',
@@ -51,86 +45,62 @@ const SUITES: readonly Suite[] = [
   {
     name: 'Bytes and datagrams',
     file: 'raw.ts',
-    kind: 'figures',
     share: 6,
-    inTime: `--rounds 3 --only trips,datagrams,up1,udp --peers ${FEW},frp-mux`,
+    inTime: `--rounds 3 --only trips,datagrams,up1,udp,pgbench --peers ${FEW},frp-mux`,
   },
-  {
-    name: 'Fidelity',
-    file: 'fidelity.ts',
-    kind: 'figures',
-    share: 6,
-    inTime: '--peers ours-cli,frp-http',
-  },
+  { name: 'Fidelity', file: 'fidelity.ts', share: 6, inTime: '--peers ours-cli,frp-http' },
   {
     name: 'Faults',
     file: 'faults.ts',
-    kind: 'figures',
     share: 3,
     inTime: '--rounds 3 --only client-killed,cut --peers ours-cli,rathole,frp-http',
   },
   {
     name: 'A slow road',
     file: 'wan.ts',
-    kind: 'figures',
-    needsRoot: true,
-    share: 5,
-    inTime: `--only wan-down,wan-small --seconds 2 --peers ${FEW}`,
+    share: 8,
+    inTime: `--rounds 3 --only wan-down,wan-up,wan-small --seconds 2 --peers ${FEW}`,
   },
-  {
-    name: 'Features',
-    file: 'features.ts',
-    kind: 'figures',
-    share: 4,
-    inTime: '--only features --rounds 3 --seconds 0.35',
-  },
+  { name: 'Features', file: 'features.ts', share: 4, inTime: '--only features --rounds 3 --seconds 0.35' },
   {
     name: 'Frameworks',
     file: 'frameworks.ts',
-    kind: 'figures',
     share: 5,
     inTime: '--rounds 3 --seconds 0.3 --peers direct,ours,ours-cli',
   },
   {
     name: 'More than one server',
     file: 'scaling.ts',
-    kind: 'figures',
     share: 3,
     inTime: '--only small --peers one,two,two-other,workers-1,workers-2',
   },
-  { name: 'Cross-Tool Comparison', file: 'comparison.ts', kind: 'figures', share: 5, inTime: '--rounds 3' },
-  { name: 'Connection Lifecycle', file: 'connection.ts', kind: 'figures', share: 1 },
-  { name: 'Throughput', file: 'throughput.ts', kind: 'figures', share: 2.5 },
-  { name: 'Latency', file: 'latency.ts', kind: 'figures', share: 2.5 },
-  { name: 'Scalability', file: 'scalability.ts', kind: 'figures', share: 2.5 },
-  { name: 'Utility Functions', file: 'utils.ts', kind: 'figures', share: 2 },
-  {
-    name: 'Rows that others publish',
-    file: 'published.ts',
-    kind: 'figures',
-    share: 8,
-    inTime: `--rounds 3 --seconds 0.3 --peers ${FEW},frp-mux`,
-  },
-  { name: 'Other load generators', file: 'generators.ts', kind: 'figures', share: 3, inTime: '--rounds 1' },
-  { name: 'Soak', file: 'soak.ts', kind: 'prints' },
+  { name: 'Cross-Tool Comparison', file: 'comparison.ts', share: 5, inTime: '--rounds 3' },
+  { name: 'Connection Lifecycle', file: 'connection.ts', share: 1 },
+  { name: 'Throughput', file: 'throughput.ts', share: 2.5 },
+  { name: 'Latency', file: 'latency.ts', share: 2.5 },
+  { name: 'Scalability', file: 'scalability.ts', share: 2.5 },
+  { name: 'Utility Functions', file: 'utils.ts', share: 2 },
+  { name: 'Other load generators', file: 'generators.ts', share: 3, inTime: '--rounds 1' },
 ]
 
 /** Besides the suites in a quick run: they have a verdict and no figures. */
-const VERDICTS: readonly Suite[] = [
-  { name: 'Gate', file: 'speed.ts', kind: 'prints', flags: await gateFlags() },
-  { name: 'Chaos', file: '../test/chaos/run.ts', kind: 'prints', flags: '--quick' },
-  { name: 'Attacks', file: '../test/hostile/run.ts', kind: 'prints', flags: '--quick' },
-]
+const VERDICTS = [
+  { name: 'Gate', file: 'speed.ts', flags: await gateFlags() },
+  { name: 'Chaos', file: '../test/chaos/run.ts', flags: '--quick' },
+  { name: 'Attacks', file: '../test/hostile/run.ts', flags: '--quick' },
+] as const
 
-const matches = ({ name, file }: Suite): boolean =>
+const isWanted = ({ name, file }: { name: string; file: string }): boolean =>
+  options.words.length === 0 ||
   options.words.some(word => `${name} ${file}`.toLowerCase().includes(word.toLowerCase()))
-const isRoot = process.getuid?.() === 0
-const isWanted = (suite: Suite): boolean =>
-  options.words.length > 0
-    ? matches(suite)
-    : suite.kind === 'figures' && !(suite.needsRoot && (options.quick || !isRoot))
-const chosen = SUITES.filter(isWanted).filter(({ kind }) => !options.quick || kind === 'figures')
-if (options.quick) chosen.push(...VERDICTS.filter(suite => options.words.length === 0 || matches(suite)))
+// A slow road is built by root, and is too long for a smoke run.
+const canBuildRoads = process.getuid?.() === 0 && !options.quick
+const chosen: readonly (Suite | (typeof VERDICTS)[number])[] = [
+  ...SUITES.filter(isWanted).filter(
+    ({ file }) => options.words.length > 0 || file !== 'wan.ts' || canBuildRoads,
+  ),
+  ...(options.quick ? VERDICTS.filter(isWanted) : []),
+]
 if (chosen.length === 0) {
   refuse(
     `no suite matches ${options.words.join(' ')}; there are: ${SUITES.map(({ file }) => file).join(' ')}`,
@@ -159,18 +129,19 @@ const shared = process.argv
 const results: SuiteResult[] = []
 const failed: string[] = []
 const began = performance.now()
-const shares = chosen.reduce((sum, { share = 0 }) => sum + share, 0)
-for (const [index, { name, file, kind, flags = '', share = 0, inTime }] of chosen.entries()) {
+const shares = chosen.reduce((sum, suite) => sum + ('share' in suite ? suite.share : 0), 0)
+for (const [index, suite] of chosen.entries()) {
   if (interrupted) break
+  const { name, file } = suite
   const minutes = ((performance.now() - began) / 60_000).toFixed(1)
   process.stderr.write(`\n━━ ${name} (${index + 1} of ${chosen.length}, after ${minutes} min)\n`)
   const json = saved.path(`${index}.json`)
-  const own = (words: string): readonly string[] => words.split(' ').filter(Boolean)
-  const inShare =
-    options.minutes === undefined
-      ? []
-      : [...own(inTime ?? ''), '--minutes', ((options.minutes * share) / shares).toFixed(2)]
-  const more = kind === 'figures' ? [...inShare, ...shared, '--json', json] : own(flags)
+  const words: string[] = []
+  if (!('share' in suite)) words.push(suite.flags)
+  else if (options.minutes !== undefined)
+    words.push(suite.inTime ?? '', '--minutes', ((options.minutes * suite.share) / shares).toFixed(2))
+  const more = words.join(' ').split(' ').filter(Boolean)
+  if ('share' in suite) more.push(...shared, '--json', json)
   running = Bun.spawn(['bun', join(import.meta.dir, file), ...more], {
     stdio: ['ignore', 'inherit', 'inherit'],
     detached: true,

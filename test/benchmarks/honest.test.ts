@@ -208,7 +208,7 @@ testWith(['cc'], 'Ctrl+C keeps what was measured', async () => {
 test('programs that are no suite refuse their flags in one line, too, and have --help', async () => {
   for (const [program, flags, why] of [
     ['../test/hostile/run.ts', '--bogus', '--bogus'],
-    ['soak.ts', '--hours much', '--hours must be a number'],
+    ['../test/soak/run.ts', '--hours much', '--hours must be a number'],
     ['../test/fuzz.ts', '--inputs many', '--inputs must be a number'],
   ] as const) {
     const { code, printed } = await suite(program, flags)
