@@ -129,17 +129,21 @@ const shared = process.argv
 const results: SuiteResult[] = []
 const failed: string[] = []
 const began = performance.now()
-const shares = chosen.reduce((sum, suite) => sum + ('share' in suite ? suite.share : 0), 0)
+const shareOf = (suites: typeof chosen): number =>
+  suites.reduce((sum, suite) => sum + ('share' in suite ? suite.share : 0), 0)
 for (const [index, suite] of chosen.entries()) {
   if (interrupted) break
   const { name, file } = suite
-  const minutes = ((performance.now() - began) / 60_000).toFixed(1)
-  process.stderr.write(`\n━━ ${name} (${index + 1} of ${chosen.length}, after ${minutes} min)\n`)
+  const minutes = (performance.now() - began) / 60_000
+  process.stderr.write(`\n━━ ${name} (${index + 1} of ${chosen.length}, after ${minutes.toFixed(1)} min)\n`)
   const json = saved.path(`${index}.json`)
   const words: string[] = []
   if (!('share' in suite)) words.push(suite.flags)
-  else if (options.minutes !== undefined)
-    words.push(suite.inTime ?? '', '--minutes', ((options.minutes * suite.share) / shares).toFixed(2))
+  else if (options.minutes !== undefined) {
+    // Of the time that is left: a suite that needed less leaves it to the others.
+    const part = suite.share / shareOf(chosen.slice(index))
+    words.push(suite.inTime ?? '', '--minutes', Math.max(0.05, (options.minutes - minutes) * part).toFixed(2))
+  }
   const more = words.join(' ').split(' ').filter(Boolean)
   if ('share' in suite) more.push(...shared, '--json', json)
   running = Bun.spawn(['bun', join(import.meta.dir, file), ...more], {

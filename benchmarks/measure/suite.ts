@@ -23,7 +23,7 @@ if (process.versions.bun === undefined) {
   process.exit(2)
 }
 
-export const USAGE = `
+const USAGE = `
   --quick          a smoke run: everything runs and is checked, nothing is measured well
   --rounds N       interleaved rounds, 1 to 1,000 (default 5)
   --seconds N      length of one measurement (default 0.5)
@@ -34,57 +34,59 @@ export const USAGE = `
   --gate FILE      this run against a saved one: it fails when ours is slower than the saved spread or takes more processor time
   --help           this text`
 
-export interface Arguments {
+interface Arguments {
   readonly quick: boolean
   /** Of `report.ts` alone. */
   readonly publish: boolean
-  readonly rounds?: number
-  readonly seconds?: number
-  readonly only?: readonly string[]
-  readonly peers?: readonly string[]
-  readonly minutes?: number
-  readonly json?: string
-  readonly gate?: string
   readonly words: readonly string[]
+  readonly rounds: number | undefined
+  readonly seconds: number | undefined
+  readonly minutes: number | undefined
+  readonly only: readonly string[] | undefined
+  readonly peers: readonly string[] | undefined
+  readonly json: string | undefined
+  readonly gate: string | undefined
 }
 
 /** Reads and checks the arguments. What cannot be used is said in one line, and ends the program with 2. */
-export function readArguments(argv: readonly string[] = process.argv.slice(2)): Arguments {
+function readArguments(): Arguments {
   try {
+    const flag = { type: 'boolean', default: false } as const
+    const value = { type: 'string' } as const
     const { values, positionals } = parseArgs({
-      args: [...argv],
+      args: process.argv.slice(2),
       options: {
-        quick: { type: 'boolean', default: false },
-        rounds: { type: 'string' },
-        seconds: { type: 'string' },
-        only: { type: 'string' },
-        peers: { type: 'string' },
-        minutes: { type: 'string' },
-        json: { type: 'string' },
-        gate: { type: 'string' },
-        publish: { type: 'boolean', default: false },
-        help: { type: 'boolean', default: false },
+        quick: flag,
+        publish: flag,
+        help: flag,
+        rounds: value,
+        seconds: value,
+        only: value,
+        peers: value,
+        minutes: value,
+        json: value,
+        gate: value,
       },
       allowPositionals: true,
     })
-    const { rounds, seconds, only, peers, minutes, json, gate } = values
-    if (values.help) {
+    const { quick, publish, help, rounds, seconds, only, peers, minutes, json, gate } = values
+    if (help) {
       const [head = ''] = /^(?:\/\/.*\n)*/.exec(readFileSync(process.argv[1] ?? '', 'utf8')) ?? []
       console.log(`${head.replaceAll(/^\/\/ ?/gm, '')}\nThe arguments of every suite:${USAGE}`)
       process.exit(0)
     }
     if (gate !== undefined && !existsSync(gate)) throw new Error(`--gate: there is no file ${gate}`)
     return {
-      quick: values.quick,
-      publish: values.publish,
+      quick,
+      publish,
       words: positionals,
-      ...(rounds !== undefined && { rounds: number('--rounds', rounds, 1, 1_000, true) }),
-      ...(seconds !== undefined && { seconds: number('--seconds', seconds, 0.1, 3_600) }),
-      ...(only !== undefined && { only: only.split(',') }),
-      ...(peers !== undefined && { peers: peers.split(',') }),
-      ...(minutes !== undefined && { minutes: number('--minutes', minutes, 0.01, 10_000) }),
-      ...(json !== undefined && { json }),
-      ...(gate !== undefined && { gate }),
+      rounds: number('--rounds', rounds, 1, 1_000, true),
+      seconds: number('--seconds', seconds, 0.1, 3_600),
+      minutes: number('--minutes', minutes, 0.01, 10_000),
+      only: only?.split(','),
+      peers: peers?.split(','),
+      json,
+      gate,
     }
   } catch (error) {
     return refuse(error instanceof Error ? error.message.split('\n')[0]! : String(error))
@@ -96,7 +98,14 @@ export function refuse(why: string): never {
   process.exit(2)
 }
 
-function number(name: string, text: string, from: number, to: number, whole = false): number {
+function number(
+  name: string,
+  text: string | undefined,
+  from: number,
+  to: number,
+  whole = false,
+): number | undefined {
+  if (text === undefined) return undefined
   const value = Number(text)
   if (text.trim() !== '' && value >= from && value <= to && (!whole || Number.isInteger(value))) return value
   throw new Error(`${name} must be a ${whole ? 'whole ' : ''}number from ${from} to ${to}, not "${text}"`)
