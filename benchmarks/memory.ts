@@ -6,7 +6,7 @@
 import { hold, run } from './load/load.ts'
 import { SMALL } from './load/traffic.ts'
 import { interrupted } from './measure/children.ts'
-import { forgetPeak, peakBytes, residentBytes } from './measure/proc.ts'
+import { forgetPeak, peakBytes, privateBytes, residentBytes } from './measure/proc.ts'
 import { column } from './measure/result.ts'
 import { type Figures, measure, type Row, type Scene } from './measure/rounds.ts'
 import { percentile } from './measure/samples.ts'
@@ -28,6 +28,7 @@ function held(count: number): Row {
     title: `Memory: idle, and with ${count.toLocaleString('en-US')} open connections`,
     columns: [
       column('idle', 'idle, both ends', 'MB', 'lower'),
+      column('private', 'of it not shared with other processes', 'MB', 'lower'),
       column('perConnection', 'a connection, both ends', 'KB', 'lower'),
       column('idleServer', 'server idle', 'MB', 'lower'),
       column('idleClient', 'client idle', 'MB', 'lower'),
@@ -38,6 +39,7 @@ function held(count: number): Row {
     async take({ tunnel }): Promise<Figures> {
       const { server, client } = tunnel.processes
       const [idleServer, idleClient] = [megabytes(server), megabytes(client)]
+      const figures = { idleServer, idleClient, private: privateBytes([...server, ...client]) / 1e6 }
       const connections = await hold(tunnel.endpoints, { exchanges: SMALL, connections: count, seconds: 60 })
       try {
         if (connections.held < count) throw new Error(`only ${connections.held} of ${count} were answered`)
@@ -45,7 +47,7 @@ function held(count: number): Row {
         const [heldServer, heldClient] = [megabytes(server), megabytes(client)]
         const idle = idleServer + idleClient
         const perConnection = ((heldServer + heldClient - idle) * 1e6) / 1024 / count
-        return { idle, perConnection, idleServer, idleClient, heldServer, heldClient }
+        return { ...figures, idle, perConnection, heldServer, heldClient }
       } finally {
         await connections.stop()
       }

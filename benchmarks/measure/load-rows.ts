@@ -15,6 +15,7 @@ const P90 = column('p90', 'p90', 'ms', 'lower')
 const P95 = column('p95', 'p95', 'ms', 'lower')
 const P99 = column('p99', 'p99', 'ms', 'lower')
 const P999 = column('p999', 'p99.9', 'ms', 'lower')
+const MAX = column('max', 'longest', 'ms', 'neither')
 const CPU = column('cpu', 'CPU, both ends', 'µs a request', 'lower')
 const CPU_GB = column('cpuGb', 'CPU, both ends', 's a GB', 'lower')
 const TRANSFER = column('mbps', 'transfer', 'MB/s', 'neither')
@@ -22,11 +23,11 @@ const FAILED = column('failed', 'failed', '%', 'neither')
 const GENERATOR = column('generator', 'generator', 'cores', 'neither')
 
 export const COLUMNS: Readonly<Record<'rate' | 'bulk' | 'sized' | 'latency' | 'fixed', readonly Column[]>> = {
-  rate: [RPS, P50, P90, P95, P99, CPU, TRANSFER, FAILED, GENERATOR],
+  rate: [RPS, P50, P90, P95, P99, MAX, CPU, TRANSFER, FAILED, GENERATOR],
   bulk: [MBPS, CPU_GB, FAILED, GENERATOR],
   sized: [MBPS, RPS, P95, P99, CPU_GB, FAILED, GENERATOR],
-  latency: [P50, P90, P95, P99, CPU, RPS, FAILED, GENERATOR],
-  fixed: [P50, P90, P95, P99, P999, CPU, column('rps', 'achieved', '/s', 'neither'), FAILED, GENERATOR],
+  latency: [P50, P90, P95, P99, MAX, CPU, RPS, FAILED, GENERATOR],
+  fixed: [P50, P90, P95, P99, P999, MAX, CPU, column('rps', 'achieved', '/s', 'neither'), FAILED, GENERATOR],
 }
 
 export interface LoadRow {
@@ -104,6 +105,7 @@ export async function observe(
     p50: result.p50,
     p90: result.p90,
     p95: result.p95,
+    max: result.max,
     ...(ok >= unlessQuick(SAMPLES_FOR_P99, 1) && { p99: result.p99 }),
     ...(ok >= SAMPLES_FOR_P999 && { p999: result.p999 }),
     ...(pids.length > 0 && { cpu: (cpu / all) * 1e6, cpuGb: cpu / (allBytes / 1e9) }),

@@ -56,6 +56,15 @@ export function residentBytes(pids: readonly number[]): number {
   return pages * PAGE_BYTES
 }
 
+/** What no other process has too: the text of a runtime is there once for all that run it. */
+export function privateBytes(pids: readonly number[]): number {
+  let kib = 0
+  for (const pid of pids)
+    for (const [, size] of read(`/proc/${pid}/smaps_rollup`).matchAll(/^Private_\w+: +(\d+)/gm))
+      kib += Number(size)
+  return kib * 1024
+}
+
 /** Highest resident size since `forgetPeak`. */
 export function peakBytes(pids: readonly number[]): number {
   let kib = 0
