@@ -17,12 +17,6 @@ import {
 import { figure, reasonOf, spread, summarize } from './samples.ts'
 import { table } from './table.ts'
 
-// Node refuses TypeScript, or strips its types: then this is what it reads first.
-if (process.versions.bun === undefined) {
-  console.error(`error: the benchmarks run on Bun: bun ${process.argv.slice(1).join(' ')}`)
-  process.exit(2)
-}
-
 const USAGE = `
   --quick          a smoke run: everything runs and is checked, nothing is measured well
   --rounds N       interleaved rounds, 1 to 1,000 (default 5)
