@@ -145,6 +145,7 @@ const MANY: Row = {
 const COLLECTIONS: Row = {
   id: 'collections',
   lasts: 10,
+  atMost: 1,
   title: 'Pauses of the collector at 4,000 requests a second, both ends',
   columns: [
     column('longest', 'longest', 'ms', 'lower'),

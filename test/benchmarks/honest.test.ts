@@ -98,12 +98,18 @@ for (const [file, flags, ways] of SUITES) {
   )
 }
 
-for (const file of ['throughput.ts', 'latency.ts', 'scalability.ts']) {
+const IN_ONE_PROCESS = DOWN.filter(way => way !== 'missing' && way !== 'stalls')
+for (const [file, ways] of [
+  ['throughput.ts', IN_ONE_PROCESS],
+  ['latency.ts', IN_ONE_PROCESS],
+  ['scalability.ts', IN_ONE_PROCESS],
+  // It connects, and asks nothing.
+  ['connection.ts', ['exits']],
+] as const) {
   testWith(
     [],
     `${file} does not end with 0 when ours is broken`,
     async () => {
-      const ways = DOWN.filter(way => way !== 'missing' && way !== 'stalls')
       const runs = ways.map(way =>
         suite(file, '--quick', { BENCH_TUNNEL: TUNNEL, BROKEN: way, BROKEN_EVERY: '20' }),
       )
@@ -203,6 +209,13 @@ testWith(['cc'], 'Ctrl+C keeps what was measured', async () => {
       .delete()
       .catch(() => {})
   }
+})
+
+testWith(['node'], 'Node by mistake is told so in one line', async () => {
+  const child = Bun.spawn(['node', join(BENCHMARKS, 'index.ts')], { stdout: 'pipe', stderr: 'pipe' })
+  const [out, err, code] = await Promise.all([child.stdout.text(), child.stderr.text(), child.exited])
+  expect(out + err).toBe('error: the benchmarks run on Bun: bun benchmarks/index.ts\n')
+  expect(code).toBe(2)
 })
 
 test('programs that are no suite refuse their flags in one line, too, and have --help', async () => {
