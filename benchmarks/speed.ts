@@ -105,7 +105,7 @@ const FURTHER: readonly Row[] = [
   row('new10', 'A new connection for every request, 10 at a time', SMALL, 10, COLUMNS.rate, {
     more: { reconnect: true },
   }),
-  { ...fixed(1, 1, { seconds: unlessQuick(10, 1) }), atMost: 1 },
+  { ...fixed(1, 1, { seconds: unlessQuick(options.minutes === undefined ? 10 : 3, 1) }), atMost: 1 },
   small('t500', 500),
   small('t1000', 1_000),
   fixed(400, 4),

@@ -17,8 +17,8 @@ interface Suite {
 const MAIN = 'direct,nginx-hop,ours,ours-cli,rathole,bore,frp-nomux,wstunnel,nginx-tls,nginx-tls+,caddy-tls'
 const FEW = 'direct,ours,ours-cli,rathole,frp-nomux'
 const IN_TIME = [
-  't1,t10,t50,t100,t500,t1000,10k10,64k10,1m10,10m10,r1000,r4000,down,up,first10m',
-  'post,site,upload,retries,node,websocket,echo1k,h2,handshakes',
+  't1,t10,t50,w48,t100,t200,t500,t1000,10k10,64k10,1m10,10m10,r1,r1000,r2000,r3000,r4000,down,up,first10m',
+  'post,site,upload,retries,node,websocket,echo1k,echo10k,echo100k,echo1m,echo10m,h2,handshakes,apph2,syscalls',
   'tls50,tls10,tls100,tlssite,tls16kx10,tls64kx10,tls1mx10,busy1,busy10,busy50,busy16kx10',
   ...['2k', '4k', '8k', '16k', '32k', '64k', '100k', '256k', '1m'].map(size => `len${size}x10`),
 ].join()
@@ -30,7 +30,7 @@ const SUITES: readonly Suite[] = [
   {
     name: 'Speed',
     file: 'speed.ts',
-    seconds: 750,
+    seconds: 1_050,
     inTime: `--seconds 0.3 --peers ${MAIN} --only ${IN_TIME}`,
   },
   {
@@ -78,7 +78,12 @@ const SUITES: readonly Suite[] = [
     seconds: 60,
     inTime: '--only small --peers one,two,two-other,workers-1,workers-2',
   },
-  { name: 'Cross-Tool Comparison', file: 'comparison.ts', seconds: 60, inTime: '--rounds 3' },
+  {
+    name: 'Cross-Tool Comparison',
+    file: 'comparison.ts',
+    seconds: 60,
+    inTime: '--rounds 3 --peers direct,ours,ours-cli,bore,frp-stock,rathole-stock,chisel',
+  },
   { name: 'Connection Lifecycle', file: 'connection.ts', seconds: 10 },
   { name: 'Throughput', file: 'throughput.ts', seconds: 25 },
   { name: 'Latency', file: 'latency.ts', seconds: 25 },
