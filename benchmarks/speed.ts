@@ -26,7 +26,7 @@ import {
 import { watchedGet } from './load/watched.ts'
 import { launch } from './measure/children.ts'
 import { COLUMNS, type LoadRow, loadRow, observe } from './measure/load-rows.ts'
-import { peakBytes } from './measure/proc.ts'
+import { cpuSeconds, peakBytes } from './measure/proc.ts'
 import { column, type Path } from './measure/result.ts'
 import { type Figures, measure, type Row, type Scene, type Stage } from './measure/rounds.ts'
 import { conclude, isQuick, options, seconds, unlessQuick } from './measure/suite.ts'
@@ -233,20 +233,15 @@ const SYSTEM_CALLS: Row = {
 
 const TWENTY = fileBytes(20)
 /** HTTP/2 and, right behind it, HTTP/1.1 with as many requests at once. */
-async function byHttp2(scene: Scene): Promise<Figures> {
-  const { endpoints } = scene.tunnel
-  const { path } = SMALL[0]!
-  let rate = { rps: 0, ok: 0, failed: 0 }
-  const figures = await observe(scene, async () => {
-    const began = performance.now()
-    rate = await h2load(endpoints.files!, path, TWENTY, { connections: 10, streams: 10, seconds })
-    const took = (performance.now() - began) / 1_000
-    const none = { mean: 0, p50: 0, p90: 0, p95: 0, p99: 0, p999: 0, max: 0, cpuSeconds: 0, bytes: 0 }
-    return { ...none, ok: rate.ok, failed: 0, wrong: 0, seconds: took, failure: '' }
-  })
-  const { ok, seconds: lasted } = await run(endpoints, { exchanges: SMALL, connections: 100, seconds })
-  const rps1 = ok / lasted
-  return { rps: rate.rps, rps1, factor: rate.rps / rps1, cpu: figures.cpu ?? 0, failed: rate.failed }
+async function byHttp2({ tunnel: { endpoints, processes } }: Scene): Promise<Figures> {
+  const pids = [...processes.server, ...processes.client]
+  const before = cpuSeconds(pids)
+  const load = { connections: 10, streams: 10, seconds }
+  const { rps, ok, failed } = await h2load(endpoints.files!, SMALL[0]!.path, TWENTY, load)
+  const cpu = ((cpuSeconds(pids) - before) / ok) * 1e6
+  const http1 = await run(endpoints, { exchanges: SMALL, connections: 100, seconds })
+  const rps1 = http1.ok / http1.seconds
+  return { rps, rps1, factor: rps / rps1, cpu, failed }
 }
 
 const HTTP2: Row = {
