@@ -4,7 +4,7 @@ import { createHash, timingSafeEqual } from 'node:crypto'
 import { deferred } from '../../deferred.ts'
 import { TunnelError } from '../../errors.ts'
 import { eventLoop } from '../../event-loop.ts'
-import { TokenGate, type Verdict } from '../../server/limits/token-gate.ts'
+import { TokenThrottle, type Verdict } from '../../server/limits/token-throttle.ts'
 import { pathBelow } from '../../server/registration/control.ts'
 import type { Bounds } from '../../server/settings/bounds.ts'
 import { ANYTHING } from '../../server/settings/policy.ts'
@@ -32,12 +32,12 @@ export interface AccessHost {
 export class AdminAccess {
   readonly #host: AccessHost
   /** Slows an address down as it does for tokens of clients. */
-  readonly #gate: TokenGate
+  readonly #throttle: TokenThrottle
 
   constructor(host: AccessHost) {
     this.#host = host
     const digest = digestOf(host.token)
-    this.#gate = new TokenGate({
+    this.#throttle = new TokenThrottle({
       limits: () => host.limits(),
       scheduler: eventLoop,
       // Digests have one length: neither the length nor the place of a difference shows in the time.
@@ -84,9 +84,9 @@ export class AdminAccess {
   }
 
   #judge(token: string, address: string): Verdict | Promise<Verdict> {
-    if (this.#gate.isQuick(token, address)) return this.#gate.judge(token, address)
+    if (this.#throttle.isQuick(token, address)) return this.#throttle.judge(token, address)
     const { promise, resolve } = deferred<Verdict>()
-    const wait = this.#gate.judgeLater(token, address, resolve)
+    const wait = this.#throttle.judgeLater(token, address, resolve)
     return typeof wait === 'string' ? wait : promise
   }
 }

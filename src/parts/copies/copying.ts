@@ -21,7 +21,7 @@ export interface Recipient {
   won(): void
 }
 
-/** The operations of the request's booking that copies need. */
+/** The operations of a routed request that copies need. */
 export interface CopyHost {
   readonly maxBodyBytes: number
   readonly recipients: readonly Recipient[]

@@ -69,24 +69,28 @@ export class Guards implements Guarding {
   }
 
   /** Asks all guards. Never throws or rejects. A promise only where a guard returned one. */
-  judge(own: OwnGuard | undefined, visitor: Admittance, wall?: Guard): Judgement | Promise<Judgement> {
-    return this.#ask(this.#all(own, visitor, wall), 0, visitor, [])
+  judge(own: OwnGuard | undefined, visitor: Admittance, tokenRate?: Guard): Judgement | Promise<Judgement> {
+    return this.#ask(this.#all(own, visitor, tokenRate), 0, visitor, [])
   }
 
-  /** Lists all guards in order. `wall`: the limits of the token. `wall`: that of the token. */
-  #all(own: OwnGuard | undefined, { tunnel }: Admittance, wall: Guard | undefined): readonly Guard[] {
+  /** Lists all guards in order. `tokenRate`: the limits of the token. `tokenRate`: that of the token. */
+  #all(own: OwnGuard | undefined, { tunnel }: Admittance, tokenRate: Guard | undefined): readonly Guard[] {
     const all = pluginsFor(this.#settings().guards, tunnel)
-    if (own === undefined && wall === undefined) return all
-    return [...all, ...(wall === undefined ? [] : [wall]), ...(own === undefined ? [] : [own.guard])]
+    if (own === undefined && tokenRate === undefined) return all
+    return [
+      ...all,
+      ...(tokenRate === undefined ? [] : [tokenRate]),
+      ...(own === undefined ? [] : [own.guard]),
+    ]
   }
 
   /**
    * Returns the allotments that requests of a connection draw from without a question. `undefined` if each is to be asked
    * about.
    */
-  allot(own: OwnGuard | undefined, visitor: Admittance, wall?: Guard): readonly Allotment[] | undefined {
+  allot(own: OwnGuard | undefined, visitor: Admittance, tokenRate?: Guard): readonly Allotment[] | undefined {
     const allotments: Allotment[] = []
-    for (const guard of this.#all(own, visitor, wall))
+    for (const guard of this.#all(own, visitor, tokenRate))
       try {
         const allotted = guard.allot?.(visitor)
         if (allotted === undefined) return undefined

@@ -2,7 +2,7 @@
 
 import { eventLoop } from '../../event-loop.ts'
 import type { KeptWebhook } from '../../inbox.ts'
-import type { RequestDesk } from '../../server/contracts/front.ts'
+import type { RequestRouter } from '../../server/contracts/front.ts'
 import { type Delivered, DeliveryVisit } from './delivery-visit.ts'
 import type { InboxSettings } from './options.ts'
 
@@ -48,16 +48,16 @@ export class Deliveries {
   readonly #settings: InboxSettings
   readonly #host: DeliveriesHost
   readonly #isSecure: boolean
-  readonly #desk: RequestDesk
+  readonly #router: RequestRouter
   /** The rounds by owner and name. */
   readonly #rounds = new Map<string, Round>()
   #isOver = false
 
-  constructor(settings: InboxSettings, host: DeliveriesHost, isSecure: boolean, desk: RequestDesk) {
+  constructor(settings: InboxSettings, host: DeliveriesHost, isSecure: boolean, router: RequestRouter) {
     this.#settings = settings
     this.#host = host
     this.#isSecure = isSecure
-    this.#desk = desk
+    this.#router = router
   }
 
   /** The client of this name is there: what waits for it is delivered. `isElsewhere`: at another server. */
@@ -113,7 +113,7 @@ export class Deliveries {
       const visit = new DeliveryVisit(webhook, this.#isSecure)
       round.busy.set(webhook.path, visit)
       round.underWay++
-      void visit.deliver(this.#desk).then(delivered => {
+      void visit.deliver(this.#router).then(delivered => {
         round.underWay--
         round.busy.delete(webhook.path)
         this.#ended(round, webhook, delivered)

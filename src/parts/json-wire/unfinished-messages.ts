@@ -1,7 +1,7 @@
 // JSON messages that have begun to arrive, of all clients together: each may be long, and its sender need not end it.
 
 import { eventLoop } from '../../event-loop.ts'
-import type { Holder } from '../../server/limits/holdings.ts'
+import type { QuotaOwner } from '../../server/limits/quotas.ts'
 
 /** The messages of one owner. */
 interface Part {
@@ -16,7 +16,7 @@ interface Waiting {
 
 export class UnfinishedMessages {
   #bytes = 0
-  readonly #parts = new Map<Holder, Part>()
+  readonly #parts = new Map<QuotaOwner, Part>()
   /** The messages that are not read because there is no room; the first came first. */
   readonly #waiting = new Set<Waiting>()
   /** The one that is read without room: otherwise each would wait for the others. */
@@ -27,7 +27,7 @@ export class UnfinishedMessages {
    * Counts a message that had `before` bytes and has `now`. `false`: all together have more than `most`, its holder has more
    * than an equal share, and of that this message has more than an equal share.
    */
-  changed(holder: Holder, before: number, now: number, most: number): boolean {
+  changed(holder: QuotaOwner, before: number, now: number, most: number): boolean {
     const part = this.#parts.get(holder) ?? { bytes: 0, count: 0 }
     this.#bytes += now - before
     part.bytes += now - before
@@ -76,7 +76,7 @@ export class UnfinishedMessages {
   }
 
   /** Moves a message to another owner. */
-  moved(from: Holder, to: Holder, bytes: number): void {
+  moved(from: QuotaOwner, to: QuotaOwner, bytes: number): void {
     if (from === to || bytes === 0) return
     this.changed(from, bytes, 0, 0)
     this.changed(to, 0, bytes, 0)

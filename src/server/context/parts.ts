@@ -9,7 +9,7 @@ import type { Arrival, Route } from '../contracts/front.ts'
 import type { LaneAsking, LaneClause } from '../contracts/laning.ts'
 import type { LayeredTunnel, NameRouter, Router } from '../contracts/layer.ts'
 import type { MissedRequest, Note, Part, RawFollower, WholeServer, WrappedSocket } from '../contracts/part.ts'
-import type { Door, DoorTerms, Protocol } from '../contracts/protocol.ts'
+import type { ListenerTerms, PartListener, Protocol } from '../contracts/protocol.ts'
 import type { AppsTerms, RewritingOf, StreamsApps } from '../contracts/streams-context.ts'
 import type { OpenTable } from '../contracts/tables.ts'
 import type { Upstream } from '../contracts/upstream.ts'
@@ -97,7 +97,7 @@ export class Parts {
     return this.#all.find(({ protocol }) => protocol?.isSpoken === true && isIt(protocol))?.protocol
   }
 
-  async open(terms: DoorTerms, opened: (door: Door) => void): Promise<void> {
+  async open(terms: ListenerTerms, opened: (door: PartListener) => void): Promise<void> {
     for (const part of this.#all) {
       const door = await part.open?.(terms)
       if (door !== undefined) opened(door)

@@ -3,7 +3,7 @@
 import type { ExchangeCounts } from '../../accelerator.ts'
 import type { ErrorCode, TunnelError } from '../../errors.ts'
 import type { Endpoint } from '../../socket.ts'
-import type { Holder } from '../limits/holdings.ts'
+import type { QuotaOwner } from '../limits/quotas.ts'
 import type { Tunnel } from '../tunnels/tunnel.ts'
 
 /** The end of a raw visitor's connection. */
@@ -91,7 +91,7 @@ export interface ClientConnection {
   /** The address of the client, as trusted proxies report it. */
   readonly remoteAddress: string
   /** The owner of the connection. */
-  readonly holder: Holder
+  readonly holder: QuotaOwner
   /** Resolves with whether the client gave a sign of life in time. */
   checkAlive(): Promise<boolean>
   /** The server stops, or another program has taken over: tells the client, which finishes what is in progress. */

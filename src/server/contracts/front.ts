@@ -1,6 +1,6 @@
 // Contract between the public fronts and the rest of the server: a request, and where it goes.
 //
-//   front ── Arrival ──▶ serving ── Booking ──▶ visit ──▶ upstream
+//   front ── Arrival ──▶ serving ── request ──▶ visit ──▶ upstream
 
 import type { ErrorCode } from '../../errors.ts'
 import type { RequestHead } from '../../http/head.ts'
@@ -41,7 +41,7 @@ export interface Result {
 }
 
 /** A request that the server counts, for who brought it. */
-export interface Booked {
+export interface AcceptedRequest {
   /** The first destination of the request. */
   readonly route: Route
   /** It came for another server's tunnel, or another owner's: what is answered is `CLUSTER_MOVED`. */
@@ -53,9 +53,9 @@ export interface Booked {
 }
 
 /** Takes requests. */
-export interface RequestDesk {
+export interface RequestRouter {
   /** The request counts from now on, until what is returned is `finished`: it never throws. */
-  book(arrival: Arrival): Booked
+  accept(arrival: Arrival): AcceptedRequest
 }
 
 /** The destination of a request. */

@@ -33,7 +33,7 @@ export interface Guarding {
   /** The first guard that has visitors of this tunnel asked for certificates; `undefined`: they are not asked. */
   askingFor(own: OwnGuard | undefined, tunnel: string): Asking | undefined
   /** Asks all guards. Never throws or rejects. A promise only where a guard returned one. */
-  judge(own: OwnGuard | undefined, visitor: Admittance, wall?: Guard): Judgement | Promise<Judgement>
+  judge(own: OwnGuard | undefined, visitor: Admittance, tokenRate?: Guard): Judgement | Promise<Judgement>
   /** The guard that a client asks for; the error says why it cannot have it. */
   make(definition: object, tunnel: GuardedTunnel): Promise<OwnGuard | TunnelError>
   /** Closes a guard that is no longer used; `next` replaces it. */

@@ -75,7 +75,7 @@ export interface LayeredTunnel {
   /** The guard that its client asked for. `undefined` if all may visit. */
   readonly guard: OwnGuard | undefined
   /** The limits that the rule of its token sets for visitors. */
-  readonly wall: Guard | undefined
+  readonly tokenRate: Guard | undefined
   /** Each of its visitors has to be asked about. */
   readonly isGuarded: boolean
   /** The kind of its pool. `undefined` if it belongs to one client. */

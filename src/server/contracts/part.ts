@@ -7,19 +7,19 @@ import type { RecentRow } from '../../measures.ts'
 import type { Turns } from '../../session/turns.ts'
 import type { Socket, SocketHandler } from '../../socket.ts'
 import type { InboxWish, Wishes } from '../../wire/control.ts'
-import type { Counts } from '../limits/holdings.ts'
+import type { Counts } from '../limits/quotas.ts'
 import type { Bounds } from '../settings/bounds.ts'
 import type { TunnelServerEvents } from '../settings/options.ts'
 import type { ServerSettings } from '../settings/settings.ts'
 import type { Counters, ServerStats } from '../settings/stats.ts'
-import type { Connecting, Tunnel, TunnelBook } from '../tunnels/tunnel.ts'
+import type { Connecting, Tunnel, TunnelRegistry } from '../tunnels/tunnel.ts'
 import type { ClientConnection } from './clients.ts'
 import type { Clock } from './clock.ts'
-import type { Arrival, RequestDesk, Route } from './front.ts'
+import type { Arrival, RequestRouter, Route } from './front.ts'
 import type { Guarding } from './guarding.ts'
 import type { LaneAsking, LaneClause, Laning } from './laning.ts'
 import type { Ending, Layer, LayeredTunnel, NameLayer, ServedBy } from './layer.ts'
-import type { Door, DoorTerms, Entrance, Protocol } from './protocol.ts'
+import type { Entrance, ListenerTerms, PartListener, Protocol } from './protocol.ts'
 import type { RawWish } from './raw-visit.ts'
 import type { RawTaker, Servers } from './servers.ts'
 import type { AppsTerms, RewritingOf, StreamsApps } from './streams-context.ts'
@@ -54,7 +54,7 @@ export interface PartServer {
   /** The others of its cluster, set by the part that has joined them; `undefined`: there are none. */
   servers: Servers | undefined
   /** The tunnels, with the guards and lanes of the parts that have them. */
-  readonly tunnels: Pick<TunnelBook, 'deadlines' | 'hostNames' | 'isDraining'> & {
+  readonly tunnels: Pick<TunnelRegistry, 'deadlines' | 'hostNames' | 'isDraining'> & {
     guards: Guarding
     lanes: Laning
     find(name: string): Tunnel | undefined
@@ -64,7 +64,7 @@ export interface PartServer {
   }
   readonly counters: Readonly<Counters>
   /** The counts of all clients together. */
-  readonly holdings: { readonly counts: Readonly<Counts> }
+  readonly quotas: { readonly counts: Readonly<Counts> }
   emit<Event extends keyof TunnelServerEvents>(event: Event, payload: TunnelServerEvents[Event]): void
   /** Whether the operator has banned the name. */
   isBlocked(name: string): boolean
@@ -82,7 +82,7 @@ export interface WholeServer {
   /** The connected clients. */
   readonly clients: ReadonlySet<ClientConnection>
   /** Takes requests that come from no visitor's connection. */
-  readonly desk: RequestDesk
+  readonly router: RequestRouter
   /** Connections of visitors. */
   readonly visitorCount: number
   stats(): ServerStats
@@ -145,7 +145,7 @@ export interface Part {
   /** A version of HTTP that visitors may choose. */
   readonly protocol?: Protocol
   /** Opens a door, if the settings ask for one. Where this rejects, the server does not start. */
-  open?(terms: DoorTerms): Promise<Door | undefined>
+  open?(terms: ListenerTerms): Promise<PartListener | undefined>
   /** Connects clients to private services. Without such a part neither is granted. */
   readonly connecting?: Connecting
   /** Reaches apps that speak HTTP/2. Without such a part no tunnel is opened to them. */

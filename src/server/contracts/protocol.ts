@@ -22,7 +22,12 @@ export interface Protocol {
   /** The first bytes of a connection without ALPN. No head of HTTP/1.1 begins with these bytes. */
   readonly beginning: Uint8Array
   /** Takes a connection, TLS taken away. */
-  accept(share: HttpShare, socket: Socket, entrance: Entrance, seat: VisitorSeat | undefined): SocketHandler
+  accept(
+    share: HttpShare,
+    socket: Socket,
+    entrance: Entrance,
+    admitted: AdmittedVisitor | undefined,
+  ): SocketHandler
 }
 
 /** The state that all connections of visitors share. */
@@ -46,7 +51,7 @@ export interface HttpShare extends InputShare {
 }
 
 /** The place of a connection among those that the server counts. */
-export interface VisitorSeat {
+export interface AdmittedVisitor {
   /** The user of the connection, once the server knows it. */
   occupant: { giveWay(): boolean } | undefined
   isRefused(): boolean
@@ -57,7 +62,7 @@ export interface VisitorSeat {
 }
 
 /** An entrance for visitors besides the ports of the server. */
-export interface Door {
+export interface PartListener {
   /** The server shows this certificate for `name` on its own ports. */
   show(name: string, certificate: Certificate): void
   /** The certificate for names without one of their own. */
@@ -66,14 +71,17 @@ export interface Door {
   close(closeActive: boolean): void
 }
 
-export interface DoorTerms {
+export interface ListenerTerms {
   readonly settings: ServerSettings
   /** The port of the server. */
   readonly port: number
   readonly share: HttpShare
   readonly entrance: Entrance
   /** Returns `undefined` for a connection that has to be cut at once. */
-  readonly admit: (visitor: { readonly remoteAddress: string; terminate(): void }) => VisitorSeat | undefined
+  readonly admit: (visitor: {
+    readonly remoteAddress: string
+    terminate(): void
+  }) => AdmittedVisitor | undefined
   /** Adds this header line, with its CRLF, to all responses over TLS. */
   readonly announce: (line: Uint8Array) => void
 }

@@ -4,7 +4,7 @@
 import type { ErrorCode } from '../../errors.ts'
 import type { Socket, SocketHandler } from '../../socket.ts'
 import type { Register } from '../../wire/control.ts'
-import type { Holdings } from '../limits/holdings.ts'
+import type { Quotas } from '../limits/quotas.ts'
 import type { Rule } from '../settings/policy.ts'
 import type { ServerSettings } from '../settings/settings.ts'
 import type { Claiming, Wish } from '../tunnels/claims.ts'
@@ -26,7 +26,7 @@ export type Adopt = (
 export interface ClientServer extends StreamsServer {
   readonly settings: ServerSettings
   readonly tunnels: Tunnels
-  readonly holdings: Holdings
+  readonly quotas: Quotas
   /** The other servers. `undefined` if the server is alone. */
   readonly servers: Claims | undefined
   /** Members of `Part`. */

@@ -19,7 +19,7 @@ export interface LinkBudget {
 const UNBOUNDED: LinkBudget = { hasRoom: () => true, opened() {}, closed() {} }
 
 /** Finds the session that a link is for. */
-export class LinkGate {
+export class LinkRegistry {
   readonly #byHash = new Map<string, SessionLinks>()
 
   /** Gives a session a secret by which its client opens links. */

@@ -4,7 +4,7 @@ import type { ExchangeCounts } from '../../accelerator.ts'
 import { ERRORS, type ErrorCode } from '../../errors.ts'
 import { shownTarget } from '../../guard.ts'
 import type { RequestHead } from '../../http/head.ts'
-import type { ServerRoom } from '../context/room.ts'
+import type { ServerContext } from '../context/server-context.ts'
 import type { Asked, ClientReports } from '../contracts/clients.ts'
 import type { Result } from '../contracts/front.ts'
 import type { CopyEnd } from '../contracts/layer.ts'
@@ -17,14 +17,14 @@ type RequestEvent = TunnelServerEvents['request']
 type Outcome = Pick<RequestEvent, 'status' | 'durationMs' | 'bytes'>
 
 export class Exchanges {
-  readonly #context: ServerRoom
+  readonly #context: ServerContext
   readonly #reports: Reports
   /** Whether the server has listeners for requests. */
   isHeard = false
   /** Under way, those with the control host included, those in lanes not. */
   #count = 0
 
-  constructor(context: ServerRoom) {
+  constructor(context: ServerContext) {
     this.#context = context
     this.#reports = new Reports(
       context.deadlines,

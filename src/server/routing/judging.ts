@@ -43,7 +43,7 @@ export function judgeByGuards(
   visitor: Visitor,
 ): Judgement | Promise<Judgement> | undefined {
   if (!tunnel.isGuarded) return undefined
-  const { kind, name, owner, wall, guard } = tunnel
+  const { kind, name, owner, tokenRate: wall, guard } = tunnel
   const { address, head, isSecure = false, asked } = visitor
   const { branding } = server.settings
   const request = head && { head, ...(asked && { asked }), ...(branding && { branding }) }

@@ -9,7 +9,7 @@ import { checkNames, whole } from '../../option-names.ts'
 import type { Guard, GuardMaker, Middleware, Observer } from '../../plugin.ts'
 import type { ServerTls } from '../../sockets/bun.ts'
 import { isRoutePath } from '../../wire/control.ts'
-import type { AddressBounds } from './address-book.ts'
+import type { AddressBounds } from './address-counter.ts'
 import { type Bounds, boundsOf, type FixedBounds } from './bounds.ts'
 import { SERVER_HINTS, SERVER_NAMES, TOKEN_NAMES } from './option-names.ts'
 import {

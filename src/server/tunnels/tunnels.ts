@@ -14,9 +14,9 @@ import { HostNames } from './host-names.ts'
 import type { Member } from './member.ts'
 import { NoGuards } from './no-guards.ts'
 import { NO_LANES } from './no-lanes.ts'
-import { type Claimant, Tunnel, type TunnelBook } from './tunnel.ts'
+import { type Claimant, Tunnel, type TunnelRegistry } from './tunnel.ts'
 
-export class Tunnels implements TunnelBook {
+export class Tunnels implements TunnelRegistry {
   readonly deadlines: Deadlines
   /** The guards of the part that has them. */
   guards: Guarding = new NoGuards()

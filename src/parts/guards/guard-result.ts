@@ -6,7 +6,7 @@ import type { Middleware, Pass } from '../../plugin.ts'
 import { keepOpen } from '../../server/routing/keep-open.ts'
 import { answerLinesOf, applyPasses, hidesAdded, namesOf, restoreHead } from './guards.ts'
 
-export class Passage {
+export class GuardResult {
   /** Lines for the head of the response; `undefined`: none. */
   readonly answerLines: Uint8Array | undefined
   /** The middlewares that wrap the exchange. */

@@ -21,7 +21,7 @@ type TokenRefusal = Extract<ErrorCode, TokenFault | 'TOO_MANY_REFUSALS' | 'INTER
 export type Verdict = Rule | TokenRefusal
 
 /** The operations of the server that the gate needs. */
-export interface TokenGateHost {
+export interface TokenThrottleHost {
   /** Returns the limits now. */
   limits(): Bounds
   readonly scheduler: Scheduler
@@ -43,14 +43,14 @@ interface Suspect {
  * A token of a slow address waits before it is looked at, whatever it is: a response that came earlier for a good token
  * would tell which one is good. So a good one gets in after the same delay, and each address has its own.
  */
-export class TokenGate {
-  readonly #host: TokenGateHost
+export class TokenThrottle {
+  readonly #host: TokenThrottleHost
   /** The suspects by address; the one refused last is the last. */
   readonly #suspects = new Map<string, Suspect>()
   /** Tokens that wait, by address. */
   readonly #waiting = new Map<string, number>()
 
-  constructor(host: TokenGateHost) {
+  constructor(host: TokenThrottleHost) {
     this.#host = host
   }
 
