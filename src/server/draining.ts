@@ -10,7 +10,6 @@ import type { Exchanges } from './routing/exchanges.ts'
 /** The time in milliseconds for connections to close by themselves at the very end of `stop()`. */
 const LAST_WORDS_MS = 1_000
 
-/** The parts that the end waits for. */
 interface Parts {
   readonly visitors: Visitors
   readonly exchanges: Exchanges

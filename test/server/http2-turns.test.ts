@@ -47,7 +47,12 @@ test('of connections that each send many requests at once, one of each is begun 
   }
   const visitors = { add() {}, left() {}, settled() {} }
   // What requests that wait need of it, and nothing else.
-  const front = new HttpFront(context as unknown as ServerContext, router as never, {} as never, visitors as never)
+  const front = new HttpFront(
+    context as unknown as ServerContext,
+    router as never,
+    {} as never,
+    visitors as never,
+  )
   const entrance = { proto: 'https', isTrusted: () => false, hstsLine: () => undefined } as const
   // GET, https, / and a name, as HPACK's static table has them.
   const block = [0x82, 0x87, 0x84, 0x41, 5, ...Buffer.from('a.dev')]

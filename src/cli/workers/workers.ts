@@ -156,7 +156,6 @@ export class Workers {
       .toSorted((one, other) => one.number - other.number)
   }
 
-  /** Sends a signal to each worker. */
   tell(signal: NodeJS.Signals): void {
     for (const { process } of this.#started.keys()) process.kill(signal)
   }

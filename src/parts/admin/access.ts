@@ -22,7 +22,6 @@ export interface AccessHost {
   readonly token: string
   /** The base path of the server's settings. Default none. */
   readonly basePath?: string
-  /** Returns the limits now. */
   limits(): Bounds
   /** Called when a wrong token came from this address, or too many wait. */
   refused(address: string, code: 'ADMIN_REFUSED' | 'TOO_MANY_REFUSALS'): void
@@ -95,7 +94,6 @@ function digestOf(text: string): Buffer {
   return createHash('sha256').update(text).digest()
 }
 
-/** The headers of every response. */
 export const SAFE_HEADERS: Readonly<Record<string, string>> = {
   'cache-control': 'no-store',
   'content-security-policy': "default-src 'none'; frame-ancestors 'none'",

@@ -52,7 +52,6 @@ export async function admitted(
 export class AdminApi {
   readonly #service: AdminService
   readonly #access: AdminAccess
-  /** The operations by method and path, as open-api.ts has them. */
   readonly operations: Readonly<Record<string, Operation>>
 
   constructor(service: AdminService, token: string) {

@@ -128,7 +128,6 @@ class Parts {
     return certificates.toSorted((one, other) => one.daysLeft - other.daysLeft)
   }
 
-  /** Lists the servers of the cluster; a server that is alone has itself. */
   async servers(): Promise<readonly ServerRow[]> {
     // Where the others cannot be asked, the page still shows this one.
     this.#nodes ??= this.ask<{ nodes: readonly NodeRow[] }>('/nodes').catch(() => ({ nodes: [] }))

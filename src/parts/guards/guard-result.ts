@@ -9,7 +9,6 @@ import { answerLinesOf, applyPasses, hidesAdded, namesOf, restoreHead } from './
 export class GuardResult {
   /** Lines for the head of the response; `undefined`: none. */
   readonly answerLines: Uint8Array | undefined
-  /** The middlewares that wrap the exchange. */
   readonly middlewares: readonly Middleware[]
   /** The visitor's head hides a line that a guard has added: it must not be forwarded. */
   readonly isHidden: boolean
@@ -50,7 +49,6 @@ export class GuardResult {
     this.#stopKeeping = keepOpen(this.#passes, cut, failed)
   }
 
-  /** The request is over. */
   over(): void {
     this.#stopKeeping?.()
     this.#stopKeeping = undefined

@@ -25,9 +25,7 @@ import type { ClusterOptions } from '../../server/settings/part-options.ts'
 import { pluginsFor } from '../../server/settings/plugins-for.ts'
 import { isRefusing } from '../../server/tunnels/no-guards.ts'
 
-/** The current settings of the server that guards need. */
 export interface GuardSettings {
-  /** The guards of all tunnels. */
   readonly guards: readonly Guard[]
   /** Makes those that clients ask for; `undefined`: clients cannot have any. */
   readonly guarding: GuardMaker | undefined
@@ -36,9 +34,7 @@ export interface GuardSettings {
   readonly cluster: ClusterOptions | undefined
 }
 
-/** The plugin that makes guards, for reports. */
 const MAKER = { name: 'guarding' }
-/** The key of faults in the verdicts of guards. */
 const VERDICTS = {}
 
 const PASSED: Judgement = { kind: 'pass', passes: [] }
@@ -47,7 +43,6 @@ const FAILED: Judgement = { kind: 'refusal', refusal: { code: 'PLUGIN_FAILED' } 
 export class Guards implements Guarding {
   /** The marks of other servers. `undefined` if there are none. */
   marks: UsedMarks | undefined
-  /** Whether handshakes of visitors can ask for certificates. */
   asksCertificates = false
   readonly #settings: () => GuardSettings
   readonly #faults: Faults
@@ -57,7 +52,6 @@ export class Guards implements Guarding {
     this.#faults = faults
   }
 
-  /** Whether a visitor of a tunnel with this guard is asked about at all. */
   isAsked(own: OwnGuard | undefined, tunnel: string): boolean {
     return own !== undefined || pluginsFor(this.#settings().guards, tunnel).length > 0
   }
@@ -202,7 +196,6 @@ export class Guards implements Guarding {
     }
   }
 
-  /** The reader of a form has as long as a guard. */
   #judgementOf(verdict: Refusal | Reading): Judgement {
     if (!('read' in verdict)) return { kind: 'refusal', refusal: verdict }
     const read = async (body: Uint8Array): Promise<Refusal> => this.#inTime(verdict.read(body))

@@ -66,7 +66,6 @@ export class Http3Connection implements Visitor, Occupant, MultiplexedConnection
     return this.front.deadlines
   }
 
-  /** The visitor has opened a stream. */
   opened(quic: QuicStream): void {
     this.#idle.stop()
     this.#streams.add(new Http3Stream(this, quic))

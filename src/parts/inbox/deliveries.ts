@@ -28,7 +28,6 @@ export interface DeliveriesHost {
   failed(error: Error): void
 }
 
-/** The deliveries for one name and owner. */
 interface Round {
   readonly name: string
   readonly owner: string
@@ -38,9 +37,7 @@ interface Round {
   away: number
   /** Paths that have a webhook in progress, or that wait before another try. */
   readonly busy: Map<string, DeliveryVisit | (() => void)>
-  /** The number of these that are with the app. */
   underWay: number
-  /** Failures in a row, by path. */
   readonly failures: Map<string, number>
 }
 
@@ -49,7 +46,6 @@ export class Deliveries {
   readonly #host: DeliveriesHost
   readonly #isSecure: boolean
   readonly #router: RequestRouter
-  /** The rounds by owner and name. */
   readonly #rounds = new Map<string, Round>()
   #isOver = false
 

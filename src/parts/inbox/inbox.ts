@@ -129,7 +129,6 @@ export class Inbox {
 
   // ── For Deliveries ─────────────────────────────────────────────────────────────────────────────────────────
 
-  /** Whether a client of this owner has the name here and is there. */
   isThere(name: string, owner: string): boolean {
     const tunnel = this.#server.tunnels.find(name)
     return tunnel?.upstream !== undefined && tunnel.holder?.rule.id === owner

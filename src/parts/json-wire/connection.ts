@@ -58,13 +58,11 @@ export class JsonConnection implements ClientConnection, Deadline {
   readonly connectedAtMs: number = Date.now()
   /** The wire has no streams. */
   readonly creditStalls = 0
-  /** The handler of the socket's events. */
   readonly socketHandler: SocketHandler
   dueTick = 0
   readonly #host: ClientHost
   /** The incomplete messages of all clients of this wire. */
   readonly #unfinished: UnfinishedMessages
-  /** The rule of the connection's token. */
   #rule: Rule
   readonly #use: ClientUse
   readonly #carrier: WebSocketCarrier

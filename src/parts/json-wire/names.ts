@@ -138,7 +138,6 @@ export class JsonNames {
     return refusal
   }
 
-  /** Moves the names to another owner. */
   moveTo(holder: QuotaOwner): void {
     for (const { member } of this.#registered.values()) member.moveTo(holder)
   }
@@ -177,7 +176,6 @@ function forsake(claimed: Member | ErrorCode): void {
   if (typeof claimed !== 'string') claimed.lapse()
 }
 
-/** Returns the text of a refusal. Existing clients stop on an error, and show its text. */
 export function refusalText(code: ErrorCode, detail: string = ERRORS[code].meaning): string {
   return code === 'NAME_INVALID' ? 'Invalid subdomain format' : `${detail} ${ERRORS[code].action}`
 }

@@ -3,13 +3,11 @@
 import { eventLoop } from '../../event-loop.ts'
 import type { QuotaOwner } from '../../server/limits/quotas.ts'
 
-/** The messages of one owner. */
 interface Part {
   bytes: number
   count: number
 }
 
-/** Waits for room. */
 interface Waiting {
   woke(): void
 }
@@ -53,7 +51,6 @@ export class UnfinishedMessages {
     return this.#first === one
   }
 
-  /** Called when a message, or its connection, is over. */
   over(one: Waiting): void {
     this.#waiting.delete(one)
     if (this.#first !== one) return
@@ -75,7 +72,6 @@ export class UnfinishedMessages {
     })
   }
 
-  /** Moves a message to another owner. */
   moved(from: QuotaOwner, to: QuotaOwner, bytes: number): void {
     if (from === to || bytes === 0) return
     this.changed(from, bytes, 0, 0)

@@ -24,7 +24,6 @@ export interface LaneGrant<Request>
   extends LaneTicket,
     Pick<LaneTerms, 'isReported' | 'isMeasured' | 'isForGets' | 'allotted' | 'log'>,
     Pick<LaneOffer<Request>, 'resume'> {
-  /** Called when the lane has begun. */
   began(lane: Lane): void
   /** Called for each exchange; only if `isReported`. */
   exchanged(exchange: LaneExchange): void

@@ -35,7 +35,6 @@ export class VisitorLane<Request> implements VisitorShortcut<Request> {
   #upstream: Upstream | undefined
   #reserved: Reserved | undefined
   #waited = 0
-  /** The grant of the lane that is about to begin. */
   #grant: LaneGrant<Request> | undefined
   /** The grant of an exchange that the lane left incomplete. */
   #unfinished: LaneGrant<Request> | undefined

@@ -27,7 +27,6 @@ export interface MiddlewareContext {
   readonly faults: Faults
 }
 
-/** The exchange that middlewares wrap. */
 export interface Wrapping {
   readonly tunnel: string
   readonly address: string
@@ -100,7 +99,6 @@ class WrappedExchange implements Exchange, Deadline {
   #isRequestComplete = false
   /** The visitor does not take more of the response: what goes on when it does. */
   #waiting: { resolve(): void; reject(error: Error): void } | undefined
-  /** The middleware at work, for the report. */
   #running: Middleware | undefined
 
   constructor(
@@ -257,7 +255,6 @@ class WrappedExchange implements Exchange, Deadline {
     return response
   }
 
-  /** Gives the request to the app. */
   async #ask(request: Request): Promise<Response> {
     if (this.#isOver) throw new Error('the visitor left')
     this.#inner = new InnerVisit(

@@ -150,7 +150,6 @@ export class ServerContext {
 
   // ── Cluster ────────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** Whether a tunnel of this server has the name, with a client that is there. */
   isServedHere(name: string): boolean {
     const { name: tunnel } = this.tunnels.hostNames.destinationOf(name) ?? { name }
     return this.tunnels.find(tunnel)?.upstream !== undefined

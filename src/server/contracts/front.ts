@@ -30,7 +30,6 @@ export interface Arrival {
   terminate(): void
 }
 
-/** The result of a request. */
 export interface Result {
   /** The status of the response. 0 if there was none. */
   readonly answerStatus: number
@@ -52,13 +51,11 @@ export interface AcceptedRequest {
   finished(result: Result, failure: ErrorCode | undefined): void
 }
 
-/** Takes requests. */
 export interface RequestRouter {
   /** The request counts from now on, until what is returned is `finished`: it never throws. */
   accept(arrival: Arrival): AcceptedRequest
 }
 
-/** The destination of a request. */
 export type Route = Served | Refusal | Takeover | Holding<Route> | Again
 
 export interface Served {

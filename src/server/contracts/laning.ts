@@ -20,9 +20,7 @@ import type { LaneEvents } from './lane.ts'
 import type { LayeredTunnel, ServedBy } from './layer.ts'
 import type { Ease, Exchange, Rewrite, Upstream, Visit } from './upstream.ts'
 
-/** Lanes of a server. */
 export interface Laning {
-  /** The number of lanes. */
   readonly count: number
   /**
    * Requests to these tunnels may have to go somewhere else: those that a lane takes from now on, or one that was granted and
@@ -65,7 +63,6 @@ export interface LaneOffer<Request> {
   resume(arrival: Arrival, upstream: Upstream): Request
 }
 
-/** A visitor's way to a lane. */
 export interface VisitorShortcut<Request> {
   /** A request that went this way already, in part; `undefined`: it did not. */
   resumed(arrival: Arrival): Request | undefined
@@ -82,7 +79,6 @@ export interface VisitorShortcut<Request> {
   giveUp(): void
 }
 
-/** Lanes to one client. */
 export interface SessionLanes {
   /** Whether a lane can begin now. If not, asks the client for a link now and then. */
   isReady(): boolean
@@ -125,7 +121,6 @@ export interface LaneClause {
   ended?(served: LaneServed): void
   /** Exchanges that are over and were not reported one by one. */
   tally?(counts: ExchangeCounts): void
-  /** Called at the end of an exchange, if exchanges are reported one by one. */
   exchanged?(exchange: LaneExchange): void
   /** Called with the measures since the last call. Only with `isMeasured`. */
   measured?(measures: Float64Array, bytesIn: number, bytesOut: number): void

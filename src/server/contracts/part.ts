@@ -32,7 +32,6 @@ export type Install = (server: PartServer) => Part
 
 /** The parts of the server that a part may use. */
 export interface PartServer {
-  /** The settings now. */
   readonly settings: ServerSettings
   readonly limits: Bounds
   readonly deadlines: Clock
@@ -53,7 +52,6 @@ export interface PartServer {
   closeTunnel(name: string): void
   /** The others of its cluster, set by the part that has joined them; `undefined`: there are none. */
   servers: Servers | undefined
-  /** The tunnels, with the guards and lanes of the parts that have them. */
   readonly tunnels: Pick<TunnelRegistry, 'deadlines' | 'hostNames' | 'isDraining'> & {
     guards: Guarding
     lanes: Laning
@@ -63,14 +61,10 @@ export interface PartServer {
     routesChanged(): void
   }
   readonly counters: Readonly<Counters>
-  /** The counts of all clients together. */
   readonly quotas: { readonly counts: Readonly<Counts> }
   emit<Event extends keyof TunnelServerEvents>(event: Event, payload: TunnelServerEvents[Event]): void
-  /** Whether the operator has banned the name. */
   isBlocked(name: string): boolean
-  /** Whether a tunnel of this server has the name, with a client that is there. */
   isServedHere(name: string): boolean
-  /** Ends a tunnel whose name another server has. */
   lost(name: string): void
   failed(error: Error): void
 }
@@ -79,11 +73,9 @@ export interface PartServer {
 export interface WholeServer {
   /** The port on which it listens, or will listen. */
   readonly port: number
-  /** The connected clients. */
   readonly clients: ReadonlySet<ClientConnection>
   /** Takes requests that come from no visitor's connection. */
   readonly router: RequestRouter
-  /** Connections of visitors. */
   readonly visitorCount: number
   stats(): ServerStats
   /** The public URL of a tunnel; `undefined`: of the control host. */
@@ -104,7 +96,6 @@ export interface WholeServer {
     openElsewhere(kind: 'tcp' | 'udp', port: number): Promise<void>
     closeElsewhere(kind: 'tcp' | 'udp', port: number): void
   }
-  /** Called when another server has claimed the name. */
   claimedElsewhere(name: string): void
   /** Checks every visitor, client and token again, and revokes what is no longer allowed. */
   allowanceChanged(): void
@@ -117,7 +108,6 @@ export interface Faults {
 
 /** All that a part may do. A part has the members that it needs. */
 export interface Part {
-  /** The name, for messages and tests. */
   readonly name: string
   /** The layer around the routing of each request to a tunnel. */
   readonly layer?: Layer
@@ -138,7 +128,6 @@ export interface Part {
   registered?(tunnel: LayeredTunnel, token: string, inbox: InboxWish | undefined, wishes: Wishes): void
   /** The options that clients may set for a tunnel, by name: returns why this one is refused, as a sentence. */
   readonly wishes?: Readonly<Record<string, (wish: unknown) => string | undefined>>
-  /** Called when another server has claimed the name. */
   claimedElsewhere?(name: string): void
   /** Makes the connections of clients that agree on no subprotocol. Without such a part they are refused. */
   readonly adopt?: Adopt

@@ -15,7 +15,6 @@ import type { PeerNote } from './peer-note.ts'
 
 /** A version that visitors choose on a port of the server. */
 export interface Protocol {
-  /** The name in ALPN. */
   readonly name: string
   /** Whether visitors may use it now. */
   readonly isSpoken: boolean
@@ -46,7 +45,6 @@ export interface HttpShare extends InputShare {
   entered(connection: Visitor): void
   /** The connection takes no more requests. Called at most once. */
   settled(connection: Visitor): void
-  /** The connection is gone. */
   left(connection: Visitor): void
 }
 
@@ -73,7 +71,6 @@ export interface PartListener {
 
 export interface ListenerTerms {
   readonly settings: ServerSettings
-  /** The port of the server. */
   readonly port: number
   readonly share: HttpShare
   readonly entrance: Entrance
@@ -104,7 +101,6 @@ export interface Entrance {
   visitorOf?(head: RequestHead): VisitorHop | undefined
 }
 
-/** The connection of a visitor. */
 export interface Visitor {
   /** The server trusts others now. */
   forgetHop(): void

@@ -22,7 +22,6 @@ export type Adopt = (
   rule: Rule,
 ) => { readonly client: ClientConnection; readonly handler: SocketHandler }
 
-/** The state of the server that connections of clients share. */
 export interface ClientServer extends StreamsServer {
   readonly settings: ServerSettings
   readonly tunnels: Tunnels
@@ -41,14 +40,12 @@ export interface ClientServer extends StreamsServer {
   failed(error: Error): void
 }
 
-/** The operations of the server that the connection of a client needs. */
 export interface ClientHost {
   readonly server: ClientServer
   /** Returns why this may not be granted, or not any longer. `undefined` if it may. */
   refusalOf(wish: Wish, rule: Rule): ErrorCode | undefined
   /** Returns the detail of a refusal, for the client's user. `undefined` if the meaning of the code is enough. */
   detailOf(code: ErrorCode, wish: Wish, claiming: Claiming): string | undefined
-  /** The public URL of a tunnel. */
   urlOf(tunnel: Tunnel): string
   /** The client holds the tunnel now, with what it has asked for besides. */
   registered(
@@ -57,10 +54,8 @@ export interface ClientHost {
     rule: Rule,
     asked?: Pick<Register, 'inbox' | 'wishes'>,
   ): void
-  /** A registration of the client was refused. */
   refused(client: ClientConnection, wish: Pick<Register, 'kind' | 'name' | 'port'>, code: ErrorCode): void
   /** The client holds the tunnel no longer. */
   released(client: ClientConnection, tunnel: Tunnel, reason: ErrorCode | 'released'): void
-  /** The connection is closed. */
   gone(client: ClientConnection): void
 }

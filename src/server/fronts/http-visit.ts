@@ -34,7 +34,6 @@ export interface ShortcutChannel extends VisitChannel {
 /** A visit, used again by connections that have one request after the other. */
 export class HttpVisit implements Visit, Arrival, ChannelVisit {
   readonly head: RequestHead
-  /** Bytes of the response so far. */
   responseBytes = 0
   /** The status of the response. 0 before there is one. */
   answerStatus = 0

@@ -14,7 +14,6 @@ import { listenTcp } from './tcp.ts'
 
 type PortOpeners = ClaimHost['open']
 
-/** A port that is open. */
 export interface OpenPort {
   /** The descriptor of its socket, if another program could continue with it. */
   readonly descriptor?: number | undefined
@@ -72,7 +71,6 @@ export class PublicPorts implements PortOpeners {
     if (this.#context.tunnels.find(name) === undefined) this.#context.tunnels.ports[kind].free(port)
   }
 
-  /** The descriptors of open ports. */
   get descriptors(): readonly number[] {
     return [...this.#open.values()].flatMap(({ open }) => open?.descriptor ?? [])
   }

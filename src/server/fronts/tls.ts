@@ -10,13 +10,11 @@ import { refusalOfName } from '../tunnels/tunnels.ts'
 import { type Continuation, type Hello, HelloConnection, type HelloHost } from './hello.ts'
 import type { RawVisits } from './raw-visits.ts'
 
-/** The parts of the server that a TLS front needs. */
 export type TlsContext = Pick<ServerContext, 'deadlines' | 'destinationOf' | 'limits' | 'tunnels' | 'turns'> &
   Partial<Pick<ServerContext, 'servers' | 'settings'>>
 
 /** The end of TLS for connections that are for no TLS tunnel. */
 export interface Terminator extends Pick<HelloHost, 'foreign'> {
-  /** Whether TLS tunnels are on this port as well. */
   readonly sharesPort: boolean
   read(hello: Hello): Exclude<Continuation, (...passed: never) => unknown>
 }
@@ -103,7 +101,6 @@ export class TlsFront {
   }
 }
 
-/** The TLS tunnel that has this host. */
 export function tlsTunnelOf(
   context: Pick<TlsContext, 'destinationOf' | 'tunnels'>,
   host: string,

@@ -184,7 +184,6 @@ export class Admission implements Deadline {
     return false
   }
 
-  /** Counts requests that were given up with their connection. */
   gaveUp(admitted: AdmittedConnection, count: number): void {
     this.#book.didAgain(admitted.key, count)
   }
@@ -404,7 +403,6 @@ export class AdmittedConnection {
     this.#admission.leave(this, false)
   }
 
-  /** The connection is closed. */
   left(): void {
     this.#admission.leave(this, true)
   }

@@ -102,7 +102,6 @@ export class QuotaOwner implements Account {
     this.take('bytes', bytes)
   }
 
-  /** Descriptors for its connections and ports. */
   get descriptorCount(): number {
     return this.#counts.clients + this.#counts.ports
   }
@@ -150,7 +149,6 @@ export class QuotaOwner implements Account {
     return this.#claims === 0 && Object.values(this.#counts).every(count => count === 0)
   }
 
-  /** Counts a refused registration. */
   refused(nowMs: number): void {
     const second = Math.floor(nowMs / 1_000)
     this.#refusals = second === this.#second ? this.#refusals + 1 : 1
@@ -194,7 +192,6 @@ const FIRST_SWEEP = 1_024
 
 /** All holders that hold anything. */
 export class Quotas {
-  /** The counts of all owners together. */
   readonly counts: Counts = none()
   readonly #byKey = new Map<string, QuotaOwner>()
   readonly #limits: () => Bounds
@@ -230,12 +227,10 @@ export class Quotas {
     return inTotal === undefined || this.counts[what] + count <= this.limits[inTotal]
   }
 
-  /** The number of descriptors of all owners. */
   get descriptorCount(): number {
     return this.counts.clients + this.counts.ports
   }
 
-  /** The same with links. */
   get descriptorCountWithLinks(): number {
     return this.descriptorCount + this.counts.links
   }

@@ -27,7 +27,6 @@ export class Listeners {
   readonly #httpFront: HttpFront
   /** The front of `httpPort`. */
   readonly #redirects: HttpFront
-  /** The front of TLS tunnels. */
   readonly #tlsFront: TlsFront
   #main: Listening | undefined
   /** The port of TLS tunnels, if it is their own. */
@@ -36,7 +35,6 @@ export class Listeners {
   #http: Listening | undefined
   /** The socket for servers of this machine. */
   #peers: Listening | undefined
-  /** The listeners of parts. */
   readonly #doors: PartListener[] = []
   /** The reader of hellos before TLS begins. */
   #termination: TlsTermination | undefined
@@ -191,7 +189,6 @@ export class Listeners {
     this.#tlsFront.stop()
   }
 
-  /** Listens on a port of its own, for servers with certificates. */
   async #listenForCertified({ hostname, tlsTerms }: ServerSettings, url: string, peerTls: PeerTls) {
     const { TlsTermination } = await import('./termination.ts')
     const { listenBun } = await import('../../sockets/bun.ts')
@@ -254,7 +251,6 @@ export class Listeners {
     this.#context.inheritance = new Inheritance(this.#context)
   }
 
-  /** Opens the doors of all parts. */
   async #openDoors(settings: ServerSettings): Promise<void> {
     const context = this.#context
     const { port } = this

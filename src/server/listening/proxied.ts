@@ -49,7 +49,6 @@ class ProxiedConnection extends StandIn implements SocketHandler, Deadline {
   #reader: ProxyHeaderReader | undefined = new ProxyHeaderReader()
   #visitor: SocketHandler | undefined
   #hasBegun = false
-  /** The endpoints in the header. */
   #endpoints: Endpoints | undefined
 
   constructor(socket: Socket, host: ProxiedHost, admitted: AdmittedConnection | undefined) {

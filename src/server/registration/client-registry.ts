@@ -26,9 +26,7 @@ import type { Applicant } from './upgrade.ts'
 /** A timer may fire before the clock of `Date.now()` is there. */
 const CLOCK_STEP_MS = 20
 
-/** The addresses of tunnels. */
 export interface Addresses {
-  /** The public URL of a tunnel. */
   urlOf(tunnel: Tunnel): string
 }
 
@@ -36,7 +34,6 @@ export class ClientRegistry implements StreamsHost {
   readonly server: ServerContext
   readonly linkRegistry: LinkRegistry = new LinkRegistry()
   readonly tokenThrottle: TokenThrottle
-  /** The clients that are connected. */
   readonly clients: Set<ClientConnection> = new Set()
   #lastNumber = 0
   /** The callbacks for the end of tokens, by client and token: few tokens end. */
@@ -107,7 +104,6 @@ export class ClientRegistry implements StreamsHost {
     this.server.counters.creditStalls += client.creditStalls
   }
 
-  /** Ends what a token opened for the client when the token ends. */
   #endWith(client: ClientConnection, { id = '', endsAtMs }: Rule): void {
     if (endsAtMs === undefined) return
     const ends = this.#ends.get(client) ?? new Map<string, () => void>()

@@ -186,7 +186,6 @@ export class ControlHost {
     return this.#clients.adopt(socket, applicant, rule)
   }
 
-  /** The links of the session that gave this secret. */
   linksOf(secret: string): SessionLinks | undefined {
     return this.#clients.linkRegistry.find(secret)
   }

@@ -26,7 +26,6 @@ export class StreamsRegistering {
     this.#tunnels = tunnels
   }
 
-  /** The connection is closed. */
   close(): void {
     for (const stop of this.#waits.values()) stop()
     this.#waits.clear()

@@ -34,7 +34,6 @@ export interface StreamsHost extends ClientHost {
   claim(wish: Register, claiming: Claiming): Member | ErrorCode | Promise<Member | ErrorCode>
 }
 
-/** The connection of the client. */
 export interface TunnelsOwner extends ClientConnection, Deadline {
   readonly isClosed: boolean
   /** The rule of the connection's token. */
@@ -42,7 +41,6 @@ export interface TunnelsOwner extends ClientConnection, Deadline {
   readonly reports: StreamsReports
   /** The secret of the client's links. `undefined` if it may have none. */
   readonly linkSecret: string | undefined
-  /** Sends a message. */
   send(message: Parameters<typeof encodeControl>[0]): void
   /** Reports an error where no session catches it. */
   broke(cause: unknown): void
@@ -163,7 +161,6 @@ export class StreamsTunnels {
     this.#owner.send({ type: 'host-troubled', tunnel: number, code, message })
   }
 
-  /** The connection is closed. */
   close(code: ErrorCode): void {
     for (const { member, upstream } of this.#held.values()) {
       member.detach(upstream)
@@ -213,7 +210,6 @@ export class StreamsTunnels {
     this.#guardChange = this.#guardChange.then(async () => this.#useGuard(number, tunnel, await making))
   }
 
-  /** Uses a guard. If it cannot be made, the tunnel ends: the client counts on it. */
   #useGuard(number: number, tunnel: Tunnel, made: OwnGuard | TunnelError): void {
     const { guards } = this.#host.server.tunnels
     const held = this.#held.get(number)

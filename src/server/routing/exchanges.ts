@@ -162,7 +162,6 @@ export class RequestRecord {
     this.#isSent = true
   }
 
-  /** The member has it, whose client gets a report. */
   servedBy({ client, tunnel }: Member): void {
     this.#reports = client?.reports
     this.#report = this.#begunAt(this.#reports, tunnel)
@@ -174,7 +173,6 @@ export class RequestRecord {
     this.#reports?.finished(tunnel, this.#report, ERRORS[code].status, durationMs, 0, code)
   }
 
-  /** The member has a copy of it. */
   copied({ client, tunnel }: Member): CopyEnd {
     const reports = client?.reports
     const report = this.#begunAt(reports, tunnel)

@@ -16,7 +16,6 @@ export interface Visitor extends Asking {
   readonly asked?: AskedCertificate | undefined
 }
 
-/** What it needs of the server. */
 export interface JudgingServer {
   readonly tunnels: { readonly guards: Guarding }
   readonly settings: { readonly branding: Branding | undefined }
@@ -36,7 +35,6 @@ export function judge(
   return code === undefined ? judgeByGuards(server, tunnel, visitor) : { kind: 'refusal', refusal: { code } }
 }
 
-/** The guards alone. */
 export function judgeByGuards(
   server: JudgingServer,
   tunnel: LayeredTunnel,

@@ -78,7 +78,6 @@ export abstract class LayeredRequest {
     return this.#layered?.followers ?? NO_FOLLOWERS
   }
 
-  /** Undoes the work of layers. */
   protected clearLayers(): void {
     this.#layered = undefined
     this.cookie = undefined

@@ -63,7 +63,6 @@ export class RoutedRequest extends LayeredRequest implements AcceptedRequest, Vi
   #isBelow = false
   /** The destination to which a lane has sent it already. */
   #resumed: { readonly member: Member | undefined; readonly upstream: Upstream } | undefined
-  /** The member of the request. */
   #member: Member | undefined
   /** The member whose response the visitor gets, if all members got a copy. */
   #answerer: Member | undefined
@@ -119,7 +118,6 @@ export class RoutedRequest extends LayeredRequest implements AcceptedRequest, Vi
     return changed(route, one => (one.kind === 'again' ? this.#again() : one))
   }
 
-  /** Undoes the work of layers and routes again. */
   #again(): Route {
     this.#leave()
     return this.#host.routeSafely(() => this.#host.routeAgain(this))
@@ -305,7 +303,6 @@ export class RoutedRequest extends LayeredRequest implements AcceptedRequest, Vi
     this.#answerer = member
   }
 
-  /** The request is this member's. */
   #servedBy(member: Member): void {
     member.began()
     // Before anything that may throw: what is over gives the member back.

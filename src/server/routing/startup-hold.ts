@@ -9,7 +9,6 @@ import type { Bounds } from '../settings/bounds.ts'
 
 type Held = (route: Route) => void
 
-/** A waiting request. */
 interface Waiting {
   /** The owner of the request, as the address book has it. */
   readonly key: string
@@ -27,7 +26,6 @@ interface StartupContext {
 export class StartupHold implements Deadline {
   dueTick = 0
   readonly #context: StartupContext
-  /** The counts of waiting requests by address. */
   readonly #book: AddressCounter
   /** The waiting requests by the name of the missing tunnel. */
   readonly #waiting = new Map<string, Set<Waiting>>()
@@ -79,7 +77,6 @@ export class StartupHold implements Deadline {
     this.end('SERVER_STARTING')
   }
 
-  /** Ends all waits. */
   end(code: ErrorCode): void {
     this.#isOpen = false
     this.#seen.clear()

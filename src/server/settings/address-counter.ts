@@ -7,7 +7,6 @@ import { networkOf } from '../../wire/ip-address.ts'
 export interface AddressBounds {
   readonly maxOpen: number
   readonly maxPerSecond: number
-  /** Whether they are for addresses of the loopback as well. */
   readonly includesLoopback: boolean
 }
 

@@ -38,7 +38,6 @@ export interface ServerSettings {
   readonly branding: Branding | undefined
   /** The certificate for all names. */
   readonly tls: ServerTls | undefined
-  /** Certificates by name. */
   readonly certificates: Certificates | undefined
   readonly challenges: ChallengeResponses | undefined
   /** The PEM text of the authorities that sign the certificates of clients. `undefined` if clients need none. */
@@ -62,7 +61,6 @@ export interface ServerSettings {
   /** The port for TLS tunnels. `undefined` for none. */
   readonly tlsPort: number | undefined
   readonly hasTlsPort: boolean
-  /** Whether TLS tunnels and the server itself are on one port. */
   readonly sharesTlsPort: boolean
   readonly reservedNames: ReadonlySet<string>
   /** The proxies whose forwarding headers are trusted. `undefined` for none. */
@@ -82,7 +80,6 @@ export interface ServerSettings {
   readonly isTraced: boolean
   readonly hasServerTiming: boolean
   readonly limits: Bounds
-  /** The fixed bounds that tests have made small. */
   readonly fixed: Partial<FixedBounds>
   readonly addressBounds: AddressBounds
   /** Whether `maxAddressVisitors` was not set: a server with few places gives one address fewer. */

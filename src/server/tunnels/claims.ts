@@ -29,15 +29,12 @@ export interface Wish extends Pick<Register, 'kind' | 'name' | 'port' | 'hostNam
 export interface Claiming {
   readonly rule: Rule
   readonly holder: QuotaOwner
-  /** The guard that was asked for. */
   readonly guard?: OwnGuard | undefined
 }
 
 /** The terms that decide whether a tunnel may be. */
 export interface ClaimTerms {
-  /** The public ports of the server, by kind. */
   readonly ports: Readonly<Record<PortKind, PortRanges>>
-  /** Whether TLS tunnels have a port. */
   readonly hasTlsPort: boolean
   /** The store of webhooks. `undefined` if there is none. */
   readonly inbox: object | undefined

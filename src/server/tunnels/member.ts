@@ -54,7 +54,6 @@ export class Member implements Deadline {
     return this.#holder
   }
 
-  /** The client and token that served a visitor, for observers. */
   get served(): { readonly client?: number; readonly token?: string } {
     const { client } = this
     const token = this.#holder.rule.name

@@ -38,13 +38,11 @@ export interface Claimant {
   readonly pool?: Affinity | undefined
   /** The response that counts, in a pool where all get a copy. */
   readonly poolResponse?: PoolResponse | undefined
-  /** The guard. */
   readonly guard?: OwnGuard | undefined
   /** The custom domains, in addition to the name. */
   readonly hostNames?: readonly string[] | undefined
 }
 
-/** The public port of a tunnel, open for visitors. */
 export interface PortFront {
   /** The descriptor of the socket that listens, if another program could continue with it. */
   readonly descriptor?: number | undefined
@@ -61,7 +59,6 @@ export interface PortFront {
   takeFlow?(socket: Socket, address: string, opened: () => void): SocketHandler
 }
 
-/** The operations of all tunnels of the server that a tunnel needs. */
 export interface TunnelRegistry {
   readonly limits: Bounds
   readonly deadlines: Deadlines
@@ -70,7 +67,6 @@ export interface TunnelRegistry {
   readonly hostNames: HostNames<Tunnel>
   /** The server stops: no client comes back. */
   readonly isDraining: boolean
-  /** Removes a tunnel that was released for good. */
   remove(tunnel: Tunnel): void
 }
 
@@ -93,7 +89,6 @@ export class Tunnel {
   readonly port: number
   /** The pool, if several clients share it. */
   readonly pool: Pool | undefined
-  /** The same port, being opened. */
   opening: Promise<PortFront> | undefined
   /** The same port, open. */
   front: PortFront | undefined
@@ -101,7 +96,6 @@ export class Tunnel {
   router: Router | undefined
   readonly tunnels: TunnelRegistry
   readonly #members: Member[] = []
-  /** Datagrams of its visitors that were dropped, when it is a UDP tunnel. */
   droppedDatagrams = 0
   /** The hosts below that may have a certificate. */
   readonly hostsBelow: HostsBelow
@@ -175,7 +169,6 @@ export class Tunnel {
     return this.#present?.upstream
   }
 
-  /** The mark of a probe by the server. */
   get serverProbe(): string | undefined {
     return this.#present?.serverProbe
   }
@@ -216,7 +209,6 @@ export class Tunnel {
     return { kind: 'holding', hold: held => this.hold(held, asking.address) }
   }
 
-  /** The member that was granted this secret. */
   memberHeldBy(resume: string | undefined): Member | undefined {
     return this.#members.find(member => member.isHeldBy(resume))
   }
