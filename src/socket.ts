@@ -159,6 +159,8 @@ export type LoanFault = 'broken' | 'lost' | Error
 export interface SocketHandler {
   /** Bytes arrived. The array is the handler's to keep, unless `isScratch` says that it is reused. */
   received(bytes: Uint8Array, isScratch?: boolean): void
+  /** It copies what it keeps of an array that is reused. Default: it keeps the array itself. */
+  takesScratch?(): boolean
   /** The kernel takes bytes again after a short `write`. */
   drained(): void
   /** Bytes come in bulk, or `requestSplice` asked for this call, and the next bytes are not read yet. */

@@ -8,9 +8,12 @@ import type { Socket, Splice, SpliceDone } from '../socket.ts'
 export interface StreamHandler {
   /**
    * Called when bytes[start, end) arrived: at least one, in an array that may be kept. Tell `stream.consumed` once they went on
-   * their way. A small piece that has to wait is to be copied: it keeps the whole read that it was part of.
+   * their way. A small piece that has to wait is to be copied: it keeps the whole read that it was part of. With
+   * `isScratch` the array is reused, and all that waits is to be copied.
    */
-  received(bytes: Uint8Array, start: number, end: number): void
+  received(bytes: Uint8Array, start: number, end: number, isScratch?: boolean): void
+  /** Whether `isScratch` may be set. */
+  readonly takesScratch?: boolean
   /** Called when the bytes that `write` had to queue are sent: write again. */
   writable(): void
   /** The other side sends no more. `delivered` is how many of our bytes had left by then. */

@@ -173,9 +173,9 @@ export class LinkSet implements LinkOwner {
     })
   }
 
-  linkReceived(stream: Stream, bytes: Uint8Array): void {
+  linkReceived(stream: Stream, bytes: Uint8Array, isScratch: boolean): void {
     stream.heard(bytes.length)
-    stream.handler.received(bytes, 0, bytes.length)
+    stream.handler.received(bytes, 0, bytes.length, isScratch)
   }
 
   linkFinished(link: Link, stream: Stream | undefined): void {

@@ -7,7 +7,7 @@
 //
 //   sender   ── LINK ──▶ bytes … ── UNLINK ──▶          (half still taken)          ◀── LINK_FREE
 
-import { SendQueue } from '../bytes.ts'
+import { copyOf, SendQueue } from '../bytes.ts'
 import type { Socket, SocketHandler, Splice, SpliceDone } from '../socket.ts'
 import type { Stream } from './stream.ts'
 
@@ -32,7 +32,7 @@ interface Binding {
 /** A receiver of the events of a link. */
 export interface LinkOwner {
   /** Bytes for a stream. */
-  linkReceived(stream: Stream, bytes: Uint8Array): void
+  linkReceived(stream: Stream, bytes: Uint8Array, isScratch: boolean): void
   /** All bytes of the stream have come: its END may be acted on, and the far side's half is free. */
   linkFinished(link: Link, stream: Stream | undefined): void
   /** The link is gone; these streams were on it. */
@@ -87,7 +87,8 @@ export class Link {
       }
     }
     this.socketHandler = {
-      received: bytes => guarded(() => this.#received(bytes)),
+      received: (bytes, isScratch) => guarded(() => this.#received(bytes, isScratch)),
+      takesScratch: () => this.#binding?.stream?.handler.takesScratch === true,
       drained: () => guarded(() => this.#drained()),
       spliceable: () => guarded(() => this.#spliceable()),
       ended: () => guarded(() => this.close()),
@@ -240,24 +241,24 @@ export class Link {
     this.#owner.linkClosed(this, streams)
   }
 
-  #received(bytes: Uint8Array): void {
+  #received(bytes: Uint8Array, isScratch = false): void {
     if (this.#isClosed) return
     const binding = this.#binding
     if (binding === undefined) {
-      this.#early.push(bytes)
+      this.#early.push(isScratch ? copyOf(bytes) : bytes)
       return this.#pause()
     }
     const { stream, to } = binding
     const count = Math.min(bytes.length, to - this.#receivedBytes)
     this.#receivedBytes += count
     if (stream?.isClosed === false) {
-      this.#owner.linkReceived(stream, count === bytes.length ? bytes : bytes.subarray(0, count))
+      this.#owner.linkReceived(stream, count === bytes.length ? bytes : bytes.subarray(0, count), isScratch)
       if (!stream.isClosed && unconsumed(stream) > MAX_UNCONSUMED_BYTES) this.#pause()
     }
     // The handler may have closed the session in the middle.
     if (this.#isClosed) return
     if (this.#receivedBytes === to) this.#finish(binding)
-    if (count < bytes.length) this.#received(bytes.subarray(count))
+    if (count < bytes.length) this.#received(bytes.subarray(count), isScratch)
   }
 
   #finish({ stream }: Binding): void {

@@ -52,6 +52,9 @@ export interface Pass {
   left(): void
 }
 
+/** The array of such a read is given back as soon as its handler has passed it on. */
+const SCRATCH_READ_BYTES = 8_192
+
 /** The state of this side of the connection. */
 type Near =
   | 'open'
@@ -169,7 +172,10 @@ export class Connection implements Socket, Source, Lender {
     // Bun reads a paused connection that broke. Where these bytes belong among those moved is not known.
     if (this.isRead) return this.broke()
     this.#reading.arrived(bytes.length)
-    this.handler.received(bytes)
+    const isScratch = bytes.length >= SCRATCH_READ_BYTES && this.handler.takesScratch?.() === true
+    this.handler.received(bytes, isScratch)
+    // Its memory is used again at once, while the processor has it in its caches. The collector frees it much later.
+    if (isScratch) (bytes.buffer as ArrayBuffer).transfer(0) // the runtime reads into an array of its own each time
   }
 
   pause(): void {

@@ -29,6 +29,30 @@ describe('a socket dialled on Bun', () => {
   for (const { name, run } of viaCases(dialBun)) if (name !== NOT_IN_BUN) test(name, run)
 })
 
+for (const takesScratch of [true, false])
+  test(`the array of a large read is ${takesScratch ? 'given back once it was passed on' : 'the handler’s to keep'}`, async () => {
+    const { promise, resolve } = Promise.withResolvers<{ kept: Uint8Array; isScratch: boolean | undefined }>()
+    const listening = listenBun({
+      hostname: HOST,
+      accept: () => ({
+        takesScratch: () => takesScratch,
+        received: (kept, isScratch) => {
+          if (kept.length >= 8_192) resolve({ kept, isScratch })
+        },
+        drained() {},
+        ended() {},
+        closed() {},
+      }),
+    })
+    const far = await peerClient(listening.port, false)
+    far.write(Buffer.alloc(1_048_576, 'x'))
+    const { kept, isScratch } = await promise
+    expect(isScratch).toBe(takesScratch)
+    expect(kept.length > 0 && kept.every(byte => byte === 0x78)).toBe(!takesScratch)
+    far.destroy()
+    listening.stop(true)
+  })
+
 /** Takes as long as the default that it is about: only in long runs. */
 if (FUZZ > 1)
   test('a socket accepted on Bun outlives the 120 seconds after which Bun reports a timeout that was never set', async () => {

@@ -78,6 +78,7 @@ class SilentConnection {
         }
         if (this.#reason === undefined) inner.received(bytes, isScratch)
       },
+      takesScratch: () => inner.takesScratch?.() === true,
       drained: () => inner.drained(),
       ...(inner.spliceable !== undefined && { spliceable: () => inner.spliceable?.() }),
       ended: () => this.#afterSilence(() => inner.ended()),

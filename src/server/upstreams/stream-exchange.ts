@@ -1,6 +1,6 @@
 // One request with its response on a pooled stream: request bytes out, the response framed strictly and passed on.
 
-import { copyBytes } from '../../bytes.ts'
+import { copyBytes, copyOf } from '../../bytes.ts'
 import { ERRORS, type ErrorCode } from '../../errors.ts'
 import { Allowance } from '../../http/allowance.ts'
 import { BodyFramer } from '../../http/body.ts'
@@ -62,6 +62,8 @@ export class StreamExchange implements Exchange {
   /** Answer bytes that the visitor does not take yet: their credit is held back, which stops the origin. */
   #unconsumed = 0
   #isVisitorFull = false
+  /** The array of the app's bytes is reused. */
+  #isScratch = false
   /** Whether the visitor can tell the end of the response from its bytes, not only from the end of the connection. */
   #isDelimited = true
   /** The visitor speaks HTTP/1.0 and the origin sends chunks: only their payload is passed on. */
@@ -162,8 +164,9 @@ export class StreamExchange implements Exchange {
 
   // ── From the origin ────────────────────────────────────────────────────────────────────────────────────────
 
-  received(bytes: Uint8Array, start: number, end: number): void {
-    if (this.#queue?.isEmpty === false) return this.#queue.add(bytes, start, end)
+  received(bytes: Uint8Array, start: number, end: number, isScratch = false): void {
+    this.#isScratch = isScratch
+    if (this.#queue?.isEmpty === false) return this.#wait(this.#queue, 'add', bytes, start, end)
     switch (this.#phase) {
       case 'head':
         this.#account(end - start)
@@ -362,8 +365,11 @@ export class StreamExchange implements Exchange {
     if (at === end || this.#phase !== 'body') return
     const { turns } = this.#context.server
     if (turns.hasTime) return this.#takePortion(bytes, at, end)
-    this.#queue ??= new AnswerQueue(turns, (piece, from, to) => this.#takePortion(piece, from, to))
-    this.#queue.putBack(bytes, at, end)
+    this.#queue ??= new AnswerQueue(turns, (piece, from, to) => {
+      this.#isScratch = false
+      this.#takePortion(piece, from, to)
+    })
+    this.#wait(this.#queue, 'putBack', bytes, at, end)
   }
 
   /**
@@ -390,7 +396,12 @@ export class StreamExchange implements Exchange {
   }
 
   #write(visit: Visit, bytes: Uint8Array, isScratch: boolean, start: number, end: number): void {
-    if (!visit.write(bytes, isScratch, start, end)) this.#isVisitorFull = true
+    if (!visit.write(bytes, isScratch || this.#isScratch, start, end)) this.#isVisitorFull = true
+  }
+
+  #wait(queue: AnswerQueue, how: 'add' | 'putBack', bytes: Uint8Array, start: number, end: number): void {
+    if (this.#isScratch) queue[how](copyOf(bytes, start, end), 0, end - start)
+    else queue[how](bytes, start, end)
   }
 
   /** Gives the credit for bytes of the origin back, or later when the visitor cannot take more. */
