@@ -18,7 +18,6 @@ const CONVERSATION_PIECES = 64
  */
 export class Join implements StreamHandler {
   readonly socketHandler: SocketHandler
-  readonly takesScratch = true
   #stream: ByteStream | undefined
   #socket: Socket | undefined
   /** Bytes for the socket that its kernel buffer has no room for yet. */
@@ -42,9 +41,8 @@ export class Join implements StreamHandler {
     this.#brokenCode = brokenCode
     this.#isRaw = isRaw
     this.socketHandler = {
-      takesScratch: () => true,
-      received: (bytes, isScratch) => {
-        if (this.#stream?.write(bytes, isScratch) === false) this.#socket?.pause()
+      received: bytes => {
+        if (this.#stream?.write(bytes) === false) this.#socket?.pause()
         else if (this.#isRaw && ++this.#sentPieces % CONVERSATION_PIECES === 0) this.#moveToLink()
       },
       drained: () => {
@@ -113,9 +111,9 @@ export class Join implements StreamHandler {
 
   // ── From the stream ────────────────────────────────────────────────────────────────────────────────────────
 
-  received(bytes: Uint8Array, start: number, end: number, isScratch = false): void {
-    if (this.#socket === undefined) return this.#unsent.keep(bytes, isScratch, start, end)
-    const taken = this.#unsent.send(this.#socket, bytes, isScratch, start, end)
+  received(bytes: Uint8Array, start: number, end: number): void {
+    if (this.#socket === undefined) return this.#unsent.keep(bytes, start, end)
+    const taken = this.#unsent.send(this.#socket, bytes, start, end)
     this.#consumed(taken)
     if (taken < end - start && this.#unsent.account?.isOver === true) return this.fail('BUFFERS_FULL')
     if (this.#isRaw && ++this.#receivedPieces % CONVERSATION_PIECES === 0) this.#stream?.requestSplice()

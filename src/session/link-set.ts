@@ -173,9 +173,9 @@ export class LinkSet implements LinkOwner {
     })
   }
 
-  linkReceived(stream: Stream, bytes: Uint8Array, isScratch: boolean): void {
+  linkReceived(stream: Stream, bytes: Uint8Array): void {
     stream.heard(bytes.length)
-    stream.handler.received(bytes, 0, bytes.length, isScratch)
+    stream.handler.received(bytes, 0, bytes.length)
   }
 
   linkFinished(link: Link, stream: Stream | undefined): void {

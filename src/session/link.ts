@@ -32,7 +32,7 @@ interface Binding {
 /** A receiver of the events of a link. */
 export interface LinkOwner {
   /** Bytes for a stream. */
-  linkReceived(stream: Stream, bytes: Uint8Array, isScratch: boolean): void
+  linkReceived(stream: Stream, bytes: Uint8Array): void
   /** All bytes of the stream have come: its END may be acted on, and the far side's half is free. */
   linkFinished(link: Link, stream: Stream | undefined): void
   /** The link is gone; these streams were on it. */
@@ -87,8 +87,7 @@ export class Link {
       }
     }
     this.socketHandler = {
-      received: (bytes, isScratch) => guarded(() => this.#received(bytes, isScratch)),
-      takesScratch: () => this.#binding?.stream?.handler.takesScratch === true,
+      received: bytes => guarded(() => this.#received(bytes)),
       drained: () => guarded(() => this.#drained()),
       spliceable: () => guarded(() => this.#spliceable()),
       ended: () => guarded(() => this.close()),
@@ -141,10 +140,10 @@ export class Link {
   }
 
   /** Sends bytes[start, end) of `sender`. `false`: wait for its `writable`. */
-  send(bytes: Uint8Array, isScratch: boolean, start: number, end: number): boolean {
+  send(bytes: Uint8Array, start: number, end: number): boolean {
     const count = end - start
     this.sentBytes += count
-    return this.#unsent.send(this.#socket, bytes, isScratch, start, end) === count
+    return this.#unsent.send(this.#socket, bytes, start, end) === count
   }
 
   /** Sends what comes on a socket, up to `limitBytes`, behind what was sent; not while something waits here. */
@@ -241,24 +240,24 @@ export class Link {
     this.#owner.linkClosed(this, streams)
   }
 
-  #received(bytes: Uint8Array, isScratch = false): void {
+  #received(bytes: Uint8Array): void {
     if (this.#isClosed) return
     const binding = this.#binding
     if (binding === undefined) {
-      this.#early.push(isScratch ? copyOf(bytes) : bytes)
+      this.#early.push(copyOf(bytes))
       return this.#pause()
     }
     const { stream, to } = binding
     const count = Math.min(bytes.length, to - this.#receivedBytes)
     this.#receivedBytes += count
     if (stream?.isClosed === false) {
-      this.#owner.linkReceived(stream, count === bytes.length ? bytes : bytes.subarray(0, count), isScratch)
+      this.#owner.linkReceived(stream, count === bytes.length ? bytes : bytes.subarray(0, count))
       if (!stream.isClosed && unconsumed(stream) > MAX_UNCONSUMED_BYTES) this.#pause()
     }
     // The handler may have closed the session in the middle.
     if (this.#isClosed) return
     if (this.#receivedBytes === to) this.#finish(binding)
-    if (count < bytes.length) this.#received(bytes.subarray(count), isScratch)
+    if (count < bytes.length) this.#received(bytes.subarray(count))
   }
 
   #finish({ stream }: Binding): void {

@@ -52,8 +52,8 @@ export interface Pass {
   left(): void
 }
 
-/** The array of such a read is given back as soon as its handler has passed it on. */
-const SCRATCH_READ_BYTES = 8_192
+/** The array of a read of this length is freed when its handler returns. */
+const FREED_READ_BYTES = 8_192
 
 /** The state of this side of the connection. */
 type Near =
@@ -172,10 +172,9 @@ export class Connection implements Socket, Source, Lender {
     // Bun reads a paused connection that broke. Where these bytes belong among those moved is not known.
     if (this.isRead) return this.broke()
     this.#reading.arrived(bytes.length)
-    const isScratch = bytes.length >= SCRATCH_READ_BYTES && this.handler.takesScratch?.() === true
-    this.handler.received(bytes, isScratch)
+    this.handler.received(bytes)
     // Its memory is used again at once, while the processor has it in its caches. The collector frees it much later.
-    if (isScratch) (bytes.buffer as ArrayBuffer).transfer(0) // the runtime reads into an array of its own each time
+    if (bytes.length >= FREED_READ_BYTES) (bytes.buffer as ArrayBuffer).transfer(0) // the runtime reads into an array of its own each time
   }
 
   pause(): void {

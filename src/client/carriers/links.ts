@@ -152,9 +152,8 @@ async function openLink({ dial, number, secret, server, session, signal }: LinkD
   let socket: Socket | undefined
   let inner: SocketHandler | undefined
   const handler: SocketHandler = {
-    takesScratch: () => inner?.takesScratch?.() === true,
-    received(bytes, isScratch) {
-      if (inner !== undefined) return inner.received(bytes, isScratch)
+    received(bytes) {
+      if (inner !== undefined) return inner.received(bytes)
       received = Buffer.concat([received, bytes])
       const end = endOfHead(received)
       if (end === -1 && received.length < MAX_ANSWER_HEAD_BYTES) return

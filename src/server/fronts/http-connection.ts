@@ -99,14 +99,8 @@ export class HttpConnection
 
   // ── From the socket ────────────────────────────────────────────────────────────────────────────────────────
 
-  received(bytes: Uint8Array, isScratch?: boolean): void {
-    // Some sockets reuse their arrays without having been told that it may be so: the input copies what waits.
-    if (isScratch && this.takesScratch()) this.#takeover?.received(bytes, isScratch)
-    else this.input.received(bytes)
-  }
-
-  takesScratch(): boolean {
-    return this.#phase === 'taken' && this.input.isIdle && this.#takeover?.takesScratch?.() === true
+  received(bytes: Uint8Array): void {
+    this.input.received(bytes)
   }
 
   drained(): void {

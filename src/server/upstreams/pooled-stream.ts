@@ -29,7 +29,6 @@ type Phase =
 
 export class PooledStream implements StreamHandler, Reserved, Deadline, Taker, Kept {
   dueTick = 0
-  readonly takesScratch = true
   /** An exchange was complete on it before: the origin may have closed it in the meantime. */
   isReused = false
   /** Who has it, or had it last. */
@@ -86,8 +85,8 @@ export class PooledStream implements StreamHandler, Reserved, Deadline, Taker, K
 
   // ── From the stream ────────────────────────────────────────────────────────────────────────────────────────
 
-  received(bytes: Uint8Array, start: number, end: number, isScratch?: boolean): void {
-    if (this.#phase === 'exchange') return this.#exchange.received(bytes, start, end, isScratch)
+  received(bytes: Uint8Array, start: number, end: number): void {
+    if (this.#phase === 'exchange') return this.#exchange.received(bytes, start, end)
     if (this.#phase !== 'idle' && this.#phase !== 'lent') return
     // Nothing was asked: whatever this is, the next visitor must not get it.
     this.#pool.dropIdle(this)

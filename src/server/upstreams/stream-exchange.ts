@@ -1,6 +1,6 @@
 // One request with its response on a pooled stream: request bytes out, the response framed strictly and passed on.
 
-import { copyBytes, copyOf } from '../../bytes.ts'
+import { copyBytes } from '../../bytes.ts'
 import { ERRORS, type ErrorCode } from '../../errors.ts'
 import { Allowance } from '../../http/allowance.ts'
 import { BodyFramer } from '../../http/body.ts'
@@ -62,8 +62,6 @@ export class StreamExchange implements Exchange {
   /** Answer bytes that the visitor does not take yet: their credit is held back, which stops the origin. */
   #unconsumed = 0
   #isVisitorFull = false
-  /** The array of the app's bytes is reused. */
-  #isScratch = false
   /** Whether the visitor can tell the end of the response from its bytes, not only from the end of the connection. */
   #isDelimited = true
   /** The visitor speaks HTTP/1.0 and the origin sends chunks: only their payload is passed on. */
@@ -164,9 +162,8 @@ export class StreamExchange implements Exchange {
 
   // ── From the origin ────────────────────────────────────────────────────────────────────────────────────────
 
-  received(bytes: Uint8Array, start: number, end: number, isScratch = false): void {
-    this.#isScratch = isScratch
-    if (this.#queue?.isEmpty === false) return this.#wait(this.#queue, 'add', bytes, start, end)
+  received(bytes: Uint8Array, start: number, end: number): void {
+    if (this.#queue?.isEmpty === false) return this.#queue.add(bytes, start, end)
     switch (this.#phase) {
       case 'head':
         this.#account(end - start)
@@ -288,7 +285,7 @@ export class StreamExchange implements Exchange {
     this.#owner.expectAnswer(this.#request.isDone ? this.#originTimeoutMs : 0)
     if (visit.head.minorVersion === 0) return
     const end = writeInterimHead(answer, STAY_OPEN)
-    this.#write(visit, scratch, true, 0, end)
+    this.#write(visit, scratch, 0, end)
   }
 
   /** Sends the head of the response, and what of its body came with it, in one write. */
@@ -311,11 +308,11 @@ export class StreamExchange implements Exchange {
     if (cleaned === undefined && answer.bytes === bytes && headEnd <= at - answer.start) {
       // What is forwarded is seldom longer than what came: it goes where that was, and the body stays where it is.
       copyBytes(scratch, 0, headEnd, bytes, at - headEnd)
-      this.#write(visit, bytes, false, at - headEnd, bodyEnd)
-    } else if (addBody(headEnd, piece, from, to)) this.#write(visit, scratch, true, 0, headEnd + to - from)
+      this.#write(visit, bytes, at - headEnd, bodyEnd)
+    } else if (addBody(headEnd, piece, from, to)) this.#write(visit, scratch, 0, headEnd + to - from)
     else {
-      this.#write(visit, scratch, true, 0, headEnd)
-      this.#write(visit, piece, false, from, to)
+      this.#write(visit, scratch, 0, headEnd)
+      this.#write(visit, piece, from, to)
     }
     this.#accountedBytes = end - bodyEnd
     this.#goOn(bytes, bodyEnd, end)
@@ -325,12 +322,12 @@ export class StreamExchange implements Exchange {
   #beginPlain(visit: Visit, bytes: Uint8Array, at: number, end: number): void {
     this.#isUnchunked = true
     this.#isDelimited = false
-    this.#framer = new BodyFramer((piece, from, to) => this.#write(visit, piece, false, from, to))
+    this.#framer = new BodyFramer((piece, from, to) => this.#write(visit, piece, from, to))
     this.#framer.isTolerant = this.#isApps
     this.#framer.begin('chunked', 0)
     visit.answered(this.#answer.status)
     const headEnd = writeAnswerHead(this.#answer, CLOSE_PLAIN, visit)
-    this.#write(visit, scratch, true, 0, headEnd)
+    this.#write(visit, scratch, 0, headEnd)
     const bodyEnd = this.#feed(bytes, at, end)
     this.#accountedBytes = end - bodyEnd
     this.#goOn(bytes, bodyEnd, end)
@@ -365,11 +362,8 @@ export class StreamExchange implements Exchange {
     if (at === end || this.#phase !== 'body') return
     const { turns } = this.#context.server
     if (turns.hasTime) return this.#takePortion(bytes, at, end)
-    this.#queue ??= new AnswerQueue(turns, (piece, from, to) => {
-      this.#isScratch = false
-      this.#takePortion(piece, from, to)
-    })
-    this.#wait(this.#queue, 'putBack', bytes, at, end)
+    this.#queue ??= new AnswerQueue(turns, (piece, from, to) => this.#takePortion(piece, from, to))
+    this.#queue.putBack(bytes, at, end)
   }
 
   /**
@@ -383,25 +377,19 @@ export class StreamExchange implements Exchange {
   }
 
   #pass(bytes: Uint8Array, start: number, end: number): void {
-    if (this.#visit !== undefined) this.#write(this.#visit, bytes, false, start, end)
+    if (this.#visit !== undefined) this.#write(this.#visit, bytes, start, end)
     this.#account(end - start)
   }
 
   #passBody(bytes: Uint8Array, start: number, end: number): void {
     const { cleaned } = this.#framer
     if (cleaned === undefined) return this.#pass(bytes, start, end)
-    if (this.#visit !== undefined && cleaned.length > 0)
-      this.#write(this.#visit, cleaned, false, 0, cleaned.length)
+    if (this.#visit !== undefined && cleaned.length > 0) this.#write(this.#visit, cleaned, 0, cleaned.length)
     this.#account(end - start)
   }
 
-  #write(visit: Visit, bytes: Uint8Array, isScratch: boolean, start: number, end: number): void {
-    if (!visit.write(bytes, isScratch || this.#isScratch, start, end)) this.#isVisitorFull = true
-  }
-
-  #wait(queue: AnswerQueue, how: 'add' | 'putBack', bytes: Uint8Array, start: number, end: number): void {
-    if (this.#isScratch) queue[how](copyOf(bytes, start, end), 0, end - start)
-    else queue[how](bytes, start, end)
+  #write(visit: Visit, bytes: Uint8Array, start: number, end: number): void {
+    if (!visit.write(bytes, start, end)) this.#isVisitorFull = true
   }
 
   /** Gives the credit for bytes of the origin back, or later when the visitor cannot take more. */
@@ -421,8 +409,8 @@ export class StreamExchange implements Exchange {
     this.#request.isDone = false
     visit.answered(101)
     const headEnd = writeAnswerHead(this.#answer, STAY_OPEN, visit)
-    this.#write(visit, scratch, true, 0, headEnd)
-    if (at < end) this.#write(visit, bytes, false, at, end)
+    this.#write(visit, scratch, 0, headEnd)
+    if (at < end) this.#write(visit, bytes, at, end)
     visit.switched()
   }
 
