@@ -252,9 +252,9 @@ export class StreamChannel
 
   // ── AnswerOutput ───────────────────────────────────────────────────────────────────────────────────────────
 
-  write(bytes: Uint8Array, isScratch = false, start = 0, end: number = bytes.length): boolean {
+  write(bytes: Uint8Array, start = 0, end: number = bytes.length): boolean {
     if (this.#stream.isClosed || this.#isUnfit) return true
-    if (!this.#answer.take(bytes, isScratch, start, end)) {
+    if (!this.#answer.take(bytes, start, end)) {
       this.#isUnfit = true
       // Not while its upstream writes.
       eventLoop.soon(() => this.#replaceAnswer())
