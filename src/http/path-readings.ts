@@ -56,7 +56,7 @@ export function readingsOf(target: string): readonly string[] | undefined {
 }
 
 /**
- * Whether a path, however an app reads it, stays below what is put in front of it. `isFirst`: nothing is, and two slashes would
+ * Whether a path, however an app reads it, stays below a prefix in front of it. `isFirst`: the prefix is empty, and two slashes would
  * name a host. Unlike `readingsOf`, it looks at paths of any length.
  */
 export function staysBelow(path: string, isFirst: boolean): boolean {
