@@ -203,7 +203,7 @@ export interface Part {
 export interface Registrant {
   readonly rule: Rule
   readonly address: string
-  /** What is to be kept for it while it is away. */
+  /** The webhooks that are kept for it while it is away. */
   readonly inbox: InboxWish | undefined
   readonly wishes: Wishes
 }

@@ -146,7 +146,10 @@ export class ClientDesk implements StreamsHost {
     const { kind, name = '', protocol, routes = [] } = wish
     if (kind === 'private' || kind === 'connect') {
       if (room.parts.connecting === undefined) return 'KIND_REFUSED'
-      if (kind === 'connect') return room.parts.connecting.claim(name, claiming.rule, claiming.holder)
+      if (kind === 'connect')
+        return room.isBlocked(name)
+          ? 'BLOCKED'
+          : room.parts.connecting.claim(name, claiming.rule, claiming.holder)
     }
     const isHttp2 = [protocol, ...routes.map(route => route.protocol)].some(one => one !== undefined)
     if (isHttp2 && room.parts.appsOf === undefined) return 'KIND_REFUSED'
