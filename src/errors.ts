@@ -800,8 +800,9 @@ const ROWS = {
     wire: 210,
     status: 404,
     fault: 'user',
-    meaning: 'No client accepts this request: it matches none of their filters.',
-    action: 'Check the filters of the clients that use this name.',
+    meaning:
+      'No client accepts this request: it matches none of their filters, or its path is not below their strip-prefix.',
+    action: 'Check the path, and the filters and prefixes of the clients that use this name.',
   },
   CREDENTIALS_THROTTLED: {
     wire: 199,

@@ -141,8 +141,16 @@ export class ClientRegistry implements StreamsHost {
     if (context.state === 'draining') return 'SERVER_DRAINING'
     const { kind, name = '', protocol, routes = [] } = wish
     if (kind === 'private' || kind === 'connect') {
+<<<<<<< HEAD:src/server/registration/client-registry.ts
       if (context.parts.connecting === undefined) return 'KIND_REFUSED'
       if (kind === 'connect') return context.parts.connecting.claim(name, claiming.rule, claiming.holder)
+=======
+      if (room.parts.connecting === undefined) return 'KIND_REFUSED'
+      if (kind === 'connect')
+        return room.isBlocked(name)
+          ? 'BLOCKED'
+          : room.parts.connecting.claim(name, claiming.rule, claiming.holder)
+>>>>>>> w/safeb:src/server/registration/client-desk.ts
     }
     const isHttp2 = [protocol, ...routes.map(route => route.protocol)].some(one => one !== undefined)
     if (isHttp2 && context.parts.appsOf === undefined) return 'KIND_REFUSED'
