@@ -15,7 +15,7 @@ import type { TokenGate } from '../limits/token-gate.ts'
 import type { StartupHold } from '../routing/startup-hold.ts'
 import type { Rule } from '../settings/policy.ts'
 import { MAX_TIMER_MS } from '../settings/settings.ts'
-import { type Claiming, claim, claimInCluster, detailOf, refusalOf, type Wish } from '../tunnels/claims.ts'
+import { type Claiming, claim, claimInCluster, refusalOf, refusalText, type Wish } from '../tunnels/claims.ts'
 import type { Member } from '../tunnels/member.ts'
 import type { Tunnel } from '../tunnels/tunnel.ts'
 import { LinkGate } from './links.ts'
@@ -134,10 +134,9 @@ export class ClientDesk implements StreamsHost {
       : refusalOf(wish, rule, this.server.settings)
   }
 
-  detailOf(code: ErrorCode, wish: Wish, claiming: Claiming): string | undefined {
-    return code === 'FEATURE_UNSUPPORTED'
-      ? this.server.parts.refusalOf(wish.wishes)
-      : detailOf(code, wish, claiming, this.server.settings)
+  refusalText(code: ErrorCode, wish: Wish, claiming: Claiming): string {
+    const ofWish = code === 'FEATURE_UNSUPPORTED' ? this.server.parts.refusalOf(wish.wishes) : undefined
+    return ofWish?.message ?? refusalText(code, wish, claiming, this.server.settings)
   }
 
   claim(wish: Register, claiming: Claiming): Member | ErrorCode | Promise<Member | ErrorCode> {
