@@ -76,7 +76,8 @@ export interface ReportsFollower {
   requested(report: RequestSeen): void
   /** Requests that the server counted. */
   counted(begun: number): void
-  responded(report: ResponseSeen): void
+  /** Returns the name of the webhook's event or GraphQL operation. `undefined` if none is known. */
+  responded(report: ResponseSeen): string | undefined
   visitorConnected(report: VisitorSeen): void
   visitorLeft(report: VisitorGone): void
   /** The connection to the server is gone: there will be no further reports of these. */

@@ -142,8 +142,11 @@ export class AdminApi {
     if (span !== 'minute' && span !== 'hour' && span !== 'day')
       throw new TunnelError('ADMIN_INVALID', 'by is minute, hour or day.')
     const limit = numberOf(query, 'limit', 60, MAX_ROWS)
-    const tunnel = query.get('tunnel') ?? undefined
-    const rows = this.#desk.traffic(span satisfies Span, limit, tunnel)
+    const [tunnel, server] = [query.get('tunnel'), query.get('server')]
+    const rows = this.#desk.traffic(span satisfies Span, limit, {
+      ...(tunnel !== null && { tunnel }),
+      ...(server !== null && { server }),
+    })
     return json({
       by: span,
       isKept: rows !== undefined,

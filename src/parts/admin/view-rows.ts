@@ -79,6 +79,8 @@ export interface Overview {
   readonly recent: RecentRow
   readonly inFlight: number
   readonly series: Series
+  /** By which part there are more requests than an hour ago. Left out: not measured. */
+  readonly hourAgo?: number
   readonly busiest: readonly TunnelRow[]
   /** The tunnel with the most errors lately. */
   readonly worst?: TunnelRow
@@ -103,7 +105,9 @@ export interface Clients extends Listed<ClientRow> {
 export interface Traffic {
   readonly head: Head
   readonly series: Series
+  /** Tunnels of this server. */
   readonly names: readonly string[]
+  readonly servers: readonly string[]
 }
 
 export interface Tokens {

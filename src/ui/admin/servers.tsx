@@ -13,16 +13,18 @@ export function Traffic() {
         <h1>Traffic</h1>
         <select
           class="input"
-          aria-label="Tunnel"
-          value={place.value.tunnel}
-          onChange={({ currentTarget }) => change({ tunnel: currentTarget.value })}
+          aria-label="Of"
+          value={place.value.server ? `server ${place.value.server}` : place.value.tunnel}
+          onChange={({ currentTarget }) => {
+            const [tunnel = '', server = ''] = currentTarget.value.split('server ')
+            change({ tunnel, server })
+          }}
         >
           <option value="">all tunnels</option>
-          {value?.names.map(name => (
-            <option key={name} value={name}>
-              {name}
-            </option>
-          ))}
+          {(value?.servers.length ?? 0) > 1 && (
+            <Options label="Servers" names={value?.servers} prefix="server " />
+          )}
+          <Options label="Tunnels" names={value?.names} />
         </select>
         <span class="grow" />
         <Ranges />
@@ -39,6 +41,22 @@ export function Traffic() {
     </div>
   )
 }
+
+interface OptionsProps {
+  readonly label: string
+  readonly names: readonly string[] | undefined
+  readonly prefix?: string
+}
+
+const Options = ({ label, names = [], prefix = '' }: OptionsProps) => (
+  <optgroup label={label}>
+    {names.map(name => (
+      <option key={name} value={prefix + name}>
+        {name}
+      </option>
+    ))}
+  </optgroup>
+)
 
 export function Servers() {
   const value = seen('servers')
