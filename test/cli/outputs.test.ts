@@ -189,7 +189,7 @@ test('the event of a webhook stands behind the path, which gives way last', () =
   const narrow = terminal(60)
   narrow.output.event(READY)
   narrow.output.event(response({ ...hook, event: 'invoice.paid' }))
-  expect(narrow.paper.screen.at(-2)).toBe('  12:01:07  200  POST   /webhooks/stripe    18 ms   4.1 kB')
+  expect(narrow.paper.screen.at(-2)).toBe('  12:01:07  200  POST   /webhooks/stripe      18 ms   4.1 kB')
   output.close()
   narrow.output.close()
 })
