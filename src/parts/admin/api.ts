@@ -67,7 +67,7 @@ export class AdminApi {
       failed: cause => desk.failed(cause),
     })
     this.operations = {
-      'GET /status': () => json(desk.stats),
+      'GET /status': () => json({ ...desk.stats, domain: desk.domain }),
       'GET /recent': () => json({ recent: desk.recent }),
       'GET /views/{id}': async asked =>
         json(

@@ -97,6 +97,11 @@ export class AdminDesk {
     return this.#server.settings.basePath
   }
 
+  /** The first domain, which tells one server's page from another's. */
+  get domain(): string {
+    return this.#server.settings.domains[0] ?? ''
+  }
+
   get limits(): Bounds {
     return this.#server.limits
   }

@@ -28,6 +28,7 @@ const schemas: Readonly<Record<string, Json>> = {
   Error: record({ error: record({ code: text, message: text }) }),
   Status: record({
     status: oneOf('operational', 'draining', 'stopped'),
+    domain: text,
     version: text,
     connections: count,
     totalConnections: count,

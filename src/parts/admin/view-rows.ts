@@ -15,6 +15,8 @@ export const VIEWS = [
 export type View = (typeof VIEWS)[number]
 
 export interface Head {
+  /** The first domain of the server. */
+  readonly domain: string
   readonly version: string
   readonly status: 'operational' | 'draining' | 'stopped'
   readonly uptimeSeconds: number

@@ -159,7 +159,7 @@ class Parts {
     ]
   }
 
-  stats(): Promise<ServerStats> {
+  stats(): Promise<ServerStats & { readonly domain: string }> {
     return this.ask('/status')
   }
 
@@ -170,7 +170,7 @@ class Parts {
       this.ask<{ bans: readonly unknown[] }>('/bans'),
       this.servers(),
     ])
-    const { version, status, uptimeSeconds } = stats
+    const { domain, version, status, uptimeSeconds } = stats
     // Workers of one machine say nothing of themselves to each other.
     const isTold = servers.some(row => row.tunnels !== undefined)
     const counts = {
@@ -180,7 +180,7 @@ class Parts {
       bans: bans.length,
       servers: servers.length,
     }
-    return { version, status, uptimeSeconds, counts }
+    return { domain, version, status, uptimeSeconds, counts }
   }
 }
 
