@@ -6,6 +6,7 @@ import { bytes, duration } from '../parts/format.ts'
 import { at, hashOf, type Place } from './address.ts'
 import { Ranges, rangeText, Spark } from './graph.tsx'
 import { place, seen } from './state.ts'
+import { Skeleton } from './table.tsx'
 import { bytesText, Errors, Latency, latency, perMinute, Rate, rateText, span, Zero } from './words.tsx'
 
 export function Overview() {
@@ -22,17 +23,7 @@ export function Overview() {
         <span class="grow" />
         <Ranges />
       </div>
-      {value === undefined ? <Skeleton /> : <Body value={value} />}
-    </div>
-  )
-}
-
-function Skeleton() {
-  return (
-    <div class="skeleton loading" role="status">
-      <span class="sr">Loading</span>
-      <div class="shimmer" />
-      <div class="shimmer" />
+      {value === undefined ? <Skeleton rows={2} /> : <Body value={value} />}
     </div>
   )
 }

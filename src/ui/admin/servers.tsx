@@ -3,6 +3,7 @@
 import { Graphs, Ranges } from './graph.tsx'
 import { Card, Servers as Table } from './overview.tsx'
 import { change, place, seen } from './state.ts'
+import { Skeleton } from './table.tsx'
 import { day } from './words.tsx'
 
 export function Traffic() {
@@ -30,7 +31,7 @@ export function Traffic() {
         <Ranges />
       </div>
       {value === undefined ? (
-        <p class="empty loading">Loading…</p>
+        <Skeleton />
       ) : value.series.isKept ? (
         <Graphs series={value.series} />
       ) : (
@@ -64,7 +65,7 @@ export function Servers() {
     <div class="page">
       <h1>Servers</h1>
       {value === undefined ? (
-        <p class="empty loading">Loading…</p>
+        <Skeleton />
       ) : (
         <>
           <Card title="Servers">

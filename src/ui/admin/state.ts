@@ -25,7 +25,7 @@ export const isAdding = signal(false)
 const answers = signal<Partial<Views>>({})
 export const head = computed(() => Object.values(answers.value).at(-1)?.head)
 
-export interface Question {
+interface Question {
   readonly title: string
   readonly text: string
   readonly verb: string
