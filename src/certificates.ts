@@ -19,7 +19,7 @@ export interface Certificates {
    * - A promise: it is being looked up or ordered, and the handshake waits. The implementation bounds the wait
    *   (`Issuer`: `maxWaitMs`) and how many names may wait (`maxWaiting`), and asks its owner whether the name is
    *   allowed before it spends anything on it. It resolves with `undefined` for a name that is not allowed. It rejects
-   *   with a `TunnelError` when the name should have a certificate and has none: `ACME_*`, `DNS_RECORD_FAILED`,
+   *   with a `TunnelError` when the name should have a certificate and has none: `ACME_*`, `ACME_CHALLENGE_FAILED`,
    *   `CERTIFICATE_DELAYED` or `STORE_FAILED`; the server ends the handshake with `internal_error`.
    *
    * It does not throw. It is called once for each full handshake, so an unknown name must cost little.

@@ -4,7 +4,7 @@ import { deferred } from '../deferred.ts'
 
 /** The maximum number of hashes at once, for all tunnels of the process. */
 const MAX_AT_ONCE = 2
-/** The maximum number of waiting hashes of one guard. If exceeded: 429 `CREDENTIALS_THROTTLED`. */
+/** The maximum number of waiting hashes of one guard. If exceeded: 429 `RATE_LIMITED`. */
 const MAX_WAITING = 50
 
 /** Guards take turns, so that guesses at one tunnel do not keep out the visitors of another. */

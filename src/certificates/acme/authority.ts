@@ -257,7 +257,9 @@ export class AcmeAuthority implements Authority {
     } catch (cause) {
       if (String(cause) === String(failure)) return
       this.#options.report?.(
-        cause instanceof TunnelError ? cause : new TunnelError('DNS_RECORD_FAILED', String(cause), { cause }),
+        cause instanceof TunnelError
+          ? cause
+          : new TunnelError('ACME_CHALLENGE_FAILED', String(cause), { cause }),
       )
     }
   }

@@ -281,11 +281,14 @@ export class InspectApi {
   }
 }
 
-/** Throws `FILTER_INVALID`. */
+/** Throws `OPTION_INVALID`. */
 export function filterOf(text: string | null): Filter {
   const filter = parseFilter(text ?? '')
   if (!isFilterFault(filter)) return filter
-  throw new TunnelError('FILTER_INVALID', `Character ${filter.at + 1} of the filter: ${filter.message}.`)
+  throw new TunnelError(
+    'OPTION_INVALID',
+    `Character ${filter.at + 1} of the filter: ${filter.message}. docs/inspector.md lists the terms.`,
+  )
 }
 
 function numberOf(query: URLSearchParams, name: string, otherwise: number): number {

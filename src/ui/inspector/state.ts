@@ -64,7 +64,7 @@ async function run(wanted: string): Promise<void> {
       await stream
     } catch (error) {
       if (mine.signal.aborted) return
-      if (error instanceof Refused && error.code === 'FILTER_INVALID') {
+      if (error instanceof Refused && error.code === 'OPTION_INVALID') {
         filterFault.value = error.message
         connection.value = 'live'
         // Nothing is followed, but the end of the client is noticed.

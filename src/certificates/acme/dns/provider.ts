@@ -7,7 +7,7 @@ export interface DnsRecord {
   readonly value: string
 }
 
-/** Rejections are `TunnelError`s: `DNS_RECORD_FAILED` with the words of the provider. */
+/** Rejections are `TunnelError`s: `ACME_CHALLENGE_FAILED` with the words of the provider. */
 export interface DnsProvider {
   /**
    * The servers to ask whether a record is visible: `address` or `address:port`. Without it, those that the zone's NS
