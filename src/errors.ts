@@ -269,7 +269,7 @@ const ROWS = {
     meaning: 'The app expects https on this port and the client sent plain HTTP, or the reverse.',
     action: 'Give the client the https:// URL of an app with TLS, or the http:// URL of an app without.',
   },
-  // What a wire cannot carry
+  // Requests that a wire cannot carry
   WIRE_UNSUPPORTED: {
     wire: 30,
     status: 501,

@@ -232,7 +232,7 @@ function unknownKey(key: string, path: string, fields: Fields, elsewhere: readon
     const found = Object.entries(others).some(([name, field]) => spellingsOf(name, field).includes(key))
     if (found) return `${unknown}: it belongs ${where}`
   }
-  // In the case in which the file writes its keys.
+  // Spelled in the case of the file's keys.
   const isCamel = /[a-z][A-Z]/.test(key)
   const spell = (one: string) => (isCamel ? camelOf(one) : one)
   const here = nearest(key, Object.keys(fields).map(spell))

@@ -109,7 +109,7 @@ export const errorPage: ErrorPage = (code, options) => {
   // A person does not see that header.
   const [, given] = options.headers?.find(([name]) => name.toLowerCase() === 'retry-after') ?? []
   const seconds = Number(given ?? options.retryAfterSeconds)
-  // It may be a date.
+  // The value may be a date.
   const isTimed = seconds > 0 && TIMED.has(code)
   const isCounted = isTimed && seconds <= MAX_COUNTED_SECONDS
   // A request that was refused for what it is will be refused again; anything else may work in a second.

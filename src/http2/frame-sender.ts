@@ -21,7 +21,7 @@ export interface SenderHost {
   framed(): void
   /** Called when DATA was sent that no tiny window cut short. */
   sentData(): void
-  /** The answer of this stream is complete. */
+  /** The response of this stream is complete. */
   answered(stream: ServerStream): void
 }
 

@@ -319,7 +319,8 @@ export class ServerConnection implements FrameHandler {
   }
 
   /**
-   * The answer is complete before the request: what still comes is dropped. The peer gets RST_STREAM (RFC 9113 section 8.1) once it
+   * The response is complete before the request: what still comes is dropped. The peer gets RST_STREAM (RFC 9113 section
+   * 8.1) once it
    * sends nothing for some round trips, having read the response, or too much. In one read with the response, clients would lose that; while they
    * go on with an upload, curl 7.88 takes it for a fault, and httpx 0.28 waits without limit.
    */

@@ -1,4 +1,4 @@
-// Whose password is hashed next: hashing takes a core some 40 ms and 16 MB, and any stranger can ask for it.
+// The order of password hashes: one takes about 40 ms of a core and 16 MB, and any stranger can ask for it.
 
 import { deferred } from '../deferred.ts'
 
@@ -40,7 +40,7 @@ export class HashTurns {
     const [guard, waiting] = first
     this.#waiting.delete(guard)
     const turn = waiting.shift()
-    // Behind all others.
+    // Put at the end of the queue.
     if (waiting.length > 0) this.#waiting.set(guard, waiting)
     turn?.()
   }

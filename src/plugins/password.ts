@@ -1,4 +1,4 @@
-// A sign-in method: one shared password. A page asks people for it, programs send it by HTTP Basic with any user name.
+// A sign-in method: one shared password. A page asks people for it, programs send it with HTTP Basic and any user name.
 
 import { timingSafeEqual } from 'node:crypto'
 import { ERRORS, type ErrorCode } from '../errors.ts'

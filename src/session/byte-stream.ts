@@ -7,8 +7,8 @@ import type { Socket, Splice, SpliceDone } from '../socket.ts'
 /** A receiver of the events of a stream. After `reset` and after both ends nothing follows. */
 export interface StreamHandler {
   /**
-   * Called when bytes[start, end) arrived: at least one, in an array that may be kept. Tell `stream.consumed` once they went on
-   * their way. A small piece that has to wait is to be copied: it keeps the whole read that it was part of.
+   * Called when bytes[start, end) arrived: at least one, in an array that may be kept. Call `stream.consumed` once they
+   * were sent. Copy a small piece that has to wait, because it keeps the whole read in memory.
    */
   received(bytes: Uint8Array, start: number, end: number): void
   /** Called when the bytes that `write` had to queue are sent: write again. */

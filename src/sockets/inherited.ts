@@ -61,7 +61,7 @@ export function closeInherited({ descriptor }: InheritedSocket): void {
   try {
     closeSync(descriptor)
   } catch {
-    // It is closed already, which is what is wanted.
+    // The descriptor is closed already, as wanted.
   }
 }
 

@@ -110,7 +110,7 @@ export class AcmeAuthority implements Authority {
       if (!(error instanceof AcmeProblem) || error.type !== 'accountDoesNotExist') throw error
       this.#client = undefined
       const account = await this.#store.account()
-      // The same key: if the authority knows it under another URL, it says so, and makes no second account.
+      // The key is the same: if the authority knows it under another URL, it returns that account, and makes no second one.
       if (account !== undefined) await this.#store.saveAccount({ ...account, url: '' })
       return use(await this.#account())
     }

@@ -1,4 +1,5 @@
-// `localtunnels link`: makes a signed link to a tunnel of this user, or takes one back. The client that has the tunnel runs somewhere else.
+// `localtunnels link`: makes a signed link to a tunnel of this user, or revokes one. The client that has the tunnel runs in
+// another process.
 
 import { allGuards, type KeptGuard, revokeIn } from '../../client/tunnels/guard-files.ts'
 import { TunnelError } from '../../errors.ts'

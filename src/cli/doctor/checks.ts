@@ -170,7 +170,7 @@ export async function checkServer(way: Way): Promise<readonly Check[]> {
     return [{ verdict: 'ok', what: 'server name', found }, ...(await checkStatus(way, url))]
   }
   try {
-    // As the client dials it.
+    // Dialled in the same way as by the client.
     const { host = hostname } = onThisMachine(way.server.address)
     const { address: ip } = await lookup(host)
     const found = `${hostname} is ${ip}`
@@ -309,7 +309,7 @@ async function checkProbe(
   options: ShareSettings['client'],
 ): Promise<Check> {
   const isProven = await client.probe()
-  // It may be another one by now.
+  // The address may be another one by now.
   const url = client.getTunnelUrl()
   if (isProven) return { verdict: 'ok', what: 'public side', found: `a request to ${url} came back` }
   const outward = dialOutward([parseServer(server, options).address], dial)

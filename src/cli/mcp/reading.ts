@@ -279,7 +279,7 @@ function excerpt(
   const about = { type, totalBytes, ...(keptBytes < totalBytes && { keptBytes }) }
   const whole = new TextDecoder().decode(bytes).slice(0, MAX_TEXT_CHARS)
   if (/[\0\ufffd]/.test(whole.slice(0, 1_000))) return { ...about, text: '(binary)' }
-  // As a whole, so that no part of a secret begins an excerpt.
+  // Masked as a whole, so that no part of a secret begins an excerpt.
   const text = reveals ? whole : redacted(whole)
   const shown = cutAt(text.slice(offset, offset + maxBytes), maxBytes)
   const next = offset + shown.length

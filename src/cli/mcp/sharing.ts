@@ -1,4 +1,4 @@
-// Tools that give a port of this machine a URL, and take it back. The server and its token are the user's: no argument names them.
+// Tools that give a port of this machine a URL, and remove it. The server and its token are the user's: no argument names them.
 
 import type { TunnelClientOptions } from '../../client/options.ts'
 import { TunnelError } from '../../errors.ts'

@@ -184,7 +184,7 @@ function clusterSettings(flags: Flags): Pick<ServerConfigOptions, 'clusterOf'> {
   const url = flags.text('cluster')
   const peerUrl = flags.text('peerUrl')
   if (url === undefined && peerUrl === undefined) return {}
-  // Without a URL it is that of the file.
+  // The file's own, if no URL is given.
   return { clusterOf: { url: url ?? '', ...(peerUrl !== undefined && { peerUrl }) } }
 }
 

@@ -42,7 +42,7 @@ export class AdminGateway {
     this.#access = new AdminAccess(options)
   }
 
-  /** Answers anything; never throws. */
+  /** Responds to anything; never throws. */
   readonly fetch = (request: Request, address: string): Promise<Response> =>
     admitted(request, address, this.#access, async ({ pathname, search }, method) => {
       const body = method === 'POST' ? await request.text() : undefined

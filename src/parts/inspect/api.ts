@@ -1,4 +1,4 @@
-// The inspector's API: requests to answers. open-api.ts describes it, exchange.ts has its types.
+// The inspector's API: requests to responses. open-api.ts describes it, exchange.ts has its types.
 
 import { ERRORS, TunnelError } from '../../errors.ts'
 import type { Edit } from '../../exchange.ts'
@@ -65,7 +65,7 @@ export class InspectApi {
     }
   }
 
-  /** Answers anything; never throws. */
+  /** Responds to anything; never throws. */
   readonly fetch = async (request: Request): Promise<Response> => {
     try {
       const { pathname, searchParams } = new URL(request.url)
@@ -321,7 +321,7 @@ async function fieldsIn(request: Request): Promise<Record<string, unknown>> {
     if (typeof fields === 'object' && fields !== null && !Array.isArray(fields))
       return fields as Record<string, unknown>
   } catch {
-    // The same answer as to JSON that is not an object.
+    // The same response as to JSON that is not an object.
   }
   throw new TunnelError('OPTION_INVALID', 'The body must be a JSON object.')
 }
