@@ -204,7 +204,7 @@ export class Check {
     if (result === undefined) {
       const isAsWritten = shown === showValue(found)
       const hint = value.type === 'text' && isAsWritten ? FORMS[value.form].hint?.(String(found)) : undefined
-      return this.#wrong(node, path, wantedOf(value), `${shown ?? 'what stands there'}${hint ?? ''}`)
+      return this.#wrong(node, path, wantedOf(value), `${shown ?? 'this value'}${hint ?? ''}`)
     }
     if (result instanceof Unreadable) {
       this.fault(path, `${path}: ${result.message}`)

@@ -47,7 +47,7 @@ export async function link(settings: LinkSettings, { environment, write, log }: 
   })
   if (isJson) return write(`${JSON.stringify({ url, id })}\n`)
   write(`${url}\n`)
-  log(`To take it back: localtunnels link ${kept.name} --revoke ${id}\n`)
+  log(`To revoke it: localtunnels link ${kept.name} --revoke ${id}\n`)
 }
 
 async function findGuard(

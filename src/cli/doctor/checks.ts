@@ -110,8 +110,7 @@ function proxyCheck(
     return { verdict: 'ok', what, found: `to the server through ${proxy.label}, ${login} (${source})` }
   }
   if (set === '') return { verdict: 'ok', what, found: 'none' }
-  const why =
-    options.proxy === undefined ? 'they or NO_PROXY leave this server out' : 'an empty --proxy says so'
+  const why = options.proxy === undefined ? 'they or NO_PROXY leave this server out' : '--proxy is empty'
   return { verdict: 'note', what, found: `${set} set, but not used: ${why}` }
 }
 

@@ -60,7 +60,7 @@ export function readingTools(sessions: Sessions): readonly Tool[] {
       description: 'Lists requests that came through a tunnel, newest first, one short row each.',
       arguments: {
         filter: { type: 'string', description: FILTER },
-        limit: { type: 'integer', description: 'At most so many. Default 20.', minimum: 1, maximum: 200 },
+        limit: { type: 'integer', description: 'The maximum number. Default 20.', minimum: 1, maximum: 200 },
         before: { type: 'string', description: 'Only those older than this id: the next page.' },
         session: SESSION_ARGUMENT,
       },
@@ -171,11 +171,11 @@ export function readingTools(sessions: Sessions): readonly Tool[] {
         filter: { type: 'string', description: FILTER },
         timeout_seconds: {
           type: 'integer',
-          description: 'At most so long. Default 30.',
+          description: 'The maximum time. Default 30.',
           minimum: 1,
           maximum: MAX_WAIT_S,
         },
-        after: { type: 'string', description: 'Id of a request: as list_requests told it last.' },
+        after: { type: 'string', description: 'Id of a request, from the last list_requests.' },
         session: SESSION_ARGUMENT,
       },
       required: ['filter'],

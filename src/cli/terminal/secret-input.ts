@@ -62,7 +62,7 @@ async function readUntil(input: Input, find: (text: string) => number): Promise<
   const received = (bytes: Uint8Array) => {
     text += decoder.decode(bytes, { stream: true })
     if (text.length > MAX_LENGTH)
-      reject(new TunnelError('OPTION_INVALID', 'What was given is too long to be a token.'))
+      reject(new TunnelError('OPTION_INVALID', 'The input is too long for a token.'))
     else if (find(text) >= 0) resolve(text)
   }
   const ended = () => resolve(text)
