@@ -177,7 +177,6 @@ export class SendQueue {
     this.#account = account
   }
 
-  /** The first bytes that wait. */
   get first(): Uint8Array | undefined {
     return this.#pieces[0]
   }
@@ -244,7 +243,6 @@ export class SendQueue {
     this.#pieces.length = 0
   }
 
-  /** Bytes that wait. */
   get length(): number {
     return this.#pieces.reduce((sum, { length }) => sum + length, 0)
   }

@@ -18,7 +18,6 @@ export interface DatagramSocket {
   close(): void
 }
 
-/** A receiver of the events of a datagram socket. */
 export interface DatagramSocketHandler {
   /** A datagram arrived, possibly an empty one. The array is the handler's to keep. */
   received(datagram: Uint8Array): void

@@ -26,7 +26,6 @@ export class Join implements StreamHandler {
   readonly #isRaw: boolean
   #sentPieces = 0
   #receivedPieces = 0
-  /** The code of the failure, if there was one. */
   failure: ErrorCode | undefined
   #hasStreamEnded = false
   #hasSocketEnded = false

@@ -7,7 +7,6 @@ import { Changes, EPOLLIN, EPOLLOUT, EPOLLRDHUP, Kernel, type Pipe, type Room } 
 import { MAX_SPLICES, SharedSlots } from './shared-slots.ts'
 import { HOLD_MS, type LaneCommand, REPORT_MS, ThreadLanes } from './thread-lanes.ts'
 
-/** The data that the main thread gives a new thread. */
 export interface ThreadData {
   /** The memory of `SharedSlots`. */
   readonly memory: SharedArrayBuffer
@@ -20,7 +19,6 @@ export interface ThreadData {
   readonly smallReads: Int32Array<SharedArrayBuffer>
 }
 
-/** A command of the main thread. */
 export type Command =
   | { readonly kind: 'splice'; readonly order: SpliceOrder }
   | { readonly kind: 'splice-end'; readonly slot: number }

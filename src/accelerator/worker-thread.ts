@@ -70,13 +70,11 @@ export class RunningSplice implements Splice {
 
 const LOST = { failed: undefined, leftover: undefined, isLost: true }
 
-/** The counts of splices, for tests and diagnosis. */
 export interface SpliceCounts {
   /** Threads that follow commands. */
   readonly threads: number
   /** Splices that started in this process. */
   readonly begun: number
-  /** Splices in progress. */
   readonly running: number
   /** Bytes moved by those that ended. */
   readonly movedBytes: number
@@ -86,7 +84,6 @@ export interface SpliceCounts {
   readonly laneEnds: number
 }
 
-/** The splices of one thread. */
 export class WorkerThread {
   readonly #kernel: Kernel
   readonly #slots = new SharedSlots()

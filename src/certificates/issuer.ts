@@ -160,7 +160,6 @@ export class Issuer extends Events<IssuerEvents> implements Certificates {
     this.#kept = new KeptCertificates(maxKept, new Set(this.#always.keys()))
   }
 
-  /** Lists the certificates that handshakes have asked for. */
   list(): readonly ListedCertificate[] {
     return this.#kept.entries().map(([id, { notAfterMs }]) => ({ names: id.split(','), notAfterMs }))
   }

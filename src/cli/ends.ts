@@ -53,10 +53,8 @@ export interface ServerEnd {
   /** Takes over what can change while it runs. */
   reload(options: TunnelServerOptions): Promise<void>
   readonly port: number
-  /** The port of TLS tunnels, if it has one. */
   readonly tlsPort: number | undefined
   readonly url: string
-  /** The URL of the admin listener, if it has one. */
   readonly adminUrl: string | undefined
   isKnownHost(name: string): boolean
   on<Name extends keyof TunnelServerEvents>(

@@ -61,7 +61,6 @@ const BY_CODE: Partial<Record<ErrorCode, number>> = {
   DISCONNECTED: EXIT.disconnected,
 }
 
-/** The exit code for an error that ended the program. */
 export function exitCodeOf(code: ErrorCode): number {
   return BY_CODE[code] ?? EXIT.unexpected
 }

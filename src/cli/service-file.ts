@@ -3,7 +3,6 @@
 import { TunnelError } from '../errors.ts'
 import { visible } from './terminal/format.ts'
 
-/** The settings of a service, for every service manager. */
 export interface ServiceSettings {
   readonly name: string
   /** The command that runs, such as `up` or `server`. */
@@ -17,7 +16,6 @@ export interface ServiceSettings {
   readonly user: string | undefined
   /** The variables of the service. They are in a file that only root, or the user, reads. */
   readonly variables: Readonly<Record<string, string>>
-  /** The file with the variables. */
   readonly variablesPath: string
 }
 
@@ -143,7 +141,6 @@ function quoted(word: string, index: number): string {
   return `"${index === 0 ? escaped : escaped.replaceAll('$', '$$$$')}"`
 }
 
-/** The file of the variables, as systemd reads it. */
 export function environmentFile(variables: ServiceSettings['variables']): string {
   return Object.entries(variables)
     .map(([name, value]) => `${name}="${value.replace(/[\\"`$]/g, '\\$&')}"\n`)

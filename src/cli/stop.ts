@@ -38,7 +38,6 @@ export function onUpgrade(handler: () => void): void {
   process.on('SIGUSR2', handler)
 }
 
-/** Resolves when the signal is aborted. */
 export function aborted(signal: AbortSignal): Promise<void> {
   const { promise, resolve } = deferred()
   if (signal.aborted) resolve()

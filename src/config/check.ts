@@ -25,7 +25,6 @@ export interface Elsewhere {
   readonly where: string
 }
 
-/** A configuration with its faults. */
 export interface Checked<Config> {
   /** The configuration. `undefined` if there are faults. */
   readonly config: Config | undefined
@@ -245,7 +244,6 @@ function label(path: string): string {
   return path === '' ? 'the file' : path
 }
 
-/** The path of a key, as messages name it. */
 export function pathOf(path: string, key: string): string {
   const part = /^[\w-]+$/.test(key) ? key : JSON.stringify(key)
   return path === '' ? part : `${path}.${part}`

@@ -51,7 +51,6 @@ export function readValue(found: string | number | boolean, value: Value, folder
   }
 }
 
-/** A range of one port is that port. */
 function portOrRange(text: string): number | string | undefined {
   const ports = portsOf(text)
   return ports?.length === 1 ? ports[0] : ports && text.trim()

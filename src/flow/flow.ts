@@ -59,7 +59,6 @@ export class Flow implements Socket {
 
   // ── From the far side ──────────────────────────────────────────────────────────────────────────────────────
 
-  /** A datagram arrived. */
   arrived(datagram: Uint8Array): void {
     if (this.#isClosed) return
     if (this.#isPaused || this.#share.backlogBytes >= MAX_BACKLOG_BYTES) return this.#share.options.dropped(1)

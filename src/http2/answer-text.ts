@@ -21,7 +21,6 @@ import {
 export interface AnswerTerms {
   /** No body follows. */
   readonly isLast: boolean
-  /** The method of the request. */
   readonly method: string
   /** The Sec-WebSocket-Accept of an extended CONNECT that the other side of the upgrade expects. Empty otherwise. */
   readonly webSocketAccept: string

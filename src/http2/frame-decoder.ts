@@ -38,7 +38,6 @@ export interface FrameHandler {
   /** Called with eight bytes from `start` on, valid during the call. */
   ping(bytes: Uint8Array, start: number): void
   pong(bytes: Uint8Array, start: number): void
-  /** Called with bytes[start, end), debug data that is valid during the call. */
   goaway(lastStream: number, code: number, bytes: Uint8Array, start: number, end: number): void
   /** Called with an increment of at least 1. Stream 0 is the connection. */
   windowUpdate(stream: number, increment: number): void
@@ -210,7 +209,6 @@ export class FrameDecoder {
     else this.#nextFrame()
   }
 
-  /** Whether the header of a frame is valid. */
   #isSoundHeader(type: number, flags: number, stream: number, length: number): boolean {
     const block = this.#block
     if (length > this.#maxFrameBytes) return this.#refuse(FRAME_SIZE_ERROR, 'a frame above the maximum size')

@@ -35,14 +35,12 @@ export const CONTINUATION = 0x9
 export const END_STREAM = 0x01
 /** A flag of SETTINGS and PING. */
 export const ACK = 0x01
-/** A flag of HEADERS and CONTINUATION. */
 export const END_HEADERS = 0x04
 /** A flag of DATA and HEADERS. */
 export const PADDED = 0x08
 /** A flag of HEADERS. */
 export const HAS_PRIORITY = 0x20
 
-/** Writes a frame header and returns where the payload goes. */
 export function writeFrameHeader(
   into: Uint8Array,
   at: number,
@@ -60,7 +58,6 @@ export function writeFrameHeader(
   return at + FRAME_HEADER_BYTES
 }
 
-/** Writes SETTINGS with these pairs of id and value. */
 export function writeSettings(
   into: Uint8Array,
   at: number,
@@ -121,7 +118,6 @@ export function writeGoaway(
   return to + 8 + debug.length
 }
 
-/** Returns the maximum size of the frames of a field block. */
 export function maxHeadersBytes(blockBytes: number, maxFrameBytes: number): number {
   return blockBytes + FRAME_HEADER_BYTES * (Math.floor(blockBytes / maxFrameBytes) + 1)
 }

@@ -23,11 +23,9 @@ export interface FieldEncoder {
   ): number
 }
 
-/** The number of pseudo-header fields in addition to the lines of a head. */
 const MAX_PSEUDO_FIELDS = 5
 const MAX_PSEUDO_BYTES = 128
 
-/** Returns the maximum size of the block of this head. */
 export function maxHeadBlockBytes(head: RequestHead | ResponseHead): number {
   return maxBlockBytes(head.end - head.start + MAX_PSEUDO_BYTES, head.fields.count + MAX_PSEUDO_FIELDS)
 }

@@ -105,7 +105,6 @@ export function decodeHuffman(
   return mayEnd[state] === 1 ? to : -1
 }
 
-/** Returns the coded size of bytes[start, end). */
 export function huffmanLength(bytes: Uint8Array, start: number, end: number): number {
   let bits = 0
   for (let at = start; at < end; at++) bits += BITS[bytes[at]!]!

@@ -189,7 +189,6 @@ function writeUpgrade(list: FieldList, webSocketKey: string, into: Uint8Array, a
   return endLine(into, write(webSocketKey, into, to))
 }
 
-/** Whether two values are the same in any case. */
 function isSameValue(list: FieldList, one: number, other: number): boolean {
   const length = list.valueEnd(one) - list.valueStart(one)
   if (length !== list.valueEnd(other) - list.valueStart(other)) return false

@@ -44,13 +44,9 @@ const NOT_YET: StreamHandler = { data() {}, ended() {}, reset() {}, writable() {
 export class ServerStream {
   readonly id: number
   handler: StreamHandler = NOT_YET
-  /** The window for sending. */
   readonly sending: SendWindow
-  /** The window for receiving. */
   readonly receiving: ReceiveWindow
-  /** Whether END_STREAM came. */
   isRequestEnded = false
-  /** Whether END_STREAM was sent. */
   isAnswerEnded = false
   /** Whether it has ended in both directions, or was reset. */
   isClosed = false

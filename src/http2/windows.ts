@@ -5,7 +5,6 @@ import { MAX_U31 } from './frame.ts'
 /** Every window before either side says anything. */
 export const INITIAL_WINDOW_BYTES = 65_535
 
-/** The window of this side for sending. */
 export class SendWindow {
   /** The available bytes. May be negative, after SETTINGS_INITIAL_WINDOW_SIZE went down. */
   available: number
@@ -32,7 +31,6 @@ export class SendWindow {
 
 /** The window of the peer, and when to tell it that there is room again. */
 export class ReceiveWindow {
-  /** The size that the window has when everything was consumed. */
   size: number
   /** The number of bytes that the peer may still send. Negative after `settle` to less. */
   available: number

@@ -50,7 +50,6 @@ export class Arrivals implements Waiting {
     this.#decoder.stop()
   }
 
-  /** Called when its turn has come. */
   turn(): void {
     this.#owner.guard(() => {
       this.#owner.heard()

@@ -30,7 +30,6 @@ export interface StreamHandler {
 /** A stream, for the code at this end. */
 export interface ByteStream {
   handler: StreamHandler
-  /** Whether it is closed both ways. */
   readonly isClosed: boolean
   /** The other side sends no more. */
   readonly peerEnded: boolean

@@ -16,7 +16,6 @@ export const BULK_BYTES = 16_384
 /** Links that streams of small pieces may move to. Half of them by default: bulk finds others. */
 const MAX_SMALL = 16
 
-/** The operations of the session that the links need. */
 export interface LinkSession {
   readonly isClosed: boolean
   /** The other side broke the rules. */

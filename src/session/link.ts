@@ -29,13 +29,11 @@ interface Binding {
   to: number
 }
 
-/** A receiver of the events of a link. */
 export interface LinkOwner {
   /** Bytes for a stream. */
   linkReceived(stream: Stream, bytes: Uint8Array): void
   /** All bytes of the stream have come: its END may be acted on, and the far side's half is free. */
   linkFinished(link: Link, stream: Stream | undefined): void
-  /** The link is gone; these streams were on it. */
   linkClosed(link: Link, streams: readonly Stream[]): void
   /** A stream's handler threw. It must not reach the event loop. */
   linkFailed(error: unknown): void
@@ -46,7 +44,6 @@ export interface LinkOwner {
 export class Link {
   readonly number: number
   readonly socketHandler: SocketHandler
-  /** The stream that this side sends on it. */
   sender: Stream | undefined
   /** Bytes given to this side's half so far, sent or waiting. */
   sentBytes = 0
@@ -120,7 +117,6 @@ export class Link {
     return this.isEnding && !this.#isPaused ? this.#receivedBytes : -1
   }
 
-  /** Bytes that wait for the socket. */
   get unsentBytes(): number {
     return this.#unsent.length
   }

@@ -102,7 +102,6 @@ export class Outbox {
     this.#serveTurns()
   }
 
-  /** The stream is gone, and with it what it had queued. */
   forget(stream: Stream): void {
     stream.queue.length = 0
     stream.queueOffset = 0

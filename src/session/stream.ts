@@ -14,7 +14,6 @@ export interface StreamOwner {
   sendReset(stream: Stream, code: ErrorCode): void
   /** Fills the other side's credit up to the window again. */
   giveCredit(stream: Stream): void
-  /** Puts its small pieces on a link of its own, if there is one for it. */
   moveToLink(stream: Stream): void
   /** Bytes of a stream that is lent came another way. */
   broughtElsewhere(stream: Stream, bytes: Uint8Array): void
@@ -28,7 +27,6 @@ export interface StreamOwner {
  */
 export class Stream implements ByteStream, LendableStream {
   readonly id: number
-  /** The tunnel that the stream was opened for. */
   readonly tunnel: number
   handler: StreamHandler
   /** Bytes given to `write` or moved so far. */

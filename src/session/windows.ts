@@ -7,7 +7,6 @@ import type { Stream } from './stream.ts'
 export const MAX_CREDIT_BYTES = 0x7fff_ffff
 
 export interface WindowLimits {
-  /** The maximum receive window of a stream, in bytes. */
   readonly maxStreamWindowBytes: number
   /** The maximum growth of the windows of all streams together, in bytes. */
   readonly maxSessionWindowBytes: number
@@ -36,7 +35,6 @@ export class Windows {
     return credit
   }
 
-  /** The stream is gone. */
   forget(stream: Stream): void {
     this.#grownBytes -= stream.window - INITIAL_CREDIT_BYTES
     if (!stream.peerEnded) this.#strayBytes += stream.allowance

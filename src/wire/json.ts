@@ -234,7 +234,6 @@ function extensionsOf(accepts: unknown): { readonly accepts?: readonly JsonExten
 }
 
 const MAX_NAME_CHARS = 255
-/** A granted name, which becomes part of a host name. */
 const GRANTED_NAME = /^[\w.-]+$/
 const MAX_ERROR_CHARS = 300
 const MAX_CODE_CHARS = 64
@@ -416,7 +415,6 @@ const encoder = new TextEncoder()
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 const NOTHING = new Uint8Array(0)
 
-/** Whether bodies of this content type go as text, if they can. */
 export function isTextType(contentType: string | undefined): boolean {
   if (contentType === undefined || contentType === '') return false
   const semicolon = contentType.indexOf(';')

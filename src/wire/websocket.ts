@@ -73,7 +73,6 @@ export class WebSocketParser {
   #maskKey = 0
   #maskOffset = 0
   #remaining = 0
-  /** The kind of the message that frames continue; CONTINUATION between messages. */
   #message = CONTINUATION
   readonly #control = new Collector()
   readonly #text = new TextCollector()

@@ -271,7 +271,6 @@ interface Begun {
 }
 
 interface Check extends Challenge {
-  /** The URL of the authorization. */
   readonly url: string
   readonly isDone: boolean
   readonly offered: OfferedChallenge

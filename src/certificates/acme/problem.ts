@@ -31,7 +31,6 @@ export class AcmeProblem extends TunnelError {
   }
 }
 
-/** The code for the refusal of a request. */
 export function codeOf(problem: ProblemDocument, status: number): ErrorCode {
   switch (typeOf(problem)) {
     case 'rateLimited':

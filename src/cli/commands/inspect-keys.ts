@@ -17,11 +17,9 @@ const LAST = new URLSearchParams({ filter: 'is:http,sse -is:refused -is:open', l
 export interface Addresses {
   /** The public URL; the first one of several. */
   readonly url?: () => string | undefined
-  /** The page of the inspector, with its token. */
   readonly page?: () => string | undefined
 }
 
-/** A key with its name in the line of keys, and the sentence of the help. */
 type Deed = readonly [key: string, what: string, help: string, press: () => unknown]
 
 /**

@@ -35,7 +35,6 @@ export interface RunSettings {
 
 export interface RunStage {
   readonly environment: Readonly<Record<string, string | undefined>>
-  /** The signal that is aborted when the user wants it to end. */
   readonly stop: AbortSignal
   /** Prints one line for the user, next to what the command prints. */
   say(this: void, line: string): void

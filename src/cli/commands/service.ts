@@ -35,7 +35,6 @@ export interface ServiceDesk {
   readonly write: (text: string) => void
 }
 
-/** A service manager. */
 interface Manager {
   readonly path: string
   /** The file of the variables; `undefined`: they are in the one at `path`. */

@@ -28,7 +28,6 @@ const [NAME_COLUMNS, MAX_NAME_COLUMNS] = [6, 16]
 /** The least width of a service's name in a log, so that most URLs line up. */
 const SERVICE_COLUMNS = 10
 
-/** The place of a line. */
 export interface Place {
   readonly now: Date
   readonly palette: Palette

@@ -76,7 +76,6 @@ export class TerminalOutput implements Output {
   /** The services that are granted, and not shown yet. */
   readonly #services: ServiceEvent[] = []
   #gathering: ReturnType<typeof setTimeout> | undefined
-  /** The open WebSockets, by the number of their request. */
   readonly #webSockets = new Set<number>()
   /** The reasons for which ordered certificates wait, by their names. */
   readonly #orders = new Map<string, string>()
@@ -490,7 +489,6 @@ function firstOf({ size }: ReadonlyMap<string, unknown>): string {
   return size === 1 ? '' : `(1 of ${size}) `
 }
 
-/** Returns the label of a URL. */
 function placeOf({ url, isEnd }: ReadyEvent): string {
   return isEnd ? 'Local' : url.startsWith('private:') ? 'Private' : 'Public'
 }

@@ -23,7 +23,6 @@ import {
 import { outputWish, PRINTING_FLAGS } from './printing.ts'
 import { type FlagTexts, flagOptions, given, sizeOf, wholeNumber } from './values.ts'
 
-/** Makes a command share an app. */
 export function addSharing(command: Command, actions: Actions): void {
   for (const option of [...flagOptions(APP_FLAGS), ...flagOptions(SHARE_FLAGS)]) command.addOption(option)
   command.action((positional: string | undefined) => {

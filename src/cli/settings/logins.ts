@@ -56,7 +56,6 @@ export class Logins {
     this.#write()
   }
 
-  /** Makes a server the standard that there is a login for. */
   prefer(server: string): void {
     this.#standard = serverOrigin(server)
     this.#write()

@@ -32,7 +32,6 @@ interface Running {
   url: string
   /** Whether it is not wanted any more, possibly before it was granted. */
   isGone: boolean
-  /** The promise of the grant or refusal. */
   opened: Promise<Refusal | undefined>
 }
 
@@ -111,7 +110,6 @@ export class Services {
     }
   }
 
-  /** The service that has, or just had, a tunnel of this name. */
   serviceOf(tunnel: string): string | undefined {
     for (const [service, running] of this.#running) if (running.tunnel?.name === tunnel) return service
     return this.#givenBack.get(tunnel)
@@ -128,7 +126,6 @@ export class Services {
     return urls.find(url => url.startsWith('http')) ?? urls[0]
   }
 
-  /** The number of services with an address. */
   get size(): number {
     return [...this.#running.values()].filter(({ tunnel }) => tunnel !== undefined).length
   }

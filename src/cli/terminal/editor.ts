@@ -8,7 +8,6 @@ import { TunnelError } from '../../errors.ts'
 
 type Environment = Readonly<Record<string, string | undefined>>
 
-/** Returns $VISUAL, $EDITOR, or the editor that every system has. */
 export function editorOf({ VISUAL, EDITOR }: Environment): string {
   return VISUAL || EDITOR || (process.platform === 'win32' ? 'notepad' : 'vi')
 }

@@ -3,10 +3,8 @@
 
 import { readFileSync } from 'node:fs'
 
-/** The actions by the character of the key. */
 export type Keys = Readonly<Record<string, () => void>>
 
-/** The terminal's input. */
 export type KeyInput = Pick<
   NodeJS.ReadStream,
   'isTTY' | 'setRawMode' | 'on' | 'off' | 'pause' | 'resume' | 'unref' | 'ref'

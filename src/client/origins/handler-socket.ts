@@ -7,7 +7,6 @@ import type { FetchHandler } from '../options.ts'
 import type { WebSocketHandlers } from './app-websocket.ts'
 import { handlerServer, offerUpgrade, takeUpgrade } from './upgrades.ts'
 
-/** The handler's end of a connection, in the shape of a socket. */
 export class HandlerSocket implements Socket {
   readonly remoteAddress = ''
   readonly #connection: HandlerConnection

@@ -129,7 +129,6 @@ class OriginConnection implements SocketHandler {
   #socket: Socket | undefined
   /** A login counts for the connection. */
   #isLoggedIn = false
-  /** The connection of the one visitor that has it. */
   visitor: number | undefined
   #request: OriginRequest | undefined
   #settled: Settled | undefined
@@ -170,7 +169,6 @@ class OriginConnection implements SocketHandler {
     else this.drained()
   }
 
-  /** The dial failed. */
   failed(error: TunnelError): void {
     this.#end(error)
   }

@@ -98,7 +98,6 @@ class SilentConnection {
     return socket
   }
 
-  /** Reports its end with the reason. */
   #explain(reason: Error): void {
     this.#reason = reason
     this.#socket?.terminate()

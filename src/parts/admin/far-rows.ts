@@ -9,7 +9,6 @@ const REPORT_MS = 10_000
 const KEPT_MS = 3 * REPORT_MS
 /** Rows of one report, about 400 bytes each. */
 const MAX_REPORTED = 50
-/** Servers that report. */
 export const MAX_SERVERS = 10_000
 
 export class FarRows {

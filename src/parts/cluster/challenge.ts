@@ -33,7 +33,6 @@ class Challenge implements SocketHandler {
   readonly #isProof: (proof: string) => boolean
   readonly #enter: (socket: Socket) => SocketHandler | undefined
   readonly #stopTimer: () => void
-  /** The bytes of the proof. */
   #bytes: Uint8Array = new Uint8Array(0)
   /** The handler of the connection's events once its caller is known. */
   #way: SocketHandler | undefined

@@ -170,7 +170,6 @@ export class Holds {
     return this.#held.has(name)
   }
 
-  /** Whether this server has the name, or has claimed it. */
   mayHave(name: string): boolean {
     return this.#held.has(name) || this.#claiming.has(name)
   }

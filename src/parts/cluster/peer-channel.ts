@@ -84,7 +84,6 @@ export class PeerChannel extends QueuedStream implements SocketHandler {
     }
   }
 
-  /** Cuts the channel: everything open fails. */
   cut(): void {
     this.#socket?.terminate()
     this.#lose(undefined)

@@ -34,7 +34,6 @@ const IDLE_MS = 500
 /** The handler of a stream of which only a reply matters. */
 const UNHEARD: StreamHandler = { received() {}, writable() {}, ended() {}, reset() {} }
 
-/** The address of a peer that cannot be dialled. */
 const NOWHERE: Address = { host: '', port: 0 }
 
 export interface PeerContext {
@@ -45,7 +44,6 @@ export interface PeerContext {
   proof(number: string): string
   /** The certificates that this server shows and requires. `undefined` for neither. */
   readonly peerTls: PeerTls | undefined
-  /** The control host of the servers. */
   readonly controlHost: string
   failed(error: Error): void
 }

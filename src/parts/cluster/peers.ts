@@ -2,7 +2,7 @@
 
 import type { Directory, DirectoryTimes, Node } from '../../directory.ts'
 import type { RawOpening, RawPassenger } from '../../server/contracts/servers.ts'
-import { isLoopback } from '../../server/settings/address-book.ts'
+import { isLoopback } from '../../server/settings/address-counter.ts'
 import type { Bounds } from '../../server/settings/bounds.ts'
 import type { ByteStream, StreamHandler } from '../../session/byte-stream.ts'
 import { Shares } from '../../shares.ts'

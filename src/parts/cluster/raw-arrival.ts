@@ -23,7 +23,6 @@ export class RawArrival implements SocketHandler {
   readonly #first: Uint8Array | undefined
   /** The handler of the connection's events once it is joined. */
   #way: SocketHandler | undefined
-  /** Ends what it waits for. */
   #stopWaiting: (() => void) | undefined
   #tries = 0
   /** The time since when it waits, on the clock of `performance.now()`; 0: it does not. */

@@ -36,7 +36,6 @@ export interface SharingHost extends RevocationsHost {
   /** Returns the recent traffic. `undefined` if the server has no admin listener, and measures nothing. */
   recent(): RecentRow | undefined
   readonly guards: Guarding
-  /** The policy of the tokens now. */
   readonly policy: Policy
   /** Shares tables, as that of `PartServer`. */
   share(open: OpenTable): () => void

@@ -33,12 +33,10 @@ export class Copy implements Visit {
   /** The outcome. `answered`: its final head is there. */
   outcome: 'pending' | 'answered' | 'not taken' | 'failed' = 'pending'
   status = 0
-  /** The code of its failure. */
   code: ErrorCode | undefined
   readonly #listener: CopyListener
   readonly #end: CopyEnd
   readonly #seen: Hop
-  /** The visitor that gets the response. */
   #visitor: Visit | undefined
   #isDropped = false
   readonly #kept = new CopyAnswer()
@@ -100,7 +98,6 @@ export class Copy implements Visit {
     else if (isTaking) this.drained()
   }
 
-  /** Drops its response. */
   drop(): void {
     this.#visitor = undefined
     this.#isDropped = true

@@ -46,7 +46,6 @@ const MAX_WAITING_BYTES = 1_048_576
 /** The time in milliseconds after which a connection without exchanges closes: shorter than what HTTP/2 servers wait. */
 const IDLE_MS = 60_000
 
-/** The fields of the current block. */
 const fields = new FieldList()
 
 export interface AppHost {
@@ -96,7 +95,6 @@ export class Http2App implements FrameHandler, Deadline {
   /** Whether frames are being read: replies to them are collected. */
   #isReading = false
   #isLeaving = false
-  /** The settings of the app came. */
   isKnown = false
   #isOver = false
 
@@ -456,7 +454,6 @@ export class Http2App implements FrameHandler, Deadline {
     if (fault !== undefined) this.#refuse(side, Code.PROTOCOL_ERROR, fault)
   }
 
-  /** Refuses what the app sent. */
   #refuse(side: Http2Side, code: number, reason: string): void {
     this.leave(side, code)
     side.channel.lost('ORIGIN_INVALID', false, reason)

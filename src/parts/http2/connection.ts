@@ -10,7 +10,7 @@ import {
   type ServerConnectionHost,
 } from '../../http2/server-connection.ts'
 import type { ServerStream } from '../../http2/server-stream.ts'
-import type { Entrance, HttpShare, Visitor, VisitorSeat } from '../../server/contracts/protocol.ts'
+import type { AdmittedVisitor, Entrance, HttpShare, Visitor } from '../../server/contracts/protocol.ts'
 import { HttpInput, type InputReader } from '../../server/fronts/http-input.ts'
 import { HttpOutput, type OutputOwner } from '../../server/fronts/http-output.ts'
 import type { Occupant } from '../../server/limits/admission.ts'
@@ -63,7 +63,7 @@ export class Http2Connection
   readonly visitor: VisitorHop
   readonly isCertified: boolean
   readonly #socket: Socket
-  readonly #seat: VisitorSeat | undefined
+  readonly #admitted: AdmittedVisitor | undefined
   readonly #input: HttpInput
   readonly #output: HttpOutput
   readonly #idle: IdleTime
@@ -80,11 +80,11 @@ export class Http2Connection
   #waitingBytes = 0
   readonly connection: ServerConnection
 
-  constructor(socket: Socket, front: HttpShare, entrance: Entrance, seat?: VisitorSeat) {
+  constructor(socket: Socket, front: HttpShare, entrance: Entrance, admitted?: AdmittedVisitor) {
     this.#socket = socket
     this.front = front
-    this.#seat = seat
-    if (seat !== undefined) seat.occupant = this
+    this.#admitted = admitted
+    if (admitted !== undefined) admitted.occupant = this
     this.isCertified = socket.isCertified === true
     this.visitor = new VisitorHop(entrance, socket.remoteAddress)
     this.#input = new HttpInput(socket, front, this)
@@ -221,11 +221,11 @@ export class Http2Connection
 
   /** A visitor can open the next connection at little cost, so by address a reset counts as a new connection. */
   mayReset(): boolean {
-    return this.#seat?.mayGiveUp() ?? true
+    return this.#admitted?.mayGiveUp() ?? true
   }
 
   leftUnanswered(count: number): void {
-    this.#seat?.gaveUp(count)
+    this.#admitted?.gaveUp(count)
   }
 
   sawGoaway(): void {
@@ -334,11 +334,11 @@ export class Http2Connection
   }
 
   isRefused(): boolean {
-    return this.#seat?.isRefused() ?? false
+    return this.#admitted?.isRefused() ?? false
   }
 
   takesRequest(): (() => void) | undefined {
-    return this.#seat === undefined ? () => {} : this.#seat.takesRequest()
+    return this.#admitted === undefined ? () => {} : this.#admitted.takesRequest()
   }
 
   giveWay(): boolean {
@@ -381,9 +381,9 @@ export function acceptHttp2(
   front: HttpShare,
   socket: Socket,
   entrance: Entrance,
-  seat: VisitorSeat | undefined,
+  admitted: AdmittedVisitor | undefined,
 ): Http2Connection {
-  const connection = new Http2Connection(socket, front, entrance, seat)
+  const connection = new Http2Connection(socket, front, entrance, admitted)
   front.entered(connection)
   connection.begin()
   return connection

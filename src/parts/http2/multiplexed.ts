@@ -52,7 +52,7 @@ export interface MultiplexedConnection {
   readonly asked?: AskedCertificate | undefined
   /** Whether the visitor may no longer be served, as `Arrival.isRefused`. */
   isRefused(): boolean
-  /** Counts a request, as `Seat.takesRequest`. */
+  /** Counts a request, as `AdmittedConnection.takesRequest`. */
   takesRequest(): (() => void) | undefined
   /** Asks the visitor to make its next requests on another connection; those that are in progress go on. */
   drain(): void

@@ -173,7 +173,6 @@ export class StreamAnswer implements Writing {
     return this.#unsent.isEmpty
   }
 
-  /** Whether END_STREAM follows the waiting bytes, or was sent. */
   get isEnding(): boolean {
     return this.#isEnding
   }

@@ -8,11 +8,9 @@ import type { RequestHead } from '../../http/head.ts'
 const LAST_CHUNK = ascii('0\r\n\r\n')
 const CHUNK_LINE_BYTES = 12
 
-/** A receiver of the body. */
 export interface BodyTaker {
   /** A piece, framing included. */
   body(bytes: Uint8Array): void
-  /** Called when the body is complete. */
   bodyEnded(): void
 }
 
@@ -34,7 +32,6 @@ export class StreamRequest {
   #isPassing = false
   /** Whether an upgrade waits for the origin's agreement. */
   #awaitsSwitch = false
-  /** Whether END_STREAM came. */
   #hasEnded = false
   /** All of it was passed on. */
   isComplete = false

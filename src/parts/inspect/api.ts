@@ -36,7 +36,6 @@ export class InspectApi {
   readonly #inspector: Inspector
   readonly #port: () => number
   readonly #token: string
-  /** The operations by method and path, as open-api.ts has them. */
   readonly operations: Readonly<Record<string, Operation>>
 
   constructor(inspector: Inspector, token: string, port: () => number) {

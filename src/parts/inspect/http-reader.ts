@@ -28,7 +28,6 @@ const MAX_EARLY_BYTES = 65_536
 /** A response that goes on is shown again this often. */
 const SHOWN_EVERY_MS = 500
 
-/** A direction of the connection. */
 interface Direction<Reader extends RequestReader | ResponseReader> {
   readonly reader: Reader
   /** The bytes after the last chunk: its trailers and the blank line. */

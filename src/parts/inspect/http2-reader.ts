@@ -63,10 +63,8 @@ export class Http2Reader {
     this.isOver = true
   }
 
-  /** The streams end one by one. */
   ended(): void {}
 
-  /** Every frame has to be read. */
   unseenBytes(): number {
     return 0
   }

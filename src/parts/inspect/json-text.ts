@@ -92,7 +92,6 @@ export function parseJson(text: string, mayBeCut = false): JsonNode | JsonFault 
   }
 }
 
-/** Closes the nodes of a truncated text. */
 function cutRoot(open: readonly Open[]): JsonNode {
   for (const [index, { node }] of open.entries()) {
     node.isCut = true

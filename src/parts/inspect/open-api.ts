@@ -9,7 +9,6 @@ const ref = (name: string): Json => ({ $ref: `#/components/schemas/${name}` })
 const list = (items: Json): Json => ({ type: 'array', items })
 const oneOf = (...values: string[]): Json => ({ type: 'string', enum: values })
 
-/** All properties are required but those named. */
 function record(properties: Readonly<Record<string, Json>>, ...optional: string[]): Json {
   const required = Object.keys(properties).filter(name => !optional.includes(name))
   return { type: 'object', properties, required }

@@ -16,7 +16,6 @@ import { whyNotReplayable } from './view.ts'
 /** The longest wait for the end of a response. A stream that goes on is cut then; what came of it is kept. */
 const ANSWER_TIMEOUT_MS = 60_000
 
-/** Headers of a fresh signature. */
 export type Signer = (request: Signed) => SignatureHeaders
 
 /** Lines that belong to one connection, or follow from the body. */

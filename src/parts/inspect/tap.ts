@@ -6,7 +6,6 @@ import { TunnelError } from '../../errors.ts'
 import type { Endpoints, LentWays, Loan, Socket, SocketHandler, Splice, SpliceDone } from '../../socket.ts'
 import { type Flow, FROM_APP, TO_APP } from './flow.ts'
 
-/** Opens a connection that this flow sees. */
 export async function connectTapped(origin: Origin, handler: SocketHandler, flow: Flow): Promise<Socket> {
   const tap = new TappedSocket(handler, flow)
   try {

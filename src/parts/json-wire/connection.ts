@@ -7,7 +7,7 @@ import { type ClientConnection, type ClientReports, NO_REPORTS } from '../../ser
 import type { ClientHost } from '../../server/contracts/wire.ts'
 import { ClientUse } from '../../server/limits/client-use.ts'
 import type { Deadline } from '../../server/limits/deadlines.ts'
-import type { Holder } from '../../server/limits/holdings.ts'
+import type { QuotaOwner } from '../../server/limits/quotas.ts'
 import type { Rule } from '../../server/settings/policy.ts'
 import { WebSocketCarrier } from '../../session/carriers/websocket.ts'
 import { Heartbeat } from '../../session/heartbeat.ts'
@@ -61,13 +61,11 @@ export class JsonConnection implements ClientConnection, Deadline {
   readonly connectedAtMs: number = Date.now()
   /** The wire has no streams. */
   readonly creditStalls = 0
-  /** The handler of the socket's events. */
   readonly socketHandler: SocketHandler
   dueTick = 0
   readonly #host: ClientHost
   /** The incomplete messages of all clients of this wire. */
   readonly #unfinished: UnfinishedMessages
-  /** The rule of the connection's token. */
   #rule: Rule
   readonly #use: ClientUse
   readonly #carrier: WebSocketCarrier
@@ -93,7 +91,7 @@ export class JsonConnection implements ClientConnection, Deadline {
     this.#unfinished = unfinished
     this.#rule = rule
     this.remoteAddress = remoteAddress
-    this.#use = new ClientUse(host.server.holdings.of(rule, remoteAddress))
+    this.#use = new ClientUse(host.server.quotas.of(rule, remoteAddress))
     const { limits, deadlines } = host.server
     this.#carrier = new WebSocketCarrier(socket, {
       role: 'server',
@@ -143,7 +141,7 @@ export class JsonConnection implements ClientConnection, Deadline {
     return this.#rule
   }
 
-  get holder(): Holder {
+  get holder(): QuotaOwner {
     return this.#use.holder
   }
 
@@ -193,7 +191,7 @@ export class JsonConnection implements ClientConnection, Deadline {
   #worksBy(rule: Rule): void {
     this.#rule = rule
     const before = this.holder
-    this.#use.passTo(this.#host.server.holdings.of(rule, this.remoteAddress), 0)
+    this.#use.passTo(this.#host.server.quotas.of(rule, this.remoteAddress), 0)
     this.#unfinished.moved(before, this.holder, this.#unfinishedBytes)
     this.#names.moveTo(this.holder)
   }

@@ -2,7 +2,7 @@
 
 import { ERRORS, type ErrorCode } from '../../errors.ts'
 import type { ClientHost } from '../../server/contracts/wire.ts'
-import type { Holder } from '../../server/limits/holdings.ts'
+import type { QuotaOwner } from '../../server/limits/quotas.ts'
 import type { Rule } from '../../server/settings/policy.ts'
 import type { Member } from '../../server/tunnels/member.ts'
 import type { Tunnel } from '../../server/tunnels/tunnel.ts'
@@ -138,8 +138,7 @@ export class JsonNames {
     return refusal
   }
 
-  /** Moves the names to another owner. */
-  moveTo(holder: Holder): void {
+  moveTo(holder: QuotaOwner): void {
     for (const { member } of this.#registered.values()) member.moveTo(holder)
   }
 
@@ -177,7 +176,6 @@ function forsake(claimed: Member | ErrorCode): void {
   if (typeof claimed !== 'string') claimed.lapse()
 }
 
-/** Returns the text of a refusal. Existing clients stop on an error, and show its text. */
 export function refusalText(code: ErrorCode, detail: string = ERRORS[code].meaning): string {
   return code === 'NAME_INVALID' ? 'Invalid subdomain format' : `${detail} ${ERRORS[code].action}`
 }
@@ -185,7 +183,7 @@ export function refusalText(code: ErrorCode, detail: string = ERRORS[code].meani
 /** Claims a name where a directory decides which server of a cluster has it. The wire has no secrets. */
 async function claimNameInCluster(
   name: string,
-  holder: Holder,
+  holder: QuotaOwner,
   tunnels: Tunnels,
   servers: NonNullable<ClientHost['server']['servers']>,
 ): Promise<Member | ErrorCode> {

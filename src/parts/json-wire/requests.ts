@@ -36,7 +36,6 @@ export class JsonRequests {
     for (const one of extensions) this.#accepts.add(one)
   }
 
-  /** Whether any request waits for its response. */
   get areWaiting(): boolean {
     return this.#waiting.size > 0
   }
@@ -104,7 +103,6 @@ export class JsonRequests {
     return this.#use.isOver
   }
 
-  /** Requests count as streams. */
   get streamBudget(): StreamBudget {
     return this.#use.streamBudget
   }

@@ -129,7 +129,6 @@ type Phase =
   | 'answering'
   | 'over'
 
-/** The operations of the upstream that an exchange needs. */
 interface JsonExchangeOwner {
   /** Whether it may keep what it has. */
   hasRoom(): boolean

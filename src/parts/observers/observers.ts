@@ -24,7 +24,6 @@ export class Observers {
     this.#faults = faults
   }
 
-  /** Whether anything of the visitors of this tunnel is observed. */
   areFor(tunnel: string): boolean {
     return pluginsFor(this.#observers(), tunnel).length > 0
   }

@@ -14,7 +14,6 @@ export interface SlotRule {
 
 /** A request. */
 export interface Holder extends Taker {
-  /** The network of its visitor. */
   readonly visitor: string
 }
 

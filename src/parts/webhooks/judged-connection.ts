@@ -85,7 +85,6 @@ class JudgedConnection implements Socket, Portion {
   #awaitsSwitch = false
   /** Of a request that is kept: its head. */
   #text: Uint8Array = EMPTY
-  /** Its body, framing included. */
   #body: Uint8Array[] = []
   /** Counted for this visitor. */
   #keptBytes = 0
@@ -94,7 +93,6 @@ class JudgedConnection implements Socket, Portion {
   /** The bytes were sent to the app. */
   readonly #unsent = new SendQueue()
   #isEndWaiting = false
-  /** Reads the response to an upgrade. */
   readonly #response = new ResponseReader(true)
 
   constructor(origin: Origin, outer: SocketHandler, judge: Judge) {

@@ -151,7 +151,6 @@ export function verdictOf(
   return { provider, isValid: false, reason }
 }
 
-/** The headers with which the provider would send this now. */
 export function signed(provider: Provider, request: Signed, signing: Signing): SignatureHeaders {
   return SCHEMES[provider].sign(request, signing)
 }

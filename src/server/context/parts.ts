@@ -17,7 +17,7 @@ import type {
   WholeServer,
   WrappedSocket,
 } from '../contracts/part.ts'
-import type { Door, DoorTerms, Protocol } from '../contracts/protocol.ts'
+import type { ListenerTerms, PartListener, Protocol } from '../contracts/protocol.ts'
 import type { AppsTerms, RewritingOf, StreamsApps } from '../contracts/streams-context.ts'
 import type { OpenTable } from '../contracts/tables.ts'
 import type { Upstream } from '../contracts/upstream.ts'
@@ -105,7 +105,7 @@ export class Parts {
     return this.#all.find(({ protocol }) => protocol?.isSpoken === true && isIt(protocol))?.protocol
   }
 
-  async open(terms: DoorTerms, opened: (door: Door) => void): Promise<void> {
+  async open(terms: ListenerTerms, opened: (door: PartListener) => void): Promise<void> {
     for (const part of this.#all) {
       const door = await part.open?.(terms)
       if (door !== undefined) opened(door)

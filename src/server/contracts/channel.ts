@@ -76,7 +76,6 @@ export interface VisitChannel {
   terminate(): void
 }
 
-/** The events of a channel. */
 export interface ChannelVisit {
   /** The head is complete. */
   begin(): void

@@ -13,7 +13,6 @@ import type { PeerNote } from './peer-note.ts'
 
 /** The value that a tunnel's client wants instead of the visitor's Host. */
 export interface Rewrite {
-  /** The host, with port if it has one. */
   readonly host: string
 }
 
@@ -88,7 +87,6 @@ export interface Visit {
   resume(): void
 }
 
-/** A request with its response, in an upstream. */
 export interface Exchange {
   /** A piece of the request body as the visitor sent it, framing included. After a switch: any bytes. */
   body(bytes: Uint8Array): void
@@ -107,7 +105,6 @@ export const DEAD_EXCHANGE: Exchange = { body() {}, bodyEnded() {}, drained() {}
 
 /** A destination of a tunnel's exchanges. Many run at once. */
 export interface Upstream {
-  /** The wire, for reports. */
   readonly wire: 'streams' | 'json'
   /** Exchanges in progress. */
   readonly inFlight: number

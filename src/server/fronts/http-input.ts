@@ -18,7 +18,6 @@ const HEADS_IN_A_TURN = 16
 /** A read above this is only handled at once when others have not used up the time. */
 const SMALL_READ_BYTES = 16_384
 
-/** Reads what arrives. */
 export interface InputReader {
   /** Bytes are looked at now, not only passed on or kept. */
   readonly isParsing: boolean
@@ -74,7 +73,6 @@ export class HttpInput implements Waiting {
     if (!this.#isQueued) this.#reader.inputEnded()
   }
 
-  /** Called when its turn has come. */
   turn(): void {
     this.#isQueued = false
     if (!this.#isPaused) this.#socket.resume()

@@ -14,7 +14,6 @@ export interface AnswerHost {
   readonly branding: Branding | undefined
   /** Makes a refusal of what a form's reader threw, and in place of an invalid refusal. */
   failed(cause: unknown): Refusal
-  /** The visitor is answered, and refused with this code if there is one. */
   answered(code: ErrorCode | undefined, reason: string | undefined): void
 }
 

@@ -23,7 +23,6 @@ const SCRATCH_BYTES = 262_144
 /** Reused: to keep bytes of it, copy them. A longer head replaces it by a longer array. */
 export let scratch: Uint8Array = new Uint8Array(SCRATCH_BYTES)
 
-/** Writes the head of a request as the origin gets it. Returns where it ends. */
 export function writeRequestHead(visit: Visit, rewrite: Rewrite | undefined): number {
   makeRoomFor(visit.head)
   return forwardRequestHead(visit.head, visit.hop(rewrite), scratch, 0)
@@ -40,7 +39,6 @@ export function writeHeadWithLine({ head }: Visit, line: Uint8Array): number {
   return end - start + line.length
 }
 
-/** Writes the head of an interim response as the visitor gets it. Returns where it ends. */
 export function writeInterimHead(answer: ResponseHead, style: AnswerStyle): number {
   makeRoomFor(answer)
   return forwardResponseHead(answer, style, scratch, 0)

@@ -32,7 +32,6 @@ export interface WebSocketCarrierOptions {
   readonly maskKey?: () => number
   /** The maximum length of a text message; asked when one begins or continues. Default 0: text is refused. */
   readonly maxTextBytes?: number | (() => number)
-  /** A text message arrived. */
   readonly text?: (message: string) => void
   /** A portion of what was read was taken. */
   readonly taken?: () => void
@@ -77,7 +76,6 @@ export class WebSocketCarrier implements Carrier, Waiting {
   readonly #rest: Uint8Array[] = []
   #isHeld = false
   #isWaiting = false
-  /** The end that the socket reported in the meantime. */
   #endMeanwhile: (() => void) | undefined
   readonly #pings = new Tolerance(MAX_PINGS_PER_SECOND)
   /** The last ping of what was read; only that one needs a reply (section 5.5.3). */
@@ -122,7 +120,6 @@ export class WebSocketCarrier implements Carrier, Waiting {
     }
   }
 
-  /** Bytes that wait for the socket. */
   get unsentBytes(): number {
     return this.#unsent.length
   }
@@ -176,7 +173,6 @@ export class WebSocketCarrier implements Carrier, Waiting {
     if (!this.#isWaiting) this.#goOn()
   }
 
-  /** Called when its turn has come. */
   turn(): void {
     this.#isWaiting = false
     if (!this.#isHeld) this.#goOn()

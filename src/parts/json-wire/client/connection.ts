@@ -52,12 +52,10 @@ interface Registering {
 
 export class JsonConnection implements Connection {
   readonly wire = 'json'
-  /** The handler of the carrier's events. */
   readonly carrierHandler: CarrierHandler
   readonly #settings: ClientSettings
   readonly #events: ConnectionEvents
   readonly #carrier: TextCarrier
-  /** The one tunnel of this wire, and the connections to its app. */
   #tunnel:
     | {
         readonly settings: TunnelSettings
@@ -103,7 +101,6 @@ export class JsonConnection implements Connection {
     }
   }
 
-  /** A text message arrived. */
   take(text: string): void {
     this.heard()
     const message = parseServerMessage(text)
@@ -425,7 +422,6 @@ const SAID: readonly ErrorCode[] = [
   'CLUSTER_UNREACHABLE',
 ]
 
-/** Makes the error of a refusal by existing servers and ours. */
 function refusal(message: string): TunnelError {
   const said = SAID.find(code => message.endsWith(` ${ERRORS[code].action}`))
   if (said !== undefined) return new TunnelError(said, message.slice(0, -ERRORS[said].action.length - 1))

@@ -11,7 +11,7 @@ import { Rfc2136, type Rfc2136Options } from '../../../../src/certificates/acme/
 import { DnsSolver } from '../../../../src/certificates/acme/dns/solver.ts'
 import type { Challenge } from '../../../../src/certificates/acme/solver.ts'
 import { systemClock } from '../../../../src/certificates/clock.ts'
-import { MemoryCertificates } from '../../../../src/stores/memory-certificates.ts'
+import { MemoryCertificates } from '../../../support/memory-certificates.ts'
 import { type NameServer, startNameServer } from '../../../support/name-server.ts'
 import { describeWith } from '../../../support/needs.ts'
 import { type Pebble, startPebble } from '../../../support/pebble.ts'

@@ -18,7 +18,7 @@ export type Said =
   | { readonly id: number; readonly error: string }
   | { readonly changed: readonly [name: string, node: string, epoch: number] }
 
-export class DirectoryDoor implements AsyncDisposable {
+export class DirectoryServer implements AsyncDisposable {
   readonly path: string
   readonly #directory: Directory
   readonly #server: Server
@@ -26,8 +26,8 @@ export class DirectoryDoor implements AsyncDisposable {
   #stopListening: (() => void) | undefined
 
   /** Opens a socket at `path`, in a folder that only this user may enter. Rejects with the error of the system. */
-  static async open(path: string, directory: Directory): Promise<DirectoryDoor> {
-    const door = new DirectoryDoor(path, directory)
+  static async open(path: string, directory: Directory): Promise<DirectoryServer> {
+    const door = new DirectoryServer(path, directory)
     await door.#listen()
     return door
   }
