@@ -72,7 +72,7 @@ export class ServerStream {
     this.receiving = new ReceiveWindow(receiveBytes)
   }
 
-  // ── For the code that responses on it ────────────────────────────────────────────────────────────────────────
+  // ── For the code that responds on it ────────────────────────────────────────────────────────────────────────
 
   get isBlocked(): boolean {
     return this.#owner.sender.isBlocked

@@ -7,8 +7,8 @@ import type { Socket, Splice, SpliceDone } from '../socket.ts'
 /** A receiver of the events of a stream. After `reset` and after both ends nothing follows. */
 export interface StreamHandler {
   /**
-   * Called when bytes[start, end) arrived: at least one. The array is the handler's until it returns: what has to wait is
-   * copied. Tell `stream.consumed` once they went on their way.
+   * Called when bytes[start, end) arrived: at least one. The array is the handler's until it returns: copy bytes that have to wait.
+   * Call `stream.consumed` once they were sent.
    */
   received(bytes: Uint8Array, start: number, end: number): void
   /** Called when the bytes that `write` had to queue are sent: write again. */

@@ -166,7 +166,7 @@ export class Outbox {
     const twice = this.batch.length * 2
     const most = this.#carrier.headroom + this.#maxBacklogBytes
     const isOver = this.#batchEnd + needed > most
-    // Beyond the bound it still grows: what ends the session comes a moment later.
+    // The queue still grows above the bound, because the session ends a moment later.
     const larger = new Uint8Array(isOver ? twice : Math.min(twice, most))
     larger.set(this.batch.subarray(0, this.#batchEnd))
     this.batch = larger
@@ -240,7 +240,7 @@ export class Outbox {
       stream.queueOffset = 0
     }
     if (stream.queue.length > 0) {
-      // Without progress the stream waits for credit, whose arrival puts it in line again.
+      // A stream without progress waits for credit, whose arrival puts it in line again.
       if (sent > from || this.#isStuck) this.#turns.add(stream)
     } else if (stream.hasEnded) this.#appendEnd(stream)
     else stream.handler.writable()

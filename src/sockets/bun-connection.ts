@@ -236,7 +236,7 @@ export class Connection implements Socket, Source, Lender {
 
   spliceTo(to: Socket, limitBytes: number, done: SpliceDone): Splice | undefined {
     if (to === this) return undefined
-    // It may be spliced before any read of it was large, and the kernel keeps the most while no reader takes it.
+    // The connection may be spliced before a large read, and the kernel stores the most while nobody reads.
     this.#reading.bound()
     const pace = this.#reading.isBulk ? 'bulk' : 'prompt'
     return accelerator?.splice(this, to, limitBytes, pace, (movedBytes, leftover) => {

@@ -260,7 +260,7 @@ function signalTo(child: ChildProcess, isGroup: boolean, signal: Signal): void {
   try {
     process.kill(isGroup ? -child.pid : child.pid, signal)
   } catch {
-    // It is over.
+    // The command has ended.
   }
 }
 
@@ -272,7 +272,7 @@ function killFamily(child: ChildProcess): void {
     try {
       process.kill(pid, 'SIGKILL')
     } catch {
-      // It is over.
+      // The command has ended.
     }
   }
 }

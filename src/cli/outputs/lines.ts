@@ -138,7 +138,7 @@ export function connectionLine(
   const time = `${formatTime(now)}  `
   const { dim } = palette
   const coloured = reasonColour(event.error, palette)
-  // Who came, and what went wrong, stay longest.
+  // Connections and errors stay longest.
   for (const [before, after] of [
     [time, duration + sizes],
     ['', duration + sizes],

@@ -130,7 +130,7 @@ function protocolOf(flags: Flags): { readonly protocol?: 'http/1.1' | 'h2c' | 'h
   if (text === 'http/1.1' || text === 'h2c' || text === 'h2') return { protocol: text }
   throw new TunnelError(
     'OPTION_INVALID',
-    `${flags.label('protocol')} "${text}" is none of http/1.1, h2c and h2.`,
+    `${flags.label('protocol')} "${text}" is not a protocol: use http/1.1, h2c or h2.`,
   )
 }
 

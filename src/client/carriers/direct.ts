@@ -25,7 +25,7 @@ import {
 } from './carrier.ts'
 import { explained, labelOf, NoAnswer, unreachable } from './unreachable.ts'
 
-/** A port that responses a greeting of TLS does so at once. */
+/** The time for a greeting of TLS: a port that replies to one does so at once. */
 const EXPLAIN_MS = 1_000
 
 /** Opens carriers over connections that `dial` makes. */

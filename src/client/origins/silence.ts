@@ -29,12 +29,12 @@ export class Silence {
     this.#address = address
     this.#dial = dial
     this.error = new TunnelError(
-      'ORIGIN_SPEAKS_TLS',
+      'ORIGIN_SCHEME',
       `The app on port ${address.port} speaks TLS: use ${secureUrl}`,
     )
   }
 
-  /** Watches a new connection: `handler` gets its events, and `ORIGIN_SPEAKS_TLS` as its end if that explains it. */
+  /** Watches a new connection: `handler` gets its events, and `ORIGIN_SCHEME` as its end if that explains it. */
   watch(handler: SocketHandler): SilentConnection {
     return new SilentConnection(handler, this)
   }

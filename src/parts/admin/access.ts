@@ -1,4 +1,4 @@
-// Who may use the admin listener: clients that show its token. A browser's page of another site is refused before.
+// Access to the admin listener: clients need its token. A browser's page of another site is refused before.
 
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { deferred } from '../../deferred.ts'

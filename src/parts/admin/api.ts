@@ -1,4 +1,4 @@
-// The admin API: requests to answers. open-api.ts describes it.
+// The admin API: requests to responses. open-api.ts describes it.
 
 import { TunnelError } from '../../errors.ts'
 import type { Ban, Span } from '../../operations.ts'
@@ -110,7 +110,7 @@ export class AdminApi {
     }
   }
 
-  /** Answers anything; never throws. */
+  /** Responds to anything; never throws. */
   readonly fetch = (request: Request, address: string): Promise<Response> =>
     admitted(request, address, this.#access, async ({ pathname, searchParams }, method) => {
       if (pathname === '/metrics')

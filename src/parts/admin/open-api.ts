@@ -282,7 +282,7 @@ export const OPEN_API: { readonly [key: string]: Json } = {
       ),
     },
     '/bans': {
-      get: operation({ summary: 'Who is kept away.' }, record({ bans: list(ref('Ban')) })),
+      get: operation({ summary: 'The bans: who is kept away.' }, record({ bans: list(ref('Ban')) })),
       post: operation(
         { summary: 'Keeps an address, a network or a name away.', body: ref('NewBan'), status: 201 },
         ref('Ban'),

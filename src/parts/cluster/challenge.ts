@@ -22,7 +22,7 @@ export function provedRoute(
   if (hasProof || !cluster.mayBePeer(arrival)) return refusal('TOKEN_REFUSED')
   const number = randomBytes(16).toString('base64url')
   const isProof = (proof: string): boolean => cluster.isProof(proof, number)
-  // It may stop in the meantime, and would not wait for what comes in now: a caller that is not taken in sends it somewhere else.
+  // The server may stop until then, and would not wait for this connection: the caller uses another server.
   const takeIn = (socket: Socket): SocketHandler | undefined =>
     cluster.isLeaving ? undefined : enter(socket)
   return { kind: 'takeover', takeOver: socket => new Challenge(socket, number, isProof, takeIn) }

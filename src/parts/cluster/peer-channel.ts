@@ -148,7 +148,8 @@ export class PeerChannel extends QueuedStream implements SocketHandler {
       if (number !== '') return void this.#socket?.write(this.#greet(number))
     }
     if (line === 'HTTP/1.1 102' && this.#raw !== undefined && !this.#isTaken) {
-      // It goes on when the visitor has passed the guards, and the tunnel's client is there. Once: a megabyte of these took 10 s.
+      // Reading continues when the visitor has passed the guards, and the tunnel's client is there. Once: a megabyte of
+      // these took 10 s.
       this.#taken()
       this.#answer = new Uint8Array(0)
       if (answer.length > end + 4) this.#takeGreeting(answer.subarray(end + 4))

@@ -1,4 +1,4 @@
-// The answer to a copy until it is known whether it counts, and what its head says of that.
+// The response to a copy until it is known whether it counts, and what its head says of that.
 
 import { copyOf } from '../../bytes.ts'
 import { latin1 } from '../../http/characters.ts'

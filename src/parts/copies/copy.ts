@@ -119,7 +119,7 @@ export class Copy implements Visit {
   }
 
   write(bytes: Uint8Array, start = 0, end: number = bytes.length): boolean {
-    // Interim answers are those of one app: the visitor gets none of them.
+    // Interim responses are those of one app: the visitor gets none of them.
     if (this.#isOver || this.status === 0) return true
     this.#responseBytes += end - start
     if (this.#visitor !== undefined) {

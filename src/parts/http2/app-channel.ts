@@ -1,5 +1,5 @@
-// One virtual connection of HTTP/1.1 to an app that speaks HTTP/2: each exchange on it is a stream of a shared connection. To the
-// pool it is a stream like any other, so every rule for responses, deadlines and second tries holds here as well.
+// One virtual connection with HTTP/1.1 text to an app that speaks HTTP/2: each exchange on it is a stream of a shared
+// connection. The pool uses it like any stream, so the rules for responses, deadlines and retries hold.
 
 import { createHash } from 'node:crypto'
 import { copyOf } from '../../bytes.ts'
@@ -128,7 +128,7 @@ export class Http2Channel extends QueuedStream {
     this.#isUpgrade = head.upgrade === 'websocket'
     this.#isEnding = false
     if (this.#isUpgrade) {
-      // It may have to wait, and the array is used again.
+      // The bytes may have to wait, and the array is reused.
       readWhole(head, copyOf(bytes, start, at))
       this.upgradeKnown()
       return end
@@ -259,7 +259,7 @@ export class Http2Channel extends QueuedStream {
     return undefined
   }
 
-  /** The answer ends without trailers. */
+  /** The response ends without trailers. */
   ended(): string | undefined {
     if (this.#phase === 'switched') {
       this.peerEnded = true
@@ -296,7 +296,7 @@ export class Http2Channel extends QueuedStream {
   #finish(last: Uint8Array | undefined): void {
     const begun = this.#begun
     if (this.#isUpgrade) {
-      // It was refused: nothing of the visitor follows.
+      // The request was refused: nothing of the visitor follows.
       this.#drop(Code.NO_ERROR)
       this.#phase = 'none'
     } else if (this.#isRequestSent) {

@@ -1,4 +1,4 @@
-// The answer on one stream of HTTP/2 or HTTP/3: HTTP/1.1 text in, HEADERS and DATA out. Bytes for which the visitor has no room
+// The response on one stream of HTTP/2 or HTTP/3: HTTP/1.1 text in, HEADERS and DATA out. Bytes for which the visitor has no room
 // wait here.
 
 import { type Account, ByteBuffer, SendQueue, type Writing } from '../../bytes.ts'

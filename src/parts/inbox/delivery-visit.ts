@@ -175,7 +175,7 @@ export class DeliveryVisit implements Visit, Arrival {
     this.#exchange = undefined
     const requestBytes = this.head.end + this.#webhook.body.length
     request.finished({ answerStatus: this.#status, responseBytes: this.#responseBytes, requestBytes }, code)
-    // Of this server itself, when the name is another owner's by now.
+    // Set if the name belongs to another owner by now.
     const moved = request.isMoved ? 'CLUSTER_MOVED' : undefined
     const refusal = code ?? moved ?? (this.#isElsewhere ? this.#refusal : undefined)
     if (refusal === undefined) this.#done.resolve({ status: this.#status })

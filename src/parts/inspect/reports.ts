@@ -43,7 +43,7 @@ export class Reports {
   /** The capture has the head of a request, or a raw connection. */
   began(entry: Entry): void {
     const { tunnel } = entry.place
-    // Of flows the server reports nothing.
+    // The server does not report flows.
     if (entry.kind === 'udp') return
     if (entry.kind !== 'http') {
       const visitor = shift(this.#visitors, tunnel)

@@ -54,7 +54,7 @@ export class JsonNames {
     if (owner.isClosed) return forsake(claimed)
     if (claimed === 'NAME_TAKEN' && (await this.#isLeftBehind(name))) {
       if (owner.isClosed) return
-      // It may have asked twice.
+      // The client may have asked twice.
       const again = this.#registered.get(name)
       if (again !== undefined) return this.#confirm(again.member.tunnel)
       claimed = await this.#claim(name)
@@ -122,7 +122,7 @@ export class JsonNames {
 
   // ── Taken back, returned ─────────────────────────────────────────────────────────────────────────────────
 
-  /** Takes back what the token does not open any more; `rule`: what it opens now. Returns why, if it took any. */
+  /** Revokes names that the token no longer allows; `rule` is its current rule. Returns the code, if a name was revoked. */
   takeBack(rule: Rule | undefined, endCode: ErrorCode): ErrorCode | undefined {
     let refusal: ErrorCode | undefined
     for (const { member, upstream } of [...this.#registered.values()]) {

@@ -203,7 +203,7 @@ class WrappedExchange implements Exchange, Deadline {
       }
       if (!(response instanceof Response)) throw new TypeError('what it returned is no Response')
       if (response.status === 101) return this.#switch(response)
-      // It does not want what the app switches to.
+      // The middleware refused the switch of protocols.
       if (this.#inner?.upgrade) this.#inner.abandon()
       const keepAlive = this.#visit.keepsAlive && this.#isRequestComplete
       const goesOn = await sendAnswer(response, { method, minorVersion, keepAlive }, bytes =>

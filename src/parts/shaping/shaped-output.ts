@@ -80,7 +80,7 @@ export class ShapedOutput implements ShapedTurn, Writing {
     this.#unsent.account = account
   }
 
-  /** It is over: what waits is not wanted any more. */
+  /** The exchange is over: waiting bytes are not needed. */
   close(): void {
     this.#shape.forget(this)
     this.#unsent.clear()

@@ -1,6 +1,6 @@
 // A carrier over a socket of ours: WebSocket messages framed by hand, in place, one write per batch.
 //
-// It begins where the HTTP upgrade ended. The same connection carries the JSON wire: that is its text messages.
+// Begins after the HTTP upgrade. The JSON wire uses the text messages of the same connection.
 
 import { type Account, copyOf, SendQueue } from '../../bytes.ts'
 import { TunnelError } from '../../errors.ts'
