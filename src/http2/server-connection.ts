@@ -52,7 +52,6 @@ const fields = new FieldList()
 export interface ServerConnectionHost {
   /** A request came: its fields, valid during the call, decide. Sets `stream.handler` unless it resets the stream. */
   requested(stream: ServerStream, fields: FieldList, isLast: boolean): void
-  /** Frames wait in the outbox. */
   framed(): void
   /** A stream was reset before its response was complete. `false`: too many were, on connections that only the host knows. */
   mayReset(): boolean

@@ -45,13 +45,9 @@ const NOT_YET: StreamHandler = { data() {}, ended() {}, reset() {}, writable() {
 export class ServerStream {
   readonly id: number
   handler: StreamHandler = NOT_YET
-  /** The window for sending. */
   readonly sending: SendWindow
-  /** The window for receiving. */
   readonly receiving: ReceiveWindow
-  /** Whether END_STREAM came. */
   isRequestEnded = false
-  /** Whether END_STREAM was sent. */
   isAnswerEnded = false
   /** Whether it has ended in both directions, or was reset. */
   isClosed = false
@@ -76,7 +72,7 @@ export class ServerStream {
     this.receiving = new ReceiveWindow(receiveBytes)
   }
 
-  // ── For the code that responses on it ────────────────────────────────────────────────────────────────────────
+  // ── For the code that responds on it ────────────────────────────────────────────────────────────────────────
 
   get isBlocked(): boolean {
     return this.#owner.sender.isBlocked

@@ -79,7 +79,7 @@ export class StreamChannel
   /** Called when its head came. */
   begin(fields: FieldList, isLast: boolean): void {
     if (fields.isTooLarge) return this.refuse('HEAD_TOO_LARGE')
-    // The head's own: it stays as it is until the exchange is over.
+    // The field of the head itself, unchanged until the exchange is over.
     const text = new Uint8Array(maxTextBytes(fields) + KEY_BYTES)
     const end = writeRequestHead(fields, isLast, webSocketKey, text, 0)
     if (end === -1) return this.#stream.refuse(Code.PROTOCOL_ERROR)
@@ -104,7 +104,7 @@ export class StreamChannel
     this.#visit.begin()
   }
 
-  /** Answers with the page of `code`, in place of a visit. */
+  /** Responds with the page of `code`, in place of a visit. */
   refuse(code: ErrorCode): void {
     this.#connection.front.refused(code)
     this.write(errorAnswer(code, { head: false, keepAlive: true, host: '' }))
@@ -256,9 +256,9 @@ export class StreamChannel
 
   // ── AnswerOutput ───────────────────────────────────────────────────────────────────────────────────────────
 
-  write(bytes: Uint8Array, isScratch = false, start = 0, end: number = bytes.length): boolean {
+  write(bytes: Uint8Array, start = 0, end: number = bytes.length): boolean {
     if (this.#stream.isClosed || this.#isUnfit) return true
-    if (!this.#answer.take(bytes, isScratch, start, end)) {
+    if (!this.#answer.take(bytes, start, end)) {
       this.#isUnfit = true
       // Not while its upstream writes.
       eventLoop.soon(() => this.#replaceAnswer())
@@ -277,7 +277,7 @@ export class StreamChannel
     if (!this.#answer.isEmpty) this.#awaitRoom()
   }
 
-  /** The visitor gets a page in place of an invalid answer; when a part of it was sent, the stream is cut. */
+  /** The visitor gets a page in place of an invalid response; when a part of it was sent, the stream is cut. */
   #replaceAnswer(): void {
     if (this.#stream.isClosed) return
     if (this.#wantsHttp1) return this.#cut(Code.HTTP_1_1_REQUIRED)
@@ -307,7 +307,7 @@ export class StreamChannel
 
   // ── The end ────────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** The answer is complete, though possibly not sent. Later bytes of the visitor are not wanted. */
+  /** The response is complete, though possibly not sent. Later bytes of the visitor are not wanted. */
   #end(): void {
     this.#isUnderWay = false
     this.#answer.end()
