@@ -137,7 +137,7 @@ async function serveByWorkers(
   const workers = await Workers.start(count, descriptors, folder, run)
   run.served()
   try {
-    admin?.listen(workers, upgrade, given.basePath)
+    admin?.listen(workers, upgrade, given)
   } catch (error) {
     await workers.stop()
     throw error

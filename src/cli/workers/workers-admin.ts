@@ -3,10 +3,11 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { AdminConfig } from '../../config/server-config.ts'
+import { Networks } from '../../networks.ts'
 import { AdminGateway } from '../../parts/admin/gateway.ts'
 import { AdminSocket } from '../../parts/admin/listener.ts'
 import { boundsOf } from '../../server/settings/bounds.ts'
-import { DEFAULT_LIMITS } from '../../server/settings/options.ts'
+import { DEFAULT_LIMITS, type TunnelServerOptions } from '../../server/settings/options.ts'
 import type { AdminUpgrade } from '../../server/settings/part-options.ts'
 import type { Run } from '../run.ts'
 import { adminSocket, keepAccess, MEMBER_TOKEN, newToken } from '../server/admin-listener.ts'
@@ -35,7 +36,11 @@ export class WorkersAdmin {
   }
 
   /** Throws `PORT_IN_USE` or `OPTION_INVALID`. */
-  listen(workers: Pick<Workers, 'serving'>, upgrade: AdminUpgrade, basePath = ''): void {
+  listen(
+    workers: Pick<Workers, 'serving'>,
+    upgrade: AdminUpgrade,
+    { basePath = '', trustedProxies = [] }: Pick<TunnelServerOptions, 'basePath' | 'trustedProxies'>,
+  ): void {
     const { host = '127.0.0.1', port = 9090, token = newToken() } = this.#config
     const { environment, output } = this.#run
     const failed = (error: unknown) =>
@@ -54,7 +59,10 @@ export class WorkersAdmin {
       refused: (remoteAddress, code) => refusals.refused({ remoteAddress, wire: 'admin', code }),
       failed,
     })
-    this.#socket = new AdminSocket({ host, port, upgrade, fetch, failed })
+    const trusted = new Networks()
+    for (const proxy of trustedProxies) trusted.add(proxy)
+    const isTrusted = (address: string) => trusted.has(address)
+    this.#socket = new AdminSocket({ host, port, upgrade, isTrusted, fetch, failed })
     const { url = '' } = this.#socket
     keepAccess(environment, { url, token })
     const message = `The admin listener is at ${url}. On this machine: localtunnels admin open`

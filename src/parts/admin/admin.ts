@@ -29,7 +29,8 @@ export class Admin {
     if (settings.audit !== undefined) audit(whole, new AuditNotes(settings.audit, this.desk.failed))
     const { fetch } = new AdminApi(this.desk, settings.token)
     try {
-      this.#socket = new AdminSocket({ ...settings, fetch, failed: this.desk.failed })
+      const isTrusted = (address: string) => server.settings.trusted?.has(address) === true
+      this.#socket = new AdminSocket({ ...settings, isTrusted, fetch, failed: this.desk.failed })
     } catch (error) {
       this.desk.stop()
       throw error
