@@ -22,7 +22,7 @@ export function unescapeLetters(path: string): string {
 }
 
 /**
- * Returns the sign-in methods which apps may read a path: all escapes decoded, once or twice, or those of dots alone, as `new URL`
+ * Returns the ways in which apps may read a path: all escapes decoded, once or twice, or those of dots alone, as `new URL`
  * does; parameters removed before or after that; dot segments resolved, slashes made one, two slashes at the start as another
  * host, which `new URL(request.url, base)` makes of it, and `?`, `#` or NUL, once decoded, as the end, before or after it.
  * Letters that are not ASCII are bytes in all readings. `undefined`: there is too much to look at.

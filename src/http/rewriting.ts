@@ -122,11 +122,11 @@ export class Rewriting {
       const at = attribute.indexOf('=')
       const name = (at < 0 ? attribute : attribute.slice(0, at)).trim().toLowerCase()
       const text = at < 0 ? '' : attribute.slice(at + 1).trim()
-      // Without a domain, it belongs to the host of the visitor alone.
+      // A cookie without a domain belongs to the host of the visitor alone.
       if (name === 'domain' && this.#isAppsDomain(text)) return []
       if (name !== 'path' || isRooted || !text.startsWith('/')) return [attribute]
       const path = this.#toVisitor(text)
-      // With a slash at its end, it would not be sent to the path without one.
+      // A path that ends with a slash would exclude the path without one.
       const isLonger = path.length > 1 && (text === '/' || !text.endsWith('/'))
       return path === text ? [attribute] : [` Path=${isLonger ? path.replace(/\/$/, '') : path}`]
     })

@@ -402,6 +402,8 @@ test('a wrong path of a site is no tunnel server, and the message names it', asy
   expect(String(await rejection(client.connect()))).toContain(
     `http://127.0.0.1:${site.port}/tunel answered with status 404.`,
   )
+  const { stdout } = await finish(['doctor', '1', '--server', `http://127.0.0.1:${site.port}/tunel/`])
+  expect(stdout).toContain('Check the path /tunel in --server')
 })
 
 test('a base path is a path, and the root is none', async () => {

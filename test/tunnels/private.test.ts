@@ -239,12 +239,16 @@ test('a service that is away, and an app that is, are errors with a code; then i
   const away = next(db.client, 'error')
   const visitor = await rawDial(port)
   expect(await visitor.closed()).toBeInstanceOf(Error)
-  expect(await away).toMatchObject({ code: 'TUNNEL_NOT_FOUND' })
+  const there = 'Start it on the machine that shares it, or ask the user of that machine.'
+  expect(await away).toMatchObject({ code: 'TUNNEL_NOT_FOUND', message: expect.stringContaining(there) })
   await using again = clientOf(server)
   await again.tcp({ port: 1, private: 'db' })
   const refused = next(db.client, 'error')
   await rawDial(port)
-  expect(await refused).toMatchObject({ code: 'ORIGIN_REFUSED' })
+  expect(await refused).toMatchObject({
+    code: 'ORIGIN_REFUSED',
+    message: `private service db: The app is not running. ${there}`,
+  })
   await again.disconnect()
   await using third = clientOf(server)
   await third.tcp({ port: origin.port, host: HOST, private: 'db' })

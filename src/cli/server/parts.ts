@@ -6,6 +6,7 @@ import type { CountryFile } from '../../countries.ts'
 import type { RedisRates } from '../../directories/redis-rates.ts'
 import { TunnelError } from '../../errors.ts'
 import type { AccessLog } from '../../plugins/access-log.ts'
+import { openServerFault } from '../../server/settings/open-server.ts'
 import type { AdminUpgrade, InboxOptions } from '../../server/settings/part-options.ts'
 import type { ServerEnd } from '../ends.ts'
 import type { Run } from '../run.ts'
@@ -14,7 +15,6 @@ import type { Place } from '../workers/workers.ts'
 import type { AdminListener } from './admin-listener.ts'
 import { type CertificateSource, openSource, refuseSource } from './certificate-source.ts'
 import type { ClusterSource } from './cluster-source.ts'
-import { isOpenToOthers } from './open-server.ts'
 import type { LoadedPlugins } from './plugin-files.ts'
 import type { TokenSource } from './token-source.ts'
 import { UsedLinksFile } from './used-links.ts'
@@ -23,17 +23,14 @@ import { UsedLinksFile } from './used-links.ts'
 export type ClusterEnd = Pick<ClusterSource, 'options' | 'check' | 'close'> &
   Partial<Pick<ClusterSource, 'reach'>>
 
-/** The place of a part, and the operations of the process that it needs. */
 export interface PartsPlace {
   readonly run: Run
   readonly upgrade: AdminUpgrade
-  /** The place of a worker. */
   readonly place: Place | undefined
   /** Sockets that were passed to this process. */
   readonly inherited: readonly number[]
 }
 
-/** The options that a part adds to those of the server. */
 type Added = Pick<
   ServerConfigOptions,
   | 'admin'
@@ -51,7 +48,6 @@ type Added = Pick<
 export class ServerParts {
   readonly #reportRate: number
   readonly #usedLinks: UsedLinksFile
-  /** The file of tokens at the start. */
   #tokensFile: ServerConfigOptions['tokensFile']
   #countriesFile: string | undefined
   #countries: CountryFile | undefined
@@ -95,7 +91,6 @@ export class ServerParts {
     return this.#tokens
   }
 
-  /** The options with what the parts add, at the start and at each reload. */
   options(given: ServerConfigOptions): ServerConfigOptions {
     const wanted = { ...given, ...this.#added(given), reportRate: this.#reportRate }
     return this.#source?.added(wanted) ?? wanted
@@ -103,7 +98,9 @@ export class ServerParts {
 
   /** Throws `OPEN_SERVER` when every stranger could have a tunnel. */
   refuseOpen(options: ServerConfigOptions): void {
-    if (isOpenToOthers(options, this.#areLocal)) throw new TunnelError('OPEN_SERVER')
+    const { tokens = [], jwtTokens = [] } = options
+    const fault = tokens.length + jwtTokens.length > 0 ? undefined : openServerFault(options, this.#areLocal)
+    if (fault !== undefined) throw fault
   }
 
   /** Throws `OPTION_INVALID` for options of a reload that would open, close or move a part. */
@@ -199,7 +196,6 @@ async function openTokens(
   )
 }
 
-/** Opens the Redis of the cluster, for a server that shares rates. */
 async function openRates({ rates = [], clusterOf }: ServerConfigOptions): Promise<RedisRates | undefined> {
   if (clusterOf === undefined || !rates.some(({ shared }) => shared)) return undefined
   const { RedisRates } = await import('../../directories/redis-rates.ts')
