@@ -72,7 +72,7 @@ export async function openCountries(path: string, failed?: (error: Error) => voi
       try {
         return codeOf(reader.get(address))
       } catch {
-        // It is not an address, or the file has a fault here.
+        // The text is not an address, or the file has a fault here.
         return undefined
       }
     },

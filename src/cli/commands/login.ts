@@ -45,7 +45,6 @@ export interface Desk {
   readonly logins: Logins
   readonly environment: Readonly<Record<string, string | undefined>>
   readonly input: Input
-  /** Writes to standard output. */
   readonly write: (text: string) => void
   /** Writes to standard error, at once. */
   readonly prompt: (text: string) => void

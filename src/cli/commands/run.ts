@@ -35,7 +35,6 @@ export interface RunSettings {
 
 export interface RunStage {
   readonly environment: Readonly<Record<string, string | undefined>>
-  /** The signal that is aborted when the user wants it to end. */
   readonly stop: AbortSignal
   /** Prints one line for the user, next to what the command prints. */
   say(this: void, line: string): void
@@ -261,7 +260,7 @@ function signalTo(child: ChildProcess, isGroup: boolean, signal: Signal): void {
   try {
     process.kill(isGroup ? -child.pid : child.pid, signal)
   } catch {
-    // It is over.
+    // The command has ended.
   }
 }
 
@@ -273,7 +272,7 @@ function killFamily(child: ChildProcess): void {
     try {
       process.kill(pid, 'SIGKILL')
     } catch {
-      // It is over.
+      // The command has ended.
     }
   }
 }

@@ -143,7 +143,7 @@ async function serveByWorkers(
     await workers.stop()
     throw error
   }
-  // They read the file themselves, when it changes or on SIGHUP.
+  // The workers read the file themselves, when it changes or on SIGHUP.
   run.onHangup(() => workers.tell('SIGHUP'))
   const isReplaced = await upgrade.served({ descriptors })
   run.output.event({ type: 'draining', requests: 0 })

@@ -31,7 +31,6 @@ interface GuardedService extends Service {
 interface RawCommand {
   readonly name: string
   readonly description: string
-  /** The help of its argument. */
   readonly argument: string
   /** The flags of its own, in addition to those of the connection. */
   readonly flags: Texts

@@ -23,7 +23,6 @@ import {
 import { outputWish, PRINTING_FLAGS } from './printing.ts'
 import { duration, type FlagTexts, flagOptions, given, sizeOf, wholeNumber } from './values.ts'
 
-/** Makes a command share an app. */
 export function addSharing(command: Command, actions: Actions): void {
   for (const option of [...flagOptions(APP_FLAGS), ...flagOptions(SHARE_FLAGS)]) command.addOption(option)
   command.action((positional: string | undefined) => {
@@ -131,7 +130,7 @@ function protocolOf(flags: Flags): { readonly protocol?: 'http/1.1' | 'h2c' | 'h
   if (text === 'http/1.1' || text === 'h2c' || text === 'h2') return { protocol: text }
   throw new TunnelError(
     'OPTION_INVALID',
-    `${flags.label('protocol')} "${text}" is none of http/1.1, h2c and h2.`,
+    `${flags.label('protocol')} "${text}" is not a protocol: use http/1.1, h2c or h2.`,
   )
 }
 

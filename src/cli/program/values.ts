@@ -6,7 +6,6 @@ import { parseDuration, parseSize } from '../../config/quantity.ts'
 import { TunnelError, whyUnreadable } from '../../errors.ts'
 import type { Flags } from '../settings/flags.ts'
 
-/** Texts by flag. */
 export type Texts = Readonly<Record<string, string>>
 /** The same by heading of --help. */
 export type FlagTexts = Readonly<Record<string, Texts>>

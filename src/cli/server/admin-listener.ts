@@ -13,7 +13,6 @@ import type { Place } from '../workers/workers.ts'
 
 type Environment = Readonly<Record<string, string | undefined>>
 
-/** The address of an admin listener, and its token. */
 export interface AdminAccess {
   readonly url: string
   readonly token: string
@@ -94,7 +93,6 @@ export function newToken(): string {
   return randomBytes(24).toString('base64url')
 }
 
-/** Returns the socket of the worker with this number and process. */
 export function adminSocket(folder: string, number: number, pid: number): string {
   return join(folder, `admin-${number}-${pid}`)
 }

@@ -18,7 +18,6 @@ import { Totals } from './totals.ts'
 /** The parts of one command. */
 export interface Sharing {
   readonly destination: Destination
-  /** The options of a server in this process. */
   readonly embedded?: EmbeddedOptions
   readonly client: Omit<TunnelClientOptions, 'server'>
   /** The targets of connections: looked at as long as nothing listens there. */

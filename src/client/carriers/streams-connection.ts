@@ -49,7 +49,6 @@ interface Granted {
   readonly origins: readonly Origin[]
 }
 
-/** The app that streams lead to. */
 interface Dialled {
   readonly origin: Origin
   readonly isRaw: boolean
@@ -71,7 +70,6 @@ export class StreamsConnection implements Connection {
   readonly #links: Links
   /** The lanes. `undefined` if the client has none. */
   readonly #lanes: SessionLanes | undefined
-  /** The maximum number of streams of an origin, dials included. */
   readonly #maxStreams: number
   /** Registrations in progress, by `ref`. */
   readonly #registering = new Map<number, Registering>()
@@ -122,7 +120,6 @@ export class StreamsConnection implements Connection {
     this.#lanes = settings.lanes?.forSession(this.#session, this.#links)
   }
 
-  /** The handler of the carrier's events. */
   get carrierHandler(): CarrierHandler {
     const session = this.#session.carrierHandler
     return {
@@ -248,7 +245,6 @@ export class StreamsConnection implements Connection {
     return over
   }
 
-  /** Forgets a tunnel: its remaining visitors are cut. */
   #forget(tunnel: number): void {
     this.#leaving.get(tunnel)?.end()
     this.#leaving.delete(tunnel)

@@ -25,7 +25,7 @@ export const CLIENT_ROWS = {
     status: ['200-204', 'Status that their sender gets: 200, 201, 202 or 204', '202'],
   },
   pool: {
-    affinity: ["'none' | 'cookie' | 'address'", 'What keeps a visitor with one client: a cookie (http), its address, or nothing', '`none`'],
+    affinity: ["'none' | 'cookie' | 'address'", 'The mark that keeps a visitor with one client: a cookie (http), its address, or none', '`none`'],
     to: ["'one' | 'all'", 'Whether one client gets a request, or all get a copy (http; [webhooks.md](webhooks.md))', '`one`'],
     response: ['text | 200-299', 'Response for the visitor with `to = "all"`. `first`: the first with a status below 400, or the first if there is none. A client\'s `label`: its response. A status: that status, at once', '`first`'],
     label: ['text', 'Name of this client for `response` of the others', 'none'],
@@ -41,7 +41,7 @@ export const CLIENT_ROWS = {
     store: ['path', 'SQLite file that stores exchanges across restarts', 'none: nothing is written to disk'],
   },
   service: {
-    kind: ["'http' | 'tcp' | 'udp' | 'tls' | 'folder' | 'connect'", 'What visitors send: requests, raw connections, datagrams, TLS that only the app can read, or requests for files of a folder', '`folder` if there is a `folder`, else `http`'],
+    kind: ["'http' | 'tcp' | 'udp' | 'tls' | 'folder' | 'connect'", 'The kind of traffic: requests, raw connections, datagrams, TLS that only the app can read, or requests for files of a folder', '`folder` if there is a `folder`, otherwise `http`'],
     port: ['port-range', 'Port of the app; for tcp and udp also a range such as `27015-27030`, with a tunnel for each port. Give exactly one of `port`, `url`, `unix` and `folder`', '', { kinds: 'http tcp udp tls connect' }],
     host: ['host', 'Host of the app, with `port`', '`localhost`', { kinds: 'http tcp udp tls' }],
     url: ['url', 'The app as an `http://` or `https://` URL without path, query and login', '', { kinds: 'http' }],
@@ -83,12 +83,12 @@ export const CLIENT_ROWS = {
     'max-streams': ['1+', 'Streams open at once, which are connections to the app; on the JSON wire requests', '`8192`'],
     'max-links': ['0+', 'Connections next to the carrier for bulk', '`32`'],
     'max-stream-window': ['bytes 0+', 'The receive window that a stream may grow to from 256 KiB', '`4MiB`'],
-    'max-session-window': ['bytes 0+', 'The growth of windows that is allowed in all streams together', '`64MiB`'],
-    'max-carrier-backlog': ['bytes 1+', 'Answers to the server (PONG, RESET, CREDIT and similar ones) that may wait while it does not read; data waits at its source', '`4MiB`'],
+    'max-session-window': ['bytes 0+', 'The allowed growth of the windows of all streams together', '`64MiB`'],
+    'max-carrier-backlog': ['bytes 1+', 'Replies to the server (PONG, RESET, CREDIT and similar ones) that may wait while it does not read; data waits at its source', '`4MiB`'],
     'max-collected': ['bytes 1+', 'Responses of the app that are being collected, all requests together: the JSON wire carries whole ones only', '`256MiB`'],
   },
   client: {
-    server: ['server | set of server', 'Tunnel server: `wss://`, `https://`, `ws://`, `http://` or `host[:port]`, which is https unless it is this machine, with the path if it is below one; or several of one cluster', '`TUNNEL_SERVER`, else the default server, else one in the same process'],
+    server: ['server | set of server', 'Tunnel server: `wss://`, `https://`, `ws://`, `http://` or `host[:port]`, which is https unless it is this machine, with the path if it is below one; or several of one cluster', '`TUNNEL_SERVER`, or the default server, or one in the same process'],
     token: ['secret credential', 'Token for the server', 'that of `localtunnels login`; `TUNNEL_TOKEN`, if the server is that of `TUNNEL_SERVER`'],
     'insecure-token': ['flag', 'Whether tokens may go to another machine without TLS, where others on the way can read them', '`false`'],
     proxy: ['secret proxy', 'Proxy to the server: `http://`, `https://`, `socks5://` or `socks5h://`, with `user:password@` if needed. `""`: none', '`HTTPS_PROXY`, `HTTP_PROXY` or `ALL_PROXY`'],

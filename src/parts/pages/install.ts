@@ -1,4 +1,4 @@
-// What visitors get while an app or its client is away, as a part of a server: pages that clients have sent at their registration.
+// The part of a server with the pages for visitors while an app or its client is away. Clients send them with their registration.
 
 import type { ErrorCode } from '../../errors.ts'
 import { type ErrorAnswerOptions, wantsHtml } from '../../http/error-answer.ts'
@@ -7,7 +7,7 @@ import type { Install } from '../../server/contracts/part.ts'
 import { type AwayPage, awayPageOf, MAX_PAGE_BYTES } from './away-page.ts'
 import { KeptPages } from './kept-pages.ts'
 
-/** The app, or its client, is not there. What is wrong with a response is for the app's owner to read. */
+/** The app, or its client, is not there. A fault in a response is for the app's owner to read. */
 const AWAY: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'TUNNEL_NOT_FOUND',
   'CLIENT_GONE',
@@ -41,17 +41,23 @@ export const installPages: Install = server => {
       }
     },
     nameLayer: next => named => {
-      if (server.isBlocked(named.name)) pages.forget(named.name)
       if (pages.missed(named.name))
         named.request.useErrorPage(code => answerFor(code, pages.of(named.name), named.request.head))
       return next(named)
     },
     lane: () => undefined,
-    registered(tunnel, _token, _inbox, { away }) {
+    registered(tunnel, { rule, address, wishes: { away } }) {
+      const { name, owner } = tunnel
       const page = awayPageOf(away)
-      const isNews = (page === undefined) !== (pages.of(tunnel.name) === undefined)
-      if (page !== undefined) pages.keep(tunnel.name, tunnel.owner, page)
-      else pages.forget(tunnel.name)
+      const isNews = (page === undefined) !== (pages.of(name) === undefined)
+      const mayStay = (): boolean => {
+        const { policy, reservedNames } = server.settings
+        const refusal = server.isBlocked(name) || server.parts.judge(address) || reservedNames.has(name)
+        const now = rule.in(policy)
+        return !refusal && now !== undefined && now.refusal('http', name) === undefined
+      }
+      if (page !== undefined) pages.keep(name, owner, page, mayStay)
+      else pages.forget(name)
       if (isNews) tunnel.routesChanged()
     },
     claimedElsewhere: name => pages.forget(name),

@@ -4,7 +4,7 @@ import { type ErrorCode, TunnelError } from '../../errors.ts'
 import type { Register } from '../../wire/control.ts'
 import type { OwnGuard } from '../contracts/guarding.ts'
 import type { Claims } from '../contracts/servers.ts'
-import type { Holder } from '../limits/holdings.ts'
+import type { QuotaOwner } from '../limits/quotas.ts'
 import { ANYTHING, type Rule } from '../settings/policy.ts'
 import type { PortRanges } from '../settings/ports.ts'
 import type { Member } from './member.ts'
@@ -28,16 +28,13 @@ export interface Wish extends Pick<Register, 'kind' | 'name' | 'port' | 'hostNam
 /** The claiming client: what its token opens, and what it holds already. */
 export interface Claiming {
   readonly rule: Rule
-  readonly holder: Holder
-  /** The guard that was asked for. */
+  readonly holder: QuotaOwner
   readonly guard?: OwnGuard | undefined
 }
 
 /** The terms that decide whether a tunnel may be. */
 export interface ClaimTerms {
-  /** The public ports of the server, by kind. */
   readonly ports: Readonly<Record<PortKind, PortRanges>>
-  /** Whether TLS tunnels have a port. */
   readonly hasTlsPort: boolean
   /** The store of webhooks. `undefined` if there is none. */
   readonly inbox: object | undefined

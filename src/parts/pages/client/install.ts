@@ -1,4 +1,4 @@
-// What visitors get while the app or this client is away: the server is asked for it, because only the server is there then.
+// The page for visitors while the app or this client is away. The server sends it, because only the server is there.
 
 import { readFileSync } from 'node:fs'
 import { extname } from 'node:path'
