@@ -25,7 +25,7 @@ export interface HealthProbe {
   readonly bytes: Uint8Array
   /** The next bytes of the app: status of the final response; 0 when it has not come, -1 when it is invalid. */
   read(piece: Uint8Array): number
-  /** The fault of an invalid answer. */
+  /** The fault of an invalid response. */
   readonly fault: string
 }
 
