@@ -39,7 +39,7 @@ export function settingsAfter(now: ServerSettings, options: TunnelServerOptions)
 
 const isThere = (value: unknown): string => (value === undefined ? 'none' : 'some')
 
-/** Takes back what the new settings do not allow. Nothing else is touched. */
+/** Revokes everything that the new settings do not allow, and nothing else. */
 export function takeBack(
   settings: ServerSettings,
   clients: Iterable<ClientConnection>,

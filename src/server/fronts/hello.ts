@@ -169,7 +169,7 @@ export class HelloConnection implements SocketHandler, Socket, Deadline, Waiting
     this.#host.settled()
     this.#visitor = continuation(this, first)
     this.#held.clear()
-    // It ended while its owner was looked for.
+    // The connection ended during the search for its owner.
     if (this.#hasEnded) this.#visitor.ended()
   }
 

@@ -251,7 +251,7 @@ export class Admission implements Deadline {
   #count(): void {
     const limit = descriptorLimit() ?? Number.POSITIVE_INFINITY
     this.#limit = limit
-    // With few of them, visitors have three of four all the same.
+    // Visitors have three of four descriptors even if there are few.
     this.#reserve = Math.min(this.#host.limits.reservedDescriptors, Math.floor(limit / 4))
     const least = Math.max(this.#reserve, LAST_DESCRIPTORS)
     // Twice as many: the next count is due when half of them are taken.

@@ -122,7 +122,7 @@ export class Progress implements Deadline {
 interface IdleContext {
   readonly deadlines: Deadlines
   readonly limits: Bounds
-  /** Each answer that begins now says that it is the last on its connection. */
+  /** Marks each response that begins now as the last on its connection. */
   readonly isShut: boolean
 }
 

@@ -29,11 +29,11 @@ export interface TokenRule {
   readonly names?: readonly string[]
   /**
    * Kinds of tunnels it may have: `http`, `tcp`, `udp`, `tls`, `private`. Default all. With `names`, which ports do not have: `http`,
-   * `tls` and `private`, and those of `tcpPorts` and `udpPorts` where these are given. With `connect` and no `names`: only the latter.
-   * Others: `NOT_ALLOWED`.
+   * `tls` and `private`, and those of `tcpPorts` and `udpPorts` where these are given. With `connect` and no `names`: only
+   * the latter. All others are `NOT_ALLOWED`.
    */
   readonly kinds?: readonly GrantedKind[]
-  /** The public TCP ports that the token may have, of those of the server. Default all of these. Others: `NOT_ALLOWED`. */
+  /** The public TCP ports that the token may have, of those of the server. Default all of these. All others are `NOT_ALLOWED`. */
   readonly tcpPorts?: string
   /** The public UDP ports that the token may have, as `tcpPorts`. */
   readonly udpPorts?: string
@@ -43,7 +43,7 @@ export interface TokenRule {
    */
   readonly maxTunnels?: number
   /**
-   * The number of public ports, TCP and UDP, of all its clients together, leases included. Default 5,000. Above:
+   * The number of public ports, TCP and UDP, of all its clients together, leases included. Default 5,000. If exceeded:
    * `CLIENT_LIMIT`.
    */
   readonly maxPorts?: number
@@ -52,16 +52,16 @@ export interface TokenRule {
   /** Clients connected at once with it. Default half of the limit `maxClients`. If exceeded: `CLIENT_LIMIT`, at the upgrade. */
   readonly maxClients?: number
   /**
-   * Hosts outside of the server's domains that its tunnels may answer: `www.customer.example`, `*.customer.example`, `*` for any.
+   * Hosts outside of the server's domains that its tunnels may have: `www.customer.example`, `*.customer.example`, `*` for any.
    * Default none; of a token that is a text alone, any. For others: `NOT_ALLOWED`.
    */
   readonly hosts?: readonly string[]
   /**
-   * The private services that its clients connect to: `db`, `team-*`, `*` for any. Default none; of a token that is a text alone, any.
-   * Others: `NOT_ALLOWED`.
+   * The private services that its clients connect to: `db`, `team-*`, `*` for any. Default none; of a token that is a text
+   * alone, any. All others are `NOT_ALLOWED`.
    */
   readonly connect?: readonly string[]
-  /** The number of custom domains of all its clients together, leases included. Default 256. Above: `CLIENT_LIMIT`. */
+  /** The number of custom domains of all its clients together, leases included. Default 256. If exceeded: `CLIENT_LIMIT`. */
   readonly maxHosts?: number
   /**
    * Requests, and connections of raw tunnels, of all visitors of all its tunnels together: `limit` in `windowMs`. Default no bound.
@@ -70,8 +70,8 @@ export interface TokenRule {
    */
   readonly rate?: { readonly limit: number; readonly windowMs: number }
   /**
-   * Bytes a second, each way, of all visitors of all its tunnels together. Default no bound. If exceeded: bytes wait, and nothing is cut. Not for
-   * UDP. Below 1,024: `OPTION_INVALID`.
+   * Bytes a second, each way, of all visitors of all its tunnels together. Default no bound. If exceeded: bytes wait, and
+   * nothing is cut. UDP does not count. Values below 1,024 are `OPTION_INVALID`.
    */
   readonly bandwidth?: number
 }
@@ -110,7 +110,7 @@ export interface TunnelServerOptions {
    */
   readonly challenges?: ChallengeResponses
   /**
-   * A second port, for plain HTTP: answers `challenges`, and sends visitors to https with 308. `0` takes any free one; see
+   * A second port, for plain HTTP: responds to `challenges`, and redirects visitors to https with 308. `0` takes any free one; see
    * `server.httpPort`. Default none. Without `tls` or `certificates`: `OPTION_INVALID`. A reload cannot change it.
    */
   readonly httpPort?: number
@@ -126,7 +126,8 @@ export interface TunnelServerOptions {
    */
   readonly tlsMinVersion?: '1.2' | '1.3'
   /**
-   * Ciphers of TLS 1.2, as a list of OpenSSL names with `:` in between. Default: those with forward secrecy and authenticated
+   * The ciphers for connections with TLS 1.2: OpenSSL names with `:` in between. Default: those with forward secrecy and
+   * authenticated
    * encryption (ECDHE with AES-GCM or ChaCha20-Poly1305). The ciphers of TLS 1.3 are fixed. A list that has none, or without
    * `tls` or `certificates`: `OPTION_INVALID`.
    */
@@ -138,7 +139,8 @@ export interface TunnelServerOptions {
    */
   readonly http2?: boolean
   /**
-   * Whether visitors may speak HTTP/3 as well, on the UDP port with the number of `port`: answers over TLS name it (Alt-Svc). Experimental:
+   * Whether visitors may speak HTTP/3 as well, on the UDP port with the number of `port`: responses over TLS announce it
+   * (Alt-Svc). Experimental:
    * the runtime's QUIC is. Default `false`: nothing of it is loaded. Without `tls` or `certificates`, or with `acceptProxyProtocol`:
    * `OPTION_INVALID`. A runtime that cannot carry it: `RUNTIME_UNSUPPORTED`. Request bodies that say they are longer than 8 MiB get 421
    * `HTTP3_BODY_TOO_LARGE`, on which RFC 7838 has them ask again over HTTP/2. A reload cannot change it.
@@ -176,7 +178,7 @@ export interface TunnelServerOptions {
   /**
    * The tokens of clients: visible ASCII without spaces, each with a rule for what it opens, or for everything. When any is
    * given, a client without one of them is refused with `TOKEN_REFUSED`. Default none: everybody who reaches the server may
-   * have a tunnel; unless `host` is a loopback address, a `warning` event says so.
+   * have a tunnel; unless `host` is a loopback address, there is a `warning` event.
    */
   readonly tokens?: readonly (string | TokenRule)[]
   /**

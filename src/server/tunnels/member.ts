@@ -202,7 +202,7 @@ export class Member implements Deadline {
     else deadlines.arm(this, Math.max(limits.leaseMs, 1))
   }
 
-  /** Gives it back for good. `code`: what is in progress is cut with it; without, it goes on for as long as the carrier does. */
+  /** Releases the tunnel for good. `code` cuts its open requests; without it, they continue as long as the carrier. */
   remove(code?: ErrorCode): void {
     this.upstream = undefined
     this.client = undefined

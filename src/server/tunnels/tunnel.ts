@@ -295,7 +295,7 @@ export class Tunnel {
     this.#waits.finish(outcome)
   }
 
-  /** Another server of the cluster has the name: those that wait are routed again once it is not here any more. */
+  /** The name belongs to another server of the cluster: waiting requests are routed again once it is gone here. */
   moveAway(remove: (member: Member) => void): void {
     const finish = this.#waits.stop()
     for (const member of [...this.#members]) remove(member)

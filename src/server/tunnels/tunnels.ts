@@ -157,7 +157,7 @@ function admit(tunnel: Tunnel, { resume, pool, holder, guard }: Claimant): Membe
   const isAlone = tunnel.members.every(member => member === own)
   if (!isAlone && tunnel.guard?.definition !== guard?.definition) return 'POOL_DIFFERS'
   if (own === undefined) return tunnel.join(holder)
-  // With another token than before, it counts as a tunnel of that one.
+  // A tunnel whose token has changed counts for the new token.
   if (own.holder !== holder && !tunnel.isRoomOf(holder)) return 'CLIENT_LIMIT'
   own.moveTo(holder)
   tunnel.useGuard(guard)
@@ -171,7 +171,7 @@ export function refusalOfName(name: string, kind?: GrantedKind): ErrorCode | und
   return isReservedName(name) || isPortName(name) ? 'NAME_RESERVED' : undefined
 }
 
-/** What a host means to this server. */
+/** The meaning of a host for this server. */
 export type Destination =
   | ({ readonly kind: 'tunnel' } & NamedTunnel)
   | { readonly kind: 'control' }
