@@ -113,7 +113,7 @@ export interface Refusal {
   readonly body?: string | Uint8Array
 }
 
-/** The guard answers a request itself, once it has read the body: a form of its own. */
+/** The guard responds to a request itself, once it has read the body: a form of its own. */
 export interface Reading {
   /** The maximum length of the body in bytes. If exceeded: 413. A body without a length: 400. */
   readonly maxBodyBytes: number

@@ -102,7 +102,7 @@ export class RedisDirectory implements Directory {
     return LOGIN.test(message) ? LOGIN_ADVICE : undefined
   }
 
-  /** Redis answered, and waiting does not help: a login or a right is missing. */
+  /** Redis replied, and waiting does not help: a login or a right is missing. */
   isRefused(error: unknown): boolean {
     const cause = this.#causeOf(error)
     return cause.name === 'ReplyError' && !PASSING.test(cause.message)

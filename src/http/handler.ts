@@ -143,7 +143,7 @@ export class HandlerConnection {
     while (at < bytes.length && !this.#isClosed) {
       const exchange = this.#exchange
       if (exchange !== undefined && reader.isComplete) {
-        // The next request waits until this one is responded to.
+        // The next request waits for the response to this one.
         this.#backlog.adopt(bytes, at, bytes.length)
         if (this.#backlog.length > (this.#options.maxPipelinedBytes ?? 65_536)) this.#pause()
         return

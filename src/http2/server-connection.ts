@@ -21,7 +21,7 @@ export const STREAM_WINDOW_BYTES = 262_144
 export const CONNECTION_WINDOW_BYTES = 1_048_576
 /** The maximum number of request bytes after its complete response: visitors that continue may end it themselves. */
 export const MAX_DROPPED_BYTES = 16_777_216
-/** The number of round trips without any of them. A visitor may answer some PINGs before it uses a window that grew. */
+/** The number of round trips without any of them. A visitor may reply to some PINGs before it uses a window that grew. */
 export const QUIET_TRIPS = 4
 /** The maximum number of CONTINUATION frames in a head. Senders of many frames fill them: four hold the largest head. */
 export const MAX_CONTINUATIONS = 16

@@ -36,7 +36,7 @@ export type Affinity = 'none' | 'cookie' | 'address' | 'all'
 /** The response that the visitor gets from a pool where all clients get a copy: `first`, the label of a client, or a status. */
 export type PoolResponse = string | number
 
-/** A message to the server: requests a tunnel. Answered with `granted` or `refused` that carries the same `ref`. */
+/** A message to the server: requests a tunnel. The reply is `granted` or `refused` with the same `ref`. */
 export interface Register extends HostRewrite {
   readonly type: 'register'
   /** The client's own number for this tunnel; unique among its registrations. */

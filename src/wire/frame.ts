@@ -56,8 +56,8 @@ export const MAX_FRAME_TYPE = 11
 export const STREAMS_SUBPROTOCOL = 'localtunnels.streams.1'
 
 /**
- * The first subprotocol that our client offers, in front of the streams wire. Servers that negotiate nothing answer
- * with whatever was offered first (Bun and `ws` both do), and must not be taken for servers of the streams wire.
+ * The first subprotocol that our client offers, in front of the streams wire. Servers that negotiate nothing repeat the first
+ * offer (Bun and `ws` both do), and must not be taken for servers of the streams wire.
  */
 export const TEXT_SUBPROTOCOL = 'localtunnels.json'
 

@@ -1,7 +1,7 @@
 // Recognises a dev server that refuses the public host, and knows the exact fix.
 //
-// The app is asked itself, with the public host, after a response that looks like a refusal: answers of visitors are
-// not looked into, so recognising costs nothing on the way of a request.
+// The app is asked itself, with the public host, after a response that looks like a refusal: responses to visitors are not
+// read, so recognising costs nothing on the way of a request.
 
 import { get as getPlainly, type IncomingMessage } from 'node:http'
 import { get as getSecurely } from 'node:https'

@@ -15,7 +15,7 @@ export type EmbeddedOptions = Pick<TunnelServerOptions, 'tcpPorts' | 'udpPorts' 
 /** Listens on 127.0.0.1, on port 8080 when it is free and on any other when it is not. */
 export async function startEmbeddedServer(options: EmbeddedOptions = {}): Promise<ServerEnd> {
   needBun('Without --server a tunnel server runs in this process, which needs Bun, and this is Node.')
-  // Browsers ask for <name>.localhost on ::1 first: another program there would answer in our place.
+  // Browsers ask for <name>.localhost on ::1 first: another program there would respond in our place.
   if (await accepts({ host: '::1', port: USUAL_PORT })) return startOn(0, options)
   try {
     return await startOn(USUAL_PORT, options)
