@@ -205,7 +205,8 @@ const ROWS = {
     fault: 'origin',
     retryable: true,
     meaning: 'The app did not read the request, or did not respond, in time.',
-    action: 'Find out why the app is slow, or raise --origin-timeout on the server.',
+    action:
+      'Find out why the app is slow, or give it more time: --response-timeout of the client, --origin-timeout of the server.',
   },
   ORIGIN_CLOSED: {
     wire: 22,
@@ -764,8 +765,9 @@ const ROWS = {
     wire: 210,
     status: 404,
     fault: 'user',
-    meaning: 'No client accepts this request: it matches none of their filters.',
-    action: 'Check the filters of the clients that use this name.',
+    meaning:
+      'No client accepts this request: it matches none of their filters, or its path is not below their strip-prefix.',
+    action: 'Check the path, and the filters and prefixes of the clients that use this name.',
   },
   // The inspector
   INSPECT_TOKEN_REFUSED: {
@@ -911,7 +913,8 @@ export class TunnelError extends Error {
 
   /**
    * Makes an error. `detail` replaces the meaning of the code in the message; the action stays, except for `OPTION_INVALID`,
-   * `SERVER_SCHEME` and `ORIGIN_SCHEME`, whose detail says what to do. `action`: another one is better here.
+   * `SERVER_SCHEME` and `ORIGIN_SCHEME`, whose detail says what to do. `action`: another one is better here; empty: the detail
+   * has the next step.
    */
   constructor(
     code: ErrorCode,
@@ -921,7 +924,8 @@ export class TunnelError extends Error {
     const { meaning } = ERRORS[code]
     const { cause, action = ERRORS[code].action } = options
     // A message that another end sent says what to do already.
-    const isEnough = detail !== undefined && (DETAIL_SAYS_ALL.has(code) || detail.endsWith(action))
+    const isEnough =
+      detail !== undefined && (DETAIL_SAYS_ALL.has(code) || action === '' || detail.endsWith(action))
     super(isEnough ? detail : `${detail ?? meaning} ${action}`, 'cause' in options ? { cause } : undefined)
     this.name = 'TunnelError'
     this.code = code
@@ -935,4 +939,20 @@ const byWire = new Map<number, ErrorCode>(
 /** The code for a number from a RESET or GOAWAY frame; `INTERNAL` for one that a newer peer may know. */
 export function errorOfWire(wire: number): ErrorCode {
   return byWire.get(wire) ?? 'INTERNAL'
+}
+
+const FILE_FAULTS: Readonly<Record<string, string>> = {
+  ENOENT: 'there is no such file',
+  ENOTDIR: 'there is no such folder',
+  EISDIR: 'it is a folder',
+  EACCES: 'this user may not',
+  EPERM: 'this user may not',
+  ELOOP: 'its links go round in a circle',
+  ENAMETOOLONG: 'the name is too long',
+}
+
+/** Returns why a file cannot be read, in plain words. */
+export function whyUnreadable(error: unknown): string {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : ''
+  return FILE_FAULTS[code] ?? (error instanceof Error ? error.message : String(error))
 }

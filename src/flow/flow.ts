@@ -86,7 +86,7 @@ export class Flow implements Socket {
     if (this.#isPaused) return this.#share.options.dropped(batch.length)
     this.#lastAt = this.#share.options.scheduler.now()
     this.#waitingBytes = bytes
-    this.#handler.received(framed.subarray(0, frameDatagrams(batch, framed)), true)
+    this.#handler.received(framed.subarray(0, frameDatagrams(batch, framed)))
   }
 
   // ── To the far side ────────────────────────────────────────────────────────────────────────────────────────

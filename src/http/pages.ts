@@ -123,7 +123,7 @@ export const errorPage: ErrorPage = (code, options) => {
   // The title of a page for visitors says it already.
   const what = options.detail ?? (meaning === `${title}.` ? '' : meaning)
   const isOwners = fault !== 'visitor' || WORDS[code] === undefined
-  const owner = `<div class="todo"><h2>${OWNERS[fault]}</h2><p>${withFlags(`${what} ${action}`.trim())}</p></div>`
+  const owner = `<div class="todo"><h2>${OWNERS[fault]}</h2><p>${withFlags(`${what} ${action}`.trim())}</p>${commandOf(code, options.host)}</div>`
   const html = shell(
     title,
     `${art(fault)}
@@ -146,6 +146,13 @@ const OWNERS: Readonly<Record<ErrorEntry['fault'], string>> = {
   client: 'Is it yours?',
   origin: 'Is it yours?',
   user: 'Is it yours?',
+}
+
+/** Returns the command with which the owner gets the name back. */
+function commandOf(code: ErrorCode, host: string): string {
+  const [name = '', ...domain] = host.split('.')
+  const isName = code === 'TUNNEL_NOT_FOUND' && domain.length > 0 && /^[a-z][a-z\d-]*$/.test(name)
+  return isName ? `<code>localtunnels 3000 --subdomain ${name}</code>` : ''
 }
 
 /** The way from the browser through the tunnel to the app, with the part that is broken. */
@@ -195,7 +202,10 @@ export function infoPage({ title, text, steps = [], ...frame }: Info): string {
     ([what, command]) => `<li>${escapeHtml(what)}<code>${escapeHtml(command)}</code></li>\n`,
   )
   const list = items.length === 0 ? '' : `<ol>\n${items.join('')}</ol>`
-  return shell(title, `<h1>${escapeHtml(title)}</h1>\n<p>${escapeHtml(text)}</p>\n${list}`, frame)
+  // This is replaced by the operator's name, if there is one.
+  const mark =
+    list === '' || frame.branding?.name !== undefined ? '' : `<p class="brand">${MARK}localtunnels</p>\n`
+  return shell(title, `${mark}<h1>${escapeHtml(title)}</h1>\n<p>${escapeHtml(text)}</p>\n${list}`, frame)
 }
 
 /** Returns text whose flags are not broken at their dashes. */

@@ -14,7 +14,7 @@ export interface FrameHandler {
    */
   frame(type: number, flags: number, stream: number, length: number): void
   /**
-   * Called with bytes[start, end), a piece of the payload of a DATA frame, without padding. The array is the handler's to keep.
+   * Called with bytes[start, end), a piece of the payload of a DATA frame, without padding. The array is only valid during the call.
    */
   data(stream: number, bytes: Uint8Array, start: number, end: number): void
   /** A DATA frame is complete. `padding`: how much of its length was not data. */

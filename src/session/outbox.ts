@@ -75,14 +75,14 @@ export class Outbox {
   }
 
   /** Sends of bytes[start, end) what credit and carrier allow and queues the rest. `false`: queued; `writable` follows. */
-  data(stream: Stream, bytes: Uint8Array, isScratch: boolean, start: number, end: number): boolean {
+  data(stream: Stream, bytes: Uint8Array, start: number, end: number): boolean {
     if (this.#isClosed) return true
     const isFirst = stream.queue.length === 0
     const mustWait = !isFirst || this.#isStuck || this.#isServing
     const sent = mustWait ? start : this.#append(stream, bytes, start, end)
     // Closed: the carrier went away in the middle. There is nothing to wait for then.
     if (sent === end || stream.isClosed) return true
-    stream.queue.push(isScratch ? copyOf(bytes, sent, end) : bytes.subarray(sent, end))
+    stream.queue.push(copyOf(bytes, sent, end))
     if (isFirst) {
       this.#turns.add(stream)
       if (!mustWait && !this.#isStuck) this.creditStalls++

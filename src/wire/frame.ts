@@ -103,7 +103,7 @@ export function readU48(from: Uint8Array, at: number): number {
 }
 
 export interface FrameHandler {
-  /** Called with bytes[start, end), a piece of the DATA of a stream. The array is the handler's to keep. */
+  /** Called with bytes[start, end), a piece of the DATA of a stream. The array is only valid during the call. */
   data(stream: number, bytes: Uint8Array, start: number, end: number): void
   /**
    * Called with any other frame, whole: its payload begins in `bytes` at `start` and is only valid during the call. There

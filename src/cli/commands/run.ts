@@ -94,7 +94,9 @@ async function reserveFor(
       ...(state !== undefined && { stateFolder: state }),
       ...(embedded !== undefined && { proxy: false }),
     })
-    client.on('disconnected', () => stage.say('connection lost, reconnecting'))
+    client.on('reconnecting', ({ attempt }) => {
+      if (attempt === 1) stage.say('connection lost, reconnecting')
+    })
     client.on('connected', ({ url }) => stage.say(url))
     onEnd(client, error => {
       if (error instanceof TunnelError && error.code === 'DISCONNECTED') lost.abort(error)

@@ -199,7 +199,10 @@ async function checkStatus({ dial, server }: Way, url: string): Promise<readonly
       ]
     }
     const found = `${url} returns ${answer.status}, but not as a tunnel server`
-    const fix = 'Check the address given with --server: another program responds there.'
+    const fix =
+      server.path === ''
+        ? 'Check the address given with --server: another program responds there.'
+        : `Check the path ${server.path} in --server: it must be the --base-path of the server, and the proxy must pass it on.`
     return [{ verdict: 'fail', what: 'server', found, fix }]
   } catch (error) {
     return [

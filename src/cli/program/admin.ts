@@ -4,8 +4,7 @@ import { type Command, Option } from 'commander'
 import { TunnelError } from '../../errors.ts'
 import type { Actions } from '../actions.ts'
 import type { AdminSettings, Row } from '../commands/admin.ts'
-import { timeOf } from './guard.ts'
-import { flagOptions } from './values.ts'
+import { flagOptions, timeOf } from './values.ts'
 
 type Question = Omit<AdminSettings, 'url' | 'token' | 'isJson'>
 

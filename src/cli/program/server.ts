@@ -10,12 +10,12 @@ import { ACME_FLAGS, acmeSettings } from './acme.ts'
 import { adminAddress } from './admin.ts'
 import { outputWish, PRINTING_FLAGS } from './printing.ts'
 import {
+  duration,
   type FlagTexts,
   flagOptions,
   given,
   readAuthority,
   readText,
-  seconds,
   wholeNumber,
 } from './values.ts'
 
@@ -45,7 +45,7 @@ const FLAGS: FlagTexts = {
     '--host <address>': 'address to listen on (default: 0.0.0.0)',
     '--domain <domain>': 'tunnels get names below it (default: localhost); repeatable',
     '--public-url <url>': 'URL that visitors use, if a proxy is in front of the server',
-    '--origin-timeout <seconds>': 'time that an app has to respond, 0 for no limit (default: 60)',
+    '--origin-timeout <time>': 'time that an app has to respond, 0 for no limit (default: 60s)',
     '--branding-name <name>': 'your name, on the pages that visitors see',
     '--branding-contact <address>': 'email address or https:// URL for help, on these pages',
     '--branding-logo <file>': 'your logo on these pages: an SVG of at most 64 KiB',
@@ -103,6 +103,7 @@ const FLAGS: FlagTexts = {
 }
 
 const VARIABLES = `
+A time is 500ms, 30s or 2h; a number alone is seconds.
 Each option is also a variable: --tls-cert is TUNNEL_SERVER_TLS_CERT.
 Options on the command line override variables, and both override the file.`
 
@@ -110,7 +111,7 @@ function serverSettings(flags: Flags): ServerConfigOptions {
   const inbox = flags.text('inbox')
   const clientCa = flags.text('clientCa')
   const accessLog = flags.text('accessLog')
-  const originTimeoutMs = seconds(flags, 'originTimeout')
+  const originTimeoutMs = duration(flags, 'originTimeout', 0)
   return {
     ...adminSettings(flags),
     ...brandingSettings(flags),

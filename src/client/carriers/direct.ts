@@ -100,7 +100,7 @@ class Upgrade implements SocketHandler {
       return this.#carrier.received(bytes)
     }
     if (this.#isOver) return
-    this.#received = this.#received.length === 0 ? bytes : Buffer.concat([this.#received, bytes])
+    this.#received = Buffer.concat([this.#received, bytes])
     if (this.#refusal === undefined) this.#readHead()
     else this.#readRefusal(this.#refusal)
   }

@@ -70,13 +70,13 @@ class SilentConnection {
   constructor(inner: SocketHandler, silence: Silence) {
     this.#silence = silence
     this.handler = {
-      received: (bytes, isScratch) => {
+      received: bytes => {
         if (this.#isSilent) {
           this.#isSilent = false
           if (bytes[0] === ALERT) return this.#explain(silence.error)
           silence.answered()
         }
-        if (this.#reason === undefined) inner.received(bytes, isScratch)
+        if (this.#reason === undefined) inner.received(bytes)
       },
       drained: () => inner.drained(),
       ...(inner.spliceable !== undefined && { spliceable: () => inner.spliceable?.() }),

@@ -66,7 +66,7 @@ export class AdminApi {
       failed: cause => service.failed(cause),
     })
     this.operations = {
-      'GET /status': () => json(service.stats),
+      'GET /status': () => json({ ...service.stats, domain: service.domain }),
       'GET /recent': () => json({ recent: service.recent }),
       'GET /views/{id}': async asked =>
         json(
@@ -142,8 +142,11 @@ export class AdminApi {
     if (span !== 'minute' && span !== 'hour' && span !== 'day')
       throw new TunnelError('ADMIN_INVALID', 'by is minute, hour or day.')
     const limit = numberOf(query, 'limit', 60, MAX_ROWS)
-    const tunnel = query.get('tunnel') ?? undefined
-    const rows = this.#service.traffic(span satisfies Span, limit, tunnel)
+    const [tunnel, server] = [query.get('tunnel'), query.get('server')]
+    const rows = this.#service.traffic(span satisfies Span, limit, {
+      ...(tunnel !== null && { tunnel }),
+      ...(server !== null && { server }),
+    })
     return json({
       by: span,
       isKept: rows !== undefined,

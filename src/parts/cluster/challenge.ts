@@ -51,8 +51,8 @@ class Challenge implements SocketHandler {
     socket.write(challengeWith(number))
   }
 
-  received(bytes: Uint8Array, isScratch?: boolean): void {
-    if (this.#way !== undefined) return this.#way.received(bytes, isScratch)
+  received(bytes: Uint8Array): void {
+    if (this.#way !== undefined) return this.#way.received(bytes)
     if (this.#isOver) return
     const answer = Buffer.concat([this.#bytes, bytes])
     this.#bytes = answer

@@ -285,7 +285,7 @@ export class Http2App implements FrameHandler, Deadline {
     const outbox = this.#outbox
     if (this.#isReading || this.#isOver || outbox.isEmpty) return
     const { bytes, end } = outbox
-    if (!this.#stream.write(bytes, true, 0, end)) this.#isBlocked = true
+    if (!this.#stream.write(bytes, 0, end)) this.#isBlocked = true
     outbox.clear()
     if (this.#isBlocked && this.#stream.waitingBytes > MAX_WAITING_BYTES)
       this.#close(Code.ENHANCE_YOUR_CALM, 'too much waits for the app', 'ORIGIN_INVALID')
@@ -322,7 +322,7 @@ export class Http2App implements FrameHandler, Deadline {
     const into = this.#outbox.reserve(32 + reason.length)
     this.#outbox.end = Frame.writeGoaway(into, this.#outbox.end, 0, code, reason)
     this.#isReading = false
-    this.#stream.write(this.#outbox.bytes, true, 0, this.#outbox.end)
+    this.#stream.write(this.#outbox.bytes, 0, this.#outbox.end)
     this.#outbox.clear()
     this.#lose(error, reason === '' ? undefined : `the app broke HTTP/2: ${reason}`)
     if (code !== Code.NO_ERROR) this.#stream.reset('PROTOCOL_ERROR')

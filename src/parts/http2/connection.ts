@@ -256,7 +256,7 @@ export class Http2Connection
     if (outbox.isEmpty) return false
     if (this.#phase === 'closed') return false
     const count = outbox.end
-    const isTaken = this.#output.write(outbox.bytes, true, 0, count)
+    const isTaken = this.#output.write(outbox.bytes, 0, count)
     outbox.clear()
     if (isTaken) return true
     this.connection.sender.isBlocked = true

@@ -40,6 +40,8 @@ export interface MultiplexedStream {
    * of the end by `reset`, or by that of the request.
    */
   dropRequest(): void
+  /** Ends a period behind `dropRequest`. Returns whether the visitor has its response, and sends nothing more. */
+  endPeriod(): boolean
   /** Cuts the stream. Its handler hears nothing more. */
   cut(code: number): void
 }

@@ -143,7 +143,7 @@ export class DeliveryVisit implements Visit, Arrival {
     }
   }
 
-  write(bytes: Uint8Array, _isScratch = false, start = 0, end: number = bytes.length): boolean {
+  write(bytes: Uint8Array, start = 0, end: number = bytes.length): boolean {
     this.#responseBytes += end - start
     if (this.#status !== 0 && this.#seen.length < MAX_SEEN_BYTES)
       this.#seen += latin1(bytes, start, Math.min(end, start + MAX_SEEN_BYTES))

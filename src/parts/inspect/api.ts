@@ -182,8 +182,21 @@ export class InspectApi {
   #frames({ entry, query }: Asked): Response {
     const from = numberOf(query, 'from', 0)
     const limit = limitOf(query, 200)
+    const { frames, totalFrames: total } = entry
+    const [text = '', by = ''] = [query.get('text')?.toLowerCase(), query.get('by') ?? undefined]
+    if (by !== '' && by !== 'visitor' && by !== 'app')
+      throw new TunnelError('OPTION_INVALID', 'by must be visitor or app.')
+    if (text !== '' || by !== '') {
+      const found = frames.filter(
+        frame =>
+          frame.index >= from &&
+          (by === '' || frame.from === by) &&
+          `${frame.event ?? ''} ${frame.text ?? ''}`.toLowerCase().includes(text),
+      )
+      return json({ frames: found.slice(-limit), total, matching: found.length })
+    }
     const first = Math.max(0, from - entry.droppedFrames)
-    return json({ frames: entry.frames.slice(first, first + limit), total: entry.totalFrames })
+    return json({ frames: frames.slice(first, first + limit), total })
   }
 
   #events(query: URLSearchParams): Response {

@@ -301,8 +301,10 @@ export const OPEN_API: Json = {
           id,
           query('from', count, 'The first index wanted. Default 0'),
           query('limit', { type: 'integer', minimum: 1, maximum: 1_000, default: 200 }, 'At most so many'),
+          query('text', text, 'Only those with this text; with it or `by` the newest, and how many match'),
+          query('by', oneOf('visitor', 'app'), 'Only those that it sent'),
         ],
-        ok: json(record({ frames: list(ref('Frame')), total: count })),
+        ok: json(record({ frames: list(ref('Frame')), total: count, matching: count }, 'matching')),
       }),
     },
     '/exchanges/{id}/as/{format}': {

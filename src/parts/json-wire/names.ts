@@ -1,6 +1,6 @@
 // The names of one client on the JSON wire: asked for, granted, revoked, returned.
 
-import { ERRORS, type ErrorCode } from '../../errors.ts'
+import { type ErrorCode, TunnelError } from '../../errors.ts'
 import type { ClientHost } from '../../server/contracts/wire.ts'
 import type { QuotaOwner } from '../../server/limits/quotas.ts'
 import type { Rule } from '../../server/settings/policy.ts'
@@ -101,7 +101,7 @@ export class JsonNames {
     this.#owner.sendText(
       code === 'NAME_TAKEN'
         ? encodeTaken(name)
-        : encodeError(refusalText(code, this.#host.detailOf(code, wish, { rule, holder }))),
+        : encodeError(refusalText(code, this.#host.refusalText(code, wish, { rule, holder }))),
     )
   }
 
@@ -176,8 +176,8 @@ function forsake(claimed: Member | ErrorCode): void {
   if (typeof claimed !== 'string') claimed.lapse()
 }
 
-export function refusalText(code: ErrorCode, detail: string = ERRORS[code].meaning): string {
-  return code === 'NAME_INVALID' ? 'Invalid subdomain format' : `${detail} ${ERRORS[code].action}`
+export function refusalText(code: ErrorCode, text: string = new TunnelError(code).message): string {
+  return code === 'NAME_INVALID' ? 'Invalid subdomain format' : text
 }
 
 /** Claims a name where a directory decides which server of a cluster has it. The wire has no secrets. */

@@ -106,7 +106,7 @@ class JudgedConnection implements Socket, Portion {
   #dial(): void {
     this.#isDialled = true
     const handler: SocketHandler = {
-      received: (bytes, isScratch) => this.#answered(bytes, isScratch),
+      received: bytes => this.#answered(bytes),
       drained: () => this.#drained(),
       ended: () => this.#phase !== 'refused' && this.#outer.ended(),
       // The response in place of the app's was complete.
@@ -343,11 +343,11 @@ class JudgedConnection implements Socket, Portion {
 
   // ── From the app ───────────────────────────────────────────────────────────────────────────────────────────
 
-  #answered(bytes: Uint8Array, isScratch: boolean | undefined): void {
+  #answered(bytes: Uint8Array): void {
     if (this.#phase === 'refused') return
     const wasAsked = this.#awaitsSwitch
     if (wasAsked) this.#readAnswer(bytes)
-    this.#outer.received(bytes, isScratch)
+    this.#outer.received(bytes)
     if (wasAsked && !this.#awaitsSwitch) this.#outer.drained()
   }
 

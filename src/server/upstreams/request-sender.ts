@@ -1,6 +1,6 @@
 // Sends heads, built in one array within one call, and requests, which it stores while they may be sent once more.
 
-import { copyBytes } from '../../bytes.ts'
+import { copyBytes, copyOf } from '../../bytes.ts'
 import { CR, IDEMPOTENT, LF } from '../../http/characters.ts'
 import {
   type AnswerStyle,
@@ -117,7 +117,7 @@ export class RequestSender implements Movement {
     this.#wasSent = sentBytes > 0
     this.#replay = mayRepeat ? [] : undefined
     this.#replayBytes = 0
-    return this.#wasSent || stream.write(scratch, true, 0, headEnd)
+    return this.#wasSent || stream.write(scratch, 0, headEnd)
   }
 
   /** Sends a piece of the body. `false`: the visitor has to wait. */
@@ -125,7 +125,7 @@ export class RequestSender implements Movement {
     if (this.#replay !== undefined) {
       this.#replayBytes += bytes.length
       if (this.#replayBytes > MAX_REPLAY_BYTES) this.#replay = undefined
-      else this.#replay.push(bytes)
+      else this.#replay.push(copyOf(bytes))
     }
     if (this.#wasSent || this.#stream?.write(bytes) !== false) return true
     this.expectProgress()

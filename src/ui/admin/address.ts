@@ -14,10 +14,11 @@ export interface Place {
   readonly range: string
   /** The tunnel whose traffic the graphs of Traffic show. */
   readonly tunnel: string
+  readonly server: string
 }
 
-const USUAL = { q: '', sort: '', only: '', range: '', tunnel: '' } as const
-const NAMES = ['q', 'sort', 'only', 'range', 'tunnel'] as const
+const USUAL = { q: '', sort: '', only: '', range: '', tunnel: '', server: '' } as const
+const NAMES = ['q', 'sort', 'only', 'range', 'tunnel', 'server'] as const
 
 /** The view alone. */
 export const at = (view: View): Place => ({ view, open: undefined, ...USUAL })

@@ -25,7 +25,7 @@ export const isAdding = signal(false)
 const answers = signal<Partial<Views>>({})
 export const head = computed(() => Object.values(answers.value).at(-1)?.head)
 
-export interface Question {
+interface Question {
   readonly title: string
   readonly text: string
   readonly verb: string
@@ -40,8 +40,8 @@ let asked = 0
 /** Asks for what is in sight. */
 export async function refresh(): Promise<void> {
   if (!isSignedIn.value) return
-  const { view, open = '', q, sort, only, range, tunnel } = place.value
-  const query = { q, sort, only, range, tunnel: open || tunnel, limit: String(limit.value) }
+  const { view, open = '', q, sort, only, range, tunnel, server } = place.value
+  const query = { q, sort, only, range, tunnel: open || tunnel, server, limit: String(limit.value) }
   const own = ++asked
   try {
     const answer = await api.view(view, textOf(query))

@@ -45,7 +45,7 @@ export function whyNotReplay(one: ExchangeDetail): string | undefined {
 }
 
 /** Says what failed in one line. */
-export async function attempt(work: () => Promise<void>): Promise<void> {
+async function attempt(work: () => Promise<void>): Promise<void> {
   try {
     await work()
   } catch (error) {

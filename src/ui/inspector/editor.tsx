@@ -119,7 +119,10 @@ export function Editor({ exchange }: { readonly exchange: ExchangeDetail }) {
               Start again
             </button>
             <button type="submit" class="btn main" aria-disabled={isOff}>
-              Send <span aria-hidden="true">Ctrl ↵</span>
+              Send{' '}
+              <span class="hint" aria-hidden="true">
+                Ctrl ↵
+              </span>
             </button>
           </div>
         </div>

@@ -4,7 +4,7 @@ import { signal } from '@preact/signals'
 
 const SHOWN_MS = 6_000
 
-export interface Toast {
+interface Toast {
   readonly text: string
   readonly undo?: () => void
 }

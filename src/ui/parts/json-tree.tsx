@@ -238,7 +238,7 @@ function plain(name: string): string {
 }
 
 /** The original text of a value, without blanks. */
-export function sourceOf({ kind, raw, entries }: JsonNode): string {
+function sourceOf({ kind, raw, entries }: JsonNode): string {
   if (kind !== 'object' && kind !== 'array') return kind === 'string' ? textOf(raw) : raw
   return nested({ kind, raw, entries, isCut: false })
 }

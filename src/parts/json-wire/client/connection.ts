@@ -228,8 +228,9 @@ export class JsonConnection implements Connection {
     const report = this.#begin(request)
     if (this.#requests > this.#settings.limits.maxStreams) return this.#fail(request, report, 'TUNNEL_BUSY')
     const tunnel = this.#tunnel
-    const bytes = tunnel && originRequest(this.#marked(request), tunnel.settings, tunnel.rewriting)
-    if (tunnel === undefined || bytes === undefined) return this.#fail(request, report, 'BAD_REQUEST')
+    if (tunnel === undefined) return this.#fail(request, report, 'BAD_REQUEST')
+    const bytes = originRequest(this.#marked(request), tunnel.settings, tunnel.rewriting)
+    if (typeof bytes === 'string') return this.#fail(request, report, bytes)
     const { method, body, connection } = request
     const timeoutMs = this.#timeoutMs(body !== undefined)
     const asked = {
