@@ -291,7 +291,7 @@ export interface ServerLimits {
    * Connections of visitors at once, of all kinds, from `accept` on. Default 32,768: idle ones cost about 4 KB each, so that is
    * some 130 MB. Fewer where the process may not open as many descriptors. Above, a new connection that sends a request
    * replaces one that has been idle for a second; if none is, the request gets 503 `VISITOR_LIMIT`, and raw connections are
-   * cut. The control host still answers. An `error` event reports it at most once a minute.
+   * cut. The control host still responds. An `error` event reports it at most once a minute.
    */
   readonly maxVisitors: number
   /**
