@@ -52,7 +52,10 @@ export interface Pass {
   left(): void
 }
 
-/** The array of a read of this length is freed when its handler returns. */
+/**
+ * The array of a read of this length is freed when its handler returns: the next read uses the memory while the processor has it in its
+ * caches, and the collector would free it much later. The runtime reads into an array of its own each time.
+ */
 const FREED_READ_BYTES = 8_192
 
 /** The state of this side of the connection. */
@@ -173,8 +176,7 @@ export class Connection implements Socket, Source, Lender {
     if (this.isRead) return this.broke()
     this.#reading.arrived(bytes.length)
     this.handler.received(bytes)
-    // Its memory is used again at once, while the processor has it in its caches. The collector frees it much later.
-    if (bytes.length >= FREED_READ_BYTES) (bytes.buffer as ArrayBuffer).transfer(0) // the runtime reads into an array of its own each time
+    if (bytes.length >= FREED_READ_BYTES) (bytes.buffer as ArrayBuffer).transfer(0)
   }
 
   pause(): void {
@@ -236,7 +238,7 @@ export class Connection implements Socket, Source, Lender {
 
   spliceTo(to: Socket, limitBytes: number, done: SpliceDone): Splice | undefined {
     if (to === this) return undefined
-    // The connection may be spliced before a large read, and the kernel stores the most while nobody reads.
+    // The connection may be spliced before a large read, and the kernel stores the most while no read takes it.
     this.#reading.bound()
     const pace = this.#reading.isBulk ? 'bulk' : 'prompt'
     return accelerator?.splice(this, to, limitBytes, pace, (movedBytes, leftover) => {

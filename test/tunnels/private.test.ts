@@ -239,7 +239,7 @@ test('a service that is away, and an app that is, are errors with a code; then i
   const away = next(db.client, 'error')
   const visitor = await rawDial(port)
   expect(await visitor.closed()).toBeInstanceOf(Error)
-  const there = 'Start it on the machine that shares it, or ask whoever runs that machine.'
+  const there = 'Start it on the machine that shares it, or ask the user of that machine.'
   expect(await away).toMatchObject({ code: 'TUNNEL_NOT_FOUND', message: expect.stringContaining(there) })
   await using again = clientOf(server)
   await again.tcp({ port: 1, private: 'db' })

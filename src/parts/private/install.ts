@@ -40,7 +40,8 @@ function claim(
   holder: QuotaOwner,
   server: PartServer,
 ): Member | ErrorCode | Promise<Member | ErrorCode> {
-  const refusal = refusalOfName(name, 'private') ?? refusalOf({ kind: 'connect', name }, rule, server.settings)
+  const refusal =
+    refusalOfName(name, 'private') ?? refusalOf({ kind: 'connect', name }, rule, server.settings)
   if (refusal !== undefined) return refusal
   const { tunnels } = server
   const book: TunnelRegistry = {

@@ -189,14 +189,13 @@ export class HttpInput implements Waiting {
   #work(whole: Uint8Array, wholeBytes: number, heads: number): void {
     this.#isWorking = true
     const reader = this.#reader
-    const { turns } = this.#share
     let bytes = whole
     let arrayBytes = wholeBytes
     let at = 0
     let headsLeft = heads
     while (at < bytes.length) {
       const isHead = reader.isHeadAwaited
-      const mayGoOn = at === 0 || !reader.isParsing || (isHead && headsLeft > 0) || turns.hasTime
+      const mayGoOn = at === 0 || !reader.isParsing || (isHead && headsLeft > 0) || this.#share.turns.hasTime
       if (!mayGoOn) {
         this.#queue(bytes, at, arrayBytes)
         break

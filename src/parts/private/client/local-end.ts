@@ -159,7 +159,7 @@ export class LocalEnd implements Origin {
     const { fault, meaning } = ERRORS[code]
     const isThere = fault === 'origin' || fault === 'client'
     const action = isThere
-      ? 'Start it on the machine that shares it, or ask whoever runs that machine.'
+      ? 'Start it on the machine that shares it, or ask the user of that machine.'
       : undefined
     this.#failed(new TunnelError(code, `${this.label}: ${meaning}`, { action }))
   }
