@@ -332,7 +332,7 @@ export interface GuardedTunnel {
   readonly marks?: UsedMarks
 }
 
-/** Remembers for all servers of a cluster what works once, and which sessions have ended before their time. */
+/** Remembers, for all servers of a cluster, links that were used and sessions that ended early. */
 export interface UsedMarks {
   /** Whether this server knows that the id is used: within a second after its use on another server. */
   has(id: string): boolean

@@ -169,7 +169,7 @@ export function forwardResponseHead(
   return fitting(copy(CRLF, 0, 2, into, to), into)
 }
 
-/** Writes the forwarding lines and the blank line when none were given: the same bytes for a whole connection. */
+/** Writes the forwarding lines and the blank line if none were given. They are the same bytes for a whole connection. */
 function writeTail(head: RequestHead, hop: Hop, into: Uint8Array, at: number): number {
   let { tail } = hop
   if (tail === undefined || tail.hostWithPort !== head.hostWithPort) {

@@ -117,7 +117,7 @@ export class HandlerConnection {
     if (this.#switched !== undefined) return this.#switched.ended()
     const exchange = this.#exchange
     if (exchange === undefined) this.#end()
-    // Half a request gets no response: none could be trusted.
+    // An incomplete request gets no response, because none could be trusted.
     else if (!this.#reader.isComplete) this.#cut(new Error('the request body ended early'))
   }
 

@@ -118,7 +118,7 @@ export class HpackEncoder {
     }
     const table = this.#table
     const size = nameLength + end - start + ENTRY_OVERHEAD
-    // An entry that pushes most others out is not worth it.
+    // An entry that displaces most others is not stored.
     if (indexing === INDEXED && size <= (table.maxBytes * 3) >> 2) {
       const hash = hashOf(bytes, start, end, nameHash)
       this.#pairs ??= new Int32Array(SLOTS)

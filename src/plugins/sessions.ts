@@ -1,4 +1,4 @@
-// Sessions of browsers that were let in: signed cookies, and what of them has ended before its time.
+// Sessions of browsers: signed cookies, and the sessions that ended early.
 
 import { randomBytes } from 'node:crypto'
 import { isSurelyBelow } from '../http/path-rules.ts'

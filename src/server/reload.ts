@@ -1,4 +1,4 @@
-// Changed settings of a running server: what cannot change then, and what it revokes.
+// Changed settings of a running server: checks which can change, and revokes tunnels that they no longer allow.
 
 import { TunnelError } from '../errors.ts'
 import type { ClientConnection } from './contracts/clients.ts'

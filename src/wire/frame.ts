@@ -143,7 +143,7 @@ const BYTES_LIKE_A_FRAME = 512
 /** An incremental frame parser. Holds at most one header and one control payload, never data. */
 export class FrameDecoder {
   readonly #handler: FrameHandler
-  /** Collects a header or a control payload that was cut by the slicing. */
+  /** Collects a header or a control payload that arrived in pieces. */
   #partial: Uint8Array = new Uint8Array(PARTIAL_BYTES)
   #partialLength = 0
   #inPayload = false

@@ -2,7 +2,7 @@
 
 import { type ErrorCode, TunnelError } from '../../errors.ts'
 
-/** Names and reasons are put into messages: what is longer is cut. */
+/** Names and reasons are put into messages: longer texts are cut. */
 const MAX_DETAIL_CHARS = 1_000
 const PREFIX = 'urn:ietf:params:acme:error:'
 

@@ -58,7 +58,7 @@ export interface ResponseSeen {
 
 /** A report that a raw connection of a visitor is in transit to the origin. */
 export interface VisitorSeen {
-  /** The same in the report of its end. */
+  /** The same value in the report of its end. */
   readonly id: number
   readonly tunnel: string
   readonly remoteAddress: string

@@ -39,7 +39,7 @@ export type HealthChanged = (isHealthy: boolean, error?: TunnelError) => void
 const HEAD_LIMITS = { maxHeadBytes: 65_536, maxHeaderCount: 200, isOption: false }
 
 export class HealthCheck {
-  /** The verdict: well, until the first check has shown something else. */
+  /** The verdict: healthy until the first check shows the opposite. */
   isHealthy = true
   readonly #origin: Origin
   readonly #settings: HealthSettings

@@ -28,7 +28,10 @@ export interface HoldsHost {
 
 /** A directory that is early says how long; more tries than these find it in another state. */
 const MAX_TRIES = 5
-/** Names returned while the directory is away; those above it stay reserved for `holdMs`. */
+/**
+ * The maximum number of names that are released while the directory is away. If exceeded: further names stay reserved for
+ * `holdMs`.
+ */
 const MAX_UNRELEASED = 10_000
 /**
  * The maximum number of lost claims of one name, each with one of two proofs: if any was granted while the directory was away,

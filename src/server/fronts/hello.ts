@@ -1,4 +1,4 @@
-// The beginning of a TLS connection: its hello is read, and then its owner says how the connection goes on.
+// The beginning of a TLS connection: reads its hello, and passes the connection to the owner of the name.
 
 import { ByteBuffer } from '../../bytes.ts'
 import type { Turns, Waiting } from '../../session/turns.ts'

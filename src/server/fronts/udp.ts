@@ -77,7 +77,7 @@ class UdpPort implements OpenPort {
   readonly #takers = new Takers()
   /** The flows for which a guard, or the directory, is being asked. */
   readonly #judged = new Set<string>()
-  /** The flow of the last datagram: often the next one is from it. */
+  /** The flow of the last datagram, which often has the next one as well. */
   #last: VisitorFlow | undefined
   #port: BoundPort | undefined
   /** The time when the flows opened so far would all have been due, had they come at `maxFlowRate`. */

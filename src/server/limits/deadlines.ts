@@ -76,7 +76,7 @@ export interface Movement {
   readonly movedBytes: number
   /** Whether bytes wait for the side that has to take or send them. */
   readonly isWaiting: boolean
-  /** Bytes wait, and none of them moved in time. */
+  /** Bytes wait, and none was sent in time. */
   stalled(): void
 }
 

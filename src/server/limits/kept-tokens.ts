@@ -1,4 +1,4 @@
-// Tokens that are kept: made, given another secret, revoked. The secret is returned once and stored nowhere.
+// Stored tokens: creates, rotates and revokes them. The secret is returned once and stored nowhere.
 
 import { createHash, randomBytes } from 'node:crypto'
 import { TunnelError } from '../../errors.ts'

@@ -96,7 +96,7 @@ export interface TunnelServerOptions {
   readonly domains?: readonly string[]
   /** The operator's name, contact and logo on the pages that the server shows to visitors. Default none. Unusable: `OPTION_INVALID`. */
   readonly branding?: Branding
-  /** The certificate chain and private key as PEM text. Default none: plain HTTP. A pair that does not fit: `TLS_INVALID`. */
+  /** The certificate chain and private key as PEM text. Default none: plain HTTP. A key that does not fit is `TLS_INVALID`. */
   readonly tls?: { readonly cert: string; readonly key: string }
   /**
    * Certificates by the name that a visitor asks for: `FileCertificates` or `acmeCertificates` of `localtunnels/certificates`, or
@@ -190,8 +190,8 @@ export interface TunnelServerOptions {
   /** Labels that no client may take, besides `api`, `www` and the others that `isReservedName` knows. Default none. */
   readonly reservedNames?: readonly string[]
   /**
-   * Addresses or CIDR ranges of proxies in front whose X-Forwarded-* and Forwarded headers are believed. A range has addresses of
-   * its own family only: `::/0` has none of IPv4. Default none: such headers from visitors are replaced.
+   * Addresses or CIDR ranges of proxies in front whose X-Forwarded-* and Forwarded headers are trusted. A range has
+   * addresses of its own family only: `::/0` has none of IPv4. Default none: such headers from visitors are replaced.
    */
   readonly trustedProxies?: readonly string[]
   /**

@@ -130,7 +130,7 @@ export class Member implements Deadline {
     idle()
   }
 
-  /** Calls `idle` when it serves no visitor: at once, or later. It must get no new ones. */
+  /** Calls `idle` once the member serves no visitor. Do not give it new ones. */
   whenIdle(idle: () => void): void {
     if (this.#inFlight === 0) idle()
     else this.#idle = idle

@@ -164,7 +164,7 @@ function admit(tunnel: Tunnel, { resume, pool, holder, guard }: Claimant): Membe
   return own
 }
 
-/** Why no client of any server may have this name. */
+/** Returns the reason why no client of any server may have this name. */
 export function refusalOfName(name: string, kind?: GrantedKind): ErrorCode | undefined {
   if (kind === 'private') return isValidSubdomain(labelOf(name)) ? undefined : 'NAME_INVALID'
   if (!isValidSubdomain(name)) return 'NAME_INVALID'

@@ -216,7 +216,7 @@ export class StreamExchange implements Exchange {
         'CLIENT_GONE',
         isHeadAwaited ? this.#request.piecesToRepeat(delivered, method) : undefined,
       )
-    // The client is a stranger: of its codes, only those about the origin are believed.
+    // The client is a stranger: the server trusts only its codes about the origin.
     const cause = ERRORS[code].fault === 'origin' || code === 'TUNNEL_BUSY' ? code : this.#lostCode
     // A handler that threw has seen the request: it would be asked twice.
     if (isHeadAwaited && cause !== 'HANDLER_FAILED') this.#retryOrFail(cause, delivered, reason)
