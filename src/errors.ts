@@ -1,4 +1,4 @@
-// One error class and one table: every way localtunnels says no, with its stable code.
+// One error class and one table: every refusal of localtunnels, with its stable code.
 
 /** The meaning of an error code. */
 export interface ErrorEntry {

@@ -29,7 +29,7 @@ export interface Field {
 
 /** A body, without chunk framing. Its bytes are at `request.body` and `response.body`. */
 export interface Body extends Kept {
-  /** Whether the last byte was seen. `false`: it goes on, or was cut off. */
+  /** Whether the last byte was seen. `false`: the message continues, or was cut off. */
   readonly isComplete: boolean
   /** The value of Content-Type. Empty without one. */
   readonly type: string

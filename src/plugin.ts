@@ -334,7 +334,7 @@ export interface GuardedTunnel {
 
 /** Remembers, for all servers of a cluster, links that were used and sessions that ended early. */
 export interface UsedMarks {
-  /** Whether this server knows that the id is used: within a second after its use on another server. */
+  /** Whether this server knows that the id was used. It learns of a use on another server within a second. */
   has(id: string): boolean
   /**
    * Marks the id as used until `untilMs`, in milliseconds since 1970. `true` for the first of all servers alone; `false` as

@@ -81,7 +81,7 @@ export interface CertificateStore {
   nextLookAtMs(): Promise<number | undefined>
 
   order(id: string): Promise<StoredOrder | undefined>
-  /** All orders in progress, the oldest first, at most `limit`: what a start goes on with. */
+  /** All orders in progress, the oldest first, at most `limit`, for a server that starts again. */
   orders(limit: number): Promise<readonly StoredOrder[]>
   saveOrder(order: StoredOrder): Promise<void>
   removeOrder(id: string): Promise<void>

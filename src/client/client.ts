@@ -163,8 +163,8 @@ export class TunnelClient extends Events<TunnelClientEvents> implements AsyncDis
   }
 
   /**
-   * Gives all names and ports back, so that no new visitor comes, lets what is in progress finish for up to `drainTimeoutMs`,
-   * then disconnects. New requests go to the other clients of a pool, or to the next client that takes the name; until then
+   * Releases all names and ports, so that no new visitor comes, waits up to `drainTimeoutMs` for open requests, then
+   * disconnects. New requests go to the other clients of a pool, or to the next client that takes the name; until then
    * they are 404. `disconnect()` in the meantime ends the wait.
    */
   async close(): Promise<void> {

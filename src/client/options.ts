@@ -167,8 +167,8 @@ export interface AwayOptions {
 /** An HTTP tunnel: `client.http(…)`. */
 export interface HttpTunnelOptions extends OriginOptions, SharedTunnelOptions {
   /**
-   * The app gets webhooks, whose signatures are checked on this machine: the inspector shows what came of it, and with
-   * `require` a request without a valid one gets 401 `SIGNATURE_INVALID` and does not reach the app. Not together with
+   * The app gets webhooks, whose signatures are checked on this machine: the inspector shows the result, and with `require`
+   * a request without a valid one gets 401 `SIGNATURE_INVALID` and does not reach the app. Not together with
    * `protocol`. Default: nothing is checked. If it cannot be used: `OPTION_INVALID`.
    */
   readonly verify?: VerifyOptions

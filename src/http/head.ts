@@ -144,7 +144,7 @@ export class RequestHead {
   }
 
   /**
-   * Takes the Host line and says whether it is one to be believed. A connection nearly always repeats its Host, so
+   * Takes the Host line, and returns whether it is valid. A connection nearly always repeats its Host, so
    * the strings of the last one are kept when the bytes are the same.
    */
   takeHost(start: number, end: number): boolean {

@@ -77,7 +77,7 @@ export class HpackEncoder {
         into[at] = 0x80 | index
         return at + 1
       }
-    // Not indexed: what is not in the static table is rare.
+    // Not indexed, because entries that are not in the static table are rare.
     into[at] = STATUS
     into[at + 1] = 3
     into[at + 2] = 0x30 + Math.trunc(status / 100)

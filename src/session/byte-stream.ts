@@ -42,7 +42,7 @@ export interface ByteStream {
    * The other side's turn stops it: what it asked for may be small.
    */
   writeFrom(from: Pick<Socket, 'spliceTo'>, limitBytes: number, done: SpliceDone): Splice | undefined
-  /** Bytes go on a connection that carries no other stream from now on, if there is one. */
+  /** Moves the stream to a connection that carries no other one, if there is such a connection. */
   moveToLink(): void
   /** Lets another thread move the bytes of the other side, if they come on such a connection: see `Socket.requestSplice`. */
   requestSplice(): void

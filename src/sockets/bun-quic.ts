@@ -138,7 +138,7 @@ function entryOf({ cert, key }: ServerTls): Quic.SNIEntry {
   return { keys: [createPrivateKey(key)], certs: chain.map(pem => Buffer.from(pem)) }
 }
 
-/** Returns what the runtime lacks. `undefined` if a request and its response passed as a server needs it. */
+/** Returns the missing feature of the runtime. `undefined` if a request and its response passed correctly. */
 export async function quicFault(certificate: ServerTls): Promise<string | undefined> {
   let listening: QuicListening | undefined
   try {

@@ -72,7 +72,7 @@ export interface ListenOptions<P extends Pass = Pass> {
   admit?(socket: Socket): P | undefined
   /** Called for a new connection. The returned handler gets its events. */
   accept(socket: Socket, pass: P | undefined): SocketHandler
-  /** A handler threw. Its connection is cut for it; the others go on. */
+  /** A handler threw an error: its connection is cut, and the others continue. */
   failed?(error: Error): void
 }
 

@@ -625,7 +625,7 @@ export function parseServerMessage(json: Uint8Array): ServerMessage | 'unknown' 
         ...(host !== undefined && { host: printable(host) }),
         method: printable(method),
         path: printable(path),
-        // Possibly a proxy's words: what is not an address is left out.
+        // A proxy may have written this: anything but an address is left out.
         ...(isText(visitor, 64) && { visitor }),
         ...(isAmount(waitedMs) && { waitedMs }),
       }
@@ -695,7 +695,7 @@ function parseFields(json: Uint8Array): ({ readonly type: string } & Record<stri
     const fields = Object.assign(Object.create(null), value)
     return typeof fields.type === 'string' ? fields : undefined
   } catch {
-    // Not JSON or not UTF-8: the caller ends the session, there is nothing to add.
+    // Not JSON or not UTF-8: the caller ends the session.
     return undefined
   }
 }

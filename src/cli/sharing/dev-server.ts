@@ -54,8 +54,8 @@ const BLOCKS: readonly HostBlock[] = [
 ]
 
 /**
- * Asks the app at `origin` for a page as if by `publicUrl`, and returns one line that says what blocks and how to
- * fix it; `undefined` when nothing known does. Never rejects.
+ * Asks the app at `origin` for a page as if by `publicUrl`, and returns one line with the cause of a refusal and its fix.
+ * `undefined` if no known tool refuses. Never rejects.
  */
 export async function explainRefusal(
   origin: string,

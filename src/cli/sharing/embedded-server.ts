@@ -29,7 +29,7 @@ async function startOn(port: number, options: EmbeddedOptions): Promise<ServerEn
   const server = await createServer({
     ...options,
     port,
-    // Not every address: what was meant for this machine must not be open to the café's network.
+    // Not every address, because a tunnel for this machine must not be open to the network of a café.
     host: '127.0.0.1',
     domains: ['localhost'],
     // The server ends with its only client: no other will return.

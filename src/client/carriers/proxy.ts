@@ -1,4 +1,4 @@
-// The proxies that a client may go through: what an option or the environment says, read and checked.
+// The proxies that a client may go through: from an option or the environment, read and checked.
 
 import { TunnelError } from '../../errors.ts'
 import type { Address } from '../../socket.ts'

@@ -50,7 +50,7 @@ function failureOf(proxy: ProxySettings, { hasBegun }: Watched, cause: unknown):
   })
 }
 
-/** An opening of which we know how far it came: that says whose fault a failed dial is. */
+/** An opening that records its progress, which shows whose fault a failed dial is. */
 class Watched implements Opening {
   readonly #opening: Opening
   hasBegun = false

@@ -148,7 +148,7 @@ export class OwnTunnel implements Tunnel {
   }
 
   async #sendGuard(): Promise<void> {
-    // While the server is away nothing need be sent: the next registration says it.
+    // No message is needed while the server is away, because the next registration has the state.
     if (this.isRegistered && this.registration !== undefined)
       await this.#connection?.guard?.(this.registration, this.settings)
   }

@@ -232,7 +232,7 @@ export class Holds {
     const lost = new Set(await directory.restore(node, held, times))
     for (const { name, epoch } of held) {
       const now = this.#held.get(name)
-      // Claimed again in the meantime: what is lost is the earlier hold.
+      // The name was claimed again in the meantime: only the earlier hold is lost.
       if (lost.has(name) && now?.epoch === epoch) this.#lose(name)
       // The name was released in the meantime: the directory may get the two messages in reverse order.
       if (!lost.has(name) && now === undefined && !this.#isLeaving) await directory.release(node, name, epoch)

@@ -350,7 +350,7 @@ export class Http2Connection
 
   // ── The end ────────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** Sends what is left, then FIN; what the visitor still sends is read and dropped for a while. */
+  /** Sends the remaining bytes, then FIN, and for a while reads and drops the bytes of the visitor. */
   #close(): void {
     if (this.#phase !== 'open') return
     this.#phase = 'closing'

@@ -105,7 +105,7 @@ function isAlive(pid: number): boolean {
     process.kill(pid, 0)
     return true
   } catch {
-    // There is none, or it is another user's (EPERM): that one does not get the token.
+    // There is no such process, or it belongs to another user (EPERM), who must not get the token.
     return false
   }
 }

@@ -26,7 +26,7 @@ export interface Arrival {
   isRefused(): boolean
   /** The request fails: the visitor gets the reason, if no response has begun. */
   breakOff(code: ErrorCode): void
-  /** Cuts the connection: the visitor must not take what it has for complete. */
+  /** Cuts the connection, so that the visitor does not take a part for the whole. */
   terminate(): void
 }
 

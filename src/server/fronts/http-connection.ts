@@ -413,7 +413,7 @@ export class HttpConnection
     this.#socket.terminate()
   }
 
-  /** Sends what is left, then FIN; what the visitor still sends is read and dropped for a while. */
+  /** Sends the remaining bytes, then FIN, and for a while reads and drops the bytes of the visitor. */
   #close(): void {
     this.#phase = 'closing'
     this.#logins.close()
@@ -463,7 +463,7 @@ export class HttpConnection
     lane.enter()
   }
 
-  /** Serves here what a lane read and did not serve, as if it had been read here. */
+  /** Serves the bytes that a lane read and did not serve, as if they had been read here. */
   #returned(end: LaneEnd | undefined): void {
     if (this.#phase !== 'lent') return
     this.#phase = 'head'

@@ -206,7 +206,7 @@ export class RequestRecord {
     else if (isHeard) books.count(isFailure(status, code), responseBytes)
   }
 
-  /** A client of the tunnel learns of what it never gets: with a pool the one that joined first. */
+  /** Reports a request that no client gets to a client of the tunnel; in a pool, to the one that joined first. */
   #reportRefusal(tunnel: Tunnel): void {
     const member = tunnel.members.find(({ client }) => client?.reports.isWatching === true)
     if (member === undefined) return

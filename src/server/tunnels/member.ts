@@ -101,7 +101,7 @@ export class Member implements Deadline {
     if (this.tunnel.port !== 0) this.#holder[change]('ports')
   }
 
-  /** Whether its origin can take visitors, as the client says: until it says otherwise. Kept through a reconnect. */
+  /** Whether its origin can take visitors, by the last message of the client. Kept through a reconnect. */
   get isHealthy(): boolean {
     return this.#isHealthy
   }

@@ -1,4 +1,4 @@
-// All tunnels of a server by name, a port being one too: which host is whose, who may have which, and what is free.
+// All tunnels of a server by name, a port being one too: who has a host, who may have it, and which names are free.
 
 import { isPortName } from '../../directory.ts'
 import type { ErrorCode } from '../../errors.ts'
