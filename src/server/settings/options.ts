@@ -289,13 +289,11 @@ export interface ServerLimits {
   readonly maxCopyBodyBytes: number
   /**
    * Connections of visitors at once, of all kinds, from `accept` on. Default 32,768: idle ones cost about 4 KB each, so that is
-   * some 130 MB. Fewer where the process may not open as many descriptors. Above, a new connection that sends a request
-   * replaces one that has been idle for a second; if none is, the request gets 503 `VISITOR_LIMIT`, and raw connections are
-   * cut. The control host still responds. An `error` event reports it at most once a minute.
+   * some 130 MB. Fewer where the process may not open as many descriptors. If exceeded: a new connection that sends a request replaces an idle one, or gets 503 `VISITOR_LIMIT`; raw connections are cut. The control host still responds. An `error` event reports it at most once a minute.
    */
   readonly maxVisitors: number
   /**
-   * Connections of one address at once, and its requests in progress over HTTP/2 and HTTP/3. An IPv6 address counts by its first 64 bits. A connection with a PROXY header is the
+   * Connections of one address at once, and its requests in progress over HTTP/2 and HTTP/3. A connection with a PROXY header is the
    * visitor's, others of `trustedProxies` are not counted. Default 8,192, a quarter of `maxVisitors`: offices and mobile
    * networks share addresses; at most half of `maxVisitors`, and half of the descriptors that visitors may take, so that
    * one address cannot fill a small server. The loopback is not counted, unless a value is given here or in `maxAddressRate`.
@@ -303,8 +301,7 @@ export interface ServerLimits {
    */
   readonly maxAddressVisitors: number
   /**
-   * The number of new connections of one address per second, and of HTTP/2 requests that it gives up, by a reset or with the
-   * connection; addresses count as in `maxAddressVisitors`. This many at once, and they come back evenly over a second. Default
+   * The number of new connections of one address per second, and of HTTP/2 requests that it gives up; addresses count as in `maxAddressVisitors`. Default
    * 1,000: a tenth of what one core accepts. If exceeded: as `maxAddressVisitors`. `0`: none.
    */
   readonly maxAddressRate: number
@@ -326,8 +323,7 @@ export interface ServerLimits {
   /** The size of a request body, in bytes. Default 0: unlimited. If exceeded: 413 `BODY_TOO_LARGE`. */
   readonly maxBodyBytes: number
   /**
-   * Streams open at once per tunnel, idle ones included. Default 4,096. If exceeded: the address that has most gives its newest up for one
-   * that has fewer; without one, 503 `TUNNEL_BUSY`, or cut (TCP).
+   * Streams open at once per tunnel, idle ones included. Default 4,096. If exceeded: the address with most gives up its newest for one with fewer; otherwise 503 `TUNNEL_BUSY`, or cut (TCP).
    */
   readonly maxStreams: number
   /** Tunnels of one client. Default 256. If exceeded: `CLIENT_LIMIT`. */
@@ -338,10 +334,8 @@ export interface ServerLimits {
    */
   readonly streamIdleMs: number
   /**
-   * Visitors of one UDP tunnel at once, by address and port: each is a stream here and a socket at the client. Default
-   * 1,024, a quarter of `maxStreams`, so that made-up addresses leave the client's other tunnels their streams. If exceeded: one
-   * that was never answered gives way after a second, or the newest of the address that has most; otherwise the new one's
-   * datagrams are dropped and counted.
+   * Visitors of one UDP tunnel at once, by address and port. Default
+   * 1,024, a quarter of `maxStreams`, so that made-up addresses leave the client's other tunnels their streams. If exceeded: a flow without a reply gives way after a second, or the newest of the address with most; otherwise the new datagrams are dropped.
    */
   readonly maxFlows: number
   /**
@@ -359,9 +353,7 @@ export interface ServerLimits {
    */
   readonly guardTimeoutMs: number
   /**
-   * The time after the start in which requests wait for names that no client has yet, because clients need a moment to
-   * reconnect. Default 5,000: what the pauses between their tries grow to. They are served when the client is there; when the
-   * time is over they get 503 `SERVER_STARTING` with Retry-After, and later ones 404. HTTP only. `0`: 404 at once.
+   * The time after the start in which requests for names without a client wait. Default 5,000, the longest pause between the tries of clients. If exceeded: 503 `SERVER_STARTING`; later requests get 404. HTTP only. `0`: 404 at once.
    */
   readonly startupHoldMs: number
   /** Clients connected at once. Default 10,000. If exceeded: `CLIENT_LIMIT`. */
@@ -377,8 +369,7 @@ export interface ServerLimits {
   /** The time for which `stop()` waits for open requests. Default 30,000. If exceeded: it is cut. `0`: at once. */
   readonly drainTimeoutMs: number
   /**
-   * The time for which a kept-alive connection may have been idle when `stop()` closes it; an earlier request is served, as the
-   * last one there. Default 1,000, above the pauses of visitors that ask one thing after the other. `0`: closed at once, and a
+   * The time for which a kept-alive connection may have been idle when `stop()` closes it; an earlier request is served. Default 1,000, above the pauses of visitors that ask one thing after the other. `0`: closed at once, and a
    * request in transit just then is lost.
    */
   readonly drainIdleMs: number
