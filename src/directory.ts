@@ -82,7 +82,6 @@ export interface DirectoryListener {
   reconnected(): void
 }
 
-/** An entry of a table. */
 export interface TableEntry {
   readonly key: string
   /** The value. Empty if the entry was removed; it stays so that no server brings it back. */

@@ -74,7 +74,6 @@ export interface Verified {
   readonly reason?: string
 }
 
-/** A row of the list. */
 export interface ExchangeRow {
   /** The id, in decimal digits. Later ones are greater numbers. */
   readonly id: string
@@ -126,7 +125,6 @@ export interface ExchangeRow {
   readonly isIncomplete: boolean
 }
 
-/** An exchange with all details. */
 export interface ExchangeDetail extends ExchangeRow {
   /** The request. Absent if the server refused it, and for connections and flows. */
   readonly request?: Message
@@ -153,7 +151,6 @@ export interface Frame extends Kept {
   readonly text?: string
   /** The content of any other message. */
   readonly base64?: string
-  /** The code of a close. */
   readonly closeCode?: number
   /** Whether it was sent with permessage-deflate; content and bytes are those after inflating. */
   readonly isCompressed?: true

@@ -49,7 +49,6 @@ export interface StoredRefusal {
   readonly message: string
 }
 
-/** The limits of orders. */
 export interface OrderLimits {
   readonly perName: number
   readonly perNameMs: number

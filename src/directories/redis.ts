@@ -267,7 +267,6 @@ function labelOf(url: string): string {
   return url.replace(/\/\/.*@/, '//')
 }
 
-/** A connection to a Redis. */
 export type Connection = Redis
 
 /** Throws `OPTION_INVALID` for a URL that cannot be used. Connects at once, and reconnects until it is closed. */

@@ -109,7 +109,6 @@ export interface LaneAsking {
   readonly served: ServedBy
 }
 
-/** All that a lane served. */
 export type LaneServed = Pick<LaneCounts, 'requests' | 'bytesIn' | 'bytesOut'>
 
 /** The terms of one part for a lane. The lane keeps to the clauses of all parts. */
