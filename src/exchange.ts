@@ -29,7 +29,7 @@ export interface Field {
 
 /** A body, without chunk framing. Its bytes are at `request.body` and `response.body`. */
 export interface Body extends Kept {
-  /** Whether the last byte was seen. `false`: it goes on, or was cut off. */
+  /** Whether the last byte was seen. `false`: the message continues, or was cut off. */
   readonly isComplete: boolean
   /** The value of Content-Type. Empty without one. */
   readonly type: string
@@ -74,7 +74,6 @@ export interface Verified {
   readonly reason?: string
 }
 
-/** A row of the list. */
 export interface ExchangeRow {
   /** The id, in decimal digits. Later ones are greater numbers. */
   readonly id: string
@@ -126,7 +125,6 @@ export interface ExchangeRow {
   readonly isIncomplete: boolean
 }
 
-/** An exchange with all details. */
 export interface ExchangeDetail extends ExchangeRow {
   /** The request. Absent if the server refused it, and for connections and flows. */
   readonly request?: Message
@@ -153,7 +151,6 @@ export interface Frame extends Kept {
   readonly text?: string
   /** The content of any other message. */
   readonly base64?: string
-  /** The code of a close. */
   readonly closeCode?: number
   /** Whether it was sent with permessage-deflate; content and bytes are those after inflating. */
   readonly isCompressed?: true
@@ -241,8 +238,8 @@ export interface ReplayRequest {
   /** The number of times, 1 to 100, one after the other. Default 1. */
   readonly times?: number
   /**
-   * Whether to sign again with the service's provider (`verify`). If it is not a webhook: `REPLAY_IMPOSSIBLE`. `false`: as it
-   * was captured. Default: fresh for a webhook whose signature was valid, because that would be too old by now.
+   * Whether to sign again with the service's provider (`verify`). If it is not a webhook: `REPLAY_IMPOSSIBLE`. `false`:
+   * unchanged. Default: fresh for a webhook whose signature was valid, because that would be too old by now.
    */
   readonly resign?: boolean
 }

@@ -1,4 +1,4 @@
-// An HTTPS request whose time and answer are bounded, for authorities and DNS providers.
+// An HTTPS request with bounded time and response, for authorities and DNS providers.
 
 import type { Clock } from './clock.ts'
 
@@ -20,7 +20,7 @@ export interface BoundedAnswer {
   readonly text: string
 }
 
-/** Rejects with what went wrong in plain words; redirects are answers like any other. */
+/** Rejects with what went wrong in plain words; redirects are responses like any other. */
 export async function boundedRequest(url: string, request: BoundedRequest): Promise<BoundedAnswer> {
   const { method = 'GET', headers = {}, body, ca, timeoutMs, maxBytes, signal } = request
   const timeout = AbortSignal.timeout(timeoutMs)

@@ -4,7 +4,7 @@ import { TunnelError } from '../errors.ts'
 import { nearest } from '../option-names.ts'
 import { commandHint, ofOtherTunnel, shareFlags } from './other-tunnels.ts'
 
-/** In the order of --help. */
+/** The order is that of --help. */
 export const COMMANDS: readonly string[] = [
   'http',
   'tcp',
@@ -45,7 +45,7 @@ export function translate(argv: readonly string[]): readonly string[] {
   return COMMANDS.includes(first) ? argv : shareFlags(argv)
 }
 
-/** `--app-ca (appCa)` is for everybody: here it is `--app-ca`, and `app-ca` for who wrote a file. */
+/** `--app-ca (appCa)` is for everybody: here it is `--app-ca`, or `app-ca` for the author of a file. */
 export function asFlags(message: string, isFile = false): string {
   return message.replace(/--([a-z-]+) \([a-z]+[A-Z]\w*\)/g, isFile ? '$1' : '--$1')
 }

@@ -61,7 +61,7 @@ export class RedisDirectory implements Directory {
   #fault: Error | undefined
   #isClosed = false
 
-  /** Throws `OPTION_INVALID` for a URL that cannot be used. Connects at once, and again for as long as it is open. */
+  /** Throws `OPTION_INVALID` for a URL that cannot be used. Connects at once, and reconnects until it is closed. */
   static async open(options: RedisDirectoryOptions): Promise<RedisDirectory> {
     const connection = connectionOf(options)
     const { Redis } = await load()
@@ -102,7 +102,7 @@ export class RedisDirectory implements Directory {
     return LOGIN.test(message) ? LOGIN_ADVICE : undefined
   }
 
-  /** Redis answered, and waiting does not help: a login or a right is missing. */
+  /** Redis replied, and waiting does not help: a login or a right is missing. */
   isRefused(error: unknown): boolean {
     const cause = this.#causeOf(error)
     return cause.name === 'ReplyError' && !PASSING.test(cause.message)
@@ -267,10 +267,9 @@ function labelOf(url: string): string {
   return url.replace(/\/\/.*@/, '//')
 }
 
-/** A connection to a Redis. */
 export type Connection = Redis
 
-/** Throws `OPTION_INVALID` for a URL that cannot be used. Connects at once, and again for as long as it is open. */
+/** Throws `OPTION_INVALID` for a URL that cannot be used. Connects at once, and reconnects until it is closed. */
 export async function openRedis(options: RedisDirectoryOptions): Promise<Connection> {
   const connection = connectionOf(options)
   const { Redis } = await load()
@@ -350,7 +349,7 @@ function sentinelsOf(url: string): RedisOptions {
 }
 
 function invalid(url: string): TunnelError {
-  // It may have a password.
+  // The URL may have a password.
   const shown = url.replace(/\/\/.*@/, '//…@')
   return new TunnelError(
     'OPTION_INVALID',

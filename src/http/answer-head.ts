@@ -1,4 +1,5 @@
-// Answer heads: as strict as those of requests, for the origin that wrote them is not trusted. A tolerant reader gives a head that
+// Heads of responses: as strict as those of requests, for the origin that wrote them is not trusted. A tolerant reader gives a
+// head that
 // is not strict a second chance: as the strict text that it stands for (`loose-head.ts`), read by the same parser.
 
 import { CR, isForbiddenInValue, isLikeStatusLine, isOurVersion, LF, latin1, SP } from './characters.ts'
@@ -35,7 +36,7 @@ export class ResponseHead {
   /** The lines behind the first one, for forwarding. */
   readonly fields: Fields = new Fields()
   readonly isTolerant: boolean
-  /** A head that is not strict, and not complete. */
+  /** The head is neither strict nor complete. */
   loose: LooseHead | undefined
 
   /** Makes a head. `isTolerant`: it reads what an app sent, and not what a server wrote. */
@@ -109,14 +110,14 @@ export function parseResponseHead(
   const own = { maxHeadBytes: text.length + 1, maxHeaderCount }
   if (parseStrictly(head, text, 0, text.length, own, requestMethod) === text.length) {
     head.isAmended = true
-    // RFC 9112 section 6.3: what told its length in two ways may mean the other one.
+    // RFC 9112 section 6.3: a message with two lengths may mean the other one.
     if (loose.hasDoubtfulLength) head.keepAlive = false
     return start + length
   }
   head.reset()
   if (head.fields.refusal === 'HEAD_TOO_LARGE')
     head.fault = `its head has more than ${maxHeaderCount} lines${isOption ? ' (max-header-count)' : ''}`
-  // Of the lines that the strict parser reads once at most, this one alone is left twice.
+  // The only line that stays twice although the strict parser reads it once at most.
   else if (head.fault === '') head.fault = 'it has Transfer-Encoding twice'
   return -1
 }
@@ -221,7 +222,7 @@ function isFault(head: ResponseHead, fault: string): false {
   return false
 }
 
-/** The bytes ended inside the head: more of them, unless it already has all it may have. */
+/** The bytes ended inside the head: it needs more, unless it has reached its limit. */
 function wantMore(fields: Fields, start: number, stop: number, maxHeadBytes: number): 0 | -1 {
   return stop < start + maxHeadBytes ? fields.suspend(stop) : -1
 }

@@ -10,13 +10,12 @@
 //   Host: a \n Host: b \n       Host: a                  means nothing in a response
 //   \n                          (CRLF)                   RFC 9112 section 2.2: LF alone ends a line
 //
-// It only rewrites lines. Whether the result may be forwarded is for the strict parser to say.
+// Only rewrites lines. The strict parser decides whether the result may be forwarded.
 
 import { ascii, CR, isForbiddenInValue, LF, latin1 } from './characters.ts'
 import { CONTENT_LENGTH, HOST, kindOf, LOOKALIKE, TRANSFER_ENCODING } from './field-names.ts'
 
 const STATUS_LINE = /^HTTP\/([1-9]\.\d) +([1-9]\d\d(?: .*)?)$/
-/** The beginning of one. */
 const BEGINNING =
   /^(?:(?:H|HT|HTT|HTTP|HTTP\/(?:[1-9](?:\.(?:\d(?: +(?:[1-9]\d?)?)?)?)?)?)$|HTTP\/[1-9]\.\d +[1-9]\d\d(?:[ \r]|$))/
 const BEGINNING_BYTES = 40
@@ -43,7 +42,8 @@ export class LooseHead {
   }
 
   /**
-   * Takes the lines that are complete in bytes[start, end), which begin with what it got before. Answers the bytes of the head, 0 when
+   * Takes the lines that are complete in bytes[start, end), which begin with what it got before. Returns the bytes of the
+   * head, 0 when
    * it is not complete, -1 when it is refused.
    */
   take(bytes: Uint8Array, start: number, end: number): number {

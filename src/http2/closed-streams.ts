@@ -4,7 +4,7 @@
 const REMEMBERED = 256
 
 export class ClosedStreams {
-  /** Ids in a ring; negative: this side reset the stream. */
+  /** A ring of ids. A negative id: this side reset the stream. */
   readonly #ids = new Int32Array(REMEMBERED)
   #next = 0
 
@@ -13,7 +13,6 @@ export class ClosedStreams {
     this.#next = (this.#next + 1) % REMEMBERED
   }
 
-  /** Whether this side reset the stream: its frames are ignored. */
   wasReset(stream: number): boolean {
     return this.#ids.includes(-stream)
   }

@@ -21,7 +21,7 @@ function claimOf(payload: JWTPayload, name: string): unknown {
   return Object.hasOwn(payload, name) ? payload[name] : undefined
 }
 
-/** Whether `*` of the pattern can stand for what the text has there. In linear steps for each star: claims come from strangers. */
+/** Whether `*` of the pattern matches the text there. Takes linear time for each star, because claims come from strangers. */
 function fitsPattern(pattern: string, text: string): boolean {
   const [first = '', ...rest] = pattern.split('*')
   const last = rest.pop()
@@ -59,7 +59,7 @@ export function ambiguityOf(pattern: string): string | undefined {
 
 /** The pattern with claims in place of their names; `undefined`: the token lacks one, or it is not a part of a name. */
 export function withClaims(pattern: string, payload: JWTPayload): string | undefined {
-  // With more in the pattern the dashes of a slash would not say where the claim ends.
+  // If the pattern had more, the dashes of a slash would not mark the end of the claim.
   const isAlone = pattern.match(CLAIM)?.length === 1 && !pattern.includes('*')
   let isWhole = true
   const name = pattern.replace(CLAIM, (_, claim: string) => {

@@ -13,7 +13,7 @@ export const DRAINS: unique symbol = Symbol.for('Stream.drainableProtocol') as n
 
 /** The methods that the types do not have. */
 interface Cutting {
-  /** The answer is cut off with this code. */
+  /** The response is cut off with this code. */
   resetStream(code: bigint): void
   /** The visitor is asked to send no more of its request. */
   stopSending(code: bigint): void
@@ -60,7 +60,7 @@ export interface QuicListening {
   cut(): void
 }
 
-/** The bytes that may be in transit up before the code here has read them; see `HELD_BYTES` for what it keeps then. */
+/** The bytes that a visitor may send before the code here has read them; see `HELD_BYTES` for the stored part. */
 const WINDOW_BYTES = 262_144
 /** A visitor that is gone without a word: its connection is closed after this many seconds of silence. */
 const SILENT_SECONDS = 30
@@ -89,7 +89,7 @@ export async function listenQuic(
     handshakeTimeout: options.handshakeMs,
     application: {
       maxHeaderPairs: options.maxHeaderCount,
-      // Heads that are a little too long get a response that says so.
+      // Heads that are a little too long get the response 431.
       maxHeaderLength: 4 * options.maxHeadBytes,
       // No table that grows: each head stands for itself.
       qpackMaxDTableCapacity: 0,
@@ -138,7 +138,7 @@ function entryOf({ cert, key }: ServerTls): Quic.SNIEntry {
   return { keys: [createPrivateKey(key)], certs: chain.map(pem => Buffer.from(pem)) }
 }
 
-/** Returns what the runtime lacks. `undefined` if a request and its response passed as a server needs it. */
+/** Returns the missing feature of the runtime. `undefined` if a request and its response passed correctly. */
 export async function quicFault(certificate: ServerTls): Promise<string | undefined> {
   let listening: QuicListening | undefined
   try {

@@ -16,7 +16,7 @@ const SPANS: Readonly<
   day: { number: 2, ms: DAY_MS, keptMs: 1_096 * DAY_MS },
 }
 
-/** Lines of the audit log that are kept. */
+/** The number of stored lines of the audit log. */
 const MAX_AUDIT_LINES = 100_000
 
 const SCHEMA = `
@@ -109,7 +109,7 @@ export class SqliteOperations implements OperationsStore, AuditLog {
     })
   }
 
-  /** From `fromMs` on, by the beginning of the span. */
+  /** Rows from `fromMs` on, sorted by the beginning of the span. */
   #durations(
     span: number,
     fromMs: number,

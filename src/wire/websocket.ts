@@ -6,6 +6,7 @@
 //   |FIN|RSV| opcode| M | length (7)| length (u16 if 126, u64 if 127)          | mask key | payload …
 //   +---+---+-------+---+-----------+--------------------------+---------------+----------+
 
+import { copyOf } from '../bytes.ts'
 import { readU32, writeU32 } from './frame.ts'
 import { maskInPlace } from './mask.ts'
 
@@ -73,7 +74,6 @@ export class WebSocketParser {
   #maskKey = 0
   #maskOffset = 0
   #remaining = 0
-  /** The kind of the message that frames continue; CONTINUATION between messages. */
   #message = CONTINUATION
   readonly #control = new Collector()
   readonly #text = new TextCollector()
@@ -368,7 +368,7 @@ class TextCollector {
   add(piece: Uint8Array): void {
     this.length += piece.length
     if (this.#small.length + piece.length < MIN_PIECE_BYTES) this.#small.add(piece)
-    else this.#pieces.push(this.#small.finish(piece))
+    else this.#pieces.push(this.#small.length === 0 ? copyOf(piece) : this.#small.finish(piece))
   }
 
   /**
@@ -395,7 +395,7 @@ class TextCollector {
       for (const piece of pieces) text += whole.decode(piece, { stream: true })
       return text + whole.decode(rest)
     } catch {
-      // Not UTF-8: the caller fails with the code for it.
+      // The text is not UTF-8: the caller fails with the code for that.
       return undefined
     }
   }
@@ -422,7 +422,7 @@ function decodeText(bytes: Uint8Array): string | undefined {
   try {
     return decoder.decode(bytes)
   } catch {
-    // Not UTF-8: the caller fails with the code for it.
+    // The text is not UTF-8: the caller fails with the code for that.
     return undefined
   }
 }

@@ -1,4 +1,4 @@
-// A server replaces itself: the program is started again with the sockets that listen, and this one leaves once that one serves.
+// Replaces a server: starts the program again with the listening sockets, and ends this one once the new one serves.
 
 import { ERRORS, type ErrorCode, TunnelError } from '../../errors.ts'
 import type { TotalsEvent } from '../output.ts'
@@ -25,9 +25,7 @@ export interface Started {
   readonly idle: Promise<void>
   /** The totals that a worker sends at its end; `undefined` if it ended without. */
   readonly totals: Promise<TotalsEvent | undefined>
-  /** Whether it has served. */
   readonly hasServed: () => boolean
-  /** The promise of its exit code. */
   readonly exited: Promise<number>
 }
 
@@ -99,13 +97,11 @@ function codeOf(code: unknown): ErrorCode {
   return typeof code === 'string' && Object.hasOwn(ERRORS, code) ? (code as ErrorCode) : 'INTERNAL' // a key of ERRORS
 }
 
-/** Returns the command line of this program. */
 function commandLine(): readonly string[] {
   const [, script = '', ...given] = process.argv
   return Bun.isStandaloneExecutable ? [program, ...given] : [program, ...process.execArgv, script, ...given]
 }
 
-/** The messages of a program to the one that started it. */
 export interface Succession {
   serves(): void
   failed(error: unknown): void
@@ -119,7 +115,7 @@ export function successionOf(environment: Environment): Succession | undefined {
   if (environment[VARIABLE] === undefined || process.send === undefined) return undefined
   delete environment[VARIABLE]
   const say = (word: Word) => {
-    // The other program may be gone, which is nothing to fail for.
+    // The other program may be gone, which is not an error.
     try {
       process.send?.(word)
     } catch {}

@@ -4,13 +4,12 @@ import { existsSync } from 'node:fs'
 import { openLibc } from '../../libc.ts'
 import { EXIT } from '../exit-codes.ts'
 
-/** The files that Bun reads by itself, from the current folder. */
 const FILES: readonly string[] = ['', '.development', '.production', '.test'].flatMap(mode => [
   `.env${mode}`,
   `.env${mode}.local`,
 ])
 
-/** Keeps Bun from running and reading what is in the folder, as the launcher in `bin/` does, which has the same options. */
+/** Keeps Bun from running and reading files of the folder, with the same options as the launcher in `bin/`. */
 export const LAUNCH_OPTIONS: readonly string[] = [
   '--use-system-ca',
   '--no-env-file',

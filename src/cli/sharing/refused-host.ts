@@ -1,4 +1,4 @@
-// Which answers may be a dev server's refusal of the public host. Apart from `dev-server.ts`, which loads an HTTP client.
+// Finds responses that may be a dev server's refusal of the public host. Apart from `dev-server.ts`, which loads an HTTP client.
 
 import type { TunnelClientEvents } from '../../client/options.ts'
 
@@ -26,7 +26,7 @@ interface Answers {
   getTunnelUrl(): string
 }
 
-/** Answers that look refused are looked into; `say` gets the fix, once. `origin`: where the app is now, as a URL. */
+/** Responses that look refused are looked into; `say` gets the fix, once. `origin`: where the app is now, as a URL. */
 export function explainRefusals(
   client: Answers,
   origin: () => string | undefined,

@@ -25,7 +25,7 @@ import {
 } from './carrier.ts'
 import { explained, labelOf, NoAnswer, unreachable } from './unreachable.ts'
 
-/** A port that responses a greeting of TLS does so at once. */
+/** The time for a greeting of TLS: a port that replies to one does so at once. */
 const EXPLAIN_MS = 1_000
 
 /** Opens carriers over connections that `dial` makes. */
@@ -57,7 +57,7 @@ class Upgrade implements SocketHandler {
   /** A refusal whose body is arriving. */
   #refusal: AnswerHead | undefined
   #carrier: SocketHandler | undefined
-  /** As that of the carrier's handler. */
+  /** The same as in the carrier's handler. */
   #heard: (() => void) | undefined
 
   constructor(request: CarrierRequest, accept: AcceptCarrier) {
@@ -100,7 +100,7 @@ class Upgrade implements SocketHandler {
       return this.#carrier.received(bytes)
     }
     if (this.#isOver) return
-    this.#received = this.#received.length === 0 ? bytes : Buffer.concat([this.#received, bytes])
+    this.#received = Buffer.concat([this.#received, bytes])
     if (this.#refusal === undefined) this.#readHead()
     else this.#readRefusal(this.#refusal)
   }
@@ -142,7 +142,7 @@ class Upgrade implements SocketHandler {
     if (head === undefined) return this.#fail(new TunnelError('SERVER_REFUSED'))
     this.#received = this.#received.subarray(end)
     if (head.status === 101) return this.#switched(head)
-    // Interim answers, such as 103, come before the real one.
+    // Interim responses, such as 103, come before the real one.
     if (head.status < 200) return this.#readHead()
     this.#refusal = head
     this.#readRefusal(head)

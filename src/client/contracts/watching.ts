@@ -8,7 +8,7 @@ export interface Exchange extends ExchangeRow {
   readonly request: SeenMessage | undefined
   /** The response. `undefined` also if there was none. */
   readonly response: SeenMessage | undefined
-  /** The WebSocket messages and server-sent events, as far as they are stored. */
+  /** The stored WebSocket messages and server-sent events. */
   readonly messages: readonly Frame[]
 }
 
@@ -19,7 +19,7 @@ export interface SeenMessage {
   /** The same as sent: order, case and repeats. */
   readonly fields: readonly Field[]
   readonly trailers: readonly Field[]
-  /** The body as sent, without chunk framing, as far as it is kept. */
+  /** The stored part of the body, without chunk framing. */
   readonly bytes: Uint8Array
   /** Whether there was more of it than is stored. */
   readonly isCut: boolean
@@ -47,7 +47,7 @@ export interface Watchable {
   readonly exchanges: AsyncIterable<Exchange>
   /**
    * The oldest exchange that has ended, matches the filter (`POST /hooks`, `status:5xx`: docs/inspector.md) and was not the
-   * result of an earlier call with the same filter; waits for one. Rejects with `WAIT_TIMEOUT`, `FILTER_INVALID`, `CANCELLED`
+   * result of an earlier call with the same filter; waits for one. Rejects with `WAIT_TIMEOUT`, `OPTION_INVALID`, `CANCELLED`
    * at the end of the tunnel, and `STATE_INVALID` without `inspect`.
    */
   waitFor(filter: string, options?: WaitOptions): Promise<Exchange>

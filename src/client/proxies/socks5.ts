@@ -49,13 +49,13 @@ export class Socks5Opening implements Opening {
   }
 
   take(bytes: Uint8Array): Uint8Array | { readonly rest: Uint8Array } | undefined {
-    this.#received = this.#received.length === 0 ? bytes : Buffer.concat([this.#received, bytes])
+    this.#received = Buffer.concat([this.#received, bytes])
     const [version, second = 0] = this.#received
     const expected = this.#awaits === 'password' ? AUTH_VERSION : VERSION
     if (version !== expected) throw notAProxy(this.#proxy, 'it answered with something that is not SOCKS5')
     if (this.#awaits === 'reply') return this.#reply()
     if (this.#received.length < 2) return undefined
-    // Until it was asked for the connection there is nothing more that it could say.
+    // The proxy has nothing more to send before the request for the connection.
     if (this.#awaits === 'nothing' || this.#received.length > 2) {
       throw notAProxy(this.#proxy, 'it spoke before it was asked')
     }

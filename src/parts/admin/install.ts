@@ -17,7 +17,7 @@ export const installAdmin: Install = server => {
     get url() {
       return admin?.url
     },
-    recent: () => admin?.desk.recent,
+    recent: () => admin?.service.recent,
     async load({ admin: next }) {
       const wanted = placeOf(next)
       if (wanted === place) return
@@ -27,14 +27,14 @@ export const installAdmin: Install = server => {
     async start(whole) {
       if (settings === undefined) return
       const { Admin } = await import('./admin.ts')
-      admin = new Admin(server, whole, settings, () => far?.all() ?? [])
+      admin = new Admin(server, whole, settings, () => far)
     },
     ...(settings !== undefined && {
       share(open) {
-        const table = open('tunnels', MAX_SERVERS)
+        const table = open('admin', MAX_SERVERS)
         return () => {
           const { node } = server.servers!
-          far = new FarRows(table, node, () => admin?.desk.ownTunnels() ?? [])
+          far = new FarRows(table, node, () => admin?.service)
         }
       },
     }),

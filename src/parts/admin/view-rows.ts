@@ -15,6 +15,8 @@ export const VIEWS = [
 export type View = (typeof VIEWS)[number]
 
 export interface Head {
+  /** The first domain of the server. */
+  readonly domain: string
   readonly version: string
   readonly status: 'operational' | 'draining' | 'stopped'
   readonly uptimeSeconds: number
@@ -40,7 +42,6 @@ export interface Series {
   readonly points: readonly (Point | null)[]
 }
 
-/** The requested rows of many. */
 export interface Listed<Row> {
   readonly rows: readonly Row[]
   /** The number of rows without a limit. */
@@ -79,6 +80,8 @@ export interface Overview {
   readonly recent: RecentRow
   readonly inFlight: number
   readonly series: Series
+  /** By which part there are more requests than an hour ago. Left out: not measured. */
+  readonly hourAgo?: number
   readonly busiest: readonly TunnelRow[]
   /** The tunnel with the most errors lately. */
   readonly worst?: TunnelRow
@@ -92,7 +95,6 @@ export interface Tunnels extends Listed<TunnelRow> {
   readonly head: Head
   /** The number of rows for each choice of `only`. */
   readonly choices: Readonly<Record<string, number>>
-  /** The one that is open. */
   readonly open?: { readonly row: TunnelRow; readonly clients: readonly ClientRow[]; readonly series: Series }
 }
 
@@ -103,7 +105,9 @@ export interface Clients extends Listed<ClientRow> {
 export interface Traffic {
   readonly head: Head
   readonly series: Series
+  /** Tunnels of this server. */
   readonly names: readonly string[]
+  readonly servers: readonly string[]
 }
 
 export interface Tokens {

@@ -10,7 +10,7 @@ import { Sampler } from './sampler.ts'
 import type { ExchangeStore } from './store.ts'
 import { connectTapped } from './tap.ts'
 
-/** Bytes that wait to be read here, of all connections. If exceeded: those of the connection that brings more are dropped. */
+/** The bytes of all connections that wait to be read. If exceeded: the bytes of the connection that adds more are dropped. */
 const MAX_WAITING_BYTES = 16_777_216
 /** The time in milliseconds for one portion: the bytes of visitors and apps go first. */
 const READ_FOR_MS = 2
@@ -19,9 +19,7 @@ const CALM_CHECK_MS = 500
 
 /** A listener for entries, in addition to the store. */
 export interface CaptureEvents {
-  /** Called when the head of an entry is complete. */
   began(entry: Entry): void
-  /** Called when the request of an entry is complete. */
   requestEnded(entry: Entry): void
 }
 
@@ -45,7 +43,6 @@ export class Capture {
     this.sampler = new Sampler(rate, Math.max(maxExchanges, rate), performance.now())
   }
 
-  /** Opens a connection to a service, and captures it. */
   connect(
     origin: Origin,
     handler: SocketHandler,
@@ -91,7 +88,6 @@ export class Capture {
     return isReplay || this.sampler.hasRoom(performance.now())
   }
 
-  /** A request begins: whether it is captured. */
   takesRequest(at: number, isReplay: boolean): boolean {
     if (isReplay || this.sampler.take(at)) return true
     this.#checkCalm()

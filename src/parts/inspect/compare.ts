@@ -53,7 +53,7 @@ function headOf(entry: Entry, side: Side): Uint8Array {
 }
 
 function compareFields(a: Uint8Array, b: Uint8Array, { secrets }: Showing): MessageDiff['fields'] {
-  // Real values are compared, and masked ones shown.
+  // The real values are compared, and the masked values are shown.
   const real: Showing = { secrets, reveals: true }
   const masked: Showing = { secrets, reveals: false }
   const list = (head: Uint8Array) => {
@@ -105,7 +105,7 @@ async function linesOf(a: string, b: string): Promise<DiffPart[]> {
   ]
   if (a.length + b.length > MAX_TEXT_CHARS) return whole
   const { diffLines } = await import('diff')
-  // Without a timeout two texts that have nothing in common take the square of their lines.
+  // Two texts without common lines would take time in the square of their lines.
   const parts = diffLines(a, b, { timeout: DIFF_TIMEOUT_MS })
   return (
     parts?.map(({ added, removed, value }) => ({

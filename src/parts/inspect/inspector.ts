@@ -1,4 +1,4 @@
-// The inspector of one client: what it keeps, and what it offers of that. Loaded when a client with `inspect` connects.
+// The inspector of one client: its store, and the access to it. Loaded when a client with `inspect` connects.
 
 import type { Origin } from '../../client/origins/origin.ts'
 import { TunnelError } from '../../errors.ts'
@@ -20,7 +20,7 @@ import type { StoreFile } from './store-file.ts'
 import { partOf, rowOf } from './view.ts'
 import { Slices } from './wait.ts'
 
-/** A tunnel of the client, as the inspector knows it. */
+/** A tunnel of the client in the inspector. */
 export interface Inspected {
   readonly kind: TunnelKind
   /** The name as granted last; before that the wished one. */
@@ -35,7 +35,7 @@ export interface Inspected {
 }
 
 /** A running page and API. */
-export interface Desk {
+export interface InspectorServer {
   /** The URL, such as `http://127.0.0.1:4040`. */
   readonly url: string
   readonly token: string
@@ -52,7 +52,7 @@ export class Inspector extends Events<{ closed: undefined; failed: TunnelError }
   /** Whether nothing is captured until the client connects again. */
   isClosed = false
   /** The page and API, while they are open. */
-  #desk: Desk | undefined
+  #server: InspectorServer | undefined
   #file: StoreFile | undefined
 
   constructor(settings: InspectSettings, tunnels: ReadonlySet<Inspected>) {
@@ -74,9 +74,9 @@ export class Inspector extends Events<{ closed: undefined; failed: TunnelError }
   async open(): Promise<void> {
     this.isClosed = false
     await this.#openFile()
-    if (this.settings.port === undefined || this.#desk !== undefined) return
-    const { openDesk } = await import('./desk.ts')
-    this.#desk = await openDesk(this, this.settings.port)
+    if (this.settings.port === undefined || this.#server !== undefined) return
+    const { openInspector } = await import('./inspector-server.ts')
+    this.#server = await openInspector(this, this.settings.port)
   }
 
   async #openFile(): Promise<void> {
@@ -88,7 +88,7 @@ export class Inspector extends Events<{ closed: undefined; failed: TunnelError }
 
   /** The URL with the token behind `#`. `undefined` without a page. */
   get url(): string | undefined {
-    return this.#desk && `${this.#desk.url}/#${this.#desk.token}`
+    return this.#server && `${this.#server.url}/#${this.#server.token}`
   }
 
   matches(filter: Filter, entry: Entry): boolean {
@@ -197,7 +197,7 @@ export class Inspector extends Events<{ closed: undefined; failed: TunnelError }
     this.emit('closed', undefined)
     this.#file?.close()
     this.#file = undefined
-    this.#desk?.close()
-    this.#desk = undefined
+    this.#server?.close()
+    this.#server = undefined
   }
 }

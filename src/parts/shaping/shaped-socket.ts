@@ -1,4 +1,4 @@
-// The connection of a raw visitor, no faster than it may be. No other thread moves its bytes, because none could count them.
+// The connection of a raw visitor, slowed down to its rate. No other thread moves its bytes, because none could count them.
 
 import type { Endpoints, Socket, SocketHandler } from '../../socket.ts'
 import { ShapedInput } from './shaped-input.ts'
@@ -27,8 +27,8 @@ export class ShapedSocket implements Socket, ShapedTurn {
   handlerFor(handler: SocketHandler): SocketHandler {
     this.#handler = handler
     return {
-      received: (bytes, isScratch) => {
-        handler.received(bytes, isScratch)
+      received: bytes => {
+        handler.received(bytes)
         this.#input.took(bytes.length)
       },
       drained: () => {

@@ -8,7 +8,7 @@ export type OpenTable = (name: string, maxKeys: number) => Table
 export interface Table {
   /** Returns a value. `undefined` if there is none, or no longer. */
   get(key: string): string | undefined
-  /** Whether any server has ever had the key, as far as it is remembered. */
+  /** Whether a server is known to have had the key. */
   knows(key: string): boolean
   all(): readonly TableEntry[]
   /** Calls `changed` after other servers have changed something. Returns what stops that. */
@@ -17,7 +17,6 @@ export interface Table {
   set(key: string, value: string, untilMs: number): void
   /** Ends an entry as if its time had come. No server remembers it. */
   end(key: string): void
-  /** Removes it from all servers. */
   remove(key: string): void
   /** An entry of before this server was in the cluster: it stands back behind all that others have done since. */
   bring(key: string, value: string, sinceMs: number, untilMs: number): void

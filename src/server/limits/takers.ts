@@ -31,7 +31,6 @@ export class Takers<One extends Taker = Taker> {
     return this.#byVisitor.size === 0
   }
 
-  /** The oldest of the visitor with the least weight. */
   first(weightOf: (visitor: string) => number): One | undefined {
     let least = Number.POSITIVE_INFINITY
     let first: One | undefined
@@ -56,7 +55,7 @@ export class Takers<One extends Taker = Taker> {
         }
     const newest = most && [...most].at(-1)
     if (most === undefined || newest === undefined) return false
-    // It may stay until its connection is closed.
+    // The login may stay until its connection is closed.
     most.delete(newest)
     this.isMakingRoom = true
     try {

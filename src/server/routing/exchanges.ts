@@ -4,7 +4,7 @@ import type { ExchangeCounts } from '../../accelerator.ts'
 import { ERRORS, type ErrorCode } from '../../errors.ts'
 import { shownTarget } from '../../guard.ts'
 import type { RequestHead } from '../../http/head.ts'
-import type { ServerRoom } from '../context/room.ts'
+import type { ServerContext } from '../context/server-context.ts'
 import type { Asked, ClientReports } from '../contracts/clients.ts'
 import type { Result } from '../contracts/front.ts'
 import type { CopyEnd } from '../contracts/layer.ts'
@@ -17,14 +17,14 @@ type RequestEvent = TunnelServerEvents['request']
 type Outcome = Pick<RequestEvent, 'status' | 'durationMs' | 'bytes'>
 
 export class Exchanges {
-  readonly #context: ServerRoom
+  readonly #context: ServerContext
   readonly #reports: Reports
   /** Whether the server has listeners for requests. */
   isHeard = false
-  /** Under way, those with the control host included, those in lanes not. */
+  /** Requests in progress, including those to the control host, without those in lanes. */
   #count = 0
 
-  constructor(context: ServerRoom) {
+  constructor(context: ServerContext) {
     this.#context = context
     this.#reports = new Reports(
       context.deadlines,
@@ -120,10 +120,10 @@ export function toHundredth(ms: number): number {
   return Math.round(ms * 100) / 100
 }
 
-/** What is noted of. */
+/** The record of a request. */
 export interface Recorded {
   readonly head: RequestHead
-  /** Of the visitor, also behind trusted proxies. */
+  /** The address of the visitor, also behind trusted proxies. */
   readonly address: string
   /** On the clock of `performance.now()`. */
   readonly startedAt: number
@@ -132,7 +132,7 @@ export interface Recorded {
 export class RequestRecord {
   /** A guard refused the request, or a middleware got this from the app's side. */
   code: ErrorCode | undefined
-  /** More of why: as the guard says it, or as `Visit.fail` takes it of an exchange that middlewares wrap. */
+  /** The reason in detail, from the guard, or from `Visit.fail` of an exchange that middlewares wrap. */
   reason: string | undefined
   readonly #request: Recorded
   readonly #books: Exchanges
@@ -147,22 +147,21 @@ export class RequestRecord {
     books.begun()
   }
 
-  /** It counts for a tunnel. */
+  /** The request counts for a tunnel. */
   routed(): void {
     this.#books.routed()
   }
 
-  /** It goes to another tunnel or server after all. */
+  /** The request goes to another tunnel or server after all. */
   left(): void {
     this.#books.left()
   }
 
-  /** It is in transit to a client. */
+  /** The request is in transit to a client. */
   sent(): void {
     this.#isSent = true
   }
 
-  /** The member has it, whose client gets a report. */
   servedBy({ client, tunnel }: Member): void {
     this.#reports = client?.reports
     this.#report = this.#begunAt(this.#reports, tunnel)
@@ -174,7 +173,6 @@ export class RequestRecord {
     this.#reports?.finished(tunnel, this.#report, ERRORS[code].status, durationMs, 0, code)
   }
 
-  /** The member has a copy of it. */
   copied({ client, tunnel }: Member): CopyEnd {
     const reports = client?.reports
     const report = this.#begunAt(reports, tunnel)
@@ -184,14 +182,14 @@ export class RequestRecord {
     }
   }
 
-  /** It became a WebSocket. */
+  /** The request became a WebSocket. */
   switched(tunnel: Tunnel): void {
     this.#reports?.switched(tunnel, this.#report)
   }
 
   // ── It is over ─────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** For its client and the server's listeners. */
+  /** The report for its client and the server's listeners. */
   report(tunnel: Tunnel | undefined, { requestBytes, responseBytes, reason }: Result, status: number): void {
     const { code } = this
     const books = this.#books
@@ -208,7 +206,7 @@ export class RequestRecord {
     else if (isHeard) books.count(isFailure(status, code), responseBytes)
   }
 
-  /** A client of the tunnel learns of what it never gets: with a pool the one that joined first. */
+  /** Reports a request that no client gets to a client of the tunnel; in a pool, to the one that joined first. */
   #reportRefusal(tunnel: Tunnel): void {
     const member = tunnel.members.find(({ client }) => client?.reports.isWatching === true)
     if (member === undefined) return

@@ -1,4 +1,4 @@
-// Which requests are reported one by one, and the count of the others: a person reads a few lines a second, and a report
+// Which requests are reported one by one, and the count of the others: a person reads a few lines per second, and a report
 // costs more than the request itself.
 
 import type { ExchangeCounts } from '../../accelerator.ts'
@@ -67,7 +67,6 @@ export class Reports implements Deadline {
     this.#wake()
   }
 
-  /** Counts requests that started and ended. */
   counted({ requests, errors, bytes }: ExchangeCounts): void {
     this.#begun += requests
     this.#requests += requests

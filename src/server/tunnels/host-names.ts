@@ -1,6 +1,5 @@
-// Custom domains: whole host names that tunnels answer besides their own names, and whose they are.
+// Custom domains: whole host names of tunnels in addition to their own names, and their owners.
 
-/** What has host names: a tunnel. */
 interface Owner {
   readonly name: string
 }

@@ -6,7 +6,7 @@ import { probeProof, serverProbeProof } from '../../wire/control.ts'
 import type { ClientConnection } from '../contracts/clients.ts'
 import type { TunnelUpstream } from '../contracts/upstream.ts'
 import type { Deadline } from '../limits/deadlines.ts'
-import type { Holder } from '../limits/holdings.ts'
+import type { QuotaOwner } from '../limits/quotas.ts'
 import type { Tunnel } from './tunnel.ts'
 
 export class Member implements Deadline {
@@ -40,21 +40,20 @@ export class Member implements Deadline {
   /** The secret until it is granted. */
   #given: string | undefined
 
-  #holder: Holder
+  #holder: QuotaOwner
   #isGivenBack = false
 
-  constructor(tunnel: Tunnel, holder: Holder) {
+  constructor(tunnel: Tunnel, holder: QuotaOwner) {
     this.tunnel = tunnel
     this.#holder = holder
     this.#count('take')
   }
 
   /** The token or address whose counts this member is in. */
-  get holder(): Holder {
+  get holder(): QuotaOwner {
     return this.#holder
   }
 
-  /** The client and token that served a visitor, for observers. */
   get served(): { readonly client?: number; readonly token?: string } {
     const { client } = this
     const token = this.#holder.rule.name
@@ -79,7 +78,7 @@ export class Member implements Deadline {
   }
 
   /** Moves it to another owner, after its client has shown another token. */
-  moveTo(holder: Holder): void {
+  moveTo(holder: QuotaOwner): void {
     // A client that registered it twice still knows it when it is gone.
     if (holder === this.#holder || this.#isGivenBack) return
     // The operations of the token that its layers need.
@@ -102,7 +101,7 @@ export class Member implements Deadline {
     if (this.tunnel.port !== 0) this.#holder[change]('ports')
   }
 
-  /** Whether its origin can take visitors, as the client says: until it says otherwise. Kept through a reconnect. */
+  /** Whether its origin can take visitors, by the last message of the client. Kept through a reconnect. */
   get isHealthy(): boolean {
     return this.#isHealthy
   }
@@ -131,7 +130,7 @@ export class Member implements Deadline {
     idle()
   }
 
-  /** Calls `idle` when it serves no visitor: at once, or later. It must get no new ones. */
+  /** Calls `idle` once the member serves no visitor. Do not give it new ones. */
   whenIdle(idle: () => void): void {
     if (this.#inFlight === 0) idle()
     else this.#idle = idle
@@ -203,7 +202,7 @@ export class Member implements Deadline {
     else deadlines.arm(this, Math.max(limits.leaseMs, 1))
   }
 
-  /** Gives it back for good. `code`: what is in progress is cut with it; without, it goes on for as long as the carrier does. */
+  /** Releases the tunnel for good. `code` cuts its open requests; without it, they continue as long as the carrier. */
   remove(code?: ErrorCode): void {
     this.upstream = undefined
     this.client = undefined

@@ -1,4 +1,4 @@
-// All tunnels of a server by name, a port being one too: which host is whose, who may have which, and what is free.
+// All tunnels of a server by name, a port being one too: who has a host, who may have it, and which names are free.
 
 import { isPortName } from '../../directory.ts'
 import type { ErrorCode } from '../../errors.ts'
@@ -14,16 +14,14 @@ import { HostNames } from './host-names.ts'
 import type { Member } from './member.ts'
 import { NoGuards } from './no-guards.ts'
 import { NO_LANES } from './no-lanes.ts'
-import { type Claimant, Tunnel, type TunnelBook } from './tunnel.ts'
+import { type Claimant, Tunnel, type TunnelRegistry } from './tunnel.ts'
 
-export class Tunnels implements TunnelBook {
+export class Tunnels implements TunnelRegistry {
   readonly deadlines: Deadlines
-  /** The guards of the part that has them. */
   guards: Guarding = new NoGuards()
   lanes: Laning = NO_LANES
   /** Which ports have no tunnel. */
   readonly ports: Readonly<Record<'tcp' | 'udp', FreePorts>> = { tcp: new FreePorts(), udp: new FreePorts() }
-  /** Hosts of customers. */
   readonly hostNames: HostNames<Tunnel> = new HostNames()
   isDraining = false
   /** A name or port has no tunnel any more. */
@@ -59,7 +57,6 @@ export class Tunnels implements TunnelBook {
     return [...this.#byName.keys()]
   }
 
-  /** By UDP tunnel. */
   droppedDatagrams(): Record<string, number> {
     const counts: Record<string, number> = {}
     for (const { kind, name, droppedDatagrams } of this.#byName.values())
@@ -160,21 +157,21 @@ function admit(tunnel: Tunnel, { resume, pool, holder, guard }: Claimant): Membe
   const isAlone = tunnel.members.every(member => member === own)
   if (!isAlone && tunnel.guard?.definition !== guard?.definition) return 'POOL_DIFFERS'
   if (own === undefined) return tunnel.join(holder)
-  // With another token than before, it counts as a tunnel of that one.
+  // A tunnel whose token has changed counts for the new token.
   if (own.holder !== holder && !tunnel.isRoomOf(holder)) return 'CLIENT_LIMIT'
   own.moveTo(holder)
   tunnel.useGuard(guard)
   return own
 }
 
-/** Why no client of any server may have this name. */
+/** Returns the reason why no client of any server may have this name. */
 export function refusalOfName(name: string, kind?: GrantedKind): ErrorCode | undefined {
   if (kind === 'private') return isValidSubdomain(labelOf(name)) ? undefined : 'NAME_INVALID'
   if (!isValidSubdomain(name)) return 'NAME_INVALID'
   return isReservedName(name) || isPortName(name) ? 'NAME_RESERVED' : undefined
 }
 
-/** What a host means to this server. */
+/** The meaning of a host for this server. */
 export type Destination =
   | ({ readonly kind: 'tunnel' } & NamedTunnel)
   | { readonly kind: 'control' }

@@ -1,7 +1,6 @@
-// What an exchange sends: heads, built in one array and sent on within one call, and the request, kept for as long as it could be
-// sent once more.
+// Sends heads, built in one array within one call, and requests, which it stores while they may be sent once more.
 
-import { copyBytes } from '../../bytes.ts'
+import { copyBytes, copyOf } from '../../bytes.ts'
 import { CR, IDEMPOTENT, LF } from '../../http/characters.ts'
 import {
   type AnswerStyle,
@@ -17,13 +16,12 @@ import type { Rewrite, Visit } from '../contracts/upstream.ts'
 import { type Movement, Progress } from '../limits/deadlines.ts'
 import type { Bounds } from '../settings/bounds.ts'
 
-/** What of a response's body arrived with its head leaves with it in one write, up to this size together. */
+/** A head and the part of its body that arrived with it leave in one write, up to this size together. */
 const SCRATCH_BYTES = 262_144
 
 /** Reused: to keep bytes of it, copy them. A longer head replaces it by a longer array. */
 export let scratch: Uint8Array = new Uint8Array(SCRATCH_BYTES)
 
-/** Writes the head of a request as the origin gets it. Returns where it ends. */
 export function writeRequestHead(visit: Visit, rewrite: Rewrite | undefined): number {
   makeRoomFor(visit.head)
   return forwardRequestHead(visit.head, visit.hop(rewrite), scratch, 0)
@@ -40,7 +38,6 @@ export function writeHeadWithLine({ head }: Visit, line: Uint8Array): number {
   return end - start + line.length
 }
 
-/** Writes the head of an interim response as the visitor gets it. Returns where it ends. */
 export function writeInterimHead(answer: ResponseHead, style: AnswerStyle): number {
   makeRoomFor(answer)
   return forwardResponseHead(answer, style, scratch, 0)
@@ -110,8 +107,8 @@ export class RequestSender implements Movement {
   }
 
   /**
-   * Sends the head that `writeRequestHead` has built, up to `headEnd`. `mayRepeat`: the body is kept for a second try. `sentBytes`: so
-   * many are with the origin already, head and body. `false`: the visitor has to wait.
+   * Sends the head that `writeRequestHead` has built, up to `headEnd`. `mayRepeat`: the body is kept for a second try.
+   * `sentBytes`: bytes of head and body that the origin has already. `false`: the visitor has to wait.
    */
   begin(stream: ByteStream, headEnd: number, mayRepeat: boolean, sentBytes: number): boolean {
     this.#stream = stream
@@ -120,7 +117,7 @@ export class RequestSender implements Movement {
     this.#wasSent = sentBytes > 0
     this.#replay = mayRepeat ? [] : undefined
     this.#replayBytes = 0
-    return this.#wasSent || stream.write(scratch, true, 0, headEnd)
+    return this.#wasSent || stream.write(scratch, 0, headEnd)
   }
 
   /** Sends a piece of the body. `false`: the visitor has to wait. */
@@ -128,7 +125,7 @@ export class RequestSender implements Movement {
     if (this.#replay !== undefined) {
       this.#replayBytes += bytes.length
       if (this.#replayBytes > MAX_REPLAY_BYTES) this.#replay = undefined
-      else this.#replay.push(bytes)
+      else this.#replay.push(copyOf(bytes))
     }
     if (this.#wasSent || this.#stream?.write(bytes) !== false) return true
     this.expectProgress()
