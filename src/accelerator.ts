@@ -86,7 +86,6 @@ export interface LaneTerms {
   readonly grantedEpoch: number
   /** The number of exchanges that may still be reported one by one, whatever `isReported` says. Lanes count it down. */
   readonly reportsLeft: Int32Array<SharedArrayBuffer>
-  /** The Host of every request. */
   readonly hostWithPort: string
   readonly hop: Hop
   readonly limits: RequestLimits
@@ -106,7 +105,6 @@ export interface LaneTerms {
 
 /** The access log of a lane's exchanges; of each there is a line, as `plugins/access-line.ts` makes it. */
 export interface LaneLog {
-  /** Lanes of the same log have the same number. */
   readonly number: number
   readonly ids: BigInt64Array<SharedArrayBuffer>
   readonly sample: number
@@ -115,9 +113,7 @@ export interface LaneLog {
   readonly middle: Uint8Array
 }
 
-/** An exchange that a lane has served. */
 export interface LaneExchange {
-  /** The id of the request. Empty if it has none. */
   readonly requestId: string
   readonly method: string
   readonly target: string
@@ -129,7 +125,6 @@ export interface LaneExchange {
   readonly bytes: number
 }
 
-/** A lane in progress. */
 export interface Lane {
   readonly counts: LaneCounts
   /** Ends it, a moment later. */
@@ -150,7 +145,6 @@ export interface LaneHandler {
   back(isTorn: boolean): void
 }
 
-/** The totals of a lane so far. */
 export interface LaneCounts {
   /** Exchanges that are over. */
   readonly requests: number
@@ -163,12 +157,10 @@ export interface LaneCounts {
   readonly measures?: Float64Array | undefined
 }
 
-/** Exchanges that are over. */
 export interface ExchangeCounts {
   readonly requests: number
   /** The number of exchanges with a status of 500 or above, or with an error code that is not `CANCELLED`. */
   readonly errors: number
-  /** The number of response bytes. */
   readonly bytes: number
 }
 

@@ -2,7 +2,6 @@
 
 import { TunnelError } from './errors.ts'
 
-/** Every option of an interface. */
 export type Names<Options> = Readonly<Record<keyof Options, true>>
 
 type Words<Text> = Text extends `${infer First} ${infer Rest}` ? First | Words<Rest> : Text & string

@@ -4,7 +4,7 @@ import { afterAll, expect, test } from 'bun:test'
 import { statSync } from 'node:fs'
 import { join } from 'node:path'
 import { MemoryDirectory } from '../src/directories/memory.ts'
-import { DirectoryDoor } from '../src/directories/unix-door.ts'
+import { DirectoryServer } from '../src/directories/unix-server.ts'
 import { bindPrivately } from '../src/private-socket.ts'
 import { folder } from './support/programs.ts'
 
@@ -28,7 +28,7 @@ test('what binds it already finds it closed; the umask is as before, also after 
 
 test('the directory of workers is closed before it is open', async () => {
   const path = join(own, 'directory')
-  const opening = DirectoryDoor.open(path, new MemoryDirectory())
+  const opening = DirectoryServer.open(path, new MemoryDirectory())
   expect(modeOf(path)).toBe('700')
   await using _door = await opening
   expect(modeOf(path)).toBe('700')

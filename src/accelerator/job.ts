@@ -14,7 +14,6 @@ export interface SpliceOrder {
   readonly limitBytes: number
 }
 
-/** The end of a job's turn. */
 export type Turn =
   /** A change of either socket will be reported. */
   | 'waits'
@@ -34,11 +33,9 @@ export abstract class Job {
   readonly to: number
   movedBytes = 0
   movedAtSweep = -1
-  /** Whether the job waits for its turn. */
   isWaiting = false
   /** The far side of `from` sends no more than what is there already. */
   isLast = false
-  /** The side that broke. */
   failed: Side | undefined
   protected takenBytes = 0
   /** Whether the job reads nothing more. */
@@ -72,7 +69,6 @@ export abstract class Job {
     return 'unfinished'
   }
 
-  /** Bytes between the sockets. */
   get heldBytes(): number {
     return this.takenBytes - this.movedBytes
   }
@@ -131,7 +127,6 @@ export class PipedJob extends Job {
     this.pipe = pipe
   }
 
-  /** The pipe, if another job can use it. */
   get sparePipe(): Pipe | undefined {
     if (!this.isSpoilt) return this.pipe
     this.kernel.closePipe(this.pipe)

@@ -38,9 +38,7 @@ const MAX_LONG_RUN = 3
 
 const STAY_OPEN = { close: false, keepAlive10: false }
 
-/** The start of a lane. */
 export interface LaneOrder {
-  /** The slot of the lane in the process. */
   readonly slot: number
   /** The descriptor of its own connection: the visitor's, or the app's; -1 if the app has none that could be in a lane. */
   readonly descriptor: number
@@ -70,7 +68,6 @@ export interface LaneOver {
 
 /** Gets what happens to a lane, in this order. */
 export interface LaneEvents {
-  /** Called at any time with an error that was thrown. */
   thrown(error: unknown): void
   exchanged(lane: Lane, exchange: LaneExchange): void
   /** Called like `exchanged`, for the log of its terms. */
@@ -89,12 +86,10 @@ export class LaneTools {
   readonly events: LaneEvents
   readonly request: Room
   readonly requestHead: RequestHead = new RequestHead()
-  /** The room for the response to the visitor. */
   readonly answer: Room
   readonly answerHead: ResponseHead = new ResponseHead()
   /** The framer, the same as on the main thread, so that both read a response in the same way. */
   readonly framer: BodyFramer = new BodyFramer()
-  /** Lanes that hold the beginning of a response. */
   readonly holding: Set<Lane> = new Set<Lane>()
   readonly held: HeldAnswers
 

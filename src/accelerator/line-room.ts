@@ -7,7 +7,6 @@ const ZERO = 0x30
 
 /** A request that a lane served. Its path is bytes[start, end), without a space or control characters. */
 export interface ServedLine {
-  /** The id of the request. Empty if it has none. */
   readonly requestId: string
   readonly bytes: Uint8Array
   readonly start: number

@@ -7,7 +7,6 @@ import { MAX_TRUNKS, NUMBERS_OF_EXCHANGE, TORN } from './lane-values.ts'
 import { MAX_LANES, type SharedSlots } from './shared-slots.ts'
 import type { LaneCommand, LaneNews } from './thread-lanes.ts'
 
-/** The outcome of a lane as the thread reported it, with the counts. */
 export interface LaneOutcome extends LaneEnd {
   readonly hasFailed: boolean
   /** The thread died. */
@@ -32,7 +31,6 @@ const NOTHING: LaneCounts = {
   unreported: { requests: 0, errors: 0, bytes: 0 },
 }
 
-/** A trunk that is open in the thread. */
 export class OpenTrunk {
   readonly slot: number
   /** Lanes on it that are not back yet, and since when there are none. */
@@ -60,7 +58,7 @@ export class OpenTrunk {
 
   refuse(lane: number, handler: LaneHandler): void {
     if (this.#lanes.begin(this, lane, -1, undefined, handler) !== undefined) return
-    // Closed, or no place to say so: the other side would wait.
+    // Closed, or without room for the notice: the other side would wait.
     this.stop()
     handler.over({ ...TORN, counts: NOTHING })
     handler.back(true)
@@ -78,7 +76,6 @@ export class OpenTrunk {
   }
 }
 
-/** A lane that is open in the thread, or about to return from there. */
 class RunningLane implements Lane {
   readonly slot: number
   readonly trunk: OpenTrunk
@@ -121,7 +118,6 @@ class RunningLane implements Lane {
   }
 }
 
-/** The lanes of one thread. */
 export class MainLanes {
   readonly #kernel: Kernel
   readonly command: (command: LaneCommand) => void
@@ -139,12 +135,10 @@ export class MainLanes {
     this.command = command
   }
 
-  /** Ends of lanes: visitors', and apps'. */
   get endCount(): number {
     return MAX_LANES - this.#free.length
   }
 
-  /** The number of lanes with a visitor. */
   get count(): number {
     return this.#running.filter(lane => lane?.isOfVisitor && !lane.isOver).length
   }
@@ -260,7 +254,7 @@ export class MainLanes {
     try {
       lane.listener.back(isTorn)
     } finally {
-      // Behind what was counted, and before the next lane begins.
+      // After the counts, and before the next lane begins.
       this.#free.push(slot)
     }
   }

@@ -20,7 +20,6 @@ const HOLD_ALL_MS = 10
 /** The time in milliseconds that the other side has for its last word. If exceeded: the trunk or its other end is dead. */
 const LAST_WORD_MS = 10_000
 
-/** A command of the main thread. */
 export type LaneCommand =
   | { readonly kind: 'begin'; readonly order: LaneOrder }
   | { readonly kind: 'end'; readonly slot: number }
@@ -33,7 +32,6 @@ export type LaneCommand =
     }
   | { readonly kind: 'trunk-end'; readonly trunk: number }
 
-/** Gets what happens to the lanes of a thread. */
 export interface LaneReports {
   report(news: LaneNews): void
   /** Called with an error: whatever caused it has ended. */
@@ -41,7 +39,8 @@ export interface LaneReports {
 }
 
 /**
- * A report of the thread. Of a lane: its exchanges if its terms say so, `over` once, `more` as often as it takes, `back` once.
+ * A report of the thread. A lane reports its exchanges if its terms ask for that, `over` once, `more` as often as it takes,
+ * `back` once.
  */
 export type LaneNews =
   /**
@@ -140,7 +139,6 @@ export class ThreadLanes {
     if (this.#toReport >= FULL_REPORT) this.#reportAll()
   }
 
-  /** Whether exchanges wait to be reported. */
   get isReporting(): boolean {
     return this.#toReport > 0
   }
@@ -171,7 +169,6 @@ export class ThreadLanes {
     }
   }
 
-  /** Whether lanes hold the beginning of a response. */
   get isHolding(): boolean {
     return this.#tools !== undefined && this.#tools.holding.size > 0
   }

@@ -15,7 +15,6 @@ const ASK_AGAIN_MS = 1_000
 /** The kernel. `null` if this process cannot use it. `undefined`: not known yet. */
 let kernel: Kernel | null | undefined
 let askAgainAt = 0
-/** The supervisors of the threads that were used so far. */
 const supervisors = new Map<Pace, Supervisor>()
 /**
  * The program of the threads, with this file's own ending: `.ts`, and `.js` once built. A single executable has it where

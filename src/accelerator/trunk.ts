@@ -1,7 +1,7 @@
 // One end of a trunk: a connection that lanes share, so that one write carries what many of them have to say.
 //
 //   lane u32 · length u32 · bytes        of one lane, in their order
-//   lane u32 · 0                         this side has no more for the lane, here: the other side says so as well
+//   lane u32 · 0                         this side has no more for the lane; the other side does the same
 //
 // The end that leaves first still gets what was in transit to it. There is no credit: a lane has one request in progress, and
 // leaves with a response that is not small.
@@ -10,7 +10,6 @@ import { copyBytes, copyOf } from '../bytes.ts'
 import { FAILED, type Kernel, type Room, WOULD_BLOCK } from './kernel.ts'
 import { MAX_LANES } from './shared-slots.ts'
 
-/** The most that one frame carries. */
 export const MAX_LANE_FRAME_BYTES = 65_536
 /** The most of one response. */
 export const MAX_LANE_ANSWER_BYTES = 131_072
@@ -29,7 +28,6 @@ const MAX_EARLY_BYTES = 1_048_576
 /** The maximum number of early frames of a lane: a request, and its last word. */
 const MAX_EARLY_FRAMES = 2
 
-/** A lane's place on its trunk. */
 export abstract class LaneEndpoint {
   readonly trunk: Trunk
   readonly lane: number
@@ -49,7 +47,6 @@ export abstract class LaneEndpoint {
 
   /** Bytes of the lane came, in the trunk's own room. */
   abstract received(room: Room, start: number, end: number): void
-  /** The trunk takes frames again. */
   abstract roomAgain(): void
   /** Called when one of the methods above threw: the lane ends, and the others continue. */
   crash(_error: unknown): void {
@@ -76,7 +73,6 @@ export abstract class LaneEndpoint {
     this.peerIsLeaving()
   }
 
-  /** Called by the trunk when it is gone. */
   tear(): void {
     this.#isTorn ||= !this.#peerHasLeft
     this.peerLeft()
@@ -261,7 +257,6 @@ export class Trunk {
     if (isTooMuch || early.length > MAX_EARLY_FRAMES) this.isBroken = true
   }
 
-  /** Closes the trunk: every lane on it ends. */
   close(): void {
     this.isBroken = true
     for (const endpoint of [...this.endpoints.values()]) {

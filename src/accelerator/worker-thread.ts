@@ -70,13 +70,11 @@ export class RunningSplice implements Splice {
 
 const LOST = { failed: undefined, leftover: undefined, isLost: true }
 
-/** The counts of splices, for tests and diagnosis. */
 export interface SpliceCounts {
   /** Threads that follow commands. */
   readonly threads: number
   /** Splices that started in this process. */
   readonly begun: number
-  /** Splices in progress. */
   readonly running: number
   /** Bytes moved by those that ended. */
   readonly movedBytes: number
@@ -86,7 +84,6 @@ export interface SpliceCounts {
   readonly laneEnds: number
 }
 
-/** The splices of one thread. */
 export class WorkerThread {
   readonly #kernel: Kernel
   readonly #slots = new SharedSlots()
@@ -215,7 +212,7 @@ export class WorkerThread {
       splice.finish({ failed, leftover, isLost })
     } finally {
       this.#movedBytes += splice.movedBytes
-      // Behind what `finish` reads, and before the next splice begins.
+      // After `finish` has read it, and before the next splice begins.
       this.#free.push(slot)
     }
   }

@@ -2,7 +2,6 @@
 
 import type { Certificate } from '../certificates.ts'
 
-/** A wish for a certificate. */
 export interface Wish {
   /** The id under which the certificate is stored. */
   readonly id: string

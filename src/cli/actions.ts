@@ -30,7 +30,6 @@ import type { Run } from './run.ts'
 import { wrapped } from './terminal/format.ts'
 import { paletteFor } from './terminal/palette.ts'
 
-/** The actions of the command line. */
 export interface Actions {
   share(settings: ShareSettings, output: OutputWish): Promise<void>
   shareRaw(settings: RawSettings, output: OutputWish): Promise<void>
@@ -60,13 +59,11 @@ export interface Actions {
 export interface Stage {
   /** Chooses the output, and begins. */
   readonly start: (wish: OutputWish) => Promise<Run>
-  /** Writes to standard output. */
   readonly write: (text: string) => void
   /** Writes to standard error. */
   readonly log: (text: string) => void
   /** The signal that is aborted when the user wants it to end. */
   readonly stop: AbortSignal
-  /** A command that ends by itself has this exit code. */
   readonly ended: (exitCode: number) => void
 }
 

@@ -23,7 +23,6 @@ export function withPages(message: string, folder: string = DOCUMENTATION): stri
   )
 }
 
-/** Returns the URL of a code's documentation, in a release. */
 export function pageOf(code: string): string | undefined {
   return isOnline ? `${ERRORS}#${code.toLowerCase()}` : undefined
 }

@@ -53,10 +53,8 @@ export interface ServerEnd {
   /** Takes over what can change while it runs. */
   reload(options: TunnelServerOptions): Promise<void>
   readonly port: number
-  /** The port of TLS tunnels, if it has one. */
   readonly tlsPort: number | undefined
   readonly url: string
-  /** The URL of the admin listener, if it has one. */
   readonly adminUrl: string | undefined
   isKnownHost(name: string): boolean
   on<Name extends keyof TunnelServerEvents>(
@@ -79,7 +77,7 @@ export async function reachServer(options: TunnelClientOptions): Promise<void> {
 
 /** The command that continues with Bun: with `--package` npx fetches only Bun, and finds the program where it is installed. */
 const GO_ON =
-  'Install Bun 1.4 or newer (https://bun.sh), or run: npx --yes --package bun localtunnels, with the same options. With --server a client runs on Node 20, too.'
+  'Install Bun 1.4 or newer (https://bun.sh), or run: npx --yes --package bun localtunnels, with the same options. With --server, a client also runs on Node 20.'
 
 /** Throws on Node, before any code for Bun is loaded. */
 export function needBun(text = 'A tunnel server needs Bun, and this is Node.'): void {

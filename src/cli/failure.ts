@@ -106,7 +106,6 @@ function hintFor(what: string, argv: readonly string[], command: Command): strin
   return near === undefined ? '' : `Did you mean ${kind === 'option' ? '--' : ''}${near}?`
 }
 
-/** The command that the first words name. */
 function commandOf(command: Command, [first, ...rest]: readonly string[]): Command {
   const below = command.commands.find(one => one.name() === first)
   return below === undefined ? command : commandOf(below, rest)

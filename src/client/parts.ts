@@ -8,19 +8,16 @@ import type { Origin } from './origins/origin.ts'
 import type { Probing } from './tunnels/health.ts'
 import type { TunnelSettings } from './tunnels/tunnel-settings.ts'
 
-/** A tunnel with its parts. */
 export interface FollowedTunnel {
   /** The settings with the bare origins: health checks use them. */
   readonly settings: TunnelSettings
   readonly parts: readonly TunnelPart[]
-  /** The same tunnel, with all parts in front of its origins. */
   readonly wrapped: TunnelSettings
 }
 
 export class Parts {
   readonly all: readonly Part[]
 
-  /** Installs the parts. */
   constructor(installs: readonly object[], client: PartClient) {
     this.all = (installs as readonly Install[]).flatMap(install => install(client) ?? [])
   }

@@ -19,7 +19,6 @@ export interface ClientSettings {
   readonly server: ServerAddress
   /** The other servers of the cluster. */
   readonly otherServers: readonly ServerChoice[]
-  /** The tunnel of a client that has just one. */
   readonly tunnel: TunnelSettings | undefined
   readonly token: string | undefined
   /** Tokens may go to another machine without TLS. */
@@ -44,11 +43,9 @@ export interface ClientSettings {
   readonly reportRate: number
   readonly stateFolder: string | undefined
   readonly limits: ClientLimits
-  /** The lanes, from the part that has them. */
   readonly lanes?: Laning | undefined
 }
 
-/** A server of several, with its token. */
 export interface ServerChoice {
   readonly server: ServerAddress
   readonly token: string | undefined

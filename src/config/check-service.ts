@@ -8,7 +8,6 @@ import { GUARD_FIELDS, RAW_GUARD_KEYS, SERVICE_FIELDS } from './schema/fields.ts
 import type { Output } from './schema/inferred.ts'
 import type { ServiceConfig, ServiceKind } from './service.ts'
 
-/** The checked table of one service. */
 export type CheckedService = Output<'service'>
 type GivenPool = Exclude<CheckedService['pool'], boolean | undefined>
 
@@ -116,7 +115,6 @@ function checkService(
   return service(name, kind === 'folder' ? 'http' : kind, { ...options, subdomain })
 }
 
-/** The end here of a private service. */
 function checkConnect(
   name: string,
   { port, to = name, idleTimeoutMs, token }: Omit<CheckedService, 'port'> & { readonly port?: unknown },

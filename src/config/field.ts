@@ -43,7 +43,6 @@ export type Value =
   /** The first one that takes what is there. */
   | { readonly type: 'either'; readonly of: readonly Value[] }
 
-/** The longest time of a timer. */
 export const MAX_TIMER_MS = 2_147_483_647
 
 /** Turns `host-header` into `hostHeader`. */
@@ -56,7 +55,6 @@ export function kebabOf(name: string): string {
   return name.replace(/[A-Z]/g, letter => `-${letter.toLowerCase()}`)
 }
 
-/** The name of a field in the result. */
 export function optionOf(key: string, field: Field): string {
   return field.option ?? camelOf(key)
 }

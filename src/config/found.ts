@@ -95,7 +95,6 @@ export class FoundFile {
   }
 }
 
-/** The folder, file or socket that a value leads to. */
 function pathOf(text: string, value: Value, folder: string): string | undefined {
   if (value.type === 'path' || value.type === 'file') return resolve(folder, text)
   const target = value.type === 'target' ? parseRouteTarget(text, folder) : undefined

@@ -11,7 +11,6 @@ export interface TableNode {
 }
 
 export interface Entry {
-  /** The place of the key. */
   readonly at: Place | undefined
   readonly node: Node
 }

@@ -37,7 +37,6 @@ type OwnKeys =
   | 'jwtIssuers'
   | 'login'
 
-/** The options of a server's file. */
 export interface ServerConfigOptions extends TunnelServerOptions, Pick<Output<'server'>, OwnKeys> {
   /** The file of the tokens of `localtunnels token`; `true`: the one in the state folder. */
   readonly tokensFile?: string | true

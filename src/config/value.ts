@@ -17,7 +17,7 @@ export function readValue(found: string | number | boolean, value: Value, folder
     case 'choice':
       return value.choices.find(choice => choice === found)
     case 'flag':
-      // As a text, so that a variable can say it.
+      // Also a text, so that a variable can have it.
       return typeof found === 'boolean' ? found : { true: true, false: false }[text]
     case 'number': {
       const number = typeof found === 'string' && !/^\d{1,16}$/.test(found) ? Number.NaN : Number(found)
@@ -51,7 +51,6 @@ export function readValue(found: string | number | boolean, value: Value, folder
   }
 }
 
-/** A range of one port is that port. */
 function portOrRange(text: string): number | string | undefined {
   const ports = portsOf(text)
   return ports?.length === 1 ? ports[0] : ports && text.trim()

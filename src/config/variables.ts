@@ -7,7 +7,6 @@ export type Expanded = { readonly text: string } | { readonly message: string }
 const PART = /\$(?:\$|\{([^}]*)\}|\{?)/g
 const REFERENCE = /^([A-Za-z_][A-Za-z0-9_]*)(?::-([\s\S]*))?$/
 
-/** The names in a text of variables that are set. */
 export function setVariables(text: string, environment: Environment): readonly string[] {
   const names = [...text.matchAll(PART)].map(([, reference]) => REFERENCE.exec(reference ?? '')?.[1] ?? '')
   return names.filter(name => Object.hasOwn(environment, name) && environment[name])

@@ -14,7 +14,7 @@ import type {
   Place,
 } from '../directory.ts'
 import { Lines } from './lines.ts'
-import type { Call, Said } from './unix-door.ts'
+import type { Call, Said } from './unix-server.ts'
 
 /** Calls that wait for a response; one more is refused. */
 const MAX_CALLS = 10_000

@@ -6,11 +6,7 @@ import { ERRORS, type ErrorCode, type ErrorEntry } from '../errors.ts'
 import type { ErrorPage } from './error-answer.ts'
 
 /** The codes whose remedy is to wait for the time in Retry-After. */
-const TIMED: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
-  'RATE_LIMITED',
-  'CREDENTIALS_THROTTLED',
-  'CIRCUIT_OPEN',
-])
+const TIMED: ReadonlySet<ErrorCode> = new Set<ErrorCode>(['RATE_LIMITED', 'CIRCUIT_OPEN'])
 
 /** A title and text for a visitor, who knows the app and its address, and nothing of tunnels. */
 type Words = readonly [title: string, text: string]
@@ -59,7 +55,6 @@ const WORDS: Partial<Record<ErrorCode, Words>> = {
     'This app asks for a certificate',
     'Choose yours when the browser asks, or ask the person who shares the app.',
   ],
-  CREDENTIALS_THROTTLED: ['Too many attempts', 'Too many wrong passwords came from your network.'],
   LINK_REFUSED: [
     'This link does not work any more',
     'It has expired, or was used or revoked. Ask the person who shares the app for a new one.',
@@ -114,7 +109,7 @@ export const errorPage: ErrorPage = (code, options) => {
   // A person does not see that header.
   const [, given] = options.headers?.find(([name]) => name.toLowerCase() === 'retry-after') ?? []
   const seconds = Number(given ?? options.retryAfterSeconds)
-  // It may be a date.
+  // The value may be a date.
   const isTimed = seconds > 0 && TIMED.has(code)
   const isCounted = isTimed && seconds <= MAX_COUNTED_SECONDS
   // A request that was refused for what it is will be refused again; anything else may work in a second.

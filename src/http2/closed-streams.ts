@@ -13,7 +13,6 @@ export class ClosedStreams {
     this.#next = (this.#next + 1) % REMEMBERED
   }
 
-  /** Whether this side reset the stream: its frames are ignored. */
   wasReset(stream: number): boolean {
     return this.#ids.includes(-stream)
   }

@@ -25,7 +25,6 @@ const FEWEST_BYTES = 256
 export class DynamicTable {
   /** Holds every entry: name, then value. The array changes when entries are added. */
   bytes: Uint8Array = EMPTY
-  /** Entries in the table. */
   count = 0
   /** Entries that were ever added. The newest one has the number `added - 1`; a number stays, an index does not. */
   added = 0
@@ -92,7 +91,6 @@ export class DynamicTable {
     return true
   }
 
-  /** Whether the entry with this number is still there. */
   has(entry: number): boolean {
     return entry < this.added && entry >= this.added - this.count
   }

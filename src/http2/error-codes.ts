@@ -15,7 +15,6 @@ export const ENHANCE_YOUR_CALM = 0xb
 export const INADEQUATE_SECURITY = 0xc
 export const HTTP_1_1_REQUIRED = 0xd
 
-/** The names of the codes, by number: for logs. */
 export const CODE_NAMES: readonly string[] = [
   'NO_ERROR',
   'PROTOCOL_ERROR',

@@ -17,11 +17,9 @@ const TURN_BYTES = 16_384
 const WHOLE_FRAME_BYTES = 256
 
 export interface SenderHost {
-  /** Frames wait in the outbox. */
   framed(): void
   /** Called when DATA was sent that no tiny window cut short. */
   sentData(): void
-  /** The answer of this stream is complete. */
   answered(stream: ServerStream): void
 }
 
@@ -33,7 +31,6 @@ export class FrameSender {
   readonly #peer: PeerSettings
   readonly #host: SenderHost
   readonly #encoder: HpackEncoder = new HpackEncoder()
-  /** Streams that wait for room, the next one first. */
   readonly #waiting = new Set<ServerStream>()
   /** The number of bytes that the current stream may still send. */
   #turnBytes: number = Number.POSITIVE_INFINITY
@@ -45,7 +42,6 @@ export class FrameSender {
 
   // ── Answers ────────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** Sends the head of a response, interim ones too. */
   head(stream: ServerStream, head: ResponseHead, isLast: boolean): void {
     const { outbox } = this
     const { maxFrameSize } = this.#peer
@@ -113,12 +109,10 @@ export class FrameSender {
 
   // ── Room ───────────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** Whether there is room for DATA of any stream. */
   get hasRoom(): boolean {
     return !this.isBlocked && !this.outbox.isFull && this.window.available > 0
   }
 
-  /** The stream wants to hear when there is room for it. */
   awaitRoom(stream: ServerStream, hasData: boolean): void {
     if (stream.isClosed) return
     if (hasData && stream.sending.available <= 0) stream.isStarved = true
@@ -146,7 +140,6 @@ export class FrameSender {
     this.#waiting.delete(stream)
   }
 
-  /** The window of the stream grew. */
   windowGrew(stream: ServerStream): void {
     if (!stream.isStarved || stream.sending.available <= 0) return
     stream.isStarved = false

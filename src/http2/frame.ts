@@ -35,14 +35,12 @@ export const CONTINUATION = 0x9
 export const END_STREAM = 0x01
 /** A flag of SETTINGS and PING. */
 export const ACK = 0x01
-/** A flag of HEADERS and CONTINUATION. */
 export const END_HEADERS = 0x04
 /** A flag of DATA and HEADERS. */
 export const PADDED = 0x08
 /** A flag of HEADERS. */
 export const HAS_PRIORITY = 0x20
 
-/** Writes a frame header and returns where the payload goes. */
 export function writeFrameHeader(
   into: Uint8Array,
   at: number,
@@ -60,7 +58,6 @@ export function writeFrameHeader(
   return at + FRAME_HEADER_BYTES
 }
 
-/** Writes SETTINGS with these pairs of id and value. */
 export function writeSettings(
   into: Uint8Array,
   at: number,
@@ -121,14 +118,13 @@ export function writeGoaway(
   return to + 8 + debug.length
 }
 
-/** Returns the maximum size of the frames of a field block. */
 export function maxHeadersBytes(blockBytes: number, maxFrameBytes: number): number {
   return blockBytes + FRAME_HEADER_BYTES * (Math.floor(blockBytes / maxFrameBytes) + 1)
 }
 
 /**
  * Puts the field block that lies in into[at + 9, end) into HEADERS, and CONTINUATION frames behind it where one frame does not hold
- * it. Answers where they end; the array has room for `maxHeadersBytes` from `at` on. The encoder leaves nine bytes in
+ * it. Returns where they end; the array has room for `maxHeadersBytes` from `at` on. The encoder leaves nine bytes in
  * front, so that a block, whose length is not known before, is not copied.
  */
 export function frameHeaders(
@@ -146,7 +142,7 @@ export function frameHeaders(
     writeFrameHeader(into, at, HEADERS, flags | END_HEADERS, stream, length)
     return end
   }
-  // From the back, as each piece moves behind the headers of those in front of it.
+  // Starts at the end, because each piece moves behind the headers of earlier ones.
   const pieces = Math.ceil(length / maxFrameBytes)
   for (let piece = pieces - 1; piece > 0; piece--) {
     const from = start + piece * maxFrameBytes

@@ -61,7 +61,6 @@ export class HpackEncoder {
     this.#table.resize(size)
   }
 
-  /** Begins a block. */
   begin(into: Uint8Array, at: number): number {
     if (!this.#isResized) return at
     this.#isResized = false
@@ -237,7 +236,6 @@ function writeInteger(into: Uint8Array, at: number, pattern: number, mask: numbe
   return to
 }
 
-/** Writes a string, Huffman-coded when that is shorter. */
 function writeString(into: Uint8Array, at: number, bytes: Uint8Array, start: number, end: number): number {
   const length = end - start
   const coded = huffmanLength(bytes, start, end)

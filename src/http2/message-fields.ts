@@ -22,7 +22,6 @@ export function refuse(list: FieldList, problem: string): -1 {
   return -1
 }
 
-/** Whether the name is one of a regular field, in lower case. */
 export function isFieldName(list: FieldList, field: number): boolean {
   const { bytes } = list
   const start = list.nameStart(field)
@@ -125,7 +124,6 @@ export function copyWord(list: FieldList, field: number, into: Uint8Array, at: n
   return to
 }
 
-/** Writes ASCII text. */
 export function write(text: string, into: Uint8Array, at: number): number {
   for (let index = 0; index < text.length; index++) into[at + index] = text.charCodeAt(index)
   return at + text.length

@@ -78,13 +78,11 @@ export const PATH = 4
 export const SCHEME = 6
 export const STATUS = 8
 
-/** The text of all entries. */
 export const STATIC_BYTES: Uint8Array = ascii(ENTRIES.flat().join(''))
 /** The positions by index (from 1): where a name begins, where its value begins, where that ends. */
 export const NAME_STARTS: Uint16Array = new Uint16Array(STATIC_COUNT + 1)
 export const VALUE_STARTS: Uint16Array = new Uint16Array(STATIC_COUNT + 1)
 export const VALUE_ENDS: Uint16Array = new Uint16Array(STATIC_COUNT + 1)
-/** The first index of each name. */
 export const INDEX_OF_NAME: ReadonlyMap<string, number> = new Map(
   ENTRIES.map(([name], index) => [name, index + 1] as const).reverse(),
 )

@@ -5,7 +5,6 @@ import { MAX_U31 } from './frame.ts'
 /** Every window before either side says anything. */
 export const INITIAL_WINDOW_BYTES = 65_535
 
-/** The window of this side for sending. */
 export class SendWindow {
   /** The available bytes. May be negative, after SETTINGS_INITIAL_WINDOW_SIZE went down. */
   available: number
@@ -32,7 +31,6 @@ export class SendWindow {
 
 /** The window of the peer, and when to tell it that there is room again. */
 export class ReceiveWindow {
-  /** The size that the window has when everything was consumed. */
   size: number
   /** The number of bytes that the peer may still send. Negative after `settle` to less. */
   available: number
@@ -51,14 +49,14 @@ export class ReceiveWindow {
     return true
   }
 
-  /** Counts bytes as passed on. Answers the increment of a WINDOW_UPDATE to send now, or 0. */
+  /** Counts bytes as passed on. Returns the increment of a WINDOW_UPDATE to send now, or 0. */
   consume(bytes: number): number {
     this.consumed += bytes
     // At half: earlier costs a frame for every few bytes, later lets the peer run dry on long ways.
     return this.consumed * 2 >= this.size ? this.giveBack() : 0
   }
 
-  /** Gives back what was consumed, however little. Answers the increment, or 0. */
+  /** Returns the credit of all consumed bytes to the peer. Returns the increment, or 0. */
   giveBack(): number {
     const increment = this.consumed
     this.consumed = 0
@@ -66,7 +64,7 @@ export class ReceiveWindow {
     return increment
   }
 
-  /** A larger size, at most 2^31 - 1. Answers the increment of the WINDOW_UPDATE that tells the peer. */
+  /** A larger size, at most 2^31 - 1. Returns the increment of the WINDOW_UPDATE that tells the peer. */
   enlarge(bytes: number): number {
     const increment = bytes - this.size
     this.size = bytes

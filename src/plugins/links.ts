@@ -4,16 +4,16 @@ import { LINK_PURPOSE, type LinkContent } from '../guard.ts'
 import type { Reading, Refusal } from '../plugin.ts'
 import { unseal } from '../seal.ts'
 import { formPage, refusedAs } from './answers.ts'
-import type { SessionBook } from './sessions.ts'
+import type { SessionStore } from './sessions.ts'
 import { localPath, type Request, type Sessions, type Way } from './way.ts'
 
 export class Links implements Way {
   readonly kind = 'links'
   readonly mark = 'links'
   readonly #key: string
-  readonly #book: SessionBook
+  readonly #book: SessionStore
 
-  constructor(key: string, book: SessionBook) {
+  constructor(key: string, book: SessionStore) {
     this.#key = key
     this.#book = book
   }

@@ -17,7 +17,7 @@ import { Links } from './links.ts'
 import { Login, LoginClient } from './login.ts'
 import { Password } from './password.ts'
 import { Rate } from './rate.ts'
-import { SessionBook } from './sessions.ts'
+import { SessionStore } from './sessions.ts'
 import { TunnelGuard } from './tunnel-guard.ts'
 import type { Rule, Way } from './way.ts'
 
@@ -62,7 +62,7 @@ class Making {
   readonly #tunnel: GuardedTunnel
   readonly #keys: ReadonlyMap<string, IssuerKeys>
   readonly #clients: ReadonlyMap<string, LoginClient>
-  readonly #book: SessionBook
+  readonly #book: SessionStore
   readonly #turns: HashTurns
 
   constructor(
@@ -79,7 +79,7 @@ class Making {
     this.#keys = keys
     this.#clients = clients
     const { key, sessionMs, revoked } = definition
-    this.#book = new SessionBook(key, sessionMs, revoked, usedLinks, tunnel)
+    this.#book = new SessionStore(key, sessionMs, revoked, usedLinks, tunnel)
   }
 
   async guard(walls: readonly Guard[]): Promise<Guard> {
@@ -155,7 +155,7 @@ class Making {
 
 const OPEN: Rule = { ways: [] }
 
-/** A wall: after this time no visitor passes. */
+/** An access rule: after this time no visitor passes. */
 class Expiry implements Guard {
   readonly name = 'ttl'
   readonly #endsAt: number

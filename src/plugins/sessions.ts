@@ -47,7 +47,7 @@ export interface Session {
   readonly endsAt: number
 }
 
-export class SessionBook {
+export class SessionStore {
   readonly #key: string
   readonly #sessionMs: number
   readonly #revoked: ReadonlySet<string>
@@ -168,13 +168,13 @@ export class SessionBook {
   }
 
   /** Takes over what ended under the previous guard. */
-  follow(before: SessionBook): void {
+  follow(before: SessionStore): void {
     for (const [id, forgetAt] of before.#ended) this.#ended.set(id, forgetAt)
     for (const [id, expiresAt] of before.#used) this.#used.set(id, expiresAt)
   }
 
   /** Whether its sessions are signed with the same key. */
-  hasKeyOf(other: SessionBook): boolean {
+  hasKeyOf(other: SessionStore): boolean {
     return this.#key === other.#key
   }
 

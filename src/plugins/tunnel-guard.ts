@@ -21,7 +21,7 @@ import { Links } from './links.ts'
 import { begunLoginOf, isCallback, Login, offeredLoginOf } from './login.ts'
 import { Password } from './password.ts'
 import { Rate } from './rate.ts'
-import { COOKIES, covers, type Session, type SessionBook } from './sessions.ts'
+import { COOKIES, covers, type Session, type SessionStore } from './sessions.ts'
 import {
   type Denied,
   type Entry,
@@ -50,7 +50,7 @@ const OTHER_METHODS = ['x-http-method-override', 'x-http-method', 'x-method-over
 export interface TunnelGuardParts {
   readonly walls: readonly Guard[]
   readonly paths: PathRules<Rule>
-  readonly book: SessionBook
+  readonly book: SessionStore
   /** Signs logins in progress. */
   readonly key: string
   /** Preflights pass. */
@@ -98,7 +98,7 @@ export class TunnelGuard implements Guard, Sessions {
     return this.#admitRequest({ ...visitor, head: visitor.head })
   }
 
-  /** Walls alone: a visitor that they let pass needs no look at its head. */
+  /** Access rules only: the head of a visitor that passes is not read. */
   allot(visitor: Admittance): Allotment | 'all' | undefined {
     const { walls } = this.#parts
     if (!this.#leavesHeads) return undefined
@@ -330,10 +330,10 @@ export class TunnelGuard implements Guard, Sessions {
   }
 
   /** The same under this guard; `undefined`: it would not be let in. `before`: the book of the one that did. */
-  #renewed(permission: Permission, before: SessionBook): Permission | undefined {
+  #renewed(permission: Permission, before: SessionStore): Permission | undefined {
     const { visitor, path, way, ids } = permission
     const { walls, paths, book } = this.#parts
-    // For a rate it was counted when it came.
+    // The rate counted the visitor at its arrival.
     if (walls.some(wall => !(wall instanceof Rate) && wall.admit(visitor) !== undefined)) return undefined
     const renewed = { ...permission, endsAt: this.#endOf(permission.endsAt) }
     if (path === undefined) return renewed

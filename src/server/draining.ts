@@ -2,7 +2,7 @@
 
 import { deferred } from '../deferred.ts'
 import { eventLoop } from '../event-loop.ts'
-import type { ServerRoom } from './context/room.ts'
+import type { ServerContext } from './context/server-context.ts'
 import type { RawVisits } from './fronts/raw-visits.ts'
 import type { Visitors } from './fronts/visitors.ts'
 import type { Exchanges } from './routing/exchanges.ts'
@@ -10,7 +10,6 @@ import type { Exchanges } from './routing/exchanges.ts'
 /** The time in milliseconds for connections to close by themselves at the very end of `stop()`. */
 const LAST_WORDS_MS = 1_000
 
-/** The parts that the end waits for. */
 interface Parts {
   readonly visitors: Visitors
   readonly exchanges: Exchanges
@@ -18,13 +17,13 @@ interface Parts {
 }
 
 export class Draining {
-  readonly #room: ServerRoom
+  readonly #context: ServerContext
   readonly #parts: Parts
   #whenIdle: (() => void) | undefined
   #whenEmpty: (() => void) | undefined
 
-  constructor(room: ServerRoom, parts: Parts) {
-    this.#room = room
+  constructor(context: ServerContext, parts: Parts) {
+    this.#context = context
     this.#parts = parts
   }
 
@@ -48,7 +47,7 @@ export class Draining {
   /** Resolves when everything is over, or after `timeoutMs`. */
   async untilIdle(timeoutMs: number): Promise<void> {
     if (this.#isIdle) return
-    this.#room.whileDraining = () => this.#somethingEnded()
+    this.#context.whileDraining = () => this.#somethingEnded()
     await bounded(timeoutMs, resolve => {
       this.#whenIdle = resolve
     })
@@ -57,7 +56,7 @@ export class Draining {
   /** Resolves when all visitors have closed, with their last bytes read: to cut one now could destroy them. Or after a while. */
   async untilEmpty(): Promise<void> {
     if (this.#isEmpty) return
-    this.#room.whileDraining = () => this.#somethingEnded()
+    this.#context.whileDraining = () => this.#somethingEnded()
     await bounded(LAST_WORDS_MS, resolve => {
       this.#whenEmpty = resolve
     })

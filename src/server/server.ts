@@ -6,7 +6,7 @@ import { eventLoop } from '../event-loop.ts'
 import { Events } from '../events.ts'
 import { watchWorkers } from '../sockets/worker-faults.ts'
 import { VERSION } from '../version.ts'
-import { ServerRoom } from './context/room.ts'
+import { ServerContext } from './context/server-context.ts'
 import type { Install, WholeServer } from './contracts/part.ts'
 import { Draining, nextTurn } from './draining.ts'
 import { HttpFront } from './fronts/http.ts'
@@ -15,11 +15,11 @@ import { RawVisits } from './fronts/raw-visits.ts'
 import { TlsFront, tlsTunnelOf } from './fronts/tls.ts'
 import { Visitors } from './fronts/visitors.ts'
 import { Admission } from './limits/admission.ts'
-import { TokenGate } from './limits/token-gate.ts'
+import { TokenThrottle } from './limits/token-throttle.ts'
 import { entranceOf } from './listening/entrances.ts'
 import { Listeners } from './listening/listeners.ts'
 import { Redirects } from './listening/redirects.ts'
-import { ClientDesk } from './registration/client-desk.ts'
+import { ClientRegistry } from './registration/client-registry.ts'
 import { ControlHost, controlRoute } from './registration/control.ts'
 import { settingsAfter, takeBack } from './reload.ts'
 import { Exchanges } from './routing/exchanges.ts'
@@ -33,7 +33,7 @@ import { statsOf } from './stats-of.ts'
 
 /** The server without its parts: `src/tunnel-server.ts` installs them. */
 export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDisposable {
-  readonly #room: ServerRoom
+  readonly #context: ServerContext
   readonly #draining: Draining
   readonly #visitors: Visitors
   readonly #rawVisits: RawVisits
@@ -41,7 +41,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
   readonly #exchanges: Exchanges
   readonly #admission: Admission
   readonly #startupHold: StartupHold
-  readonly #clientDesk: ClientDesk
+  readonly #clientRegistry: ClientRegistry
   readonly #listeners: Listeners
   /** The operations for the parts. */
   readonly #whole: WholeServer
@@ -58,98 +58,98 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
   constructor(options: TunnelServerOptions = {}, installs: readonly object[] = [], fixed: object = {}) {
     super()
     if (typeof Bun === 'undefined') throw new TunnelError('RUNTIME_UNSUPPORTED')
-    const room = new ServerRoom(serverSettings(options, fixed), {
+    const context = new ServerContext(serverSettings(options, fixed), {
       emit: (event, payload) => this.emit(event, payload),
     })
-    this.#room = room
-    room.parts.use((installs as readonly Install[]).map(install => install(room)))
-    this.#visitors = new Visitors(() => room.somethingEnded())
-    this.#rawVisits = new RawVisits(room)
-    this.#exchanges = new Exchanges(room)
-    this.#admission = new Admission(room)
-    this.#startupHold = new StartupHold(room)
-    this.#draining = new Draining(room, {
+    this.#context = context
+    context.parts.use((installs as readonly Install[]).map(install => install(context)))
+    this.#visitors = new Visitors(() => context.somethingEnded())
+    this.#rawVisits = new RawVisits(context)
+    this.#exchanges = new Exchanges(context)
+    this.#admission = new Admission(context)
+    this.#startupHold = new StartupHold(context)
+    this.#draining = new Draining(context, {
       visitors: this.#visitors,
       exchanges: this.#exchanges,
       rawVisits: this.#rawVisits,
     })
-    this.#ports = new PublicPorts(room, this.#rawVisits, this.#admission)
-    this.#clientDesk = new ClientDesk(
-      room,
-      new TokenGate({
-        limits: () => room.limits,
+    this.#ports = new PublicPorts(context, this.#rawVisits, this.#admission)
+    this.#clientRegistry = new ClientRegistry(
+      context,
+      new TokenThrottle({
+        limits: () => context.limits,
         scheduler: eventLoop,
-        ruleOf: token => room.settings.policy.ruleOf(token),
-        readingOf: (token, address) => room.settings.policy.readingOf(token, address),
-        failed: error => room.failed(error),
+        ruleOf: token => context.settings.policy.ruleOf(token),
+        readingOf: (token, address) => context.settings.policy.readingOf(token, address),
+        failed: error => context.failed(error),
       }),
       this.#admission,
       this.#ports,
       this.#startupHold,
       { urlOf: tunnel => this.#listeners.urlOf(tunnel) },
     )
-    const control = new ControlHost(room, this.#clientDesk)
-    const serving = new Serving(room, this.#exchanges, this.#startupHold, arrival =>
+    const control = new ControlHost(context, this.#clientRegistry)
+    const serving = new Serving(context, this.#exchanges, this.#startupHold, arrival =>
       controlRoute(arrival, control),
     )
-    const lanes = new LaneOffers(room, serving)
-    const httpFront: HttpFront = new HttpFront(room, serving, lanes, this.#visitors)
-    const redirects = new Redirects(room, serving, () => this.port)
-    const redirectFront = new HttpFront(room, redirects, lanes, this.#visitors)
-    const tlsFront = new TlsFront(room, this.#rawVisits)
-    this.#listeners = new Listeners(room, this.#admission, httpFront, redirectFront, tlsFront)
+    const lanes = new LaneOffers(context, serving)
+    const httpFront: HttpFront = new HttpFront(context, serving, lanes, this.#visitors)
+    const redirects = new Redirects(context, serving, () => this.port)
+    const redirectFront = new HttpFront(context, redirects, lanes, this.#visitors)
+    const tlsFront = new TlsFront(context, this.#rawVisits)
+    this.#listeners = new Listeners(context, this.#admission, httpFront, redirectFront, tlsFront)
     const [listeners, admission] = [this.#listeners, this.#admission]
     this.#whole = {
-      desk: serving,
+      router: serving,
       get port() {
         return listeners.port
       },
       get visitorCount() {
         return admission.count
       },
-      clients: this.#clientDesk.clients,
+      clients: this.#clientRegistry.clients,
       raw: this.#rawVisits,
       ports: this.#ports,
       stats: () => this.getStats(),
       urlOf: tunnel => listeners.urlOf(tunnel),
       on: (event, listener) => this.on(event, listener),
       accept: (socket, entrance) => httpFront.accept(socket, entrance, undefined),
-      entranceOf: proto => entranceOf(room, proto),
+      entranceOf: proto => entranceOf(context, proto),
       tunnelFor: (kind, wanted) =>
         kind === 'tls'
-          ? tlsTunnelOf(room, wanted)
-          : room.tunnels.find(kind === 'private' ? wanted : `${kind}-${wanted}`),
+          ? tlsTunnelOf(context, wanted)
+          : context.tunnels.find(kind === 'private' ? wanted : `${kind}-${wanted}`),
       claimedElsewhere: name => {
         this.#startupHold.isElsewhere(name)
-        room.parts.claimedElsewhere(name)
+        context.parts.claimedElsewhere(name)
       },
       allowanceChanged: () => {
-        takeBack(room.settings, this.#clientDesk.clients, room.tunnels)
-        room.tunnels.routesChanged()
+        takeBack(context.settings, this.#clientRegistry.clients, context.tunnels)
+        context.tunnels.routesChanged()
       },
     }
   }
 
   /** Listens. Rejects with `PORT_IN_USE`, `TLS_INVALID`, or `STATE_INVALID` when it was started before. */
   async start(): Promise<void> {
-    const room = this.#room
-    if (room.state !== 'idle') throw new TunnelError('STATE_INVALID', `The server is ${room.state}.`)
-    room.state = 'starting'
+    const context = this.#context
+    if (context.state !== 'idle') throw new TunnelError('STATE_INVALID', `The server is ${context.state}.`)
+    context.state = 'starting'
     this.#starting = this.#open()
     try {
       await this.#starting
     } catch (error) {
-      room.state = 'idle'
+      context.state = 'idle'
       throw error
     }
-    room.state = 'running'
-    room.counters.startedAt = Date.now()
-    room.deadlines.start()
+    context.state = 'running'
+    context.counters.startedAt = Date.now()
+    context.deadlines.start()
     this.#stopWatchingWorkers = watchWorkers(error => this.emit('error', error))
     this.#admission.start()
     this.#startupHold.begin()
     this.emit('start', { port: this.port, url: this.url })
-    const open = room.settings.openFault(room.inheritance?.areLocal)
+    const open = context.settings.openFault(context.inheritance?.areLocal)
     if (open !== undefined) this.emit('warning', open)
   }
 
@@ -160,8 +160,8 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
    */
   async stop(): Promise<void> {
     // A part that fails to start has nothing to stop; `start()` tells its caller why.
-    if (this.#room.state === 'starting') await this.#starting?.catch(() => {})
-    if (this.#room.state === 'running') this.#stopping = this.#drainAndStop('SERVER_DRAINING')
+    if (this.#context.state === 'starting') await this.#starting?.catch(() => {})
+    if (this.#context.state === 'running') this.#stopping = this.#drainAndStop('SERVER_DRAINING')
     await this.#stopping
   }
 
@@ -170,7 +170,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
    * finish here.
    */
   async handOver(): Promise<void> {
-    if (this.#room.state === 'running') this.#stopping = this.#drainAndStop('SERVER_REPLACED')
+    if (this.#context.state === 'running') this.#stopping = this.#drainAndStop('SERVER_REPLACED')
     await this.#stopping
   }
 
@@ -222,14 +222,14 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
    * `host` is lower-case and without port.
    */
   isKnownHost(host: string): boolean {
-    return this.#room.isKnownHost(host)
+    return this.#context.isKnownHost(host)
   }
 
   /** Whether any server of the cluster knows the host, as `isKnownHost`. Rejects when the directory cannot be asked. */
   async isKnownHostAnywhere(host: string): Promise<boolean> {
-    const { servers } = this.#room
+    const { servers } = this.#context
     if (this.isKnownHost(host) || servers === undefined) return this.isKnownHost(host)
-    const destination = this.#room.destinationOf(host)
+    const destination = this.#context.destinationOf(host)
     if (destination.kind === 'control' || (destination.kind === 'tunnel' && destination.isBelow)) return false
     const nodes = await servers.find(destination.kind === 'tunnel' ? destination.name : host)
     return nodes !== undefined && nodes.length > 0
@@ -246,7 +246,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
         remove(key: string): void
       }
     | undefined {
-    return this.#room.servers?.shared?.answers
+    return this.#context.servers?.shared?.answers
   }
 
   /**
@@ -254,7 +254,7 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
    * is no such tunnel.
    */
   ownerOfHost(host: string): string | undefined {
-    return this.#room.ownerOfHost(host)
+    return this.#context.ownerOfHost(host)
   }
 
   /** The control host's own URL, where clients connect. */
@@ -264,25 +264,25 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
 
   /** The URL of the admin listener. `undefined` if there is none, or not yet. */
   get adminUrl(): string | undefined {
-    return this.#room.parts.url
+    return this.#context.parts.url
   }
 
   /** Counters now; with `includeSubdomains` also the names held. */
   getStats(includeSubdomains = false): ServerStats {
-    const { clients } = this.#clientDesk
-    return statsOf(this.#room, VERSION, clients.size, this.#rawVisits.count, includeSubdomains)
+    const { clients } = this.#clientRegistry
+    return statsOf(this.#context, VERSION, clients.size, this.#rawVisits.count, includeSubdomains)
   }
 
   protected override listenersChanged(event: keyof TunnelServerEvents): void {
     if (event !== 'request' && event !== 'requests') return
     this.#exchanges.isHeard = this.hasListeners('request') || this.hasListeners('requests')
-    this.#room.tunnels.routesChanged()
+    this.#context.tunnels.routesChanged()
   }
 
   // ── Start and stop ─────────────────────────────────────────────────────────────────────────────────────────
 
   async #open(): Promise<void> {
-    const { settings, parts } = this.#room
+    const { settings, parts } = this.#context
     await parts.load(settings)
     try {
       // Who comes by a socket that listens already is there at once: everything else is ready before.
@@ -297,53 +297,53 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
   }
 
   async #reload(options: TunnelServerOptions): Promise<void> {
-    const room = this.#room
-    const before = room.settings
+    const context = this.#context
+    const before = context.settings
     const next = settingsAfter(before, options)
-    await room.parts.load(next)
+    await context.parts.load(next)
     const showCertificate = await this.#listeners.prepare(next)
-    if (!room.isRunning) throw new TunnelError('STATE_INVALID', `The server is ${room.state}.`)
+    if (!context.isRunning) throw new TunnelError('STATE_INVALID', `The server is ${context.state}.`)
     showCertificate?.()
-    room.settings = next
-    room.parts.reloaded()
-    takeBack(next, this.#clientDesk.clients, room.tunnels)
-    room.tunnels.routesChanged()
+    context.settings = next
+    context.parts.reloaded()
+    takeBack(next, this.#clientRegistry.clients, context.tunnels)
+    context.tunnels.routesChanged()
     this.#visitors.forgetHops()
-    const areLocal = room.inheritance?.areLocal
+    const areLocal = context.inheritance?.areLocal
     const open = next.openFault(areLocal)
     if (open !== undefined && before.openFault(areLocal) === undefined) this.emit('warning', open)
   }
 
   async #drainAndStop(code: 'SERVER_DRAINING' | 'SERVER_REPLACED'): Promise<void> {
-    const room = this.#room
-    const { tunnels } = room
-    const { clients } = this.#clientDesk
-    room.state = 'draining'
+    const context = this.#context
+    const { tunnels } = context
+    const { clients } = this.#clientRegistry
+    context.state = 'draining'
     // Closing a listener resets the connections that wait in its queue: right after a turn of the event loop it is nearly
     // empty. Before, no response says "close", because its visitor would be in that queue next.
     await nextTurn()
     this.#listeners.close(false)
-    room.isShut = true
-    room.parts.drain(code)
+    context.isShut = true
+    context.parts.drain(code)
     for (const client of clients) client.drain(code)
     this.#startupHold.end('SERVER_DRAINING')
     tunnels.drain('SERVER_DRAINING')
     tunnels.routesChanged()
     this.#visitors.drain()
-    const until = performance.now() + room.limits.drainTimeoutMs
-    await this.#draining.untilIdle(room.limits.drainTimeoutMs)
-    await room.parts.idle(Math.max(0, until - performance.now()))
-    room.state = 'stopped'
+    const until = performance.now() + context.limits.drainTimeoutMs
+    await this.#draining.untilIdle(context.limits.drainTimeoutMs)
+    await context.parts.idle(Math.max(0, until - performance.now()))
+    context.state = 'stopped'
     tunnels.clear('SERVER_DRAINING')
     for (const client of [...clients]) client.close('SERVER_DRAINING')
     await this.#draining.untilEmpty()
     this.#visitors.letGo()
     this.#admission.stop()
     this.#exchanges.flush()
-    room.faults.flush()
-    room.deadlines.stop()
+    context.faults.flush()
+    context.deadlines.stop()
     this.#stopWatchingWorkers?.()
-    await room.parts.stop()
+    await context.parts.stop()
     this.#listeners.close(true)
     this.emit('stop', {})
   }

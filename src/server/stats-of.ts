@@ -1,11 +1,11 @@
 // From what a server counts to what it says of itself.
 
-import type { ServerRoom } from './context/room.ts'
+import type { ServerContext } from './context/server-context.ts'
 import type { ServerStats } from './settings/stats.ts'
 
 /** The public form of what a server counts. `clients`, `rawVisitors`: those connected now. */
 export function statsOf(
-  { counters, flows, state, tunnels }: ServerRoom,
+  { counters, flows, state, tunnels }: ServerContext,
   version: string,
   clients: number,
   rawVisitors: number,

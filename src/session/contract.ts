@@ -17,7 +17,6 @@ export interface SessionOptions extends HeartbeatOptions, WindowLimits {
   readonly maxCarrierBacklogBytes: number
   /** The turns, shared with other sessions: more frames at once than a portion wait there. Without it all are taken at once. */
   readonly turns?: Turns
-  /** The budget for streams that this side opens. */
   readonly streamBudget?: StreamBudget
 }
 

@@ -16,7 +16,6 @@ export const BULK_BYTES = 16_384
 /** Links that streams of small pieces may move to. Half of them by default: bulk finds others. */
 const MAX_SMALL = 16
 
-/** The operations of the session that the links need. */
 export interface LinkSession {
   readonly isClosed: boolean
   /** The other side broke the rules. */
@@ -70,7 +69,7 @@ export class LinkSet implements LinkOwner {
 
   /** Takes a link into use. Both halves are free. */
   add(link: Link): void {
-    // It may have broken before it was announced.
+    // The link may have broken before it was announced.
     if (this.#session.isClosed || link.isClosed) return link.close()
     this.#links.set(link.number, link)
   }

@@ -7,7 +7,7 @@
 //
 //   sender   ── LINK ──▶ bytes … ── UNLINK ──▶          (half still taken)          ◀── LINK_FREE
 
-import { SendQueue } from '../bytes.ts'
+import { copyOf, SendQueue } from '../bytes.ts'
 import type { Socket, SocketHandler, Splice, SpliceDone } from '../socket.ts'
 import type { Stream } from './stream.ts'
 
@@ -29,13 +29,11 @@ interface Binding {
   to: number
 }
 
-/** A receiver of the events of a link. */
 export interface LinkOwner {
   /** Bytes for a stream. */
   linkReceived(stream: Stream, bytes: Uint8Array): void
   /** All bytes of the stream have come: its END may be acted on, and the far side's half is free. */
   linkFinished(link: Link, stream: Stream | undefined): void
-  /** The link is gone; these streams were on it. */
   linkClosed(link: Link, streams: readonly Stream[]): void
   /** A stream's handler threw. It must not reach the event loop. */
   linkFailed(error: unknown): void
@@ -46,7 +44,6 @@ export interface LinkOwner {
 export class Link {
   readonly number: number
   readonly socketHandler: SocketHandler
-  /** The stream that this side sends on it. */
   sender: Stream | undefined
   /** Bytes given to this side's half so far, sent or waiting. */
   sentBytes = 0
@@ -120,7 +117,6 @@ export class Link {
     return this.isEnding && !this.#isPaused ? this.#receivedBytes : -1
   }
 
-  /** Bytes that wait for the socket. */
   get unsentBytes(): number {
     return this.#unsent.length
   }
@@ -140,10 +136,10 @@ export class Link {
   }
 
   /** Sends bytes[start, end) of `sender`. `false`: wait for its `writable`. */
-  send(bytes: Uint8Array, isScratch: boolean, start: number, end: number): boolean {
+  send(bytes: Uint8Array, start: number, end: number): boolean {
     const count = end - start
     this.sentBytes += count
-    return this.#unsent.send(this.#socket, bytes, isScratch, start, end) === count
+    return this.#unsent.send(this.#socket, bytes, start, end) === count
   }
 
   /** Sends what comes on a socket, up to `limitBytes`, behind what was sent; not while something waits here. */
@@ -244,7 +240,7 @@ export class Link {
     if (this.#isClosed) return
     const binding = this.#binding
     if (binding === undefined) {
-      this.#early.push(bytes)
+      this.#early.push(copyOf(bytes))
       return this.#pause()
     }
     const { stream, to } = binding

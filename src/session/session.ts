@@ -111,7 +111,6 @@ export class Session implements ArrivalsOwner, StreamOwner {
     this.#heartbeat.ping()
   }
 
-  /** Streams open now. */
   get streamCount(): number {
     return this.#streams.size
   }
@@ -202,25 +201,21 @@ export class Session implements ArrivalsOwner, StreamOwner {
 
   // ── What streams ask for ───────────────────────────────────────────────────────────────────────────────────
 
-  /** Sends data of a stream. */
-  sendData(stream: Stream, bytes: Uint8Array, isScratch: boolean, start: number, end: number): boolean {
+  sendData(stream: Stream, bytes: Uint8Array, start: number, end: number): boolean {
     const link = stream.sendingLink ?? (stream.runBytes > BULK_BYTES ? this.links.move(stream) : undefined)
-    if (link !== undefined) return link.send(bytes, isScratch, start, end)
-    return this.#outbox.data(stream, bytes, isScratch, start, end)
+    if (link !== undefined) return link.send(bytes, start, end)
+    return this.#outbox.data(stream, bytes, start, end)
   }
 
-  /** Moves a stream to a link. */
   moveToLink(stream: Stream): void {
     this.links.moveSmall(stream)
   }
 
-  /** Sends END of a stream. */
   sendEnd(stream: Stream): void {
     this.links.leave(stream)
     this.#outbox.end(stream)
   }
 
-  /** Sends RESET of a stream. */
   sendReset(stream: Stream, code: ErrorCode): void {
     this.links.leave(stream)
     const at = this.#outbox.frame(RESET, stream.id, 8)
@@ -251,12 +246,10 @@ export class Session implements ArrivalsOwner, StreamOwner {
     stream.handler.reset('CARRIER_LOST', delivered)
   }
 
-  /** Called with an error of a handler on a link. */
   linkFailed(error: unknown): void {
     this.#handlerFailed(error)
   }
 
-  /** Asks for another link. */
   linkWanted(): void {
     this.#handler.linkWanted?.()
   }

@@ -26,7 +26,6 @@ export class Turns {
   readonly #fresh = new Set<Waiting>()
   /** The connections that had a turn and were not finished. */
   readonly #again = new Set<Waiting>()
-  /** The connection whose turn it is. */
   #current: Waiting | undefined
   /** The time when this turn ends; 0 if no connection has asked in it. */
   #endsAt = 0
@@ -55,7 +54,6 @@ export class Turns {
     return now < this.#endsAt
   }
 
-  /** Connections that wait. */
   get waitingCount(): number {
     return this.#fresh.size + this.#again.size
   }

@@ -771,6 +771,9 @@ const isErrorCode = (code: string): code is ErrorCode => Object.hasOwn(ERRORS, c
 /** A newer server may know more codes: they are added within one version of the wire. */
 const knownCode = (code: string): ErrorCode => (isErrorCode(code) ? code : 'INTERNAL')
 
+/** A header of the page for programs at `/` of a server: clients need no token. */
+export const OPEN_HEADER = 'x-localtunnels-open'
+
 /** The request header with which a client probes its own public side, with `probeProof`; the response also has it. */
 export const PROBE_HEADER = 'x-localtunnels-probe'
 

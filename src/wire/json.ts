@@ -14,7 +14,7 @@ import { isPublicUrl } from './public-url.ts'
 /** The header lines in order. Pairs and not an object: `__proto__` is a name like any other, and names may repeat. */
 export type HeaderList = readonly (readonly [name: string, value: string])[]
 
-/** A body as it is in a message: text, or any bytes in base64. */
+/** The body in a message: text, or any bytes in base64. */
 export interface JsonBody {
   readonly text: string
   readonly isBase64: boolean
@@ -234,7 +234,6 @@ function extensionsOf(accepts: unknown): { readonly accepts?: readonly JsonExten
 }
 
 const MAX_NAME_CHARS = 255
-/** A granted name, which becomes part of a host name. */
 const GRANTED_NAME = /^[\w.-]+$/
 const MAX_ERROR_CHARS = 300
 const MAX_CODE_CHARS = 64
@@ -416,7 +415,6 @@ const encoder = new TextEncoder()
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 const NOTHING = new Uint8Array(0)
 
-/** Whether bodies of this content type go as text, if they can. */
 export function isTextType(contentType: string | undefined): boolean {
   if (contentType === undefined || contentType === '') return false
   const semicolon = contentType.indexOf(';')
@@ -439,7 +437,7 @@ export function encodeBody(bytes: Uint8Array, contentType: string | undefined, b
     try {
       return { text: decoder.decode(bytes), isBase64: false }
     } catch {
-      // Another charset, or compressed: base64 it is.
+      // Bodies in another charset, and compressed ones, are base64.
     }
   }
   return { text: base64.encode(bytes), isBase64: true }

@@ -19,7 +19,6 @@ export function keyPem(key: KeyObject): string {
   return key.export({ type: 'pkcs8', format: 'pem' }).toString()
 }
 
-/** The extension that lists names. */
 export function alternativeNames(names: readonly string[]): Buffer {
   const list = sequence(...names.map(name => element(DNS_NAME, Buffer.from(name))))
   return sequence(SUBJECT_ALTERNATIVE_NAME, octetString(list))
@@ -34,7 +33,6 @@ export function publicKeyInfo(key: KeyObject): Buffer {
   return createPublicKey(key).export({ type: 'spki', format: 'der' })
 }
 
-/** The request as DER. */
 export function certificateRequest(names: readonly string[], key: KeyObject): Buffer {
   const extensions = tagged(0, sequence(EXTENSION_REQUEST, set(sequence(alternativeNames(names)))))
   const version = integer(Uint8Array.of(0))

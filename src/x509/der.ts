@@ -4,7 +4,6 @@
 
 const concat = (parts: readonly Uint8Array[]): Buffer => Buffer.concat(parts)
 
-/** Returns an element: tag, length, the parts as its content. */
 export function element(tag: number, ...parts: readonly Uint8Array[]): Buffer {
   const content = concat(parts)
   const length = content.length
@@ -32,7 +31,6 @@ export function integer(bytes: Uint8Array): Buffer {
   return shortest[0]! & 0x80 ? element(0x02, Uint8Array.of(0), shortest) : element(0x02, shortest)
 }
 
-/** An object identifier in dotted form. */
 export function objectId(dotted: string): Buffer {
   const [first, second, ...rest] = dotted.split('.').map(Number)
   const bytes = [first! * 40 + second!]
@@ -52,7 +50,6 @@ export function time(ms: number): Buffer {
     : element(0x18, Buffer.from(`${digits}Z`))
 }
 
-/** Returns DER bytes as PEM. */
 export function pem(label: string, der: Uint8Array): string {
   const lines =
     Buffer.from(der)

@@ -9,8 +9,8 @@ import { Issuer, type IssuerEvents, type IssuerOptions } from '../../src/certifi
 import { renewalTimes } from '../../src/certificates/renewal-times.ts'
 import type { Certificate } from '../../src/certificates.ts'
 import { ERRORS, TunnelError } from '../../src/errors.ts'
-import { MemoryCertificates } from '../../src/stores/memory-certificates.ts'
 import { Clock } from '../support/clock.ts'
+import { MemoryCertificates } from '../support/memory-certificates.ts'
 import { rejection } from '../support/rejection.ts'
 import { deferred } from '../support/within.ts'
 

@@ -9,7 +9,7 @@ import { TunnelClient } from '../../src/index.ts'
 import { SessionTrunk as ClientTrunk } from '../../src/parts/lanes/client/session-trunk.ts'
 import { SessionTrunk } from '../../src/parts/lanes/session-trunk.ts'
 import { type Deadline, Deadlines } from '../../src/server/limits/deadlines.ts'
-import { LinkGate } from '../../src/server/registration/links.ts'
+import { LinkRegistry } from '../../src/server/registration/links.ts'
 import { Link } from '../../src/session/link.ts'
 import type { Address, Dial, Socket } from '../../src/socket.ts'
 import { Between } from '../support/between.ts'
@@ -459,9 +459,9 @@ describe('the gate of links', () => {
       }
     }
     const { session } = new Loner('server')
-    const gate = new LinkGate()
-    const links = gate.open(session, new Watched(() => {}), 64)
-    expect(gate.find(links.secret)).toBe(links)
+    const registry = new LinkRegistry()
+    const links = registry.open(session, new Watched(() => {}), 64)
+    expect(registry.find(links.secret)).toBe(links)
     const end = new WireEnd(1000)
     end.handler = links.accept(7, end)
     end.handler.received(new Uint8Array(10))
@@ -475,15 +475,15 @@ describe('the gate of links', () => {
     links.linked(7)
     expect(session.links.size).toBe(0)
     links.close()
-    expect(gate.find(links.secret)).toBeUndefined()
+    expect(registry.find(links.secret)).toBeUndefined()
   })
 
   test('knows only links of the session whose secret was shown', () => {
     const [ours, theirs] = [new Loner('server'), new Loner('server')]
-    const gate = new LinkGate()
+    const registry = new LinkRegistry()
     const deadlines = new Deadlines(() => {})
-    const mine = gate.open(ours.session, deadlines, 64)
-    const other = gate.open(theirs.session, deadlines, 64)
+    const mine = registry.open(ours.session, deadlines, 64)
+    const other = registry.open(theirs.session, deadlines, 64)
     const end = new WireEnd(1000)
     end.handler = mine.accept(1, end)
     other.linked(1)
@@ -494,7 +494,7 @@ describe('the gate of links', () => {
 
   test('takes a trunk of a client whose end here can be one, and closes any other', () => {
     const { session } = new Loner('server')
-    const links = new LinkGate().open(session, new Deadlines(() => {}), 64)
+    const links = new LinkRegistry().open(session, new Deadlines(() => {}), 64)
     const trunk = new SessionTrunk(session, ACCELERATOR)
     const announced = (number: number, end: WireEnd) => {
       end.handler = links.accept(number, end)

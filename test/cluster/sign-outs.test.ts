@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from 'bun:test'
 import { guarding } from '../../src/plugins/guarding.ts'
-import { MAX_SHARED_ENDS, SessionBook } from '../../src/plugins/sessions.ts'
+import { MAX_SHARED_ENDS, SessionStore } from '../../src/plugins/sessions.ts'
 import type { TunnelServer } from '../../src/tunnel-server.ts'
 import { ask } from '../support/ask.ts'
 import { TestCluster } from '../support/clusters.ts'
@@ -65,8 +65,8 @@ test('one tunnel tells the others of so many sign-outs at a time, and knows of t
     hasEnded: (id: string) => told.has(id),
     onEnd: () => () => {},
   }
-  const book = new SessionBook('k'.repeat(32), 60_000, [], undefined, { marks })
-  const other = new SessionBook('k'.repeat(32), 60_000, [], undefined, { marks })
+  const book = new SessionStore('k'.repeat(32), 60_000, [], undefined, { marks })
+  const other = new SessionStore('k'.repeat(32), 60_000, [], undefined, { marks })
   for (let index = 0; index <= MAX_SHARED_ENDS; index++) book.end(`session ${index}`, Date.now() + 60_000)
   expect(told.size).toBe(MAX_SHARED_ENDS)
   const [last, first] = [`session ${MAX_SHARED_ENDS}`, 'session 0']

@@ -5,7 +5,7 @@ import { connect } from 'node:net'
 import { Lines } from '../../src/directories/lines.ts'
 import { MemoryDirectory } from '../../src/directories/memory.ts'
 import { UnixDirectory } from '../../src/directories/unix.ts'
-import { DirectoryDoor } from '../../src/directories/unix-door.ts'
+import { DirectoryServer } from '../../src/directories/unix-server.ts'
 import { CLUSTER_TIMES } from '../../src/parts/cluster/options.ts'
 import { folder } from '../support/programs.ts'
 import { within } from '../support/within.ts'
@@ -14,7 +14,7 @@ const TIMES = { ...CLUSTER_TIMES, earlyMs: 0 }
 
 test('each call has the outcome of the directory there; changes are heard before the answer', async () => {
   await using dir = await folder('unix-directory')
-  await using door = await DirectoryDoor.open(`${dir.path}/directory`, new MemoryDirectory())
+  await using door = await DirectoryServer.open(`${dir.path}/directory`, new MemoryDirectory())
   const one = await UnixDirectory.open(door.path)
   const two = await UnixDirectory.open(door.path)
   const heard: unknown[] = []
@@ -53,7 +53,7 @@ test('what waits fails when the other process is gone, and so does what is asked
   await using dir = await folder('unix-directory')
   const silent = new MemoryDirectory()
   silent.find = () => new Promise(() => {})
-  const door = await DirectoryDoor.open(`${dir.path}/directory`, silent)
+  const door = await DirectoryServer.open(`${dir.path}/directory`, silent)
   const directory = await UnixDirectory.open(door.path)
   await directory.nodes()
   const waiting = directory.find('shop').catch((error: Error) => error.message)
@@ -67,7 +67,7 @@ test('what waits fails when the other process is gone, and so does what is asked
 
 test('who speaks something else is cut, and harms no one', async () => {
   await using dir = await folder('unix-directory')
-  await using door = await DirectoryDoor.open(`${dir.path}/directory`, new MemoryDirectory())
+  await using door = await DirectoryServer.open(`${dir.path}/directory`, new MemoryDirectory())
   const stranger = connect(door.path)
   const gone = Promise.withResolvers<void>()
   stranger.on('error', () => {})

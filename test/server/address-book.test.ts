@@ -1,7 +1,7 @@
 // Which addresses count as one, and what is forgotten.
 
 import { expect, test } from 'bun:test'
-import { AddressBook } from '../../src/server/settings/address-book.ts'
+import { AddressCounter } from '../../src/server/settings/address-counter.ts'
 import { networkOf } from '../../src/wire/ip-address.ts'
 
 test('IPv4 addresses count one by one, IPv6 ones by their first 64 bits', () => {
@@ -22,7 +22,7 @@ test('IPv4 addresses count one by one, IPv6 ones by their first 64 bits', () => 
 
 test('the loopback is counted only if the bounds say so', () => {
   const bounds = { maxOpen: 1, maxPerSecond: 0, includesLoopback: false }
-  const book = new AddressBook(() => bounds)
+  const book = new AddressCounter(() => bounds)
   for (const address of ['127.0.0.1', '127.0.0.1', '::1', '::1']) expect(book.enter(address)).toBe('')
   bounds.includesLoopback = true
   expect(book.enter('127.0.0.1')).toBe('127.0.0.1')
@@ -32,7 +32,7 @@ test('the loopback is counted only if the bounds say so', () => {
 })
 
 test('what could not be refused counts against the rate, for two seconds at most', () => {
-  const book = new AddressBook(() => ({ maxOpen: 0, maxPerSecond: 10, includesLoopback: true }))
+  const book = new AddressCounter(() => ({ maxOpen: 0, maxPerSecond: 10, includesLoopback: true }))
   const key = book.enter('203.0.113.7')!
   book.didAgain(key, 5)
   const allowed = Array.from({ length: 20 }, () => book.mayDoAgain(key)).filter(Boolean).length

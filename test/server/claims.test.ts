@@ -2,7 +2,7 @@
 
 import { expect, test } from 'bun:test'
 import { Deadlines } from '../../src/server/limits/deadlines.ts'
-import { Holdings } from '../../src/server/limits/holdings.ts'
+import { Quotas } from '../../src/server/limits/quotas.ts'
 import { ANYTHING } from '../../src/server/settings/policy.ts'
 import { serverSettings } from '../../src/server/settings/settings.ts'
 import { claim } from '../../src/server/tunnels/claims.ts'
@@ -16,10 +16,10 @@ const WISH = { type: 'register', ref: 1, kind: 'udp', port: 20_001 } as const
 function claiming() {
   let settings = serverSettings({ udpPorts: '20000-20009' })
   const tunnels = new Tunnels(() => settings.limits, new Deadlines(() => {}))
-  const holdings = new Holdings(() => settings.limits)
+  const quotas = new Quotas(() => settings.limits)
   const opening = deferred<PortFront>()
   const stopped: string[] = []
-  const holder = holdings.of(ANYTHING, '192.0.2.1')
+  const holder = quotas.of(ANYTHING, '192.0.2.1')
   const claimed = claim(
     WISH,
     { rule: ANYTHING, holder },
@@ -38,7 +38,7 @@ function claiming() {
   }
   return {
     tunnels,
-    holdings,
+    holdings: quotas,
     claimed,
     stopped,
     open: () => opening.resolve(front),
@@ -49,20 +49,20 @@ function claiming() {
 }
 
 test('a server that stops while a port is being opened closes the port again', async () => {
-  const { tunnels, holdings, claimed, stopped, open } = claiming()
+  const { tunnels, holdings: quotas, claimed, stopped, open } = claiming()
   tunnels.clear('SERVER_DRAINING')
   open()
   expect(await claimed).toBe('SERVER_DRAINING')
   expect(stopped).toEqual(['SERVER_DRAINING'])
-  expect([tunnels.count, holdings.counts.tunnels, holdings.counts.ports]).toEqual([0, 0, 0])
+  expect([tunnels.count, quotas.counts.tunnels, quotas.counts.ports]).toEqual([0, 0, 0])
 })
 
 test('a port that a reload takes away while it is being opened is closed again, and the client gets the reason', async () => {
-  const { tunnels, holdings, claimed, stopped, open, reload } = claiming()
+  const { tunnels, holdings: quotas, claimed, stopped, open, reload } = claiming()
   reload('20005')
   tunnels.find('udp-20001')?.remove('CLIENT_GONE')
   open()
   expect(await claimed).toBe('NOT_ALLOWED')
   expect(stopped).toEqual(['NOT_ALLOWED'])
-  expect([tunnels.count, holdings.counts.tunnels, holdings.counts.ports]).toEqual([0, 0, 0])
+  expect([tunnels.count, quotas.counts.tunnels, quotas.counts.ports]).toEqual([0, 0, 0])
 })

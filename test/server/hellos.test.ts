@@ -25,14 +25,14 @@ class Rig {
   constructor(maxHellos = 1_000) {
     // No hello is for a tunnel, so nothing is asked of either.
     const [tunnels, visits] = [{} as Tunnels, {} as RawVisits]
-    const room = {
+    const context = {
       deadlines: new Deadlines(error => this.failures.push(error)),
       destinationOf: () => ({ kind: 'unknown' }) as const,
       limits: { ...DEFAULT_BOUNDS, maxHellos },
       tunnels,
       turns: new Turns(this.clock, error => this.failures.push(error)),
     }
-    this.front = new TlsFront(room, visits)
+    this.front = new TlsFront(context, visits)
   }
 
   visitor(number: number): Visitor {

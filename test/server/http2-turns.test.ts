@@ -2,7 +2,7 @@
 
 import { expect, test } from 'bun:test'
 import { acceptHttp2 } from '../../src/parts/http2/connection.ts'
-import type { ServerRoom } from '../../src/server/context/room.ts'
+import type { ServerContext } from '../../src/server/context/server-context.ts'
 import { HttpFront } from '../../src/server/fronts/http.ts'
 import { Deadlines } from '../../src/server/limits/deadlines.ts'
 import { Turns } from '../../src/session/turns.ts'
@@ -32,14 +32,14 @@ test('of connections that each send many requests at once, one of each is begun 
   let begun = 0
   // Each request is one for a tunnel whose guard is being asked: it waits.
   const booked = { kind: 'holding', hold: () => () => {} }
-  const desk = {
-    book() {
+  const router = {
+    accept() {
       clock.pass(COST_MS)
       begun++
       return { route: booked, finished() {}, shapes: undefined }
     },
   }
-  const room = {
+  const context = {
     deadlines: new Deadlines(failed),
     turns: new Turns(clock, failed),
     limits: DEFAULT_BOUNDS,
@@ -47,7 +47,12 @@ test('of connections that each send many requests at once, one of each is begun 
   }
   const visitors = { add() {}, left() {}, settled() {} }
   // What requests that wait need of it, and nothing else.
-  const front = new HttpFront(room as unknown as ServerRoom, desk as never, {} as never, visitors as never)
+  const front = new HttpFront(
+    context as unknown as ServerContext,
+    router as never,
+    {} as never,
+    visitors as never,
+  )
   const entrance = { proto: 'https', isTrusted: () => false, hstsLine: () => undefined } as const
   // GET, https, / and a name, as HPACK's static table has them.
   const block = [0x82, 0x87, 0x84, 0x41, 5, ...Buffer.from('a.dev')]

@@ -3,14 +3,14 @@
 import { expect, test } from 'bun:test'
 import { ServerLanes } from '../../src/parts/lanes/install.ts'
 import { Deadlines } from '../../src/server/limits/deadlines.ts'
-import { Holdings } from '../../src/server/limits/holdings.ts'
+import { Quotas } from '../../src/server/limits/quotas.ts'
 import { ANYTHING } from '../../src/server/settings/policy.ts'
 import type { Tunnel } from '../../src/server/tunnels/tunnel.ts'
 import { Tunnels } from '../../src/server/tunnels/tunnels.ts'
 import { DEFAULT_BOUNDS } from '../support/bounded-server.ts'
 
 const NOTHING = { reportRate: () => 0, counted() {}, ended() {}, measured: undefined }
-const holder = new Holdings(() => DEFAULT_BOUNDS).of(ANYTHING, '127.0.0.1')
+const holder = new Quotas(() => DEFAULT_BOUNDS).of(ANYTHING, '127.0.0.1')
 
 function tunnelsNamed(...names: string[]): { tunnels: Tunnels; lanes: ServerLanes; all: Tunnel[] } {
   const tunnels = new Tunnels(() => DEFAULT_BOUNDS, new Deadlines(() => {}))

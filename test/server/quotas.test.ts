@@ -6,7 +6,7 @@ import type { TunnelClientOptions } from '../../src/client/options.ts'
 import { TunnelError } from '../../src/errors.ts'
 import { TunnelClient, type TunnelServer } from '../../src/index.ts'
 import { Deadlines } from '../../src/server/limits/deadlines.ts'
-import { Holdings } from '../../src/server/limits/holdings.ts'
+import { Quotas } from '../../src/server/limits/quotas.ts'
 import { ANYTHING } from '../../src/server/settings/policy.ts'
 import { PortRanges } from '../../src/server/settings/ports.ts'
 import { serverSettings } from '../../src/server/settings/settings.ts'
@@ -221,7 +221,7 @@ describe('ports', () => {
     })
     const settings = serverSettings({}, { maxAllTunnels: 20_000, maxTokenPorts: 20_000 })
     const tunnels = new Tunnels(() => settings.limits, deadlines)
-    const holder = new Holdings(() => settings.limits).of(ANYTHING, '127.0.0.1')
+    const holder = new Quotas(() => settings.limits).of(ANYTHING, '127.0.0.1')
     for (let port = 20_000; port < 30_000; port++) {
       expect(typeof tunnels.claimPort('tcp', port, { holder })).toBe('object')
     }
@@ -242,11 +242,11 @@ describe('ports', () => {
   test('a holder that has nothing between two tries is not forgotten: what it gets next would be counted apart', async () => {
     const settings = serverSettings({})
     const tunnels = new Tunnels(() => settings.limits, new Deadlines(() => {}))
-    const holdings = new Holdings(() => settings.limits)
-    const holder = holdings.of(ANYTHING, '192.0.2.1')
+    const quotas = new Quotas(() => settings.limits)
+    const holder = quotas.of(ANYTHING, '192.0.2.1')
     const areKnown: boolean[] = []
     const open = async (): Promise<never> => {
-      areKnown.push(holdings.of(ANYTHING, '192.0.2.1') === holder)
+      areKnown.push(quotas.of(ANYTHING, '192.0.2.1') === holder)
       throw new TunnelError('PORT_TAKEN')
     }
     const host = { tunnels, terms: settings, open: { tcp: open, udp: open } }
@@ -255,7 +255,7 @@ describe('ports', () => {
     const others = (async () => {
       for (let index = 0; !isOver; index++) {
         for (let other = 0; other < 1_100; other++)
-          holdings.of(ANYTHING, `198.51.${index % 200}.${other % 250}-${other}`)
+          quotas.of(ANYTHING, `198.51.${index % 200}.${other % 250}-${other}`)
         await Promise.resolve()
       }
     })()
@@ -264,7 +264,7 @@ describe('ports', () => {
     await others
     expect(areKnown).toEqual(Array(16).fill(true))
     // It has nothing, and nothing is under way for it.
-    expect(holdings.of(ANYTHING, '192.0.2.1')).not.toBe(holder)
+    expect(quotas.of(ANYTHING, '192.0.2.1')).not.toBe(holder)
   })
 
   test('a free one is found wherever it is, within what the server and the token have', () => {

@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from 'bun:test'
 import { TunnelClient, type TunnelServer } from '../../src/index.ts'
-import { TokenGate, type Verdict } from '../../src/server/limits/token-gate.ts'
+import { TokenThrottle, type Verdict } from '../../src/server/limits/token-throttle.ts'
 import type { TunnelServerEvents } from '../../src/server/settings/options.ts'
 import { Policy } from '../../src/server/settings/policy.ts'
 import { DEFAULT_BOUNDS } from '../support/bounded-server.ts'
@@ -20,19 +20,19 @@ function gateAt(limits: Partial<typeof DEFAULT_BOUNDS> = {}) {
   const errors: Error[] = []
   const clock = new Clock()
   const policy = new Policy(['good'])
-  const gate = new TokenGate({
+  const throttle = new TokenThrottle({
     limits: () => ({ ...DEFAULT_BOUNDS, ...limits }),
     scheduler: clock,
     ruleOf: token => policy.ruleOf(token),
     failed: error => errors.push(error),
   })
-  return { clock, gate, errors }
+  return { clock, gate: throttle, errors }
 }
 
 test('where looking at a token fails, the verdict says so, now and later, and the address is not slowed down', () => {
   const errors: Error[] = []
   const clock = new Clock()
-  const gate = new TokenGate({
+  const throttle = new TokenThrottle({
     limits: () => ({ ...DEFAULT_BOUNDS, maxTokenGuesses: 1 }),
     scheduler: clock,
     ruleOf: () => {
@@ -40,21 +40,21 @@ test('where looking at a token fails, the verdict says so, now and later, and th
     },
     failed: error => errors.push(error),
   })
-  const verdicts: Verdict[] = [gate.judge('good', '192.0.2.1')]
-  gate.judgeLater('good', '192.0.2.1', verdict => verdicts.push(verdict))
+  const verdicts: Verdict[] = [throttle.judge('good', '192.0.2.1')]
+  throttle.judgeLater('good', '192.0.2.1', verdict => verdicts.push(verdict))
   clock.advance(1)
   expect(verdicts).toEqual(['INTERNAL', 'INTERNAL'])
   expect(errors.map(({ message }) => message)).toEqual(['the store is locked', 'the store is locked'])
-  expect(gate.delayOf('192.0.2.1')).toBe(0)
+  expect(throttle.delayOf('192.0.2.1')).toBe(0)
 })
 
 describe('the delay of an address', () => {
   test('begins behind maxTokenGuesses refusals, doubles up to tokenDelayMs, and is forgotten with time', () => {
-    const { clock, gate } = gateAt()
+    const { clock, gate: throttle } = gateAt()
     const delays: number[] = []
     for (let refusal = 0; refusal < 20; refusal++) {
-      delays.push(gate.delayOf('192.0.2.1'))
-      expect(gate.judge('bad', '192.0.2.1')).toBe('TOKEN_REFUSED')
+      delays.push(throttle.delayOf('192.0.2.1'))
+      expect(throttle.judge('bad', '192.0.2.1')).toBe('TOKEN_REFUSED')
     }
     expect(delays).toEqual([
       ...Array.from({ length: 10 }, () => 0),
@@ -69,31 +69,32 @@ describe('the delay of an address', () => {
       5_000,
       5_000,
     ])
-    expect(gate.delayOf('192.0.2.2')).toBe(0)
+    expect(throttle.delayOf('192.0.2.2')).toBe(0)
     clock.advance(60_000)
-    expect(gate.delayOf('192.0.2.1')).toBe(100)
+    expect(throttle.delayOf('192.0.2.1')).toBe(100)
     clock.advance(10_000)
-    expect(gate.delayOf('192.0.2.1')).toBe(0)
+    expect(throttle.delayOf('192.0.2.1')).toBe(0)
   })
 
   test('is that of the first 64 bits of an IPv6 address', () => {
-    const { gate } = gateAt({ maxTokenGuesses: 1 })
-    gate.judge('bad', '2001:db8::1')
-    expect([gate.delayOf('2001:db8::2'), gate.delayOf('2001:db8:0:1::1')]).toEqual([100, 0])
+    const { gate: throttle } = gateAt({ maxTokenGuesses: 1 })
+    throttle.judge('bad', '2001:db8::1')
+    expect([throttle.delayOf('2001:db8::2'), throttle.delayOf('2001:db8:0:1::1')]).toEqual([100, 0])
   })
 
   test('is none with tokenDelayMs 0, and goes up to another one at its bound', () => {
     const none = gateAt({ tokenDelayMs: 0, maxTokenGuesses: 1 }).gate
     const short = gateAt({ tokenDelayMs: 150, maxTokenGuesses: 1 }).gate
-    for (const gate of [none, short]) for (let index = 0; index < 5; index++) gate.judge('bad', '192.0.2.1')
+    for (const throttle of [none, short])
+      for (let index = 0; index < 5; index++) throttle.judge('bad', '192.0.2.1')
     expect([none.delayOf('192.0.2.1'), short.delayOf('192.0.2.1')]).toEqual([0, 150])
   })
 
   test('what a listener throws behind the delay is reported, and does not reach the event loop', () => {
-    const { clock, gate, errors } = gateAt({ maxTokenGuesses: 1 })
-    gate.judge('bad', '192.0.2.1')
+    const { clock, gate: throttle, errors } = gateAt({ maxTokenGuesses: 1 })
+    throttle.judge('bad', '192.0.2.1')
     const thrown = new Error('thrown')
-    gate.judgeLater('good', '192.0.2.1', () => {
+    throttle.judgeLater('good', '192.0.2.1', () => {
       throw thrown
     })
     clock.advance(10_000)
@@ -101,37 +102,41 @@ describe('the delay of an address', () => {
   })
 
   test('a good token waits as long as a bad one, and is good; more than maxTokenWaits do not wait', () => {
-    const { clock, gate } = gateAt({ maxTokenGuesses: 1, maxTokenWaits: 3 })
-    gate.judge('bad', '192.0.2.1')
+    const { clock, gate: throttle } = gateAt({ maxTokenGuesses: 1, maxTokenWaits: 3 })
+    throttle.judge('bad', '192.0.2.1')
     const verdicts: (Verdict | 'good')[] = []
     const told = (verdict: Verdict) => verdicts.push(typeof verdict === 'string' ? verdict : 'good')
-    gate.judgeLater('bad', '192.0.2.1', told)
-    gate.judgeLater('good', '192.0.2.1', told)
-    const stop = gate.judgeLater('good', '192.0.2.1', told)
-    expect(gate.judgeLater('good', '192.0.2.1', told)).toBe('TOO_MANY_REFUSALS')
+    throttle.judgeLater('bad', '192.0.2.1', told)
+    throttle.judgeLater('good', '192.0.2.1', told)
+    const stop = throttle.judgeLater('good', '192.0.2.1', told)
+    expect(throttle.judgeLater('good', '192.0.2.1', told)).toBe('TOO_MANY_REFUSALS')
     if (typeof stop === 'function') stop()
-    expect(typeof gate.judgeLater('good', '192.0.2.1', told)).toBe('function')
+    expect(typeof throttle.judgeLater('good', '192.0.2.1', told)).toBe('function')
     clock.advance(99)
     expect(verdicts).toEqual([])
     clock.advance(2)
     expect(verdicts).toEqual(['TOKEN_REFUSED', 'good', 'good'])
     expect(clock.timerCount).toBe(0)
-    expect(typeof gate.judgeLater('good', '192.0.2.1', told)).toBe('function')
+    expect(typeof throttle.judgeLater('good', '192.0.2.1', told)).toBe('function')
   })
 
   test('says nothing to a client that shows no token: it guesses nothing, is not counted, and is refused at once', () => {
-    const { gate } = gateAt({ maxTokenGuesses: 1 })
-    for (let index = 0; index < 20; index++) expect(gate.judge(undefined, '192.0.2.1')).toBe('TOKEN_REFUSED')
-    expect(gate.delayOf('192.0.2.1')).toBe(0)
-    for (let index = 0; index < 5; index++) gate.judge('bad', '192.0.2.1')
-    expect([gate.isQuick('good', '192.0.2.1'), gate.isQuick(undefined, '192.0.2.1')]).toEqual([false, true])
+    const { gate: throttle } = gateAt({ maxTokenGuesses: 1 })
+    for (let index = 0; index < 20; index++)
+      expect(throttle.judge(undefined, '192.0.2.1')).toBe('TOKEN_REFUSED')
+    expect(throttle.delayOf('192.0.2.1')).toBe(0)
+    for (let index = 0; index < 5; index++) throttle.judge('bad', '192.0.2.1')
+    expect([throttle.isQuick('good', '192.0.2.1'), throttle.isQuick(undefined, '192.0.2.1')]).toEqual([
+      false,
+      true,
+    ])
   })
 
   test('is kept for a bounded number of addresses', () => {
-    const { gate } = gateAt({ maxTokenGuesses: 1 })
-    gate.judge('bad', '192.0.2.1')
-    for (let index = 0; index < 16_384; index++) gate.judge('bad', `10.0.${index >> 8}.${index & 255}`)
-    expect([gate.delayOf('192.0.2.1'), gate.delayOf('10.0.0.0')]).toEqual([0, 100])
+    const { gate: throttle } = gateAt({ maxTokenGuesses: 1 })
+    throttle.judge('bad', '192.0.2.1')
+    for (let index = 0; index < 16_384; index++) throttle.judge('bad', `10.0.${index >> 8}.${index & 255}`)
+    expect([throttle.delayOf('192.0.2.1'), throttle.delayOf('10.0.0.0')]).toEqual([0, 100])
   })
 })
 

@@ -5,9 +5,9 @@ import { eventLoop } from '../../src/event-loop.ts'
 import { ServerLanes } from '../../src/parts/lanes/install.ts'
 import type { TunnelUpstream, Visit } from '../../src/server/contracts/upstream.ts'
 import { Deadlines } from '../../src/server/limits/deadlines.ts'
-import { Holdings } from '../../src/server/limits/holdings.ts'
-import { TokenGate } from '../../src/server/limits/token-gate.ts'
-import { LinkGate } from '../../src/server/registration/links.ts'
+import { Quotas } from '../../src/server/limits/quotas.ts'
+import { TokenThrottle } from '../../src/server/limits/token-throttle.ts'
+import { LinkRegistry } from '../../src/server/registration/links.ts'
 import { StreamsConnection } from '../../src/server/registration/streams-connection.ts'
 import type { StreamsHost } from '../../src/server/registration/streams-tunnels.ts'
 import type { Bounds } from '../../src/server/settings/bounds.ts'
@@ -38,8 +38,8 @@ class Client {
     const deadlines = new Deadlines(() => {})
     const tunnels = new Tunnels(() => allLimits, deadlines)
     tunnels.lanes = new ServerLanes({ deadlines, parts: { harvest() {} } })
-    const holdings = new Holdings(() => allLimits)
-    const holder = holdings.of(ANYTHING, '192.0.2.7')
+    const quotas = new Quotas(() => allLimits)
+    const holder = quotas.of(ANYTHING, '192.0.2.7')
     const member = tunnels.claim('http', 'app', { holder, pool })
     if (typeof member === 'string') throw new Error(member)
     const host: StreamsHost = {
@@ -49,7 +49,7 @@ class Client {
         deadlines,
         turns: new Turns(eventLoop, () => {}),
         tunnels,
-        holdings,
+        quotas,
         servers: undefined,
         parts: { appsOf: undefined, rewriting: undefined, connecting: undefined },
         isTrusted: () => false,
@@ -57,8 +57,8 @@ class Client {
           throw error
         },
       },
-      linkGate: new LinkGate(),
-      tokenGate: new TokenGate({
+      linkRegistry: new LinkRegistry(),
+      tokenThrottle: new TokenThrottle({
         limits: () => allLimits,
         scheduler: eventLoop,
         ruleOf: () => ANYTHING,
@@ -68,7 +68,7 @@ class Client {
       refusalOf: () => undefined,
       hasRoomForLink: () => true,
       claim: () => member,
-      detailOf: () => undefined,
+      refusalText: () => '',
       urlOf: () => 'http://app.localhost',
       registered() {},
       released() {},

@@ -3,11 +3,11 @@
 import { beforeEach, expect, test } from 'bun:test'
 import { parseRequestHead, RequestHead } from '../../src/http/head.ts'
 import { DeliveryVisit } from '../../src/parts/inbox/delivery-visit.ts'
-import { ServerRoom } from '../../src/server/context/room.ts'
+import { ServerContext } from '../../src/server/context/server-context.ts'
 import type { VisitChannel } from '../../src/server/contracts/channel.ts'
 import type { Exchange, TunnelUpstream, Visit } from '../../src/server/contracts/upstream.ts'
 import { HttpVisit } from '../../src/server/fronts/http-visit.ts'
-import { Holdings } from '../../src/server/limits/holdings.ts'
+import { Quotas } from '../../src/server/limits/quotas.ts'
 import { VisitorHop } from '../../src/server/limits/visitor-hop.ts'
 import { Exchanges } from '../../src/server/routing/exchanges.ts'
 import { Serving } from '../../src/server/routing/serving.ts'
@@ -53,7 +53,7 @@ class StreamChannel implements VisitChannel {
     proceed: (first: () => void) => first(),
   }
   readonly output = {
-    write: (bytes: Uint8Array, _isScratch: boolean, start: number, end: number) => {
+    write: (bytes: Uint8Array, start: number, end: number) => {
       this.text += Buffer.from(bytes.subarray(start, end)).toString('latin1')
       return this.text.length < this.window
     },
@@ -103,7 +103,7 @@ class StreamChannel implements VisitChannel {
 
 class Rig {
   readonly reports: string[] = []
-  readonly room: ServerRoom = new ServerRoom(serverSettings({ domains: ['localhost'] }), {
+  readonly context: ServerContext = new ServerContext(serverSettings({ domains: ['localhost'] }), {
     emit: (event, payload) => {
       const { path, status, error = '' } = payload as { path?: string; status?: number; error?: string }
       this.reports.push(`${event} ${path} ${status} ${error}`.trim())
@@ -114,14 +114,14 @@ class Rig {
   readonly member: Member
 
   constructor() {
-    const { room } = this
+    const { context: room } = this
     room.state = 'running'
     // Nothing is asked of the control host.
     const control = {} as ConstructorParameters<typeof Serving>[3]
     const exchanges = new Exchanges(room)
     exchanges.isHeard = true
     this.serving = new Serving(room, exchanges, new StartupHold(room), control)
-    const holder = new Holdings(() => room.limits).of(ANYTHING, '192.0.2.9')
+    const holder = new Quotas(() => room.limits).of(ANYTHING, '192.0.2.9')
     const member = room.tunnels.claim('http', 'app', { holder })
     if (typeof member === 'string') throw new Error(member)
     this.member = member
@@ -145,7 +145,7 @@ beforeEach(() => {
 test('several run at once, each is answered, reported and counted by itself', () => {
   rig.attach()
   const [one, two] = [new StreamChannel(rig, get('/1')), new StreamChannel(rig, get('/2'))]
-  expect(rig.room.counters.pending).toBe(2)
+  expect(rig.context.counters.pending).toBe(2)
   for (const { visit } of rig.upstream.kept.toReversed()) {
     visit.answered(200)
     visit.write(OK)
@@ -157,7 +157,7 @@ test('several run at once, each is answered, reported and counted by itself', ()
   ])
   expect([one.events, two.events]).toEqual([['over true'], ['over true']])
   expect(rig.reports).toEqual(['request /2 200', 'request /1 200'])
-  const { pending, requests, bytesOut } = rig.room.counters
+  const { pending, requests, bytesOut } = rig.context.counters
   expect([pending, requests, bytesOut]).toEqual([0, 2, 2 * OK.length])
 })
 
@@ -180,7 +180,7 @@ test('the page of a refusal is the answer, and after the head of one the stream 
   const broken = new StreamChannel(rig, get('/broken'))
   const [{ visit } = {}] = rig.upstream.kept
   visit?.answered(200)
-  visit?.write(OK, false, 0, 20)
+  visit?.write(OK, 0, 20)
   visit?.fail('ORIGIN_CLOSED')
   expect(broken.events).toEqual(['terminate'])
   expect(rig.reports).toEqual(['request /broken 200 ORIGIN_CLOSED'])

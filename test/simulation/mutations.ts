@@ -71,7 +71,7 @@ const MUTATIONS: readonly Mutation[] = [
   },
   {
     name: 'a request whose tunnel comes back counts twice',
-    file: 'src/server/routing/booking.ts',
+    file: 'src/server/routing/routed-request.ts',
     from: 'if (!isFirst) return',
     to: '',
   },

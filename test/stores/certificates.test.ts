@@ -2,14 +2,12 @@
 
 import { expect, test } from 'bun:test'
 import { chmod, stat } from 'node:fs/promises'
-import { MemoryCertificates } from '../../src/stores/memory-certificates.ts'
 import { SqliteCertificates } from '../../src/stores/sqlite-certificates.ts'
 import { certificateStoreSuite } from '../suites/certificate-store.ts'
 import { folder } from '../support/programs.ts'
 
 const CA = 'https://ca.test/directory'
 
-certificateStoreSuite('MemoryCertificates', async () => new MemoryCertificates())
 certificateStoreSuite('SqliteCertificates', async () => new SqliteCertificates(':memory:', CA))
 
 test('the SQLite file and those beside it are for its owner only, also when it was open to others', async () => {

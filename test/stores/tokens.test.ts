@@ -5,7 +5,6 @@ import { afterAll, describe, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { MemoryTokens } from '../../src/stores/memory-tokens.ts'
 import { SqliteTokens } from '../../src/stores/sqlite-tokens.ts'
 import type { KeptToken, TokenStore } from '../../src/tokens.ts'
 
@@ -22,7 +21,6 @@ const token = (name: string, hash: string, rest: Partial<KeptToken> = {}): KeptT
 })
 
 describe.each<[string, () => TokenStore]>([
-  ['in memory', () => new MemoryTokens()],
   ['in a file', () => new SqliteTokens(join(folder, `${++files}.db`))],
 ])('tokens %s', (_where, open) => {
   test('are listed by name, as they were added', () => {

@@ -18,7 +18,6 @@ interface PublicJwk {
 
 const encoded = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString('base64url')
 
-/** The account's key: signs, and knows its public half. */
 export class AccountKey {
   readonly #key: KeyObject
   readonly jwk: PublicJwk

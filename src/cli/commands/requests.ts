@@ -27,7 +27,6 @@ export interface ReplaySettings extends Common {
   readonly times: number
   /** Whether to edit it before it is sent. */
   readonly isEdited: boolean
-  /** Whether to compare it with the first response. */
   readonly isCompared: boolean
   /** Whether to sign again. `undefined`: if its signature was valid. */
   readonly resign: boolean | undefined

@@ -25,11 +25,9 @@ export interface CommandShape {
   readonly flags: readonly FlagShape[]
   /** The words that may follow it. */
   readonly commands: readonly { readonly name: string; readonly meaning: string }[]
-  /** Whether it takes the name of a file. */
   readonly takesFile: boolean
 }
 
-/** The command and all below it. */
 export function shapesOf(command: Command, path: readonly string[] = []): readonly CommandShape[] {
   const below = command.commands.filter(one => !isHidden(one))
   const own: CommandShape = {

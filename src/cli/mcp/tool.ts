@@ -1,6 +1,5 @@
 // Contract: a tool as agents see it. Implementations: reading.ts, replaying.ts, sharing.ts.
 
-/** The schema of an argument. */
 export interface Argument {
   readonly type: 'string' | 'integer' | 'object' | 'array'
   readonly description: string
@@ -52,7 +51,6 @@ export class Given {
   }
 }
 
-/** The reply of a tool. */
 export interface Reply {
   /** The text in our own words. */
   readonly said?: string

@@ -11,7 +11,6 @@ export class BoundedOutput implements Output {
   readonly #linesPerSecond: number
   /** Whether every event is a line, as for programs; for humans some only change the status. */
   readonly #countsAll: boolean
-  /** The WebSockets whose opening the output has shown. */
   readonly #open = new Set<number>()
   #left: number
   /** Runs from the first line of a second to its end. */

@@ -30,7 +30,6 @@ const [NAME_COLUMNS, MAX_NAME_COLUMNS] = [6, 16]
 /** The least width of a service's name in a log, so that most URLs line up. */
 const SERVICE_COLUMNS = 10
 
-/** The place of a line. */
 export interface Place {
   readonly now: Date
   readonly palette: Palette
@@ -139,7 +138,7 @@ export function connectionLine(
   const time = `${formatTime(now)}  `
   const { dim } = palette
   const coloured = reasonColour(event.error, palette)
-  // Who came, and what went wrong, stay longest.
+  // Connections and errors stay longest.
   for (const [before, after] of [
     [time, duration + sizes],
     ['', duration + sizes],

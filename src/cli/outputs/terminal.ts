@@ -76,7 +76,6 @@ export class TerminalOutput implements Output {
   /** The services that are granted, and not shown yet. */
   readonly #services: ServiceEvent[] = []
   #gathering: ReturnType<typeof setTimeout> | undefined
-  /** The open WebSockets, by the number of their request. */
   readonly #webSockets = new Set<number>()
   /** The reasons for which ordered certificates wait, by their names. */
   readonly #orders = new Map<string, string>()
@@ -165,7 +164,7 @@ export class TerminalOutput implements Output {
         this.#lostAt = this.#now().getTime()
         break
       case 'reconnecting':
-        // Of the first connection nothing was lost.
+        // The first connection has lost nothing.
         this.#lostAt ??= this.#now().getTime()
         break
       case 'connected':
@@ -265,7 +264,7 @@ export class TerminalOutput implements Output {
     }
     if (down !== undefined) return
     this.#down.set(service, { origin, atMs })
-    // Until then the status line alone says it.
+    // Only the status line shows it until then.
     if (this.#isReady) this.#print(`  ${dim(this.#time)}${yellow(`${whose}nothing listens on ${origin}`)}`)
   }
 
@@ -490,7 +489,6 @@ function firstOf({ size }: ReadonlyMap<string, unknown>): string {
   return size === 1 ? '' : `(1 of ${size}) `
 }
 
-/** Returns the label of a URL. */
 function placeOf({ url, isEnd }: ReadyEvent): string {
   return isEnd ? 'Local' : url.startsWith('private:') ? 'Private' : 'Public'
 }

@@ -7,7 +7,6 @@ import { isBareWord, unknownWord } from '../words.ts'
 import { CONNECTION_FLAGS } from './connection.ts'
 import { type FlagTexts, given, readAuthority } from './values.ts'
 
-/** The flags of the app and the server. */
 export const APP_FLAGS: FlagTexts = {
   'App:': {
     '-p, --port <port>': 'port of the app (default: 3000)',
@@ -21,7 +20,6 @@ export const APP_FLAGS: FlagTexts = {
   ...CONNECTION_FLAGS,
 }
 
-/** Returns the TLS options for apps with an https URL. */
 export function appTls(flags: Flags): AppTls {
   const ca = flags.text('appCa')
   return given({

@@ -46,7 +46,6 @@ export function connection(flags: Flags): Pick<ShareSettings, 'destination' | 'c
   }
 }
 
-/** Returns the options of the way to the server. */
 export function way(flags: Flags): LoginSettings['client'] {
   const [ca, cert, key] = [flags.text('ca'), flags.text('cert'), flags.text('key')]
   return {

@@ -19,7 +19,6 @@ import type { Run } from '../run.ts'
 import { describe } from '../sharing/report.ts'
 import type { CertificateSource } from './certificate-source.ts'
 
-/** The ports at which visitors and authorities expect https and http. */
 const HTTPS_PORT = 443
 const HTTP_PORT = 80
 
@@ -132,7 +131,6 @@ export class ServerAcme implements CertificateSource {
     return { ...rest, port, ...source, ...(httpPort !== undefined && { httpPort }) }
   }
 
-  /** The server listens. */
   start(server: NameOwner): Promise<void> {
     return this.#certificates.start(server)
   }

@@ -3,7 +3,7 @@
 import { randomBytes } from 'node:crypto'
 import { chmodSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { AdminConfig } from '../../config/server-config.ts'
+import type { AdminConfig, ServerConfigOptions } from '../../config/server-config.ts'
 import { TunnelError } from '../../errors.ts'
 import type { AuditLog, OperationsStore } from '../../operations.ts'
 import type { AdminOptions, AdminUpgrade } from '../../server/settings/part-options.ts'
@@ -13,10 +13,11 @@ import type { Place } from '../workers/workers.ts'
 
 type Environment = Readonly<Record<string, string | undefined>>
 
-/** The address of an admin listener, and its token. */
 export interface AdminAccess {
   readonly url: string
   readonly token: string
+  /** The URL of the page at a site whose proxy passes the base path on. */
+  readonly siteUrl?: string | undefined
 }
 
 export class AdminListener {
@@ -67,8 +68,8 @@ export class AdminListener {
   }
 
   /** The server listens. Writes down where, for the commands. */
-  opened(url: string): void {
-    keepAccess(this.#environment, { url, token: this.options.token })
+  opened(url: string, options: ServerConfigOptions): void {
+    keepAccess(this.#environment, { url, token: this.options.token, siteUrl: siteUrlOf(options) })
   }
 
   close(): void {
@@ -92,7 +93,6 @@ export function newToken(): string {
   return randomBytes(24).toString('base64url')
 }
 
-/** Returns the socket of the worker with this number and process. */
 export function adminSocket(folder: string, number: number, pid: number): string {
   return join(folder, `admin-${number}-${pid}`)
 }
@@ -100,6 +100,12 @@ export function adminSocket(folder: string, number: number, pid: number): string
 function storePath(config: AdminConfig, environment: Environment): string | undefined {
   const folder = stateFolder(environment)
   return config.store ?? (folder && join(folder, 'admin.db'))
+}
+
+/** Returns the URL of the page behind a proxy. `undefined` if the server is not below a path of a site. */
+export function siteUrlOf({ publicUrl, basePath = '' }: ServerConfigOptions): string | undefined {
+  const path = basePath.replace(/\/+$/, '')
+  return publicUrl === undefined || path === '' ? undefined : `${publicUrl.replace(/\/+$/, '')}${path}/admin`
 }
 
 /** Writes the access for the commands of this user. */
@@ -117,9 +123,10 @@ export function keptAccess(environment: Environment): AdminAccess | undefined {
   if (folder === undefined) return undefined
   try {
     const kept: unknown = JSON.parse(readFileSync(join(folder, 'admin.json'), 'utf8'))
-    if (typeof kept !== 'object' || kept === null || !('url' in kept) || !('token' in kept)) return undefined
-    const { url, token } = kept
-    return typeof url === 'string' && typeof token === 'string' ? { url, token } : undefined
+    if (typeof kept !== 'object' || kept === null) return undefined
+    const { url, token, siteUrl }: Partial<Record<string, unknown>> = { ...kept }
+    if (typeof url !== 'string' || typeof token !== 'string') return undefined
+    return { url, token, siteUrl: typeof siteUrl === 'string' ? siteUrl : undefined }
   } catch {
     return undefined // not there, or not ours
   }

@@ -8,7 +8,6 @@ import type { Run } from '../run.ts'
 export interface CertificateSource {
   /** Options of the server with its certificates. Throws `OPTION_INVALID` for what cannot change while the server runs. */
   added(options: ServerConfigOptions): ServerConfigOptions
-  /** The server listens. */
   start(server: ServerEnd): Promise<void>
   stop(): Promise<void>
 }

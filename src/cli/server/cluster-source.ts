@@ -10,7 +10,6 @@ import { pauseUntil } from '../sharing/patience.ts'
 const RETRY_MS = 1_000
 
 export class ClusterSource {
-  /** The options for the server. */
   readonly options: ClusterOptions
   readonly #directory: RedisDirectory
   readonly #config: string

@@ -23,17 +23,14 @@ import { UsedLinksFile } from './used-links.ts'
 export type ClusterEnd = Pick<ClusterSource, 'options' | 'check' | 'close'> &
   Partial<Pick<ClusterSource, 'reach'>>
 
-/** The place of a part, and the operations of the process that it needs. */
 export interface PartsPlace {
   readonly run: Run
   readonly upgrade: AdminUpgrade
-  /** The place of a worker. */
   readonly place: Place | undefined
   /** Sockets that were passed to this process. */
   readonly inherited: readonly number[]
 }
 
-/** The options that a part adds to those of the server. */
 type Added = Pick<
   ServerConfigOptions,
   | 'admin'
@@ -51,7 +48,6 @@ type Added = Pick<
 export class ServerParts {
   readonly #reportRate: number
   readonly #usedLinks: UsedLinksFile
-  /** The file of tokens at the start. */
   #tokensFile: ServerConfigOptions['tokensFile']
   #countriesFile: string | undefined
   #countries: CountryFile | undefined
@@ -95,7 +91,6 @@ export class ServerParts {
     return this.#tokens
   }
 
-  /** The options with what the parts add, at the start and at each reload. */
   options(given: ServerConfigOptions): ServerConfigOptions {
     const wanted = { ...given, ...this.#added(given), reportRate: this.#reportRate }
     return this.#source?.added(wanted) ?? wanted
@@ -201,7 +196,6 @@ async function openTokens(
   )
 }
 
-/** Opens the Redis of the cluster, for a server that shares rates. */
 async function openRates({ rates = [], clusterOf }: ServerConfigOptions): Promise<RedisRates | undefined> {
   if (clusterOf === undefined || !rates.some(({ shared }) => shared)) return undefined
   const { RedisRates } = await import('../../directories/redis-rates.ts')

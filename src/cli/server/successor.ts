@@ -25,9 +25,7 @@ export interface Started {
   readonly idle: Promise<void>
   /** The totals that a worker sends at its end; `undefined` if it ended without. */
   readonly totals: Promise<TotalsEvent | undefined>
-  /** Whether it has served. */
   readonly hasServed: () => boolean
-  /** The promise of its exit code. */
   readonly exited: Promise<number>
 }
 
@@ -99,13 +97,11 @@ function codeOf(code: unknown): ErrorCode {
   return typeof code === 'string' && Object.hasOwn(ERRORS, code) ? (code as ErrorCode) : 'INTERNAL' // a key of ERRORS
 }
 
-/** Returns the command line of this program. */
 function commandLine(): readonly string[] {
   const [, script = '', ...given] = process.argv
   return Bun.isStandaloneExecutable ? [program, ...given] : [program, ...process.execArgv, script, ...given]
 }
 
-/** The messages of a program to the one that started it. */
 export interface Succession {
   serves(): void
   failed(error: unknown): void

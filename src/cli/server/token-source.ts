@@ -37,7 +37,6 @@ export class TokenSource {
     return new TokenSource(new SqliteTokens(path), new SqliteTokens(path), failed)
   }
 
-  /** Returns the tokens of the options, and the stored ones. */
   tokens({ tokens = [] }: TunnelServerOptions): readonly (string | TokenRule)[] {
     this.#version = this.#store.version()
     const now = Date.now()

@@ -8,7 +8,6 @@ import { isLoopback } from '../../names.ts'
 import type { Output } from '../output.ts'
 import type { Login, Logins } from './logins.ts'
 
-/** A server, and what goes there. */
 export interface ServerDestination {
   readonly server: string
   /** The token. Empty for none, whatever the environment says. */
@@ -51,7 +50,6 @@ export interface Given {
   readonly isTyped: boolean
 }
 
-/** Reads the logins, when they are needed. */
 export type ReadLogins = () => Logins
 
 /** The destination of a command line; `other`: the servers of TUNNEL_SERVER. */
@@ -92,7 +90,6 @@ export interface FileSettings {
   readonly isLocal: boolean
 }
 
-/** The destination of a configuration file. */
 export function destinationOfFile(
   file: FileSettings,
   environment: Readonly<Record<string, string | undefined>>,
@@ -105,7 +102,6 @@ export function destinationOfFile(
   return { servers: each.map(({ place }) => place), notices: each.flatMap(({ notices }) => notices) }
 }
 
-/** Returns the place of one server of a file. */
 function placeOfFile(
   server: string,
   { connection, isNamed, path }: FileSettings,
@@ -126,7 +122,6 @@ function placeOfFile(
   return { place: { server, ca, token: own ?? '' }, notices }
 }
 
-/** Whether a server is one of those of TUNNEL_SERVER. */
 function isOneOf(server: string, list: string | undefined): boolean {
   return serverList(list ?? '').some(one => isSameServer(server, one))
 }
@@ -178,6 +173,6 @@ const WAYS = [
 ] as const
 
 function withheld(server: string, why: string): Notice {
-  const mend = `set TUNNEL_SERVER beside it, or run: localtunnels login ${server}`
+  const mend = `also set TUNNEL_SERVER, or run: localtunnels login ${server}`
   return { code: 'TOKEN_WITHHELD', message: `TUNNEL_TOKEN is not sent to ${server}, which ${why}: ${mend}` }
 }

@@ -24,7 +24,6 @@ export class Flags {
     return text === undefined ? undefined : { text, isTyped: this.isTyped(name) }
   }
 
-  /** Returns all values of a repeatable flag. */
   allGiven(name: string): readonly Given[] {
     return this.list(name).map(text => ({ text, isTyped: this.isTyped(name) }))
   }
@@ -57,7 +56,6 @@ export class Flags {
     return text === undefined ? undefined : parsePort(text, this.label(name), lowest)
   }
 
-  /** A port, or a range of ports. */
   portRange(name: string): readonly number[] | undefined {
     const text = this.text(name)
     return text === undefined ? undefined : parsePortRange(text, this.label(name))

@@ -4,7 +4,6 @@ import { existsSync } from 'node:fs'
 import { openLibc } from '../../libc.ts'
 import { EXIT } from '../exit-codes.ts'
 
-/** The files that Bun reads by itself, from the current folder. */
 const FILES: readonly string[] = ['', '.development', '.production', '.test'].flatMap(mode => [
   `.env${mode}`,
   `.env${mode}.local`,

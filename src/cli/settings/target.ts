@@ -28,7 +28,6 @@ export interface Target {
   readonly url: string | undefined
 }
 
-/** The TLS options for apps that need them. */
 export type AppTls = Pick<OriginOptions, 'appInsecure' | 'appCa' | 'appServerName'>
 
 export interface TargetFlags {
@@ -150,7 +149,6 @@ export function parseRoutes(
   return Object.fromEntries(routes)
 }
 
-/** Returns the target of a service of a configuration file. */
 export function serviceTarget({ kind, options }: ServiceConfig): Target {
   if (kind === 'connect')
     return { ...rawTarget(options.port, 'localhost'), label: `private service ${options.name}` }
@@ -180,7 +178,6 @@ function portTarget(port: number, hostFlag: string): Target {
   }
 }
 
-/** Returns the TLS options that are set. */
 export function appTlsOf({ appInsecure, appCa, appServerName }: AppTls): AppTls {
   return {
     ...(appInsecure !== undefined && { appInsecure }),

@@ -66,7 +66,6 @@ export function report(client: ClientEnd, to: Reporting): void {
   })
 }
 
-/** Makes the event for the output, whichever end reports it. */
 export function responseEvent(event: Omit<ResponseEvent, 'type'>): ResponseEvent {
   const { id, host, method, path, status, durationMs, bytes, error, reason, event: name } = event
   const asked = { id, ...(host !== undefined && { host }), method, path }

@@ -32,7 +32,6 @@ interface Running {
   url: string
   /** Whether it is not wanted any more, possibly before it was granted. */
   isGone: boolean
-  /** The promise of the grant or refusal. */
   opened: Promise<Refusal | undefined>
 }
 
@@ -91,7 +90,7 @@ export class Services {
     return known
   }
 
-  /** Tells of every address that is new or has changed, as it may with another connection. */
+  /** Reports every address that is new or has changed, as after a reconnect. */
   sync(): void {
     for (const [service, running] of this.#running) {
       const { tunnel, target, config } = running
@@ -111,7 +110,6 @@ export class Services {
     }
   }
 
-  /** The service that has, or just had, a tunnel of this name. */
   serviceOf(tunnel: string): string | undefined {
     for (const [service, running] of this.#running) if (running.tunnel?.name === tunnel) return service
     return this.#givenBack.get(tunnel)
@@ -128,7 +126,6 @@ export class Services {
     return urls.find(url => url.startsWith('http')) ?? urls[0]
   }
 
-  /** The number of services with an address. */
   get size(): number {
     return [...this.#running.values()].filter(({ tunnel }) => tunnel !== undefined).length
   }
@@ -204,7 +201,7 @@ export function openTunnel<Made>(
 ): Made {
   switch (kind) {
     case 'http': {
-      // Of those apps that have an https URL, as the targets say.
+      // The apps that have an https URL, according to the targets.
       const { appInsecure: _, appCa: __, appServerName: ___, ...rest } = options
       return client.http({ ...rest, ...target.options, ...routesOf(options) })
     }

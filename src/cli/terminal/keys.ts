@@ -3,10 +3,8 @@
 
 import { readFileSync } from 'node:fs'
 
-/** The actions by the character of the key. */
 export type Keys = Readonly<Record<string, () => void>>
 
-/** The terminal's input. */
 export type KeyInput = Pick<
   NodeJS.ReadStream,
   'isTTY' | 'setRawMode' | 'on' | 'off' | 'pause' | 'resume' | 'unref' | 'ref'
@@ -29,7 +27,7 @@ export function listenForKeys(input: KeyInput, keys: Keys, stop: AbortSignal): b
   let check: ReturnType<typeof setInterval> | undefined
   const listen = () => {
     if (isListening || stop.aborted) return
-    // In the background a read would stop the job.
+    // A read would stop a background job.
     if (!isInForeground()) {
       check ??= setInterval(listen, FOREGROUND_CHECK_MS).unref()
       return

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { ServerConfigOptions } from '../../config/server-config.ts'
 import { MemoryDirectory } from '../../directories/memory.ts'
-import { DirectoryDoor } from '../../directories/unix-door.ts'
+import { DirectoryServer } from '../../directories/unix-server.ts'
 import { TunnelError } from '../../errors.ts'
 import { DEFAULT_HOST } from '../../server/settings/options.ts'
 import { inheritedSocket } from '../../sockets/inherited.ts'
@@ -83,14 +83,14 @@ export class Workers {
   readonly #descriptors: readonly number[]
   readonly #run: Run
   readonly #folder: string
-  readonly #door: DirectoryDoor
+  readonly #door: DirectoryServer
   readonly #started = new Map<Started, number>()
   readonly #pauses = new Set<() => void>()
   readonly #startedAt: number = performance.now()
   readonly #totals: TotalsEvent[] = []
   #isOver = false
 
-  private constructor(descriptors: readonly number[], run: Run, folder: string, door: DirectoryDoor) {
+  private constructor(descriptors: readonly number[], run: Run, folder: string, door: DirectoryServer) {
     this.#descriptors = descriptors
     this.#run = run
     this.#folder = folder
@@ -104,7 +104,7 @@ export class Workers {
     folder: string,
     run: Run,
   ): Promise<Workers> {
-    const door = await DirectoryDoor.open(join(folder, 'directory'), new MemoryDirectory())
+    const door = await DirectoryServer.open(join(folder, 'directory'), new MemoryDirectory())
     const workers = new Workers(descriptors, run, folder, door)
     try {
       const numbers = Array.from({ length: count }, (_, at) => at + 1)
@@ -156,7 +156,6 @@ export class Workers {
       .toSorted((one, other) => one.number - other.number)
   }
 
-  /** Sends a signal to each worker. */
   tell(signal: NodeJS.Signals): void {
     for (const { process } of this.#started.keys()) process.kill(signal)
   }
@@ -231,7 +230,7 @@ export function othersIdle(): Promise<void> {
   return promise
 }
 
-/** Resolves with whether another program is to take over, when the process that started this one says so or is gone. */
+/** Resolves with whether another program is to take over, when the process that started this one asks for it or is gone. */
 export function toldByParent(stop: AbortSignal): Promise<boolean> {
   const { promise, resolve } = Promise.withResolvers<boolean>()
   process.on('message', message => {

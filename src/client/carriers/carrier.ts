@@ -12,11 +12,8 @@ export interface TextCarrier extends Carrier {
   sendText(message: string): boolean
 }
 
-/** A request for a carrier. */
 export interface CarrierRequest {
-  /** The address to dial. */
   readonly address: Address
-  /** The host for the Host header. */
   readonly host: string
   /** The path of the `ServerAddress`. */
   readonly path: string
@@ -34,7 +31,6 @@ export interface CarrierRequest {
   readonly signal: AbortSignal
   /** The maximum length of a text message in bytes. Default 0: text ends the carrier. */
   readonly maxTextBytes?: number
-  /** A text message arrived. */
   readonly text?: (message: string) => void
 }
 

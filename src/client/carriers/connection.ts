@@ -14,9 +14,7 @@ export interface Wish {
   readonly wishes?: Wishes
 }
 
-/** The result of a registration. */
 export interface Registration {
-  /** The number of the tunnel on this connection. */
   readonly tunnel: number
   readonly name: string
   readonly url: string
@@ -38,9 +36,7 @@ export interface Registration {
 export interface RequestSeen {
   /** The same in the report of its response. */
   readonly id: number
-  /** The tunnel's name. */
   readonly tunnel: string
-  /** The requested host of a wildcard tunnel. */
   readonly host?: string
   readonly method: string
   readonly path: string
@@ -64,7 +60,6 @@ export interface ResponseSeen {
 export interface VisitorSeen {
   /** The same in the report of its end. */
   readonly id: number
-  /** The tunnel's name. */
   readonly tunnel: string
   readonly remoteAddress: string
   readonly remotePort: number

@@ -9,7 +9,6 @@ export interface CarrierUse {
   readonly protocols: readonly string[]
   /** The maximum length of a text message in bytes. Default 0: text ends the carrier. */
   readonly maxTextBytes?: number | undefined
-  /** A text message arrived. */
   readonly text: (message: string) => void
   readonly accept: AcceptCarrier
 }

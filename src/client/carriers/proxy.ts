@@ -4,7 +4,6 @@ import { TunnelError } from '../../errors.ts'
 import type { Address } from '../../socket.ts'
 import { bypassList } from '../proxies/bypass.ts'
 
-/** A proxy as something to dial. */
 export interface ProxySettings {
   /** The scheme. `socks5` needs addresses, so we resolve the server's name; with `socks5h` the proxy does. */
   readonly scheme: 'http' | 'https' | 'socks5' | 'socks5h'

@@ -5,10 +5,8 @@ import { TunnelError } from '../../errors.ts'
 import { isLoopback, unusedPart } from '../../names.ts'
 import type { Address } from '../../socket.ts'
 
-/** The server as something to dial. */
 export interface ServerAddress {
   readonly address: Address
-  /** The host for Host headers and messages. */
   readonly host: string
   /** The path before every requested path, such as `/tunnel`; `''` if the server has the host for itself. */
   readonly path: string

@@ -49,7 +49,6 @@ interface Granted {
   readonly origins: readonly Origin[]
 }
 
-/** The app that streams lead to. */
 interface Dialled {
   readonly origin: Origin
   readonly isRaw: boolean
@@ -71,7 +70,6 @@ export class StreamsConnection implements Connection {
   readonly #links: Links
   /** The lanes. `undefined` if the client has none. */
   readonly #lanes: SessionLanes | undefined
-  /** The maximum number of streams of an origin, dials included. */
   readonly #maxStreams: number
   /** Registrations in progress, by `ref`. */
   readonly #registering = new Map<number, Registering>()
@@ -122,7 +120,6 @@ export class StreamsConnection implements Connection {
     this.#lanes = settings.lanes?.forSession(this.#session, this.#links)
   }
 
-  /** The handler of the carrier's events. */
   get carrierHandler(): CarrierHandler {
     const session = this.#session.carrierHandler
     return {
@@ -248,7 +245,6 @@ export class StreamsConnection implements Connection {
     return over
   }
 
-  /** Forgets a tunnel: its remaining visitors are cut. */
   #forget(tunnel: number): void {
     this.#leaving.get(tunnel)?.end()
     this.#leaving.delete(tunnel)
@@ -313,7 +309,7 @@ export class StreamsConnection implements Connection {
       case 'granted':
         return this.#grant(message)
       case 'refused':
-        this.#registering.get(message.ref)?.reject(new TunnelError(message.code, message.message))
+        this.#registering.get(message.ref)?.reject(saidBy(message))
         this.#registering.delete(message.ref)
         return
       case 'released':
@@ -323,9 +319,7 @@ export class StreamsConnection implements Connection {
         this.#leaving.get(message.tunnel)?.end()
         this.#leaving.delete(message.tunnel)
         this.#forgetOrigins(message.tunnel)
-        return this.#tell(() =>
-          this.#events.revoked(message.tunnel, new TunnelError(message.code, message.message)),
-        )
+        return this.#tell(() => this.#events.revoked(message.tunnel, saidBy(message)))
       case 'host-troubled':
         return this.#tell(() =>
           this.#events.hostTroubled(message.tunnel, new TunnelError(message.code, message.message)),
@@ -406,6 +400,10 @@ function registerRoute({ path, rewrite, protocol }: RouteSettings): RegisterRout
 /** Whether the server has put a part of the registration into force. */
 const isGranted = ({ features }: Registration, feature: GrantedFeature): boolean =>
   features?.includes(feature) === true
+
+/** The error that the server sent: its message says what to do. */
+const saidBy = ({ code, message }: { readonly code: ErrorCode; readonly message: string }): TunnelError =>
+  new TunnelError(code, message, { action: '' })
 
 const noGuard = (): TunnelError =>
   new TunnelError(

@@ -8,7 +8,6 @@ import { alertOf, distrustOf } from './tls-faults.ts'
 /** The destination of an attempt, for messages: `https://tunnel.example`. */
 export interface Destination {
   readonly address: Address
-  /** The host as in the Host header. */
   readonly host: string
   /** The path of the `ServerAddress`. */
   readonly path: string

@@ -8,20 +8,16 @@ export interface Laning {
   forSession(session: Session, links: TrunkLinks): SessionLanes
 }
 
-/** Lanes of one session. */
 export interface SessionLanes {
   /** The server asks for a link that lanes share. */
   wanted(): void
-  /** Begins the lane of this number on the link with that number, for the stream of this handler. */
   begin(handler: StreamHandler | undefined, link: number, lane: number): void
 }
 
-/** Links to the server, as lanes need them. */
 export interface TrunkLinks {
   /** Threads can move their bytes: they are not TLS. */
   readonly isPlain: boolean
   /** Dials a link. `false`: not now. `opened`, if it succeeds, and `done` are called later. */
   dial(opened: (link: Link) => void, done: () => void): boolean
-  /** Takes the link into use. */
   add(link: Link, isTrunk: boolean): void
 }

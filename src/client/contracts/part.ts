@@ -18,7 +18,6 @@ import type { TextWire } from './wire.ts'
  */
 export type Install = (client: PartClient) => Part | undefined
 
-/** The client as its parts know it. */
 export interface PartClient {
   readonly options: TunnelClientOptions
   /** Reports a failure after which the part continues. */
@@ -35,7 +34,6 @@ export interface Part {
   settle?(tunnel: TunnelSettings): TunnelSettings
   /** The client wants this tunnel. Throws `OPTION_INVALID` for what cannot be used. `undefined`: nothing is to be done for it. */
   follow?(tunnel: TunnelSettings): TunnelPart | undefined
-  /** Lanes of its connections. */
   readonly lanes?: Laning
   /** Starts before the client dials. Rejects with what the client cannot connect without. */
   start?(): Promise<void>
@@ -51,7 +49,6 @@ export interface Part {
   watch?(watched: Watched): Watchable
 }
 
-/** A part at work for one tunnel. */
 export interface TunnelPart {
   /** Puts the part before one of its origins. `protocol`: of the app, if it is not HTTP/1.1. */
   wrap?(origin: Origin, protocol: TunnelSettings['protocol']): Origin
@@ -67,14 +64,12 @@ export interface TunnelPart {
 export interface Watched {
   /** Returns the name of the tunnel. `undefined` for all. */
   readonly tunnel: () => string | undefined
-  /** The signal that is aborted when the tunnel closes. */
   readonly over: AbortSignal
 }
 
 /** Learns what the server reports of visitors. */
 export interface ReportsFollower {
   requested(report: RequestSeen): void
-  /** Requests that the server counted. */
   counted(begun: number): void
   /** Returns the name of the webhook's event or GraphQL operation. `undefined` if none is known. */
   responded(report: ResponseSeen): string | undefined

@@ -6,7 +6,6 @@ import type { Connection, ConnectionEvents } from '../carriers/connection.ts'
 import type { ClientSettings } from '../settings.ts'
 
 export interface TextWire {
-  /** The maximum length of a message in bytes. */
   readonly maxMessageBytes: number
   connect(settings: ClientSettings, events: ConnectionEvents, carrier: TextCarrier): TextConnecting
 }
@@ -15,8 +14,6 @@ export interface TextWire {
 export interface TextConnecting {
   /** Rejects where the carrier is lost before. */
   readonly ready: Promise<Connection>
-  /** Gets the events of the carrier. */
   readonly carrierHandler: CarrierHandler
-  /** A text message arrived. */
   take(text: string): void
 }

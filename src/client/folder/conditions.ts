@@ -1,6 +1,5 @@
 // Whether a request wants the file at all, given what its sender has already (RFC 9110 section 13).
 
-/** The values that conditions compare. */
 export interface Validators {
   /** A strong entity tag, quotes included. */
   readonly etag: string

@@ -7,12 +7,10 @@ import { isPublic } from './path.ts'
 
 /** A file or folder at a place in the folder, with links resolved. */
 export interface Place {
-  /** The real path. */
   readonly path: string
   readonly isFolder: boolean
 }
 
-/** A regular file that is open. Who gets it closes it. */
 export interface OpenFile {
   readonly handle: FileHandle
   readonly size: number

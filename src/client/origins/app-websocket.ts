@@ -48,7 +48,6 @@ export class AppWebSocket<Data = unknown> extends EventTarget implements Switche
   static readonly OPEN: 1 = OPEN
   static readonly CLOSING: 2 = CLOSING
   static readonly CLOSED: 3 = CLOSED
-  /** The data that the app attaches. */
   data: Data
   /** The subprotocol that the response named; `''`: none. */
   readonly protocol: string

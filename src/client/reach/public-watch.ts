@@ -1,7 +1,7 @@
 // Asks again and again whether visitors reach the tunnel: a proxy or a firewall in front of the server may change while both ends are well.
 
 /** The watched client, and the receiver of reports. */
-export interface PublicWatchRoom {
+export interface PublicWatchContext {
   /** Whether the client reaches itself through its public URL; `undefined`: it cannot be notified. */
   probe(): Promise<boolean | undefined>
   /** The connection to the server is up: without it there is nothing to prove, and the user knows. */
@@ -15,14 +15,14 @@ export const DEFAULT_PROBE_INTERVAL_MS = 60_000
 const FAILURES = 2
 
 export class PublicWatch {
-  readonly #room: PublicWatchRoom
+  readonly #context: PublicWatchContext
   readonly #everyMs: number
   #timer: ReturnType<typeof setInterval> | undefined
   #failures = 0
   #isAsking = false
 
-  constructor(room: PublicWatchRoom, everyMs: number) {
-    this.#room = room
+  constructor(context: PublicWatchContext, everyMs: number) {
+    this.#context = context
     this.#everyMs = everyMs
   }
 
@@ -38,16 +38,16 @@ export class PublicWatch {
   }
 
   async #ask(): Promise<void> {
-    if (this.#isAsking || !this.#room.isConnected()) return
+    if (this.#isAsking || !this.#context.isConnected()) return
     this.#isAsking = true
     const timer = this.#timer
-    const isProven = await this.#room.probe().catch(() => false)
+    const isProven = await this.#context.probe().catch(() => false)
     this.#isAsking = false
-    if (isProven === undefined || timer !== this.#timer || !this.#room.isConnected()) return
+    if (isProven === undefined || timer !== this.#timer || !this.#context.isConnected()) return
     if (isProven) {
       const wasLost = this.#failures >= FAILURES
       this.#failures = 0
-      if (wasLost) this.#room.changed(true)
-    } else if (++this.#failures === FAILURES) this.#room.changed(false)
+      if (wasLost) this.#context.changed(true)
+    } else if (++this.#failures === FAILURES) this.#context.changed(false)
   }
 }

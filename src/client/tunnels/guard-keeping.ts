@@ -51,7 +51,6 @@ export class GuardKeeping {
     if (hasLinks) await this.#watchFile()
   }
 
-  /** A link was revoked here. */
   async revoked(): Promise<void> {
     if (this.#kept?.url) await this.#write({ ...this.#kept, revoked: this.#guard.revoked })
   }

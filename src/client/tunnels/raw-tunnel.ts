@@ -30,7 +30,6 @@ export function tcpTunnel(options: TcpTunnelOptions, dial: Dial): TunnelSettings
   }
 }
 
-/** A TLS tunnel. */
 export function tlsTunnel(options: TlsTunnelOptions, dial: Dial): TunnelSettings {
   return {
     ...rawTunnel(options, dial),
@@ -43,7 +42,6 @@ export function tlsTunnel(options: TlsTunnelOptions, dial: Dial): TunnelSettings
   }
 }
 
-/** Returns the settings that all raw tunnels have. */
 function rawTunnel(options: RawTunnelOptions, dial: Dial) {
   if ((options.port === undefined) === (options.unix === undefined))
     throw new TunnelError('OPTION_INVALID', 'Exactly one of port and unix says where the service is.')

@@ -31,7 +31,6 @@ export interface RouteSettings {
   readonly protocol?: 'h2c' | 'h2'
 }
 
-/** The settings of a tunnel for its registration. */
 export interface TunnelSettings {
   readonly kind: TunnelKind
   /** The name to request, of `http` and `tls`, or the name of a private service, such as `tcp:db`. */
@@ -75,7 +74,6 @@ export interface TunnelSettings {
   readonly health: HealthSettings | undefined
   /** The given options of an `http` tunnel, for parts. */
   readonly options?: HttpTunnelOptions
-  /** The guard. */
   readonly guard?: OwnGuard | undefined
 }
 

@@ -16,7 +16,6 @@ const ASK_AGAIN_MS = 5_000
 
 export interface WantedOwner {
   emit<Name extends 'registered' | 'health' | 'error'>(event: Name, payload: TunnelClientEvents[Name]): void
-  /** The connection that the client has now. */
   connection(): Connection | undefined
   /** Whether no tunnel is requested any more. */
   isClosing(): boolean
@@ -70,7 +69,6 @@ export class WantedTunnels {
     return tunnel
   }
 
-  /** Stops requesting a tunnel. */
   drop(tunnel: OwnTunnel): void {
     this.#all.delete(tunnel)
     for (const part of tunnel.parts) part.dropped?.()
@@ -110,7 +108,6 @@ export class WantedTunnels {
     return undefined
   }
 
-  /** The tunnel of this number on the connection there is now. */
   registered(number: number): OwnTunnel | undefined {
     for (const tunnel of this.#all)
       if (tunnel.isRegistered && tunnel.registration?.tunnel === number) return tunnel
@@ -198,7 +195,6 @@ export class WantedTunnels {
     this.#owner.emit('health', { tunnel: name, isHealthy, ...(error !== undefined && { error }) })
   }
 
-  /** The program closed it. */
   closed(tunnel: OwnTunnel): void {
     this.drop(tunnel)
     if (!tunnel.isRegistered) return

@@ -5,7 +5,6 @@ import type { CLIENT_ROWS } from './client.ts'
 import type { GUARD_ROWS } from './guard.ts'
 import type { SERVER_ROWS } from './server.ts'
 
-/** A table as a TypeScript file writes it. */
 export type Input<Name extends string> = Table<Name, 'file'>
 
 /** A table as `Check` returns it. */

@@ -19,7 +19,6 @@ export type Row = readonly [
 /** Tables by name, each with rows by key. `...` includes the rows of another table; a later row of the same key wins. */
 export type Tables = Readonly<Record<string, Readonly<Record<string, Row | string>>>>
 
-/** Makes fields of the rows. A table that several rows name is one object. */
 export class FieldTables {
   readonly #tables: Tables
   readonly #made = new Map<string, Fields>()

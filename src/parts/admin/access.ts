@@ -1,10 +1,10 @@
-// Who may use the admin listener: clients that show its token. A browser's page of another site is refused before.
+// Access to the admin listener: clients need its token. A browser's page of another site is refused before.
 
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { deferred } from '../../deferred.ts'
 import { TunnelError } from '../../errors.ts'
 import { eventLoop } from '../../event-loop.ts'
-import { TokenGate, type Verdict } from '../../server/limits/token-gate.ts'
+import { TokenThrottle, type Verdict } from '../../server/limits/token-throttle.ts'
 import { pathBelow } from '../../server/registration/control.ts'
 import type { Bounds } from '../../server/settings/bounds.ts'
 import { ANYTHING } from '../../server/settings/policy.ts'
@@ -22,7 +22,6 @@ export interface AccessHost {
   readonly token: string
   /** The base path of the server's settings. Default none. */
   readonly basePath?: string
-  /** Returns the limits now. */
   limits(): Bounds
   /** Called when a wrong token came from this address, or too many wait. */
   refused(address: string, code: 'ADMIN_REFUSED' | 'TOO_MANY_REFUSALS'): void
@@ -32,12 +31,12 @@ export interface AccessHost {
 export class AdminAccess {
   readonly #host: AccessHost
   /** Slows an address down as it does for tokens of clients. */
-  readonly #gate: TokenGate
+  readonly #throttle: TokenThrottle
 
   constructor(host: AccessHost) {
     this.#host = host
     const digest = digestOf(host.token)
-    this.#gate = new TokenGate({
+    this.#throttle = new TokenThrottle({
       limits: () => host.limits(),
       scheduler: eventLoop,
       // Digests have one length: neither the length nor the place of a difference shows in the time.
@@ -60,7 +59,8 @@ export class AdminAccess {
     if (isForeign) return new TunnelError('ADMIN_REFUSED', 'Pages of other sites may not use the admin API.')
     const token = /^bearer ([\x21-\x7e]+)$/i.exec(headers.get('authorization') ?? '')?.[1]
     // No guess.
-    if (token === undefined) return new TunnelError('ADMIN_REFUSED')
+    if (token === undefined)
+      return new TunnelError('ADMIN_REFUSED', 'The admin listener wants a token, and got none.')
     const verdict = await this.#judge(token, address)
     if (verdict === 'TOKEN_REFUSED' || verdict === 'TOO_MANY_REFUSALS') {
       const code = verdict === 'TOKEN_REFUSED' ? 'ADMIN_REFUSED' : verdict
@@ -84,9 +84,9 @@ export class AdminAccess {
   }
 
   #judge(token: string, address: string): Verdict | Promise<Verdict> {
-    if (this.#gate.isQuick(token, address)) return this.#gate.judge(token, address)
+    if (this.#throttle.isQuick(token, address)) return this.#throttle.judge(token, address)
     const { promise, resolve } = deferred<Verdict>()
-    const wait = this.#gate.judgeLater(token, address, resolve)
+    const wait = this.#throttle.judgeLater(token, address, resolve)
     return typeof wait === 'string' ? wait : promise
   }
 }
@@ -95,7 +95,6 @@ function digestOf(text: string): Buffer {
   return createHash('sha256').update(text).digest()
 }
 
-/** The headers of every response. */
 export const SAFE_HEADERS: Readonly<Record<string, string>> = {
   'cache-control': 'no-store',
   'content-security-policy': "default-src 'none'; frame-ancestors 'none'",

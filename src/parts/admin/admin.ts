@@ -7,13 +7,13 @@ import { metricsOf } from '../metrics/install.ts'
 import { Metrics } from '../metrics/metrics.ts'
 import { AdminApi } from './api.ts'
 import { AuditNotes } from './audit-notes.ts'
-import { AdminDesk } from './desk.ts'
 import type { FarRows } from './far-rows.ts'
 import { AdminSocket } from './listener.ts'
 import type { AdminSettings } from './options.ts'
+import { AdminService } from './service.ts'
 
 export class Admin {
-  readonly desk: AdminDesk
+  readonly service: AdminService
   readonly #socket: AdminSocket
 
   /** Listens. `far`: the reports of other servers. Throws `PORT_IN_USE` or `OPTION_INVALID`. */
@@ -25,13 +25,14 @@ export class Admin {
   ) {
     const bans = bansOf(server) ?? new Bans(settings.store, { changed() {}, added() {} })
     const metrics = metricsOf(server) ?? new Metrics(settings.maxMetricTunnels, () => false)
-    this.desk = new AdminDesk(server, whole, settings, metrics, bans, far)
-    if (settings.audit !== undefined) audit(whole, new AuditNotes(settings.audit, this.desk.failed))
-    const { fetch } = new AdminApi(this.desk, settings.token)
+    this.service = new AdminService(server, whole, settings, metrics, bans, far)
+    if (settings.audit !== undefined) audit(whole, new AuditNotes(settings.audit, this.service.failed))
+    const { fetch } = new AdminApi(this.service, settings.token)
     try {
-      this.#socket = new AdminSocket({ ...settings, fetch, failed: this.desk.failed })
+      const isTrusted = (address: string) => server.settings.trusted?.has(address) === true
+      this.#socket = new AdminSocket({ ...settings, isTrusted, fetch, failed: this.service.failed })
     } catch (error) {
-      this.desk.stop()
+      this.service.stop()
       throw error
     }
   }
@@ -47,7 +48,7 @@ export class Admin {
   }
 
   async stop(): Promise<void> {
-    this.desk.stop()
+    this.service.stop()
     await this.#socket.stop()
   }
 }

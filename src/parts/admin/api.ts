@@ -1,12 +1,12 @@
-// The admin API: requests to answers. open-api.ts describes it.
+// The admin API: requests to responses. open-api.ts describes it.
 
 import { TunnelError } from '../../errors.ts'
 import type { Ban, Span } from '../../operations.ts'
 import type { GrantedKind } from '../../wire/tunnel-kind.ts'
 import { AdminAccess } from './access.ts'
 import { failure, json, MethodMissing, Missing, missing, text } from './answers.ts'
-import type { AdminDesk } from './desk.ts'
 import { pageAnswer } from './page.ts'
+import type { AdminService } from './service.ts'
 import { viewOf } from './views.ts'
 
 export const MAX_BODY_BYTES = 65_536
@@ -50,71 +50,71 @@ export async function admitted(
 }
 
 export class AdminApi {
-  readonly #desk: AdminDesk
+  readonly #service: AdminService
   readonly #access: AdminAccess
-  /** The operations by method and path, as open-api.ts has them. */
   readonly operations: Readonly<Record<string, Operation>>
 
-  constructor(desk: AdminDesk, token: string) {
-    this.#desk = desk
+  constructor(service: AdminService, token: string) {
+    this.#service = service
     this.#access = new AdminAccess({
       token,
       get basePath() {
-        return desk.basePath
+        return service.basePath
       },
-      limits: () => desk.limits,
-      refused: (address, code) => desk.refused(address, code),
-      failed: cause => desk.failed(cause),
+      limits: () => service.limits,
+      refused: (address, code) => service.refused(address, code),
+      failed: cause => service.failed(cause),
     })
     this.operations = {
-      'GET /status': () => json({ ...desk.stats, domain: desk.domain }),
-      'GET /recent': () => json({ recent: desk.recent }),
+      'GET /status': () => json({ ...service.stats, domain: service.domain }),
+      'GET /recent': () => json({ recent: service.recent }),
       'GET /views/{id}': async asked =>
         json(
           (await viewOf(asked.id, asked.query, path => this.#read(path, asked))) ??
             missing(`There is no view "${asked.id}".`),
         ),
-      'GET /tunnels': () => json({ tunnels: desk.tunnels() }),
-      'GET /tunnels/{id}': ({ id }) => json(desk.tunnel(id) ?? missing(`There is no tunnel "${id}".`)),
+      'GET /tunnels': () => json({ tunnels: service.tunnels() }),
+      'GET /tunnels/{id}': ({ id }) => json(service.tunnel(id) ?? missing(`There is no tunnel "${id}".`)),
       'DELETE /tunnels/{id}': ({ id }) =>
-        json(desk.closeTunnel(id) ?? missing(`There is no tunnel "${id}" at this server.`)),
+        json(service.closeTunnel(id) ?? missing(`There is no tunnel "${id}" at this server.`)),
       'POST /tunnels/{id}/probe': async ({ id }) =>
         json(
-          (await desk.probe(id)) ??
+          (await service.probe(id)) ??
             missing(`There is no HTTP tunnel "${id}" whose client is at this server.`),
         ),
-      'GET /clients': () => json({ clients: desk.clients() }),
+      'GET /clients': () => json({ clients: service.clients() }),
       'DELETE /clients/{id}': ({ id }) =>
-        json(desk.closeClient(Number(id)) ?? missing(`There is no client ${id}.`)),
+        json(service.closeClient(Number(id)) ?? missing(`There is no client ${id}.`)),
       'GET /traffic': asked => this.#traffic(asked),
-      'GET /bans': () => json({ bans: desk.allBans().map(banView) }),
+      'GET /bans': () => json({ bans: service.allBans().map(banView) }),
       'POST /bans': asked => this.#ban(asked),
-      'DELETE /bans/{id}': ({ id }) => json(desk.removeBan(Number(id)) ?? missing(`There is no ban ${id}.`)),
+      'DELETE /bans/{id}': ({ id }) =>
+        json(service.removeBan(Number(id)) ?? missing(`There is no ban ${id}.`)),
       'GET /tokens': () => {
-        const tokens = desk.tokens()
+        const tokens = service.tokens()
         return json({ isKept: tokens !== undefined, tokens: tokens ?? [] })
       },
       'POST /tokens': asked => this.#addToken(asked),
       'POST /tokens/{id}/rotate': ({ id }) =>
-        json(desk.rotateToken(id) ?? missing(`There is no token called "${id}".`)),
+        json(service.rotateToken(id) ?? missing(`There is no token called "${id}".`)),
       'DELETE /tokens/{id}': ({ id }) =>
-        json(desk.revokeToken(id) ?? missing(`There is no token called "${id}".`)),
+        json(service.revokeToken(id) ?? missing(`There is no token called "${id}".`)),
       'GET /nodes': async () => {
-        const nodes = await desk.nodes()
+        const nodes = await service.nodes()
         return json({ isClustered: nodes !== undefined, nodes: nodes ?? [] })
       },
-      'GET /certificates': () => json({ certificates: desk.certificates() }),
+      'GET /certificates': () => json({ certificates: service.certificates() }),
       'GET /audit': asked => this.#audit(asked),
-      'POST /upgrade': async () => json({ pid: await desk.upgrade() }),
+      'POST /upgrade': async () => json({ pid: await service.upgrade() }),
       'GET /openapi.json': async () => json((await import('./open-api.ts')).OPEN_API),
     }
   }
 
-  /** Answers anything; never throws. */
+  /** Responds to anything; never throws. */
   readonly fetch = (request: Request, address: string): Promise<Response> =>
     admitted(request, address, this.#access, async ({ pathname, searchParams }, method) => {
       if (pathname === '/metrics')
-        return text(this.#desk.metricsText(), 'text/plain; version=0.0.4; charset=utf-8')
+        return text(this.#service.metricsText(), 'text/plain; version=0.0.4; charset=utf-8')
       const [, first = '', id = '', rest = ''] =
         /^\/api\/v1(\/[a-z.]+)(?:\/([^/]+)(\/[a-z]+)?)?$/.exec(pathname) ?? []
       const shape = id === '' ? first : `${first}/{id}${rest}`
@@ -143,7 +143,7 @@ export class AdminApi {
       throw new TunnelError('ADMIN_INVALID', 'by is minute, hour or day.')
     const limit = numberOf(query, 'limit', 60, MAX_ROWS)
     const [tunnel, server] = [query.get('tunnel'), query.get('server')]
-    const rows = this.#desk.traffic(span satisfies Span, limit, {
+    const rows = this.#service.traffic(span satisfies Span, limit, {
       ...(tunnel !== null && { tunnel }),
       ...(server !== null && { server }),
     })
@@ -164,7 +164,7 @@ export class AdminApi {
       throw new TunnelError('ADMIN_INVALID', 'reason is a text of at most 1,000 characters.')
     const sinceMs = Date.now()
     const untilMs = forSeconds === undefined ? undefined : sinceMs + 1_000 * secondsOf(forSeconds)
-    const ban = this.#desk.ban({
+    const ban = this.#service.ban({
       kind,
       value: value.toLowerCase(),
       reason,
@@ -189,7 +189,7 @@ export class AdminApi {
       ...(reserve === true && { reserve }),
     }
     const forMs = forSeconds === undefined ? undefined : 1_000 * secondsOf(forSeconds)
-    return json(this.#desk.addToken({ name, forMs, scope }), 201)
+    return json(this.#service.addToken({ name, forMs, scope }), 201)
   }
 
   #audit({ query }: Asked): Response {
@@ -203,7 +203,7 @@ export class AdminApi {
           : Number.NaN
     if (Number.isNaN(beforeMs))
       throw new TunnelError('ADMIN_INVALID', 'before is a time, such as 2026-01-31T12:00:00Z.')
-    const entries = this.#desk.audit(beforeMs, limit)
+    const entries = this.#service.audit(beforeMs, limit)
     return json({
       isKept: entries !== undefined,
       entries: (entries ?? []).map(({ atMs, ...entry }) => ({ at: new Date(atMs).toISOString(), ...entry })),

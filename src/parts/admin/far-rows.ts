@@ -12,7 +12,6 @@ const REPORT_MS = 10_000
 const KEPT_MS = 3 * REPORT_MS
 /** Rows of one report, about 400 bytes each. */
 const MAX_REPORTED = 50
-/** Servers that report. */
 export const MAX_SERVERS = 10_000
 /** The times that graphs show: an hour, and a week. A row takes about 40 bytes. */
 const SPANS = { minute: [60_000, 60], hour: [3_600_000, 168] } as const

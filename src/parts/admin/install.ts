@@ -17,7 +17,7 @@ export const installAdmin: Install = server => {
     get url() {
       return admin?.url
     },
-    recent: () => admin?.desk.recent,
+    recent: () => admin?.service.recent,
     async load({ admin: next }) {
       const wanted = placeOf(next)
       if (wanted === place) return
@@ -34,7 +34,7 @@ export const installAdmin: Install = server => {
         const table = open('admin', MAX_SERVERS)
         return () => {
           const { node } = server.servers!
-          far = new FarRows(table, node, () => admin?.desk)
+          far = new FarRows(table, node, () => admin?.service)
         }
       },
     }),

@@ -13,7 +13,6 @@ const ref = (name: string): Json => ({ $ref: `#/components/schemas/${name}` })
 const list = (items: Json) => ({ type: 'array', items })
 const oneOf = (...values: string[]): Json => ({ type: 'string', enum: values })
 
-/** All properties are required but those named. */
 function record(properties: Readonly<Record<string, Json>>, ...optional: string[]): Json {
   const required = Object.keys(properties).filter(name => !optional.includes(name))
   return { type: 'object', properties, required }
@@ -283,7 +282,7 @@ export const OPEN_API: { readonly [key: string]: Json } = {
       ),
     },
     '/bans': {
-      get: operation({ summary: 'Who is kept away.' }, record({ bans: list(ref('Ban')) })),
+      get: operation({ summary: 'The bans: who is kept away.' }, record({ bans: list(ref('Ban')) })),
       post: operation(
         { summary: 'Keeps an address, a network or a name away.', body: ref('NewBan'), status: 201 },
         ref('Ban'),

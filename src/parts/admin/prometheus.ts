@@ -29,7 +29,6 @@ export interface Gauges {
   readonly bufferedBytes: number
   readonly creditStalls: number
   readonly tunnels: Readonly<Record<string, number>>
-  /** The used number and the maximum, by the name of the limit. */
   readonly limits: Readonly<Record<string, readonly [used: number, most: number]>>
   /** The certificates that the server was given. */
   readonly certificates: readonly { readonly name: string; readonly notAfterMs: number }[]

@@ -4,7 +4,7 @@ import type { Traffic } from '../../operations.ts'
 import type { Metrics, Series } from '../metrics/metrics.ts'
 import { processorUs, usedMemory } from './process-state.ts'
 import type { RecentRow } from './rows.ts'
-import { type Counts, countsOf, difference, NONE } from './traffic-book.ts'
+import { type Counts, countsOf, difference, NONE } from './traffic-log.ts'
 
 export const MARK_MS = 30_000
 const WINDOW_MS = 300_000

@@ -42,7 +42,6 @@ export interface Series {
   readonly points: readonly (Point | null)[]
 }
 
-/** The requested rows of many. */
 export interface Listed<Row> {
   readonly rows: readonly Row[]
   /** The number of rows without a limit. */
@@ -96,7 +95,6 @@ export interface Tunnels extends Listed<TunnelRow> {
   readonly head: Head
   /** The number of rows for each choice of `only`. */
   readonly choices: Readonly<Record<string, number>>
-  /** The one that is open. */
   readonly open?: { readonly row: TunnelRow; readonly clients: readonly ClientRow[]; readonly series: Series }
 }
 

@@ -6,7 +6,7 @@ import type { KeptToken } from '../../tokens.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import type { Probe } from './probes.ts'
 import type { ClientRow, ProbeView, RecentRow, TokenRow, TunnelRow } from './rows.ts'
-import { countsOf, NONE } from './traffic-book.ts'
+import { countsOf, NONE } from './traffic-log.ts'
 
 export function tunnelRow(
   tunnel: Tunnel,

@@ -5,11 +5,11 @@ import { TunnelError } from '../../errors.ts'
 import { quantile } from '../../measures.ts'
 import type { Span } from '../../operations.ts'
 import type { ServerStats } from '../../server/settings/stats.ts'
-import type { NodeRow } from './desk.ts'
 import { addedCodes } from './merged.ts'
 import { attentionOf } from './needs.ts'
 import { addedRecent } from './recent.ts'
 import type { ClientRow, RecentRow, TokenRow, TunnelRow } from './rows.ts'
+import type { NodeRow } from './service.ts'
 import {
   type CertificateRow,
   type Head,
@@ -136,7 +136,6 @@ class Parts {
     return certificates.toSorted((one, other) => one.daysLeft - other.daysLeft)
   }
 
-  /** Lists the servers of the cluster; a server that is alone has itself. */
   async servers(): Promise<readonly ServerRow[]> {
     // Where the others cannot be asked, the page still shows this one.
     this.#nodes ??= this.ask<{ nodes: readonly NodeRow[] }>('/nodes').catch(() => ({ nodes: [] }))

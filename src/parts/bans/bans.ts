@@ -29,7 +29,6 @@ export class Bans {
   #lastId = 0
   #version: number | undefined
   #hasAddresses = false
-  /** The earliest end of one that ends. */
   #nextEndMs = Number.POSITIVE_INFINITY
 
   constructor(store: OperationsStore | undefined, host: BansHost) {
@@ -47,7 +46,6 @@ export class Bans {
     this.#replace(this.#store.bans())
   }
 
-  /** Shares the bans with all servers; the store of this one keeps a copy. */
   share(shared: SharedBans): void {
     this.#expire()
     for (const ban of this.#bans.values()) shared.bring(ban)

@@ -44,9 +44,7 @@ export interface ClusterHost {
   readonly controlHost: string
   /** Called when another server has the name: its tunnel here ends. */
   lost(name: string): void
-  /** Called when another server has claimed the name. */
   claimedElsewhere(name: string): void
-  /** Whether a tunnel of this server has the name, with a client that is there. */
   isServedHere(name: string): boolean
   /** Opens the ports of other servers' tunnels; `undefined`: the servers are of one machine, and the one that has the tunnel listens. */
   readonly ports: Pick<FarPortsHost, 'isOffered' | 'open' | 'close'> | undefined
@@ -232,7 +230,6 @@ export class Cluster implements Servers {
     return beat.isKnown
   }
 
-  /** Looks for ports of other servers. */
   async #lookAtPorts(): Promise<void> {
     const now = performance.now()
     if (this.#farPorts === undefined || this.#isOver) return
@@ -376,7 +373,6 @@ export class Cluster implements Servers {
     return found instanceof Promise ? found.then(isFirst) : isFirst(found)
   }
 
-  /** Forgets a name whose place was wrong. */
   forget(name: string): void {
     this.#places.forget(name)
   }

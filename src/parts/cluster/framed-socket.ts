@@ -8,7 +8,6 @@ import type { Endpoints, Socket, SocketHandler } from '../../socket.ts'
 const HEADER_BYTES = 2
 const MAX_FRAME_BYTES = 0xffff
 const END = Uint8Array.of(0, 0)
-/** The array in which frames are built, one at a time. */
 const frame = new Uint8Array(HEADER_BYTES + MAX_FRAME_BYTES)
 
 /** A socket that receives the events of the connection below, and passes their meaning to `handler`. */
@@ -23,7 +22,6 @@ export class FramedSocket implements Socket, SocketHandler {
   /** Bytes of the header read so far, and what they say. */
   #headerBytes = 0
   #length = 0
-  /** Bytes of the frame that are still to come. */
   #expectedBytes = 0
   #hasPeerEnded = false
   #isClosed = false
@@ -120,14 +118,14 @@ export class FramedSocket implements Socket, SocketHandler {
 
   // ── From the connection ────────────────────────────────────────────────────────────────────────────────────
 
-  received(bytes: Uint8Array, isScratch?: boolean): void {
+  received(bytes: Uint8Array): void {
     let at = 0
     while (at < bytes.length && !this.#isClosed && !this.#hasPeerEnded) {
       if (this.#expectedBytes === 0) this.#readHeader(bytes[at++] ?? 0)
       else {
         const end = Math.min(bytes.length, at + this.#expectedBytes)
         this.#expectedBytes -= end - at
-        this.handler.received(bytes.subarray(at, end), isScratch)
+        this.handler.received(bytes.subarray(at, end))
         at = end
       }
     }

@@ -30,7 +30,6 @@ const APP_ANSWERED_LINE: Uint8Array = ascii(`${APP_ANSWERED_HEADER}: 1\r\n`)
 /** The silence in milliseconds before the system probes the other server's machine: open requests may be silent for hours. */
 export const PEER_SILENCE_MS = 10_000
 
-/** The visitor of a request. */
 export interface PeerVisitor extends PeerNote {
   readonly proto: 'http' | 'https'
   readonly isCertified: boolean
@@ -58,16 +57,14 @@ export function greeting(host: string, proof: string, protocol: string, lines = 
   )
 }
 
-/** The answer to a greeting without proof; the connection goes on with the same one, and the proof in it. */
+/** The reply to a greeting without proof; the connection goes on with the same one, and the proof in it. */
 export const challengeWith = (number: string): Uint8Array =>
   ascii(`HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: Peer ${number}\r\nContent-Length: 0\r\n\r\n`)
 
-/** Returns the number in a head. Empty if there is none. */
 export function numberIn(head: string): string {
   return /\r\nWWW-Authenticate: Peer ([\w-]+)\r\n/i.exec(head)?.[1] ?? ''
 }
 
-/** Returns the proof in a head. Empty if there is none. */
 export function proofIn(head: string): string {
   return /(?:^|\r\n)Authorization: Peer (\S+)\r\n/i.exec(head)?.[1] ?? ''
 }

@@ -1,4 +1,4 @@
-// Another server of the cluster: what requests for the names that it holds go through.
+// The upstream for names of another server of the cluster.
 
 import type { Node } from '../../directory.ts'
 import type { Clock } from '../../server/contracts/clock.ts'
@@ -34,7 +34,6 @@ const IDLE_MS = 500
 /** The handler of a stream of which only a reply matters. */
 const UNHEARD: StreamHandler = { received() {}, writable() {}, ended() {}, reset() {} }
 
-/** The address of a peer that cannot be dialled. */
 const NOWHERE: Address = { host: '', port: 0 }
 
 export interface PeerContext {
@@ -45,7 +44,6 @@ export interface PeerContext {
   proof(number: string): string
   /** The certificates that this server shows and requires. `undefined` for neither. */
   readonly peerTls: PeerTls | undefined
-  /** The control host of the servers. */
   readonly controlHost: string
   failed(error: Error): void
 }
@@ -85,7 +83,7 @@ export class Peer implements PeerChannelHost {
       open: (_tunnel: number, handler: StreamHandler) => this.#open(handler),
     }
     this.upstream = new StreamsUpstream({
-      // It has no session: its connections are in the place of the session's streams.
+      // There is no session: connections replace its streams.
       session: connections as never,
       apps: connections,
       tunnel: 0,

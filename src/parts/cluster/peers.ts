@@ -2,7 +2,7 @@
 
 import type { Directory, DirectoryTimes, Node } from '../../directory.ts'
 import type { RawOpening, RawPassenger } from '../../server/contracts/servers.ts'
-import { isLoopback } from '../../server/settings/address-book.ts'
+import { isLoopback } from '../../server/settings/address-counter.ts'
 import type { Bounds } from '../../server/settings/bounds.ts'
 import type { ByteStream, StreamHandler } from '../../session/byte-stream.ts'
 import { Shares } from '../../shares.ts'
@@ -130,7 +130,7 @@ export class Peers {
         this.#missing.delete(id)
         continue
       }
-      // Until then it was in the list for `nodeMs`.
+      // The server stayed in the list for `nodeMs`.
       const since = this.#missing.get(id) ?? (alive === undefined ? now : now - nodeMs)
       this.#missing.set(id, since)
       const isIdle = peer.inFlight === 0

@@ -83,7 +83,6 @@ export class Places {
     this.#known.set(name, { nodes, until: performance.now() + ms })
   }
 
-  /** Forgets a wrong place. */
   forget(name: string): void {
     this.#known.delete(name)
     this.#asked.delete(name)

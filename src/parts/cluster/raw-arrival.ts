@@ -23,7 +23,6 @@ export class RawArrival implements SocketHandler {
   readonly #first: Uint8Array | undefined
   /** The handler of the connection's events once it is joined. */
   #way: SocketHandler | undefined
-  /** Ends what it waits for. */
   #stopWaiting: (() => void) | undefined
   #tries = 0
   /** The time since when it waits, on the clock of `performance.now()`; 0: it does not. */
@@ -143,8 +142,8 @@ export class RawArrival implements SocketHandler {
 
   // ── From the connection ────────────────────────────────────────────────────────────────────────────────────
 
-  received(bytes: Uint8Array, isScratch?: boolean): void {
-    this.#way?.received(bytes, isScratch)
+  received(bytes: Uint8Array): void {
+    this.#way?.received(bytes)
   }
 
   drained(): void {

@@ -33,12 +33,10 @@ export class Copy implements Visit {
   /** The outcome. `answered`: its final head is there. */
   outcome: 'pending' | 'answered' | 'not taken' | 'failed' = 'pending'
   status = 0
-  /** The code of its failure. */
   code: ErrorCode | undefined
   readonly #listener: CopyListener
   readonly #end: CopyEnd
   readonly #seen: Hop
-  /** The visitor that gets the response. */
   #visitor: Visit | undefined
   #isDropped = false
   readonly #kept = new CopyAnswer()
@@ -100,7 +98,6 @@ export class Copy implements Visit {
     else if (isTaking) this.drained()
   }
 
-  /** Drops its response. */
   drop(): void {
     this.#visitor = undefined
     this.#isDropped = true
@@ -121,12 +118,12 @@ export class Copy implements Visit {
     return { address, proto, trusted, hostHeader: rewrite?.host ?? '' }
   }
 
-  write(bytes: Uint8Array, isScratch = false, start = 0, end: number = bytes.length): boolean {
-    // Interim answers are those of one app: the visitor gets none of them.
+  write(bytes: Uint8Array, start = 0, end: number = bytes.length): boolean {
+    // Interim responses are those of one app: the visitor gets none of them.
     if (this.#isOver || this.status === 0) return true
     this.#responseBytes += end - start
     if (this.#visitor !== undefined) {
-      this.#isBackedUp = !this.#visitor.write(bytes, isScratch, start, end)
+      this.#isBackedUp = !this.#visitor.write(bytes, start, end)
       return !this.#isBackedUp
     }
     if (this.#isDropped) return this.#passOver()

@@ -13,7 +13,6 @@ export interface Recipient {
   readonly upstream: Upstream | undefined
   /** The name that the client gives itself. */
   readonly label?: string | undefined
-  /** Whether it is a server. */
   readonly isServer?: boolean
   /** The copy is sent. Returns what is called when that is over. */
   began(): CopyEnd
@@ -21,11 +20,10 @@ export interface Recipient {
   won(): void
 }
 
-/** The operations of the request's booking that copies need. */
+/** The operations of a routed request that copies need. */
 export interface CopyHost {
   readonly maxBodyBytes: number
   readonly recipients: readonly Recipient[]
-  /** The response that counts. */
   readonly answer: PoolResponse
   /** The visitor is another server, which has to know whether the response is the named client's. */
   readonly isForServer: boolean

@@ -4,7 +4,6 @@ import type { Exchange } from '../../server/contracts/upstream.ts'
 
 export class PiecesSender {
   #exchange: Exchange | undefined
-  /** The pieces that are still to be sent. */
   #pieces: readonly Uint8Array[]
   #next = 0
   #isPaused = false
@@ -14,13 +13,11 @@ export class PiecesSender {
     this.#pieces = pieces
   }
 
-  /** Sends to this exchange. */
   start(exchange: Exchange): void {
     this.#exchange = exchange
     this.#send()
   }
 
-  /** Stops sending. */
   stop(): void {
     this.#exchange = undefined
     this.#pieces = []

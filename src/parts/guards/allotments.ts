@@ -20,13 +20,13 @@ export class Allotments {
   clauseFor({ tunnel, address, head, isProxy }: LaneAsking): LaneClause | 'none' | undefined {
     if (!tunnel.isGuarded) return undefined
     if (isProxy) return 'none'
-    const { kind, name, owner, guard, wall } = tunnel
+    const { kind, name, owner, guard, tokenRate } = tunnel
     const { isSecure } = this.#server
     const admittance = { kind, tunnel: name, owner, address, isSecure, head }
-    const allotments = this.#guards.allot(guard, admittance, wall)
+    const allotments = this.#guards.allot(guard, admittance, tokenRate)
     if (allotments === undefined) return 'none'
     return {
-      // They have said what they let pass of plain GETs alone.
+      // These guards have allotted plain GETs only.
       terms: { isForGets: true, allotted: allotments.map(({ left }) => left) },
       began: () => {
         for (const allotment of allotments) this.#begin(allotment)

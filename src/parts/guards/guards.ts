@@ -1,6 +1,7 @@
 // Asks the guards of the server and of a tunnel, in this order, and makes one verdict of theirs. A guard is a stranger's code:
 // what it throws concerns the visitor that it was asked about, and no other.
 
+import { copyOf } from '../../bytes.ts'
 import { deferred } from '../../deferred.ts'
 import { TunnelError } from '../../errors.ts'
 import { dashedName, editHead, headerLine } from '../../http/edit-head.ts'
@@ -25,9 +26,7 @@ import type { ClusterOptions } from '../../server/settings/part-options.ts'
 import { pluginsFor } from '../../server/settings/plugins-for.ts'
 import { isRefusing } from '../../server/tunnels/no-guards.ts'
 
-/** The current settings of the server that guards need. */
 export interface GuardSettings {
-  /** The guards of all tunnels. */
   readonly guards: readonly Guard[]
   /** Makes those that clients ask for; `undefined`: clients cannot have any. */
   readonly guarding: GuardMaker | undefined
@@ -36,9 +35,7 @@ export interface GuardSettings {
   readonly cluster: ClusterOptions | undefined
 }
 
-/** The plugin that makes guards, for reports. */
 const MAKER = { name: 'guarding' }
-/** The key of faults in the verdicts of guards. */
 const VERDICTS = {}
 
 const PASSED: Judgement = { kind: 'pass', passes: [] }
@@ -47,7 +44,6 @@ const FAILED: Judgement = { kind: 'refusal', refusal: { code: 'PLUGIN_FAILED' } 
 export class Guards implements Guarding {
   /** The marks of other servers. `undefined` if there are none. */
   marks: UsedMarks | undefined
-  /** Whether handshakes of visitors can ask for certificates. */
   asksCertificates = false
   readonly #settings: () => GuardSettings
   readonly #faults: Faults
@@ -57,7 +53,6 @@ export class Guards implements Guarding {
     this.#faults = faults
   }
 
-  /** Whether a visitor of a tunnel with this guard is asked about at all. */
   isAsked(own: OwnGuard | undefined, tunnel: string): boolean {
     return own !== undefined || pluginsFor(this.#settings().guards, tunnel).length > 0
   }
@@ -69,24 +64,28 @@ export class Guards implements Guarding {
   }
 
   /** Asks all guards. Never throws or rejects. A promise only where a guard returned one. */
-  judge(own: OwnGuard | undefined, visitor: Admittance, wall?: Guard): Judgement | Promise<Judgement> {
-    return this.#ask(this.#all(own, visitor, wall), 0, visitor, [])
+  judge(own: OwnGuard | undefined, visitor: Admittance, tokenRate?: Guard): Judgement | Promise<Judgement> {
+    return this.#ask(this.#all(own, visitor, tokenRate), 0, visitor, [])
   }
 
-  /** Lists all guards in order. `wall`: the limits of the token. `wall`: that of the token. */
-  #all(own: OwnGuard | undefined, { tunnel }: Admittance, wall: Guard | undefined): readonly Guard[] {
+  /** Lists all guards in order. `tokenRate`: the limits of the token. `tokenRate`: that of the token. */
+  #all(own: OwnGuard | undefined, { tunnel }: Admittance, tokenRate: Guard | undefined): readonly Guard[] {
     const all = pluginsFor(this.#settings().guards, tunnel)
-    if (own === undefined && wall === undefined) return all
-    return [...all, ...(wall === undefined ? [] : [wall]), ...(own === undefined ? [] : [own.guard])]
+    if (own === undefined && tokenRate === undefined) return all
+    return [
+      ...all,
+      ...(tokenRate === undefined ? [] : [tokenRate]),
+      ...(own === undefined ? [] : [own.guard]),
+    ]
   }
 
   /**
    * Returns the allotments that requests of a connection draw from without a question. `undefined` if each is to be asked
    * about.
    */
-  allot(own: OwnGuard | undefined, visitor: Admittance, wall?: Guard): readonly Allotment[] | undefined {
+  allot(own: OwnGuard | undefined, visitor: Admittance, tokenRate?: Guard): readonly Allotment[] | undefined {
     const allotments: Allotment[] = []
-    for (const guard of this.#all(own, visitor, wall))
+    for (const guard of this.#all(own, visitor, tokenRate))
       try {
         const allotted = guard.allot?.(visitor)
         if (allotted === undefined) return undefined
@@ -198,7 +197,6 @@ export class Guards implements Guarding {
     }
   }
 
-  /** The reader of a form has as long as a guard. */
   #judgementOf(verdict: Refusal | Reading): Judgement {
     if (!('read' in verdict)) return { kind: 'refusal', refusal: verdict }
     const read = async (body: Uint8Array): Promise<Refusal> => this.#inTime(verdict.read(body))
@@ -245,7 +243,7 @@ export function applyPasses(head: RequestHead, passes: readonly Pass[]): Uint8Ar
     adds: passes.flatMap(({ requestHeaders = [] }) => requestHeaders),
   })
   if (edited === undefined) return undefined
-  const before = head.bytes.slice(head.start, head.end)
+  const before = copyOf(head.bytes, head.start, head.end)
   restoreHead(head, edited)
   return before
 }

@@ -8,8 +8,8 @@ import type { Router, TunnelRequest } from '../../server/contracts/layer.ts'
 import type { Install } from '../../server/contracts/part.ts'
 import { judgeByGuards } from '../../server/routing/judging.ts'
 import { Allotments } from './allotments.ts'
+import { GuardResult } from './guard-result.ts'
 import { Guards } from './guards.ts'
-import { Passage } from './passage.ts'
 
 export const installGuards: Install = server => {
   const guards = new Guards(() => server.settings, server.faults)
@@ -41,13 +41,13 @@ function judged(guards: Guards, judgement: Judgement, request: TunnelRequest, ne
   const { passes } = judgement
   if (passes.length === 0) return next(request)
   try {
-    const passage = new Passage(request.head, passes)
-    request.follow({ left: () => passage.undo(), ended: () => passage.over() })
-    request.middlewares = passage.middlewares
-    if (passage.isHidden) return answered({ code: 'BAD_REQUEST' })
-    passage.keepOpen(() => request.arrival.terminate(), failed)
-    if (passage.hasTrailers) request.checkBody(bytes => (passage.letsBody(bytes) ? undefined : 'BAD_REQUEST'))
-    if (passage.answerLines !== undefined) request.addAnswerLines(() => passage.answerLines)
+    const result = new GuardResult(request.head, passes)
+    request.follow({ left: () => result.undo(), ended: () => result.over() })
+    request.middlewares = result.middlewares
+    if (result.isHidden) return answered({ code: 'BAD_REQUEST' })
+    result.keepOpen(() => request.arrival.terminate(), failed)
+    if (result.hasTrailers) request.checkBody(bytes => (result.letsBody(bytes) ? undefined : 'BAD_REQUEST'))
+    if (result.answerLines !== undefined) request.addAnswerLines(() => result.answerLines)
   } catch (cause) {
     return answered(guards.fail(cause))
   }

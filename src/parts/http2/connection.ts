@@ -10,7 +10,7 @@ import {
   type ServerConnectionHost,
 } from '../../http2/server-connection.ts'
 import type { ServerStream } from '../../http2/server-stream.ts'
-import type { Entrance, HttpShare, Visitor, VisitorSeat } from '../../server/contracts/protocol.ts'
+import type { AdmittedVisitor, Entrance, HttpShare, Visitor } from '../../server/contracts/protocol.ts'
 import { HttpInput, type InputReader } from '../../server/fronts/http-input.ts'
 import { HttpOutput, type OutputOwner } from '../../server/fronts/http-output.ts'
 import type { Occupant } from '../../server/limits/admission.ts'
@@ -63,7 +63,7 @@ export class Http2Connection
   readonly visitor: VisitorHop
   readonly isCertified: boolean
   readonly #socket: Socket
-  readonly #seat: VisitorSeat | undefined
+  readonly #admitted: AdmittedVisitor | undefined
   readonly #input: HttpInput
   readonly #output: HttpOutput
   readonly #idle: IdleTime
@@ -80,11 +80,11 @@ export class Http2Connection
   #waitingBytes = 0
   readonly connection: ServerConnection
 
-  constructor(socket: Socket, front: HttpShare, entrance: Entrance, seat?: VisitorSeat) {
+  constructor(socket: Socket, front: HttpShare, entrance: Entrance, admitted?: AdmittedVisitor) {
     this.#socket = socket
     this.front = front
-    this.#seat = seat
-    if (seat !== undefined) seat.occupant = this
+    this.#admitted = admitted
+    if (admitted !== undefined) admitted.occupant = this
     this.isCertified = socket.isCertified === true
     this.visitor = new VisitorHop(entrance, socket.remoteAddress)
     this.#input = new HttpInput(socket, front, this)
@@ -95,7 +95,7 @@ export class Http2Connection
     const { maxHeadBytes, maxHeaderCount, maxHttp2Streams, maxHttp2Resets, maxHttp2Noise } = front.limits
     this.connection = new ServerConnection(this, {
       maxListBytes: maxHeadBytes + FIELD_OVERHEAD * maxHeaderCount,
-      // A head that is a little too large still gets a response that says so.
+      // A head that is a little too large still gets the response 431.
       maxBlockBytes: 2 * maxHeadBytes,
       maxStreams: maxHttp2Streams,
       maxResets: maxHttp2Resets,
@@ -153,7 +153,7 @@ export class Http2Connection
 
   take(bytes: Uint8Array, at: number): number {
     if (this.#phase !== 'open') {
-      // It costs less to cut than to keep: such visitors come again and again.
+      // Cutting this connection costs less than keeping it, because such visitors return.
       if (this.#input.dropsTooMuch(bytes.length - at, MAX_DROPPED_BYTES)) this.#cutOff()
       return bytes.length
     }
@@ -193,7 +193,8 @@ export class Http2Connection
 
   requested(stream: ServerStream, fields: FieldList, isLast: boolean): void {
     if (!this.#isDraining) this.#idle.stop()
-    // One request is begun at once, as on HTTP/1.1, and more while there is time: a portion of 200 connections each is 3,200 of them.
+    // One request is begun at once, as with HTTP/1.1 and more while there is time: a portion of 200 connections each is
+    // 3,200 of them.
     if (!this.#input.hasTurn && !this.front.turns.hasTime) this.connection.endPortion()
     new StreamChannel(this, stream).begin(fields, isLast)
   }
@@ -220,11 +221,11 @@ export class Http2Connection
 
   /** A visitor can open the next connection at little cost, so by address a reset counts as a new connection. */
   mayReset(): boolean {
-    return this.#seat?.mayGiveUp() ?? true
+    return this.#admitted?.mayGiveUp() ?? true
   }
 
   leftUnanswered(count: number): void {
-    this.#seat?.gaveUp(count)
+    this.#admitted?.gaveUp(count)
   }
 
   sawGoaway(): void {
@@ -255,12 +256,12 @@ export class Http2Connection
     if (outbox.isEmpty) return false
     if (this.#phase === 'closed') return false
     const count = outbox.end
-    const isTaken = this.#output.write(outbox.bytes, true, 0, count)
+    const isTaken = this.#output.write(outbox.bytes, 0, count)
     outbox.clear()
     if (isTaken) return true
     this.connection.sender.isBlocked = true
     this.#waitingBytes += count
-    // It asks, and does not read the responses.
+    // The visitor sends requests and does not read the responses.
     if (this.#waitingBytes > MAX_WAITING_BYTES) this.#cutOff()
     return false
   }
@@ -333,11 +334,11 @@ export class Http2Connection
   }
 
   isRefused(): boolean {
-    return this.#seat?.isRefused() ?? false
+    return this.#admitted?.isRefused() ?? false
   }
 
   takesRequest(): (() => void) | undefined {
-    return this.#seat === undefined ? () => {} : this.#seat.takesRequest()
+    return this.#admitted === undefined ? () => {} : this.#admitted.takesRequest()
   }
 
   giveWay(): boolean {
@@ -380,9 +381,9 @@ export function acceptHttp2(
   front: HttpShare,
   socket: Socket,
   entrance: Entrance,
-  seat: VisitorSeat | undefined,
+  admitted: AdmittedVisitor | undefined,
 ): Http2Connection {
-  const connection = new Http2Connection(socket, front, entrance, seat)
+  const connection = new Http2Connection(socket, front, entrance, admitted)
   front.entered(connection)
   connection.begin()
   return connection

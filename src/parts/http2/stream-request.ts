@@ -8,11 +8,9 @@ import type { RequestHead } from '../../http/head.ts'
 const LAST_CHUNK = ascii('0\r\n\r\n')
 const CHUNK_LINE_BYTES = 12
 
-/** A receiver of the body. */
 export interface BodyTaker {
   /** A piece, framing included. */
   body(bytes: Uint8Array): void
-  /** Called when the body is complete. */
   bodyEnded(): void
 }
 
@@ -34,7 +32,6 @@ export class StreamRequest {
   #isPassing = false
   /** Whether an upgrade waits for the origin's agreement. */
   #awaitsSwitch = false
-  /** Whether END_STREAM came. */
   #hasEnded = false
   /** All of it was passed on. */
   isComplete = false
@@ -125,11 +122,9 @@ export class StreamRequest {
       this.#passed(credit)
       return
     }
-    // A view would pin all that was read with it.
-    const kept = piece.length * 2 < piece.buffer.byteLength ? copyOf(piece) : piece
-    this.#pieces.push(kept)
+    this.#pieces.push(copyOf(piece))
     this.#credits.push(credit)
-    this.#hold(kept.length)
+    this.#hold(piece.length)
   }
 
   /** Passes on what waits. */

@@ -3,7 +3,7 @@
 import { Allowance } from '../../http/allowance.ts'
 import * as Code from '../../http2/error-codes.ts'
 import type { FieldList } from '../../http2/field-list.ts'
-import type { Entrance, HttpShare, Visitor, VisitorSeat } from '../../server/contracts/protocol.ts'
+import type { AdmittedVisitor, Entrance, HttpShare, Visitor } from '../../server/contracts/protocol.ts'
 import type { Occupant } from '../../server/limits/admission.ts'
 import { type Deadlines, IdleTime, TICKS_PER_SECOND } from '../../server/limits/deadlines.ts'
 import { VisitorHop } from '../../server/limits/visitor-hop.ts'
@@ -26,7 +26,7 @@ export class Http3Connection implements Visitor, Occupant, MultiplexedConnection
   /** The maximum size of the fields of a head, or of trailers. */
   readonly maxListBytes: number
   readonly #session: QuicSession
-  readonly #seat: VisitorSeat | undefined
+  readonly #admitted: AdmittedVisitor | undefined
   readonly #streams = new Set<Http3Stream>()
   readonly #resets: Allowance
   readonly #idle: IdleTime
@@ -38,12 +38,12 @@ export class Http3Connection implements Visitor, Occupant, MultiplexedConnection
     front: HttpShare,
     entrance: Entrance,
     address: string,
-    seat: VisitorSeat | undefined,
+    admitted: AdmittedVisitor | undefined,
   ) {
     this.#session = session
     this.front = front
-    this.#seat = seat
-    if (seat !== undefined) seat.occupant = this
+    this.#admitted = admitted
+    if (admitted !== undefined) admitted.occupant = this
     this.visitor = new VisitorHop(entrance, address)
     const { maxHttp2Resets, maxHeadBytes, maxHeaderCount } = front.limits
     this.maxListBytes = maxHeadBytes + FIELD_BYTES * maxHeaderCount
@@ -66,7 +66,6 @@ export class Http3Connection implements Visitor, Occupant, MultiplexedConnection
     return this.front.deadlines
   }
 
-  /** The visitor has opened a stream. */
   opened(quic: QuicStream): void {
     this.#idle.stop()
     this.#streams.add(new Http3Stream(this, quic))
@@ -92,18 +91,18 @@ export class Http3Connection implements Visitor, Occupant, MultiplexedConnection
 
   /** A visitor can open the next connection at little cost, so by address a reset counts as a new connection. */
   #countReset(): void {
-    if (this.#resets.spend(1, this.deadlines.tick) && this.#seat?.mayGiveUp() !== false) return
+    if (this.#resets.spend(1, this.deadlines.tick) && this.#admitted?.mayGiveUp() !== false) return
     this.#destroy(EXCESSIVE_LOAD)
   }
 
   // ── MultiplexedConnection ──────────────────────────────────────────────────────────────────────────────────
 
   isRefused(): boolean {
-    return this.#seat?.isRefused() ?? false
+    return this.#admitted?.isRefused() ?? false
   }
 
   takesRequest(): (() => void) | undefined {
-    return this.#seat === undefined ? () => {} : this.#seat.takesRequest()
+    return this.#admitted === undefined ? () => {} : this.#admitted.takesRequest()
   }
 
   filled(): void {}
@@ -148,13 +147,13 @@ export class Http3Connection implements Visitor, Occupant, MultiplexedConnection
     this.#isOver = true
     this.#idle.close()
     const unanswered = [...this.#streams].filter(stream => !stream.isAnswerEnded).length
-    if (unanswered > 0) this.#seat?.gaveUp(unanswered)
+    if (unanswered > 0) this.#admitted?.gaveUp(unanswered)
     for (const stream of [...this.#streams]) {
       const { handler } = stream
       stream.cut(Code.CANCEL)
       handler.reset()
     }
-    this.#seat?.left()
+    this.#admitted?.left()
     this.front.left(this)
   }
 }

@@ -2,7 +2,7 @@
 
 import type { Certificate } from '../../certificates.ts'
 import { TunnelError } from '../../errors.ts'
-import type { Door, DoorTerms } from '../../server/contracts/protocol.ts'
+import type { ListenerTerms, PartListener } from '../../server/contracts/protocol.ts'
 import { listenQuic, type QuicListening, type QuicSession, quicFault } from '../../sockets/bun-quic.ts'
 import { selfSigned } from '../../x509/self-signed.ts'
 import { Http3Connection } from './connection.ts'
@@ -13,13 +13,13 @@ const MAX_NAMES = 4_096
 const ALT_SVC_SECONDS = 86_400
 const RETRY_MS = 250
 
-export class Http3Front implements Door {
-  readonly #terms: DoorTerms
+export class Http3Front implements PartListener {
+  readonly #terms: ListenerTerms
   readonly #shown = new Map<string, Certificate>()
   #listening: QuicListening | undefined
   #retry: ReturnType<typeof setTimeout> | undefined
 
-  constructor(terms: DoorTerms) {
+  constructor(terms: ListenerTerms) {
     this.#terms = terms
   }
 
@@ -87,9 +87,9 @@ export class Http3Front implements Door {
     session.onhandshake = ({ remote }) => {
       const { address } = remote
       const { share, entrance } = this.#terms
-      const seat = this.#terms.admit({ remoteAddress: address, terminate: () => session.destroy() })
-      if (seat === undefined) return session.destroy()
-      share.entered(new Http3Connection(session, share, entrance, address, seat))
+      const admitted = this.#terms.admit({ remoteAddress: address, terminate: () => session.destroy() })
+      if (admitted === undefined) return session.destroy()
+      share.entered(new Http3Connection(session, share, entrance, address, admitted))
     }
   }
 }

@@ -2,7 +2,7 @@
 
 import { eventLoop } from '../../event-loop.ts'
 import type { KeptWebhook } from '../../inbox.ts'
-import type { RequestDesk } from '../../server/contracts/front.ts'
+import type { RequestRouter } from '../../server/contracts/front.ts'
 import { type Delivered, DeliveryVisit } from './delivery-visit.ts'
 import type { InboxSettings } from './options.ts'
 
@@ -28,7 +28,6 @@ export interface DeliveriesHost {
   failed(error: Error): void
 }
 
-/** The deliveries for one name and owner. */
 interface Round {
   readonly name: string
   readonly owner: string
@@ -38,9 +37,7 @@ interface Round {
   away: number
   /** Paths that have a webhook in progress, or that wait before another try. */
   readonly busy: Map<string, DeliveryVisit | (() => void)>
-  /** The number of these that are with the app. */
   underWay: number
-  /** Failures in a row, by path. */
   readonly failures: Map<string, number>
 }
 
@@ -48,16 +45,15 @@ export class Deliveries {
   readonly #settings: InboxSettings
   readonly #host: DeliveriesHost
   readonly #isSecure: boolean
-  readonly #desk: RequestDesk
-  /** The rounds by owner and name. */
+  readonly #router: RequestRouter
   readonly #rounds = new Map<string, Round>()
   #isOver = false
 
-  constructor(settings: InboxSettings, host: DeliveriesHost, isSecure: boolean, desk: RequestDesk) {
+  constructor(settings: InboxSettings, host: DeliveriesHost, isSecure: boolean, router: RequestRouter) {
     this.#settings = settings
     this.#host = host
     this.#isSecure = isSecure
-    this.#desk = desk
+    this.#router = router
   }
 
   /** The client of this name is there: what waits for it is delivered. `isElsewhere`: at another server. */
@@ -102,7 +98,7 @@ export class Deliveries {
     const { name, owner } = round
     if (this.#isOver) return
     if (!round.isElsewhere && !this.#host.isThere(name, owner)) {
-      // It begins again when the client is back.
+      // Delivery begins again when the client is back.
       this.#endPauses(round)
       if (round.busy.size === 0) this.#forget(round)
       return
@@ -113,7 +109,7 @@ export class Deliveries {
       const visit = new DeliveryVisit(webhook, this.#isSecure)
       round.busy.set(webhook.path, visit)
       round.underWay++
-      void visit.deliver(this.#desk).then(delivered => {
+      void visit.deliver(this.#router).then(delivered => {
         round.underWay--
         round.busy.delete(webhook.path)
         this.#ended(round, webhook, delivered)
@@ -139,7 +135,7 @@ export class Deliveries {
     if (this.#isOver) return
     if (isAway === true && round.isElsewhere) {
       if (round.away < MAX_AWAY) return this.#wait(round, webhook.path, FIRST_AWAY_MS * 2 ** round.away++)
-      // It begins again when a server has the client.
+      // Delivery begins again when a server has the client.
       round.isElsewhere = false
       return this.#pump(round)
     }

@@ -6,7 +6,7 @@ import { APP_ANSWERED_HEADER } from '../../http/error-answer.ts'
 import type { Hop } from '../../http/forward.ts'
 import { RequestHead, readWhole } from '../../http/head.ts'
 import type { KeptWebhook } from '../../inbox.ts'
-import type { Arrival, Booked, RequestDesk, Route } from '../../server/contracts/front.ts'
+import type { AcceptedRequest, Arrival, RequestRouter, Route } from '../../server/contracts/front.ts'
 import type { PeerNote } from '../../server/contracts/peer-note.ts'
 import type { Exchange, Rewrite, Visit } from '../../server/contracts/upstream.ts'
 import { DELIVERY_HEADER, RECEIVED_HEADER } from './marks.ts'
@@ -45,7 +45,7 @@ export class DeliveryVisit implements Visit, Arrival {
   readonly #webhook: KeptWebhook
   readonly #isSecure: boolean
   readonly #done = Promise.withResolvers<Delivered>()
-  #booking: Booked | undefined
+  #request: AcceptedRequest | undefined
   #exchange: Exchange | undefined
   /** Whether another server has it. */
   #isElsewhere = false
@@ -69,11 +69,11 @@ export class DeliveryVisit implements Visit, Arrival {
   }
 
   /** Delivers the webhook. Never rejects. */
-  deliver(desk: RequestDesk): Promise<Delivered> {
+  deliver(router: RequestRouter): Promise<Delivered> {
     if (this.#status !== 0) return Promise.resolve({ status: this.#status })
-    const booking = desk.book(this)
-    this.#booking = booking
-    this.#follow(booking.route)
+    const request = router.accept(this)
+    this.#request = request
+    this.#follow(request.route)
     return this.#done.promise
   }
 
@@ -91,7 +91,7 @@ export class DeliveryVisit implements Visit, Arrival {
       case 'upstream': {
         this.#isElsewhere = route.isElsewhere === true
         const exchange = route.upstream.begin(this)
-        if (this.#booking === undefined) return
+        if (this.#request === undefined) return
         this.#exchange = exchange
         const { body } = this.#webhook
         if (body.length > 0) exchange.body(body)
@@ -143,7 +143,7 @@ export class DeliveryVisit implements Visit, Arrival {
     }
   }
 
-  write(bytes: Uint8Array, _isScratch = false, start = 0, end: number = bytes.length): boolean {
+  write(bytes: Uint8Array, start = 0, end: number = bytes.length): boolean {
     this.#responseBytes += end - start
     if (this.#status !== 0 && this.#seen.length < MAX_SEEN_BYTES)
       this.#seen += latin1(bytes, start, Math.min(end, start + MAX_SEEN_BYTES))
@@ -152,7 +152,7 @@ export class DeliveryVisit implements Visit, Arrival {
 
   answered(status: number): void {
     this.#status = status
-    this.#booking?.answered(status)
+    this.#request?.answered(status)
   }
 
   switched(): void {}
@@ -169,14 +169,14 @@ export class DeliveryVisit implements Visit, Arrival {
   }
 
   #finish(code: ErrorCode | undefined): void {
-    const booking = this.#booking
-    if (booking === undefined) return
-    this.#booking = undefined
+    const request = this.#request
+    if (request === undefined) return
+    this.#request = undefined
     this.#exchange = undefined
     const requestBytes = this.head.end + this.#webhook.body.length
-    booking.finished({ answerStatus: this.#status, responseBytes: this.#responseBytes, requestBytes }, code)
-    // Of this server itself, when the name is another owner's by now.
-    const moved = booking.isMoved ? 'CLUSTER_MOVED' : undefined
+    request.finished({ answerStatus: this.#status, responseBytes: this.#responseBytes, requestBytes }, code)
+    // Set if the name belongs to another owner by now.
+    const moved = request.isMoved ? 'CLUSTER_MOVED' : undefined
     const refusal = code ?? moved ?? (this.#isElsewhere ? this.#refusal : undefined)
     if (refusal === undefined) this.#done.resolve({ status: this.#status })
     else this.#done.resolve({ status: 0, isAway: AWAY.has(refusal) })

@@ -9,7 +9,7 @@ import { eventLoop } from '../../event-loop.ts'
 import type { RequestHead } from '../../http/head.ts'
 import { pathMatcher } from '../../http/path-rules.ts'
 import type { Box, NewWebhook } from '../../inbox.ts'
-import type { RequestDesk } from '../../server/contracts/front.ts'
+import type { RequestRouter } from '../../server/contracts/front.ts'
 import type { PartServer } from '../../server/contracts/part.ts'
 import type { Table } from '../../server/contracts/tables.ts'
 import type { Upstream } from '../../server/contracts/upstream.ts'
@@ -46,7 +46,7 @@ export class Inbox {
   readonly #stops = new Map<string, () => void>()
 
   /** Throws what the store throws. */
-  constructor(settings: InboxSettings, server: PartServer, desk: RequestDesk) {
+  constructor(settings: InboxSettings, server: PartServer, router: RequestRouter) {
     this.#settings = settings
     this.#server = server
     const { store, maxAgeMs, maxBodyBytes, maxUnwrittenBytes: maxBytes } = settings
@@ -55,7 +55,7 @@ export class Inbox {
     })
     this.#boxes = new Boxes(store, maxAgeMs)
     this.#writer = new Writer(store, settings)
-    this.#deliveries = new Deliveries(settings, this, server.isSecure, desk)
+    this.#deliveries = new Deliveries(settings, this, server.isSecure, router)
     this.#regularly('prune', PRUNE_MS, () => this.#prune())
     this.#regularly('look', LOOK_MS, () => {
       if (store.hasChanged()) this.#beginPresent()
@@ -131,7 +131,6 @@ export class Inbox {
 
   // ── For Deliveries ─────────────────────────────────────────────────────────────────────────────────────────
 
-  /** Whether a client of this owner has the name here and is there. */
   isThere(name: string, owner: string): boolean {
     const tunnel = this.#server.tunnels.find(name)
     return tunnel?.upstream !== undefined && tunnel.holder?.rule.id === owner
@@ -176,7 +175,7 @@ export class Inbox {
       if (box === undefined || box.owner === owner) this.#deliveries.begin(name, owner, true)
     }
     const isElsewhere = this.#isElsewhere(name)
-    // Without a response it is looked for again soon.
+    // If there is no response, the inbox tries again soon.
     if (isElsewhere instanceof Promise) isElsewhere.then(go, () => {})
     else go(isElsewhere)
   }

@@ -38,10 +38,10 @@ export const installInbox: Install = server => {
     async load({ inbox: next }) {
       if (next !== undefined) inboxSettings(next)
     },
-    async start({ desk }) {
+    async start({ router }) {
       if (settings === undefined) return
       const { Inbox } = await import('./inbox.ts')
-      inbox = new Inbox(settings, server, desk)
+      inbox = new Inbox(settings, server, router)
     },
     share(open) {
       const table = open('boxes', MAX_BOXES)

@@ -1,4 +1,4 @@
-// The inspector's API: requests to answers. open-api.ts describes it, exchange.ts has its types.
+// The inspector's API: requests to responses. open-api.ts describes it, exchange.ts has its types.
 
 import { ERRORS, TunnelError } from '../../errors.ts'
 import type { Edit } from '../../exchange.ts'
@@ -36,7 +36,6 @@ export class InspectApi {
   readonly #inspector: Inspector
   readonly #port: () => number
   readonly #token: string
-  /** The operations by method and path, as open-api.ts has them. */
   readonly operations: Readonly<Record<string, Operation>>
 
   constructor(inspector: Inspector, token: string, port: () => number) {
@@ -65,7 +64,7 @@ export class InspectApi {
     }
   }
 
-  /** Answers anything; never throws. */
+  /** Responds to anything; never throws. */
   readonly fetch = async (request: Request): Promise<Response> => {
     try {
       const { pathname, searchParams } = new URL(request.url)
@@ -294,11 +293,14 @@ export class InspectApi {
   }
 }
 
-/** Throws `FILTER_INVALID`. */
+/** Throws `OPTION_INVALID`. */
 export function filterOf(text: string | null): Filter {
   const filter = parseFilter(text ?? '')
   if (!isFilterFault(filter)) return filter
-  throw new TunnelError('FILTER_INVALID', `Character ${filter.at + 1} of the filter: ${filter.message}.`)
+  throw new TunnelError(
+    'OPTION_INVALID',
+    `Character ${filter.at + 1} of the filter: ${filter.message}. docs/inspector.md lists the terms.`,
+  )
 }
 
 function numberOf(query: URLSearchParams, name: string, otherwise: number): number {
@@ -331,7 +333,7 @@ async function fieldsIn(request: Request): Promise<Record<string, unknown>> {
     if (typeof fields === 'object' && fields !== null && !Array.isArray(fields))
       return fields as Record<string, unknown>
   } catch {
-    // The same answer as to JSON that is not an object.
+    // The same response as to JSON that is not an object.
   }
   throw new TunnelError('OPTION_INVALID', 'The body must be a JSON object.')
 }

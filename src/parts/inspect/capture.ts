@@ -19,9 +19,7 @@ const CALM_CHECK_MS = 500
 
 /** A listener for entries, in addition to the store. */
 export interface CaptureEvents {
-  /** Called when the head of an entry is complete. */
   began(entry: Entry): void
-  /** Called when the request of an entry is complete. */
   requestEnded(entry: Entry): void
 }
 
@@ -45,7 +43,6 @@ export class Capture {
     this.sampler = new Sampler(rate, Math.max(maxExchanges, rate), performance.now())
   }
 
-  /** Opens a connection to a service, and captures it. */
   connect(
     origin: Origin,
     handler: SocketHandler,
@@ -91,7 +88,6 @@ export class Capture {
     return isReplay || this.sampler.hasRoom(performance.now())
   }
 
-  /** A request begins: whether it is captured. */
   takesRequest(at: number, isReplay: boolean): boolean {
     if (isReplay || this.sampler.take(at)) return true
     this.#checkCalm()

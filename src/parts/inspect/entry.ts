@@ -28,7 +28,6 @@ export class KeptBytes {
     this.totalBytes += count
   }
 
-  /** The stored bytes. */
   get bytes(): Uint8Array {
     if (this.#pieces.length !== 1) this.#pieces = [joined(this.#pieces)]
     return this.#pieces[0]!
@@ -54,14 +53,12 @@ export const NOTHING: Uint8Array = new Uint8Array(0)
 /** The size of an entry without content: its object, strings and place in the maps. Measured in Bun 1.4.5: 900 to 1,300. */
 const ENTRY_BYTES = 1_200
 
-/** The place where an entry came from. */
 export interface Place {
   /** The tunnel's public name, which the server decides. */
   readonly tunnel: string
   readonly service: string
   /** The app speaks HTTP/2: what is shown as HTTP/1.1 was none, and cannot be sent to it again. */
   readonly isHttp2?: boolean
-  /** The value of the header by which the server marks its probes. */
   readonly serverProbe?: string | undefined
 }
 
@@ -70,7 +67,7 @@ export class Entry {
   readonly place: Place
   kind: ExchangeKind
   state: ExchangeState = 'open'
-  /** Milliseconds of the wall clock, and of the one that `marks` are on. */
+  /** Milliseconds since the epoch, and on the clock of `marks`. */
   startedAt: number
   readonly startMark: number
   method = ''

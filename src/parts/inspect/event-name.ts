@@ -5,7 +5,6 @@ import type { Entry } from './entry.ts'
 import { isJsonFault, type JsonNode, parseJson } from './json-text.ts'
 import { headerOf } from './secrets.ts'
 
-/** The header fields with the name of an event. */
 const FIELDS = [
   'x-github-event',
   'x-gitea-event',

@@ -97,7 +97,6 @@ class Reader {
     else this.#isBehind = true
   }
 
-  /** Sends as much as the reader accepts now. */
   send(): void {
     if (this.#stops.length === 0 && this.#session !== '') return
     const hasRoom = () => (this.#controller.desiredSize ?? 0) > 0

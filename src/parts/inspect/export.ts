@@ -262,7 +262,6 @@ function http(entry: Entry, showing: Showing): Uint8Array {
 
 // ── HAR 1.2 ──────────────────────────────────────────────────────────────────────────────────────────────────
 
-/** Returns an entry of a HAR. */
 export function harEntry(entry: Entry, showing: Showing, baseUrl: string): unknown {
   const row = rowOf(entry)
   const url = urlOf(entry, baseUrl)

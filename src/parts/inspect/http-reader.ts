@@ -28,7 +28,6 @@ const MAX_EARLY_BYTES = 65_536
 /** A response that goes on is shown again this often. */
 const SHOWN_EVERY_MS = 500
 
-/** A direction of the connection. */
 interface Direction<Reader extends RequestReader | ResponseReader> {
   readonly reader: Reader
   /** The bytes after the last chunk: its trailers and the blank line. */
@@ -140,7 +139,7 @@ export class HttpReader {
     entry.requestTrailers = this.#takeTrailers(TO_APP)
     this.#room.store.grew(entry, entry.requestTrailers.length)
     this.#room.requestEnded(entry)
-    // The answer came before the last byte of the request did.
+    // The response came before the last byte of the request did.
     if (entry.endMark !== undefined) this.#finish(entry)
   }
 

@@ -35,7 +35,7 @@ export interface Inspected {
 }
 
 /** A running page and API. */
-export interface Desk {
+export interface InspectorServer {
   /** The URL, such as `http://127.0.0.1:4040`. */
   readonly url: string
   readonly token: string
@@ -52,7 +52,7 @@ export class Inspector extends Events<{ closed: undefined; failed: TunnelError }
   /** Whether nothing is captured until the client connects again. */
   isClosed = false
   /** The page and API, while they are open. */
-  #desk: Desk | undefined
+  #server: InspectorServer | undefined
   #file: StoreFile | undefined
 
   constructor(settings: InspectSettings, tunnels: ReadonlySet<Inspected>) {
@@ -74,9 +74,9 @@ export class Inspector extends Events<{ closed: undefined; failed: TunnelError }
   async open(): Promise<void> {
     this.isClosed = false
     await this.#openFile()
-    if (this.settings.port === undefined || this.#desk !== undefined) return
-    const { openDesk } = await import('./desk.ts')
-    this.#desk = await openDesk(this, this.settings.port)
+    if (this.settings.port === undefined || this.#server !== undefined) return
+    const { openInspector } = await import('./inspector-server.ts')
+    this.#server = await openInspector(this, this.settings.port)
   }
 
   async #openFile(): Promise<void> {
@@ -88,7 +88,7 @@ export class Inspector extends Events<{ closed: undefined; failed: TunnelError }
 
   /** The URL with the token behind `#`. `undefined` without a page. */
   get url(): string | undefined {
-    return this.#desk && `${this.#desk.url}/#${this.#desk.token}`
+    return this.#server && `${this.#server.url}/#${this.#server.token}`
   }
 
   matches(filter: Filter, entry: Entry): boolean {
@@ -197,7 +197,7 @@ export class Inspector extends Events<{ closed: undefined; failed: TunnelError }
     this.emit('closed', undefined)
     this.#file?.close()
     this.#file = undefined
-    this.#desk?.close()
-    this.#desk = undefined
+    this.#server?.close()
+    this.#server = undefined
   }
 }

@@ -9,7 +9,6 @@ const ref = (name: string): Json => ({ $ref: `#/components/schemas/${name}` })
 const list = (items: Json): Json => ({ type: 'array', items })
 const oneOf = (...values: string[]): Json => ({ type: 'string', enum: values })
 
-/** All properties are required but those named. */
 function record(properties: Readonly<Record<string, Json>>, ...optional: string[]): Json {
   const required = Object.keys(properties).filter(name => !optional.includes(name))
   return { type: 'object', properties, required }
@@ -189,7 +188,7 @@ const query = (name: string, schema: Json, description: string): Json => ({
 })
 const id: Json = { name: 'id', in: 'path', required: true, schema: text, description: 'An id, or `latest`' }
 const reveal = query('reveal', oneOf('1'), 'Secrets as they are; without it they are masked')
-const filter = query('filter', text, 'See docs/inspector.md; 400 FILTER_INVALID')
+const filter = query('filter', text, 'See docs/inspector.md; 400 OPTION_INVALID')
 
 const json = (schema: Json, description = 'It worked'): Json => ({
   description,

@@ -56,7 +56,6 @@ export async function* exchangesOf(
   }
 }
 
-/** The filters that an entry was the result of. */
 const taken = new WeakMap<Entry, Set<string>>()
 
 export async function waitFor(

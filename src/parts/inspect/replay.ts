@@ -1,4 +1,4 @@
-// Sends a captured request again: to the origin that it went to, and nowhere else. Redirects are answers like any other.
+// Sends a captured request again: to the origin that it went to, and nowhere else. Redirects are responses like any other.
 
 import type { Origin } from '../../client/origins/origin.ts'
 import { TunnelError } from '../../errors.ts'
@@ -16,7 +16,6 @@ import { whyNotReplayable } from './view.ts'
 /** The longest wait for the end of a response. A stream that goes on is cut then; what came of it is kept. */
 const ANSWER_TIMEOUT_MS = 60_000
 
-/** Headers of a fresh signature. */
 export type Signer = (request: Signed) => SignatureHeaders
 
 /** Lines that belong to one connection, or follow from the body. */
@@ -46,7 +45,7 @@ export function replayBytes(entry: Entry, edit: Edit = {}, sign?: Signer): Uint8
   const fields = edit.fields === undefined ? captured.slice(1, -2) : editedFields(entry, edit.fields)
   const signature = Object.entries(sign?.(signedBy(fields, body)) ?? {})
   const isReplaced = (line: string) => signature.some(([name]) => name === nameOf(line))
-  // They belong to the captured body.
+  // These headers belong to the captured body.
   const trailers = isNewBody ? new Uint8Array(0) : entry.requestTrailers
   const hasTrailers = trailers.length > 0
   const kept = fields.filter(line => {

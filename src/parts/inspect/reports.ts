@@ -10,7 +10,6 @@ import type { ExchangeStore } from './store.ts'
 /** Reports without an entry, and entries without the end of their report, of each kind. */
 const MAX_WAITING = 2_000
 
-/** The path of a report is cut there. */
 const MAX_PATH_CHARS = 8_192
 
 export class Reports {
@@ -30,7 +29,6 @@ export class Reports {
     this.#capture = capture
   }
 
-  /** A report of a request that is in transit here. */
   requested(report: RequestSeen): void {
     if (this.#reported.size >= MAX_WAITING) this.forget()
     this.#capture.sampler.saw(1, performance.now())
@@ -38,7 +36,6 @@ export class Reports {
     push(this.#unmatched, keyOf(report.tunnel, report.method, report.path), report)
   }
 
-  /** Requests that the server counted. */
   counted(begun: number): void {
     this.#capture.sampler.saw(begun, performance.now())
   }
@@ -46,7 +43,7 @@ export class Reports {
   /** The capture has the head of a request, or a raw connection. */
   began(entry: Entry): void {
     const { tunnel } = entry.place
-    // Of flows the server reports nothing.
+    // The server does not report flows.
     if (entry.kind === 'udp') return
     if (entry.kind !== 'http') {
       const visitor = shift(this.#visitors, tunnel)

@@ -6,9 +6,7 @@ import type { Bounds, ExchangeKind, Frame } from '../../exchange.ts'
 import { Entry, type Place } from './entry.ts'
 
 export interface StoreEvents {
-  /** Called when an entry is new or changed. */
   changed: Entry
-  /** Called when an entry has ended. */
   ended: Entry
   frame: { readonly entry: Entry; readonly frame: Frame }
   removed: readonly Entry[]

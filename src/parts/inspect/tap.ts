@@ -6,7 +6,6 @@ import { TunnelError } from '../../errors.ts'
 import type { Endpoints, LentWays, Loan, Socket, SocketHandler, Splice, SpliceDone } from '../../socket.ts'
 import { type Flow, FROM_APP, TO_APP } from './flow.ts'
 
-/** Opens a connection that this flow sees. */
 export async function connectTapped(origin: Origin, handler: SocketHandler, flow: Flow): Promise<Socket> {
   const tap = new TappedSocket(handler, flow)
   try {
@@ -29,9 +28,9 @@ class TappedSocket implements Socket {
   constructor(handler: SocketHandler, flow: Flow) {
     this.#flow = flow
     this.handler = {
-      received: (bytes, isScratch) => {
-        flow.received(bytes, isScratch === true)
-        handler.received(bytes, isScratch)
+      received: bytes => {
+        flow.received(bytes)
+        handler.received(bytes)
       },
       drained: () => handler.drained(),
       ended: () => {

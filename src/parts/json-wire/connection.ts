@@ -7,7 +7,7 @@ import { type ClientConnection, type ClientReports, NO_REPORTS } from '../../ser
 import type { ClientHost } from '../../server/contracts/wire.ts'
 import { ClientUse } from '../../server/limits/client-use.ts'
 import type { Deadline } from '../../server/limits/deadlines.ts'
-import type { Holder } from '../../server/limits/holdings.ts'
+import type { QuotaOwner } from '../../server/limits/quotas.ts'
 import type { Rule } from '../../server/settings/policy.ts'
 import { WebSocketCarrier } from '../../session/carriers/websocket.ts'
 import { Heartbeat } from '../../session/heartbeat.ts'
@@ -20,11 +20,14 @@ import type { UnfinishedMessages } from './unfinished-messages.ts'
 
 /** Bytes before a name is granted: clients send a few hundred. Of an unfinished message, what is not worth a cut. */
 const MAX_BYTES_BEFORE_REGISTRATION = 65_536
-/** Messages a second, answers not counted. Existing clients send a ping every 25 s. */
+/** Messages a second, responses not counted. Existing clients send a ping every 25 s. */
 const MAX_CONTROL_PER_SECOND = 100
 /** A long message counts as several. Existing clients send 100 characters at most. */
 const CHARS_OF_A_MESSAGE = 256
-/** A message of a client that owes no response: a name and a few words, and nonsense is ignored. Late answers are owed until they come. */
+/**
+ * A message of a client that owes no response: a name and a few words, and nonsense is ignored. Late responses are owed until
+ * they come.
+ */
 const MAX_UNASKED_BYTES = 262_144
 /** The maximum length of a message that is parsed while no request waits: longer ones can only be late responses. */
 const MAX_IDLE_MESSAGE_CHARS = 16_384
@@ -58,13 +61,11 @@ export class JsonConnection implements ClientConnection, Deadline {
   readonly connectedAtMs: number = Date.now()
   /** The wire has no streams. */
   readonly creditStalls = 0
-  /** The handler of the socket's events. */
   readonly socketHandler: SocketHandler
   dueTick = 0
   readonly #host: ClientHost
   /** The incomplete messages of all clients of this wire. */
   readonly #unfinished: UnfinishedMessages
-  /** The rule of the connection's token. */
   #rule: Rule
   readonly #use: ClientUse
   readonly #carrier: WebSocketCarrier
@@ -78,7 +79,7 @@ export class JsonConnection implements ClientConnection, Deadline {
   /** Checks of whether the client lives. */
   readonly #signs = new Set<(isAlive: boolean) => void>()
 
-  /** Takes over after the upgrade was answered. */
+  /** Takes over after the upgrade was responded to. */
   constructor(
     socket: Socket,
     remoteAddress: string,
@@ -90,13 +91,13 @@ export class JsonConnection implements ClientConnection, Deadline {
     this.#unfinished = unfinished
     this.#rule = rule
     this.remoteAddress = remoteAddress
-    this.#use = new ClientUse(host.server.holdings.of(rule, remoteAddress))
+    this.#use = new ClientUse(host.server.quotas.of(rule, remoteAddress))
     const { limits, deadlines } = host.server
     this.#carrier = new WebSocketCarrier(socket, {
       role: 'server',
       scheduler: eventLoop,
       turns: host.server.turns,
-      // Only answers are long, and only one that is owed is waited for.
+      // Only responses are long, and only one that is owed is waited for.
       maxTextBytes: () => (this.#requests.areOwed ? limits.maxMessageBytes : MAX_UNASKED_BYTES),
       text: message => this.#take(message),
       taken: () => this.#chargeUnfinished(),
@@ -140,7 +141,7 @@ export class JsonConnection implements ClientConnection, Deadline {
     return this.#rule
   }
 
-  get holder(): Holder {
+  get holder(): QuotaOwner {
     return this.#use.holder
   }
 
@@ -190,7 +191,7 @@ export class JsonConnection implements ClientConnection, Deadline {
   #worksBy(rule: Rule): void {
     this.#rule = rule
     const before = this.holder
-    this.#use.passTo(this.#host.server.holdings.of(rule, this.remoteAddress), 0)
+    this.#use.passTo(this.#host.server.quotas.of(rule, this.remoteAddress), 0)
     this.#unfinished.moved(before, this.holder, this.#unfinishedBytes)
     this.#names.moveTo(this.holder)
   }

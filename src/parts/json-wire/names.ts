@@ -1,8 +1,8 @@
 // The names of one client on the JSON wire: asked for, granted, revoked, returned.
 
-import { ERRORS, type ErrorCode } from '../../errors.ts'
+import { type ErrorCode, TunnelError } from '../../errors.ts'
 import type { ClientHost } from '../../server/contracts/wire.ts'
-import type { Holder } from '../../server/limits/holdings.ts'
+import type { QuotaOwner } from '../../server/limits/quotas.ts'
 import type { Rule } from '../../server/settings/policy.ts'
 import type { Member } from '../../server/tunnels/member.ts'
 import type { Tunnel } from '../../server/tunnels/tunnel.ts'
@@ -54,7 +54,7 @@ export class JsonNames {
     if (owner.isClosed) return forsake(claimed)
     if (claimed === 'NAME_TAKEN' && (await this.#isLeftBehind(name))) {
       if (owner.isClosed) return
-      // It may have asked twice.
+      // The client may have asked twice.
       const again = this.#registered.get(name)
       if (again !== undefined) return this.#confirm(again.member.tunnel)
       claimed = await this.#claim(name)
@@ -101,7 +101,7 @@ export class JsonNames {
     this.#owner.sendText(
       code === 'NAME_TAKEN'
         ? encodeTaken(name)
-        : encodeError(refusalText(code, this.#host.detailOf(code, wish, { rule, holder }))),
+        : encodeError(refusalText(code, this.#host.refusalText(code, wish, { rule, holder }))),
     )
   }
 
@@ -122,7 +122,7 @@ export class JsonNames {
 
   // ── Taken back, returned ─────────────────────────────────────────────────────────────────────────────────
 
-  /** Takes back what the token does not open any more; `rule`: what it opens now. Returns why, if it took any. */
+  /** Revokes names that the token no longer allows; `rule` is its current rule. Returns the code, if a name was revoked. */
   takeBack(rule: Rule | undefined, endCode: ErrorCode): ErrorCode | undefined {
     let refusal: ErrorCode | undefined
     for (const { member, upstream } of [...this.#registered.values()]) {
@@ -138,8 +138,7 @@ export class JsonNames {
     return refusal
   }
 
-  /** Moves the names to another owner. */
-  moveTo(holder: Holder): void {
+  moveTo(holder: QuotaOwner): void {
     for (const { member } of this.#registered.values()) member.moveTo(holder)
   }
 
@@ -177,15 +176,14 @@ function forsake(claimed: Member | ErrorCode): void {
   if (typeof claimed !== 'string') claimed.lapse()
 }
 
-/** Returns the text of a refusal. Existing clients stop on an error, and show its text. */
-export function refusalText(code: ErrorCode, detail: string = ERRORS[code].meaning): string {
-  return code === 'NAME_INVALID' ? 'Invalid subdomain format' : `${detail} ${ERRORS[code].action}`
+export function refusalText(code: ErrorCode, text: string = new TunnelError(code).message): string {
+  return code === 'NAME_INVALID' ? 'Invalid subdomain format' : text
 }
 
 /** Claims a name where a directory decides which server of a cluster has it. The wire has no secrets. */
 async function claimNameInCluster(
   name: string,
-  holder: Holder,
+  holder: QuotaOwner,
   tunnels: Tunnels,
   servers: NonNullable<ClientHost['server']['servers']>,
 ): Promise<Member | ErrorCode> {

@@ -19,7 +19,7 @@ export class JsonRequests {
   readonly #waiting = new Map<number, JsonExchange>()
   /** The features of the client beyond those of existing clients. */
   readonly #accepts = new Set<JsonExtension>()
-  /** Answers that may still come, wanted or not. */
+  /** Responses that may still come, wanted or not. */
   #owedAnswers = 0
   #lastId = 0
   #collectedBytes = 0
@@ -36,7 +36,6 @@ export class JsonRequests {
     for (const one of extensions) this.#accepts.add(one)
   }
 
-  /** Whether any request waits for its response. */
   get areWaiting(): boolean {
     return this.#waiting.size > 0
   }
@@ -104,7 +103,6 @@ export class JsonRequests {
     return this.#use.isOver
   }
 
-  /** Requests count as streams. */
   get streamBudget(): StreamBudget {
     return this.#use.streamBudget
   }
@@ -121,7 +119,7 @@ export class JsonRequests {
     this.#carrier.sendText(message)
   }
 
-  /** The answer is not wanted any more. A client that understands it stops its work on it. */
+  /** The response is not wanted any more. A client that understands it stops its work on it. */
   forget(id: number): void {
     if (this.#waiting.delete(id) && this.#accepts.has('cancel') && !this.isClosed)
       this.#carrier.sendText(encodeCancel(id))

@@ -1,22 +1,20 @@
 // JSON messages that have begun to arrive, of all clients together: each may be long, and its sender need not end it.
 
 import { eventLoop } from '../../event-loop.ts'
-import type { Holder } from '../../server/limits/holdings.ts'
+import type { QuotaOwner } from '../../server/limits/quotas.ts'
 
-/** The messages of one owner. */
 interface Part {
   bytes: number
   count: number
 }
 
-/** Waits for room. */
 interface Waiting {
   woke(): void
 }
 
 export class UnfinishedMessages {
   #bytes = 0
-  readonly #parts = new Map<Holder, Part>()
+  readonly #parts = new Map<QuotaOwner, Part>()
   /** The messages that are not read because there is no room; the first came first. */
   readonly #waiting = new Set<Waiting>()
   /** The one that is read without room: otherwise each would wait for the others. */
@@ -27,7 +25,7 @@ export class UnfinishedMessages {
    * Counts a message that had `before` bytes and has `now`. `false`: all together have more than `most`, its holder has more
    * than an equal share, and of that this message has more than an equal share.
    */
-  changed(holder: Holder, before: number, now: number, most: number): boolean {
+  changed(holder: QuotaOwner, before: number, now: number, most: number): boolean {
     const part = this.#parts.get(holder) ?? { bytes: 0, count: 0 }
     this.#bytes += now - before
     part.bytes += now - before
@@ -53,7 +51,6 @@ export class UnfinishedMessages {
     return this.#first === one
   }
 
-  /** Called when a message, or its connection, is over. */
   over(one: Waiting): void {
     this.#waiting.delete(one)
     if (this.#first !== one) return
@@ -75,8 +72,7 @@ export class UnfinishedMessages {
     })
   }
 
-  /** Moves a message to another owner. */
-  moved(from: Holder, to: Holder, bytes: number): void {
+  moved(from: QuotaOwner, to: QuotaOwner, bytes: number): void {
     if (from === to || bytes === 0) return
     this.changed(from, bytes, 0, 0)
     this.changed(to, 0, bytes, 0)

@@ -20,11 +20,10 @@ import { VisitorLane } from './visitor-lane.ts'
 const HARVEST_MS = 1
 
 /** A lane may begin. */
-export interface LaneGrant<Booked>
+export interface LaneGrant<Request>
   extends LaneTicket,
     Pick<LaneTerms, 'isReported' | 'isMeasured' | 'isForGets' | 'allotted' | 'log'>,
-    Pick<LaneOffer<Booked>, 'resume'> {
-  /** Called when the lane has begun. */
+    Pick<LaneOffer<Request>, 'resume'> {
   began(lane: Lane): void
   /** Called for each exchange; only if `isReported`. */
   exchanged(exchange: LaneExchange): void
@@ -62,7 +61,7 @@ export class ServerLanes extends Lanes<LayeredTunnel> implements Laning, Deadlin
     if (this.count > 0) this.#deadlines.arm(this, HARVEST_MS)
   }
 
-  forVisitor<Booked>(site: LaneSite<Booked>): VisitorShortcut<Booked> {
+  forVisitor<Request>(site: LaneSite<Request>): VisitorShortcut<Request> {
     const grant = () => {
       const offer = site.offer()
       return offer && this.#granted(offer)
@@ -74,7 +73,7 @@ export class ServerLanes extends Lanes<LayeredTunnel> implements Laning, Deadlin
     return new SessionTrunk(session)
   }
 
-  #granted<Booked>(offer: LaneOffer<Booked>): LaneGrant<Booked> {
+  #granted<Request>(offer: LaneOffer<Request>): LaneGrant<Request> {
     const { tunnel, clauses } = offer
     const terms = clauses.flatMap(clause => clause.terms ?? [])
     const isMeasured = terms.some(one => one.isMeasured)

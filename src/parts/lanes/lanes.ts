@@ -3,7 +3,6 @@
 import type { ExchangeCounts, Lane, LaneCounts, LaneEnd, LaneTerms } from '../../accelerator.ts'
 import type { LaneServed } from '../../server/contracts/laning.ts'
 
-/** The terms that the lanes of a tunnel share. */
 type Shared = Pick<LaneTerms, 'routingEpoch' | 'reportsLeft'>
 
 /** A lane may begin, and says here that it did. */
@@ -15,7 +14,6 @@ export interface LaneTicket extends Shared, Pick<LaneTerms, 'grantedEpoch'> {
 /** Gets what was measured, and how many bytes visitors sent and got, since the last time. */
 type Measured = (measures: Float64Array, bytesIn: number, bytesOut: number) => void
 
-/** The state of a lane that the server follows. */
 interface Following {
   /** Exchanges of a second that are to be reported one by one. */
   readonly reportRate: () => number
@@ -29,7 +27,6 @@ interface Following {
 interface Running extends Following {
   /** The part of these counts that was passed on. */
   unreported: ExchangeCounts
-  /** The part of the measures that was passed on. */
   passed: Pick<LaneCounts, 'measures' | 'bytesIn' | 'bytesOut'> | undefined
 }
 
@@ -46,7 +43,6 @@ export class Lanes<Tunnel extends object> {
     return this.#running.size
   }
 
-  /** Grants a lane to the tunnel. */
   grant(tunnel: Tunnel, following: Following): LaneTicket {
     const shared = this.#sharedOf(tunnel)
     allow(shared, following)

@@ -18,13 +18,13 @@ const MAX_WANTED_EASY = 65_536
 const MAX_WAITED = 8
 
 /** A visitor's connection, and on what terms a lane for it may begin now. */
-interface Site<Booked> extends Omit<LaneSite<Booked>, 'offer'> {
+interface Site<Request> extends Omit<LaneSite<Request>, 'offer'> {
   /** Grants a lane. `undefined` if there may be none. */
-  grant(): LaneGrant<Booked> | undefined
+  grant(): LaneGrant<Request> | undefined
 }
 
-export class VisitorLane<Booked> implements VisitorShortcut<Booked> {
-  readonly #site: Site<Booked>
+export class VisitorLane<Request> implements VisitorShortcut<Request> {
+  readonly #site: Site<Request>
   #easyCount = 0
   #easySince = 0
   #wantedEasy = EASY_EXCHANGES
@@ -35,12 +35,11 @@ export class VisitorLane<Booked> implements VisitorShortcut<Booked> {
   #upstream: Upstream | undefined
   #reserved: Reserved | undefined
   #waited = 0
-  /** The grant of the lane that is about to begin. */
-  #grant: LaneGrant<Booked> | undefined
+  #grant: LaneGrant<Request> | undefined
   /** The grant of an exchange that the lane left incomplete. */
-  #unfinished: LaneGrant<Booked> | undefined
+  #unfinished: LaneGrant<Request> | undefined
 
-  constructor(site: Site<Booked>) {
+  constructor(site: Site<Request>) {
     this.#site = site
   }
 
@@ -124,7 +123,7 @@ export class VisitorLane<Booked> implements VisitorShortcut<Booked> {
     })
   }
 
-  resumed(arrival: Arrival): Booked | undefined {
+  resumed(arrival: Arrival): Request | undefined {
     const grant = this.#unfinished
     const upstream = this.#upstream
     if (grant === undefined || upstream === undefined) return undefined
@@ -154,7 +153,7 @@ export class VisitorLane<Booked> implements VisitorShortcut<Booked> {
 
   #isWanted(): boolean {
     if (this.#easyCount < this.#wantedEasy) return false
-    // They are slow, so a stream of their own would save nothing.
+    // These visitors are slow, so a stream of their own would save nothing.
     const isSoon = performance.now() - this.#easySince < (SOON_MS * this.#wantedEasy) / EASY_EXCHANGES
     const { socket } = this.#site
     const grant = isSoon && socket.isLendable === true ? this.#site.grant() : undefined

@@ -22,13 +22,11 @@ export const DEFAULT_METRIC_TUNNELS = 1_000
 /** The series of all tunnels beyond the bound. */
 export const OTHER_TUNNEL = '_other'
 
-/** The metrics of one tunnel. */
 export class Series {
   /** A row for each of `METHODS`; `undefined`: it did not come yet. */
   readonly byMethod: (Float64Array | undefined)[] = []
   bytesIn = 0
   bytesOut = 0
-  /** Requests that had an error code, by the code. */
   readonly codes: Map<ErrorCode, number> = new Map<ErrorCode, number>()
   /** The number of closed TCP and TLS connections. */
   rawVisits = 0
@@ -43,7 +41,6 @@ export class Series {
   }
 }
 
-/** An exchange that is over. */
 export interface MeasuredExchange {
   readonly method: string
   readonly status: number
@@ -99,7 +96,6 @@ export class Metrics {
     else series.provenAtMs = Date.now()
   }
 
-  /** A lane has measured these. */
   measured(tunnel: string, method: string, measures: Float64Array): void {
     const series = this.of(tunnel)
     const row = series.row(method)

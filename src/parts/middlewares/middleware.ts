@@ -5,6 +5,7 @@
 //
 // The inner exchange, on the right, is `inner-visit.ts`. Loaded when the server has a middleware.
 
+import { copyOf } from '../../bytes.ts'
 import { deferred } from '../../deferred.ts'
 import type { ErrorCode } from '../../errors.ts'
 import { type BodyFramer, bodyOf } from '../../http/body.ts'
@@ -21,13 +22,12 @@ import type { Bounds } from '../../server/settings/bounds.ts'
 import { InnerVisit } from './inner-visit.ts'
 
 /** The operations of the server that middlewares need. */
-export interface MiddlewareRoom {
+export interface MiddlewareContext {
   readonly limits: Bounds
   readonly deadlines: Clock
   readonly faults: Faults
 }
 
-/** The exchange that middlewares wrap. */
 export interface Wrapping {
   readonly tunnel: string
   readonly address: string
@@ -37,32 +37,43 @@ export interface Wrapping {
 
 /** Routes a request with middlewares around it. */
 export function wrap(
-  room: MiddlewareRoom,
+  context: MiddlewareContext,
   middlewares: readonly Middleware[],
   served: Served,
   wrapping: Wrapping,
 ): Served {
-  return { ...served, upstream: new MiddlewareUpstream(room, middlewares, served, wrapping) }
+  return { ...served, upstream: new MiddlewareUpstream(context, middlewares, served, wrapping) }
 }
 
 class MiddlewareUpstream implements Upstream {
   readonly wire: Upstream['wire']
   readonly inFlight = 0
-  readonly #room: MiddlewareRoom
+  readonly #context: MiddlewareContext
   readonly #middlewares: readonly Middleware[]
   readonly #served: Served
   readonly #wrapping: Wrapping
 
-  constructor(room: MiddlewareRoom, middlewares: readonly Middleware[], served: Served, wrapping: Wrapping) {
+  constructor(
+    context: MiddlewareContext,
+    middlewares: readonly Middleware[],
+    served: Served,
+    wrapping: Wrapping,
+  ) {
     this.wire = served.upstream.wire
-    this.#room = room
+    this.#context = context
     this.#middlewares = middlewares
     this.#served = served
     this.#wrapping = wrapping
   }
 
   begin(visit: Visit): Exchange {
-    const exchange = new WrappedExchange(this.#room, this.#middlewares, this.#served, this.#wrapping, visit)
+    const exchange = new WrappedExchange(
+      this.#context,
+      this.#middlewares,
+      this.#served,
+      this.#wrapping,
+      visit,
+    )
     return exchange.start() ? exchange : DEAD_EXCHANGE
   }
 }
@@ -71,7 +82,7 @@ const CONTINUE = Buffer.from('HTTP/1.1 100 Continue\r\n\r\n')
 
 class WrappedExchange implements Exchange, Deadline {
   dueTick = 0
-  readonly #room: MiddlewareRoom
+  readonly #context: MiddlewareContext
   readonly #middlewares: readonly Middleware[]
   readonly #served: Served
   readonly #wrapping: Wrapping
@@ -89,24 +100,23 @@ class WrappedExchange implements Exchange, Deadline {
   #isRequestComplete = false
   /** The visitor does not take more of the response: what goes on when it does. */
   #waiting: { resolve(): void; reject(error: Error): void } | undefined
-  /** The middleware at work, for the report. */
   #running: Middleware | undefined
 
   constructor(
-    room: MiddlewareRoom,
+    context: MiddlewareContext,
     middlewares: readonly Middleware[],
     served: Served,
     wrapping: Wrapping,
     visit: Visit,
   ) {
-    this.#room = room
+    this.#context = context
     this.#middlewares = middlewares
     this.#served = served
     this.#wrapping = wrapping
     this.#visit = visit
     this.#owesContinue = visit.head.expectsContinue
-    this.#framer = bodyOf(visit.head, (bytes, start, end) => this.#body?.push(bytes.slice(start, end)))
-    room.deadlines.watch(this)
+    this.#framer = bodyOf(visit.head, (bytes, start, end) => this.#body?.push(copyOf(bytes, start, end)))
+    context.deadlines.watch(this)
   }
 
   /** Starts. Returns `false` if it has failed. */
@@ -139,11 +149,11 @@ class WrappedExchange implements Exchange, Deadline {
     this.#isRequestComplete = true
     if (this.#isOver) return
     this.#body?.close()
-    const { limits } = this.#room
+    const { limits } = this.#context
     const { originTimeoutMs = limits.originTimeoutMs } = this.#visit
     // The app has its own time, and the middlewares get as much as guards do.
     if (originTimeoutMs > 0 && !this.#isAnswered)
-      this.#room.deadlines.arm(this, originTimeoutMs + limits.guardTimeoutMs)
+      this.#context.deadlines.arm(this, originTimeoutMs + limits.guardTimeoutMs)
   }
 
   drained(): void {
@@ -193,7 +203,7 @@ class WrappedExchange implements Exchange, Deadline {
       }
       if (!(response instanceof Response)) throw new TypeError('what it returned is no Response')
       if (response.status === 101) return this.#switch(response)
-      // It does not want what the app switches to.
+      // The middleware refused the switch of protocols.
       if (this.#inner?.upgrade) this.#inner.abandon()
       const keepAlive = this.#visit.keepsAlive && this.#isRequestComplete
       const goesOn = await sendAnswer(response, { method, minorVersion, keepAlive }, bytes =>
@@ -246,10 +256,15 @@ class WrappedExchange implements Exchange, Deadline {
     return response
   }
 
-  /** Gives the request to the app. */
   async #ask(request: Request): Promise<Response> {
     if (this.#isOver) throw new Error('the visitor left')
-    this.#inner = new InnerVisit(this.#visit, this.#wrapping, this.#room.limits, request, this.#body?.stream)
+    this.#inner = new InnerVisit(
+      this.#visit,
+      this.#wrapping,
+      this.#context.limits,
+      request,
+      this.#body?.stream,
+    )
     const response = await this.#inner.begin(this.#served)
     return response
   }
@@ -260,7 +275,7 @@ class WrappedExchange implements Exchange, Deadline {
     let piece = bytes
     if (!this.#isAnswered) {
       this.#isAnswered = true
-      this.#room.deadlines.disarm(this)
+      this.#context.deadlines.disarm(this)
       visit.answered(status)
       piece = withLines(bytes, visit)
     }
@@ -279,7 +294,7 @@ class WrappedExchange implements Exchange, Deadline {
     if (code === 'PLUGIN_FAILED') {
       const running = this.#running
       const detail = `The middleware "${running?.name ?? 'unknown'}" failed: ${cause instanceof Error ? cause.message : String(cause)}.`
-      this.#room.faults.report(running ?? this.#served.upstream, code, detail, cause)
+      this.#context.faults.report(running ?? this.#served.upstream, code, detail, cause)
     }
     this.#visit.fail(code)
   }
@@ -287,7 +302,7 @@ class WrappedExchange implements Exchange, Deadline {
   #finish(error = new Error('the exchange is over')): void {
     if (this.#isOver) return
     this.#isOver = true
-    this.#room.deadlines.forget(this)
+    this.#context.deadlines.forget(this)
     this.#body?.fail(error)
     this.#abort.abort(error)
     const waiting = this.#waiting

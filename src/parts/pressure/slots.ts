@@ -14,7 +14,6 @@ export interface SlotRule {
 
 /** A request. */
 export interface Holder extends Taker {
-  /** The network of its visitor. */
   readonly visitor: string
 }
 
@@ -40,7 +39,7 @@ export class Slots {
     return this.#queue.size
   }
 
-  /** `false`: it has to wait. Who was there before has its turn before. */
+  /** `false`: the request has to wait behind earlier ones. */
   take(holder: Holder): boolean {
     if (this.#taken >= this.#rule.maxInFlight || this.queued > 0) return false
     this.#taken++

@@ -7,11 +7,12 @@
 import type { ErrorCode } from '../../errors.ts'
 import type { Install, Part, PartServer, WholeServer } from '../../server/contracts/part.ts'
 import type { RawWish } from '../../server/contracts/raw-visit.ts'
-import type { Holder } from '../../server/limits/holdings.ts'
+import type { QuotaOwner } from '../../server/limits/quotas.ts'
 import type { Rule } from '../../server/settings/policy.ts'
 import { refusalOf } from '../../server/tunnels/claims.ts'
 import type { Member } from '../../server/tunnels/member.ts'
-import { Tunnel, type TunnelBook } from '../../server/tunnels/tunnel.ts'
+import { Tunnel, type TunnelRegistry } from '../../server/tunnels/tunnel.ts'
+import { refusalOfName } from '../../server/tunnels/tunnels.ts'
 import { StreamSocket } from './stream-socket.ts'
 
 export const installPrivate: Install = server => {
@@ -36,13 +37,14 @@ export const installPrivate: Install = server => {
 function claim(
   name: string,
   rule: Rule,
-  holder: Holder,
+  holder: QuotaOwner,
   server: PartServer,
 ): Member | ErrorCode | Promise<Member | ErrorCode> {
-  const refusal = refusalOf({ kind: 'connect', name }, rule, server.settings)
+  const refusal =
+    refusalOfName(name, 'private') ?? refusalOf({ kind: 'connect', name }, rule, server.settings)
   if (refusal !== undefined) return refusal
   const { tunnels } = server
-  const book: TunnelBook = {
+  const book: TunnelRegistry = {
     get limits() {
       return { ...server.limits, leaseMs: 0 }
     },

@@ -37,7 +37,7 @@ const STANDARD_NAMES = [
   ['webhook-id', 'webhook-timestamp', 'webhook-signature'],
   ['svix-id', 'svix-timestamp', 'svix-signature'],
 ] as const
-/** Of webhooks, and of what Shopify calls events. */
+/** The headers of webhooks, and of Shopify's events. */
 const SHOPIFY_NAMES = ['x-shopify-hmac-sha256', 'shopify-hmac-sha256'] as const
 
 const SCHEMES: Readonly<Record<Provider, Scheme>> = {
@@ -151,7 +151,6 @@ export function verdictOf(
   return { provider, isValid: false, reason }
 }
 
-/** The headers with which the provider would send this now. */
 export function signed(provider: Provider, request: Signed, signing: Signing): SignatureHeaders {
   return SCHEMES[provider].sign(request, signing)
 }

@@ -6,7 +6,7 @@ import type { Deadline, Deadlines } from '../limits/deadlines.ts'
 import type { ServerSettings } from '../settings/settings.ts'
 
 /** The parts of the server that it needs. */
-interface InheritanceRoom {
+interface InheritanceContext {
   readonly settings: Pick<ServerSettings, 'inherited' | 'port' | 'tlsPort' | 'httpPort' | 'ports'>
   readonly limits: { readonly leaseMs: number }
   readonly deadlines: Deadlines
@@ -16,21 +16,21 @@ interface InheritanceRoom {
 /** Each is taken once: by the listener that wants its port, and the first that no other wants by the server's own. */
 export class Inheritance implements Deadline {
   dueTick = 0
-  readonly #room: InheritanceRoom
+  readonly #context: InheritanceContext
   readonly #left: InheritedSocket[]
   /** Whether only this machine reaches them. */
   readonly areLocal: boolean
 
-  /** Throws `LISTENERS_INVALID`. */
-  constructor(room: InheritanceRoom) {
-    this.#room = room
-    this.#left = room.settings.inherited.map(descriptor => inheritedSocket(descriptor))
+  /** Throws `OPTION_INVALID`. */
+  constructor(context: InheritanceContext) {
+    this.#context = context
+    this.#left = context.settings.inherited.map(descriptor => inheritedSocket(descriptor))
     this.areLocal = this.#left.every(({ isLocal }) => isLocal)
   }
 
   /** The socket of the server's own port. */
   takeMain(): InheritedSocket | undefined {
-    const { port, tlsPort, httpPort, ports } = this.#room.settings
+    const { port, tlsPort, httpPort, ports } = this.#context.settings
     const isOfAnother = (one: InheritedSocket) =>
       (tlsPort !== port && one.port === tlsPort) || one.port === httpPort || ports.tcp.includes(one.port)
     const exact = this.#left.find(one => one.port === port)
@@ -47,13 +47,16 @@ export class Inheritance implements Deadline {
    * a lease; visitors wait there. The rest is closed and reported.
    */
   opened(): void {
-    const { settings, deadlines, limits } = this.#room
+    const { settings, deadlines, limits } = this.#context
     for (const one of [...this.#left]) {
       if (settings.ports.tcp.includes(one.port)) continue
       this.#take(one)
       closeInherited(one)
-      this.#room.failed(
-        new TunnelError('LISTENERS_INVALID', `No listener of this server is for port ${one.port}.`),
+      this.#context.failed(
+        new TunnelError(
+          'OPTION_INVALID',
+          `No listener of this server is for port ${one.port}. Pass one socket for each port.`,
+        ),
       )
     }
     if (this.#left.length === 0) return
@@ -66,7 +69,7 @@ export class Inheritance implements Deadline {
   }
 
   close(): void {
-    this.#room.deadlines.forget(this)
+    this.#context.deadlines.forget(this)
     for (const one of this.#left.splice(0)) closeInherited(one)
   }
 

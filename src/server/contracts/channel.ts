@@ -30,7 +30,7 @@ export interface RequestInput {
 /** The destination of a visit's response. */
 export interface AnswerOutput {
   /** Sends bytes, like `Visit.write`. */
-  write(bytes: Uint8Array, isScratch: boolean, start: number, end: number): boolean
+  write(bytes: Uint8Array, start: number, end: number): boolean
   /** Sends bytes of a socket, like `Visit.writeFrom`. */
   writeFrom?(from: Socket, limitBytes: number, done: SpliceDone): Splice | undefined
   /** Sends FIN after what was written. */
@@ -76,7 +76,6 @@ export interface VisitChannel {
   terminate(): void
 }
 
-/** The events of a channel. */
 export interface ChannelVisit {
   /** The head is complete. */
   begin(): void

@@ -3,7 +3,7 @@
 import type { ExchangeCounts } from '../../accelerator.ts'
 import type { ErrorCode, TunnelError } from '../../errors.ts'
 import type { Endpoint } from '../../socket.ts'
-import type { Holder } from '../limits/holdings.ts'
+import type { QuotaOwner } from '../limits/quotas.ts'
 import type { Tunnel } from '../tunnels/tunnel.ts'
 
 /** The end of a raw visitor's connection. */
@@ -26,15 +26,12 @@ export interface Asked {
 
 /** The description of how a request came, in reports. */
 export interface AskedBy {
-  /** The address of the visitor. */
   readonly address: string
   /** The time since it came: in guards and queues, or waiting for a client. */
   readonly waitedMs: number
 }
 
-/** The reports that a client gets. */
 export interface ClientReports {
-  /** Whether the client wants reports of requests. */
   readonly isWatching: boolean
   /** The number of requests per second that are reported one by one; the others are counted. `0`: all one by one. */
   readonly reportRate: number
@@ -62,7 +59,6 @@ export interface ClientReports {
   rawEnded(tunnel: Tunnel, id: number, end: RawEnd): void
 }
 
-/** The reports of a client that gets none. */
 export const NO_REPORTS: ClientReports = {
   isWatching: false,
   reportRate: 0,
@@ -75,7 +71,6 @@ export const NO_REPORTS: ClientReports = {
   rawEnded() {},
 }
 
-/** A connected client. */
 export interface ClientConnection {
   /** Counts up, in this server's run; the desk gives it. */
   number: number
@@ -88,15 +83,12 @@ export interface ClientConnection {
   /** Streams that had to wait for its credit, so far. */
   readonly creditStalls: number
   readonly wire: 'streams' | 'json'
-  /** The address of the client, as trusted proxies report it. */
   readonly remoteAddress: string
-  /** The owner of the connection. */
-  readonly holder: Holder
+  readonly holder: QuotaOwner
   /** Resolves with whether the client gave a sign of life in time. */
   checkAlive(): Promise<boolean>
   /** The server stops, or another program has taken over: tells the client, which finishes what is in progress. */
   drain(code: 'SERVER_DRAINING' | 'SERVER_REPLACED'): void
-  /** Tells the client why, and closes. */
   close(code: ErrorCode): void
   /** Visitors do not get to this host of a tunnel of its own. */
   hostTroubled?(tunnel: Tunnel, host: string, error: TunnelError): void

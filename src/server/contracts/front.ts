@@ -1,6 +1,6 @@
 // Contract between the public fronts and the rest of the server: a request, and where it goes.
 //
-//   front ── Arrival ──▶ serving ── Booking ──▶ visit ──▶ upstream
+//   front ── Arrival ──▶ serving ── request ──▶ visit ──▶ upstream
 
 import type { ErrorCode } from '../../errors.ts'
 import type { RequestHead } from '../../http/head.ts'
@@ -30,7 +30,6 @@ export interface Arrival {
   terminate(): void
 }
 
-/** The result of a request. */
 export interface Result {
   /** The status of the response. 0 if there was none. */
   readonly answerStatus: number
@@ -41,7 +40,7 @@ export interface Result {
 }
 
 /** A request that the server counts, for who brought it. */
-export interface Booked {
+export interface AcceptedRequest {
   /** The first destination of the request. */
   readonly route: Route
   /** It came for another server's tunnel, or another owner's: what is answered is `CLUSTER_MOVED`. */
@@ -52,13 +51,11 @@ export interface Booked {
   finished(result: Result, failure: ErrorCode | undefined): void
 }
 
-/** Takes requests. */
-export interface RequestDesk {
+export interface RequestRouter {
   /** The request counts from now on, until what is returned is `finished`: it never throws. */
-  book(arrival: Arrival): Booked
+  accept(arrival: Arrival): AcceptedRequest
 }
 
-/** The destination of a request. */
 export type Route = Served | Refusal | Takeover | Holding<Route> | Again
 
 export interface Served {

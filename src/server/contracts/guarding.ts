@@ -3,10 +3,8 @@
 import type { TunnelError } from '../../errors.ts'
 import type { Admittance, Guard, GuardedTunnel, Pass, Reading, Refusal, UsedMarks } from '../../plugin.ts'
 
-/** A tunnel's own guard, and what its client asked for. */
 export interface OwnGuard {
   readonly guard: Guard
-  /** The definition as text: equal for equal definitions. */
   readonly definition: string
   /** Whether the guard refuses any visitor, as `isRefusing`. */
   readonly isRefusing: boolean
@@ -26,14 +24,12 @@ export type Judgement =
 export interface Guarding {
   /** The marks of other servers. `undefined` if there are no others. */
   marks: UsedMarks | undefined
-  /** Whether handshakes of visitors can ask for certificates. */
   asksCertificates: boolean
-  /** Whether a visitor of a tunnel with this guard is asked about at all. */
   isAsked(own: OwnGuard | undefined, tunnel: string): boolean
   /** The first guard that has visitors of this tunnel asked for certificates; `undefined`: they are not asked. */
   askingFor(own: OwnGuard | undefined, tunnel: string): Asking | undefined
   /** Asks all guards. Never throws or rejects. A promise only where a guard returned one. */
-  judge(own: OwnGuard | undefined, visitor: Admittance, wall?: Guard): Judgement | Promise<Judgement>
+  judge(own: OwnGuard | undefined, visitor: Admittance, tokenRate?: Guard): Judgement | Promise<Judgement>
   /** The guard that a client asks for; the error says why it cannot have it. */
   make(definition: object, tunnel: GuardedTunnel): Promise<OwnGuard | TunnelError>
   /** Closes a guard that is no longer used; `next` replaces it. */

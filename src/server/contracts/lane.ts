@@ -20,7 +20,6 @@ export interface Reserved {
   release(): void
 }
 
-/** The events of a lane that is about to begin. */
 export interface LaneEvents {
   /** Whether nothing has arrived that the lane would miss. */
   isUndisturbed(): boolean

@@ -20,9 +20,7 @@ import type { LaneEvents } from './lane.ts'
 import type { LayeredTunnel, ServedBy } from './layer.ts'
 import type { Ease, Exchange, Rewrite, Upstream, Visit } from './upstream.ts'
 
-/** Lanes of a server. */
 export interface Laning {
-  /** The number of lanes. */
   readonly count: number
   /**
    * Requests to these tunnels may have to go somewhere else: those that a lane takes from now on, or one that was granted and
@@ -34,16 +32,16 @@ export interface Laning {
   /** The sum with all that open lanes have served so far. */
   addedTo(served: LaneServed): LaneServed
   /** Makes a shortcut for a visitor whose requests are small. `undefined` if there is none. */
-  forVisitor<Booked>(site: LaneSite<Booked>): VisitorShortcut<Booked> | undefined
+  forVisitor<Request>(site: LaneSite<Request>): VisitorShortcut<Request> | undefined
   /** Makes the lanes of a client on the streams wire. `undefined` if there are none. */
   forSession(session: Session): SessionLanes | undefined
 }
 
-/** A visitor's connection. `Booked`: a booking, of which lanes know nothing. */
-export interface LaneSite<Booked> {
+/** A visitor's connection. `Request`: a routed request, of which lanes know nothing. */
+export interface LaneSite<Request> {
   readonly socket: Socket
   /** Offers a lane for the host of the visitor's last request. `undefined` if none may begin. */
-  offer(): LaneOffer<Booked> | undefined
+  offer(): LaneOffer<Request> | undefined
   /** Returns what origins learn about the visitor. */
   hop(rewrite: Rewrite | undefined): Hop
   /** Returns the generator of request ids. */
@@ -58,17 +56,16 @@ export interface LaneSite<Booked> {
 }
 
 /** A lane may begin, on these terms. */
-export interface LaneOffer<Booked> {
+export interface LaneOffer<Request> {
   readonly tunnel: LayeredTunnel
   readonly clauses: readonly LaneClause[]
-  /** The lane left the visitor's exchange to the main thread, in the middle: a booking as of any other. */
-  resume(arrival: Arrival, upstream: Upstream): Booked
+  /** The lane left the visitor's exchange to the main thread, in the middle: a request like any other. */
+  resume(arrival: Arrival, upstream: Upstream): Request
 }
 
-/** A visitor's way to a lane. */
-export interface VisitorShortcut<Booked> {
-  /** The booking of a request that went this way already, in part; `undefined`: it did not. */
-  resumed(arrival: Arrival): Booked | undefined
+export interface VisitorShortcut<Request> {
+  /** A request that went this way already, in part; `undefined`: it did not. */
+  resumed(arrival: Arrival): Request | undefined
   /** Begins the exchange on the visitor's own way to the upstream, or as the upstream does where there is none. */
   begin(upstream: Upstream, visit: Visit): Exchange
   /** An exchange is over, and the connection stays open. */
@@ -82,7 +79,6 @@ export interface VisitorShortcut<Booked> {
   giveUp(): void
 }
 
-/** Lanes to one client. */
 export interface SessionLanes {
   /** Whether a lane can begin now. If not, asks the client for a link now and then. */
   isReady(): boolean
@@ -125,7 +121,6 @@ export interface LaneClause {
   ended?(served: LaneServed): void
   /** Exchanges that are over and were not reported one by one. */
   tally?(counts: ExchangeCounts): void
-  /** Called at the end of an exchange, if exchanges are reported one by one. */
   exchanged?(exchange: LaneExchange): void
   /** Called with the measures since the last call. Only with `isMeasured`. */
   measured?(measures: Float64Array, bytesIn: number, bytesOut: number): void

@@ -32,7 +32,6 @@ export type NameLayer = (next: NameRouter) => NameRouter
 /** Says where a request goes whose tunnel is not known. */
 export type NameRouter = (named: NamedRequest) => Route
 
-/** A request that asks for a name. */
 export interface NamedRequest {
   readonly request: SearchedRequest
   /** A label, or a whole host. */
@@ -60,7 +59,6 @@ export interface SearchedRequest {
 /** The differences of the response for this code; `undefined`: there are none. */
 export type OwnErrorPage = (code: ErrorCode) => Partial<ErrorAnswerOptions> | undefined
 
-/** The view that layers have of a tunnel. */
 export interface LayeredTunnel {
   readonly kind: GrantedKind
   readonly name: string
@@ -75,7 +73,7 @@ export interface LayeredTunnel {
   /** The guard that its client asked for. `undefined` if all may visit. */
   readonly guard: OwnGuard | undefined
   /** The limits that the rule of its token sets for visitors. */
-  readonly wall: Guard | undefined
+  readonly tokenRate: Guard | undefined
   /** Each of its visitors has to be asked about. */
   readonly isGuarded: boolean
   /** The kind of its pool. `undefined` if it belongs to one client. */
@@ -111,7 +109,6 @@ export interface TunnelRequest {
   follow(follower: Follower): void
   /** Responds here in place of the app. `failed`: makes a refusal of what cannot be said. */
   answer(answer: Refusal | Reading, failed?: (cause: unknown) => Refusal): Route
-  /** Looks at its body. */
   checkBody(check: BodyCheck): void
   /** Adds header lines to the final response, each with its CRLF; asked when its head goes out. */
   addAnswerLines(lines: () => Uint8Array | undefined): void
@@ -173,7 +170,6 @@ export interface Ending {
   readonly served: ServedBy
 }
 
-/** The client that served a visitor, and its token. */
 export type ServedBy = Pick<Outcome, 'client' | 'token'>
 
 /** The input of a valve, with members as those of `VisitChannel`. */
@@ -185,7 +181,7 @@ export interface ValveInput {
 /** The output of a valve, with members as those of `VisitChannel`. */
 export interface ValveOutput {
   /** Sends bytes, like `Visit.write`. */
-  write(bytes: Uint8Array, isScratch: boolean, start: number, end: number): boolean
+  write(bytes: Uint8Array, start: number, end: number): boolean
 }
 
 /** The two sides of a valve: the visit, and the channel to its visitor. */
@@ -204,7 +200,6 @@ export interface Valve extends ValveInput, ValveOutput {
   drained(): void
   /** Calls `last` once nothing waits here. */
   behind(last: () => void): void
-  /** Sets the account that is charged for queued bytes. */
   charge(account: Account | undefined): void
   /** The visit is over. */
   close(): void

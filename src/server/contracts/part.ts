@@ -7,20 +7,20 @@ import type { RecentRow } from '../../measures.ts'
 import type { Turns } from '../../session/turns.ts'
 import type { Socket, SocketHandler } from '../../socket.ts'
 import type { InboxWish, Wishes } from '../../wire/control.ts'
-import type { Counts } from '../limits/holdings.ts'
+import type { Counts } from '../limits/quotas.ts'
 import type { Bounds } from '../settings/bounds.ts'
 import type { TunnelServerEvents } from '../settings/options.ts'
 import type { Rule } from '../settings/policy.ts'
 import type { ServerSettings } from '../settings/settings.ts'
 import type { Counters, ServerStats } from '../settings/stats.ts'
-import type { Connecting, Tunnel, TunnelBook } from '../tunnels/tunnel.ts'
+import type { Connecting, Tunnel, TunnelRegistry } from '../tunnels/tunnel.ts'
 import type { ClientConnection } from './clients.ts'
 import type { Clock } from './clock.ts'
-import type { Arrival, RequestDesk, Route } from './front.ts'
+import type { Arrival, RequestRouter, Route } from './front.ts'
 import type { Guarding } from './guarding.ts'
 import type { LaneAsking, LaneClause, Laning } from './laning.ts'
 import type { Ending, Layer, LayeredTunnel, NameLayer, ServedBy } from './layer.ts'
-import type { Door, DoorTerms, Entrance, Protocol } from './protocol.ts'
+import type { Entrance, ListenerTerms, PartListener, Protocol } from './protocol.ts'
 import type { RawWish } from './raw-visit.ts'
 import type { RawTaker, Servers } from './servers.ts'
 import type { AppsTerms, RewritingOf, StreamsApps } from './streams-context.ts'
@@ -33,7 +33,6 @@ export type Install = (server: PartServer) => Part
 
 /** The parts of the server that a part may use. */
 export interface PartServer {
-  /** The settings now. */
   readonly settings: ServerSettings
   readonly limits: Bounds
   readonly deadlines: Clock
@@ -54,8 +53,7 @@ export interface PartServer {
   closeTunnel(name: string): void
   /** The others of its cluster, set by the part that has joined them; `undefined`: there are none. */
   servers: Servers | undefined
-  /** The tunnels, with the guards and lanes of the parts that have them. */
-  readonly tunnels: Pick<TunnelBook, 'deadlines' | 'hostNames' | 'isDraining'> & {
+  readonly tunnels: Pick<TunnelRegistry, 'deadlines' | 'hostNames' | 'isDraining'> & {
     guards: Guarding
     lanes: Laning
     find(name: string): Tunnel | undefined
@@ -64,14 +62,10 @@ export interface PartServer {
     routesChanged(): void
   }
   readonly counters: Readonly<Counters>
-  /** The counts of all clients together. */
-  readonly holdings: { readonly counts: Readonly<Counts> }
+  readonly quotas: { readonly counts: Readonly<Counts> }
   emit<Event extends keyof TunnelServerEvents>(event: Event, payload: TunnelServerEvents[Event]): void
-  /** Whether the operator has banned the name. */
   isBlocked(name: string): boolean
-  /** Whether a tunnel of this server has the name, with a client that is there. */
   isServedHere(name: string): boolean
-  /** Ends a tunnel whose name another server has. */
   lost(name: string): void
   failed(error: Error): void
 }
@@ -80,11 +74,9 @@ export interface PartServer {
 export interface WholeServer {
   /** The port on which it listens, or will listen. */
   readonly port: number
-  /** The connected clients. */
   readonly clients: ReadonlySet<ClientConnection>
   /** Takes requests that come from no visitor's connection. */
-  readonly desk: RequestDesk
-  /** Connections of visitors. */
+  readonly router: RequestRouter
   readonly visitorCount: number
   stats(): ServerStats
   /** The public URL of a tunnel; `undefined`: of the control host. */
@@ -105,7 +97,6 @@ export interface WholeServer {
     openElsewhere(kind: 'tcp' | 'udp', port: number): Promise<void>
     closeElsewhere(kind: 'tcp' | 'udp', port: number): void
   }
-  /** Called when another server has claimed the name. */
   claimedElsewhere(name: string): void
   /** Checks every visitor, client and token again, and revokes what is no longer allowed. */
   allowanceChanged(): void
@@ -118,7 +109,6 @@ export interface Faults {
 
 /** All that a part may do. A part has the members that it needs. */
 export interface Part {
-  /** The name, for messages and tests. */
   readonly name: string
   /** The layer around the routing of each request to a tunnel. */
   readonly layer?: Layer
@@ -139,14 +129,13 @@ export interface Part {
   registered?(tunnel: LayeredTunnel, by: Registrant): void
   /** The options that clients may set for a tunnel, by name: returns why this one is refused, as a sentence. */
   readonly wishes?: Readonly<Record<string, (wish: unknown) => string | undefined>>
-  /** Called when another server has claimed the name. */
   claimedElsewhere?(name: string): void
   /** Makes the connections of clients that agree on no subprotocol. Without such a part they are refused. */
   readonly adopt?: Adopt
   /** A version of HTTP that visitors may choose. */
   readonly protocol?: Protocol
   /** Opens a door, if the settings ask for one. Where this rejects, the server does not start. */
-  open?(terms: DoorTerms): Promise<Door | undefined>
+  open?(terms: ListenerTerms): Promise<PartListener | undefined>
   /** Connects clients to private services. Without such a part neither is granted. */
   readonly connecting?: Connecting
   /** Reaches apps that speak HTTP/2. Without such a part no tunnel is opened to them. */
@@ -203,7 +192,7 @@ export interface Part {
 export interface Registrant {
   readonly rule: Rule
   readonly address: string
-  /** The requests to store while it is away. */
+  /** The webhooks that are kept for it while it is away. */
   readonly inbox: InboxWish | undefined
   readonly wishes: Wishes
 }

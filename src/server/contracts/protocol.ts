@@ -15,14 +15,18 @@ import type { PeerNote } from './peer-note.ts'
 
 /** A version that visitors choose on a port of the server. */
 export interface Protocol {
-  /** The name in ALPN. */
   readonly name: string
   /** Whether visitors may use it now. */
   readonly isSpoken: boolean
   /** The first bytes of a connection without ALPN. No head of HTTP/1.1 begins with these bytes. */
   readonly beginning: Uint8Array
   /** Takes a connection, TLS taken away. */
-  accept(share: HttpShare, socket: Socket, entrance: Entrance, seat: VisitorSeat | undefined): SocketHandler
+  accept(
+    share: HttpShare,
+    socket: Socket,
+    entrance: Entrance,
+    admitted: AdmittedVisitor | undefined,
+  ): SocketHandler
 }
 
 /** The state that all connections of visitors share. */
@@ -41,12 +45,11 @@ export interface HttpShare extends InputShare {
   entered(connection: Visitor): void
   /** The connection takes no more requests. Called at most once. */
   settled(connection: Visitor): void
-  /** The connection is gone. */
   left(connection: Visitor): void
 }
 
 /** The place of a connection among those that the server counts. */
-export interface VisitorSeat {
+export interface AdmittedVisitor {
   /** The user of the connection, once the server knows it. */
   occupant: { giveWay(): boolean } | undefined
   isRefused(): boolean
@@ -57,7 +60,7 @@ export interface VisitorSeat {
 }
 
 /** An entrance for visitors besides the ports of the server. */
-export interface Door {
+export interface PartListener {
   /** The server shows this certificate for `name` on its own ports. */
   show(name: string, certificate: Certificate): void
   /** The certificate for names without one of their own. */
@@ -66,14 +69,16 @@ export interface Door {
   close(closeActive: boolean): void
 }
 
-export interface DoorTerms {
+export interface ListenerTerms {
   readonly settings: ServerSettings
-  /** The port of the server. */
   readonly port: number
   readonly share: HttpShare
   readonly entrance: Entrance
   /** Returns `undefined` for a connection that has to be cut at once. */
-  readonly admit: (visitor: { readonly remoteAddress: string; terminate(): void }) => VisitorSeat | undefined
+  readonly admit: (visitor: {
+    readonly remoteAddress: string
+    terminate(): void
+  }) => AdmittedVisitor | undefined
   /** Adds this header line, with its CRLF, to all responses over TLS. */
   readonly announce: (line: Uint8Array) => void
 }
@@ -96,7 +101,6 @@ export interface Entrance {
   visitorOf?(head: RequestHead): VisitorHop | undefined
 }
 
-/** The connection of a visitor. */
 export interface Visitor {
   /** The server trusts others now. */
   forgetHop(): void

@@ -30,11 +30,9 @@ export interface RawWish {
   readonly wanted: string
   /** The name of the tunnel in the directory of a cluster. */
   readonly name: string
-  /** The tunnel, if it is here. */
   find(): Tunnel | undefined
 }
 
-/** The further facts about the way of a raw visitor. */
 export interface RawWay {
   /** Bytes of the visitor that were read already. */
   readonly first?: Uint8Array | undefined

@@ -54,10 +54,8 @@ export interface RawTaken {
   start(): void
 }
 
-/** A server of the cluster, for its operator. */
 export interface ClusterMember {
   readonly id: string
-  /** The URL at which the other servers reach it. */
   readonly url: string
   /** Whether it is the server that was asked. */
   readonly isSelf: boolean
@@ -81,7 +79,6 @@ export interface ServerReport {
   readonly recent?: RecentRow
 }
 
-/** A text that all servers have, by its key. */
 export interface SharedTexts {
   get(key: string): string | undefined
   /** Resolves once the other servers have it. */
@@ -93,20 +90,17 @@ export interface SharedTexts {
 export interface Shared {
   /** Answers to checks of a certificate authority, which may come to any server. */
   readonly answers: SharedTexts
-  /** The number of servers that report. */
   readonly count: number
   /** Entries of each table, by its name. */
   readonly sizes: ReadonlyMap<string, number>
   /** Returns the report of a server. `undefined` if it has not reported, or its version does not. */
   reportOf(server: string): ServerReport | undefined
-  /** Tokens that this server keeps have changed. */
   tokensChanged(): void
 }
 
 export interface Servers extends Claims {
   /** The id of this server. */
   readonly node: string
-  /** The servers are of one machine, as workers are. */
   readonly isOneMachine: boolean
   /** The shared data. `undefined` if the servers share files instead. */
   readonly shared: Shared | undefined
@@ -114,7 +108,6 @@ export interface Servers extends Claims {
   find(name: string): readonly Place[] | Promise<readonly Place[]> | undefined
   /** Whether this server was the first of those that have the name. */
   isFirst(name: string): boolean | Promise<boolean>
-  /** Returns the reachable servers that also have clients of the name. */
   othersWith(name: string): readonly Upstream[] | Promise<readonly Upstream[]>
   /** Takes a raw visitor: to the tunnel here, or on to the server that has it. `first`: bytes of it that were read already. */
   accept(socket: Socket, wish: RawWish, raw: RawTaker, first: Uint8Array | undefined): SocketHandler

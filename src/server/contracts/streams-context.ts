@@ -22,7 +22,6 @@ export interface StreamsApps extends Pick<Session, 'open' | 'isClosed'> {
   readonly sendsUpgradesApart?: boolean
 }
 
-/** The operations of the server that streams need. */
 export interface StreamsServer {
   readonly limits: Bounds
   readonly deadlines: Clock

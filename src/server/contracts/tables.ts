@@ -17,7 +17,6 @@ export interface Table {
   set(key: string, value: string, untilMs: number): void
   /** Ends an entry as if its time had come. No server remembers it. */
   end(key: string): void
-  /** Removes it from all servers. */
   remove(key: string): void
   /** An entry of before this server was in the cluster: it stands back behind all that others have done since. */
   bring(key: string, value: string, sinceMs: number, untilMs: number): void

@@ -13,7 +13,6 @@ import type { PeerNote } from './peer-note.ts'
 
 /** The value that a tunnel's client wants instead of the visitor's Host. */
 export interface Rewrite {
-  /** The host, with port if it has one. */
   readonly host: string
 }
 
@@ -55,10 +54,10 @@ export interface Visit {
   /** Whether the connection may go on after this exchange, as far as the visitor is concerned. */
   readonly keepsAlive: boolean
   /**
-   * Writes bytes[start, end) of the response, framing included, and keeps what the kernel does not take yet (a copy of
-   * it, when `isScratch` says that the array is reused). `false`: stop until `Exchange.drained` is called.
+   * Writes bytes[start, end) of the response, framing included, and keeps a copy of what the kernel does not take yet.
+   * `false`: stop until `Exchange.drained` is called.
    */
-  write(bytes: Uint8Array, isScratch?: boolean, start?: number, end?: number): boolean
+  write(bytes: Uint8Array, start?: number, end?: number): boolean
   /** Sends up to `limitBytes` of a socket unseen, like `write`, if that is possible now (`Socket.spliceTo`). */
   writeFrom?(from: Socket, limitBytes: number, done: SpliceDone): Splice | undefined
   /** The final head of the response is about to go out: its status, for reports and statistics. */
@@ -88,7 +87,6 @@ export interface Visit {
   resume(): void
 }
 
-/** A request with its response, in an upstream. */
 export interface Exchange {
   /** A piece of the request body as the visitor sent it, framing included. After a switch: any bytes. */
   body(bytes: Uint8Array): void
@@ -107,7 +105,6 @@ export const DEAD_EXCHANGE: Exchange = { body() {}, bodyEnded() {}, drained() {}
 
 /** A destination of a tunnel's exchanges. Many run at once. */
 export interface Upstream {
-  /** The wire, for reports. */
   readonly wire: 'streams' | 'json'
   /** Exchanges in progress. */
   readonly inFlight: number

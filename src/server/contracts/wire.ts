@@ -4,7 +4,7 @@
 import type { ErrorCode } from '../../errors.ts'
 import type { Socket, SocketHandler } from '../../socket.ts'
 import type { Register } from '../../wire/control.ts'
-import type { Holdings } from '../limits/holdings.ts'
+import type { Quotas } from '../limits/quotas.ts'
 import type { Rule } from '../settings/policy.ts'
 import type { ServerSettings } from '../settings/settings.ts'
 import type { Claiming, Wish } from '../tunnels/claims.ts'
@@ -22,11 +22,10 @@ export type Adopt = (
   rule: Rule,
 ) => { readonly client: ClientConnection; readonly handler: SocketHandler }
 
-/** The state of the server that connections of clients share. */
 export interface ClientServer extends StreamsServer {
   readonly settings: ServerSettings
   readonly tunnels: Tunnels
-  readonly holdings: Holdings
+  readonly quotas: Quotas
   /** The other servers. `undefined` if the server is alone. */
   readonly servers: Claims | undefined
   /** Members of `Part`. */
@@ -41,14 +40,12 @@ export interface ClientServer extends StreamsServer {
   failed(error: Error): void
 }
 
-/** The operations of the server that the connection of a client needs. */
 export interface ClientHost {
   readonly server: ClientServer
   /** Returns why this may not be granted, or not any longer. `undefined` if it may. */
   refusalOf(wish: Wish, rule: Rule): ErrorCode | undefined
-  /** Returns the detail of a refusal, for the client's user. `undefined` if the meaning of the code is enough. */
-  detailOf(code: ErrorCode, wish: Wish, claiming: Claiming): string | undefined
-  /** The public URL of a tunnel. */
+  /** Returns what the client's user reads about a refusal: what happened, and the next step. */
+  refusalText(code: ErrorCode, wish: Wish, claiming: Claiming): string
   urlOf(tunnel: Tunnel): string
   /** The client holds the tunnel now, with what it has asked for besides. */
   registered(
@@ -57,10 +54,8 @@ export interface ClientHost {
     rule: Rule,
     asked?: Pick<Register, 'inbox' | 'wishes'>,
   ): void
-  /** A registration of the client was refused. */
   refused(client: ClientConnection, wish: Pick<Register, 'kind' | 'name' | 'port'>, code: ErrorCode): void
   /** The client holds the tunnel no longer. */
   released(client: ClientConnection, tunnel: Tunnel, reason: ErrorCode | 'released'): void
-  /** The connection is closed. */
   gone(client: ClientConnection): void
 }

@@ -8,16 +8,16 @@ import { errorAnswer } from '../../http/error-answer.ts'
 import type { RequestHead } from '../../http/head.ts'
 import { RequestReader } from '../../http/message-reader.ts'
 import type { AskedCertificate, Socket, SocketHandler } from '../../socket.ts'
-import type { ServerRoom } from '../context/room.ts'
+import type { ServerContext } from '../context/server-context.ts'
 import type { Takeover } from '../contracts/front.ts'
 import type { LaneSite, VisitorShortcut } from '../contracts/laning.ts'
 import type { Entrance, Visitor } from '../contracts/protocol.ts'
 import type { Ease } from '../contracts/upstream.ts'
-import type { Occupant, Seat } from '../limits/admission.ts'
+import type { AdmittedConnection, Occupant } from '../limits/admission.ts'
 import { ConnectionLogins } from '../limits/connection-logins.ts'
 import { IdleTime } from '../limits/deadlines.ts'
 import { VisitorHop } from '../limits/visitor-hop.ts'
-import type { Booking } from '../routing/booking.ts'
+import type { RoutedRequest } from '../routing/routed-request.ts'
 import type { Bounds } from '../settings/bounds.ts'
 import type { HttpFront } from './http.ts'
 import { HttpInput, type InputReader } from './http-input.ts'
@@ -61,8 +61,8 @@ export class HttpConnection
 {
   readonly #socket: Socket
   readonly #front: HttpFront
-  readonly #context: ServerRoom
-  readonly #seat: Seat | undefined
+  readonly #context: ServerContext
+  readonly #admitted: AdmittedConnection | undefined
   readonly input: HttpInput
   readonly output: HttpOutput
   readonly #visit: HttpVisit
@@ -76,18 +76,24 @@ export class HttpConnection
   /** Whether it has had a request. */
   #hasAsked = false
   /** The shortcut, once there was a small request. */
-  #lane: VisitorShortcut<Booking> | undefined
+  #lane: VisitorShortcut<RoutedRequest> | undefined
 
-  constructor(socket: Socket, front: HttpFront, entrance: Entrance, head: RequestHead, seat?: Seat) {
+  constructor(
+    socket: Socket,
+    front: HttpFront,
+    entrance: Entrance,
+    head: RequestHead,
+    admitted?: AdmittedConnection,
+  ) {
     this.#socket = socket
     this.#front = front
     this.#context = front.context
-    this.#seat = seat
-    if (seat !== undefined) seat.occupant = this
+    this.#admitted = admitted
+    if (admitted !== undefined) admitted.occupant = this
     this.input = new HttpInput(socket, front, this)
     this.output = new HttpOutput(socket, front.deadlines, this)
     this.request = new RequestReader(undefined, undefined, head, this.input.buffer)
-    this.#visit = new HttpVisit(head, this, front.desk)
+    this.#visit = new HttpVisit(head, this, front.router)
     this.#entrance = entrance
     this.visitor = new VisitorHop(entrance, socket.remoteAddress)
     this.#idle = new IdleTime(front.context, () => this.#waitedTooLong())
@@ -198,7 +204,7 @@ export class HttpConnection
   }
 
   isRefused(): boolean {
-    return this.#seat?.refusal !== undefined && this.#seat.isRefused()
+    return this.#admitted?.refusal !== undefined && this.#admitted.isRefused()
   }
 
   /**
@@ -284,7 +290,7 @@ export class HttpConnection
     if (protocol === undefined) return false
     this.#phase = 'taken'
     this.#idle.stop()
-    const connection = protocol.accept(this.#front, this.#socket, this.#entrance, this.#seat)
+    const connection = protocol.accept(this.#front, this.#socket, this.#entrance, this.#admitted)
     this.#takeover = connection
     this.#front.left(this)
     connection.received(copyOf(first))
@@ -332,12 +338,12 @@ export class HttpConnection
 
   // ── VisitChannel: what the visit does ──────────────────────────────────────────────────────────────────────
 
-  get shortcut(): VisitorShortcut<Booking> | undefined {
+  get shortcut(): VisitorShortcut<RoutedRequest> | undefined {
     return this.#lane
   }
 
   get keepsAlive(): boolean {
-    const isProvisional = this.#seat?.refusal !== undefined
+    const isProvisional = this.#admitted?.refusal !== undefined
     if (!this.#visit.head.keepAlive || this.input.isOver || isProvisional) return false
     // A request that is here already is still served, however soon the server stops.
     return !this.#context.isShut || !this.input.isEmpty
@@ -366,7 +372,7 @@ export class HttpConnection
 
   takeOver(takeover: Takeover): void {
     this.#phase = 'taken'
-    this.#seat?.release()
+    this.#admitted?.release()
     this.#front.settled(this)
     this.#takeover = takeover.takeOver(this.#socket)
   }
@@ -436,7 +442,7 @@ export class HttpConnection
 
   // ── Lent ───────────────────────────────────────────────────────────────────────────────────────────────────
 
-  #site(): LaneSite<Booking> {
+  #site(): LaneSite<RoutedRequest> {
     return {
       socket: this.#socket,
       offer: () => this.#front.lanes.offer(this.#visit.head, this.visitor.address),
@@ -449,7 +455,7 @@ export class HttpConnection
     }
   }
 
-  #lend(lane: VisitorShortcut<Booking>): void {
+  #lend(lane: VisitorShortcut<RoutedRequest>): void {
     if (!lane.isGranted()) return
     this.#phase = 'lent'
     this.#idle.stop()

@@ -16,12 +16,12 @@ import type { Valve } from '../contracts/layer.ts'
 import type { PeerNote } from '../contracts/peer-note.ts'
 import type { Ease, Exchange, Rewrite, Upstream, Visit } from '../contracts/upstream.ts'
 import type { ConnectionLogins } from '../limits/connection-logins.ts'
-import type { Booking, BookingDesk } from '../routing/booking.ts'
+import type { RoutedRequest, VisitorRouter } from '../routing/routed-request.ts'
 
 /** A quicker way for the visitor's requests than its upstream, once there is one. */
 export interface Shortcut {
-  /** The booking of a request that went this way already, in part; `undefined`: it did not. */
-  resumed(arrival: Arrival): Booking | undefined
+  /** A request that went this way already, in part; `undefined`: it did not. */
+  resumed(arrival: Arrival): RoutedRequest | undefined
   /** Begins the exchange on the way that the visitor has to itself, if it leads to the upstream; otherwise as the upstream does. */
   begin(upstream: Upstream, visit: Visit): Exchange
 }
@@ -34,7 +34,6 @@ export interface ShortcutChannel extends VisitChannel {
 /** A visit, used again by connections that have one request after the other. */
 export class HttpVisit implements Visit, Arrival, ChannelVisit {
   readonly head: RequestHead
-  /** Bytes of the response so far. */
   responseBytes = 0
   /** The status of the response. 0 before there is one. */
   answerStatus = 0
@@ -42,9 +41,9 @@ export class HttpVisit implements Visit, Arrival, ChannelVisit {
   /** The details of the failure that the code does not have. */
   reason: string | undefined
   readonly #channel: ShortcutChannel
-  readonly #desk: BookingDesk
-  /** The booking. `undefined` without an open request. */
-  #booking: Booking | undefined
+  readonly #router: VisitorRouter
+  /** The request. `undefined` without an open request. */
+  #request: RoutedRequest | undefined
   #exchange: Exchange | undefined
   /** The destination of the request. */
   #served: Served | undefined
@@ -55,10 +54,10 @@ export class HttpVisit implements Visit, Arrival, ChannelVisit {
   /** Delays its bytes. */
   #valve: Valve | undefined
 
-  constructor(head: RequestHead, channel: ShortcutChannel, desk: BookingDesk) {
+  constructor(head: RequestHead, channel: ShortcutChannel, router: VisitorRouter) {
     this.head = head
     this.#channel = channel
-    this.#desk = desk
+    this.#router = router
   }
 
   // ── From the front ─────────────────────────────────────────────────────────────────────────────────────────
@@ -72,9 +71,9 @@ export class HttpVisit implements Visit, Arrival, ChannelVisit {
     const { tracing } = this.#channel.visitor
     this.head.requestId = ''
     if (tracing !== undefined) identify(this.head, tracing, '0')
-    const booking = this.#channel.shortcut?.resumed(this) ?? this.#desk.book(this)
-    this.#booking = booking
-    this.#follow(booking.route)
+    const request = this.#channel.shortcut?.resumed(this) ?? this.#router.accept(this)
+    this.#request = request
+    this.#follow(request.route)
   }
 
   /** Whether the request takes bytes now: it is neither held nor complete. */
@@ -85,7 +84,7 @@ export class HttpVisit implements Visit, Arrival, ChannelVisit {
   /** A piece of the body, framing included; after a switch: any bytes. */
   body(bytes: Uint8Array): void {
     if (this.answerStatus !== 101) {
-      const code = this.#booking?.faultOf(bytes, this.requestBytes)
+      const code = this.#request?.faultOf(bytes, this.requestBytes)
       if (code !== undefined) return this.breakOff(code)
     }
     this.#exchange?.body(bytes)
@@ -198,7 +197,7 @@ export class HttpVisit implements Visit, Arrival, ChannelVisit {
     try {
       this.#follow(route)
     } catch (cause) {
-      this.#desk.failed(cause)
+      this.#router.failed(cause)
       this.breakOff('INTERNAL')
     }
   }
@@ -215,21 +214,21 @@ export class HttpVisit implements Visit, Arrival, ChannelVisit {
   }
 
   #start(served: Served): void {
-    const booking = this.#booking
+    const request = this.#request
     const { input, output } = this.#channel
-    this.#valve = booking?.openValve({ input, output, drained: () => this.#exchange?.drained() })
+    this.#valve = request?.openValve({ input, output, drained: () => this.#exchange?.drained() })
     this.#beginAt(served)
-    if (this.#booking === booking && this.#channel.request.isComplete) this.bodyEnded()
+    if (this.#request === request && this.#channel.request.isComplete) this.bodyEnded()
   }
 
   #beginAt(served: Served): void {
-    const booking = this.#booking
+    const request = this.#request
     const { upstream } = served
     this.#served = served
     this.#exchange = undefined
     const exchange = this.#channel.shortcut?.begin(upstream, this) ?? upstream.begin(this)
     // It may have failed at once: then the request is over, or in progress at another upstream.
-    if (this.#booking === booking) this.#exchange ??= exchange
+    if (this.#request === request) this.#exchange ??= exchange
   }
 
   /** The request goes to another upstream from its beginning, as if it had just come. */
@@ -270,7 +269,7 @@ export class HttpVisit implements Visit, Arrival, ChannelVisit {
     if (from?.isCopy === true) return undefined
     const { requestId } = head
     return joined(
-      joined(this.#booking?.answerLines, requestId === '' ? undefined : requestIdLine(requestId)),
+      joined(this.#request?.answerLines, requestId === '' ? undefined : requestIdLine(requestId)),
       from?.answerLine,
     )
   }
@@ -292,7 +291,7 @@ export class HttpVisit implements Visit, Arrival, ChannelVisit {
   }
 
   get originTimeoutMs(): number | undefined {
-    return this.#booking?.originTimeoutMs
+    return this.#request?.originTimeoutMs
   }
 
   /** The number of request bytes, for the statistics of the server. */
@@ -300,12 +299,12 @@ export class HttpVisit implements Visit, Arrival, ChannelVisit {
     return this.#channel.request.requestBytes
   }
 
-  write(bytes: Uint8Array, isScratch = false, start = 0, end: number = bytes.length): boolean {
+  write(bytes: Uint8Array, start = 0, end: number = bytes.length): boolean {
     this.responseBytes += end - start
     const to = this.#valve ?? this.#channel.output
-    if (to.write(bytes, isScratch, start, end)) return true
-    this.#valve?.charge(this.#booking?.account)
-    this.#channel.charge(this.#booking?.account)
+    if (to.write(bytes, start, end)) return true
+    this.#valve?.charge(this.#request?.account)
+    this.#channel.charge(this.#request?.account)
     return false
   }
 
@@ -320,16 +319,16 @@ export class HttpVisit implements Visit, Arrival, ChannelVisit {
   answered(status: number): void {
     this.answerStatus = status
     this.#keepsAlive = this.keepsAlive
-    this.#booking?.answered(status)
-    if (this.#booking?.isMisdirected) this.#channel.drain?.()
+    this.#request?.answered(status)
+    if (this.#request?.isMisdirected) this.#channel.drain?.()
   }
 
   retried(): void {
-    this.#booking?.retried()
+    this.#request?.retried()
   }
 
   switched(): void {
-    this.#booking?.switched()
+    this.#request?.switched()
     this.#channel.switched()
   }
 
@@ -354,7 +353,7 @@ export class HttpVisit implements Visit, Arrival, ChannelVisit {
   }
 
   fail(code: ErrorCode, again?: readonly Uint8Array[], reason?: string): void {
-    if (this.#booking === undefined) return
+    if (this.#request === undefined) return
     if (again !== undefined && this.responseBytes === 0) {
       const instead = this.#served?.instead?.(code)
       if (instead?.kind === 'upstream') return this.#sendAgain(instead, again)
@@ -385,12 +384,12 @@ export class HttpVisit implements Visit, Arrival, ChannelVisit {
     const { head } = this
     // After a request to switch protocols no other one comes.
     const keepAlive = head.body === 'none' && head.upgrade === '' && this.keepsAlive
-    const own = this.#booking?.errorPageOf(code)
+    const own = this.#request?.errorPageOf(code)
     this.answerStatus = own?.status ?? ERRORS[code].status
-    this.#booking?.refused(code)
-    this.#booking?.answered(this.answerStatus)
+    this.#request?.refused(code)
+    this.#request?.answered(this.answerStatus)
     const { host, method } = head
-    const { branding } = this.#desk
+    const { branding } = this.#router
     this.write(
       errorAnswer(code, {
         page: wantsHtml(head) ? errorPage : undefined,
@@ -406,11 +405,11 @@ export class HttpVisit implements Visit, Arrival, ChannelVisit {
   }
 
   #finish(code: ErrorCode | undefined): void {
-    const booking = this.#booking
-    this.#booking = undefined
+    const request = this.#request
+    this.#request = undefined
     this.#served = undefined
     this.#valve?.close()
     this.#valve = undefined
-    booking?.finished(this, code)
+    request?.finished(this, code)
   }
 }

@@ -5,14 +5,14 @@ import type { ErrorCode } from '../../errors.ts'
 import { type HeadLimits, RequestHead } from '../../http/head.ts'
 import type { Turns } from '../../session/turns.ts'
 import type { Socket, SocketHandler } from '../../socket.ts'
-import type { ServerRoom } from '../context/room.ts'
+import type { ServerContext } from '../context/server-context.ts'
 import type { VisitChannel } from '../contracts/channel.ts'
 import type { LaneSite, VisitorShortcut } from '../contracts/laning.ts'
 import type { Entrance, HttpShare, Protocol, Visitor } from '../contracts/protocol.ts'
-import type { Seat } from '../limits/admission.ts'
+import type { AdmittedConnection } from '../limits/admission.ts'
 import type { Deadlines } from '../limits/deadlines.ts'
-import type { Booking, BookingDesk } from '../routing/booking.ts'
 import type { LaneOffers } from '../routing/lane-offers.ts'
+import type { RoutedRequest, VisitorRouter } from '../routing/routed-request.ts'
 import type { Bounds } from '../settings/bounds.ts'
 import { HttpConnection } from './http-connection.ts'
 import { HttpVisit } from './http-visit.ts'
@@ -25,27 +25,27 @@ export class HttpFront implements HttpShare {
   readonly deadlines: Deadlines
   readonly turns: Turns
   readonly heldInput: HeldBytes = new HeldBytes()
-  readonly desk: BookingDesk
-  readonly context: ServerRoom
+  readonly router: VisitorRouter
+  readonly context: ServerContext
   readonly lanes: LaneOffers
   readonly #visitors: Visitors
   /** Heads not in use: a connection needs one only while it is open, and they are not small. */
   readonly #heads: RequestHead[] = []
 
-  constructor(room: ServerRoom, desk: BookingDesk, lanes: LaneOffers, visitors: Visitors) {
-    this.deadlines = room.deadlines
-    this.turns = room.turns
-    this.desk = desk
-    this.context = room
+  constructor(context: ServerContext, router: VisitorRouter, lanes: LaneOffers, visitors: Visitors) {
+    this.deadlines = context.deadlines
+    this.turns = context.turns
+    this.router = router
+    this.context = context
     this.lanes = lanes
     this.#visitors = visitors
   }
 
   /** Takes a connection, TLS taken away: HTTP/1.1, or what ALPN chose. */
-  accept(socket: Socket, entrance: Entrance, seat: Seat | undefined): SocketHandler {
+  accept(socket: Socket, entrance: Entrance, admitted: AdmittedConnection | undefined): SocketHandler {
     const protocol = socket.protocol && this.context.parts.protocol(({ name }) => name === socket.protocol)
-    if (protocol) return protocol.accept(this, socket, entrance, seat)
-    const connection = new HttpConnection(socket, this, entrance, this.takeHead(), seat)
+    if (protocol) return protocol.accept(this, socket, entrance, admitted)
+    const connection = new HttpConnection(socket, this, entrance, this.takeHead(), admitted)
     this.entered(connection)
     return connection
   }
@@ -74,7 +74,7 @@ export class HttpFront implements HttpShare {
   }
 
   visit(head: RequestHead, channel: VisitChannel): HttpVisit {
-    return new HttpVisit(head, channel, this.desk)
+    return new HttpVisit(head, channel, this.router)
   }
 
   get isShut(): boolean {
@@ -82,7 +82,7 @@ export class HttpFront implements HttpShare {
   }
 
   /** Makes the lane of a site. `undefined` if the server has no lanes. */
-  laneFor(site: LaneSite<Booking>): VisitorShortcut<Booking> | undefined {
+  laneFor(site: LaneSite<RoutedRequest>): VisitorShortcut<RoutedRequest> | undefined {
     return this.context.tunnels.lanes.forVisitor(site)
   }
 

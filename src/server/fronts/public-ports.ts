@@ -3,10 +3,10 @@
 import { type ErrorCode, TunnelError } from '../../errors.ts'
 import { eventLoop } from '../../event-loop.ts'
 import { Turns } from '../../session/turns.ts'
-import type { ServerRoom } from '../context/room.ts'
+import type { ServerContext } from '../context/server-context.ts'
 import { UNHEARD } from '../contracts/raw-visit.ts'
 import type { Admission } from '../limits/admission.ts'
-import type { Holder } from '../limits/holdings.ts'
+import type { QuotaOwner } from '../limits/quotas.ts'
 import type { ClaimHost } from '../tunnels/claims.ts'
 import type { PortFront, Tunnel } from '../tunnels/tunnel.ts'
 import type { RawVisits } from './raw-visits.ts'
@@ -14,7 +14,6 @@ import { listenTcp } from './tcp.ts'
 
 type PortOpeners = ClaimHost['open']
 
-/** A port that is open. */
 export interface OpenPort {
   /** The descriptor of its socket, if another program could continue with it. */
   readonly descriptor?: number | undefined
@@ -38,17 +37,17 @@ interface Opened {
 }
 
 export class PublicPorts implements PortOpeners {
-  readonly #room: ServerRoom
+  readonly #context: ServerContext
   readonly #visits: RawVisits
   readonly #admission: Admission
   readonly #udpTurns: Turns
   readonly #open = new Map<string, Opened>()
 
-  constructor(room: ServerRoom, visits: RawVisits, admission: Admission) {
-    this.#room = room
+  constructor(context: ServerContext, visits: RawVisits, admission: Admission) {
+    this.#context = context
     this.#visits = visits
     this.#admission = admission
-    this.#udpTurns = new Turns(eventLoop, error => room.failed(error))
+    this.#udpTurns = new Turns(eventLoop, error => context.failed(error))
   }
 
   tcp(tunnel: Tunnel): Promise<PortFront> {
@@ -62,17 +61,16 @@ export class PublicPorts implements PortOpeners {
   /** Opens the port of another server's tunnel: its visitors may also come here. Rejects with `PORT_TAKEN` or `NOT_ALLOWED`. */
   async openElsewhere(kind: 'tcp' | 'udp', port: number): Promise<void> {
     await this.#use(kind, port, 'elsewhere')
-    this.#room.tunnels.ports[kind].take(port)
+    this.#context.tunnels.ports[kind].take(port)
   }
 
   /** No other server has it any more. */
   closeElsewhere(kind: 'tcp' | 'udp', port: number): void {
     const name = `${kind}-${port}`
     this.#leave(name, 'elsewhere')
-    if (this.#room.tunnels.find(name) === undefined) this.#room.tunnels.ports[kind].free(port)
+    if (this.#context.tunnels.find(name) === undefined) this.#context.tunnels.ports[kind].free(port)
   }
 
-  /** The descriptors of open ports. */
   get descriptors(): readonly number[] {
     return [...this.#open.values()].flatMap(({ open }) => open?.descriptor ?? [])
   }
@@ -118,12 +116,12 @@ export class PublicPorts implements PortOpeners {
   }
 
   async #listen(kind: 'tcp' | 'udp', port: number): Promise<OpenPort> {
-    const room = this.#room
+    const context = this.#context
     if (kind === 'udp') {
       const { listenUdp } = await import('./udp.ts')
-      return listenUdp(port, room, this.#udpTurns)
+      return listenUdp(port, context, this.#udpTurns)
     }
-    const listening = listenTcp(port, room, this.#visits, this.#admission)
+    const listening = listenTcp(port, context, this.#visits, this.#admission)
     return {
       get descriptor() {
         return listening.descriptor
@@ -145,7 +143,7 @@ export class PublicPorts implements PortOpeners {
   }
 
   /** Whether one more connection or port of a client leaves enough descriptors for others. */
-  hasRoomFor(holder: Holder): boolean {
-    return this.#admission.hasRoomForClient(holder.descriptorCount, this.#room.holdings.descriptorCount)
+  hasRoomFor(holder: QuotaOwner): boolean {
+    return this.#admission.hasRoomForClient(holder.descriptorCount, this.#context.quotas.descriptorCount)
   }
 }

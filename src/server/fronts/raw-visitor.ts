@@ -21,7 +21,6 @@ export class RawVisitor implements RawVisit, Asking, Taker {
   readonly tunnel: Tunnel
   readonly source: Endpoint
   readonly startedAt: number = performance.now()
-  /** The handler of the socket's events. */
   readonly socketHandler: SocketHandler
   readonly #visits: RawVisits
   readonly #socket: Socket
@@ -32,7 +31,6 @@ export class RawVisitor implements RawVisit, Asking, Taker {
   #stream: ByteStream | undefined
   /** Bytes on the stream that are not the visitor's: a PROXY header. */
   #headerBytes = 0
-  /** The member that serves it. */
   #member: Member | undefined
   #stopWaiting: (() => void) | undefined
   /** The passes of guards, with the conditions to check until it ends. */

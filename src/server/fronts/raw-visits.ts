@@ -3,7 +3,7 @@
 
 import type { ErrorCode } from '../../errors.ts'
 import type { Socket, SocketHandler } from '../../socket.ts'
-import type { ServerRoom } from '../context/room.ts'
+import type { ServerContext } from '../context/server-context.ts'
 import type { ClientConnection } from '../contracts/clients.ts'
 import type { RawFollower, WrappedSocket } from '../contracts/part.ts'
 import { type RawVisit, type RawWay, type RawWish, UNHEARD } from '../contracts/raw-visit.ts'
@@ -30,13 +30,13 @@ interface Entry {
 
 /** Each visit begins and ends once; in between it is opened, or waits without success. */
 export class RawVisits implements RawTaker {
-  readonly context: ServerRoom
+  readonly context: ServerContext
   readonly #open = new Map<RawVisit, Entry>()
   readonly #visitors = new WeakMap<Tunnel, RawVisitors>()
   #lastId = 0
   #passing = 0
 
-  constructor(context: ServerRoom) {
+  constructor(context: ServerContext) {
     this.context = context
   }
 

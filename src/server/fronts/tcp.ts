@@ -2,7 +2,7 @@
 
 import { TunnelError } from '../../errors.ts'
 import { type Listening, listenBun } from '../../sockets/bun.ts'
-import type { ServerRoom } from '../context/room.ts'
+import type { ServerContext } from '../context/server-context.ts'
 import type { RawWish } from '../contracts/raw-visit.ts'
 import type { Admission } from '../limits/admission.ts'
 import type { RawVisits } from './raw-visits.ts'
@@ -10,25 +10,25 @@ import type { RawVisits } from './raw-visits.ts'
 /** Listens for the visitors of a port. Throws `PORT_TAKEN` or `NOT_ALLOWED`. */
 export function listenTcp(
   port: number,
-  room: ServerRoom,
+  context: ServerContext,
   visits: RawVisits,
   admission: Admission,
 ): Listening {
   const name = `tcp-${port}`
-  const wish: RawWish = { kind: 'tcp', wanted: `${port}`, name, find: () => room.tunnels.find(name) }
+  const wish: RawWish = { kind: 'tcp', wanted: `${port}`, name, find: () => context.tunnels.find(name) }
   try {
     return listenBun({
-      hostname: room.settings.hostname,
+      hostname: context.settings.hostname,
       port,
       // Workers: the client may be at this one now, while the one before is about to hear of it; and a pool has clients at several.
-      sharesPort: room.servers?.isOneMachine === true,
-      inherited: room.inheritance?.take(port),
+      sharesPort: context.servers?.isOneMachine === true,
+      inherited: context.inheritance?.take(port),
       admit: socket => admission.admit(socket, false),
-      accept: (socket, seat) => {
-        seat?.stay()
+      accept: (socket, admitted) => {
+        admitted?.stay()
         return visits.accept(socket, wish)
       },
-      failed: error => room.failed(error),
+      failed: error => context.failed(error),
     })
   } catch (cause) {
     const code = cause instanceof Error && 'code' in cause ? cause.code : undefined

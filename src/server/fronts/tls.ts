@@ -3,45 +3,43 @@
 
 import type { Place } from '../../directory.ts'
 import type { Socket, SocketHandler } from '../../socket.ts'
-import type { ServerRoom } from '../context/room.ts'
-import type { Seat } from '../limits/admission.ts'
+import type { ServerContext } from '../context/server-context.ts'
+import type { AdmittedConnection } from '../limits/admission.ts'
 import type { Tunnel } from '../tunnels/tunnel.ts'
 import { refusalOfName } from '../tunnels/tunnels.ts'
 import { type Continuation, type Hello, HelloConnection, type HelloHost } from './hello.ts'
 import type { RawVisits } from './raw-visits.ts'
 
-/** The parts of the server that a TLS front needs. */
-export type TlsRoom = Pick<ServerRoom, 'deadlines' | 'destinationOf' | 'limits' | 'tunnels' | 'turns'> &
-  Partial<Pick<ServerRoom, 'servers' | 'settings'>>
+export type TlsContext = Pick<ServerContext, 'deadlines' | 'destinationOf' | 'limits' | 'tunnels' | 'turns'> &
+  Partial<Pick<ServerContext, 'servers' | 'settings'>>
 
 /** The end of TLS for connections that are for no TLS tunnel. */
 export interface Terminator extends Pick<HelloHost, 'foreign'> {
-  /** Whether TLS tunnels are on this port as well. */
   readonly sharesPort: boolean
   read(hello: Hello): Exclude<Continuation, (...passed: never) => unknown>
 }
 
 export class TlsFront {
-  readonly #room: TlsRoom
+  readonly #context: TlsContext
   readonly #visits: RawVisits
   /** Connections whose hello is not complete, in the order in which they came; above `maxHellos` the oldest is cut. */
   readonly #hellos = new Set<HelloConnection>()
   /** The number of connections whose bytes wait for their turn. */
   #waitingCount = 0
 
-  constructor(room: TlsRoom, visits: RawVisits) {
-    this.#room = room
+  constructor(context: TlsContext, visits: RawVisits) {
+    this.#context = context
     this.#visits = visits
   }
 
   /** Accepts a connection. `terminator` is for names of the server's own; without it they are as unknown as any other. */
-  accept(socket: Socket, seat: Seat | undefined, terminator?: Terminator): SocketHandler {
+  accept(socket: Socket, admitted: AdmittedConnection | undefined, terminator?: Terminator): SocketHandler {
     const connection = new HelloConnection(socket, {
-      deadlines: this.#room.deadlines,
-      turns: this.#room.turns,
+      deadlines: this.#context.deadlines,
+      turns: this.#context.turns,
       waits: () => {
         // It sent its part in time, so it is not cut for being the oldest. Later connections have no place then.
-        if (this.#waitingCount >= this.#room.limits.maxHellos) return false
+        if (this.#waitingCount >= this.#context.limits.maxHellos) return false
         this.#waitingCount++
         this.#hellos.delete(connection)
         return true
@@ -55,8 +53,8 @@ export class TlsFront {
         const isTunnels = mayBeTunnels && this.#isTunnels(hello.name)
         const goOn = (isTunnelsNow: boolean) => {
           if (!isTunnelsNow) return terminator?.read(hello)
-          if (seat?.isRefused()) return undefined
-          return (passed: Socket, first: Uint8Array) => this.#visit(hello.name, passed, first, seat)
+          if (admitted?.isRefused()) return undefined
+          return (passed: Socket, first: Uint8Array) => this.#visit(hello.name, passed, first, admitted)
         }
         return isTunnels instanceof Promise ? isTunnels.then(goOn) : goOn(isTunnels)
       },
@@ -64,7 +62,7 @@ export class TlsFront {
       settled: () => this.#hellos.delete(connection),
     })
     this.#hellos.add(connection)
-    const { deadlines, limits } = this.#room
+    const { deadlines, limits } = this.#context
     deadlines.arm(connection, limits.headTimeoutMs)
     // The oldest one is cut: the hello of an honest visitor arrives within a round trip.
     const [oldest] = this.#hellos
@@ -79,9 +77,9 @@ export class TlsFront {
 
   /** Whether TLS for this host goes to a tunnel unchanged; in a cluster that may have to be asked. */
   #isTunnels(host: string): boolean | Promise<boolean> {
-    if (tlsTunnelOf(this.#room, host) !== undefined) return true
-    const { servers, settings } = this.#room
-    const name = directoryNameOf(this.#room, host)
+    if (tlsTunnelOf(this.#context, host) !== undefined) return true
+    const { servers, settings } = this.#context
+    const name = directoryNameOf(this.#context, host)
     const isAsked = name !== undefined && (name !== host || settings?.policy.opensHosts === true)
     const found = isAsked ? servers?.find(name) : undefined
     if (found === undefined) return false
@@ -90,29 +88,33 @@ export class TlsFront {
     return found instanceof Promise ? found.then(isTls, () => false) : isTls(found)
   }
 
-  #visit(host: string, socket: Socket, first: Uint8Array, seat: Seat | undefined): SocketHandler {
-    seat?.stay()
-    const find = () => tlsTunnelOf(this.#room, host)
-    const name = directoryNameOf(this.#room, host) ?? host
+  #visit(
+    host: string,
+    socket: Socket,
+    first: Uint8Array,
+    admitted: AdmittedConnection | undefined,
+  ): SocketHandler {
+    admitted?.stay()
+    const find = () => tlsTunnelOf(this.#context, host)
+    const name = directoryNameOf(this.#context, host) ?? host
     return this.#visits.accept(socket, { kind: 'tls', wanted: host, name, find }, first)
   }
 }
 
-/** The TLS tunnel that has this host. */
 export function tlsTunnelOf(
-  room: Pick<TlsRoom, 'destinationOf' | 'tunnels'>,
+  context: Pick<TlsContext, 'destinationOf' | 'tunnels'>,
   host: string,
 ): Tunnel | undefined {
-  const destination = room.destinationOf(host)
+  const destination = context.destinationOf(host)
   if (destination.kind !== 'tunnel') return undefined
-  const tunnel = room.tunnels.find(destination.name)
+  const tunnel = context.tunnels.find(destination.name)
   if (tunnel?.kind !== 'tls') return undefined
   return destination.isBelow && !tunnel.isWildcard ? undefined : tunnel
 }
 
 /** Returns the name in a directory of the tunnel of a host. `undefined` if it has none. */
-function directoryNameOf(room: Pick<TlsRoom, 'destinationOf'>, host: string): string | undefined {
-  const destination = room.destinationOf(host)
+function directoryNameOf(context: Pick<TlsContext, 'destinationOf'>, host: string): string | undefined {
+  const destination = context.destinationOf(host)
   if (destination.kind === 'tunnel')
     return refusalOfName(destination.name) === undefined ? destination.name : undefined
   return destination.kind === 'unknown' ? host : undefined

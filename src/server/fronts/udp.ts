@@ -14,7 +14,7 @@ import type { Socket, SocketHandler } from '../../socket.ts'
 import { type BoundPort, bindBun } from '../../sockets/bun-datagrams.ts'
 import type { SendDatagrams } from '../../wire/datagrams.ts'
 import { networkOf } from '../../wire/ip-address.ts'
-import type { ServerRoom } from '../context/room.ts'
+import type { ServerContext } from '../context/server-context.ts'
 import type { Judgement } from '../contracts/guarding.ts'
 import { Takers } from '../limits/takers.ts'
 import { judge } from '../routing/judging.ts'
@@ -37,10 +37,10 @@ const BURST_MS = 100
  * Listens for the visitors of a port. Rejects with `PORT_TAKEN` or `NOT_ALLOWED`. `turns`: those of all UDP tunnels, for what
  * they send to visitors in one turn of the event loop.
  */
-export async function listenUdp(port: number, room: ServerRoom, turns: Turns): Promise<OpenPort> {
-  const front = new UdpPort(port, room, turns)
+export async function listenUdp(port: number, context: ServerContext, turns: Turns): Promise<OpenPort> {
+  const front = new UdpPort(port, context, turns)
   try {
-    await bindSoon(front, room.servers?.isOneMachine === true ? BIND_TRIES : 1)
+    await bindSoon(front, context.servers?.isOneMachine === true ? BIND_TRIES : 1)
   } catch (cause) {
     const code = cause instanceof Error && 'code' in cause ? cause.code : undefined
     throw new TunnelError(code === 'EACCES' ? 'NOT_ALLOWED' : 'PORT_TAKEN', undefined, { cause })
@@ -67,7 +67,7 @@ async function bindSoon(front: UdpPort, tries: number): Promise<void> {
 class UdpPort implements OpenPort {
   readonly #number: number
   readonly #name: string
-  readonly #room: ServerRoom
+  readonly #context: ServerContext
   readonly #share: FlowShare
   readonly #flows = new FlowTable()
   /** The flows of visitors of other servers. */
@@ -89,32 +89,32 @@ class UdpPort implements OpenPort {
   /** No new flows: those that are there go on. */
   #isDraining = false
 
-  constructor(port: number, room: ServerRoom, turns: Turns) {
+  constructor(port: number, context: ServerContext, turns: Turns) {
     this.#number = port
     this.#name = `udp-${port}`
-    this.#room = room
+    this.#context = context
     this.#share = new FlowShare({
       scheduler: eventLoop,
       turns,
-      idleTimeoutMs: room.limits.flowIdleMs,
+      idleTimeoutMs: context.limits.flowIdleMs,
       dropped: count => this.#dropped(count),
     })
   }
 
   get #tunnel(): Tunnel | undefined {
-    return this.#room.tunnels.find(this.#name)
+    return this.#context.tunnels.find(this.#name)
   }
 
   async bind(): Promise<void> {
     this.#port = await bindBun({
-      hostname: this.#room.settings.hostname,
+      hostname: this.#context.settings.hostname,
       port: this.#number,
       received: (datagram, port, address) => this.#received(datagram, port, address),
       dropped: () => this.#dropped(1),
       drained: () => {
         for (const { flow } of this.#flows.all()) flow.drained()
       },
-      failed: error => this.#room.failed(error),
+      failed: error => this.#context.failed(error),
     })
   }
 
@@ -152,7 +152,7 @@ class UdpPort implements OpenPort {
     if (tunnel === undefined) return this.#openElsewhere(port, address, datagram)
     if (tunnel.upstream === undefined || this.#isFullOrAsked(port, address)) return undefined
     // Before room is made: flows that are refused must not take the places of others.
-    const judgement = judge(this.#room, tunnel, { address })
+    const judgement = judge(this.#context, tunnel, { address })
     if (judgement === undefined) return this.#openWith(tunnel, port, address, [])
     if (!(judgement instanceof Promise))
       return judgement.kind === 'pass' ? this.#openWith(tunnel, port, address, judgement.passes) : undefined
@@ -170,7 +170,7 @@ class UdpPort implements OpenPort {
   /** The visitor waits already, or this many do that no guard is asked about one more. */
   #isFullOrAsked(port: number, address: string): boolean {
     const { size } = this.#judged
-    return size > 0 && (size >= this.#room.limits.maxAskedFlows || this.#judged.has(`${address} ${port}`))
+    return size > 0 && (size >= this.#context.limits.maxAskedFlows || this.#judged.has(`${address} ${port}`))
   }
 
   /** Calls `then` if the visitor has no flow by then. `false`: too many wait, or it waits already. */
@@ -245,7 +245,7 @@ class UdpPort implements OpenPort {
 
   /** Returns what to call when the flow is over; `undefined`: a guard has failed, and there is to be none. */
   #keepOpen(passes: readonly Pass[], cut: () => void): (() => void) | undefined {
-    const failed = (cause: unknown): void => void this.#room.tunnels.guards.fail(cause)
+    const failed = (cause: unknown): void => void this.#context.tunnels.guards.fail(cause)
     try {
       return keepOpen(passes, cut, failed)
     } catch (cause) {
@@ -256,12 +256,12 @@ class UdpPort implements OpenPort {
 
   /** Counts a flow. */
   #began(owner: string): void {
-    this.#room.flows.take(owner, '', 1, Number.POSITIVE_INFINITY)
+    this.#context.flows.take(owner, '', 1, Number.POSITIVE_INFINITY)
   }
 
   /** Counts one flow less. */
   #ended(owner: string, stream: ByteStream | undefined): void {
-    const { counters, flows } = this.#room
+    const { counters, flows } = this.#context
     flows.give(owner, '', 1)
     counters.bytesIn += stream?.sentBytes ?? 0
     counters.bytesOut += stream?.deliveredBytes ?? 0
@@ -274,7 +274,7 @@ class UdpPort implements OpenPort {
    * lost.
    */
   #openElsewhere(port: number, address: string, datagram: Uint8Array): VisitorFlow | 'kept' | undefined {
-    const found = this.#room.servers?.find(this.#name)
+    const found = this.#context.servers?.find(this.#name)
     if (found === undefined) return undefined
     if (!(found instanceof Promise)) return this.#openAt(found, port, address)
     const isKept = this.#later(port, address, found, places => {
@@ -286,7 +286,7 @@ class UdpPort implements OpenPort {
   }
 
   #openAt(places: readonly Place[], port: number, address: string): VisitorFlow | undefined {
-    const { servers, settings } = this.#room
+    const { servers, settings } = this.#context
     if (servers === undefined || !this.#mayOpen(this.#name, address)) return undefined
     const destination = { address: settings.hostname, port: this.#number }
     const passenger = {
@@ -339,7 +339,7 @@ class UdpPort implements OpenPort {
       join.useStream(granted)
     }
     join.useSocket(socket)
-    const judgement = tunnel && judge(this.#room, tunnel, { address })
+    const judgement = tunnel && judge(this.#context, tunnel, { address })
     if (judgement instanceof Promise) void judgement.then(enter)
     else enter(judgement)
     return join.socketHandler
@@ -351,7 +351,7 @@ class UdpPort implements OpenPort {
   #dropped(count: number): void {
     const tunnel = this.#tunnel
     if (tunnel !== undefined) tunnel.droppedDatagrams += count
-    this.#room.counters.droppedDatagrams += count
+    this.#context.counters.droppedDatagrams += count
   }
 
   #mayOpen(owner: string, address: string): boolean {
@@ -365,7 +365,7 @@ class UdpPort implements OpenPort {
 
   /** Whether one more flow keeps to `maxFlowRate`; then it counts. A tenth of a second's may come at once. */
   #isInRate(): boolean {
-    const { maxFlowRate } = this.#room.limits
+    const { maxFlowRate } = this.#context.limits
     if (maxFlowRate === 0) return true
     const now = eventLoop.now()
     const from = Math.max(now, this.#ratedUntil)
@@ -375,9 +375,10 @@ class UdpPort implements OpenPort {
   }
 
   #hasRoom(owner: string, address: string): boolean {
-    const { maxFlows, maxAllFlows } = this.#room.limits
+    const { maxFlows, maxAllFlows } = this.#context.limits
     const isFree = () =>
-      this.#flows.size + this.#passed.size < maxFlows && this.#room.flows.hasRoom(owner, '', 1, maxAllFlows)
+      this.#flows.size + this.#passed.size < maxFlows &&
+      this.#context.flows.hasRoom(owner, '', 1, maxAllFlows)
     if (isFree()) return true
     const [oldest] = this.#unanswered
     if (oldest !== undefined && eventLoop.now() - oldest.openedAt >= UNANSWERED_MS) oldest.flow.end()

@@ -24,7 +24,6 @@ export class Visitors {
     this.#fewer()
   }
 
-  /** Called when a visitor is gone. */
   left(visitor: Visitor): void {
     if (!this.#open.delete(visitor)) return
     this.#unsettled.delete(visitor)

@@ -5,7 +5,7 @@ import { descriptorLimit, freeDescriptors } from '../../descriptors.ts'
 import { type ErrorCode, TunnelError } from '../../errors.ts'
 import type { Socket } from '../../socket.ts'
 import type { Note } from '../contracts/part.ts'
-import { AddressBook, type AddressBounds, narrowed } from '../settings/address-book.ts'
+import { type AddressBounds, AddressCounter, narrowed } from '../settings/address-counter.ts'
 import type { Bounds } from '../settings/bounds.ts'
 import type { ServerSettings } from '../settings/settings.ts'
 import { type Deadline, type Deadlines, TICKS_PER_SECOND } from './deadlines.ts'
@@ -55,14 +55,14 @@ type Refusal = 'VISITOR_LIMIT' | 'ADDRESS_LIMIT' | 'DESCRIPTORS_SHORT'
 export class Admission implements Deadline {
   dueTick = 0
   readonly #host: AdmissionHost
-  readonly #book: AddressBook
+  readonly #book: AddressCounter
   /** Requests that are in progress on connections that carry many: each takes as much of a tunnel as a connection. */
-  readonly #requests: AddressBook
-  readonly #seats = new Set<Seat>()
+  readonly #requests: AddressCounter
+  readonly #connections = new Set<AdmittedConnection>()
   /** The oldest first. */
-  readonly #provisional = new Set<Seat>()
-  /** Goes round the seats, and remembers where it was. */
-  #hand: Iterator<Seat> | undefined
+  readonly #provisional = new Set<AdmittedConnection>()
+  /** Goes round the connections, and remembers where it was. */
+  #hand: Iterator<AdmittedConnection> | undefined
   /** Connections that may come before descriptors are counted again. */
   #budget = 0
   /** Whether descriptors were short at the last check. */
@@ -80,8 +80,8 @@ export class Admission implements Deadline {
 
   constructor(host: AdmissionHost) {
     this.#host = host
-    this.#book = new AddressBook(() => this.#addressBounds)
-    this.#requests = new AddressBook(() => ({ ...this.#addressBounds, maxPerSecond: 0 }))
+    this.#book = new AddressCounter(() => this.#addressBounds)
+    this.#requests = new AddressCounter(() => ({ ...this.#addressBounds, maxPerSecond: 0 }))
   }
 
   start(): void {
@@ -99,18 +99,18 @@ export class Admission implements Deadline {
 
   /** Visitors' connections now. */
   get count(): number {
-    return this.#seats.size
+    return this.#connections.size
   }
 
   /**
    * Admits a connection, or returns `undefined`: cut it at once. `speaksFirst`: it says what it wants before anything is done
    * for it. `undefined`: it is to be cut at once.
    */
-  admit(socket: Admitted, speaksFirst: boolean): Seat | undefined {
+  admit(socket: Admitted, speaksFirst: boolean): AdmittedConnection | undefined {
     const address = this.#host.isTrusted(socket.remoteAddress) ? '' : socket.remoteAddress
     const key = this.#book.enter(address)
     if (key === undefined) return this.#refuse('ADDRESS_LIMIT', address)
-    const seat = new Seat(this, socket, key, this.#host.deadlines.tick)
+    const admitted = new AdmittedConnection(this, socket, key, this.#host.deadlines.tick)
     const shortage = this.#shortage()
     const code = shortage === 'visitors' ? 'VISITOR_LIMIT' : 'DESCRIPTORS_SHORT'
     const hasRoom = shortage === undefined || (shortage !== 'last' && !speaksFirst && this.#makeRoom())
@@ -119,14 +119,14 @@ export class Admission implements Deadline {
       return this.#refuse(code, address)
     }
     this.#budget--
-    if (hasRoom) this.#seats.add(seat)
-    else this.#addProvisional(seat, code)
-    return seat
+    if (hasRoom) this.#connections.add(admitted)
+    else this.#addProvisional(admitted, code)
+    return admitted
   }
 
-  #addProvisional(seat: Seat, code: Refusal): void {
-    seat.refusal = code
-    this.#provisional.add(seat)
+  #addProvisional(admitted: AdmittedConnection, code: Refusal): void {
+    admitted.refusal = code
+    this.#provisional.add(admitted)
     if (this.#provisional.size <= this.#mostProvisional) return
     const first = this.#firstOfMost()
     this.#refuse(code, first?.key ?? '')
@@ -138,60 +138,59 @@ export class Admission implements Deadline {
    * others. A connection that has sent something stays while there are silent ones: where hundreds come at once, all are
    * accepted before the first is read.
    */
-  #firstOfMost(): Seat | undefined {
-    const byAddress = new Map<string, Seat[]>()
+  #firstOfMost(): AdmittedConnection | undefined {
+    const byAddress = new Map<string, AdmittedConnection[]>()
     let looks = MAX_LOOKS
-    for (const seat of this.#provisional) {
+    for (const admitted of this.#provisional) {
       if (looks-- === 0) break
-      const seats = byAddress.get(seat.key)
-      if (seats === undefined) byAddress.set(seat.key, [seat])
-      else seats.push(seat)
+      const connections = byAddress.get(admitted.key)
+      if (connections === undefined) byAddress.set(admitted.key, [admitted])
+      else connections.push(admitted)
     }
-    let most: Seat[] = []
-    for (const seats of byAddress.values()) if (seats.length > most.length) most = seats
-    return most.find(seat => !seat.hasSaidSomething) ?? most[0]
+    let most: AdmittedConnection[] = []
+    for (const connections of byAddress.values()) if (connections.length > most.length) most = connections
+    return most.find(admitted => !admitted.hasSaidSomething) ?? most[0]
   }
 
-  /** Settles a provisional seat whose connection wants a tunnel: it needs room like any other. */
-  settle(seat: Seat): boolean {
+  /** Settles a provisional connection that wants a tunnel: it needs room like any other. */
+  settle(admitted: AdmittedConnection): boolean {
     if (this.#shortage() !== undefined && !this.#makeRoom()) {
-      if (seat.refusal !== undefined) this.#refuse(seat.refusal, seat.key)
+      if (admitted.refusal !== undefined) this.#refuse(admitted.refusal, admitted.key)
       return false
     }
-    this.#provisional.delete(seat)
-    this.#seats.add(seat)
+    this.#provisional.delete(admitted)
+    this.#connections.add(admitted)
     return true
   }
 
   /** The connection belongs to this address. `undefined`: it has too many. */
-  move(seat: Seat, address: string): string | undefined {
+  move(admitted: AdmittedConnection, address: string): string | undefined {
     const key = this.#book.enter(address)
     if (key === undefined) return this.#refuse('ADDRESS_LIMIT', address)
-    this.#book.leave(seat.key)
+    this.#book.leave(admitted.key)
     return key
   }
 
-  /** Counts a request, as `Seat.takesRequest`. */
-  takesRequest(seat: Seat): (() => void) | undefined {
-    const key = this.#requests.enter(seat.key)
-    return key === undefined ? this.#refuse('ADDRESS_LIMIT', seat.key) : () => this.#requests.leave(key)
+  /** Counts a request, as `AdmittedConnection.takesRequest`. */
+  takesRequest(admitted: AdmittedConnection): (() => void) | undefined {
+    const key = this.#requests.enter(admitted.key)
+    return key === undefined ? this.#refuse('ADDRESS_LIMIT', admitted.key) : () => this.#requests.leave(key)
   }
 
   /** A request that was given up counts as a connection of its address. `false`: it has too many. */
-  mayGiveUp(seat: Seat): boolean {
-    if (this.#book.mayDoAgain(seat.key)) return true
-    this.#refuse('ADDRESS_LIMIT', seat.key)
+  mayGiveUp(admitted: AdmittedConnection): boolean {
+    if (this.#book.mayDoAgain(admitted.key)) return true
+    this.#refuse('ADDRESS_LIMIT', admitted.key)
     return false
   }
 
-  /** Counts requests that were given up with their connection. */
-  gaveUp(seat: Seat, count: number): void {
-    this.#book.didAgain(seat.key, count)
+  gaveUp(admitted: AdmittedConnection, count: number): void {
+    this.#book.didAgain(admitted.key, count)
   }
 
-  leave(seat: Seat, isClosed: boolean): void {
-    if (!this.#seats.delete(seat) && !this.#provisional.delete(seat)) return
-    this.#book.leave(seat.key)
+  leave(admitted: AdmittedConnection, isClosed: boolean): void {
+    if (!this.#connections.delete(admitted) && !this.#provisional.delete(admitted)) return
+    this.#book.leave(admitted.key)
     if (isClosed && ++this.#budget > 0) this.#isShort = false
   }
 
@@ -276,18 +275,18 @@ export class Admission implements Deadline {
       if (!this.#isShort) this.#count()
       if (this.#budget <= 0) return 'descriptors'
     }
-    return this.#seats.size < this.#host.limits.maxVisitors ? undefined : 'visitors'
+    return this.#connections.size < this.#host.limits.maxVisitors ? undefined : 'visitors'
   }
 
   /**
    * Closes an idle connection, beginning with the one that was looked at longest ago.
    */
   #makeRoom(): boolean {
-    for (let looks = Math.min(MAX_LOOKS, this.#seats.size); looks > 0; looks--) {
-      this.#hand ??= this.#seats.values()
-      const { value: seat, done } = this.#hand.next()
+    for (let looks = Math.min(MAX_LOOKS, this.#connections.size); looks > 0; looks--) {
+      this.#hand ??= this.#connections.values()
+      const { value: admitted, done } = this.#hand.next()
       if (done) this.#hand = undefined
-      else if (seat.giveWay(this.#host.deadlines.tick - PATIENCE_TICKS)) return true
+      else if (admitted.giveWay(this.#host.deadlines.tick - PATIENCE_TICKS)) return true
     }
     return false
   }
@@ -339,8 +338,8 @@ export class Admission implements Deadline {
 
 const STAYING: Occupant = { giveWay: () => false }
 
-/** The seat of an accepted connection until it is closed. */
-export class Seat {
+/** An accepted connection among those that the server counts, until it is closed. */
+export class AdmittedConnection {
   /** The owner of the connection, as the address book has it. */
   key: string
   /** The reason why only the control host may serve it. */
@@ -404,7 +403,6 @@ export class Seat {
     this.#admission.leave(this, false)
   }
 
-  /** The connection is closed. */
   left(): void {
     this.#admission.leave(this, true)
   }

@@ -2,10 +2,10 @@
 
 import type { Account } from '../../bytes.ts'
 import type { StreamBudget } from '../../session/contract.ts'
-import type { Holder } from './holdings.ts'
+import type { QuotaOwner } from './quotas.ts'
 
 export class ClientUse implements Account {
-  #holder: Holder
+  #holder: QuotaOwner
   #streams = 0
   #bytes = 0
   readonly streamBudget: StreamBudget = {
@@ -23,11 +23,11 @@ export class ClientUse implements Account {
     },
   }
 
-  constructor(holder: Holder) {
+  constructor(holder: QuotaOwner) {
     this.#holder = holder
   }
 
-  get holder(): Holder {
+  get holder(): QuotaOwner {
     return this.#holder
   }
 
@@ -42,7 +42,7 @@ export class ClientUse implements Account {
   }
 
   /** The token means another holder after a reload. `links`: those that the connection has. */
-  passTo(next: Holder, links: number): void {
+  passTo(next: QuotaOwner, links: number): void {
     this.#holder = this.#holder.passTo(next, { links, streams: this.#streams, bytes: this.#bytes })
   }
 }

@@ -9,9 +9,7 @@ import { TICKS_PER_SECOND } from './deadlines.ts'
 /** All pieces of one body may take as many pauses: who sends a byte in each would keep the others for as long as it likes. */
 const MAX_PAUSES = 8
 
-/** The bounds as they are now. */
 export interface KeptBounds {
-  /** The maximum size of one body. */
   readonly maxBodyBytes: number
   /** The maximum size of all of them. There is always room for one of the largest. */
   readonly maxBytes: number

@@ -31,7 +31,6 @@ export class Takers<One extends Taker = Taker> {
     return this.#byVisitor.size === 0
   }
 
-  /** The oldest of the visitor with the least weight. */
   first(weightOf: (visitor: string) => number): One | undefined {
     let least = Number.POSITIVE_INFINITY
     let first: One | undefined

@@ -7,14 +7,14 @@ import type { Listening, ServerTls } from '../../sockets/bun.ts'
 import type { InheritedSocket } from '../../sockets/inherited.ts'
 import { lowPortAdvice } from '../../sockets/low-ports.ts'
 import { pairFault } from '../../x509/pair.ts'
-import type { ServerRoom } from '../context/room.ts'
+import type { ServerContext } from '../context/server-context.ts'
 import type { Asking } from '../contracts/guarding.ts'
-import type { Door, Entrance } from '../contracts/protocol.ts'
+import type { Entrance, PartListener } from '../contracts/protocol.ts'
 import { UNHEARD } from '../contracts/raw-visit.ts'
 import type { Hello } from '../fronts/hello.ts'
 import type { HttpFront } from '../fronts/http.ts'
 import type { TlsFront } from '../fronts/tls.ts'
-import type { Admission, Admitted, Seat } from '../limits/admission.ts'
+import type { Admission, Admitted, AdmittedConnection } from '../limits/admission.ts'
 import type { PeerTls } from '../settings/part-options.ts'
 import type { ServerSettings } from '../settings/settings.ts'
 import type { Tunnel } from '../tunnels/tunnel.ts'
@@ -22,12 +22,11 @@ import { type AcceptVisitor, acceptThrough, entranceOf } from './entrances.ts'
 import type { TlsTermination } from './termination.ts'
 
 export class Listeners {
-  readonly #room: ServerRoom
+  readonly #context: ServerContext
   readonly #admission: Admission
   readonly #httpFront: HttpFront
   /** The front of `httpPort`. */
   readonly #redirects: HttpFront
-  /** The front of TLS tunnels. */
   readonly #tlsFront: TlsFront
   #main: Listening | undefined
   /** The port of TLS tunnels, if it is their own. */
@@ -36,19 +35,18 @@ export class Listeners {
   #http: Listening | undefined
   /** The socket for servers of this machine. */
   #peers: Listening | undefined
-  /** The listeners of parts. */
-  readonly #doors: Door[] = []
+  readonly #doors: PartListener[] = []
   /** The reader of hellos before TLS begins. */
   #termination: TlsTermination | undefined
 
   constructor(
-    room: ServerRoom,
+    context: ServerContext,
     admission: Admission,
     httpFront: HttpFront,
     redirects: HttpFront,
     tlsFront: TlsFront,
   ) {
-    this.#room = room
+    this.#context = context
     this.#admission = admission
     this.#httpFront = httpFront
     this.#redirects = redirects
@@ -57,45 +55,45 @@ export class Listeners {
 
   /** The one asked for before they are open. */
   get port(): number {
-    return this.#main?.port ?? this.#room.settings.port
+    return this.#main?.port ?? this.#context.settings.port
   }
 
   /** The port of TLS tunnels. `undefined` if there is none. */
   get tlsPort(): number | undefined {
-    const { tlsPort, sharesTlsPort } = this.#room.settings
+    const { tlsPort, sharesTlsPort } = this.#context.settings
     return this.#tls?.port ?? (sharesTlsPort ? this.port : tlsPort)
   }
 
   /** The port of redirects. `undefined` if there is none. */
   get httpPort(): number | undefined {
-    return this.#http?.port ?? this.#room.settings.httpPort
+    return this.#http?.port ?? this.#context.settings.httpPort
   }
 
   /** The descriptors of the sockets that listen, the server's own first. */
   get descriptors(): readonly number[] {
-    const peers = this.#room.settings.cluster?.peerTls && this.#peers
+    const peers = this.#context.settings.cluster?.peerTls && this.#peers
     const all = [this.#main, this.#tls, this.#http, peers].map(one => one?.descriptor)
     return all.filter(one => one !== undefined)
   }
 
   /** The public URL of a tunnel; `undefined`: of the control host. */
   urlOf(tunnel: Tunnel | undefined): string {
-    const { publicUrl, basePath, domains, sharesTlsPort } = this.#room.settings
-    if (tunnel === undefined) return this.#room.urlOf(this.port) + basePath
+    const { publicUrl, basePath, domains, sharesTlsPort } = this.#context.settings
+    if (tunnel === undefined) return this.#context.urlOf(this.port) + basePath
     const hostname = domains[0] ?? 'localhost'
     if (tunnel.port !== 0) return `${tunnel.kind}://${hostname}:${tunnel.port}`
     if (tunnel.kind === 'private') return `private:${tunnel.name.replace(/^tcp:/, '')}`
-    if (tunnel.kind !== 'tls') return this.#room.urlOf(this.port, tunnel.name)
+    if (tunnel.kind !== 'tls') return this.#context.urlOf(this.port, tunnel.name)
     const tlsPort = sharesTlsPort && publicUrl ? Number(publicUrl.port || 443) : this.tlsPort
     return `tls://${tunnel.name}.${hostname}${tlsPort === 443 ? '' : `:${tlsPort}`}`
   }
 
   /** Rejects with `PORT_IN_USE`, `TLS_INVALID`, `OPTION_INVALID` or `RUNTIME_UNSUPPORTED`: then none is open. */
   async open(): Promise<void> {
-    const { settings } = this.#room
+    const { settings } = this.#context
     const { port, hostname, tls, isTls, tlsPort, sharesTlsPort, httpPort } = settings
     const { listenBun } = await import('../../sockets/bun.ts')
-    const failed = (error: Error) => this.#room.failed(error)
+    const failed = (error: Error) => this.#context.failed(error)
     const own: Entrance['proto'] = isTls ? 'https' : 'http'
     const listen = (
       on: number,
@@ -115,34 +113,34 @@ export class Listeners {
             chooseProtocol: (offered: readonly string[]) => this.#chooseProtocol(offered),
           }),
           admit: socket => this.#admission.admit(socket, true),
-          accept: acceptThrough(this.#room, proto, accept),
+          accept: acceptThrough(this.#context, proto, accept),
         })
       } catch (cause) {
         throw listenError(cause, hostname, on, certificate)
       }
     }
     await this.#inherit(settings)
-    const { inheritance } = this.#room
+    const { inheritance } = this.#context
     const first = inheritance?.takeMain()
     try {
       const front =
         (httpFront: HttpFront): AcceptVisitor =>
-        (socket, entrance, seat) =>
-          httpFront.accept(socket, entrance, seat)
+        (socket, entrance, admitted) =>
+          httpFront.accept(socket, entrance, admitted)
       this.#peers = await this.#listenForPeers(settings, front(this.#httpFront))
       if (readsHellos(settings)) {
         this.#termination = await this.#terminationOf(settings)
         await (await import('./termination.ts')).TlsTermination.check()
-        this.#room.tunnels.guards.asksCertificates = true
-        this.#main = listen(port, first, (socket, entrance, seat) =>
-          this.#acceptTls(socket, entrance, seat, sharesTlsPort),
+        this.#context.tunnels.guards.asksCertificates = true
+        this.#main = listen(port, first, (socket, entrance, admitted) =>
+          this.#acceptTls(socket, entrance, admitted, sharesTlsPort),
         )
       } else this.#main = listen(port, first, front(this.#httpFront), tls)
       if (httpPort !== undefined)
         this.#http = listen(httpPort, inheritance?.take(httpPort), front(this.#redirects), undefined, 'http')
       if (tlsPort !== undefined && !sharesTlsPort)
-        this.#tls = listen(tlsPort, inheritance?.take(tlsPort), (socket, _entrance, seat) =>
-          this.#tlsFront.accept(socket, seat),
+        this.#tls = listen(tlsPort, inheritance?.take(tlsPort), (socket, _entrance, admitted) =>
+          this.#tlsFront.accept(socket, admitted),
         )
       await this.#openDoors(settings)
       inheritance?.opened()
@@ -155,7 +153,7 @@ export class Listeners {
 
   /** Resolves with what brings other certificates into new handshakes; `undefined`: they stay. Rejects with `TLS_INVALID`. */
   async prepare(next: ServerSettings): Promise<(() => void) | undefined> {
-    const now = this.#room.settings
+    const now = this.#context.settings
     const { tls, certificates, challenges } = next
     const isSame =
       certificates === now.certificates &&
@@ -184,14 +182,13 @@ export class Listeners {
     this.#tls?.stop(closeActive)
     this.#http?.stop(closeActive)
     for (const door of this.#doors) door.close(closeActive)
-    this.#room.inheritance?.close()
+    this.#context.inheritance?.close()
     if (!closeActive) return
     // Until now: servers that end together serve each other's visitors to the last.
     this.#peers?.stop(true)
     this.#tlsFront.stop()
   }
 
-  /** Listens on a port of its own, for servers with certificates. */
   async #listenForCertified({ hostname, tlsTerms }: ServerSettings, url: string, peerTls: PeerTls) {
     const { TlsTermination } = await import('./termination.ts')
     const { listenBun } = await import('../../sockets/bun.ts')
@@ -199,7 +196,7 @@ export class Listeners {
     const { cert, key, ca } = peerTls
     const certificate = { cert, key }
     const asking = { clientCa: ca }
-    const failed = (error: Error) => this.#room.failed(error)
+    const failed = (error: Error) => this.#context.failed(error)
     const termination = new TlsTermination({
       certificates: { find: () => certificate },
       challenges: undefined,
@@ -211,7 +208,7 @@ export class Listeners {
       troubled() {},
     })
     await secured(peerTls, () => termination.check(certificate))
-    const entrance: Entrance = { ...entranceOf(this.#room, 'https'), from: { isPeers: true } }
+    const entrance: Entrance = { ...entranceOf(this.#context, 'https'), from: { isPeers: true } }
     const enter = (socket: Socket): SocketHandler => {
       if (socket.isCertified === true) return this.#httpFront.accept(socket, entrance, undefined)
       socket.terminate()
@@ -221,7 +218,7 @@ export class Listeners {
     const terminator = { sharesPort: false, read: (hello: Hello) => termination.read(hello, enter) }
     try {
       const accept = (socket: Socket) => this.#tlsFront.accept(socket, undefined, terminator)
-      return listenBun({ hostname, port, inherited: this.#room.inheritance?.take(port), accept, failed })
+      return listenBun({ hostname, port, inherited: this.#context.inheritance?.take(port), accept, failed })
     } catch (cause) {
       throw listenError(cause, hostname, port, peerTls)
     }
@@ -241,8 +238,8 @@ export class Listeners {
     return bindPrivately(path, () =>
       listenBun({
         unix: path,
-        failed: error => this.#room.failed(error),
-        accept: socket => accept(socket, entranceOf(this.#room, 'http'), undefined),
+        failed: error => this.#context.failed(error),
+        accept: socket => accept(socket, entranceOf(this.#context, 'http'), undefined),
       }),
     )
   }
@@ -251,25 +248,24 @@ export class Listeners {
   async #inherit({ inherited }: ServerSettings): Promise<void> {
     if (inherited.length === 0) return
     const { Inheritance } = await import('../context/inheritance.ts')
-    this.#room.inheritance = new Inheritance(this.#room)
+    this.#context.inheritance = new Inheritance(this.#context)
   }
 
-  /** Opens the doors of all parts. */
   async #openDoors(settings: ServerSettings): Promise<void> {
-    const room = this.#room
+    const context = this.#context
     const { port } = this
     const terms = {
       settings,
       port,
       share: this.#httpFront,
-      entrance: entranceOf(room, 'https'),
+      entrance: entranceOf(context, 'https'),
       admit: (visitor: Admitted) => this.#admission.admit(visitor, true),
       announce: (line: Uint8Array) => {
-        room.altSvcLine = line
+        context.altSvcLine = line
       },
     }
     try {
-      await room.parts.open(terms, door => this.#doors.push(door))
+      await context.parts.open(terms, door => this.#doors.push(door))
     } catch (cause) {
       throw cause instanceof TunnelError ? cause : listenError(cause, settings.hostname, port, settings.tls)
     }
@@ -277,16 +273,21 @@ export class Listeners {
 
   /** Returns the choice of ALPN. `undefined` for none, which means HTTP/1.1. */
   #chooseProtocol(offered: readonly string[]): string | undefined {
-    const { parts } = this.#room
+    const { parts } = this.#context
     if (parts.protocol(() => true) === undefined) return undefined
     const chosen = parts.protocol(({ name }) => offered.includes(name))
     return chosen?.name ?? (offered.includes(HTTP1) ? HTTP1 : undefined)
   }
 
   /** Passes TLS for a tunnel on unchanged, and ends the rest here. */
-  #acceptTls(socket: Socket, entrance: Entrance, seat: Seat | undefined, sharesPort: boolean): SocketHandler {
-    const accept = (secured: Socket) => this.#httpFront.accept(secured, entrance, seat)
-    return this.#tlsFront.accept(socket, seat, {
+  #acceptTls(
+    socket: Socket,
+    entrance: Entrance,
+    admitted: AdmittedConnection | undefined,
+    sharesPort: boolean,
+  ): SocketHandler {
+    const accept = (secured: Socket) => this.#httpFront.accept(secured, entrance, admitted)
+    return this.#tlsFront.accept(socket, admitted, {
       sharesPort,
       read: hello => this.#termination?.read(hello, accept),
       foreign: first => (REQUEST.test(Buffer.from(first).toString('latin1')) ? USE_HTTPS : undefined),
@@ -296,16 +297,16 @@ export class Listeners {
   /** The owner of the host decides about its DNS: the clients of its tunnel learn that it leads somewhere else. */
   #tellClients(host: string, error: TunnelError): void {
     if (error.code !== 'HOST_NOT_POINTED_HERE') return
-    for (const { tunnel, client, hostNames } of this.#room.tunnels.hostNames.ownerOf(host)?.members ?? [])
+    for (const { tunnel, client, hostNames } of this.#context.tunnels.hostNames.ownerOf(host)?.members ?? [])
       if (hostNames.includes(host)) client?.hostTroubled?.(tunnel, host, error)
   }
 
   /** Clients are asked at the control host, visitors for a guard of their tunnel. */
   #askingFor(name: string, control: Asking | undefined): Asking | undefined {
-    const destination = name === '' ? undefined : this.#room.destinationOf(name)
+    const destination = name === '' ? undefined : this.#context.destinationOf(name)
     if (destination === undefined || destination.kind === 'control') return control
     if (destination.kind === 'unknown') return undefined
-    const { tunnels } = this.#room
+    const { tunnels } = this.#context
     const tunnel = tunnels.find(destination.name)
     return tunnel && tunnels.guards.askingFor(tunnel.guard, tunnel.name)
   }
@@ -329,7 +330,7 @@ export class Listeners {
       found: (name, found) => {
         for (const door of this.#doors) door.show(name, found)
       },
-      failed: error => this.#room.failed(error),
+      failed: error => this.#context.failed(error),
       troubled: (name, error) => this.#tellClients(name, error),
     })
     if (tls !== undefined && certificate !== undefined)

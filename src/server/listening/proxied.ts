@@ -4,7 +4,7 @@ import { TunnelError } from '../../errors.ts'
 import type { Endpoints, ServerHandshake, Socket, SocketHandler } from '../../socket.ts'
 import { type ProxyHeader, ProxyHeaderReader } from '../../wire/proxy-protocol.ts'
 import { StandIn } from '../fronts/stand-in.ts'
-import type { Seat } from '../limits/admission.ts'
+import type { AdmittedConnection } from '../limits/admission.ts'
 import type { Deadline, Deadlines } from '../limits/deadlines.ts'
 
 /** The terms of a front that accepts PROXY headers. */
@@ -18,7 +18,11 @@ export interface ProxiedHost {
    * The connection goes on. `socket.remoteAddress` is the visitor's, or the proxy's own where the header names no address;
    * without a header it is a stranger's, with nothing in between.
    */
-  accept(socket: Socket, header: ProxyHeader | undefined, seat: Seat | undefined): SocketHandler
+  accept(
+    socket: Socket,
+    header: ProxyHeader | undefined,
+    admitted: AdmittedConnection | undefined,
+  ): SocketHandler
   /** A trusted proxy sent something else: `PROXY_HEADER_INVALID`. Its connection is cut. */
   failed(error: TunnelError): void
 }
@@ -27,9 +31,13 @@ export interface ProxiedHost {
  * Takes a connection of a listening socket. A trusted address must send a header and no other may: guessing by the
  * bytes would let visitors behind a trusted proxy that sends none write one for themselves.
  */
-export function acceptProxied(socket: Socket, host: ProxiedHost, seat?: Seat): SocketHandler {
-  if (!host.isTrusted(socket.remoteAddress)) return host.accept(socket, undefined, seat)
-  return new ProxiedConnection(socket, host, seat)
+export function acceptProxied(
+  socket: Socket,
+  host: ProxiedHost,
+  admitted?: AdmittedConnection,
+): SocketHandler {
+  if (!host.isTrusted(socket.remoteAddress)) return host.accept(socket, undefined, admitted)
+  return new ProxiedConnection(socket, host, admitted)
 }
 
 /** Reads the header, then passes on every event; to the one behind it this is the socket. */
@@ -37,17 +45,16 @@ class ProxiedConnection extends StandIn implements SocketHandler, Deadline {
   remoteAddress: string
   dueTick = 0
   readonly #host: ProxiedHost
-  readonly #seat: Seat | undefined
+  readonly #admitted: AdmittedConnection | undefined
   #reader: ProxyHeaderReader | undefined = new ProxyHeaderReader()
   #visitor: SocketHandler | undefined
   #hasBegun = false
-  /** The endpoints in the header. */
   #endpoints: Endpoints | undefined
 
-  constructor(socket: Socket, host: ProxiedHost, seat: Seat | undefined) {
+  constructor(socket: Socket, host: ProxiedHost, admitted: AdmittedConnection | undefined) {
     super(socket)
     this.#host = host
-    this.#seat = seat
+    this.#admitted = admitted
     this.remoteAddress = socket.remoteAddress
     host.deadlines.watch(this)
     host.deadlines.arm(this, host.headerTimeoutMs)
@@ -96,9 +103,9 @@ class ProxiedConnection extends StandIn implements SocketHandler, Deadline {
     if (header.route !== undefined) this.remoteAddress = header.route.source.address
     this.#endpoints = header.route
     // The proxy's own connections are not counted by address; those of the visitors behind it are.
-    if (header.route !== undefined && this.#seat?.moveTo(this.remoteAddress) === false)
+    if (header.route !== undefined && this.#admitted?.moveTo(this.remoteAddress) === false)
       return this.socket.terminate()
-    this.#visitor = this.#host.accept(this, header, this.#seat)
+    this.#visitor = this.#host.accept(this, header, this.#admitted)
     if (rest.length > 0) this.#visitor.received(rest)
   }
 

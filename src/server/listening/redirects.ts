@@ -2,43 +2,43 @@
 
 import type { Branding } from '../../branding.ts'
 import { HTTP_CHALLENGE_PATH } from '../../certificates.ts'
-import type { ServerRoom } from '../context/room.ts'
+import type { ServerContext } from '../context/server-context.ts'
 import { type Arrival, refusal } from '../contracts/front.ts'
 import { DEAD_EXCHANGE, type Exchange, type Upstream, type Visit } from '../contracts/upstream.ts'
-import { Booking, type BookingDesk, type BookingHost } from '../routing/booking.ts'
+import { type RequestHost, RoutedRequest, type VisitorRouter } from '../routing/routed-request.ts'
 
 /** A pattern for base64url (RFC 8555 section 8.1). */
 const TOKEN = /^[\w-]{1,512}$/
 
-export class Redirects implements BookingDesk, Upstream {
+export class Redirects implements VisitorRouter, Upstream {
   readonly wire = 'streams'
   readonly inFlight = 0
-  readonly #room: ServerRoom
-  readonly #books: BookingHost
+  readonly #context: ServerContext
+  readonly #books: RequestHost
   readonly #httpsPort: () => number
 
   /** Makes the front. `httpsPort` returns the port of the server. */
-  constructor(room: ServerRoom, books: BookingHost, httpsPort: () => number) {
-    this.#room = room
+  constructor(context: ServerContext, books: RequestHost, httpsPort: () => number) {
+    this.#context = context
     this.#books = books
     this.#httpsPort = httpsPort
   }
 
   get branding(): Branding | undefined {
-    return this.#room.settings.branding
+    return this.#context.settings.branding
   }
 
-  book(arrival: Arrival): Booking {
+  accept(arrival: Arrival): RoutedRequest {
     const { head } = arrival
-    const booking = new Booking(arrival, this.#books)
-    booking.route = this.#books.routeSafely(() => {
-      const isOurs = this.#room.destinationOf(head.host).kind !== 'unknown' && head.target.startsWith('/')
+    const request = new RoutedRequest(arrival, this.#books)
+    request.route = this.#books.routeSafely(() => {
+      const isOurs = this.#context.destinationOf(head.host).kind !== 'unknown' && head.target.startsWith('/')
       // A redirect to anywhere else would be an open one. A target in absolute form names a host of its own.
       return isOurs || this.#proofFor(head.target) !== undefined
         ? { kind: 'upstream', upstream: this }
         : refusal('HOST_UNKNOWN')
     })
-    return booking
+    return request
   }
 
   failed(cause: unknown): void {
@@ -61,7 +61,7 @@ export class Redirects implements BookingDesk, Upstream {
   #proofFor(target: string): string | undefined {
     if (!target.startsWith(HTTP_CHALLENGE_PATH)) return undefined
     const token = target.slice(HTTP_CHALLENGE_PATH.length)
-    return TOKEN.test(token) ? this.#room.settings.challenges?.httpAnswer(token) : undefined
+    return TOKEN.test(token) ? this.#context.settings.challenges?.httpAnswer(token) : undefined
   }
 
   /** Redirects with 308: the method and the body stay (RFC 9110 section 15.4.9). */
@@ -70,7 +70,7 @@ export class Redirects implements BookingDesk, Upstream {
   }
 
   get #shownPort(): string {
-    const { publicUrl } = this.#room.settings
+    const { publicUrl } = this.#context.settings
     const port = publicUrl === undefined ? this.#httpsPort() : Number(publicUrl.port || 443)
     return port === 443 ? '' : `:${port}`
   }

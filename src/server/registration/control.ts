@@ -7,13 +7,14 @@ import type { RequestHead } from '../../http/head.ts'
 import { INFO_POLICY, infoPage } from '../../http/pages.ts'
 import type { Socket, SocketHandler } from '../../socket.ts'
 import { VERSION } from '../../version.ts'
+import { OPEN_HEADER } from '../../wire/control.ts'
 import { LINK_PROTOCOL } from '../../wire/frame.ts'
-import type { ServerRoom } from '../context/room.ts'
+import type { ServerContext } from '../context/server-context.ts'
 import { type Arrival, type Route, refusal } from '../contracts/front.ts'
 import { DEAD_EXCHANGE, type Exchange, type Upstream, type Visit } from '../contracts/upstream.ts'
-import type { TokenGate } from '../limits/token-gate.ts'
+import type { TokenThrottle } from '../limits/token-throttle.ts'
 import type { Rule } from '../settings/policy.ts'
-import type { ClientDesk } from './client-desk.ts'
+import type { ClientRegistry } from './client-registry.ts'
 import type { SessionLinks } from './links.ts'
 import { type Applicant, upgradeRoute } from './upgrade.ts'
 
@@ -91,7 +92,8 @@ class Pages implements Upstream {
       branding,
       who: ` ${version}`,
     })
-    return { status: 200, type: 'text/html; charset=utf-8', body, policy: INFO_POLICY }
+    const lines = `Content-Security-Policy: ${INFO_POLICY}\r\n`
+    return { status: 200, type: 'text/html; charset=utf-8', body, lines }
   }
 
   #page(path: string, query: URLSearchParams, head: RequestHead): Page | undefined {
@@ -99,7 +101,7 @@ class Pages implements Upstream {
       case '/':
         return wantsHtml(head)
           ? this.#home((head.header('host') ?? head.host) + this.#host.basePath)
-          : text(200, `localtunnels ${this.#host.version}\n`)
+          : { ...text(200, `localtunnels ${this.#host.version}\n`), ...(this.#host.isOpen && OPEN) }
       case '/health':
       case '/_health':
         return text(200, 'OK')
@@ -118,17 +120,18 @@ interface Page {
   readonly status: number
   readonly type: string
   readonly body: string
-  /** The Content-Security-Policy. */
-  readonly policy?: string
+  /** Further lines of the head. */
+  readonly lines?: string
 }
+
+const OPEN = { lines: `${OPEN_HEADER}: 1\r\n` }
 
 const text = (status: number, body: string): Page => ({ status, type: 'text/plain; charset=utf-8', body })
 
 function answer(visit: Visit, page: Page): void {
   const body = Buffer.from(page.body)
-  const policy = page.policy === undefined ? '' : `Content-Security-Policy: ${page.policy}\r\n`
   const connection = visit.keepsAlive ? '' : 'Connection: close\r\n'
-  const head = `HTTP/1.1 ${page.status} ${page.status === 200 ? 'OK' : 'Not Found'}\r\nContent-Type: ${page.type}\r\nContent-Length: ${body.length}\r\nCache-Control: no-store\r\n${policy}Date: ${new Date().toUTCString()}\r\n${connection}\r\n`
+  const head = `HTTP/1.1 ${page.status} ${page.status === 200 ? 'OK' : 'Not Found'}\r\nContent-Type: ${page.type}\r\nContent-Length: ${body.length}\r\nCache-Control: no-store\r\n${page.lines ?? ''}Date: ${new Date().toUTCString()}\r\n${connection}\r\n`
   visit.answered(page.status)
   visit.write(visit.head.method === 'HEAD' ? Buffer.from(head) : Buffer.concat([Buffer.from(head), body]))
   visit.done(visit.keepsAlive)
@@ -137,33 +140,33 @@ function answer(visit: Visit, page: Page): void {
 /** What the control host may ask of its server. */
 export class ControlHost {
   readonly version: string = VERSION
-  readonly tokenGate: TokenGate
-  readonly #room: ServerRoom
-  readonly #clients: ClientDesk
+  readonly tokenThrottle: TokenThrottle
+  readonly #context: ServerContext
+  readonly #clients: ClientRegistry
 
-  constructor(room: ServerRoom, clients: ClientDesk) {
-    this.tokenGate = clients.tokenGate
-    this.#room = room
+  constructor(context: ServerContext, clients: ClientRegistry) {
+    this.tokenThrottle = clients.tokenThrottle
+    this.#context = context
     this.#clients = clients
   }
 
   /** The operator's name, contact and logo, for pages. */
   get branding(): Branding | undefined {
-    return this.#room.settings.branding
+    return this.#context.settings.branding
   }
 
   get basePath(): string {
-    return this.#room.settings.basePath
+    return this.#context.settings.basePath
   }
 
   /** No client needs a token. */
   get isOpen(): boolean {
-    return this.#room.settings.policy.isOpen
+    return this.#context.settings.policy.isOpen
   }
 
   /** Whether forwarding headers from this address are believed. */
   isTrusted(address: string): boolean {
-    return this.#room.isTrusted(address)
+    return this.#context.isTrusted(address)
   }
 
   /** Why one more client of this rule and address may not connect; `undefined`: it may. */
@@ -173,12 +176,12 @@ export class ControlHost {
 
   refused(applicant: Applicant, code: ErrorCode): void {
     const { remoteAddress, wire } = applicant
-    this.#room.emit('refused', { remoteAddress, wire, code })
+    this.#context.emit('refused', { remoteAddress, wire, code })
   }
 
   /** Clients may agree on no subprotocol. */
   get hasJsonWire(): boolean {
-    return this.#room.parts.adopt !== undefined
+    return this.#context.parts.adopt !== undefined
   }
 
   /** Takes a control connection over. */
@@ -186,13 +189,12 @@ export class ControlHost {
     return this.#clients.adopt(socket, applicant, rule)
   }
 
-  /** The links of the session that gave this secret. */
   linksOf(secret: string): SessionLinks | undefined {
-    return this.#clients.linkGate.find(secret)
+    return this.#clients.linkRegistry.find(secret)
   }
 
   /** Whether a certificate for this host should be had: the domains themselves and live tunnels. */
   isKnownHost(host: string): boolean {
-    return this.#room.isKnownHost(host)
+    return this.#context.isKnownHost(host)
   }
 }

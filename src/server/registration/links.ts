@@ -19,10 +19,9 @@ export interface LinkBudget {
 const UNBOUNDED: LinkBudget = { hasRoom: () => true, opened() {}, closed() {} }
 
 /** Finds the session that a link is for. */
-export class LinkGate {
+export class LinkRegistry {
   readonly #byHash = new Map<string, SessionLinks>()
 
-  /** Gives a session a secret by which its client opens links. */
   open(session: Session, deadlines: Clock, maxLinks: number, budget: LinkBudget = UNBOUNDED): SessionLinks {
     const secret = randomBytes(24).toString('base64url')
     const hash = hashOf(secret)
@@ -39,7 +38,6 @@ export class LinkGate {
   }
 }
 
-/** The links of one session. */
 export class SessionLinks {
   readonly secret: string
   readonly #session: Session
@@ -119,7 +117,6 @@ export class SessionLinks {
 }
 
 interface LinkBounds {
-  /** The maximum number of links of this session. */
   readonly maxLinks: number
   readonly budget: LinkBudget
 }

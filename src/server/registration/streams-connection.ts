@@ -9,7 +9,7 @@ import { Tolerance } from '../../session/tolerance.ts'
 import { encodeControl, parseClientMessage } from '../../wire/control.ts'
 import type { SessionLanes } from '../contracts/laning.ts'
 import { ClientUse } from '../limits/client-use.ts'
-import type { Holder } from '../limits/holdings.ts'
+import type { QuotaOwner } from '../limits/quotas.ts'
 import type { Rule } from '../settings/policy.ts'
 import type { Tunnel } from '../tunnels/tunnel.ts'
 import type { SessionLinks } from './links.ts'
@@ -51,7 +51,7 @@ export class StreamsConnection implements TunnelsOwner {
     this.#host = host
     this.#rule = rule
     this.remoteAddress = remoteAddress
-    this.use = new ClientUse(host.server.holdings.of(rule, remoteAddress))
+    this.use = new ClientUse(host.server.quotas.of(rule, remoteAddress))
     const { limits, deadlines } = host.server
     this.#session = new Session(
       carrier,
@@ -77,7 +77,7 @@ export class StreamsConnection implements TunnelsOwner {
         hungAfterMs: limits.hungAfterMs,
       },
     )
-    this.#links = host.linkGate.open(this.#session, deadlines, limits.maxLinks, {
+    this.#links = host.linkRegistry.open(this.#session, deadlines, limits.maxLinks, {
       hasRoom: () => this.holder.hasRoomFor('links') && host.hasRoomForLink(this.holder),
       opened: () => this.holder.take('links'),
       closed: () => this.holder.give('links'),
@@ -100,7 +100,7 @@ export class StreamsConnection implements TunnelsOwner {
     return this.#rule
   }
 
-  get holder(): Holder {
+  get holder(): QuotaOwner {
     return this.use.holder
   }
 
@@ -153,7 +153,7 @@ export class StreamsConnection implements TunnelsOwner {
     this.#tunnels.reloaded(rule)
     if (rule === undefined) return this.close(this.#rule.endCode)
     this.#rule = rule
-    this.use.passTo(this.#host.server.holdings.of(rule, this.remoteAddress), this.#links.count)
+    this.use.passTo(this.#host.server.quotas.of(rule, this.remoteAddress), this.#links.count)
   }
 
   hostTroubled(tunnel: Tunnel, host: string, error: TunnelError): void {

@@ -1,9 +1,9 @@
 // Registrations of one client on the streams wire until they are granted or refused: a token, a guard and a port may take a moment each.
 
-import { ERRORS, type ErrorCode, TunnelError } from '../../errors.ts'
+import { type ErrorCode, TunnelError } from '../../errors.ts'
 import type { Register } from '../../wire/control.ts'
 import type { OwnGuard } from '../contracts/guarding.ts'
-import type { Verdict } from '../limits/token-gate.ts'
+import type { Verdict } from '../limits/token-throttle.ts'
 import type { Rule } from '../settings/policy.ts'
 import type { Claiming } from '../tunnels/claims.ts'
 import type { Member } from '../tunnels/member.ts'
@@ -26,7 +26,6 @@ export class StreamsRegistering {
     this.#tunnels = tunnels
   }
 
-  /** The connection is closed. */
   close(): void {
     for (const stop of this.#waits.values()) stop()
     this.#waits.clear()
@@ -37,7 +36,7 @@ export class StreamsRegistering {
     const { rule, remoteAddress } = this.#owner
     if (token === undefined) return this.#registerBy(rule, message)
     if (this.#isFull) return this.#answer(message, 'CLIENT_LIMIT', rule)
-    const { tokenGate } = this.#host
+    const { tokenThrottle: tokenGate } = this.#host
     const judged = (verdict: Verdict): void => this.#judged(message, verdict)
     if (tokenGate.isQuick(token, remoteAddress)) return judged(tokenGate.judge(token, remoteAddress))
     const wait = tokenGate.judgeLater(token, remoteAddress, verdict => {
@@ -79,7 +78,7 @@ export class StreamsRegistering {
   }
 
   #registerWith(rule: Rule, message: Register, guard: OwnGuard | undefined): void {
-    const holder = this.#host.server.holdings.of(rule, this.#owner.remoteAddress)
+    const holder = this.#host.server.quotas.of(rule, this.#owner.remoteAddress)
     const claimed = this.#claim(message, { rule, holder, guard })
     if (!(claimed instanceof Promise)) return this.#answer(message, claimed, rule)
     this.count++
@@ -107,16 +106,19 @@ export class StreamsRegistering {
 
   #answer(message: Register, member: Member | ErrorCode, rule: Rule): void {
     if (typeof member !== 'string') return this.#tunnels.grant(message, member, rule)
-    const holder = this.#host.server.holdings.of(rule, this.#owner.remoteAddress)
-    const detail =
+    const holder = this.#host.server.quotas.of(rule, this.#owner.remoteAddress)
+    const text =
       member === 'CLIENT_LIMIT' && this.#isFull
-        ? `This client has ${this.#host.server.limits.maxTunnels} tunnels, as many as the server allows (maxTunnels).`
-        : this.#host.detailOf(member, message, { rule, holder })
-    this.#refuse(message, member, detail ?? ERRORS[member].meaning, rule)
+        ? new TunnelError(
+            member,
+            `This client has ${this.#host.server.limits.maxTunnels} tunnels, as many as the server allows (maxTunnels).`,
+          ).message
+        : this.#host.refusalText(member, message, { rule, holder })
+    this.#refuse(message, member, text, rule)
   }
 
   #refuse(message: Register, code: ErrorCode, text: string, rule: Rule): void {
-    this.#host.server.holdings.of(rule, this.#owner.remoteAddress).refused(performance.now())
+    this.#host.server.quotas.of(rule, this.#owner.remoteAddress).refused(performance.now())
     this.#host.refused(this.#owner, message, code)
     this.#owner.send({ type: 'refused', ref: message.ref, code, message: text })
   }

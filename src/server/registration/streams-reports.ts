@@ -51,7 +51,6 @@ export class StreamsReports implements ClientReports {
     return true
   }
 
-  /** The client knows the tunnel by this number. */
   add(tunnel: Tunnel, number: number): void {
     this.#numbers.set(tunnel, number)
   }

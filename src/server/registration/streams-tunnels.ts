@@ -1,6 +1,6 @@
 // The tunnels that one client holds on the streams wire: granted, changed, revoked, released.
 
-import { ERRORS, type ErrorCode, TunnelError } from '../../errors.ts'
+import { type ErrorCode, TunnelError } from '../../errors.ts'
 import type {
   Dial,
   encodeControl,
@@ -14,27 +14,26 @@ import type { OwnGuard } from '../contracts/guarding.ts'
 import type { TunnelUpstream } from '../contracts/upstream.ts'
 import type { ClientHost } from '../contracts/wire.ts'
 import type { Deadline } from '../limits/deadlines.ts'
-import type { Holder } from '../limits/holdings.ts'
-import type { TokenGate } from '../limits/token-gate.ts'
+import type { QuotaOwner } from '../limits/quotas.ts'
+import type { TokenThrottle } from '../limits/token-throttle.ts'
 import type { Rule } from '../settings/policy.ts'
 import type { Claiming } from '../tunnels/claims.ts'
 import type { Member } from '../tunnels/member.ts'
 import type { Tunnel } from '../tunnels/tunnel.ts'
-import type { LinkGate } from './links.ts'
+import type { LinkRegistry } from './links.ts'
 import type { StreamsReports } from './streams-reports.ts'
 import type { StreamsUpstreams } from './streams-upstreams.ts'
 
 /** What a client on the streams wire may ask besides. */
 export interface StreamsHost extends ClientHost {
-  readonly linkGate: LinkGate
-  readonly tokenGate: TokenGate
+  readonly linkRegistry: LinkRegistry
+  readonly tokenThrottle: TokenThrottle
   /** Whether one more link of it leaves enough descriptors for others. */
-  hasRoomForLink(holder: Holder): boolean
+  hasRoomForLink(holder: QuotaOwner): boolean
   /** Takes what a client asks for, within what its token opens; or says with a code why not. */
   claim(wish: Register, claiming: Claiming): Member | ErrorCode | Promise<Member | ErrorCode>
 }
 
-/** The connection of the client. */
 export interface TunnelsOwner extends ClientConnection, Deadline {
   readonly isClosed: boolean
   /** The rule of the connection's token. */
@@ -42,7 +41,6 @@ export interface TunnelsOwner extends ClientConnection, Deadline {
   readonly reports: StreamsReports
   /** The secret of the client's links. `undefined` if it may have none. */
   readonly linkSecret: string | undefined
-  /** Sends a message. */
   send(message: Parameters<typeof encodeControl>[0]): void
   /** Reports an error where no session catches it. */
   broke(cause: unknown): void
@@ -142,7 +140,7 @@ export class StreamsTunnels {
         continue
       }
       held.rule = own
-      held.member.moveTo(this.#host.server.holdings.of(own, remoteAddress))
+      held.member.moveTo(this.#host.server.quotas.of(own, remoteAddress))
       const url = this.#host.urlOf(tunnel)
       if (url === held.url) continue
       held.url = url
@@ -163,7 +161,6 @@ export class StreamsTunnels {
     this.#owner.send({ type: 'host-troubled', tunnel: number, code, message })
   }
 
-  /** The connection is closed. */
   close(code: ErrorCode): void {
     for (const { member, upstream } of this.#held.values()) {
       member.detach(upstream)
@@ -174,7 +171,7 @@ export class StreamsTunnels {
 
   #revoke(number: number, { member, upstream }: Held, code: ErrorCode): void {
     this.#forget(number, member.tunnel)
-    this.#owner.send({ type: 'revoked', tunnel: number, code, message: ERRORS[code].meaning })
+    this.#owner.send({ type: 'revoked', tunnel: number, code, message: new TunnelError(code).message })
     if (member.upstream === upstream) member.remove(code)
     // Of a name that is not allowed any more, requests in progress are still answered.
     if (code === 'TOKEN_REFUSED' || code === 'TOKEN_EXPIRED' || code === 'BLOCKED') upstream.stop?.()
@@ -193,7 +190,7 @@ export class StreamsTunnels {
     { kind, name = '', port = 0 }: Pick<Register, 'kind' | 'name' | 'port'>,
   ): Promise<OwnGuard | TunnelError> {
     const { rule, remoteAddress } = this.#owner
-    const { key: owner } = this.#host.server.holdings.of(rule, remoteAddress)
+    const { key: owner } = this.#host.server.quotas.of(rule, remoteAddress)
     const tunnel = {
       kind: kind === 'unknown' || kind === 'connect' ? 'http' : kind,
       name: name || `${kind}-${port}`,
@@ -213,7 +210,6 @@ export class StreamsTunnels {
     this.#guardChange = this.#guardChange.then(async () => this.#useGuard(number, tunnel, await making))
   }
 
-  /** Uses a guard. If it cannot be made, the tunnel ends: the client counts on it. */
   #useGuard(number: number, tunnel: Tunnel, made: OwnGuard | TunnelError): void {
     const { guards } = this.#host.server.tunnels
     const held = this.#held.get(number)

@@ -5,7 +5,7 @@ import type { ErrorCode } from '../../errors.ts'
 import type { RequestHead } from '../../http/head.ts'
 import { STREAMS_SUBPROTOCOL } from '../../wire/frame.ts'
 import { type Arrival, type Route, refusal } from '../contracts/front.ts'
-import type { Verdict } from '../limits/token-gate.ts'
+import type { Verdict } from '../limits/token-throttle.ts'
 import { clientAddress } from '../limits/visitor-hop.ts'
 import type { ControlHost } from './control.ts'
 
@@ -50,7 +50,7 @@ export function upgradeRoute({ head, remoteAddress }: Arrival, host: ControlHost
       },
     }
   }
-  const { tokenGate } = host
+  const { tokenThrottle: tokenGate } = host
   const [, token] = /^Bearer (\S+)$/i.exec(head.header('authorization') ?? '') ?? []
   if (tokenGate.isQuick(token, applicant.remoteAddress))
     return routeOf(tokenGate.judge(token, applicant.remoteAddress))

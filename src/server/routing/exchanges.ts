@@ -4,7 +4,7 @@ import type { ExchangeCounts } from '../../accelerator.ts'
 import { ERRORS, type ErrorCode } from '../../errors.ts'
 import { shownTarget } from '../../guard.ts'
 import type { RequestHead } from '../../http/head.ts'
-import type { ServerRoom } from '../context/room.ts'
+import type { ServerContext } from '../context/server-context.ts'
 import type { Asked, ClientReports } from '../contracts/clients.ts'
 import type { Result } from '../contracts/front.ts'
 import type { CopyEnd } from '../contracts/layer.ts'
@@ -17,14 +17,14 @@ type RequestEvent = TunnelServerEvents['request']
 type Outcome = Pick<RequestEvent, 'status' | 'durationMs' | 'bytes'>
 
 export class Exchanges {
-  readonly #context: ServerRoom
+  readonly #context: ServerContext
   readonly #reports: Reports
   /** Whether the server has listeners for requests. */
   isHeard = false
   /** Under way, those with the control host included, those in lanes not. */
   #count = 0
 
-  constructor(context: ServerRoom) {
+  constructor(context: ServerContext) {
     this.#context = context
     this.#reports = new Reports(
       context.deadlines,
@@ -162,7 +162,6 @@ export class RequestRecord {
     this.#isSent = true
   }
 
-  /** The member has it, whose client gets a report. */
   servedBy({ client, tunnel }: Member): void {
     this.#reports = client?.reports
     this.#report = this.#begunAt(this.#reports, tunnel)
@@ -174,7 +173,6 @@ export class RequestRecord {
     this.#reports?.finished(tunnel, this.#report, ERRORS[code].status, durationMs, 0, code)
   }
 
-  /** The member has a copy of it. */
   copied({ client, tunnel }: Member): CopyEnd {
     const reports = client?.reports
     const report = this.#begunAt(reports, tunnel)

@@ -16,7 +16,6 @@ export interface Visitor extends Asking {
   readonly asked?: AskedCertificate | undefined
 }
 
-/** What it needs of the server. */
 export interface JudgingServer {
   readonly tunnels: { readonly guards: Guarding }
   readonly settings: { readonly branding: Branding | undefined }
@@ -36,14 +35,13 @@ export function judge(
   return code === undefined ? judgeByGuards(server, tunnel, visitor) : { kind: 'refusal', refusal: { code } }
 }
 
-/** The guards alone. */
 export function judgeByGuards(
   server: JudgingServer,
   tunnel: LayeredTunnel,
   visitor: Visitor,
 ): Judgement | Promise<Judgement> | undefined {
   if (!tunnel.isGuarded) return undefined
-  const { kind, name, owner, wall, guard } = tunnel
+  const { kind, name, owner, tokenRate: wall, guard } = tunnel
   const { address, head, isSecure = false, asked } = visitor
   const { branding } = server.settings
   const request = head && { head, ...(asked && { asked }), ...(branding && { branding }) }

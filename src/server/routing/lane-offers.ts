@@ -2,50 +2,50 @@
 
 import type { LaneExchange } from '../../accelerator.ts'
 import type { RequestHead } from '../../http/head.ts'
-import type { ServerRoom } from '../context/room.ts'
+import type { ServerContext } from '../context/server-context.ts'
 import type { LaneClause, LaneOffer } from '../contracts/laning.ts'
 import type { Tunnel } from '../tunnels/tunnel.ts'
-import { Booking, type BookingHost } from './booking.ts'
 import { toHundredth } from './exchanges.ts'
+import { type RequestHost, RoutedRequest } from './routed-request.ts'
 
 export class LaneOffers {
-  readonly #room: ServerRoom
-  readonly #host: BookingHost
+  readonly #context: ServerContext
+  readonly #host: RequestHost
 
-  constructor(room: ServerRoom, host: BookingHost) {
-    this.#room = room
+  constructor(context: ServerContext, host: RequestHost) {
+    this.#context = context
     this.#host = host
   }
 
   /** Offers a lane for the visitor of this request, with a connection from `address`. `undefined` if there is to be none. */
-  offer(head: RequestHead, address: string): LaneOffer<Booking> | undefined {
-    const room = this.#room
+  offer(head: RequestHead, address: string): LaneOffer<RoutedRequest> | undefined {
+    const context = this.#context
     // The response of a lane does not say that it is the last.
-    if (!room.isRunning) return undefined
-    const destination = room.destinationOf(head.host)
-    const tunnel = destination.kind === 'tunnel' ? room.tunnels.find(destination.name) : undefined
+    if (!context.isRunning) return undefined
+    const destination = context.destinationOf(head.host)
+    const tunnel = destination.kind === 'tunnel' ? context.tunnels.find(destination.name) : undefined
     // There are not lanes to the clients of a pool. A client that is behind has to get its reports, and requests on the main thread
     // wait for it.
     const member = tunnel?.members[0]
     if (tunnel === undefined || member?.client?.reports.isBehind) return undefined
     const served = member?.served ?? {}
-    const isProxy = room.isTrusted(address)
-    const clauses = room.parts.clausesFor({ tunnel, head, address, isProxy, served })
+    const isProxy = context.isTrusted(address)
+    const clauses = context.parts.clausesFor({ tunnel, head, address, isProxy, served })
     return (
       clauses && {
         tunnel,
         clauses: [...clauses, this.#books(tunnel, head.host)],
         resume: (arrival, upstream) => {
-          const booking = new Booking(arrival, this.#host)
-          booking.resumeAt(member, tunnel, upstream)
-          return booking
+          const request = new RoutedRequest(arrival, this.#host)
+          request.resumeAt(member, tunnel, upstream)
+          return request
         },
       }
     )
   }
 
   #books(tunnel: Tunnel, host: string): LaneClause {
-    const { counters } = this.#room
+    const { counters } = this.#context
     const { books } = this.#host
     const [member] = tunnel.members
     const reports = member?.client?.reports

@@ -67,7 +67,6 @@ export class Reports implements Deadline {
     this.#wake()
   }
 
-  /** Counts requests that started and ended. */
   counted({ requests, errors, bytes }: ExchangeCounts): void {
     this.#begun += requests
     this.#requests += requests

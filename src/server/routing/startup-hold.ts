@@ -4,12 +4,11 @@
 import type { ErrorCode } from '../../errors.ts'
 import { type Holding, type Route, refusal } from '../contracts/front.ts'
 import type { Deadline, Deadlines } from '../limits/deadlines.ts'
-import { AddressBook, type AddressBounds } from '../settings/address-book.ts'
+import { type AddressBounds, AddressCounter } from '../settings/address-counter.ts'
 import type { Bounds } from '../settings/bounds.ts'
 
 type Held = (route: Route) => void
 
-/** A waiting request. */
 interface Waiting {
   /** The owner of the request, as the address book has it. */
   readonly key: string
@@ -18,7 +17,7 @@ interface Waiting {
 }
 
 /** The parts of the server that it needs. */
-interface StartupRoom {
+interface StartupContext {
   readonly settings: { readonly startupBounds: AddressBounds }
   readonly limits: Bounds
   readonly deadlines: Deadlines
@@ -26,9 +25,8 @@ interface StartupRoom {
 
 export class StartupHold implements Deadline {
   dueTick = 0
-  readonly #room: StartupRoom
-  /** The counts of waiting requests by address. */
-  readonly #book: AddressBook
+  readonly #context: StartupContext
+  readonly #book: AddressCounter
   /** The waiting requests by the name of the missing tunnel. */
   readonly #waiting = new Map<string, Set<Waiting>>()
   /** Names that had a tunnel since the start. */
@@ -36,18 +34,18 @@ export class StartupHold implements Deadline {
   #count = 0
   #isOpen = false
 
-  constructor(room: StartupRoom) {
-    this.#room = room
-    this.#book = new AddressBook(() => room.settings.startupBounds)
+  constructor(context: StartupContext) {
+    this.#context = context
+    this.#book = new AddressCounter(() => context.settings.startupBounds)
   }
 
   /** The server has started. */
   begin(): void {
-    const { startupHoldMs } = this.#room.limits
+    const { startupHoldMs } = this.#context.limits
     if (startupHoldMs === 0) return
     this.#isOpen = true
-    this.#room.deadlines.watch(this)
-    this.#room.deadlines.arm(this, startupHoldMs)
+    this.#context.deadlines.watch(this)
+    this.#context.deadlines.arm(this, startupHoldMs)
   }
 
   /** Whether requests for this name still wait. Not if its client was here already: then it gave the name back. */
@@ -79,16 +77,15 @@ export class StartupHold implements Deadline {
     this.end('SERVER_STARTING')
   }
 
-  /** Ends all waits. */
   end(code: ErrorCode): void {
     this.#isOpen = false
     this.#seen.clear()
-    this.#room.deadlines.forget(this)
+    this.#context.deadlines.forget(this)
     for (const waiting of [...this.#waiting.values()].flatMap(all => [...all])) waiting.finish(code)
   }
 
   #hold(name: string, address: string, route: () => Route, held: Held): (() => void) | ErrorCode {
-    if (this.#count >= this.#room.limits.maxStartupHeld) return 'SERVER_STARTING'
+    if (this.#count >= this.#context.limits.maxStartupHeld) return 'SERVER_STARTING'
     const key = this.#book.enter(address)
     if (key === undefined) return 'SERVER_STARTING'
     const waiting: Waiting = {

@@ -20,7 +20,6 @@ export const FIXED_BOUNDS = {
   reservedDescriptors: 64,
   /** The percentage of the other descriptors for connections, links and ports of clients: a client keeps its own for days. */
   clientDescriptorsPercent: 75,
-  /** The percentage of these for one token or address. */
   tokenDescriptorsPercent: 50,
   /** The number of request bytes that a connection reads ahead of its exchange. */
   maxPipelinedBytes: 65_536,
@@ -105,7 +104,6 @@ export const FIXED_BOUNDS = {
 
 export type FixedBounds = Readonly<Record<keyof typeof FIXED_BOUNDS, number>>
 
-/** Every bound of a server. */
 export type Bounds = ServerLimits & FixedBounds
 
 /** The longest time for a response that a client may choose for a tunnel, in milliseconds; 0: any. */

@@ -19,7 +19,6 @@ const NONE_RESERVED: Reserved = new Map()
 export class Rule {
   /** Names the token in counts, and says nothing of it; `undefined`: the server has no such token. */
   readonly id: string | undefined
-  /** The name of the token. */
   readonly name: string | undefined
   /** The number of tunnels of all clients of the token. `undefined`: the server's limit. */
   readonly maxTunnels: number | undefined
@@ -33,9 +32,7 @@ export class Rule {
   /** Tunnels without a guard are not for it. */
   readonly requiresGuard: boolean
   readonly #hash: Buffer | undefined
-  /** The identity in a token of an issuer. */
   readonly #identity: TokenIdentity | undefined
-  /** The reservations of all tokens of the policy. */
   readonly #reserved: Reserved
   readonly #names: readonly NamePattern[] | undefined
   readonly #kinds: readonly GrantedKind[] | undefined
@@ -109,6 +106,11 @@ export class Rule {
     return this.#names.some(one => one.fits(name)) ? undefined : 'NOT_ALLOWED'
   }
 
+  /** Whether it connects to private services, and opens no tunnels. */
+  get onlyConnects(): boolean {
+    return this.#kinds?.length === 0 && this.#connect.length > 0
+  }
+
   /** Whether it opens hosts outside of the server's domains. */
   get opensHosts(): boolean {
     return this.#hosts.length > 0
@@ -118,7 +120,6 @@ export class Rule {
     return this.#hosts.some(one => one.fits(host))
   }
 
-  /** Whether it connects to the private service of this name. */
   allowsConnect(name: string): boolean {
     return this.#connect.some(one => one.fits(name))
   }
@@ -154,16 +155,13 @@ function kindsOf({
 /** The rights of every client on a server without tokens. Hosts of customers are for those that the operator knows. */
 export const ANYTHING: Rule = new Rule({}, undefined)
 
-/** The same with any host. */
 export const ANYTHING_WITH_HOSTS: Rule = new Rule({ hosts: ['*'] }, undefined)
 
-/** The tokens that are revoked although a rule names them. */
 export interface RevokedTokens {
   /** Whether a token is revoked. `hash`: its SHA-256, in hexadecimal. */
   isRevoked(hash: string): boolean
 }
 
-/** The tokens of a server. */
 export class Policy {
   /** The tokens that other servers have revoked. `undefined` if there are no others. */
   revocations: RevokedTokens | undefined

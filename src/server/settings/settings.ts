@@ -9,7 +9,7 @@ import { checkNames, whole } from '../../option-names.ts'
 import type { Guard, GuardMaker, Middleware, Observer } from '../../plugin.ts'
 import type { ServerTls } from '../../sockets/bun.ts'
 import { isRoutePath } from '../../wire/control.ts'
-import type { AddressBounds } from './address-book.ts'
+import type { AddressBounds } from './address-counter.ts'
 import { type Bounds, boundsOf, type FixedBounds } from './bounds.ts'
 import { openServerFault } from './open-server.ts'
 import { SERVER_HINTS, SERVER_NAMES, TOKEN_NAMES } from './option-names.ts'
@@ -39,7 +39,6 @@ export interface ServerSettings {
   readonly branding: Branding | undefined
   /** The certificate for all names. */
   readonly tls: ServerTls | undefined
-  /** Certificates by name. */
   readonly certificates: Certificates | undefined
   readonly challenges: ChallengeResponses | undefined
   /** The PEM text of the authorities that sign the certificates of clients. `undefined` if clients need none. */
@@ -65,7 +64,6 @@ export interface ServerSettings {
   /** The port for TLS tunnels. `undefined` for none. */
   readonly tlsPort: number | undefined
   readonly hasTlsPort: boolean
-  /** Whether TLS tunnels and the server itself are on one port. */
   readonly sharesTlsPort: boolean
   readonly reservedNames: ReadonlySet<string>
   /** The proxies whose forwarding headers are trusted. `undefined` for none. */
@@ -85,7 +83,6 @@ export interface ServerSettings {
   readonly isTraced: boolean
   readonly hasServerTiming: boolean
   readonly limits: Bounds
-  /** The fixed bounds that tests have made small. */
   readonly fixed: Partial<FixedBounds>
   readonly addressBounds: AddressBounds
   /** Whether `maxAddressVisitors` was not set: a server with few places gives one address fewer. */

@@ -4,7 +4,7 @@ import { type ErrorCode, TunnelError } from '../../errors.ts'
 import type { Register } from '../../wire/control.ts'
 import type { OwnGuard } from '../contracts/guarding.ts'
 import type { Claims } from '../contracts/servers.ts'
-import type { Holder } from '../limits/holdings.ts'
+import type { QuotaOwner } from '../limits/quotas.ts'
 import { ANYTHING, type Rule } from '../settings/policy.ts'
 import type { PortRanges } from '../settings/ports.ts'
 import type { Member } from './member.ts'
@@ -28,16 +28,13 @@ export interface Wish extends Pick<Register, 'kind' | 'name' | 'port' | 'hostNam
 /** The claiming client: what its token opens, and what it holds already. */
 export interface Claiming {
   readonly rule: Rule
-  readonly holder: Holder
-  /** The guard that was asked for. */
+  readonly holder: QuotaOwner
   readonly guard?: OwnGuard | undefined
 }
 
 /** The terms that decide whether a tunnel may be. */
 export interface ClaimTerms {
-  /** The public ports of the server, by kind. */
   readonly ports: Readonly<Record<PortKind, PortRanges>>
-  /** Whether TLS tunnels have a port. */
   readonly hasTlsPort: boolean
   /** The store of webhooks. `undefined` if there is none. */
   readonly inbox: object | undefined
@@ -98,8 +95,28 @@ function mayBeHostName(host: string, rule: Rule, { domainsByLength }: ClaimTerms
   return destinationOf(host, domainsByLength).kind === 'unknown' && rule.allowsHost(host)
 }
 
-/** Returns the detail of a refusal, for the client to read. `undefined` if the meaning of the code is enough. */
-export function detailOf(
+/** Returns what the client's user reads about a refusal: what happened, and the next step. */
+export function refusalText(code: ErrorCode, wish: Wish, claiming: Claiming, terms: ClaimTerms): string {
+  const action = actionOf(code, wish, claiming.rule)
+  return new TunnelError(code, detailOf(code, wish, claiming, terms), { action }).message
+}
+
+/** Returns the next step for who connects to a private service. `undefined`: that of the code. */
+function actionOf(code: ErrorCode, { kind, name = '' }: Wish, rule: Rule): string | undefined {
+  if (code === 'NOT_ALLOWED' && kind !== 'connect' && rule.onlyConnects)
+    return 'Use another token, or ask the operator for one with names.'
+  if (kind !== 'connect') return undefined
+  const service = labelOf(name)
+  if (code === 'TUNNEL_NOT_FOUND')
+    return `Start the other client with --private ${service}, or check the name.`
+  if (code !== 'NOT_ALLOWED') return undefined
+  return rule.id === undefined
+    ? 'Ask the operator to give the server tokens.'
+    : `Use another token, or ask the operator for one that lists it: localtunnels token add <name> --connect ${service}`
+}
+
+/** Returns the detail of a refusal. `undefined` if the meaning of the code is enough. */
+function detailOf(
   code: ErrorCode,
   { kind, name = '', guard, hostNames = [] }: Wish,
   { rule, holder }: Claiming,
@@ -125,6 +142,8 @@ export function detailOf(
         return rule.id === undefined
           ? 'Private services need a token, and the server has none: it cannot check who connects.'
           : `The token does not list the private service "${labelOf(name)}" under connect.`
+      if (rule.onlyConnects)
+        return 'The token is for connections to private services (connect), and opens no tunnels.'
       if (rule.requiresGuard && !isRefusing(guard))
         return 'The token allows only tunnels whose guard has an access rule or a sign-in method.'
       const host = hostNames.find(one => !mayBeHostName(one, rule, terms))

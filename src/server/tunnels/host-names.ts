@@ -1,6 +1,5 @@
 // Custom domains: whole host names that tunnels answer besides their own names, and whose they are.
 
-/** What has host names: a tunnel. */
 interface Owner {
   readonly name: string
 }

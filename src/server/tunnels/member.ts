@@ -6,7 +6,7 @@ import { probeProof, serverProbeProof } from '../../wire/control.ts'
 import type { ClientConnection } from '../contracts/clients.ts'
 import type { TunnelUpstream } from '../contracts/upstream.ts'
 import type { Deadline } from '../limits/deadlines.ts'
-import type { Holder } from '../limits/holdings.ts'
+import type { QuotaOwner } from '../limits/quotas.ts'
 import type { Tunnel } from './tunnel.ts'
 
 export class Member implements Deadline {
@@ -40,21 +40,20 @@ export class Member implements Deadline {
   /** The secret until it is granted. */
   #given: string | undefined
 
-  #holder: Holder
+  #holder: QuotaOwner
   #isGivenBack = false
 
-  constructor(tunnel: Tunnel, holder: Holder) {
+  constructor(tunnel: Tunnel, holder: QuotaOwner) {
     this.tunnel = tunnel
     this.#holder = holder
     this.#count('take')
   }
 
   /** The token or address whose counts this member is in. */
-  get holder(): Holder {
+  get holder(): QuotaOwner {
     return this.#holder
   }
 
-  /** The client and token that served a visitor, for observers. */
   get served(): { readonly client?: number; readonly token?: string } {
     const { client } = this
     const token = this.#holder.rule.name
@@ -79,7 +78,7 @@ export class Member implements Deadline {
   }
 
   /** Moves it to another owner, after its client has shown another token. */
-  moveTo(holder: Holder): void {
+  moveTo(holder: QuotaOwner): void {
     // A client that registered it twice still knows it when it is gone.
     if (holder === this.#holder || this.#isGivenBack) return
     // The operations of the token that its layers need.

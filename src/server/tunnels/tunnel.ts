@@ -13,7 +13,7 @@ import type { Laning } from '../contracts/laning.ts'
 import type { Router } from '../contracts/layer.ts'
 import type { TunnelUpstream } from '../contracts/upstream.ts'
 import type { Deadlines } from '../limits/deadlines.ts'
-import type { Holder } from '../limits/holdings.ts'
+import type { QuotaOwner } from '../limits/quotas.ts'
 import { Waits } from '../limits/waits.ts'
 import type { Bounds } from '../settings/bounds.ts'
 import type { Rule } from '../settings/policy.ts'
@@ -31,20 +31,18 @@ export type Held = (outcome: Member | ErrorCode) => void
 /** The claim of a client for a name or port. */
 export interface Claimant {
   /** The token or address whose counts it goes to. */
-  readonly holder: Holder
+  readonly holder: QuotaOwner
   /** Proves the holder of an earlier grant. */
   readonly resume?: string | undefined
   /** The kind of the pool, if it shares the name or port. */
   readonly pool?: Affinity | undefined
   /** The response that counts, in a pool where all get a copy. */
   readonly poolResponse?: PoolResponse | undefined
-  /** The guard. */
   readonly guard?: OwnGuard | undefined
   /** The custom domains, in addition to the name. */
   readonly hostNames?: readonly string[] | undefined
 }
 
-/** The public port of a tunnel, open for visitors. */
 export interface PortFront {
   /** The descriptor of the socket that listens, if another program could continue with it. */
   readonly descriptor?: number | undefined
@@ -61,8 +59,7 @@ export interface PortFront {
   takeFlow?(socket: Socket, address: string, opened: () => void): SocketHandler
 }
 
-/** The operations of all tunnels of the server that a tunnel needs. */
-export interface TunnelBook {
+export interface TunnelRegistry {
   readonly limits: Bounds
   readonly deadlines: Deadlines
   readonly guards: Guarding
@@ -70,14 +67,13 @@ export interface TunnelBook {
   readonly hostNames: HostNames<Tunnel>
   /** The server stops: no client comes back. */
   readonly isDraining: boolean
-  /** Removes a tunnel that was released for good. */
   remove(tunnel: Tunnel): void
 }
 
 /** Connects clients to private services. Implementation: parts/private/. */
 export interface Connecting {
   /** Decides whether a client with this rule may connect to the private service `name`. */
-  claim(name: string, rule: Rule, holder: Holder): Member | ErrorCode | Promise<Member | ErrorCode>
+  claim(name: string, rule: Rule, holder: QuotaOwner): Member | ErrorCode | Promise<Member | ErrorCode>
   /** Opens `count` streams to the client, for connections to its end of the service. */
   dial(member: Member, count: number): void
 }
@@ -93,15 +89,13 @@ export class Tunnel {
   readonly port: number
   /** The pool, if several clients share it. */
   readonly pool: Pool | undefined
-  /** The same port, being opened. */
   opening: Promise<PortFront> | undefined
   /** The same port, open. */
   front: PortFront | undefined
   /** The router of its requests. `undefined` until it is made. Only `Parts` and `routesChanged` set it. */
   router: Router | undefined
-  readonly tunnels: TunnelBook
+  readonly tunnels: TunnelRegistry
   readonly #members: Member[] = []
-  /** Datagrams of its visitors that were dropped, when it is a UDP tunnel. */
   droppedDatagrams = 0
   /** The hosts below that may have a certificate. */
   readonly hostsBelow: HostsBelow
@@ -110,7 +104,7 @@ export class Tunnel {
   #guard: OwnGuard | undefined
 
   constructor(
-    tunnels: TunnelBook,
+    tunnels: TunnelRegistry,
     kind: GrantedKind,
     name: string,
     port: number,
@@ -147,16 +141,16 @@ export class Tunnel {
 
   /** Each of its visitors has to be asked about. */
   get isGuarded(): boolean {
-    return this.wall !== undefined || this.tunnels.guards.isAsked(this.#guard, this.name)
+    return this.tokenRate !== undefined || this.tunnels.guards.isAsked(this.#guard, this.name)
   }
 
   /** The limits that the rule of its token sets for visitors. */
-  get wall(): Guard | undefined {
-    return this.holder?.wall
+  get tokenRate(): Guard | undefined {
+    return this.holder?.tokenRate
   }
 
   /** The owner; that of the first client, in a pool. */
-  get holder(): Holder | undefined {
+  get holder(): QuotaOwner | undefined {
     return this.#members[0]?.holder
   }
 
@@ -175,7 +169,6 @@ export class Tunnel {
     return this.#present?.upstream
   }
 
-  /** The mark of a probe by the server. */
   get serverProbe(): string | undefined {
     return this.#present?.serverProbe
   }
@@ -216,7 +209,6 @@ export class Tunnel {
     return { kind: 'holding', hold: held => this.hold(held, asking.address) }
   }
 
-  /** The member that was granted this secret. */
   memberHeldBy(resume: string | undefined): Member | undefined {
     return this.#members.find(member => member.isHeldBy(resume))
   }
@@ -227,7 +219,7 @@ export class Tunnel {
   }
 
   /** Adds a client. With too many of them the one that left first is forgotten; if all are there: no. */
-  join(holder: Holder): Member | 'CLIENT_LIMIT' {
+  join(holder: QuotaOwner): Member | 'CLIENT_LIMIT' {
     if (!this.isRoomOf(holder)) return 'CLIENT_LIMIT'
     this.routesChanged()
     if (this.#members.length >= MAX_MEMBERS) {
@@ -262,7 +254,7 @@ export class Tunnel {
   }
 
   /** Whether this holder may have one tunnel of this kind more. */
-  isRoomOf(holder: Holder): boolean {
+  isRoomOf(holder: QuotaOwner): boolean {
     return holder.hasRoomFor('tunnels') && (this.port === 0 || holder.hasRoomFor('ports'))
   }
 

@@ -14,16 +14,14 @@ import { HostNames } from './host-names.ts'
 import type { Member } from './member.ts'
 import { NoGuards } from './no-guards.ts'
 import { NO_LANES } from './no-lanes.ts'
-import { type Claimant, Tunnel, type TunnelBook } from './tunnel.ts'
+import { type Claimant, Tunnel, type TunnelRegistry } from './tunnel.ts'
 
-export class Tunnels implements TunnelBook {
+export class Tunnels implements TunnelRegistry {
   readonly deadlines: Deadlines
-  /** The guards of the part that has them. */
   guards: Guarding = new NoGuards()
   lanes: Laning = NO_LANES
   /** Which ports have no tunnel. */
   readonly ports: Readonly<Record<'tcp' | 'udp', FreePorts>> = { tcp: new FreePorts(), udp: new FreePorts() }
-  /** Hosts of customers. */
   readonly hostNames: HostNames<Tunnel> = new HostNames()
   isDraining = false
   /** A name or port has no tunnel any more. */
@@ -59,7 +57,6 @@ export class Tunnels implements TunnelBook {
     return [...this.#byName.keys()]
   }
 
-  /** By UDP tunnel. */
   droppedDatagrams(): Record<string, number> {
     const counts: Record<string, number> = {}
     for (const { kind, name, droppedDatagrams } of this.#byName.values())

@@ -1,7 +1,7 @@
 // What an exchange sends: heads, built in one array and sent on within one call, and the request, kept for as long as it could be
 // sent once more.
 
-import { copyBytes } from '../../bytes.ts'
+import { copyBytes, copyOf } from '../../bytes.ts'
 import { CR, IDEMPOTENT, LF } from '../../http/characters.ts'
 import {
   type AnswerStyle,
@@ -23,7 +23,6 @@ const SCRATCH_BYTES = 262_144
 /** Reused: to keep bytes of it, copy them. A longer head replaces it by a longer array. */
 export let scratch: Uint8Array = new Uint8Array(SCRATCH_BYTES)
 
-/** Writes the head of a request as the origin gets it. Returns where it ends. */
 export function writeRequestHead(visit: Visit, rewrite: Rewrite | undefined): number {
   makeRoomFor(visit.head)
   return forwardRequestHead(visit.head, visit.hop(rewrite), scratch, 0)
@@ -40,7 +39,6 @@ export function writeHeadWithLine({ head }: Visit, line: Uint8Array): number {
   return end - start + line.length
 }
 
-/** Writes the head of an interim response as the visitor gets it. Returns where it ends. */
 export function writeInterimHead(answer: ResponseHead, style: AnswerStyle): number {
   makeRoomFor(answer)
   return forwardResponseHead(answer, style, scratch, 0)
@@ -120,7 +118,7 @@ export class RequestSender implements Movement {
     this.#wasSent = sentBytes > 0
     this.#replay = mayRepeat ? [] : undefined
     this.#replayBytes = 0
-    return this.#wasSent || stream.write(scratch, true, 0, headEnd)
+    return this.#wasSent || stream.write(scratch, 0, headEnd)
   }
 
   /** Sends a piece of the body. `false`: the visitor has to wait. */
@@ -128,7 +126,7 @@ export class RequestSender implements Movement {
     if (this.#replay !== undefined) {
       this.#replayBytes += bytes.length
       if (this.#replayBytes > MAX_REPLAY_BYTES) this.#replay = undefined
-      else this.#replay.push(bytes)
+      else this.#replay.push(copyOf(bytes))
     }
     if (this.#wasSent || this.#stream?.write(bytes) !== false) return true
     this.expectProgress()

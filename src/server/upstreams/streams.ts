@@ -30,7 +30,6 @@ export interface StreamsContext {
   readonly apps?: StreamsApps | undefined
   /** Of the session. `undefined`: none. */
   readonly lanes?: SessionLanes | undefined
-  /** The tunnel's number on the session. */
   readonly tunnel: number
   readonly server: StreamsServer
   /** Other clients hold the tunnel as well: what fails here may be tried there. */
@@ -146,7 +145,6 @@ export class StreamsUpstream implements TunnelUpstream {
     if (index !== -1) this.#idle.splice(index, 1)
   }
 
-  /** The stream is gone. */
   closed(pooled: PooledStream): void {
     this.#left(pooled.visitor, pooled)
     this.#openCount--

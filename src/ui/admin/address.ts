@@ -12,7 +12,7 @@ export interface Place {
   readonly sort: string
   readonly only: string
   readonly range: string
-  /** Whose traffic the graphs of Traffic show. */
+  /** The tunnel whose traffic the graphs of Traffic show. */
   readonly tunnel: string
   readonly server: string
 }

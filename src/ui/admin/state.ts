@@ -14,7 +14,7 @@ export const connection = signal<'loading' | 'live' | 'lost'>('loading')
 export const place = signal<Place>(at('overview'))
 /** Rows that a table shows. */
 export const limit = signal(ROWS)
-/** Of the last thing that was done. */
+/** The outcome of the last action. */
 export const toast = signal<{ readonly text: string; readonly isBad: boolean } | undefined>(undefined)
 /** The action that the operator has to confirm. */
 export const question = signal<Question | undefined>(undefined)
@@ -98,12 +98,12 @@ export async function act<Value>(
   await refresh()
 }
 
-/** Another view, or sheet: Back leads here again. */
+/** A new view, or sheet, to which Back returns. */
 export function go(next: Partial<Place> & Pick<Place, 'view'>): void {
   location.hash = hashOf({ ...at(next.view), ...next })
 }
 
-/** Another look at the same: Back does not lead through each letter. */
+/** A change of the same view: Back skips the single letters. */
 export function change(next: Partial<Place>): void {
   place.value = { ...place.value, ...next }
   history.replaceState(null, '', hashOf(place.value))

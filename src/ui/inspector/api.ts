@@ -83,7 +83,7 @@ async function ask(path: string, init: RequestInit = {}): Promise<Response> {
     },
   })
   if (answer.ok) return answer
-  // Any answer of 400 and above is one; what is not came from something else at this port.
+  // Any response of 400 and above is one; what is not came from something else at this port.
   throw new Refused(
     await answer.json().catch(() => ({ error: { code: 'UNKNOWN', message: answer.statusText } })),
   )

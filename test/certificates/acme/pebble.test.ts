@@ -12,9 +12,9 @@ import type { Solver } from '../../../src/certificates/acme/solver.ts'
 import type { Wish } from '../../../src/certificates/authority.ts'
 import { systemClock } from '../../../src/certificates/clock.ts'
 import type { CertificateStore, StoredAccount } from '../../../src/store.ts'
-import { MemoryCertificates } from '../../../src/stores/memory-certificates.ts'
 import { certificateRequest, keyPem, newKey } from '../../../src/x509/certificate-request.ts'
 import { type ChallengedServer, startChallengedServer } from '../../support/challenged-server.ts'
+import { MemoryCertificates } from '../../support/memory-certificates.ts'
 import { type NameServer, startNameServer } from '../../support/name-server.ts'
 import { describeWith } from '../../support/needs.ts'
 import { type Pebble, type PebbleOptions, startPebble } from '../../support/pebble.ts'
@@ -137,7 +137,7 @@ describeWith(['pebble', 'knotd', 'dig', 'openssl'], 'an ACME authority', () => {
       systemClock,
     )
     expect(await rejection(client.register([], undefined, true))).toMatchObject({
-      code: 'ACME_ACCOUNT_REFUSED',
+      code: 'ACME_REFUSED',
       type: 'accountDoesNotExist',
     })
   })
@@ -165,7 +165,7 @@ describeWith(['pebble', 'knotd', 'dig', 'openssl'], 'an ACME authority', () => {
     await first.deactivateAccount()
     await store.saveAccount(account)
     expect(await rejection(authority(store).obtain(wish(['two.tunnel.test']), never))).toMatchObject({
-      code: 'ACME_ACCOUNT_REFUSED',
+      code: 'ACME_REFUSED',
       message: expect.stringContaining('deactivated'),
     })
     expect(await store.account()).toEqual(account)
@@ -182,12 +182,12 @@ describeWith(['pebble', 'knotd', 'dig', 'openssl'], 'an ACME authority', () => {
     expect(
       await rejection(authority(undefined, other).obtain(wish(['eab.tunnel.test']), never)),
     ).toMatchObject({
-      code: 'ACME_ACCOUNT_REFUSED',
+      code: 'ACME_REFUSED',
     })
     expect(
       await rejection(authority(undefined, there).obtain(wish(['eab.tunnel.test']), never)),
     ).toMatchObject({
-      code: 'ACME_ACCOUNT_REFUSED',
+      code: 'ACME_REFUSED',
       message: expect.stringContaining('external account binding'),
     })
   })

@@ -107,7 +107,6 @@ export class Route53 implements DnsProvider {
     }
   }
 
-  /** The public zone with the longest name. */
   async #zoneOf(name: string, signal: AbortSignal): Promise<string> {
     if (this.#options.hostedZoneId !== undefined) return this.#options.hostedZoneId
     const labels = name.split('.')

@@ -5,7 +5,6 @@ import { createHash, createHmac } from 'node:crypto'
 export interface AwsCredentials {
   readonly accessKeyId: string
   readonly secretAccessKey: string
-  /** The token of temporary credentials. */
   readonly sessionToken?: string | undefined
 }
 

@@ -49,7 +49,6 @@ class Answer implements FrameHandler {
   readonly #fields: FieldList = new FieldList()
   #frames = 0
   #status = 0
-  /** The fault of the response. */
   fault = ''
 
   /** Reads a piece. Returns the status; 0 if it has not come; -1 if this is not a response. */

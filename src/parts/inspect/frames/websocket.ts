@@ -22,7 +22,6 @@ const PING = 9
 const PONG = 10
 /** The bytes that the sender cut off (RFC 7692 section 7.2.1). */
 const DEFLATE_TAIL = new Uint8Array([0, 0, 0xff, 0xff])
-/** The window of deflate. */
 const WINDOW_BYTES = 32_768
 /** The factor by which compressed messages may exceed the bound of a message: less would leave most of them unread. */
 const INFLATE_FACTOR = 4

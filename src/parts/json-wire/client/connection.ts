@@ -1,4 +1,4 @@
-// One connection to a server on the JSON wire, existing servers included: asks for a name, answers requests.
+// One connection to a server on the JSON wire, existing servers included: asks for a name, responds to requests.
 
 import { randomBytes } from 'node:crypto'
 import { base64 } from '../../../buffers.ts'
@@ -52,12 +52,10 @@ interface Registering {
 
 export class JsonConnection implements Connection {
   readonly wire = 'json'
-  /** The handler of the carrier's events. */
   readonly carrierHandler: CarrierHandler
   readonly #settings: ClientSettings
   readonly #events: ConnectionEvents
   readonly #carrier: TextCarrier
-  /** The one tunnel of this wire, and the connections to its app. */
   #tunnel:
     | {
         readonly settings: TunnelSettings
@@ -66,7 +64,7 @@ export class JsonConnection implements Connection {
       }
     | undefined
   readonly #heartbeat: Heartbeat
-  /** The time that the server waits for a response, if it says so. */
+  /** The time that the server waits for a response, if it is known. */
   #serverTimeoutMs: number | undefined
   #registering: Registering | undefined
   #name = ''
@@ -103,7 +101,6 @@ export class JsonConnection implements Connection {
     }
   }
 
-  /** A text message arrived. */
   take(text: string): void {
     this.heard()
     const message = parseServerMessage(text)
@@ -231,8 +228,9 @@ export class JsonConnection implements Connection {
     const report = this.#begin(request)
     if (this.#requests > this.#settings.limits.maxStreams) return this.#fail(request, report, 'TUNNEL_BUSY')
     const tunnel = this.#tunnel
-    const bytes = tunnel && originRequest(this.#marked(request), tunnel.settings, tunnel.rewriting)
-    if (tunnel === undefined || bytes === undefined) return this.#fail(request, report, 'BAD_REQUEST')
+    if (tunnel === undefined) return this.#fail(request, report, 'BAD_REQUEST')
+    const bytes = originRequest(this.#marked(request), tunnel.settings, tunnel.rewriting)
+    if (typeof bytes === 'string') return this.#fail(request, report, bytes)
     const { method, body, connection } = request
     const timeoutMs = this.#timeoutMs(body !== undefined)
     const asked = {
@@ -295,7 +293,7 @@ export class JsonConnection implements Connection {
     return headers.map(([name, value]) => [name, rewriting.responseValue(name.toLowerCase(), value, origin)])
   }
 
-  /** Answers with what existing clients answer; `error` tells a server of ours more. */
+  /** Responds with what existing clients send; `error` tells a server of ours more. */
   #fail(request: JsonRequest, report: Report, code: ErrorCode, reason?: string): void {
     const { status, meaning, action } = ERRORS[code]
     const { label = 'the app' } = this.#tunnel?.settings.origin ?? {}
@@ -377,7 +375,7 @@ const NOT_REACHED: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'ORIGIN_REFUSED',
   'ORIGIN_UNREACHABLE',
   'ORIGIN_TLS',
-  'ORIGIN_SPEAKS_PLAIN',
+  'ORIGIN_SCHEME',
 ])
 
 /** The server asks for its operator. It can hide no other request than this one. */
@@ -425,7 +423,6 @@ const SAID: readonly ErrorCode[] = [
   'CLUSTER_UNREACHABLE',
 ]
 
-/** Makes the error of a refusal by existing servers and ours. */
 function refusal(message: string): TunnelError {
   const said = SAID.find(code => message.endsWith(` ${ERRORS[code].action}`))
   if (said !== undefined) return new TunnelError(said, message.slice(0, -ERRORS[said].action.length - 1))

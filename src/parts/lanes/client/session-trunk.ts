@@ -35,7 +35,6 @@ export class SessionTrunk implements SessionLanes {
     this.#accelerator = accelerator
   }
 
-  /** The trunk on the link with this number. */
   on(link: number): Trunk | undefined {
     return this.#opened?.link.number === link ? this.#opened.trunk : undefined
   }

@@ -6,7 +6,7 @@ import type { Allotment, Guard, Refusal } from '../../plugin.ts'
 /** The only key that is counted. */
 const KEY = ''
 
-export class TokenWall implements Guard {
+export class TokenRate implements Guard {
   readonly name = 'token'
   readonly rate: Allowance
   readonly #gcra: Gcra

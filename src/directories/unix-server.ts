@@ -18,7 +18,7 @@ export type Said =
   | { readonly id: number; readonly error: string }
   | { readonly changed: readonly [name: string, node: string, epoch: number] }
 
-export class DirectoryDoor implements AsyncDisposable {
+export class DirectoryServer implements AsyncDisposable {
   readonly path: string
   readonly #directory: Directory
   readonly #server: Server
@@ -26,8 +26,8 @@ export class DirectoryDoor implements AsyncDisposable {
   #stopListening: (() => void) | undefined
 
   /** Opens a socket at `path`, in a folder that only this user may enter. Rejects with the error of the system. */
-  static async open(path: string, directory: Directory): Promise<DirectoryDoor> {
-    const door = new DirectoryDoor(path, directory)
+  static async open(path: string, directory: Directory): Promise<DirectoryServer> {
+    const door = new DirectoryServer(path, directory)
     await door.#listen()
     return door
   }
@@ -81,7 +81,7 @@ export class DirectoryDoor implements AsyncDisposable {
 }
 
 function say(socket: Socket, said: Said): void {
-  // It reads no more: it is better off without a directory than this process without memory.
+  // A reader that is too slow loses its connection, so that this process keeps its memory.
   if (socket.writableLength > MAX_LINE_BYTES) socket.destroy()
   else socket.write(`${JSON.stringify(said)}\n`)
 }

@@ -6,10 +6,9 @@ import type { Middleware, Pass } from '../../plugin.ts'
 import { keepOpen } from '../../server/routing/keep-open.ts'
 import { answerLinesOf, applyPasses, hidesAdded, namesOf, restoreHead } from './guards.ts'
 
-export class Passage {
+export class GuardResult {
   /** Lines for the head of the response; `undefined`: none. */
   readonly answerLines: Uint8Array | undefined
-  /** The middlewares that wrap the exchange. */
   readonly middlewares: readonly Middleware[]
   /** The visitor's head hides a line that a guard has added: it must not be forwarded. */
   readonly isHidden: boolean
@@ -50,7 +49,6 @@ export class Passage {
     this.#stopKeeping = keepOpen(this.#passes, cut, failed)
   }
 
-  /** The request is over. */
   over(): void {
     this.#stopKeeping?.()
     this.#stopKeeping = undefined

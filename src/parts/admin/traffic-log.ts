@@ -12,7 +12,7 @@ export type Counts = Required<Omit<Traffic, 'tunnel' | 'atMs'>>
 const NO_DURATIONS: readonly number[] = Array.from({ length: FIRST_SIZE - FIRST_DURATION }, () => 0)
 export const NONE: Counts = { requests: 0, errors: 0, bytesIn: 0, bytesOut: 0, durations: NO_DURATIONS }
 
-export class TrafficBook {
+export class TrafficLog {
   readonly #metrics: Metrics
   readonly #store: OperationsStore
   readonly #harvest: () => void

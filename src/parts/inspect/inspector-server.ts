@@ -6,7 +6,7 @@ import { type LocalListening, listenLocally } from '../../sockets/loopback.ts'
 import { tokenOf } from './access.ts'
 import { InspectApi } from './api.ts'
 import { announce } from './discovery.ts'
-import type { Desk, Inspector } from './inspector.ts'
+import type { Inspector, InspectorServer } from './inspector.ts'
 
 /** The limits of request heads of the API: a filter and a token. */
 const HEAD_LIMITS = { maxHeadBytes: 32_768, maxHeaderCount: 100, maxTargetBytes: 8_192 }
@@ -15,10 +15,10 @@ const HEAD_LIMITS = { maxHeadBytes: 32_768, maxHeaderCount: 100, maxTargetBytes:
 const MAX_NEXT_PORTS = 20
 
 /** Rejects with `PORT_IN_USE` where one port alone will do. */
-export async function openDesk(
+export async function openInspector(
   inspector: Inspector,
   port: number | { readonly first: number },
-): Promise<Desk> {
+): Promise<InspectorServer> {
   const token = tokenOf(process.env)
   let listening: LocalListening | undefined
   const api = new InspectApi(inspector, token, () => listening?.port ?? 0)

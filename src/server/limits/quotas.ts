@@ -6,7 +6,7 @@ import type { Account } from '../../bytes.ts'
 import { networkOf } from '../../wire/ip-address.ts'
 import type { Bounds } from '../settings/bounds.ts'
 import type { Rule } from '../settings/policy.ts'
-import { TokenWall } from './token-wall.ts'
+import { TokenRate } from './token-rate.ts'
 
 /** The counted things. */
 export type Held = 'tunnels' | 'ports' | 'hosts' | 'clients' | 'links' | 'streams' | 'bytes'
@@ -42,21 +42,21 @@ const none = (): Counts => ({
 })
 
 /** A token, or an address, and what its clients hold: leases included. */
-export class Holder implements Account {
+export class QuotaOwner implements Account {
   /** The same for all that this token, or address, holds. */
   readonly key: string
-  readonly #holdings: Holdings
+  readonly #quotas: Quotas
   readonly #counts: Counts = none()
   #rule: Rule
-  #wall: TokenWall | undefined
+  #tokenRate: TokenRate | undefined
   #second = 0
   #refusals = 0
   #claims = 0
 
-  constructor(rule: Rule, key: string, holdings: Holdings) {
+  constructor(rule: Rule, key: string, quotas: Quotas) {
     this.#rule = rule
     this.key = key
-    this.#holdings = holdings
+    this.#quotas = quotas
     this.#buildWall()
   }
 
@@ -72,26 +72,26 @@ export class Holder implements Account {
   }
 
   /** The limits that its rule sets for visitors of all its tunnels together. `undefined` for none. */
-  get wall(): TokenWall | undefined {
-    return this.#wall
+  get tokenRate(): TokenRate | undefined {
+    return this.#tokenRate
   }
 
   #buildWall(): void {
     const { rate } = this.#rule
-    if (rate === undefined) this.#wall = undefined
-    else if (this.#wall?.isOf(rate) !== true) this.#wall = new TokenWall(rate)
+    if (rate === undefined) this.#tokenRate = undefined
+    else if (this.#tokenRate?.isOf(rate) !== true) this.#tokenRate = new TokenRate(rate)
   }
 
   /** Whether it may hold this many more, for itself and in total. */
   hasRoomFor(what: Held, count = 1): boolean {
-    return this.#counts[what] + count <= this.#mostOf(what) && this.#holdings.hasRoomFor(what, count)
+    return this.#counts[what] + count <= this.#mostOf(what) && this.#quotas.hasRoomFor(what, count)
   }
 
   take(what: Held, count = 1): void {
     const before = this.#counts[what]
     this.#counts[what] += count
-    this.#holdings.counts[what] += count
-    if (what === 'bytes') this.#holdings.bytesChanged(before, before + count)
+    this.#quotas.counts[what] += count
+    if (what === 'bytes') this.#quotas.bytesChanged(before, before + count)
   }
 
   give(what: Held, count = 1): void {
@@ -102,7 +102,6 @@ export class Holder implements Account {
     this.take('bytes', bytes)
   }
 
-  /** Descriptors for its connections and ports. */
   get descriptorCount(): number {
     return this.#counts.clients + this.#counts.ports
   }
@@ -115,11 +114,14 @@ export class Holder implements Account {
   /** Whether too many bytes wait here: of this owner, or in total, and this one has more than an equal share. */
   get isOver(): boolean {
     const { bytes } = this.#counts
-    return bytes >= this.#mostOf('bytes') || this.#holdings.isAboveShare(bytes)
+    return bytes >= this.#mostOf('bytes') || this.#quotas.isAboveShare(bytes)
   }
 
   /** A connection's next holder, after a reload: counts it there, with what it has. Returns `next`. */
-  passTo(next: Holder, { links, streams, bytes }: Pick<Counts, 'links' | 'streams' | 'bytes'>): Holder {
+  passTo(
+    next: QuotaOwner,
+    { links, streams, bytes }: Pick<Counts, 'links' | 'streams' | 'bytes'>,
+  ): QuotaOwner {
     if (next === this) return next
     for (const [what, count] of [
       ['clients', 1],
@@ -147,7 +149,6 @@ export class Holder implements Account {
     return this.#claims === 0 && Object.values(this.#counts).every(count => count === 0)
   }
 
-  /** Counts a refused registration. */
   refused(nowMs: number): void {
     const second = Math.floor(nowMs / 1_000)
     this.#refusals = second === this.#second ? this.#refusals + 1 : 1
@@ -156,7 +157,7 @@ export class Holder implements Account {
 
   /** Whether this many were refused in this second that no other is looked at. */
   isRefusedTooOften(nowMs: number): boolean {
-    const { maxTokenRefusals } = this.#holdings.limits
+    const { maxTokenRefusals } = this.#quotas.limits
     return Math.floor(nowMs / 1_000) === this.#second && this.#refusals >= maxTokenRefusals
   }
 
@@ -164,7 +165,7 @@ export class Holder implements Account {
   fullOf(what: Held, count = 1): string | undefined {
     const most = this.#mostOf(what)
     const { rule, perHolder } = BOUNDS[what]
-    if (this.#counts[what] + count <= most) return this.#holdings.fullOf(what, count)
+    if (this.#counts[what] + count <= most) return this.#quotas.fullOf(what, count)
     const option = rule === undefined || this.rule[rule] === undefined ? perHolder : rule
     const who = this.rule.id === undefined ? 'This address' : 'This token'
     return `${who} ${count === 1 ? 'holds' : 'may hold'} ${most} ${NOUNS[what]}, as many as the server allows (${option}).`
@@ -172,7 +173,7 @@ export class Holder implements Account {
 
   #mostOf(what: Held): number {
     const { rule, perHolder } = BOUNDS[what]
-    return (rule && this.rule[rule]) ?? this.#holdings.limits[perHolder]
+    return (rule && this.rule[rule]) ?? this.#quotas.limits[perHolder]
   }
 }
 
@@ -190,10 +191,9 @@ const NOUNS: Readonly<Record<Held, string>> = {
 const FIRST_SWEEP = 1_024
 
 /** All holders that hold anything. */
-export class Holdings {
-  /** The counts of all owners together. */
+export class Quotas {
   readonly counts: Counts = none()
-  readonly #byKey = new Map<string, Holder>()
+  readonly #byKey = new Map<string, QuotaOwner>()
   readonly #limits: () => Bounds
   #sweepAt = FIRST_SWEEP
   /** Holders for whose readers bytes wait. */
@@ -209,7 +209,7 @@ export class Holdings {
   }
 
   /** Returns the owner of a client with this rule and address. The rule counts from now on. */
-  of(rule: Rule, address: string): Holder {
+  of(rule: Rule, address: string): QuotaOwner {
     const key = rule.id ?? networkOf(address)
     const known = this.#byKey.get(key)
     if (known !== undefined) {
@@ -217,7 +217,7 @@ export class Holdings {
       return known
     }
     if (this.#byKey.size >= this.#sweepAt) this.#sweep()
-    const holder = new Holder(rule, key, this)
+    const holder = new QuotaOwner(rule, key, this)
     this.#byKey.set(key, holder)
     return holder
   }
@@ -227,12 +227,10 @@ export class Holdings {
     return inTotal === undefined || this.counts[what] + count <= this.limits[inTotal]
   }
 
-  /** The number of descriptors of all owners. */
   get descriptorCount(): number {
     return this.counts.clients + this.counts.ports
   }
 
-  /** The same with links. */
   get descriptorCountWithLinks(): number {
     return this.descriptorCount + this.counts.links
   }

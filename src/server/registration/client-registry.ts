@@ -5,20 +5,20 @@ import { eventLoop } from '../../event-loop.ts'
 import { WebSocketCarrier } from '../../session/carriers/websocket.ts'
 import type { Socket, SocketHandler } from '../../socket.ts'
 import type { Register } from '../../wire/control.ts'
-import type { ServerRoom } from '../context/room.ts'
+import type { ServerContext } from '../context/server-context.ts'
 import type { ClientConnection } from '../contracts/clients.ts'
 import type { Adopt } from '../contracts/wire.ts'
 import type { PublicPorts } from '../fronts/public-ports.ts'
 import type { Admission } from '../limits/admission.ts'
-import type { Holder } from '../limits/holdings.ts'
-import type { TokenGate } from '../limits/token-gate.ts'
+import type { QuotaOwner } from '../limits/quotas.ts'
+import type { TokenThrottle } from '../limits/token-throttle.ts'
 import type { StartupHold } from '../routing/startup-hold.ts'
 import type { Rule } from '../settings/policy.ts'
 import { MAX_TIMER_MS } from '../settings/settings.ts'
-import { type Claiming, claim, claimInCluster, detailOf, refusalOf, type Wish } from '../tunnels/claims.ts'
+import { type Claiming, claim, claimInCluster, refusalOf, refusalText, type Wish } from '../tunnels/claims.ts'
 import type { Member } from '../tunnels/member.ts'
 import type { Tunnel } from '../tunnels/tunnel.ts'
-import { LinkGate } from './links.ts'
+import { LinkRegistry } from './links.ts'
 import { StreamsConnection } from './streams-connection.ts'
 import type { StreamsHost } from './streams-tunnels.ts'
 import type { Applicant } from './upgrade.ts'
@@ -26,17 +26,14 @@ import type { Applicant } from './upgrade.ts'
 /** A timer may fire before the clock of `Date.now()` is there. */
 const CLOCK_STEP_MS = 20
 
-/** The addresses of tunnels. */
 export interface Addresses {
-  /** The public URL of a tunnel. */
   urlOf(tunnel: Tunnel): string
 }
 
-export class ClientDesk implements StreamsHost {
-  readonly server: ServerRoom
-  readonly linkGate: LinkGate = new LinkGate()
-  readonly tokenGate: TokenGate
-  /** The clients that are connected. */
+export class ClientRegistry implements StreamsHost {
+  readonly server: ServerContext
+  readonly linkRegistry: LinkRegistry = new LinkRegistry()
+  readonly tokenThrottle: TokenThrottle
   readonly clients: Set<ClientConnection> = new Set()
   #lastNumber = 0
   /** The callbacks for the end of tokens, by client and token: few tokens end. */
@@ -47,15 +44,15 @@ export class ClientDesk implements StreamsHost {
   readonly #addresses: Addresses
 
   constructor(
-    room: ServerRoom,
-    tokenGate: TokenGate,
+    context: ServerContext,
+    tokenThrottle: TokenThrottle,
     admission: Admission,
     ports: PublicPorts,
     startupHold: StartupHold,
     addresses: Addresses,
   ) {
-    this.tokenGate = tokenGate
-    this.server = room
+    this.tokenThrottle = tokenThrottle
+    this.server = context
     this.#admission = admission
     this.#ports = ports
     this.#startupHold = startupHold
@@ -69,7 +66,7 @@ export class ClientDesk implements StreamsHost {
     if (!this.server.isRunning) return 'SERVER_DRAINING'
     const code = this.server.parts.judge(address)
     if (code !== undefined) return code
-    const holder = this.server.holdings.of(rule, address)
+    const holder = this.server.quotas.of(rule, address)
     return holder.hasRoomFor('clients') && this.#ports.hasRoomFor(holder) ? undefined : 'CLIENT_LIMIT'
   }
 
@@ -107,7 +104,6 @@ export class ClientDesk implements StreamsHost {
     this.server.counters.creditStalls += client.creditStalls
   }
 
-  /** Ends what a token opened for the client when the token ends. */
   #endWith(client: ClientConnection, { id = '', endsAtMs }: Rule): void {
     if (endsAtMs === undefined) return
     const ends = this.#ends.get(client) ?? new Map<string, () => void>()
@@ -122,8 +118,8 @@ export class ClientDesk implements StreamsHost {
 
   // ── What they may have ─────────────────────────────────────────────────────────────────────────────────────
 
-  hasRoomForLink(holder: Holder): boolean {
-    const { descriptorCountWithLinks } = this.server.holdings
+  hasRoomForLink(holder: QuotaOwner): boolean {
+    const { descriptorCountWithLinks } = this.server.quotas
     return this.#admission.hasRoomForLink(holder.descriptorCountWithLinks, descriptorCountWithLinks)
   }
 
@@ -134,34 +130,36 @@ export class ClientDesk implements StreamsHost {
       : refusalOf(wish, rule, this.server.settings)
   }
 
-  detailOf(code: ErrorCode, wish: Wish, claiming: Claiming): string | undefined {
-    return code === 'FEATURE_UNSUPPORTED'
-      ? this.server.parts.refusalOf(wish.wishes)
-      : detailOf(code, wish, claiming, this.server.settings)
+  refusalText(code: ErrorCode, wish: Wish, claiming: Claiming): string {
+    const ofWish = code === 'FEATURE_UNSUPPORTED' ? this.server.parts.refusalOf(wish.wishes) : undefined
+    return ofWish?.message ?? refusalText(code, wish, claiming, this.server.settings)
   }
 
   claim(wish: Register, claiming: Claiming): Member | ErrorCode | Promise<Member | ErrorCode> {
-    const room = this.server
-    if (room.state === 'draining') return 'SERVER_DRAINING'
+    const context = this.server
+    if (context.state === 'draining') return 'SERVER_DRAINING'
     const { kind, name = '', protocol, routes = [] } = wish
     if (kind === 'private' || kind === 'connect') {
-      if (room.parts.connecting === undefined) return 'KIND_REFUSED'
-      if (kind === 'connect') return room.parts.connecting.claim(name, claiming.rule, claiming.holder)
+      if (context.parts.connecting === undefined) return 'KIND_REFUSED'
+      if (kind === 'connect')
+        return context.isBlocked(name)
+          ? 'BLOCKED'
+          : context.parts.connecting.claim(name, claiming.rule, claiming.holder)
     }
     const isHttp2 = [protocol, ...routes.map(route => route.protocol)].some(one => one !== undefined)
-    if (isHttp2 && room.parts.appsOf === undefined) return 'KIND_REFUSED'
-    if (room.parts.refusalOf(wish.wishes) !== undefined) return 'FEATURE_UNSUPPORTED'
+    if (isHttp2 && context.parts.appsOf === undefined) return 'KIND_REFUSED'
+    if (context.parts.refusalOf(wish.wishes) !== undefined) return 'FEATURE_UNSUPPORTED'
     const host = {
-      tunnels: room.tunnels,
+      tunnels: context.tunnels,
       open: this.#ports,
-      isBlocked: (name: string) => room.isBlocked(name),
+      isBlocked: (name: string) => context.isBlocked(name),
       get terms() {
-        return room.settings
+        return context.settings
       },
     }
-    return room.servers === undefined
+    return context.servers === undefined
       ? claim(wish, claiming, host)
-      : claimInCluster(wish, claiming, host, room.servers)
+      : claimInCluster(wish, claiming, host, context.servers)
   }
 
   urlOf(tunnel: Tunnel): string {

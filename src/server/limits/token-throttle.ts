@@ -17,19 +17,16 @@ const MAX_EXCESS = 10
 const MAX_ADDRESSES = 16_384
 
 type TokenRefusal = Extract<ErrorCode, TokenFault | 'TOO_MANY_REFUSALS' | 'INTERNAL'>
-/** The rule of a token, or why it has none. */
 export type Verdict = Rule | TokenRefusal
 
 /** The operations of the server that the gate needs. */
-export interface TokenGateHost {
-  /** Returns the limits now. */
+export interface TokenThrottleHost {
   limits(): Bounds
   readonly scheduler: Scheduler
   /** Returns the rule of a token. `undefined` if it has none. */
   ruleOf(token: string | undefined): Rule | undefined
   /** Returns a reader for a token that needs the keys of an issuer. `undefined` if it needs none, and `ruleOf` has decided. */
   readingOf?(token: string | undefined, address: string): (() => Promise<Rule | TokenFault>) | undefined
-  /** Reports an unexpected error. */
   failed(error: Error): void
 }
 
@@ -43,14 +40,13 @@ interface Suspect {
  * A token of a slow address waits before it is looked at, whatever it is: a response that came earlier for a good token
  * would tell which one is good. So a good one gets in after the same delay, and each address has its own.
  */
-export class TokenGate {
-  readonly #host: TokenGateHost
+export class TokenThrottle {
+  readonly #host: TokenThrottleHost
   /** The suspects by address; the one refused last is the last. */
   readonly #suspects = new Map<string, Suspect>()
-  /** Tokens that wait, by address. */
   readonly #waiting = new Map<string, number>()
 
-  constructor(host: TokenGateHost) {
+  constructor(host: TokenThrottleHost) {
     this.#host = host
   }
 

@@ -1,34 +1,24 @@
-// One request at the server: where it goes, and which client serves it. The passes of guards, the operator's rules for it and
-// its record are objects of their own; a plain request has only the last of them.
+// One request at the server: where it goes, and which client serves it. The work of layers is in its base class, and its
+// record is an object of its own.
 
 import type { Branding } from '../../branding.ts'
-import { type Account, joined } from '../../bytes.ts'
+import type { Account } from '../../bytes.ts'
 import type { ErrorCode } from '../../errors.ts'
-import type { ErrorAnswerOptions } from '../../http/error-answer.ts'
 import type { RequestHead } from '../../http/head.ts'
-import type { AskedCertificate, Middleware, Reading, Refusal } from '../../plugin.ts'
-import type { Parts } from '../context/parts.ts'
+import type { AskedCertificate, Reading, Refusal } from '../../plugin.ts'
+import type { ServerContext } from '../context/server-context.ts'
 import {
+  type AcceptedRequest,
   type Arrival,
-  type Booked,
   changed,
   type Holding,
-  type RequestDesk,
+  type RequestRouter,
   type Result,
   type Route,
   refusal,
   type Served,
 } from '../contracts/front.ts'
-import type {
-  BodyCheck,
-  CopyEnd,
-  Follower,
-  OpenValve,
-  OwnErrorPage,
-  TunnelRequest,
-  Valve,
-  ValveEnds,
-} from '../contracts/layer.ts'
+import type { CopyEnd, TunnelRequest } from '../contracts/layer.ts'
 import type { Upstream } from '../contracts/upstream.ts'
 import type { ConnectionLogins } from '../limits/connection-logins.ts'
 import type { Member } from '../tunnels/member.ts'
@@ -37,69 +27,50 @@ import type { Chosen, Tunnel } from '../tunnels/tunnel.ts'
 import { AnswerUpstream } from '../upstreams/answer.ts'
 import { type Exchanges, RequestRecord, statusOf } from './exchanges.ts'
 import type { Visitor } from './judging.ts'
+import { LayeredRequest } from './layered-request.ts'
 
-/** Books requests. */
-export interface BookingDesk extends RequestDesk {
+export interface VisitorRouter extends RequestRouter {
   /** The operator's name, contact and logo, for pages. */
   readonly branding: Branding | undefined
-  book(arrival: Arrival): Booking
+  accept(arrival: Arrival): RoutedRequest
   /** A request went on by itself, and that threw: its visitor gets 500 `INTERNAL`. */
   failed(cause: unknown): void
 }
 
-/** The operations of the server that a booking needs. */
-export interface BookingHost extends BookingDesk {
+/** The operations of the server that a request needs. */
+export interface RequestHost extends VisitorRouter {
   readonly books: Exchanges
-  readonly room: BookingRoom
+  readonly context: Pick<ServerContext, 'parts' | 'isSecure' | 'isTrusted' | 'addressOf'>
   /** Routes a request; an error becomes an `error` event and a refusal. */
   routeSafely(route: () => Route): Route
   /** The tunnel is another server's since the request started to wait for it: where it goes now. */
-  routeAgain(booking: Booking): Route
-}
-
-/** The slice of the room that bookings use. */
-interface BookingRoom {
-  /** The parts that requests to tunnels pass. */
-  readonly parts: Pick<Parts, 'routerFor' | 'missed' | 'noted'>
-  /** Whether visitors reach tunnels with https. */
-  readonly isSecure: boolean
-  /** Whether this is a proxy whose forwarding headers are believed. */
-  isTrusted(address: string): boolean
-  addressOf(arrival: Arrival): string
+  routeAgain(request: RoutedRequest): Route
 }
 
 const NOT_FOUND = refusal('TUNNEL_NOT_FOUND')
 const INVALID: Refusal = { code: 'INTERNAL' }
 const MOVED: Refusal = { code: 'CLUSTER_MOVED' }
-const NO_MIDDLEWARES: readonly Middleware[] = []
 
-export class Booking implements Booked, Visitor, TunnelRequest {
-  /** Where the request goes at first. Only `BookingDesk` sets it. */
+export class RoutedRequest extends LayeredRequest implements AcceptedRequest, Visitor, TunnelRequest {
+  /** Where the request goes at first. Only `RequestHost` sets it. */
   route: Route = NOT_FOUND
   readonly arrival: Arrival
   readonly startedAt: number = performance.now()
-  isAdmitted = false
-  originTimeoutMs: number | undefined
-  middlewares: readonly Middleware[] = NO_MIDDLEWARES
-  readonly #host: BookingHost
+  readonly #host: RequestHost
   readonly #record: RequestRecord
   #tunnel: Tunnel | undefined
   /** Whether it is for a host below the tunnel's own. */
   #isBelow = false
   /** The destination to which a lane has sent it already. */
   #resumed: { readonly member: Member | undefined; readonly upstream: Upstream } | undefined
-  /** The member of the request. */
   #member: Member | undefined
   /** The member whose response the visitor gets, if all members got a copy. */
   #answerer: Member | undefined
   /** Members that failed it. */
   #tried: Set<Member> | undefined
-  /** The work of layers on it. `undefined` for none. */
-  #layered: Layered | undefined
-  /** A line for the response. */
-  #cookie: Uint8Array | undefined
 
-  constructor(arrival: Arrival, host: BookingHost) {
+  constructor(arrival: Arrival, host: RequestHost) {
+    super()
     this.arrival = arrival
     this.#host = host
     this.#record = new RequestRecord(this, host.books)
@@ -108,7 +79,7 @@ export class Booking implements Booked, Visitor, TunnelRequest {
   // ── Visitor ────────────────────────────────────────────────────────────────────────────────────────────────
 
   get address(): string {
-    return this.#host.room.addressOf(this.arrival)
+    return this.#host.context.addressOf(this.arrival)
   }
 
   get head(): RequestHead {
@@ -124,9 +95,9 @@ export class Booking implements Booked, Visitor, TunnelRequest {
   }
 
   get isSecure(): boolean {
-    const { room } = this.#host
+    const { context } = this.#host
     const { head, remoteAddress } = this.arrival
-    if (room.isSecure || !room.isTrusted(remoteAddress)) return room.isSecure
+    if (context.isSecure || !context.isTrusted(remoteAddress)) return context.isSecure
     return head.header('x-forwarded-proto')?.toLowerCase() === 'https'
   }
 
@@ -142,35 +113,14 @@ export class Booking implements Booked, Visitor, TunnelRequest {
 
   #pass(tunnel: Tunnel): Route {
     this.#enter(tunnel)
-    const route = this.#host.room.parts.routerFor(tunnel)(this)
+    const route = this.#host.context.parts.routerFor(tunnel)(this)
     if (route.kind === 'upstream' || route.kind === 'refusal') return route
     return changed(route, one => (one.kind === 'again' ? this.#again() : one))
   }
 
-  /** Undoes the booking and routes again. */
   #again(): Route {
     this.#leave()
     return this.#host.routeSafely(() => this.#host.routeAgain(this))
-  }
-
-  follow(follower: Follower): void {
-    this.#layers.followers.push(follower)
-  }
-
-  checkBody(check: BodyCheck): void {
-    this.#layers.checks.push(check)
-  }
-
-  addAnswerLines(lines: () => Uint8Array | undefined): void {
-    this.#layers.lines.push(lines)
-  }
-
-  useValve(open: OpenValve): void {
-    this.#layers.openValve = open
-  }
-
-  useErrorPage(page: OwnErrorPage): void {
-    this.#layers.errorPage = page
   }
 
   answer(answer: Refusal | Reading, failed?: (cause: unknown) => Refusal): Route {
@@ -185,11 +135,6 @@ export class Booking implements Booked, Visitor, TunnelRequest {
       },
     })
     return { kind: 'upstream', upstream, isOwn: true }
-  }
-
-  get #layers(): Layered {
-    this.#layered ??= new Layered()
-    return this.#layered
   }
 
   arrived(instead?: () => Route): Route {
@@ -216,34 +161,6 @@ export class Booking implements Booked, Visitor, TunnelRequest {
   /** The account that is charged for response bytes that the visitor has not read yet. */
   get account(): Account | undefined {
     return this.#answerer?.holder
-  }
-
-  /** Lines for the head of the response; see `Visit.answerLines`. */
-  get answerLines(): Uint8Array | undefined {
-    if (this.#layered === undefined) return this.#cookie
-    let all: Uint8Array | undefined
-    for (const lines of this.#layered.lines) all = joined(all, lines())
-    return joined(all, this.#cookie)
-  }
-
-  /**
-   * Returns the fault of a piece of the body, framing included. `undefined` for none. `requestBytes`: of the request so far.
-   */
-  faultOf(piece: Uint8Array, requestBytes: number): ErrorCode | undefined {
-    if (this.#layered === undefined) return undefined
-    const { start, end } = this.head
-    let code: ErrorCode | undefined
-    for (const check of this.#layered.checks) code ??= check(piece, requestBytes - (end - start))
-    return code
-  }
-
-  errorPageOf(code: ErrorCode): Partial<ErrorAnswerOptions> | undefined {
-    return this.#layered?.errorPage?.(code)
-  }
-
-  /** What the bytes of its visit pass; `undefined`: nothing delays them. */
-  openValve(ends: ValveEnds): Valve | undefined {
-    return this.#layered?.openValve?.(ends)
   }
 
   /** The request failed at the member that had it, and may go to another one: each is asked once. */
@@ -283,17 +200,17 @@ export class Booking implements Booked, Visitor, TunnelRequest {
 
   /** The final head of its response is about to go out. */
   answered(status: number): void {
-    for (const follower of this.#followers) follower.answered?.(status, this.#record.code)
+    for (const follower of this.followers) follower.answered?.(status, this.#record.code)
   }
 
   /** Records that it is sent once more. */
   retried(): void {
-    this.#host.room.parts.noted({ kind: 'retried' })
+    this.#host.context.parts.noted({ kind: 'retried' })
   }
 
   /** Records that it became a WebSocket. */
   switched(): void {
-    for (const follower of this.#followers) follower.switched?.()
+    for (const follower of this.followers) follower.switched?.()
     if (this.#tunnel !== undefined) this.#record.switched(this.#tunnel)
   }
 
@@ -315,20 +232,16 @@ export class Booking implements Booked, Visitor, TunnelRequest {
   }
 
   #tellEnd({ requestBytes, responseBytes }: Result, status: number, code: ErrorCode | undefined): void {
-    const followers = this.#followers
+    const followers = this.followers
     if (followers.length === 0 && this.#tunnel !== undefined) return
     const served = this.#answerer?.served ?? {}
     const ending = { status, code, reason: this.#record.reason, served, requestBytes, responseBytes }
     if (this.#tunnel === undefined) {
       const { head, address } = this
-      if (code !== undefined) this.#host.room.parts.missed({ ...ending, code, head, address })
+      if (code !== undefined) this.#host.context.parts.missed({ ...ending, code, head, address })
       return
     }
     for (const follower of followers) follower.ended?.(ending)
-  }
-
-  get #followers(): readonly Follower[] {
-    return this.#layered?.followers ?? NO_FOLLOWERS
   }
 
   #enter(tunnel: Tunnel): void {
@@ -341,23 +254,19 @@ export class Booking implements Booked, Visitor, TunnelRequest {
 
   /** The tunnel is another server's, or has another client here: nothing is left of what it was booked for. */
   #leave(): void {
-    for (const follower of this.#followers.toReversed()) follower.left?.()
-    this.#layered = undefined
-    this.#cookie = undefined
-    this.middlewares = NO_MIDDLEWARES
-    this.isAdmitted = false
-    this.originTimeoutMs = undefined
+    for (const follower of this.followers.toReversed()) follower.left?.()
+    this.clearLayers()
     if (this.#tunnel !== undefined) this.#record.left()
     this.#tunnel = undefined
   }
 
   #choose(tunnel: Tunnel): Chosen {
-    const { room } = this.#host
+    const { context } = this.#host
     const chosen = tunnel.choose(this, this.#tried)
-    this.#cookie = undefined
+    this.cookie = undefined
     if (tunnel.pool?.affinity !== 'cookie' || typeof chosen === 'string' || chosen.kind === 'holding')
       return chosen
-    if (!tunnel.pool.isShown(chosen, this.head)) this.#cookie = memberCookie(chosen, room.isSecure)
+    if (!tunnel.pool.isShown(chosen, this.head)) this.cookie = memberCookie(chosen, context.isSecure)
     return chosen
   }
 
@@ -366,7 +275,7 @@ export class Booking implements Booked, Visitor, TunnelRequest {
     if (chosen === 'SERVER_DRAINING' && this.arrival.from?.moved !== undefined) return this.moved()
     if (typeof chosen === 'string') return refusal(chosen)
     if (chosen.kind === 'holding') {
-      for (const follower of this.#followers) follower.held?.()
+      for (const follower of this.followers) follower.held?.()
       return this.#holding(chosen, instead)
     }
     if (chosen.upstream === undefined) return refusal('CLIENT_GONE')
@@ -394,7 +303,6 @@ export class Booking implements Booked, Visitor, TunnelRequest {
     this.#answerer = member
   }
 
-  /** The request is this member's. */
   #servedBy(member: Member): void {
     member.began()
     // Before anything that may throw: what is over gives the member back.
@@ -407,20 +315,9 @@ export class Booking implements Booked, Visitor, TunnelRequest {
   }
 
   sent(): void {
-    for (const follower of this.#followers) follower.sent?.()
+    for (const follower of this.followers) follower.sent?.()
     this.#record.sent()
   }
-}
-
-const NO_FOLLOWERS: readonly Follower[] = []
-
-/** The work of a tunnel's layers on one request. */
-class Layered {
-  readonly followers: Follower[] = []
-  readonly checks: BodyCheck[] = []
-  readonly lines: (() => Uint8Array | undefined)[] = []
-  openValve: OpenValve | undefined
-  errorPage: OwnErrorPage | undefined
 }
 
 function toUpstream(upstream: Upstream): Served {

@@ -8,7 +8,7 @@ import type { Arrival } from '../contracts/front.ts'
 import type { ServerEvents } from '../contracts/server-events.ts'
 import type { Servers } from '../contracts/servers.ts'
 import { Deadlines } from '../limits/deadlines.ts'
-import { Holdings } from '../limits/holdings.ts'
+import { Quotas } from '../limits/quotas.ts'
 import { clientAddress } from '../limits/visitor-hop.ts'
 import type { Bounds } from '../settings/bounds.ts'
 import type { TunnelServerEvents } from '../settings/options.ts'
@@ -21,7 +21,7 @@ import { PluginFaults } from './plugin-faults.ts'
 
 export type ServerState = 'idle' | 'starting' | 'running' | 'draining' | 'stopped'
 
-export class ServerRoom {
+export class ServerContext {
   /** The settings, replaced as a whole by `reload()`: read them when you need them. */
   settings: ServerSettings
   state: ServerState = 'idle'
@@ -47,7 +47,7 @@ export class ServerRoom {
   /** The operator takes this tunnel back just now. */
   #closing: string | undefined
   /** The counts of clients, by token or address. */
-  readonly holdings: Holdings = new Holdings(() => this.limits)
+  readonly quotas: Quotas = new Quotas(() => this.limits)
   /** Flows of all UDP tunnels. */
   readonly flows: Shares = new Shares()
   readonly #events: ServerEvents
@@ -150,7 +150,6 @@ export class ServerRoom {
 
   // ── Cluster ────────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** Whether a tunnel of this server has the name, with a client that is there. */
   isServedHere(name: string): boolean {
     const { name: tunnel } = this.tunnels.hostNames.destinationOf(name) ?? { name }
     return this.tunnels.find(tunnel)?.upstream !== undefined

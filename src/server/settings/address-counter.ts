@@ -7,7 +7,6 @@ import { networkOf } from '../../wire/ip-address.ts'
 export interface AddressBounds {
   readonly maxOpen: number
   readonly maxPerSecond: number
-  /** Whether they are for addresses of the loopback as well. */
   readonly includesLoopback: boolean
 }
 
@@ -20,7 +19,7 @@ const SECOND_MS = 1_000
 /** Addresses whose rate is known at once: some 6 MB. Above, the one that has been quiet for longest is forgotten. */
 const MAX_RATED = 65_536
 
-export class AddressBook {
+export class AddressCounter {
   readonly #bounds: () => AddressBounds
   readonly #open = new Map<string, number>()
   /** The counter for `#perSecond`, which a reload changes. */

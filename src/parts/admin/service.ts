@@ -20,7 +20,7 @@ import { ProcessState } from './process-state.ts'
 import { type ClusterGauges, notAfterOf, prometheusText } from './prometheus.ts'
 import { addedTraffic, MARK_MS, Recent } from './recent.ts'
 import type { ClientRow, ProbeView, RecentRow, TokenRow, TunnelRow } from './rows.ts'
-import { TrafficBook } from './traffic-book.ts'
+import { TrafficLog } from './traffic-log.ts'
 import { clientRow, probeView, tokenRow, tunnelRow } from './view.ts'
 
 /** A server of the cluster, with what it reported last; without it if its version does not report. */
@@ -32,14 +32,14 @@ const PROBE_LOOK_MS = 1_000
 const BANS_LOOK_MS = 500
 const MAX_PROBES = 16
 
-export class AdminDesk {
+export class AdminService {
   readonly bans: Bans
   readonly #server: PartServer
   readonly #whole: WholeServer
   readonly #settings: AdminSettings
   readonly #metrics: Metrics
   readonly #process = new ProcessState()
-  readonly #book: TrafficBook | undefined
+  readonly #book: TrafficLog | undefined
   readonly #recent: Recent
   readonly #far: () => FarRows | undefined
   readonly #probes = new WeakMap<Tunnel, Probe>()
@@ -67,7 +67,7 @@ export class AdminDesk {
       this.#recent.mark()
     })
     const { store, probeMs } = settings
-    if (store !== undefined) this.#book = new TrafficBook(metrics, store, () => this.#harvest(), this.failed)
+    if (store !== undefined) this.#book = new TrafficLog(metrics, store, () => this.#harvest(), this.failed)
     if (store !== undefined) this.#every(BANS_LOOK_MS, () => this.#refreshBans())
     if (probeMs > 0) this.#every(Math.min(PROBE_LOOK_MS, probeMs), () => this.#probeSilent())
   }
@@ -185,7 +185,7 @@ export class AdminDesk {
   metricsText(): string {
     this.#harvest()
     const { clients } = this.#whole
-    const { counters, holdings, limits, settings, servers } = this.#server
+    const { counters, quotas: holdings, limits, settings, servers } = this.#server
     const { counts } = holdings
     const byWire = { streams: 0, json: 0 }
     let stalls = counters.creditStalls
