@@ -204,7 +204,7 @@ export class StreamsConnection implements Connection {
     const registration = await promise.catch(error => {
       if (registersAs !== undefined && error instanceof TunnelError && error.code === 'KIND_REFUSED')
         throw new TunnelError('FEATURE_UNSUPPORTED', 'The server has no private services.')
-      // Every server has http. One that refuses it does not know guarded tunnels.
+      // Every server has http. A server that refuses it does not know guarded tunnels.
       const isOld = kind === 'http' && error instanceof TunnelError && error.code === 'KIND_REFUSED'
       throw isOld ? noGuard() : error
     })
@@ -315,7 +315,7 @@ export class StreamsConnection implements Connection {
       case 'released':
         return this.#forget(message.tunnel)
       case 'revoked':
-        // The server has cut its visitors, and will not answer a release that was in transit.
+        // The server has cut its visitors, and will not reply to a release that was in transit.
         this.#leaving.get(message.tunnel)?.end()
         this.#leaving.delete(message.tunnel)
         this.#forgetOrigins(message.tunnel)

@@ -1,4 +1,4 @@
-// The last reports of the other servers of a cluster, so that any of their admin pages shows them all: their busiest tunnels, and
+// Stores the last reports of the other servers of a cluster, so that each admin page shows them all: their busiest tunnels, and
 // the traffic of all their tunnels.
 
 import { objectIn } from '../../directory.ts'
