@@ -249,7 +249,7 @@ test('secrets without a variable, names that are none, and services that there a
     [['install', '--user', '--', '3000', '--token', 'x'], 'A service with --token needs --server'],
     [['install', '--user', '--', 'run', '--', 'curl', 'https://me:secret@host'], 'A password would be in'],
     [['install', '--user', '--', 'https://me:secret@localhost:3000'], 'The URL of the app has a login'],
-    [['install', '--user', '--', '3000', '--bearer', 'a,b'], '--bearer with a comma would stand in'],
+    [['install', '--user', '--', '3000', '--bearer', 'a,b'], '--bearer with a comma would be in'],
     [['install', '--user', '--', '3000', '--prot', 'x'], 'A service cannot run these words: unknown option'],
     [['install', '--user', '--name', '../x'], '"../x" is not a valid name of a service'],
     [['status', '--user'], 'There is no service called localtunnels.'],
