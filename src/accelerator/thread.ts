@@ -220,6 +220,7 @@ class Thread {
       this.#room ??= this.#kernel.room(COPY_BYTES)
       return new CopiedJob(order, this.#slots, this.#kernel, this.#room)
     }
+    this.#kernel.unpace(order.to)
     const pipe = this.#sparePipes.pop() ?? this.#kernel.pipe(PIPE_BYTES)
     return pipe && new PipedJob(order, this.#slots, this.#kernel, pipe)
   }

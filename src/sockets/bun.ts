@@ -9,6 +9,7 @@
 import { deferred } from '../deferred.ts'
 import { freeDescriptors } from '../descriptors.ts'
 import { TunnelError } from '../errors.ts'
+import { loadFfi, openLibc, UNPACE_SYMBOLS, unpace } from '../libc.ts'
 import type { Address, Dial, Socket, SocketHandler, TlsOptions, Via } from '../socket.ts'
 import { Connection, type Owner, type Pass } from './bun-connection.ts'
 import {
@@ -220,6 +221,7 @@ export function listenBun<P extends Pass>(options: ListenOptions<P>): Listening 
     unix === undefined
       ? Bun.listen<Connection>({ ...at, ...rest })
       : Bun.listen<Connection>({ unix, ...rest })
+  if (unix === undefined && /^(?:127\.|::1$|localhost$)/.test(hostname)) unpaced(descriptorOf(listener))
   let isStopped = false
   return {
     port: inherited?.port ?? ('port' in listener ? (listener.port ?? 0) : 0),
@@ -246,6 +248,17 @@ export function listenBun<P extends Pass>(options: ListenOptions<P>): Listening 
         owner.context = context
       }
     },
+  }
+}
+
+/** The connections of a listener for this machine alone are within it. */
+function unpaced(descriptor: number | undefined): void {
+  if (process.platform !== 'linux' || descriptor === undefined) return
+  try {
+    const ffi = loadFfi()
+    unpace(openLibc(ffi, UNPACE_SYMBOLS), ffi.ptr, descriptor)
+  } catch {
+    // Slower without it.
   }
 }
 

@@ -78,9 +78,17 @@ export function clientAddress(
   head: RequestHead,
   isTrusted: (address: string) => boolean,
 ): string {
-  if (!isTrusted(connected)) return connected
-  let address = connected
-  for (const hop of hopsIn(head).toReversed()) {
+  return isTrusted(connected) ? addressBefore(connected, hopsIn(head), isTrusted) : connected
+}
+
+/** The same for the values of X-Forwarded-For on a connection of a trusted proxy. */
+export function addressBefore(
+  proxy: string,
+  hops: readonly string[],
+  isTrusted: (address: string) => boolean,
+): string {
+  let address = proxy
+  for (const hop of hops.toReversed()) {
     const next = addressIn(hop)
     if (next === undefined) break
     address = next
