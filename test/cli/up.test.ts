@@ -583,7 +583,7 @@ describe('server --config', () => {
     const run = open(start(['server', '--config', path], { SECRET: 's' }))
     await run.printed(/listening on port/)
     await files.write('server.toml', `${FILE}limts = 1\n`)
-    await run.printed(/The server goes on as it was/)
+    await run.printed(/The server continues with its previous settings/)
     expect(run.stderr).toContain(`${path}:5:1 unknown key "limts": did you mean "limits"?\n`)
     await files.write('server.toml', FILE)
     const isTaken = /is in force/
@@ -605,7 +605,7 @@ describe('server --config', () => {
     const run = open(start(['server', '--config', path]))
     const url = await run.printed(/^(http:\S+)\n/m)
     await files.write('server.toml', 'port = 0\n')
-    await run.printed(/without tokens .* The server goes on as it was/)
+    await run.printed(/without tokens .* The server continues with its previous settings/)
     const stranger = await finish(['3000', '--server', url])
     expect(stranger.stderr).toContain('error TOKEN_REFUSED')
     await files.write('server.toml', 'port = 0\nopen = true\n')
