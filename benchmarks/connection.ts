@@ -1,7 +1,7 @@
 // Server and client life: starting, connecting, registering, leaving. `bun benchmarks/connection.ts`.
 
 import type { TunnelClient } from '../src/index.ts'
-import { newClient, startServer, WIRES, type Wire } from './live.ts'
+import { newClient, startServer, titled, WIRES, type Wire } from './live.ts'
 import { bench, group, keep, runSuite } from './measure/mitata.ts'
 import { startApp } from './origin/app.ts'
 
@@ -9,8 +9,6 @@ const app = startApp()
 const server = await startServer()
 let names = 0
 const fresh = (wire: Wire): TunnelClient => newClient(server, app, `c${names++}`, wire)
-/** The wire that is spoken by default has the plain name. */
-const title = (name: string, wire: Wire): string => (wire === 'streams' ? name : `${name} · JSON wire`)
 
 group('Server Lifecycle', () => {
   bench('Server start + stop', async () => {
@@ -21,7 +19,7 @@ group('Server Lifecycle', () => {
 
 group('Client Connection Lifecycle', () => {
   for (const wire of WIRES) {
-    bench(title('Client connect + register + disconnect', wire), async () => {
+    bench(titled('Client connect + register + disconnect', wire), async () => {
       const client = fresh(wire)
       await client.connect()
       await client.disconnect()
@@ -33,7 +31,7 @@ group('Client Connect Time', () => {
   for (const wire of WIRES) {
     // Left connected and closed by the hundred.
     const left: TunnelClient[] = []
-    bench(title('Client connect + register (no disconnect)', wire), async () => {
+    bench(titled('Client connect + register (no disconnect)', wire), async () => {
       const client = fresh(wire)
       await client.connect()
       left.push(client)
@@ -44,7 +42,7 @@ group('Client Connect Time', () => {
 
 group('Sequential Multi-Client Connect', () => {
   for (const wire of WIRES) {
-    bench(title('5 clients sequential', wire), async () => {
+    bench(titled('5 clients sequential', wire), async () => {
       const clients = Array.from({ length: 5 }, () => fresh(wire))
       for (const client of clients) await client.connect()
       await Promise.all(clients.map(client => client.disconnect()))
@@ -54,7 +52,7 @@ group('Sequential Multi-Client Connect', () => {
 
 group('Concurrent Multi-Client Connect', () => {
   for (const wire of WIRES) {
-    bench(title('5 clients concurrent (Promise.all)', wire), async () => {
+    bench(titled('5 clients concurrent (Promise.all)', wire), async () => {
       const clients = Array.from({ length: 5 }, () => fresh(wire))
       await Promise.all(clients.map(client => client.connect()))
       await Promise.all(clients.map(client => client.disconnect()))

@@ -30,48 +30,33 @@ const PATIENCE_MS = 2_000
 const AFTERWARDS = 400
 const RIGHT = Buffer.from(fileBytes(FILE_SIZES['20']!))
 
-/** Stands at 127.0.0.2 in front of each server port that a client dials, so that the carrier can be cut. */
-class Carrier {
-  readonly #servers = new Map<number, Server>()
-  readonly #sockets = new Set<Socket>()
-
+/** Stands at 127.0.0.2 in front of each server port that a client dials, so that the connection between the ends can be cut. */
+const carrier = {
+  servers: new Map<number, Server>(),
+  sockets: new Set<Socket>(),
   dial(port: number): { readonly host: string; readonly port: number } {
-    if (!this.#servers.has(port)) this.#servers.set(port, this.#listen(port))
-    return { host: '127.0.0.2', port }
-  }
-
-  #listen(port: number): Server {
-    const server = createServer(near => {
+    const passOn = (near: Socket): void => {
       const far = connect(port, '127.0.0.1')
-      for (const [one, other] of [
-        [near, far],
-        [far, near],
-      ] as const) {
-        this.#sockets.add(one)
-        one.on('error', () => other.destroy())
+      near.pipe(far).pipe(near)
+      for (const one of [near, far]) {
+        this.sockets.add(one)
+        one.on('error', () => {})
         one.on('close', () => {
-          this.#sockets.delete(one)
-          other.destroy()
+          for (const other of [near, far]) void (this.sockets.delete(other) && other.destroy())
         })
       }
-      near.pipe(far).pipe(near)
-    })
-    return server.listen(port, '127.0.0.2')
-  }
-
-  get isUsed(): boolean {
-    return this.#sockets.size > 0
-  }
-
+    }
+    if (!this.servers.has(port)) this.servers.set(port, createServer(passOn).listen(port, '127.0.0.2'))
+    return { host: '127.0.0.2', port }
+  },
   cut(): void {
-    for (const socket of this.#sockets) socket.resetAndDestroy()
-  }
-
+    for (const socket of this.sockets) socket.resetAndDestroy()
+  },
   close(): void {
     this.cut()
-    for (const server of this.#servers.values()) server.close()
-    this.#servers.clear()
-  }
+    for (const server of this.servers.values()) server.close()
+    this.servers.clear()
+  },
 }
 
 interface Asked {
@@ -124,8 +109,6 @@ async function ask(to: Endpoint): Promise<'right' | 'lost' | 'wrong'> {
     return 'lost'
   }
 }
-
-const carrier = new Carrier()
 
 async function frozen({ processes }: Tunnel, end: 'server' | 'client'): Promise<void> {
   const pids = processes[end]
@@ -219,7 +202,7 @@ const ROWS: readonly Row[] = [
     frozen(tunnel, 'server'),
   ),
   fault('cut', 'The connection between them is reset', 'its begin', () => {
-    if (!carrier.isUsed) throw new Error('its client dials otherwise')
+    if (carrier.sockets.size === 0) throw new Error('its client dials otherwise')
     carrier.cut()
   }),
   fault('descriptors', 'Both ends run out of descriptors for a second', 'its end', exhausted),

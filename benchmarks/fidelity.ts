@@ -31,21 +31,20 @@ const peers = choose(asked, { names: options.peers, quick: isQuick }).filter(
 )
 const outcomes = new Map<string, ReadonlyMap<string, Outcome>>()
 const versions: Record<string, string> = {}
-for (const peer of peers) {
-  if (interrupted.aborted) break
-  const detected = await peer.detect()
-  if ('missing' in detected) {
-    say(`${peer.name} is left out: ${detected.missing}`)
-    continue
-  }
-  versions[peer.name] = detected.version
-  try {
-    outcomes.set(peer.name, await through(peer))
-  } catch (error) {
-    if (peer.role === 'ours') fault(`${peer.name}: ${reasonOf(error)}`)
-    else say(`${peer.name} is left out: ${reasonOf(error)}`)
-  }
-}
+// All at once: most of the time is waiting for what does not come.
+await Promise.all(
+  peers.map(async peer => {
+    const detected = await peer.detect()
+    if ('missing' in detected) return say(`${peer.name} is left out: ${detected.missing}`)
+    versions[peer.name] = detected.version
+    try {
+      outcomes.set(peer.name, await through(peer))
+    } catch (error) {
+      if (peer.role === 'ours') fault(`${peer.name}: ${reasonOf(error)}`)
+      else say(`${peer.name} is left out: ${reasonOf(error)}`)
+    }
+  }),
+)
 for (const http of [true, false]) print(http)
 await conclude('fidelity', 'Fidelity', [scores()], versions)
 

@@ -1,18 +1,14 @@
 // How long one request takes through the tunnel, and how that spreads: `bun benchmarks/latency.ts`.
 
-import { exchange, startLive, type Target, together } from './live.ts'
+import { concurrent, exchange, startLive } from './live.ts'
 import { bench, group, runSuite } from './measure/mitata.ts'
 
-const { direct, streams, json } = await startLive()
-const ALL: readonly (readonly [string, Target])[] = [
-  ['Direct', direct],
-  ['Tunnel', streams],
-  ['Tunnel · JSON wire', json],
-]
-const TUNNELS: readonly (readonly [string, Target])[] = [
-  ['', streams],
-  [' · JSON wire', json],
-]
+const live = await startLive()
+const ALL = [
+  ['Direct', live.direct],
+  ['Tunnel', live.streams],
+  ['Tunnel · JSON wire', live.json],
+] as const
 
 const WEBHOOK: RequestInit = {
   method: 'POST',
@@ -63,14 +59,6 @@ for (const [title, path, init] of [
   })
 }
 
-group('Concurrent Latency', () => {
-  for (const [suffix, tunnel] of TUNNELS) {
-    for (const count of [1, 5, 10, 25]) {
-      bench(`${count === 1 ? '1 request' : `${count} concurrent`}${suffix}`, () =>
-        together(count, tunnel, '/'),
-      )
-    }
-  }
-})
+group('Concurrent Latency', () => concurrent(live, '/'))
 
 await runSuite('latency', 'Latency')

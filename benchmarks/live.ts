@@ -1,11 +1,17 @@
 // A live server, a client per wire and an app, all in this process: what the mitata suites send requests through.
 
 import type { TunnelClient as Client, TunnelServer as Server } from '../src/index.ts'
+import { bench } from './measure/mitata.ts'
 import { type App, startApp } from './origin/app.ts'
 import { TunnelClient, TunnelServer } from './ours/tunnel.ts'
 
 export type Wire = 'streams' | 'json'
 export const WIRES: readonly Wire[] = ['streams', 'json']
+
+/** The wire that is spoken by default has the plain name. */
+export function titled(name: string, wire: Wire): string {
+  return wire === 'streams' ? name : `${name} · JSON wire`
+}
 
 /** Where a request goes: straight to the app, or through a tunnel by its Host. */
 export interface Target {
@@ -99,6 +105,15 @@ export async function exchange(to: Target, path: string, init?: RequestInit): Pr
   }
   if (!wanted.equals(new Uint8Array(body))) throw new Error(`${where}: wrong bytes in the answer`)
   return body.byteLength
+}
+
+/** Requests at a time, through the tunnel of each wire. */
+export function concurrent(live: Live, path: string): void {
+  for (const wire of WIRES)
+    for (const count of [1, 5, 10, 25])
+      bench(titled(count === 1 ? '1 request' : `${count} concurrent`, wire), () =>
+        together(count, live[wire], path),
+      )
 }
 
 /** Several at once. */

@@ -6,7 +6,7 @@
 import { hold, run } from './load/load.ts'
 import { SMALL } from './load/traffic.ts'
 import { interrupted } from './measure/children.ts'
-import { forgetPeak, peakBytes, residentBytes } from './measure/proc.ts'
+import { forgetPeak, peakBytes, privateBytes, residentBytes } from './measure/proc.ts'
 import { column } from './measure/result.ts'
 import { type Figures, measure, type Row, type Scene } from './measure/rounds.ts'
 import { percentile } from './measure/samples.ts'
@@ -28,17 +28,18 @@ function held(count: number): Row {
     title: `Memory: idle, and with ${count.toLocaleString('en-US')} open connections`,
     columns: [
       column('idle', 'idle, both ends', 'MB', 'lower'),
+      column('private', 'of it not shared with other processes', 'MB', 'lower'),
       column('perConnection', 'a connection, both ends', 'KB', 'lower'),
       column('idleServer', 'server idle', 'MB', 'lower'),
       column('idleClient', 'client idle', 'MB', 'lower'),
       column('heldServer', 'server, held', 'MB', 'lower'),
       column('heldClient', 'client, held', 'MB', 'lower'),
     ],
-    goals: [{ key: 'idle', reach: 1, limit: 70 }],
     fresh: true,
     async take({ tunnel }): Promise<Figures> {
       const { server, client } = tunnel.processes
       const [idleServer, idleClient] = [megabytes(server), megabytes(client)]
+      const figures = { idleServer, idleClient, private: privateBytes([...server, ...client]) / 1e6 }
       const connections = await hold(tunnel.endpoints, { exchanges: SMALL, connections: count, seconds: 60 })
       try {
         if (connections.held < count) throw new Error(`only ${connections.held} of ${count} were answered`)
@@ -46,7 +47,7 @@ function held(count: number): Row {
         const [heldServer, heldClient] = [megabytes(server), megabytes(client)]
         const idle = idleServer + idleClient
         const perConnection = ((heldServer + heldClient - idle) * 1e6) / 1024 / count
-        return { idle, perConnection, idleServer, idleClient, heldServer, heldClient }
+        return { ...figures, idle, perConnection, heldServer, heldClient }
       } finally {
         await connections.stop()
       }
@@ -61,7 +62,6 @@ const START: Row = {
     column('client', 'client', 'ms', 'lower'),
     column('server', 'server, to listening', 'ms', 'lower'),
   ],
-  goals: [{ key: 'client', reach: 1, limit: 60 }],
   fresh: true,
   take: ({ tunnel }) => Promise.resolve({ client: tunnel.readyMs.client, server: tunnel.readyMs.server }),
 }
@@ -71,7 +71,6 @@ const VERSION: Row = {
   id: 'version',
   title: '`localtunnels --version`',
   columns: [column('ms', 'spawn to end', 'ms', 'lower')],
-  goals: [{ key: 'ms', reach: 1, limit: 25 }],
   excludes: ({ name }) => (name === 'ours-cli' ? undefined : 'has no such command here'),
   fresh: true,
   async take(): Promise<Figures> {
@@ -94,6 +93,7 @@ const UNDER_LOAD: Row = {
   ],
   fresh: true,
   atMost: 1,
+  lasts: LOADED_SECONDS,
   async take({ tunnel }): Promise<Figures> {
     const { server, client } = tunnel.processes
     forgetPeak([...server, ...client])
@@ -123,8 +123,7 @@ const MANY: Row = {
   ],
   fresh: true,
   atMost: 1,
-  excludes: ({ name }) =>
-    /^(?:ours|ours-cli|rathole|frp-mux)$/.test(name) ? undefined : 'two peers stand for all',
+  lasts: REQUESTS / 40_000 + HOURS * 3_600,
   async take({ tunnel }): Promise<Figures> {
     const { server, client } = tunnel.processes
     const size = (): number => megabytes([...server, ...client])
@@ -145,6 +144,8 @@ const MANY: Row = {
 /** How often and how long our processes stop for garbage, while a fixed rate shows what it does to latency. */
 const COLLECTIONS: Row = {
   id: 'collections',
+  lasts: 10,
+  atMost: 1,
   title: 'Pauses of the collector at 4,000 requests a second, both ends',
   columns: [
     column('longest', 'longest', 'ms', 'lower'),
@@ -153,7 +154,6 @@ const COLLECTIONS: Row = {
     column('p99', 'p99 of the requests', 'ms', 'lower'),
     column('heap', 'largest heap of JavaScript', 'MB', 'lower'),
   ],
-  excludes: ({ name }) => (name === 'ours-logged' ? undefined : 'its runtime does not say'),
   fresh: true,
   async take(scene: Scene): Promise<Figures> {
     pauses.length = 0
@@ -200,16 +200,21 @@ const logged: Peer = {
 
 /** The same programs as shipped have the same memory. */
 const tunnels = ALL.filter(({ role, name }) => role !== 'floor' && !name.endsWith('-stock'))
-const peers = choose([...tunnels, ...(options.accelerator ? ACCELERATOR_OFF : [])], {
+const peers = choose([...tunnels, ...ACCELERATOR_OFF], {
   names: options.peers,
   quick: isQuick,
 })
-const rows = isQuick
-  ? [held(1_000), START, VERSION, UNDER_LOAD, MANY]
-  : [held(1_000), { ...held(10_000), atMost: 1 }, START, VERSION, UNDER_LOAD, MANY]
+const rows = [held(1_000), ...(isQuick ? [] : [{ ...held(10_000), atMost: 1 }]), START, VERSION, UNDER_LOAD]
+/** Minutes of it are those of the command line; few requests show two peers beside it. */
+const ofMany = REQUESTS > 1_000_000 || HOURS > 0 ? /^ours-cli$/ : /^(?:ours|ours-cli|rathole|frp-mux)$/
 const { tables, versions } = await measure([
   { origins: ['files'], peers, rows },
-  { origins: ['files'], peers: options.peers ? [] : [logged], rows: [COLLECTIONS] },
+  {
+    origins: ['files'],
+    peers: options.peers?.includes('ours') === false ? [] : [logged],
+    rows: [COLLECTIONS],
+  },
+  { origins: ['files'], peers: peers.filter(({ name }) => ofMany.test(name)), rows: [MANY] },
 ])
 if (!interrupted.aborted) console.log(`\n${summary(tables)}`)
 await conclude('memory', 'Memory and start-up', tables, versions)

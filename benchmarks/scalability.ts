@@ -9,7 +9,7 @@ import {
   parseClientMessage,
   parseServerMessage,
 } from '../src/wire/json.ts'
-import { exchange, newClient, startServer, target, together, WIRES, type Wire } from './live.ts'
+import { exchange, newClient, startServer, target, titled, together, WIRES, type Wire } from './live.ts'
 import { bench, group, inTurn, keep, runSuite } from './measure/mitata.ts'
 import {
   JSON_ANSWER,
@@ -28,7 +28,6 @@ import { startApp } from './origin/app.ts'
 const app = startApp()
 const registry = await startServer()
 let names = 0
-const title = (name: string, wire: Wire): string => (wire === 'streams' ? name : `${name} · JSON wire`)
 
 /** A server with so many tunnels; the first one of each wire is the one that is asked. */
 async function crowded(tunnels: number, wire: Wire): Promise<TunnelServer> {
@@ -48,7 +47,7 @@ const asked = (wire: Wire, tunnels: number) =>
 group('Register N Clients', () => {
   for (const wire of WIRES) {
     for (const count of [1, 5, 10, 25]) {
-      bench(title(String(count), wire), async () => {
+      bench(titled(String(count), wire), async () => {
         const clients = Array.from({ length: count }, () => newClient(registry, app, `r${names++}`, wire))
         await Promise.all(clients.map(client => client.connect()))
         await Promise.all(clients.map(client => client.disconnect()))
@@ -61,7 +60,7 @@ group('Request Latency Under Load', () => {
   for (const wire of WIRES) {
     for (const tunnels of [1, 10, 50]) {
       const to = asked(wire, tunnels)
-      bench(title(`${tunnels} active tunnels`, wire), () => exchange(to, '/'))
+      bench(titled(`${tunnels} active tunnels`, wire), () => exchange(to, '/'))
     }
   }
 })
@@ -70,7 +69,7 @@ group('Concurrent Requests Under Load', () => {
   for (const wire of WIRES) {
     for (const tunnels of [1, 10, 50]) {
       const to = asked(wire, tunnels)
-      bench(title(`${tunnels} active tunnels`, wire), () => together(10, to, '/'))
+      bench(titled(`${tunnels} active tunnels`, wire), () => together(10, to, '/'))
     }
   }
 })

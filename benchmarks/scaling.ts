@@ -28,14 +28,11 @@ interface Shape {
   /** Visitors come to the server behind the one that has the client. */
   readonly isOther?: boolean
   readonly workers?: number
+  /** TCP tunnels of the first server; the second one has the same ports at another address. */
+  readonly tcp?: true
 }
 
-const redisOn = (port: number): Program => ({
-  command: ['redis-server', '--port', `${port}`, '--bind', '127.0.0.1', '--save', ''],
-  ready: /Ready to accept connections/,
-})
-
-function shaped(name: string, how: string, { servers, isOther = false, workers }: Shape): Peer {
+function shaped(name: string, how: string, { servers, isOther = false, workers, tcp }: Shape): Peer {
   return {
     name,
     role: 'ours',
@@ -45,67 +42,43 @@ function shaped(name: string, how: string, { servers, isOther = false, workers }
     plan({ files }, site) {
       const ports = Array.from({ length: servers }, () => freePort())
       const redisPort = freePort()
+      const hostOf = (at: number): string => `127.0.0.${tcp ? at + 1 : 1}`
       const more = [
         ...(servers > 1 ? ['--cluster', `redis://127.0.0.1:${redisPort}`] : []),
         ...(workers === undefined ? [] : ['--workers', `${workers}`]),
+        ...(tcp ? ['--tcp-ports', `${TCP_PORT}-${TCP_PORT + TUNNELS - 1}`] : []),
       ]
       const server = (port: number, at: number): Program => ({
-        command: ['bun', PROGRAM, 'server', '--host', '127.0.0.1', '--port', `${port}`, ...more],
+        command: ['bun', PROGRAM, 'server', '--host', hostOf(at), '--port', `${port}`, ...more],
         env: { XDG_STATE_HOME: site.file(`server-${at}/.keep`, '').replace('/.keep', '') },
       })
-      const share = TUNNELS / servers
+      const redis: Program = {
+        command: ['redis-server', '--port', `${redisPort}`, '--bind', '127.0.0.1', '--save', ''],
+        ready: /Ready to accept connections/,
+      }
+      const holders = tcp ? ports.slice(0, 1) : ports
+      const share = TUNNELS / holders.length
       const crowd = (port: number, at: number): Program => ({
-        command: ['bun', CROWD, `${port}`, `${files}`, `${share}`, 'streams', `${at * share}`],
+        command: [
+          ...['bun', CROWD, `${port}`, `${files}`, `${share}`],
+          ...(tcp ? ['tcp', `${TCP_PORT}`] : ['streams', `${at * share}`]),
+        ],
         ready: /^registered/,
       })
       const tunnels = Array.from({ length: TUNNELS }, (_, tunnel) => {
-        const holder = Math.floor(tunnel / share)
-        const port = ports[(holder + (isOther ? 1 : 0)) % servers]!
-        return [`n${tunnel}`, endpoint(port, `n${tunnel}.localhost:${port}`)] as const
+        const at = (Math.floor(tunnel / share) + (isOther ? 1 : 0)) % servers
+        const port = tcp ? TCP_PORT + tunnel : ports[at]!
+        const host = hostOf(at)
+        return [
+          `n${tunnel}`,
+          endpoint(port, `${tcp ? host : `n${tunnel}.localhost`}:${port}`, { host }),
+        ] as const
       })
       return {
-        server: [...(servers > 1 ? [redisOn(redisPort)] : []), ...ports.map(server)],
-        client: ports.map(crowd),
-        listens: ports,
+        server: [...(servers > 1 ? [redis] : []), ...ports.map(server)],
+        client: holders.map(crowd),
+        listens: holders,
         endpoints: Object.fromEntries(tunnels),
-      }
-    },
-  }
-}
-
-/** TCP tunnels of the first server, for visitors that come there or to the second one, which has the same ports at another address. */
-function tcp(name: string, how: string, address: string, servers: number): Peer {
-  return {
-    name,
-    role: 'ours',
-    carries: 'http',
-    how,
-    detect: () => Promise.resolve({ version: 'this commit' }),
-    plan({ files }, site) {
-      const ports = Array.from({ length: servers }, () => freePort())
-      const redisPort = freePort()
-      const last = TCP_PORT + TUNNELS - 1
-      const more = servers > 1 ? ['--cluster', `redis://127.0.0.1:${redisPort}`] : []
-      const server = (port: number, at: number): Program => ({
-        command: [
-          ...['bun', PROGRAM, 'server', '--host', `127.0.0.${at + 1}`, '--port', `${port}`],
-          ...['--tcp-ports', `${TCP_PORT}-${last}`, ...more],
-        ],
-        env: { XDG_STATE_HOME: site.file(`server-${at}/.keep`, '').replace('/.keep', '') },
-      })
-      const tunnels = Array.from({ length: TUNNELS }, (_, tunnel) => TCP_PORT + tunnel)
-      return {
-        server: [...(servers > 1 ? [redisOn(redisPort)] : []), ...ports.map(server)],
-        client: [
-          {
-            command: ['bun', CROWD, `${ports[0]}`, `${files}`, `${TUNNELS}`, 'tcp', `${TCP_PORT}`],
-            ready: /^registered/,
-          },
-        ],
-        listens: ports.slice(0, 1),
-        endpoints: Object.fromEntries(
-          tunnels.map(port => [`t${port}`, endpoint(port, `${address}:${port}`, { host: address })]),
-        ),
       }
     },
   }
@@ -117,9 +90,16 @@ const SHAPES: readonly Peer[] = [
   shaped('two-other', 'two servers, visitors at the other one', { servers: 2, isOther: true }),
   shaped('three', 'three servers, visitors at the one that has the client', { servers: 3 }),
   shaped('three-other', 'three servers, visitors at another one', { servers: 3, isOther: true }),
-  tcp('tcp-one', 'TCP tunnels, one server', '127.0.0.1', 1),
-  tcp('tcp-two', 'TCP tunnels, two servers, visitors at the one that has the client', '127.0.0.1', 2),
-  tcp('tcp-other', 'TCP tunnels, two servers, visitors at the other one', '127.0.0.2', 2),
+  shaped('tcp-one', 'TCP tunnels, one server', { servers: 1, tcp: true }),
+  shaped('tcp-two', 'TCP tunnels, two servers, visitors at the one that has the client', {
+    servers: 2,
+    tcp: true,
+  }),
+  shaped('tcp-other', 'TCP tunnels, two servers, visitors at the other one', {
+    servers: 2,
+    tcp: true,
+    isOther: true,
+  }),
   shaped('workers-1', '--workers 1', { servers: 1, workers: 1 }),
   shaped('workers-2', '--workers 2: a visitor comes to any of the two', { servers: 1, workers: 2 }),
 ]

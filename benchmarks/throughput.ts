@@ -1,6 +1,6 @@
 // Requests through a live server and client against the same requests without them: `bun benchmarks/throughput.ts`.
 
-import { exchange, startLive, type Target, together } from './live.ts'
+import { concurrent, exchange, startLive, titled, WIRES } from './live.ts'
 import { bench, group, runSuite } from './measure/mitata.ts'
 
 const live = await startLive()
@@ -18,20 +18,13 @@ const POSTS = [
   ['64 KB POST', post(65_536)],
 ] as const
 
-/** The wire that is spoken by default has the plain name. */
-const TUNNELS: readonly (readonly [string, Target])[] = [
-  ['', streams],
-  [' · JSON wire', json],
-]
-
 group('GET Response — Direct', () => {
   for (const [size, path] of SIZES) bench(size, () => exchange(direct, path))
 })
 
 group('GET Response — Through Tunnel', () => {
-  for (const [suffix, tunnel] of TUNNELS) {
-    for (const [size, path] of SIZES) bench(`${size}${suffix}`, () => exchange(tunnel, path))
-  }
+  for (const wire of WIRES)
+    for (const [size, path] of SIZES) bench(titled(size, wire), () => exchange(live[wire], path))
 })
 
 group('POST Echo — Direct', () => {
@@ -39,9 +32,8 @@ group('POST Echo — Direct', () => {
 })
 
 group('POST Echo — Through Tunnel', () => {
-  for (const [suffix, tunnel] of TUNNELS) {
-    for (const [name, init] of POSTS) bench(`${name}${suffix}`, () => exchange(tunnel, '/echo', init))
-  }
+  for (const wire of WIRES)
+    for (const [name, init] of POSTS) bench(titled(name, wire), () => exchange(live[wire], '/echo', init))
 })
 
 for (const [title, path, init] of [
@@ -59,22 +51,14 @@ for (const [title, path, init] of [
   })
 }
 
-group('Concurrent GET', () => {
-  for (const [suffix, tunnel] of TUNNELS) {
-    for (const count of [1, 5, 10, 25]) {
-      bench(`${count === 1 ? '1 request' : `${count} concurrent`}${suffix}`, () =>
-        together(count, tunnel, '/20'),
-      )
-    }
-  }
-})
+group('Concurrent GET', () => concurrent(live, '/20'))
 
 group('Mixed Methods', () => {
   const body = '{"name":"bench"}'
-  for (const [suffix, tunnel] of TUNNELS) {
+  for (const wire of WIRES) {
     for (const method of ['GET', 'POST', 'PUT', 'PATCH', 'DELETE']) {
       const init = method === 'GET' || method === 'DELETE' ? { method } : { method, body }
-      bench(`${method}${suffix}`, () => exchange(tunnel, '/echo', init))
+      bench(titled(method, wire), () => exchange(live[wire], '/echo', init))
     }
   }
 })

@@ -10,7 +10,7 @@ import { COLUMNS, loadRow, observe } from './measure/load-rows.ts'
 import type { Table } from './measure/result.ts'
 import { measure, type Row } from './measure/rounds.ts'
 import { reasonOf } from './measure/samples.ts'
-import { conclude, isQuick, options, refuse, say, seconds, unlessQuick } from './measure/suite.ts'
+import { conclude, isQuick, options, refuse, seconds, unlessQuick } from './measure/suite.ts'
 import { summary } from './measure/summary.ts'
 import { direct } from './peers/floors.ts'
 import { ferrotunnel, frpHttp, piko } from './peers/http.ts'
@@ -111,13 +111,11 @@ function beside(): Row {
 
 const tables: Table[] = []
 const versions: Record<string, string> = {}
-const canLose = Bun.which('iptables') !== null
-if (!canLose) say('Roads with loss are left out: iptables is not installed')
-const roads = isQuick ? ROADS.slice(0, 1) : ROADS.filter(({ loss }) => loss === 0 || canLose)
+const roads = isQuick ? ROADS.slice(0, 1) : ROADS
 for (const [index, { name, ...road }] of roads.entries()) {
   const built = new Road()
   try {
-    await built.open({ rateMbit: 100, ...road, congestion: undefined })
+    await built.open({ rateMbit: 100, ...road })
     const peers = choose(PEERS, { names: options.peers, quick: isQuick })
     const result = await measure(
       [{ origins: ['files', 'sink'], peers, rows: rowsOf(name), ground: built.ground }],

@@ -1,15 +1,16 @@
 // Round trips of one datagram at a time: what a tunnel adds to every question by UDP.
 
-import type { Latency } from './histogram.ts'
-import { Latencies } from './histogram.ts'
+import { createHistogram } from 'node:perf_hooks'
 
 /** A datagram that has not come back after this long is lost; another is sent. */
 const LOST_MS = 200
 /** Lost in a row before it is given up. */
 const MAX_LOST = 50
 
+/** Milliseconds, and datagrams. */
 export interface DatagramTrips {
-  readonly latency: Latency | null
+  readonly p50: number
+  readonly p99: number
   readonly lost: number
 }
 
@@ -18,7 +19,8 @@ export async function datagramRoundTrips(
   port: number,
   load: { readonly bytes: number; readonly trips: number; readonly warmup: number },
 ): Promise<DatagramTrips> {
-  const latencies = new Latencies()
+  // Three digits, 1 µs to 60 s.
+  const latencies = createHistogram({ lowest: 1, highest: 60_000_000, figures: 3 })
   const done = Promise.withResolvers<void>()
   const message = Uint32Array.from({ length: load.bytes / 4 }, (_, i) => Math.imul(i, 2_654_435_761))
   let [trips, warmup, lost, lostInARow, sentAt] = [0, load.warmup, 0, 0, 0]
@@ -33,7 +35,7 @@ export async function datagramRoundTrips(
         lostInARow = 0
         if (warmup > 0) warmup--
         else {
-          latencies.add(performance.now() - sentAt)
+          latencies.record(Math.max(1, Math.round((performance.now() - sentAt) * 1_000)))
           if (++trips === load.trips) return done.resolve()
         }
         next()
@@ -57,5 +59,5 @@ export async function datagramRoundTrips(
     clearInterval(watch)
     socket.close()
   })
-  return { latency: latencies.summary(), lost }
+  return { p50: latencies.percentile(50) / 1_000, p99: latencies.percentile(99) / 1_000, lost }
 }

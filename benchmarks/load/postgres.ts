@@ -13,13 +13,17 @@ const isRoot = process.getuid?.() === 0
 const AS_POSTGRES = isRoot ? ['setpriv', '--reuid=postgres', '--regid=postgres', '--clear-groups'] : []
 
 /** Debian keeps the server's programs out of the path. */
-function program(name: string): string | null {
+function pathOf(name: string): string | undefined {
   const [debian] = [...new Glob(`/usr/lib/postgresql/*/bin/${name}`).scanSync('/')]
-  return Bun.which(name) ?? debian ?? null
+  return Bun.which(name) ?? debian
 }
 
 export function hasPostgres(): boolean {
-  return ['initdb', 'postgres', 'pgbench', 'pg_isready'].every(name => program(name) !== null)
+  return ['initdb', 'postgres', 'pgbench', 'pg_isready'].every(name => pathOf(name) !== undefined)
+}
+
+function program(name: string): readonly string[] {
+  return [...AS_POSTGRES, pathOf(name)!]
 }
 
 /** Starts one with the tables of pgbench, without fsync: the disk is not what is measured. */
@@ -31,26 +35,10 @@ export async function startPostgres(): Promise<{ readonly port: number; stop(thi
     chownSync(folder, Number(stdout), Number(stdout))
   }
   const data = files.path('data')
-  await succeed([
-    ...AS_POSTGRES,
-    program('initdb') ?? '',
-    '-D',
-    data,
-    '-U',
-    'postgres',
-    '-A',
-    'trust',
-    '--no-sync',
-  ])
+  await succeed([...program('initdb'), '-D', data, ...'-U postgres -A trust --no-sync'.split(' ')])
   const port = freePort()
-  const settings = [
-    `port=${port}`,
-    'listen_addresses=127.0.0.1',
-    `unix_socket_directories=${folder}`,
-    'fsync=off',
-  ]
-  const flags = settings.flatMap(one => ['-c', one])
-  const child = await launch([...AS_POSTGRES, program('postgres') ?? '', '-D', data, ...flags])
+  const settings = `-c port=${port} -c listen_addresses=127.0.0.1 -c unix_socket_directories=${folder} -c fsync=off`
+  const child = await launch([...program('postgres'), '-D', data, ...settings.split(' ')])
   await listening(port)
   await answering(port)
   await succeed(pgbench(port, '-i', '-s', '5', '-q'))
@@ -65,7 +53,7 @@ export async function startPostgres(): Promise<{ readonly port: number; stop(thi
 
 /** It listens before it takes clients: until it does, it refuses them. */
 async function answering(port: number): Promise<void> {
-  const ask = [program('pg_isready') ?? '', '-q', '-h', '127.0.0.1', '-p', String(port)]
+  const ask = [...program('pg_isready'), '-q', '-h', '127.0.0.1', '-p', String(port)]
   const deadline = performance.now() + START_MS
   while ((await finish(ask)).code !== 0) {
     if (performance.now() > deadline) throw new Error(`PostgreSQL takes no clients after ${START_MS} ms`)
@@ -88,17 +76,7 @@ export async function transactions(
 }
 
 function pgbench(port: number, ...flags: readonly string[]): readonly string[] {
-  return [
-    program('pgbench') ?? '',
-    '-h',
-    '127.0.0.1',
-    '-p',
-    String(port),
-    '-U',
-    'postgres',
-    ...flags,
-    'postgres',
-  ]
+  return [...program('pgbench'), ...`-h 127.0.0.1 -p ${port} -U postgres`.split(' '), ...flags, 'postgres']
 }
 
 async function succeed(command: readonly string[]): Promise<string> {

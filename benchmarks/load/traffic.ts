@@ -40,6 +40,8 @@ const BROWSER_HEADERS: Readonly<Record<string, string>> = {
 export const SMALL: readonly Exchange[] = [get('20')]
 export const BROWSER: readonly Exchange[] = [{ ...get('20'), headers: BROWSER_HEADERS }]
 export const POSTS: readonly Exchange[] = [post(100)]
+/** Each tenth closes the connection, unannounced: who keeps connections has to ask again. */
+export const CLOSING: readonly Exchange[] = [{ ...get('20', 'sink'), path: '/closing' }]
 /** Nine GETs for each POST of 100 B. */
 export const ONE_POST_IN_TEN: readonly Exchange[] = [...Array<Exchange>(9).fill(get('20', 'sink')), post(100)]
 /** Pages are small, scripts and styles 1 KB, one picture: as a browser loads a site. */

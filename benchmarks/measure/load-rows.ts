@@ -1,10 +1,10 @@
 // Rows that are a load on a tunnel: which requests, how many at a time, and the figures that come out.
 
 import { check, type Exchange, type Load, type LoadResult, run } from '../load/load.ts'
-import type { OriginName } from '../origin/origins.ts'
+import { ORIGINS } from '../origin/origins.ts'
 import type { Peer } from '../peers/peer.ts'
 import { cpuSeconds, forgetPeak, peakBytes } from './proc.ts'
-import { type Column, column, type Goal, type Path } from './result.ts'
+import { type Column, column, type Path } from './result.ts'
 import type { Figures, Row, Scene } from './rounds.ts'
 import { unlessQuick, seconds as usualSeconds } from './suite.ts'
 
@@ -15,6 +15,7 @@ const P90 = column('p90', 'p90', 'ms', 'lower')
 const P95 = column('p95', 'p95', 'ms', 'lower')
 const P99 = column('p99', 'p99', 'ms', 'lower')
 const P999 = column('p999', 'p99.9', 'ms', 'lower')
+const MAX = column('max', 'longest', 'ms', 'neither')
 const CPU = column('cpu', 'CPU, both ends', 'µs a request', 'lower')
 const CPU_GB = column('cpuGb', 'CPU, both ends', 's a GB', 'lower')
 const TRANSFER = column('mbps', 'transfer', 'MB/s', 'neither')
@@ -22,11 +23,11 @@ const FAILED = column('failed', 'failed', '%', 'neither')
 const GENERATOR = column('generator', 'generator', 'cores', 'neither')
 
 export const COLUMNS: Readonly<Record<'rate' | 'bulk' | 'sized' | 'latency' | 'fixed', readonly Column[]>> = {
-  rate: [RPS, P50, P90, P95, P99, CPU, TRANSFER, FAILED, GENERATOR],
+  rate: [RPS, P50, P90, P95, P99, MAX, CPU, TRANSFER, FAILED, GENERATOR],
   bulk: [MBPS, CPU_GB, FAILED, GENERATOR],
   sized: [MBPS, RPS, P95, P99, CPU_GB, FAILED, GENERATOR],
-  latency: [P50, P90, P95, P99, CPU, RPS, FAILED, GENERATOR],
-  fixed: [P50, P90, P95, P99, P999, CPU, column('rps', 'achieved', '/s', 'neither'), FAILED, GENERATOR],
+  latency: [P50, P90, P95, P99, MAX, CPU, RPS, FAILED, GENERATOR],
+  fixed: [P50, P90, P95, P99, P999, MAX, CPU, column('rps', 'achieved', '/s', 'neither'), FAILED, GENERATOR],
 }
 
 export interface LoadRow {
@@ -35,7 +36,6 @@ export interface LoadRow {
   readonly columns: readonly Column[]
   readonly exchanges: readonly Exchange[] | ((scene: Scene) => readonly Exchange[])
   readonly connections: number
-  readonly goals?: readonly Goal[]
   readonly note?: string
   readonly path?: Path
   readonly more?: Partial<Load>
@@ -50,10 +50,11 @@ const CONNECTIONS_IN_A_SECOND = 250
 export function loadRow({ exchanges, connections, more, cold, ...row }: LoadRow): Row {
   const asked = more?.messages?.to ?? (typeof exchanges === 'function' ? undefined : exchanges[0]?.to)
   const origin = ORIGINS.find(name => name === asked)
+  const lasts = Math.max(usualSeconds, unlessQuick(connections / CONNECTIONS_IN_A_SECOND, 0))
   const load = (scene: Scene): Load => ({
     exchanges: typeof exchanges === 'function' ? exchanges(scene) : exchanges,
     connections,
-    seconds: Math.max(usualSeconds, unlessQuick(connections / CONNECTIONS_IN_A_SECOND, 0)),
+    seconds: lasts,
     ...more,
     ...(cold && { warm: 0 }),
   })
@@ -61,6 +62,7 @@ export function loadRow({ exchanges, connections, more, cold, ...row }: LoadRow)
     more?.messages !== undefined ||
     (typeof exchanges === 'object' && exchanges.some(({ method = 'GET' }) => method !== 'GET'))
   return {
+    lasts: more?.seconds ?? lasts,
     ...row,
     ...(isOrdinary && row.path === undefined && { path: 'ordinary' }),
     ...(origin && { origin }),
@@ -71,8 +73,6 @@ export function loadRow({ exchanges, connections, more, cold, ...row }: LoadRow)
     },
   }
 }
-
-const ORIGINS: readonly OriginName[] = ['files', 'split', 'sink', 'node', 'go', 'bun']
 
 /** Percentiles of fewer samples are those of single requests. */
 const SAMPLES_FOR_P99 = 1_000
@@ -105,6 +105,7 @@ export async function observe(
     p50: result.p50,
     p90: result.p90,
     p95: result.p95,
+    max: result.max,
     ...(ok >= unlessQuick(SAMPLES_FOR_P99, 1) && { p99: result.p99 }),
     ...(ok >= SAMPLES_FOR_P999 && { p999: result.p999 }),
     ...(pids.length > 0 && { cpu: (cpu / all) * 1e6, cpuGb: cpu / (allBytes / 1e9) }),

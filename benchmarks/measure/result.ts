@@ -31,8 +31,6 @@ export interface Table {
   readonly rounds?: number
   /** The way of the requests through ours, where it is not that of easy requests. */
   readonly path?: Path
-  /** What is to be reached against the best peer, for `verdict.ts`. */
-  readonly goals?: readonly Goal[]
 }
 
 /** Functions and single requests of one process. */
@@ -42,18 +40,6 @@ export function isTimed({ columns }: Table): boolean {
 
 /** `ordinary`: through the main threads, as bodies, guards, pools and WebSockets go. `tls`: visitors come over TLS. */
 export type Path = 'ordinary' | 'tls'
-
-export interface Goal {
-  readonly key: string
-  /** Ours ÷ mark: at least this where more is better, at most this where less is. Default: the ratio is shown, nothing is to be reached. */
-  readonly reach?: number
-  /** Tunnels of ours that have it. Default: all. */
-  readonly of?: readonly string[]
-  /** Row that is the mark in place of the best peer. */
-  readonly against?: string
-  /** A bound in the column's own unit, in place of a ratio. */
-  readonly limit?: number
-}
 
 export interface SuiteResult {
   readonly suite: string

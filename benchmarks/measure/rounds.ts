@@ -9,9 +9,9 @@ import type { Peer, Tunnel } from '../peers/peer.ts'
 import { type Ground, startTunnel } from '../peers/start.ts'
 import { interrupted } from './children.ts'
 import { busyTimes, type MachineTimes } from './proc.ts'
-import type { Cell, Column, Goal, Path, ResultRow, Table } from './result.ts'
+import type { Cell, Column, Path, ResultRow, Table } from './result.ts'
 import { reasonOf } from './samples.ts'
-import { fault, msLeft, options, printTable, refuse, rounds, say, USUAL_ROUNDS } from './suite.ts'
+import { fault, msLeft, options, printTable, refuse, rounds, say, seconds, USUAL_ROUNDS } from './suite.ts'
 
 export type Figures = Readonly<Record<string, number>>
 
@@ -25,7 +25,6 @@ export interface Row {
   readonly id: string
   readonly title: string
   readonly columns: readonly Column[]
-  readonly goals?: readonly Goal[]
   readonly note?: string
   /** Default: `tls` where all of ours take visitors over TLS. */
   readonly path?: Path
@@ -35,6 +34,8 @@ export interface Row {
   readonly fresh?: true
   /** It is long and steady: not more rounds than these. */
   readonly atMost?: number
+  /** Seconds that it takes, about. Default: those of one measurement. */
+  readonly lasts?: number
   /** Why a tunnel cannot take part, if so: that is no failure. */
   excludes?(peer: Peer): string | undefined
   /** Sends each request once and compares the answer. Throws where it is wrong. */
@@ -63,6 +64,9 @@ const MACHINE: readonly Column[] = [
   { key: 'steal', title: 'steal', unit: '%', better: 'neither' },
 ]
 
+/** Seconds to start and warm a tunnel, and those around a measurement, about. */
+const [START_S, TAKE_S] = [2, 0.1]
+
 /** One peer hangs now and then right after its start. Every tunnel gets as many attempts. */
 const START_ATTEMPTS = 2
 
@@ -80,7 +84,14 @@ export async function measure(
   const tables: Table[] = []
   // Of a budget each stage has its share, by what starting and measuring its tunnels takes.
   const weightOf = ({ rows, peers }: Stage): number =>
-    rows.length > 0 ? peers.length * (rows.length + 4) : 0
+    rows.length === 0
+      ? 0
+      : peers.length *
+        rows.reduce(
+          (sum, { fresh, lasts = seconds, atMost = rounds }) =>
+            sum + Math.min(rounds, atMost) * (lasts + (fresh ? START_S : TAKE_S)),
+          START_S,
+        )
   for (const [index, stage] of chosen.entries()) {
     if (stage.rows.length === 0 || stage.peers.length === 0 || interrupted.aborted) continue
     if (tables.length > 0 && msLeft() === 0) {
@@ -288,7 +299,6 @@ class StageRun {
       rows: lines,
       ...(Number.isFinite(count) && { rounds: count }),
       ...(path && { path }),
-      ...(row.goals && { goals: row.goals }),
       ...(notes.length > 0 && { note: notes.join(' ') }),
     }
   }

@@ -17,83 +17,70 @@ import {
 import { figure, reasonOf, spread, summarize } from './samples.ts'
 import { table } from './table.ts'
 
-// Node refuses TypeScript, or strips its types: then this is what it reads first.
-if (process.versions.bun === undefined) {
-  console.error(`error: the benchmarks run on Bun: bun ${process.argv.slice(1).join(' ')}`)
-  process.exit(2)
-}
-
-export const USAGE = `
+const USAGE = `
   --quick          a smoke run: everything runs and is checked, nothing is measured well
   --rounds N       interleaved rounds, 1 to 1,000 (default 5)
   --seconds N      length of one measurement (default 0.5)
   --only A,B       tables by their id
   --peers A,B      tunnels by name or beginning of a name
-  --accelerator    ours also with LOCALTUNNELS_SPLICE=0
   --minutes N      the time that it may take: fewer rounds, then fewer rows (default: no limit)
   --json FILE      save everything with the environment
-  --compare FILE   this run against a saved one, marked where they differ by more than noise
-  --gate FILE      the same, and it fails when ours is slower than the saved spread or takes more processor time
+  --gate FILE      this run against a saved one: it fails when ours is slower than the saved spread or takes more processor time
   --help           this text`
 
-export interface Arguments {
+interface Arguments {
   readonly quick: boolean
   /** Of `report.ts` alone. */
   readonly publish: boolean
-  readonly accelerator: boolean
-  readonly rounds?: number
-  readonly seconds?: number
-  readonly only?: readonly string[]
-  readonly peers?: readonly string[]
-  readonly minutes?: number
-  readonly json?: string
-  readonly compare?: string
-  readonly gate?: string
   readonly words: readonly string[]
+  readonly rounds: number | undefined
+  readonly seconds: number | undefined
+  readonly minutes: number | undefined
+  readonly only: readonly string[] | undefined
+  readonly peers: readonly string[] | undefined
+  readonly json: string | undefined
+  readonly gate: string | undefined
 }
 
 /** Reads and checks the arguments. What cannot be used is said in one line, and ends the program with 2. */
-export function readArguments(argv: readonly string[] = process.argv.slice(2)): Arguments {
+function readArguments(): Arguments {
   try {
+    const flag = { type: 'boolean', default: false } as const
+    const value = { type: 'string' } as const
     const { values, positionals } = parseArgs({
-      args: [...argv],
+      args: process.argv.slice(2),
       options: {
-        quick: { type: 'boolean', default: false },
-        accelerator: { type: 'boolean', default: false },
-        rounds: { type: 'string' },
-        seconds: { type: 'string' },
-        only: { type: 'string' },
-        peers: { type: 'string' },
-        minutes: { type: 'string' },
-        json: { type: 'string' },
-        compare: { type: 'string' },
-        gate: { type: 'string' },
-        publish: { type: 'boolean', default: false },
-        help: { type: 'boolean', default: false },
+        quick: flag,
+        publish: flag,
+        help: flag,
+        rounds: value,
+        seconds: value,
+        only: value,
+        peers: value,
+        minutes: value,
+        json: value,
+        gate: value,
       },
       allowPositionals: true,
     })
-    const { rounds, seconds, only, peers, minutes, json, compare: saved, gate } = values
-    if (values.help) {
+    const { quick, publish, help, rounds, seconds, only, peers, minutes, json, gate } = values
+    if (help) {
       const [head = ''] = /^(?:\/\/.*\n)*/.exec(readFileSync(process.argv[1] ?? '', 'utf8')) ?? []
       console.log(`${head.replaceAll(/^\/\/ ?/gm, '')}\nThe arguments of every suite:${USAGE}`)
       process.exit(0)
     }
-    for (const [flag, path] of Object.entries({ compare: saved, gate }))
-      if (path !== undefined && !existsSync(path)) throw new Error(`--${flag}: there is no file ${path}`)
+    if (gate !== undefined && !existsSync(gate)) throw new Error(`--gate: there is no file ${gate}`)
     return {
-      quick: values.quick,
-      publish: values.publish,
-      accelerator: values.accelerator,
+      quick,
+      publish,
       words: positionals,
-      ...(rounds !== undefined && { rounds: number('--rounds', rounds, 1, 1_000, true) }),
-      ...(seconds !== undefined && { seconds: number('--seconds', seconds, 0.1, 3_600) }),
-      ...(only !== undefined && { only: only.split(',') }),
-      ...(peers !== undefined && { peers: peers.split(',') }),
-      ...(minutes !== undefined && { minutes: number('--minutes', minutes, 0.01, 10_000) }),
-      ...(json !== undefined && { json }),
-      ...(gate !== undefined && { gate }),
-      ...(saved !== undefined && { compare: saved }),
+      rounds: number('--rounds', rounds, 1, 1_000, true),
+      seconds: number('--seconds', seconds, 0.1, 3_600),
+      minutes: number('--minutes', minutes, 0.01, 10_000),
+      only: only?.split(','),
+      peers: peers?.split(','),
+      json,
+      gate,
     }
   } catch (error) {
     return refuse(error instanceof Error ? error.message.split('\n')[0]! : String(error))
@@ -105,7 +92,14 @@ export function refuse(why: string): never {
   process.exit(2)
 }
 
-function number(name: string, text: string, from: number, to: number, whole = false): number {
+function number(
+  name: string,
+  text: string | undefined,
+  from: number,
+  to: number,
+  whole = false,
+): number | undefined {
+  if (text === undefined) return undefined
   const value = Number(text)
   if (text.trim() !== '' && value >= from && value <= to && (!whole || Number.isInteger(value))) return value
   throw new Error(`${name} must be a ${whole ? 'whole ' : ''}number from ${from} to ${to}, not "${text}"`)
@@ -115,8 +109,7 @@ const given = readArguments()
 if (given.words.length > 0 && /\/benchmarks\/(?!index|report)[\w-]+\.ts$/.test(process.argv[1] ?? ''))
   refuse(`a suite takes no words: ${given.words.join(' ')}; --only chooses its tables`)
 /** Read before anything is measured: what cannot be compared with is said at once. */
-const against: string | undefined = given.gate ?? given.compare
-const before: SavedRun | undefined = against === undefined ? undefined : await savedRun(against)
+const before: SavedRun | undefined = given.gate === undefined ? undefined : await savedRun(given.gate)
 
 /** A saved run that the user named. */
 export function savedRun(path: string): Promise<SavedRun> {
@@ -171,7 +164,7 @@ export async function conclude(
   if (before !== undefined) {
     const { text, slower } = compare(result, before)
     console.log(`\n${text}`)
-    if (given.gate !== undefined && !interrupted.aborted) for (const what of slower) fault(what)
+    if (!interrupted.aborted) for (const what of slower) fault(what)
   }
   await stopAll()
   for (const what of faults) console.error(`error: ours: ${what}`)

@@ -1,19 +1,17 @@
 // From the figures of a table to verdicts: the mark, the ratio of ours to it, and how sure that is.
 
-import type { Column, Goal, ResultRow, Table } from './result.ts'
+import type { Column, ResultRow, Table } from './result.ts'
 import { median, type Summary, summarize } from './samples.ts'
 
 export interface Verdict {
   readonly column: Column
   readonly ours: Summary
-  /** The best peer of this run, or the row that the goal names. */
+  /** The best peer of this run. */
   readonly mark: { readonly name: string; readonly summary: Summary } | null
   /** Ours ÷ mark: the median of the ratios within each round, which drift of the machine does not move. */
   readonly ratio: Summary | null
   /** A spread of ratios that crosses 1 is a tie, whatever its median. */
   readonly standing: 'ahead' | 'behind' | 'tie' | 'alone'
-  /** Whether the goal is reached; `null` without one. `unsure`: the spread crosses the goal. */
-  readonly reached: 'yes' | 'no' | 'unsure' | null
 }
 
 export function figuresOf(row: ResultRow | undefined, key: string): readonly number[] {
@@ -21,14 +19,15 @@ export function figuresOf(row: ResultRow | undefined, key: string): readonly num
   return typeof cell === 'object' ? cell : []
 }
 
-export function judge(table: Table, ours: string, key: string, goal?: Goal): Verdict | null {
+/** `against`: a row in place of the best peer. */
+export function judge(table: Table, ours: string, key: string, against?: string): Verdict | null {
   const column = table.columns.find(one => one.key === key)
   const own = figuresOf(
     table.rows.find(({ name }) => name === ours),
     key,
   )
   if (!column || own.length === 0) return null
-  const mark = goal?.against ? table.rows.find(({ name }) => name === goal.against) : best(table, column)
+  const mark = against ? table.rows.find(({ name }) => name === against) : best(table, column)
   const theirs = figuresOf(mark, key)
   const within = own.flatMap((value, round) => {
     const other = theirs[round]
@@ -42,7 +41,6 @@ export function judge(table: Table, ours: string, key: string, goal?: Goal): Ver
     mark: mark && theirs.length > 0 ? { name: mark.name, summary: summarize(theirs) } : null,
     ratio,
     standing: ratio ? standing(ratio, column) : 'alone',
-    reached: goal ? reached(goal, column, summary, ratio) : null,
   }
 }
 
@@ -50,19 +48,6 @@ function standing(ratio: Summary, { better }: Column): Verdict['standing'] {
   const [least, most] = rangeOf(ratio)
   if ((least <= 1 && most >= 1) || better === 'neither') return 'tie'
   return ratio.median > 1 === (better === 'higher') ? 'ahead' : 'behind'
-}
-
-function reached(
-  { limit, reach }: Goal,
-  { better }: Column,
-  own: Summary,
-  ratio: Summary | null,
-): Verdict['reached'] {
-  const [value, bound] = limit === undefined ? [ratio, reach] : [own, limit]
-  if (!value || bound === undefined) return null
-  const holds = better === 'higher' ? value.median >= bound : value.median <= bound
-  const [least, most] = rangeOf(value)
-  return least <= bound && most >= bound ? 'unsure' : holds ? 'yes' : 'no'
 }
 
 /** Of a single figure ten per cent are noise. */

@@ -1,7 +1,7 @@
 // The apps behind the tunnels, by name, each in a process of its own.
 
 import { join } from 'node:path'
-import { type Child, type Launched, type LaunchOptions, launch } from '../measure/children.ts'
+import { type Child, finish, type Launched, type LaunchOptions, launch } from '../measure/children.ts'
 import { freePort, listening } from '../measure/ports.ts'
 import { reasonOf } from '../measure/samples.ts'
 import { peersFolder, type Scratch, scratch } from '../peers/binary.ts'
@@ -17,17 +17,19 @@ import { FILE_SIZES, fileBytes } from './files.ts'
  * Node, by HTTP/2. `echo`,
  * `datagrams`: bytes and datagrams come back.
  */
-export type OriginName =
-  | 'files'
-  | 'split'
-  | 'sink'
-  | 'node'
-  | 'go'
-  | 'bun'
-  | 'https'
-  | 'h2c'
-  | 'echo'
-  | 'datagrams'
+export const ORIGINS = [
+  'files',
+  'split',
+  'sink',
+  'node',
+  'go',
+  'bun',
+  'https',
+  'h2c',
+  'echo',
+  'datagrams',
+] as const
+export type OriginName = (typeof ORIGINS)[number]
 
 export interface Origins {
   readonly ports: Ports
@@ -112,25 +114,12 @@ function need(program: string): string {
 }
 
 async function goApp(): Promise<string> {
-  const built = join(peersFolder, 'bin/bench-go-app')
+  const target = join(peersFolder, 'bin/bench-go-app')
   const source = join(import.meta.dir, 'app.go')
-  const { code, stderr } = await built_(built, source)
+  const built = Bun.file(target)
+  if ((await built.exists()) && built.lastModified > Bun.file(source).lastModified) return target
+  const command = [need('go'), 'build', '-o', target, source]
+  const { code, stderr } = await finish(command, { env: { GO111MODULE: 'off' } })
   if (code !== 0) throw new Error(`go build: ${stderr.slice(-200)}`)
-  return built
-}
-
-async function built_(
-  target: string,
-  source: string,
-): Promise<{ readonly code: number; readonly stderr: string }> {
-  const is = Bun.file(target)
-  if ((await is.exists()) && is.lastModified > Bun.file(source).lastModified) return { code: 0, stderr: '' }
-  const go =
-    Bun.which('go') ??
-    ((await Bun.file('/usr/local/go/bin/go').exists()) ? '/usr/local/go/bin/go' : need('go'))
-  const child = Bun.spawn([go, 'build', '-o', target, source], {
-    stderr: 'pipe',
-    env: { ...process.env, GO111MODULE: 'off' },
-  })
-  return { code: await child.exited, stderr: await child.stderr.text() }
+  return target
 }

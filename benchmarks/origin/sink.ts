@@ -1,5 +1,5 @@
 // An origin on raw sockets: swallows uploads as fast as the kernel hands them over, and serves the same files as nginx.
-// GET /NAME: a file; GET / and /json: something small; GET /events: server-sent events. POST: the number of bytes that came, each of which is compared. Everything else: 404. Each answer repeats method and path in X-Answer.
+// GET /NAME: a file; GET / and /json: something small; GET /events: server-sent events; GET /closing: 20 B, and each tenth ends the connection without a word. POST: the number of bytes that came, each of which is compared. Everything else: 404. Each answer repeats method and path in X-Answer.
 
 import type { Socket } from 'bun'
 import { ITEMS } from './app.ts'
@@ -23,6 +23,9 @@ const answers = new Map<string, Uint8Array>([
     ([name, size]) => [`/${name}`, answer(`GET /${name}`, fileBytes(size))] as const,
   ),
 ])
+answers.set('/closing', answer('GET /closing', fileBytes(20)))
+const CLOSES_EVERY = 10
+let closings = 0
 const missing = answer('', 'no such file\n', '404 Not Found')
 
 /** Between the two events of `/events`. */
@@ -79,7 +82,8 @@ function began(socket: Socket<Conversation>, head: string): void {
     if (length === 0) uploaded(socket)
     return
   }
-  state.closing = /\r\nconnection: *close/i.test(head)
+  state.closing =
+    /\r\nconnection: *close/i.test(head) || (path === '/closing' && ++closings % CLOSES_EVERY === 0)
   if (path === '/events') events(socket)
   else send(socket, answers.get(path) ?? missing)
 }

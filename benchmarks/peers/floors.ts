@@ -30,49 +30,52 @@ export const direct: Peer = {
 
 type Build = (ports: Ports, open: Ports, site: Site) => Program
 
-function hop(name: string, program: string, versionFlag: string, how: string, build: Build): Peer {
+function hop(
+  name: string,
+  program: string,
+  versionFlag: string,
+  how: string,
+  build: Build,
+  tls = false,
+): Peer {
   return {
     name,
     role: 'floor',
     carries: 'http',
     how,
+    ...(tls && { tls }),
     detect: () => detectBinary(program, versionFlag, `apt-get install ${program}`),
     plan(ports, site): Plan {
       const open = eachPort(ports, () => freePort())
-      const endpoints = eachPort(ports, name => endpoint(open[name]!))
+      const endpoints = eachPort(ports, name =>
+        tls ? endpoint(open[name]!, `localhost:${open[name]}`, { tls }) : endpoint(open[name]!),
+      )
       return { server: [build(ports, open, site)], client: [], listens: Object.values(open), endpoints }
     },
   }
 }
+
+const hopsOf = (ports: Ports, open: Ports): Hops =>
+  eachPort(ports, (name, port) => ({ listen: open[name]!, to: port }))
+const caddy =
+  (tls: boolean): Build =>
+  (ports, open, site) => {
+    const sites = Object.entries(ports).map(([name, port]) => {
+      const at = tls ? `:${open[name]}` : `http://127.0.0.1:${open[name]}, http://localhost:${open[name]}`
+      const files = tls ? ` tls ${certificate().certFile} ${certificate().keyFile}\n` : ''
+      return `${at} {\n${files} reverse_proxy 127.0.0.1:${port}\n}\n`
+    })
+    const file = site.file('Caddyfile', `{\n admin off\n auto_https off\n}\n${sites.join('')}`)
+    const env = { HOME: file.replace('/Caddyfile', '') }
+    return { command: command('caddy', 'run --adapter caddyfile --config', file), env }
+  }
 
 export const nginxHop: Peer = hop(
   'nginx-hop',
   'nginx',
   '-v',
   'one reverse proxy, keep-alive to the app',
-  (ports, open, site) =>
-    nginx(
-      site,
-      eachPort(ports, (name, port) => ({ listen: open[name]!, to: port })),
-      false,
-    ),
-)
-export const caddyHop: Peer = hop(
-  'caddy-hop',
-  'caddy',
-  'version',
-  'one reverse proxy, as shipped',
-  (ports, open, site) => {
-    const sites = Object.entries(ports).map(
-      ([name, port]) =>
-        `http://127.0.0.1:${open[name]}, http://localhost:${open[name]} {\n reverse_proxy 127.0.0.1:${port}\n}\n`,
-    )
-    const file = site.file('Caddyfile', `{\n admin off\n auto_https off\n}\n${sites.join('')}`)
-    return {
-      command: command('caddy', 'run --adapter caddyfile --config', file),
-      env: { HOME: file.replace('/Caddyfile', '') },
-    }
-  },
+  (ports, open, site) => nginx(site, hopsOf(ports, open), false),
 )
 export const haproxyHop: Peer = hop(
   'haproxy-hop',
@@ -88,36 +91,23 @@ export const haproxyHop: Peer = hop(
     return { command: command('haproxy', '-db -q -f', site.file('haproxy.cfg', head + sites.join(''))) }
   },
 )
-
-export const nginxTls: Peer = {
-  ...hop('nginx-tls', 'nginx', '-v', 'nginx with TLS in front of the app, no tunnel', () => ({
-    command: [],
-  })),
-  tls: true,
-  plan: (ports, site) => inFront(direct.plan(ports, site), site),
-}
-
-export const caddyTls: Peer = {
-  ...hop('caddy-tls', 'caddy', 'version', 'caddy with TLS in front of the app, no tunnel', () => ({
-    command: [],
-  })),
-  tls: true,
-  plan(ports, site) {
-    const open = eachPort(ports, () => freePort())
-    const { certFile, keyFile } = certificate()
-    const sites = Object.entries(ports).map(
-      ([name, port]) =>
-        `:${open[name]} {\n tls ${certFile} ${keyFile}\n reverse_proxy 127.0.0.1:${port}\n}\n`,
-    )
-    const file = site.file('Caddyfile', `{\n admin off\n auto_https off\n}\n${sites.join('')}`)
-    const program = {
-      command: command('caddy', 'run --adapter caddyfile --config', file),
-      env: { HOME: file.replace('/Caddyfile', '') },
-    }
-    const endpoints = eachPort(ports, name => endpoint(open[name]!, `localhost:${open[name]}`, { tls: true }))
-    return { server: [program], client: [], listens: Object.values(open), endpoints }
-  },
-}
+const OF_CADDY = ['caddy', 'version'] as const
+export const caddyHop: Peer = hop('caddy-hop', ...OF_CADDY, 'one reverse proxy, as shipped', caddy(false))
+export const caddyTls: Peer = hop(
+  'caddy-tls',
+  ...OF_CADDY,
+  'caddy with TLS in front of the app, no tunnel',
+  caddy(true),
+  true,
+)
+export const nginxTls: Peer = hop(
+  'nginx-tls',
+  'nginx',
+  '-v',
+  'nginx with TLS in front of the app, no tunnel',
+  (ports, open, site) => nginx(site, hopsOf(ports, open), true),
+  true,
+)
 
 /** nginx takes the TLS of visitors and asks the tunnel in the clear. */
 export function behindNginx(peer: Peer, name: string): Peer {

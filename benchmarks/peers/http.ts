@@ -1,4 +1,4 @@
-// Tunnels that read requests and route them by Host: frp, piko, ferrotunnel, the npm localtunnel and localtunnels 0.2.
+// Tunnels that read requests and route them by Host: frp, piko, ferrotunnel, sish and the npm localtunnel.
 
 import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -155,52 +155,10 @@ export const sish: Peer = http(
         ...['-p', String(dial.port), '-R', `${name}:80:127.0.0.1:${port}`, `bench@${dial.host}`],
       ],
     }))
-    // It reads its pages of errors from the folder that it runs in.
-    const server = { command: command('sish', `${flags} ${more}`), cwd: join(peersFolder, 'src/sish') }
+    // It reads its pages of errors from the folder that it runs in, and ends where there are none.
+    const cwd = dirname(dirname(site.file('pages/templates/404.tmpl', '')))
+    const server = { command: command('sish', `${flags} ${more}`), cwd }
     return { server: [server], client, listens: [ssh, open], endpoints: byHost(ports, open, 'test', site) }
-  },
-)
-
-const CHECKOUT = join(peersFolder, 'src/localtunnels')
-const PACKAGE = join(CHECKOUT, 'packages/localtunnels')
-
-/** Its API as its README has it; nothing is written to the machine's hosts or resolvers. */
-const EXISTING_SERVER = `
-const [module, host, port] = process.argv.slice(1)
-const { TunnelServer } = await import(module)
-await new TunnelServer({ host, port: Number(port) }).start()
-`
-const EXISTING_CLIENT = `
-const [module, host, port, origin, subdomain] = process.argv.slice(1)
-const { TunnelClient } = await import(module)
-const to = { host, port: Number(port), subdomain, manageHosts: false }
-await new TunnelClient({ ...to, localHost: '127.0.0.1', localPort: Number(origin) }).connect()
-console.log('connected')
-`
-
-export const existing: Peer = http(
-  'localtunnels-0.2',
-  'stacksjs/localtunnels 0.2.12 from its repository, JSON wire, on Bun',
-  () =>
-    versionOf(
-      PACKAGE,
-      `localtunnels 0.2 is not there: git clone --branch v0.2.12 https://github.com/stacksjs/localtunnels ${CHECKOUT}`,
-    ),
-  (ports, site) => {
-    const port = freePort()
-    const dial = site.dial(port)
-    const module = join(PACKAGE, 'src/tunnel.ts')
-    const client = Object.entries(ports).map(([name, origin]) => ({
-      command: ['bun', '-e', EXISTING_CLIENT, module, dial.host, String(dial.port), String(origin), name],
-      cwd: CHECKOUT,
-      ready: /^connected$/,
-    }))
-    return {
-      server: [{ command: ['bun', '-e', EXISTING_SERVER, module, site.host, String(port)], cwd: CHECKOUT }],
-      client,
-      listens: [port],
-      endpoints: byHost(ports, port, 'localhost', site),
-    }
   },
 )
 

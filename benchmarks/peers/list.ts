@@ -2,7 +2,7 @@
 
 import { refuse } from '../measure/suite.ts'
 import { caddyHop, direct, haproxyHop, nginxHop } from './floors.ts'
-import { classic, existing, ferrotunnel, ferrotunnelStock, frpHttp, piko, sish } from './http.ts'
+import { classic, ferrotunnel, ferrotunnelStock, frpHttp, piko, sish } from './http.ts'
 import { oursCli, oursCliPlain, oursJson, oursLibrary, oursPlain } from './ours.ts'
 import type { Peer } from './peer.ts'
 import { bore, chisel, frpBest, frpMux, frpStock, ratholeBest, ratholeStock, wstunnel } from './tcp.ts'
@@ -20,15 +20,7 @@ export const TCP_PEERS: readonly Peer[] = [
   chisel,
   wstunnel,
 ]
-export const HTTP_PEERS: readonly Peer[] = [
-  frpHttp,
-  piko,
-  ferrotunnel,
-  ferrotunnelStock,
-  sish,
-  classic,
-  existing,
-]
+export const HTTP_PEERS: readonly Peer[] = [frpHttp, piko, ferrotunnel, ferrotunnelStock, sish, classic]
 
 export const ALL: readonly Peer[] = [...FLOORS, ...OURS, oursJson, ...TCP_PEERS, ...HTTP_PEERS]
 export const ACCELERATOR_OFF: readonly Peer[] = [oursPlain, oursCliPlain]
@@ -36,7 +28,7 @@ export const ACCELERATOR_OFF: readonly Peer[] = [oursPlain, oursCliPlain]
 /** What a smoke run is content with. */
 const SMOKE = ['direct', 'ours', 'ours-cli', 'rathole']
 
-/** Of the tunnels given those that `--peers` names, or all; in a smoke run a few. */
+/** Of the tunnels given those that `--peers` names, or all but those without the accelerator; in a smoke run a few. */
 export function choose(
   peers: readonly Peer[],
   {
@@ -45,15 +37,14 @@ export function choose(
     known = ALL,
   }: { names?: readonly string[] | undefined; quick: boolean; known?: readonly Peer[] },
 ): readonly Peer[] {
-  const unknown = names?.find(name => ![...peers, ...known].some(peer => matches(peer, name)))
+  const all = [...peers, ...known]
+  /** The tunnel of this name; if there is none, all whose names begin so: `frp` in all its ways. */
+  const isMeant = (peer: Peer, wanted: string): boolean =>
+    all.some(({ name }) => name === wanted) ? peer.name === wanted : peer.name.startsWith(wanted)
+  const unknown = names?.find(name => !all.some(peer => isMeant(peer, name)))
   if (unknown !== undefined) {
     return refuse(`no tunnel is called ${unknown}; known: ${known.map(peer => peer.name).join(', ')}`)
   }
-  if (names) return peers.filter(peer => names.some(name => matches(peer, name)))
-  return quick ? peers.filter(({ name }) => SMOKE.includes(name)) : peers
-}
-
-/** `frp` means all of its ways, `ours` itself alone, `ours-` all of ours, `nginx-tls+` all tunnels behind it. */
-function matches({ name }: Peer, wanted: string): boolean {
-  return name === wanted || (wanted !== 'ours' && name.startsWith(wanted) && name[wanted.length] !== '+')
+  if (names) return peers.filter(peer => names.some(name => isMeant(peer, name)))
+  return peers.filter(({ name }) => (quick ? SMOKE.includes(name) : !name.endsWith('-off')))
 }

@@ -160,31 +160,24 @@ function commandLine(options: OursOptions, port: number, server: string, site: S
   const shared = ['--server', server, ...(insecure ? ['--insecure'] : [])]
   return {
     server: run([
-      'server',
-      '--host',
-      site.host,
-      '--port',
-      String(port),
-      '--tcp-ports',
-      '1024-65535',
+      ...`server --host ${site.host} --port ${port} --tcp-ports 1024-65535`.split(' '),
       // At another address it wants a token, or this.
       ...(site.host === '127.0.0.1' ? [] : ['--open']),
       ...tlsFlags,
       ...limits,
     ]),
-    client: (name, origin, open) =>
-      options.raw === 'tcp'
-        ? run(['tcp', `127.0.0.1:${origin}`, '--remote-port', String(open), ...shared])
-        : run([
-            options.httpsApp ? `https://127.0.0.1:${origin}` : String(origin),
-            ...(options.httpsApp ? [] : ['--host', '127.0.0.1']),
-            ...(options.h2cApp ? ['--protocol', 'h2c'] : []),
-            ...(options.pool ? ['--pool'] : []),
-            ...(options.route ? ['--route', `/api=127.0.0.1:${origin}`] : []),
-            '--subdomain',
-            name,
-            ...shared,
-          ]),
+    client(name, origin, open) {
+      if (options.raw === 'tcp')
+        return run(['tcp', `127.0.0.1:${origin}`, '--remote-port', String(open), ...shared])
+      const app = options.httpsApp ? [`https://127.0.0.1:${origin}`] : [`${origin}`, '--host', '127.0.0.1']
+      const route = options.route ? ['--route', `/api=127.0.0.1:${origin}`] : []
+      const more = [
+        ...(options.h2cApp ? ['--protocol', 'h2c'] : []),
+        ...(options.pool ? ['--pool'] : []),
+        ...route,
+      ]
+      return run([...app, ...more, '--subdomain', name, ...shared])
+    },
     end: () => {
       throw new Error('private services are measured through the library')
     },

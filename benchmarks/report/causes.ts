@@ -8,11 +8,9 @@ const SMALL_BODIES =
 const START = 'The runtime starts, then reads and compiles our code.'
 const COLD =
   'Four hops wake an event loop with cold caches; the server parses two heads, and rathole parses none.'
-const FIRST_READ =
-  'Each end sends the head with its first large read of up to 512 KB: 1.3 ms for a body of 20 B, 2.3 ms for 1 MB.'
+const FIRST_READ = 'Each end sends the head with its first large read of up to 512 KB.'
 const FIRST_UPLOAD = 'The runtime has not compiled our code yet during the first 100 MB.'
-const NEW_LANES =
-  'In half a second each connection sends 13 requests, and the first eight pass the main thread. Over 2 and 4 s the rate is 1.12 and 1.32 times that of the best peer.'
+const NEW_LANES = 'The first eight requests of each connection pass the main thread.'
 const BOUNDED =
   'Bytes after a lost packet fill the receive buffer. It is limited to 3.3 MB, so that a stalled stream holds at most 16 MB.'
 
@@ -47,6 +45,8 @@ export const CAUSES: Readonly<Record<string, string>> = {
   start: START,
   'client-killed': START,
   'server-killed': START,
+  retries:
+    'Each connection to the app that closes ends a lane, and the next requests of its visitor pass the main thread.',
   pgbench: 'Ten sessions keep both cores busy, and a small piece costs ours more system calls than rathole.',
   datagrams: 'Datagrams pass through the program at both ends.',
 }

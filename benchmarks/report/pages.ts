@@ -23,7 +23,8 @@ const FEW_ROUNDS = 5
 const BUSY_CORES = 0.3
 const BUSY_STEAL = 5
 /** Shown in charts of curves: the few that a reader can tell apart. */
-const DRAWN = /^(?:direct|ours|ours-cli|rathole|bore|frp-nomux|frp-mux|nginx-hop|nginx-tls(?:\+\w+)?)$/
+const DRAWN =
+  /^(?:direct|ours|ours-cli|rathole|bore|frp-nomux|frp-mux|wstunnel|nginx-hop|nginx-tls(?:\+\w+)?)$/
 
 export async function documentsOf({ suites }: SavedRun): Promise<ReadonlyMap<string, string>> {
   const documents = new Map<string, string>()
@@ -217,33 +218,18 @@ function chartsOf(of: (id: string) => Table | undefined): readonly Chart[] {
       .replaceAll(/^-|-$/g, '')
     return svg === null ? [] : [{ title, name, svg }]
   }
-  const counts = ['1', '10', '50', '100', '500', '1000']
-  const sizes = [
-    '1k',
-    '2k',
-    '4k',
-    '8k',
-    '10k',
-    '16k',
-    '24k',
-    '32k',
-    '48k',
-    '64k',
-    '100k',
-    '256k',
-    '1m',
-    '10m',
-  ]
   const [plain, tls, bySize] = [
     'Requests a second by connections (GET 20 B)',
     'Requests a second over TLS (GET 20 B)',
-    'Megabytes a second by size (10 connections)',
+    'Megabytes a second by size, ordinary path (10 connections)',
   ]
   const [latency, cpu, memory] = [
     'Latency at 4,000 requests a second, ms',
     'Processor time of a request, both ends, µs',
     'Memory of both ends, idle, MB',
   ]
+  const counts = ['1', '10', '50', '100', '200', '500', '1000']
+  const sizes = ['2k', '4k', '8k', '16k', '24k', '32k', '48k', '64k', '100k', '256k', '1m']
   const overTls = present(counts.map(count => `tls${count}`))
   return [
     ...named(plain, line(plain, ON_HOP, 'rps', present(counts.map(count => `t${count}`)))),
@@ -253,7 +239,7 @@ function chartsOf(of: (id: string) => Table | undefined): readonly Chart[] {
         ? line(tls, ON_HOP, 'rps', overTls)
         : bar(overTls[0], 'rps', tls, 'more is better; 50 connections; dashed: no tunnel'),
     ),
-    ...named(bySize, line(bySize, ON_HOP, 'mbps', present(sizes.map(size => `${size}10`)))),
+    ...named(bySize, line(bySize, ON_HOP, 'mbps', present(sizes.map(size => `len${size}x10`)))),
     ...named(latency, percentiles(latency, of('r4000'))),
     ...named(cpu, bar(of('t50'), 'cpu', cpu, 'less is better; GET 20 B, 50 connections')),
     ...named(memory, bar(of('held1000'), 'idle', memory, 'less is better')),

@@ -1,9 +1,10 @@
-// The figures within README.md and docs/performance.md: those of the command line, between two marks.
+// The figures within README.md, docs/performance.md and docs/inspector.md, between two marks.
 
 import type { SavedRun } from '../measure/result.ts'
 import { figure } from '../measure/samples.ts'
 import { ratioText } from '../measure/summary.ts'
 import { table } from '../measure/table.ts'
+import { judge } from '../measure/verdict.ts'
 import { beyondSpread, pick, type Standing, standingsOf } from './standings.ts'
 
 const ROWS = 4
@@ -45,10 +46,33 @@ export function lostFigures(run: SavedRun): string {
   return table(['work', 'command line ÷ best other', 'library', 'best other'], rows)
 }
 
+/** What the inspector leaves of a tunnel without it. */
+export function inspectorFigures({ suites }: SavedRun): string {
+  const tables = suites.flatMap(one => one.tables)
+  const rows = [
+    ['latency of 20 B, one connection', 'inspected1'],
+    ['rate of 64 KB, ten connections', 'inspected64k'],
+    ['rate of 100 MB', 'inspectedDown'],
+  ] as const
+  const lines = [
+    ['default `rate`', 'ours-inspected'],
+    ['every request (`rate = 0`)', 'ours-every'],
+  ].map(([title = '', name = '']) => [
+    title,
+    ...rows.map(([, id]) => {
+      const measured = tables.find(one => one.id === id)
+      const ratio = measured && judge(measured, name, measured.columns[0]!.key, 'ours')?.ratio
+      return ratio ? `${ratioText(ratio)} times` : 'not in this run'
+    }),
+  ])
+  return table(['', ...rows.map(([title]) => title)], lines)
+}
+
 /** The documents that have figures, and which. */
 export const WITH_FIGURES: Readonly<Record<string, (run: SavedRun) => string>> = {
   'README.md': readmeFigures,
   'docs/performance.md': lostFigures,
+  'docs/inspector.md': inspectorFigures,
 }
 
 /** The document with its figures as the file has them. */

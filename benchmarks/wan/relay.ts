@@ -1,11 +1,12 @@
-// A long road: carries packets between two network interfaces, each way DELAY_MS late. `relay.ts DELAY_MS NAME NAME`.
+// A long road: carries packets between two network interfaces, each way DELAY_MS late, and
+// loses a share of them. `relay.ts DELAY_MS LOSS NAME NAME`.
 //
 // It works below TCP, so that a connection over it is one connection from end to end and feels delay and loss itself.
 // The loop blocks in `ppoll`: Bun's own sockets know nothing of a tun device.
 
 import { dlopen, ptr } from 'bun:ffi'
 
-const [delayMs = '50', ...names] = process.argv.slice(2)
+const [delayMs = '50', loss = '0', ...names] = process.argv.slice(2)
 
 const O_RDWR_NONBLOCK = 0o4002
 const TUNSETIFF = 0x400454ca
@@ -77,7 +78,7 @@ while (performance.now() < MAX_LIFE_MS) {
     for (;;) {
       const count = Number(libc.read(from, ptr(packet), MAX_PACKET_BYTES))
       if (count <= 0) break
-      packets.push({ due, bytes: packet.slice(0, count) })
+      if (Math.random() >= Number(loss)) packets.push({ due, bytes: packet.slice(0, count) })
     }
   }
 }

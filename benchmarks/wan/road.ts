@@ -10,8 +10,6 @@ export interface RoadOptions {
   readonly oneWayMs: number
   /** Share of the packets that get lost, each way. */
   readonly loss: number
-  /** `bbr`, `cubic`, …; the machine's own when left out. */
-  readonly congestion: string | undefined
 }
 
 /** Where the server and the visitors are, and where the client and the app are. */
@@ -38,10 +36,17 @@ export class Road {
   }
 
   /** Builds it. On failure, and at the end, `close` takes everything away again. */
-  async open({ rateMbit, oneWayMs, loss, congestion }: RoadOptions): Promise<void> {
+  async open({ rateMbit, oneWayMs, loss }: RoadOptions): Promise<void> {
     process.on('exit', () => this.close())
     const tuns = { server: `lts${this.#id}`, client: `ltc${this.#id}` }
-    const relay = ['bun', join(import.meta.dir, 'relay.ts'), String(oneWayMs), tuns.server, tuns.client]
+    const relay = [
+      'bun',
+      join(import.meta.dir, 'relay.ts'),
+      String(oneWayMs),
+      String(loss),
+      tuns.server,
+      tuns.client,
+    ]
     this.#relay = await launch(relay, { ready: /^ready$/ })
     for (const side of SIDES) {
       run('ip', 'netns', 'add', this.#space(side))
@@ -54,11 +59,6 @@ export class Road {
       inside('ip', 'link', 'set', 'wan', 'mtu', '1500', 'up')
       // A queue of 100 ms, one round trip, as the modem of a home has it or more.
       inside(...`tc qdisc add dev wan root tbf rate ${rateMbit}mbit burst 64kb latency 100ms`.split(' '))
-      if (congestion !== undefined) inside('sysctl', '-qw', `net.ipv4.tcp_congestion_control=${congestion}`)
-      if (loss > 0) {
-        const rule = `-A INPUT -i wan -m statistic --mode random --probability ${loss} -j DROP`
-        inside('iptables', ...rule.split(' '))
-      }
     }
   }
 

@@ -27,7 +27,7 @@ import { LaneOffers } from './routing/lane-offers.ts'
 import { Serving } from './routing/serving.ts'
 import { StartupHold } from './routing/startup-hold.ts'
 import type { TunnelServerEvents, TunnelServerOptions } from './settings/options.ts'
-import { isOpenServer, serverSettings } from './settings/settings.ts'
+import { serverSettings } from './settings/settings.ts'
 import type { ServerStats } from './settings/stats.ts'
 import { statsOf } from './stats-of.ts'
 
@@ -149,8 +149,8 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     this.#admission.start()
     this.#startupHold.begin()
     this.emit('start', { port: this.port, url: this.url })
-    if (isOpenServer(context.settings, context.inheritance?.areLocal))
-      this.emit('warning', new TunnelError('OPEN_SERVER'))
+    const open = context.settings.openFault(context.inheritance?.areLocal)
+    if (open !== undefined) this.emit('warning', open)
   }
 
   /**
@@ -310,8 +310,8 @@ export class TunnelServer extends Events<TunnelServerEvents> implements AsyncDis
     context.tunnels.routesChanged()
     this.#visitors.forgetHops()
     const areLocal = context.inheritance?.areLocal
-    if (isOpenServer(next, areLocal) && !isOpenServer(before, areLocal))
-      this.emit('warning', new TunnelError('OPEN_SERVER'))
+    const open = next.openFault(areLocal)
+    if (open !== undefined && before.openFault(areLocal) === undefined) this.emit('warning', open)
   }
 
   async #drainAndStop(code: 'SERVER_DRAINING' | 'SERVER_REPLACED'): Promise<void> {

@@ -3,6 +3,7 @@
 
 import { expect, test } from 'bun:test'
 import { existsSync } from 'node:fs'
+import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { testWith } from '../support/needs.ts'
@@ -55,7 +56,7 @@ const SUITES: readonly (readonly [file: string, flags: string, ways: readonly Wa
   ['raw.ts', '--only trips --peers ours', EVERY],
   ['features.ts', '--only features --peers ours', DOWN],
   ['frameworks.ts', '--only polka --peers ours', DOWN],
-  ['published.ts', '--only echo1k --peers ours', ['wrong bytes up']],
+  ['speed.ts', '--only echo1k --peers ours', ['wrong bytes up']],
   ['generators.ts', '--only wrk --peers ours', DOWN],
   ['comparison.ts', '--only concurrent10 --peers ours', DOWN],
   ['scaling.ts', '--only small --peers one', DOWN],
@@ -97,12 +98,18 @@ for (const [file, flags, ways] of SUITES) {
   )
 }
 
-for (const file of ['throughput.ts', 'latency.ts', 'scalability.ts']) {
+const IN_ONE_PROCESS = DOWN.filter(way => way !== 'missing' && way !== 'stalls')
+for (const [file, ways] of [
+  ['throughput.ts', IN_ONE_PROCESS],
+  ['latency.ts', IN_ONE_PROCESS],
+  ['scalability.ts', IN_ONE_PROCESS],
+  // It connects, and asks nothing.
+  ['connection.ts', ['exits']],
+] as const) {
   testWith(
     [],
     `${file} does not end with 0 when ours is broken`,
     async () => {
-      const ways = DOWN.filter(way => way !== 'missing' && way !== 'stalls')
       const runs = ways.map(way =>
         suite(file, '--quick', { BENCH_TUNNEL: TUNNEL, BROKEN: way, BROKEN_EVERY: '20' }),
       )
@@ -121,14 +128,14 @@ for (const [file, flags] of [
   ['speed.ts', '--only t1 --peers direct,ours'],
   ['raw.ts', '--only trips --peers direct,ours'],
   ['comparison.ts', '--only forward --peers direct,ours'],
-  ['published.ts', '--only echo1k --peers direct,ours'],
+  ['speed.ts', '--only echo1k --peers direct,ours'],
   ['latency.ts', '--rounds 1'],
 ] as const) {
   testWith(
     ['cc'],
     `--gate fails when ours takes 20 ms more: ${file}`,
     async () => {
-      const saved = join(tmpdir(), `gate-${process.pid}-${file}.json`)
+      const saved = join(tmpdir(), `gate-${process.pid}-${flags.split(' ')[1]}.json`)
       try {
         expect(await suite(file, `--quick ${flags} --json ${saved}`)).toMatchObject({ code: 0 })
         const slow = { BENCH_TUNNEL: TUNNEL, BROKEN: 'slow' }
@@ -164,13 +171,16 @@ testWith(
 )
 
 testWith(['cc'], 'a peer that is not installed is left out and said, and is no failure', async () => {
-  const env = {
-    LT_PEERS: process.env.LT_PEERS ?? join(BENCHMARKS, '../.cache/peers'),
-    PATH: process.env.PATH!,
+  const empty = await mkdtemp(join(tmpdir(), 'no-peers-'))
+  try {
+    const { code, printed } = await suite('speed.ts', '--quick --only t50 --peers ours,piko', {
+      LT_PEERS: empty,
+    })
+    expect(printed).toContain('piko is left out: piko is not installed')
+    expect(code).toBe(0)
+  } finally {
+    await rm(empty, { recursive: true })
   }
-  const { code, printed } = await suite('speed.ts', '--quick --only t50 --peers ours,localtunnels-0.2', env)
-  expect(printed).toContain('localtunnels-0.2 is left out')
-  expect(code).toBe(0)
 })
 
 testWith(['cc'], 'Ctrl+C keeps what was measured', async () => {
@@ -201,10 +211,17 @@ testWith(['cc'], 'Ctrl+C keeps what was measured', async () => {
   }
 })
 
+testWith(['node'], 'Node by mistake is told so in one line', async () => {
+  const child = Bun.spawn(['node', join(BENCHMARKS, 'index.ts')], { stdout: 'pipe', stderr: 'pipe' })
+  const [out, err, code] = await Promise.all([child.stdout.text(), child.stderr.text(), child.exited])
+  expect(out + err).toBe('error: the benchmarks run on Bun: bun benchmarks/index.ts\n')
+  expect(code).toBe(2)
+})
+
 test('programs that are no suite refuse their flags in one line, too, and have --help', async () => {
   for (const [program, flags, why] of [
     ['../test/hostile/run.ts', '--bogus', '--bogus'],
-    ['soak.ts', '--hours much', '--hours must be a number'],
+    ['../test/soak/run.ts', '--hours much', '--hours must be a number'],
     ['../test/fuzz.ts', '--inputs many', '--inputs must be a number'],
   ] as const) {
     const { code, printed } = await suite(program, flags)
@@ -219,8 +236,8 @@ for (const [flags, why] of [
   ['--bogus', '--bogus'],
   ['--rounds abc', '--rounds must be a whole number'],
   ['--rounds 0', '--rounds must be a whole number from 1 to 1000'],
-  ['--compare /nope', 'there is no file /nope'],
-  [`--compare ${join(BENCHMARKS, '../package.json')}`, 'is not a run that this version'],
+  ['--gate /nope', 'there is no file /nope'],
+  [`--gate ${join(BENCHMARKS, '../package.json')}`, 'is not a run that this version'],
   ['t50', 'a suite takes no words'],
   ['--only nothing', 'there is no table nothing'],
   ['--peers nobody', 'no tunnel is called nobody'],

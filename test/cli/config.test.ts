@@ -111,8 +111,12 @@ test('notes that `server` would refuse a file without a token, unless a flag bri
   const { stdout, exitCode } = await finish(['config', 'check', '--server', open])
   expect(stdout).toContain(`  ${refused}: give it tokens here, --token, host = "127.0.0.1" or open = true\n`)
   expect(exitCode).toBe(0)
+  const proxied = await files.write('server.toml', 'host = "127.0.0.1"\nbase-path = "/tunnel"\n')
+  const { stdout: behind } = await finish(['config', 'check', '--server', proxied])
+  expect(behind).toContain(`  ${refused}: give it tokens here, --token or open = true\n`)
   for (const [text, env] of [
     ['port = 8443\nopen = true\n', {}],
+    ['port = 8443\ntokens-db = "tokens.db"\n', {}],
     ['port = 8443\nhost = "127.0.0.1"\n', {}],
     ['port = 8443\ntokens = ["secret"]\n', {}],
     ['port = 8443\n', { TUNNEL_SERVER_TOKEN: 'secret' }],

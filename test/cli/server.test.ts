@@ -75,6 +75,33 @@ describe('server', () => {
     }
   })
 
+  test('without a token behind a proxy, does not start, also on the loopback', async () => {
+    const flags = [
+      ['--public-url', 'https://tunnel.example'],
+      ['--base-path', '/tunnel'],
+      ['--trusted-proxy', '127.0.0.1'],
+    ]
+    for (const args of flags) {
+      const { stdout, stderr, exitCode } = await finish([
+        'server',
+        '--host',
+        '127.0.0.1',
+        '--port',
+        '0',
+        ...args,
+      ])
+      expect(stderr).toMatch(/^error OPEN_SERVER: .*behind a proxy.*--token.*--open/)
+      expect(stderr).not.toContain('--host')
+      expect([stdout, exitCode]).toEqual(['', 2])
+    }
+    for (const more of [['--open'], ['--token', 's3cret']]) {
+      const run = open(start(['server', '--host', '127.0.0.1', '--port', '0', ...more, ...flags.flat()]))
+      await run.printed(/^https:\/\/localhost\/tunnel\n/m)
+      run.kill('SIGTERM')
+      expect(await run.exited).toBe(0)
+    }
+  })
+
   test('without a token, with --open, starts and says it in one line', async () => {
     const run = open(start(['server', '--port', '0', '--open']))
     await run.printed(URL_LINE)

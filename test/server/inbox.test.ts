@@ -18,6 +18,7 @@ import {
 import { signed } from '../../src/parts/webhooks/signatures.ts'
 import { guarding } from '../../src/plugins/guarding.ts'
 import { SqliteInbox } from '../../src/stores/sqlite-inbox.ts'
+import { adminOptions, askAdmin } from '../support/admin.ts'
 import { ask } from '../support/ask.ts'
 import { codeOf, eventually } from '../support/events.ts'
 import { closedAfterEach } from '../support/opened.ts'
@@ -34,12 +35,12 @@ class Post {
   readonly statuses = new Map<string, number[]>()
   readonly server: TunnelServer
   readonly path: string
-  readonly #store: InboxStore
+  readonly store: InboxStore
 
   private constructor(server: TunnelServer, path: string, store: InboxStore) {
     this.server = server
     this.path = path
-    this.#store = store
+    this.store = store
   }
 
   static async start(
@@ -65,7 +66,7 @@ class Post {
   }
 
   get waiting(): number {
-    return this.#store.counts().get('hooks') ?? 0
+    return this.store.counts().get('hooks') ?? 0
   }
 
   async client(options: TunnelClientOptions = {}): Promise<TunnelClient> {
@@ -340,6 +341,24 @@ test('they are for the token that they came for, whoever has the name later', as
   await eventually(() => post.seen.length === 2, 'the delivery')
   expect(post.seen).toEqual(['/hooks/a for the other', '/hooks/a secret #1'])
   await eventually(() => post.waiting === 1, 'its answer')
+})
+
+test('an inbox stores nothing for a token that is revoked or may not have the name any more, nor for a banned name', async () => {
+  const admin = adminOptions()
+  const post = await Post.start({}, { admin })
+  await post.left()
+  for (const tokens of [
+    [OTHER],
+    [OTHER, { token: OWN, names: ['other'] }],
+    [OWN, { token: OTHER, names: ['hooks'], reserve: true }],
+  ]) {
+    expect(await post.send('stored')).toBe(202)
+    await post.server.reload({ tokens, admin, inbox: { store: post.store } })
+    expect(await post.send('refused')).toBe(404)
+    await post.server.reload({ tokens: [OWN, OTHER], admin, inbox: { store: post.store } })
+  }
+  await askAdmin(post.server, '/bans', { method: 'POST', body: { kind: 'tunnel', value: 'hooks' } })
+  expect(await post.send('refused')).toBe(404)
 })
 
 test('who has no token, or a server without an inbox, or the JSON wire, is refused', async () => {

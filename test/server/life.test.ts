@@ -2,7 +2,7 @@
 
 import { expect, spyOn, test } from 'bun:test'
 import { generateKeyPairSync } from 'node:crypto'
-import { TunnelClient, TunnelServer } from '../../src/index.ts'
+import { TunnelClient, type TunnelError, TunnelServer } from '../../src/index.ts'
 import { ask } from '../support/ask.ts'
 import { startBehindProxy } from '../support/behind-proxy.ts'
 import { codeOf, eventually, next } from '../support/events.ts'
@@ -44,8 +44,22 @@ test('without tokens, on every address, a warning event says so, once for each t
 })
 
 test.each([
-  ['a token', { tokens: ['one'] }],
-  ['the loopback', { host: '127.0.0.1' }],
+  { publicUrl: 'https://tunnel.example' },
+  { basePath: '/tunnel' },
+  { trustedProxies: ['127.0.0.1'] },
+])('behind a proxy the loopback is not enough: %j', async options => {
+  const warnings: TunnelError[] = []
+  const server = open(new TunnelServer({ port: 0, host: '127.0.0.1', ...options }))
+  server.on('warning', warning => warnings.push(warning))
+  await server.start()
+  expect(warnings.map(({ code }) => code)).toEqual(['OPEN_SERVER'])
+  expect(warnings[0]?.message).toContain('proxy')
+  expect(warnings[0]?.message).not.toContain('--host')
+})
+
+test.each([
+  ['a token', { tokens: ['one'], publicUrl: 'https://tunnel.example', basePath: '/tunnel' }],
+  ['the loopback', { host: '127.0.0.1', basePath: '/' }],
 ])('with %s there is no warning', async (_, options) => {
   const warnings: string[] = []
   const server = open(new TunnelServer({ port: 0, ...options }))

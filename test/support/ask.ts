@@ -16,13 +16,15 @@ export interface Ask {
   readonly body?: string
   /** Keeps the connection. Default: none does. */
   readonly agent?: Agent
+  /** The visitor's own address. */
+  readonly from?: string
   /** Leaves in the middle. */
   readonly signal?: AbortSignal
 }
 
 /** Rejects when the answer is cut. */
 export function ask(port: number, host: string, options: Ask = {}): Promise<Answer> {
-  const { method = 'GET', path = '/', headers = {}, body, agent = false, signal } = options
+  const { method = 'GET', path = '/', headers = {}, body, agent = false, from, signal } = options
   return new Promise((resolve, reject) => {
     const asking = request({
       host: '127.0.0.1',
@@ -31,6 +33,7 @@ export function ask(port: number, host: string, options: Ask = {}): Promise<Answ
       path,
       agent,
       headers: { Host: host, ...headers },
+      ...(from !== undefined && { localAddress: from }),
       ...(signal !== undefined && { signal }),
     })
     asking.on('error', reject)

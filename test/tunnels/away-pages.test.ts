@@ -4,6 +4,7 @@ import { expect, test } from 'bun:test'
 import { join } from 'node:path'
 import {
   type AwayOptions,
+  type TokenRule,
   TunnelClient,
   type TunnelClientOptions,
   type TunnelServer,
@@ -192,6 +193,29 @@ test('pages in memory: a share for each owner and a bound for all, the oldest go
   expect(pages.of('b199-19')).toBeUndefined()
 })
 
+test.each<[string, readonly (string | TokenRule)[]]>([
+  ['its token is revoked', ['token-two']],
+  ['its token may not have the name', ['token-two', { token: 'token-one', names: ['other'] }]],
+  ['the name is kept for another', ['token-one', { token: 'token-two', names: ['shop'], reserve: true }]],
+])('the page goes when %s', async (_, tokens) => {
+  const server = await serve()
+  const client = await share(server, { away: { text: 'Give me your password' } })
+  await client.disconnect()
+  await leaves(server)
+  expect(await visit(server)).toMatchObject({ body: 'Give me your password' })
+  await server.reload({ tokens })
+  expect((await visit(server, {})).body).toContain('TUNNEL_NOT_FOUND')
+})
+
+test('a page outlives a reload that changes nothing for its token', async () => {
+  const server = await serve()
+  const client = await share(server, { away: { text: 'Back at nine' } })
+  await client.disconnect()
+  await leaves(server)
+  await server.reload({ tokens: ['token-one'] })
+  expect(await visit(server)).toMatchObject({ body: 'Back at nine' })
+})
+
 test('the page goes with a ban of its name', async () => {
   const admin = adminOptions()
   const server = await serve({}, { admin })
@@ -200,4 +224,14 @@ test('the page goes with a ban of its name', async () => {
   await askAdmin(server, '/bans', { method: 'POST', body: { kind: 'tunnel', value: 'shop' } })
   const { body, code } = await visit(server, {})
   expect([body === 'Give me your password', code]).toEqual([false, 'TUNNEL_NOT_FOUND'])
+})
+
+test('the page goes with a ban of the address of its client', async () => {
+  const server = await serve({}, { admin: adminOptions() })
+  const client = await share(server, { away: { text: 'Give me your password' } })
+  await client.disconnect()
+  await leaves(server)
+  await askAdmin(server, '/bans', { method: 'POST', body: { kind: 'address', value: '127.0.0.1' } })
+  const { body } = await ask(server.port, 'shop.localhost', { from: '127.0.0.2' })
+  expect(body).toContain('TUNNEL_NOT_FOUND')
 })

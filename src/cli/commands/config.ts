@@ -9,7 +9,7 @@ import { loadConfig } from '../../config/load.ts'
 import type { ServerConfig } from '../../config/server-config.ts'
 import type { ServiceConfig } from '../../config/service.ts'
 import { TunnelError } from '../../errors.ts'
-import { isOpenToOthers } from '../server/open-server.ts'
+import { openServerFault } from '../../server/settings/open-server.ts'
 import { destinationOfFile, trustsServer } from '../settings/destination.ts'
 import { Logins } from '../settings/logins.ts'
 import { type Finding, rehearse } from '../sharing/rehearsal.ts'
@@ -82,9 +82,12 @@ function openNotes(
   { TUNNEL_SERVER_TOKEN, TUNNEL_SERVER_OPEN, TUNNEL_SERVER_HOST }: Surroundings['environment'],
 ): readonly string[] {
   const host = TUNNEL_SERVER_HOST || options.host
-  const isOpen = isOpenToOthers({ ...options, ...(host !== undefined && { host }) })
-  if (open || TUNNEL_SERVER_OPEN || TUNNEL_SERVER_TOKEN || !isOpen) return []
-  const mend = 'give it tokens here, --token, host = "127.0.0.1" or open = true'
+  const { tokens, jwtTokens, tokensFile } = options
+  const hasTokens = TUNNEL_SERVER_TOKEN || (tokens ?? jwtTokens ?? tokensFile) !== undefined
+  if (open || TUNNEL_SERVER_OPEN || hasTokens) return []
+  const isLocal = openServerFault({ ...options, host: 'localhost' }) === undefined
+  if (openServerFault({ ...options, ...(host !== undefined && { host }) }) === undefined) return []
+  const mend = `give it tokens here, --token${isLocal ? ', host = "127.0.0.1"' : ''} or open = true`
   return [`localtunnels server refuses this file without a token: ${mend}`]
 }
 

@@ -6,6 +6,7 @@ import type { CountryFile } from '../../countries.ts'
 import type { RedisRates } from '../../directories/redis-rates.ts'
 import { TunnelError } from '../../errors.ts'
 import type { AccessLog } from '../../plugins/access-log.ts'
+import { openServerFault } from '../../server/settings/open-server.ts'
 import type { AdminUpgrade, InboxOptions } from '../../server/settings/part-options.ts'
 import type { ServerEnd } from '../ends.ts'
 import type { Run } from '../run.ts'
@@ -14,7 +15,6 @@ import type { Place } from '../workers/workers.ts'
 import type { AdminListener } from './admin-listener.ts'
 import { type CertificateSource, openSource, refuseSource } from './certificate-source.ts'
 import type { ClusterSource } from './cluster-source.ts'
-import { isOpenToOthers } from './open-server.ts'
 import type { LoadedPlugins } from './plugin-files.ts'
 import type { TokenSource } from './token-source.ts'
 import { UsedLinksFile } from './used-links.ts'
@@ -98,7 +98,9 @@ export class ServerParts {
 
   /** Throws `OPEN_SERVER` when every stranger could have a tunnel. */
   refuseOpen(options: ServerConfigOptions): void {
-    if (isOpenToOthers(options, this.#areLocal)) throw new TunnelError('OPEN_SERVER')
+    const { tokens = [], jwtTokens = [] } = options
+    const fault = tokens.length + jwtTokens.length > 0 ? undefined : openServerFault(options, this.#areLocal)
+    if (fault !== undefined) throw fault
   }
 
   /** Throws `OPTION_INVALID` for options of a reload that would open, close or move a part. */

@@ -110,6 +110,8 @@ export class Inbox {
     if (!METHODS.has(head.method) || head.upgrade !== '') return undefined
     const box = this.#safely(() => this.#boxes.find(name))
     if (box === undefined || (owner !== undefined && owner !== box.owner)) return undefined
+    const { policy } = this.#server.settings
+    if (this.#server.isBlocked(name) || !policy.mayHave(box.owner, name)) return undefined
     return pathMatcher(box.paths)(head.path) === true ? new Boxing(this, box, address) : undefined
   }
 

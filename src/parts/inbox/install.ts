@@ -27,12 +27,12 @@ export const installInbox: Install = server => {
       }
     },
     kept: (name, token, head, address) => inbox?.upstreamFor(name, token, head, address),
-    registered(tunnel, token, wish) {
+    registered(tunnel, { rule, inbox: wish }) {
       if (wish !== undefined && !boxed.has(tunnel)) {
         boxed.add(tunnel)
         tunnel.routesChanged()
       }
-      inbox?.registered(tunnel.name, token, wish, tunnel.pool !== undefined)
+      inbox?.registered(tunnel.name, rule.id ?? '', wish, tunnel.pool !== undefined)
     },
     claimedElsewhere: name => inbox?.claimedElsewhere(name),
     async load({ inbox: next }) {

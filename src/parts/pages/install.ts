@@ -41,17 +41,23 @@ export const installPages: Install = server => {
       }
     },
     nameLayer: next => named => {
-      if (server.isBlocked(named.name)) pages.forget(named.name)
       if (pages.missed(named.name))
         named.request.useErrorPage(code => answerFor(code, pages.of(named.name), named.request.head))
       return next(named)
     },
     lane: () => undefined,
-    registered(tunnel, _token, _inbox, { away }) {
+    registered(tunnel, { rule, address, wishes: { away } }) {
+      const { name, owner } = tunnel
       const page = awayPageOf(away)
-      const isNews = (page === undefined) !== (pages.of(tunnel.name) === undefined)
-      if (page !== undefined) pages.keep(tunnel.name, tunnel.owner, page)
-      else pages.forget(tunnel.name)
+      const isNews = (page === undefined) !== (pages.of(name) === undefined)
+      const mayStay = (): boolean => {
+        const { policy, reservedNames } = server.settings
+        const refusal = server.isBlocked(name) || server.parts.judge(address) || reservedNames.has(name)
+        const now = rule.in(policy)
+        return !refusal && now !== undefined && now.refusal('http', name) === undefined
+      }
+      if (page !== undefined) pages.keep(name, owner, page, mayStay)
+      else pages.forget(name)
       if (isNews) tunnel.routesChanged()
     },
     claimedElsewhere: name => pages.forget(name),

@@ -1,4 +1,5 @@
-// Pages of clients in memory, by the name of their tunnel. They stay when the client leaves, until another client has the name.
+// Pages of clients in memory, by the name of their tunnel. They stay when the client leaves, until another client has the name or theirs
+// may not have it any more.
 
 import type { AwayPage } from './away-page.ts'
 
@@ -19,6 +20,8 @@ interface Kept {
   readonly owner: string
   readonly page: AwayPage
   readonly bytes: number
+  /** Whether its client could still register the name. */
+  readonly mayStay: () => boolean
   /** The time, on the clock, at which the first visitor found the name without a client. */
   awayAt: number | undefined
 }
@@ -35,6 +38,8 @@ export class KeptPages {
   }
 
   of(name: string): AwayPage | undefined {
+    const kept = this.#all.get(name)
+    if (kept?.mayStay() === false) this.forget(name)
     return this.#all.get(name)?.page
   }
 
@@ -48,10 +53,10 @@ export class KeptPages {
     return false
   }
 
-  keep(name: string, owner: string, page: AwayPage): void {
+  keep(name: string, owner: string, page: AwayPage, mayStay: () => boolean = () => true): void {
     this.forget(name)
     const bytes = Buffer.byteLength(page.text) + PAGE_COST_BYTES
-    this.#all.set(name, { owner, page, bytes, awayAt: undefined })
+    this.#all.set(name, { owner, page, bytes, mayStay, awayAt: undefined })
     this.#count(owner, bytes)
     if ((this.#byOwner.get(owner) ?? 0) > MAX_OWNER_BYTES) this.#forgetOldestOf(owner)
     if (this.#bytes > MAX_BYTES) this.#forgetOldestOf(this.#ownerWithMost())

@@ -21,7 +21,7 @@ export const installPatience: Install = server => {
       }
     },
     lane: () => undefined,
-    registered(tunnel, _token, _inbox, { responseTimeoutMs: ms }) {
+    registered(tunnel, { wishes: { responseTimeoutMs: ms } }) {
       if (chosen.get(tunnel) === ms) return
       if (typeof ms === 'number') chosen.set(tunnel, ms)
       else chosen.delete(tunnel)

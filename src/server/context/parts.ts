@@ -4,11 +4,19 @@ import type { ErrorCode } from '../../errors.ts'
 import type { RequestHead } from '../../http/head.ts'
 import type { RecentRow } from '../../measures.ts'
 import type { Socket } from '../../socket.ts'
-import type { InboxWish, Wishes } from '../../wire/control.ts'
+import type { Wishes } from '../../wire/control.ts'
 import type { Arrival, Route } from '../contracts/front.ts'
 import type { LaneAsking, LaneClause } from '../contracts/laning.ts'
 import type { LayeredTunnel, NameRouter, Router } from '../contracts/layer.ts'
-import type { MissedRequest, Note, Part, RawFollower, WholeServer, WrappedSocket } from '../contracts/part.ts'
+import type {
+  MissedRequest,
+  Note,
+  Part,
+  RawFollower,
+  Registrant,
+  WholeServer,
+  WrappedSocket,
+} from '../contracts/part.ts'
 import type { ListenerTerms, PartListener, Protocol } from '../contracts/protocol.ts'
 import type { AppsTerms, RewritingOf, StreamsApps } from '../contracts/streams-context.ts'
 import type { OpenTable } from '../contracts/tables.ts'
@@ -68,8 +76,8 @@ export class Parts {
     return upstream
   }
 
-  registered(tunnel: LayeredTunnel, token: string, inbox: InboxWish | undefined, wishes: Wishes = {}): void {
-    for (const part of this.#all) part.registered?.(tunnel, token, inbox, wishes)
+  registered(tunnel: LayeredTunnel, by: Registrant): void {
+    for (const part of this.#all) part.registered?.(tunnel, by)
   }
 
   /** Returns why one of these options cannot be granted, as a sentence. `undefined` if all can. */

@@ -10,6 +10,7 @@ import type { InboxWish, Wishes } from '../../wire/control.ts'
 import type { Counts } from '../limits/quotas.ts'
 import type { Bounds } from '../settings/bounds.ts'
 import type { TunnelServerEvents } from '../settings/options.ts'
+import type { Rule } from '../settings/policy.ts'
 import type { ServerSettings } from '../settings/settings.ts'
 import type { Counters, ServerStats } from '../settings/stats.ts'
 import type { Connecting, Tunnel, TunnelRegistry } from '../tunnels/tunnel.ts'
@@ -124,8 +125,8 @@ export interface Part {
    * client does. `undefined`: the part does not take it.
    */
   kept?(name: string, token: string | undefined, head: RequestHead, address: string): Upstream | undefined
-  /** A client holds the tunnel now. `inbox`: what is to be kept for it while it is away. */
-  registered?(tunnel: LayeredTunnel, token: string, inbox: InboxWish | undefined, wishes: Wishes): void
+  /** A client holds the tunnel now. */
+  registered?(tunnel: LayeredTunnel, by: Registrant): void
   /** The options that clients may set for a tunnel, by name: returns why this one is refused, as a sentence. */
   readonly wishes?: Readonly<Record<string, (wish: unknown) => string | undefined>>
   claimedElsewhere?(name: string): void
@@ -185,6 +186,15 @@ export interface Part {
    * Stops, after the server has ended or failed to start. Parts stop in reverse order, also those that did not start.
    */
   stop?(): void | Promise<void>
+}
+
+/** The client that holds a tunnel now. */
+export interface Registrant {
+  readonly rule: Rule
+  readonly address: string
+  /** The requests to store while it is away. */
+  readonly inbox: InboxWish | undefined
+  readonly wishes: Wishes
 }
 
 export interface MissedRequest extends Ending {

@@ -170,13 +170,14 @@ export class ClientRegistry implements StreamsHost {
     client: ClientConnection,
     tunnel: Tunnel,
     rule: Rule,
-    { inbox, wishes }: Pick<Register, 'inbox' | 'wishes'> = {},
+    { inbox, wishes = {} }: Pick<Register, 'inbox' | 'wishes'> = {},
   ): void {
     const { name, hostNames, isEnd } = tunnel
     const { wire, remoteAddress } = client
     this.#endWith(client, rule)
     // Before what waits goes on.
-    if (tunnel.kind === 'http') this.server.parts.registered(tunnel, rule.id ?? '', inbox, wishes)
+    if (tunnel.kind === 'http')
+      this.server.parts.registered(tunnel, { rule, address: remoteAddress, inbox, wishes })
     this.#startupHold.arrived(name)
     for (const host of hostNames) this.#startupHold.arrived(host)
     const token = rule.name

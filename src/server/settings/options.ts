@@ -503,8 +503,8 @@ export interface TunnelServerEvents {
     readonly name?: string
   }
   /**
-   * The server works by options that are rarely meant. Code `OPEN_SERVER`: it has no tokens and listens beyond the
-   * loopback. Emitted behind `start`, and behind a reload that takes the last token away.
+   * The server works by options that are rarely meant. Code `OPEN_SERVER`: it has no tokens, and listens beyond the
+   * loopback or behind a proxy (`publicUrl`, `basePath`, `trustedProxies`). Emitted behind `start`, and behind a reload that takes the last token away.
    */
   warning: TunnelError
   /** Called for a failure that the server survives. */

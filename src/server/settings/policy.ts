@@ -221,6 +221,16 @@ export class Policy {
     return new Rule({ ...scope, name }, sha256(id), true, this.#reserved, identity)
   }
 
+  /**
+   * Whether the token with this `Rule.id` may have the name while it is not shown. A token of an issuer is known only when it
+   * is shown: until then, only the reservation counts.
+   */
+  mayHave(id: string, name: string): boolean {
+    const rule = this.ruleOfHash(Buffer.from(id, 'base64'))
+    if (rule !== undefined) return rule.refusal('http', name) === undefined
+    return this.#reader !== undefined && [undefined, id].includes(this.#reserved.get(name))
+  }
+
   /** Returns the rule for this token. `undefined` if the server does not know it. */
   ruleOf(token: string | undefined): Rule | undefined {
     return this.ruleOfHash(token === undefined ? undefined : sha256(token))

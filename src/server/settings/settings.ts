@@ -3,7 +3,7 @@
 import { type Branding, checkBranding } from '../../branding.ts'
 import type { Certificates, ChallengeResponses } from '../../certificates.ts'
 import { TunnelError } from '../../errors.ts'
-import { domainHint, isLoopback, isValidPort, isValidSubdomain, noPort } from '../../names.ts'
+import { domainHint, isValidPort, isValidSubdomain, noPort } from '../../names.ts'
 import { Networks } from '../../networks.ts'
 import { checkNames, whole } from '../../option-names.ts'
 import type { Guard, GuardMaker, Middleware, Observer } from '../../plugin.ts'
@@ -11,6 +11,7 @@ import type { ServerTls } from '../../sockets/bun.ts'
 import { isRoutePath } from '../../wire/control.ts'
 import type { AddressBounds } from './address-counter.ts'
 import { type Bounds, boundsOf, type FixedBounds } from './bounds.ts'
+import { openServerFault } from './open-server.ts'
 import { SERVER_HINTS, SERVER_NAMES, TOKEN_NAMES } from './option-names.ts'
 import {
   DEFAULT_HOST,
@@ -57,6 +58,8 @@ export interface ServerSettings {
   /** The path has no slash at its end; `''` if there is none. */
   readonly basePath: string
   readonly policy: Policy
+  /** Returns why strangers may have tunnels; `undefined`: they may not. `areLocal`: only this machine reaches the passed sockets. */
+  readonly openFault: (areLocal: boolean | undefined) => TunnelError | undefined
   readonly ports: { readonly tcp: PortRanges; readonly udp: PortRanges }
   /** The port for TLS tunnels. `undefined` for none. */
   readonly tlsPort: number | undefined
@@ -107,6 +110,7 @@ export function serverSettings(
   const tlsTerms = { ...(minVersion && { minVersion }), ...(ciphers !== undefined && { ciphers }) }
   const limits = boundsOf(checkLimits(options.limits ?? {}), fixed)
   const domains = checkDomains(options.domains ?? ['localhost'])
+  const policy = new Policy(options.tokens ?? [], options.tokenReader)
   return {
     port,
     inherited: options.inherited ?? [],
@@ -126,7 +130,8 @@ export function serverSettings(
     hstsLine: hstsLine(options.hsts ?? 0),
     publicUrl: checkPublicUrl(options.publicUrl),
     basePath: checkBasePath(options.basePath ?? ''),
-    policy: new Policy(options.tokens ?? [], options.tokenReader),
+    policy,
+    openFault: areLocal => (policy.isOpen ? openServerFault(options, areLocal) : undefined),
     ports: {
       tcp: new PortRanges(options.tcpPorts ?? DEFAULT_PORTS, 'tcpPorts'),
       udp: new PortRanges(options.udpPorts ?? DEFAULT_PORTS, 'udpPorts'),
@@ -229,11 +234,6 @@ function addressBounds(limits: ServerLimits, wished: TunnelServerOptions['limits
     maxPerSecond: maxAddressRate,
     includesLoopback: wished?.maxAddressVisitors !== undefined || wished?.maxAddressRate !== undefined,
   }
-}
-
-/** Whether everybody who reaches this machine may have a tunnel. */
-export function isOpenServer({ policy, hostname }: ServerSettings, areLocal = true): boolean {
-  return policy.isOpen && !(areLocal && isLoopback(hostname))
 }
 
 function trustedList(ranges: readonly string[]): Networks | undefined {

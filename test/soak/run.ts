@@ -1,4 +1,4 @@
-// Hours of visitors, aborts and broken carriers; at the end nothing may be left of it: `bun benchmarks/soak.ts`.
+// Hours of visitors, aborts and broken carriers; at the end nothing may be left of it: `bun test/soak/run.ts`.
 //
 //   --minutes N   how long (default 3); --hours N
 //   --workers N   visitors at a time (default 24)
@@ -16,11 +16,11 @@ import { createServer } from 'node:http'
 import { join } from 'node:path'
 import type { Subprocess } from 'bun'
 import { WebSocketServer } from 'ws'
-import { MAX_SPARE_PIPES } from '../src/accelerator/job.ts'
-import { TcpProxy } from '../test/support/tcp-proxy.ts'
-import { readFlags } from './measure/flags.ts'
-import type { Census } from './soak/end.ts'
-import { type Destination, KINDS, type Outcome, pattern } from './soak/visits.ts'
+import { readFlags } from '../../benchmarks/measure/flags.ts'
+import { MAX_SPARE_PIPES } from '../../src/accelerator/job.ts'
+import { TcpProxy } from '../support/tcp-proxy.ts'
+import type { Census } from './end.ts'
+import { type Destination, KINDS, type Outcome, pattern } from './visits.ts'
 
 const options = readFlags(
   import.meta.path,
@@ -78,7 +78,7 @@ class End {
 
   constructor(args: readonly string[]) {
     this.#child = Bun.spawn({
-      cmd: ['bun', join(import.meta.dir, 'soak/end.ts'), ...args],
+      cmd: ['bun', join(import.meta.dir, 'end.ts'), ...args],
       stdio: ['ignore', 'inherit', 'inherit'],
       ipc: message => this.#messages.shift()?.(message),
     })

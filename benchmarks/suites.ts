@@ -1,0 +1,176 @@
+// What `index.ts` runs: the suites, their shares of the time, and what each measures in it.
+
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { readRun, type SuiteResult, writeRun } from './measure/result.ts'
+import { options, refuse, savedRun } from './measure/suite.ts'
+import { scratch } from './peers/binary.ts'
+
+interface Suite {
+  readonly name: string
+  readonly file: string
+  /** Of `--minutes`, its share; and what it measures then, since not everything can be measured in minutes. */
+  readonly share: number
+  readonly inTime?: string
+}
+
+const MAIN =
+  'direct,nginx-hop,ours,ours-cli,rathole,bore,frp-nomux,wstunnel,nginx-tls,nginx-tls+,caddy-tls,sish,frp-http'
+const FEW = 'direct,ours,ours-cli,rathole,bore,frp-nomux'
+const IN_TIME = [
+  't1,t10,t50,t100,t500,t1000,w48,10k10,64k10,1m10,10m10,r1000,r4000,down,up,first10m,retries',
+  'post,site,upload,node,websocket,echo1k,tls50,tls10,tls100,tlssite,tls16kx10,tls64kx10,tls1mx10,h2,handshakes',
+  'busy1,busy10,busy50,busy16kx10',
+  ...['2k', '4k', '8k', '16k', '32k', '64k', '100k', '256k', '1m'].map(size => `len${size}x10`),
+].join()
+
+/** What says most comes first: a run that is stopped keeps what was measured. */
+const SUITES: readonly Suite[] = [
+  { name: 'Speed', file: 'speed.ts', share: 60, inTime: `--seconds 0.3 --peers ${MAIN} --only ${IN_TIME}` },
+  {
+    name: 'Memory and start-up',
+    file: 'memory.ts',
+    share: 7,
+    inTime:
+      '--rounds 3 --only held1000,start,version,load,collections,many --peers ours,ours-cli,rathole,bore,frp-nomux,frp-mux',
+  },
+  {
+    name: 'Bytes and datagrams',
+    file: 'raw.ts',
+    share: 6,
+    inTime: `--rounds 3 --only trips,datagrams,up1,udp,pgbench --peers ${FEW},frp-mux`,
+  },
+  { name: 'Fidelity', file: 'fidelity.ts', share: 6, inTime: '--peers ours-cli,frp-http' },
+  {
+    name: 'Faults',
+    file: 'faults.ts',
+    share: 3,
+    inTime: '--rounds 3 --only client-killed,cut --peers ours-cli,rathole,frp-http',
+  },
+  {
+    name: 'A slow road',
+    file: 'wan.ts',
+    share: 8,
+    inTime: `--rounds 3 --only wan-down,wan-up,wan-small --seconds 2 --peers ${FEW}`,
+  },
+  {
+    name: 'Features',
+    file: 'features.ts',
+    share: 4,
+    inTime: '--only features,inspected1,inspected64k,inspectedDown --rounds 3 --seconds 0.35',
+  },
+  {
+    name: 'Frameworks',
+    file: 'frameworks.ts',
+    share: 5,
+    inTime: '--rounds 3 --seconds 0.3 --peers direct,ours,ours-cli',
+  },
+  {
+    name: 'More than one server',
+    file: 'scaling.ts',
+    share: 3,
+    inTime: '--only small --peers one,two,two-other,workers-1,workers-2',
+  },
+  { name: 'Cross-Tool Comparison', file: 'comparison.ts', share: 5, inTime: '--rounds 3' },
+  { name: 'Connection Lifecycle', file: 'connection.ts', share: 1 },
+  { name: 'Throughput', file: 'throughput.ts', share: 2.5 },
+  { name: 'Latency', file: 'latency.ts', share: 2.5 },
+  { name: 'Scalability', file: 'scalability.ts', share: 2.5 },
+  { name: 'Utility Functions', file: 'utils.ts', share: 2 },
+  { name: 'Other load generators', file: 'generators.ts', share: 3, inTime: '--rounds 1' },
+]
+
+/** Besides the suites in a quick run: they have a verdict and no figures. */
+const VERDICTS = [
+  { name: 'Gate', file: 'speed.ts', flags: await gateFlags() },
+  { name: 'Chaos', file: '../test/chaos/run.ts', flags: '--quick' },
+  { name: 'Attacks', file: '../test/hostile/run.ts', flags: '--quick' },
+] as const
+
+const isWanted = ({ name, file }: { name: string; file: string }): boolean =>
+  options.words.length === 0 ||
+  options.words.some(word => `${name} ${file}`.toLowerCase().includes(word.toLowerCase()))
+// A slow road is built by root, and is too long for a smoke run.
+const canBuildRoads = process.getuid?.() === 0 && !options.quick
+const chosen: readonly (Suite | (typeof VERDICTS)[number])[] = [
+  ...SUITES.filter(isWanted).filter(
+    ({ file }) => options.words.length > 0 || file !== 'wan.ts' || canBuildRoads,
+  ),
+  ...(options.quick ? VERDICTS.filter(isWanted) : []),
+]
+if (chosen.length === 0) {
+  refuse(
+    `no suite matches ${options.words.join(' ')}; there are: ${SUITES.map(({ file }) => file).join(' ')}`,
+  )
+}
+const { json: target } = options
+/** Of an earlier run into the same file: what is not measured anew stays, with the commit and the date that it has. */
+const earlier = target !== undefined && existsSync(target) ? (await savedRun(target)).suites : []
+if (earlier.some(({ quick }) => quick !== options.quick))
+  refuse(`${target} has a smoke run in it, or would get one`)
+
+let interrupted = false
+let running: Bun.Subprocess | null = null
+// The suite is in a group of its own, so that it gets Ctrl+C once, saves what it has and ends its processes.
+for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+  process.on(signal, () => {
+    interrupted = true
+    running?.kill(signal)
+  })
+}
+
+const saved = scratch('results')
+const shared = process.argv
+  .slice(2)
+  .filter((word, i, all) => !options.words.includes(word) && !isOwn(word, all[i - 1]))
+const results: SuiteResult[] = []
+const failed: string[] = []
+const began = performance.now()
+const shareOf = (suites: typeof chosen): number =>
+  suites.reduce((sum, suite) => sum + ('share' in suite ? suite.share : 0), 0)
+for (const [index, suite] of chosen.entries()) {
+  if (interrupted) break
+  const { name, file } = suite
+  const minutes = (performance.now() - began) / 60_000
+  process.stderr.write(`\n━━ ${name} (${index + 1} of ${chosen.length}, after ${minutes.toFixed(1)} min)\n`)
+  const json = saved.path(`${index}.json`)
+  const words: string[] = []
+  if (!('share' in suite)) words.push(suite.flags)
+  else if (options.minutes !== undefined) {
+    // Of the time that is left: a suite that needed less leaves it to the others.
+    const part = suite.share / shareOf(chosen.slice(index))
+    words.push(suite.inTime ?? '', '--minutes', Math.max(0.05, (options.minutes - minutes) * part).toFixed(2))
+  }
+  const more = words.join(' ').split(' ').filter(Boolean)
+  if ('share' in suite) more.push(...shared, '--json', json)
+  running = Bun.spawn(['bun', join(import.meta.dir, file), ...more], {
+    stdio: ['ignore', 'inherit', 'inherit'],
+    detached: true,
+  })
+  const code = await running.exited
+  if (code !== 0) failed.push(`error: ${name} ended with ${code}`)
+  if (await Bun.file(json).exists()) results.push(...(await readRun(json)).suites)
+  if (target !== undefined) await writeRun(target, merged(earlier, results))
+}
+for (const line of failed) console.error(line)
+process.exit(interrupted ? 130 : failed.length > 0 ? 1 : 0)
+
+/** Flags of this program, which each suite gets with values of its own. */
+function isOwn(word: string, before: string | undefined): boolean {
+  return (
+    [word, before].some(one => /^--(?:json|minutes)$/.test(one ?? '')) || /^--(?:json|minutes)=/.test(word)
+  )
+}
+
+/** One row of each way through ours, against the saved run: a build that got slow fails. */
+async function gateFlags(): Promise<string> {
+  const { version } = (await Bun.file(join(import.meta.dir, '../package.json')).json()) as { version: string }
+  const saved = join(import.meta.dir, `results/${version}.json`)
+  return `--gate ${saved} --rounds 3 --seconds 0.4 --only t1,t10,post,tls50 --peers nginx-hop,nginx-tls,ours-cli`
+}
+
+/** In the order of the list above. */
+function merged(old: readonly SuiteResult[], now: readonly SuiteResult[]): readonly SuiteResult[] {
+  const all = new Map([...old, ...now].map(one => [`${one.suite}.ts`, one]))
+  return SUITES.flatMap(({ file }) => all.get(file) ?? [])
+}

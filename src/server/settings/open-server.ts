@@ -1,0 +1,24 @@
+// Whether a server without tokens would give tunnels to everybody.
+
+import { TunnelError } from '../../errors.ts'
+import { isLoopback } from '../../names.ts'
+import { DEFAULT_HOST, type TunnelServerOptions } from './options.ts'
+
+/**
+ * Returns why a server without tokens is open to others; `undefined`: only this machine reaches it. `areLocal`: only this machine
+ * reaches the sockets that were passed to it.
+ */
+export function openServerFault(
+  { host = DEFAULT_HOST, publicUrl, basePath = '', trustedProxies = [] }: TunnelServerOptions,
+  areLocal = true,
+): TunnelError | undefined {
+  // A proxy in front connects from the loopback, whoever its visitors are.
+  if (publicUrl !== undefined || basePath.length > 1 || trustedProxies.length > 0)
+    return new TunnelError('OPEN_SERVER', BEHIND_PROXY, {
+      action: 'Set a token (--token), or open it on purpose (--open, or open = true in its file).',
+    })
+  return areLocal && isLoopback(host) ? undefined : new TunnelError('OPEN_SERVER')
+}
+
+const BEHIND_PROXY =
+  'A server without tokens behind a proxy (--public-url, --base-path or --trusted-proxy) gives names and ports of this machine to everybody who reaches the proxy.'
